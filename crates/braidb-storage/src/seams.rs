@@ -1,0 +1,132 @@
+//! The four traits, and [`Env`], which carries one of each.
+
+use std::fmt::Debug;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What the engine needs of a file system, and nothing more.
+///
+/// Durability is explicit, as in POSIX: bytes are stable after [`File::sync_data`], and a name (created, renamed,
+/// linked or unlinked) is stable after [`FileSystem::sync_dir`] of its directory.
+pub trait FileSystem: Send + Sync + Debug {
+    /// Creates `dir` and its missing parents, and syncs the directories that gained a name.
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
+    /// Creates a file that must not exist yet, open for reading and appending.
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn File>>;
+    /// Opens an existing file for reading.
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn File>>;
+    /// Makes the names in `dir` stable.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+    /// Renames a file, replacing what stood at `to`, atomically.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Gives the file at `from` a second name.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a name; open files stay readable.
+    fn unlink(&self, path: &Path) -> io::Result<()>;
+    /// The entries of `dir`, sorted by name. Fails with `NotFound` when there is no such directory.
+    fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>>;
+    /// Takes an exclusive lock on `path` (created if missing), held until the guard is dropped. `WouldBlock` when
+    /// another process, or another open in this one, holds it.
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>>;
+    /// Bytes that this process may still write on the device that holds `path`.
+    fn free_space(&self, path: &Path) -> io::Result<u64>;
+}
+
+/// An open file. Reads may run beside appends; appends to one file come from one thread at a time.
+pub trait File: Send + Sync + Debug {
+    /// Reads up to `buf.len()` bytes at `offset`; fewer only at the end of the file.
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize>;
+    /// Writes all of `data` at the end. After an error the tail of the file is undefined.
+    fn append(&self, data: &[u8]) -> io::Result<()>;
+    /// Reserves space for the first `len` bytes without changing the file's length. A full disk is an error of kind
+    /// `StorageFull` and leaves the file as it was.
+    fn preallocate(&self, len: u64) -> io::Result<()>;
+    /// Cuts the file, or fills it up with zeros, to `len` bytes.
+    fn truncate(&self, len: u64) -> io::Result<()>;
+    /// Gives the range back to the file system; it reads as zeros. The length stays.
+    fn punch_hole(&self, offset: u64, len: u64) -> io::Result<()>;
+    /// Makes data and length stable.
+    fn sync_data(&self) -> io::Result<()>;
+    /// The file's length in bytes.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Whether the file has no bytes.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Fills `buf` from `offset`, or fails with `UnexpectedEof`.
+    fn read_exact_at(&self, mut offset: u64, mut buf: &mut [u8]) -> io::Result<()> {
+        while !buf.is_empty() {
+            match self.read_at(offset, buf)? {
+                0 => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file ends too early")),
+                n => {
+                    offset += n as u64;
+                    buf = &mut buf[n..];
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One name in a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirEntry {
+    /// The name, without the directory. Names that are not UTF-8 are shown lossily; the engine writes none.
+    pub name: String,
+    /// Whether it is itself a directory.
+    pub is_dir: bool,
+}
+
+/// Holds a lock on a file until it is dropped.
+pub trait LockGuard: Send + Sync + Debug {}
+
+/// A monotonic clock.
+pub trait Clock: Send + Sync + Debug {
+    /// Microseconds since some moment before the process used the clock first.
+    fn now_us(&self) -> u64;
+}
+
+/// A source of chance.
+pub trait Random: Send + Sync + Debug {
+    /// The next 64 random bits.
+    fn next_u64(&self) -> u64;
+}
+
+/// A unit of background work.
+pub type Job = Box<dyn FnOnce() + Send>;
+
+/// Which queue a job waits in. Jobs of one lane start in the order of their submission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lane {
+    /// Frees memory; never waits behind a merge.
+    Flush,
+    /// Everything else.
+    Merge,
+}
+
+/// Where background work runs.
+///
+/// A caller that waits for background work loops: check the condition; call [`Runtime::help`]; only if that returns
+/// `false`, block on a condition variable with a time limit. On a stepped runtime `help` *is* the progress.
+pub trait Runtime: Send + Sync + Debug {
+    /// Queues a job.
+    fn submit(&self, lane: Lane, job: Job);
+    /// On a stepped runtime, runs one queued job on this thread and returns whether there was one; elsewhere `false`.
+    fn help(&self) -> bool;
+    /// Whether jobs run only inside [`Runtime::help`] and [`Runtime::pause_us`], never by themselves.
+    fn is_stepped(&self) -> bool;
+    /// Lets time pass in favour of background work: sleeps, or runs one job on a stepped runtime.
+    fn pause_us(&self, us: u64);
+}
+
+/// One of each seam.
+#[derive(Clone, Debug)]
+pub struct Env {
+    pub fs: Arc<dyn FileSystem>,
+    pub clock: Arc<dyn Clock>,
+    pub random: Arc<dyn Random>,
+    pub runtime: Arc<dyn Runtime>,
+}

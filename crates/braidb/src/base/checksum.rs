@@ -1,0 +1,24 @@
+//! CRC-32C (Castagnoli), in hardware where the machine has it. Every checksum covers the place as well as the content,
+//! so that a right block in the wrong spot is damage too.
+
+/// The checksum of `parts`, one after the other, of the thing that lies at `offset` of file `file`.
+pub fn at_place(file: u64, offset: u64, parts: &[&[u8]]) -> u32 {
+    let mut crc = 0;
+    if !super::mutant::mutant!("checksum_without_place") {
+        let mut place = [0; 16];
+        place[..8].copy_from_slice(&file.to_le_bytes());
+        place[8..].copy_from_slice(&offset.to_le_bytes());
+        crc = crc32c::crc32c(&place);
+    }
+    parts.iter().fold(crc, |crc, part| crc32c::crc32c_append(crc, part))
+}
+
+/// The checksum of a value: content only, because a value keeps it when it moves.
+pub fn of_value(value: &[u8]) -> u32 {
+    crc32c::crc32c(value)
+}
+
+/// Continues a whole-file checksum.
+pub fn extend(crc: u32, data: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc, data)
+}

@@ -1,0 +1,57 @@
+//! Counts of what the engine did, since this open. Written with relaxed atomics: they inform, they decide nothing.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One count.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    #[inline]
+    pub fn add(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Levels of the tree, L0 included.
+pub const LEVELS: usize = 8;
+
+/// All counts of one database. Bytes are those handed to the storage.
+#[derive(Debug, Default)]
+pub struct Counters {
+    pub user_bytes: Counter,
+    pub user_ops: Counter,
+    pub log_bytes: Counter,
+    pub log_syncs: Counter,
+    pub log_groups: Counter,
+    pub logs_rotated: Counter,
+    pub manifest_bytes: Counter,
+    pub manifest_snapshots: Counter,
+    pub flushes: Counter,
+    pub flush_bytes: Counter,
+    pub merges: Counter,
+    pub merge_read_bytes: Counter,
+    /// Written by merges, by the level that received it.
+    pub merge_bytes: [Counter; LEVELS],
+    /// Tables moved down a level as metadata.
+    pub trivial_moves: Counter,
+    pub entries_dropped: Counter,
+    pub tombstones_dropped: Counter,
+    pub gets: Counter,
+    /// Tables asked by gets, after their filters let the key pass.
+    pub table_reads: Counter,
+    pub filter_rejections: Counter,
+    /// The filter let a key pass that the table does not hold.
+    pub filter_false_positives: Counter,
+    pub cache_hits: Counter,
+    pub cache_misses: Counter,
+    pub stall_us: Counter,
+    pub stalls: Counter,
+    pub slowdowns: Counter,
+    pub files_deleted: Counter,
+    pub job_failures: Counter,
+}

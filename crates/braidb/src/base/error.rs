@@ -1,0 +1,134 @@
+//! The one error type. Each variant says what happened, where, and what the caller can do about it.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What went wrong, and where.
+///
+/// Errors are cheap to clone, because one failure of a log may answer many waiting writers.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The storage refused an operation.
+    Io { operation: &'static str, path: PathBuf, source: Arc<io::Error> },
+    /// Bytes on disk are not those that were written.
+    Corruption { path: PathBuf, offset: u64, what: String },
+    /// The directory holds no database, and something else lies in it.
+    NotADatabase { path: PathBuf, why: String },
+    /// The database was written by a newer version, or uses a feature that this one lacks.
+    Unsupported { path: PathBuf, what: String },
+    /// Another process, or another handle in this one, has the database open.
+    Locked { path: PathBuf },
+    /// An option has a value that cannot work.
+    InvalidOption { option: &'static str, why: String },
+    /// A key, a value, a batch or a name is outside the limits.
+    TooLarge { what: &'static str, bytes: usize, limit: usize },
+    /// The name of a column family is not acceptable.
+    InvalidName { name: String, why: &'static str },
+    /// A handle of a column family was used with a database that it does not belong to.
+    ForeignFamily { name: String },
+    /// The disk is full; nothing was written. Deleting data and compacting still works.
+    Full { path: PathBuf, free_bytes: u64, needed_bytes: u64 },
+    /// An earlier write to the log or manifest failed, so that nothing can be promised any more. Reads still work;
+    /// open the database again to write.
+    Poisoned { cause: Arc<Error> },
+    /// The database was closed.
+    Closed,
+}
+
+/// A result whose error is [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    pub(crate) fn io(operation: &'static str, path: &Path, source: io::Error) -> Error {
+        Error::Io { operation, path: path.to_owned(), source: Arc::new(source) }
+    }
+
+    pub(crate) fn corruption(path: &Path, offset: u64, what: impl Into<String>) -> Error {
+        Error::Corruption { path: path.to_owned(), offset, what: what.into() }
+    }
+
+    /// Whether the data on disk is damaged, as opposed to a wrong use or a passing fault.
+    pub fn is_corruption(&self) -> bool {
+        match self {
+            Error::Corruption { .. } => true,
+            Error::Poisoned { cause } => cause.is_corruption(),
+            _ => false,
+        }
+    }
+
+    /// Whether the disk had no room.
+    pub fn is_full(&self) -> bool {
+        match self {
+            Error::Full { .. } => true,
+            Error::Io { source, .. } => source.kind() == io::ErrorKind::StorageFull,
+            Error::Poisoned { cause } => cause.is_full(),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Io { operation, path, source } => {
+                write!(f, "could not {operation} {}: {source}", path.display())
+            }
+            Error::Corruption { path, offset, what } => write!(
+                f,
+                "{} is damaged at byte {offset}: {what}; run `braidb verify` for the whole extent, and restore the file from a backup",
+                path.display()
+            ),
+            Error::NotADatabase { path, why } => {
+                write!(
+                    f,
+                    "{} is not a BraidDB database: {why}; choose an empty or a new directory",
+                    path.display()
+                )
+            }
+            Error::Unsupported { path, what } => {
+                write!(
+                    f,
+                    "{} cannot be read by this version of BraidDB: {what}; use a newer version",
+                    path.display()
+                )
+            }
+            Error::Locked { path } => write!(
+                f,
+                "the database in {} is open already, here or in another process; close that one first",
+                path.display()
+            ),
+            Error::InvalidOption { option, why } => write!(f, "option `{option}`: {why}"),
+            Error::TooLarge { what, bytes, limit } => {
+                write!(f, "{what} has {bytes} bytes; the limit is {limit}")
+            }
+            Error::InvalidName { name, why } => write!(f, "column family name {name:?}: {why}"),
+            Error::ForeignFamily { name } => {
+                write!(f, "column family {name:?} belongs to another database; get it from this one")
+            }
+            Error::Full { path, free_bytes, needed_bytes } => write!(
+                f,
+                "the disk that holds {} is full ({free_bytes} bytes free, {needed_bytes} needed); nothing was written: \
+                 free some space, or delete data and compact",
+                path.display()
+            ),
+            Error::Poisoned { cause } => write!(
+                f,
+                "writing stopped after an earlier failure, reads go on; mend the cause and open the database again: {cause}"
+            ),
+            Error::Closed => write!(f, "the database was closed"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Io { source, .. } => Some(source),
+            Error::Poisoned { cause } => Some(cause),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Numbers that name things. None is ever used again.
+
+use std::fmt;
+
+/// Orders all writes; assigned by the commit queue. 0 is before every write.
+pub type SeqNo = u64;
+/// The largest sequence number; a read at it sees everything.
+pub const MAX_SEQ: SeqNo = (1 << 56) - 1;
+
+/// Names a log or a table; both draw from one counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId(pub u64);
+
+impl fmt::Display for FileId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:06}", self.0)
+    }
+}
+
+/// Names a column family. 0 is the default one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FamilyId(pub u32);
+
+impl FamilyId {
+    pub const DEFAULT: FamilyId = FamilyId(0);
+}
+
+/// Orders the runs of a cell: a larger epoch is newer.
+pub type Epoch = u64;
+
+/// Names a storage path. 0 is the fast tier, the database's own directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TierId(pub u8);
+
+impl TierId {
+    pub const FAST: TierId = TierId(0);
+}

@@ -1,0 +1,95 @@
+//! Keys compare bytewise. Ranges of keys, prefixes, and the hash that filters use.
+
+use std::ops::Bound;
+
+/// The name of the one order of keys, recorded in the manifest.
+pub const COMPARATOR: &str = "bytewise";
+
+/// A closed range of user keys: both ends belong to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRange {
+    pub low: Vec<u8>,
+    pub high: Vec<u8>,
+}
+
+impl KeyRange {
+    pub fn new(low: impl Into<Vec<u8>>, high: impl Into<Vec<u8>>) -> KeyRange {
+        let range = KeyRange { low: low.into(), high: high.into() };
+        debug_assert!(range.low <= range.high);
+        range
+    }
+
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.low.as_slice() <= key && key <= self.high.as_slice()
+    }
+
+    pub fn overlaps(&self, other: &KeyRange) -> bool {
+        self.low <= other.high && other.low <= self.high
+    }
+
+    /// Grows to hold `other` too.
+    pub fn extend(&mut self, other: &KeyRange) {
+        if other.low < self.low {
+            self.low.clone_from(&other.low);
+        }
+        if other.high > self.high {
+            self.high.clone_from(&other.high);
+        }
+    }
+
+    /// The smallest range that holds all of `ranges`.
+    pub fn hull<'a>(ranges: impl IntoIterator<Item = &'a KeyRange>) -> Option<KeyRange> {
+        let mut ranges = ranges.into_iter();
+        let mut hull = ranges.next()?.clone();
+        ranges.for_each(|range| hull.extend(range));
+        Some(hull)
+    }
+}
+
+/// The first eight bytes of a key as a number that sorts as they do; short keys are padded with zeros. Different
+/// numbers decide a comparison; equal ones need the whole keys.
+pub fn prefix_u64(key: &[u8]) -> u64 {
+    if let Some(first) = key.first_chunk::<8>() {
+        return u64::from_be_bytes(*first);
+    }
+    let mut bytes = [0; 8];
+    bytes[..key.len()].copy_from_slice(key);
+    u64::from_be_bytes(bytes)
+}
+
+/// The keys that start with `prefix`, as bounds.
+pub fn prefix_bounds(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    let mut end = prefix.to_vec();
+    while let Some(last) = end.pop() {
+        if last < u8::MAX {
+            end.push(last + 1);
+            return (Bound::Included(prefix.to_vec()), Bound::Excluded(end));
+        }
+    }
+    (Bound::Included(prefix.to_vec()), Bound::Unbounded)
+}
+
+/// The one hash of a user key.
+pub fn hash(key: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_sort_as_keys_do() {
+        let keys: [&[u8]; 6] = [b"", b"\0", b"a", b"abcdefgh", b"abcdefghi", b"b"];
+        for pair in keys.windows(2) {
+            assert!(prefix_u64(pair[0]) <= prefix_u64(pair[1]));
+        }
+    }
+
+    #[test]
+    fn prefix_bounds_end_after_the_last_key() {
+        assert_eq!(prefix_bounds(b"a\xff\xff").1, Bound::Excluded(b"b".to_vec()));
+        assert_eq!(prefix_bounds(b"\xff").1, Bound::Unbounded);
+        assert_eq!(prefix_bounds(b"").1, Bound::Unbounded);
+    }
+}

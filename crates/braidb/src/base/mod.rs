@@ -1,0 +1,18 @@
+//! Keys, ranges, codec, checksums, ids, errors, limits: what every other module stands on.
+
+pub mod checksum;
+pub mod codec;
+pub mod counters;
+pub mod error;
+pub mod ids;
+pub mod key;
+pub mod mutant;
+pub mod names;
+pub mod value;
+
+/// Longest key, in bytes.
+pub const MAX_KEY_BYTES: usize = 64 << 10;
+/// Longest value, in bytes.
+pub const MAX_VALUE_BYTES: usize = 1 << 30;
+/// Largest batch, in encoded bytes.
+pub const MAX_BATCH_BYTES: usize = (1 << 31) - 1;

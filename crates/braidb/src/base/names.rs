@@ -1,0 +1,77 @@
+//! The names of the files in a database directory.
+
+use super::ids::FileId;
+use std::path::{Path, PathBuf};
+
+/// Holds the name of the current manifest; replaced by renaming.
+pub const CURRENT: &str = "CURRENT";
+/// `CURRENT` while it is written.
+pub const CURRENT_TMP: &str = "CURRENT.tmp";
+/// Locked by the process that has the database open.
+pub const LOCK: &str = "LOCK";
+
+/// What a name in the directory stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Log(FileId),
+    Table(FileId),
+    Manifest(FileId),
+    Current,
+    CurrentTmp,
+    Lock,
+}
+
+pub fn log(dir: &Path, id: FileId) -> PathBuf {
+    dir.join(format!("{id}.log"))
+}
+
+pub fn table(dir: &Path, id: FileId) -> PathBuf {
+    dir.join(format!("{id}.table"))
+}
+
+pub fn manifest(dir: &Path, id: FileId) -> PathBuf {
+    dir.join(format!("{id}.manifest"))
+}
+
+/// Reads a name; `None` for a file that is none of ours.
+pub fn parse(name: &str) -> Option<Kind> {
+    match name {
+        CURRENT => return Some(Kind::Current),
+        CURRENT_TMP => return Some(Kind::CurrentTmp),
+        LOCK => return Some(Kind::Lock),
+        _ => {}
+    }
+    let (digits, extension) = name.split_once('.')?;
+    if digits.len() < 6 || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let id = FileId(digits.parse().ok()?);
+    match extension {
+        "log" => Some(Kind::Log(id)),
+        "table" => Some(Kind::Table(id)),
+        "manifest" => Some(Kind::Manifest(id)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_back() {
+        let dir = Path::new("d");
+        for id in [FileId(1), FileId(999_999), FileId(12_345_678)] {
+            for (path, kind) in [
+                (log(dir, id), Kind::Log(id)),
+                (table(dir, id), Kind::Table(id)),
+                (manifest(dir, id), Kind::Manifest(id)),
+            ] {
+                assert_eq!(parse(path.file_name().unwrap().to_str().unwrap()), Some(kind));
+            }
+        }
+        for foreign in ["", "1.log", "000001.sst", "x00001.log", "000001.log.gz", "current"] {
+            assert_eq!(parse(foreign), None, "{foreign}");
+        }
+    }
+}

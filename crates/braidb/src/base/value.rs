@@ -1,0 +1,99 @@
+//! A pinned value: bytes that some reference-counted owner (a memory segment, a block) keeps alive, handed to readers
+//! without a copy. One of the few homes of `unsafe`.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// The bytes of a value, shared with the engine and kept alive by this handle.
+///
+/// It derefs to `[u8]`. A value pins what it lies in (a block of some KiB, or a whole memory segment), so copy what
+/// you keep for long with [`Value::to_vec`](slice::to_vec).
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("braidb-doc-value-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// let db = braidb::Db::open(&dir)?;
+/// db.put("k", "value")?;
+/// let value = db.get("k")?.expect("it was put");
+/// assert_eq!(&value[..], b"value");
+/// assert_eq!(value.to_vec(), b"value".to_vec());
+/// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), braidb::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Value {
+    bytes: *const [u8],
+    // Keeps `bytes` alive and in place.
+    _owner: Arc<dyn Send + Sync>,
+}
+
+// SAFETY: a `Value` is a shared reference to immutable bytes together with a share of their owner, which is itself
+// `Send + Sync`; nothing is written through it.
+unsafe impl Send for Value {}
+// SAFETY: as above.
+unsafe impl Sync for Value {}
+
+impl Value {
+    /// Pins the bytes that `select` finds in `owner`.
+    pub(crate) fn pin<T: Send + Sync + 'static>(
+        owner: Arc<T>,
+        select: impl for<'a> FnOnce(&'a T) -> &'a [u8],
+    ) -> Value {
+        // The slice borrows from `*owner`, which stays in place on the heap and, while this share of it lives, is
+        // never mutably borrowed: `Arc` lends only `&T`.
+        let bytes: *const [u8] = select(&owner);
+        Value { bytes, _owner: owner }
+    }
+
+    /// A value with bytes of its own.
+    pub(crate) fn copied(bytes: &[u8]) -> Value {
+        Value::pin(Arc::new(bytes.to_vec()), |owner| owner)
+    }
+}
+
+impl Deref for Value {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `pin` took the pointer from a borrow of the owner, which `_owner` keeps alive, unmoved and unchanged.
+        unsafe { &*self.bytes }
+    }
+}
+
+impl AsRef<[u8]> for Value {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Value(\"{}\")", self.escape_ascii())
+    }
+}
+
+impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Value {
+    fn eq(&self, other: &T) -> bool {
+        **self == *other.as_ref()
+    }
+}
+
+impl Eq for Value {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_outlives_the_handle_that_it_came_from() {
+        let owner = Arc::new(b"hello world".to_vec());
+        let value = Value::pin(owner.clone(), |bytes| &bytes[6..]);
+        drop(owner);
+        let clone = value.clone();
+        drop(value);
+        assert_eq!(clone, b"world");
+        assert_eq!(format!("{clone:?}"), "Value(\"world\")");
+    }
+}

@@ -1,0 +1,59 @@
+//! Entry kinds, and the cursor that every sorted source of entries (segment, table, run, merge) offers.
+
+use crate::base::error::Result;
+use crate::base::ids::SeqNo;
+use crate::base::value::Value;
+
+/// What an entry does to its key. The numbers are part of the formats of log and tables.
+///
+/// Numbers 2 (range delete), 3 (merge operand), 4 (handle) and 5 (expiry) are reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum EntryKind {
+    Delete = 0,
+    Put = 1,
+}
+
+impl EntryKind {
+    pub fn from_u8(byte: u8) -> Option<EntryKind> {
+        match byte {
+            0 => Some(EntryKind::Delete),
+            1 => Some(EntryKind::Put),
+            _ => None,
+        }
+    }
+}
+
+/// The newest version of a key that a read may see. A tombstone is found too: it hides what lies below.
+#[derive(Clone, Debug)]
+pub struct Found {
+    pub seq: SeqNo,
+    pub kind: EntryKind,
+    pub value: Value,
+}
+
+/// Walks entries in order: keys ascending, versions of one key from the newest (largest number) to the oldest.
+///
+/// A fresh cursor is not valid until it was positioned. After a positioning call (`seek*`) move in one direction only:
+/// `next` after `seek_to_first` and `seek`, `prev` after `seek_to_last` and `seek_before`. `key`, `seq`, `kind`, `value` and
+/// `pin_value` may be called only while `valid`. After an error the cursor is not valid, and stays so until it is
+/// positioned again.
+pub trait Cursor: Send {
+    /// To the first entry of all.
+    fn seek_to_first(&mut self) -> Result<()>;
+    /// To the last entry of all (the oldest version of the last key).
+    fn seek_to_last(&mut self) -> Result<()>;
+    /// To the first entry whose key is at or after `key`.
+    fn seek(&mut self, key: &[u8]) -> Result<()>;
+    /// To the last entry whose key is before `key`.
+    fn seek_before(&mut self, key: &[u8]) -> Result<()>;
+    fn next(&mut self) -> Result<()>;
+    fn prev(&mut self) -> Result<()>;
+    fn valid(&self) -> bool;
+    fn key(&self) -> &[u8];
+    fn seq(&self) -> SeqNo;
+    fn kind(&self) -> EntryKind;
+    fn value(&self) -> &[u8];
+    /// The value, pinned; without a copy where the source can.
+    fn pin_value(&self) -> Value;
+}
