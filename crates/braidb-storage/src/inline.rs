@@ -1,1 +1,249 @@
+//! Seams without surprises: background work, chance and time that a test steps by hand.
+//!
+//! [`Inline`] has no threads. Jobs wait in their lanes until somebody calls `help` or `pause_us`, or the engine itself
+//! has to wait, and then run on that caller's thread, one a call, flushes first. With one user thread the order of
+//! everything is then a function of the calls made, and a seed replays a run. [`SeededRandom`] and [`StepClock`] do the
+//! same for chance and time; time passes only where somebody pauses or advances it.
 
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::{Clock, Job, Lane, Random, Runtime};
+
+/// A [`Runtime`] that runs jobs on the threads that ask for progress.
+///
+/// Jobs may submit jobs and may ask for progress themselves: the queue is not locked while a job runs, so a nested call
+/// starts the next job. A panic in a job passes to the caller, where a test shows it.
+#[derive(Debug)]
+pub struct Inline {
+    lanes: Mutex<Lanes>,
+    clock: Arc<StepClock>,
+}
+
+#[derive(Default)]
+struct Lanes {
+    flush: VecDeque<Job>,
+    merge: VecDeque<Job>,
+}
+
+impl std::fmt::Debug for Lanes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lanes").field("flush", &self.flush.len()).field("merge", &self.merge.len()).finish()
+    }
+}
+
+impl Inline {
+    /// A runtime with nothing to do. Its pauses advance `clock`.
+    pub fn new(clock: Arc<StepClock>) -> Inline {
+        Inline { lanes: Mutex::default(), clock }
+    }
+
+    /// How many jobs wait.
+    pub fn pending(&self) -> usize {
+        let lanes = self.lanes.lock();
+        lanes.flush.len() + lanes.merge.len()
+    }
+
+    /// Drops the jobs that wait, as the death of a process would. They may hold what holds this runtime, so a test that
+    /// abandons an engine calls this to have its memory back.
+    pub fn drop_pending(&self) {
+        let dropped = mem::take(&mut *self.lanes.lock());
+        // Outside the lock: what a job holds may submit another from its own drop.
+        drop(dropped);
+    }
+}
+
+impl Runtime for Inline {
+    fn submit(&self, lane: Lane, job: Job) {
+        let mut lanes = self.lanes.lock();
+        match lane {
+            Lane::Flush => lanes.flush.push_back(job),
+            Lane::Merge => lanes.merge.push_back(job),
+        }
+    }
+
+    fn help(&self) -> bool {
+        let next = {
+            let mut lanes = self.lanes.lock();
+            lanes.flush.pop_front().or_else(|| lanes.merge.pop_front())
+        };
+        match next {
+            Some(job) => {
+                job();
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn is_stepped(&self) -> bool {
+        true
+    }
+
+    fn pause_us(&self, us: u64) {
+        self.clock.advance_us(us);
+        self.help();
+    }
+}
+
+/// A clock that stands still until it is told to advance.
+#[derive(Debug, Default)]
+pub struct StepClock {
+    now_us: AtomicU64,
+}
+
+impl StepClock {
+    /// A clock that shows 0.
+    pub fn new() -> StepClock {
+        StepClock::default()
+    }
+
+    /// Lets `us` microseconds pass.
+    pub fn advance_us(&self, us: u64) {
+        self.now_us.fetch_add(us, Ordering::Relaxed);
+    }
+}
+
+impl Clock for StepClock {
+    fn now_us(&self) -> u64 {
+        self.now_us.load(Ordering::Relaxed)
+    }
+}
+
+/// A stream of random numbers that depends on nothing but its seed (SplitMix64: Steele, Lea and Flood, OOPSLA 2014).
+/// Good enough for tests, predictable by design.
+#[derive(Debug)]
+pub struct SeededRandom {
+    state: AtomicU64,
+}
+
+impl SeededRandom {
+    /// The stream of `seed`. Any seed will do.
+    pub fn new(seed: u64) -> SeededRandom {
+        SeededRandom { state: AtomicU64::new(seed) }
+    }
+
+    /// A number below `bound`, which must not be 0.
+    pub fn below(&self, bound: u64) -> u64 {
+        assert!(bound > 0, "there is no number below 0");
+        // The high half of the product: no division, and a bias of at most bound / 2^64.
+        ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
+    }
+}
+
+impl Random for SeededRandom {
+    fn next_u64(&self) -> u64 {
+        const STEP: u64 = 0x9e37_79b9_7f4a_7c15; // 2^64 divided by the golden ratio, odd
+        let mut z = self.state.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inline() -> Arc<Inline> {
+        Arc::new(Inline::new(Arc::new(StepClock::new())))
+    }
+
+    /// A place to note what happened, and a job that notes `what`.
+    type Notes = Arc<Mutex<Vec<&'static str>>>;
+
+    fn noting(notes: &Notes, what: &'static str) -> Job {
+        let notes = Arc::clone(notes);
+        Box::new(move || notes.lock().push(what))
+    }
+
+    #[test]
+    fn flushes_go_first_and_each_lane_keeps_its_order() {
+        let (runtime, notes) = (inline(), Notes::default());
+        runtime.submit(Lane::Merge, noting(&notes, "merge 1"));
+        runtime.submit(Lane::Merge, noting(&notes, "merge 2"));
+        runtime.submit(Lane::Flush, noting(&notes, "flush 1"));
+        runtime.submit(Lane::Flush, noting(&notes, "flush 2"));
+        assert_eq!(runtime.pending(), 4);
+        assert!(notes.lock().is_empty(), "nothing runs by itself");
+        while runtime.help() {}
+        assert_eq!(*notes.lock(), ["flush 1", "flush 2", "merge 1", "merge 2"]);
+        assert_eq!(runtime.pending(), 0);
+    }
+
+    #[test]
+    fn a_job_may_submit_and_help() {
+        let (runtime, notes) = (inline(), Notes::default());
+        let (inner, inner_notes) = (Arc::clone(&runtime), Arc::clone(&notes));
+        runtime.submit(
+            Lane::Merge,
+            Box::new(move || {
+                inner.submit(Lane::Flush, noting(&inner_notes, "nested"));
+                assert!(inner.help());
+                inner_notes.lock().push("outer");
+                inner.submit(Lane::Flush, noting(&inner_notes, "later"));
+            }),
+        );
+        assert!(runtime.help());
+        assert_eq!(*notes.lock(), ["nested", "outer"], "one call runs one job, besides those it runs itself");
+        assert!(runtime.help());
+        assert!(!runtime.help());
+        assert_eq!(*notes.lock(), ["nested", "outer", "later"]);
+    }
+
+    #[test]
+    fn a_pause_runs_one_job_and_takes_time() {
+        let clock = Arc::new(StepClock::new());
+        let runtime = Inline::new(Arc::clone(&clock));
+        let notes = Notes::default();
+        runtime.submit(Lane::Merge, noting(&notes, "one"));
+        runtime.submit(Lane::Merge, noting(&notes, "two"));
+        runtime.pause_us(250);
+        assert_eq!((clock.now_us(), runtime.pending()), (250, 1));
+        assert_eq!(*notes.lock(), ["one"]);
+    }
+
+    #[test]
+    fn dropped_jobs_never_run() {
+        let (runtime, notes) = (inline(), Notes::default());
+        // The cycle that an engine makes: a job owns what owns the runtime.
+        let (cycle, job) = (Arc::clone(&runtime), noting(&notes, "never"));
+        runtime.submit(
+            Lane::Flush,
+            Box::new(move || {
+                let _cycle = cycle;
+                job();
+            }),
+        );
+        runtime.drop_pending();
+        assert!(!runtime.help());
+        assert!(notes.lock().is_empty());
+        assert_eq!(Arc::strong_count(&runtime), 1);
+    }
+
+    #[test]
+    fn a_seed_replays() {
+        let draw = |seed| {
+            let random = SeededRandom::new(seed);
+            (0..100).map(|_| random.next_u64()).collect::<Vec<_>>()
+        };
+        assert_eq!(draw(7), draw(7));
+        assert_ne!(draw(7), draw(8));
+        // The first outputs of the reference implementation for seed 1234567.
+        assert_eq!(draw(1_234_567)[..2], [6_457_827_717_110_365_317, 3_203_168_211_198_807_973]);
+    }
+
+    #[test]
+    fn below_reaches_every_number_and_no_other() {
+        let random = SeededRandom::new(1);
+        let mut seen = [0; 6];
+        for _ in 0..600 {
+            seen[random.below(6) as usize] += 1;
+        }
+        assert!(seen.iter().all(|times| *times > 50), "{seen:?}");
+    }
+}

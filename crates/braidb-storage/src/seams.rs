@@ -14,7 +14,7 @@ pub trait FileSystem: Send + Sync + Debug {
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
     /// Creates a file that must not exist yet, open for reading and appending.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>>;
-    /// Opens an existing file for reading.
+    /// Opens an existing file for reading. It can be synced, but only the handle that created a file changes it.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>>;
     /// Makes the names in `dir` stable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
@@ -40,13 +40,14 @@ pub trait File: Send + Sync + Debug {
     /// Writes all of `data` at the end. After an error the tail of the file is undefined.
     fn append(&self, data: &[u8]) -> io::Result<()>;
     /// Reserves space for the first `len` bytes without changing the file's length. A full disk is an error of kind
-    /// `StorageFull` and leaves the file as it was.
+    /// `StorageFull` and leaves the bytes as they were. Does nothing on a file system that cannot reserve.
     fn preallocate(&self, len: u64) -> io::Result<()>;
     /// Cuts the file, or fills it up with zeros, to `len` bytes.
     fn truncate(&self, len: u64) -> io::Result<()>;
-    /// Gives the range back to the file system; it reads as zeros. The length stays.
+    /// Gives the range back to the file system; it reads as zeros. The length stays. Fails with `Unsupported`, and
+    /// changes nothing, on a file system without holes.
     fn punch_hole(&self, offset: u64, len: u64) -> io::Result<()>;
-    /// Makes data and length stable.
+    /// Makes data and length stable. After an error what was not yet stable may be lost, whatever a later call says.
     fn sync_data(&self) -> io::Result<()>;
     /// The file's length in bytes.
     fn len(&self) -> io::Result<u64>;

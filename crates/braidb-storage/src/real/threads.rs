@@ -1,0 +1,257 @@
+//! Background work on real threads.
+//!
+//! One thread serves [`Lane::Flush`] alone, so that what frees memory never waits behind a merge; the others serve
+//! [`Lane::Merge`] at a lower priority, so that merging takes the processor time which the user leaves. Each lane is a
+//! queue that starts its jobs in the order of submission.
+//!
+//! A job that panics ends there, and its thread takes the next one: noticing is the business of whoever submitted it.
+
+use std::collections::VecDeque;
+use std::io;
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use rustix::process::setpriority_process;
+
+use crate::{Job, Lane, Runtime};
+
+/// How much nicer than the user's threads the merging ones are.
+const MERGE_NICENESS: i32 = 5;
+
+/// A [`Runtime`] on threads of the operating system.
+///
+/// Dropping it drops the jobs that still wait, lets those that run come to their end, and joins the threads (all but
+/// the one that drops it, should that be a job of its own). A running job must therefore not wait for a queued one
+/// without noticing that it was dropped.
+#[derive(Debug)]
+pub struct Threads {
+    flush: Arc<Queue>,
+    merge: Arc<Queue>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+impl Threads {
+    /// Starts one thread for flushes and `merge_threads`, at least one, for the rest.
+    pub fn new(merge_threads: usize) -> io::Result<Threads> {
+        assert!(merge_threads >= 1, "merge_threads must be at least 1");
+        let mut threads = Threads {
+            flush: Arc::new(Queue::default()),
+            merge: Arc::new(Queue::default()),
+            workers: Vec::with_capacity(merge_threads + 1),
+        };
+        // On an error the drop of `threads` ends those that were started.
+        let flush = Arc::clone(&threads.flush);
+        threads.start("braidb-flush".to_owned(), move || flush.work())?;
+        for i in 0..merge_threads {
+            let merge = Arc::clone(&threads.merge);
+            threads.start(format!("braidb-merge-{i}"), move || {
+                // Zero is the calling thread on Linux. A kernel that refuses costs smoothness, nothing else.
+                let _ = setpriority_process(None, MERGE_NICENESS);
+                merge.work();
+            })?;
+        }
+        Ok(threads)
+    }
+
+    fn start(&mut self, name: String, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        self.workers.push(thread::Builder::new().name(name).spawn(work)?);
+        Ok(())
+    }
+}
+
+impl Runtime for Threads {
+    fn submit(&self, lane: Lane, job: Job) {
+        match lane {
+            Lane::Flush => self.flush.push(job),
+            Lane::Merge => self.merge.push(job),
+        }
+    }
+
+    fn help(&self) -> bool {
+        false
+    }
+
+    fn is_stepped(&self) -> bool {
+        false
+    }
+
+    fn pause_us(&self, us: u64) {
+        thread::sleep(Duration::from_micros(us));
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        self.flush.close();
+        self.merge.close();
+        let me = thread::current().id();
+        for worker in self.workers.drain(..) {
+            if worker.thread().id() != me {
+                // An error would be a panic outside a job; there is nobody to tell.
+                let _ = worker.join();
+            }
+        }
+    }
+}
+
+/// The waiting jobs of one lane.
+#[derive(Default)]
+struct Queue {
+    state: Mutex<QueueState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct QueueState {
+    jobs: VecDeque<Job>,
+    closed: bool,
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = self.state.lock();
+        f.debug_struct("Queue").field("waiting", &state.jobs.len()).field("closed", &state.closed).finish()
+    }
+}
+
+impl Queue {
+    fn push(&self, job: Job) {
+        self.state.lock().jobs.push_back(job);
+        self.changed.notify_one();
+    }
+
+    /// Drops what waits, and sends the workers home after what runs.
+    fn close(&self) {
+        let dropped = {
+            let mut state = self.state.lock();
+            state.closed = true;
+            mem::take(&mut state.jobs)
+        };
+        self.changed.notify_all();
+        // Outside the lock: what a job holds may do anything in its own drop.
+        drop(dropped);
+    }
+
+    /// The life of a worker: runs job after job until the queue is closed.
+    fn work(&self) {
+        while let Some(job) = self.next() {
+            // What the job shares with others it guards itself: the engine marks a failed job from a drop guard.
+            let _ = catch_unwind(AssertUnwindSafe(job));
+        }
+    }
+
+    fn next(&self) -> Option<Job> {
+        let mut state = self.state.lock();
+        loop {
+            if state.closed {
+                return None;
+            }
+            match state.jobs.pop_front() {
+                Some(job) => return Some(job),
+                None => self.changed.wait(&mut state),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn jobs_of_a_lane_start_in_order() {
+        let threads = Threads::new(1).unwrap();
+        let (sender, receiver) = mpsc::channel();
+        for i in 0..100 {
+            let sender = sender.clone();
+            threads.submit(Lane::Merge, Box::new(move || sender.send(i).unwrap()));
+        }
+        let order: Vec<i32> = receiver.iter().take(100).collect();
+        assert_eq!(order, (0..100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_flush_does_not_wait_behind_merges() {
+        let threads = Threads::new(2).unwrap();
+        let (release, blocked) = mpsc::channel::<()>();
+        let blocked = Arc::new(Mutex::new(blocked));
+        for _ in 0..4 {
+            let blocked = Arc::clone(&blocked);
+            threads.submit(Lane::Merge, Box::new(move || blocked.lock().recv().unwrap_or_default()));
+        }
+        let (sender, receiver) = mpsc::channel();
+        threads.submit(Lane::Flush, Box::new(move || sender.send(()).unwrap()));
+        receiver.recv().unwrap();
+        drop(release);
+    }
+
+    #[test]
+    fn a_panic_does_not_end_the_worker() {
+        let threads = Threads::new(1).unwrap();
+        for lane in [Lane::Flush, Lane::Merge] {
+            // `resume_unwind` panics without the message on standard error.
+            threads.submit(lane, Box::new(|| std::panic::resume_unwind(Box::new("planned"))));
+            let (sender, receiver) = mpsc::channel();
+            threads.submit(
+                lane,
+                Box::new(move || sender.send(thread::current().name().map(str::to_owned)).unwrap()),
+            );
+            let name = receiver.recv().unwrap().unwrap();
+            assert!(name.starts_with("braidb-"), "{name}");
+        }
+    }
+
+    #[test]
+    fn dropping_drops_what_waits_and_joins_what_runs() {
+        let threads = Threads::new(1).unwrap();
+        let (started, has_started) = mpsc::channel();
+        let (release, blocked) = mpsc::channel::<()>();
+        let (done, is_done) = mpsc::channel();
+        threads.submit(
+            Lane::Merge,
+            Box::new(move || {
+                started.send(()).unwrap();
+                let _ = blocked.recv();
+                done.send("running").unwrap();
+            }),
+        );
+        let (waiting, never_sent) = mpsc::channel();
+        // Sending from the waiting job would be a lie; its drop releases the running job, which proves the order too.
+        threads.submit(
+            Lane::Merge,
+            Box::new(move || {
+                let _release = release;
+                waiting.send(()).unwrap();
+            }),
+        );
+        has_started.recv().unwrap();
+        drop(threads);
+        assert_eq!(is_done.try_recv(), Ok("running"));
+        assert!(never_sent.recv().is_err(), "the waiting job was dropped, not run");
+    }
+
+    #[test]
+    fn the_last_owner_may_be_a_job() {
+        let threads = Arc::new(Threads::new(2).unwrap());
+        let (release, go) = mpsc::channel::<()>();
+        let (done, is_done) = mpsc::channel();
+        let last = Arc::clone(&threads);
+        threads.submit(
+            Lane::Merge,
+            Box::new(move || {
+                go.recv().unwrap();
+                drop(last);
+                done.send(()).unwrap();
+            }),
+        );
+        drop(threads);
+        release.send(()).unwrap();
+        is_done.recv().unwrap();
+    }
+}
