@@ -18,7 +18,7 @@ impl Counter {
 }
 
 /// Levels of the tree, L0 included.
-pub const LEVELS: usize = 8;
+pub const LEVELS: usize = 7;
 
 /// All counts of one database. Bytes are those handed to the storage.
 #[derive(Debug, Default)]

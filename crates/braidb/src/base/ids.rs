@@ -1,6 +1,7 @@
 //! Numbers that name things. None is ever used again.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Orders all writes; assigned by the commit queue. 0 is before every write.
 pub type SeqNo = u64;
@@ -34,4 +35,25 @@ pub struct TierId(pub u8);
 
 impl TierId {
     pub const FAST: TierId = TierId(0);
+}
+
+/// Hands out file ids.
+#[derive(Debug)]
+pub struct FileIds(AtomicU64);
+
+impl FileIds {
+    /// The next id will be `next`.
+    pub fn new(next: FileId) -> FileIds {
+        FileIds(AtomicU64::new(next.0))
+    }
+
+    /// An id that no file had before.
+    pub fn take(&self) -> FileId {
+        FileId(self.0.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The id that `take` will give next.
+    pub fn next(&self) -> FileId {
+        FileId(self.0.load(Ordering::Relaxed))
+    }
 }

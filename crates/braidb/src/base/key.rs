@@ -13,14 +13,11 @@ pub struct KeyRange {
 }
 
 impl KeyRange {
+    #[cfg(test)]
     pub fn new(low: impl Into<Vec<u8>>, high: impl Into<Vec<u8>>) -> KeyRange {
         let range = KeyRange { low: low.into(), high: high.into() };
-        debug_assert!(range.low <= range.high);
+        assert!(range.low <= range.high);
         range
-    }
-
-    pub fn contains(&self, key: &[u8]) -> bool {
-        self.low.as_slice() <= key && key <= self.high.as_slice()
     }
 
     pub fn overlaps(&self, other: &KeyRange) -> bool {

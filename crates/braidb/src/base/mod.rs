@@ -3,11 +3,13 @@
 pub mod checksum;
 pub mod codec;
 pub mod counters;
+pub mod durability;
 pub mod error;
 pub mod ids;
 pub mod key;
 pub mod mutant;
 pub mod names;
+pub mod report;
 pub mod value;
 
 /// Longest key, in bytes.

@@ -47,6 +47,7 @@ impl Value {
     }
 
     /// A value with bytes of its own.
+    #[cfg(test)]
     pub(crate) fn copied(bytes: &[u8]) -> Value {
         Value::pin(Arc::new(bytes.to_vec()), |owner| owner)
     }

@@ -1,1 +1,184 @@
+//! The block cache: uncompressed blocks of tables, kept by bytes, lent by reference count.
+//!
+//! A block is found by its place: file and offset. Files are never changed and their numbers never used again, so an
+//! entry can be superfluous but never wrong; the blocks of a deleted table age out.
+//!
+//! Shards and hash are fixed rather than taken from the machine, so that a simulated run evicts alike everywhere.
 
+use crate::base::ids::FileId;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{OptionsBuilder, Weighter};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// The bytes of a block, or of several that were read at once; what pinned values keep alive.
+#[derive(Debug)]
+pub struct Block {
+    bytes: Vec<u8>,
+}
+
+impl Block {
+    pub fn new(bytes: Vec<u8>) -> Block {
+        Block { bytes }
+    }
+
+    /// Gives the buffer back, for the next read.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+impl Deref for Block {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Where a block lies.
+type Place = (FileId, u64);
+
+/// Blocks by place. Cheap to ask from many threads.
+#[derive(Debug)]
+pub struct BlockCache {
+    /// None when the capacity is zero: then nothing is kept, and nothing is locked.
+    blocks: Option<Cache<Place, Arc<Block>, ByBytes, BuildHasherDefault<PlaceHasher>>>,
+}
+
+impl BlockCache {
+    /// A cache that keeps at most about `capacity_bytes`, with what it takes to keep them. Zero keeps nothing.
+    pub fn new(capacity_bytes: usize) -> BlockCache {
+        // Blocks are a few KiB; the estimate sizes the maps and decides how many shards are worth their locks.
+        const TYPICAL_BLOCK_BYTES: usize = 4096;
+        const SHARDS: usize = 16;
+        if capacity_bytes == 0 {
+            return BlockCache { blocks: None };
+        }
+        let options = OptionsBuilder::new()
+            .estimated_items_capacity(capacity_bytes / TYPICAL_BLOCK_BYTES)
+            .weight_capacity(capacity_bytes as u64)
+            .shards(SHARDS)
+            .build()
+            .expect("both capacities are set");
+        let hasher = BuildHasherDefault::default();
+        BlockCache {
+            blocks: Some(Cache::with_options(options, ByBytes, hasher, DefaultLifecycle::default())),
+        }
+    }
+
+    /// Bytes that the blocks take now.
+    pub fn bytes(&self) -> u64 {
+        self.blocks.as_ref().map_or(0, Cache::weight)
+    }
+
+    pub fn get(&self, file: FileId, offset: u64) -> Option<Arc<Block>> {
+        self.blocks.as_ref()?.get(&(file, offset))
+    }
+
+    /// Keeps the block, unless it is larger than a shard.
+    pub fn insert(&self, file: FileId, offset: u64, block: &Arc<Block>) {
+        if let Some(blocks) = &self.blocks {
+            blocks.insert((file, offset), block.clone());
+        }
+    }
+}
+
+/// Weighs a block by the memory that it holds.
+#[derive(Clone, Debug)]
+struct ByBytes;
+
+impl Weighter<Place, Arc<Block>> for ByBytes {
+    fn weight(&self, _: &Place, block: &Arc<Block>) -> u64 {
+        /// The allocation of the `Arc`, the cache's own entry and its share of the map.
+        const OVERHEAD_BYTES: u64 = 128;
+        block.bytes.capacity() as u64 + OVERHEAD_BYTES
+    }
+}
+
+/// Mixes two integers well and fast. The cache reads all parts of the result: shard, slot and tag.
+#[derive(Debug, Default)]
+struct PlaceHasher(u64);
+
+impl Hasher for PlaceHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    #[inline]
+    fn write_u64(&mut self, word: u64) {
+        // The product of two 64-bit numbers has the bits of both spread over its halves.
+        let product = u128::from(self.0 ^ word ^ 0x243f_6a88_85a3_08d3) * 0x9e37_79b9_7f4a_7c15;
+        self.0 = product as u64 ^ (product >> 64) as u64;
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(len: usize) -> Arc<Block> {
+        Arc::new(Block::new(vec![7; len]))
+    }
+
+    fn kept(cache: &BlockCache, count: u64) -> u64 {
+        (0..count).filter(|&i| cache.get(FileId(i % 3), i * 4096).is_some()).count() as u64
+    }
+
+    #[test]
+    fn blocks_are_found_by_file_and_offset() {
+        let cache = BlockCache::new(1 << 20);
+        cache.insert(FileId(1), 0, &block(10));
+        cache.insert(FileId(1), 100, &block(20));
+        cache.insert(FileId(2), 0, &block(30));
+        assert_eq!(cache.get(FileId(1), 0).map(|b| b.len()), Some(10));
+        assert_eq!(cache.get(FileId(1), 100).map(|b| b.len()), Some(20));
+        assert_eq!(cache.get(FileId(2), 0).map(|b| b.len()), Some(30));
+        assert!(cache.get(FileId(2), 100).is_none());
+    }
+
+    #[test]
+    fn the_capacity_counts_bytes() {
+        let cache = BlockCache::new(1 << 20);
+        for i in 0..2000 {
+            cache.insert(FileId(i % 3), i * 4096, &block(4096));
+        }
+        let kept = kept(&cache, 2000);
+        assert!((150..=256).contains(&kept), "{kept} blocks of 4 KiB in 1 MiB");
+    }
+
+    #[test]
+    fn without_capacity_nothing_is_kept_and_all_works() {
+        let cache = BlockCache::new(0);
+        cache.insert(FileId(1), 0, &block(10));
+        assert!(cache.get(FileId(1), 0).is_none());
+        let tiny = BlockCache::new(1);
+        tiny.insert(FileId(1), 0, &block(10));
+        assert!(tiny.get(FileId(1), 0).is_none());
+    }
+
+    #[test]
+    fn a_lent_block_outlives_its_eviction() {
+        let cache = BlockCache::new(64 << 10);
+        cache.insert(FileId(0), 0, &block(4096));
+        let lent = cache.get(FileId(0), 0).unwrap();
+        for i in 1..2000 {
+            cache.insert(FileId(i % 3), i * 4096, &block(4096));
+            // Asked for again, so that the newcomers win.
+            cache.get(FileId(i % 3), i * 4096);
+        }
+        assert!(kept(&cache, 2000) <= 16);
+        assert_eq!(lent.len(), 4096);
+    }
+}

@@ -1,1 +1,348 @@
+//! The database handle: wiring, little logic. Writes go to `write`, reads to `read`, background work to `jobs`.
 
+mod batch;
+mod engine;
+mod family;
+mod iter;
+mod open;
+mod options;
+mod recover;
+mod snapshot;
+mod stats;
+mod verify;
+
+pub use batch::WriteBatch;
+pub use family::ColumnFamily;
+pub use iter::Iter;
+pub use options::Options;
+pub use snapshot::Snapshot;
+pub use stats::{Counts, FamilyStats, LevelStats, Stats};
+
+use crate::base::durability::Durability;
+use crate::base::error::Result;
+use crate::base::ids::{FamilyId, SeqNo};
+use crate::base::key::prefix_bounds;
+use crate::base::report::{RecoveryReport, VerifyReport};
+use crate::base::value::Value;
+use crate::visible::snapshots::Snapshots;
+use engine::Engine;
+use std::ops::{Bound, RangeBounds};
+use std::path::Path;
+use std::sync::Arc;
+
+/// An open database: an ordered map from byte strings to byte strings, on disk.
+///
+/// A `Db` is cheap to clone and may be used from many threads. The database is closed when the last clone, column
+/// family, snapshot and iterator is gone, or by [`Db::close`].
+///
+/// ```
+/// use braidb::Db;
+/// # let dir = std::env::temp_dir().join(format!("braidb-doc-db-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// let db = Db::open(&dir)?;
+/// db.put("plum", "blue")?;
+/// db.put("pear", "green")?;
+/// db.delete("plum")?;
+/// assert_eq!(db.get("pear")?.unwrap(), b"green");
+/// for entry in db.range("a".."z").rev() {
+///     let (key, value) = entry?;
+///     println!("{} = {}", key.escape_ascii(), value.escape_ascii());
+/// }
+/// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), braidb::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Db {
+    handle: Arc<Handle>,
+}
+
+/// What the clones of a [`Db`] share; dropping the last one closes the database.
+#[derive(Debug)]
+struct Handle {
+    engine: Arc<Engine>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // Nobody is left to tell: an error here leaves what a crash leaves, and the next open recovers from it.
+        let _ = self.engine.close();
+    }
+}
+
+impl Db {
+    /// Opens the database in the directory `path`, creating it if there is none, with the default [`Options`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Options::open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Db> {
+        Options::new().open(path)
+    }
+
+    fn from_engine(engine: Arc<Engine>) -> Db {
+        Db { handle: Arc::new(Handle { engine }) }
+    }
+
+    fn engine(&self) -> &Arc<Engine> {
+        &self.handle.engine
+    }
+
+    /// The directory of the database.
+    pub fn path(&self) -> &Path {
+        self.engine().dir()
+    }
+
+    /// The column family called `name`, created if there is none. `"default"` always exists.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidName`](crate::Error::InvalidName); creating one writes to the manifest, which may fail as writes do.
+    pub fn column_family(&self, name: &str) -> Result<ColumnFamily> {
+        family::check_name(name)?;
+        let id = self.engine().column_family(name)?;
+        Ok(ColumnFamily::new(self.clone(), id, name))
+    }
+
+    /// The names of all column families, in the order of their creation.
+    pub fn column_families(&self) -> Vec<String> {
+        self.engine().column_families()
+    }
+
+    /// Sets `key` to `value` in the default family. What success means is the [`Durability`] of the options.
+    ///
+    /// # Errors
+    ///
+    /// [`TooLarge`](crate::Error::TooLarge), [`Full`](crate::Error::Full), [`Poisoned`](crate::Error::Poisoned),
+    /// [`Closed`](crate::Error::Closed). After any other error the write is undecided: it may appear after reopening.
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.put_at(FamilyId::DEFAULT, key.as_ref(), Some(value.as_ref()))
+    }
+
+    /// The value of `key` in the default family, pinned and not copied.
+    ///
+    /// # Errors
+    ///
+    /// [`Corruption`](crate::Error::Corruption) and [`Io`](crate::Error::Io) name the file.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        self.get_at(FamilyId::DEFAULT, key.as_ref())
+    }
+
+    /// Removes `key` from the default family; no error if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// As [`Db::put`].
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.put_at(FamilyId::DEFAULT, key.as_ref(), None)
+    }
+
+    /// Applies all writes of `batch`, or none of them, with the durability of the options.
+    ///
+    /// # Errors
+    ///
+    /// As [`Db::put`]; [`ForeignFamily`](crate::Error::ForeignFamily) if it names a family of another database.
+    pub fn write(&self, batch: WriteBatch) -> Result<()> {
+        self.write_with(batch, self.engine().durability())
+    }
+
+    /// Applies all writes of `batch`, or none of them, with a durability of its own. `Sync` covers all earlier writes.
+    ///
+    /// ```
+    /// use braidb::{Db, Durability, WriteBatch};
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-write-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = Db::open(&dir)?;
+    /// let mut batch = WriteBatch::new();
+    /// batch.put("from", "90").put("to", "110");
+    /// db.write_with(batch, Durability::Sync)?;
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Db::write`].
+    pub fn write_with(&self, batch: WriteBatch, durability: Durability) -> Result<()> {
+        let encoded = batch.into_encoded(self.identity())?;
+        self.engine().commit_batch(encoded, durability)
+    }
+
+    /// All entries of the default family, in key order, from both ends.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-iter-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// db.put("a", "1")?;
+    /// db.put("b", "2")?;
+    /// let last = db.iter().next_back().unwrap()?;
+    /// assert_eq!(last.0, b"b");
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    pub fn iter(&self) -> Iter {
+        self.range::<&[u8]>(..)
+    }
+
+    /// The entries of the default family whose keys lie in `range`, in key order, from both ends. A range whose start
+    /// lies behind its end is empty.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-range-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// for key in ["a", "b", "c"] {
+    ///     db.put(key, "")?;
+    /// }
+    /// let keys: Result<Vec<_>, _> = db.range("b"..).map(|entry| entry.map(|(key, _)| key)).collect();
+    /// assert_eq!(keys?, [b"b", b"c"]);
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Iter {
+        self.range_at(FamilyId::DEFAULT, iter::own_bounds(range), None)
+    }
+
+    /// The entries of the default family whose keys start with `prefix`, in key order, from both ends.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-prefix-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// db.put("user:1", "ada")?;
+    /// db.put("visit:1", "home")?;
+    /// assert_eq!(db.prefix("user:").count(), 1);
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
+        self.range_at(FamilyId::DEFAULT, prefix_bounds(prefix.as_ref()), None)
+    }
+
+    /// The database as it is now, over all column families, to be read later.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::new(self.clone())
+    }
+
+    /// Raises every earlier write to `durability`.
+    ///
+    /// ```
+    /// use braidb::{Db, Durability};
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-persist-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// let db = Db::open(&dir)?;
+    /// for number in 0..1000u32 {
+    ///     db.put(number.to_be_bytes(), "quick")?;
+    /// }
+    /// db.persist(Durability::Sync)?; // one sync for all of them
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A failed sync poisons the database: [`Poisoned`](crate::Error::Poisoned).
+    pub fn persist(&self, durability: Durability) -> Result<()> {
+        self.engine().persist(durability)
+    }
+
+    /// Writes what is in memory to tables, and waits for it.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](crate::Error::Io) of the table that could not be written; the data stays in memory and log.
+    pub fn flush(&self) -> Result<()> {
+        self.engine().flush()
+    }
+
+    /// Flushes, then merges each family into its last level, and waits: what was deleted or overwritten, and no snapshot
+    /// holds, gives its space back.
+    ///
+    /// # Errors
+    ///
+    /// As [`Db::flush`].
+    pub fn compact(&self) -> Result<()> {
+        self.engine().compact()
+    }
+
+    /// Waits until no background work runs or is wanted.
+    ///
+    /// # Errors
+    ///
+    /// The error that keeps background work from going on.
+    pub fn settle(&self) -> Result<()> {
+        self.engine().settle()
+    }
+
+    /// What the database holds now, and what it did since it was opened.
+    pub fn stats(&self) -> Stats {
+        self.engine().stats()
+    }
+
+    /// What opening the database found in its logs.
+    pub fn recovery(&self) -> &RecoveryReport {
+        self.engine().recovery()
+    }
+
+    /// Reads every byte of every file that the database uses now, and checks it.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](crate::Error::Io) if a file cannot be read; damage is not an error but in the report.
+    pub fn verify(&self) -> Result<VerifyReport> {
+        self.engine().verify()
+    }
+
+    /// Raises every write to [`Durability::Sync`], ends background work, and lets go of the directory. Any later call on
+    /// any clone, iterator or snapshot fails with [`Closed`](crate::Error::Closed); values that were read stay. Closing again does
+    /// nothing.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-close-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// let db = braidb::Db::open(&dir)?;
+    /// let clone = db.clone();
+    /// db.close()?;
+    /// assert!(matches!(clone.get("k"), Err(braidb::Error::Closed)));
+    /// let again = braidb::Db::open(&dir)?; // the directory is free
+    /// # drop(again); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The error that kept data from being persisted; the database is closed all the same.
+    pub fn close(&self) -> Result<()> {
+        self.engine().close()
+    }
+
+    pub(crate) fn identity(&self) -> u64 {
+        self.engine().identity()
+    }
+
+    pub(crate) fn snapshots(&self) -> &Snapshots {
+        self.engine().snapshots()
+    }
+
+    pub(crate) fn put_at(&self, family: FamilyId, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        batch::check_entry(0, key, value.unwrap_or_default())?;
+        self.engine().commit_one(family, key, value)
+    }
+
+    pub(crate) fn get_at(&self, family: FamilyId, key: &[u8]) -> Result<Option<Value>> {
+        self.engine().get(family, key, None)
+    }
+
+    pub(crate) fn get_as_of(&self, family: FamilyId, key: &[u8], at: SeqNo) -> Result<Option<Value>> {
+        self.engine().get(family, key, Some(at))
+    }
+
+    pub(crate) fn range_at(
+        &self,
+        family: FamilyId,
+        bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>),
+        at: Option<SeqNo>,
+    ) -> Iter {
+        Iter::new(self, family, bounds, at)
+    }
+}

@@ -1,1 +1,420 @@
+//! Background work: the scheduler asks policies for plans, the executor carries them out, and this module alone commits
+//! edits to the manifest.
+//!
+//! # Which file holds a record at each instant
+//!
+//! *Flush.* (1) The commit queue froze the segment and rotated the log: the record is in memory and in a log at or after its
+//! family's `replay_from`. (2) All logs before the new one are synced, oldest first, with their names. (3) The table is
+//! written, synced, and its name synced: the record stands in two places, and an orphan table if we crash. (4) The edit adds
+//! the table and advances `replay_from`: after its sync the table is the record's home; before it, the log is. (5) The view
+//! drops the segment and shows the table, in one swap. (6) Logs before the smallest `replay_from` are unlinked.
+//!
+//! *Merge.* The record stands in an input until the edit that names the outputs, all of them synced with their names, is
+//! synced; after that in an output. Inputs are unlinked when no view holds them.
+//!
+//! *Move.* The table stays where it is; the edit gives it another level.
+//!
+//! # Lock order
+//!
+//! `catalog` → the commit lock → the view's swap lock. Commits to the manifest happen under `catalog`, and so does the
+//! installation of what they changed, so that views show versions in the order of their edits.
 
+mod cleanup;
+mod compact;
+mod flush;
+mod merge;
+pub mod output;
+
+use crate::base::counters::Counters;
+use crate::base::error::{Error, Result};
+use crate::base::ids::{FamilyId, FileId, FileIds};
+use crate::base::key::COMPARATOR;
+use crate::log::LogSync;
+use crate::memory::view::ViewCell;
+use crate::plan::{Claims, LeveledOptions, Plan, Ticket, leveled};
+use crate::table::TableOptions;
+use crate::version::{Change, CommitError, Edit, Manifest, State, TableStore, Version};
+use crate::visible::snapshots::Snapshots;
+use crate::write::{CommitQueue, FlushTask, Health, Pressure};
+use braidb_storage::{Env, Lane};
+use output::{Outputs, Target};
+use parking_lot::{Condvar, Mutex};
+use std::collections::BTreeSet;
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a thread that waits for jobs sleeps before it looks again by itself.
+const WAIT: Duration = Duration::from_millis(100);
+
+/// What the jobs are told by the options.
+#[derive(Clone, Debug)]
+pub struct JobOptions {
+    pub table: TableOptions,
+    pub leveled: LeveledOptions,
+    /// Merges that may run at the same time.
+    pub merges: usize,
+}
+
+/// The scheduler and executor of one database.
+#[derive(Debug)]
+pub struct Jobs {
+    parts: Parts,
+    catalog: Mutex<Catalog>,
+    /// Signalled when a job ends.
+    ended: Condvar,
+}
+
+/// The manifest, and what is under way.
+#[derive(Debug)]
+struct Catalog {
+    manifest: Manifest,
+    /// What the manifest says.
+    state: State,
+    claims: Claims,
+    /// Jobs that were submitted and are not wholly done.
+    jobs: usize,
+    /// Those of them that still work for their edit.
+    flushes_running: usize,
+    merges_running: usize,
+    /// Callers of `compact`, who plan the merges; the scheduler plans none meanwhile.
+    manual: usize,
+    is_stopped: bool,
+    /// Counts ended jobs that failed, so that who waits for one of them notices.
+    failures: u64,
+    last_failure: Option<Error>,
+    /// Logs on disk.
+    logs: BTreeSet<FileId>,
+}
+
+/// The parts of the engine that jobs work on.
+#[derive(Debug)]
+pub struct Parts {
+    pub dir: PathBuf,
+    pub env: Env,
+    pub options: JobOptions,
+    pub queue: Arc<CommitQueue>,
+    pub log_sync: Arc<LogSync>,
+    pub view: Arc<ViewCell>,
+    pub snapshots: Arc<Snapshots>,
+    pub health: Arc<Health>,
+    pub pressure: Arc<Pressure>,
+    pub files: Arc<FileIds>,
+    pub counters: Arc<Counters>,
+    pub tables: Arc<TableStore>,
+}
+
+impl Deref for Jobs {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.parts
+    }
+}
+
+impl Jobs {
+    pub fn new(parts: Parts, manifest: Manifest, state: State, logs: Vec<FileId>) -> Jobs {
+        let catalog = Catalog {
+            manifest,
+            state,
+            claims: Claims::default(),
+            jobs: 0,
+            flushes_running: 0,
+            merges_running: 0,
+            manual: 0,
+            is_stopped: false,
+            failures: 0,
+            last_failure: None,
+            logs: logs.into_iter().collect(),
+        };
+        let jobs = Jobs { parts, catalog: Mutex::new(catalog), ended: Condvar::new() };
+        jobs.count_l0(&jobs.catalog.lock());
+        jobs
+    }
+
+    /// Starts whatever is wanted and allowed now. Called after a freeze, after a job, and by writers that wait.
+    pub fn schedule(self: &Arc<Self>) {
+        let mut catalog = self.catalog.lock();
+        if catalog.is_stopped || self.health.check_writable().is_err() {
+            return;
+        }
+        while let Some(task) = self.queue.take_flush() {
+            catalog.jobs += 1;
+            catalog.flushes_running += 1;
+            let running = Running { jobs: self.clone(), work: Some(Work::Flush(task)) };
+            self.env.runtime.submit(Lane::Flush, Box::new(move || running.flush()));
+        }
+        while catalog.manual == 0 && catalog.merges_running < self.options.merges {
+            let Some((plan, version)) = self.propose(&catalog) else { break };
+            self.start_merge(&mut catalog, plan, version);
+        }
+    }
+
+    /// The first plan that any family's policy wants, the fullest L0 first.
+    fn propose(&self, catalog: &Catalog) -> Option<(Plan, Arc<Version>)> {
+        let settled = self.snapshots.drop_proof().settled();
+        let mut families: Vec<_> = catalog.state.families().iter().collect();
+        families.sort_by_key(|(id, family)| (std::cmp::Reverse(family.version.level(0).runs()), **id));
+        families.into_iter().find_map(|(&id, family)| {
+            let options = &self.options.leveled;
+            let plan = leveled::propose(id, &family.version, &catalog.claims, settled, options)?;
+            Some((plan, family.version.clone()))
+        })
+    }
+
+    fn start_merge(self: &Arc<Self>, catalog: &mut Catalog, plan: Plan, version: Arc<Version>) {
+        let running = self.claim(catalog, &plan);
+        let job = move || {
+            // Whoever waits for it is told by the end of the job.
+            let _ = running.merge(plan, version);
+        };
+        self.env.runtime.submit(Lane::Merge, Box::new(job));
+    }
+
+    /// Claims what a plan touches, and counts it as a running job.
+    fn claim(self: &Arc<Self>, catalog: &mut Catalog, plan: &Plan) -> Running {
+        let ticket = catalog.claims.take(plan);
+        catalog.jobs += 1;
+        catalog.merges_running += 1;
+        Running { jobs: self.clone(), work: Some(Work::Merge(ticket)) }
+    }
+
+    /// Tells everybody who waits that a job ended, and starts what it made possible. A failure starts nothing: the disk
+    /// would only be asked the same again. Whoever waits for the job, or writes next to a limit, asks later.
+    fn end_job(self: &Arc<Self>, outcome: Result<()>) {
+        let mut catalog = self.catalog.lock();
+        match outcome {
+            Ok(()) => {
+                catalog.last_failure = None;
+                drop(catalog);
+                self.pressure.progressed();
+                self.schedule();
+            }
+            Err(error) => {
+                catalog.failures += 1;
+                catalog.last_failure = Some(error.clone());
+                drop(catalog);
+                self.counters.job_failures.add(1);
+                self.pressure.failed(error);
+            }
+        }
+        self.ended.notify_all();
+        self.unlink_dead_tables();
+    }
+
+    /// Makes an edit stable. The caller holds the catalog and installs the outcome before letting go of it.
+    fn commit(&self, catalog: &mut Catalog, mut edit: Edit) -> Result<()> {
+        self.health.check_unpoisoned()?;
+        edit.push(Change::LastSeq(self.snapshots.visible()));
+        match catalog.manifest.commit(&catalog.state, edit) {
+            Ok(state) => catalog.state = state,
+            Err(CommitError::Refused(error)) => return Err(error),
+            Err(CommitError::Poison(error)) => return Err(self.health.poison(error)),
+        }
+        self.count_l0(catalog);
+        Ok(())
+    }
+
+    /// As [`Jobs::commit`], for an edit that names `outputs`. They go again only if the edit is certainly not on disk.
+    fn commit_tables(&self, catalog: &mut Catalog, edit: Edit, outputs: Outputs) -> Result<()> {
+        let committed = self.commit(catalog, edit);
+        if committed.is_ok() || self.health.check_unpoisoned().is_err() {
+            outputs.keep();
+        }
+        committed
+    }
+
+    /// Makes the names of new tables stable. A failure is final: the directory also holds the names of logs, and what a failed
+    /// sync was to make stable may be lost for good.
+    fn sync_names(&self, outputs: &Outputs) -> Result<()> {
+        outputs.sync_names().map_err(|error| self.health.poison(error))
+    }
+
+    /// Tells the back-pressure how full L0 is.
+    fn count_l0(&self, catalog: &Catalog) {
+        let families = catalog.state.families().values();
+        let fullest = families.map(|family| family.version.level(0).runs()).max().unwrap_or(0);
+        self.pressure.set_l0_tables(fullest as u64);
+    }
+
+    fn target(&self) -> Target {
+        Target {
+            fs: self.env.fs.clone(),
+            dir: self.dir.clone(),
+            files: self.files.clone(),
+            options: self.options.table,
+        }
+    }
+
+    /// The family called `name`, created if there is none.
+    pub fn family(&self, name: &str) -> Result<FamilyId> {
+        let mut catalog = self.catalog.lock();
+        let families = catalog.state.families();
+        if let Some((id, _)) = families.iter().find(|(_, family)| family.name == name) {
+            return Ok(*id);
+        }
+        self.health.check_writable()?;
+        let id = catalog.state.next_family();
+        // It has no record yet, so any log may be its first; this one is known to exist.
+        let replay_from =
+            families.values().map(|family| family.replay_from).max().expect("there is a default family");
+        let mut edit = Edit::default();
+        edit.push(Change::FamilyCreated {
+            id,
+            name: name.to_owned(),
+            comparator: COMPARATOR.to_owned(),
+            replay_from,
+        });
+        self.commit(&mut catalog, edit)?;
+        let added = self.queue.add_family(Arc::new(Version::default()));
+        assert_eq!(added, id, "families are numbered in the order of their creation");
+        Ok(id)
+    }
+
+    /// The names of all families, by id.
+    pub fn family_names(&self) -> Vec<String> {
+        self.catalog.lock().state.families().values().map(|family| family.name.clone()).collect()
+    }
+
+    /// Waits until `done` holds, helping a stepped runtime along. An error that a job met meanwhile ends the wait.
+    fn wait_until(self: &Arc<Self>, mut done: impl FnMut(&mut Catalog) -> bool) -> Result<()> {
+        let failures = self.catalog.lock().failures;
+        loop {
+            self.schedule();
+            let helped = self.env.runtime.help();
+            let mut catalog = self.catalog.lock();
+            if done(&mut catalog) {
+                return Ok(());
+            }
+            self.health.check_writable()?;
+            if catalog.failures != failures {
+                let failure = catalog.last_failure.clone();
+                if let Some(error) = failure {
+                    return Err(error);
+                }
+            }
+            if !helped {
+                self.ended.wait_for(&mut catalog, WAIT);
+            }
+        }
+    }
+
+    /// Writes all memory to tables, and waits for it.
+    pub fn flush(self: &Arc<Self>) -> Result<()> {
+        // A family has one flushing set at a time: what was written beside a flush under way needs a second one. Only these are
+        // waited for; writers that go on would make others without end.
+        for _ in 0..2 {
+            let wanted = self.queue.freeze_all()?;
+            self.wait_until(|_| self.queue.has_flushed(&wanted))?;
+        }
+        Ok(())
+    }
+
+    /// Waits until nothing runs and nothing is wanted.
+    pub fn settle(self: &Arc<Self>) -> Result<()> {
+        self.health.check_writable()?;
+        self.wait_until(|catalog| {
+            catalog.flushes_running == 0
+                && catalog.merges_running == 0
+                && !self.queue.has_flushes()
+                && (catalog.manual > 0 || self.propose(catalog).is_none())
+        })?;
+        // What readers held until now can go as well.
+        self.unlink_dead_tables();
+        Ok(())
+    }
+
+    /// Lets no job start any more, and waits for those that run.
+    pub fn stop(self: &Arc<Self>) {
+        let mut catalog = self.catalog.lock();
+        catalog.is_stopped = true;
+        while catalog.jobs > 0 {
+            drop(catalog);
+            let helped = self.env.runtime.help();
+            catalog = self.catalog.lock();
+            if !helped && catalog.jobs > 0 {
+                self.ended.wait_for(&mut catalog, WAIT);
+            }
+        }
+    }
+
+    /// Records that `log` was closed with exactly `bytes`: the last edit of an open.
+    pub fn record_seal(&self, log: FileId, bytes: u64) -> Result<()> {
+        let mut edit = Edit::default();
+        edit.push(Change::LogSealed { log, bytes });
+        self.commit(&mut self.catalog.lock(), edit)
+    }
+
+    /// Shows what the manifest says, its own id, and the logs on disk as far as edits told of them. No edit is made and no
+    /// manifest goes meanwhile; and none of the state's tables as long as somebody holds a copy of it.
+    pub fn with_files<T>(&self, look: impl FnOnce(&State, FileId, &BTreeSet<FileId>) -> T) -> T {
+        let catalog = self.catalog.lock();
+        look(&catalog.state, catalog.manifest.id(), &catalog.logs)
+    }
+
+    pub fn env(&self) -> &Env {
+        &self.env
+    }
+}
+
+/// A job between its submission and its end. Whatever becomes of it, run, dropped by a runtime that ends, or panicked, what
+/// it holds is given back.
+struct Running {
+    jobs: Arc<Jobs>,
+    /// `None` once it ended.
+    work: Option<Work>,
+}
+
+enum Work {
+    Flush(FlushTask),
+    Merge(Ticket),
+}
+
+impl Running {
+    fn flush(mut self) {
+        let Some(Work::Flush(task)) = &self.work else { unreachable!("a flush was submitted") };
+        let outcome = self.jobs.flush_task(task);
+        self.end(outcome.is_ok());
+        self.jobs.end_job(outcome);
+    }
+
+    fn merge(mut self, plan: Plan, version: Arc<Version>) -> Result<()> {
+        let outcome = self.jobs.execute(&plan, &version);
+        drop((plan, version));
+        self.end(outcome.is_ok());
+        self.jobs.end_job(outcome.clone());
+        outcome
+    }
+
+    /// Gives back what the job holds. A flush that was not done waits at the head of the queue until somebody schedules
+    /// again.
+    fn end(&mut self, is_done: bool) {
+        let Some(work) = self.work.take() else { return };
+        let mut catalog = self.jobs.catalog.lock();
+        match work {
+            Work::Flush(task) => {
+                catalog.flushes_running -= 1;
+                if !is_done {
+                    self.jobs.queue.return_flush(task);
+                }
+            }
+            Work::Merge(ticket) => {
+                catalog.merges_running -= 1;
+                catalog.claims.release(ticket);
+            }
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let is_done = self.work.is_none();
+        self.end(false);
+        if !is_done && std::thread::panicking() {
+            self.jobs.pressure.failed(self.jobs.health.poison_after_panic());
+        }
+        self.jobs.catalog.lock().jobs -= 1;
+        self.jobs.ended.notify_all();
+    }
+}

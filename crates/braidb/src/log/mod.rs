@@ -1,1 +1,108 @@
+//! The commit log: every write is here before it is anywhere else, and its values may stay here for good (a log is a
+//! *body*).
+//!
+//! | file | subject |
+//! |---|---|
+//! | `batch` | the encoded form of one atomic batch |
+//! | `frame` | the bytes of header, frame and footer |
+//! | `writer` | appending, preallocating, sealing, rotating |
+//! | `sync` | making logs stable, oldest first |
+//! | `reader` | one frame checked; the next whole frame behind damage found |
+//! | `scan` | reading a log for recovery, and verifying it |
+//!
+//! # Format, version 1
+//!
+//! A log is one file, `NNNNNN.log`: a header, then frames without a gap. Numbers are little-endian; `varint` is
+//! LEB128 in its shortest form.
+//!
+//! ```text
+//! log     header | frame | frame | ... | footer, once sealed | zeros: space that was never written
+//!
+//! header  46 bytes
+//!   0  magic              "BRAIDLOG"
+//!   8  version            u16     1
+//!  10  required features  u32     a reader that lacks one refuses
+//!  14  optional features  u32     a reader may ignore them
+//!  18  log id             u64
+//!  26  previous log's id  u64     0: none
+//!  34  its final length   u64     0: none; footer included
+//!  42  crc                u32     of (log id, 0, bytes 0..42)
+//!
+//! frame   one atomic batch; entry i has the sequence number base + i
+//!   0  crc                u32     of (log id, offset of the frame, everything from `kind` to the end of the list)
+//!   4  kind               u8      1 batch; 0: end of the log
+//!   5  list bytes         varint
+//!      values bytes       varint
+//!      count              varint  entries, at least 1
+//!      synced mark        varint  see below
+//!      base               varint  sequence number
+//!      list               for each entry:
+//!                           kind        u8      0 delete, 1 put
+//!                           family      varint
+//!                           key bytes   varint
+//!                           key
+//!                           value bytes varint  puts only
+//!                           value crc   u32     puts only; of the content alone
+//!      values             back to back, in the order of the list; never split, never compressed
+//!
+//! footer  29 bytes
+//!   0  crc                u32     of (log id, offset of the footer, bytes 4..29)
+//!   4  kind               u8      2
+//!   5  synced mark        u64
+//!  13  frames             u64     in this log, the footer not counted
+//!  21  length             u64     of this log, the footer included
+//! ```
+//!
+//! `crc` is CRC-32C and covers the place (log id and offset) before the bytes, so that a whole frame in the wrong place
+//! is damage. It ends with the list. The list carries the checksums of the values, so the frame's crc vouches for them
+//! too, and a value can be read by a handle (log, offset, length, checksum) without its frame.
+//!
+//! The **synced mark** says what the writer knew to be stable when it wrote the frame:
+//!
+//! - 0: nothing;
+//! - 1: all earlier logs that recovery would read, sealed and synced; nothing of this one;
+//! - 46 or more: that, and the first so many bytes of this log, with its length and its name in the directory. Always
+//!   the end of the header or of a frame.
+//!
+//! # What a crash can do, and why recovery is right
+//!
+//! Only the open that created a log appends to it, only at its end, and logs are synced in the order of their writing.
+//! So, when power is lost, everything up to the last sync that returned is there, in full; behind it any byte of any log
+//! may be missing, old (zero) or new. Recovery takes the longest run of good frames from the beginning of the oldest
+//! log: the first bad frame ends it, and whatever follows, in this log or a later one, is set aside. That is a prefix of
+//! the commits, because a frame is one batch and counts only when the crc and all its values are right.
+//!
+//! The marks tell this from damage. A frame with mark *m*, found anywhere, proves that bytes before *m* were stable; so a
+//! bad frame before *m* was damaged after it was synced, and cutting the log there would lose acknowledged writes. That is
+//! [`Corruption`](crate::base::error::Error::Corruption). To learn *m*, [`scan()`] searches every byte offset behind a bad
+//! frame for whole ones. A mark of at least 1 proves the same for every earlier log as a whole. A killed process loses
+//! nothing that was handed to the operating system, and nothing here depends on the difference.
+//!
+//! A bad *header* is like a bad frame at offset 0: the mark 1 says nothing of it, 46 or more do.
+//!
+//! **Sealing.** [`LogWriter::rotate`] takes four steps: (1) create the next file and allocate its first space; (2) append
+//! the footer to the old log; (3) append the header, with the old log's final length, to the next; (4) write frames there.
+//! Nothing is synced here: whoever relies on a later log syncs the earlier ones first ([`LogSync::sync_through`]).
+//! The steps that may fail harmlessly come first. If (1) fails, the old log has not changed and goes on being used, and
+//! what is left of the new file holds no byte that could claim anything. (2) and (3) write into allocated space; a failure
+//! there is a failed append and poisons. The length in the header is final when the header is written, so it is true in
+//! every crash image; that the old log *has* that length is proved only by a mark in the new one. After a crash between
+//! the steps there is an empty new file, which holds nothing, or one with a header and no frames, which loses nothing.
+//! A log that was sealed, then lost its tail, shows: no footer, or another length than its successor says.
 
+mod batch;
+mod frame;
+mod reader;
+mod scan;
+mod sync;
+#[cfg(test)]
+mod test_fs;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use batch::EncodedBatch;
+pub use frame::HEADER_BYTES;
+pub use scan::{End, Frame, Scan, read_header, scan, verify};
+pub use sync::LogSync;
+pub use writer::LogWriter;

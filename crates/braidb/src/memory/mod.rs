@@ -1,1 +1,43 @@
+//! The memory component: what was written and not yet flushed.
+//!
+//! ```text
+//!  Memory ──► active segment ◄── SegmentWriter (the commit queue owns it; there is only one)
+//!        └──► frozen segments, newest first ──► a flush reads them, then they go
+//! ```
+//!
+//! A [`Segment`] is a skiplist in an arena of its own: one node a user key, and in each node a chain of the key's
+//! versions, newest first. Updating a hot key is a look-up and one pointer. Readers take no lock and never wait. A
+//! frozen segment is one whose writer is gone. [`Memory`] is an immutable value that a view holds; changing the
+//! memory component means building another one.
+//!
+//! All `unsafe` lives in `arena`, `node`, and the few lines of `skiplist`, `segment` and `cursor` that call them. The
+//! proof, in short; each block says which part it uses:
+//!
+//! 1. *Nothing moves, nothing is freed early.* The arena hands out memory in chunks that stay where they are until
+//!    the arena drops, which is when its segment drops. Whoever holds a pointer into the arena also holds, or borrows
+//!    from, an `Arc<Segment>`: `Ref<'a, _>` borrows the segment, cursors and pinned values own a share.
+//! 2. *Initialised before published.* A node or a version is written whole, its links included, before a `Release`
+//!    store puts its address into a link. Readers get addresses only through `Acquire` loads of links, so they see
+//!    all of it. After that only its links change, and links are atomic.
+//! 3. *One writer.* Links are stored to only by `SkipList::insert`, which runs only for the segment's one
+//!    `SegmentWriter` (not `Clone`, `&mut self`). A read-modify-write of a link therefore needs no compare-and-swap:
+//!    nothing can change between reading the successor and storing the new node in front of it.
+//! 4. *Nothing goes away.* A link changes only by inserting one more node or version in front of its target, so a
+//!    reader with an older copy of a link only misses what is new, and sees whatever was inserted before the sequence
+//!    number that it read was published. Newer versions are filtered by number.
 
+mod arena;
+mod cursor;
+#[cfg(all(test, loom))]
+mod loom_model;
+mod node;
+mod pipeline;
+mod segment;
+mod skiplist;
+mod sync;
+#[cfg(all(test, not(loom)))]
+mod tests;
+pub mod view;
+
+pub use pipeline::Memory;
+pub use segment::{Segment, SegmentWriter};

@@ -1,1 +1,7 @@
+//! Reading one view: a get that stops at its first hit, and scans in both directions.
 
+mod get;
+mod scan;
+
+pub use get::get;
+pub use scan::{Backward, Forward};

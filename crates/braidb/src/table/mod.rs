@@ -1,1 +1,44 @@
+//! Tables: files of sorted entries, written once, then only read.
+//!
+//! "A table is a sorted index over bodies": an entry holds its value inline, or (reserved, refused so far) a handle into
+//! another file. The layout, version 1:
+//!
+//! ```text
+//! ┌──────────────┬───┬──────────────┬────────┬────────────┬───────┬────────┐
+//! │ data block 0 │ … │ data block n │ filter │ properties │ index │ footer │
+//! └──────────────┴───┴──────────────┴────────┴────────────┴───────┴────────┘
+//! ```
+//!
+//! Nothing lies between the parts. Each but the footer is a *section*, a payload with a trailer of 5 bytes that holds a
+//! type and a checksum over content and place ([`section`]); the footer has its own ([`tail`]). So every byte of the file
+//! is covered. The parts describe themselves: [`block`], [`filter`], [`properties`], [`index`].
+//!
+//! Opening reads the tail and keeps filter and index in memory. A get asks the filter, searches the index and reads one
+//! block (the next one too if the versions of its key go on there). Blocks are lent by the cache; values are pinned in them.
 
+mod block;
+mod builder;
+mod cursor;
+mod filter;
+mod index;
+mod properties;
+mod reader;
+mod section;
+mod tail;
+#[cfg(test)]
+mod tests;
+mod verify;
+
+pub use builder::TableBuilder;
+pub use cursor::TableCursor;
+pub use reader::Table;
+pub use verify::verify;
+
+/// How a table is written. Readers find what they need in the file.
+#[derive(Clone, Copy, Debug)]
+pub struct TableOptions {
+    /// A block is closed before it grows over this, trailer not counted. One that holds a single entry may be larger.
+    pub block_bytes: usize,
+    /// Size of the Bloom filter; 0 for none.
+    pub filter_bits_per_key: u32,
+}

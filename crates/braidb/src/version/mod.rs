@@ -1,1 +1,28 @@
+//! Which tables make up the database, and how that changes: the shape of the tree, the edits that change it, and the
+//! manifest that makes an edit stable before anybody relies on it.
+//!
+//! A job builds an [`Edit`]; [`Manifest::commit`] applies it to a copy of the [`State`], writes and syncs it, and hands
+//! back the new state to install. Readers hold an `Arc` of a [`Version`], which never changes.
 
+pub mod beneath;
+pub mod current;
+pub mod cursor;
+pub mod edit;
+pub mod manifest;
+pub mod record;
+pub mod shape;
+pub mod state;
+pub mod table_file;
+
+#[cfg(test)]
+mod memfs;
+#[cfg(test)]
+mod tests;
+
+pub use beneath::Beneath;
+pub use current::{Found, examine};
+pub use edit::{Change, Edit, NewTable};
+pub use manifest::{CommitError, Manifest, ManifestConfig, Opened};
+pub use shape::{Level, Run, RunId, Slice, Version};
+pub use state::State;
+pub use table_file::TableStore;

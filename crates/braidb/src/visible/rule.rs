@@ -20,6 +20,11 @@ impl DropProof {
         DropProof { snapshots, horizon }
     }
 
+    /// A number that every reader, now or later, is at or above.
+    pub fn settled(&self) -> SeqNo {
+        self.snapshots.first().map_or(self.horizon, |&oldest| oldest.min(self.horizon))
+    }
+
     /// Whether some reader, now or later, can see a version `seq` that the next newer version `newer` covers.
     fn can_be_seen(&self, seq: SeqNo, newer: SeqNo) -> bool {
         debug_assert!(seq < newer);
@@ -32,7 +37,7 @@ impl DropProof {
 
     /// Whether a tombstone is below every reader, so that nobody can see what it hides.
     fn is_settled(&self, seq: SeqNo) -> bool {
-        seq <= self.horizon && self.snapshots.first().is_none_or(|&oldest| seq <= oldest)
+        seq <= self.settled()
     }
 }
 

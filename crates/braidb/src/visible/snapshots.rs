@@ -65,9 +65,8 @@ impl Snapshots {
         DropProof::new(snapshots, self.visible())
     }
 
-    /// How many readers are registered, and the oldest number among them.
-    pub fn held(&self) -> (usize, Option<SeqNo>) {
-        let registered = self.registered.lock();
-        (registered.values().sum(), registered.keys().next().copied())
+    /// How many readers are registered.
+    pub fn held(&self) -> usize {
+        self.registered.lock().values().sum()
     }
 }

@@ -1,1 +1,29 @@
+//! Writing: back-pressure, the commit queue with its group commit, and freezing memory for a flush.
+//!
+//! # Which file holds a record at each instant
+//!
+//! 1. *Before `commit` is called*: none.
+//! 2. *After the log append*: the current log, in the process buffer (`None`) or the operating system (`Buffer`, `Sync`).
+//!    A crash now may leave the record or not; recovery takes it if its frame is whole. It was not acknowledged.
+//! 3. *After the sync* (`Sync` only): on stable storage, together with all earlier logs, oldest first.
+//! 4. *After the insertion in memory and publishing*: as before, and readable. It is acknowledged now.
+//! 5. *After a freeze*: the record's log is closed by a footer and a newer log takes new records. The frozen segment still
+//!    needs the old logs: `replay_from` of its family stands at or before them.
+//! 6. *After the flush's edit* (module `jobs`): a synced L0 table. The same edit advances `replay_from` past the old logs,
+//!    which go when the last family that could replay them has moved on.
+//!
+//! At every instant a crash leaves the record in at least one place from which recovery reads it, or, before the
+//! acknowledgement, leaves it out whole.
+//!
+//! # Lock order
+//!
+//! The catalog's lock (module `jobs`) → `core`, the commit lock → `waiting`, `flushes` → the lock of `LogSync` → the view's
+//! swap lock. So nobody wakes the jobs while holding `core`: a writer does it after its commit.
 
+pub mod health;
+pub mod pressure;
+pub mod queue;
+
+pub use health::Health;
+pub use pressure::Pressure;
+pub use queue::{CommitQueue, FlushTask, QueueOptions};

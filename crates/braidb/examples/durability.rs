@@ -1,0 +1,52 @@
+//! What an acknowledged write means, and what each promise costs: a sync of the disk, or none.
+
+use braidb::{Db, Durability, Options, WriteBatch};
+use std::error::Error;
+use std::path::Path;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let dir = std::env::temp_dir().join("braidb-durability");
+    run(&dir)?;
+    println!("the database is in {}", dir.display());
+    Ok(())
+}
+
+const WRITES: u32 = 200;
+
+pub fn run(dir: &Path) -> Result<(), Box<dyn Error>> {
+    for durability in [Durability::None, Durability::Buffer, Durability::Sync] {
+        // The option is what `put`, `delete` and `write` promise.
+        let db = Options::new().durability(durability).open(dir)?;
+        let before = db.stats().counts.log_syncs;
+        for number in 0..WRITES {
+            db.put(format!("{durability:?}/{number:04}"), "value")?;
+        }
+        let syncs = db.stats().counts.log_syncs - before;
+        println!("{WRITES} puts with {durability:?} wait for {syncs} syncs");
+        assert_eq!(syncs, if durability == Durability::Sync { u64::from(WRITES) } else { 0 });
+    }
+
+    // Mostly quick, now and then safe: one sync raises all earlier writes at once.
+    let db = Options::new().durability(Durability::None).open(dir)?;
+    for number in 0..WRITES {
+        db.put(format!("quick/{number:04}"), "value")?;
+    }
+    db.persist(Durability::Sync)?;
+
+    // A single batch can promise more than the rest; it covers all that came before it.
+    db.put("quick/last", "covered by the next line")?;
+    let mut order = WriteBatch::new();
+    order.put("order/1", "three plums").put("order/count", "1");
+    db.write_with(order, Durability::Sync)?;
+    let syncs = db.stats().counts.log_syncs;
+    assert!(syncs >= 2, "a write in Sync waits for the disk");
+    drop(db);
+
+    // Whatever happened before, opening says what it found: how much was replayed, and whether an end was cut off.
+    let db = Db::open(dir)?;
+    let report = db.recovery();
+    println!("{} logs, {} batches replayed, cut: {:?}", report.logs, report.frames, report.cut);
+    assert!(report.cut.is_none());
+    assert_eq!(db.prefix("quick/").count(), WRITES as usize + 1);
+    Ok(())
+}

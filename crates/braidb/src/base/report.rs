@@ -1,0 +1,61 @@
+//! What recovery and verification tell the user.
+
+use std::path::PathBuf;
+
+/// What opening the database found in its logs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RecoveryReport {
+    /// Logs that were replayed.
+    pub logs: u64,
+    /// Commit frames (batches) in them.
+    pub frames: u64,
+    /// Writes that were put back into memory or tables.
+    pub entries: u64,
+    /// The end of the newest log was not whole, and was left out.
+    pub cut: Option<Cut>,
+    /// The last change in the manifest was not whole, and was left out: it had not been relied on.
+    pub manifest_cut: Option<Cut>,
+    /// Logs behind a cut, which are not replayed.
+    pub set_aside: Vec<PathBuf>,
+}
+
+/// A file's end that is not whole: what was being written when the power failed or the process died.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Cut {
+    /// The file.
+    pub path: PathBuf,
+    /// Where the part that holds ends.
+    pub offset: u64,
+    /// Bytes behind that.
+    pub bytes: u64,
+    /// Whole frames found among them: more than a torn end leaves, unless the system wrote out of order.
+    pub whole_frames_behind: u64,
+}
+
+/// What [`Db::verify`](crate::Db::verify) read and found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct VerifyReport {
+    /// Files read.
+    pub files: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Every damaged range.
+    pub damages: Vec<Damage>,
+}
+
+/// A range of a file that does not hold what was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Damage {
+    /// The file.
+    pub path: PathBuf,
+    /// Where the range starts.
+    pub offset: u64,
+    /// Its length; 0 for a file that is missing or too short.
+    pub bytes: u64,
+    /// What is wrong.
+    pub what: String,
+}

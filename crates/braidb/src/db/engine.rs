@@ -1,0 +1,212 @@
+//! The engine behind the handles: it holds the parts together and has little logic of its own.
+
+use super::options::Options;
+use super::stats::{Counts, FamilyStats, LevelStats, Stats};
+use super::verify;
+use crate::base::counters::Counters;
+use crate::base::durability::Durability;
+use crate::base::error::Result;
+use crate::base::ids::{FamilyId, SeqNo};
+use crate::base::report::{RecoveryReport, VerifyReport};
+use crate::base::value::Value;
+use crate::cache::BlockCache;
+use crate::jobs::Jobs;
+use crate::log::{EncodedBatch, LogSync};
+use crate::memory::view::{View, ViewCell};
+use crate::read;
+use crate::version::Level;
+use crate::visible::snapshots::Snapshots;
+use crate::write::{CommitQueue, Health, Pressure};
+use braidb_storage::LockGuard;
+use parking_lot::Mutex;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// One open database.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    pub(super) dir: PathBuf,
+    pub(super) options: Options,
+    /// Tells this open from every other in the process.
+    pub(super) identity: u64,
+    pub(super) recovery: RecoveryReport,
+    pub(super) counters: Arc<Counters>,
+    pub(super) cache: Arc<BlockCache>,
+    pub(super) snapshots: Arc<Snapshots>,
+    pub(super) health: Arc<Health>,
+    pub(super) pressure: Arc<Pressure>,
+    pub(super) view: Arc<ViewCell>,
+    pub(super) log_sync: Arc<LogSync>,
+    pub(super) queue: Arc<CommitQueue>,
+    pub(super) jobs: Arc<Jobs>,
+    /// Let go when the database closes.
+    pub(super) lock: Mutex<Option<Box<dyn LockGuard>>>,
+}
+
+impl Engine {
+    pub fn check_open(&self) -> Result<()> {
+        self.health.check_open()
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub fn identity(&self) -> u64 {
+        self.identity
+    }
+
+    pub fn snapshots(&self) -> &Snapshots {
+        &self.snapshots
+    }
+
+    pub fn durability(&self) -> Durability {
+        self.options.durability
+    }
+
+    pub fn recovery(&self) -> &RecoveryReport {
+        &self.recovery
+    }
+
+    pub fn column_family(&self, name: &str) -> Result<FamilyId> {
+        self.health.check_open()?;
+        self.jobs.family(name)
+    }
+
+    pub fn column_families(&self) -> Vec<String> {
+        self.jobs.family_names()
+    }
+
+    pub fn commit_one(&self, family: FamilyId, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        self.admit(key.len() + value.map_or(0, <[u8]>::len))?;
+        let outcome = self.queue.commit_one(family, key, value, self.options.durability);
+        self.wake_jobs_if_wanted();
+        outcome
+    }
+
+    pub fn commit_batch(&self, batch: EncodedBatch, durability: Durability) -> Result<()> {
+        if batch.count() == 0 {
+            // It covers all earlier writes, as every commit does.
+            return self.persist(durability);
+        }
+        self.admit(batch.bytes())?;
+        let outcome = self.queue.commit_batch(batch, durability);
+        self.wake_jobs_if_wanted();
+        outcome
+    }
+
+    /// Waits here, before the commit queue, while the engine is behind (rule 16).
+    fn admit(&self, bytes: usize) -> Result<()> {
+        self.pressure.admit(bytes, &|| {
+            self.health.check_writable()?;
+            // At a hard limit with nothing frozen, the last freeze found no room: only another try can help.
+            self.queue.retry_freeze()?;
+            self.jobs.schedule();
+            Ok(())
+        })
+    }
+
+    fn wake_jobs_if_wanted(&self) {
+        if self.queue.take_wanted() {
+            self.jobs.schedule();
+        }
+    }
+
+    pub fn get(&self, family: FamilyId, key: &[u8], at: Option<SeqNo>) -> Result<Option<Value>> {
+        self.health.check_open()?;
+        self.counters.gets.add(1);
+        // The view first, then the number (rule 8): whatever the number covers is in this view or newer than this get.
+        let view = self.view.load();
+        let at = at.unwrap_or_else(|| self.snapshots.visible());
+        read::get(&view.families[family.0 as usize], key, at)
+    }
+
+    /// The current view, to be kept by an iterator.
+    pub fn view(&self) -> Result<Arc<View>> {
+        self.health.check_open()?;
+        Ok(self.view.load_full())
+    }
+
+    /// Deletes the files that a reader who ended just now had kept.
+    pub fn reader_ended(&self) {
+        if self.health.check_open().is_ok() {
+            self.jobs.unlink_dead_tables();
+        }
+    }
+
+    pub fn persist(&self, durability: Durability) -> Result<()> {
+        self.queue.persist(durability)
+    }
+
+    pub fn flush(&self) -> Result<()> {
+        self.jobs.flush()
+    }
+
+    pub fn compact(&self) -> Result<()> {
+        self.jobs.flush()?;
+        self.jobs.compact()
+    }
+
+    pub fn settle(&self) -> Result<()> {
+        self.jobs.settle()
+    }
+
+    pub fn verify(&self) -> Result<VerifyReport> {
+        self.health.check_open()?;
+        verify::online(self)
+    }
+
+    pub fn stats(&self) -> Stats {
+        let view = self.view.load();
+        let names = self.jobs.family_names();
+        let versions = view.families.iter().map(|family| &family.version);
+        let families = view.families.iter().zip(names);
+        let families = families.map(|(family, name)| FamilyStats {
+            name,
+            memory_bytes: family.memory.bytes(),
+            levels: family.version.levels().enumerate().map(level_stats).collect(),
+        });
+        Stats {
+            families: families.collect(),
+            memory_bytes: self.pressure.memory_bytes(),
+            log_bytes_live: self.log_sync.appended(),
+            cache_bytes: self.cache.bytes(),
+            table_memory_bytes: versions
+                .flat_map(|version| version.slices())
+                .map(|slice| slice.table.memory_bytes())
+                .sum(),
+            open_snapshots: self.snapshots.held() as u64,
+            poisoned: self.health.cause().map(ToString::to_string),
+            job_error: self.pressure.last_failure().map(|error| error.to_string()),
+            counts: Counts::of(&self.counters),
+        }
+    }
+
+    /// Persists, seals the log, ends background work and lets go of the directory. The first caller does it.
+    pub fn close(&self) -> Result<()> {
+        // Held until all is done, so that a second caller returns when the directory is free.
+        let mut lock = self.lock.lock();
+        if !self.health.close() {
+            return Ok(());
+        }
+        self.jobs.stop();
+        let sealed = match self.queue.seal() {
+            Ok((log, end)) => self.jobs.record_seal(log, end),
+            Err(error) => Err(error),
+        };
+        *lock = None;
+        sealed
+    }
+}
+
+fn level_stats((level, held): (usize, &Level)) -> LevelStats {
+    let totals = held.totals();
+    LevelStats {
+        level,
+        tables: totals.slices as u64,
+        runs: totals.runs as u64,
+        bytes: totals.bytes,
+        entries: totals.entries,
+        tombstones: totals.tombstones,
+    }
+}

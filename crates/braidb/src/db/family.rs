@@ -1,0 +1,100 @@
+//! A column family: a key space of its own that shares the log, the memory budget, batches and snapshots.
+
+use super::Db;
+use crate::base::error::{Error, Result};
+use crate::base::ids::FamilyId;
+use crate::base::value::Value;
+use crate::db::iter::Iter;
+use std::ops::RangeBounds;
+use std::sync::Arc;
+
+/// A named key space in a database. Cheap to clone; it keeps the database open.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("braidb-doc-family-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// # let db = braidb::Db::open(&dir)?;
+/// let users = db.column_family("users")?;
+/// users.put("ada", "1815")?;
+/// assert!(db.get("ada")?.is_none(), "the default family is another key space");
+/// for entry in users.prefix("a") {
+///     let (key, value) = entry?;
+///     assert_eq!((&key[..], &value[..]), (&b"ada"[..], &b"1815"[..]));
+/// }
+/// # drop((db, users)); std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), braidb::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ColumnFamily {
+    db: Db,
+    id: FamilyId,
+    name: Arc<str>,
+}
+
+impl ColumnFamily {
+    pub(crate) fn new(db: Db, id: FamilyId, name: &str) -> ColumnFamily {
+        ColumnFamily { db, id, name: name.into() }
+    }
+
+    pub(crate) fn id(&self) -> FamilyId {
+        self.id
+    }
+
+    pub(crate) fn database(&self) -> u64 {
+        self.db.identity()
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// As [`Db::put`].
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.db.put_at(self.id, key.as_ref(), Some(value.as_ref()))
+    }
+
+    /// As [`Db::get`].
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        self.db.get_at(self.id, key.as_ref())
+    }
+
+    /// As [`Db::delete`].
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.db.put_at(self.id, key.as_ref(), None)
+    }
+
+    /// As [`Db::iter`].
+    pub fn iter(&self) -> Iter {
+        self.range::<&[u8]>(..)
+    }
+
+    /// As [`Db::range`].
+    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Iter {
+        self.db.range_at(self.id, super::iter::own_bounds(range), None)
+    }
+
+    /// As [`Db::prefix`].
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
+        self.db.range_at(self.id, crate::base::key::prefix_bounds(prefix.as_ref()), None)
+    }
+
+    /// Refuses a handle from another database.
+    pub(crate) fn check_of(&self, db: &Db) -> Result<FamilyId> {
+        match self.database() == db.identity() {
+            true => Ok(self.id),
+            false => Err(Error::ForeignFamily { name: self.name.to_string() }),
+        }
+    }
+}
+
+/// Refuses names that could not be shown or stored sensibly.
+pub(crate) fn check_name(name: &str) -> Result<()> {
+    let why = match name {
+        "" => "it is empty",
+        _ if name.len() > 255 => "it has more than 255 bytes",
+        _ if name.chars().any(char::is_control) => "it has control characters",
+        _ => return Ok(()),
+    };
+    Err(Error::InvalidName { name: name.to_owned(), why })
+}

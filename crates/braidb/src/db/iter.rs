@@ -1,0 +1,181 @@
+//! The iterator that users hold: a forward and a backward walk over one view, started when first asked, which stop where
+//! they meet.
+
+use super::Db;
+use crate::base::error::{Error, Result};
+use crate::base::ids::{FamilyId, SeqNo};
+use crate::base::value::Value;
+use crate::memory::view::View;
+use crate::read::{Backward, Forward};
+use std::fmt;
+use std::iter::FusedIterator;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+/// A pair of bounds with keys of their own.
+pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// Entries of a range in key order, from both ends, as of the moment when the iterator was made.
+///
+/// Each item is a key and a pinned value, or the error that ended the walk; after an error there is nothing more. An
+/// iterator keeps the database open, and what it reads from being deleted; after [`Db::close`] it fails.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("braidb-doc-iterator-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// # let db = braidb::Db::open(&dir)?;
+/// for key in ["a", "b", "c"] {
+///     db.put(key, key)?;
+/// }
+/// let mut entries = db.iter();
+/// assert_eq!(entries.next().unwrap()?.0, b"a");
+/// assert_eq!(entries.next_back().unwrap()?.0, b"c");
+/// assert_eq!(entries.next().unwrap()?.0, b"b");
+/// assert!(entries.next().is_none() && entries.next_back().is_none());
+/// # drop((db, entries)); std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), braidb::Error>(())
+/// ```
+pub struct Iter {
+    /// `None` when there is nothing more.
+    walk: Option<Walk>,
+    /// Reported first, then the iterator ends.
+    failed: Option<Error>,
+}
+
+struct Walk {
+    /// Kept so that the database stays open while the walk reads its files.
+    db: Db,
+    view: Arc<View>,
+    family: FamilyId,
+    at: SeqNo,
+    bounds: Bounds,
+    front: Option<Forward>,
+    back: Option<Backward>,
+}
+
+impl Iter {
+    /// Registers the number first, then takes the view (rule 8); the view pins all that the walk needs from then on.
+    pub(crate) fn new(db: &Db, family: FamilyId, bounds: Bounds, at: Option<SeqNo>) -> Iter {
+        if is_empty_range(&bounds) {
+            return Iter { walk: None, failed: None };
+        }
+        let engine = db.engine();
+        let registered = at.is_none().then(|| engine.snapshots().register());
+        let view = engine.view();
+        if let Some(seq) = registered {
+            engine.snapshots().release(seq);
+        }
+        match view {
+            Err(error) => Iter::failed(error),
+            Ok(view) => {
+                let at = at.or(registered).expect("one of them is there");
+                let walk = Walk { db: db.clone(), view, family, at, bounds, front: None, back: None };
+                Iter { walk: Some(walk), failed: None }
+            }
+        }
+    }
+
+    pub(crate) fn failed(error: Error) -> Iter {
+        Iter { walk: None, failed: Some(error) }
+    }
+
+    /// Lets go of the view, and then of the files that only it had kept.
+    fn end(&mut self) {
+        if let Some(Walk { db, view, front, back, .. }) = self.walk.take() {
+            drop((view, front, back));
+            db.engine().reader_ended();
+        }
+    }
+
+    fn step(
+        &mut self,
+        step: impl FnOnce(&mut Walk) -> Result<Option<(Vec<u8>, Value)>>,
+    ) -> Option<Result<(Vec<u8>, Value)>> {
+        if let Some(error) = self.failed.take() {
+            return Some(Err(error));
+        }
+        let item = step(self.walk.as_mut()?).transpose();
+        if !matches!(item, Some(Ok(_))) {
+            self.end();
+        }
+        item
+    }
+}
+
+impl Walk {
+    fn next(&mut self) -> Result<Option<(Vec<u8>, Value)>> {
+        self.db.engine().check_open()?;
+        if self.front.is_none() {
+            let view = &self.view.families[self.family.0 as usize];
+            self.front = Some(Forward::new(view, self.at, &self.bounds.0)?);
+        }
+        let Some(entry) = self.front.as_mut().expect("made above").step()? else { return Ok(None) };
+        let beyond = match &self.bounds.1 {
+            Bound::Unbounded => false,
+            Bound::Included(high) => entry.0 > *high,
+            Bound::Excluded(high) => entry.0 >= *high,
+        };
+        let met = self.back.as_ref().and_then(Backward::last_key).is_some_and(|back| *entry.0 >= *back);
+        Ok((!beyond && !met).then_some(entry))
+    }
+
+    fn next_back(&mut self) -> Result<Option<(Vec<u8>, Value)>> {
+        self.db.engine().check_open()?;
+        if self.back.is_none() {
+            let view = &self.view.families[self.family.0 as usize];
+            self.back = Some(Backward::new(view, self.at, &self.bounds.1)?);
+        }
+        let Some(entry) = self.back.as_mut().expect("made above").step()? else { return Ok(None) };
+        let beyond = match &self.bounds.0 {
+            Bound::Unbounded => false,
+            Bound::Included(low) => entry.0 < *low,
+            Bound::Excluded(low) => entry.0 <= *low,
+        };
+        let met = self.front.as_ref().and_then(Forward::last_key).is_some_and(|front| *entry.0 <= *front);
+        Ok((!beyond && !met).then_some(entry))
+    }
+}
+
+impl Iterator for Iter {
+    type Item = Result<(Vec<u8>, Value)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.step(Walk::next)
+    }
+}
+
+impl DoubleEndedIterator for Iter {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.step(Walk::next_back)
+    }
+}
+
+impl FusedIterator for Iter {}
+
+impl Drop for Iter {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl fmt::Debug for Iter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Iter").field("ended", &self.walk.is_none()).finish_non_exhaustive()
+    }
+}
+
+/// Bounds with keys of their own.
+pub(crate) fn own_bounds<K: AsRef<[u8]>>(range: impl RangeBounds<K>) -> Bounds {
+    let own = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
+    (own(range.start_bound()), own(range.end_bound()))
+}
+
+fn is_empty_range(bounds: &Bounds) -> bool {
+    match bounds {
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+        (Bound::Included(low), Bound::Included(high)) => low > high,
+        (Bound::Included(low), Bound::Excluded(high))
+        | (Bound::Excluded(low), Bound::Included(high))
+        | (Bound::Excluded(low), Bound::Excluded(high)) => low >= high,
+    }
+}

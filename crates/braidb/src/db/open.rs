@@ -1,0 +1,257 @@
+//! Opening: take the lock, find or make the manifest, check the files, recover, start a new log, and go.
+
+use super::Db;
+use super::engine::Engine;
+use super::options::Options;
+use super::recover::Recovery;
+use crate::base::counters::Counters;
+use crate::base::error::{Error, Result};
+use crate::base::ids::FileId;
+use crate::base::mutant::mutant;
+use crate::base::names::{self, Kind};
+use crate::base::report::Cut;
+use crate::cache::BlockCache;
+use crate::jobs::{JobOptions, Jobs, Parts};
+use crate::log::{HEADER_BYTES, LogSync, LogWriter};
+use crate::memory::view::{View, ViewCell};
+use crate::version::{Change, CommitError, Found, Manifest, ManifestConfig, Opened, TableStore, examine};
+use crate::visible::snapshots::Snapshots;
+use crate::write::pressure::Marks;
+use crate::write::queue::Shared;
+use crate::write::{CommitQueue, Health, Pressure, QueueOptions};
+use braidb_storage::{Env, LockGuard};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Numbers the opens of this process.
+static IDENTITY: AtomicU64 = AtomicU64::new(1);
+
+/// Opens the database in `dir` with options that were checked.
+pub(crate) fn open(dir: &Path, options: Options) -> Result<Db> {
+    let env = options.env_or_real();
+    let found = examine(env.fs.as_ref(), dir).map_err(|error| locked_or(&env, dir, error))?;
+    if found == Found::Nothing && !options.create_if_missing {
+        let why = "there is no database in it, and creating one was not asked for".to_owned();
+        return Err(Error::NotADatabase { path: dir.to_owned(), why });
+    }
+    env.fs.create_dir_all(dir).map_err(|error| Error::io("create the directory", dir, error))?;
+    if found == Found::Nothing {
+        sync_ancestors(&env, dir).map_err(|error| Error::io("sync the directories above", dir, error))?;
+    }
+    let lock = take_lock(&env, dir)?;
+    // Another process may have made it a database before this one had the lock.
+    let found = examine(env.fs.as_ref(), dir)?;
+    let engine = Opening::new(dir, env, options).run(found, lock)?;
+    Ok(Db::from_engine(Arc::new(engine)))
+}
+
+/// Makes the directory's own name stable, and those above it. A process that was killed may have made them and not synced
+/// them, so that they are found and yet a power failure would take them, with everything in them.
+fn sync_ancestors(env: &Env, dir: &Path) -> io::Result<()> {
+    for parent in dir.ancestors().skip(1) {
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        match env.fs.sync_dir(parent) {
+            // What this user may not open, this user has not made.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            outcome => outcome?,
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn take_lock(env: &Env, dir: &Path) -> Result<Box<dyn LockGuard>> {
+    let path = dir.join(names::LOCK);
+    env.fs.lock(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => Error::Locked { path: dir.to_owned() },
+        _ => Error::io("lock", &path, error),
+    })
+}
+
+/// What looks wrong in a directory may be the work of a process that has the database open at this moment.
+fn locked_or(env: &Env, dir: &Path, error: Error) -> Error {
+    let has_lock = env.fs.open(&dir.join(names::LOCK)).is_ok();
+    match has_lock.then(|| take_lock(env, dir)) {
+        Some(Err(locked @ Error::Locked { .. })) => locked,
+        _ => error,
+    }
+}
+
+/// The files of a database directory, by kind, ascending.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    pub logs: Vec<FileId>,
+    pub tables: Vec<(FileId, u64)>,
+}
+
+impl Listing {
+    pub fn read(env: &Env, dir: &Path) -> Result<Listing> {
+        let mut listing = Listing::default();
+        let entries = env.fs.list(dir).map_err(|error| Error::io("list", dir, error))?;
+        for entry in entries.iter().filter(|entry| !entry.is_dir) {
+            match names::parse(&entry.name) {
+                Some(Kind::Log(id)) => listing.logs.push(id),
+                Some(Kind::Table(id)) => {
+                    let path = names::table(dir, id);
+                    match env.fs.open(&path).and_then(|file| file.len()) {
+                        Ok(length) => listing.tables.push((id, length)),
+                        // The last reader of a database that was closed just now took it away.
+                        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                        Err(error) => return Err(Error::io("open", &path, error)),
+                    }
+                }
+                Some(Kind::Manifest(_) | Kind::Current | Kind::CurrentTmp | Kind::Lock) | None => {}
+            }
+        }
+        listing.logs.sort_unstable();
+        Ok(listing)
+    }
+}
+
+/// The shared parts of an engine that is being opened.
+struct Opening {
+    dir: std::path::PathBuf,
+    env: Env,
+    options: Options,
+    counters: Arc<Counters>,
+    cache: Arc<BlockCache>,
+}
+
+impl Opening {
+    fn new(dir: &Path, env: Env, options: Options) -> Opening {
+        let counters = Arc::new(Counters::default());
+        let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
+        Opening { dir: dir.to_owned(), env, options, counters, cache }
+    }
+
+    fn run(self, found: Found, lock: Box<dyn LockGuard>) -> Result<Engine> {
+        let Opening { dir, env, options, counters, cache } = &self;
+        let listing = Listing::read(env, dir)?;
+        let tables = TableStore::new(env.fs.clone(), dir, cache.clone(), counters.clone());
+        let config = ManifestConfig {
+            fs: env.fs.clone(),
+            dir: dir.clone(),
+            counters: counters.clone(),
+            tables: tables.clone(),
+            manifest_bytes: options.manifest_bytes,
+        };
+        let Opened { state, mut manifest, numbers: files, torn } = match found {
+            Found::Database => Manifest::open(config)?,
+            Found::Nothing => Manifest::create(config)?,
+        };
+        let orphans = state.check_tables(dir, &listing.tables)?;
+
+        let recovery = Recovery::new(dir, env, options, &state, files.clone(), counters.clone());
+        let mut recovered = recovery.run(&listing.logs)?;
+        recovered.report.manifest_cut = torn.map(|torn| Cut {
+            path: torn.path,
+            offset: torn.offset,
+            bytes: torn.bytes,
+            whole_frames_behind: 0,
+        });
+
+        // The new log, its header and name stable; then the edit; only then are writes accepted.
+        let log_sync = Arc::new(LogSync::new(env.fs.clone(), dir, counters.clone()));
+        let new_log = files.take();
+        let log = LogWriter::create(log_sync.clone(), new_log, recovered.newest, self.reserve_bytes()?)?;
+        log_sync.sync_through(new_log, HEADER_BYTES)?;
+        recovered.complete_edit(new_log);
+        if mutant!("sequence_reused") {
+            recovered.last_seq = state.last_seq();
+        }
+        let mut edit = std::mem::take(&mut recovered.edit);
+        edit.push(Change::LastSeq(recovered.last_seq));
+        let committed = manifest.commit(&state, edit);
+        // Unless the edit is certainly not on disk, the tables that it names must stay.
+        if !matches!(committed, Err(CommitError::Refused(_))) {
+            recovered.outputs.keep();
+        }
+        let state = committed.map_err(CommitError::into_error)?;
+        let mut families = recovered.families;
+        for (id, family) in state.families() {
+            families[id.0 as usize].version = family.version.clone();
+        }
+
+        let snapshots = Arc::new(Snapshots::new(recovered.last_seq));
+        let health = Arc::new(Health::default());
+        let runtime = env.runtime.clone();
+        let pressure = Arc::new(Pressure::new(self.marks(), env.clock.clone(), runtime, counters.clone()));
+        let view = Arc::new(ViewCell::new(View::default()));
+        let shared = Shared {
+            log_sync: log_sync.clone(),
+            view: view.clone(),
+            snapshots: snapshots.clone(),
+            health: health.clone(),
+            pressure: pressure.clone(),
+            files: files.clone(),
+            random: env.random.clone(),
+            counters: counters.clone(),
+        };
+        let queue_options = QueueOptions {
+            memtable_bytes: options.memtable_bytes as u64,
+            log_bytes: options.log_bytes_or_default(),
+        };
+        let queue = Arc::new(CommitQueue::new(queue_options, log, recovered.last_seq, families, shared));
+        let parts = Parts {
+            dir: dir.clone(),
+            env: env.clone(),
+            options: self.job_options(),
+            queue: queue.clone(),
+            log_sync: log_sync.clone(),
+            view: view.clone(),
+            snapshots: snapshots.clone(),
+            health: health.clone(),
+            pressure: pressure.clone(),
+            files,
+            counters: counters.clone(),
+            tables,
+        };
+        let mut logs = listing.logs;
+        logs.push(new_log);
+        let jobs = Arc::new(Jobs::new(parts, manifest, state, logs));
+        jobs.collect_after_open(&orphans);
+        jobs.schedule();
+        Ok(Engine {
+            identity: IDENTITY.fetch_add(1, Ordering::Relaxed),
+            recovery: recovered.report,
+            snapshots,
+            health,
+            pressure,
+            view,
+            log_sync,
+            queue,
+            jobs,
+            lock: parking_lot::Mutex::new(Some(lock)),
+            dir: self.dir,
+            options: self.options,
+            counters: self.counters,
+            cache: self.cache,
+        })
+    }
+
+    /// Room that puts leave on the device, for the largest merge and for deletes (rule 15); less on a small device.
+    fn reserve_bytes(&self) -> Result<u64> {
+        let free = self.env.fs.free_space(&self.dir);
+        let free = free.map_err(|error| Error::io("ask for the free space of", &self.dir, error))?;
+        Ok((2 * (self.options.memtable_bytes as u64).saturating_add(self.options.table_bytes)).min(free / 4))
+    }
+
+    fn marks(&self) -> Marks {
+        let memtable = self.options.memtable_bytes as u64;
+        Marks {
+            memory_soft_bytes: memtable + memtable / 2,
+            memory_hard_bytes: 2 * memtable,
+            l0_soft_tables: self.options.l0_slowdown_tables as u64,
+            l0_hard_tables: self.options.l0_stop_tables as u64,
+        }
+    }
+
+    fn job_options(&self) -> JobOptions {
+        JobOptions {
+            table: self.options.table_options(),
+            leveled: self.options.leveled_options(),
+            merges: self.options.background_threads,
+        }
+    }
+}

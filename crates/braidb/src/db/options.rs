@@ -1,0 +1,215 @@
+//! Options: one default set that serves every workload, each value checked when a database is opened.
+
+use super::Db;
+use crate::base::durability::Durability;
+use crate::base::error::{Error, Result};
+use crate::db::verify::{self, VerifyReport};
+use crate::plan::LeveledOptions;
+use crate::table::TableOptions;
+use braidb_storage::Env;
+use std::path::Path;
+
+/// How to open a database. Every setter takes and returns the options, so that calls chain.
+///
+/// ```
+/// use braidb::{Durability, Options};
+/// # let dir = std::env::temp_dir().join(format!("braidb-doc-options-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// let db = Options::new().durability(Durability::Sync).memtable_bytes(16 << 20).open(&dir)?;
+/// db.put("k", "v")?;
+/// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), braidb::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub(crate) create_if_missing: bool,
+    pub(crate) durability: Durability,
+    pub(crate) memtable_bytes: usize,
+    pub(crate) block_bytes: usize,
+    pub(crate) block_cache_bytes: usize,
+    pub(crate) filter_bits_per_key: u32,
+    pub(crate) table_bytes: u64,
+    pub(crate) log_bytes: Option<u64>,
+    pub(crate) manifest_bytes: u64,
+    pub(crate) l0_merge_tables: usize,
+    pub(crate) l0_slowdown_tables: usize,
+    pub(crate) l0_stop_tables: usize,
+    pub(crate) background_threads: usize,
+    pub(crate) env: Option<Env>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            create_if_missing: true,
+            durability: Durability::Buffer,
+            memtable_bytes: 64 << 20,
+            block_bytes: 4 << 10,
+            block_cache_bytes: 64 << 20,
+            filter_bits_per_key: 10,
+            table_bytes: 64 << 20,
+            log_bytes: None,
+            manifest_bytes: 4 << 20,
+            l0_merge_tables: 4,
+            l0_slowdown_tables: 6,
+            l0_stop_tables: 20,
+            background_threads: 2,
+            env: None,
+        }
+    }
+}
+
+impl Options {
+    /// The defaults.
+    pub fn new() -> Options {
+        Options::default()
+    }
+
+    /// Whether a missing database is created. Default: true.
+    pub fn create_if_missing(mut self, yes: bool) -> Options {
+        self.create_if_missing = yes;
+        self
+    }
+
+    /// What `put`, `delete` and `write` promise. Default: [`Durability::Buffer`].
+    pub fn durability(mut self, durability: Durability) -> Options {
+        self.durability = durability;
+        self
+    }
+
+    /// Memory for writes that are not in tables yet, over all column families, in bytes; while a flush is under way as
+    /// much again. From 4 KiB to 2 GiB. Default: 64 MiB.
+    pub fn memtable_bytes(mut self, bytes: usize) -> Options {
+        self.memtable_bytes = bytes;
+        self
+    }
+
+    /// The size at which a data block of a table is cut, in bytes: from 64 to 1 MiB. Default: 4 KiB.
+    pub fn block_bytes(mut self, bytes: usize) -> Options {
+        self.block_bytes = bytes;
+        self
+    }
+
+    /// Memory for blocks of tables, in bytes; 0 keeps none. Default: 64 MiB.
+    pub fn block_cache_bytes(mut self, bytes: usize) -> Options {
+        self.block_cache_bytes = bytes;
+        self
+    }
+
+    /// Bits of Bloom filter for each key: 0 (no filters) to 32. Default: 10, which lets about 1% of absent keys pass.
+    pub fn filter_bits_per_key(mut self, bits: u32) -> Options {
+        self.filter_bits_per_key = bits;
+        self
+    }
+
+    /// The size at which a merge starts its next table, in bytes: from 4 KiB to 2 GiB. Default: 64 MiB.
+    pub fn table_bytes(mut self, bytes: u64) -> Options {
+        self.table_bytes = bytes;
+        self
+    }
+
+    /// Bytes of logs beyond which memory is flushed so that the oldest can go; at least 4 KiB. Default: the larger of four
+    /// times the memtable budget and 64 MiB.
+    pub fn log_bytes(mut self, bytes: u64) -> Options {
+        self.log_bytes = Some(bytes);
+        self
+    }
+
+    /// The size beyond which the manifest is written anew, in bytes; at least 1 KiB. Default: 4 MiB.
+    pub fn manifest_bytes(mut self, bytes: u64) -> Options {
+        self.manifest_bytes = bytes;
+        self
+    }
+
+    /// Tables in L0 at which they are merged into L1; at least 1. Default: 4.
+    pub fn l0_merge_tables(mut self, tables: usize) -> Options {
+        self.l0_merge_tables = tables;
+        self
+    }
+
+    /// Tables in L0 from which on writes are slowed down; at least `l0_merge_tables`. Default: 6.
+    pub fn l0_slowdown_tables(mut self, tables: usize) -> Options {
+        self.l0_slowdown_tables = tables;
+        self
+    }
+
+    /// Tables in L0 at which writes wait; more than `l0_slowdown_tables`. Default: 20.
+    pub fn l0_stop_tables(mut self, tables: usize) -> Options {
+        self.l0_stop_tables = tables;
+        self
+    }
+
+    /// Threads that merge, 1 to 64; one more flushes. Default: 2. Not used when [`Options::env`] brings a runtime.
+    pub fn background_threads(mut self, threads: usize) -> Options {
+        self.background_threads = threads;
+        self
+    }
+
+    /// The file system, clock, randomness and threads to run on, for tests and unusual platforms. Default: the real ones.
+    pub fn env(mut self, env: Env) -> Options {
+        self.env = Some(env);
+        self
+    }
+
+    /// Opens the database in the directory `path`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] names an option that cannot work. [`Error::Locked`]: it is open elsewhere.
+    /// [`Error::NotADatabase`], [`Error::Unsupported`], [`Error::Corruption`] and [`Error::Io`] name the file.
+    pub fn open(self, path: impl AsRef<Path>) -> Result<Db> {
+        self.check()?;
+        super::open::open(path.as_ref(), self)
+    }
+
+    /// Reads every byte of the database in `path` without opening it, which works on a damaged one too.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotADatabase`], [`Error::Locked`], or [`Error::Io`]; damage is not an error but in the report.
+    pub fn verify(self, path: impl AsRef<Path>) -> Result<VerifyReport> {
+        self.check()?;
+        verify::offline(path.as_ref(), &self)
+    }
+
+    pub(crate) fn env_or_real(&self) -> Env {
+        self.env.clone().unwrap_or_else(|| braidb_storage::real::env(self.background_threads))
+    }
+
+    pub(crate) fn table_options(&self) -> TableOptions {
+        TableOptions { block_bytes: self.block_bytes, filter_bits_per_key: self.filter_bits_per_key }
+    }
+
+    pub(crate) fn log_bytes_or_default(&self) -> u64 {
+        self.log_bytes.unwrap_or((4 * self.memtable_bytes as u64).max(64 << 20))
+    }
+
+    pub(crate) fn leveled_options(&self) -> LeveledOptions {
+        LeveledOptions {
+            l0_merge_tables: self.l0_merge_tables,
+            l0_stop_tables: self.l0_stop_tables,
+            base_bytes: 4 * self.memtable_bytes as u64,
+            growth: 10,
+            table_bytes: self.table_bytes,
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        fn range(option: &'static str, value: u64, low: u64, high: u64) -> Result<()> {
+            if (low..=high).contains(&value) {
+                return Ok(());
+            }
+            Err(Error::InvalidOption { option, why: format!("{value} is not between {low} and {high}") })
+        }
+        range("memtable_bytes", self.memtable_bytes as u64, 4 << 10, 2 << 30)?;
+        range("block_bytes", self.block_bytes as u64, 64, 1 << 20)?;
+        range("filter_bits_per_key", u64::from(self.filter_bits_per_key), 0, 32)?;
+        range("table_bytes", self.table_bytes, 4 << 10, 2 << 30)?;
+        range("log_bytes", self.log_bytes_or_default(), 4 << 10, 1 << 50)?;
+        range("manifest_bytes", self.manifest_bytes, 1 << 10, 1 << 40)?;
+        range("background_threads", self.background_threads as u64, 1, 64)?;
+        range("l0_merge_tables", self.l0_merge_tables as u64, 1, 1000)?;
+        range("l0_slowdown_tables", self.l0_slowdown_tables as u64, self.l0_merge_tables as u64, 1000)?;
+        range("l0_stop_tables", self.l0_stop_tables as u64, self.l0_slowdown_tables as u64 + 1, 2000)
+    }
+}

@@ -1,0 +1,394 @@
+//! Recovery: from the manifest's state and the logs, everything that was written and not lost.
+//!
+//! Logs are read from the oldest that some family replays, in the order of their ids. Each names the one before it and that
+//! one's final length, so a hole between two logs shows. *Whether* a record counts is decided by its position (rule 3): a
+//! family replays the logs at or after its `replay_from`; *which* version wins, by its number.
+//!
+//! The first end that is not whole ends the replay (rule 4). It is an honest end (a crash took what was not synced) only if
+//! nothing proves that the lost part was synced. Proofs are: a mark in a frame, here or in a later log; the manifest, where a
+//! family replays from a later log (a flush syncs all logs before it advances), or where the log was sealed or cut.
+//! Against a proof the database refuses to open: opening would lose acknowledged writes.
+//!
+//! # Which file holds a record at each instant
+//!
+//! While the logs are read: the logs, as before; memory and new tables are copies that a crash forgets (orphan tables are
+//! collected by the next open). Then every replayed log is synced, since the last process may only have handed it over;
+//! then a new log is made and synced; then ONE edit names the cut, the new tables and each family's new `replay_from`. Before
+//! the edit a crash leaves what this recovery found; after it, the cut log with exactly the length that was replayed, or
+//! tables in its stead. Only then does the database accept writes. So recovery is idempotent.
+
+use super::options::Options;
+use crate::base::counters::Counters;
+use crate::base::error::{Error, Result};
+use crate::base::ids::{FamilyId, FileId, FileIds, MAX_SEQ, SeqNo};
+use crate::base::mutant::mutant;
+use crate::base::names;
+use crate::base::report::{Cut, RecoveryReport};
+use crate::jobs::output::{Outputs, Target};
+use crate::log::{self, End, Frame, Scan};
+use crate::memory::{Segment, SegmentWriter};
+use crate::version::{Change, Edit, RunId, State};
+use crate::visible::rule::{DropProof, Sieve};
+use crate::write::queue::RecoveredFamily;
+use braidb_storage::Env;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A database in recovery.
+pub(super) struct Recovery<'a> {
+    pub dir: &'a Path,
+    pub env: &'a Env,
+    pub options: &'a Options,
+    pub state: &'a State,
+    pub counters: Arc<Counters>,
+    /// By family id.
+    families: Vec<Family>,
+    /// The log read last, and where its good part ends.
+    newest: Option<(FileId, u64)>,
+    /// The same, if neither a footer nor the manifest says so.
+    unsealed: Option<(FileId, u64)>,
+    last_seq: SeqNo,
+    report: RecoveryReport,
+    outputs: Outputs,
+    edit: Edit,
+    /// Nothing is replayed; the logs are only walked.
+    is_check: bool,
+}
+
+/// What was replayed of one family.
+struct Family {
+    id: FamilyId,
+    writer: SegmentWriter,
+    first_log: Option<FileId>,
+    /// Tables written so far; with any, the rest of its memory becomes one too.
+    tables: u64,
+}
+
+/// What recovery brought back. The caller makes the new log, then commits the edit, then keeps the outputs.
+pub(super) struct Recovered {
+    pub families: Vec<RecoveredFamily>,
+    /// The newest log, with the length that was accepted.
+    pub newest: Option<(FileId, u64)>,
+    pub last_seq: SeqNo,
+    pub report: RecoveryReport,
+    pub outputs: Outputs,
+    pub edit: Edit,
+    /// Families that need no log before the new one.
+    settled: Vec<FamilyId>,
+}
+
+/// More logs than this are not kept for the next open: their memory becomes tables now.
+const LOGS_TO_KEEP: u64 = 4;
+
+impl<'a> Recovery<'a> {
+    pub fn new(
+        dir: &'a Path,
+        env: &'a Env,
+        options: &'a Options,
+        state: &'a State,
+        files: Arc<FileIds>,
+        counters: Arc<Counters>,
+    ) -> Recovery<'a> {
+        let family = |id: &FamilyId| {
+            let (_, writer) = Segment::new(env.random.next_u64());
+            Family { id: *id, writer, first_log: None, tables: 0 }
+        };
+        let target = Target {
+            fs: env.fs.clone(),
+            dir: dir.to_owned(),
+            files: files.clone(),
+            options: options.table_options(),
+        };
+        Recovery {
+            dir,
+            env,
+            options,
+            state,
+            counters,
+            families: state.families().keys().map(family).collect(),
+            newest: None,
+            unsealed: None,
+            last_seq: state.last_seq(),
+            report: RecoveryReport::default(),
+            outputs: Outputs::new(target),
+            edit: Edit::default(),
+            is_check: false,
+        }
+    }
+
+    /// Replays `on_disk`, the logs in the directory, ascending.
+    pub fn run(mut self, on_disk: &[FileId]) -> Result<Recovered> {
+        let logs = self.walk(on_disk)?;
+        self.sync_replayed(&logs)?;
+        self.settle_memory()?;
+        self.outputs.sync_names()?;
+        Ok(self.finish())
+    }
+
+    /// Walks the logs as `run` does, changes nothing, and says what would keep the database from opening.
+    pub fn check(mut self, on_disk: &[FileId]) -> Result<()> {
+        self.is_check = true;
+        self.walk(on_disk).map(|_| ())
+    }
+
+    /// Reads the logs that count, and returns their ids.
+    fn walk(&mut self, on_disk: &[FileId]) -> Result<Vec<FileId>> {
+        let first = self.state.min_replay_from();
+        let logs: Vec<FileId> =
+            on_disk.iter().copied().filter(|&id| id >= first && !self.state.is_set_aside(id)).collect();
+        self.check_none_missing(&logs, first)?;
+        self.check_beginning(&logs, first)?;
+        for (index, &id) in logs.iter().enumerate() {
+            if self.newest.is_some() && !self.continues(id)? && !mutant!("gap_replayed_over") {
+                self.set_aside(&logs[index..])?;
+                break;
+            }
+            self.replay(id)?;
+        }
+        Ok(logs)
+    }
+
+    fn log_path(&self, id: FileId) -> PathBuf {
+        names::log(self.dir, id)
+    }
+
+    /// The logs that the manifest names. They, or their headers at least, were synced before it did.
+    fn relied_on(&self) -> impl Iterator<Item = FileId> {
+        let replayed = self.state.families().values().map(|family| family.replay_from);
+        replayed.chain(self.state.logs_named())
+    }
+
+    fn check_none_missing(&self, logs: &[FileId], first: FileId) -> Result<()> {
+        for id in self.relied_on() {
+            if id.0 > 0 && id >= first && !logs.contains(&id) {
+                return Err(Error::corruption(&self.log_path(id), 0, "the log is missing"));
+            }
+        }
+        Ok(())
+    }
+
+    /// All logs before this one are known to be synced to their ends, and so is its header: some family was flushed up to it.
+    fn synced_before(&self) -> FileId {
+        self.state
+            .families()
+            .values()
+            .map(|family| family.replay_from)
+            .max()
+            .expect("there is a default family")
+    }
+
+    /// The oldest log that is there follows one that is not replayed any more. Otherwise some are missing, or the manifest
+    /// is older than they are, as after a truncation.
+    fn check_beginning(&self, logs: &[FileId], first: FileId) -> Result<()> {
+        let Some(&oldest) = logs.first() else { return Ok(()) };
+        let header = log::read_header(self.env.fs.as_ref(), &self.log_path(oldest), oldest)?;
+        match header.and_then(|header| header.previous) {
+            Some((previous, _)) if previous >= first => {
+                let what = format!(
+                    "the log is missing, although log {oldest} follows it and the manifest replays from {first}"
+                );
+                Err(Error::corruption(&self.log_path(previous), 0, what))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether log `id` follows the newest one without a hole.
+    fn continues(&self, id: FileId) -> Result<bool> {
+        let header = log::read_header(self.env.fs.as_ref(), &self.log_path(id), id)?;
+        // A log without a header holds nothing, so it leaves no hole either; unless there is more behind it.
+        Ok(header.is_none_or(|header| header.previous == self.newest))
+    }
+
+    /// How long the manifest knows log `id` to be.
+    fn known_end(&self, id: FileId) -> Option<u64> {
+        self.state.cut_of(id).map(|cut| cut.offset).or_else(|| self.state.sealed_bytes(id))
+    }
+
+    fn replay(&mut self, id: FileId) -> Result<()> {
+        let path = self.log_path(id);
+        let fs = self.env.fs.clone();
+        let known_end = self.known_end(id);
+        let scan =
+            log::scan(fs.as_ref(), &path, id, known_end, &mut |frame| self.replay_frame(id, &path, frame))?;
+        self.last_seq = self.last_seq.max(scan.last_seq);
+        self.report.logs += 1;
+        let end = match scan.end {
+            End::Sealed { length } => length,
+            End::Open { offset } => offset,
+            End::Torn { offset, bytes, whole_frames_behind } => {
+                let cut = Cut { path: path.clone(), offset, bytes, whole_frames_behind };
+                self.report.cut.get_or_insert(cut);
+                offset
+            }
+        };
+        let relied = self.synced_before();
+        if scan.header.is_none() {
+            // A log that was being made when the process died. It holds nothing, and the next log that was made continues
+            // the one before it; if that is not so, the hole shows there.
+            return match self.relied_on().any(|relied| relied == id) {
+                true => Err(Error::corruption(
+                    &path,
+                    0,
+                    "the header of the log is gone, although a flush relied on it",
+                )),
+                false => Ok(()),
+            };
+        }
+        let is_whole = matches!(scan.end, End::Sealed { .. }) || known_end.is_some();
+        if id < relied && !is_whole {
+            let what = "the log ends here, although a flush relied on more of it";
+            return Err(Error::corruption(&path, end, what));
+        }
+        if let Some((log, offset)) = self.unsealed {
+            // The crash of an open that had made log `id` already left `log` as it was.
+            self.edit.push(Change::LogCut { log, offset, resume: id });
+        }
+        self.newest = Some((id, end));
+        self.unsealed = (!is_whole).then_some((id, end));
+        Ok(())
+    }
+
+    fn replay_frame(&mut self, log: FileId, path: &Path, frame: &Frame) -> Result<()> {
+        self.report.frames += 1;
+        for (seq, entry) in frame.entries() {
+            let Some(known) = self.state.families().get(&entry.family) else {
+                let what = format!("a record names column family {}, which does not exist", entry.family.0);
+                return Err(Error::corruption(path, frame.offset, what));
+            };
+            let is_replayed = if mutant!("replay_by_sequence") {
+                let slices = self.state.families().values().flat_map(|family| family.version.slices());
+                let flushed = slices.map(|slice| slice.seqs.1).max().unwrap_or(0);
+                seq > flushed
+            } else {
+                log >= known.replay_from
+            };
+            if is_replayed && !self.is_check {
+                let family = &mut self.families[entry.family.0 as usize];
+                family.first_log.get_or_insert(log);
+                family.writer.insert(entry.key, seq, entry.kind, entry.value);
+                self.report.entries += 1;
+            }
+        }
+        let bytes = |family: &Family| family.writer.segment().bytes();
+        let held: u64 = self.families.iter().map(bytes).sum();
+        if held >= self.options.memtable_bytes as u64 {
+            let fullest = (0..self.families.len()).max_by_key(|&index| bytes(&self.families[index]));
+            self.write_table(fullest.expect("there is a default family"))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the memory of a family to a table that joins L0 in the edit at the end.
+    fn write_table(&mut self, index: usize) -> Result<()> {
+        let family = &mut self.families[index];
+        if family.writer.segment().is_empty() {
+            return Ok(());
+        }
+        let (_, writer) = Segment::new(self.env.random.next_u64());
+        let full = std::mem::replace(&mut family.writer, writer);
+        // There are no readers yet.
+        let sieve = Sieve::new(DropProof::new(Vec::new(), MAX_SEQ));
+        let before = self.outputs.tables.len();
+        let written = &self.counters.flush_bytes;
+        self.outputs.write(
+            &mut full.segment().cursor(),
+            sieve,
+            |_| false,
+            |_, _| false,
+            || Ok(()),
+            written,
+        )?;
+        for table in &self.outputs.tables[before..] {
+            let epoch = self.state.families()[&family.id].version.next_epoch() + family.tables;
+            let run = RunId { level: 0, cell: Vec::new(), epoch };
+            self.edit.add_table(family.id, run, table);
+            family.tables += 1;
+        }
+        self.counters.flushes.add(1);
+        Ok(())
+    }
+
+    /// Log `behind[0]` does not continue the newest one: the logs from there on are not replayed, unless something proves
+    /// that what is missing before them was synced.
+    fn set_aside(&mut self, behind: &[FileId]) -> Result<()> {
+        let (newest, end) = self.newest.expect("there is a hole behind it");
+        let hole = |proof: String| {
+            let what = format!("the log ends here, but {proof}");
+            Err(Error::corruption(&names::log(self.dir, newest), end, what))
+        };
+        for &id in behind {
+            if id <= self.synced_before() {
+                return hole(format!("a flush relied on all of it, up to log {id}"));
+            }
+            let path = self.log_path(id);
+            let scan: Scan = log::scan(self.env.fs.as_ref(), &path, id, None, &mut |_| Ok(()))?;
+            if scan.max_mark > 0 {
+                return hole(format!("log {id} says that the logs before it were synced"));
+            }
+            self.last_seq = self.last_seq.max(scan.last_seq);
+            self.report.set_aside.push(path);
+        }
+        Ok(())
+    }
+
+    /// Makes what was replayed stable, oldest first: the process that wrote it may only have handed it over.
+    fn sync_replayed(&self, logs: &[FileId]) -> Result<()> {
+        let Some((newest, _)) = self.newest else { return Ok(()) };
+        if mutant!("skip_recovery_sync") {
+            return Ok(());
+        }
+        for &id in logs.iter().take_while(|&&id| id <= newest) {
+            let path = self.log_path(id);
+            let file = self.env.fs.open(&path).map_err(|error| Error::io("open", &path, error))?;
+            file.sync_data().map_err(|error| Error::io("sync", &path, error))?;
+        }
+        let dir = self.dir;
+        self.env.fs.sync_dir(dir).map_err(|error| Error::io("sync the directory", dir, error))
+    }
+
+    /// Decides which families keep their memory, with their logs, and which turn it into tables.
+    fn settle_memory(&mut self) -> Result<()> {
+        let many = self.report.logs > LOGS_TO_KEEP;
+        for index in 0..self.families.len() {
+            if many || self.families[index].tables > 0 {
+                self.write_table(index)?;
+                self.families[index].first_log = None;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Recovered {
+        let mut settled = Vec::new();
+        let mut families = Vec::new();
+        for family in self.families {
+            if family.writer.segment().is_empty() {
+                settled.push(family.id);
+            }
+            let version = self.state.families()[&family.id].version.clone();
+            families.push(RecoveredFamily { writer: family.writer, first_log: family.first_log, version });
+        }
+        Recovered {
+            families,
+            newest: self.newest,
+            last_seq: self.last_seq,
+            report: self.report,
+            outputs: self.outputs,
+            edit: self.edit,
+            settled,
+        }
+    }
+}
+
+impl Recovered {
+    /// Completes the edit once the new log exists: where the old ones end, and who still needs them.
+    pub fn complete_edit(&mut self, new_log: FileId) {
+        if let Some((log, offset)) = self.newest {
+            self.edit.push(Change::LogCut { log, offset, resume: new_log });
+        }
+        for &family in &self.settled {
+            self.edit.push(Change::ReplayFrom { family, log: new_log });
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! A snapshot: the database as it was at one moment, over all column families.
+
+use super::Db;
+use super::family::ColumnFamily;
+use super::iter::{Iter, own_bounds};
+use crate::base::error::Result;
+use crate::base::ids::{FamilyId, SeqNo};
+use crate::base::key::prefix_bounds;
+use crate::base::value::Value;
+use std::ops::RangeBounds;
+
+/// The database as it was when [`Db::snapshot`] was called. It keeps old versions from being dropped until the last
+/// clone of it is gone.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("braidb-doc-snapshot-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// # let db = braidb::Db::open(&dir)?;
+/// db.put("k", "old")?;
+/// let before = db.snapshot();
+/// db.put("k", "new")?;
+/// assert_eq!(before.get("k")?.unwrap(), b"old");
+/// assert_eq!(before.iter().count(), 1);
+/// # drop((db, before)); std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), braidb::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Snapshot {
+    db: Db,
+    seq: SeqNo,
+}
+
+impl Snapshot {
+    pub(crate) fn new(db: Db) -> Snapshot {
+        let seq = db.snapshots().register();
+        Snapshot { db, seq }
+    }
+
+    /// The value of `key` in the default family at that moment.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        self.db.get_as_of(FamilyId::DEFAULT, key.as_ref(), self.seq)
+    }
+
+    /// The value of `key` in `family` at that moment.
+    pub fn get_in(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        self.db.get_as_of(family.check_of(&self.db)?, key.as_ref(), self.seq)
+    }
+
+    /// All entries of the default family at that moment.
+    pub fn iter(&self) -> Iter {
+        self.range::<&[u8]>(..)
+    }
+
+    /// The entries of a range of the default family at that moment.
+    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Iter {
+        self.db.range_at(FamilyId::DEFAULT, own_bounds(range), Some(self.seq))
+    }
+
+    /// The entries of the default family whose keys start with `prefix`, at that moment.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
+        self.db.range_at(FamilyId::DEFAULT, prefix_bounds(prefix.as_ref()), Some(self.seq))
+    }
+
+    /// All entries of `family` at that moment.
+    pub fn iter_in(&self, family: &ColumnFamily) -> Iter {
+        self.range_in::<&[u8]>(family, ..)
+    }
+
+    /// The entries of a range of `family` at that moment.
+    pub fn range_in<K: AsRef<[u8]>>(&self, family: &ColumnFamily, range: impl RangeBounds<K>) -> Iter {
+        match family.check_of(&self.db) {
+            Ok(id) => self.db.range_at(id, own_bounds(range), Some(self.seq)),
+            Err(error) => Iter::failed(error),
+        }
+    }
+
+    /// The entries of `family` whose keys start with `prefix`, at that moment.
+    pub fn prefix_in(&self, family: &ColumnFamily, prefix: impl AsRef<[u8]>) -> Iter {
+        match family.check_of(&self.db) {
+            Ok(id) => self.db.range_at(id, prefix_bounds(prefix.as_ref()), Some(self.seq)),
+            Err(error) => Iter::failed(error),
+        }
+    }
+}
+
+impl Clone for Snapshot {
+    fn clone(&self) -> Snapshot {
+        self.db.snapshots().register_again(self.seq);
+        Snapshot { db: self.db.clone(), seq: self.seq }
+    }
+}
+
+impl Drop for Snapshot {
+    fn drop(&mut self) {
+        self.db.snapshots().release(self.seq);
+    }
+}

@@ -1,0 +1,158 @@
+//! What [`Db::stats`](crate::Db::stats) tells.
+
+use crate::base::counters::{Counters, LEVELS};
+
+macro_rules! counts {
+    ($($name:ident: $doc:literal,)*) => {
+        /// What the engine did since this open.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct Counts {
+            $(#[doc = $doc] pub $name: u64,)*
+            /// Bytes written by merges, by the level that received them.
+            pub merge_bytes: [u64; LEVELS],
+        }
+
+        impl Counts {
+            pub(crate) fn of(counters: &Counters) -> Counts {
+                Counts {
+                    $($name: counters.$name.get(),)*
+                    merge_bytes: std::array::from_fn(|level| counters.merge_bytes[level].get()),
+                }
+            }
+
+            /// Every count but `merge_bytes`, with its name.
+            pub fn named(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($name), self.$name),)*]
+            }
+        }
+    };
+}
+
+counts! {
+    user_bytes: "Bytes of keys and values that users wrote.",
+    user_ops: "Puts and deletes.",
+    log_bytes: "Bytes written to logs.",
+    log_syncs: "Syncs of logs.",
+    log_groups: "Commit groups: writes to the log.",
+    logs_rotated: "Logs begun after the first.",
+    manifest_bytes: "Bytes written to manifests.",
+    manifest_snapshots: "Manifests written anew.",
+    flushes: "Flushes of memory.",
+    flush_bytes: "Bytes written by flushes.",
+    merges: "Merges of tables.",
+    merge_read_bytes: "Bytes of tables that went into merges.",
+    trivial_moves: "Tables moved down a level as metadata.",
+    entries_dropped: "Versions that flushes and merges left out, because newer ones hid them.",
+    tombstones_dropped: "Tombstones that merges left out, because nothing was left to hide.",
+    gets: "Gets.",
+    table_reads: "Tables that gets looked into, after their filters.",
+    filter_rejections: "Tables that gets were spared by filters.",
+    filter_false_positives: "Tables that gets looked into in vain, in spite of their filters.",
+    cache_hits: "Blocks found in the block cache.",
+    cache_misses: "Blocks read from files.",
+    stall_us: "Microseconds that writes waited in back-pressure.",
+    stalls: "Writes that had to wait for memory or L0.",
+    slowdowns: "Writes that were slowed down.",
+    files_deleted: "Files that were no longer needed.",
+    job_failures: "Background jobs that failed; they are tried again.",
+}
+
+/// What the database holds now, and what it did since it was opened.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("braidb-doc-stats-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// # let db = braidb::Db::open(&dir)?;
+/// db.put("key", "value")?;
+/// db.flush()?;
+/// let stats = db.stats();
+/// assert_eq!(stats.counts.user_bytes, 8);
+/// assert_eq!(stats.families[0].levels[0].tables, 1);
+/// println!("write amplification {:.2}", stats.write_amplification());
+/// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), braidb::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Stats {
+    /// The column families, in the order of their creation.
+    pub families: Vec<FamilyStats>,
+    /// Bytes of memory that hold writes.
+    pub memory_bytes: u64,
+    /// Bytes of the logs that may still be replayed.
+    pub log_bytes_live: u64,
+    /// Bytes in the block cache.
+    pub cache_bytes: u64,
+    /// Bytes of memory for indexes and filters of open tables.
+    pub table_memory_bytes: u64,
+    /// Snapshots that are held.
+    pub open_snapshots: u64,
+    /// The cause that stopped writing, if one did.
+    pub poisoned: Option<String>,
+    /// The last failure of a background job, if none succeeded since.
+    pub job_error: Option<String>,
+    /// What was done since this open.
+    pub counts: Counts,
+}
+
+/// One column family.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct FamilyStats {
+    /// Its name.
+    pub name: String,
+    /// Bytes of memory that hold its writes.
+    pub memory_bytes: u64,
+    /// Its levels, L0 first.
+    pub levels: Vec<LevelStats>,
+}
+
+/// One level of a column family.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LevelStats {
+    /// 0 for L0.
+    pub level: usize,
+    /// Tables.
+    pub tables: u64,
+    /// Sorted runs that a lookup may have to ask.
+    pub runs: u64,
+    /// Bytes of its tables.
+    pub bytes: u64,
+    /// Entries, old versions and tombstones included.
+    pub entries: u64,
+    /// Tombstones.
+    pub tombstones: u64,
+}
+
+impl Stats {
+    /// All bytes written by this open, log and manifest included.
+    pub fn total_written_bytes(&self) -> u64 {
+        let counts = &self.counts;
+        let merged: u64 = counts.merge_bytes.iter().sum();
+        counts.log_bytes + counts.manifest_bytes + counts.flush_bytes + merged
+    }
+
+    /// Bytes written for each byte of keys and values that users wrote; 0 before the first.
+    pub fn write_amplification(&self) -> f64 {
+        ratio(self.total_written_bytes(), self.counts.user_bytes)
+    }
+
+    /// (Flushed + merged) / flushed, which leaves the log out; 0 before the first flush.
+    pub fn merge_amplification(&self) -> f64 {
+        let merged: u64 = self.counts.merge_bytes.iter().sum();
+        ratio(self.counts.flush_bytes + merged, self.counts.flush_bytes)
+    }
+
+    /// Bytes of tables and logs.
+    pub fn space_bytes(&self) -> u64 {
+        let tables: u64 =
+            self.families.iter().flat_map(|family| &family.levels).map(|level| level.bytes).sum();
+        tables + self.log_bytes_live
+    }
+}
+
+fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}

@@ -1,0 +1,198 @@
+//! Verification: every byte of every file that the database uses is read and checked.
+//!
+//! Tables are checked against themselves and against length and checksum in the manifest. Logs are checked frame by frame, and
+//! as a chain, by the very walk that recovery makes. Online the walk is left out, because the newest log grows; where each log
+//! ends is known there, from its successor or from whoever writes it.
+
+use super::engine::Engine;
+use super::open::{self, Listing};
+use super::options::Options;
+use super::recover::Recovery;
+use crate::base::counters::Counters;
+use crate::base::error::{Error, Result};
+use crate::base::ids::{FileId, FileIds};
+use crate::base::names;
+use crate::base::report::Damage;
+pub use crate::base::report::VerifyReport;
+use crate::log;
+use crate::table;
+use crate::version::{Found, Manifest, State, TableStore, current, examine};
+use braidb_storage::Env;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Verifies an open database.
+pub(super) fn online(engine: &Engine) -> Result<VerifyReport> {
+    let env = engine.jobs.env();
+    let mut check = Check::new(env, engine.dir());
+    // Tables that the state names cannot go while it is held: they are not obsolete before it is dropped.
+    let (state, mut logs) = engine.jobs.with_files(|state, manifest, logs| {
+        check.manifest(manifest)?;
+        Ok((state.clone(), logs.clone()))
+    })?;
+    check.tables(&state)?;
+    // What the newest log gets from here on is not looked at.
+    let (newest, handed_over) = engine.queue.handed_over()?;
+    let mut ends = BTreeMap::from([(newest, handed_over)]);
+    for (log, sealed_bytes) in engine.log_sync.live() {
+        logs.insert(log);
+        ends.extend(sealed_bytes.map(|bytes| (log, bytes)));
+    }
+    logs.retain(|&log| log <= newest && !state.is_set_aside(log));
+    for &log in &logs {
+        let header = unless_gone(log::read_header(env.fs.as_ref(), &names::log(engine.dir(), log), log))?;
+        ends.extend(header.flatten().and_then(|header| header.previous));
+    }
+    for &log in &logs {
+        let end = known_end(&state, log).or_else(|| ends.get(&log).copied());
+        unless_gone(check.log(log, end))?;
+    }
+    Ok(check.report)
+}
+
+/// A flush that ends meanwhile takes logs away.
+fn unless_gone<T>(outcome: Result<T>) -> Result<Option<T>> {
+    match outcome {
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        outcome => outcome.map(Some),
+    }
+}
+
+/// Verifies a database that is not open.
+pub(crate) fn offline(dir: &Path, options: &Options) -> Result<VerifyReport> {
+    let env = options.env_or_real();
+    match examine(env.fs.as_ref(), dir) {
+        Ok(Found::Database) => {}
+        Ok(Found::Nothing) => {
+            let why = "there is no database in it".to_owned();
+            return Err(Error::NotADatabase { path: dir.to_owned(), why });
+        }
+        Err(error) => return Check::new(&env, dir).only(error),
+    }
+    let _lock = open::take_lock(&env, dir)?;
+    let mut check = Check::new(&env, dir);
+    let listing = Listing::read(&env, dir)?;
+    let opener = TableStore::detached(env.fs.clone(), dir);
+    let (state, _) = match Manifest::read(env.fs.as_ref(), dir, opener) {
+        Ok(read) => read,
+        Err(error) => return check.without_manifest(error, &listing),
+    };
+    check.manifest(current::read(env.fs.as_ref(), dir)?)?;
+    check.tables(&state)?;
+    for &log in &listing.logs {
+        if log >= state.min_replay_from() && !state.is_set_aside(log) {
+            check.log(log, known_end(&state, log))?;
+        }
+    }
+    let files = Arc::new(FileIds::new(FileId(u64::MAX / 2)));
+    let walk = Recovery::new(dir, &env, options, &state, files, Arc::new(Counters::default()));
+    if let Err(error) = walk.check(&listing.logs) {
+        check.note(error)?;
+    }
+    Ok(check.report)
+}
+
+fn known_end(state: &State, log: FileId) -> Option<u64> {
+    state.cut_of(log).map(|cut| cut.offset).or_else(|| state.sealed_bytes(log))
+}
+
+/// A verification under way.
+struct Check<'a> {
+    env: &'a Env,
+    dir: &'a Path,
+    report: VerifyReport,
+}
+
+impl<'a> Check<'a> {
+    fn new(env: &'a Env, dir: &'a Path) -> Check<'a> {
+        Check { env, dir, report: VerifyReport::default() }
+    }
+
+    /// Counts a file; a missing one is damage.
+    fn count(&mut self, path: &Path) -> Result<u64> {
+        let bytes = self.env.fs.open(path).and_then(|file| file.len());
+        let bytes = bytes.map_err(|error| Error::io("open", path, error))?;
+        self.report.files += 1;
+        self.report.bytes += bytes;
+        Ok(bytes)
+    }
+
+    fn damage(&mut self, damage: Damage) {
+        let is_told = |known: &Damage| known.path == damage.path && known.offset == damage.offset;
+        if !self.report.damages.iter().any(is_told) {
+            self.report.damages.push(damage);
+        }
+    }
+
+    /// Adds a corruption to the report; other errors are errors.
+    fn note(&mut self, error: Error) -> Result<()> {
+        match error {
+            Error::Corruption { path, offset, what } => {
+                self.damage(Damage { path, offset, bytes: 0, what });
+                Ok(())
+            }
+            other => Err(other),
+        }
+    }
+
+    /// A report of one damage.
+    fn only(mut self, error: Error) -> Result<VerifyReport> {
+        self.note(error)?;
+        Ok(self.report)
+    }
+
+    /// The manifest was read as a whole when its state was; it and `CURRENT` count here.
+    fn manifest(&mut self, id: FileId) -> Result<()> {
+        self.count(&self.dir.join(names::CURRENT))?;
+        self.count(&names::manifest(self.dir, id))?;
+        if let Err(error) = Manifest::read(
+            self.env.fs.as_ref(),
+            self.dir,
+            TableStore::detached(self.env.fs.clone(), self.dir),
+        ) {
+            self.note(error)?;
+        }
+        Ok(())
+    }
+
+    fn tables(&mut self, state: &State) -> Result<()> {
+        for file in state.tables() {
+            let path = names::table(self.dir, file.id);
+            if let Err(error) = self.count(&path) {
+                self.damage(Damage { path, offset: 0, bytes: file.bytes, what: error.to_string() });
+                continue;
+            }
+            let fs = self.env.fs.as_ref();
+            for damage in table::verify(fs, &path, file.id, file.bytes, Some(file.checksum)) {
+                self.damage(damage);
+            }
+        }
+        Ok(())
+    }
+
+    fn log(&mut self, id: FileId, known_end: Option<u64>) -> Result<()> {
+        let path = names::log(self.dir, id);
+        self.count(&path)?;
+        for damage in log::verify(self.env.fs.as_ref(), &path, id, known_end)? {
+            self.damage(damage);
+        }
+        Ok(())
+    }
+
+    /// Without a manifest nobody knows which files count; each is still checked against itself.
+    fn without_manifest(mut self, error: Error, listing: &Listing) -> Result<VerifyReport> {
+        self.note(error)?;
+        for &(id, bytes) in &listing.tables {
+            let path = names::table(self.dir, id);
+            self.count(&path)?;
+            for damage in table::verify(self.env.fs.as_ref(), &path, id, bytes, None) {
+                self.damage(damage);
+            }
+        }
+        for &log in &listing.logs {
+            self.log(log, None)?;
+        }
+        Ok(self.report)
+    }
+}

@@ -1,0 +1,65 @@
+//! Manual compaction: the caller's thread carries out the policy's steps one at a time until nothing is left to do, while the
+//! scheduler plans no merges of its own.
+
+use super::{Jobs, Running};
+use crate::base::error::Result;
+use crate::base::ids::FamilyId;
+use crate::plan::{Plan, Step, leveled};
+use crate::version::Version;
+use std::sync::Arc;
+
+/// A step with the version that it was planned for, counted as a running job.
+type ClaimedStep = (Plan, Arc<Version>, Running);
+
+impl Jobs {
+    /// Brings everything that was written until now into the last level of its family.
+    pub fn compact(self: &Arc<Self>) -> Result<()> {
+        self.health.check_writable()?;
+        self.set_manual(true);
+        let outcome = self.compact_families();
+        self.set_manual(false);
+        self.schedule();
+        outcome
+    }
+
+    /// Counts the callers: the last one gives planning back to the scheduler.
+    fn set_manual(&self, enters: bool) {
+        let mut catalog = self.catalog.lock();
+        catalog.manual = if enters { catalog.manual + 1 } else { catalog.manual - 1 };
+    }
+
+    fn compact_families(self: &Arc<Self>) -> Result<()> {
+        let upto = self.snapshots.visible();
+        let families: Vec<FamilyId> = self.catalog.lock().state.families().keys().copied().collect();
+        for family in families {
+            while let Some((plan, version, running)) = self.next_step(family, upto)? {
+                running.merge(plan, version)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What to do next for a family, waiting while running jobs are in the way; `None` when it is done. The step is claimed, and
+    /// counts as a running merge, so that closing waits for it.
+    fn next_step(self: &Arc<Self>, family: FamilyId, upto: u64) -> Result<Option<ClaimedStep>> {
+        let mut next = None;
+        self.wait_until(|catalog| {
+            if catalog.is_stopped {
+                return false;
+            }
+            let version = &catalog.state.families()[&family].version;
+            let settled = self.snapshots.drop_proof().settled();
+            match leveled::full(family, version, &catalog.claims, upto, settled, &self.options.leveled) {
+                Step::Do(plan) => {
+                    let version = version.clone();
+                    let running = self.claim(catalog, &plan);
+                    next = Some((plan, version, running));
+                }
+                Step::Blocked => return false,
+                Step::Done => {}
+            }
+            true
+        })?;
+        Ok(next)
+    }
+}

@@ -1,0 +1,58 @@
+//! A flush: a frozen segment becomes a table of L0. The module's head says which file holds its records at each instant.
+
+use super::Jobs;
+use super::output::Outputs;
+use crate::base::error::Result;
+use crate::base::mutant::mutant;
+use crate::version::{Change, Edit};
+use crate::visible::rule::Sieve;
+use crate::write::FlushTask;
+
+impl Jobs {
+    /// Carries out a flush; after an error nothing has changed, unless the database is poisoned.
+    pub(super) fn flush_task(&self, task: &FlushTask) -> Result<()> {
+        self.health.check_unpoisoned()?;
+        if !mutant!("flush_before_log_sync") {
+            self.queue.sync_before(task.replay_from)?;
+        }
+        let mut outputs = Outputs::new(self.target());
+        let sieve = Sieve::new(self.snapshots.drop_proof());
+        // Tombstones stay: what they hide may lie in any level. One table, whatever its size: a run of L0 is one slice.
+        outputs.write(
+            &mut task.segment.cursor(),
+            sieve,
+            |_| false,
+            |_, _| false,
+            || Ok(()),
+            &self.counters.flush_bytes,
+        )?;
+        self.counters.entries_dropped.add(outputs.shadowed);
+        self.sync_names(&outputs)?;
+
+        let mut catalog = self.catalog.lock();
+        let families = catalog.state.families();
+        let mut edit = Edit::default();
+        for table in &outputs.tables {
+            let run = families[&task.family].version.flush_run();
+            edit.add_table(task.family, run, table);
+        }
+        edit.push(Change::ReplayFrom { family: task.family, log: task.replay_from });
+        for &idle in &task.idle {
+            // A later flush of that family may have moved it further on already.
+            if families[&idle].replay_from < task.replay_from {
+                edit.push(Change::ReplayFrom { family: idle, log: task.replay_from });
+            }
+        }
+        if mutant!("log_deleted_one_edit_early") {
+            self.unlink_logs_below(&mut catalog, task.replay_from);
+        }
+        self.commit_tables(&mut catalog, edit, outputs)?;
+        catalog.logs.insert(task.replay_from);
+        let version = catalog.state.families()[&task.family].version.clone();
+        self.queue.finish_flush(task, version);
+        self.counters.flushes.add(1);
+        let replay_from = catalog.state.min_replay_from();
+        self.unlink_logs_below(&mut catalog, replay_from);
+        Ok(())
+    }
+}

@@ -1,0 +1,140 @@
+//! Writing tables: the one loop that flushes, merges and recovery share. Entries arrive in order, the sieve decides their fate,
+//! and tables are cut at a size, never between two versions of one key.
+//!
+//! The tables belong to nobody until an edit names them. [`Outputs`] deletes them when it is dropped before that, so that a
+//! failed job leaves nothing behind; what a crash leaves, the next open collects.
+
+use crate::base::counters::Counter;
+use crate::base::error::{Error, Result};
+use crate::base::ids::{FileId, FileIds, TierId};
+use crate::base::mutant::mutant;
+use crate::base::names;
+use crate::table::{TableBuilder, TableOptions};
+use crate::version::NewTable;
+use crate::visible::Cursor;
+use crate::visible::rule::{Fate, Sieve};
+use braidb_storage::FileSystem;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Where tables are written, and how.
+#[derive(Clone, Debug)]
+pub struct Target {
+    pub fs: Arc<dyn FileSystem>,
+    pub dir: PathBuf,
+    pub files: Arc<FileIds>,
+    pub options: TableOptions,
+}
+
+/// Tables that no edit names yet.
+#[derive(Debug)]
+pub struct Outputs {
+    target: Target,
+    ids: Vec<FileId>,
+    pub tables: Vec<NewTable>,
+    /// Versions that newer ones hid.
+    pub shadowed: u64,
+    /// Tombstones with nothing left to hide.
+    pub spent: u64,
+}
+
+impl Outputs {
+    pub fn new(target: Target) -> Outputs {
+        Outputs { target, ids: Vec::new(), tables: Vec::new(), shadowed: 0, spent: 0 }
+    }
+
+    /// Writes what the sieve keeps of `source` into synced tables; their names are not stable yet. `nothing_below` is the sieve's
+    /// question; `must_cut` says, in front of a new key, whether the open table of so many bytes (0: none) ends there;
+    /// an error of `go_on` ends the work early.
+    pub fn write(
+        &mut self,
+        source: &mut dyn Cursor,
+        mut sieve: Sieve,
+        nothing_below: impl Fn(&[u8]) -> bool,
+        mut must_cut: impl FnMut(&[u8], u64) -> bool,
+        go_on: impl Fn() -> Result<()>,
+        written: &Counter,
+    ) -> Result<()> {
+        let mut builder: Option<TableBuilder> = None;
+        let mut last_key: Vec<u8> = Vec::new();
+        source.seek_to_first()?;
+        while source.valid() {
+            let (key, seq, kind) = (source.key(), source.seq(), source.kind());
+            match sieve.fate(key, seq, kind, &nothing_below) {
+                Fate::Shadowed => self.shadowed += 1,
+                Fate::Spent => self.spent += 1,
+                Fate::Keep => {
+                    let is_new_key = builder.is_none() || last_key != key;
+                    let bytes = builder.as_ref().map_or(0, TableBuilder::bytes);
+                    if is_new_key
+                        && must_cut(key, bytes)
+                        && let Some(table) = builder.take()
+                    {
+                        self.finish(table, written)?;
+                        go_on()?;
+                    }
+                    if builder.is_none() {
+                        builder = Some(self.start()?);
+                    }
+                    builder.as_mut().expect("made above").add(key, seq, kind, source.value())?;
+                    if is_new_key {
+                        last_key.clear();
+                        last_key.extend_from_slice(key);
+                    }
+                }
+            }
+            source.next()?;
+        }
+        if let Some(table) = builder {
+            self.finish(table, written)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the names of the tables stable.
+    pub fn sync_names(&self) -> Result<()> {
+        if self.ids.is_empty() || mutant!("skip_table_dir_sync") {
+            return Ok(());
+        }
+        let dir = &self.target.dir;
+        self.target.fs.sync_dir(dir).map_err(|error| Error::io("sync the directory", dir, error))
+    }
+
+    fn start(&mut self) -> Result<TableBuilder> {
+        let id = self.target.files.take();
+        self.ids.push(id);
+        let path = names::table(&self.target.dir, id);
+        TableBuilder::create(self.target.fs.as_ref(), &path, id, self.target.options)
+    }
+
+    fn finish(&mut self, table: TableBuilder, written: &Counter) -> Result<()> {
+        let summary = table.finish()?;
+        written.add(summary.bytes);
+        self.tables.push(NewTable {
+            id: summary.id,
+            bytes: summary.bytes,
+            checksum: summary.checksum,
+            tier: TierId::FAST,
+            range: summary.range,
+            seqs: summary.seqs,
+            entries: summary.entries,
+            tombstones: summary.tombstones,
+            keys: summary.keys,
+        });
+        Ok(())
+    }
+
+    /// An edit names the tables now, or may do so: they stay.
+    pub fn keep(mut self) {
+        self.ids.clear();
+    }
+}
+
+impl Drop for Outputs {
+    fn drop(&mut self) {
+        for &id in &self.ids {
+            // Nothing refers to the file; if it cannot go now, the next open collects it.
+            let _ = self.target.fs.unlink(&names::table(&self.target.dir, id));
+        }
+    }
+}

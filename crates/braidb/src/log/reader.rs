@@ -1,0 +1,218 @@
+//! Reading a log from its file: is there a good frame at this offset, and where is the next one behind damage.
+//!
+//! The file passes through one window, which holds at least the frame in hand: it grows for a large frame, never beyond
+//! what the file holds, and shrinks again.
+
+use super::batch::{self, Fault};
+use super::frame::{self, Contents, HEADER_BYTES, Head, Header, HeaderFault, MAX_HEAD_BYTES};
+use crate::base::error::{Error, Result};
+use crate::base::ids::FileId;
+use braidb_storage::{File, FileSystem};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Bytes read at a time.
+const WINDOW_BYTES: usize = 256 << 10;
+/// What a search may look at: so many times the bytes that it searches, and this much more.
+const SEARCH_FACTOR: u64 = 16;
+const SEARCH_EXTRA_BYTES: u64 = 16 << 20;
+
+/// What stands at an offset.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum At {
+    /// A good batch.
+    Batch(Head),
+    /// A good footer, as far as its own bytes go.
+    Footer(Head),
+    /// Nothing but zeros up to the limit.
+    Zeros,
+    /// No good frame. The next one may begin at `resume`.
+    Bad { what: &'static str, resume: u64 },
+    /// A frame with the right checksum that no writer writes: damage in memory, or a bug; never a crash.
+    Senseless { what: &'static str, resume: u64 },
+}
+
+/// Reads one log.
+#[derive(Debug)]
+pub(super) struct Reader {
+    pub path: PathBuf,
+    pub id: FileId,
+    file: Arc<dyn File>,
+    /// Nothing is read from here on: the end of the file, or where the log is known to end.
+    pub limit: u64,
+    window: Vec<u8>,
+    window_at: u64,
+}
+
+impl Reader {
+    pub fn open(fs: &dyn FileSystem, path: &Path, id: FileId, known_end: Option<u64>) -> Result<Reader> {
+        let file = fs.open(path).map_err(|error| Error::io("open", path, error))?;
+        let file_bytes = file.len().map_err(|error| Error::io("ask for the length of", path, error))?;
+        let limit = known_end.map_or(file_bytes, |end| end.min(file_bytes));
+        Ok(Reader { path: path.to_owned(), id, file, limit, window: Vec::new(), window_at: 0 })
+    }
+
+    /// The bytes from `start` to `end`, both at most the limit.
+    fn bytes(&mut self, start: u64, end: u64) -> Result<&[u8]> {
+        let window_end = self.window_at + self.window.len() as u64;
+        if start < self.window_at || end > window_end {
+            self.fill(start, end)?;
+        }
+        let from = (start - self.window_at) as usize;
+        Ok(&self.window[from..from + (end - start) as usize])
+    }
+
+    fn fill(&mut self, start: u64, end: u64) -> Result<()> {
+        debug_assert!(start <= end && end <= self.limit);
+        let wanted = (end - start).max(WINDOW_BYTES as u64).min(self.limit - start);
+        // Forgotten first: after an error the window holds nothing.
+        self.window.clear();
+        self.window.shrink_to(WINDOW_BYTES);
+        self.window_at = start;
+        let mut window = std::mem::take(&mut self.window);
+        window.resize(wanted as usize, 0);
+        self.file.read_exact_at(start, &mut window).map_err(|error| Error::io("read", &self.path, error))?;
+        self.window = window;
+        Ok(())
+    }
+
+    /// The header; `None` when it is damaged or was never written.
+    pub fn header(&mut self) -> Result<Option<Header>> {
+        let bytes = self.bytes(0, HEADER_BYTES.min(self.limit))?.to_vec();
+        match Header::decode(&bytes, self.id) {
+            Ok(header) => Ok(Some(header)),
+            Err(HeaderFault::Bad) => Ok(None),
+            Err(HeaderFault::Unsupported(what)) => Err(Error::Unsupported { path: self.path.clone(), what }),
+        }
+    }
+
+    /// Checks everything about what stands at `offset`, the values included. `offset` is below the limit.
+    pub fn at(&mut self, offset: u64) -> Result<At> {
+        let resume = offset + 1;
+        let Some(head) = self.head(offset)? else {
+            return Ok(match self.is_zero_from(offset)? {
+                true => At::Zeros,
+                false => At::Bad { what: "no frame begins here", resume },
+            });
+        };
+        if head.covered_end() > self.limit {
+            return Ok(At::Bad { what: "the frame is cut off", resume });
+        }
+        if !self.checksum_holds(&head)? {
+            return Ok(At::Bad { what: "the checksum of the frame is wrong", resume });
+        }
+        // From here on the head can be trusted, so what follows begins at the frame's end.
+        let Contents::Batch { count, .. } = head.contents else { return Ok(At::Footer(head)) };
+        let resume = head.end().min(self.limit);
+        if head.end() > self.limit {
+            return Ok(At::Bad { what: "the values of the frame are cut off", resume });
+        }
+        let (list, values) = self.batch(&head)?;
+        Ok(match batch::check(list, values, count) {
+            Ok(()) => At::Batch(head),
+            Err(Fault::Value) => At::Bad { what: "the checksum of a value is wrong", resume },
+            Err(Fault::List) => {
+                At::Senseless { what: "a batch with a right checksum makes no sense", resume }
+            }
+        })
+    }
+
+    fn head(&mut self, offset: u64) -> Result<Option<Head>> {
+        let end = self.limit.min(offset + MAX_HEAD_BYTES);
+        Ok(Head::decode(self.bytes(offset, end)?, offset))
+    }
+
+    fn checksum_holds(&mut self, head: &Head) -> Result<bool> {
+        let id = self.id;
+        Ok(frame::checksum_holds(self.bytes(head.offset, head.covered_end())?, id, head.offset))
+    }
+
+    /// The list and the values of a batch that lies below the limit.
+    pub fn batch(&mut self, head: &Head) -> Result<(&[u8], &[u8])> {
+        let Contents::Batch { list_at, list_bytes, .. } = head.contents else {
+            unreachable!("only batches have entries");
+        };
+        let frame = self.bytes(head.offset, head.end())?;
+        Ok(frame[(list_at - head.offset) as usize..].split_at(list_bytes as usize))
+    }
+
+    /// Whether there is nothing but zeros up to the limit.
+    pub fn is_zero_from(&mut self, offset: u64) -> Result<bool> {
+        let mut from = offset;
+        while from < self.limit {
+            let to = self.limit.min(from + WINDOW_BYTES as u64);
+            if self.bytes(from, to)?.iter().any(|&byte| byte != 0) {
+                return Ok(false);
+            }
+            from = to;
+        }
+        Ok(true)
+    }
+
+    /// A search for whole frames behind damage.
+    pub fn search(&self, from: u64) -> Search {
+        let budget = (self.limit - from).saturating_mul(SEARCH_FACTOR).saturating_add(SEARCH_EXTRA_BYTES);
+        Search { from, budget }
+    }
+}
+
+/// Finds frames at any offset: those whose checksum, which covers log and offset, is right, so that none is there by
+/// accident.
+///
+/// Most offsets fall to a look at a few bytes. Bytes made to look like frames at every offset could still cost time in
+/// the square of their number, so there is a budget, which no data meets by chance. When it is spent, nobody can tell
+/// how far the log was synced, and the search fails.
+#[derive(Debug)]
+pub(super) struct Search {
+    from: u64,
+    budget: u64,
+}
+
+impl Search {
+    /// The next frame, and the search goes on behind it. Its values were not checked.
+    pub fn next(&mut self, reader: &mut Reader) -> Result<Option<Head>> {
+        while self.from < reader.limit {
+            let offset = self.from;
+            self.from += 1;
+            if let Some(head) = self.frame_at(reader, offset)? {
+                self.from = head.end().min(reader.limit);
+                return Ok(Some(head));
+            }
+        }
+        Ok(None)
+    }
+
+    fn frame_at(&mut self, reader: &mut Reader, offset: u64) -> Result<Option<Head>> {
+        let start = reader.bytes(offset, reader.limit.min(offset + 5))?;
+        if !matches!(start.get(4), Some(&(frame::KIND_BATCH | frame::KIND_FOOTER))) {
+            return Ok(None);
+        }
+        let Some(head) = reader.head(offset)? else { return Ok(None) };
+        if head.covered_end() > reader.limit || !self.list_looks_right(reader, &head)? {
+            return Ok(None);
+        }
+        self.spend(head.covered_end() - offset, reader)?;
+        Ok(reader.checksum_holds(&head)?.then_some(head))
+    }
+
+    /// Looks at the part of the list that is in the window already.
+    fn list_looks_right(&mut self, reader: &mut Reader, head: &Head) -> Result<bool> {
+        let Contents::Batch { list_at, list_bytes, count, .. } = head.contents else { return Ok(true) };
+        let window_end = reader.window_at + reader.window.len() as u64;
+        let part = reader.bytes(list_at, window_end.min(list_at + list_bytes))?;
+        let (right, looked_at) = batch::may_begin_list(part, list_bytes, count);
+        self.spend(looked_at as u64, reader)?;
+        Ok(right)
+    }
+
+    fn spend(&mut self, bytes: u64, reader: &Reader) -> Result<()> {
+        match self.budget.checked_sub(bytes) {
+            Some(left) => self.budget = left,
+            None => {
+                let what = "too much behind the damage looks like frames to tell how far the log was synced";
+                return Err(Error::corruption(&reader.path, self.from, what));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,161 @@
+//! The power goes at any moment: what was synced comes back, as part of a prefix of the commits.
+
+use super::*;
+
+/// A small source of chance.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// Recovery as the head of `scan` tells it: the entries of the longest good beginning of the chain.
+fn recover(fs: &TestFs, ids: &[FileId]) -> Result<Vec<Read>> {
+    let mut all = Vec::new();
+    for (index, &id) in ids.iter().enumerate() {
+        let later = || ids[index + 1..].iter().filter_map(|&id| read(fs, id, None).0.ok());
+        let mut complete = false;
+        if fs.contents().contains_key(&path(id)) {
+            let (scan, entries) = read(fs, id, None);
+            all.extend(entries);
+            if let End::Sealed { length } = scan?.end {
+                let told = Some((id, length));
+                complete = later().filter_map(|scan| scan.header).any(|header| header.previous == told);
+            }
+        }
+        if !complete {
+            if later().any(|scan| scan.max_mark >= 1) {
+                return Err(Error::corruption(&path(id), 0, "it was sealed and synced"));
+            }
+            break;
+        }
+    }
+    Ok(all)
+}
+
+/// What may be left of a directory after the power went: all that was synced, and of the rest of each file a part: a
+/// beginning, in which a stretch may be zero.
+fn crash_image(fs: &TestFs, dice: &mut Dice) -> TestFs {
+    let image = TestFs::default();
+    for (path, mut content) in fs.contents() {
+        if !content.name_synced && dice.below(2) == 0 {
+            continue;
+        }
+        let unsynced = (content.data.len() - content.synced) as u64;
+        content.data.truncate(content.synced + dice.below(unsynced + 1) as usize);
+        let tail = &mut content.data[content.synced..];
+        if !tail.is_empty() && dice.below(2) == 0 {
+            let from = dice.below(tail.len() as u64) as usize;
+            let to = from + dice.below((tail.len() - from) as u64 + 1) as usize;
+            tail[from..to].fill(0);
+        }
+        image.set(&path, content.data);
+    }
+    image
+}
+
+/// A random history, and at every step a few crashes. Whether a prefix of the commits always came back, with all that was
+/// synced.
+fn survives_crashes(seed: u64) -> bool {
+    let mut dice = Dice(seed);
+    let mut bench = Bench::new();
+    let mut ids = vec![ID];
+    let mut synced = 0;
+    for _ in 0..60 {
+        match dice.below(8) {
+            0 => {
+                ids.push(FileId(ids.last().unwrap().0 + 1 + dice.below(2)));
+                bench.writer.rotate(*ids.last().unwrap()).unwrap();
+            }
+            1 | 2 => {
+                bench.writer.hand_over().unwrap();
+                bench.sync();
+                synced = bench.seq - 1;
+            }
+            _ => {
+                let mut batch = put(&bench.seq.to_be_bytes(), &vec![7; dice.below(40) as usize]);
+                (0..dice.below(3)).for_each(|_| batch.push_delete(FamilyId(3), b"more"));
+                let hand_over = dice.below(2) == 0;
+                bench.append(&[batch, delete(b"gone")], hand_over).unwrap();
+            }
+        }
+        for _ in 0..4 {
+            let image = crash_image(&bench.fs, &mut dice);
+            let holds = recover(&image, &ids).is_ok_and(|entries| {
+                entries.len() as u64 >= synced && entries.iter().zip(1..).all(|(entry, seq)| entry.0 == seq)
+            });
+            if !holds {
+                return false;
+            }
+        }
+    }
+    true
+}
+
+#[test]
+fn crashes_cost_no_more_than_the_unsynced_end() {
+    for seed in 0..40 {
+        assert!(survives_crashes(seed), "seed {seed}");
+    }
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn crashes_catch_skipped_syncs() {
+    for name in ["skip_log_sync", "skip_log_dir_sync"] {
+        crate::base::mutant::activate(Some(name));
+        let caught = (0..40).any(|seed| !survives_crashes(seed));
+        crate::base::mutant::activate(None);
+        assert!(caught, "{name} went unnoticed");
+    }
+}
+
+#[test]
+fn a_synced_log_that_is_lost_or_shortened_is_proved_by_its_successor() {
+    let mut bench = Bench::new();
+    bench.put(10).unwrap();
+    bench.writer.rotate(FileId(2)).unwrap();
+    bench.put(10).unwrap();
+    bench.sync();
+    let ids = [ID, FileId(2)];
+    let data = bench.data(ID);
+    let shorter = &data[..data.len() - FOOTER_BYTES as usize];
+    bench.fs.set(&path(ID), shorter.to_vec());
+    assert_eq!(recover(&bench.fs, &ids).unwrap().len(), 1, "no frame was written yet that says so");
+    bench.put(10).unwrap();
+    assert!(recover(&bench.fs, &ids).unwrap_err().is_corruption());
+    bench.fs.remove(&path(ID));
+    assert!(recover(&bench.fs, &ids).unwrap_err().is_corruption());
+    bench.fs.set(&path(ID), data);
+    assert_eq!(recover(&bench.fs, &ids).unwrap().len(), 3);
+}
+
+#[test]
+fn writers_and_syncers_run_side_by_side() {
+    let mut bench = Bench::new();
+    let sync = bench.sync.clone();
+    let (send, receive) = std::sync::mpsc::channel::<(FileId, u64)>();
+    std::thread::scope(|scope| {
+        let syncer = scope.spawn(move || {
+            for (id, offset) in receive {
+                sync.sync_through(id, offset).unwrap();
+            }
+        });
+        for step in 1..=300 {
+            let end = bench.put(step % 50).unwrap();
+            send.send((bench.writer.id(), end)).unwrap();
+            if step % 25 == 0 {
+                bench.writer.rotate(FileId(1 + step as u64)).unwrap();
+            }
+        }
+        drop(send);
+        syncer.join().unwrap();
+    });
+    bench.close();
+    let ids: Vec<_> = (0..=12).map(|turn| FileId(1 + turn * 25)).collect();
+    assert_eq!(recover(&bench.fs, &ids).unwrap().len(), 300);
+    assert!(bench.fs.contents().values().all(|content| content.synced == content.data.len()));
+}

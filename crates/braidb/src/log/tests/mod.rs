@@ -1,0 +1,350 @@
+//! The log as a whole: what was written comes back, a full disk is refused in time, a failure is final.
+
+mod crash;
+mod damage;
+
+use super::frame::{FOOTER_BYTES, Header};
+use super::test_fs::TestFs;
+use super::*;
+use crate::base::counters::Counters;
+use crate::base::error::{Error, Result};
+use crate::base::ids::{FamilyId, FileId, SeqNo};
+use crate::base::names;
+use crate::visible::EntryKind;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const ID: FileId = FileId(1);
+
+/// An entry read back.
+type Read = (SeqNo, FamilyId, EntryKind, Vec<u8>, Vec<u8>);
+
+/// A log under test, with the next sequence number.
+struct Bench {
+    fs: TestFs,
+    sync: Arc<LogSync>,
+    counters: Arc<Counters>,
+    writer: LogWriter,
+    seq: SeqNo,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        Bench::on(TestFs::default(), 0)
+    }
+
+    fn on(fs: TestFs, reserve_bytes: u64) -> Bench {
+        let counters = Arc::new(Counters::default());
+        let sync = Arc::new(LogSync::new(Arc::new(fs.clone()), Path::new("d"), counters.clone()));
+        let writer = LogWriter::create(sync.clone(), ID, None, reserve_bytes).unwrap();
+        Bench { fs, sync, counters, writer, seq: 1 }
+    }
+
+    fn append(&mut self, batches: &[EncodedBatch], hand_over: bool) -> Result<u64> {
+        let mut group = Vec::new();
+        let mut seq = self.seq;
+        for batch in batches {
+            group.push((batch, seq));
+            seq += batch.count() as u64;
+        }
+        let end = self.writer.append(&group, hand_over)?;
+        self.seq = seq;
+        Ok(end)
+    }
+
+    /// One put of `bytes` bytes under a key of eight, handed over.
+    fn put(&mut self, bytes: usize) -> Result<u64> {
+        let value = vec![self.seq as u8; bytes];
+        self.append(&[put(&self.seq.to_be_bytes(), &value)], true)
+    }
+
+    fn sync(&self) {
+        self.sync.sync_through(self.writer.id(), self.writer.end()).unwrap();
+    }
+
+    fn close(&mut self) {
+        self.writer.hand_over().unwrap();
+        self.sync();
+        self.writer.seal().unwrap();
+        self.sync();
+    }
+
+    fn data(&self, id: FileId) -> Vec<u8> {
+        self.fs.content(&path(id)).data
+    }
+}
+
+fn put(key: &[u8], value: &[u8]) -> EncodedBatch {
+    let mut batch = EncodedBatch::default();
+    batch.push_put(FamilyId(0), key, value);
+    batch
+}
+
+fn delete(key: &[u8]) -> EncodedBatch {
+    let mut batch = EncodedBatch::default();
+    batch.push_delete(FamilyId(0), key);
+    batch
+}
+
+fn path(id: FileId) -> PathBuf {
+    names::log(Path::new("d"), id)
+}
+
+/// Scans a log, and the entries that it visited, even if it failed in the end.
+fn read(fs: &TestFs, id: FileId, known_end: Option<u64>) -> (Result<Scan>, Vec<Read>) {
+    let mut entries = Vec::new();
+    let scan =
+        scan(fs, &path(id), id, known_end, &mut |frame| {
+            entries.extend(frame.entries().map(|(seq, entry)| {
+                (seq, entry.family, entry.kind, entry.key.to_vec(), entry.value.to_vec())
+            }));
+            Ok(())
+        });
+    (scan, entries)
+}
+
+#[test]
+fn batches_come_back_with_their_numbers() {
+    let mut bench = Bench::new();
+    let mut mixed = put(b"a", b"1");
+    mixed.push_delete(FamilyId(9), b"");
+    mixed.push_put(FamilyId(70_000), b"b", b"");
+    let end = bench.append(&[mixed, delete(b"z")], true).unwrap();
+    let (scan, entries) = read(&bench.fs, ID, None);
+    let entry = |seq, family, kind, key: &[u8], value: &[u8]| {
+        (seq, FamilyId(family), kind, key.to_vec(), value.to_vec())
+    };
+    let expected = [
+        entry(1, 0, EntryKind::Put, b"a", b"1"),
+        entry(2, 9, EntryKind::Delete, b"", b""),
+        entry(3, 70_000, EntryKind::Put, b"b", b""),
+        entry(4, 0, EntryKind::Delete, b"z", b""),
+    ];
+    assert_eq!(entries, expected);
+    let header = Some(Header { previous: None });
+    let expected =
+        Scan { header, end: End::Open { offset: end }, frames: 2, entries: 4, last_seq: 4, max_mark: 1 };
+    assert_eq!(scan.unwrap(), expected);
+    assert_eq!(bench.data(ID).len() as u64, end);
+    assert_eq!(bench.counters.log_bytes.get(), end);
+}
+
+#[test]
+#[allow(clippy::disallowed_methods)]
+fn real_files_hold_logs_too() {
+    let dir = std::env::temp_dir().join(format!("braidb-log-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let fs = Arc::new(braidb_storage::real::RealFs);
+    let sync = Arc::new(LogSync::new(fs.clone(), &dir, Arc::default()));
+    let mut writer = LogWriter::create(sync.clone(), ID, None, 0).unwrap();
+    let batch = put(b"key", &[7; 100_000]);
+    let end = (0..10).map(|turn| writer.append(&[(&batch, 1 + turn)], false).unwrap()).max().unwrap();
+    writer.rotate(FileId(2)).unwrap();
+    writer.append(&[(&delete(b"key"), 11)], true).unwrap();
+    sync.sync_through(FileId(2), writer.end()).unwrap();
+    let scan = |id| scan(&*fs, &names::log(&dir, id), id, None, &mut |_| Ok(())).unwrap();
+    let length = end + FOOTER_BYTES;
+    assert_eq!((scan(ID).end, scan(ID).frames), (End::Sealed { length }, 10));
+    assert_eq!(scan(FileId(2)).header, Some(Header { previous: Some((ID, length)) }));
+    assert_eq!(scan(FileId(2)).end, End::Open { offset: writer.end() });
+    assert!(LogWriter::create(sync, ID, None, 0).is_err(), "the file exists");
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn frames_larger_than_any_buffer_come_back() {
+    let mut bench = Bench::new();
+    let lengths = [0, 1 << 20, 70_000, (1 << 20) + 1, 3 << 20, 5];
+    let values = lengths.map(|len| vec![len as u8; len]);
+    for value in &values {
+        bench.append(&[put(b"before", b"x"), put(b"k", value), delete(b"after")], false).unwrap();
+    }
+    bench.close();
+    let (scan, entries) = read(&bench.fs, ID, None);
+    assert_eq!(scan.unwrap().end, End::Sealed { length: bench.data(ID).len() as u64 });
+    let read: Vec<_> = entries.into_iter().filter(|entry| entry.3 == b"k").map(|entry| entry.4).collect();
+    assert!(read == values);
+}
+
+#[test]
+fn a_group_is_one_append_and_frames_wait_only_when_asked() {
+    let mut bench = Bench::new();
+    bench.fs.take_calls();
+    bench.append(&[put(b"a", b"1"), put(b"b", b"2")], false).unwrap();
+    assert_eq!(bench.fs.take_calls(), [""; 0]);
+    bench.append(&[put(b"c", b"3"), put(b"d", b"4")], true).unwrap();
+    assert_eq!(bench.fs.take_calls(), ["append 000001.log"]);
+    bench.append(&[put(b"e", &[5; 64 << 10])], false).unwrap();
+    assert_eq!(bench.fs.take_calls(), ["append 000001.log"], "the buffer is full");
+    bench.append(&[put(b"f", b"6")], false).unwrap();
+    bench.writer.hand_over().unwrap();
+    bench.writer.hand_over().unwrap();
+    assert_eq!(bench.fs.take_calls(), ["append 000001.log"]);
+    assert_eq!(read(&bench.fs, ID, None).0.unwrap().frames, 6);
+}
+
+#[test]
+fn logs_are_synced_oldest_first_and_once() {
+    let mut bench = Bench::new();
+    bench.put(10).unwrap();
+    bench.writer.rotate(FileId(2)).unwrap();
+    bench.put(10).unwrap();
+    bench.writer.rotate(FileId(5)).unwrap();
+    let end = bench.put(10).unwrap();
+    bench.fs.take_calls();
+    bench.sync.sync_through(FileId(5), end).unwrap();
+    let expected =
+        ["sync 000001.log", "sync_dir d", "sync 000002.log", "sync_dir d", "sync 000005.log", "sync_dir d"];
+    assert_eq!(bench.fs.take_calls(), expected);
+    for id in [1, 2, 5] {
+        bench.sync.sync_through(FileId(id), HEADER_BYTES).unwrap();
+    }
+    bench.sync.sync_through(FileId(5), end).unwrap();
+    assert_eq!(bench.fs.take_calls(), [""; 0], "all of it is stable");
+    bench.put(10).unwrap();
+    bench.sync();
+    assert_eq!(bench.fs.take_calls(), ["append 000005.log", "sync 000005.log"]);
+    assert_eq!(bench.counters.log_syncs.get(), 4);
+    assert_eq!(bench.counters.logs_rotated.get(), 2);
+}
+
+#[test]
+fn marks_say_what_is_stable() {
+    let mut bench = Bench::new();
+    // The mark of one more frame.
+    let mark = |bench: &mut Bench| {
+        bench.put(3).unwrap();
+        let id = bench.writer.id();
+        // Marks never fall, so the largest is the last.
+        scan(&bench.fs, &path(id), id, None, &mut |_| Ok(())).unwrap().max_mark
+    };
+    assert_eq!(mark(&mut bench), 1, "there is no earlier log");
+    let first = bench.writer.end();
+    bench.sync();
+    assert_eq!(mark(&mut bench), first);
+    bench.writer.rotate(FileId(2)).unwrap();
+    assert_eq!(mark(&mut bench), 0);
+    bench.sync.sync_through(FileId(1), bench.data(ID).len() as u64).unwrap();
+    assert_eq!(mark(&mut bench), 1);
+    bench.writer.rotate(FileId(3)).unwrap();
+    bench.sync.sync_through(FileId(2), HEADER_BYTES).unwrap();
+    assert_eq!(mark(&mut bench), 1);
+    bench.writer.rotate(FileId(4)).unwrap();
+    assert_eq!(mark(&mut bench), 0);
+    bench.sync.forget_below(FileId(4));
+    assert_eq!(mark(&mut bench), 1, "nobody will read the earlier ones");
+    assert_eq!(bench.sync.appended(), bench.writer.end());
+}
+
+#[test]
+fn a_chain_of_logs_tells_lengths() {
+    let mut bench = Bench::new();
+    bench.put(3).unwrap();
+    bench.writer.rotate(FileId(4)).unwrap();
+    bench.writer.rotate(FileId(6)).unwrap();
+    bench.put(3).unwrap();
+    bench.writer.seal().unwrap();
+    let scans = [1, 4, 6].map(|id| read(&bench.fs, FileId(id), None).0.unwrap());
+    let lengths = [1, 4, 6].map(|id| bench.data(FileId(id)).len() as u64);
+    assert_eq!(scans.map(|scan| scan.end), lengths.map(|length| End::Sealed { length }));
+    let previous = scans.map(|scan| scan.header.unwrap().previous);
+    assert_eq!(previous, [None, Some((FileId(1), lengths[0])), Some((FileId(4), lengths[1]))]);
+    assert_eq!(lengths[1], HEADER_BYTES + FOOTER_BYTES);
+    assert_eq!(bench.sync.appended(), lengths.iter().sum::<u64>());
+}
+
+#[test]
+fn a_full_disk_is_refused_before_a_byte_and_deletes_go_on() {
+    let fs = TestFs::default();
+    let reserve = 1 << 20;
+    fs.set_free(reserve + (700 << 10));
+    let mut bench = Bench::on(fs, reserve);
+    let refused = loop {
+        let before = bench.data(ID);
+        if let Err(error) = bench.put(1000) {
+            assert_eq!(bench.data(ID), before);
+            break error;
+        }
+    };
+    assert!(matches!(refused, Error::Full { .. }), "{refused}");
+    assert!(bench.writer.end() > 690 << 10, "all but the reserve was used: {}", bench.writer.end());
+    assert!(bench.sync.failure().is_none());
+    // Deletes may use the reserve; the chunk that they open stays closed to puts.
+    for _ in 0..10_000 {
+        bench.append(&[delete(b"key")], true).unwrap();
+        assert!(bench.put(10).unwrap_err().is_full());
+    }
+    let mut mixed = delete(b"key");
+    mixed.push_put(FamilyId(0), b"key", b"");
+    assert!(bench.append(&[delete(b"key"), mixed], true).unwrap_err().is_full());
+    bench.writer.rotate(FileId(2)).unwrap();
+    assert!(bench.put(10).unwrap_err().is_full(), "a new log is no loophole");
+    bench.fs.set_free(2 * reserve);
+    bench.put(10).unwrap();
+    // Nothing is left at all: even deletes are refused, and a log can still be sealed.
+    bench.fs.set_free(0);
+    while bench.append(&[delete(&[7; 60_000])], true).is_ok() {}
+    assert!(bench.writer.rotate(FileId(3)).unwrap_err().is_full());
+    assert!(bench.sync.failure().is_none());
+    assert!(!bench.fs.contents().contains_key(&path(FileId(3))));
+    bench.close();
+    assert!(matches!(read(&bench.fs, FileId(2), None).0.unwrap().end, End::Sealed { .. }));
+}
+
+#[test]
+fn a_failed_append_or_sync_stops_everything_for_good() {
+    for call in ["append 000001", "sync 000001", "sync_dir", "append 000002"] {
+        let mut bench = Bench::new();
+        bench.put(10).unwrap();
+        bench.fs.fail_next(call, ErrorKind::Other);
+        let error = match call {
+            "append 000001" => bench.put(10).unwrap_err(),
+            "append 000002" => bench.writer.rotate(FileId(2)).unwrap_err(),
+            _ => bench.sync.sync_through(ID, bench.writer.end()).unwrap_err(),
+        };
+        assert!(matches!(error, Error::Io { .. }), "{call}: {error}");
+        assert!(matches!(bench.sync.failure(), Some(Error::Io { .. })), "{call}");
+        bench.fs.take_calls();
+        let poisoned = [
+            bench.put(10).unwrap_err(),
+            bench.writer.rotate(FileId(3)).unwrap_err(),
+            bench.sync.sync_through(ID, HEADER_BYTES).unwrap_err(),
+        ];
+        assert!(poisoned.iter().all(|error| matches!(error, Error::Poisoned { .. })), "{call}");
+        assert_eq!(bench.fs.take_calls(), [""; 0], "{call}");
+        let (scan, entries) = read(&bench.fs, ID, None);
+        assert_eq!((scan.is_ok(), entries.len()), (true, 1), "{call}: what was acknowledged is there");
+    }
+}
+
+#[test]
+fn half_a_frame_is_never_told_of() {
+    let mut bench = Bench::new();
+    let end = bench.put(10).unwrap();
+    bench.fs.fail_after(1, "append", ErrorKind::Other);
+    assert!(bench.put(2 << 20).is_err());
+    assert!(
+        bench.data(ID).len() as u64 > end + (1 << 20),
+        "the values are appended by themselves, and failed there"
+    );
+    assert_eq!(bench.sync.appended(), end, "a mark never stands within a frame");
+}
+
+#[test]
+fn a_rotation_that_cannot_create_the_next_log_leaves_the_old_one_in_use() {
+    for (kind, full) in [(ErrorKind::Other, false), (ErrorKind::StorageFull, true)] {
+        let mut bench = Bench::new();
+        bench.put(10).unwrap();
+        bench.fs.fail_next("create 000002", kind);
+        assert_eq!(bench.writer.rotate(FileId(2)).unwrap_err().is_full(), full);
+        assert!(bench.sync.failure().is_none());
+        bench.put(10).unwrap();
+        bench.writer.rotate(FileId(3)).unwrap();
+        bench.put(10).unwrap();
+        bench.sync();
+        assert_eq!(read(&bench.fs, ID, None).0.unwrap().frames, 2);
+        let header = read(&bench.fs, FileId(3), None).0.unwrap().header;
+        assert_eq!(header, Some(Header { previous: Some((ID, bench.data(ID).len() as u64)) }));
+    }
+}

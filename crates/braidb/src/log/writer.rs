@@ -1,0 +1,258 @@
+//! Appending to the log: encoding frames, allocating space before it is needed, sealing a log and starting the next.
+//!
+//! Whoever holds the commit lock owns the writer. It never syncs: that is [`LogSync`]'s, off the commit path.
+//!
+//! **Errors.** Space is allocated before a byte is written into it, so a full disk is refused with
+//! [`Error::Full`] while nothing has changed: the writer goes on, and may accept what is smaller, or deletes. The same
+//! holds for any other error while space is allocated or a file created. Only when bytes may have reached the file in
+//! part (a failed append) does the writer stop for good. So after an error ask [`LogSync::failure`]: a cause there is
+//! final, none means that nothing was written. The kind of the error does not tell.
+//!
+//! **Space.** Deletes free space only after they were written themselves, so puts leave the last `reserve_bytes` of the
+//! device alone. Free space is asked only when a chunk is allocated.
+
+use super::batch::EncodedBatch;
+use super::frame::{self, FOOTER_BYTES, HEADER_BYTES, Header, MAX_HEAD_BYTES};
+use super::sync::{LiveLog, LogSync};
+use crate::base::error::{Error, Result};
+use crate::base::ids::{FileId, SeqNo};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Space is allocated in steps of this size.
+const CHUNK_BYTES: u64 = 256 << 10;
+/// Frames wait in memory up to here when nobody asked for more.
+const BUFFER_BYTES: usize = 64 << 10;
+/// The values of a batch that are at least as large are appended from where they are, instead of being copied.
+const DIRECT_BYTES: usize = 1 << 20;
+
+/// Writes the log. See the module's head for what its errors mean.
+#[derive(Debug)]
+pub struct LogWriter {
+    shared: Arc<LogSync>,
+    log: Arc<LiveLog>,
+    /// Frames at the end of the log that were not handed over yet.
+    buffer: Vec<u8>,
+    /// Where the next frame goes, counting the buffer.
+    end: u64,
+    frames: u64,
+    /// Space is allocated up to here: at least for a footer behind `end`.
+    allocated: u64,
+    /// Puts may go up to here: when that was allocated, the device had the reserve left.
+    put_limit: u64,
+    reserve_bytes: u64,
+}
+
+impl LogWriter {
+    /// Starts the first log of this open. `previous` is the newest log of the open before, with the length that recovery
+    /// accepted. All that recovery accepted must be stable by now: the first frame already says so.
+    pub fn create(
+        shared: Arc<LogSync>,
+        id: FileId,
+        previous: Option<(FileId, u64)>,
+        reserve_bytes: u64,
+    ) -> Result<LogWriter> {
+        shared.check()?;
+        let (log, allocated) = allocate_new(&shared, id)?;
+        start(&shared, &log, Header { previous })?;
+        Ok(LogWriter {
+            shared,
+            log,
+            buffer: Vec::new(),
+            end: HEADER_BYTES,
+            frames: 0,
+            allocated,
+            put_limit: 0,
+            reserve_bytes,
+        })
+    }
+
+    /// The log that is being written.
+    pub fn id(&self) -> FileId {
+        self.log.id
+    }
+
+    /// Where the next frame goes. What was handed over may end earlier.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Appends one frame for each batch, whose first entry gets the number beside it, and returns the end of the last.
+    /// No batch is empty. After an error none of them counts, unless the writer has failed for good: then any may have
+    /// reached the log.
+    ///
+    /// With `hand_over` they are with the operating system when this returns, and so is everything before them; without,
+    /// they may wait in memory for a later call.
+    pub fn append(&mut self, group: &[(&EncodedBatch, SeqNo)], hand_over: bool) -> Result<u64> {
+        self.check()?;
+        let bytes: u64 = group.iter().map(|(batch, _)| MAX_HEAD_BYTES + batch.bytes() as u64).sum();
+        let has_puts = group.iter().any(|(batch, _)| batch.has_puts());
+        self.allocate(self.end + bytes + FOOTER_BYTES, has_puts)?;
+        for &(batch, base) in group {
+            self.put_frame(batch, base)?;
+        }
+        if hand_over || self.buffer.len() >= BUFFER_BYTES {
+            self.hand_over()?;
+        }
+        Ok(self.end)
+    }
+
+    fn put_frame(&mut self, batch: &EncodedBatch, base: SeqNo) -> Result<()> {
+        assert!(batch.count() > 0, "an empty batch has no frame");
+        let before = self.buffer.len();
+        frame::put_batch(&mut self.buffer, self.log.id, self.end, self.log.mark(), base, batch);
+        self.end += (self.buffer.len() - before + batch.values().len()) as u64;
+        self.frames += 1;
+        if batch.values().len() < DIRECT_BYTES {
+            self.buffer.extend_from_slice(batch.values());
+            return Ok(());
+        }
+        self.hand_over_with(batch.values())
+    }
+
+    /// Hands the frames that wait in memory over to the operating system.
+    pub fn hand_over(&mut self) -> Result<()> {
+        match self.buffer.is_empty() {
+            true => Ok(()),
+            false => self.hand_over_with(&[]),
+        }
+    }
+
+    /// Hands over what waits in memory, and then `values`, which end its last frame.
+    fn hand_over_with(&mut self, values: &[u8]) -> Result<()> {
+        self.shared.check()?;
+        append(&self.shared, &self.log, &[&self.buffer, values])?;
+        self.buffer.clear();
+        // One large group must not hold its memory for ever.
+        self.buffer.shrink_to(4 * BUFFER_BYTES);
+        Ok(())
+    }
+
+    fn check(&self) -> Result<()> {
+        self.shared.check()?;
+        assert!(!self.log.is_sealed(), "nothing follows a footer");
+        Ok(())
+    }
+
+    /// Makes sure that the log can grow to `needed_end` without meeting a full disk: by a whole chunk, or by what is
+    /// needed when there is no room for more.
+    fn allocate(&mut self, needed_end: u64, has_puts: bool) -> Result<()> {
+        let limit = if has_puts { self.put_limit } else { self.allocated };
+        if needed_end <= limit {
+            return Ok(());
+        }
+        let path = &self.log.path;
+        let (free_bytes, kept_bytes) = match has_puts {
+            true => (self.shared.free_space(path)?, self.reserve_bytes),
+            false => (u64::MAX, 0),
+        };
+        let least = needed_end.max(self.allocated);
+        for end in [least.next_multiple_of(CHUNK_BYTES), least] {
+            let fits = (end - self.allocated).saturating_add(kept_bytes) <= free_bytes;
+            if fits && (end == self.allocated || preallocate(&self.log, end)?) {
+                self.allocated = end;
+                if has_puts {
+                    self.put_limit = end;
+                }
+                return Ok(());
+            }
+        }
+        Err(full(&self.shared, path, (least - self.allocated).saturating_add(kept_bytes)))
+    }
+
+    /// Seals the current log and starts log `new_id`, a fresh number even after a failed try. The module's head says why
+    /// the steps come in this order.
+    pub fn rotate(&mut self, new_id: FileId) -> Result<()> {
+        self.check()?;
+        assert!(new_id > self.log.id, "numbers of logs ascend");
+        let (next, allocated) = allocate_new(&self.shared, new_id)?;
+        self.seal()?;
+        start(&self.shared, &next, Header { previous: Some((self.log.id, self.end)) })?;
+        self.shared.counters().logs_rotated.add(1);
+        self.log = next;
+        self.end = HEADER_BYTES;
+        self.frames = 0;
+        self.allocated = allocated;
+        self.put_limit = 0;
+        Ok(())
+    }
+
+    /// Hands everything over and writes the footer, into the space that was kept for it. Nothing may be appended any more.
+    ///
+    /// To close a database, sync through [`LogWriter::end`] both before and after this: the footer then carries a mark
+    /// over the whole log, and any later damage to it is known for what it is.
+    pub fn seal(&mut self) -> Result<()> {
+        self.check()?;
+        frame::put_footer(&mut self.buffer, self.log.id, self.end, self.log.mark(), self.frames);
+        self.end += FOOTER_BYTES;
+        self.hand_over()?;
+        self.log.set_sealed();
+        Ok(())
+    }
+}
+
+/// Creates the file of log `id` with its first space allocated and no bytes. After an error it is gone again.
+fn allocate_new(shared: &LogSync, id: FileId) -> Result<(Arc<LiveLog>, u64)> {
+    let path = shared.path(id);
+    let file = match shared.fs().create(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+            return Err(full(shared, &path, CHUNK_BYTES));
+        }
+        Err(error) => return Err(Error::io("create", &path, error)),
+    };
+    let log = Arc::new(LiveLog::new(id, path, file));
+    for allocated in [CHUNK_BYTES, HEADER_BYTES + FOOTER_BYTES] {
+        match preallocate(&log, allocated) {
+            Ok(true) => return Ok((log, allocated)),
+            Ok(false) => {}
+            Err(error) => {
+                discard(shared, &log.path);
+                return Err(error);
+            }
+        }
+    }
+    discard(shared, &log.path);
+    Err(full(shared, &log.path, HEADER_BYTES + FOOTER_BYTES))
+}
+
+/// Allocates the first `end` bytes of a log; `false` when the disk has no room for them.
+fn preallocate(log: &LiveLog, end: u64) -> Result<bool> {
+    match log.file.preallocate(end) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::StorageFull => Ok(false),
+        Err(error) => Err(Error::io("allocate space for", &log.path, error)),
+    }
+}
+
+/// Removes a file that never got a byte. If that fails, recovery finds an empty log and ignores it.
+fn discard(shared: &LogSync, path: &Path) {
+    let _ = shared.fs().unlink(path);
+}
+
+/// Writes the header of a new log and makes it the current one.
+fn start(shared: &LogSync, log: &Arc<LiveLog>, header: Header) -> Result<()> {
+    append(shared, log, &[&header.encode(log.id)])?;
+    shared.register(log.clone());
+    Ok(())
+}
+
+/// Appends `parts`, which end with a whole frame. Only then are they told of: a sync between two parts must not put the
+/// mark inside the frame, where it would call a torn frame damaged.
+fn append(shared: &LogSync, log: &LiveLog, parts: &[&[u8]]) -> Result<()> {
+    let mut bytes = 0;
+    for part in parts.iter().filter(|part| !part.is_empty()) {
+        log.file.append(part).map_err(|error| shared.fail("append to", &log.path, error))?;
+        bytes += part.len() as u64;
+        shared.counters().log_bytes.add(part.len() as u64);
+    }
+    log.add_handed(bytes);
+    Ok(())
+}
+
+fn full(shared: &LogSync, path: &Path, needed_bytes: u64) -> Error {
+    // Only to tell the user: the refusal stands whatever the answer.
+    let free_bytes = shared.free_space(path).unwrap_or(0);
+    Error::Full { path: path.to_owned(), free_bytes, needed_bytes }
+}

@@ -1,0 +1,153 @@
+//! The arena of a segment: memory in chunks that never move and are freed together.
+//!
+//! The owner of the [`Arena`] decides how long the memory lives; a [`Bump`] hands it out, piece after piece. They are
+//! two so that many readers can share the first while one writer has the second to itself. An arena may have several
+//! bumps, each for pieces that had better lie close together.
+//!
+//! Chunks double from [`FIRST_CHUNK`] to [`LARGEST_CHUNK`], so that a small segment stays small and a large one calls
+//! the allocator seldom. A piece that would waste much of a chunk gets one of its own.
+
+use parking_lot::Mutex;
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+
+/// All pieces start at a multiple of this.
+pub const ALIGN: usize = 8;
+const FIRST_CHUNK: usize = 4 << 10;
+const LARGEST_CHUNK: usize = 1 << 20;
+
+/// Owns the chunks.
+#[derive(Default)]
+pub struct Arena {
+    // Locked once a chunk, by the writer.
+    chunks: Mutex<Vec<Chunk>>,
+}
+
+impl Arena {
+    fn add_chunk(&self, bytes: usize) -> NonNull<u8> {
+        let chunk = Chunk::new(bytes);
+        let start = chunk.start;
+        self.chunks.lock().push(chunk);
+        start
+    }
+}
+
+struct Chunk {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: a chunk is an allocation and nothing else; it may be freed on any thread.
+unsafe impl Send for Chunk {}
+
+impl Chunk {
+    fn new(bytes: usize) -> Chunk {
+        assert!(bytes > 0);
+        let layout = Layout::from_size_align(bytes, ALIGN).expect("keys and values are bounded");
+        // SAFETY: the size is not zero.
+        let start = unsafe { alloc(layout) };
+        Chunk { start: NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout)), layout }
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        // SAFETY: `new` allocated it with this layout, and only this drop frees it. Nobody reads it any more: the arena
+        // is dropping, and all who hold pointers into it hold or borrow its owner (part 1 of the proof in `memory`).
+        unsafe { dealloc(self.start.as_ptr(), self.layout) }
+    }
+}
+
+/// Hands out memory of one arena.
+pub struct Bump {
+    /// The free part of the chunk in use: `left` bytes from `next`.
+    next: NonNull<u8>,
+    left: usize,
+    /// Bytes of all chunks that the bump asked for.
+    reserved: usize,
+}
+
+// SAFETY: the free part of the chunk belongs to the bump alone, whichever thread it is on.
+unsafe impl Send for Bump {}
+
+impl Bump {
+    pub fn new() -> Bump {
+        Bump { next: NonNull::dangling(), left: 0, reserved: 0 }
+    }
+
+    /// Bytes handed out, with what was lost to alignment and at the ends of chunks.
+    pub fn bytes_in_use(&self) -> usize {
+        self.reserved - self.left
+    }
+
+    /// A fresh piece of `bytes` bytes, aligned to [`ALIGN`], uninitialised, used by nobody else, that lives as long as
+    /// `arena` (the same one in every call).
+    #[inline]
+    pub fn allocate(&mut self, arena: &Arena, bytes: usize) -> NonNull<u8> {
+        let bytes = bytes.next_multiple_of(ALIGN);
+        if bytes > self.left {
+            return self.allocate_from_new_chunk(arena, bytes);
+        }
+        let piece = self.next;
+        self.left -= bytes;
+        // SAFETY: the step stays within the `left` bytes after `next`, which are one allocation.
+        self.next = unsafe { piece.add(bytes) };
+        piece
+    }
+
+    #[cold]
+    fn allocate_from_new_chunk(&mut self, arena: &Arena, bytes: usize) -> NonNull<u8> {
+        let chunk_bytes = self.reserved.clamp(FIRST_CHUNK, LARGEST_CHUNK);
+        if bytes > chunk_bytes / 4 {
+            self.reserved += bytes;
+            return arena.add_chunk(bytes);
+        }
+        let piece = arena.add_chunk(chunk_bytes);
+        self.reserved += chunk_bytes;
+        self.left = chunk_bytes - bytes;
+        // SAFETY: `bytes` is less than the size of the chunk.
+        self.next = unsafe { piece.add(bytes) };
+        piece
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_aligned_and_never_overlap() {
+        let (arena, mut bump) = (Arena::default(), Bump::new());
+        let sizes = [1, 24, 7, 100, 2000, 8, 5000, 33, 900, 900, 900, 3000, 64, 65];
+        let mut pieces: Vec<(NonNull<u8>, usize)> = Vec::new();
+        for (i, &bytes) in sizes.iter().cycle().take(10 * sizes.len()).enumerate() {
+            let before = bump.bytes_in_use();
+            let piece = bump.allocate(&arena, bytes);
+            assert_eq!(piece.addr().get() % ALIGN, 0);
+            assert!(bump.bytes_in_use() >= before + bytes);
+            // SAFETY: the piece has `bytes` bytes that are ours.
+            unsafe { piece.write_bytes(i as u8, bytes) };
+            pieces.push((piece, bytes));
+        }
+        for (i, &(piece, bytes)) in pieces.iter().enumerate() {
+            for at in 0..bytes {
+                // SAFETY: written above; the arena lives.
+                assert_eq!(unsafe { piece.add(at).read() }, i as u8);
+            }
+        }
+    }
+
+    #[test]
+    fn a_small_arena_stays_small_and_large_pieces_waste_nothing() {
+        let (arena, mut bump) = (Arena::default(), Bump::new());
+        assert_eq!(bump.bytes_in_use(), 0);
+        bump.allocate(&arena, 16);
+        assert_eq!((bump.bytes_in_use(), bump.reserved), (16, FIRST_CHUNK));
+        bump.allocate(&arena, 1 << 21);
+        assert_eq!(bump.bytes_in_use(), 16 + (1 << 21));
+        // The chunk in use is still in use.
+        bump.allocate(&arena, 16);
+        assert_eq!(bump.reserved, FIRST_CHUNK + (1 << 21));
+        assert_eq!(arena.chunks.lock().len(), 2);
+    }
+}

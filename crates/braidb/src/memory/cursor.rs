@@ -1,0 +1,129 @@
+//! Walks all versions of a segment, in both directions, beside the writer.
+//!
+//! What is inserted behind the cursor's back may be met or not; what was there when the cursor was positioned is.
+
+use super::node::{Node, Ref, Version};
+use super::segment::Segment;
+use crate::base::error::Result;
+use crate::base::ids::SeqNo;
+use crate::base::value::Value;
+use crate::visible::{Cursor, EntryKind};
+use std::fmt;
+use std::sync::Arc;
+
+/// A position in a segment, which it keeps alive.
+pub struct SegmentCursor {
+    segment: Arc<Segment>,
+    at: Option<(Ref<'static, Node>, Ref<'static, Version>)>,
+    /// Whether the cursor walks backwards; then `newer` holds the versions of the key that come next, the next one
+    /// last. A chain leads only from new to old, so it is walked once, when the cursor reaches its key.
+    is_backward: bool,
+    newer: Vec<Ref<'static, Version>>,
+}
+
+impl SegmentCursor {
+    pub(super) fn new(segment: Arc<Segment>) -> SegmentCursor {
+        SegmentCursor { segment, at: None, is_backward: false, newer: Vec::new() }
+    }
+
+    fn at(&self) -> (Ref<'static, Node>, Ref<'static, Version>) {
+        self.at.expect("the cursor is valid")
+    }
+
+    /// Stands on the newest version of what `find` finds.
+    fn go_forward<'a>(&'a mut self, find: impl FnOnce(&'a Segment) -> Option<Ref<'a, Node>>) {
+        self.is_backward = false;
+        // SAFETY: used only through the cursor, which keeps the segment alive.
+        self.at = find(&self.segment).map(|node| unsafe { (node.detached(), node.newest().detached()) });
+    }
+
+    /// Stands on the oldest version of what `find` finds.
+    fn go_backward<'a>(&'a mut self, find: impl FnOnce(&'a Segment) -> Option<Ref<'a, Node>>) {
+        self.is_backward = true;
+        self.newer.clear();
+        self.at = find(&self.segment).map(|node| {
+            // SAFETY: used only through the cursor, which keeps the segment alive.
+            let (node, mut version) = unsafe { (node.detached(), node.newest().detached()) };
+            while let Some(older) = version.older() {
+                self.newer.push(version);
+                version = older;
+            }
+            (node, version)
+        });
+    }
+}
+
+impl Cursor for SegmentCursor {
+    fn seek_to_first(&mut self) -> Result<()> {
+        self.go_forward(|segment| segment.list().first());
+        Ok(())
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        self.go_backward(|segment| segment.list().last());
+        Ok(())
+    }
+
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        self.go_forward(|segment| segment.list().at_or_after(key));
+        Ok(())
+    }
+
+    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
+        self.go_backward(|segment| segment.list().before(key));
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<()> {
+        assert!(!self.is_backward, "seek again before turning round");
+        let (node, version) = self.at();
+        match version.older() {
+            Some(older) => self.at = Some((node, older)),
+            None => self.go_forward(|_| node.link(0).next()),
+        }
+        Ok(())
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        assert!(self.is_backward, "seek again before turning round");
+        let (node, _) = self.at();
+        match self.newer.pop() {
+            Some(newer) => self.at = Some((node, newer)),
+            // Nodes lead only forward, so the one before is searched for.
+            None => self.go_backward(|segment| segment.list().before(node.key())),
+        }
+        Ok(())
+    }
+
+    fn valid(&self) -> bool {
+        self.at.is_some()
+    }
+
+    fn key(&self) -> &[u8] {
+        self.at().0.key()
+    }
+
+    fn seq(&self) -> SeqNo {
+        self.at().1.seq()
+    }
+
+    fn kind(&self) -> EntryKind {
+        self.at().1.kind()
+    }
+
+    fn value(&self) -> &[u8] {
+        self.at().1.value()
+    }
+
+    fn pin_value(&self) -> Value {
+        let bytes = self.at().1.value();
+        Value::pin(Arc::clone(&self.segment), |_| bytes)
+    }
+}
+
+impl fmt::Debug for SegmentCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = self.at.map(|(node, version)| (node.key().escape_ascii().to_string(), version.seq()));
+        f.debug_struct("SegmentCursor").field("at", &at).finish_non_exhaustive()
+    }
+}

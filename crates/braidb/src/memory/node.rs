@@ -1,0 +1,306 @@
+//! What lies in the arena: nodes, versions, and the links between them.
+//!
+//! ```text
+//!  Node                                    Version
+//!   0  prefix    first 8 bytes of the key   0  seq_and_kind   seq << 8 | kind
+//!   8  newest ──► the version chain         8  older ──► the next older version, or null
+//!  16  key_len   u32                       16  value_len      u32
+//!  20  height    u32                       20  the value
+//!  24  tower     height links
+//!   …  the key
+//! ```
+//!
+//! A search compares prefixes, and reads the key only when they are equal. Values do not lie in nodes, so that the
+//! nodes of a large segment, which a search hops through, take a third of its memory and have a better chance to be
+//! cached.
+//!
+//! A [`Link`] holds null or the address of a node (or version) that is whole and lives as long as the link does;
+//! `write` and [`Link::publish`] uphold it. So following links is safe code: [`Link::next`] gives a [`Ref`], which
+//! may be read for as long as the segment is borrowed. A `Ref` keeps the raw pointer, because a reference to the head
+//! of a node may not be used to reach the tower and the key behind it.
+
+use super::arena::ALIGN;
+use super::sync::{AtomicPtr, Ordering, PlainBytes};
+use crate::base::ids::{MAX_SEQ, SeqNo};
+use crate::base::key::prefix_u64;
+use crate::visible::EntryKind;
+use std::cmp;
+use std::marker::PhantomData;
+use std::mem::offset_of;
+use std::ptr::{self, NonNull};
+use std::slice;
+
+/// The tallest tower. With a quarter of the nodes in each next level, enough for tens of millions of keys.
+pub const MAX_HEIGHT: usize = if cfg!(loom) { 2 } else { 12 };
+
+/// An atomic pointer to a `T` in the same arena, or null.
+pub struct Link<T>(AtomicPtr<T>);
+
+impl<T> Link<T> {
+    pub fn null() -> Link<T> {
+        Link(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    /// # Safety
+    /// `target` lives as long as the link will.
+    unsafe fn to(target: Option<Ref<'_, T>>) -> Link<T> {
+        target.map_or_else(Link::null, |target| Link(AtomicPtr::new(target.at.as_ptr())))
+    }
+
+    #[inline]
+    pub fn next(&self) -> Option<Ref<'_, T>> {
+        // Acquire: pairs with `publish`, so that what the target's writer wrote is seen.
+        NonNull::new(self.0.load(Ordering::Acquire)).map(|at| Ref { at, arena: PhantomData })
+    }
+
+    /// Makes `target` reachable.
+    ///
+    /// # Safety
+    /// `target` lives as long as this link does, it is linked to what this link led to, and no other store to this
+    /// link runs at the same time.
+    #[inline]
+    pub unsafe fn publish(&self, target: Ref<'_, T>) {
+        self.0.store(target.at.as_ptr(), Ordering::Release);
+    }
+}
+
+/// A `T` in an arena that is borrowed for `'a`.
+pub struct Ref<'a, T> {
+    at: NonNull<T>,
+    arena: PhantomData<&'a T>,
+}
+
+// SAFETY: a `Ref` is a shared reference to something whose plain bytes never change while it is reachable, and whose
+// links are atomic.
+unsafe impl<T> Send for Ref<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Ref<'_, T> {}
+
+impl<T> Clone for Ref<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Ref<'_, T> {}
+
+impl<T> PartialEq for Ref<'_, T> {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.at == other.at
+    }
+}
+
+impl<'a, T> Ref<'a, T> {
+    /// The same, without the borrow.
+    ///
+    /// # Safety
+    /// The result is used only while the arena lives.
+    #[inline]
+    pub unsafe fn detached(self) -> Ref<'static, T> {
+        Ref { at: self.at, arena: PhantomData }
+    }
+
+    #[inline]
+    fn head(self) -> &'a T {
+        // SAFETY: the target was written whole before it was published, and the arena lives for `'a`.
+        unsafe { self.at.as_ref() }
+    }
+
+    /// The address `offset` bytes into the target.
+    ///
+    /// # Safety
+    /// It lies within the piece of the arena that the target was written to.
+    #[inline]
+    unsafe fn part(self, offset: usize) -> NonNull<u8> {
+        // SAFETY: within one allocation, says the caller; the pointer was never narrowed to the head.
+        unsafe { self.at.cast::<u8>().add(offset) }
+    }
+}
+
+/// One user key.
+#[repr(C)]
+pub struct Node {
+    prefix: u64,
+    newest: Link<Version>,
+    key_len: u32,
+    height: u32,
+    plain: PlainBytes,
+}
+
+const TOWER: usize = size_of::<Node>().next_multiple_of(align_of::<Link<Node>>());
+const _: () = assert!(align_of::<Node>() <= ALIGN && align_of::<Version>() <= ALIGN);
+
+impl Node {
+    /// The room that a node takes.
+    #[inline]
+    pub fn layout(height: usize, key_len: usize) -> usize {
+        TOWER + height * size_of::<Link<Node>>() + key_len
+    }
+
+    /// Writes a node that leads to `newest`, and on each level to one of `next`.
+    ///
+    /// # Safety
+    /// `at` is a fresh piece of the arena that `newest` and `next` lie in, with the room that [`Node::layout`] asks
+    /// for.
+    pub unsafe fn write<'a>(
+        at: NonNull<u8>,
+        key: &[u8],
+        newest: Ref<'a, Version>,
+        next: &[Option<Ref<'a, Node>>],
+    ) -> Ref<'a, Node> {
+        let node = Node {
+            prefix: prefix_u64(key),
+            // SAFETY: both will lie in one arena.
+            newest: unsafe { Link::to(Some(newest)) },
+            key_len: key.len() as u32,
+            height: next.len() as u32,
+            plain: PlainBytes::written(),
+        };
+        // SAFETY: all three parts lie within the piece, one behind the other; pieces are aligned for nodes and links.
+        // The links lead to nodes of their own arena.
+        unsafe {
+            at.cast::<Node>().write(node);
+            let tower = at.add(TOWER).cast::<Link<Node>>();
+            for (level, &next) in next.iter().enumerate() {
+                tower.add(level).write(Link::to(next));
+            }
+            tower.add(next.len()).cast::<u8>().copy_from_nonoverlapping(NonNull::from(key).cast(), key.len());
+        }
+        Ref { at: at.cast(), arena: PhantomData }
+    }
+}
+
+impl<'a> Ref<'a, Node> {
+    /// The link to the next node that is taller than `level`.
+    #[inline]
+    pub fn link(self, level: usize) -> &'a Link<Node> {
+        let node = self.head();
+        node.plain.read();
+        assert!(level < node.height as usize);
+        // SAFETY: `write` put `height` links there; the arena lives for `'a`.
+        unsafe { self.part(TOWER).cast::<Link<Node>>().add(level).as_ref() }
+    }
+
+    #[inline]
+    pub fn key(self) -> &'a [u8] {
+        let node = self.head();
+        node.plain.read();
+        // SAFETY: `write` copied `key_len` bytes to behind the tower; they never change, and the arena lives for `'a`.
+        unsafe {
+            let key = self.part(TOWER + node.height as usize * size_of::<Link<Node>>());
+            slice::from_raw_parts(key.as_ptr(), node.key_len as usize)
+        }
+    }
+
+    /// Compares the node's key with `key`, whose prefix is `prefix`.
+    #[inline]
+    pub fn order(self, prefix: u64, key: &[u8]) -> cmp::Ordering {
+        let node = self.head();
+        node.plain.read();
+        node.prefix.cmp(&prefix).then_with(|| self.key().cmp(key))
+    }
+
+    #[inline]
+    pub fn newest(self) -> Ref<'a, Version> {
+        self.head().newest.next().expect("a node is written with a version")
+    }
+
+    /// The newest version at or below `at`.
+    #[inline]
+    pub fn version(self, at: SeqNo) -> Option<Ref<'a, Version>> {
+        let mut version = self.newest();
+        while version.seq() > at {
+            version = version.older()?;
+        }
+        Some(version)
+    }
+
+    /// The link of the chain that a version `seq` belongs to: all before it are newer, all behind it older.
+    pub fn place(self, seq: SeqNo) -> &'a Link<Version> {
+        let mut link = &self.head().newest;
+        while let Some(version) = link.next() {
+            assert_ne!(version.seq(), seq, "a key gets each sequence number once");
+            if version.seq() < seq {
+                break;
+            }
+            link = &version.head().older;
+        }
+        link
+    }
+}
+
+/// One version of a key.
+#[repr(C)]
+pub struct Version {
+    seq_and_kind: u64,
+    older: Link<Version>,
+    plain: PlainBytes,
+    value_len: u32,
+}
+
+const VALUE: usize = offset_of!(Version, value_len) + size_of::<u32>();
+
+impl Version {
+    /// The room that a version takes.
+    #[inline]
+    pub fn layout(value_len: usize) -> usize {
+        (VALUE + value_len).max(size_of::<Version>())
+    }
+
+    /// Writes a version that leads to `older`.
+    ///
+    /// # Safety
+    /// `at` is a fresh piece of the arena that `older` lies in, with the room that [`Version::layout`] asks for.
+    pub unsafe fn write<'a>(
+        at: NonNull<u8>,
+        seq: SeqNo,
+        kind: EntryKind,
+        value: &[u8],
+        older: Option<Ref<'a, Version>>,
+    ) -> Ref<'a, Version> {
+        debug_assert!(seq <= MAX_SEQ);
+        let version = Version {
+            seq_and_kind: seq << 8 | kind as u64,
+            // SAFETY: both will lie in one arena.
+            older: unsafe { Link::to(older) },
+            plain: PlainBytes::written(),
+            value_len: value.len() as u32,
+        };
+        // SAFETY: both parts lie within the piece. The value goes second, because it starts in the padding of the head.
+        unsafe {
+            at.cast::<Version>().write(version);
+            at.add(VALUE).copy_from_nonoverlapping(NonNull::from(value).cast(), value.len());
+        }
+        Ref { at: at.cast(), arena: PhantomData }
+    }
+}
+
+impl<'a> Ref<'a, Version> {
+    #[inline]
+    pub fn seq(self) -> SeqNo {
+        let version = self.head();
+        version.plain.read();
+        version.seq_and_kind >> 8
+    }
+
+    #[inline]
+    pub fn kind(self) -> EntryKind {
+        let version = self.head();
+        version.plain.read();
+        EntryKind::from_u8(version.seq_and_kind as u8).expect("it was written from a kind")
+    }
+
+    #[inline]
+    pub fn value(self) -> &'a [u8] {
+        let version = self.head();
+        version.plain.read();
+        // SAFETY: `write` copied `value_len` bytes there; they never change, and the arena lives for `'a`.
+        unsafe { slice::from_raw_parts(self.part(VALUE).as_ptr(), version.value_len as usize) }
+    }
+
+    #[inline]
+    pub fn older(self) -> Option<Ref<'a, Version>> {
+        self.head().older.next()
+    }
+}

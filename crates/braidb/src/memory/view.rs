@@ -1,0 +1,56 @@
+//! A view: what a read sees, memory pointers and a version, taken at once.
+//!
+//! One immutable [`View`] holds all families. Readers load it without a lock; whoever changes it (a freeze, an edit, a new
+//! family) builds the next one from the current one under the swap lock, so that no change is lost. A flush removes its
+//! segments and adds its table in ONE swap: no reader can miss the data or have to meet it twice.
+
+use super::Memory;
+use crate::version::Version;
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// One family in a view.
+#[derive(Clone, Debug)]
+pub struct FamilyView {
+    pub memory: Memory,
+    pub version: Arc<Version>,
+}
+
+/// What a read sees of all families; the index is the family's id.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    pub families: Vec<FamilyView>,
+}
+
+/// The current view.
+#[derive(Debug)]
+pub struct ViewCell {
+    current: ArcSwap<View>,
+    /// Held while the next view is built. Taken last of all locks.
+    swap: Mutex<()>,
+}
+
+impl ViewCell {
+    pub fn new(view: View) -> ViewCell {
+        ViewCell { current: ArcSwap::from_pointee(view), swap: Mutex::new(()) }
+    }
+
+    /// The current view, for a short read.
+    pub fn load(&self) -> arc_swap::Guard<Arc<View>> {
+        self.current.load()
+    }
+
+    /// The current view, to be kept.
+    pub fn load_full(&self) -> Arc<View> {
+        self.current.load_full()
+    }
+
+    /// Replaces the view by what `change` makes of it.
+    pub fn update(&self, change: impl FnOnce(&mut View)) {
+        let _building = self.swap.lock();
+        let mut next = View::clone(&self.current.load());
+        change(&mut next);
+        self.current.store(Arc::new(next));
+    }
+}

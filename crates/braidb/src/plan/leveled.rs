@@ -1,0 +1,319 @@
+//! The null policy of the tree, *leveled*: one run a cell below L0, and merges that rewrite only what overlaps.
+//!
+//! *Targets.* The last level is the deepest that holds anything; it may hold `base_bytes × growth^(level-1)`, and beyond
+//! that the next level becomes the last. The target of each level above is computed upward from the last one's real size,
+//! each `growth` times smaller, but never below `base_bytes`.
+//!
+//! *Order.* L0 at its hard limit comes first; then levels by their score, size over target (for L0: tables over the number
+//! that starts a merge); then slices heavy with tombstones, so that deleting gives space back. Within a level the slice with
+//! the most benefit for the bytes that it costs goes first, ties by age.
+//!
+//! *L0* is taken apart into groups of tables that overlap each other. A lone table over which nothing lies in L1 moves there
+//! as metadata; any other group merges with what it overlaps in L1. A group holds every L0 table over its range, so nothing
+//! newer ever sinks below something older (rule 7).
+//!
+//! *Snapshots.* `settled` is a number that every present and future reader is at or above. A slice is rewritten in place, to
+//! rid it of tombstones and old versions, only when all of it is settled: then none of them stays, and the rewrite is never
+//! proposed again.
+
+use super::{Claims, Input, Merge, Move, Plan};
+use crate::base::counters::LEVELS;
+use crate::base::ids::{FamilyId, FileId, SeqNo};
+use crate::base::key::KeyRange;
+use crate::base::mutant::mutant;
+use crate::version::{RunId, Slice, Version};
+use std::cmp::{Ordering, Reverse};
+use std::sync::Arc;
+
+/// A level whose score, in thousandths, reaches this is due.
+const DUE: u64 = 1000;
+/// A slice is heavy when one entry in so many is garbage.
+const HEAVY: u64 = 4;
+
+/// The measures of a leveled tree.
+#[derive(Clone, Copy, Debug)]
+pub struct LeveledOptions {
+    /// So many tables in L0 start a merge.
+    pub l0_merge_tables: usize,
+    /// At so many tables in L0 writes wait; nothing goes before merging them.
+    pub l0_stop_tables: usize,
+    /// The least target of a level.
+    pub base_bytes: u64,
+    /// How many times larger each level is than the one above.
+    pub growth: u64,
+    /// Tables are cut near this size.
+    pub table_bytes: u64,
+}
+
+/// What [`full`] answers.
+#[derive(Clone, Debug)]
+pub enum Step {
+    Do(Plan),
+    /// More is to do, but running jobs are in the way.
+    Blocked,
+    Done,
+}
+
+/// The most urgent plan for a family that no running job excludes.
+pub fn propose(
+    family: FamilyId,
+    version: &Version,
+    claims: &Claims,
+    settled: SeqNo,
+    options: &LeveledOptions,
+) -> Option<Plan> {
+    let mut planner = Planner { family, version, claims: claims.clone(), options };
+    let mut due: Vec<(u64, usize)> =
+        (0..LEVELS).map(|level| (planner.score(level), level)).filter(|&(score, _)| score >= DUE).collect();
+    due.sort_by_key(|&(score, level)| (Reverse(score), level));
+    for (_, level) in due {
+        let offers = planner.offers(level);
+        if let Some(offer) = planner.best(&offers) {
+            return Some(offer.plan.clone());
+        }
+        if level == 0 {
+            // Keeps less urgent work out of the way of L0, which would wait for a gap for ever.
+            for wanted in offers.iter().map(|offer| offer.plan.claims()) {
+                if !claims.conflicts(&wanted[0]) {
+                    planner.claims.add(wanted);
+                }
+            }
+        }
+    }
+    let heavy = planner.heavy_offers(settled);
+    planner.best(&heavy).map(|offer| offer.plan.clone())
+}
+
+/// The next step towards everything up to `upto` lying in the last level, without tombstones and old versions as far as
+/// readers allow. Ends although writing goes on: what is newer than `upto` is left alone, and each step either brings
+/// something older down or cleans a slice for good.
+pub fn full(
+    family: FamilyId,
+    version: &Version,
+    claims: &Claims,
+    upto: SeqNo,
+    settled: SeqNo,
+    options: &LeveledOptions,
+) -> Step {
+    let planner = Planner { family, version, claims: claims.clone(), options };
+    let last = planner.last_level();
+    let mut plans: Vec<Plan> = Vec::new();
+    for level in 0..last {
+        let offers = planner.offers(level).into_iter();
+        plans.extend(offers.filter(|offer| offer.oldest <= upto).map(|offer| offer.plan));
+        if !plans.is_empty() {
+            break;
+        }
+    }
+    if plans.is_empty() {
+        let unclean = |slice: &Slice| slice.garbage() > 0 && slice.seqs.0 <= upto && slice.seqs.1 <= settled;
+        let inputs = planner.inputs(last).filter(|input| unclean(&input.slice));
+        plans = inputs.map(|input| planner.rewrite(last, input).plan).collect();
+    }
+    let is_done = plans.is_empty();
+    match plans.into_iter().find(|plan| claims.allow(plan)) {
+        Some(plan) => Step::Do(plan),
+        None if is_done => Step::Done,
+        None => Step::Blocked,
+    }
+}
+
+/// A possible plan, what it brings and what it costs.
+#[derive(Debug)]
+struct Offer {
+    plan: Plan,
+    benefit: u64,
+    /// Bytes to be merged.
+    cost: u64,
+    /// The smallest sequence number that it brings down.
+    oldest: SeqNo,
+    /// Decides between equals.
+    table: FileId,
+}
+
+impl Offer {
+    /// The better one is the greater: more benefit for the cost, then older, then the lower table number.
+    fn compare(&self, other: &Offer) -> Ordering {
+        let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
+        product(self.benefit, other.cost)
+            .cmp(&product(other.benefit, self.cost))
+            .then_with(|| (other.oldest, other.table).cmp(&(self.oldest, self.table)))
+    }
+}
+
+struct Planner<'a> {
+    family: FamilyId,
+    version: &'a Version,
+    /// Those of running jobs, and those kept free for something more urgent.
+    claims: Claims,
+    options: &'a LeveledOptions,
+}
+
+impl Planner<'_> {
+    /// The deepest level that holds anything, L1 at least.
+    fn last_level(&self) -> usize {
+        self.version.last_level().max(1)
+    }
+
+    /// The size that `level` should not exceed.
+    fn target_bytes(&self, level: usize) -> u64 {
+        let LeveledOptions { base_bytes, growth, .. } = *self.options;
+        let last = self.last_level();
+        match level.cmp(&last) {
+            _ if level + 1 == LEVELS => u64::MAX,
+            Ordering::Less => {
+                let shrunk = (level..last).fold(self.version.level(last).bytes(), |bytes, _| bytes / growth);
+                shrunk.max(base_bytes)
+            }
+            Ordering::Equal => (1..level).fold(base_bytes, |bytes, _| bytes.saturating_mul(growth)),
+            Ordering::Greater => u64::MAX,
+        }
+    }
+
+    /// How pressing it is to make `level` smaller, in thousandths. What running jobs work on does not count.
+    fn score(&self, level: usize) -> u64 {
+        let free = self.inputs(level).filter(|input| !self.is_claimed(level, &input.slice.range));
+        if level == 0 {
+            let tables = free.count();
+            if tables >= self.options.l0_stop_tables {
+                return u64::MAX;
+            }
+            return tables as u64 * DUE / self.options.l0_merge_tables.max(1) as u64;
+        }
+        let bytes: u64 = free.map(|input| input.slice.bytes).sum();
+        let target = self.target_bytes(level).max(1);
+        if bytes <= target { 0 } else { (u128::from(bytes) * u128::from(DUE) / u128::from(target)) as u64 }
+    }
+
+    fn is_claimed(&self, level: usize, range: &KeyRange) -> bool {
+        self.claims.conflicts(&super::Claim { family: self.family, level, range: range.clone() })
+    }
+
+    /// The best offer whose ranges are free.
+    fn best<'b>(&self, offers: &'b [Offer]) -> Option<&'b Offer> {
+        offers.iter().filter(|offer| self.claims.allow(&offer.plan)).max_by(|a, b| a.compare(b))
+    }
+
+    /// All slices of a level.
+    fn inputs(&self, level: usize) -> impl Iterator<Item = Input> {
+        self.version.level(level).slices().map(move |(cell, epoch, slice)| Input {
+            run: RunId { level, cell: cell.low.clone(), epoch },
+            slice: slice.clone(),
+        })
+    }
+
+    /// The slices of a level that reach into `range`.
+    fn overlapping(&self, level: usize, range: &KeyRange) -> Vec<Input> {
+        let slices = self.version.level(level).overlapping(range);
+        slices
+            .map(|(cell, epoch, slice)| Input {
+                run: RunId { level, cell: cell.low.clone(), epoch },
+                slice: slice.clone(),
+            })
+            .collect()
+    }
+
+    fn overlapping_bytes(&self, level: usize, range: &KeyRange) -> u64 {
+        if level >= LEVELS {
+            return 0;
+        }
+        self.version.level(level).overlapping(range).map(|(_, _, slice)| slice.bytes).sum()
+    }
+
+    /// What could be brought from `level` to the next.
+    fn offers(&self, level: usize) -> Vec<Offer> {
+        if level == 0 {
+            return self.groups_of_l0().into_iter().map(|group| self.bring_down(0, group)).collect();
+        }
+        self.inputs(level).map(|input| self.bring_down(level, vec![input])).collect()
+    }
+
+    /// L0 in groups, by key: tables that overlap each other, directly or through others, newest first.
+    fn groups_of_l0(&self) -> Vec<Vec<Input>> {
+        let mut inputs: Vec<Input> = self.inputs(0).collect();
+        if mutant!("l0_move_past_older") {
+            return inputs.into_iter().map(|input| vec![input]).collect();
+        }
+        inputs.sort_by(|a, b| a.slice.range.low.cmp(&b.slice.range.low));
+        let mut groups: Vec<(KeyRange, Vec<Input>)> = Vec::new();
+        for input in inputs {
+            match groups.last_mut() {
+                Some((range, group)) if range.overlaps(&input.slice.range) => {
+                    range.extend(&input.slice.range);
+                    group.push(input);
+                }
+                _ => groups.push((input.slice.range.clone(), vec![input])),
+            }
+        }
+        let newest_first = |(_, mut group): (_, Vec<Input>)| {
+            group.sort_by_key(|input| Reverse(input.run.epoch));
+            group
+        };
+        groups.into_iter().map(newest_first).collect()
+    }
+
+    /// Brings `sources` from `level` to the next: a lone slice as metadata if nothing lies there, else by a merge.
+    fn bring_down(&self, level: usize, mut sources: Vec<Input>) -> Offer {
+        let to = level + 1;
+        let range =
+            KeyRange::hull(sources.iter().map(|input| &input.slice.range)).expect("there are sources");
+        let targets = self.overlapping(to, &range);
+        let oldest = sources.iter().map(|input| input.slice.seqs.0).min().expect("there are sources");
+        let table = sources.iter().map(|input| input.slice.table.id).min().expect("there are sources");
+        let benefit = sources.iter().map(|input| benefit(&input.slice)).sum();
+        let is_light = self.overlapping_bytes(to + 1, &range) <= self.grandparent_bytes();
+        if sources.len() == 1 && targets.is_empty() && is_light {
+            let moved = Move { family: self.family, input: sources.remove(0), to };
+            return Offer { plan: Plan::Move(moved), benefit, cost: 0, oldest, table };
+        }
+        sources.extend(targets);
+        let merge = self.merge(level, to, sources);
+        Offer { cost: merge.bytes(), plan: Plan::Merge(merge), benefit, oldest, table }
+    }
+
+    /// Rewrites a slice where it is.
+    fn rewrite(&self, level: usize, input: Input) -> Offer {
+        let (oldest, table, benefit) = (input.slice.seqs.0, input.slice.table.id, benefit(&input.slice));
+        let merge = self.merge(level, level, vec![input]);
+        Offer { cost: merge.bytes(), plan: Plan::Merge(merge), benefit, oldest, table }
+    }
+
+    fn merge(&self, from: usize, to: usize, inputs: Vec<Input>) -> Merge {
+        let (family, table_bytes) = (self.family, self.options.table_bytes);
+        Merge { family, from, to, inputs, table_bytes, grandparent_bytes: self.grandparent_bytes() }
+    }
+
+    fn grandparent_bytes(&self) -> u64 {
+        self.options.table_bytes.saturating_mul(self.options.growth)
+    }
+
+    /// What could be done about slices that are heavy with garbage. Above the last level, tombstones are brought nearer to
+    /// what they hide, unless that would cost much more than the growth of the tree makes normal; in the last level, what
+    /// nobody sees is dropped by a rewrite.
+    fn heavy_offers(&self, settled: SeqNo) -> Vec<Offer> {
+        let last = self.last_level();
+        let is_settled = |slice: &Arc<Slice>| slice.seqs.1 <= settled;
+        let mut offers = Vec::new();
+        for level in 1..last {
+            let heavy = |slice: &Slice| slice.tombstones.saturating_mul(HEAVY) > slice.entries;
+            for input in self.inputs(level).filter(|input| is_settled(&input.slice) && heavy(&input.slice)) {
+                let bearable = input.slice.bytes.saturating_mul(2 * self.options.growth);
+                if self.overlapping_bytes(level + 1, &input.slice.range) <= bearable {
+                    offers.push(self.bring_down(level, vec![input]));
+                }
+            }
+        }
+        let heavy = |slice: &Slice| slice.garbage().saturating_mul(HEAVY) > slice.entries;
+        for input in self.inputs(last).filter(|input| is_settled(&input.slice) && heavy(&input.slice)) {
+            offers.push(self.rewrite(last, input));
+        }
+        offers
+    }
+}
+
+/// What bringing a slice down is worth: its bytes, and more for garbage, which a merge may drop.
+fn benefit(slice: &Slice) -> u64 {
+    let garbage =
+        u128::from(slice.bytes) * 2 * u128::from(slice.garbage()) / u128::from(slice.entries.max(1));
+    slice.bytes.saturating_add(garbage as u64)
+}

@@ -1,0 +1,136 @@
+//! Scans: from the merged entries of a view, the newest version of each key that a reader may see.
+//!
+//! A merge delivers every version of every key. Going forward, the newest visible version of a key comes before its older
+//! ones, so the walk takes the first that the reader may see and passes over the rest. Going backward the oldest comes first,
+//! so the walk keeps the latest one that the reader may see until the key changes.
+
+use crate::base::error::Result;
+use crate::base::ids::SeqNo;
+use crate::base::value::Value;
+use crate::memory::view::FamilyView;
+use crate::version::cursor::RunCursor;
+use crate::visible::merge::MergeCursor;
+use crate::visible::{Cursor, EntryKind};
+use std::ops::Bound;
+
+/// What a scan yields: a key of its own and a pinned value.
+pub type Entry = (Vec<u8>, Value);
+
+/// Every sorted source of a view: memory and all runs.
+fn sources(view: &FamilyView) -> Vec<Box<dyn Cursor>> {
+    let mut sources: Vec<Box<dyn Cursor>> = Vec::new();
+    for segment in view.memory.segments() {
+        sources.push(Box::new(segment.cursor()));
+    }
+    for level in view.version.levels() {
+        for cell in &level.cells {
+            for run in &cell.runs {
+                sources.push(Box::new(RunCursor::new(run.slices.clone(), true)));
+            }
+        }
+    }
+    sources
+}
+
+/// A walk in key order.
+pub struct Forward {
+    merge: MergeCursor,
+    at: SeqNo,
+    /// The key decided last; its older versions are passed over.
+    key: Vec<u8>,
+    started: bool,
+}
+
+impl Forward {
+    /// Starts at the lower bound.
+    pub fn new(view: &FamilyView, at: SeqNo, low: &Bound<Vec<u8>>) -> Result<Forward> {
+        let mut merge = MergeCursor::new(sources(view));
+        match low {
+            Bound::Unbounded => merge.seek_to_first()?,
+            Bound::Included(key) => merge.seek(key)?,
+            Bound::Excluded(key) => {
+                merge.seek(key)?;
+                while merge.valid() && merge.key() == key.as_slice() {
+                    merge.next()?;
+                }
+            }
+        }
+        Ok(Forward { merge, at, key: Vec::new(), started: false })
+    }
+
+    /// The key decided last: every entry that this walk yielded lies at or before it.
+    pub fn last_key(&self) -> Option<&[u8]> {
+        self.started.then_some(&self.key)
+    }
+
+    /// The next entry.
+    pub fn step(&mut self) -> Result<Option<Entry>> {
+        while self.merge.valid() {
+            let decided = self.started && self.merge.key() == self.key.as_slice();
+            if decided || self.merge.seq() > self.at {
+                self.merge.next()?;
+                continue;
+            }
+            self.started = true;
+            self.key.clear();
+            self.key.extend_from_slice(self.merge.key());
+            let value = (self.merge.kind() == EntryKind::Put).then(|| self.merge.pin_value());
+            self.merge.next()?;
+            if let Some(value) = value {
+                return Ok(Some((self.key.clone(), value)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// A walk against key order.
+pub struct Backward {
+    merge: MergeCursor,
+    at: SeqNo,
+    /// The key decided last.
+    key: Vec<u8>,
+    started: bool,
+}
+
+impl Backward {
+    /// Starts at the upper bound.
+    pub fn new(view: &FamilyView, at: SeqNo, high: &Bound<Vec<u8>>) -> Result<Backward> {
+        let mut merge = MergeCursor::new(sources(view));
+        match high {
+            Bound::Unbounded => merge.seek_to_last()?,
+            Bound::Excluded(key) => merge.seek_before(key)?,
+            Bound::Included(key) => {
+                // The keys up to and including `key` are those before its successor, `key` with a zero byte behind it.
+                let successor = [key.as_slice(), &[0]].concat();
+                merge.seek_before(&successor)?;
+            }
+        }
+        Ok(Backward { merge, at, key: Vec::new(), started: false })
+    }
+
+    /// The key decided last: every entry that this walk yielded lies at or behind it.
+    pub fn last_key(&self) -> Option<&[u8]> {
+        self.started.then_some(&self.key)
+    }
+
+    /// The next entry.
+    pub fn step(&mut self) -> Result<Option<Entry>> {
+        while self.merge.valid() {
+            self.started = true;
+            self.key.clear();
+            self.key.extend_from_slice(self.merge.key());
+            let mut newest: Option<Option<Value>> = None;
+            while self.merge.valid() && self.merge.key() == self.key.as_slice() {
+                if self.merge.seq() <= self.at {
+                    newest = Some((self.merge.kind() == EntryKind::Put).then(|| self.merge.pin_value()));
+                }
+                self.merge.prev()?;
+            }
+            if let Some(Some(value)) = newest {
+                return Ok(Some((self.key.clone(), value)));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,423 @@
+//! Data blocks: sorted entries, their keys compressed against the key before, with restart points to search from.
+//!
+//! ```text
+//! entry    shared    varint  leading bytes of the key taken from the key before; 0 at a restart point
+//!          unshared  varint  bytes of the key that follow
+//!          tag       u8      bits 0-3 entry kind (0 delete, 1 put; others reserved)
+//!                            bits 4-7 placement (0 inline; 1 handle into a body, reserved; others reserved)
+//!          seq       varint  sequence number, below 2^56
+//!          length    varint  of the value; a put only
+//!          key suffix, value
+//! …
+//! restarts n × u32   where the entries stand whose keys are whole: the first, and every 16th from there
+//! n        u32       at least 1
+//! ```
+//!
+//! Keys ascend, and the versions of one key descend by sequence number. They may go on in the next block.
+
+use super::section::Flaw;
+use crate::base::MAX_KEY_BYTES;
+use crate::base::codec::{Decoder, put_u32, put_varint};
+use crate::base::ids::{MAX_SEQ, SeqNo};
+use crate::visible::EntryKind;
+use std::cmp::Ordering;
+use std::ops::Range;
+
+/// Entries from one restart point to the next.
+const RESTART_INTERVAL: usize = 16;
+const PLACEMENT_SHIFT: u32 = 4;
+const PLACEMENT_INLINE: u8 = 0;
+
+/// The number of leading bytes that two keys share.
+pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    let mut shared = 0;
+    for (a, b) in a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0) {
+        let differing = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
+        if differing != 0 {
+            return shared + (differing.trailing_zeros() / 8) as usize;
+        }
+        shared += 8;
+    }
+    shared + a[shared..].iter().zip(&b[shared..]).take_while(|(a, b)| a == b).count()
+}
+
+/// Writes one block after the other at the end of a buffer that the caller owns.
+#[derive(Debug, Default)]
+pub struct BlockWriter {
+    start: usize,
+    restarts: Vec<u32>,
+    since_restart: usize,
+}
+
+impl BlockWriter {
+    pub fn is_empty(&self) -> bool {
+        self.restarts.is_empty()
+    }
+
+    /// Where the open block starts in the buffer.
+    pub fn start(&self) -> usize {
+        self.start
+    }
+
+    /// Bytes of the block, were it closed after one more entry; a little more than true.
+    pub fn bytes_with(&self, out: &[u8], unshared: usize, value: usize) -> usize {
+        const ENTRY_OVERHEAD: usize = 12;
+        let entries = if self.is_empty() { 0 } else { out.len() - self.start };
+        entries + unshared + value + ENTRY_OVERHEAD + 4 * (self.restarts.len() + 1)
+    }
+
+    /// Adds an entry whose key shares its first `shared` bytes with the key before.
+    pub fn add(
+        &mut self,
+        out: &mut Vec<u8>,
+        shared: usize,
+        key: &[u8],
+        seq: SeqNo,
+        kind: EntryKind,
+        value: &[u8],
+    ) {
+        if self.is_empty() {
+            self.start = out.len();
+        }
+        let mut shared = shared;
+        if self.is_empty() || self.since_restart == RESTART_INTERVAL {
+            self.restarts.push(u32::try_from(out.len() - self.start).expect("a block is below 4 GiB"));
+            self.since_restart = 0;
+            shared = 0;
+        }
+        self.since_restart += 1;
+        put_varint(out, shared as u64);
+        put_varint(out, (key.len() - shared) as u64);
+        out.push(kind as u8 | (PLACEMENT_INLINE << PLACEMENT_SHIFT));
+        put_varint(out, seq);
+        if kind == EntryKind::Put {
+            put_varint(out, value.len() as u64);
+        }
+        out.extend_from_slice(&key[shared..]);
+        out.extend_from_slice(value);
+    }
+
+    /// Writes the restart points. The next `add` opens a new block.
+    pub fn close(&mut self, out: &mut Vec<u8>) {
+        self.restarts.iter().for_each(|&restart| put_u32(out, restart));
+        put_u32(out, self.restarts.len() as u32);
+        self.restarts.clear();
+    }
+}
+
+/// An entry as it stands in a block.
+#[derive(Debug)]
+pub struct Entry<'a> {
+    pub shared: usize,
+    pub suffix: &'a [u8],
+    pub seq: SeqNo,
+    pub kind: EntryKind,
+    /// In the payload.
+    pub value: Range<usize>,
+    /// Where the next entry starts.
+    pub next: usize,
+}
+
+/// One version of a key, found in a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// In the buffer of keys of whoever looked.
+    pub key: Range<usize>,
+    pub seq: SeqNo,
+    pub kind: EntryKind,
+    /// In the payload.
+    pub value: Range<usize>,
+}
+
+/// The outcome of looking for a key at a sequence number.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Lookup {
+    pub hit: Option<(SeqNo, EntryKind, Range<usize>)>,
+    /// The block holds the key, perhaps only in versions that are too new.
+    pub key_seen: bool,
+    /// A larger key stands in the block, so that later blocks need not be asked.
+    pub passed: bool,
+}
+
+/// The bytes of a block, ready to be searched. They passed their checksum; still nothing in them is trusted so far as to
+/// panic, or to allocate what they declare.
+#[derive(Clone, Copy, Debug)]
+pub struct Payload<'a> {
+    entries: &'a [u8],
+    restarts: &'a [[u8; 4]],
+}
+
+impl<'a> Payload<'a> {
+    #[inline]
+    pub fn parse(payload: &'a [u8]) -> Result<Payload<'a>, Flaw> {
+        let (rest, count) =
+            payload.split_last_chunk::<4>().ok_or(Flaw::Malformed("a block has no restart points"))?;
+        let array_bytes = (u32::from_le_bytes(*count) as usize).checked_mul(4);
+        let entry_bytes = array_bytes.and_then(|bytes| rest.len().checked_sub(bytes));
+        match entry_bytes {
+            Some(at) if at > 0 && at < rest.len() => {
+                let (entries, restarts) = rest.split_at(at);
+                Ok(Payload { entries, restarts: restarts.as_chunks().0 })
+            }
+            _ => Err(Flaw::Malformed("a block has an impossible number of restart points")),
+        }
+    }
+
+    /// Bytes that the entries take: positions below this are theirs.
+    #[inline]
+    pub fn entry_bytes(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn restart_count(&self) -> usize {
+        self.restarts.len()
+    }
+
+    /// The position of a restart point; the end of the entries for the one after the last.
+    pub fn restart(&self, index: usize) -> usize {
+        match self.restarts.get(index) {
+            Some(at) => u32::from_le_bytes(*at) as usize,
+            None => self.entries.len(),
+        }
+    }
+
+    /// The entry at a position.
+    #[inline]
+    pub fn entry(&self, at: usize) -> Result<Entry<'a>, Flaw> {
+        self.decode(at).ok_or(Flaw::Malformed("a block holds a malformed entry"))?
+    }
+
+    #[inline]
+    fn decode(&self, at: usize) -> Option<Result<Entry<'a>, Flaw>> {
+        let mut decoder = Decoder::new(self.entries.get(at..)?);
+        let shared = usize::try_from(decoder.varint()?).ok()?;
+        let unshared = usize::try_from(decoder.varint()?).ok()?;
+        let tag = decoder.u8()?;
+        let Some(kind) = EntryKind::from_u8(tag) else {
+            return Some(Err(unknown_tag(tag)));
+        };
+        let seq = decoder.varint()?;
+        let value_bytes = match kind {
+            EntryKind::Put => usize::try_from(decoder.varint()?).ok()?,
+            EntryKind::Delete => 0,
+        };
+        let suffix = decoder.take(unshared)?;
+        decoder.take(value_bytes)?;
+        let next = self.entries.len() - decoder.rest().len();
+        if shared > MAX_KEY_BYTES || unshared > MAX_KEY_BYTES - shared || seq > MAX_SEQ {
+            return None;
+        }
+        Some(Ok(Entry { shared, suffix, seq, kind, value: next - value_bytes..next, next }))
+    }
+
+    /// How many restart points have a key before `key`, or at it too. The keys are in order, so they are the first ones.
+    pub fn restarts_before(&self, key: &[u8], or_at: bool) -> Result<usize, Flaw> {
+        let (mut low, mut high) = (0, self.restarts.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            let entry = self.entry(self.restart(middle))?;
+            if entry.shared != 0 {
+                return Err(Flaw::Malformed("a restart point has no whole key"));
+            }
+            match entry.suffix.cmp(key) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Equal if or_at => low = middle + 1,
+                _ => high = middle,
+            }
+        }
+        Ok(low)
+    }
+
+    /// The newest version of `key` at or below `at`. Keys are compared as they stand, without putting them together:
+    /// `matched` is how much of `key` the entry before has, and an entry that shares more than that with it is on the
+    /// same side of `key`.
+    pub fn find(&self, key: &[u8], at: SeqNo) -> Result<Lookup, Flaw> {
+        let mut position = self.restart(self.restarts_before(key, false)?.saturating_sub(1));
+        let (mut matched, mut last_len, mut key_seen) = (0, 0, false);
+        while position < self.entries.len() {
+            let entry = self.entry(position)?;
+            if entry.shared > last_len {
+                return Err(Flaw::Malformed("an entry shares more than the key before it has"));
+            }
+            if entry.shared <= matched {
+                let rest = &key[entry.shared..];
+                let more = common_prefix(rest, entry.suffix);
+                match entry.suffix.get(more).cmp(&rest.get(more)) {
+                    Ordering::Less => {}
+                    Ordering::Equal if entry.seq <= at => {
+                        let hit = Some((entry.seq, entry.kind, entry.value));
+                        return Ok(Lookup { hit, key_seen: true, passed: false });
+                    }
+                    Ordering::Equal => key_seen = true,
+                    Ordering::Greater => return Ok(Lookup { hit: None, key_seen, passed: true }),
+                }
+                matched = entry.shared + more;
+            }
+            last_len = entry.shared + entry.suffix.len();
+            position = entry.next;
+        }
+        Ok(Lookup { hit: None, key_seen, passed: false })
+    }
+
+    /// Puts together the versions from one restart point to the next. Clears both buffers first.
+    pub fn read_interval(
+        &self,
+        index: usize,
+        keys: &mut Vec<u8>,
+        versions: &mut Vec<Version>,
+    ) -> Result<(), Flaw> {
+        keys.clear();
+        versions.clear();
+        let (mut position, end) = (self.restart(index), self.restart(index + 1));
+        while position < end {
+            let entry = self.entry(position)?;
+            let last = versions.last().map_or(0..0, |version: &Version| version.key.clone());
+            if entry.shared > last.len() || versions.len() == RESTART_INTERVAL {
+                return Err(Flaw::Malformed("a restart interval is malformed"));
+            }
+            let start = keys.len();
+            keys.extend_from_within(last.start..last.start + entry.shared);
+            keys.extend_from_slice(entry.suffix);
+            versions.push(Version {
+                key: start..keys.len(),
+                seq: entry.seq,
+                kind: entry.kind,
+                value: entry.value,
+            });
+            position = entry.next;
+        }
+        if versions.is_empty() || position != end {
+            return Err(Flaw::Malformed("a restart interval is malformed"));
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn unknown_tag(tag: u8) -> Flaw {
+    let (kind, placement) = (tag & ((1 << PLACEMENT_SHIFT) - 1), tag >> PLACEMENT_SHIFT);
+    Flaw::Unsupported(format!("a table holds an entry of kind {kind} with placement {placement}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use EntryKind::{Delete, Put};
+
+    type Row = (Vec<u8>, SeqNo, EntryKind, Vec<u8>);
+
+    fn build(rows: &[Row]) -> Vec<u8> {
+        let mut out = b"before".to_vec();
+        let mut writer = BlockWriter::default();
+        let mut last: &[u8] = &[];
+        for (key, seq, kind, value) in rows {
+            let most = writer.bytes_with(&out, key.len() - common_prefix(last, key), value.len());
+            writer.add(&mut out, common_prefix(last, key), key, *seq, *kind, value);
+            assert!(out.len() - 6 <= most, "the size is not estimated too low");
+            last = key;
+        }
+        assert_eq!(writer.start(), 6);
+        writer.close(&mut out);
+        out.split_off(6)
+    }
+
+    fn rows() -> Vec<Row> {
+        let mut rows = Vec::new();
+        for i in 0..60u64 {
+            let key = format!("key{:04}", i * 10).into_bytes();
+            let versions = if i % 20 == 7 { 30 } else { 1 + i % 2 };
+            for version in (0..versions).rev() {
+                let kind = if version % 3 == 1 { Delete } else { Put };
+                let value = if kind == Put { format!("{i}/{version}").into_bytes() } else { Vec::new() };
+                rows.push((key.clone(), 100 + 2 * version, kind, value));
+            }
+        }
+        rows
+    }
+
+    #[test]
+    fn shared_bytes_are_counted() {
+        for (a, b, shared) in [
+            ("", "", 0),
+            ("a", "", 0),
+            ("abc", "abd", 2),
+            ("0123456789", "0123456789", 10),
+            ("01234567x", "01234567y", 8),
+        ] {
+            assert_eq!(common_prefix(a.as_bytes(), b.as_bytes()), shared);
+            assert_eq!(common_prefix(b.as_bytes(), a.as_bytes()), shared);
+        }
+    }
+
+    #[test]
+    fn find_agrees_with_a_plain_search() {
+        let rows = rows();
+        let block = build(&rows);
+        let payload = Payload::parse(&block).unwrap();
+        for i in 0..620 {
+            for key in [format!("key{i:04}"), format!("key{i:03}"), format!("key{i:04}!")] {
+                for at in [0, 99, 100, 101, 102, 131, 158, 1000] {
+                    let lookup = payload.find(key.as_bytes(), at).unwrap();
+                    let expected = rows.iter().find(|row| row.0 == key.as_bytes() && row.1 <= at);
+                    let found =
+                        lookup.hit.clone().map(|(seq, kind, value)| (seq, kind, block[value].to_vec()));
+                    assert_eq!(found, expected.map(|row| (row.1, row.2, row.3.clone())), "{key} at {at}");
+                    assert_eq!(lookup.key_seen, rows.iter().any(|row| row.0 == key.as_bytes()), "{key}");
+                    let larger = rows.iter().any(|row| row.0.as_slice() > key.as_bytes());
+                    assert_eq!(lookup.passed, lookup.hit.is_none() && larger, "{key} at {at}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn intervals_give_back_every_entry() {
+        let rows = rows();
+        let block = build(&rows);
+        let payload = Payload::parse(&block).unwrap();
+        let (mut keys, mut versions, mut read) = (Vec::new(), Vec::new(), Vec::new());
+        for index in 0..payload.restart_count() {
+            payload.read_interval(index, &mut keys, &mut versions).unwrap();
+            for v in &versions {
+                read.push((keys[v.key.clone()].to_vec(), v.seq, v.kind, block[v.value.clone()].to_vec()));
+            }
+        }
+        assert_eq!(read, rows);
+    }
+
+    #[test]
+    fn damage_is_an_error_and_never_a_panic() {
+        let block = build(&rows()[..40]);
+        let (mut keys, mut versions) = (Vec::new(), Vec::new());
+        let mut exercise = |bytes: &[u8]| {
+            let Ok(payload) = Payload::parse(bytes) else { return };
+            for index in 0..payload.restart_count() {
+                let _ = payload.read_interval(index, &mut keys, &mut versions);
+            }
+            for key in [&b""[..], b"key0100", b"key0100x", b"z"] {
+                let _ = payload.find(key, 120);
+            }
+        };
+        for bit in 0..block.len() * 8 {
+            let mut bent = block.clone();
+            bent[bit / 8] ^= 1 << (bit % 8);
+            exercise(&bent);
+        }
+        (0..block.len()).for_each(|len| exercise(&block[..len]));
+        assert!(Payload::parse(&[]).is_err());
+        assert!(Payload::parse(&[0, 0, 0, 0]).is_err());
+        assert!(Payload::parse(&[0xff; 4]).is_err());
+    }
+
+    #[test]
+    fn reserved_kinds_and_placements_are_refused_by_number() {
+        for (tag, name) in [(2, "kind 2 with placement 0"), (0x11, "kind 1 with placement 1")] {
+            let mut block = build(&[(b"k".to_vec(), 1, Put, b"v".to_vec())]);
+            block[2] = tag;
+            match Payload::parse(&block).unwrap().find(b"k", 1) {
+                Err(Flaw::Unsupported(what)) => assert!(what.contains(name), "{what}"),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}

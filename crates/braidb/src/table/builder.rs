@@ -1,0 +1,190 @@
+//! Writes a table: entries come in order, blocks go out in large appends, and the rest follows at the end.
+
+use super::TableOptions;
+use super::block::{BlockWriter, common_prefix};
+use super::filter::{self, Filter};
+use super::index::IndexWriter;
+use super::properties::Properties;
+use super::section;
+use super::tail::{FOOTER_BYTES, Footer};
+use crate::base::checksum;
+use crate::base::error::{Error, Result};
+use crate::base::ids::{FileId, MAX_SEQ, SeqNo};
+use crate::base::key::{self, KeyRange};
+use crate::base::mutant::mutant;
+use crate::base::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use crate::visible::EntryKind;
+use braidb_storage::{File, FileSystem};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Bytes gathered before they are appended to the file.
+const APPEND_BYTES: usize = 256 << 10;
+
+/// What the manifest needs to know about a finished table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableSummary {
+    pub id: FileId,
+    /// Length of the file.
+    pub bytes: u64,
+    /// Over the whole file.
+    pub checksum: u32,
+    pub entries: u64,
+    pub tombstones: u64,
+    /// Different user keys.
+    pub keys: u64,
+    pub range: KeyRange,
+    /// Smallest and largest.
+    pub seqs: (SeqNo, SeqNo),
+}
+
+/// A table under construction. Whoever drops it unfinished, or gets an error from it, deletes the file.
+#[derive(Debug)]
+pub struct TableBuilder {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    id: FileId,
+    options: TableOptions,
+    /// Not yet appended; the open block is at its end.
+    out: Vec<u8>,
+    written: u64,
+    checksum: u32,
+    block: BlockWriter,
+    index: IndexWriter,
+    /// One per distinct key; empty without a filter.
+    hashes: Vec<u64>,
+    last_key: Vec<u8>,
+    last_seq: SeqNo,
+    properties: Properties,
+}
+
+impl TableBuilder {
+    /// Starts a table in a file that must not exist yet.
+    pub fn create(
+        fs: &dyn FileSystem,
+        path: &Path,
+        id: FileId,
+        options: TableOptions,
+    ) -> Result<TableBuilder> {
+        let file = fs.create(path).map_err(|source| Error::io("create", path, source))?;
+        Ok(TableBuilder {
+            file,
+            path: path.to_owned(),
+            id,
+            options,
+            out: Vec::with_capacity(APPEND_BYTES + options.block_bytes),
+            written: 0,
+            checksum: 0,
+            block: BlockWriter::default(),
+            index: IndexWriter::default(),
+            hashes: Vec::new(),
+            last_key: Vec::new(),
+            last_seq: 0,
+            properties: Properties::new(options.block_bytes as u64),
+        })
+    }
+
+    /// Adds the next entry: a larger key, or an older version of the last one. The value of a delete is empty.
+    pub fn add(&mut self, key: &[u8], seq: SeqNo, kind: EntryKind, value: &[u8]) -> Result<()> {
+        assert!(key.len() <= MAX_KEY_BYTES && value.len() <= MAX_VALUE_BYTES && seq <= MAX_SEQ);
+        assert!(kind == EntryKind::Put || value.is_empty(), "a delete has no value");
+        let is_first = self.properties.entries == 0;
+        let shared = common_prefix(&self.last_key, key);
+        let (ahead, behind) = (key.get(shared), self.last_key.get(shared));
+        let is_new = is_first || ahead > behind;
+        assert!(is_new || (ahead == behind && seq < self.last_seq), "entries come in order");
+
+        let block_bytes = self.block.bytes_with(&self.out, key.len() - shared, value.len());
+        if !self.block.is_empty() && block_bytes > self.options.block_bytes {
+            self.close_block(Some(key))?;
+        }
+        self.block.add(&mut self.out, shared, key, seq, kind, value);
+        self.properties.count(key, is_new, seq, kind, value.len());
+        if is_new && self.options.filter_bits_per_key > 0 {
+            self.hashes.push(key::hash(key));
+        }
+        self.last_key.truncate(shared);
+        self.last_key.extend_from_slice(&key[shared..]);
+        self.last_seq = seq;
+        Ok(())
+    }
+
+    /// Length that the file would have if it were finished now; an estimate.
+    pub fn bytes(&self) -> u64 {
+        let filter = filter::encoded_bytes(self.hashes.len(), self.options.filter_bits_per_key);
+        // The properties hold the first and the last key, the index the last one.
+        let keys = self.properties.range.low.len() + 2 * self.last_key.len();
+        self.written + (self.out.len() + self.index.bytes() + filter + keys + FOOTER_BYTES) as u64
+    }
+
+    pub fn entries(&self) -> u64 {
+        self.properties.entries
+    }
+
+    /// Writes the rest and syncs the file. Its name is stable only after the caller synced the directory. A table without
+    /// entries is a programmer's error.
+    pub fn finish(mut self) -> Result<TableSummary> {
+        assert!(self.entries() > 0, "a table has entries");
+        self.close_block(None)?;
+        self.properties.range.high = std::mem::take(&mut self.last_key);
+
+        let filter = self.position();
+        if self.options.filter_bits_per_key > 0 {
+            let start = self.out.len();
+            Filter::build(&self.hashes, self.options.filter_bits_per_key).encode(&mut self.out);
+            self.end_section(start)?;
+        }
+        let (properties, start) = (self.position(), self.out.len());
+        self.properties.encode(&mut self.out);
+        self.end_section(start)?;
+        let (index, start) = (self.position(), self.out.len());
+        self.out.append(&mut std::mem::take(&mut self.index).finish());
+        self.end_section(start)?;
+        let end = self.position();
+        Footer { id: self.id, filter, properties, index }.encode(end, &mut self.out);
+        self.append()?;
+
+        if !mutant!("skip_table_sync") {
+            self.file.sync_data().map_err(|source| Error::io("sync", &self.path, source))?;
+        }
+        Ok(TableSummary {
+            id: self.id,
+            bytes: self.written,
+            checksum: self.checksum,
+            entries: self.properties.entries,
+            tombstones: self.properties.tombstones,
+            keys: self.properties.keys,
+            range: self.properties.range,
+            seqs: self.properties.seqs,
+        })
+    }
+
+    /// Closes the open block; `next` is the first key of the one that follows.
+    fn close_block(&mut self, next: Option<&[u8]>) -> Result<()> {
+        let start = self.block.start();
+        self.block.close(&mut self.out);
+        self.index.add(&self.last_key, next, self.out.len() - start);
+        self.end_section(start)
+    }
+
+    /// Puts the trailer to what stands in the buffer from `start` on, and appends the buffer once it is large.
+    fn end_section(&mut self, start: usize) -> Result<()> {
+        section::put_trailer(&mut self.out, start, self.id, self.written + start as u64);
+        if self.out.len() >= APPEND_BYTES { self.append() } else { Ok(()) }
+    }
+
+    fn append(&mut self) -> Result<()> {
+        self.file.append(&self.out).map_err(|source| Error::io("write", &self.path, source))?;
+        self.checksum = checksum::extend(self.checksum, &self.out);
+        self.written += self.out.len() as u64;
+        self.out.clear();
+        // One huge value must not keep its room for the rest of the table.
+        self.out.shrink_to(2 * APPEND_BYTES);
+        Ok(())
+    }
+
+    /// Where the next byte will lie in the file.
+    fn position(&self) -> u64 {
+        self.written + self.out.len() as u64
+    }
+}

@@ -1,0 +1,388 @@
+//! Walks the slice of a table, in both directions.
+//!
+//! Forward, one key is put together after the other from what it shares with the one before. Backward, a whole restart
+//! interval is put together and handed out from its end. Bounds are compared only in blocks that reach over them.
+
+use super::block::{Payload, Version};
+use super::reader::Table;
+use super::section::{Flaw, TRAILER_BYTES};
+use crate::base::error::Result;
+use crate::base::ids::SeqNo;
+use crate::base::key::KeyRange;
+use crate::base::value::Value;
+use crate::cache::Block;
+use crate::visible::{Cursor, EntryKind};
+use std::cmp::Ordering;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Most bytes read ahead at once, but for a block that is larger by itself. A merge starts with as much, a scan of a user
+/// doubles from one block while it keeps missing the cache block after block.
+const READ_AHEAD_BYTES: u64 = 128 << 10;
+
+#[derive(Debug)]
+pub struct TableCursor {
+    bounds: KeyRange,
+    source: Source,
+    /// The block that the cursor is in.
+    loaded: Option<Loaded>,
+    /// Some of its entries may lie outside of the bounds, at the end that the cursor moves to.
+    may_leave: bool,
+    backward: bool,
+    /// Forward, the current key; backward, the keys of a restart interval.
+    keys: Vec<u8>,
+    current: Option<Version>,
+    /// Forward, where the next entry stands in the block.
+    next_entry: usize,
+    /// Backward, the versions of the interval that are yet to come, the nearest last.
+    interval: Vec<Version>,
+    /// Backward, how many intervals of the block are yet to come.
+    intervals_left: usize,
+}
+
+/// A block in use.
+#[derive(Debug)]
+struct Loaded {
+    number: usize,
+    owner: Arc<Block>,
+    /// In the owner, which may hold other blocks too.
+    payload: Range<usize>,
+}
+
+impl Loaded {
+    #[inline]
+    fn payload(&self) -> Result<Payload<'_>, Flaw> {
+        Payload::parse(&self.owner[self.payload.clone()])
+    }
+
+    #[inline]
+    fn value(&self, version: &Version) -> Range<usize> {
+        self.payload.start + version.value.start..self.payload.start + version.value.end
+    }
+}
+
+impl TableCursor {
+    pub(super) fn new(table: Arc<Table>, bounds: KeyRange, fill_cache: bool) -> TableCursor {
+        let index = table.index();
+        let slice =
+            index.first_at_or_after(&bounds.low)..(index.first_after(&bounds.high) + 1).min(index.blocks());
+        TableCursor {
+            bounds,
+            source: Source { table, slice, fill_cache, window: None, last_loaded: None, ahead_bytes: 0 },
+            loaded: None,
+            may_leave: true,
+            backward: false,
+            keys: Vec::new(),
+            current: None,
+            next_entry: 0,
+            interval: Vec::new(),
+            intervals_left: 0,
+        }
+    }
+
+    fn table(&self) -> &Table {
+        &self.source.table
+    }
+
+    /// Makes `number` the block to walk forward through.
+    fn enter_forward(&mut self, number: usize) -> Result<()> {
+        self.loaded = None;
+        self.loaded = Some(self.source.load(number, false)?);
+        self.may_leave = self.table().index().compare(number, &self.bounds.high) == Ordering::Greater;
+        self.next_entry = 0;
+        self.keys.clear();
+        Ok(())
+    }
+
+    /// Makes `number` the block to walk backward through.
+    fn enter_backward(&mut self, number: usize) -> Result<()> {
+        self.loaded = None;
+        let loaded = self.source.load(number, true)?;
+        self.intervals_left =
+            loaded.payload().map_err(|flaw| self.table().flaw(number, flaw))?.restart_count();
+        self.loaded = Some(loaded);
+        self.may_leave = !self.is_inside_after(number.checked_sub(1));
+        self.interval.clear();
+        Ok(())
+    }
+
+    /// Whether nothing that follows the block is below the lower bound. Unknown without a block.
+    fn is_inside_after(&self, block: Option<usize>) -> bool {
+        block.is_some_and(|block| self.table().index().compare(block, &self.bounds.low) != Ordering::Less)
+    }
+
+    /// To the first entry at or after `key`, which is not below the lower bound.
+    fn seek_forward(&mut self, key: &[u8]) -> Result<()> {
+        self.start(false);
+        let number = self.table().index().first_at_or_after(key);
+        if number == self.table().index().blocks() || key > self.bounds.high.as_slice() {
+            return Ok(());
+        }
+        self.enter_forward(number)?;
+        let loaded = self.loaded.as_ref().expect("a block was entered");
+        let find = |payload: Payload<'_>| {
+            let before = payload.restarts_before(key, false)?;
+            Ok(payload.restart(before.saturating_sub(1)))
+        };
+        self.next_entry = loaded.payload().and_then(find).map_err(|flaw| self.table().flaw(number, flaw))?;
+        loop {
+            self.advance()?;
+            match &self.current {
+                Some(version) if &self.keys[version.key.clone()] < key => {}
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// To the last entry before `key`, or at it too.
+    fn seek_backward(&mut self, key: &[u8], or_at: bool) -> Result<()> {
+        self.start(true);
+        let index = self.table().index();
+        let number = if or_at { index.first_after(key) } else { index.first_at_or_after(key) };
+        if key < self.bounds.low.as_slice() || self.source.slice.is_empty() {
+            return Ok(());
+        }
+        let number = number.min(self.source.slice.end - 1);
+        self.enter_backward(number)?;
+        let loaded = self.loaded.as_ref().expect("a block was entered");
+        let before = loaded.payload().and_then(|payload| payload.restarts_before(key, or_at));
+        self.intervals_left = before.map_err(|flaw| self.table().flaw(number, flaw))?;
+        if self.intervals_left > 0 {
+            self.read_interval()?;
+            let is_beyond = |found: &[u8]| if or_at { found > key } else { found >= key };
+            while self.interval.pop_if(|version| is_beyond(&self.keys[version.key.clone()])).is_some() {}
+        }
+        self.retreat()
+    }
+
+    fn start(&mut self, backward: bool) {
+        self.current = None;
+        self.loaded = None;
+        self.backward = backward;
+    }
+
+    /// To the entry at `next_entry`, or to the first one of the next block.
+    fn advance(&mut self) -> Result<()> {
+        self.current = None;
+        while let Some(loaded) = &self.loaded {
+            let number = loaded.number;
+            let flaw = |flaw| self.source.table.flaw(number, flaw);
+            let payload = loaded.payload().map_err(flaw)?;
+            if self.next_entry >= payload.entry_bytes() {
+                // A separator beyond the bound: what follows is beyond it too.
+                if self.may_leave || number + 1 == self.table().index().blocks() {
+                    break;
+                }
+                self.enter_forward(number + 1)?;
+                continue;
+            }
+            let entry = payload.entry(self.next_entry).map_err(flaw)?;
+            if entry.shared > self.keys.len() {
+                return Err(flaw(Flaw::Malformed("an entry shares more than the key before it has")));
+            }
+            self.keys.truncate(entry.shared);
+            self.keys.extend_from_slice(entry.suffix);
+            self.next_entry = entry.next;
+            if !(self.may_leave && self.keys > self.bounds.high) {
+                let key = 0..self.keys.len();
+                self.current = Some(Version { key, seq: entry.seq, kind: entry.kind, value: entry.value });
+            }
+            return Ok(());
+        }
+        Ok(())
+    }
+
+    /// To the nearest version that is left in the interval, or before it.
+    fn retreat(&mut self) -> Result<()> {
+        self.current = None;
+        while let Some(loaded) = &self.loaded {
+            if let Some(version) = self.interval.pop() {
+                if !(self.may_leave && self.keys[version.key.clone()] < *self.bounds.low) {
+                    self.current = Some(version);
+                }
+                return Ok(());
+            }
+            if self.intervals_left > 0 {
+                self.read_interval()?;
+                continue;
+            }
+            let before = loaded.number.checked_sub(1);
+            match before.filter(|_| self.is_inside_after(before)) {
+                Some(number) => self.enter_backward(number)?,
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the last of the intervals that are left together.
+    fn read_interval(&mut self) -> Result<()> {
+        let loaded = self.loaded.as_ref().expect("a block was entered");
+        self.intervals_left -= 1;
+        loaded
+            .payload()
+            .and_then(|payload| {
+                payload.read_interval(self.intervals_left, &mut self.keys, &mut self.interval)
+            })
+            .map_err(|flaw| self.source.table.flaw(loaded.number, flaw))
+    }
+
+    #[inline]
+    fn at(&self) -> (&Loaded, &Version) {
+        let at = self.loaded.as_ref().zip(self.current.as_ref());
+        at.expect("the cursor is valid")
+    }
+}
+
+impl Cursor for TableCursor {
+    fn seek_to_first(&mut self) -> Result<()> {
+        let low = std::mem::take(&mut self.bounds.low);
+        let result = self.seek_forward(&low);
+        self.bounds.low = low;
+        result
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        let high = std::mem::take(&mut self.bounds.high);
+        let result = self.seek_backward(&high, true);
+        self.bounds.high = high;
+        result
+    }
+
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        if key < self.bounds.low.as_slice() { self.seek_to_first() } else { self.seek_forward(key) }
+    }
+
+    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
+        if key > self.bounds.high.as_slice() { self.seek_to_last() } else { self.seek_backward(key, false) }
+    }
+
+    fn next(&mut self) -> Result<()> {
+        debug_assert!(!self.backward, "a cursor moves on in the direction in which it was positioned");
+        if self.current.is_some() { self.advance() } else { Ok(()) }
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        debug_assert!(self.backward, "a cursor moves on in the direction in which it was positioned");
+        if self.current.is_some() { self.retreat() } else { Ok(()) }
+    }
+
+    #[inline]
+    fn valid(&self) -> bool {
+        self.current.is_some()
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        &self.keys[self.at().1.key.clone()]
+    }
+
+    #[inline]
+    fn seq(&self) -> SeqNo {
+        self.at().1.seq
+    }
+
+    #[inline]
+    fn kind(&self) -> EntryKind {
+        self.at().1.kind
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        let (loaded, version) = self.at();
+        &loaded.owner[loaded.value(version)]
+    }
+
+    fn pin_value(&self) -> Value {
+        let (loaded, version) = self.at();
+        let place = loaded.value(version);
+        Value::pin(loaded.owner.clone(), |owner| &owner[place])
+    }
+}
+
+/// Where a cursor gets its blocks from.
+#[derive(Debug)]
+struct Source {
+    table: Arc<Table>,
+    /// The blocks that reach into the bounds of the cursor; no others are read.
+    slice: Range<usize>,
+    fill_cache: bool,
+    window: Option<Window>,
+    last_loaded: Option<usize>,
+    ahead_bytes: u64,
+}
+
+/// Blocks read at once, with their trailers. They are checked one by one, as they are used.
+#[derive(Debug)]
+struct Window {
+    blocks: Range<usize>,
+    owner: Arc<Block>,
+}
+
+impl Source {
+    fn load(&mut self, number: usize, backward: bool) -> Result<Loaded> {
+        debug_assert!(self.slice.contains(&number));
+        let before = self.last_loaded.replace(number);
+        let is_ahead = self.window.as_ref().is_some_and(|window| window.blocks.contains(&number));
+        if self.fill_cache
+            && let Some(owner) = self.table.cached(number)
+        {
+            let payload = 0..owner.len();
+            return Ok(Loaded { number, owner, payload });
+        }
+        if !is_ahead {
+            let step = if backward {
+                before.and_then(|before| before.checked_sub(1))
+            } else {
+                before.map(|b| b + 1)
+            };
+            self.ahead_bytes = match self.fill_cache {
+                false => READ_AHEAD_BYTES,
+                true if step == Some(number) => {
+                    let index = self.table.index();
+                    let block_bytes = index.start(number + 1) - index.start(number);
+                    (2 * self.ahead_bytes.max(block_bytes)).min(READ_AHEAD_BYTES)
+                }
+                true => 0,
+            };
+            self.read_window(number, backward)?;
+        }
+        let window = self.window.as_ref().expect("the window was read");
+        let index = self.table.index();
+        let base = index.start(window.blocks.start);
+        let place = (index.start(number) - base) as usize..(index.start(number + 1) - base) as usize;
+        let payload = self.table.check_block(number, &window.owner[place.clone()])?;
+        if self.fill_cache {
+            let owner = self.table.keep(number, payload.to_vec());
+            let payload = 0..owner.len();
+            return Ok(Loaded { number, owner, payload });
+        }
+        Ok(Loaded { number, owner: window.owner.clone(), payload: place.start..place.end - TRAILER_BYTES })
+    }
+
+    /// Reads block `number`, and those that come next as far as `ahead_bytes` reach.
+    fn read_window(&mut self, number: usize, backward: bool) -> Result<()> {
+        // The buffer is used again unless a value in it is pinned.
+        let mut buffer = self
+            .window
+            .take()
+            .and_then(|window| Arc::into_inner(window.owner))
+            .map_or_else(Vec::new, Block::into_bytes);
+        let index = self.table.index();
+        let mut blocks = number..number + 1;
+        if backward {
+            let least = index.start(number + 1).saturating_sub(self.ahead_bytes);
+            while blocks.start > self.slice.start && index.start(blocks.start - 1) >= least {
+                blocks.start -= 1;
+            }
+        } else {
+            let most = index.start(number) + self.ahead_bytes;
+            while blocks.end < self.slice.end && index.start(blocks.end + 1) <= most {
+                blocks.end += 1;
+            }
+        }
+        self.table.read_blocks(blocks.start, blocks.end, &mut buffer)?;
+        self.window = Some(Window { blocks, owner: Arc::new(Block::new(buffer)) });
+        Ok(())
+    }
+}

@@ -1,0 +1,187 @@
+//! What a table holds, in figures: counted while it is written, recounted when it is verified.
+//!
+//! ```text
+//! per field  tag     varint  ascending
+//!            length  varint
+//!            bytes           numbers are varints; keys stand as they are
+//! ```
+//!
+//! | tag | field |
+//! |---|---|
+//! | 1 | entries |
+//! | 2 | tombstones among them |
+//! | 3 | distinct keys |
+//! | 4, 5 | smallest and largest key |
+//! | 6, 7 | smallest and largest sequence number |
+//! | 8, 9 | bytes of keys and of values, as given |
+//! | 10 | block size that the writer aimed at |
+//!
+//! All of these must be there. Fields with other tags are optional, and skipped.
+
+use super::section::Flaw;
+use crate::base::codec::{Decoder, put_bytes, put_varint};
+use crate::base::ids::SeqNo;
+use crate::base::key::KeyRange;
+use crate::visible::EntryKind;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Properties {
+    pub entries: u64,
+    pub tombstones: u64,
+    pub keys: u64,
+    pub range: KeyRange,
+    pub seqs: (SeqNo, SeqNo),
+    pub key_bytes: u64,
+    pub value_bytes: u64,
+    pub block_bytes: u64,
+}
+
+impl Properties {
+    /// Those of a table without entries.
+    pub fn new(block_bytes: u64) -> Properties {
+        Properties {
+            entries: 0,
+            tombstones: 0,
+            keys: 0,
+            range: KeyRange { low: Vec::new(), high: Vec::new() },
+            seqs: (SeqNo::MAX, 0),
+            key_bytes: 0,
+            value_bytes: 0,
+            block_bytes,
+        }
+    }
+
+    /// Counts the next entry in order; `is_new` if its key differs from the one before. The largest key is set at the end.
+    #[inline]
+    pub fn count(&mut self, key: &[u8], is_new: bool, seq: SeqNo, kind: EntryKind, value_bytes: usize) {
+        if self.entries == 0 {
+            self.range.low.extend_from_slice(key);
+        }
+        self.entries += 1;
+        self.tombstones += u64::from(kind == EntryKind::Delete);
+        self.keys += u64::from(is_new);
+        self.seqs = (self.seqs.0.min(seq), self.seqs.1.max(seq));
+        self.key_bytes += key.len() as u64;
+        self.value_bytes += value_bytes as u64;
+    }
+
+    /// All fields in the order of their tags, which count from 1.
+    fn fields(&self) -> [(&'static str, Vec<u8>); 10] {
+        let number = |value| {
+            let mut bytes = Vec::new();
+            put_varint(&mut bytes, value);
+            bytes
+        };
+        [
+            ("entries", number(self.entries)),
+            ("tombstones", number(self.tombstones)),
+            ("distinct keys", number(self.keys)),
+            ("smallest key", self.range.low.clone()),
+            ("largest key", self.range.high.clone()),
+            ("smallest sequence number", number(self.seqs.0)),
+            ("largest sequence number", number(self.seqs.1)),
+            ("bytes of keys", number(self.key_bytes)),
+            ("bytes of values", number(self.value_bytes)),
+            ("block size", number(self.block_bytes)),
+        ]
+    }
+
+    /// The names of the fields in which the two differ.
+    pub fn differences(&self, other: &Properties) -> Vec<&'static str> {
+        let pairs = self.fields().into_iter().zip(other.fields());
+        pairs.filter(|(mine, theirs)| mine.1 != theirs.1).map(|(mine, _)| mine.0).collect()
+    }
+
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        for (i, (_, bytes)) in self.fields().iter().enumerate() {
+            put_varint(out, i as u64 + 1);
+            put_bytes(out, bytes);
+        }
+    }
+
+    pub fn decode(payload: &[u8]) -> Result<Properties, Flaw> {
+        Properties::parse(payload).ok_or(Flaw::Malformed("the properties are malformed"))
+    }
+
+    fn parse(payload: &[u8]) -> Option<Properties> {
+        let mut known: [Option<&[u8]>; 10] = [None; 10];
+        let mut decoder = Decoder::new(payload);
+        let mut last_tag = 0;
+        while !decoder.is_empty() {
+            let (tag, bytes) = (decoder.varint()?, decoder.bytes()?);
+            if tag <= last_tag {
+                return None;
+            }
+            last_tag = tag;
+            if let Some(field) = usize::try_from(tag - 1).ok().and_then(|i| known.get_mut(i)) {
+                *field = Some(bytes);
+            }
+        }
+        let number = |tag: usize| {
+            let mut decoder = Decoder::new(known[tag - 1]?);
+            decoder.varint().filter(|_| decoder.is_empty())
+        };
+        let (low, high) = (known[3]?.to_vec(), known[4]?.to_vec());
+        (low <= high).then_some(())?;
+        Some(Properties {
+            entries: number(1)?,
+            tombstones: number(2)?,
+            keys: number(3)?,
+            range: KeyRange { low, high },
+            seqs: (number(6)?, number(7)?),
+            key_bytes: number(8)?,
+            value_bytes: number(9)?,
+            block_bytes: number(10)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Properties {
+        let mut properties = Properties::new(4096);
+        properties.count(b"a", true, 300, EntryKind::Put, 1000);
+        properties.count(b"a", false, 200, EntryKind::Delete, 0);
+        properties.count(b"bb", true, 500, EntryKind::Put, 7);
+        properties.range.high = b"bb".to_vec();
+        properties
+    }
+
+    #[test]
+    fn they_count_and_come_back() {
+        let properties = sample();
+        assert_eq!((properties.entries, properties.tombstones, properties.keys), (3, 1, 2));
+        assert_eq!((properties.seqs, properties.key_bytes, properties.value_bytes), ((200, 500), 4, 1007));
+        let mut payload = Vec::new();
+        properties.encode(&mut payload);
+        assert_eq!(Properties::decode(&payload).unwrap(), properties);
+        for len in 0..payload.len() {
+            assert!(Properties::decode(&payload[..len]).is_err(), "cut to {len}");
+        }
+    }
+
+    #[test]
+    fn unknown_fields_are_skipped_and_repeated_ones_refused() {
+        let mut payload = Vec::new();
+        sample().encode(&mut payload);
+        let known = payload.len();
+        put_varint(&mut payload, 77);
+        put_bytes(&mut payload, b"from the future");
+        assert_eq!(Properties::decode(&payload).unwrap(), sample());
+        payload.truncate(known);
+        put_varint(&mut payload, 10);
+        put_bytes(&mut payload, &[1]);
+        assert!(Properties::decode(&payload).is_err());
+    }
+
+    #[test]
+    fn differences_are_named() {
+        let mut other = sample();
+        assert_eq!(other.differences(&sample()), Vec::<&str>::new());
+        other.tombstones = 2;
+        other.range.high = b"c".to_vec();
+        assert_eq!(other.differences(&sample()), ["tombstones", "largest key"]);
+    }
+}

@@ -1,0 +1,159 @@
+//! An open table: point lookups, and the reading of blocks that cursors share.
+
+use super::block::Payload;
+use super::cursor::TableCursor;
+use super::filter::Filter;
+use super::index::Index;
+use super::section::{self, Fault, Flaw, TRAILER_BYTES};
+use super::tail::Tail;
+use crate::base::counters::Counters;
+use crate::base::error::{Error, Result};
+use crate::base::ids::{FileId, SeqNo};
+use crate::base::key::{self, KeyRange};
+use crate::base::value::Value;
+use crate::cache::{Block, BlockCache};
+use crate::visible::Found;
+use braidb_storage::{File, FileSystem};
+use std::cmp::Ordering;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A table, open for reading. Its file stays readable after it was unlinked, as long as this lives.
+#[derive(Debug)]
+pub struct Table {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    id: FileId,
+    index: Index,
+    filter: Option<Filter>,
+    cache: Arc<BlockCache>,
+    counters: Arc<Counters>,
+}
+
+impl Table {
+    /// Opens table `id`, which the manifest says is `expected_bytes` long. Checks everything but the data blocks; those
+    /// are checked as they are read.
+    pub fn open(
+        fs: &dyn FileSystem,
+        path: &Path,
+        id: FileId,
+        expected_bytes: u64,
+        cache: Arc<BlockCache>,
+        counters: Arc<Counters>,
+    ) -> Result<Arc<Table>> {
+        let file = fs.open(path).map_err(|source| Error::io("open", path, source))?;
+        Table::open_file(file, path, id, expected_bytes, cache, counters)
+    }
+
+    pub(super) fn open_file(
+        file: Arc<dyn File>,
+        path: &Path,
+        id: FileId,
+        expected_bytes: u64,
+        cache: Arc<BlockCache>,
+        counters: Arc<Counters>,
+    ) -> Result<Arc<Table>> {
+        let sections = || {
+            let tail = Tail::read(&*file, id, expected_bytes)?;
+            tail.properties()?;
+            Ok((tail.index()?, tail.filter()?))
+        };
+        let (index, filter) = sections().map_err(|fault: Fault| fault.into_error(path))?;
+        Ok(Arc::new(Table { file, path: path.to_owned(), id, index, filter, cache, counters }))
+    }
+
+    /// The newest version of `key` at or below `at`, a tombstone too. `hash` is that of the key. The value is pinned in its
+    /// block.
+    pub fn get(&self, key: &[u8], hash: u64, at: SeqNo) -> Result<Option<Found>> {
+        debug_assert_eq!(hash, key::hash(key));
+        if self.filter.as_ref().is_some_and(|filter| !filter.may_contain(hash)) {
+            self.counters.filter_rejections.add(1);
+            return Ok(None);
+        }
+        self.counters.table_reads.add(1);
+        let mut key_seen = false;
+        for number in self.index.first_at_or_after(key)..self.index.blocks() {
+            let block = self.block(number)?;
+            let lookup = Payload::parse(&block)
+                .and_then(|payload| payload.find(key, at))
+                .map_err(|flaw| self.flaw(number, flaw))?;
+            if let Some((seq, kind, value)) = lookup.hit {
+                return Ok(Some(Found { seq, kind, value: Value::pin(block, |block| &block[value]) }));
+            }
+            key_seen |= lookup.key_seen;
+            // The versions of a key go on in the next block only if it is the separator.
+            if lookup.passed || self.index.compare(number, key) != Ordering::Equal {
+                break;
+            }
+        }
+        if self.filter.is_some() && !key_seen {
+            self.counters.filter_false_positives.add(1);
+        }
+        Ok(None)
+    }
+
+    /// A cursor over the slice of the table inside `bounds`. With `fill_cache` it uses the cache, for readers; without, it
+    /// reads far ahead and leaves the cache alone, for merges.
+    pub fn cursor(self: &Arc<Self>, bounds: KeyRange, fill_cache: bool) -> TableCursor {
+        TableCursor::new(self.clone(), bounds, fill_cache)
+    }
+
+    /// Memory that the open table holds: index and filter.
+    pub fn memory_bytes(&self) -> usize {
+        self.index.memory_bytes() + self.filter.as_ref().map_or(0, Filter::memory_bytes)
+    }
+
+    pub(super) fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// A block from the cache, or read and put there.
+    fn block(&self, number: usize) -> Result<Arc<Block>> {
+        if let Some(block) = self.cached(number) {
+            return Ok(block);
+        }
+        let mut bytes = Vec::new();
+        self.read_blocks(number, number + 1, &mut bytes)?;
+        let payload_bytes = self.check_block(number, &bytes)?.len();
+        bytes.truncate(payload_bytes);
+        Ok(self.keep(number, bytes))
+    }
+
+    /// Asks the cache, and counts the answer.
+    pub(super) fn cached(&self, number: usize) -> Option<Arc<Block>> {
+        let block = self.cache.get(self.id, self.index.start(number));
+        let counter = if block.is_some() { &self.counters.cache_hits } else { &self.counters.cache_misses };
+        counter.add(1);
+        block
+    }
+
+    /// Puts a payload that was checked into the cache.
+    pub(super) fn keep(&self, number: usize, payload: Vec<u8>) -> Arc<Block> {
+        let block = Arc::new(Block::new(payload));
+        self.cache.insert(self.id, self.index.start(number), &block);
+        block
+    }
+
+    /// Reads the blocks from `first` up to `end`, which stand one after the other, with their trailers.
+    pub(super) fn read_blocks(&self, first: usize, end: usize, buffer: &mut Vec<u8>) -> Result<()> {
+        let offset = self.index.start(first);
+        // No more than the file has: the index was checked against its length.
+        let bytes = self.index.start(end) - offset;
+        buffer.resize(bytes as usize, 0);
+        let read = self.file.read_exact_at(offset, buffer);
+        read.map_err(|source| Fault::read(offset, bytes, source).into_error(&self.path))
+    }
+
+    /// Checks block `number` as it was read, and returns its payload.
+    pub(super) fn check_block<'a>(&self, number: usize, bytes: &'a [u8]) -> Result<&'a [u8]> {
+        section::check(bytes, self.id, self.index.start(number), "data block")
+            .map_err(|fault| fault.into_error(&self.path))
+    }
+
+    /// The error for what a block turned out to hold.
+    #[cold]
+    pub(super) fn flaw(&self, number: usize, flaw: Flaw) -> Error {
+        let (start, end) = (self.index.start(number), self.index.start(number + 1));
+        flaw.at(start, end - start - TRAILER_BYTES as u64).into_error(&self.path)
+    }
+}

@@ -1,0 +1,84 @@
+//! `CURRENT`: the file that names the manifest in force. It is replaced by renaming, so it is always whole.
+//!
+//! ```text
+//! BraidDB 000012.manifest 1a2b3c4d⏎        the crc, in lower-case hexadecimal, covers manifest id and the text before it
+//! ```
+
+use crate::base::checksum::at_place;
+use crate::base::error::{Error, Result};
+use crate::base::ids::FileId;
+use crate::base::names::{self, Kind};
+use braidb_storage::{DirEntry, FileSystem};
+use std::io;
+use std::path::Path;
+
+/// The content of a `CURRENT` that names manifest `id`.
+pub fn content(id: FileId) -> String {
+    let text = format!("BraidDB {id}.manifest ");
+    let crc = at_place(id.0, 0, &[text.as_bytes()]);
+    format!("{text}{crc:08x}\n")
+}
+
+/// The manifest that `CURRENT` names.
+pub fn read(fs: &dyn FileSystem, dir: &Path) -> Result<FileId> {
+    let path = dir.join(names::CURRENT);
+    let bytes = read_file(fs, &path)?;
+    if bytes.starts_with(b"MANIFEST-") {
+        let why = "its CURRENT file is that of a LevelDB or RocksDB database".to_owned();
+        return Err(Error::NotADatabase { path: dir.to_owned(), why });
+    }
+    let named =
+        std::str::from_utf8(&bytes).ok().and_then(|text| match names::parse(text.split(' ').nth(1)?)? {
+            Kind::Manifest(id) => Some(id),
+            _ => None,
+        });
+    named
+        .filter(|&id| content(id).as_bytes() == bytes)
+        .ok_or_else(|| Error::corruption(&path, 0, "the file does not name a manifest"))
+}
+
+pub fn read_file(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
+    let read = || {
+        let file = fs.open(path)?;
+        let len = usize::try_from(file.len()?).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
+        let mut bytes = vec![0; len];
+        file.read_exact_at(0, &mut bytes)?;
+        Ok(bytes)
+    };
+    read().map_err(|e| Error::io("read", path, e))
+}
+
+/// What stands in a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// A database, by its `CURRENT`.
+    Database,
+    /// Nothing, or what an interrupted creation left: one may be created.
+    Nothing,
+}
+
+/// Says whether a directory holds a database, with an error if it holds something else or half of one. A directory that
+/// does not exist holds nothing.
+pub fn examine(fs: &dyn FileSystem, dir: &Path) -> Result<Found> {
+    let entries = match fs.list(dir) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(e) => return Err(Error::io("list", dir, e)),
+    };
+    let kind = |entry: &DirEntry| if entry.is_dir { None } else { names::parse(&entry.name) };
+    if entries.iter().any(|entry| kind(entry) == Some(Kind::Current)) {
+        return Ok(Found::Database);
+    }
+    // A database makes its first log after `CURRENT` is stable, so a log or a table proves that there was one.
+    if entries.iter().any(|entry| matches!(kind(entry), Some(Kind::Log(_) | Kind::Table(_)))) {
+        let path = dir.join(names::CURRENT);
+        return Err(Error::corruption(&path, 0, "CURRENT is missing, but there are logs or tables"));
+    }
+    match entries.iter().find(|entry| kind(entry).is_none()) {
+        None => Ok(Found::Nothing),
+        Some(foreign) => {
+            let why = format!("it holds `{}`", foreign.name);
+            Err(Error::NotADatabase { path: dir.to_owned(), why })
+        }
+    }
+}

@@ -1,0 +1,450 @@
+//! One atomic change of the database's state, and its bytes in the manifest.
+//!
+//! ```text
+//! edit    = field*
+//! field   = tag varint │ length varint │ payload            tag = number × 2 + (1 if a reader may skip it unknown)
+//!
+//! number  payload (integers are varints, `b` is a length-prefixed byte string)
+//!  1      next file number
+//!  2      last sequence number
+//!  3      family: id, name b, comparator b, replay_from
+//!  4      replay_from: family, log
+//!  5      slice added: family, level, cell b, epoch, table, low b, high b, first seq, last seq, entries, tombstones, keys, bytes
+//!  6      slice removed: family, level, cell b, epoch, table, low b
+//!  7      table added: id, bytes, checksum u32, tier
+//!  8      (room for the bodies of a table)
+//!  9      log cut: log, offset, resume
+//! 10      log sealed: log, bytes
+//! 11      tier: id, epoch
+//! ```
+//!
+//! A table leaves the state with its last slice, so there is no field for that. The order of fields carries no meaning:
+//! what an edit removes goes before what it adds.
+
+use super::shape::{RunId, Slice};
+use crate::base::MAX_KEY_BYTES;
+use crate::base::codec::{Decoder, put_bytes, put_u32, put_varint};
+use crate::base::counters::LEVELS;
+use crate::base::error::Error;
+use crate::base::ids::{Epoch, FamilyId, FileId, MAX_SEQ, SeqNo, TierId};
+use crate::base::key::KeyRange;
+use std::path::Path;
+
+/// Why an edit cannot be read or applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reject {
+    /// It contradicts itself or the state.
+    Wrong(String),
+    /// It uses what this version does not know.
+    Unsupported(String),
+}
+
+impl Reject {
+    pub(super) fn at(self, path: &Path, offset: u64) -> Error {
+        match self {
+            Reject::Wrong(what) => Error::corruption(path, offset, what),
+            Reject::Unsupported(what) => Error::Unsupported { path: path.to_owned(), what },
+        }
+    }
+}
+
+impl From<String> for Reject {
+    fn from(what: String) -> Reject {
+        Reject::Wrong(what)
+    }
+}
+
+/// A freshly written table, all of which joins the tree as one slice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewTable {
+    pub id: FileId,
+    pub bytes: u64,
+    pub checksum: u32,
+    pub tier: TierId,
+    pub range: KeyRange,
+    pub seqs: (SeqNo, SeqNo),
+    pub entries: u64,
+    pub tombstones: u64,
+    pub keys: u64,
+}
+
+/// One field of an edit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    NextFile(FileId),
+    LastSeq(SeqNo),
+    FamilyCreated {
+        id: FamilyId,
+        name: String,
+        comparator: String,
+        replay_from: FileId,
+    },
+    /// Logs before this one need not be replayed for the family.
+    ReplayFrom {
+        family: FamilyId,
+        log: FileId,
+    },
+    SliceAdded {
+        family: FamilyId,
+        run: RunId,
+        table: FileId,
+        range: KeyRange,
+        seqs: (SeqNo, SeqNo),
+        entries: u64,
+        tombstones: u64,
+        keys: u64,
+        bytes: u64,
+    },
+    SliceRemoved {
+        family: FamilyId,
+        run: RunId,
+        table: FileId,
+        low: Vec<u8>,
+    },
+    TableAdded {
+        id: FileId,
+        bytes: u64,
+        checksum: u32,
+        tier: TierId,
+    },
+    /// Log `log` ends at `offset`, and the logs after it and before `resume` are never replayed.
+    LogCut {
+        log: FileId,
+        offset: u64,
+        resume: FileId,
+    },
+    /// The log was closed with exactly this length.
+    LogSealed {
+        log: FileId,
+        bytes: u64,
+    },
+    Tier {
+        id: TierId,
+        epoch: Epoch,
+    },
+}
+
+/// Changes that become true together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Edit {
+    pub changes: Vec<Change>,
+}
+
+impl Edit {
+    pub fn push(&mut self, change: Change) {
+        self.changes.push(change);
+    }
+
+    /// Adds a new table and, as one slice of `run`, all of it.
+    pub fn add_table(&mut self, family: FamilyId, run: RunId, table: &NewTable) {
+        let NewTable { id, bytes, checksum, tier, .. } = *table;
+        self.push(Change::TableAdded { id, bytes, checksum, tier });
+        self.push(Change::SliceAdded {
+            family,
+            run,
+            table: id,
+            range: table.range.clone(),
+            seqs: table.seqs,
+            entries: table.entries,
+            tombstones: table.tombstones,
+            keys: table.keys,
+            bytes,
+        });
+    }
+
+    /// Adds a slice of a table that the state holds already.
+    pub fn add_slice(&mut self, family: FamilyId, run: RunId, slice: &Slice) {
+        self.push(Change::SliceAdded {
+            family,
+            run,
+            table: slice.table.id,
+            range: slice.range.clone(),
+            seqs: slice.seqs,
+            entries: slice.entries,
+            tombstones: slice.tombstones,
+            keys: slice.keys,
+            bytes: slice.bytes,
+        });
+    }
+
+    pub fn remove_slice(&mut self, family: FamilyId, run: RunId, slice: &Slice) {
+        let low = slice.range.low.clone();
+        self.push(Change::SliceRemoved { family, run, table: slice.table.id, low });
+    }
+
+    pub fn encode(&self) -> Vec<u8> {
+        let (mut out, mut payload) = (Vec::new(), Vec::new());
+        for change in &self.changes {
+            payload.clear();
+            let number = change.encode(&mut payload);
+            put_varint(&mut out, number << 1);
+            put_bytes(&mut out, &payload);
+        }
+        out
+    }
+
+    pub fn decode(input: &[u8]) -> Result<Edit, Reject> {
+        let mut decoder = Decoder::new(input);
+        let mut edit = Edit::default();
+        while !decoder.is_empty() {
+            let field = (|| Some((decoder.varint()?, decoder.bytes()?)))();
+            let (tag, payload) = field.ok_or_else(|| "an edit ends within a field".to_owned())?;
+            match Change::decode(tag >> 1, &mut Decoder::new(payload)) {
+                Decoded::Change(change) if tag & 1 == 0 => edit.push(change),
+                Decoded::Change(_) | Decoded::Malformed => {
+                    return Err(format!("field {} of an edit is malformed", tag >> 1).into());
+                }
+                Decoded::Unknown if tag & 1 == 1 => {}
+                Decoded::Unknown => {
+                    return Err(Reject::Unsupported(format!("the manifest has a field {}", tag >> 1)));
+                }
+            }
+        }
+        Ok(edit)
+    }
+}
+
+enum Decoded {
+    Change(Change),
+    Malformed,
+    Unknown,
+}
+
+impl Change {
+    /// Writes the payload and returns the field's number.
+    fn encode(&self, out: &mut Vec<u8>) -> u64 {
+        match self {
+            Change::NextFile(id) => {
+                put_varint(out, id.0);
+                1
+            }
+            Change::LastSeq(seq) => {
+                put_varint(out, *seq);
+                2
+            }
+            Change::FamilyCreated { id, name, comparator, replay_from } => {
+                put_varint(out, id.0.into());
+                put_bytes(out, name.as_bytes());
+                put_bytes(out, comparator.as_bytes());
+                put_varint(out, replay_from.0);
+                3
+            }
+            Change::ReplayFrom { family, log } => {
+                put_varint(out, family.0.into());
+                put_varint(out, log.0);
+                4
+            }
+            Change::SliceAdded { family, run, table, range, seqs, entries, tombstones, keys, bytes } => {
+                put_place(out, *family, run, *table, &range.low);
+                put_bytes(out, &range.high);
+                for number in [seqs.0, seqs.1, *entries, *tombstones, *keys, *bytes] {
+                    put_varint(out, number);
+                }
+                5
+            }
+            Change::SliceRemoved { family, run, table, low } => {
+                put_place(out, *family, run, *table, low);
+                6
+            }
+            Change::TableAdded { id, bytes, checksum, tier } => {
+                put_varint(out, id.0);
+                put_varint(out, *bytes);
+                put_u32(out, *checksum);
+                put_varint(out, tier.0.into());
+                7
+            }
+            Change::LogCut { log, offset, resume } => {
+                put_varint(out, log.0);
+                put_varint(out, *offset);
+                put_varint(out, resume.0);
+                9
+            }
+            Change::LogSealed { log, bytes } => {
+                put_varint(out, log.0);
+                put_varint(out, *bytes);
+                10
+            }
+            Change::Tier { id, epoch } => {
+                put_varint(out, id.0.into());
+                put_varint(out, *epoch);
+                11
+            }
+        }
+    }
+
+    fn decode(number: u64, input: &mut Decoder<'_>) -> Decoded {
+        let change = match number {
+            1 => seq(input).map(|next| Change::NextFile(FileId(next))),
+            2 => seq(input).map(Change::LastSeq),
+            3 => family_created(input),
+            4 => (|| Some(Change::ReplayFrom { family: family(input)?, log: file(input)? }))(),
+            5 => slice_added(input),
+            6 => (|| {
+                let (family, run, table, low) = place(input)?;
+                Some(Change::SliceRemoved { family, run, table, low })
+            })(),
+            7 => table_added(input),
+            9 => {
+                (|| Some(Change::LogCut { log: file(input)?, offset: input.varint()?, resume: file(input)? }))(
+                )
+            }
+            10 => (|| Some(Change::LogSealed { log: file(input)?, bytes: input.varint()? }))(),
+            11 => (|| Some(Change::Tier { id: tier(input)?, epoch: input.varint()? }))(),
+            _ => return Decoded::Unknown,
+        };
+        change.filter(|_| input.is_empty()).map_or(Decoded::Malformed, Decoded::Change)
+    }
+}
+
+fn put_place(out: &mut Vec<u8>, family: FamilyId, run: &RunId, table: FileId, low: &[u8]) {
+    put_varint(out, family.0.into());
+    put_varint(out, run.level as u64);
+    put_bytes(out, &run.cell);
+    put_varint(out, run.epoch);
+    put_varint(out, table.0);
+    put_bytes(out, low);
+}
+
+fn place(input: &mut Decoder<'_>) -> Option<(FamilyId, RunId, FileId, Vec<u8>)> {
+    let family = family(input)?;
+    let level = usize::try_from(input.varint()?).ok().filter(|&level| level < LEVELS)?;
+    let run = RunId { level, cell: key(input)?, epoch: epoch(input)? };
+    Some((family, run, file(input)?, key(input)?))
+}
+
+fn slice_added(input: &mut Decoder<'_>) -> Option<Change> {
+    let (family, run, table, low) = place(input)?;
+    let high = key(input)?;
+    if low > high {
+        return None;
+    }
+    let seqs = (seq(input)?, seq(input)?);
+    let [entries, tombstones, keys, bytes] =
+        [input.varint()?, input.varint()?, input.varint()?, input.varint()?];
+    let range = KeyRange { low, high };
+    Some(Change::SliceAdded { family, run, table, range, seqs, entries, tombstones, keys, bytes })
+}
+
+fn table_added(input: &mut Decoder<'_>) -> Option<Change> {
+    Some(Change::TableAdded {
+        id: file(input)?,
+        bytes: input.varint()?,
+        checksum: input.u32()?,
+        tier: tier(input)?,
+    })
+}
+
+fn family_created(input: &mut Decoder<'_>) -> Option<Change> {
+    let id = family(input)?;
+    let mut text = || Some(std::str::from_utf8(input.bytes()?).ok()?.to_owned());
+    let (name, comparator) = (text()?, text()?);
+    Some(Change::FamilyCreated { id, name, comparator, replay_from: file(input)? })
+}
+
+fn family(input: &mut Decoder<'_>) -> Option<FamilyId> {
+    input.varint_u32().map(FamilyId)
+}
+
+/// Numbers that are counted up from must leave room for that.
+fn file(input: &mut Decoder<'_>) -> Option<FileId> {
+    input.varint().filter(|&id| id < MAX_SEQ).map(FileId)
+}
+
+fn epoch(input: &mut Decoder<'_>) -> Option<Epoch> {
+    input.varint().filter(|&epoch| epoch < MAX_SEQ)
+}
+
+fn seq(input: &mut Decoder<'_>) -> Option<SeqNo> {
+    input.varint().filter(|&seq| seq <= MAX_SEQ)
+}
+
+fn key(input: &mut Decoder<'_>) -> Option<Vec<u8>> {
+    input.bytes().filter(|key| key.len() <= MAX_KEY_BYTES).map(<[u8]>::to_vec)
+}
+
+fn tier(input: &mut Decoder<'_>) -> Option<TierId> {
+    input.varint()?.try_into().ok().map(TierId)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn every_change() -> Edit {
+        let run = RunId { level: 6, cell: b"guard".to_vec(), epoch: 12 };
+        let table = NewTable {
+            id: FileId(9),
+            bytes: 5000,
+            checksum: 0xdead_beef,
+            tier: TierId(1),
+            range: KeyRange::new(*b"", *b"zz"),
+            seqs: (3, MAX_SEQ),
+            entries: 70,
+            tombstones: 7,
+            keys: 60,
+        };
+        let mut edit = Edit::default();
+        edit.add_table(FamilyId(300), run.clone(), &table);
+        edit.push(Change::SliceRemoved { family: FamilyId(0), run, table: FileId(8), low: b"a".to_vec() });
+        edit.push(Change::NextFile(FileId(10)));
+        edit.push(Change::LastSeq(77));
+        edit.push(Change::FamilyCreated {
+            id: FamilyId(2),
+            name: "näme".into(),
+            comparator: "bytewise".into(),
+            replay_from: FileId(4),
+        });
+        edit.push(Change::ReplayFrom { family: FamilyId(2), log: FileId(5) });
+        edit.push(Change::LogCut { log: FileId(6), offset: 4096, resume: FileId(8) });
+        edit.push(Change::LogSealed { log: FileId(5), bytes: 1 << 40 });
+        edit.push(Change::Tier { id: TierId(1), epoch: 2 });
+        edit
+    }
+
+    #[test]
+    fn edits_come_back() {
+        let edit = every_change();
+        assert_eq!(Edit::decode(&edit.encode()), Ok(edit));
+        assert_eq!(Edit::decode(&[]), Ok(Edit::default()));
+    }
+
+    #[test]
+    fn unknown_fields_are_refused_unless_optional() {
+        let mut bytes = every_change().encode();
+        put_varint(&mut bytes, 99 << 1 | 1);
+        put_bytes(&mut bytes, b"from the future");
+        assert_eq!(Edit::decode(&bytes), Ok(every_change()));
+        put_varint(&mut bytes, 99 << 1);
+        put_bytes(&mut bytes, b"");
+        assert!(matches!(Edit::decode(&bytes), Err(Reject::Unsupported(what)) if what.contains("99")));
+    }
+
+    #[test]
+    fn no_cut_and_no_flip_makes_the_decoder_panic() {
+        let bytes = every_change().encode();
+        let whole: Vec<usize> =
+            (0..=bytes.len()).filter(|&len| Edit::decode(&bytes[..len]).is_ok()).collect();
+        assert_eq!(whole.len(), every_change().changes.len() + 1, "a prefix reads only where a field ends");
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            if let Ok(edit) = Edit::decode(&flipped) {
+                assert_ne!(edit, every_change(), "bit {bit}: two encodings of one edit");
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_out_of_bounds_are_malformed() {
+        let mut edit = Edit::default();
+        edit.push(Change::LastSeq(MAX_SEQ + 1));
+        assert!(matches!(Edit::decode(&edit.encode()), Err(Reject::Wrong(_))));
+        let slice = Change::SliceRemoved {
+            family: FamilyId(0),
+            run: RunId { level: LEVELS, cell: vec![], epoch: 0 },
+            table: FileId(1),
+            low: vec![],
+        };
+        assert!(matches!(Edit::decode(&Edit { changes: vec![slice] }.encode()), Err(Reject::Wrong(_))));
+    }
+}

@@ -1,0 +1,367 @@
+//! The manifest: a log of edits that starts with a snapshot of the state. It makes an edit stable before anybody relies
+//! on it.
+//!
+//! A manifest file is appended to only by the open that created it (rule 11), so every open writes a new one, and so does
+//! a commit that finds it grown large. *Rolling over* is safe at each step: write and sync the new file and `CURRENT.tmp`,
+//! sync the directory (both names are stable now), rename `CURRENT.tmp` to `CURRENT`, sync the directory again. Only then
+//! are other manifests obsolete. Until the directory is synced nothing refers to the new files, and a failure is undone by
+//! deleting them. A failed sync of the directory poisons, because it may have lost names of other files too; and from the
+//! rename on nobody can say which manifest is in force after a crash.
+
+use super::current;
+use super::edit::{Change, Edit, Reject};
+use super::record::{self, HEADER_BYTES, Kind, MARK_BYTES};
+use super::state::State;
+use super::table_file::TableStore;
+use crate::base::counters::Counters;
+use crate::base::error::{Error, Result};
+use crate::base::ids::{FileId, FileIds, MAX_SEQ};
+use crate::base::mutant::mutant;
+use crate::base::names;
+use braidb_storage::{File, FileSystem};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Space is allocated in steps of this many bytes.
+const ALLOCATION_BYTES: u64 = 64 << 10;
+
+/// What a manifest needs of its surroundings.
+#[derive(Clone, Debug)]
+pub struct ManifestConfig {
+    pub fs: Arc<dyn FileSystem>,
+    pub dir: PathBuf,
+    pub counters: Arc<Counters>,
+    pub tables: Arc<TableStore>,
+    /// Edits beyond this many bytes, or beyond the size of the snapshot before them if that is more, make it roll over.
+    pub manifest_bytes: u64,
+}
+
+/// An edit at the end of the manifest that a crash cut short. Nobody was told that it had been made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Torn {
+    pub path: PathBuf,
+    pub offset: u64,
+    pub bytes: u64,
+}
+
+/// The outcome of [`Manifest::open`] and [`Manifest::create`].
+#[derive(Debug)]
+pub struct Opened {
+    pub state: State,
+    pub manifest: Manifest,
+    /// Resumes above every number found in the manifest or the directory.
+    pub numbers: Arc<FileIds>,
+    pub torn: Option<Torn>,
+}
+
+/// Why an edit was not committed.
+#[derive(Clone, Debug)]
+pub enum CommitError {
+    /// Nothing changed, on disk or in memory; the same edit may be tried again.
+    Refused(Error),
+    /// Whether the edit is on disk is unknown: nothing can be promised any more. Every later commit fails like this.
+    Poison(Error),
+}
+
+impl CommitError {
+    /// The error itself, where the difference does not matter.
+    pub fn into_error(self) -> Error {
+        let (CommitError::Refused(error) | CommitError::Poison(error)) = self;
+        error
+    }
+}
+
+/// The manifest in force, open for appending.
+#[derive(Debug)]
+pub struct Manifest {
+    config: ManifestConfig,
+    numbers: Arc<FileIds>,
+    id: FileId,
+    path: PathBuf,
+    file: Arc<dyn File>,
+    bytes: u64,
+    /// The end of the last edit or of the snapshot; only a mark may follow.
+    synced_bytes: u64,
+    allocated_bytes: u64,
+    /// The next commit that finds the file longer than this rolls over first.
+    roll_bytes: u64,
+    poison: Option<Arc<Error>>,
+}
+
+impl Manifest {
+    /// Makes an empty database in a directory in which [`super::examine`] found nothing. No log or table may be created
+    /// before this returns.
+    pub fn create(config: ManifestConfig) -> Result<Opened> {
+        let numbers = Arc::new(FileIds::new(first_free(&config, FileId(1))?));
+        let id = numbers.take();
+        let state = State::initial(config.tables.clone(), numbers.next());
+        Manifest::start(config, numbers, id, state, None)
+    }
+
+    /// Reads the manifest in force and starts a new one with its state, so that whatever was read is stable.
+    pub fn open(config: ManifestConfig) -> Result<Opened> {
+        let (state, torn) = Manifest::read(&*config.fs, &config.dir, config.tables.clone())?;
+        let numbers = Arc::new(FileIds::new(first_free(&config, state.next_file())?));
+        let id = numbers.take();
+        Manifest::start(config, numbers, id, state, torn)
+    }
+
+    /// Reads the manifest in force and changes nothing.
+    pub fn read(fs: &dyn FileSystem, dir: &Path, tables: Arc<TableStore>) -> Result<(State, Option<Torn>)> {
+        let id = current::read(fs, dir)?;
+        let path = names::manifest(dir, id);
+        let bytes = match current::read_file(fs, &path) {
+            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                return Err(Error::corruption(&path, 0, "CURRENT names this manifest, but it is missing"));
+            }
+            other => other?,
+        };
+        let contents = record::read(&path, id, &bytes)?;
+        let mut state = State::empty(tables);
+        let mut end = 0;
+        for (offset, edit) in &contents.edits {
+            end = *offset;
+            state.apply_in_place(edit).map_err(|reject| reject.at(&path, end))?;
+        }
+        state.check().map_err(|what| Error::corruption(&path, end, what))?;
+        let torn = contents.torn.map(|offset| Torn { path, offset, bytes: bytes.len() as u64 - offset });
+        Ok((state, torn))
+    }
+
+    /// Starts the manifest `id` with `state`.
+    fn start(
+        config: ManifestConfig,
+        numbers: Arc<FileIds>,
+        id: FileId,
+        state: State,
+        torn: Option<Torn>,
+    ) -> Result<Opened> {
+        let (CommitError::Refused(e) | CommitError::Poison(e)) = match install(&config, id, &state) {
+            Ok(started) => {
+                let manifest = Manifest::from_started(config, numbers.clone(), id, started);
+                manifest.sweep();
+                return Ok(Opened { state, manifest, numbers, torn });
+            }
+            Err(e) => e,
+        };
+        Err(e)
+    }
+
+    fn from_started(config: ManifestConfig, numbers: Arc<FileIds>, id: FileId, started: Started) -> Manifest {
+        let Started { path, file, bytes } = started;
+        let roll_bytes = bytes + config.manifest_bytes.max(bytes);
+        Manifest {
+            config,
+            numbers,
+            id,
+            path,
+            file,
+            bytes,
+            synced_bytes: bytes,
+            allocated_bytes: bytes,
+            roll_bytes,
+            poison: None,
+        }
+    }
+
+    /// The number of the file in force.
+    pub fn id(&self) -> FileId {
+        self.id
+    }
+
+    /// Makes `edit`, together with the next file number, stable, and answers the state to install. Tables that it drops are
+    /// marked obsolete.
+    pub fn commit(&mut self, state: &State, mut edit: Edit) -> Result<State, CommitError> {
+        if let Some(cause) = &self.poison {
+            return Err(CommitError::Poison(Error::Poisoned { cause: cause.clone() }));
+        }
+        edit.push(Change::NextFile(self.numbers.next()));
+        let next = state.apply(&edit).map_err(|reject| CommitError::Refused(self.misfit(reject)))?;
+        let outcome = self.write(state, &edit);
+        if let Err(CommitError::Poison(e)) = &outcome {
+            self.poison = Some(Arc::new(e.clone()));
+        }
+        outcome?;
+        for change in &edit.changes {
+            if let Change::SliceRemoved { table, .. } = change
+                && next.table(*table).is_none()
+                && let Some(file) = state.table(*table)
+            {
+                file.mark_obsolete();
+            }
+        }
+        Ok(next)
+    }
+
+    fn write(&mut self, state: &State, edit: &Edit) -> Result<(), CommitError> {
+        if self.bytes > self.roll_bytes {
+            self.roll(state)?;
+        }
+        let payload = edit.encode();
+        let offset = self.bytes;
+        let too_large =
+            || Error::TooLarge { what: "an edit", bytes: payload.len(), limit: u32::MAX as usize };
+        let record = record::record(self.id, offset, self.synced_bytes, Kind::Edit, &payload)
+            .ok_or_else(|| CommitError::Refused(too_large()))?;
+        let end = offset + record.len() as u64;
+        let mark = record::record(self.id, end, end, Kind::Mark, &[]).expect("a mark is short");
+        self.reserve(end + MARK_BYTES as u64).map_err(CommitError::Refused)?;
+        let append = |data: &[u8]| {
+            let poison = |e| CommitError::Poison(Error::io("append to", &self.path, e));
+            self.file.append(data).map_err(poison)
+        };
+        append(&record)?;
+        if !mutant!("skip_manifest_sync") {
+            self.file.sync_data().map_err(|e| CommitError::Poison(Error::io("sync", &self.path, e)))?;
+        }
+        // Says that the edit is synced; stable with the next one, or when the system likes to.
+        append(&mark)?;
+        self.synced_bytes = end;
+        self.bytes = end + MARK_BYTES as u64;
+        self.config.counters.manifest_bytes.add(self.bytes - offset);
+        Ok(())
+    }
+
+    /// Makes sure of the space for a file of `bytes` before a byte is written (rule 13).
+    fn reserve(&mut self, bytes: u64) -> Result<()> {
+        if bytes <= self.allocated_bytes {
+            return Ok(());
+        }
+        let roomy = bytes.next_multiple_of(ALLOCATION_BYTES);
+        self.allocated_bytes = match self.file.preallocate(roomy) {
+            Ok(()) => roomy,
+            Err(_) => {
+                allocate(&self.config, &self.file, &self.path, bytes)?;
+                bytes
+            }
+        };
+        Ok(())
+    }
+
+    /// Goes on in a new file that starts with `state`. A failure that leaves the old one in force is put off.
+    fn roll(&mut self, state: &State) -> Result<(), CommitError> {
+        let id = self.numbers.take();
+        match install(&self.config, id, state) {
+            Ok(started) => {
+                *self = Manifest::from_started(self.config.clone(), self.numbers.clone(), id, started);
+                self.sweep();
+                Ok(())
+            }
+            Err(CommitError::Refused(_)) => {
+                self.config.counters.job_failures.add(1);
+                self.roll_bytes = self.bytes + ALLOCATION_BYTES;
+                Ok(())
+            }
+            Err(poison) => Err(poison),
+        }
+    }
+
+    /// Removes what earlier manifests left. Whatever stays behind is found again by the next sweep.
+    fn sweep(&self) {
+        let Ok(entries) = self.config.fs.list(&self.config.dir) else { return };
+        for entry in entries {
+            let obsolete = match names::parse(&entry.name) {
+                Some(names::Kind::Manifest(id)) => id != self.id,
+                Some(names::Kind::CurrentTmp) => true,
+                _ => false,
+            };
+            if obsolete && self.config.fs.unlink(&self.config.dir.join(&entry.name)).is_ok() {
+                self.config.counters.files_deleted.add(1);
+            }
+        }
+    }
+
+    fn misfit(&self, reject: Reject) -> Error {
+        match reject {
+            Reject::Wrong(what) => Reject::Wrong(format!("an edit that does not fit was refused: {what}")),
+            unsupported => unsupported,
+        }
+        .at(&self.path, self.bytes)
+    }
+}
+
+/// A manifest file that `CURRENT` names.
+struct Started {
+    path: PathBuf,
+    file: Arc<dyn File>,
+    bytes: u64,
+}
+
+/// Writes manifest `id` with a snapshot of `state`, and has `CURRENT` name it.
+fn install(config: &ManifestConfig, id: FileId, state: &State) -> Result<Started, CommitError> {
+    let (fs, dir) = (&*config.fs, config.dir.as_path());
+    let path = names::manifest(dir, id);
+    let (current_tmp, current) = (dir.join(names::CURRENT_TMP), dir.join(names::CURRENT));
+    let prepare = || {
+        let mut content = record::header(id);
+        let payload = state.snapshot_edit().encode();
+        let snapshot =
+            record::record(id, HEADER_BYTES as u64, 0, Kind::Snapshot, &payload).ok_or_else(|| {
+                let limit = u32::MAX as usize;
+                Error::TooLarge { what: "the snapshot of the manifest", bytes: payload.len(), limit }
+            })?;
+        content.extend_from_slice(&snapshot);
+        let file = write_file(config, &path, &content, !mutant!("skip_manifest_sync"))?;
+        match fs.unlink(&current_tmp) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::io("remove", &current_tmp, e));
+            }
+            _ => {}
+        }
+        let named = current::content(id);
+        write_file(config, &current_tmp, named.as_bytes(), !mutant!("skip_current_sync"))?;
+        Ok(Started { path: path.clone(), file, bytes: content.len() as u64 })
+    };
+    let started = prepare().map_err(|e| {
+        // Nothing refers to either file. What cannot be removed now is swept up later.
+        let _ = fs.unlink(&current_tmp);
+        let _ = fs.unlink(&path);
+        CommitError::Refused(e)
+    })?;
+    // The rename must not become stable before the file that it brings into force has its name. A failure is final, although
+    // nothing refers to the file yet: the names of logs may have been lost with this one.
+    if !mutant!("skip_manifest_dir_sync") {
+        fs.sync_dir(dir).map_err(|e| CommitError::Poison(Error::io("sync", dir, e)))?;
+    }
+    fs.rename(&current_tmp, &current)
+        .map_err(|e| CommitError::Poison(Error::io("rename", &current_tmp, e)))?;
+    if !mutant!("skip_current_dir_sync") {
+        fs.sync_dir(dir).map_err(|e| CommitError::Poison(Error::io("sync", dir, e)))?;
+    }
+    config.counters.manifest_snapshots.add(1);
+    config.counters.manifest_bytes.add(started.bytes);
+    Ok(started)
+}
+
+fn write_file(config: &ManifestConfig, path: &Path, content: &[u8], sync: bool) -> Result<Arc<dyn File>> {
+    let file = config.fs.create(path).map_err(|e| Error::io("create", path, e))?;
+    allocate(config, &file, path, content.len() as u64)?;
+    file.append(content).map_err(|e| Error::io("append to", path, e))?;
+    if sync {
+        file.sync_data().map_err(|e| Error::io("sync", path, e))?;
+    }
+    Ok(file)
+}
+
+fn allocate(config: &ManifestConfig, file: &Arc<dyn File>, path: &Path, needed_bytes: u64) -> Result<()> {
+    file.preallocate(needed_bytes).map_err(|e| match e.kind() {
+        io::ErrorKind::StorageFull => {
+            let free_bytes = config.fs.free_space(&config.dir).unwrap_or(0);
+            Error::Full { path: path.to_owned(), free_bytes, needed_bytes }
+        }
+        _ => Error::io("allocate space for", path, e),
+    })
+}
+
+/// The first file number at or above `next` that no file in the directory reaches.
+fn first_free(config: &ManifestConfig, next: FileId) -> Result<FileId> {
+    let entries = config.fs.list(&config.dir).map_err(|e| Error::io("list", &config.dir, e))?;
+    let taken = entries.iter().filter_map(|entry| match names::parse(&entry.name)? {
+        names::Kind::Log(id) | names::Kind::Table(id) | names::Kind::Manifest(id) => Some(id.0),
+        _ => None,
+    });
+    // A stranger's absurd number must not use ours up.
+    let highest = taken.filter(|&id| id < MAX_SEQ / 2).max();
+    Ok(highest.map_or(next, |highest| next.max(FileId(highest + 1))))
+}

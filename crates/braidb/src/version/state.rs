@@ -1,0 +1,408 @@
+//! Everything that the manifest knows: column families with their trees, tables, how far logs are replayed.
+//!
+//! [`State::apply`] checks an edit against the state and answers a new state, or says why not; nothing is ever half
+//! applied. The same code runs when a job commits and when an open replays the manifest.
+
+use super::edit::{Change, Edit, Reject};
+use super::shape::{RunId, Slice, Version};
+use super::table_file::{TableFile, TableStore};
+use crate::base::ids::{Epoch, FamilyId, FileId, SeqNo, TierId};
+use crate::base::key::{COMPARATOR, KeyRange};
+use crate::base::mutant::mutant;
+use crate::base::{error, names};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The name of the column family that always exists.
+pub const DEFAULT_FAMILY: &str = "default";
+
+/// One column family.
+#[derive(Clone, Debug)]
+pub struct Family {
+    pub name: String,
+    /// Logs before this one need not be replayed for the family. Never falls.
+    pub replay_from: FileId,
+    pub version: Arc<Version>,
+}
+
+/// Where a log was cut by a recovery: it ends at `offset`, and the logs after it and before `resume` are never replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    pub offset: u64,
+    pub resume: FileId,
+}
+
+/// A table and how many slices refer to it. It leaves with the last of them.
+#[derive(Clone, Debug)]
+struct Listed {
+    file: Arc<TableFile>,
+    slices: u32,
+}
+
+/// What the manifest knows.
+#[derive(Clone, Debug)]
+pub struct State {
+    families: BTreeMap<FamilyId, Family>,
+    next_file: FileId,
+    last_seq: SeqNo,
+    cuts: BTreeMap<FileId, Cut>,
+    sealed: BTreeMap<FileId, u64>,
+    tables: BTreeMap<FileId, Listed>,
+    tiers: BTreeMap<TierId, Epoch>,
+    store: Arc<TableStore>,
+}
+
+impl State {
+    /// Nothing at all; what a manifest's snapshot is applied to.
+    pub(super) fn empty(store: Arc<TableStore>) -> State {
+        State {
+            families: BTreeMap::new(),
+            next_file: FileId(1),
+            last_seq: 0,
+            cuts: BTreeMap::new(),
+            sealed: BTreeMap::new(),
+            tables: BTreeMap::new(),
+            tiers: BTreeMap::new(),
+            store,
+        }
+    }
+
+    /// A new database: the default column family, which replays every log there is. The first open names the first one.
+    pub(crate) fn initial(store: Arc<TableStore>, first_file: FileId) -> State {
+        let mut edit = Edit::default();
+        edit.push(Change::NextFile(first_file));
+        edit.push(Change::Tier { id: TierId::FAST, epoch: 1 });
+        edit.push(Change::FamilyCreated {
+            id: FamilyId::DEFAULT,
+            name: DEFAULT_FAMILY.to_owned(),
+            comparator: COMPARATOR.to_owned(),
+            replay_from: FileId(0),
+        });
+        State::empty(store).apply(&edit).expect("an empty state takes the first edit")
+    }
+
+    pub fn families(&self) -> &BTreeMap<FamilyId, Family> {
+        &self.families
+    }
+
+    /// The id for a column family that is created now.
+    pub fn next_family(&self) -> FamilyId {
+        FamilyId(self.families.last_key_value().map_or(0, |(id, _)| id.0 + 1))
+    }
+
+    /// File numbers from here on were never used, as far as the manifest knows.
+    pub fn next_file(&self) -> FileId {
+        self.next_file
+    }
+
+    /// No table holds a larger sequence number; logs may.
+    pub fn last_seq(&self) -> SeqNo {
+        self.last_seq
+    }
+
+    /// Every table that some slice refers to, by id.
+    pub fn tables(&self) -> impl Iterator<Item = &Arc<TableFile>> {
+        self.tables.values().map(|listed| &listed.file)
+    }
+
+    pub(super) fn table(&self, id: FileId) -> Option<&Arc<TableFile>> {
+        self.tables.get(&id).map(|listed| &listed.file)
+    }
+
+    /// No family replays a log before this one.
+    pub fn min_replay_from(&self) -> FileId {
+        self.families.values().map(|family| family.replay_from).min().unwrap_or(self.next_file)
+    }
+
+    /// Where an earlier recovery cut this log.
+    pub fn cut_of(&self, log: FileId) -> Option<Cut> {
+        self.cuts.get(&log).copied()
+    }
+
+    /// Whether an earlier recovery found this log behind a gap, so that it is never replayed (rule 4).
+    pub fn is_set_aside(&self, log: FileId) -> bool {
+        self.cuts.range(..log).any(|(_, cut)| log < cut.resume)
+    }
+
+    /// The exact length of a log that was closed properly.
+    pub fn sealed_bytes(&self, log: FileId) -> Option<u64> {
+        self.sealed.get(&log).copied()
+    }
+
+    /// The logs that cuts and seals name. They were stable before the manifest named them.
+    pub fn logs_named(&self) -> impl Iterator<Item = FileId> {
+        let cuts = self.cuts.iter().flat_map(|(&log, cut)| [log, cut.resume]);
+        cuts.chain(self.sealed.keys().copied())
+    }
+
+    /// The state after `edit`, or why it does not fit.
+    pub fn apply(&self, edit: &Edit) -> Result<State, Reject> {
+        let mut state = self.clone();
+        state.apply_in_place(edit)?;
+        Ok(state)
+    }
+
+    /// As [`State::apply`]; after an error the state is undefined.
+    pub(super) fn apply_in_place(&mut self, edit: &Edit) -> Result<(), Reject> {
+        for change in &edit.changes {
+            self.apply_frame(change)?;
+        }
+        for change in &edit.changes {
+            if let Change::SliceRemoved { family, run, table, low } = change {
+                self.remove_slice(*family, run, *table, low)?;
+            }
+        }
+        for change in &edit.changes {
+            self.add_slice(change)?;
+        }
+        for change in &edit.changes {
+            match change {
+                Change::SliceRemoved { table, .. }
+                    if self.tables.get(table).is_some_and(|listed| listed.slices == 0) =>
+                {
+                    self.tables.remove(table);
+                }
+                Change::TableAdded { id, .. }
+                    if self.tables.get(id).is_none_or(|listed| listed.slices == 0) =>
+                {
+                    return Err(format!("table {id} is added without a slice").into());
+                }
+                _ => {}
+            }
+        }
+        self.forget_old_logs();
+        Ok(())
+    }
+
+    /// Applies whatever is no slice.
+    fn apply_frame(&mut self, change: &Change) -> Result<(), Reject> {
+        match change {
+            Change::NextFile(id) => {
+                if *id < self.next_file {
+                    return Err(format!("the next file number falls from {} to {id}", self.next_file).into());
+                }
+                self.next_file = *id;
+            }
+            Change::LastSeq(seq) => {
+                if *seq < self.last_seq {
+                    return Err(format!("the sequence number falls from {} to {seq}", self.last_seq).into());
+                }
+                self.last_seq = *seq;
+            }
+            Change::FamilyCreated { id, name, comparator, replay_from } => {
+                self.create_family(*id, name, comparator, *replay_from)?;
+            }
+            Change::ReplayFrom { family, log } => {
+                self.next_file = self.next_file.max(*log);
+                let family = self.family_mut(*family)?;
+                if *log < family.replay_from {
+                    return Err(format!("replay_from falls from {} to {log}", family.replay_from).into());
+                }
+                family.replay_from = *log;
+            }
+            Change::TableAdded { id, bytes, checksum, tier } => {
+                if !self.tiers.contains_key(tier) {
+                    return Err(format!("table {id} is on tier {}, which there is not", tier.0).into());
+                }
+                self.saw_file(*id);
+                let file = Arc::new(TableFile::new(*id, *bytes, *checksum, *tier, self.store.clone()));
+                if self.tables.insert(*id, Listed { file, slices: 0 }).is_some() {
+                    return Err(format!("table {id} is added twice").into());
+                }
+            }
+            Change::LogCut { log, offset, resume } => self.cut_log(*log, *offset, *resume)?,
+            Change::LogSealed { log, bytes } => {
+                self.saw_file(*log);
+                if self.cuts.contains_key(log)
+                    || self.sealed.insert(*log, *bytes).is_some_and(|b| b != *bytes)
+                {
+                    return Err(format!("log {log} is sealed at {bytes} bytes, but ended elsewhere").into());
+                }
+            }
+            Change::Tier { id, epoch } => {
+                if self.tiers.insert(*id, *epoch).is_some_and(|earlier| earlier > *epoch) {
+                    return Err(format!("the epoch of tier {} falls to {epoch}", id.0).into());
+                }
+            }
+            Change::SliceAdded { .. } | Change::SliceRemoved { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn create_family(
+        &mut self,
+        id: FamilyId,
+        name: &str,
+        comparator: &str,
+        replay_from: FileId,
+    ) -> Result<(), Reject> {
+        if comparator != COMPARATOR {
+            return Err(Reject::Unsupported(format!(
+                "column family {name:?} has the comparator {comparator:?}"
+            )));
+        }
+        if id != self.next_family() || id.0 == u32::MAX {
+            return Err(format!("the id {} of column family {name:?} is not a new one", id.0).into());
+        }
+        if name.is_empty() || self.families.values().any(|family| family.name == name) {
+            return Err(format!("the name {name:?} of column family {} is not a new one", id.0).into());
+        }
+        // A log numbered below `replay_from` would never be replayed, so none may be made from here on.
+        self.next_file = self.next_file.max(replay_from);
+        let name = name.to_owned();
+        self.families.insert(id, Family { name, replay_from, version: Arc::default() });
+        Ok(())
+    }
+
+    fn cut_log(&mut self, log: FileId, offset: u64, resume: FileId) -> Result<(), Reject> {
+        if resume <= log {
+            return Err(format!("log {log} is cut, but replay resumes at {resume}").into());
+        }
+        if self.sealed.get(&log).is_some_and(|&bytes| bytes != offset) && !mutant!("seal_not_checked") {
+            return Err(format!("the sealed log {log} is cut elsewhere").into());
+        }
+        // A recovery that was itself cut short is repeated: it finds the same end, and starts a later log.
+        let earlier = self.cuts.insert(log, Cut { offset, resume });
+        if earlier.is_some_and(|earlier| earlier.offset != offset || earlier.resume > resume) {
+            return Err(format!("log {log} is cut at byte {offset}, but was cut elsewhere before").into());
+        }
+        self.saw_file(log);
+        // `resume` may not exist yet, but it is taken.
+        self.saw_file(resume);
+        Ok(())
+    }
+
+    fn add_slice(&mut self, change: &Change) -> Result<(), Reject> {
+        let Change::SliceAdded { family, run, table, range, seqs, entries, tombstones, keys, bytes } = change
+        else {
+            return Ok(());
+        };
+        let listed = self.tables.get_mut(table).ok_or_else(|| format!("there is no table {table}"))?;
+        if *entries == 0 || *tombstones > *entries || *keys > *entries || *keys == 0 || seqs.0 > seqs.1 {
+            return Err(format!("a slice of table {table} has impossible counts").into());
+        }
+        if *bytes > listed.file.bytes {
+            return Err(format!("a slice of table {table} is larger than the table").into());
+        }
+        listed.slices = listed.slices.checked_add(1).ok_or_else(|| "too many slices".to_owned())?;
+        let slice = Slice {
+            table: listed.file.clone(),
+            range: range.clone(),
+            seqs: *seqs,
+            entries: *entries,
+            tombstones: *tombstones,
+            keys: *keys,
+            bytes: *bytes,
+        };
+        self.last_seq = self.last_seq.max(seqs.1);
+        let version = Arc::make_mut(&mut self.family_mut(*family)?.version);
+        let level = version.level_mut(run.level);
+        level.insert(run, Arc::new(slice))?;
+        if run.level == 0 {
+            level.check_flush_order()?;
+        }
+        Ok(())
+    }
+
+    fn remove_slice(
+        &mut self,
+        family: FamilyId,
+        run: &RunId,
+        table: FileId,
+        low: &[u8],
+    ) -> Result<(), Reject> {
+        let version = Arc::make_mut(&mut self.family_mut(family)?.version);
+        version.level_mut(run.level).remove(run, table, low)?;
+        let listed = self.tables.get_mut(&table).ok_or_else(|| format!("there is no table {table}"))?;
+        listed.slices -= 1;
+        Ok(())
+    }
+
+    fn family_mut(&mut self, id: FamilyId) -> Result<&mut Family, Reject> {
+        self.families.get_mut(&id).ok_or_else(|| Reject::Wrong(format!("there is no column family {}", id.0)))
+    }
+
+    /// File numbers resume above every one that was ever seen.
+    fn saw_file(&mut self, id: FileId) {
+        self.next_file = self.next_file.max(FileId(id.0 + 1));
+    }
+
+    /// Drops what is known of logs that no family replays any more.
+    fn forget_old_logs(&mut self) {
+        let from = self.min_replay_from();
+        self.cuts.retain(|_, cut| cut.resume > from);
+        self.sealed.retain(|log, _| *log >= from);
+    }
+
+    /// Checks what one edit alone cannot show: slices of one table belong to one family and are disjoint.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let mut of_table: BTreeMap<FileId, Vec<(FamilyId, &KeyRange)>> = BTreeMap::new();
+        for (id, family) in &self.families {
+            for slice in family.version.slices() {
+                of_table.entry(slice.table.id).or_default().push((*id, &slice.range));
+            }
+        }
+        for (table, mut slices) in of_table {
+            slices.sort_by(|a, b| a.1.low.cmp(&b.1.low));
+            for pair in slices.windows(2) {
+                if pair[0].0 != pair[1].0 || pair[0].1.overlaps(pair[1].1) {
+                    return Err(format!("two slices hold the same part of table {table}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares the tables with those found in the directory, `found` (id and length). A table that is missing or has
+    /// another length is damage; the answer is what nothing refers to, left behind by a crash, for the caller to unlink.
+    pub fn check_tables(&self, dir: &Path, found: &[(FileId, u64)]) -> error::Result<Vec<FileId>> {
+        let found: BTreeMap<FileId, u64> = found.iter().copied().collect();
+        for table in self.tables() {
+            let path = names::table(dir, table.id);
+            match found.get(&table.id) {
+                None => return Err(error::Error::corruption(&path, 0, "the file is missing")),
+                Some(&bytes) if bytes != table.bytes => {
+                    let what = format!("the file has {bytes} bytes instead of {}", table.bytes);
+                    return Err(error::Error::corruption(&path, bytes.min(table.bytes), what));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(found.into_keys().filter(|id| !self.tables.contains_key(id)).collect())
+    }
+
+    /// The whole state as one edit to an empty one.
+    pub fn snapshot_edit(&self) -> Edit {
+        let mut edit = Edit::default();
+        edit.push(Change::NextFile(self.next_file));
+        edit.push(Change::LastSeq(self.last_seq));
+        for (&id, &epoch) in &self.tiers {
+            edit.push(Change::Tier { id, epoch });
+        }
+        for table in self.tables() {
+            let TableFile { id, bytes, checksum, tier, .. } = **table;
+            edit.push(Change::TableAdded { id, bytes, checksum, tier });
+        }
+        for (&id, family) in &self.families {
+            edit.push(Change::FamilyCreated {
+                id,
+                name: family.name.clone(),
+                comparator: COMPARATOR.to_owned(),
+                replay_from: family.replay_from,
+            });
+            for (number, level) in family.version.levels().enumerate() {
+                for (cell, epoch, slice) in level.slices() {
+                    edit.add_slice(id, RunId { level: number, cell: cell.low.clone(), epoch }, slice);
+                }
+            }
+        }
+        for (&log, &bytes) in &self.sealed {
+            edit.push(Change::LogSealed { log, bytes });
+        }
+        for (&log, &Cut { offset, resume }) in &self.cuts {
+            edit.push(Change::LogCut { log, offset, resume });
+        }
+        edit
+    }
+}

@@ -1,0 +1,249 @@
+//! Tests of the shape of the tree and of the state; below, of the manifest.
+
+mod manifest;
+
+use super::memfs::MemFs;
+use super::state::Cut;
+use super::*;
+use crate::base::counters::LEVELS;
+use crate::base::ids::{FamilyId, FileId, SeqNo, TierId};
+use crate::base::key::KeyRange;
+use crate::version::edit::Reject;
+use std::path::Path;
+use std::sync::Arc;
+
+const FAMILY: FamilyId = FamilyId::DEFAULT;
+
+fn dir() -> &'static Path {
+    Path::new("db")
+}
+
+fn table(id: FileId, low: &str, high: &str, seqs: (SeqNo, SeqNo)) -> NewTable {
+    NewTable {
+        id,
+        bytes: 100 + id.0,
+        checksum: 7,
+        tier: TierId::FAST,
+        range: KeyRange::new(low, high),
+        seqs,
+        entries: 10,
+        tombstones: 1,
+        keys: 9,
+    }
+}
+
+fn run(level: usize, epoch: u64) -> RunId {
+    RunId { level, cell: Vec::new(), epoch }
+}
+
+fn added(level: usize, epoch: u64, table: &NewTable) -> Edit {
+    let mut edit = Edit::default();
+    edit.add_table(FAMILY, run(level, epoch), table);
+    edit
+}
+
+fn store() -> Arc<TableStore> {
+    TableStore::detached(Arc::new(MemFs::default()), dir())
+}
+
+fn state() -> State {
+    let first_log = Change::ReplayFrom { family: FAMILY, log: FileId(2) };
+    State::initial(store(), FileId(2)).apply(&Edit { changes: vec![first_log] }).unwrap()
+}
+
+fn version(state: &State) -> &Version {
+    &state.families()[&FAMILY].version
+}
+
+fn why(outcome: Result<State, Reject>) -> String {
+    match outcome {
+        Err(Reject::Wrong(what) | Reject::Unsupported(what)) => what,
+        Ok(_) => panic!("the edit was accepted"),
+    }
+}
+
+#[test]
+fn lookups_find_the_slice_and_what_lies_beneath() {
+    let mut state = state();
+    for (id, level, low, high) in [(2, 1, "b", "d"), (3, 1, "f", "h"), (4, 2, "a", "c"), (5, 3, "g", "z")] {
+        let table = table(FileId(id), low, high, (id, id));
+        state = state.apply(&added(level, version(&state).only_run(level, b"").epoch, &table)).unwrap();
+    }
+    let version = version(&state);
+    let find =
+        |key: &str| version.level(1).cell(key.as_bytes()).runs[0].find(key.as_bytes()).map(|s| s.table.id.0);
+    assert_eq!(["a", "b", "d", "e", "h", "i"].map(find), [None, Some(2), Some(2), None, Some(3), None]);
+    let overlapping = |low: &str, high: &str| -> Vec<u64> {
+        version.level(1).overlapping(&KeyRange::new(low, high)).map(|(_, _, s)| s.table.id.0).collect()
+    };
+    assert_eq!(overlapping("d", "f"), [2, 3]);
+    assert_eq!(overlapping("e", "e"), []);
+    assert_eq!(overlapping("", "a"), []);
+    assert_eq!(overlapping("i", "z"), []);
+
+    let beneath = Beneath::new(version, 1, &KeyRange::new("a", "h"), |slice| slice.table.id == FileId(2));
+    let held = |key: &str| beneath.may_hold(key.as_bytes());
+    assert_eq!(["a", "b", "d", "e", "f", "h"].map(held), [true, true, false, false, true, true]);
+    assert_eq!((version.last_level(), version.level(1).totals().slices), (3, 2));
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let low = table(FileId(2), "b", "d", (5, 9));
+    let state = state()
+        .apply(&added(1, 1, &low))
+        .unwrap()
+        .apply(&added(0, 2, &table(FileId(3), "a", "z", (10, 12))))
+        .unwrap();
+    let one = |change| state.apply(&Edit { changes: vec![change] });
+    let again = |level, epoch, low: &str, high: &str, seqs| {
+        why(state.apply(&added(level, epoch, &table(FileId(4), low, high, seqs))))
+    };
+    assert!(again(1, 1, "a", "b", (1, 1)).contains("overlaps another of its run"));
+    assert!(again(1, 1, "d", "e", (1, 1)).contains("overlaps another of its run"));
+    assert!(again(1, 1, "c", "c", (1, 1)).contains("overlaps another of its run"));
+    assert!(again(0, 2, "zz", "zz", (13, 14)).contains("two runs of level 0 have epoch 2"));
+    assert!(again(0, 3, "c", "d", (12, 14)).contains("wrong order"));
+    assert!(again(0, 1, "c", "d", (12, 14)).contains("wrong order"));
+    assert!(why(state.apply(&added(2, 1, &low))).contains("added twice"));
+
+    let mut cell = added(1, 1, &table(FileId(4), "x", "y", (1, 1)));
+    let Change::SliceAdded { run: place, .. } = &mut cell.changes[1] else { panic!() };
+    place.cell = b"m".to_vec();
+    assert!(why(state.apply(&cell)).contains("wrong cell"));
+
+    let removed = |level, epoch, table, low: &str| {
+        let run = run(level, epoch);
+        why(one(Change::SliceRemoved { family: FAMILY, run, table: FileId(table), low: low.into() }))
+    };
+    assert!(removed(1, 2, 2, "b").contains("no such slice"));
+    assert!(removed(1, 1, 3, "b").contains("no such slice"));
+    assert!(removed(1, 1, 2, "c").contains("no such slice"));
+    assert!(removed(2, 1, 2, "b").contains("no such slice"));
+
+    let bare = Change::TableAdded { id: FileId(9), bytes: 1, checksum: 0, tier: TierId::FAST };
+    assert!(why(one(bare)).contains("without a slice"));
+    let elsewhere = Change::TableAdded { id: FileId(9), bytes: 1, checksum: 0, tier: TierId(3) };
+    assert!(why(one(elsewhere)).contains("tier 3"));
+    assert!(why(one(Change::NextFile(FileId(3)))).contains("falls"));
+    assert!(why(one(Change::LastSeq(11))).contains("falls"));
+    assert!(why(one(Change::ReplayFrom { family: FAMILY, log: FileId(1) })).contains("falls"));
+    assert!(
+        why(one(Change::ReplayFrom { family: FamilyId(1), log: FileId(9) })).contains("no column family")
+    );
+    assert!(why(one(Change::LogCut { log: FileId(5), offset: 0, resume: FileId(5) })).contains("resumes"));
+    let family = |id, name: &str, comparator: &str| {
+        let (name, comparator) = (name.to_owned(), comparator.to_owned());
+        why(one(Change::FamilyCreated { id: FamilyId(id), name, comparator, replay_from: FileId(2) }))
+    };
+    assert!(family(0, "new", "bytewise").contains("not a new one"));
+    assert!(family(1, "default", "bytewise").contains("not a new one"));
+    assert!(family(1, "new", "reverse").contains("comparator"));
+}
+
+#[test]
+fn impossible_counts_are_refused() {
+    let sound = table(FileId(2), "a", "b", (3, 4));
+    for broken in [
+        NewTable { entries: 0, tombstones: 0, keys: 0, ..sound.clone() },
+        NewTable { tombstones: 11, ..sound.clone() },
+        NewTable { keys: 11, ..sound.clone() },
+        NewTable { keys: 0, ..sound.clone() },
+        NewTable { seqs: (5, 4), ..sound.clone() },
+    ] {
+        assert!(why(state().apply(&added(0, 1, &broken))).contains("impossible"));
+    }
+    assert!(state().apply(&added(0, 1, &sound)).is_ok());
+}
+
+#[test]
+fn numbers_resume_above_everything_seen() {
+    let state = state().apply(&added(0, 1, &table(FileId(40), "a", "b", (3, 99)))).unwrap();
+    assert_eq!((state.next_file(), state.last_seq()), (FileId(41), 99));
+    let state =
+        state.apply(&Edit { changes: vec![Change::LogSealed { log: FileId(50), bytes: 1 }] }).unwrap();
+    assert_eq!(state.next_file(), FileId(51));
+}
+
+#[test]
+fn a_table_leaves_with_its_last_slice_and_a_move_keeps_it() {
+    let first = state().apply(&added(0, 1, &table(FileId(2), "a", "b", (3, 4)))).unwrap();
+    let slice = version(&first).slices().next().unwrap().clone();
+    let mut moved = Edit::default();
+    moved.add_slice(FAMILY, run(1, 1), &slice);
+    moved.remove_slice(FAMILY, run(0, 1), &slice);
+    let second = first.apply(&moved).unwrap();
+    assert!(Arc::ptr_eq(first.table(FileId(2)).unwrap(), second.table(FileId(2)).unwrap()));
+    assert!(version(&second).level(0).is_empty());
+    let mut removed = Edit::default();
+    removed.remove_slice(FAMILY, run(1, 1), &slice);
+    let third = second.apply(&removed).unwrap();
+    assert_eq!((third.tables().count(), version(&third).slices().count()), (0, 0));
+    assert_eq!(version(&first).level(0).runs(), 1, "an old version never changes");
+}
+
+#[test]
+fn what_is_known_of_logs_goes_when_no_family_replays_them() {
+    let mut edit = Edit::default();
+    edit.push(Change::LogSealed { log: FileId(3), bytes: 10 });
+    edit.push(Change::LogCut { log: FileId(4), offset: 77, resume: FileId(8) });
+    let first = state().apply(&edit).unwrap();
+    assert_eq!(first.sealed_bytes(FileId(3)), Some(10));
+    assert_eq!(first.cut_of(FileId(4)), Some(Cut { offset: 77, resume: FileId(8) }));
+    let aside: Vec<u64> = (1..12).filter(|&log| first.is_set_aside(FileId(log))).collect();
+    assert_eq!(aside, [5, 6, 7]);
+    let cut = |state: &State, log, offset, resume| {
+        let change = Change::LogCut { log: FileId(log), offset, resume: FileId(resume) };
+        state.apply(&Edit { changes: vec![change] })
+    };
+    assert!(why(cut(&first, 3, 5, 9)).contains("sealed"));
+    assert!(why(cut(&first, 4, 76, 9)).contains("cut elsewhere"));
+    assert!(cut(&first, 4, 77, 9).unwrap().is_set_aside(FileId(8)), "a repeated recovery");
+
+    let from = |log| Edit { changes: vec![Change::ReplayFrom { family: FAMILY, log: FileId(log) }] };
+    let second = first.apply(&from(7)).unwrap();
+    assert_eq!((second.sealed_bytes(FileId(3)), second.is_set_aside(FileId(7))), (None, true));
+    let third = second.apply(&from(8)).unwrap();
+    assert_eq!(third.cut_of(FileId(4)), None);
+    assert_eq!(third.min_replay_from(), FileId(8));
+}
+
+/// A database with two families, two levels, a cut and a sealed log.
+fn sample_edits() -> Vec<Edit> {
+    let mut family = Edit::default();
+    family.push(Change::FamilyCreated {
+        id: FamilyId(1),
+        name: "other".into(),
+        comparator: "bytewise".into(),
+        replay_from: FileId(3),
+    });
+    family.push(Change::LogSealed { log: FileId(3), bytes: 4096 });
+    let mut flush = added(0, 1, &table(FileId(4), "a", "m", (1, 5)));
+    flush.push(Change::ReplayFrom { family: FAMILY, log: FileId(3) });
+    flush.push(Change::LogCut { log: FileId(6), offset: 512, resume: FileId(9) });
+    let mut merge = added(1, 2, &table(FileId(9), "a", "m", (1, 5)));
+    merge.push(Change::SliceRemoved { family: FAMILY, run: run(0, 1), table: FileId(4), low: b"a".to_vec() });
+    vec![family, flush, merge, added(0, 3, &table(FileId(10), "b", "c", (6, 8)))]
+}
+
+#[test]
+fn a_snapshot_is_the_whole_state() {
+    let state = sample_edits().iter().fold(state(), |state, edit| state.apply(edit).unwrap());
+    let snapshot = Edit::decode(&state.snapshot_edit().encode()).unwrap();
+    let copy = State::empty(store()).apply(&snapshot).unwrap();
+    assert_eq!(copy.snapshot_edit(), state.snapshot_edit());
+    assert_eq!(copy.families().len(), 2);
+    assert_eq!(copy.check(), Ok(()));
+}
+
+#[test]
+fn tables_are_compared_with_the_directory() {
+    let state = sample_edits().iter().fold(state(), |state, edit| state.apply(edit).unwrap());
+    let found = [(FileId(4), 104), (FileId(9), 109), (FileId(10), 110)];
+    assert_eq!(state.check_tables(dir(), &found).unwrap(), [FileId(4)]);
+    let missing = state.check_tables(dir(), &found[..2]).unwrap_err();
+    assert!(missing.to_string().contains("000010.table"), "{missing}");
+    let short = state.check_tables(dir(), &[(FileId(9), 109), (FileId(10), 109)]).unwrap_err();
+    assert!(short.is_corruption() && short.to_string().contains("instead of 110"), "{short}");
+    assert_eq!(version(&state).levels().len(), LEVELS);
+}

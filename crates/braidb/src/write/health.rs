@@ -1,0 +1,63 @@
+//! Whether the database may still be written: open, poisoned by a failure, or closed.
+
+use crate::base::error::{Error, Result};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Shared by everything that writes.
+#[derive(Debug, Default)]
+pub struct Health {
+    poison: OnceLock<Arc<Error>>,
+    closed: AtomicBool,
+}
+
+impl Health {
+    /// Refuses when the database is closed.
+    #[inline]
+    pub fn check_open(&self) -> Result<()> {
+        match self.closed.load(Ordering::Acquire) {
+            true => Err(Error::Closed),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses when the database is closed or poisoned.
+    #[inline]
+    pub fn check_writable(&self) -> Result<()> {
+        self.check_open()?;
+        self.check_unpoisoned()
+    }
+
+    /// Refuses when the database is poisoned. What ends the work of a closed database asks only this.
+    pub fn check_unpoisoned(&self) -> Result<()> {
+        match self.poison.get() {
+            Some(cause) => Err(Error::Poisoned { cause: cause.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// After a failed append or sync of a log or the manifest nobody knows what is on disk (rule 13): writing ends here,
+    /// nothing is retried. Returns the error that the writer gets.
+    pub fn poison(&self, cause: Error) -> Error {
+        if let Error::Poisoned { .. } = cause {
+            return cause;
+        }
+        Error::Poisoned { cause: self.poison.get_or_init(|| Arc::new(cause)).clone() }
+    }
+
+    /// A thread panicked while it wrote: nobody knows what it left half done.
+    pub fn poison_after_panic(&self) -> Error {
+        let source = std::io::Error::other("a thread panicked, which is a bug in BraidDB");
+        self.poison(Error::io("finish a write to", std::path::Path::new("the database"), source))
+    }
+
+    /// The failure that ended writing.
+    pub fn cause(&self) -> Option<&Error> {
+        self.poison.get().map(Arc::as_ref)
+    }
+
+    /// Closes; returns whether it was open.
+    pub fn close(&self) -> bool {
+        !self.closed.swap(true, Ordering::AcqRel)
+    }
+}

@@ -1,0 +1,517 @@
+//! The commit queue: every write passes here, one group at a time.
+//!
+//! A writer that finds the commit lock free commits alone, with no queue and no wake-up. Otherwise it leaves its batch in the
+//! waiting list and blocks on the lock; whoever gets the lock first commits all that wait as one group, with one append and
+//! at most one sync, and the others find their result when their turn comes.
+//!
+//! A group: numbers are assigned, the log is appended to, and synced if a member asks for it; then the batches enter memory
+//! and their numbers are published. Nothing is visible or acknowledged before it is as durable as its writer asked. When memory
+//! is full, the leader freezes a family in the same step: the log rotates, so that positions decide what is replayed (rule 3).
+
+use super::{Health, Pressure};
+use crate::base::counters::Counters;
+use crate::base::durability::Durability;
+use crate::base::error::{Error, Result};
+use crate::base::ids::{FamilyId, FileId, FileIds, SeqNo};
+use crate::log::{EncodedBatch, LogSync, LogWriter};
+use crate::memory::view::{FamilyView, View, ViewCell};
+use crate::memory::{Memory, Segment, SegmentWriter};
+use crate::version::Version;
+use crate::visible::EntryKind;
+use crate::visible::snapshots::Snapshots;
+use braidb_storage::Random;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Most bytes that one leader takes from the waiting list.
+const GROUP_BYTES: usize = 1 << 20;
+/// A scratch batch that grew beyond this is given back after the write.
+const SCRATCH_BYTES: usize = 256 << 10;
+
+/// Limits of the queue.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueOptions {
+    /// Active segments of all families together are frozen at this.
+    pub memtable_bytes: u64,
+    /// Live logs beyond this make the oldest one's family flush.
+    pub log_bytes: u64,
+}
+
+/// A frozen segment that waits to become a table.
+#[derive(Clone, Debug)]
+pub struct FlushTask {
+    pub family: FamilyId,
+    pub segment: Arc<Segment>,
+    /// The log that began with the freeze: once the table is in the manifest, `family` replays from here.
+    pub replay_from: FileId,
+    /// Families that had nothing in memory at the freeze: they need no older log either.
+    pub idle: Vec<FamilyId>,
+}
+
+/// The one way into the log and into memory.
+#[derive(Debug)]
+pub struct CommitQueue {
+    options: QueueOptions,
+    core: Mutex<Core>,
+    waiting: Mutex<VecDeque<Arc<Waiter>>>,
+    flushes: Mutex<VecDeque<FlushTask>>,
+    /// A freeze happened that nobody told the jobs about yet.
+    wanted: AtomicBool,
+    log_sync: Arc<LogSync>,
+    view: Arc<ViewCell>,
+    snapshots: Arc<Snapshots>,
+    health: Arc<Health>,
+    pressure: Arc<Pressure>,
+    files: Arc<FileIds>,
+    random: Arc<dyn Random>,
+    counters: Arc<Counters>,
+}
+
+/// What the holder of the commit lock may touch.
+#[derive(Debug)]
+struct Core {
+    log: LogWriter,
+    /// By family id.
+    families: Vec<ActiveFamily>,
+    last_seq: SeqNo,
+    scratch: EncodedBatch,
+    /// Bytes of segments that wait to become tables.
+    frozen_bytes: u64,
+    /// A rotation found no room; memory stays as it is until the disk has some.
+    freeze_failed: Option<Error>,
+}
+
+#[derive(Debug)]
+struct ActiveFamily {
+    writer: SegmentWriter,
+    /// The log that holds its oldest record in the active segment.
+    first_log: Option<FileId>,
+    /// Its frozen segment is not in a table yet.
+    flushing: bool,
+    /// Its flushes that ended.
+    flushed: u64,
+}
+
+/// A writer that left its batch to a leader.
+#[derive(Debug)]
+struct Waiter {
+    batch: EncodedBatch,
+    durability: Durability,
+    outcome: Mutex<Option<Result<()>>>,
+}
+
+/// The waiters that a leader took. None of them is left without an outcome, even if the leader panics.
+struct Group<'a> {
+    waiters: Vec<Arc<Waiter>>,
+    health: &'a Health,
+}
+
+impl Drop for Group<'_> {
+    fn drop(&mut self) {
+        for waiter in &self.waiters {
+            waiter.outcome.lock().get_or_insert_with(|| Err(self.health.poison_after_panic()));
+        }
+    }
+}
+
+/// What recovery hands over: where each family stands.
+#[derive(Debug)]
+pub struct RecoveredFamily {
+    pub writer: SegmentWriter,
+    pub first_log: Option<FileId>,
+    pub version: Arc<Version>,
+}
+
+/// Everything that the queue shares with the rest of the engine.
+#[derive(Debug)]
+pub struct Shared {
+    pub log_sync: Arc<LogSync>,
+    pub view: Arc<ViewCell>,
+    pub snapshots: Arc<Snapshots>,
+    pub health: Arc<Health>,
+    pub pressure: Arc<Pressure>,
+    pub files: Arc<FileIds>,
+    pub random: Arc<dyn Random>,
+    pub counters: Arc<Counters>,
+}
+
+impl CommitQueue {
+    /// A queue that appends to `log`, over the families that recovery brought back. Fills the view.
+    pub fn new(
+        options: QueueOptions,
+        log: LogWriter,
+        last_seq: SeqNo,
+        recovered: Vec<RecoveredFamily>,
+        shared: Shared,
+    ) -> CommitQueue {
+        let mut families = Vec::new();
+        let mut view = View::default();
+        for family in recovered {
+            let memory = Memory::new(family.writer.segment().clone());
+            view.families.push(FamilyView { memory, version: family.version });
+            families.push(ActiveFamily {
+                writer: family.writer,
+                first_log: family.first_log,
+                flushing: false,
+                flushed: 0,
+            });
+        }
+        shared.view.update(|current| *current = view);
+        let core = Core {
+            log,
+            families,
+            last_seq,
+            scratch: EncodedBatch::default(),
+            frozen_bytes: 0,
+            freeze_failed: None,
+        };
+        let queue = CommitQueue {
+            options,
+            core: Mutex::new(core),
+            waiting: Mutex::default(),
+            flushes: Mutex::default(),
+            wanted: AtomicBool::new(false),
+            log_sync: shared.log_sync,
+            view: shared.view,
+            snapshots: shared.snapshots,
+            health: shared.health,
+            pressure: shared.pressure,
+            files: shared.files,
+            random: shared.random,
+            counters: shared.counters,
+        };
+        queue.make_room(&mut queue.core.lock());
+        queue
+    }
+
+    /// Commits one put, or a delete where `value` is `None`.
+    pub fn commit_one(
+        &self,
+        family: FamilyId,
+        key: &[u8],
+        value: Option<&[u8]>,
+        durability: Durability,
+    ) -> Result<()> {
+        let fill = |batch: &mut EncodedBatch| match value {
+            Some(value) => batch.push_put(family, key, value),
+            None => batch.push_delete(family, key),
+        };
+        if let Some(mut core) = self.core.try_lock() {
+            let mut batch = std::mem::take(&mut core.scratch);
+            batch.clear();
+            fill(&mut batch);
+            let outcome = self.commit_group(&mut core, &[&batch], durability);
+            if batch.bytes() <= SCRATCH_BYTES {
+                core.scratch = batch;
+            }
+            return outcome;
+        }
+        let mut batch = EncodedBatch::default();
+        fill(&mut batch);
+        self.commit_waiting(batch, durability)
+    }
+
+    /// Commits a batch, which is not empty.
+    pub fn commit_batch(&self, batch: EncodedBatch, durability: Durability) -> Result<()> {
+        match self.core.try_lock() {
+            Some(mut core) => self.commit_group(&mut core, &[&batch], durability),
+            None => self.commit_waiting(batch, durability),
+        }
+    }
+
+    /// Leaves the batch to whoever leads next, maybe this thread.
+    fn commit_waiting(&self, batch: EncodedBatch, durability: Durability) -> Result<()> {
+        let waiter = Arc::new(Waiter { batch, durability, outcome: Mutex::new(None) });
+        self.waiting.lock().push_back(waiter.clone());
+        let mut core = self.core.lock();
+        while waiter.outcome.lock().is_none() {
+            self.lead(&mut core);
+        }
+        drop(core);
+        let outcome = waiter.outcome.lock().take();
+        outcome.expect("the loop ended when there was one")
+    }
+
+    /// Commits the oldest waiters as one group.
+    fn lead(&self, core: &mut Core) {
+        let mut group: Vec<Arc<Waiter>> = Vec::new();
+        let mut bytes = 0;
+        let mut waiting = self.waiting.lock();
+        while bytes < GROUP_BYTES {
+            let Some(waiter) = waiting.pop_front() else { break };
+            bytes += waiter.batch.bytes();
+            group.push(waiter);
+        }
+        drop(waiting);
+        let group = Group { waiters: group, health: &self.health };
+        let durability =
+            group.waiters.iter().map(|waiter| waiter.durability).max().unwrap_or(Durability::None);
+        let batches: Vec<&EncodedBatch> = group.waiters.iter().map(|waiter| &waiter.batch).collect();
+        match self.commit_group(core, &batches, durability) {
+            // Nothing was written. One at a time, so that a large batch does not fail the small ones, nor a put the
+            // deletes that may use the reserve.
+            Err(error) if error.is_full() && group.waiters.len() > 1 => {
+                for waiter in &group.waiters {
+                    let outcome = self.commit_group(core, &[&waiter.batch], waiter.durability);
+                    *waiter.outcome.lock() = Some(outcome);
+                }
+            }
+            outcome => {
+                for waiter in &group.waiters {
+                    *waiter.outcome.lock() = Some(outcome.clone());
+                }
+            }
+        }
+    }
+
+    fn commit_group(&self, core: &mut Core, group: &[&EncodedBatch], durability: Durability) -> Result<()> {
+        self.health.check_writable()?;
+        let first = core.last_seq + 1;
+        let end = self.append(core, group, first, durability >= Durability::Buffer)?;
+        if durability >= Durability::Sync {
+            self.log_sync.sync_through(core.log.id(), end).map_err(|error| self.health.poison(error))?;
+        }
+        let log = core.log.id();
+        let mut seq = first;
+        let mut user_bytes = 0;
+        for batch in group {
+            for entry in batch.entries() {
+                let family = &mut core.families[entry.family.0 as usize];
+                family.first_log.get_or_insert(log);
+                family.writer.insert(entry.key, seq, entry.kind, entry.value);
+                user_bytes +=
+                    entry.key.len() + if entry.kind == EntryKind::Put { entry.value.len() } else { 0 };
+                seq += 1;
+            }
+        }
+        core.last_seq = seq - 1;
+        self.snapshots.publish(core.last_seq);
+        self.counters.user_ops.add(seq - first);
+        self.counters.user_bytes.add(user_bytes as u64);
+        self.counters.log_groups.add(1);
+        self.make_room(core);
+        Ok(())
+    }
+
+    /// Appends the group to the log; returns where it ends.
+    fn append(&self, core: &mut Core, group: &[&EncodedBatch], first: SeqNo, hand_over: bool) -> Result<u64> {
+        let appended = if let [only] = group {
+            core.log.append(&[(only, first)], hand_over)
+        } else {
+            let mut seq = first;
+            let mut numbered = Vec::with_capacity(group.len());
+            for batch in group {
+                numbered.push((*batch, seq));
+                seq += batch.count() as u64;
+            }
+            core.log.append(&numbered, hand_over)
+        };
+        appended.map_err(|error| self.judge(error))
+    }
+
+    /// After a failure of the log: poisons unless the log says that nothing was written.
+    fn judge(&self, error: Error) -> Error {
+        match self.log_sync.failure() {
+            Some(_) => self.health.poison(error),
+            None => error,
+        }
+    }
+
+    /// Freezes the family that helps most when memory or logs are over their bounds. A failure to do so is not one of the
+    /// write that came before: it is kept, and tells at the next limit.
+    fn make_room(&self, core: &mut Core) {
+        let active: u64 = core.families.iter().map(ActiveFamily::bytes).sum();
+        let candidates = || {
+            let families = core.families.iter().enumerate();
+            families.filter(|(_, family)| !family.flushing && !family.writer.segment().is_empty())
+        };
+        let choice = if active >= self.options.memtable_bytes {
+            candidates().max_by_key(|(_, family)| family.bytes())
+        } else if self.log_sync.appended() > self.options.log_bytes
+            && !core.families.iter().any(|family| family.flushing)
+        {
+            // While a flush is under way it may be what frees the logs.
+            let oldest = core.families.iter().filter_map(|family| family.first_log).min();
+            candidates().find(|(_, family)| family.first_log == oldest)
+        } else {
+            None
+        };
+        let choice = choice.map(|(index, _)| FamilyId(index as u32));
+        core.freeze_failed = choice.and_then(|family| self.freeze_family(core, family).err());
+        self.count_memory(core);
+    }
+
+    /// Rotates the log and turns the family's active segment into a flush task, in one step.
+    fn freeze_family(&self, core: &mut Core, family: FamilyId) -> Result<()> {
+        let replay_from = self.files.take();
+        core.log.rotate(replay_from).map_err(|error| self.judge(error))?;
+        let idle = |(index, other): (usize, &ActiveFamily)| {
+            let is_idle = !other.flushing && other.writer.segment().is_empty();
+            is_idle.then_some(FamilyId(index as u32))
+        };
+        let idle = core.families.iter().enumerate().filter_map(idle).collect();
+        let (segment, writer) = Segment::new(self.random.next_u64());
+        let flushed = core.families[family.0 as usize].flushed;
+        let frozen = std::mem::replace(
+            &mut core.families[family.0 as usize],
+            ActiveFamily { writer, first_log: None, flushing: true, flushed },
+        );
+        self.view.update(|view| {
+            let memory = &mut view.families[family.0 as usize].memory;
+            *memory = memory.with_frozen_active(segment);
+        });
+        let segment = frozen.writer.segment().clone();
+        core.frozen_bytes += segment.bytes();
+        self.wanted.store(true, Ordering::Release);
+        self.flushes.lock().push_back(FlushTask { family, segment, replay_from, idle });
+        Ok(())
+    }
+
+    /// Freezes every family that has something in memory and is not being flushed. Returns how many flushes of each family will
+    /// have ended when those under way have.
+    pub fn freeze_all(&self) -> Result<Vec<u64>> {
+        let mut core = self.core.lock();
+        self.health.check_writable()?;
+        for index in 0..core.families.len() {
+            let family = &core.families[index];
+            if !family.flushing && !family.writer.segment().is_empty() {
+                self.freeze_family(&mut core, FamilyId(index as u32))?;
+            }
+        }
+        self.count_memory(&core);
+        Ok(core.families.iter().map(|family| family.flushed + u64::from(family.flushing)).collect())
+    }
+
+    /// Whether so many flushes of each family ended.
+    pub fn has_flushed(&self, wanted: &[u64]) -> bool {
+        let core = self.core.lock();
+        core.families.iter().zip(wanted).all(|(family, &wanted)| family.flushed >= wanted)
+    }
+
+    /// Whether a freeze happened since this was asked last. Writers ask after each commit and wake the jobs, since nobody
+    /// may do so while holding the commit lock.
+    #[inline]
+    pub fn take_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed) && self.wanted.swap(false, Ordering::AcqRel)
+    }
+
+    /// The oldest flush task, if there is one.
+    pub fn take_flush(&self) -> Option<FlushTask> {
+        self.flushes.lock().pop_front()
+    }
+
+    /// Whether a flush waits to be taken.
+    pub fn has_flushes(&self) -> bool {
+        !self.flushes.lock().is_empty()
+    }
+
+    /// A flush that failed will be tried again, before the others.
+    pub fn return_flush(&self, task: FlushTask) {
+        self.flushes.lock().push_front(task);
+    }
+
+    /// The flush's edit is durable: puts the new version into the view in place of the segment, in one swap.
+    pub fn finish_flush(&self, task: &FlushTask, version: Arc<Version>) {
+        let mut core = self.core.lock();
+        self.view.update(|view| {
+            let family = &mut view.families[task.family.0 as usize];
+            family.memory = family.memory.without(std::slice::from_ref(&task.segment));
+            family.version = version;
+        });
+        let flushed = &mut core.families[task.family.0 as usize];
+        flushed.flushing = false;
+        flushed.flushed += 1;
+        core.frozen_bytes -= task.segment.bytes();
+        // Memory may be over its bound again already: what could not be frozen beside this flush can be now.
+        if self.health.check_writable().is_ok() {
+            self.make_room(&mut core);
+        } else {
+            self.count_memory(&core);
+        }
+    }
+
+    /// Adds an empty family at the end of the list.
+    pub fn add_family(&self, version: Arc<Version>) -> FamilyId {
+        let mut core = self.core.lock();
+        let (segment, writer) = Segment::new(self.random.next_u64());
+        let id = FamilyId(core.families.len() as u32);
+        core.families.push(ActiveFamily { writer, first_log: None, flushing: false, flushed: 0 });
+        self.view.update(|view| view.families.push(FamilyView { memory: Memory::new(segment), version }));
+        id
+    }
+
+    /// Raises all earlier writes to `durability`.
+    pub fn persist(&self, durability: Durability) -> Result<()> {
+        let (log, end) = {
+            let mut core = self.core.lock();
+            self.health.check_writable()?;
+            if durability >= Durability::Buffer {
+                core.log.hand_over().map_err(|error| self.health.poison(error))?;
+            }
+            (core.log.id(), core.log.end())
+        };
+        if durability >= Durability::Sync {
+            self.log_sync.sync_through(log, end).map_err(|error| self.health.poison(error))?;
+        }
+        Ok(())
+    }
+
+    /// The log that is written, and how much of it the operating system has.
+    pub fn handed_over(&self) -> Result<(FileId, u64)> {
+        let mut core = self.core.lock();
+        if self.health.check_unpoisoned().is_ok() {
+            core.log.hand_over().map_err(|error| self.health.poison(error))?;
+        }
+        Ok((core.log.id(), core.log.end()))
+    }
+
+    /// Syncs every log before `log`, and `log`'s own header, oldest first: what a flush relies on (rule 2).
+    pub fn sync_before(&self, log: FileId) -> Result<()> {
+        {
+            let mut core = self.core.lock();
+            self.health.check_unpoisoned()?;
+            core.log.hand_over().map_err(|error| self.health.poison(error))?;
+        }
+        self.log_sync.sync_through(log, crate::log::HEADER_BYTES).map_err(|error| self.health.poison(error))
+    }
+
+    /// Closes the log with a footer and syncs it: the last write of this open. Returns its id and final length. All else
+    /// is synced before the footer is written, so that the footer's mark vouches for it.
+    pub fn seal(&self) -> Result<(FileId, u64)> {
+        let mut core = self.core.lock();
+        self.health.check_unpoisoned()?;
+        core.log.hand_over()?;
+        self.log_sync.sync_through(core.log.id(), core.log.end())?;
+        core.log.seal()?;
+        let (id, end) = (core.log.id(), core.log.end());
+        self.log_sync.sync_through(id, end)?;
+        Ok((id, end))
+    }
+
+    /// Tries again to freeze if the last freeze failed, for want of room for a new log.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot.
+    pub fn retry_freeze(&self) -> Result<()> {
+        let mut core = self.core.lock();
+        self.health.check_writable()?;
+        if core.freeze_failed.is_some() {
+            self.make_room(&mut core);
+        }
+        core.freeze_failed.clone().map_or(Ok(()), Err)
+    }
+
+    fn count_memory(&self, core: &Core) {
+        let active: u64 = core.families.iter().map(ActiveFamily::bytes).sum();
+        self.pressure.set_memory_bytes(active + core.frozen_bytes);
+    }
+}
+
+impl ActiveFamily {
+    fn bytes(&self) -> u64 {
+        self.writer.segment().bytes()
+    }
+}
