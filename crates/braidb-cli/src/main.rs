@@ -1,1 +1,67 @@
-fn main() {}
+//! The `braidb` command: `braidb VERB DIR …`.
+//!
+//! This file maps arguments to verbs and failures to exit statuses: 0 done, 1 not found, 2 wrong use, 3 damage or I/O
+//! error. The form of keys and values is told in [`text`].
+
+mod failure;
+mod figures;
+mod host;
+mod store;
+mod text;
+mod verbs;
+
+use clap::{Parser, Subcommand};
+use failure::Outcome;
+use std::process::ExitCode;
+
+/// BraidDB: an embedded, ordered, persistent key-value store
+#[derive(Parser)]
+#[command(name = "braidb", version, after_help = text::HELP, max_term_width = 100)]
+struct Command {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Put(verbs::put::Args),
+    Get(verbs::get::Args),
+    Delete(verbs::delete::Args),
+    Scan(verbs::scan::Args),
+    Load(verbs::load::Args),
+    Dump(verbs::dump::Args),
+    Stats(verbs::stats::Args),
+    Verify(verbs::verify::Args),
+    Compact(verbs::compact::Args),
+    Bench(verbs::bench::Args),
+    Tour(verbs::tour::Args),
+    #[command(hide = true)]
+    TourWriter(verbs::tour::writer::Args),
+}
+
+impl Verb {
+    fn run(&self) -> Outcome {
+        match self {
+            Verb::Put(args) => verbs::put::run(args),
+            Verb::Get(args) => verbs::get::run(args),
+            Verb::Delete(args) => verbs::delete::run(args),
+            Verb::Scan(args) => verbs::scan::run(args),
+            Verb::Load(args) => verbs::load::run(args),
+            Verb::Dump(args) => verbs::dump::run(args),
+            Verb::Stats(args) => verbs::stats::run(args),
+            Verb::Verify(args) => verbs::verify::run(args),
+            Verb::Compact(args) => verbs::compact::run(args),
+            Verb::Bench(args) => verbs::bench::run(args),
+            Verb::Tour(args) => verbs::tour::run(args),
+            Verb::TourWriter(args) => verbs::tour::writer::run(args),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    // A usage error ends in clap with status 2; `--help` and `--version` with 0.
+    match Command::parse().verb.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

@@ -1,0 +1,76 @@
+//! Why a verb ends without success, and the exit status that says so.
+
+use std::fmt::Display;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// The end of a verb that did not do what was asked.
+#[derive(Debug)]
+pub enum Failure {
+    /// What was asked for is not there: exit status 1.
+    NotFound(String),
+    /// The request cannot be met as it stands; the data is in order: exit status 2.
+    Use(String),
+    /// The data is damaged or the storage failed: exit status 3.
+    Storage(String),
+    /// Whoever read our output has gone: a quiet end, exit status 0.
+    ReaderGone,
+}
+
+/// What a verb returns.
+pub type Outcome<T = ()> = Result<T, Failure>;
+
+impl Failure {
+    /// A file other than the database's could not be used.
+    pub fn file(doing: &str, path: &Path, error: &io::Error) -> Failure {
+        let message = format!("could not {doing} {}: {error}", path.display());
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists | io::ErrorKind::IsADirectory => {
+                Failure::Use(message)
+            }
+            _ => Failure::Storage(message),
+        }
+    }
+
+    /// Prints the message and gives the exit status.
+    pub fn report(self) -> ExitCode {
+        let (status, message) = match self {
+            Failure::NotFound(message) => (1, message),
+            Failure::Use(message) => (2, message),
+            Failure::Storage(message) => (3, message),
+            Failure::ReaderGone => return ExitCode::SUCCESS,
+        };
+        eprintln!("braidb: {message}");
+        ExitCode::from(status)
+    }
+}
+
+/// Wrong input leaves the data in order; everything else counts as trouble with the storage.
+impl From<braidb::Error> for Failure {
+    fn from(error: braidb::Error) -> Failure {
+        use braidb::Error::*;
+        let message = error.to_string();
+        match error {
+            NotADatabase { .. } | Unsupported { .. } | Locked { .. } | InvalidOption { .. } => {
+                Failure::Use(message)
+            }
+            TooLarge { .. } | InvalidName { .. } | ForeignFamily { .. } => Failure::Use(message),
+            _ => Failure::Storage(message),
+        }
+    }
+}
+
+/// Turns a failure to write output into the end of the verb.
+pub fn printing(error: impl Into<io::Error>) -> Failure {
+    let error = error.into();
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Failure::ReaderGone,
+        _ => storage("could not write the output", error),
+    }
+}
+
+/// A failure of the storage, with what was being done.
+pub fn storage(doing: &str, error: impl Display) -> Failure {
+    Failure::Storage(format!("{doing}: {error}"))
+}

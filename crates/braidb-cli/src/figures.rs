@@ -1,0 +1,62 @@
+//! Figures as people read them.
+
+/// With a separator between groups of three digits: 1,234,567.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Bytes with a binary unit.
+pub fn bytes_text(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut scaled = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while scaled >= 1023.95 && unit + 1 < UNITS.len() {
+        scaled /= 1024.0;
+        unit += 1;
+    }
+    format!("{scaled:.1} {}", UNITS[unit])
+}
+
+/// Nanoseconds with the unit that fits.
+pub fn nanoseconds_text(ns: u64) -> String {
+    match ns {
+        0..1_000 => format!("{ns} ns"),
+        1_000..1_000_000 => format!("{:.1} µs", ns as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
+        _ => format!("{:.1} s", ns as f64 / 1e9),
+    }
+}
+
+/// `part` of `whole`; 0 when there is no whole.
+pub fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_read_well() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        let bytes = [0, 1023, 1024, 1536, (1 << 20) - 1, 5 << 30, 3 << 50];
+        assert_eq!(
+            bytes.map(bytes_text),
+            ["0 B", "1023 B", "1.0 KiB", "1.5 KiB", "1.0 MiB", "5.0 GiB", "3072.0 TiB"]
+        );
+        let times = [999, 1_500, 2_000_000, 3_100_000_000];
+        assert_eq!(times.map(nanoseconds_text), ["999 ns", "1.5 µs", "2.0 ms", "3.1 s"]);
+        assert_eq!([ratio(1, 2), ratio(1, 0)], [0.5, 0.0]);
+    }
+}

@@ -1,0 +1,102 @@
+//! Files that are not the database's: rows to load, dumps, and the tree that the tour walks.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "see the module `host`")]
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Opens a file to read rows from, with its length if that means anything (a pipe has none).
+pub fn open_input(path: &Path) -> io::Result<(File, Option<u64>)> {
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        return Err(io::Error::from(io::ErrorKind::IsADirectory));
+    }
+    Ok((file, metadata.is_file().then_some(metadata.len())))
+}
+
+/// Creates a file that does not exist yet.
+pub fn create_output(path: &Path) -> io::Result<File> {
+    File::create_new(path)
+}
+
+/// Gives a whole new file its final name, for good.
+pub fn publish(file: &File, written: &Path, finally: &Path) -> io::Result<()> {
+    file.sync_all()?;
+    fs::rename(written, finally)?;
+    let parent = match finally.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    File::open(parent)?.sync_all()
+}
+
+/// Removes a file that may not be there.
+pub fn remove_if_present(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// Creates a directory and its parents; one that exists is fine.
+pub fn create_dir(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)
+}
+
+/// Removes a directory with all that lies in it.
+pub fn remove_dir(path: &Path) -> io::Result<()> {
+    fs::remove_dir_all(path)
+}
+
+/// Whether `path` is missing or an empty directory.
+pub fn is_free(path: &Path) -> io::Result<bool> {
+    match fs::read_dir(path) {
+        Ok(mut entries) => entries.next().transpose().map(|first| first.is_none()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// The bytes of all files directly in a directory.
+pub fn bytes_in(path: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(path)? {
+        bytes += match entry?.metadata() {
+            Ok(metadata) if metadata.is_file() => metadata.len(),
+            _ => 0,
+        };
+    }
+    Ok(bytes)
+}
+
+/// A path with its size and the time when its content changed last.
+pub struct Seen {
+    pub path: Vec<u8>,
+    pub size: u64,
+    pub seconds: i64,
+    pub nanoseconds: i64,
+}
+
+/// Visits `root` and every path below it that this user may see, in no particular order, not following links and not
+/// leaving its file system.
+pub fn walk(root: &Path, visit: &mut dyn FnMut(Seen)) -> io::Result<()> {
+    let device = fs::symlink_metadata(root)?.dev();
+    let mut waiting: Vec<PathBuf> = vec![root.to_owned()];
+    while let Some(path) = waiting.pop() {
+        // What vanishes meanwhile, or may not be read, is left out.
+        let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
+        visit(Seen {
+            path: path.as_os_str().as_bytes().to_vec(),
+            size: metadata.size(),
+            seconds: metadata.mtime(),
+            nanoseconds: metadata.mtime_nsec(),
+        });
+        if metadata.is_dir() && metadata.dev() == device {
+            waiting.extend(fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
+        }
+    }
+    Ok(())
+}

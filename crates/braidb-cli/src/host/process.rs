@@ -1,0 +1,77 @@
+//! What the kernel says about this process: bytes written, processor time, peak memory.
+#![allow(clippy::disallowed_methods, reason = "see the module `host`")]
+
+use rustix::time::{ClockId, clock_gettime};
+use std::fs;
+
+/// A reading; figures are differences of two. What the kernel does not tell (no /proc) is zero.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    /// Bytes that this process handed to write calls (`wchar`), pipes and terminals included.
+    pub called_bytes: u64,
+    /// Bytes that this process caused to be sent to storage (`write_bytes`).
+    pub device_bytes: u64,
+    /// User and system time of all threads.
+    pub cpu_us: u64,
+}
+
+impl Usage {
+    pub fn now() -> Usage {
+        let io = fs::read_to_string("/proc/self/io").unwrap_or_default();
+        let cpu = clock_gettime(ClockId::ProcessCPUTime);
+        Usage {
+            called_bytes: field(&io, "wchar:"),
+            device_bytes: field(&io, "write_bytes:"),
+            cpu_us: cpu.tv_sec as u64 * 1_000_000 + cpu.tv_nsec as u64 / 1_000,
+        }
+    }
+
+    pub fn since(&self, earlier: &Usage) -> Usage {
+        Usage {
+            called_bytes: self.called_bytes.saturating_sub(earlier.called_bytes),
+            device_bytes: self.device_bytes.saturating_sub(earlier.device_bytes),
+            cpu_us: self.cpu_us.saturating_sub(earlier.cpu_us),
+        }
+    }
+}
+
+/// Starts a new measurement of peak memory, where the kernel allows it; otherwise the peak is that of the process.
+pub fn forget_peak_memory() {
+    let _ = fs::write("/proc/self/clear_refs", "5");
+}
+
+/// The most memory that this process has had resident.
+pub fn peak_memory_bytes() -> u64 {
+    field(&fs::read_to_string("/proc/self/status").unwrap_or_default(), "VmHWM:") * 1024
+}
+
+/// The number behind a name in one of the kernel's tables.
+fn field(table: &str, name: &str) -> u64 {
+    let line = table.lines().find_map(|line| line.strip_prefix(name));
+    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_by_their_whole_name() {
+        let table = "rchar: 7\nwchar: 12\nwrite_bytes: 4096\ncancelled_write_bytes: 5\nVmHWM:\t  99 kB\n";
+        assert_eq!(field(table, "wchar:"), 12);
+        assert_eq!(field(table, "write_bytes:"), 4096);
+        assert_eq!(field(table, "VmHWM:"), 99);
+        assert_eq!(field(table, "VmRSS:"), 0);
+    }
+
+    #[test]
+    fn work_is_seen() {
+        let before = Usage::now();
+        let path = std::env::temp_dir().join(format!("braidb-usage-{}", std::process::id()));
+        fs::write(&path, vec![1; 100_000]).unwrap();
+        fs::remove_file(&path).unwrap();
+        let spent = Usage::now().since(&before);
+        assert!(spent.called_bytes >= 100_000, "{spent:?}");
+        assert!(spent.cpu_us > 0 && peak_memory_bytes() > 100_000);
+    }
+}

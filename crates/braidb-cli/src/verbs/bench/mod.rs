@@ -1,0 +1,145 @@
+//! `bench DIR WORKLOAD…`: how fast, how much is written, at what cost.
+//!
+//! The database lies in `DIR/db`, and the file `DIR/BRAIDB-BENCH` says that the benchmark made the directory: without
+//! it, nothing in DIR is touched. So a later run can measure reads on what an earlier one filled.
+
+mod measure;
+mod report;
+mod workload;
+
+use crate::failure::{Failure, Outcome, storage};
+use crate::host::files;
+use crate::store::{open_with, require_free};
+use braidb::{Db, Durability, Options};
+use clap::ValueEnum;
+use std::path::{Path, PathBuf};
+use workload::{Data, Workload};
+
+/// Measure workloads, one after the other
+///
+/// fillseq and fillrandom start with an empty database and write NUM keys once each, in order and in random order.
+/// overwrite writes NUM random keys of those. readrandom gets random keys, readmissing keys that lie between them, and
+/// seekrandom moves an iterator to a random key and reads 50 entries from there. Each figure of bytes and time
+/// includes the background work: a workload ends when the engine has settled.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// A directory for the benchmark: new, empty, or from an earlier benchmark
+    dir: PathBuf,
+    /// What to measure
+    #[arg(required = true, value_name = "WORKLOAD")]
+    workloads: Vec<Workload>,
+    /// Keys
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    num: u64,
+    /// Operations of read workloads [default: NUM; for seekrandom a tenth of it]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    reads: Option<u64>,
+    /// Bytes of a key
+    #[arg(long, default_value_t = 16)]
+    key_bytes: usize,
+    /// Bytes of a value, which cannot be compressed
+    #[arg(long, default_value_t = 128)]
+    value_bytes: usize,
+    /// Threads that read or write
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=256))]
+    threads: u64,
+    /// What an acknowledged write means
+    #[arg(long, value_enum, default_value_t = DurabilityArg::Buffer)]
+    durability: DurabilityArg,
+    /// Memory for writes, in MiB
+    #[arg(long, default_value_t = 64)]
+    memtable_mib: usize,
+    /// Memory for blocks, in MiB
+    #[arg(long, default_value_t = 64)]
+    cache_mib: usize,
+    /// Threads that merge
+    #[arg(long, default_value_t = 2)]
+    background_threads: usize,
+    /// Where chance starts
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print one JSON object a line for each workload
+    #[arg(long)]
+    json: bool,
+}
+
+/// [`Durability`] on the command line.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum DurabilityArg {
+    None,
+    Buffer,
+    Sync,
+}
+
+/// Marks a directory that the benchmark made.
+const MARK: &str = "BRAIDB-BENCH";
+
+pub fn run(args: &Args) -> Outcome {
+    let data = Data::new(args)?;
+    claim(&args.dir)?;
+    let db_dir = args.dir.join("db");
+    let mut db = None;
+    for &workload in &args.workloads {
+        if workload.starts_empty() {
+            if let Some(old) = db.take() {
+                Db::close(&old)?;
+            }
+            discard(&db_dir)?;
+        }
+        let open = match db.take() {
+            Some(open) => open,
+            None => open_with(&db_dir, args.options())?,
+        };
+        let measured = measure::measure(&open, workload, &data, args)?;
+        report::print(&measured, args, files::bytes_in(&db_dir).unwrap_or(0))?;
+        db = Some(open);
+    }
+    match db {
+        Some(db) => Ok(db.close()?),
+        None => Ok(()),
+    }
+}
+
+impl Args {
+    fn options(&self) -> Options {
+        Options::new()
+            .durability(match self.durability {
+                DurabilityArg::None => Durability::None,
+                DurabilityArg::Buffer => Durability::Buffer,
+                DurabilityArg::Sync => Durability::Sync,
+            })
+            .memtable_bytes(self.memtable_mib.saturating_mul(1 << 20))
+            .block_cache_bytes(self.cache_mib.saturating_mul(1 << 20))
+            .background_threads(self.background_threads)
+    }
+
+    /// How many operations a workload has.
+    fn operations(&self, workload: Workload) -> u64 {
+        match workload {
+            Workload::Fillseq | Workload::Fillrandom | Workload::Overwrite => self.num,
+            Workload::Readrandom | Workload::Readmissing => self.reads.unwrap_or(self.num),
+            Workload::Seekrandom => self.reads.unwrap_or(self.num.div_ceil(10)),
+        }
+    }
+}
+
+/// Makes the directory the benchmark's, unless something else lies in it.
+fn claim(dir: &Path) -> Outcome {
+    let mark = dir.join(MARK);
+    if mark.exists() {
+        return Ok(());
+    }
+    require_free(dir)?;
+    files::create_dir(dir).map_err(|error| Failure::file("create", dir, &error))?;
+    files::create_output(&mark).map_err(|error| Failure::file("create", &mark, &error))?;
+    Ok(())
+}
+
+/// Removes the database of an earlier workload.
+fn discard(db_dir: &Path) -> Outcome {
+    if db_dir.exists() {
+        files::remove_dir(db_dir)
+            .map_err(|error| storage(&format!("could not remove {}", db_dir.display()), error))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! `dump DIR [FILE]`: every row, in order. A file appears under its name only when it is whole.
+
+use crate::failure::{Failure, Outcome, printing, storage};
+use crate::figures::grouped;
+use crate::host::clock::Stopwatch;
+use crate::host::files;
+use crate::store::{Store, Target};
+use crate::text;
+use braidb::Durability;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::ffi::OsString;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// Write every row as a line `key TAB value`, in the order of the keys, as `load` reads them
+///
+/// Without FILE the rows go to standard output. FILE must not exist; it appears when it is whole.
+#[derive(clap::Args)]
+#[command(after_help = text::HELP)]
+pub struct Args {
+    #[command(flatten)]
+    target: Target,
+    /// The file to create
+    file: Option<PathBuf>,
+}
+
+pub fn run(args: &Args) -> Outcome {
+    if let Some(file) = args.file.as_deref().filter(|file| file.exists()) {
+        return Err(Failure::Use(format!("{} exists; choose another name", file.display())));
+    }
+    let store = args.target.open(Durability::Buffer)?;
+    let watch = Stopwatch::start();
+    let rows = match &args.file {
+        Some(file) => dump_to_file(&store, file)?,
+        None => dump_to(&store, &mut std::io::stdout().lock())?,
+    };
+    eprintln!("{} rows dumped in {:.1} s", grouped(rows), watch.seconds());
+    let others: Vec<String> =
+        store.db.column_families().into_iter().filter(|name| *name != args.target.family).collect();
+    if !others.is_empty() {
+        eprintln!("not dumped: the other column families, {}; choose one with --family", others.join(", "));
+    }
+    store.close()
+}
+
+fn dump_to_file(store: &Store, file: &Path) -> Outcome<u64> {
+    let mut partial = OsString::from(file);
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    let mut output =
+        files::create_output(&partial).map_err(|error| Failure::file("create", &partial, &error))?;
+    let dumped = dump_to(store, &mut output).and_then(|rows| {
+        files::publish(&output, &partial, file).map_err(|error| Failure::file("finish", file, &error))?;
+        Ok(rows)
+    });
+    if dumped.is_err() {
+        files::remove_if_present(&partial)
+            .map_err(|error| storage("could not remove the unfinished dump", error))?;
+    }
+    dumped
+}
+
+/// Writes all rows and returns their number.
+fn dump_to(store: &Store, output: &mut dyn Write) -> Outcome<u64> {
+    let mut output = BufWriter::with_capacity(1 << 20, output);
+    let bar = ProgressBar::new_spinner().with_style(
+        ProgressStyle::with_template("{spinner} {human_pos} rows, {per_sec}").expect("the template is right"),
+    );
+    let (mut rows, mut line) = (0, Vec::new());
+    for row in store.family.iter() {
+        let (key, value) = row?;
+        line.clear();
+        text::row_into(&key, &value, &mut line);
+        output.write_all(&line).map_err(printing)?;
+        rows += 1;
+        if rows % 1024 == 0 {
+            bar.set_position(rows);
+        }
+    }
+    output.flush().map_err(printing)?;
+    bar.finish_and_clear();
+    Ok(rows)
+}

@@ -1,0 +1,13 @@
+//! The verbs, one file each. A verb has its arguments (`Args`) and `run`, which does it.
+
+pub mod bench;
+pub mod compact;
+pub mod delete;
+pub mod dump;
+pub mod get;
+pub mod load;
+pub mod put;
+pub mod scan;
+pub mod stats;
+pub mod tour;
+pub mod verify;

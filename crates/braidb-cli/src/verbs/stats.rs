@@ -1,0 +1,184 @@
+//! `stats DIR`, and the tables of figures that `tour` prints too.
+
+use crate::failure::{Outcome, printing};
+use crate::figures::{bytes_text, grouped, ratio};
+use crate::store::open_existing;
+use braidb::{Durability, Stats};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+/// Print what the database holds, level by level, and what opening it did
+///
+/// Levels and sizes describe the database; counts and bytes written start at zero with each open.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The directory of the database
+    dir: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> Outcome {
+    let db = open_existing(&args.dir, Durability::Buffer)?;
+    let stats = db.stats();
+    db.close()?;
+    let mut text = match args.json {
+        true => format!("{:#}", as_json(&stats)),
+        false => as_text(&stats),
+    };
+    text.push('\n');
+    std::io::stdout().write_all(text.as_bytes()).map_err(printing)
+}
+
+/// Everything that the engine tells.
+fn as_json(stats: &Stats) -> Value {
+    let families: Vec<Value> = stats.families.iter().map(family_json).collect();
+    let mut counts: serde_json::Map<String, Value> =
+        stats.counts.named().into_iter().map(|(name, count)| (name.to_owned(), count.into())).collect();
+    counts.insert("merge_bytes".to_owned(), stats.counts.merge_bytes.to_vec().into());
+    json!({
+        "families": families,
+        "memory_bytes": stats.memory_bytes,
+        "log_bytes_live": stats.log_bytes_live,
+        "cache_bytes": stats.cache_bytes,
+        "space_bytes": stats.space_bytes(),
+        "open_snapshots": stats.open_snapshots,
+        "poisoned": stats.poisoned,
+        "job_error": stats.job_error,
+        "total_written_bytes": stats.total_written_bytes(),
+        "write_amplification": stats.write_amplification(),
+        "merge_amplification": stats.merge_amplification(),
+        "counts": counts,
+    })
+}
+
+fn family_json(family: &braidb::FamilyStats) -> Value {
+    let levels = family.levels.iter().map(|level| {
+        json!({
+            "level": level.level,
+            "tables": level.tables,
+            "runs": level.runs,
+            "bytes": level.bytes,
+            "entries": level.entries,
+            "tombstones": level.tombstones,
+        })
+    });
+    json!({
+        "name": family.name,
+        "memory_bytes": family.memory_bytes,
+        "levels": levels.collect::<Vec<Value>>(),
+    })
+}
+
+/// The same for people, without what is zero.
+pub fn as_text(stats: &Stats) -> String {
+    let mut text = String::new();
+    levels_text(stats, &mut text);
+    written_text(stats, &mut text);
+    work_text(stats, &mut text);
+    text.truncate(text.trim_end().len());
+    text
+}
+
+fn levels_text(stats: &Stats, text: &mut String) {
+    line(
+        text,
+        &format!(
+            "{:<18}{:>7}{:>6}{:>12}{:>14}{:>12}",
+            "holds", "tables", "runs", "bytes", "entries", "deletions"
+        ),
+    );
+    for family in &stats.families {
+        for level in family.levels.iter().filter(|level| level.tables > 0) {
+            let name = format!("  {} L{}", family.name, level.level);
+            let (bytes, entries) = (bytes_text(level.bytes), grouped(level.entries));
+            let deletions = grouped(level.tombstones);
+            line(
+                text,
+                &format!(
+                    "{name:<18}{:>7}{:>6}{bytes:>12}{entries:>14}{deletions:>12}",
+                    level.tables, level.runs
+                ),
+            );
+        }
+    }
+    for (name, bytes) in [
+        ("memory", stats.memory_bytes),
+        ("logs", stats.log_bytes_live),
+        ("block cache", stats.cache_bytes),
+        ("tables and logs", stats.space_bytes()),
+    ] {
+        line(text, &format!("  {name:<29}{:>12}", bytes_text(bytes)));
+    }
+}
+
+fn written_text(stats: &Stats, text: &mut String) {
+    let counts = &stats.counts;
+    line(text, &format!("{:<31}{:>12}{:>22}", "written since the open", "bytes", "per user byte"));
+    let mut cause = |name: &str, bytes: u64| {
+        if bytes > 0 {
+            let share = ratio(bytes, counts.user_bytes);
+            line(text, &format!("  {name:<29}{:>12}{share:>22.2}", bytes_text(bytes)));
+        }
+    };
+    cause("keys and values by users", counts.user_bytes);
+    cause("log", counts.log_bytes);
+    cause("flushes", counts.flush_bytes);
+    for (level, &bytes) in counts.merge_bytes.iter().enumerate() {
+        cause(&format!("merges into L{level}"), bytes);
+    }
+    cause("manifest", counts.manifest_bytes);
+    cause("all (write amplification)", stats.total_written_bytes());
+}
+
+fn work_text(stats: &Stats, text: &mut String) {
+    let counts = &stats.counts;
+    line(text, "work since the open");
+    let mut count = |name: &str, number: u64, remark: String| {
+        if number > 0 {
+            line(text, format!("  {name:<29}{:>12}   {remark}", grouped(number)).trim_end());
+        }
+    };
+    let percent = |part: u64, whole: u64| format!("{:.1}%", 100.0 * ratio(part, whole));
+    let looks = counts.cache_hits + counts.cache_misses;
+    let asked = counts.table_reads + counts.filter_rejections;
+    count(
+        "puts and deletes",
+        counts.user_ops,
+        format!("{} commit groups, {} syncs", grouped(counts.log_groups), grouped(counts.log_syncs)),
+    );
+    count("gets", counts.gets, format!("{:.2} tables read a get", ratio(counts.table_reads, counts.gets)));
+    count(
+        "tables spared by filters",
+        counts.filter_rejections,
+        format!("{} of those in question", percent(counts.filter_rejections, asked)),
+    );
+    count(
+        "filters that let pass in vain",
+        counts.filter_false_positives,
+        percent(counts.filter_false_positives, counts.filter_false_positives + counts.filter_rejections),
+    );
+    count("blocks asked of the cache", looks, format!("{} hits", percent(counts.cache_hits, looks)));
+    count("logs rotated", counts.logs_rotated, String::new());
+    count("flushes", counts.flushes, String::new());
+    count("merges", counts.merges, format!("{} read", bytes_text(counts.merge_read_bytes)));
+    count("tables moved as metadata", counts.trivial_moves, String::new());
+    count("old versions dropped", counts.entries_dropped, String::new());
+    count("tombstones dropped", counts.tombstones_dropped, String::new());
+    count("files deleted", counts.files_deleted, String::new());
+    count("writes slowed down", counts.slowdowns, String::new());
+    count("writes stalled", counts.stalls, String::new());
+    count("stalled ms", counts.stall_us.div_ceil(1000), String::new());
+    count("snapshots held now", stats.open_snapshots, String::new());
+    count("failed background jobs", counts.job_failures, String::new());
+    for trouble in stats.poisoned.iter().chain(&stats.job_error) {
+        line(text, &format!("TROUBLE: {trouble}"));
+    }
+}
+
+fn line(text: &mut String, line: &str) {
+    writeln!(text, "{line}").expect("a string takes everything");
+}

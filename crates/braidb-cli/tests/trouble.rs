@@ -1,0 +1,149 @@
+//! What goes wrong around a database: each with its exit status and a message that tells what to do.
+#![allow(clippy::disallowed_methods, reason = "these tests work on real files")]
+
+mod common;
+
+use common::{Place, braidb, braidb_with, names};
+use std::fs;
+
+/// A database with one table of some blocks, closed.
+fn with_a_table(test: &str) -> Place {
+    let place = Place::new(test);
+    let rows: String = (0..5000).map(|row| format!("key {row:05}\tvalue {}\n", row * 7)).collect();
+    braidb_with(&["load", &place.db()], rows.as_bytes()).exits(0);
+    braidb(&["compact", &place.db()]).exits(0);
+    place
+}
+
+#[test]
+fn a_missing_directory_is_not_made_by_reading() {
+    let place = Place::new("missing");
+    let db = &place.db();
+    for verb in [&["get", db, "k"][..], &["delete", db, "k"], &["scan", db], &["dump", db], &["stats", db]] {
+        braidb(verb).exits(2).tells("does not exist");
+    }
+    braidb(&["verify", db]).exits(2).tells("does not exist");
+    braidb(&["compact", db]).exits(2).tells("does not exist");
+    assert!(!place.path("db").exists());
+    // An empty directory is no database either, and stays empty.
+    fs::create_dir(place.path("db")).unwrap();
+    for verb in [&["get", db, "k"][..], &["scan", db], &["stats", db], &["verify", db]] {
+        braidb(verb).exits(2);
+    }
+    assert_eq!(place.db_files(), [""; 0]);
+}
+
+#[test]
+fn a_foreign_directory_is_left_as_it_is() {
+    let place = Place::new("foreign");
+    let db = &place.db();
+    fs::create_dir(place.path("db")).unwrap();
+    place.file("db/notes.txt", "mine");
+    for verb in [
+        &["put", db, "k", "v"][..],
+        &["get", db, "k"],
+        &["load", db],
+        &["bench", db, "fillseq", "--num", "10"],
+        &["tour", db],
+        &["verify", db],
+        &["compact", db],
+    ] {
+        let run = braidb(verb).exits(2);
+        assert!(run.err.contains(db.as_str()), "{run:?}");
+    }
+    assert_eq!(names(&place.path("db")), ["notes.txt"]);
+    assert_eq!(fs::read_to_string(place.path("db/notes.txt")).unwrap(), "mine");
+    // A file in the place of the directory.
+    let file = place.file("file", "mine");
+    for verb in [&["put", &file, "k", "v"][..], &["bench", &file, "fillseq"], &["tour", &file]] {
+        assert_ne!(braidb(verb).status, 0);
+    }
+    assert_eq!(fs::read_to_string(file).unwrap(), "mine");
+}
+
+#[test]
+fn bench_and_tour_leave_a_database_alone() {
+    let place = Place::new("mine");
+    let db = &place.db();
+    braidb(&["put", db, "k", "v"]).exits(0);
+    braidb(&["bench", db, "fillseq", "--num", "10"]).exits(2).tells("is not empty");
+    braidb(&["tour", db]).exits(2).tells("is not empty");
+    braidb(&["scan", db]).prints("k\tv\n");
+}
+
+#[test]
+fn a_database_in_use_is_refused() {
+    let place = Place::new("locked");
+    let db = braidb::Db::open(place.path("db")).unwrap();
+    db.put("k", "v").unwrap();
+    braidb(&["get", &place.db(), "k"]).exits(2).tells("open already");
+    braidb(&["put", &place.db(), "k", "w"]).exits(2).tells("open already");
+    db.close().unwrap();
+    braidb(&["get", &place.db(), "k"]).prints("v\n");
+}
+
+#[test]
+fn keys_over_the_limit_are_refused_and_those_at_it_are_kept() {
+    let place = Place::new("limits");
+    let db = &place.db();
+    let (most, over) = ("k".repeat(65_536), "k".repeat(65_537));
+    braidb(&["put", db, &most, "v"]).exits(0);
+    braidb(&["get", db, &most]).prints("v\n");
+    braidb(&["put", db, &over, "v"]).exits(2).tells("the limit is 65536");
+    braidb(&["get", db, &over]).exits(1);
+}
+
+#[test]
+fn a_flipped_bit_in_a_table_is_found() {
+    let place = with_a_table("flip");
+    let table = place.table();
+    let mut bytes = fs::read(&table).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x10;
+    fs::write(&table, bytes).unwrap();
+    let name = table.file_name().unwrap().to_str().unwrap();
+
+    let run = braidb(&["verify", &place.db()]).exits(3).tells("damaged ranges");
+    assert!(run.text().contains(name) && run.text().contains(": bytes "), "{run:?}");
+    let run = braidb(&["dump", &place.db()]).exits(3).tells(name);
+    assert!(run.text().lines().count() < 5000);
+    // A file that could not be dumped whole does not appear.
+    let file = place.path("dump.tsv");
+    braidb(&["dump", &place.db(), file.to_str().unwrap()]).exits(3).tells(name);
+    assert_eq!(names(&place.path("")), ["db"]);
+}
+
+#[test]
+fn a_table_that_is_cut_or_gone_is_found() {
+    let place = with_a_table("cut");
+    let table = place.table();
+    let name = table.file_name().unwrap().to_str().unwrap();
+    let bytes = fs::read(&table).unwrap();
+
+    fs::write(&table, &bytes[..bytes.len() - 100]).unwrap();
+    braidb(&["get", &place.db(), "key 00001"]).exits(3).tells(name);
+    assert!(braidb(&["verify", &place.db()]).exits(3).text().contains(name));
+
+    fs::remove_file(&table).unwrap();
+    braidb(&["get", &place.db(), "key 00001"]).exits(3).tells(name);
+    assert!(braidb(&["verify", &place.db()]).exits(3).text().contains(name));
+
+    fs::write(&table, &bytes).unwrap();
+    braidb(&["get", &place.db(), "key 00001"]).prints("value 7\n");
+    braidb(&["verify", &place.db()]).exits(0);
+}
+
+#[test]
+fn a_damaged_manifest_is_found() {
+    let place = with_a_table("manifest");
+    let manifest = place.db_files().into_iter().find(|name| name.ends_with(".manifest")).unwrap();
+    let path = place.path("db").join(&manifest);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[0] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    // `put` may create a database, but never over a damaged one.
+    for verb in [&["get", &place.db(), "key 00001"][..], &["put", &place.db(), "k", "v"]] {
+        braidb(verb).exits(3).tells(&manifest);
+    }
+    assert!(braidb(&["verify", &place.db()]).exits(3).text().contains(&manifest));
+}

@@ -1,0 +1,201 @@
+//! Each verb on a database in order, through the real binary.
+#![allow(clippy::disallowed_methods, reason = "these tests work on real files")]
+
+mod common;
+
+use common::{Place, braidb, braidb_with, start};
+use std::io::{BufRead, BufReader, Read};
+
+#[test]
+fn put_get_and_delete_keep_their_promises() {
+    let place = Place::new("put");
+    let db = &place.db();
+    braidb(&["put", db, "plum", "blue"]).prints("");
+    braidb(&["put", db, "plum", "dark blue"]).prints("");
+    braidb(&["get", db, "plum"]).prints("dark blue\n");
+    braidb(&["get", db, "pear"]).exits(1).tells("there is no key pear");
+    braidb(&["delete", db, "plum"]).prints("");
+    braidb(&["get", db, "plum"]).exits(1);
+    braidb(&["delete", db, "plum"]).exits(1).tells("there is no key plum");
+}
+
+#[test]
+fn empty_and_odd_keys_and_values_work_on_the_command_line() {
+    let place = Place::new("odd");
+    let db = &place.db();
+    for (key, value) in [("", "empty key"), ("empty value", ""), (r"tab\t\\", r"\x00\xff"), ("-dash", "--")] {
+        braidb(&["put", db, "--", key, value]).prints("");
+        braidb(&["get", db, "--", key]).prints(&format!("{value}\n"));
+    }
+    braidb(&["get", db, r"\x74ab\x09\x5c"]).prints("\\x00\\xff\n");
+    braidb(&["scan", db]).prints("\tempty key\n-dash\t--\nempty value\t\ntab\\t\\\\\t\\x00\\xff\n");
+    braidb(&["get", db, r"wrong\q"]).exits(2).tells(r"KEY: `\q` is not an escape");
+    braidb(&["put", db, "k", r"\x1"]).exits(2).tells("VALUE: ");
+}
+
+#[test]
+fn scan_keeps_to_its_range_and_order() {
+    let place = Place::new("scan");
+    let db = &place.db();
+    let rows: String =
+        ["a", "ab", "abc", "b", "ba", "c"].iter().map(|key| format!("{key}\t{key}!\n")).collect();
+    braidb_with(&["load", db], rows.as_bytes()).exits(0);
+    let keys = |arguments: &[&str]| -> String {
+        let run = braidb(&[&["scan", db], arguments].concat()).exits(0);
+        let keys = run.text().lines().map(|line| {
+            let (key, value) = line.split_once('\t').unwrap();
+            assert_eq!(format!("{key}!"), value);
+            key
+        });
+        keys.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(keys(&[]), "a ab abc b ba c");
+    assert_eq!(keys(&["--reverse"]), "c ba b abc ab a");
+    assert_eq!(keys(&["--limit", "2"]), "a ab");
+    assert_eq!(keys(&["--limit", "0"]), "");
+    assert_eq!(keys(&["--from", "ab", "--to", "ba"]), "ab abc b");
+    assert_eq!(keys(&["--from", "ab", "--to", "ba", "--reverse", "--limit", "1"]), "b");
+    assert_eq!(keys(&["--from", "aa"]), "ab abc b ba c");
+    assert_eq!(keys(&["--to", "ab"]), "a");
+    assert_eq!(keys(&["--from", "b", "--to", "b"]), "");
+    assert_eq!(keys(&["--prefix", "ab"]), "ab abc");
+    assert_eq!(keys(&["--prefix", "b", "--reverse"]), "ba b");
+    assert_eq!(keys(&["--prefix", "x"]), "");
+    braidb(&["scan", db, "--from", "b", "--to", "a"]).exits(2).tells("--from lies behind --to");
+    braidb(&["scan", db, "--prefix", "b", "--to", "a"]).exits(2);
+}
+
+#[test]
+fn families_are_apart_and_are_not_made_by_reading() {
+    let place = Place::new("family");
+    let db = &place.db();
+    braidb(&["put", db, "k", "default"]).exits(0);
+    braidb(&["put", db, "k", "users", "--family", "users"]).exits(0);
+    braidb(&["get", db, "k"]).prints("default\n");
+    braidb(&["get", db, "k", "--family", "users"]).prints("users\n");
+    braidb(&["dump", db]).exits(0).tells("not dumped: the other column families, users");
+    braidb(&["scan", db, "--family", "typo"]).exits(1).tells("there is no column family \"typo\"");
+    braidb(&["scan", db, "--family", "typo"]).exits(1);
+    braidb(&["put", db, "k", "v", "--family", ""]).exits(2);
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_verb_quietly() {
+    let place = Place::new("pipe");
+    let db = &place.db();
+    let rows: String = (0..50_000).map(|row| format!("key {row:06}\tvalue\n")).collect();
+    braidb_with(&["load", db], rows.as_bytes()).exits(0);
+    for verb in ["scan", "dump"] {
+        let mut child = start(&[verb, db]);
+        let mut first = String::new();
+        BufReader::with_capacity(64, child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+        assert_eq!(first, "key 000000\tvalue\n");
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{verb}");
+        let mut err = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        assert_eq!(err, "", "{verb}");
+    }
+}
+
+#[test]
+fn stats_tell_the_levels_as_table_and_as_json() {
+    let place = Place::new("stats");
+    let db = &place.db();
+    let rows: String = (0..1000).map(|row| format!("{row}\tvalue\n")).collect();
+    braidb_with(&["load", db], rows.as_bytes()).exits(0);
+    braidb(&["delete", db, "7"]).exits(0);
+    let run = braidb(&["compact", db]).exits(0);
+    assert!(run.text().starts_with("compacted in "), "{run:?}");
+
+    let json: serde_json::Value =
+        serde_json::from_slice(&braidb(&["stats", db, "--json"]).exits(0).out).unwrap();
+    assert_eq!(json["families"][0]["name"], "default");
+    let levels = json["families"][0]["levels"].as_array().unwrap();
+    let sum = |field: &str| levels.iter().map(|level| level[field].as_u64().unwrap()).sum::<u64>();
+    assert_eq!((sum("entries"), sum("tombstones"), sum("tables")), (999, 0, 1), "{json:#}");
+    assert!(json["counts"]["gets"].is_u64() && json["write_amplification"].is_number());
+
+    let run = braidb(&["stats", db]).exits(0);
+    let level = run.text().lines().find(|line| line.contains("default L")).unwrap();
+    assert!(level.contains(" 999 "), "{level}");
+}
+
+#[test]
+fn verify_finds_a_database_in_order() {
+    let place = Place::new("verify");
+    let db = &place.db();
+    braidb(&["put", db, "k", "v"]).exits(0);
+    let files = place.db_files();
+    let run = braidb(&["verify", db]).exits(0);
+    assert!(run.text().contains("no damage"), "{run:?}");
+    assert_eq!(place.db_files(), files, "verify changes nothing");
+}
+
+#[test]
+fn bench_measures_every_workload() {
+    let place = Place::new("bench");
+    let db = &place.db();
+    let workloads = ["fillseq", "fillrandom", "overwrite", "readrandom", "readmissing", "seekrandom"];
+    let options = ["--num", "5000", "--threads", "2", "--memtable-mib", "1", "--json"];
+    let run = braidb(&[&["bench", db], &workloads[..], &options[..]].concat()).exits(0);
+    let lines: Vec<serde_json::Value> =
+        run.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names: Vec<_> = lines.iter().map(|line| line["workload"].as_str().unwrap()).collect();
+    assert_eq!(names, workloads);
+    for line in &lines {
+        let (writes, operations) = (line["user_bytes"] != 0, line["operations"].as_u64().unwrap());
+        assert_eq!(operations, if line["workload"] == "seekrandom" { 500 } else { 5000 });
+        assert_eq!(line["user_bytes"].as_u64().unwrap(), if writes { operations * 144 } else { 0 });
+        assert_eq!(line["written_per_user_byte"].as_f64().unwrap() >= 1.0, writes, "{line:#}");
+        assert!(line["latency_ns"]["max"].as_u64() >= line["latency_ns"]["p50"].as_u64());
+    }
+    let found = |workload: usize| lines[workload]["entries_found"].as_u64().unwrap();
+    assert_eq!((found(3), found(4)), (5000, 0));
+    assert!((400 * 50..=500 * 50).contains(&found(5)), "{}", found(5));
+
+    // A later run finds the data; a text for people.
+    let run = braidb(&["bench", db, "readrandom", "--num", "5000", "--reads", "100"]).exits(0);
+    assert!(run.text().contains("100 entries found") && run.text().contains("p99.9"), "{run:?}");
+    // A fill starts over.
+    let run = braidb(&["bench", db, "fillseq", "readrandom", "--num", "10", "--durability", "sync"]).exits(0);
+    assert!(run.text().contains("10 entries found"), "{run:?}");
+}
+
+#[test]
+fn the_tour_ends_well_and_keeps_a_directory_that_was_named() {
+    let place = Place::new("tour");
+    let db = &place.db();
+    let run = braidb(&["tour", db]).exits(0);
+    let last = run.text().lines().last().unwrap();
+    assert!(last.starts_with("Done in ") && last.ends_with("all as they should be."), "{last}");
+    braidb(&["verify", db]).exits(0);
+    assert!(braidb(&["scan", db, "--prefix", "/usr/", "--limit", "3"]).exits(0).text().lines().count() == 3);
+    // The directory of an earlier tour is not touched.
+    braidb(&["tour", db]).exits(2).tells("is not empty");
+}
+
+#[test]
+fn wrong_use_is_told() {
+    let place = Place::new("usage");
+    let db = &place.db();
+    for wrong in [
+        &["frobnicate"][..],
+        &[],
+        &["get", db],
+        &["get", db, "k", "extra"],
+        &["bench", db, "fillslow"],
+        &["bench", db],
+        &["bench", db, "fillseq", "--num", "0"],
+        &["bench", db, "fillseq", "--key-bytes", "2"],
+        &["bench", db, "fillseq", "--threads", "0"],
+        &["scan", db, "--limit", "x"],
+    ] {
+        let run = braidb(wrong).exits(2);
+        assert!(run.out.is_empty() && !run.err.is_empty(), "{run:?}");
+    }
+    assert!(!place.path("db").exists());
+    // An option that only the engine can judge is refused by name.
+    braidb(&["bench", db, "fillseq", "--background-threads", "0"]).exits(2).tells("background_threads");
+    assert!(braidb(&["--help"]).exits(0).text().contains("Exit status"));
+    assert!(braidb(&["--version"]).exits(0).text().starts_with("braidb "));
+}
