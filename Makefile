@@ -1,0 +1,48 @@
+# `make run` and `make test` are all that a fresh machine needs. The others are for those who change the engine.
+
+# Where rustup puts cargo, for a shell that has not heard of it yet.
+export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
+
+.PHONY: help setup run test lint doc miri loom torture accept-store
+
+help:
+	@echo 'make run           build the command and show in half a minute what BraidDB does'
+	@echo 'make test          every test'
+	@echo 'make lint          formatting and clippy'
+	@echo 'make doc           the documentation, into target/doc'
+	@echo 'make miri          the tests of the modules with unsafe code, under Miri'
+	@echo 'make loom          the concurrency model of the skiplist'
+	@echo 'make torture       the judges with fresh seeds, for HOURS=n (1, and 0.1, are fine)'
+	@echo 'make accept-store  each line of the "done when" list of the store, with PASS or FAIL'
+
+setup:
+	@scripts/setup.sh
+
+run: setup
+	cargo build --release -p braidb-cli
+	cargo run --release --quiet -p braidb-cli -- tour
+
+test: setup
+	cargo test --workspace
+
+lint: setup
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+
+doc: setup
+	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps
+
+miri: setup
+	@scripts/setup.sh miri
+	cargo +nightly miri test -p braidb --lib -- memory:: base::value::
+
+# Every crate is built with the flag, so in a directory of its own.
+loom: setup
+	RUSTFLAGS='--cfg loom' cargo test --release -p braidb --lib --target-dir target/loom -- memory::loom_model
+
+HOURS ?= 1
+torture: setup
+	cargo run -p braidb-sim -- torture --minutes $$(awk 'BEGIN { m = 60 * $(HOURS); print (m > int(m)) ? int(m) + 1 : int(m) }')
+
+accept-store: setup
+	scripts/accept/store

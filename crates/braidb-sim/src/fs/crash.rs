@@ -1,0 +1,116 @@
+//! What a crash leaves, decided by dice.
+//!
+//! Choosing each unsynced change by the same coin would hardly ever give the common crashes: all lost but the first
+//! few, all kept but the last. So each file (and the directories together) first draws a mood, and then its changes.
+
+use braidb_storage::inline::SeededRandom;
+
+/// A way to die.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crash {
+    /// The process is killed. The operating system keeps all that was written, synced or not; locks are released.
+    Process,
+    /// Power fails before anything unsynced reached the disk.
+    PowerAllLost,
+    /// Power fails while unsynced changes were on their way: each may be kept or dropped, a write also torn at sectors;
+    /// lengths and names are decided apart from data. What a failed sync covered may be kept or dropped as well.
+    PowerTorn,
+}
+
+/// Decides the fate of a list of changes.
+#[derive(Debug)]
+pub(super) struct Dice {
+    random: SeededRandom,
+    mood: Mood,
+}
+
+#[derive(Debug)]
+enum Mood {
+    /// Each change is kept with a chance of so many sixteenths: bytes and names, lengths.
+    Independent { sixteenths: u64, length_sixteenths: u64 },
+    /// The first so many are kept, and the next write may be torn.
+    Prefix { left: u64 },
+    /// A write was torn where the prefix ends; its length may yet be kept.
+    Edge,
+    /// Nothing more is kept.
+    Nothing,
+}
+
+impl Dice {
+    pub fn new(seed: u64) -> Dice {
+        Dice { random: SeededRandom::new(seed), mood: Mood::Nothing }
+    }
+
+    /// A new list of `changes` changes begins.
+    pub fn begin(&mut self, changes: usize) {
+        self.mood = match self.random.below(3) {
+            0 => Mood::Prefix { left: self.random.below(changes as u64 + 1) },
+            _ => Mood::Independent { sixteenths: self.bias(), length_sixteenths: self.bias() },
+        };
+    }
+
+    fn bias(&self) -> u64 {
+        const SIXTEENTHS: [u64; 6] = [0, 4, 8, 12, 15, 16];
+        SIXTEENTHS[self.random.below(SIXTEENTHS.len() as u64) as usize]
+    }
+
+    /// Whether the next change, of bytes or a name, is kept.
+    pub fn keeps(&mut self) -> bool {
+        match self.mood {
+            Mood::Independent { sixteenths, .. } => self.random.below(16) < sixteenths,
+            _ => self.keeps_in_order(),
+        }
+    }
+
+    /// Whether the next change, of a length, is kept.
+    pub fn keeps_length(&mut self) -> bool {
+        match self.mood {
+            Mood::Independent { length_sixteenths, .. } => self.random.below(16) < length_sixteenths,
+            Mood::Edge => {
+                self.mood = Mood::Nothing;
+                self.random.below(2) == 0
+            }
+            _ => self.keeps_in_order(),
+        }
+    }
+
+    fn keeps_in_order(&mut self) -> bool {
+        match &mut self.mood {
+            Mood::Prefix { left } if *left > 0 => {
+                *left -= 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// How a write of `sectors` sectors that is not kept whole is torn; `None` if nothing of it is kept.
+    pub fn tear(&mut self, sectors: usize) -> Option<Tear> {
+        match self.mood {
+            Mood::Prefix { .. } => self.mood = Mood::Edge,
+            Mood::Edge | Mood::Nothing => return None,
+            Mood::Independent { .. } => {}
+        }
+        match self.random.below(4) {
+            0 | 1 => None,
+            2 => Some(Tear::Prefix { sectors: self.random.below(sectors as u64) as usize }),
+            _ => Some(Tear::Subset),
+        }
+    }
+}
+
+/// Which sectors of a torn write are kept.
+#[derive(Debug)]
+pub(super) enum Tear {
+    Prefix { sectors: usize },
+    Subset,
+}
+
+impl Tear {
+    pub fn keeps(&self, sector: usize, dice: &mut Dice) -> bool {
+        match self {
+            Tear::Prefix { sectors } => sector < *sectors,
+            Tear::Subset => dice.random.below(2) == 0,
+        }
+    }
+}

@@ -1,0 +1,471 @@
+//! A file system in memory that can crash, fail, fill up and be damaged, all from a seed.
+//!
+//! [`SimFs`] keeps beside each file and directory what of it is stable, and the changes that are not, in their order
+//! (`inode.rs`, `names.rs`). [`SimFs::crash_image`] turns that into the file system which a crash at this moment may
+//! leave; a hook before each change lets a judge take such images at every point of a run. Images share their blocks
+//! with their origin, so thousands of them cost little (`content.rs`).
+//!
+//! ```
+//! use std::path::Path;
+//! use braidb_sim::fs::{Crash, SimFs};
+//! use braidb_storage::FileSystem;
+//!
+//! let fs = SimFs::new();
+//! let (log, dir) = (Path::new("/db/log"), Path::new("/db"));
+//! fs.create_dir_all(dir)?;
+//! let file = fs.create(log)?;
+//! file.append(b"first")?;
+//! file.sync_data()?;
+//! fs.sync_dir(dir)?;
+//! file.append(b"second")?;
+//! assert_eq!(fs.crash_image(Crash::Process, 0).read_file(log)?, b"firstsecond");
+//! assert_eq!(fs.crash_image(Crash::PowerAllLost, 0).read_file(log)?, b"first");
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+mod content;
+mod crash;
+mod inode;
+mod names;
+mod ops;
+mod state;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::mem;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use braidb_storage::{DirEntry, File, FileSystem, LockGuard};
+use parking_lot::Mutex;
+
+use content::BLOCK_BYTES;
+pub use crash::Crash;
+use names::Node;
+pub use ops::{Fault, Hook, Lasting, Op, OpKind};
+use ops::{Gate, HookSlot, Strike};
+use state::State;
+
+// The kernel's numbers, so that errors look as they do on Linux.
+const EIO: i32 = 5;
+const EBADF: i32 = 9;
+const EEXIST: i32 = 17;
+const ENOTDIR: i32 = 20;
+const EISDIR: i32 = 21;
+const ENOSPC: i32 = 28;
+const ESTALE: i32 = 116;
+
+fn errno(number: i32) -> io::Error {
+    io::Error::from_raw_os_error(number)
+}
+
+/// The simulated file system. Clones are handles to the same one.
+#[derive(Clone)]
+pub struct SimFs {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    // No two of these are ever held at once, and none while the hook runs.
+    state: Mutex<State>,
+    gate: Mutex<Gate>,
+    hook: Mutex<HookSlot>,
+}
+
+impl std::fmt::Debug for SimFs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SimFs").field("ops", &self.ops()).finish_non_exhaustive()
+    }
+}
+
+impl Default for SimFs {
+    fn default() -> SimFs {
+        SimFs::new()
+    }
+}
+
+/// The judge's side: crashes, faults, damage and counts.
+impl SimFs {
+    /// An empty file system with one directory, the root. Relative paths start there too.
+    pub fn new() -> SimFs {
+        SimFs::over(State::new())
+    }
+
+    fn over(state: State) -> SimFs {
+        let shared = Shared { state: Mutex::new(state), gate: Mutex::default(), hook: Mutex::default() };
+        SimFs { shared: Arc::new(shared) }
+    }
+
+    /// The file system that a crash now may leave. All of it is stable; it has no locks, no faults and no hook, and
+    /// counts operations from 0. The same calls with the same seeds leave the same.
+    pub fn crash_image(&self, crash: Crash, seed: u64) -> SimFs {
+        SimFs::over(self.shared.state.lock().after(crash, seed))
+    }
+
+    /// The file system that the next process finds if this one is killed now and the system lives on. Other than in
+    /// the image of a [`Crash::Process`], what is not stable still is not: power may fail later. It has no locks, no
+    /// faults and no hook, and counts operations from 0.
+    pub fn without_process(&self) -> SimFs {
+        SimFs::over(self.shared.state.lock().without_process())
+    }
+
+    /// Whether a file that has no name any more can still be read through handles that are open. POSIX says yes; some
+    /// network file systems say no, and whoever deletes files that are still in use is found out on them.
+    pub fn set_unlinked_are_gone(&self, gone: bool) {
+        self.shared.state.lock().unlinked_are_gone = gone;
+    }
+
+    /// Limits the space of the device, in bytes. Only file data takes space, in blocks of 4 KiB.
+    pub fn set_capacity(&self, bytes: Option<u64>) {
+        self.shared.state.lock().capacity_bytes = bytes;
+    }
+
+    /// Makes the `nth` operation from now that `fault` can strike fail (1 is the next one). The seed decides how much
+    /// of a failing append is written. Replaces the plan that was there.
+    pub fn fail_nth(&self, nth: u64, fault: Fault, lasting: Lasting, seed: u64) {
+        self.shared.gate.lock().plan(nth, fault, lasting, seed);
+    }
+
+    /// Ends all faults, as a repaired device would. What was lost stays lost.
+    pub fn heal(&self) {
+        self.shared.gate.lock().heal();
+    }
+
+    /// How many operations were made to fail.
+    pub fn faults_struck(&self) -> u64 {
+        self.shared.gate.lock().struck
+    }
+
+    /// How many operations were made.
+    pub fn ops(&self) -> u64 {
+        self.shared.gate.lock().number()
+    }
+
+    /// How many operations of each kind were made.
+    pub fn op_counts(&self) -> BTreeMap<OpKind, u64> {
+        self.shared.gate.lock().counts.clone()
+    }
+
+    /// Starts to record operations.
+    pub fn record_ops(&self) {
+        self.shared.gate.lock().recorded = Some(Vec::new());
+    }
+
+    /// The operations since [`SimFs::record_ops`], which stops.
+    pub fn take_recorded_ops(&self) -> Vec<Op> {
+        self.shared.gate.lock().recorded.take().unwrap_or_default()
+    }
+
+    /// Sets what is called before each operation that changes something, or ends that.
+    pub fn set_hook(&self, hook: Option<Hook>) {
+        *self.shared.hook.lock() = hook.map_or(HookSlot::Empty, HookSlot::Waiting);
+    }
+
+    /// All files, sorted by path.
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.shared.state.lock().names.now.files().into_keys().collect()
+    }
+
+    /// The length of a file.
+    pub fn file_len(&self, path: &Path) -> io::Result<u64> {
+        Ok(self.shared.state.lock().file_at(path)?.now.len())
+    }
+
+    /// The bytes of a file.
+    pub fn read_file(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let mut state = self.shared.state.lock();
+        let content = &state.file_at(path)?.now;
+        let mut bytes = vec![0; content.len() as usize];
+        content.read(0, &mut bytes);
+        Ok(bytes)
+    }
+
+    /// Replaces the bytes of a file, or makes it. It is stable at once, with its name.
+    pub fn write_file(&self, path: &Path, data: &[u8]) -> io::Result<()> {
+        self.shared.state.lock().put_stable(path, data)
+    }
+
+    /// Flips one bit of a file: bit `bit % 8` of byte `bit / 8`. The file is stable then, as it is shown.
+    pub fn flip_bit(&self, path: &Path, bit: u64) -> io::Result<()> {
+        let mut state = self.shared.state.lock();
+        let inode = state.file_at(path)?;
+        let mut byte = [0];
+        if inode.now.read(bit / 8, &mut byte) == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let mut content = inode.now.clone();
+        content.write(bit / 8, &[byte[0] ^ 1 << (bit % 8)]);
+        inode.replace(content);
+        Ok(())
+    }
+
+    /// Lets an operation in: counts it, shows it to the hook, and says whether it fails. Holds no lock meanwhile.
+    fn enter(&self, kind: OpKind, path: Arc<Path>, bytes: u64, takes_space: bool) -> Option<Strike> {
+        self.enter_with(kind, path, None, bytes, takes_space)
+    }
+
+    fn enter_with(
+        &self,
+        kind: OpKind,
+        path: Arc<Path>,
+        to: Option<Arc<Path>>,
+        bytes: u64,
+        takes_space: bool,
+    ) -> Option<Strike> {
+        let op = {
+            let mut gate = self.shared.gate.lock();
+            let op = Op { number: gate.enter(kind), kind, path, to, bytes, takes_space };
+            gate.record(&op);
+            op
+        };
+        if kind.mutates() {
+            self.call_hook(&op);
+        }
+        self.shared.gate.lock().strike(&op)
+    }
+
+    fn call_hook(&self, op: &Op) {
+        let mut hook = {
+            let mut slot = self.shared.hook.lock();
+            match mem::take(&mut *slot) {
+                HookSlot::Waiting(hook) => {
+                    *slot = HookSlot::Running;
+                    hook
+                }
+                other => {
+                    *slot = other;
+                    return;
+                }
+            }
+        };
+        hook(self, op);
+        let mut slot = self.shared.hook.lock();
+        // Unless the hook has set another, or none.
+        if matches!(*slot, HookSlot::Running) {
+            *slot = HookSlot::Waiting(hook);
+        }
+    }
+
+    /// [`SimFs::enter`] for operations that a fault leaves without effect.
+    fn admit(&self, kind: OpKind, path: &Path, takes_space: bool) -> io::Result<()> {
+        self.enter(kind, path.into(), 0, takes_space).map_or(Ok(()), |strike| Err(strike.fault.error()))
+    }
+
+    fn admit_pair(&self, kind: OpKind, from: &Path, to: &Path) -> io::Result<()> {
+        let strike = self.enter_with(kind, from.into(), Some(to.into()), 0, true);
+        strike.map_or(Ok(()), |strike| Err(strike.fault.error()))
+    }
+
+    fn handle(&self, id: u64, path: &Path, end: Option<AtomicU64>) -> Arc<dyn File> {
+        Arc::new(SimFile { fs: self.clone(), id, path: path.into(), end })
+    }
+}
+
+impl FileSystem for SimFs {
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        let found = self.shared.state.lock().names.now.dir(dir);
+        match found {
+            Ok(_) => return Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Err(_) => {}
+        }
+        let parent = dir.parent().unwrap_or(Path::new("/"));
+        self.create_dir_all(parent)?;
+        self.admit(OpKind::CreateDir, dir, true)?;
+        self.shared.state.lock().create_dir(dir)?;
+        self.sync_dir(parent)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.admit(OpKind::Create, path, true)?;
+        let id = self.shared.state.lock().create(path)?;
+        Ok(self.handle(id, path, Some(AtomicU64::new(0))))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.admit(OpKind::Open, path, false)?;
+        let id = self.shared.state.lock().open(path)?;
+        Ok(self.handle(id, path, None))
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        let strike = self.enter(OpKind::SyncDir, dir.into(), 0, false);
+        self.shared.state.lock().sync_dir(dir, strike.is_some())?;
+        strike.map_or(Ok(()), |strike| Err(strike.fault.error()))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.admit_pair(OpKind::Rename, from, to)?;
+        self.shared.state.lock().rename(from, to)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.admit_pair(OpKind::Link, from, to)?;
+        self.shared.state.lock().link(from, to)
+    }
+
+    fn unlink(&self, path: &Path) -> io::Result<()> {
+        self.admit(OpKind::Unlink, path, false)?;
+        self.shared.state.lock().unlink(path)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        self.admit(OpKind::List, dir, false)?;
+        let state = self.shared.state.lock();
+        let names = &state.names.now;
+        let entry = |(name, node): (&String, Node)| DirEntry {
+            name: name.clone(),
+            is_dir: matches!(node, Node::Dir(_)),
+        };
+        Ok(names.names(names.dir(dir)?).map(entry).collect())
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
+        let is_new = self.shared.state.lock().names.now.file(path).is_err();
+        self.admit(OpKind::Lock, path, is_new)?;
+        let id = self.shared.state.lock().lock(path)?;
+        Ok(Box::new(SimLock { fs: self.clone(), id }))
+    }
+
+    fn free_space(&self, path: &Path) -> io::Result<u64> {
+        self.admit(OpKind::FreeSpace, path, false)?;
+        Ok(self.shared.state.lock().free_blocks() * BLOCK_BYTES)
+    }
+}
+
+/// An open file. What was created may be changed through this handle; what was only opened may not.
+#[derive(Debug)]
+struct SimFile {
+    fs: SimFs,
+    id: u64,
+    path: Arc<Path>,
+    /// Where the next append goes, for the handle that created the file.
+    end: Option<AtomicU64>,
+}
+
+impl SimFile {
+    fn end(&self) -> io::Result<&AtomicU64> {
+        self.end.as_ref().ok_or_else(|| errno(EBADF))
+    }
+
+    fn enter(&self, kind: OpKind, bytes: u64, takes_space: bool) -> Option<Strike> {
+        self.fs.enter(kind, Arc::clone(&self.path), bytes, takes_space)
+    }
+
+    fn admit(&self, kind: OpKind, bytes: u64, takes_space: bool) -> io::Result<()> {
+        self.enter(kind, bytes, takes_space).map_or(Ok(()), |strike| Err(strike.fault.error()))
+    }
+
+    /// How many of `len` bytes at `offset` find room.
+    fn room(&self, offset: u64, len: u64, free_blocks: impl FnOnce(&State) -> u64) -> u64 {
+        let mut state = self.fs.shared.state.lock();
+        let free_blocks = free_blocks(&state);
+        state.inode(self.id).now.fitting(offset, len, free_blocks)
+    }
+
+    fn takes_space(&self, offset: u64, len: u64) -> bool {
+        self.room(offset, len, |_| 0) < len
+    }
+}
+
+impl File for SimFile {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+        self.admit(OpKind::Read, buf.len() as u64, false)?;
+        let mut state = self.fs.shared.state.lock();
+        let unlinked_are_gone = state.unlinked_are_gone;
+        let inode = state.inode(self.id);
+        match unlinked_are_gone && inode.links == 0 {
+            true => Err(errno(ESTALE)),
+            false => Ok(inode.now.read(offset, buf)),
+        }
+    }
+
+    fn append(&self, data: &[u8]) -> io::Result<()> {
+        let end = self.end()?;
+        let at = end.load(Ordering::Relaxed);
+        let len = data.len() as u64;
+        let strike = self.enter(OpKind::Append, len, self.takes_space(at, len));
+        let (written, error) = match strike {
+            // Half of the failing appends write nothing, the others any part.
+            Some(Strike { fault, draw }) if draw % 2 == 0 => (0, Some(fault.error())),
+            Some(Strike { fault, draw }) => (draw / 2 % (len + 1), Some(fault.error())),
+            None => (len, None),
+        };
+        let fitting = self.room(at, written, State::free_blocks);
+        self.fs.shared.state.lock().inode(self.id).write(at, &data[..fitting as usize]);
+        if fitting < written {
+            return Err(errno(ENOSPC));
+        }
+        if let Some(error) = error {
+            return Err(error);
+        }
+        end.store(at + len, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn preallocate(&self, len: u64) -> io::Result<()> {
+        self.end()?;
+        self.admit(OpKind::Preallocate, len, self.takes_space(0, len))?;
+        if self.room(0, len, State::free_blocks) < len {
+            return Err(errno(ENOSPC));
+        }
+        self.fs.shared.state.lock().inode(self.id).now.reserve(len);
+        Ok(())
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        let end = self.end()?;
+        self.admit(OpKind::Truncate, len, false)?;
+        self.fs.shared.state.lock().inode(self.id).truncate(len);
+        end.store(len, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn punch_hole(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.end()?;
+        self.admit(OpKind::PunchHole, len, false)?;
+        self.fs.shared.state.lock().inode(self.id).punch(offset, len);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let strike = self.enter(OpKind::SyncData, 0, false);
+        let mut state = self.fs.shared.state.lock();
+        match strike {
+            Some(strike) => {
+                state.inode(self.id).fail_sync();
+                Err(strike.fault.error())
+            }
+            None => {
+                state.inode(self.id).sync();
+                Ok(())
+            }
+        }
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.admit(OpKind::Len, 0, false)?;
+        Ok(self.fs.shared.state.lock().inode(self.id).now.len())
+    }
+}
+
+impl Drop for SimFile {
+    fn drop(&mut self) {
+        self.fs.shared.state.lock().close(self.id);
+    }
+}
+
+#[derive(Debug)]
+struct SimLock {
+    fs: SimFs,
+    id: u64,
+}
+
+impl LockGuard for SimLock {}
+
+impl Drop for SimLock {
+    fn drop(&mut self) {
+        self.fs.shared.state.lock().unlock(self.id);
+    }
+}

@@ -1,0 +1,230 @@
+//! The whole file system as a value: files, names, locks and space, and the rules that tie them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
+
+use super::content::{BLOCK_BYTES, Content};
+use super::crash::{Crash, Dice};
+use super::inode::Inode;
+use super::names::{Names, Node, Place};
+use super::{EEXIST, EISDIR, errno};
+
+/// Free space that is shown while no capacity is set.
+const BOUNDLESS_BYTES: u64 = 1 << 40;
+
+#[derive(Debug)]
+pub(super) struct State {
+    inodes: BTreeMap<u64, Inode>,
+    pub names: Names,
+    /// The next number for a file or directory; 0 is the root.
+    next_id: u64,
+    pub capacity_bytes: Option<u64>,
+    /// A file without a name cannot be read any more, as on some network file systems.
+    pub unlinked_are_gone: bool,
+    locked: BTreeSet<u64>,
+}
+
+impl State {
+    pub fn new() -> State {
+        State {
+            inodes: BTreeMap::new(),
+            names: Names::new(),
+            next_id: 1,
+            capacity_bytes: None,
+            unlinked_are_gone: false,
+            locked: BTreeSet::new(),
+        }
+    }
+
+    /// What a crash leaves: all of it stable, nothing open, nothing locked.
+    pub fn after(&self, crash: Crash, seed: u64) -> State {
+        let mut dice = Dice::new(seed);
+        let tree = self.names.after(crash, &mut dice);
+        let mut links: BTreeMap<u64, usize> = BTreeMap::new();
+        for id in tree.files().into_values() {
+            *links.entry(id).or_default() += 1;
+        }
+        let mut inodes = BTreeMap::new();
+        for (id, links) in links {
+            inodes.insert(id, Inode::stable(self.inodes[&id].after(crash, &mut dice), links));
+        }
+        State {
+            inodes,
+            names: Names::stable(tree),
+            next_id: self.next_id,
+            capacity_bytes: self.capacity_bytes,
+            unlinked_are_gone: self.unlinked_are_gone,
+            locked: BTreeSet::new(),
+        }
+    }
+
+    /// What the next process finds when one is killed and the system lives on: nothing open, nothing locked, and what
+    /// was not stable still is not.
+    pub fn without_process(&self) -> State {
+        let mut inodes = self.inodes.clone();
+        inodes.values_mut().for_each(|inode| inode.handles = 0);
+        let mut state = State {
+            inodes,
+            names: self.names.clone(),
+            next_id: self.next_id,
+            capacity_bytes: self.capacity_bytes,
+            unlinked_are_gone: self.unlinked_are_gone,
+            locked: BTreeSet::new(),
+        };
+        state.sweep();
+        state
+    }
+
+    /// A file that a handle or a name leads to.
+    pub fn inode(&mut self, id: u64) -> &mut Inode {
+        self.inodes.get_mut(&id).expect("a file lives as long as a name or a handle leads to it")
+    }
+
+    /// The file at `path`, if it has that name now.
+    pub fn file_at(&mut self, path: &Path) -> io::Result<&mut Inode> {
+        let id = self.names.now.file(path)?;
+        Ok(self.inode(id))
+    }
+
+    /// Makes the directory `path`; its parent must exist.
+    pub fn create_dir(&mut self, path: &Path) -> io::Result<()> {
+        let place = self.vacant(path)?;
+        let id = self.new_id();
+        self.names.give(place, Node::Dir(id));
+        Ok(())
+    }
+
+    /// Makes a file with one handle open on it.
+    pub fn create(&mut self, path: &Path) -> io::Result<u64> {
+        let place = self.vacant(path)?;
+        let id = self.new_id();
+        self.inodes.insert(id, Inode::created());
+        self.names.give(place, Node::File(id));
+        Ok(id)
+    }
+
+    /// Opens another handle.
+    pub fn open(&mut self, path: &Path) -> io::Result<u64> {
+        let id = self.names.now.file(path)?;
+        self.inode(id).handles += 1;
+        Ok(id)
+    }
+
+    /// Closes a handle.
+    pub fn close(&mut self, id: u64) {
+        self.inode(id).handles -= 1;
+        self.sweep();
+    }
+
+    pub fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        let id = self.names.now.file(from)?;
+        let (from, to) = (self.names.now.place(from)?, self.names.now.place(to)?);
+        match self.names.now.get(&to) {
+            Some(Node::Dir(_)) => return Err(errno(EISDIR)),
+            // Two names of one file: POSIX leaves both.
+            Some(Node::File(other)) if other == id => return Ok(()),
+            Some(Node::File(other)) => self.inode(other).links -= 1,
+            None => {}
+        }
+        self.names.rename(from, to, Node::File(id));
+        Ok(())
+    }
+
+    pub fn link(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        let id = self.names.now.file(from)?;
+        let place = self.vacant(to)?;
+        self.inode(id).links += 1;
+        self.names.give(place, Node::File(id));
+        Ok(())
+    }
+
+    pub fn unlink(&mut self, path: &Path) -> io::Result<()> {
+        let id = self.names.now.file(path)?;
+        let place = self.names.now.place(path)?;
+        self.inode(id).links -= 1;
+        self.names.take(place);
+        Ok(())
+    }
+
+    /// Decides the names of a directory.
+    pub fn sync_dir(&mut self, path: &Path, fails: bool) -> io::Result<()> {
+        let dir = self.names.now.dir(path)?;
+        match fails {
+            true => self.names.fail_sync(dir),
+            false => self.names.sync(dir),
+        }
+        self.sweep();
+        Ok(())
+    }
+
+    /// Locks the file at `path`, made if there is none.
+    pub fn lock(&mut self, path: &Path) -> io::Result<u64> {
+        let id = match self.names.now.file(path) {
+            Ok(_) => self.open(path)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.create(path)?,
+            Err(error) => return Err(error),
+        };
+        if !self.locked.insert(id) {
+            self.close(id);
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        Ok(id)
+    }
+
+    pub fn unlock(&mut self, id: u64) {
+        self.locked.remove(&id);
+        self.close(id);
+    }
+
+    /// Puts a file there, stable with its name.
+    pub fn put_stable(&mut self, path: &Path, data: &[u8]) -> io::Result<()> {
+        let mut content = Content::default();
+        content.write(0, data);
+        content.grow(data.len() as u64);
+        if let Ok(inode) = self.file_at(path) {
+            inode.replace(content);
+            return Ok(());
+        }
+        let place = self.vacant(path)?;
+        let id = self.new_id();
+        self.inodes.insert(id, Inode::stable(content, 1));
+        self.names.give_stable(place, Node::File(id));
+        Ok(())
+    }
+
+    /// Blocks that can still be had.
+    pub fn free_blocks(&self) -> u64 {
+        let Some(capacity_bytes) = self.capacity_bytes else { return BOUNDLESS_BYTES / BLOCK_BYTES };
+        let taken: u64 = self
+            .inodes
+            .values()
+            .filter(|inode| inode.links > 0 || inode.handles > 0)
+            .map(|inode| inode.now.taken_blocks())
+            .sum();
+        (capacity_bytes / BLOCK_BYTES).saturating_sub(taken)
+    }
+
+    /// A place that has no name yet.
+    fn vacant(&self, path: &Path) -> io::Result<Place> {
+        let place = self.names.now.place(path)?;
+        match self.names.now.get(&place) {
+            Some(_) => Err(errno(EEXIST)),
+            None => Ok(place),
+        }
+    }
+
+    fn new_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id - 1
+    }
+
+    /// Forgets the files that nobody can reach any more, not even after a crash.
+    fn sweep(&mut self) {
+        if self.inodes.values().all(|inode| inode.links > 0 || inode.handles > 0) {
+            return;
+        }
+        let remembered = self.names.remembered();
+        self.inodes.retain(|id, inode| inode.links > 0 || inode.handles > 0 || remembered.contains(id));
+    }
+}

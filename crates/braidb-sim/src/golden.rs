@@ -1,0 +1,168 @@
+//! The golden database: what every later version must read, byte for byte as an earlier one wrote it.
+//!
+//! It is written on the simulated file system from fixed seeds, so that the same code writes the same bytes, and it is
+//! checked in under `crates/braidb/tests/golden`, in a directory for each version of the formats. It has a file of each
+//! kind, and in them each thing that a format can say today: two families, old versions, tombstones, an empty key and an
+//! empty value, bytes beyond ASCII, a batch over both families, a large value, tables in two levels, a sealed log.
+//!
+//! `braidb-sim golden DIR` writes it into DIR. A change of format that older files survive needs no new golden database;
+//! a new version of a format adds a directory and keeps the old ones.
+
+use crate::env_over;
+use crate::fs::SimFs;
+use braidb::storage::FileSystem;
+use braidb::{Db, Durability, Error, Options, WriteBatch};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The directory of the database on the simulated file system.
+pub const DIR: &str = "/golden";
+/// The families of the database.
+pub const FAMILIES: [&str; 2] = ["default", "visits"];
+
+const SEED: u64 = 7;
+
+/// What the database holds, by family.
+pub type Contents = [BTreeMap<Vec<u8>, Vec<u8>>; 2];
+
+/// Writes the golden database, and returns the files and what they must be read as.
+///
+/// # Errors
+///
+/// None, unless the engine is broken.
+pub fn write() -> Result<(Arc<SimFs>, Contents), Error> {
+    let fs = Arc::new(SimFs::new());
+    let db = open(&fs)?;
+    let visits = db.column_family(FAMILIES[1])?;
+    let mut contents = Contents::default();
+
+    // A table in the last level.
+    for number in 0..300u32 {
+        let (key, value) =
+            (format!("city/{:04}", number * 7 % 300), format!("inhabitants {}", number * number));
+        db.put(&key, &value)?;
+        contents[0].insert(key.into_bytes(), value.into_bytes());
+    }
+    db.compact()?;
+
+    // A table in L0, with versions that a snapshot holds, and tombstones.
+    let held = db.snapshot();
+    for round in 0..3u32 {
+        db.put("hot", format!("version {round}"))?;
+    }
+    contents[0].insert(b"hot".to_vec(), b"version 2".to_vec());
+    let middle = db.snapshot();
+    for number in (0..300u32).step_by(50) {
+        let key = format!("city/{number:04}");
+        db.delete(&key)?;
+        contents[0].remove(key.as_bytes());
+    }
+    db.put("hot", "version 3")?;
+    contents[0].insert(b"hot".to_vec(), b"version 3".to_vec());
+    visits.put("Київ", [0, 9, 10, 13, 92, 127, 128, 255])?;
+    contents[1].insert("Київ".as_bytes().to_vec(), vec![0, 9, 10, 13, 92, 127, 128, 255]);
+    db.flush()?;
+    drop((held, middle));
+
+    // The log: single writes, and a batch over both families.
+    db.put("", "the empty key")?;
+    db.put("empty value", "")?;
+    let mut batch = WriteBatch::new();
+    batch.put("hot", "version 4").delete("city/0001").delete("never there");
+    batch.put_in(&visits, "large", vec![b'x'; 3000]).delete_in(&visits, "Київ");
+    db.write_with(batch, Durability::Sync)?;
+    contents[0].insert(Vec::new(), b"the empty key".to_vec());
+    contents[0].insert(b"empty value".to_vec(), Vec::new());
+    contents[0].insert(b"hot".to_vec(), b"version 4".to_vec());
+    contents[0].remove(b"city/0001".as_slice());
+    contents[1] = BTreeMap::from([(b"large".to_vec(), vec![b'x'; 3000])]);
+    db.close()?;
+    Ok((fs, contents))
+}
+
+/// Opens the database that lies on these files.
+///
+/// # Errors
+///
+/// As [`Options::open`].
+pub fn open(fs: &Arc<SimFs>) -> Result<Db, Error> {
+    let (env, _) = env_over(fs.clone(), SEED);
+    // Small blocks, so that a small table has several.
+    Options::new().block_bytes(1 << 10).memtable_bytes(1 << 20).env(env).open(DIR)
+}
+
+/// Reads the whole database in every way that reads all.
+///
+/// # Errors
+///
+/// Those of the reads.
+pub fn read(db: &Db) -> Result<Contents, Error> {
+    let mut contents = Contents::default();
+    for (name, held) in FAMILIES.iter().zip(&mut contents) {
+        let family = db.column_family(name)?;
+        for entry in family.iter() {
+            let (key, value) = entry?;
+            held.insert(key, value.to_vec());
+        }
+        for entry in family.iter().rev() {
+            let (key, value) = entry?;
+            assert_eq!(held.get(&key).map(Vec::as_slice), Some(&*value), "both directions see the same");
+            let got = family.get(&key)?.expect("a scan showed the key");
+            assert_eq!(got, value, "a get sees what a scan sees");
+        }
+    }
+    Ok(contents)
+}
+
+/// The database's own files, by name, without the lock.
+///
+/// # Errors
+///
+/// Those of the file system.
+pub fn files(fs: &dyn FileSystem, dir: &Path) -> io::Result<BTreeMap<String, Vec<u8>>> {
+    let mut files = BTreeMap::new();
+    for entry in fs.list(dir)?.into_iter().filter(|entry| !entry.is_dir && entry.name != "LOCK") {
+        let file = fs.open(&dir.join(&entry.name))?;
+        let mut bytes = vec![0; file.len()? as usize];
+        file.read_exact_at(0, &mut bytes)?;
+        files.insert(entry.name, bytes);
+    }
+    Ok(files)
+}
+
+/// Copies files to where [`open`] finds them.
+///
+/// # Errors
+///
+/// Those of the file system.
+pub fn place(files: &BTreeMap<String, Vec<u8>>) -> io::Result<Arc<SimFs>> {
+    let fs = Arc::new(SimFs::new());
+    fs.create_dir_all(Path::new(DIR))?;
+    for (name, bytes) in files {
+        fs.write_file(&Path::new(DIR).join(name), bytes)?;
+    }
+    Ok(fs)
+}
+
+/// Writes the golden database into a directory of the machine, which holds none of its files yet, and returns their
+/// paths.
+///
+/// # Errors
+///
+/// Those of the file system.
+pub fn save(to: &dyn FileSystem, dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let (fs, _) = write().map_err(io::Error::other)?;
+    to.create_dir_all(dir)?;
+    let mut paths = Vec::new();
+    for (name, bytes) in files(&*fs, Path::new(DIR))? {
+        let path = dir.join(name);
+        let file = to.create(&path)?;
+        file.append(&bytes)?;
+        file.sync_data()?;
+        paths.push(path);
+    }
+    to.sync_dir(dir)?;
+    Ok(paths)
+}

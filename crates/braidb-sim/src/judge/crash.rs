@@ -1,0 +1,307 @@
+//! The crash explorer: stops a workload before chosen storage operations and looks at what a crash there leaves.
+//!
+//! A *point* is one storage operation that changes something. At a chosen point the explorer takes three images: the
+//! process killed, power lost with everything unsynced, power lost with unsynced changes torn. When the interrupted call
+//! is over, each image is opened on a machine of its own. It must open, be whole by `verify`, and equal the model at one
+//! position that the moment allows. Then it must go on to work: some more writes, synced, a power failure, all there.
+//! Of some images the opening itself is stopped in the same way: recovery must find the same position again.
+//!
+//! Points are told apart by what the engine was doing, and rare kinds are chosen more often than plain commits.
+
+use super::Case;
+use crate::draw::{OptionSet, Preset};
+use crate::failure::{Failure, Verdict, no_panic};
+use crate::fs::{Crash, Op as FileOp, OpKind, SimFs};
+use crate::machine::Doing;
+use crate::model::Model;
+use crate::report::Tally;
+use crate::rng::Rng;
+use crate::runner::{May, Moment, Runner, crash_image, crash_name};
+use crate::workload::{Bytes, CRASHES, Limits, Op, Workload};
+use braidb_storage::Lane;
+use parking_lot::Mutex;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+/// What a crash interrupts. The names are those of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    Commit,
+    Flush,
+    Merge,
+    Rotation,
+    ManifestSnapshot,
+    Recovery,
+    Deletion,
+    /// An edit outside of jobs: a column family is created, or the database is.
+    Edit,
+}
+
+impl Phase {
+    pub const ALL: [Phase; 8] = [
+        Phase::Commit,
+        Phase::Flush,
+        Phase::Merge,
+        Phase::Rotation,
+        Phase::ManifestSnapshot,
+        Phase::Recovery,
+        Phase::Deletion,
+        Phase::Edit,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Commit => "points in plain commits",
+            Phase::Flush => "points in flushes",
+            Phase::Merge => "points in merges",
+            Phase::Rotation => "points in log rotations",
+            Phase::ManifestSnapshot => "points in manifest snapshots",
+            Phase::Recovery => "points in recovery",
+            Phase::Deletion => "points in deletions of files",
+            Phase::Edit => "points in other edits",
+        }
+    }
+
+    /// One in so many operations of this phase becomes a point.
+    fn one_in(self) -> u64 {
+        match self {
+            Phase::Commit => 10,
+            Phase::Recovery => 15,
+            Phase::Flush | Phase::Merge | Phase::Rotation | Phase::Deletion | Phase::Edit => 4,
+            Phase::ManifestSnapshot => 3,
+        }
+    }
+}
+
+/// Most points of one phase in one case, so that no phase takes all.
+const MOST_OF_A_PHASE: u64 = 40;
+
+/// Tells the phase of each operation, from its file and from what went before.
+#[derive(Debug, Default)]
+struct Phases {
+    /// A new manifest was begun and `CURRENT` does not name it yet.
+    new_manifest: bool,
+    /// A new log was begun and its name is not stable yet.
+    new_log: bool,
+}
+
+impl Phases {
+    fn of(&mut self, op: &FileOp, doing: Doing) -> Phase {
+        let name = op.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let is_manifest = name.ends_with(".manifest") || name.starts_with("CURRENT");
+        match op.kind {
+            OpKind::Create if name.ends_with(".manifest") => self.new_manifest = true,
+            OpKind::Create if name.ends_with(".log") => self.new_log = true,
+            _ => {}
+        }
+        let (in_manifest, in_log) = (self.new_manifest, self.new_log);
+        if op.kind == OpKind::SyncDir {
+            self.new_log = false;
+        }
+        if op.kind == OpKind::Rename {
+            self.new_manifest = false;
+        }
+        match (doing, op.kind) {
+            (Doing::Opening, _) => Phase::Recovery,
+            _ if in_manifest && (is_manifest || op.kind == OpKind::SyncDir) => Phase::ManifestSnapshot,
+            _ if in_log && (name.ends_with(".log") || op.kind == OpKind::SyncDir) => Phase::Rotation,
+            (_, OpKind::Unlink) => Phase::Deletion,
+            (Doing::Job(Lane::Flush), _) => Phase::Flush,
+            (Doing::Job(Lane::Merge), _) => Phase::Merge,
+            (Doing::Call, OpKind::Truncate) if name.ends_with(".log") => Phase::Rotation,
+            (Doing::Call, _) if name.ends_with(".log") => Phase::Commit,
+            (Doing::Call, _) if name.ends_with(".table") => Phase::Flush,
+            (Doing::Call, _) => Phase::Edit,
+        }
+    }
+}
+
+/// A moment at which a crash was tried.
+struct Point {
+    phase: Phase,
+    op: FileOp,
+    may: May,
+    images: Vec<(Crash, SimFs)>,
+}
+
+/// Chooses points, and keeps their images until they are judged.
+struct Explorer {
+    rng: Rng,
+    phases: Phases,
+    chosen: [u64; Phase::ALL.len()],
+    /// Points are this many times as likely as usual.
+    eagerness: u64,
+    points: Vec<Point>,
+}
+
+impl Explorer {
+    fn new(rng: Rng, eagerness: u64) -> Arc<Mutex<Explorer>> {
+        Arc::new(Mutex::new(Explorer {
+            rng,
+            phases: Phases::default(),
+            chosen: [0; Phase::ALL.len()],
+            eagerness,
+            points: Vec::new(),
+        }))
+    }
+
+    fn see(&mut self, fs: &SimFs, op: &FileOp, moment: Moment) {
+        let phase = self.phases.of(op, moment.doing);
+        let chosen = &mut self.chosen[phase as usize];
+        if *chosen == MOST_OF_A_PHASE || self.rng.below(phase.one_in()) >= self.eagerness {
+            return;
+        }
+        *chosen += 1;
+        let images =
+            CRASHES.into_iter().map(|crash| (crash, crash_image(fs, crash, self.rng.bits()))).collect();
+        self.points.push(Point { phase, op: op.clone(), may: moment.may, images });
+    }
+}
+
+/// Judges a case: a workload, and every point that was chosen in it.
+pub fn judge(case: &Case) -> Verdict<Tally> {
+    let mut rng = Rng::new(case.seed);
+    let mut workload = Workload::new(rng.bits(), Limits { crashes: true, value_bytes: 6_000 });
+    let mut runner = Runner::new(case.preset, rng.fork(), workload.keys());
+    let explorer = Explorer::new(rng.fork(), 1);
+    let mut images =
+        Images { preset: case.preset, rng: rng.fork(), trace: case.trace, tally: Tally::default() };
+    let seen = explorer.clone();
+    runner.observe(Arc::new(Mutex::new(move |fs: &SimFs, op: &FileOp, moment: Moment| {
+        seen.lock().see(fs, op, moment);
+    })));
+    let mut judge_points = |runner: &Runner| {
+        let points = std::mem::take(&mut explorer.lock().points);
+        points.into_iter().try_for_each(|point| images.judge_point(point, runner))
+    };
+    runner.trace(case.trace);
+    runner.start()?;
+    judge_points(&runner)?;
+    for number in 1..=case.ops {
+        runner.run(&workload.next_op())?;
+        judge_points(&runner).map_err(|failure| failure.at(format!("operation {number}")))?;
+    }
+    runner.unobserve();
+    runner.finish().map_err(|failure| failure.at("at the end"))?;
+    let mut tally = images.tally;
+    tally.merge(runner.tally());
+    Ok(tally)
+}
+
+/// Judges images.
+struct Images {
+    preset: Preset,
+    rng: Rng,
+    trace: bool,
+    tally: Tally,
+}
+
+impl Images {
+    fn judge_point(&mut self, point: Point, runner: &Runner) -> Verdict {
+        let Point { phase, op, may, images } = point;
+        self.tally.add("points", 1);
+        self.tally.add(phase.name(), 1);
+        for (i, (crash, image)) in images.into_iter().enumerate() {
+            let place = || {
+                let file = op.path.display();
+                format!(
+                    "a crash ({}) in storage operation {} ({:?} of {file}, {})",
+                    crash_name(crash),
+                    op.number,
+                    op.kind,
+                    phase.name()
+                )
+            };
+            if self.trace {
+                println!("    {}, allowed {:?}", place(), may.allowed[i]);
+            }
+            let mut model = runner.model().clone();
+            model.set_families(may.families);
+            let judged = no_panic(|| {
+                let context = (&model, runner.set(), runner.probes());
+                self.judge_image(image, (crash, *may.allowed[1].start()), &may.allowed[i], context, true)
+            });
+            judged.map_err(|failure| failure.at(place()))?;
+        }
+        Ok(())
+    }
+
+    /// Opens an image, compares it, and goes on with it. If it is the `first` crash, recovery may be crashed too.
+    fn judge_image(
+        &mut self,
+        image: SimFs,
+        (crash, power_floor): (Crash, u64),
+        allowed: &RangeInclusive<u64>,
+        (model, set, probes): (&Model, &OptionSet, &[Bytes]),
+        first: bool,
+    ) -> Verdict {
+        self.tally.add("images", 1);
+        let mut life = Runner::over(image, self.preset, set.clone(), self.rng.fork(), model.clone(), probes);
+        let explorer = Explorer::new(self.rng.fork(), 2);
+        let again = first && self.rng.one_in(25);
+        if again {
+            let seen = explorer.clone();
+            life.observe(Arc::new(Mutex::new(move |fs: &SimFs, op: &FileOp, moment: Moment| {
+                seen.lock().see(fs, op, moment);
+            })));
+        }
+        life.start_at(allowed)?;
+        let found = life.found().expect("an opening without faults that succeeds has found something");
+        life.unobserve();
+        let points = std::mem::take(&mut explorer.lock().points);
+        for Point { op, images, .. } in points {
+            self.tally.add("points", 1);
+            self.tally.add(Phase::Recovery.name(), 1);
+            for (second, image) in images {
+                // The same again, unless only the process died before and power fails now.
+                let low = match (crash, second) {
+                    (Crash::Process, Crash::PowerAllLost | Crash::PowerTorn) => power_floor,
+                    _ => found,
+                };
+                let judged = self.judge_image(
+                    image,
+                    (second, power_floor),
+                    &(low..=found),
+                    (model, set, probes),
+                    false,
+                );
+                judged.map_err(|failure| {
+                    let (name, file) = (crash_name(second), op.path.display());
+                    failure.at(format!("then, in recovery, a crash ({name}) before {:?} of {file}", op.kind))
+                })?;
+            }
+        }
+        self.go_on(life)
+    }
+
+    /// A recovered database must be as good as any other.
+    fn go_on(&mut self, mut life: Runner) -> Verdict {
+        let mut workload = Workload::new(self.rng.bits(), Limits { crashes: true, value_bytes: 2_000 });
+        let run = |life: &mut Runner, op: &Op| life.run(op).map_err(|failure| failure.at("going on"));
+        run(&mut life, &Op::Verify)?;
+        let more = if self.rng.one_in(8) { 25 } else { 2 };
+        for _ in 0..more {
+            run(&mut life, &workload.next_op())?;
+        }
+        // What recovery found is stable, whether or not something was written and synced after it.
+        if self.rng.one_in(2) {
+            run(&mut life, &Op::Persist(braidb::Durability::Sync))?;
+        }
+        let crash = self.rng.pick(&CRASHES);
+        run(&mut life, &Op::Crash(crash))?;
+        life.compare_all().map_err(|failure| failure.at("after going on"))
+    }
+}
+
+/// Whether every phase had a point.
+pub fn check_coverage(tally: &Tally) -> Verdict {
+    for phase in Phase::ALL {
+        if tally.get(phase.name()) == 0 {
+            return Err(Failure::new(format!(
+                "no crash fell in {}: the explorer is blind there",
+                phase.name()
+            )));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! The error judge: every storage operation of a workload fails once, and fails for ever; and the device is too small.
+//!
+//! One clean run counts the storage operations that a fault can strike. Then the same workload runs once for each of
+//! them, for each fault (the device fails, the device is full, a sync fails), and for both durations; and on devices of
+//! growing size, which fill up somewhere by themselves. Whatever fails must fail with an error that names the file, reads
+//! that succeed must be right, and nothing acknowledged may be lost: the runner checks that at each step. In the end the
+//! device is repaired, everything can be read, the database is opened once more, and works as if nothing had been.
+
+use super::Case;
+use crate::failure::{Verdict, no_panic};
+use crate::fs::{Fault, Lasting};
+use crate::machine::DIR;
+use crate::report::Tally;
+use crate::rng::Rng;
+use crate::runner::{Device, Runner};
+use crate::workload::{Limits, Op, Workload};
+use braidb::Durability;
+use braidb_storage::FileSystem;
+use std::path::Path;
+
+const FAULTS: [(Fault, &str); 3] =
+    [(Fault::Io, "a failing device"), (Fault::Full, "a full device"), (Fault::Sync, "a failed sync")];
+const DURATIONS: [(Lasting, &str); 2] = [(Lasting::Once, "once"), (Lasting::ForEver, "for ever")];
+/// The device, where it is large enough.
+const LARGE_BYTES: u64 = 1 << 50;
+/// How many sizes of a device are tried.
+const SIZES: u64 = 24;
+
+/// What is wrong with the device.
+#[derive(Clone, Copy, Debug)]
+enum Wrong {
+    Nothing,
+    Fault(u64, Fault, Lasting),
+    Size(u64),
+}
+
+/// Judges a case: one workload, every `stride`-th operation.
+pub fn judge(case: &Case) -> Verdict<Tally> {
+    let mut tally = Tally::default();
+    let clean = run(case, Wrong::Nothing)?;
+    for (fault, fault_name) in FAULTS {
+        let targets = clean.ops.iter().filter(|op| fault.strikes(op)).count() as u64;
+        for (lasting, duration) in DURATIONS {
+            for nth in (1 + case.seed % case.stride..=targets).step_by(case.stride as usize) {
+                let told = format!("{fault_name} at storage operation {nth}, {duration}");
+                let ran = run_told(case, Wrong::Fault(nth, fault, lasting), &told)?;
+                tally.add(fault_name, u64::from(ran.struck > 0));
+            }
+        }
+    }
+    for size in (1..=SIZES).step_by(case.stride.min(SIZES) as usize) {
+        let bytes = clean.most_bytes * size / SIZES;
+        run_told(case, Wrong::Size(bytes), &format!("a device of {bytes} bytes"))?;
+        tally.add("a small device", 1);
+    }
+    tally.add("workloads", 1);
+    Ok(tally)
+}
+
+fn run_told(case: &Case, wrong: Wrong, told: &str) -> Verdict<Ran> {
+    if case.trace {
+        println!("{told}");
+    }
+    no_panic(|| run(case, wrong)).map_err(|failure| failure.at(told))
+}
+
+/// What a run met.
+struct Ran {
+    ops: Vec<crate::fs::Op>,
+    struck: u64,
+    /// The space that was taken at most.
+    most_bytes: u64,
+}
+
+/// Runs the workload of the case on a device with something wrong, or nothing.
+fn run(case: &Case, wrong: Wrong) -> Verdict<Ran> {
+    let mut rng = Rng::new(case.seed);
+    let mut workload = Workload::new(rng.bits(), Limits { crashes: false, value_bytes: 3_000 });
+    let mut runner = Runner::new(case.preset, rng.fork(), workload.keys());
+    let fs = runner.fs().clone();
+    fs.set_capacity(Some(LARGE_BYTES));
+    fs.record_ops();
+    match wrong {
+        Wrong::Nothing => {}
+        Wrong::Fault(nth, fault, lasting) => {
+            runner.expect(Device::Faulty);
+            fs.fail_nth(nth, fault, lasting, rng.bits());
+        }
+        Wrong::Size(bytes) => {
+            runner.expect(Device::Small);
+            fs.set_capacity(Some(bytes));
+        }
+    }
+    let mut most_bytes = 0;
+    runner.trace(case.trace);
+    runner.start()?;
+    for _ in 0..case.ops {
+        runner.run(&workload.next_op())?;
+        if let Wrong::Nothing = wrong {
+            most_bytes = most_bytes.max(LARGE_BYTES - fs.free_space(Path::new(DIR)).unwrap_or(LARGE_BYTES));
+        }
+    }
+    runner.run(&Op::Flush)?;
+    runner.compare_all().map_err(|failure| failure.at("before the repair"))?;
+    let ran = Ran { ops: fs.take_recorded_ops(), struck: fs.faults_struck(), most_bytes };
+    fs.heal();
+    fs.set_capacity(None);
+    runner.expect(Device::Good);
+    after_the_repair(&mut runner, &mut workload).map_err(|failure| failure.at("after the repair"))?;
+    Ok(ran)
+}
+
+fn after_the_repair(runner: &mut Runner, workload: &mut Workload) -> Verdict {
+    runner.compare_all()?;
+    runner.run(&Op::Reopen { close: false })?;
+    for op in [Op::Verify, Op::Persist(Durability::Sync), Op::Settle, Op::Reopen { close: true }] {
+        runner.run(&op)?;
+    }
+    for _ in 0..3 {
+        runner.run(&workload.next_op())?;
+    }
+    runner.finish().map_err(|failure| failure.at("at the end"))
+}

@@ -1,0 +1,387 @@
+//! The flip sweep: every single bit of every file of a small database is flipped, one at a time; and coarser damage.
+//!
+//! Three databases are built by the same workload. Whatever is damaged, opening, reading everything in every way and
+//! verifying must end in one of these, and never in a panic:
+//!
+//! * *reported*: some step fails, and says that the data is damaged (or of an unknown version);
+//! * *harmless*: everything that is read is exact;
+//! * *cut*, only where the end of the log cannot be told from a torn one: some last writes are missing, nothing else, and
+//!   the report of the opening tells where, and how many whole frames lie behind the cut.
+//!
+//! | database | may be cut |
+//! |---|---|
+//! | closed cleanly | nothing |
+//! | killed, each write in `Sync` | the last write |
+//! | killed, writes in `Buffer` after one in `Sync` | what lies behind the last synced mark in the log |
+//!
+//! A frame carries how far its log was synced when it was written, so the mark that counts is that of the last frame: it
+//! covers the write in `Sync` once a later one was written.
+//!
+//! Coarser damage: a file of the closed database is truncated, at every length, or missing; and the bytes of one write lie
+//! in the log where another one of the same size belongs, as after a misdirected write of the disk.
+
+use super::Case;
+use crate::client::{Client, Trouble};
+use crate::draw::OptionSet;
+use crate::failure::{Failure, Verdict, no_panic};
+use crate::fs::{Crash, SimFs};
+use crate::machine::Machine;
+use crate::model::{Model, State, differences};
+use crate::report::Tally;
+use crate::rng::Rng;
+use crate::workload::{Bytes, COUNTER_KEY, Change, Limits, Op, Workload};
+use braidb::{Durability, Error};
+use braidb_storage::FileSystem;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// How a database came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Closed,
+    KilledInSync,
+    KilledInBuffer,
+}
+
+impl End {
+    const ALL: [End; 3] = [End::Closed, End::KilledInSync, End::KilledInBuffer];
+
+    fn name(self) -> &'static str {
+        match self {
+            End::Closed => "closed cleanly",
+            End::KilledInSync => "killed in Sync",
+            End::KilledInBuffer => "killed in Buffer",
+        }
+    }
+}
+
+/// Judges a case: every `stride`-th bit.
+pub fn judge(case: &Case) -> Verdict<Tally> {
+    let mut tally = Tally::default();
+    for end in End::ALL {
+        let database = Database::build(case, end)?;
+        database.judge(None, &mut tally).map_err(|failure| failure.at("with nothing damaged"))?;
+        for damage in database.damages(case, end)? {
+            if case.trace {
+                println!("{}, {damage}", end.name());
+            }
+            let judged = no_panic(|| database.judge(Some(&damage), &mut tally));
+            judged.map_err(|failure| failure.at(format!("{}, {damage}", end.name())))?;
+            tally.add(damage.name(), 1);
+        }
+    }
+    Ok(tally)
+}
+
+/// What happens to a file.
+enum Damage {
+    Flipped { path: PathBuf, bit: u64 },
+    Truncated { path: PathBuf, len: u64 },
+    Missing { path: PathBuf },
+    Misdirected { path: PathBuf, from: Range<u64>, to: Range<u64> },
+}
+
+impl Damage {
+    fn path(&self) -> &Path {
+        match self {
+            Damage::Flipped { path, .. } | Damage::Truncated { path, .. } => path,
+            Damage::Missing { path } | Damage::Misdirected { path, .. } => path,
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Damage::Flipped { .. } => "bits",
+            Damage::Truncated { .. } => "truncations",
+            Damage::Missing { .. } => "missing files",
+            Damage::Misdirected { .. } => "misdirected writes",
+        }
+    }
+
+    fn inflict(&self, fs: &SimFs) -> std::io::Result<()> {
+        match self {
+            Damage::Flipped { path, bit } => fs.flip_bit(path, *bit),
+            Damage::Truncated { path, len } => {
+                let bytes = fs.read_file(path)?;
+                fs.write_file(path, &bytes[..*len as usize])
+            }
+            Damage::Missing { path } => fs.unlink(path),
+            Damage::Misdirected { path, from, to } => {
+                let mut bytes = fs.read_file(path)?;
+                bytes.copy_within(from.start as usize..from.end as usize, to.start as usize);
+                fs.write_file(path, &bytes)
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Damage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let file = self.path().display();
+        match self {
+            Damage::Flipped { bit, .. } => write!(f, "bit {bit} of {file} flipped (byte {})", bit / 8),
+            Damage::Truncated { len, .. } => write!(f, "{file} truncated to {len} bytes"),
+            Damage::Missing { .. } => write!(f, "{file} missing"),
+            Damage::Misdirected { from, to, .. } => write!(f, "bytes {from:?} of {file} also at {to:?}"),
+        }
+    }
+}
+
+/// A small database at its end.
+struct Database {
+    image: SimFs,
+    set: OptionSet,
+    /// Where each write went, in the logs that are left.
+    frames: Vec<(PathBuf, Range<u64>)>,
+    /// The state after each write, from the empty database to the last one.
+    states: Vec<State>,
+    /// The first position that a cut may leave.
+    lowest_cut: usize,
+    probes: Vec<Bytes>,
+    seed: u64,
+}
+
+impl Database {
+    /// Some writes that are flushed to tables, a merge, more writes that stay in the log.
+    fn build(case: &Case, end: End) -> Verdict<Database> {
+        let mut rng = Rng::new(case.seed);
+        let mut workload = Workload::new(rng.bits(), Limits { crashes: false, value_bytes: 60 });
+        let mut set = OptionSet::draw(case.preset, &mut rng);
+        // The log that is damaged is one log, and its frames are known: no rotation by itself.
+        set.log_bytes = None;
+        set.memtable_bytes = set.memtable_bytes.max(1 << 20);
+        let fs = SimFs::new();
+        let seed = rng.bits();
+        let machine = Machine::new(&fs, seed);
+        let mut client = machine.open(&set).and_then(Client::new).map_err(broken)?;
+        let mut model = Model::new();
+        let mut states = vec![model.state().clone()];
+        let (mut written, mut frames) = (0, Vec::new());
+        while written < case.ops {
+            let Op::Write(changes, _) = workload.next_op() else { continue };
+            for change in &changes {
+                if !client.has(change.family) {
+                    client.create(change.family).map_err(broken)?;
+                }
+            }
+            written += 1;
+            let changes: Vec<Change> = changes.into_iter().take(3).collect();
+            let changes = model.begin(changes, true);
+            let synced = end == End::KilledInSync || written == case.ops * 3 / 4;
+            let durability = if synced { Durability::Sync } else { Durability::Buffer };
+            let before = log_lengths(&fs);
+            client.write(&changes, Some(durability)).map_err(broken)?;
+            model.acknowledge(durability);
+            for (path, len) in log_lengths(&fs) {
+                if let Some(&start) = before.get(&path).filter(|start| **start < len) {
+                    frames.push((path, start..len));
+                }
+            }
+            states.push(model.state().clone());
+            match written * 6 / case.ops {
+                step @ (1 | 2) if written == (case.ops * step).div_ceil(6) => {
+                    client.db.flush().map_err(broken)?
+                }
+                3 if written == (case.ops * 3).div_ceil(6) => client.db.compact().map_err(broken)?,
+                _ => {}
+            }
+        }
+        if end == End::Closed {
+            client.db.close().map_err(broken)?;
+        }
+        let image = fs.crash_image(Crash::Process, 0);
+        let last = states.len() - 1;
+        let lowest_cut = match end {
+            End::Closed => last,
+            End::KilledInSync => last - 1,
+            End::KilledInBuffer => (case.ops * 3 / 4) as usize,
+        };
+        frames.retain(|(path, _)| image.file_len(path).is_ok());
+        Ok(Database { image, set, frames, states, lowest_cut, probes: workload.keys().to_vec(), seed })
+    }
+
+    /// Everything that is tried: of bits and lengths, every `stride`-th.
+    fn damages(&self, case: &Case, end: End) -> Verdict<Vec<Damage>> {
+        let mut damages = Vec::new();
+        for path in self.image.files() {
+            let len = self.image.file_len(&path).map_err(|error| Failure::new(error.to_string()))?;
+            let bits = (case.seed % case.stride..len * 8).step_by(case.stride as usize);
+            damages.extend(bits.map(|bit| Damage::Flipped { path: path.clone(), bit }));
+            // Of a log that was not sealed nobody knows how long it was.
+            if end == End::Closed && len > 0 {
+                let lens = (case.seed % case.stride..len).step_by(case.stride as usize);
+                damages.extend(lens.map(|len| Damage::Truncated { path: path.clone(), len }));
+                damages.push(Damage::Missing { path });
+            }
+        }
+        // Whole writes matter most: ends and places that look right.
+        for (path, to) in &self.frames {
+            if end == End::Closed {
+                damages.push(Damage::Truncated { path: path.clone(), len: to.start });
+            }
+            for (_, from) in self.frames.iter().filter(|(other, _)| other == path) {
+                if from != to && from.end - from.start == to.end - to.start {
+                    let (from, to) = (from.clone(), to.clone());
+                    damages.push(Damage::Misdirected { path: path.clone(), from, to });
+                }
+            }
+        }
+        Ok(damages)
+    }
+
+    /// Damages the database, opens, reads, verifies.
+    fn judge(&self, damage: Option<&Damage>, tally: &mut Tally) -> Verdict {
+        let fs = self.image.crash_image(Crash::Process, 0);
+        if let Some(damage) = damage {
+            damage.inflict(&fs).map_err(|error| Failure::new(error.to_string()))?;
+        }
+        // What the database was before it was opened is verified too: that works on damage.
+        let before = self.verify_closed(&fs)?;
+        let machine = Machine::new(&fs, self.seed);
+        let client = match machine.open(&self.set).and_then(Client::new) {
+            Ok(client) => client,
+            Err(error) => {
+                reported(&error).map_err(|failure| failure.at("opening"))?;
+                if before == Some(0) {
+                    return Err(Failure::new(format!("verify found nothing, but it does not open: {error}")));
+                }
+                tally.add("reported by opening", 1);
+                return Ok(());
+            }
+        };
+        let read = match client.read_all(None, &self.probes) {
+            Ok(state) => state,
+            Err(Trouble::Failed(error)) => {
+                reported(&error).map_err(|failure| failure.at("reading"))?;
+                return self.judge_partial(&client, tally);
+            }
+            Err(Trouble::Wrong(what)) => return Err(Failure::new(format!("silently wrong: {what}"))),
+        };
+        let last = self.states.len() - 1;
+        if read == self.states[last] {
+            let damages = client.db.verify().map_err(broken)?.damages.len();
+            tally.add(if damages > 0 { "reported by verify" } else { "harmless" }, 1);
+        } else {
+            self.judge_cut(&client, &read, damage)?;
+            tally.add("cut", 1);
+        }
+        // The next life costs as much as this one.
+        match damage {
+            Some(Damage::Flipped { bit, .. }) if bit % 11 > 0 => Ok(()),
+            _ => self.judge_next_life(&fs, client, read, tally),
+        }
+    }
+
+    /// `None`: it could not even be looked at, and said so.
+    fn verify_closed(&self, fs: &SimFs) -> Verdict<Option<usize>> {
+        match Machine::new(fs, self.seed).verify(&self.set) {
+            Ok(report) => Ok(Some(report.damages.len())),
+            Err(error) => {
+                reported(&error).map(|()| None).map_err(|failure| failure.at("verify before opening"))
+            }
+        }
+    }
+
+    /// Some reading failed, so not everything could be compared: what can be read must be exact all the same.
+    fn judge_partial(&self, client: &Client, tally: &mut Tally) -> Verdict {
+        tally.add("reported by reading", 1);
+        let state = &self.states[self.states.len() - 1];
+        for (family, contents) in state.iter().enumerate().filter(|(family, _)| client.has(*family)) {
+            let counter = Bytes::from(COUNTER_KEY);
+            for key in self.probes.iter().chain([&counter]) {
+                match client.get(family, key, None) {
+                    Ok(got) if got.as_deref() == contents.get(key).map(|value| &**value) => {}
+                    Ok(_) => {
+                        return Err(Failure::new(format!(
+                            "a get of {} is silently wrong",
+                            key.escape_ascii()
+                        )));
+                    }
+                    Err(error) => reported(&error)?,
+                }
+            }
+        }
+        let damages = client.db.verify().map_err(broken)?.damages;
+        match damages.is_empty() {
+            true => Err(Failure::new("reading reports damage and verify does not")),
+            false => Ok(()),
+        }
+    }
+
+    /// Less than everything was read: it must be a cut that is allowed, and reported for what it is.
+    fn judge_cut(&self, client: &Client, read: &State, damage: Option<&Damage>) -> Verdict {
+        let last = self.states.len() - 1;
+        let Some(position) = self.states.iter().rposition(|state| state == read) else {
+            let what = differences(&self.states[last], read);
+            return Err(Failure::new(format!("silently wrong: {what}")));
+        };
+        if position < self.lowest_cut {
+            return Err(Failure::new(format!(
+                "silently lost: it is cut at write {position} of {last}; the lowest cut is {}",
+                self.lowest_cut
+            )));
+        }
+        let Some(cut) = &client.db.recovery().cut else {
+            return Err(Failure::new(format!(
+                "silently lost: cut at write {position} of {last}, unreported"
+            )));
+        };
+        let Some(path) = damage.map(Damage::path) else {
+            return Err(Failure::new("cut, but nothing was damaged"));
+        };
+        if cut.path != path {
+            return Err(Failure::new(format!(
+                "{} was damaged and the cut is in {}",
+                path.display(),
+                cut.path.display()
+            )));
+        }
+        let whole = (last - position - 1) as u64;
+        if cut.whole_frames_behind != whole {
+            return Err(Failure::new(format!(
+                "cut at write {position} of {last}: {whole} whole frames lie behind, reported are {}",
+                cut.whole_frames_behind
+            )));
+        }
+        Ok(())
+    }
+
+    /// What was accepted once is accepted for ever: after closing, the next opening reads the same or reports damage.
+    fn judge_next_life(&self, fs: &SimFs, client: Client, read: State, tally: &mut Tally) -> Verdict {
+        tally.add("opened again", 1);
+        if let Err(error) = client.db.close() {
+            return reported(&error).map_err(|failure| failure.at("closing"));
+        }
+        drop(client);
+        let again = Machine::new(fs, self.seed + 1).open(&self.set).and_then(Client::new);
+        let again = match again {
+            Ok(client) => client.read_all(None, &self.probes),
+            Err(error) => return reported(&error).map_err(|failure| failure.at("opening again")),
+        };
+        match again {
+            Ok(again) if again == read => Ok(()),
+            Ok(again) => Err(Failure::new(format!("opened again, {}", differences(&read, &again)))),
+            Err(Trouble::Wrong(what)) => Err(Failure::new(what)),
+            Err(Trouble::Failed(error)) => reported(&error).map_err(|failure| failure.at("reading again")),
+        }
+    }
+}
+
+/// The logs that are there, and their lengths.
+fn log_lengths(fs: &SimFs) -> BTreeMap<PathBuf, u64> {
+    let files = fs.files().into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "log"));
+    files.filter_map(|path| fs.file_len(&path).ok().map(|len| (path, len))).collect()
+}
+
+/// Whether the error tells of damage.
+fn reported(error: &Error) -> Verdict {
+    match error.is_corruption() || matches!(error, Error::Unsupported { .. } | Error::NotADatabase { .. }) {
+        true => Ok(()),
+        false => Err(Failure::new(format!("the damage is taken for something else: {error}"))),
+    }
+}
+
+fn broken(error: Error) -> Failure {
+    Failure::new(format!("without damage: {error}"))
+}

@@ -1,0 +1,105 @@
+//! The judges.
+//!
+//! Each judges *cases*. A case is small, and everything in it follows from one seed, a preset of options and a size, so
+//! that one command replays it. A judge asked for much runs the cases of neighbouring seeds, one after the other.
+
+pub mod crash;
+pub mod errors;
+pub mod flips;
+pub mod model;
+pub mod mutants;
+pub mod torture;
+pub mod writers;
+
+use crate::draw::Preset;
+use crate::failure::{Failure, Verdict, no_panic};
+use crate::report::Tally;
+use std::fmt;
+
+/// Which judge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judge {
+    Model,
+    Writers,
+    Crash,
+    Errors,
+    Flips,
+}
+
+impl Judge {
+    pub const ALL: [Judge; 5] = [Judge::Model, Judge::Writers, Judge::Crash, Judge::Errors, Judge::Flips];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Judge::Model => "model",
+            Judge::Writers => "writers",
+            Judge::Crash => "crash",
+            Judge::Errors => "errors",
+            Judge::Flips => "flips",
+        }
+    }
+
+    /// The judge of that name.
+    pub fn named(name: &str) -> Option<Judge> {
+        Judge::ALL.into_iter().find(|judge| judge.name() == name)
+    }
+
+    /// Operations of a case, where nothing else is asked for.
+    pub fn usual_ops(self) -> u64 {
+        match self {
+            Judge::Model => 5_000,
+            Judge::Writers => 5_000,
+            Judge::Crash => 400,
+            Judge::Errors => 60,
+            Judge::Flips => 30,
+        }
+    }
+}
+
+/// What to judge.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    pub judge: Judge,
+    pub seed: u64,
+    pub preset: Preset,
+    /// Operations of its workload.
+    pub ops: u64,
+    /// Of the things that it could try one by one (operations to fail, bits to flip), every how many-th it tries.
+    pub stride: u64,
+    /// Prints every operation.
+    pub trace: bool,
+}
+
+impl Case {
+    /// A case of the usual size that leaves nothing out.
+    pub fn new(judge: Judge, seed: u64, preset: Preset) -> Case {
+        Case { judge, seed, preset, ops: judge.usual_ops(), stride: 1, trace: false }
+    }
+
+    /// Judges it. A failure ends with the command that replays it.
+    pub fn run(&self) -> Verdict<Tally> {
+        let judged = no_panic(|| match self.judge {
+            Judge::Model => model::judge(self),
+            Judge::Writers => writers::judge(self),
+            Judge::Crash => crash::judge(self),
+            Judge::Errors => errors::judge(self),
+            Judge::Flips => flips::judge(self),
+        });
+        judged.map_err(|failure| Failure::new(format!("{failure}\n  replay: {self}")))
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "cargo run -p braidb-sim -- {} --seed {} --preset {} --ops {} --stride {} --cases 1",
+            self.judge.name(),
+            self.seed,
+            self.preset.name(),
+            self.ops,
+            self.stride
+        )
+    }
+}

@@ -1,0 +1,31 @@
+//! The model test: a long random life, compared at every step.
+//!
+//! Puts, deletes, batches over families, gets, scans in both directions and mixed, snapshots and iterators that stay open,
+//! flushes, merges, reopenings and crashes; every answer must be the model's. From time to time everything is read.
+
+use super::Case;
+use crate::failure::Verdict;
+use crate::report::Tally;
+use crate::rng::Rng;
+use crate::runner::Runner;
+use crate::workload::{Limits, Workload};
+
+/// Every so many operations everything is read and compared.
+const COMPARE_EVERY: u64 = 250;
+
+/// Judges a case.
+pub fn judge(case: &Case) -> Verdict<Tally> {
+    let mut rng = Rng::new(case.seed);
+    let mut workload = Workload::new(rng.bits(), Limits { crashes: true, value_bytes: 30_000 });
+    let mut runner = Runner::new(case.preset, rng.fork(), workload.keys());
+    runner.trace(case.trace);
+    runner.start()?;
+    for number in 1..=case.ops {
+        runner.run(&workload.next_op())?;
+        if number % COMPARE_EVERY == 0 {
+            runner.compare_all().map_err(|failure| failure.at(format!("after operation {number}")))?;
+        }
+    }
+    runner.finish().map_err(|failure| failure.at("at the end"))?;
+    Ok(runner.tally().clone())
+}

@@ -1,0 +1,53 @@
+//! Torture: all judges, in turn, on fresh seeds, until the time is over or one of them finds something.
+
+use super::{Case, Judge, crash};
+use crate::draw::Preset;
+use crate::failure::Verdict;
+use crate::report::Tally;
+use crate::rng::Rng;
+use std::collections::BTreeMap;
+
+/// What was covered, by judge.
+pub type Covered = BTreeMap<&'static str, Tally>;
+
+/// Judges cases while `time_left` says so; the first failure ends it.
+pub fn torture(seed: u64, mut time_left: impl FnMut(&Covered) -> bool) -> (Covered, Verdict) {
+    let mut rng = Rng::new(seed);
+    let mut covered = Covered::new();
+    while time_left(&covered) {
+        let case = draw_case(&mut rng);
+        match case.run() {
+            Ok(tally) => covered.entry(case.judge.name()).or_default().merge(&tally),
+            Err(failure) => return (covered, Err(failure)),
+        }
+    }
+    // A few minutes reach everything; a few seconds need not.
+    let crashed = covered.get(Judge::Crash.name()).cloned().unwrap_or_default();
+    let verdict = if crashed.get("points") > 5_000 { crash::check_coverage(&crashed) } else { Ok(()) };
+    (covered, verdict)
+}
+
+/// Each judge gets about the same time.
+fn draw_case(rng: &mut Rng) -> Case {
+    let judge = rng.weighted(&[
+        (8, Judge::Model),
+        (4, Judge::Writers),
+        (8, Judge::Crash),
+        (3, Judge::Errors),
+        (3, Judge::Flips),
+    ]);
+    let preset = rng.weighted(&[
+        (1, Preset::Default),
+        (2, Preset::SmallMemory),
+        (3, Preset::TinyFiles),
+        (4, Preset::Random),
+    ]);
+    let stride = match judge {
+        Judge::Errors => rng.between(5, 15),
+        Judge::Flips => rng.between(10, 40),
+        Judge::Model | Judge::Writers | Judge::Crash => 1,
+    };
+    // The numbers of the replay command are easier to copy when they are short.
+    let case = Case { stride, ..Case::new(judge, rng.bits() >> 24, preset) };
+    Case { ops: case.ops * rng.between(1, 6) / 3 + 10, ..case }
+}

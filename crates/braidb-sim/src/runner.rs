@@ -1,0 +1,503 @@
+//! Runs operations against the database and the model together, and compares.
+//!
+//! A runner owns the files, the machine over them, the model and the open database. Without faults every operation must
+//! succeed and agree with the model. With faults switched on (the error judge), an operation may fail once a fault has
+//! struck: then the error must be clear, reads that succeed must still be right, a write that failed is doubtful, and the
+//! runner opens the database again when it stays poisoned.
+//!
+//! Who wants to look at each storage operation (the crash explorer) gives an observer; it is told what the engine was
+//! doing and which positions a crash at that moment may leave. The runner forgets nothing of the model before the next
+//! operation begins, so that images can be judged when the call that they interrupted is over.
+
+mod lives;
+pub use lives::{crash_image, crash_name};
+
+use crate::client::{Client, Trouble};
+use crate::draw::{OptionSet, Preset};
+use crate::failure::{Failure, Verdict};
+use crate::fs::{self, Crash, SimFs};
+use crate::machine::{DIR, Doing, Machine};
+use crate::model::{Existence, Families, Model, Recovered, differences, show};
+use crate::readers::{Expected, Iterators, Snapshots};
+use crate::report::Tally;
+use crate::rng::Rng;
+use crate::workload::{Bytes, CRASHES, Change, FAMILIES, Op};
+use braidb::{Durability, Error};
+use parking_lot::Mutex;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+/// When a storage operation happens.
+#[derive(Clone, Debug)]
+pub struct Moment {
+    pub doing: Doing,
+    pub may: May,
+}
+
+/// What a crash may leave.
+#[derive(Clone, Debug)]
+pub struct May {
+    /// The positions allowed after each of [`CRASHES`].
+    pub allowed: [RangeInclusive<u64>; 3],
+    pub families: Families,
+}
+
+impl May {
+    fn of(model: &Model) -> May {
+        May { allowed: CRASHES.map(|crash| model.allowed(crash)), families: model.families() }
+    }
+}
+
+/// Is told of each storage operation that changes something, before it takes effect.
+pub type Observer = Arc<Mutex<dyn FnMut(&SimFs, &fs::Op, Moment) + Send>>;
+
+/// The open database. Not a method, so that other parts of the runner stay free.
+fn opened(client: &Option<Client>) -> &Client {
+    client.as_ref().expect("the database is open")
+}
+
+/// What may be expected of the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Device {
+    /// Every operation succeeds.
+    Good,
+    /// Operations may fail once a fault of the file system has struck.
+    Faulty,
+    /// It may be full at any time.
+    Small,
+}
+
+impl std::fmt::Debug for Runner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Runner").field("set", &self.set).field("device", &self.device).finish_non_exhaustive()
+    }
+}
+
+/// How many writes may be in doubt at a time: more are not tried before the database was opened again.
+const MOST_DOUBTS: usize = 3;
+
+/// Drives one database through its lives.
+pub struct Runner {
+    fs: SimFs,
+    set: OptionSet,
+    preset: Preset,
+    rng: Rng,
+    model: Model,
+    // Before the machine, whose end loses the jobs that they would wait for.
+    client: Option<Client>,
+    snapshots: Snapshots,
+    iterators: Iterators,
+    machine: Machine,
+    /// What the last opening found; becomes the model when the next operation begins.
+    found: Option<(Recovered, Vec<String>)>,
+    may: Arc<Mutex<May>>,
+    observer: Option<Observer>,
+    device: Device,
+    /// The database said that it is poisoned.
+    poisoned: bool,
+    /// Every key that may be written, for looking up what must be absent.
+    probes: Vec<Bytes>,
+    tally: Tally,
+    /// Tells what it does.
+    trace: bool,
+    operations: u64,
+}
+
+impl Runner {
+    /// A runner over an empty file system. The option set and every choice of the runner come from `rng`.
+    pub fn new(preset: Preset, mut rng: Rng, probes: &[Bytes]) -> Runner {
+        let set = OptionSet::draw(preset, &mut rng);
+        let fs = SimFs::new();
+        fs.set_unlinked_are_gone(rng.one_in(2));
+        Runner::over(fs, preset, set, rng, Model::new(), probes)
+    }
+
+    /// A runner over files that are there, of which `model` knows what they may hold.
+    pub fn over(
+        fs: SimFs,
+        preset: Preset,
+        set: OptionSet,
+        mut rng: Rng,
+        model: Model,
+        probes: &[Bytes],
+    ) -> Runner {
+        Runner {
+            machine: Machine::new(&fs, rng.bits()),
+            fs,
+            set,
+            preset,
+            rng,
+            may: Arc::new(Mutex::new(May::of(&model))),
+            model,
+            client: None,
+            snapshots: Snapshots::default(),
+            iterators: Iterators::default(),
+            found: None,
+            observer: None,
+            device: Device::Good,
+            poisoned: false,
+            probes: probes.to_vec(),
+            tally: Tally::default(),
+            trace: false,
+            operations: 0,
+        }
+    }
+
+    /// From now on `observer` sees every storage operation that changes something.
+    pub fn observe(&mut self, observer: Observer) {
+        self.observer = Some(observer);
+        self.watch_files();
+    }
+
+    /// Nobody watches any more.
+    pub fn unobserve(&mut self) {
+        self.observer = None;
+        self.fs.set_hook(None);
+    }
+
+    /// Tells every operation, and every error that is forgiven, on standard output.
+    pub fn trace(&mut self, on: bool) {
+        self.trace = on;
+    }
+
+    /// From now on the device is this good.
+    pub fn expect(&mut self, device: Device) {
+        self.device = device;
+    }
+
+    /// Whether an error may be the device's fault.
+    fn may_fail(&self) -> bool {
+        match self.device {
+            Device::Good => false,
+            Device::Faulty => self.fs.faults_struck() > 0,
+            Device::Small => true,
+        }
+    }
+
+    pub fn fs(&self) -> &SimFs {
+        &self.fs
+    }
+
+    pub fn set(&self) -> &OptionSet {
+        &self.set
+    }
+
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    pub fn probes(&self) -> &[Bytes] {
+        &self.probes
+    }
+
+    /// What was done until now.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// The position that the last opening found.
+    pub fn found(&self) -> Option<u64> {
+        self.found.as_ref().map(|(recovered, _)| recovered.position)
+    }
+
+    /// Runs one operation.
+    pub fn run(&mut self, op: &Op) -> Verdict {
+        self.operations += 1;
+        if self.trace {
+            println!("  {}: {}", self.operations, op.brief());
+        }
+        self.run_op(op).map_err(|failure| {
+            failure.at(format!("operation {} ({}) with {}", self.operations, op.name(), self.set))
+        })
+    }
+
+    fn run_op(&mut self, op: &Op) -> Verdict {
+        self.begin_operation();
+        if self.client.is_none() || self.model.doubts() >= MOST_DOUBTS {
+            self.reopen(false)?;
+        }
+        if self.client.is_none() || matches!(op, Op::Reopen { .. } | Op::Crash(_)) {
+            return match op {
+                Op::Reopen { close } => self.reopen(*close),
+                Op::Crash(crash) => self.crash(*crash),
+                _ => Ok(()), // A fault keeps the database from opening.
+            };
+        }
+        self.begin_operation();
+        self.tally.add(op.name(), 1);
+        match op {
+            Op::Write(changes, durability) => self.write(changes.clone(), *durability, true),
+            Op::Plain(change) => self.write(vec![change.clone()], None, false),
+            Op::Get { family, key, snapshot } => self.get(*family, key, *snapshot),
+            Op::Scan(_) | Op::OpenIter(_) => self.scan(op),
+            Op::StepIter { which, directions, steps } => {
+                let advanced = self.iterators.advance(*which, *directions, *steps)?;
+                self.succeeded(advanced, "an open iterator").map(|_| ())
+            }
+            Op::DropIter(which) => {
+                self.iterators.drop_one(*which);
+                Ok(())
+            }
+            Op::TakeSnapshot => {
+                self.snapshots.take(opened(&self.client), self.model.state());
+                Ok(())
+            }
+            Op::DropSnapshot(which) => {
+                self.snapshots.drop_one(*which);
+                Ok(())
+            }
+            Op::Persist(durability) => {
+                let persisted = opened(&self.client).db.persist(*durability);
+                self.promoted(persisted, *durability, "persist")
+            }
+            Op::Flush => {
+                let flushed = opened(&self.client).db.flush();
+                self.promoted(flushed, Durability::Sync, "flush")
+            }
+            Op::Compact => {
+                let compacted = opened(&self.client).db.compact();
+                self.promoted(compacted, Durability::Sync, "compact")
+            }
+            Op::Settle => self.settle(),
+            Op::Step(jobs) => {
+                for _ in 0..*jobs {
+                    self.machine.step();
+                }
+                Ok(())
+            }
+            Op::CreateFamily(family) => self.create_family(*family).map(|_| ()),
+            Op::Verify => self.verify(),
+            Op::Reopen { .. } | Op::Crash(_) => unreachable!("done above"),
+        }
+    }
+
+    /// The end of a run: everything is compared, the snapshots too, and the database is closed.
+    pub fn finish(&mut self) -> Verdict {
+        self.run(&Op::Verify)?;
+        self.compare_all()?;
+        self.run(&Op::Reopen { close: true })?;
+        self.begin_operation();
+        self.run(&Op::Settle)?;
+        self.compare_all()?;
+        self.close()
+    }
+
+    /// Closes the database for good.
+    pub fn close(&mut self) -> Verdict {
+        self.snapshots.clear();
+        self.end_life();
+        let Some(client) = self.client.take() else { return Ok(()) };
+        let closed = client.db.close();
+        if self.succeeded(closed, "close")?.is_some() {
+            self.model.persisted(Durability::Sync);
+        }
+        self.iterators.expect_closed()?;
+        drop(client);
+        self.publish();
+        Ok(())
+    }
+
+    /// What was found by the last opening is what is there now; what lies behind the floors is forgotten.
+    fn begin_operation(&mut self) {
+        if let Some((recovered, families)) = self.found.take() {
+            self.model.restart(recovered, &families);
+        }
+        self.model.trim();
+        self.publish();
+    }
+
+    fn publish(&self) {
+        *self.may.lock() = May::of(&self.model);
+    }
+
+    fn watch_files(&self) {
+        let Some(observer) = self.observer.clone() else { return };
+        let (may, watch) = (self.may.clone(), self.machine.watch());
+        self.fs.set_hook(Some(Box::new(move |fs: &SimFs, op: &fs::Op| {
+            let moment = Moment { doing: watch.doing(), may: may.lock().clone() };
+            (observer.lock())(fs, op, moment);
+        })));
+    }
+
+    /// Judges the result of a call: `None` if it failed and may.
+    fn succeeded<T>(&mut self, result: Result<T, Error>, what: &str) -> Verdict<Option<T>> {
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(error) => {
+                self.forgive(&error, what)?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// An error is a failure, unless a fault has struck, and the error is clear.
+    fn forgive(&mut self, error: &Error, what: &str) -> Verdict {
+        if !self.may_fail() {
+            return Err(Failure::new(format!("{what} fails though no fault has struck: {error}")));
+        }
+        let told = error.to_string();
+        if self.trace {
+            println!("    {what} fails: {told}");
+        }
+        self.poisoned |= matches!(error, Error::Poisoned { .. });
+        if !told.contains(DIR) {
+            return Err(Failure::new(format!("{what} fails with an error that names no file: {told}")));
+        }
+        if error.is_corruption() {
+            return Err(Failure::new(format!("{what} takes a failing device for damaged data: {told}")));
+        }
+        Ok(())
+    }
+
+    fn promoted(&mut self, result: Result<(), Error>, durability: Durability, what: &str) -> Verdict {
+        if self.succeeded(result, what)?.is_some() {
+            self.model.persisted(durability);
+            self.publish();
+        }
+        Ok(())
+    }
+
+    /// Creates a family unless it is there; whether it is there now.
+    fn create_family(&mut self, family: usize) -> Verdict<bool> {
+        let client = self.client.as_mut().expect("the database is open");
+        if !client.has(family) {
+            if self.model.existence(family) == Existence::No {
+                self.model.set_existence(family, Existence::Perhaps);
+                *self.may.lock() = May::of(&self.model);
+            }
+            let created = client.create(family);
+            if self.succeeded(created, "creating a column family")?.is_none() {
+                return Ok(false);
+            }
+            self.model.set_existence(family, Existence::Yes);
+        }
+        Ok(true)
+    }
+
+    fn write(&mut self, changes: Vec<Change>, durability: Option<Durability>, counted: bool) -> Verdict {
+        for change in &changes {
+            if !self.create_family(change.family)? {
+                return Ok(());
+            }
+        }
+        let changes = self.model.begin(changes, counted);
+        self.publish();
+        let client = opened(&self.client);
+        let written = match counted {
+            true => client.write(&changes, durability),
+            false => client.write_plainly(&changes[0]),
+        };
+        match written {
+            Ok(()) => self.model.acknowledge(durability.unwrap_or(self.set.durability)),
+            Err(error) => {
+                let was_poisoned = self.poisoned;
+                self.forgive(&error, "a write")?;
+                // Poisoned before, it was refused at the door; a full device refuses before a byte is written.
+                match was_poisoned || matches!(error, Error::Full { .. }) {
+                    true => self.model.refuse(),
+                    false => self.model.doubt(),
+                }
+                self.publish();
+                for change in &*changes {
+                    self.get(change.family, &change.key, None).map_err(|f| f.at("after a failed write"))?;
+                }
+            }
+        }
+        self.publish();
+        Ok(())
+    }
+
+    fn get(&mut self, family: usize, key: &[u8], snapshot: Option<u64>) -> Verdict {
+        let client = opened(&self.client);
+        if !client.has(family) {
+            return Ok(());
+        }
+        let snapshot = snapshot.and_then(|which| self.snapshots.choose(which));
+        let state = snapshot.map_or(self.model.state(), |(_, state)| state);
+        let wanted = state[family].get(key).cloned();
+        let got = client.get(family, key, snapshot.map(|(snapshot, _)| snapshot));
+        let Some(got) = self.succeeded(got, "get")? else { return Ok(()) };
+        if got.as_deref() == wanted.as_deref() {
+            return Ok(());
+        }
+        let got = got.map(|value| Bytes::from(&value[..]));
+        Err(Failure::new(format!(
+            "get of {} {:?} should give {} and gives {}",
+            FAMILIES[family],
+            crate::model::show_bytes(key),
+            show(wanted.as_ref()),
+            show(got.as_ref())
+        )))
+    }
+
+    fn scan(&mut self, op: &Op) -> Verdict {
+        let (Op::Scan(scan) | Op::OpenIter(scan)) = op else { unreachable!("only scans come here") };
+        let client = opened(&self.client);
+        if !client.has(scan.family) {
+            return Ok(());
+        }
+        let mut scan = scan.clone();
+        let snapshot = scan.snapshot.and_then(|which| self.snapshots.choose(which));
+        if snapshot.is_none() {
+            scan.snapshot = None;
+        }
+        let state = snapshot.map_or(self.model.state(), |(_, state)| state);
+        let mut expected = Expected::start(client, &scan, snapshot.map(|(snapshot, _)| snapshot), state);
+        if let Op::OpenIter(_) = op {
+            self.iterators.keep(expected);
+            return Ok(());
+        }
+        let advanced = expected.advance(scan.directions, scan.steps)?;
+        self.succeeded(advanced, "a scan").map(|_| ())
+    }
+
+    /// Waits until nothing is left to do; then only files that are in use may be left.
+    fn settle(&mut self) -> Verdict {
+        let db = &opened(&self.client).db;
+        let settled = db.settle();
+        if settled.is_ok() && self.iterators.is_empty() && self.device == Device::Good {
+            let known: u64 =
+                db.stats().families.iter().flat_map(|f| &f.levels).map(|level| level.tables).sum();
+            let files = self.fs.files();
+            let count =
+                |ending: &str| files.iter().filter(|path| path.to_string_lossy().ends_with(ending)).count();
+            if count(".table") as u64 != known || count(".manifest") != 1 {
+                return Err(Failure::new(format!(
+                    "settled, with {known} tables in use, but the files are {files:?}"
+                )));
+            }
+        }
+        self.succeeded(settled, "settle").map(|_| ())
+    }
+
+    fn verify(&mut self) -> Verdict {
+        let verified = opened(&self.client).db.verify();
+        match self.succeeded(verified, "verify")? {
+            Some(report) if !report.damages.is_empty() && self.device == Device::Good => {
+                Err(Failure::new(format!("verify finds damage: {:?}", report.damages)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads everything, of the database and of each snapshot, in every way, and compares.
+    pub fn compare_all(&mut self) -> Verdict {
+        self.begin_operation();
+        let Some(client) = self.client.clone() else { return Ok(()) };
+        self.compare_live(client.read_all(None, &self.probes))?;
+        for (i, (snapshot, state)) in self.snapshots.iter().enumerate() {
+            let read = client.read_all(Some(snapshot), &self.probes);
+            let expected = state.clone();
+            match read {
+                Ok(actual) if actual == expected => {}
+                Ok(actual) => {
+                    let what = differences(&expected, &actual);
+                    return Err(Failure::new(format!("snapshot {i} has changed: {what}")));
+                }
+                Err(Trouble::Failed(_)) if self.may_fail() => {}
+                Err(trouble) => return Err(Failure::new(format!("snapshot {i}: {trouble}"))),
+            }
+        }
+        Ok(())
+    }
+}

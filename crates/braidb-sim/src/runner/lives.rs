@@ -1,0 +1,142 @@
+//! The lives of a database under a [`Runner`]: how one ends (closed, dropped, crashed) and how the next begins, with
+//! everything read and found at one allowed position of the model.
+
+use super::*;
+
+impl Runner {
+    /// Opens the database for the first time.
+    pub fn start(&mut self) -> Verdict {
+        let allowed = self.model.allowed(Crash::Process);
+        self.open(&allowed)
+    }
+
+    /// Opens what a crash left, which must be at one of the `allowed` positions.
+    pub fn start_at(&mut self, allowed: &RangeInclusive<u64>) -> Verdict {
+        self.open(allowed)
+    }
+
+    /// Adds up what the engine did in this life.
+    pub(super) fn end_life(&mut self) {
+        if let Some(client) = &self.client {
+            let counts = client.db.stats().counts;
+            for (name, count) in counts.named() {
+                self.tally.add(name, count);
+            }
+        }
+    }
+
+    /// Ends this life, closed or just dropped, which closes too, and begins the next on the same files. Open iterators
+    /// fail after a call of `close`; without one, they would keep the database open.
+    pub(super) fn reopen(&mut self, close: bool) -> Verdict {
+        self.tally.add(if close { "close" } else { "drop" }, 1);
+        match close {
+            true => self.close()?,
+            false => {
+                self.iterators.clear();
+                self.snapshots.clear();
+                self.end_life();
+                let was_open = self.client.take().is_some();
+                // Dropping is closing without being told of errors.
+                if was_open && self.fs.faults_struck() == 0 && self.device != Device::Small {
+                    self.model.persisted(Durability::Sync);
+                    self.publish();
+                }
+            }
+        }
+        self.redraw();
+        self.new_machine();
+        // The operating system still has what the process gave it.
+        let allowed = self.model.allowed(Crash::Process);
+        self.open(&allowed)
+    }
+
+    /// The process is killed, or power fails; then the next life begins on what that leaves.
+    pub(super) fn crash(&mut self, crash: Crash) -> Verdict {
+        self.tally.add(crash_name(crash), 1);
+        let image = crash_image(&self.fs, crash, self.rng.bits());
+        let allowed = self.model.allowed(crash);
+        self.model.crashed(crash);
+        self.publish();
+        self.die();
+        self.fs = image;
+        self.redraw();
+        self.new_machine();
+        self.open(&allowed)
+    }
+
+    /// Whatever the dead process still does, nobody watches.
+    fn die(&mut self) {
+        self.fs.set_hook(None);
+        self.end_life();
+        self.iterators.clear();
+        self.snapshots.clear();
+        self.client = None;
+    }
+
+    /// Options may change from one life to the next.
+    fn redraw(&mut self) {
+        if self.rng.one_in(2) {
+            self.set = OptionSet::draw(self.preset, &mut self.rng);
+        }
+    }
+
+    fn new_machine(&mut self) {
+        self.machine = Machine::new(&self.fs, self.rng.bits());
+        self.watch_files();
+    }
+
+    fn open(&mut self, allowed: &RangeInclusive<u64>) -> Verdict {
+        self.poisoned = false;
+        if self.trace {
+            println!("    opening with {}; it may be at {allowed:?}", self.set);
+        }
+        let opened = self.machine.open(&self.set).and_then(Client::new);
+        let Some(client) = self.succeeded(opened, "opening")? else { return Ok(()) };
+        let families = client.db.column_families();
+        self.model.check_families(&families).map_err(|what| Failure::new(what).at("after opening"))?;
+        match client.read_all(None, &self.probes) {
+            Ok(state) => {
+                let found = self
+                    .model
+                    .find(&state, allowed)
+                    .map_err(|what| Failure::new(what).at("after opening"))?;
+                self.found = Some((found, families));
+                self.client = Some(client);
+                Ok(())
+            }
+            // A device that fails for ever: what was recovered will be read another time.
+            Err(Trouble::Failed(error)) => self.forgive(&error, "reading all after opening"),
+            Err(trouble) => Err(Failure::new(format!("after opening: {trouble}"))),
+        }
+    }
+
+    /// Compares what was read of the live database, with faults or without, with the model.
+    pub(super) fn compare_live(&mut self, read: Result<crate::model::State, Trouble>) -> Verdict {
+        match read {
+            Ok(actual) if actual == *self.model.state() => Ok(()),
+            Ok(actual) => Err(Failure::new(format!(
+                "everything was read, and {}",
+                differences(self.model.state(), &actual)
+            ))),
+            Err(Trouble::Failed(error)) => self.forgive(&error, "reading all"),
+            Err(trouble) => Err(Failure::new(trouble.to_string())),
+        }
+    }
+}
+
+/// What the next process finds after `crash`. If only the process died, what was not stable still is not.
+pub fn crash_image(fs: &SimFs, crash: Crash, seed: u64) -> SimFs {
+    match crash {
+        Crash::Process => fs.without_process(),
+        Crash::PowerAllLost | Crash::PowerTorn => fs.crash_image(crash, seed),
+    }
+}
+
+/// What a crash is called.
+pub fn crash_name(crash: Crash) -> &'static str {
+    match crash {
+        Crash::Process => "kill",
+        Crash::PowerAllLost => "power lost",
+        Crash::PowerTorn => "power torn",
+    }
+}

@@ -1,0 +1,466 @@
+//! Workloads: endless streams of operations, drawn from a seed.
+//!
+//! An operation is plain data and knows nothing of the database, so that the same stream drives the model test, the crash
+//! explorer and the error test, and replays. A workload first draws its *character* (how many keys and how skewed, how
+//! large the values, how many deletes, how often it flushes, reads, takes snapshots), because bugs hide in extremes that
+//! an even mixture never visits: a run of increasing keys moves tables down as metadata, one key written for ever has a
+//! long chain of versions, values larger than the whole memory flush at every write.
+//!
+//! Keys are few, so that they are overwritten, deleted and written again; some are empty, some are prefixes of others,
+//! some are all 0xff, some are long. A later feature joins by adding an operation here.
+
+use crate::fs::Crash;
+use crate::model::show_bytes;
+use crate::rng::Rng;
+use braidb::Durability;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// Column families that a workload uses; 0 is the default one.
+pub const FAMILIES: [&str; 3] = ["default", "beta", "gamma \u{3b3}"];
+
+/// The key, in the default family, under which each batch leaves its number. No workload key equals it.
+pub const COUNTER_KEY: &[u8] = b"\0op";
+
+/// Every way to crash.
+pub const CRASHES: [Crash; 3] = [Crash::Process, Crash::PowerAllLost, Crash::PowerTorn];
+
+/// Bytes of a key or a value, shared between operation, model and history.
+pub type Bytes = Arc<[u8]>;
+
+/// A put, or a delete where there is no value.
+#[derive(Clone, Debug)]
+pub struct Change {
+    pub family: usize,
+    pub key: Bytes,
+    pub value: Option<Bytes>,
+}
+
+/// Which keys a scan visits.
+#[derive(Clone, Debug)]
+pub enum Span {
+    All,
+    Range(Bound<Vec<u8>>, Bound<Vec<u8>>),
+    Prefix(Vec<u8>),
+}
+
+impl Span {
+    /// Whether it contains `key`.
+    pub fn contains(&self, key: &[u8]) -> bool {
+        match self {
+            Span::All => true,
+            Span::Prefix(prefix) => key.starts_with(prefix),
+            Span::Range(low, high) => {
+                let above = match low {
+                    Bound::Included(low) => key >= low.as_slice(),
+                    Bound::Excluded(low) => key > low.as_slice(),
+                    Bound::Unbounded => true,
+                };
+                let below = match high {
+                    Bound::Included(high) => key <= high.as_slice(),
+                    Bound::Excluded(high) => key < high.as_slice(),
+                    Bound::Unbounded => true,
+                };
+                above && below
+            }
+        }
+    }
+}
+
+/// A scan; `snapshot` chooses among the snapshots that are open (modulo their number), none reads what is there now.
+#[derive(Clone, Debug)]
+pub struct Scan {
+    pub family: usize,
+    pub span: Span,
+    pub snapshot: Option<u64>,
+    /// One bit a step: 1 takes from the back. All zeros scans forward, all ones backward.
+    pub directions: u64,
+    pub steps: usize,
+}
+
+/// One operation.
+#[derive(Clone, Debug)]
+pub enum Op {
+    /// A batch, with the number of the write added under [`COUNTER_KEY`].
+    Write(Vec<Change>, Option<Durability>),
+    /// A lone put or delete by the simple calls, without the number.
+    Plain(Change),
+    Get {
+        family: usize,
+        key: Bytes,
+        snapshot: Option<u64>,
+    },
+    Scan(Scan),
+    /// Opens an iterator that stays open while the database changes.
+    OpenIter(Scan),
+    /// Takes some entries from an open iterator.
+    StepIter {
+        which: u64,
+        directions: u64,
+        steps: usize,
+    },
+    DropIter(u64),
+    TakeSnapshot,
+    DropSnapshot(u64),
+    Persist(Durability),
+    Flush,
+    Compact,
+    Settle,
+    /// Runs so many background jobs.
+    Step(usize),
+    CreateFamily(usize),
+    Verify,
+    Reopen {
+        /// Closed first, or just dropped.
+        close: bool,
+    },
+    Crash(Crash),
+}
+
+impl Op {
+    /// What it is called.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Op::Write(..) => "batch",
+            Op::Plain(_) => "plain write",
+            Op::Get { .. } => "get",
+            Op::Scan(_) => "scan",
+            Op::OpenIter(_) => "iterator",
+            Op::StepIter { .. } => "iterator steps",
+            Op::DropIter(_) => "iterator drop",
+            Op::TakeSnapshot => "snapshot",
+            Op::DropSnapshot(_) => "snapshot drop",
+            Op::Persist(_) => "persist",
+            Op::Flush => "flush",
+            Op::Compact => "compact",
+            Op::Settle => "settle",
+            Op::Step(_) => "job steps",
+            Op::CreateFamily(_) => "family",
+            Op::Verify => "verify",
+            Op::Reopen { .. } => "reopen",
+            Op::Crash(_) => "crash",
+        }
+    }
+
+    /// It in full, but for its bytes.
+    pub fn brief(&self) -> String {
+        let change = |change: &Change| {
+            let value = change.value.as_ref().map_or("deleted".to_owned(), |value| show_bytes(value));
+            format!("{}/{} = {value}", change.family, show_bytes(&change.key))
+        };
+        match self {
+            Op::Write(changes, durability) => {
+                let changes: Vec<String> = changes.iter().map(change).collect();
+                format!("batch {durability:?} [{}]", changes.join(", "))
+            }
+            Op::Plain(plain) => format!("plain write {}", change(plain)),
+            Op::Get { family, key, snapshot } => {
+                format!("get {family}/{} of snapshot {snapshot:?}", show_bytes(key))
+            }
+            Op::Scan(scan) => format!("{scan:?}"),
+            other => format!("{other:?}"),
+        }
+    }
+}
+
+/// How large values are.
+#[derive(Clone, Copy, Debug)]
+enum Sizes {
+    Small,
+    Mixed,
+    Large,
+}
+
+/// How keys are chosen.
+#[derive(Clone, Copy, Debug)]
+enum Order {
+    Uniform,
+    Skewed,
+    Increasing,
+}
+
+/// The kinds of operation, for drawing by weight.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Write,
+    Plain,
+    Get,
+    Scan,
+    Iter,
+    Snapshot,
+    Persist,
+    Flush,
+    Compact,
+    Settle,
+    Step,
+    CreateFamily,
+    Verify,
+    Reopen,
+    Crash,
+}
+
+/// What the judge that asks for a workload can bear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Whether the workload crashes by itself.
+    pub crashes: bool,
+    /// The largest value, in bytes.
+    pub value_bytes: usize,
+}
+
+/// A stream of operations.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    rng: Rng,
+    keys: Vec<Bytes>,
+    families: usize,
+    order: Order,
+    sizes: Sizes,
+    limits: Limits,
+    /// Of 100 changes, how many delete.
+    deletes: u64,
+    batch_entries: u64,
+    weights: Vec<(u64, Kind)>,
+    drawn: u64,
+}
+
+impl Workload {
+    /// The workload of that seed.
+    pub fn new(seed: u64, limits: Limits) -> Workload {
+        let mut rng = Rng::new(seed);
+        let count = rng.pick(&[6, 30, 120, 120, 400]);
+        let keys = draw_keys(count, &mut rng);
+        let order = rng.pick(&[Order::Uniform, Order::Skewed, Order::Skewed, Order::Increasing]);
+        let sizes = rng.pick(&[Sizes::Small, Sizes::Mixed, Sizes::Mixed, Sizes::Large]);
+        let deletes = rng.pick(&[2, 15, 30, 60]);
+        let families = rng.between(1, FAMILIES.len() as u64) as usize;
+        let batch_entries = rng.pick(&[1, 3, 8]);
+        let reads = rng.pick(&[4, 15]);
+        let lazy = rng.one_in(3); // Hardly ever flushes or merges by itself: memory, L0 and logs pile up.
+        let weights = vec![
+            (60, Kind::Write),
+            (6, Kind::Plain),
+            (reads, Kind::Get),
+            (reads, Kind::Scan),
+            (reads, Kind::Iter),
+            (6, Kind::Snapshot),
+            (2, Kind::Persist),
+            (if lazy { 0 } else { 2 }, Kind::Flush),
+            (u64::from(!lazy), Kind::Compact),
+            (u64::from(!lazy), Kind::Settle),
+            (if lazy { 1 } else { 12 }, Kind::Step),
+            (1, Kind::CreateFamily),
+            (1, Kind::Verify),
+            (1, Kind::Reopen),
+            (u64::from(limits.crashes), Kind::Crash),
+        ];
+        Workload { rng, keys, families, order, sizes, limits, deletes, batch_entries, weights, drawn: 0 }
+    }
+
+    /// Every key that it can write.
+    pub fn keys(&self) -> &[Bytes] {
+        &self.keys
+    }
+
+    /// The next operation.
+    pub fn next_op(&mut self) -> Op {
+        self.drawn += 1;
+        match self.rng.weighted(&self.weights) {
+            Kind::Write => {
+                let entries = self.rng.between(1, self.batch_entries);
+                let changes = (0..entries).map(|_| self.draw_change()).collect();
+                Op::Write(changes, self.draw_durability())
+            }
+            Kind::Plain => Op::Plain(self.draw_change()),
+            Kind::Get => {
+                let snapshot = self.draw_snapshot();
+                Op::Get { family: self.draw_family(), key: self.draw_probe().into(), snapshot }
+            }
+            Kind::Scan => Op::Scan(self.draw_scan()),
+            Kind::Iter => match self.rng.below(4) {
+                0 => Op::OpenIter(self.draw_scan()),
+                1 => Op::DropIter(self.rng.bits()),
+                _ => Op::StepIter {
+                    which: self.rng.bits(),
+                    directions: self.draw_directions(),
+                    steps: self.rng.between(1, 20) as usize,
+                },
+            },
+            Kind::Snapshot => match self.rng.one_in(2) {
+                true => Op::TakeSnapshot,
+                false => Op::DropSnapshot(self.rng.bits()),
+            },
+            Kind::Persist => {
+                Op::Persist(self.rng.pick(&[Durability::None, Durability::Buffer, Durability::Sync]))
+            }
+            Kind::Flush => Op::Flush,
+            // Compacting everything and asking for all work to be done are rare; else there is nothing left to go wrong.
+            Kind::Compact => {
+                if self.rng.one_in(4) {
+                    Op::Compact
+                } else {
+                    Op::Step(2)
+                }
+            }
+            Kind::Settle => {
+                if self.rng.one_in(3) {
+                    Op::Settle
+                } else {
+                    Op::Step(3)
+                }
+            }
+            Kind::Step => Op::Step(self.rng.between(1, 3) as usize),
+            Kind::CreateFamily => Op::CreateFamily(self.draw_family()),
+            Kind::Verify => Op::Verify,
+            Kind::Reopen => Op::Reopen { close: self.rng.one_in(2) },
+            Kind::Crash => Op::Crash(self.rng.pick(&CRASHES)),
+        }
+    }
+
+    fn draw_family(&mut self) -> usize {
+        self.rng.below(self.families as u64) as usize
+    }
+
+    fn draw_key(&mut self) -> Bytes {
+        let count = self.keys.len() as u64;
+        let index = match self.order {
+            Order::Uniform => self.rng.below(count),
+            Order::Skewed => {
+                let below = self.rng.between(1, count);
+                self.rng.below(below)
+            }
+            // Sixteen neighbours at a time, then on, around and around.
+            Order::Increasing => (self.drawn / 8 + self.rng.below(16)) % count,
+        };
+        self.keys[index as usize].clone()
+    }
+
+    /// A key to ask for: one that may be there, or one right beside it.
+    fn draw_probe(&mut self) -> Vec<u8> {
+        let mut key = self.draw_key().to_vec();
+        match self.rng.below(8) {
+            0 => key.push(0),
+            1 => drop(key.pop()),
+            2 => key = COUNTER_KEY.to_vec(),
+            _ => {}
+        }
+        key
+    }
+
+    fn draw_change(&mut self) -> Change {
+        let family = self.draw_family();
+        let key = self.draw_key();
+        let value = (self.rng.below(100) >= self.deletes).then(|| self.draw_value());
+        Change { family, key, value }
+    }
+
+    /// A value names the operation that wrote it, so that a wrong one tells where it comes from.
+    fn draw_value(&mut self) -> Bytes {
+        let bytes = match (self.sizes, self.rng.below(100)) {
+            (_, 0..8) => 0,
+            (Sizes::Small, _) | (Sizes::Mixed, 8..60) => self.rng.below(24),
+            (Sizes::Mixed, 60..92) => self.rng.below(300),
+            (Sizes::Mixed, _) => self.rng.below(5_000),
+            (Sizes::Large, 8..90) => self.rng.below(1_000),
+            (Sizes::Large, _) => self.rng.below(30_000),
+        };
+        let bytes = (bytes as usize).min(self.limits.value_bytes);
+        let mut value = format!("{}/{}:", self.drawn, self.rng.below(1_000)).into_bytes();
+        let dull = self.rng.one_in(3);
+        while value.len() < bytes {
+            value.extend(if dull { [0; 8] } else { self.rng.bits().to_le_bytes() });
+        }
+        value.truncate(bytes);
+        value.into()
+    }
+
+    fn draw_durability(&mut self) -> Option<Durability> {
+        self.rng.weighted(&[
+            (70, None),
+            (10, Some(Durability::None)),
+            (10, Some(Durability::Buffer)),
+            (10, Some(Durability::Sync)),
+        ])
+    }
+
+    fn draw_snapshot(&mut self) -> Option<u64> {
+        self.rng.one_in(3).then(|| self.rng.bits())
+    }
+
+    fn draw_directions(&mut self) -> u64 {
+        match self.rng.below(3) {
+            0 => 0,
+            1 => u64::MAX,
+            _ => self.rng.bits(),
+        }
+    }
+
+    fn draw_scan(&mut self) -> Scan {
+        let span = match self.rng.below(4) {
+            0 => Span::All,
+            1 => {
+                let mut prefix = self.draw_probe();
+                prefix.truncate(self.rng.below(4) as usize);
+                Span::Prefix(prefix)
+            }
+            _ => Span::Range(self.draw_bound(), self.draw_bound()),
+        };
+        let steps = if self.rng.one_in(3) { usize::MAX } else { self.rng.below(30) as usize };
+        let snapshot = self.draw_snapshot();
+        Scan { family: self.draw_family(), span, snapshot, directions: self.draw_directions(), steps }
+    }
+
+    fn draw_bound(&mut self) -> Bound<Vec<u8>> {
+        match self.rng.below(5) {
+            0 => Bound::Unbounded,
+            1 | 2 => Bound::Included(self.draw_probe()),
+            _ => Bound::Excluded(self.draw_probe()),
+        }
+    }
+}
+
+/// Draws `count` different keys, in order.
+fn draw_keys(count: u64, rng: &mut Rng) -> Vec<Bytes> {
+    let mut keys = std::collections::BTreeSet::new();
+    for awkward in [&b""[..], b"\0", b"\0\0", b"\xff", b"\xff\xff", b"a", b"ab", b"abcdefgh", b"abcdefghi"] {
+        if rng.one_in(2) {
+            keys.insert(awkward.to_vec());
+        }
+    }
+    while (keys.len() as u64) < count {
+        let mut key = rng.pick(&[&b""[..], b"a", b"user/", b"user/1/", b"\xff\xff", b"abcdefghij"]).to_vec();
+        key.extend(format!("{:03}", rng.below(3 * count)).bytes());
+        if rng.one_in(40) {
+            key.resize(rng.between(20, 600) as usize, b'x');
+        }
+        keys.insert(key);
+    }
+    keys.remove(COUNTER_KEY);
+    keys.into_iter().map(Bytes::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workload_replays() {
+        let limits = Limits { crashes: true, value_bytes: 1_000 };
+        let ops = |seed| {
+            let mut workload = Workload::new(seed, limits);
+            (0..200).map(|_| format!("{:?}", workload.next_op())).collect::<Vec<String>>()
+        };
+        assert_eq!(ops(3), ops(3));
+        assert_ne!(ops(3), ops(4));
+    }
+
+    #[test]
+    fn spans_agree_with_bounds() {
+        let span = Span::Range(Bound::Excluded(b"b".to_vec()), Bound::Included(b"d".to_vec()));
+        let inside: Vec<&str> =
+            ["a", "b", "ba", "d", "da"].into_iter().filter(|k| span.contains(k.as_bytes())).collect();
+        assert_eq!(inside, ["ba", "d"]);
+        let upside_down = Span::Range(Bound::Included(b"d".to_vec()), Bound::Included(b"b".to_vec()));
+        assert!(!upside_down.contains(b"c"));
+    }
+}

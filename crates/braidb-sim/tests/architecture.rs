@@ -1,0 +1,303 @@
+//! The structure that ARCHITECTURE.md promises, checked against the sources: which module may use which, where files,
+//! clocks, chance and threads may be touched, the licences of what we depend on, and that the document tells the truth.
+#![allow(clippy::disallowed_methods, reason = "reads the sources of the workspace")]
+
+#[path = "architecture/licences.rs"]
+mod licences;
+#[path = "architecture/source.rs"]
+mod source;
+
+use source::{Source, sources};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// The modules of `braidb`: each may use itself and those behind it.
+const ORDER: [&str; 13] = [
+    "db", "read", "jobs", "write", "plan", "memory", "version", "table", "value", "log", "cache", "visible",
+    "base",
+];
+
+/// Longest file, in lines.
+const MAX_LINES: usize = 700;
+
+/// What makes one run differ from the next, and so passes through a seam of `braidb-storage`.
+const AMBIENT: [&str; 9] = [
+    "std::fs",
+    "std::thread",
+    "Instant",
+    "SystemTime",
+    "RandomState",
+    "HashMap",
+    "HashSet",
+    "getrandom",
+    "rand::",
+];
+
+/// Who may, and why.
+const MAY_BE_AMBIENT: [(&str, &str, &str); 4] = [
+    ("crates/braidb-storage/", "", "the seams themselves"),
+    ("crates/braidb-cli/src/host/", "", "the command's own files, processes and clock"),
+    (
+        "crates/braidb-cli/src/verbs/bench/measure.rs",
+        "std::thread",
+        "threads that read and write are what it measures",
+    ),
+    ("crates/braidb-sim/src/judge/writers.rs", "std::thread", "judges writers on real threads"),
+];
+
+/// The nouns of DESIGN.md that exist, as ARCHITECTURE.md calls them.
+const NOUNS: [&str; 28] = [
+    "segment",
+    "pipeline",
+    "flushing set",
+    "commit log",
+    "body",
+    "table",
+    "Bloom filter",
+    "block cache",
+    "level",
+    "guard",
+    "cell",
+    "run",
+    "slice",
+    "tier",
+    "column family",
+    "sequence number",
+    "tombstone",
+    "snapshot",
+    "view",
+    "plan",
+    "claim",
+    "job",
+    "edit",
+    "manifest",
+    "debt",
+    "write stall",
+    "value",
+    "batch",
+];
+
+/// The module of `braidb` that a file belongs to, and how deep its own module lies; `None` for the root.
+fn module_of(source: &Source) -> Option<(&str, usize)> {
+    let path = source.path.strip_prefix("crates/braidb/src/")?.strip_suffix(".rs")?;
+    let mut parts: Vec<&str> = path.split('/').collect();
+    if parts.last() == Some(&"mod") {
+        parts.pop();
+    }
+    if parts == ["lib"] { None } else { Some((parts[0], parts.len())) }
+}
+
+/// The names that directly follow a path's start at `at`: one, or the heads of a group in braces.
+fn heads(code: &str, at: usize) -> Vec<String> {
+    let name = |text: &str| -> String {
+        text.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+    };
+    let rest = code[at..].trim_start();
+    let Some(group) = rest.strip_prefix('{') else { return vec![name(rest)] };
+    let (mut depth, mut heads, mut start) = (0, vec![name(group)], 0);
+    for (i, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => start = i + 1,
+            _ => {}
+        }
+        if start == i + 1 {
+            heads.push(name(&group[start..]));
+        }
+    }
+    heads
+}
+
+/// Every top-level module that a file of `braidb` names, by a path from the root or by `super` up to the root.
+fn used_modules(code: &str, depth: usize) -> Vec<String> {
+    let is_start = |at: usize| !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
+    let mut used = Vec::new();
+    for (at, found) in code.match_indices("crate::") {
+        if is_start(at) {
+            used.extend(heads(code, at + found.len()));
+        }
+    }
+    for (at, _) in code.match_indices("super::") {
+        let rest = &code[at..];
+        let climbs = rest.split("::").take_while(|part| *part == "super").count();
+        if is_start(at) && climbs >= depth {
+            used.extend(heads(rest, climbs * "super::".len()));
+        }
+    }
+    used
+}
+
+#[test]
+fn no_arrow_runs_up() {
+    let rank = |module: &str| ORDER.iter().position(|known| *known == module);
+    let (mut arrows, mut wrong) = (0, Vec::new());
+    for source in sources() {
+        let Some((module, depth)) = module_of(&source) else { continue };
+        let own = rank(module).unwrap_or_else(|| panic!("{} is in no module of ORDER", source.path));
+        for used in used_modules(&source.code, depth) {
+            let Some(other) = rank(&used) else { continue };
+            arrows += 1;
+            if other < own {
+                wrong.push(format!("{}: {module} uses {used}", source.path));
+            }
+        }
+    }
+    assert!(arrows > 300, "only {arrows} paths were found: the scan is blind");
+    assert!(wrong.is_empty(), "arrows that run up:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn arrows_are_found_in_every_form() {
+    let used = |code: &str| used_modules(code, 2);
+    assert_eq!(used("use crate::db::Db; fn f() { crate::log::scan() }"), ["db", "log"]);
+    assert_eq!(used("use crate::{base::{ids, key}, db::{Db, Iter}, write};"), ["base", "db", "write"]);
+    assert_eq!(used("use super::super::jobs::Jobs; use super::batch;"), ["jobs"]);
+    assert_eq!(used("$crate::base::mutant::is_active(x); my_crate::db::x()"), ["base"]);
+}
+
+#[test]
+fn every_module_has_its_place() {
+    let root = source::read("crates/braidb/src/lib.rs");
+    for line in root.lines().filter_map(|line| line.strip_prefix("mod ")) {
+        let module = line.trim_end_matches(';');
+        assert!(ORDER.contains(&module), "module {module} has no place in the order of dependencies");
+    }
+}
+
+/// Whether the code uses `word`, also where a group of imports takes it apart.
+fn uses(source: &Source, word: &str) -> bool {
+    let in_group = |module: &str| {
+        let starts = source.code.match_indices("std::{");
+        starts.flat_map(|(at, _)| heads(&source.code, at + "std::".len())).any(|head| head == module)
+    };
+    // To ask whether a panic is under way is no way to differ from run to run.
+    let is_harmless = |at: usize| source.code[at..].starts_with("std::thread::panicking");
+    source.words(word).any(|at| !is_harmless(at)) || word.strip_prefix("std::").is_some_and(in_group)
+}
+
+#[test]
+fn only_the_seams_touch_the_machine() {
+    let mut wrong = Vec::new();
+    let sources = sources();
+    for source in sources.iter().filter(|source| !source.is_test()) {
+        for word in AMBIENT {
+            let is_allowed = MAY_BE_AMBIENT
+                .iter()
+                .any(|(path, only, _)| source.path.starts_with(path) && (only.is_empty() || *only == word));
+            if uses(source, word) && !is_allowed {
+                wrong.push(format!("{} uses {word}", source.path));
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "through the back door, instead of a seam of braidb-storage:\n{}",
+        wrong.join("\n")
+    );
+    for (path, word, _) in MAY_BE_AMBIENT {
+        let is_needed = |source: &&Source| {
+            source.path.starts_with(path)
+                && AMBIENT.iter().any(|w| (word.is_empty() || *w == word) && uses(source, w))
+        };
+        assert!(sources.iter().any(|source| is_needed(&source)), "{path} needs no leave for {word} any more");
+    }
+}
+
+#[test]
+fn mutants_are_listed_and_planted() {
+    let mut planted = BTreeSet::new();
+    for source in sources() {
+        // The names are string literals, which `code` leaves out.
+        for (at, call) in source.without_comments.match_indices("mutant!(\"") {
+            let name = &source.without_comments[at + call.len()..];
+            planted.insert(name[..name.find('"').expect("the literal ends")].to_owned());
+        }
+    }
+    let listed: BTreeSet<String> = braidb::mutants::ALL.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(listed.len(), braidb::mutants::ALL.len(), "a mutant is listed twice");
+    assert_eq!(planted, listed, "planted (left) and listed in base/mutant.rs (right) differ");
+    let document = source::read("ARCHITECTURE.md");
+    for name in &listed {
+        assert!(
+            document.contains(&format!("`{name}`")),
+            "ARCHITECTURE.md does not say which rule {name} breaks"
+        );
+    }
+}
+
+#[test]
+fn files_are_short_and_finished() {
+    let mut wrong = Vec::new();
+    for source in sources() {
+        let lines = source.code.lines().count();
+        if lines > MAX_LINES {
+            wrong.push(format!("{} has {lines} lines", source.path));
+        }
+        for unfinished in ["todo!", "unimplemented!", "dbg!"] {
+            if source.words(unfinished).next().is_some() {
+                wrong.push(format!("{} has {unfinished}", source.path));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What stands in backticks in `text`.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+#[test]
+fn each_noun_has_its_file() {
+    let document = source::read("ARCHITECTURE.md");
+    let section =
+        document.split("\n## ").find(|section| section.starts_with("Nouns")).expect("a section `Nouns`");
+    let rows: Vec<Vec<&str>> = section
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| noun"))
+        .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+        .collect();
+    for row in &rows {
+        let &[noun, meaning, files] = row.as_slice() else {
+            panic!("a row of the nouns has no three cells: {row:?}")
+        };
+        assert!(!meaning.is_empty(), "{noun} has no meaning");
+        assert!(quoted(files).next().is_some(), "{noun} has no file");
+        for file in quoted(files) {
+            assert!(
+                source::root().join("crates/braidb/src").join(file).is_file(),
+                "{noun}: there is no {file}"
+            );
+        }
+    }
+    for noun in NOUNS {
+        assert!(rows.iter().any(|row| row[0] == noun), "ARCHITECTURE.md has no row for the noun {noun:?}");
+    }
+}
+
+#[test]
+fn documents_name_only_what_exists() {
+    for document in ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs/formats.md"] {
+        let text = source::read(document);
+        let dir = source::root().join(document).parent().expect("it lies in the root").to_owned();
+        for path in quoted(&text).filter(|text| is_path(text)) {
+            let exists = |base: &Path| base.join(path).exists();
+            let is_known = exists(&source::root()) || exists(&source::root().join("crates/braidb/src"));
+            assert!(is_known, "{document} names {path}, which does not exist");
+        }
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for link in links.filter(|link| !link.contains("://") && !link.starts_with('#')) {
+            let file = link.split('#').next().expect("split gives one part");
+            assert!(dir.join(file).exists(), "{document} links to {link}, which does not exist");
+        }
+    }
+}
+
+/// Whether a quoted text means a file of ours.
+fn is_path(text: &str) -> bool {
+    let is_file =
+        [".rs", ".md", ".toml", ".sh"].iter().any(|end| text.ends_with(end)) || text.starts_with("scripts/");
+    is_file && !text.contains([' ', '*', '<', '…'])
+}

@@ -1,0 +1,357 @@
+//! Bugs that a reader of the code found, where random operations rarely reach. Each test is deterministic, or can fail only
+//! because of the bug.
+
+use braidb::{Db, Durability, Error, Options, WriteBatch};
+use braidb_sim::fs::{Crash, Fault, Lasting, Op, OpKind, SimFs};
+use braidb_sim::{env_over, sim_env};
+use braidb_storage::{Env, Job, Lane, Runtime};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
+
+const DIR: &str = "/db";
+
+fn small(env: Env) -> Options {
+    Options::new().memtable_bytes(4 << 10).env(env)
+}
+
+/// Opens what stands on `fs`, as another process would.
+fn reopen(fs: &SimFs) -> Result<Db, Error> {
+    small(env_over(Arc::new(fs.clone()), 2).0).open(DIR)
+}
+
+fn is_kind(op: &Op, kind: OpKind, extension: &str) -> bool {
+    op.kind == kind && op.path.extension().is_some_and(|found| found == extension)
+}
+
+/// Makes the `nth` operation from now that `wanted` picks fail once.
+fn fail_when(fs: &SimFs, mut nth: u64, fault: Fault, wanted: impl Fn(&Op) -> bool + Send + 'static) {
+    fs.set_hook(Some(Box::new(move |fs, op| {
+        if wanted(op) && nth > 0 {
+            nth -= 1;
+            if nth == 0 {
+                fs.fail_nth(1, fault, Lasting::Once, 1);
+            }
+        }
+    })));
+}
+
+/// Keeps what a killed process leaves before the `nth` operation from now that `wanted` picks.
+fn image_when(
+    fs: &SimFs,
+    mut nth: u64,
+    wanted: impl Fn(&Op) -> bool + Send + 'static,
+) -> mpsc::Receiver<SimFs> {
+    let (sender, receiver) = mpsc::channel();
+    fs.set_hook(Some(Box::new(move |fs, op| {
+        if wanted(op) && nth > 0 {
+            nth -= 1;
+            if nth == 0 {
+                sender.send(fs.crash_image(Crash::Process, 1)).unwrap();
+            }
+        }
+    })));
+    receiver
+}
+
+fn newest(fs: &SimFs, extension: &str) -> PathBuf {
+    let files = fs.files().into_iter();
+    files.filter(|path| path.extension().is_some_and(|found| found == extension)).max().expect("there is one")
+}
+
+/// After a failed commit nobody knows whether the manifest names the new tables, so they must stay.
+#[test]
+fn a_poisoned_commit_keeps_its_tables() {
+    for nth in 1..=2 {
+        for merges in [false, true] {
+            let (env, fs, _) = sim_env(1);
+            let db = small(env).open(DIR).unwrap();
+            db.put("k", "1").unwrap();
+            if merges {
+                db.flush().unwrap();
+                db.put("k", "2").unwrap();
+                db.flush().unwrap();
+            }
+            fail_when(&fs, nth, Fault::Io, |op| is_kind(op, OpKind::Append, "manifest"));
+            let outcome = if merges { db.compact() } else { db.flush() };
+            assert!(matches!(outcome, Err(Error::Poisoned { .. })), "{outcome:?}");
+            drop(db);
+            fs.set_hook(None);
+            let db = reopen(&fs).unwrap_or_else(|error| panic!("append {nth}, merges {merges}: {error}"));
+            assert_eq!(db.get("k").unwrap().unwrap(), if merges { b"2" } else { b"1" });
+        }
+    }
+}
+
+/// The same for the tables that recovery writes.
+#[test]
+fn a_poisoned_recovery_keeps_its_tables() {
+    let (env, fs, _) = sim_env(1);
+    let db = Options::new().env(env).open(DIR).unwrap();
+    (0..100u8).for_each(|n| db.put([n], [n; 200]).unwrap());
+    let fs = fs.crash_image(Crash::Process, 1);
+    // The snapshot, the edit of recovery, and the mark that it is synced.
+    fail_when(&fs, 3, Fault::Io, |op| is_kind(op, OpKind::Append, "manifest"));
+    assert!(reopen(&fs).is_err());
+    fs.set_hook(None);
+    let db = reopen(&fs).unwrap();
+    assert_eq!(db.iter().count(), 100);
+}
+
+/// A crash of an open after it made its log leaves a log that ends without a footer. A family that needs nothing of it
+/// must not make it look cut off.
+#[test]
+fn a_crash_while_opening_is_not_taken_for_damage_later() {
+    let (env, fs, _) = sim_env(1);
+    let db = small(env).open(DIR).unwrap();
+    db.column_family("empty").unwrap();
+    db.put("k", "v").unwrap();
+    let fs = fs.crash_image(Crash::Process, 1);
+    // Before the second append to the new manifest, the edit.
+    let image = image_when(&fs, 2, |op| is_kind(op, OpKind::Append, "manifest"));
+    drop(reopen(&fs).unwrap());
+    let fs = image.try_recv().unwrap();
+    for open in 1..=4 {
+        let db = reopen(&fs).unwrap_or_else(|error| panic!("open {open}: {error}"));
+        assert_eq!(db.get("k").unwrap().unwrap(), b"v");
+        db.close().unwrap();
+        let (env, _) = env_over(Arc::new(fs.clone()), 3);
+        let report = small(env).verify(DIR).unwrap();
+        assert!(report.damages.is_empty(), "open {open}: {report:?}");
+    }
+}
+
+/// The header of a log from which a family replays was synced before the manifest said so.
+#[test]
+fn a_damaged_header_of_the_oldest_log_is_no_torn_one() {
+    let (env, fs, runtime) = sim_env(1);
+    let db = Options::new().log_bytes(4 << 10).env(env).open(DIR).unwrap();
+    let (second, third) = (db.column_family("second").unwrap(), db.column_family("third").unwrap());
+    // Logs over their bound freeze the first family, then the second. The third one has a record in the log between.
+    db.put("k", [0; 5000]).unwrap();
+    let oldest = newest(&fs, "log");
+    let mut batch = WriteBatch::new();
+    batch.put_in(&second, "k", "v").put_in(&third, "k", "v");
+    db.write(batch).unwrap();
+    assert!(runtime.help() && runtime.help(), "two flushes");
+    let fs = fs.crash_image(Crash::Process, 1);
+    fs.flip_bit(&oldest, 100).unwrap();
+    match reopen(&fs) {
+        Err(error) => assert!(error.is_corruption(), "{error}"),
+        Ok(db) => assert!(db.column_family("third").unwrap().get("k").unwrap().is_some(), "silently lost"),
+    }
+}
+
+/// Closing lets another process in, so no compaction may go on beside it.
+#[test]
+fn closing_waits_for_a_compaction() {
+    let (env, fs, _) = sim_env(1);
+    let db = small(env).open(DIR).unwrap();
+    for round in 0..3u8 {
+        (0..5u8).for_each(|n| db.put([n], [round; 20]).unwrap());
+        db.flush().unwrap();
+    }
+    let (merging, is_merging) = mpsc::channel();
+    let (go_on, may_go_on) = mpsc::channel::<()>();
+    let waits = AtomicBool::new(true);
+    fs.set_hook(Some(Box::new(move |_, op| {
+        if is_kind(op, OpKind::Append, "table") && waits.swap(false, Ordering::Relaxed) {
+            merging.send(()).unwrap();
+            may_go_on.recv().unwrap();
+        }
+    })));
+    let closed = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| db.compact());
+        is_merging.recv_timeout(std::time::Duration::from_secs(20)).unwrap();
+        scope.spawn(|| {
+            db.close().unwrap();
+            let again = reopen(&fs);
+            closed.store(true, Ordering::Release);
+            again.unwrap()
+        });
+        // Long enough to close if nothing keeps it from that; no proof, and none needed, if something does.
+        for _ in 0..20_000 {
+            if closed.load(Ordering::Acquire) {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        go_on.send(()).unwrap();
+    });
+    fs.set_hook(None);
+    drop(db);
+    let db = reopen(&fs).unwrap();
+    assert_eq!(db.iter().map(|entry| entry.unwrap().1).filter(|value| *value == [2; 20]).count(), 5);
+}
+
+/// A plan is made and its ranges are claimed in one step.
+#[test]
+fn two_threads_may_compact_at_once() {
+    for seed in 0..300 {
+        let (env, _, _) = sim_env(seed);
+        let db = small(env).open(DIR).unwrap();
+        for round in 0..2u8 {
+            (0..5u8).for_each(|n| db.put([n], [round; 20]).unwrap());
+            db.flush().unwrap();
+        }
+        let start = Barrier::new(2);
+        std::thread::scope(|scope| {
+            let compact = || {
+                start.wait();
+                db.compact().unwrap();
+            };
+            let other = scope.spawn(compact);
+            compact();
+            other.join().unwrap();
+        });
+    }
+}
+
+/// An empty batch with `Sync` is a write like any other: it covers all earlier ones.
+#[test]
+fn an_empty_batch_syncs_too() {
+    let (env, fs, _) = sim_env(1);
+    let db = small(env).open(DIR).unwrap();
+    db.put("k", "v").unwrap();
+    db.write_with(WriteBatch::new(), Durability::Sync).unwrap();
+    let db = reopen(&fs.crash_image(Crash::PowerAllLost, 1)).unwrap();
+    assert_eq!(db.get("k").unwrap().unwrap(), b"v");
+}
+
+/// A failed sync of the directory may have lost the name of a log, too, whoever asked for it.
+#[test]
+fn a_failed_sync_of_the_directory_is_final() {
+    let (env, fs, _) = sim_env(1);
+    let db = small(env).durability(Durability::Sync).open(DIR).unwrap();
+    for round in 0..2u8 {
+        db.put("k", [round]).unwrap();
+        db.flush().unwrap();
+    }
+    // While a merge is about to sync the names of its tables, a writer fills the memory: a new log has no stable name.
+    let (writer, counter) = (db.clone(), AtomicU64::new(0));
+    fs.set_hook(Some(Box::new(move |fs, op| {
+        if op.kind == OpKind::SyncDir && counter.fetch_add(1, Ordering::Relaxed) == 0 {
+            let logs = newest(fs, "log");
+            while newest(fs, "log") == logs {
+                writer.put("fill", [0; 1000]).unwrap();
+            }
+            fs.fail_nth(1, Fault::Sync, Lasting::Once, 1);
+        }
+    })));
+    assert!(db.compact().is_err());
+    fs.set_hook(None);
+    if db.put("acknowledged", "yes").is_ok() {
+        let fs = fs.crash_image(Crash::PowerAllLost, 1);
+        assert!(reopen(&fs).unwrap().get("acknowledged").unwrap().is_some());
+    }
+}
+
+/// A runtime beside which somebody writes without end: after each job, memory is full again.
+#[derive(Debug)]
+struct Busy {
+    inline: Arc<dyn Runtime>,
+    writer: Mutex<Option<Db>>,
+    steps: AtomicU64,
+}
+
+impl Runtime for Busy {
+    fn submit(&self, lane: Lane, job: Job) {
+        self.inline.submit(lane, job);
+    }
+
+    fn help(&self) -> bool {
+        let helped = self.inline.help();
+        // Taken away meanwhile: a writer that waits asks for help itself.
+        let writer = self.writer.lock().unwrap().take();
+        if let Some(db) = writer {
+            assert!(self.steps.fetch_add(1, Ordering::Relaxed) < 1_000, "somebody waits without end");
+            db.put("k", [0; 5_000]).unwrap();
+            *self.writer.lock().unwrap() = Some(db);
+        }
+        helped
+    }
+
+    fn is_stepped(&self) -> bool {
+        true
+    }
+
+    fn pause_us(&self, us: u64) {
+        self.inline.pause_us(us);
+    }
+}
+
+/// What is written after a flush was asked for is none of its business.
+#[test]
+fn a_flush_ends_although_writing_goes_on() {
+    let (mut env, _, _) = sim_env(1);
+    let busy = Arc::new(Busy { inline: env.runtime, writer: Mutex::default(), steps: AtomicU64::new(0) });
+    env.runtime = busy.clone();
+    let db = small(env).open(DIR).unwrap();
+    db.put("first", "v").unwrap();
+    *busy.writer.lock().unwrap() = Some(db.clone());
+    db.flush().unwrap();
+    db.compact().unwrap();
+    busy.writer.lock().unwrap().take();
+    assert_eq!(db.get("first").unwrap().unwrap(), b"v");
+}
+
+/// Every log is verified while the database is open, and those that count to their ends.
+#[test]
+fn verify_reads_the_logs_of_waiting_flushes() {
+    for at_end in [false, true] {
+        let (env, fs, _) = sim_env(1);
+        let db = small(env).open(DIR).unwrap();
+        let first = newest(&fs, "log");
+        while newest(&fs, "log") == first {
+            db.put("k", [0; 1000]).unwrap();
+        }
+        db.put("k", "v").unwrap();
+        assert!(db.verify().unwrap().damages.is_empty());
+        let log = if at_end { first } else { newest(&fs, "log") };
+        let bytes = fs.file_len(&log).unwrap();
+        fs.flip_bit(&log, 8 * bytes - 4).unwrap();
+        assert!(!db.verify().unwrap().damages.is_empty(), "in the last byte of {}", log.display());
+    }
+}
+
+/// Logs behind a cut are never read again, so damage in them is none.
+#[test]
+fn verify_leaves_out_what_was_set_aside() {
+    let (env, fs, _) = sim_env(1);
+    let db = small(env).open(DIR).unwrap();
+    let first = newest(&fs, "log");
+    while newest(&fs, "log") == first {
+        db.put("k", [0; 1000]).unwrap();
+    }
+    (0..5).for_each(|_| db.put("k", "v").unwrap());
+    let fs = fs.crash_image(Crash::Process, 1);
+    let bytes = fs.read_file(&first).unwrap();
+    fs.write_file(&first, &bytes[..bytes.len() - 40]).unwrap();
+    fs.flip_bit(&newest(&fs, "log"), 8 * 60).unwrap();
+    let db = Options::new().env(env_over(Arc::new(fs.clone()), 1).0).open(DIR).unwrap();
+    assert_eq!(db.recovery().set_aside.len(), 1);
+    let report = db.verify().unwrap();
+    assert!(report.damages.is_empty(), "{report:?}");
+}
+
+/// Verifying beside writers that have the manifest written anew finds no damage.
+#[test]
+fn verify_bears_a_manifest_that_rolls_over() {
+    let (env, _, _) = sim_env(1);
+    let db = small(env).manifest_bytes(1 << 10).open(DIR).unwrap();
+    let ends = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..300u32 {
+                db.put(number.to_be_bytes(), "v").unwrap();
+                db.flush().unwrap();
+            }
+            ends.store(true, Ordering::Release);
+        });
+        while !ends.load(Ordering::Acquire) {
+            let report = db.verify().unwrap();
+            assert!(report.damages.is_empty(), "{report:?}");
+        }
+    });
+}

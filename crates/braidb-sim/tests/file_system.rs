@@ -1,0 +1,289 @@
+//! One contract, two file systems: every promise of the traits is tried on the real one and on the simulated one.
+//! What the engine's judges prove over `SimFs` holds on a disk only as far as the two agree here.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use braidb_sim::fs::SimFs;
+use braidb_storage::real::{OsRandom, RealFs};
+use braidb_storage::{DirEntry, File, FileSystem, Random};
+
+/// A directory on one of the two file systems.
+struct Place {
+    fs: Arc<dyn FileSystem>,
+    dir: PathBuf,
+    is_real: bool,
+}
+
+impl Place {
+    fn simulated() -> Place {
+        let place = Place { fs: Arc::new(SimFs::new()), dir: "/db".into(), is_real: false };
+        place.fs.create_dir_all(&place.dir).unwrap();
+        place
+    }
+
+    fn real() -> Place {
+        let dir = std::env::temp_dir().join(format!("braidb-contract-{:016x}", OsRandom.next_u64()));
+        let place = Place { fs: Arc::new(RealFs), dir, is_real: true };
+        place.fs.create_dir_all(&place.dir).unwrap();
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    fn create(&self, name: &str, data: &[u8]) -> Arc<dyn File> {
+        let file = self.fs.create(&self.path(name)).unwrap();
+        file.append(data).unwrap();
+        file
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        all_of(&*self.fs.open(&self.path(name)).unwrap())
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.fs.list(&self.dir).unwrap().into_iter().map(|entry| entry.name).collect()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.is_real {
+            // A test that failed keeps its message; what is left in the temporary directory does no harm.
+            let _ = std::fs::remove_dir_all(&self.dir);
+        }
+    }
+}
+
+fn all_of(file: &dyn File) -> Vec<u8> {
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    file.read_exact_at(0, &mut bytes).unwrap();
+    bytes
+}
+
+fn kind<T>(result: std::io::Result<T>) -> ErrorKind {
+    match result {
+        Ok(_) => panic!("this must be refused"),
+        Err(error) => error.kind(),
+    }
+}
+
+macro_rules! contract {
+    ($($name:ident)*) => {
+        mod real { $(#[test] fn $name() { super::$name(&super::Place::real()); })* }
+        mod simulated { $(#[test] fn $name() { super::$name(&super::Place::simulated()); })* }
+    };
+}
+
+contract! {
+    create_refuses_what_exists
+    open_refuses_what_does_not
+    appends_follow_each_other
+    reads_end_with_the_file
+    an_opened_file_is_for_reading
+    preallocation_does_not_show
+    truncate_cuts_and_fills
+    appends_follow_a_truncation
+    holes_read_as_zeros
+    rename_replaces
+    link_gives_a_second_name
+    unlinked_files_stay_readable
+    lists_are_sorted
+    directories_are_made_with_their_parents
+    locks_exclude
+    there_is_free_space
+    syncs_succeed
+}
+
+fn create_refuses_what_exists(place: &Place) {
+    place.create("a", b"old");
+    assert_eq!(kind(place.fs.create(&place.path("a"))), ErrorKind::AlreadyExists);
+    assert_eq!(place.read("a"), b"old");
+    assert_eq!(kind(place.fs.create(&place.path("missing/a"))), ErrorKind::NotFound);
+    assert_eq!(kind(place.fs.create(&place.path("a/b"))), ErrorKind::NotADirectory);
+}
+
+fn open_refuses_what_does_not(place: &Place) {
+    assert_eq!(kind(place.fs.open(&place.path("a"))), ErrorKind::NotFound);
+    assert_eq!(kind(place.fs.open(&place.dir)), ErrorKind::IsADirectory);
+}
+
+fn appends_follow_each_other(place: &Place) {
+    let file = place.create("a", b"one");
+    assert!(!file.is_empty().unwrap());
+    file.append(b"").unwrap();
+    file.append(&[b'x'; 10_000]).unwrap();
+    file.append(b"two").unwrap();
+    assert_eq!(file.len().unwrap(), 10_006);
+    assert_eq!(all_of(&*file), place.read("a"));
+    assert_eq!(place.read("a"), [b"one".as_slice(), &[b'x'; 10_000], b"two"].concat());
+    assert!(place.create("b", b"").is_empty().unwrap());
+}
+
+fn reads_end_with_the_file(place: &Place) {
+    let file = place.create("a", b"0123456789");
+    let mut buf = [b'?'; 6];
+    assert_eq!(file.read_at(2, &mut buf).unwrap(), 6);
+    assert_eq!(&buf, b"234567");
+    assert_eq!(file.read_at(7, &mut buf).unwrap(), 3);
+    assert_eq!(&buf, b"789567", "what lies behind the end is left alone");
+    assert_eq!(file.read_at(10, &mut buf).unwrap(), 0);
+    assert_eq!(file.read_at(1 << 40, &mut buf).unwrap(), 0);
+    assert_eq!(kind(file.read_exact_at(7, &mut buf)), ErrorKind::UnexpectedEof);
+    file.read_exact_at(4, &mut buf).unwrap();
+    assert_eq!(&buf, b"456789");
+}
+
+fn an_opened_file_is_for_reading(place: &Place) {
+    place.create("a", b"data").sync_data().unwrap();
+    let file = place.fs.open(&place.path("a")).unwrap();
+    assert!(file.append(b"more").is_err());
+    assert!(file.truncate(0).is_err());
+    assert!(file.punch_hole(0, 4).is_err());
+    assert!(file.preallocate(100).is_err());
+    // Recovery makes stable what it has only read.
+    file.sync_data().unwrap();
+    assert_eq!(place.read("a"), b"data");
+}
+
+fn preallocation_does_not_show(place: &Place) {
+    let file = place.create("a", b"data");
+    file.preallocate(1 << 20).unwrap();
+    assert_eq!(file.len().unwrap(), 4);
+    file.preallocate(0).unwrap();
+    file.append(b"more").unwrap();
+    assert_eq!(place.read("a"), b"datamore");
+}
+
+fn truncate_cuts_and_fills(place: &Place) {
+    let file = place.create("a", &[b'x'; 9_000]);
+    file.truncate(5_000).unwrap();
+    assert_eq!(all_of(&*file), [b'x'; 5_000]);
+    file.truncate(9_000).unwrap();
+    assert_eq!(all_of(&*file), [[b'x'; 5_000].as_slice(), &[0; 4_000]].concat());
+    file.truncate(0).unwrap();
+    assert!(file.is_empty().unwrap());
+}
+
+fn appends_follow_a_truncation(place: &Place) {
+    let file = place.create("a", b"0123456789");
+    file.truncate(4).unwrap();
+    file.append(b"ab").unwrap();
+    file.truncate(8).unwrap();
+    file.append(b"cd").unwrap();
+    assert_eq!(place.read("a"), b"0123ab\0\0cd");
+}
+
+fn holes_read_as_zeros(place: &Place) {
+    let file = place.create("a", &[b'x'; 20_000]);
+    file.punch_hole(4_000, 9_000).unwrap();
+    assert_eq!(file.len().unwrap(), 20_000);
+    assert_eq!(place.read("a"), [[b'x'; 4_000].as_slice(), &[0; 9_000], &[b'x'; 7_000]].concat());
+    file.punch_hole(19_000, 50_000).unwrap();
+    file.punch_hole(0, 0).unwrap();
+    assert_eq!(file.len().unwrap(), 20_000, "a hole may reach beyond the end, the length stays");
+    assert_eq!(place.read("a")[18_998..19_002], *b"xx\0\0");
+}
+
+fn rename_replaces(place: &Place) {
+    place.create("a", b"new");
+    let old = place.create("b", b"old");
+    place.fs.rename(&place.path("a"), &place.path("b")).unwrap();
+    assert_eq!(place.names(), ["b"]);
+    assert_eq!(place.read("b"), b"new");
+    assert_eq!(all_of(&*old), b"old", "who has the replaced file open keeps it");
+    assert_eq!(kind(place.fs.rename(&place.path("a"), &place.path("b"))), ErrorKind::NotFound);
+    place.fs.create_dir_all(&place.path("sub")).unwrap();
+    place.fs.rename(&place.path("b"), &place.path("sub/c")).unwrap();
+    assert_eq!(place.names(), ["sub"]);
+    assert_eq!(place.read("sub/c"), b"new");
+    place.create("d", b"");
+    assert_eq!(kind(place.fs.rename(&place.path("d"), &place.path("sub"))), ErrorKind::IsADirectory);
+}
+
+fn link_gives_a_second_name(place: &Place) {
+    let file = place.create("a", b"one");
+    place.fs.link(&place.path("a"), &place.path("b")).unwrap();
+    file.append(b"two").unwrap();
+    assert_eq!(place.read("b"), b"onetwo");
+    place.fs.rename(&place.path("a"), &place.path("b")).unwrap();
+    assert_eq!(place.names(), ["a", "b"], "two names of one file: a rename leaves both");
+    place.fs.unlink(&place.path("a")).unwrap();
+    assert_eq!(place.read("b"), b"onetwo");
+    place.create("c", b"");
+    assert_eq!(kind(place.fs.link(&place.path("b"), &place.path("c"))), ErrorKind::AlreadyExists);
+    assert_eq!(kind(place.fs.link(&place.path("a"), &place.path("d"))), ErrorKind::NotFound);
+}
+
+fn unlinked_files_stay_readable(place: &Place) {
+    place.create("a", b"data");
+    let reader = place.fs.open(&place.path("a")).unwrap();
+    place.fs.unlink(&place.path("a")).unwrap();
+    place.fs.sync_dir(&place.dir).unwrap();
+    assert!(place.names().is_empty());
+    assert_eq!(all_of(&*reader), b"data");
+    assert_eq!(kind(place.fs.open(&place.path("a"))), ErrorKind::NotFound);
+    assert_eq!(kind(place.fs.unlink(&place.path("a"))), ErrorKind::NotFound);
+    place.create("a", b"another");
+    assert_eq!(all_of(&*reader), b"data");
+}
+
+fn lists_are_sorted(place: &Place) {
+    assert!(place.fs.list(&place.dir).unwrap().is_empty());
+    for name in ["b", "000010.log", "a", "000009.log"] {
+        place.create(name, b"");
+    }
+    place.fs.create_dir_all(&place.path("aa")).unwrap();
+    assert_eq!(place.names(), ["000009.log", "000010.log", "a", "aa", "b"]);
+    let directories = |entry: &DirEntry| entry.is_dir.then(|| entry.name.clone());
+    assert_eq!(place.fs.list(&place.dir).unwrap().iter().filter_map(directories).collect::<Vec<_>>(), ["aa"]);
+    assert_eq!(kind(place.fs.list(&place.path("missing"))), ErrorKind::NotFound);
+    assert_eq!(kind(place.fs.list(&place.path("a"))), ErrorKind::NotADirectory);
+}
+
+fn directories_are_made_with_their_parents(place: &Place) {
+    place.fs.create_dir_all(&place.path("x/y/z")).unwrap();
+    place.fs.create_dir_all(&place.path("x/y")).unwrap();
+    assert!(place.fs.list(&place.path("x/y/z")).unwrap().is_empty());
+    place.create("file", b"");
+    assert_eq!(kind(place.fs.create_dir_all(&place.path("file/z"))), ErrorKind::NotADirectory);
+    assert_eq!(kind(place.fs.create_dir_all(&place.path("file"))), ErrorKind::NotADirectory);
+}
+
+fn locks_exclude(place: &Place) {
+    let lock = place.fs.lock(&place.path("LOCK")).unwrap();
+    assert_eq!(place.names(), ["LOCK"]);
+    assert_eq!(kind(place.fs.lock(&place.path("LOCK"))), ErrorKind::WouldBlock);
+    assert_eq!(kind(place.fs.lock(&place.path("LOCK"))), ErrorKind::WouldBlock, "a refusal changes nothing");
+    drop(place.fs.lock(&place.path("OTHER")).unwrap());
+    drop(lock);
+    drop(place.fs.lock(&place.path("LOCK")).unwrap());
+    assert_eq!(kind(place.fs.lock(&place.path("missing/LOCK"))), ErrorKind::NotFound);
+}
+
+fn there_is_free_space(place: &Place) {
+    assert!(place.fs.free_space(&place.dir).unwrap() > 0);
+}
+
+fn syncs_succeed(place: &Place) {
+    let file = place.create("a", b"data");
+    file.sync_data().unwrap();
+    place.fs.sync_dir(&place.dir).unwrap();
+    assert_eq!(kind(place.fs.sync_dir(&place.path("missing"))), ErrorKind::NotFound);
+}
+
+#[test]
+fn relative_directories_are_made_on_both() {
+    // The parent of a bare name is the working directory, spelled "" by `Path::parent`.
+    let name = format!("braidb-contract-{:016x}", OsRandom.next_u64());
+    let name = Path::new(&name);
+    for fs in [&RealFs as &dyn FileSystem, &SimFs::new()] {
+        fs.create_dir_all(name).unwrap();
+        fs.create(&name.join("a")).unwrap();
+        assert_eq!(fs.list(name).unwrap().len(), 1);
+    }
+    std::fs::remove_dir_all(name).unwrap();
+}

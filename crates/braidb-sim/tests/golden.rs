@@ -1,0 +1,169 @@
+//! Databases that earlier versions wrote stay readable; files of formats that are unknown are refused, by name.
+//!
+//! The fields that the tests change are those of docs/formats.md, found and checksummed from its text alone.
+
+use braidb::{Db, Error, storage::real::RealFs};
+use braidb_sim::fs::SimFs;
+use braidb_sim::golden::{self, Contents};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+type Files = BTreeMap<String, Vec<u8>>;
+
+/// The database of format version 1, as it is checked in.
+fn checked_in() -> Files {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../braidb/tests/golden/format-1");
+    let files = golden::files(&RealFs, &dir).expect("the golden database is there");
+    for kind in ["CURRENT", ".manifest", ".log", ".table"] {
+        assert!(files.keys().any(|name| name.ends_with(kind)), "the golden database has no {kind}");
+    }
+    files
+}
+
+fn expected() -> Contents {
+    golden::write().expect("the golden database can be written").1
+}
+
+/// Opens the database, reads everything and closes it again.
+fn open_and_read(fs: &Arc<SimFs>) -> Result<(Db, Contents), Error> {
+    let db = golden::open(fs)?;
+    let contents = golden::read(&db)?;
+    Ok((db, contents))
+}
+
+#[test]
+fn what_was_written_is_read() {
+    let fs = golden::place(&checked_in()).unwrap();
+    let expected = expected();
+    assert!(expected[0].len() > 280 && expected[1].len() == 1);
+    let (db, contents) = open_and_read(&fs).unwrap();
+    assert_eq!(contents, expected);
+    assert_eq!(db.column_families(), golden::FAMILIES);
+    let report = db.recovery();
+    assert!(
+        report.cut.is_none() && report.manifest_cut.is_none() && report.set_aside.is_empty(),
+        "{report:?}"
+    );
+    assert!(report.entries > 0, "the log of the golden database is replayed");
+    let levels = &db.stats().families[0].levels;
+    assert!(levels[0].tables > 0 && levels[1].tables > 0, "the golden database has tables in two levels");
+    assert!(levels[0].tombstones > 0 && levels[0].runs > 0);
+    let verified = db.verify().unwrap();
+    assert!(verified.damages.is_empty(), "{verified:?}");
+
+    // It goes on from there: everything is rewritten by the present code, and is still the same.
+    db.compact().unwrap();
+    db.close().unwrap();
+    assert_eq!(open_and_read(&fs).unwrap().1, expected);
+}
+
+#[test]
+fn the_present_code_writes_one_too() {
+    let (fs, contents) = golden::write().unwrap();
+    assert_eq!(open_and_read(&fs).unwrap().1, contents);
+    let (again, _) = golden::write().unwrap();
+    let files = |fs: &Arc<SimFs>| golden::files(&**fs, Path::new(golden::DIR)).unwrap();
+    assert_eq!(files(&golden::write().unwrap().0), files(&again), "the same code writes the same bytes");
+}
+
+/// Where the fields of a file lie that say what a reader must know.
+struct Fields {
+    extension: &'static str,
+    /// Bytes from the start of the header or footer: the version, the lowest byte of each set of features.
+    version: usize,
+    required: usize,
+    optional: usize,
+    /// The checksum, and where the header or footer ends.
+    checksum: usize,
+    end: usize,
+    is_footer: bool,
+}
+
+const FIELDS: [Fields; 3] = [
+    Fields {
+        extension: "log",
+        version: 8,
+        required: 10,
+        optional: 14,
+        checksum: 42,
+        end: 46,
+        is_footer: false,
+    },
+    Fields {
+        extension: "table",
+        version: 40,
+        required: 44,
+        optional: 48,
+        checksum: 52,
+        end: 64,
+        is_footer: true,
+    },
+    Fields {
+        extension: "manifest",
+        version: 8,
+        required: 12,
+        optional: 20,
+        checksum: 36,
+        end: 40,
+        is_footer: false,
+    },
+];
+
+impl Fields {
+    /// Changes one byte of the header or footer of file `name`, and puts its checksum right again.
+    fn change(&self, name: &str, bytes: &mut [u8], field: usize, value: u8) {
+        let start = if self.is_footer { bytes.len() - self.end } else { 0 };
+        let part = &mut bytes[start..start + self.end];
+        let checksum = |part: &[u8]| {
+            let id: u64 = name.split('.').next().unwrap().parse().unwrap();
+            let mut crc = crc32c::crc32c(&id.to_le_bytes());
+            crc = crc32c::crc32c_append(crc, &(start as u64).to_le_bytes());
+            crc = crc32c::crc32c_append(crc, &part[..self.checksum]);
+            crc32c::crc32c_append(crc, &part[self.checksum + 4..]).to_le_bytes()
+        };
+        assert_eq!(part[self.checksum..][..4], checksum(part), "{name} has the checksum of docs/formats.md");
+        assert_ne!(part[field], value);
+        part[field] = value;
+        let crc = checksum(part);
+        part[self.checksum..][..4].copy_from_slice(&crc);
+    }
+
+    /// The golden database with that change in its newest file of the kind, and the path of the file.
+    fn changed(&self, field: usize, value: u8) -> (Arc<SimFs>, PathBuf) {
+        let mut files = checked_in();
+        let name = files.keys().rfind(|name| name.ends_with(self.extension)).expect("there is one").clone();
+        self.change(&name, files.get_mut(&name).unwrap(), field, value);
+        (golden::place(&files).unwrap(), Path::new(golden::DIR).join(name))
+    }
+}
+
+#[test]
+fn a_newer_format_is_refused_by_name() {
+    for fields in &FIELDS {
+        for (field, value, told) in [(fields.version, 2, "2"), (fields.required, 1 << 5, "5")] {
+            let (fs, file) = fields.changed(field, value);
+            let before = fs.read_file(&file).unwrap();
+            match open_and_read(&fs) {
+                Err(Error::Unsupported { path, what }) => {
+                    assert_eq!(path, file);
+                    assert!(what.contains(told), "{}: {what}", file.display());
+                }
+                other => panic!("{}: {:?}", file.display(), other.map(|_| "opened and read")),
+            }
+            assert_eq!(fs.read_file(&file).unwrap(), before, "what is not understood is not touched");
+        }
+    }
+}
+
+#[test]
+fn optional_features_are_ignored() {
+    for fields in &FIELDS {
+        let (fs, file) = fields.changed(fields.optional, 1 << 5);
+        match open_and_read(&fs) {
+            // The manifest knows the checksum of the whole table, which only `verify` compares.
+            Ok((_, contents)) => assert_eq!(contents, expected(), "{}", file.display()),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The judges at a size for every day, on fixed seeds. `make accept-store` and `make torture` run them at full size.
+
+use braidb_sim::draw::Preset;
+use braidb_sim::judge::{Case, Judge, crash, mutants};
+use braidb_sim::report::Tally;
+
+/// Runs cases of neighbouring seeds and returns what they covered.
+fn judge(first: Case, cases: u64) -> Tally {
+    let mut tally = Tally::default();
+    for seed in first.seed..first.seed + cases {
+        match (Case { seed, ..first }).run() {
+            Ok(covered) => tally.merge(&covered),
+            Err(failure) => panic!("{failure}"),
+        }
+    }
+    println!("{tally}");
+    tally
+}
+
+fn model(preset: Preset, ops: u64, cases: u64) -> Tally {
+    judge(Case { ops, ..Case::new(Judge::Model, 1, preset) }, cases)
+}
+
+#[test]
+fn model_with_defaults() {
+    model(Preset::Default, 3_000, 2);
+}
+
+#[test]
+fn model_with_small_memory() {
+    let tally = model(Preset::SmallMemory, 3_000, 3);
+    assert!(tally.get("flushes") > 100 && tally.get("merges") > 10, "{tally}");
+}
+
+#[test]
+fn model_with_tiny_files() {
+    let tally = model(Preset::TinyFiles, 2_000, 3);
+    assert!(tally.get("manifest_snapshots") > 10 && tally.get("logs_rotated") > 100, "{tally}");
+}
+
+#[test]
+fn model_with_random_options() {
+    let tally = model(Preset::Random, 1_500, 8);
+    for what in ["trivial_moves", "tombstones_dropped", "entries_dropped", "filter_rejections", "stalls"] {
+        assert!(tally.get(what) > 0, "no {what}: {tally}");
+    }
+}
+
+#[test]
+fn writers_on_threads() {
+    for preset in Preset::ALL {
+        let tally = judge(Case { ops: 2_000, ..Case::new(Judge::Writers, 1, preset) }, 1);
+        assert!(tally.get("snapshots") > 0, "{tally}");
+    }
+}
+
+#[test]
+fn crashes_everywhere() {
+    let mut tally = judge(Case { ops: 200, ..Case::new(Judge::Crash, 1, Preset::TinyFiles) }, 4);
+    tally.merge(&judge(Case { ops: 200, ..Case::new(Judge::Crash, 100, Preset::Random) }, 4));
+    tally.merge(&judge(Case { ops: 200, ..Case::new(Judge::Crash, 200, Preset::Default) }, 1));
+    if let Err(blind) = crash::check_coverage(&tally) {
+        panic!("{blind}: {tally}");
+    }
+}
+
+#[test]
+fn errors_everywhere() {
+    let mut tally = judge(Case { stride: 11, ..Case::new(Judge::Errors, 1, Preset::TinyFiles) }, 2);
+    tally.merge(&judge(Case { stride: 11, ..Case::new(Judge::Errors, 100, Preset::Random) }, 3));
+    for what in ["a failing device", "a full device", "a failed sync", "a small device"] {
+        assert!(tally.get(what) > 0, "no {what}: {tally}");
+    }
+}
+
+#[test]
+fn every_nth_bit() {
+    let tally = judge(Case { stride: 7, ..Case::new(Judge::Flips, 1, Preset::Random) }, 1);
+    for what in ["reported by opening", "reported by reading", "cut", "opened again"] {
+        assert!(tally.get(what) > 0, "no {what}: {tally}");
+    }
+}
+
+#[test]
+fn every_mutant_is_caught() {
+    let missed: Vec<&str> = braidb::mutants::ALL
+        .iter()
+        .filter(|mutant| mutants::judge_mutant(**mutant, 1, mutants::ROUNDS).is_none())
+        .map(|(name, _)| *name)
+        .collect();
+    assert!(missed.is_empty(), "the judges are blind to {missed:?}");
+}
+
+#[test]
+fn without_a_mutant_the_same_judges_find_nothing() {
+    if let Err(failure) = mutants::judge_control(1, 1) {
+        panic!("{failure}");
+    }
+}

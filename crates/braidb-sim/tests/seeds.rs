@@ -1,0 +1,69 @@
+//! Cases that once found a bug. They stay for ever.
+
+use braidb_sim::draw::Preset;
+use braidb_sim::judge::{Case, Judge};
+
+/// A case, and what it found.
+type Seed = (Judge, u64, Preset, u64, u64, &'static str);
+
+/// Judge, seed, preset, operations, stride, and the bug.
+const SEEDS: &[Seed] = &[
+    (
+        Judge::Errors,
+        1,
+        Preset::Default,
+        60,
+        1,
+        "closing a poisoned database succeeded, though writes in None were lost",
+    ),
+    (
+        Judge::Errors,
+        1,
+        Preset::TinyFiles,
+        60,
+        7,
+        "the tables of an edit whose sync failed were deleted, and the edit held",
+    ),
+    (
+        Judge::Crash,
+        4,
+        Preset::TinyFiles,
+        200,
+        1,
+        "a flush relied on a log whose end a recovery cut short had not recorded",
+    ),
+    (
+        Judge::Crash,
+        200,
+        Preset::Default,
+        200,
+        1,
+        "a directory that a killed process had made was used and never synced",
+    ),
+    (
+        Judge::Flips,
+        966_731_917_045,
+        Preset::TinyFiles,
+        70,
+        21,
+        "a truncated manifest went unnoticed, and writes with it",
+    ),
+    (
+        Judge::Errors,
+        694_648_751_064,
+        Preset::TinyFiles,
+        90,
+        8,
+        "a poisoned compaction said that the database was closed",
+    ),
+];
+
+#[test]
+fn bugs_stay_dead() {
+    for &(judge, seed, preset, ops, stride, bug) in SEEDS {
+        let case = Case { ops, stride, ..Case::new(judge, seed, preset) };
+        if let Err(failure) = case.run() {
+            panic!("{bug}: it is back: {failure}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Makes sure of what the build needs, and installs what is missing: a C linker, and a Rust toolchain that is new enough.
+# With the argument `miri`, also a nightly toolchain with Miri. Changes nothing when all is there.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+wanted=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+# install PACKAGE…: by whichever package manager the system has.
+install() {
+    echo "setup: installing $*" >&2
+    if command -v apt-get >/dev/null; then
+        as_root apt-get update -q && as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qy "$@"
+    elif command -v dnf >/dev/null; then
+        as_root dnf install -qy "$@"
+    elif command -v pacman >/dev/null; then
+        as_root pacman -Sy --noconfirm "$@"
+    elif command -v zypper >/dev/null; then
+        as_root zypper -n install "$@"
+    elif command -v apk >/dev/null; then
+        as_root apk add "$@"
+    else
+        echo "setup: no package manager that I know; please install: $*" >&2
+        return 1
+    fi
+}
+
+# Whether cargo is there and at least as new as Cargo.toml asks for.
+cargo_will_do() {
+    local version
+    version=$(cargo --version 2>/dev/null | cut -d' ' -f2) || return 1
+    [ -n "$version" ] && [ "$(printf '%s\n' "$wanted" "${version%%-*}" | sort -V | head -n1)" = "$wanted" ]
+}
+
+if ! command -v cc >/dev/null; then
+    if command -v apk >/dev/null; then install gcc musl-dev; else install gcc; fi
+fi
+
+if ! cargo_will_do; then
+    if ! command -v rustup >/dev/null; then
+        if ! install rustup; then
+            command -v curl >/dev/null || install curl ca-certificates
+            curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y --no-modify-path --profile minimal
+        fi
+        # A package of rustup brings `rustup-init` and no cargo of its own.
+        if ! command -v rustup >/dev/null && command -v rustup-init >/dev/null; then
+            rustup-init -y --no-modify-path --profile minimal
+        fi
+    fi
+    rustup toolchain install stable --profile minimal --component clippy --component rustfmt
+    rustup default stable
+    cargo_will_do || { echo "setup: cargo $wanted or newer is needed; found: $(cargo --version)" >&2; exit 1; }
+fi
+
+if [ "${1:-}" = miri ] && ! cargo +nightly miri --version >/dev/null 2>&1; then
+    rustup toolchain install nightly --profile minimal --component miri --component rust-src
+fi
