@@ -18,6 +18,16 @@ use crate::{Clock, Job, Lane, Random, Runtime};
 ///
 /// Jobs may submit jobs and may ask for progress themselves: the queue is not locked while a job runs, so a nested call
 /// starts the next job. A panic in a job passes to the caller, where a test shows it.
+///
+/// ```
+/// use braidb_storage::inline::{Inline, StepClock};
+/// use braidb_storage::{Lane, Runtime};
+/// use std::sync::Arc;
+/// let runtime = Inline::new(Arc::new(StepClock::new()));
+/// runtime.submit(Lane::Merge, Box::new(|| println!("now")));
+/// assert_eq!(runtime.pending(), 1);
+/// assert!(runtime.help() && !runtime.help());
+/// ```
 #[derive(Debug)]
 pub struct Inline {
     lanes: Mutex<Lanes>,
@@ -91,6 +101,14 @@ impl Runtime for Inline {
 }
 
 /// A clock that stands still until it is told to advance.
+///
+/// ```
+/// use braidb_storage::{Clock, inline::StepClock};
+/// let clock = StepClock::new();
+/// let before = clock.now_us();
+/// clock.advance_us(5);
+/// assert_eq!(clock.now_us(), before + 5);
+/// ```
 #[derive(Debug, Default)]
 pub struct StepClock {
     now_us: AtomicU64,
@@ -116,6 +134,11 @@ impl Clock for StepClock {
 
 /// A stream of random numbers that depends on nothing but its seed (SplitMix64: Steele, Lea and Flood, OOPSLA 2014).
 /// Good enough for tests, predictable by design.
+///
+/// ```
+/// use braidb_storage::{Random, inline::SeededRandom};
+/// assert_eq!(SeededRandom::new(7).next_u64(), SeededRandom::new(7).next_u64());
+/// ```
 #[derive(Debug)]
 pub struct SeededRandom {
     state: AtomicU64,

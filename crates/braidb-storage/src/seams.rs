@@ -9,6 +9,19 @@ use std::sync::Arc;
 ///
 /// Durability is explicit, as in POSIX: bytes are stable after [`File::sync_data`], and a name (created, renamed,
 /// linked or unlinked) is stable after [`FileSystem::sync_dir`] of its directory.
+///
+/// ```
+/// use braidb_storage::{FileSystem, real::RealFs};
+/// let dir = std::env::temp_dir().join(format!("braidb-storage-doc-fs-{}", std::process::id()));
+/// RealFs.create_dir_all(&dir)?;
+/// let file = RealFs.create(&dir.join("a"))?;
+/// file.append(b"bytes")?;
+/// file.sync_data()?; // the bytes are stable,
+/// RealFs.sync_dir(&dir)?; // and so is the name
+/// assert_eq!(RealFs.list(&dir)?[0].name, "a");
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub trait FileSystem: Send + Sync + Debug {
     /// Creates `dir` and its missing parents, and syncs the directories that gained a name.
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
@@ -34,6 +47,18 @@ pub trait FileSystem: Send + Sync + Debug {
 }
 
 /// An open file. Reads may run beside appends; appends to one file come from one thread at a time.
+///
+/// ```
+/// use braidb_storage::{File, FileSystem, real::RealFs};
+/// let path = std::env::temp_dir().join(format!("braidb-storage-doc-file-{}", std::process::id()));
+/// let file = RealFs.create(&path)?;
+/// file.append(b"hello world")?;
+/// let mut word = [0; 5];
+/// file.read_exact_at(6, &mut word)?;
+/// assert_eq!(&word, b"world");
+/// # RealFs.unlink(&path)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub trait File: Send + Sync + Debug {
     /// Reads up to `buf.len()` bytes at `offset`; fewer only at the end of the file.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize>;
@@ -73,6 +98,14 @@ pub trait File: Send + Sync + Debug {
 }
 
 /// One name in a directory.
+///
+/// ```
+/// use braidb_storage::{FileSystem, real::RealFs};
+/// for entry in RealFs.list(std::path::Path::new("/"))? {
+///     println!("{}{}", entry.name, if entry.is_dir { "/" } else { "" });
+/// }
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirEntry {
     /// The name, without the directory. Names that are not UTF-8 are shown lossily; the engine writes none.
@@ -82,24 +115,56 @@ pub struct DirEntry {
 }
 
 /// Holds a lock on a file until it is dropped.
+///
+/// ```
+/// use braidb_storage::{FileSystem, LockGuard, real::RealFs};
+/// let path = std::env::temp_dir().join(format!("braidb-storage-doc-lock-{}", std::process::id()));
+/// let guard: Box<dyn LockGuard> = RealFs.lock(&path)?;
+/// assert!(RealFs.lock(&path).is_err());
+/// drop(guard);
+/// # RealFs.unlink(&path)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub trait LockGuard: Send + Sync + Debug {}
 
 /// A monotonic clock.
+///
+/// ```
+/// use braidb_storage::{Clock, real::MonotonicClock};
+/// let clock: Box<dyn Clock> = Box::new(MonotonicClock::new());
+/// println!("{} microseconds", clock.now_us());
+/// ```
 pub trait Clock: Send + Sync + Debug {
     /// Microseconds since some moment before the process used the clock first.
     fn now_us(&self) -> u64;
 }
 
 /// A source of chance.
+///
+/// ```
+/// use braidb_storage::{Random, inline::SeededRandom};
+/// let random: Box<dyn Random> = Box::new(SeededRandom::new(1));
+/// println!("{}", random.next_u64());
+/// ```
 pub trait Random: Send + Sync + Debug {
     /// The next 64 random bits.
     fn next_u64(&self) -> u64;
 }
 
 /// A unit of background work.
+///
+/// ```
+/// let job: braidb_storage::Job = Box::new(|| println!("done"));
+/// job();
+/// ```
 pub type Job = Box<dyn FnOnce() + Send>;
 
 /// Which queue a job waits in. Jobs of one lane start in the order of their submission.
+///
+/// ```
+/// use braidb_storage::Lane;
+/// assert!(Lane::Flush < Lane::Merge);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
     /// Frees memory; never waits behind a merge.
@@ -112,6 +177,13 @@ pub enum Lane {
 ///
 /// A caller that waits for background work loops: check the condition; call [`Runtime::help`]; only if that returns
 /// `false`, block on a condition variable with a time limit. On a stepped runtime `help` *is* the progress.
+///
+/// ```
+/// use braidb_storage::{Lane, Runtime, inline::{Inline, StepClock}};
+/// let runtime: Box<dyn Runtime> = Box::new(Inline::new(std::sync::Arc::new(StepClock::new())));
+/// runtime.submit(Lane::Flush, Box::new(|| println!("flushed")));
+/// while runtime.help() {}
+/// ```
 pub trait Runtime: Send + Sync + Debug {
     /// Queues a job.
     fn submit(&self, lane: Lane, job: Job);
@@ -124,6 +196,17 @@ pub trait Runtime: Send + Sync + Debug {
 }
 
 /// One of each seam.
+///
+/// ```
+/// use braidb_storage::Env;
+/// use braidb_storage::inline::{Inline, SeededRandom, StepClock};
+/// use braidb_storage::real::RealFs;
+/// use std::sync::Arc;
+/// let clock = Arc::new(StepClock::new());
+/// let runtime = Arc::new(Inline::new(clock.clone()));
+/// let env = Env { fs: Arc::new(RealFs), clock, random: Arc::new(SeededRandom::new(1)), runtime };
+/// assert!(env.runtime.is_stepped());
+/// ```
 #[derive(Clone, Debug)]
 pub struct Env {
     pub fs: Arc<dyn FileSystem>,

@@ -22,6 +22,12 @@ use rustix::io::{Errno, retry_on_intr};
 use crate::{DirEntry, File, FileSystem, LockGuard};
 
 /// The operating system's files. Paths are used as they are: relative ones start at the working directory.
+///
+/// ```
+/// use braidb_storage::{FileSystem, real::RealFs};
+/// assert!(RealFs.free_space(std::path::Path::new("/"))? > 0);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct RealFs;
 

@@ -31,6 +31,11 @@ use crate::{Clock, Env, Random};
 ///
 /// # Panics
 /// When the kernel refuses a thread, as `std::thread::spawn` does; use [`Threads::new`] to handle that.
+///
+/// ```
+/// let env = braidb_storage::real::env(1);
+/// assert!(env.clock.now_us() <= env.clock.now_us());
+/// ```
 pub fn env(background_threads: usize) -> Env {
     let threads = Threads::new(background_threads).expect("the kernel refuses to start a thread");
     Env {
@@ -43,6 +48,12 @@ pub fn env(background_threads: usize) -> Env {
 
 /// The kernel's monotonic clock, counted from the moment of construction. It never runs backwards; it may stand still
 /// while the machine sleeps.
+///
+/// ```
+/// use braidb_storage::{Clock, real::MonotonicClock};
+/// let clock = MonotonicClock::new();
+/// assert!(clock.now_us() <= clock.now_us());
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct MonotonicClock {
     start: Instant,
@@ -68,6 +79,11 @@ impl Clock for MonotonicClock {
 }
 
 /// Random bits from the kernel, one system call each: for seeds and ids, not for inner loops.
+///
+/// ```
+/// use braidb_storage::{Random, real::OsRandom};
+/// assert_ne!(OsRandom.next_u64(), OsRandom.next_u64());
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct OsRandom;
 

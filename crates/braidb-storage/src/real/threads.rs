@@ -27,6 +27,15 @@ const MERGE_NICENESS: i32 = 5;
 /// Dropping it drops the jobs that still wait, lets those that run come to their end, and joins the threads (all but
 /// the one that drops it, should that be a job of its own). A running job must therefore not wait for a queued one
 /// without noticing that it was dropped.
+///
+/// ```
+/// use braidb_storage::{Lane, Runtime, real::Threads};
+/// let threads = Threads::new(1)?;
+/// let (sender, receiver) = std::sync::mpsc::channel();
+/// threads.submit(Lane::Merge, Box::new(move || sender.send(7).unwrap()));
+/// assert_eq!(receiver.recv().unwrap(), 7);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Threads {
     flush: Arc<Queue>,

@@ -8,6 +8,17 @@ use std::sync::Arc;
 /// What went wrong, and where.
 ///
 /// Errors are cheap to clone, because one failure of a log may answer many waiting writers.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("braidb-doc-error-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// # let db = braidb::Db::open(&dir)?;
+/// let again = braidb::Db::open(&dir);
+/// assert!(matches!(again, Err(braidb::Error::Locked { .. })));
+/// println!("{}", again.unwrap_err()); // … is open already, here or in another process; close that one first
+/// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), braidb::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -39,6 +50,12 @@ pub enum Error {
 }
 
 /// A result whose error is [`Error`].
+///
+/// ```
+/// fn greet(db: &braidb::Db) -> braidb::Result<()> {
+///     db.put("hello", "world")
+/// }
+/// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
@@ -51,6 +68,10 @@ impl Error {
     }
 
     /// Whether the data on disk is damaged, as opposed to a wrong use or a passing fault.
+    ///
+    /// ```
+    /// assert!(!braidb::Error::Closed.is_corruption());
+    /// ```
     pub fn is_corruption(&self) -> bool {
         match self {
             Error::Corruption { .. } => true,
@@ -60,6 +81,10 @@ impl Error {
     }
 
     /// Whether the disk had no room.
+    ///
+    /// ```
+    /// assert!(!braidb::Error::Closed.is_full());
+    /// ```
     pub fn is_full(&self) -> bool {
         match self {
             Error::Full { .. } => true,

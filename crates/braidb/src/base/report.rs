@@ -3,6 +3,16 @@
 use std::path::PathBuf;
 
 /// What opening the database found in its logs.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("braidb-doc-rr-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// # let db = braidb::Db::open(&dir)?;
+/// let report: &braidb::RecoveryReport = db.recovery();
+/// assert_eq!(report.logs, 0, "it is new");
+/// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), braidb::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecoveryReport {
@@ -21,6 +31,17 @@ pub struct RecoveryReport {
 }
 
 /// A file's end that is not whole: what was being written when the power failed or the process died.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("braidb-doc-cut-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// # let db = braidb::Db::open(&dir)?;
+/// if let Some(cut) = &db.recovery().cut {
+///     println!("{} bytes of {} were not whole", cut.bytes, cut.path.display());
+/// }
+/// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), braidb::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cut {
@@ -35,6 +56,16 @@ pub struct Cut {
 }
 
 /// What [`Db::verify`](crate::Db::verify) read and found.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("braidb-doc-vr-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// # let db = braidb::Db::open(&dir)?;
+/// let report: braidb::VerifyReport = db.verify()?;
+/// println!("{} files with {} bytes", report.files, report.bytes);
+/// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), braidb::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VerifyReport {
@@ -47,6 +78,17 @@ pub struct VerifyReport {
 }
 
 /// A range of a file that does not hold what was written.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("braidb-doc-damage-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// # let db = braidb::Db::open(&dir)?;
+/// for damage in db.verify()?.damages {
+///     println!("{} at byte {}: {}", damage.path.display(), damage.offset, damage.what);
+/// }
+/// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), braidb::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Damage {

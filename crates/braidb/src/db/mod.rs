@@ -72,6 +72,15 @@ impl Drop for Handle {
 impl Db {
     /// Opens the database in the directory `path`, creating it if there is none, with the default [`Options`].
     ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-open-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// let db = braidb::Db::open(&dir)?; // made, if it was not there
+    /// db.put("k", "v")?;
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`Options::open`].
@@ -88,11 +97,31 @@ impl Db {
     }
 
     /// The directory of the database.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-path-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// assert_eq!(db.path(), dir);
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
     pub fn path(&self) -> &Path {
         self.engine().dir()
     }
 
     /// The column family called `name`, created if there is none. `"default"` always exists.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-cf-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// let users = db.column_family("users")?;
+    /// users.put("ada", "1815")?;
+    /// assert_eq!(db.column_family("users")?.get("ada")?.unwrap(), b"1815");
+    /// # drop((db, users)); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -104,11 +133,32 @@ impl Db {
     }
 
     /// The names of all column families, in the order of their creation.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-cfs-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// db.column_family("users")?;
+    /// assert_eq!(db.column_families(), ["default", "users"]);
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
     pub fn column_families(&self) -> Vec<String> {
         self.engine().column_families()
     }
 
     /// Sets `key` to `value` in the default family. What success means is the [`Durability`] of the options.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-put-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// db.put("plum", "blue")?;
+    /// db.put(b"plum", vec![0xff])?; // any bytes; the later one stays
+    /// assert_eq!(db.get("plum")?.unwrap(), [0xff]);
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -120,6 +170,17 @@ impl Db {
 
     /// The value of `key` in the default family, pinned and not copied.
     ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-get-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// db.put("plum", "blue")?;
+    /// assert_eq!(db.get("plum")?.as_deref(), Some(&b"blue"[..]));
+    /// assert!(db.get("pear")?.is_none());
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Corruption`](crate::Error::Corruption) and [`Io`](crate::Error::Io) name the file.
@@ -129,6 +190,17 @@ impl Db {
 
     /// Removes `key` from the default family; no error if it is not there.
     ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-delete-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// db.put("plum", "blue")?;
+    /// db.delete("plum")?;
+    /// assert!(db.get("plum")?.is_none());
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`Db::put`].
@@ -137,6 +209,17 @@ impl Db {
     }
 
     /// Applies all writes of `batch`, or none of them, with the durability of the options.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-writeb-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// let mut batch = braidb::WriteBatch::new();
+    /// batch.put("from", "90").put("to", "110");
+    /// db.write(batch)?;
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -220,6 +303,18 @@ impl Db {
     }
 
     /// The database as it is now, over all column families, to be read later.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-snap-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// db.put("k", "old")?;
+    /// let before = db.snapshot();
+    /// db.delete("k")?;
+    /// assert_eq!(before.get("k")?.unwrap(), b"old");
+    /// # drop((db, before)); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(self.clone())
     }
@@ -248,6 +343,17 @@ impl Db {
 
     /// Writes what is in memory to tables, and waits for it.
     ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-flush-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// db.put("k", "v")?;
+    /// db.flush()?;
+    /// assert_eq!(db.stats().memory_bytes, 0);
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Io`](crate::Error::Io) of the table that could not be written; the data stays in memory and log.
@@ -258,6 +364,18 @@ impl Db {
     /// Flushes, then merges each family into its last level, and waits: what was deleted or overwritten, and no snapshot
     /// holds, gives its space back.
     ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-compact-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// db.put("k", "v")?;
+    /// db.delete("k")?;
+    /// db.compact()?;
+    /// assert_eq!(db.stats().families[0].levels.iter().map(|level| level.tables).sum::<u64>(), 0);
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`Db::flush`].
@@ -267,6 +385,18 @@ impl Db {
 
     /// Waits until no background work runs or is wanted.
     ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-settle-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// for number in 0..1000u32 {
+    ///     db.put(number.to_be_bytes(), "v")?;
+    /// }
+    /// db.settle()?;
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// The error that keeps background work from going on.
@@ -275,16 +405,50 @@ impl Db {
     }
 
     /// What the database holds now, and what it did since it was opened.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-statsm-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// db.put("key", "value")?;
+    /// assert_eq!(db.stats().counts.user_bytes, 8);
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
     pub fn stats(&self) -> Stats {
         self.engine().stats()
     }
 
     /// What opening the database found in its logs.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-recovery-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// db.put("k", "v")?;
+    /// drop(db);
+    /// let db = braidb::Db::open(&dir)?;
+    /// assert_eq!(db.recovery().entries, 1);
+    /// assert!(db.recovery().cut.is_none());
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
     pub fn recovery(&self) -> &RecoveryReport {
         self.engine().recovery()
     }
 
     /// Reads every byte of every file that the database uses now, and checks it.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-verifym-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// db.put("k", "v")?;
+    /// let report = db.verify()?;
+    /// assert!(report.damages.is_empty(), "{:?}", report.damages);
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -153,6 +153,18 @@ impl Options {
 
     /// Opens the database in the directory `path`.
     ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-oopen-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// let refused = braidb::Options::new().create_if_missing(false).open(&dir);
+    /// assert!(matches!(refused, Err(braidb::Error::NotADatabase { .. })));
+    /// let refused = braidb::Options::new().memtable_bytes(1).open(&dir);
+    /// assert!(matches!(refused, Err(braidb::Error::InvalidOption { option: "memtable_bytes", .. })));
+    /// let db = braidb::Options::new().open(&dir)?;
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::InvalidOption`] names an option that cannot work. [`Error::Locked`]: it is open elsewhere.
@@ -163,6 +175,17 @@ impl Options {
     }
 
     /// Reads every byte of the database in `path` without opening it, which works on a damaged one too.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-overify-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// db.put("k", "v")?;
+    /// db.close()?;
+    /// assert!(braidb::Options::new().verify(&dir)?.damages.is_empty());
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -97,6 +97,16 @@ pub struct Stats {
 }
 
 /// One column family.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("braidb-doc-fstats-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// # let db = braidb::Db::open(&dir)?;
+/// let family = &db.stats().families[0];
+/// assert_eq!((family.name.as_str(), family.memory_bytes), ("default", 0));
+/// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), braidb::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct FamilyStats {
@@ -109,6 +119,18 @@ pub struct FamilyStats {
 }
 
 /// One level of a column family.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("braidb-doc-lstats-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// # let db = braidb::Db::open(&dir)?;
+/// db.put("k", "v")?;
+/// db.flush()?;
+/// let l0 = &db.stats().families[0].levels[0];
+/// assert_eq!((l0.tables, l0.entries, l0.tombstones), (1, 1, 0));
+/// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), braidb::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LevelStats {
