@@ -161,3 +161,31 @@ impl fmt::Display for OptionSet {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim_env;
+
+    #[test]
+    fn the_default_preset_is_what_a_user_gets() {
+        let (env, ..) = sim_env(1);
+        let drawn = OptionSet {
+            durability: Durability::Buffer,
+            ..OptionSet::draw(Preset::Default, &mut Rng::new(1))
+        };
+        assert_eq!(format!("{:?}", drawn.options(env.clone())), format!("{:?}", Options::new().env(env)));
+    }
+
+    #[test]
+    fn every_set_that_is_drawn_is_accepted() {
+        for seed in 0..200 {
+            for preset in Preset::ALL {
+                let (env, ..) = sim_env(seed);
+                let set = OptionSet::draw(preset, &mut Rng::new(seed));
+                let opened = set.options(env).open("/db");
+                assert!(opened.is_ok(), "{set}: {opened:?}");
+            }
+        }
+    }
+}

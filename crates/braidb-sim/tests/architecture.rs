@@ -244,6 +244,50 @@ fn files_are_short_and_finished() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// What users see of `braidb`: the files of its public types.
+const PUBLIC: [&str; 11] = [
+    "base/durability.rs",
+    "base/error.rs",
+    "base/report.rs",
+    "base/value.rs",
+    "db/batch.rs",
+    "db/family.rs",
+    "db/iter.rs",
+    "db/mod.rs",
+    "db/options.rs",
+    "db/snapshot.rs",
+    "db/stats.rs",
+];
+
+/// Whether the documentation right above line `at` has an example.
+fn has_example(lines: &[&str], at: usize) -> bool {
+    let above = lines[..at].iter().rev().map(|line| line.trim());
+    above
+        .take_while(|line| line.starts_with("///") || line.starts_with("#["))
+        .any(|line| line.starts_with("/// ```"))
+}
+
+#[test]
+fn every_public_type_and_main_method_has_an_example() {
+    let mut without = Vec::new();
+    let engine = PUBLIC.iter().map(|file| format!("crates/braidb/src/{file}"));
+    let storage = sources().into_iter().map(|source| source.path);
+    let storage = storage.filter(|path| path.starts_with("crates/braidb-storage/src/"));
+    for path in engine.chain(storage) {
+        let text = source::read(&path);
+        let lines: Vec<&str> = text.lines().collect();
+        for (at, line) in lines.iter().enumerate() {
+            let is_type =
+                ["pub struct ", "pub enum ", "pub trait "].iter().any(|word| line.starts_with(word));
+            let is_method = path.ends_with("/db/mod.rs") && line.starts_with("    pub fn ");
+            if (is_type || is_method) && !has_example(&lines, at) {
+                without.push(format!("{path}:{}: {}", at + 1, line.trim()));
+            }
+        }
+    }
+    assert!(without.is_empty(), "{}", without.join("\n"));
+}
+
 /// What stands in backticks in `text`.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)

@@ -451,3 +451,31 @@ fn shown(fs: &SimFs) -> Vec<(PathBuf, Vec<u8>)> {
     let files = fs.files().into_iter();
     files.map(|file| (file.clone(), fs.read_file(&file).unwrap())).collect()
 }
+
+#[test]
+fn a_killed_process_leaves_unsynced_data_unsynced() {
+    let fs = sim();
+    let file = stable(&fs, A, b"synced ");
+    file.append(b"not synced").unwrap();
+    let held = fs.lock(path(B)).unwrap();
+    let next = fs.without_process();
+    drop(held);
+    assert_eq!(next.read_file(path(A)).unwrap(), b"synced not synced");
+    assert!(next.lock(path(B)).is_ok(), "locks die with their process");
+    assert_eq!(next.crash_image(Crash::PowerAllLost, 1).read_file(path(A)).unwrap(), b"synced ");
+    // A sync by the next process makes stable what the killed one wrote.
+    next.open(path(A)).unwrap().sync_data().unwrap();
+    assert_eq!(next.crash_image(Crash::PowerAllLost, 1).read_file(path(A)).unwrap(), b"synced not synced");
+    assert_eq!(fs.crash_image(Crash::PowerAllLost, 1).read_file(path(A)).unwrap(), b"synced ");
+}
+
+#[test]
+fn unlinked_files_may_be_gone() {
+    let fs = sim();
+    let file = stable(&fs, A, b"data");
+    fs.unlink(path(A)).unwrap();
+    let mut byte = [0];
+    assert_eq!(file.read_at(0, &mut byte).unwrap(), 1);
+    fs.set_unlinked_are_gone(true);
+    assert!(file.read_at(0, &mut byte).is_err());
+}
