@@ -52,9 +52,11 @@ impl From<braidb::Error> for Failure {
         use braidb::Error::*;
         let message = error.to_string();
         match error {
-            NotADatabase { .. } | Unsupported { .. } | Locked { .. } | InvalidOption { .. } => {
-                Failure::Use(message)
-            }
+            Missing { .. }
+            | NotADatabase { .. }
+            | Unsupported { .. }
+            | Locked { .. }
+            | InvalidOption { .. } => Failure::Use(message),
             TooLarge { .. } | InvalidName { .. } | ForeignFamily { .. } => Failure::Use(message),
             _ => Failure::Storage(message),
         }

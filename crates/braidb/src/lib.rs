@@ -60,7 +60,9 @@ pub use base::report::{Cut, Damage, RecoveryReport, VerifyReport};
 pub use base::value::Value;
 pub use base::{MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 pub use braidb_storage as storage;
-pub use db::{ColumnFamily, Counts, Db, FamilyStats, Iter, LevelStats, Options, Snapshot, Stats, WriteBatch};
+pub use db::{
+    ColumnFamily, Counts, Db, FamilyStats, IntoBounds, Iter, LevelStats, Options, Snapshot, Stats, WriteBatch,
+};
 
 /// Reads every byte of the database in `path` without opening it; as [`Options::verify`] with the defaults.
 ///

@@ -26,6 +26,8 @@ pub enum Error {
     Io { operation: &'static str, path: PathBuf, source: Arc<io::Error> },
     /// Bytes on disk are not those that were written.
     Corruption { path: PathBuf, offset: u64, what: String },
+    /// There is no database in the directory, and creating one was not asked for.
+    Missing { path: PathBuf },
     /// The directory holds no database, and something else lies in it.
     NotADatabase { path: PathBuf, why: String },
     /// The database was written by a newer version, or uses a feature that this one lacks.
@@ -103,7 +105,7 @@ impl fmt::Display for Error {
             }
             Error::Corruption { path, offset, what } => write!(
                 f,
-                "{} is damaged at byte {offset}: {what}; run `braidb verify` for the whole extent, and restore the file from a backup",
+                "{} is damaged at byte {offset}: {what}; keep a copy of the whole directory, run `braidb verify` for the extent of the damage, and go back to an earlier copy of the whole directory if there is one",
                 path.display()
             ),
             Error::NotADatabase { path, why } => {
@@ -113,6 +115,11 @@ impl fmt::Display for Error {
                     path.display()
                 )
             }
+            Error::Missing { path } => write!(
+                f,
+                "there is no database in {}: check the path, or open it with `create_if_missing(true)`",
+                path.display()
+            ),
             Error::Unsupported { path, what } => {
                 write!(
                     f,

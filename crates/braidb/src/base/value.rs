@@ -2,6 +2,7 @@
 //! without a copy. One of the few homes of `unsafe`.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -82,6 +83,18 @@ impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Value {
 }
 
 impl Eq for Value {}
+
+impl Hash for Value {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
+
+impl From<Value> for Vec<u8> {
+    fn from(value: Value) -> Vec<u8> {
+        value.to_vec()
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -5,6 +5,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::FamilyId;
 use crate::base::{MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::log::EncodedBatch;
+use std::fmt;
 
 /// Writes that [`Db::write`](crate::Db::write) applies atomically, in their order.
 ///
@@ -22,7 +23,7 @@ use crate::log::EncodedBatch;
 /// # drop((db, users)); std::fs::remove_dir_all(&dir).unwrap();
 /// # Ok::<(), braidb::Error>(())
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct WriteBatch {
     encoded: EncodedBatch,
     /// The database whose families the batch names, and one of their names; writing to another one is refused.
@@ -123,6 +124,22 @@ impl WriteBatch {
             Some((bound, name)) if bound != database => Err(Error::ForeignFamily { name }),
             _ => Ok(self.encoded),
         }
+    }
+}
+
+/// Takes the writes out of a batch that was built in a chain of calls, and leaves it empty.
+impl From<&mut WriteBatch> for WriteBatch {
+    fn from(batch: &mut WriteBatch) -> WriteBatch {
+        std::mem::take(batch)
+    }
+}
+
+impl fmt::Debug for WriteBatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WriteBatch")
+            .field("len", &self.len())
+            .field("bytes", &self.bytes())
+            .finish_non_exhaustive()
     }
 }
 

@@ -169,7 +169,7 @@ impl Engine {
         Stats {
             families: families.collect(),
             memory_bytes: self.pressure.memory_bytes(),
-            log_bytes_live: self.log_sync.appended(),
+            log_bytes_live: self.jobs.log_bytes(),
             cache_bytes: self.cache.bytes(),
             table_memory_bytes: versions
                 .flat_map(|version| version.slices())

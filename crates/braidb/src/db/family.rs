@@ -1,11 +1,12 @@
 //! A column family: a key space of its own that shares the log, the memory budget, batches and snapshots.
 
 use super::Db;
+use super::bounds::IntoBounds;
 use crate::base::error::{Error, Result};
 use crate::base::ids::FamilyId;
 use crate::base::value::Value;
 use crate::db::iter::Iter;
-use std::ops::RangeBounds;
+use std::fmt;
 use std::sync::Arc;
 
 /// A named key space in a database. Cheap to clone; it keeps the database open.
@@ -24,7 +25,7 @@ use std::sync::Arc;
 /// # drop((db, users)); std::fs::remove_dir_all(&dir).unwrap();
 /// # Ok::<(), braidb::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ColumnFamily {
     db: Db,
     id: FamilyId,
@@ -59,6 +60,11 @@ impl ColumnFamily {
         self.db.get_at(self.id, key.as_ref())
     }
 
+    /// As [`Db::contains_key`].
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get(key)?.is_some())
+    }
+
     /// As [`Db::delete`].
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.db.put_at(self.id, key.as_ref(), None)
@@ -66,12 +72,12 @@ impl ColumnFamily {
 
     /// As [`Db::iter`].
     pub fn iter(&self) -> Iter {
-        self.range::<&[u8]>(..)
+        self.range(..)
     }
 
     /// As [`Db::range`].
-    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Iter {
-        self.db.range_at(self.id, super::iter::own_bounds(range), None)
+    pub fn range(&self, range: impl IntoBounds) -> Iter {
+        self.db.range_at(self.id, range.into_bounds(), None)
     }
 
     /// As [`Db::prefix`].
@@ -85,6 +91,21 @@ impl ColumnFamily {
             true => Ok(self.id),
             false => Err(Error::ForeignFamily { name: self.name.to_string() }),
         }
+    }
+}
+
+impl fmt::Debug for ColumnFamily {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ColumnFamily").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl IntoIterator for &ColumnFamily {
+    type Item = Result<(Vec<u8>, Value)>;
+    type IntoIter = Iter;
+
+    fn into_iter(self) -> Iter {
+        self.iter()
     }
 }
 

@@ -5,15 +5,13 @@ use super::Db;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FamilyId, SeqNo};
 use crate::base::value::Value;
+use crate::db::bounds::Bounds;
 use crate::memory::view::View;
 use crate::read::{Backward, Forward};
 use std::fmt;
 use std::iter::FusedIterator;
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 use std::sync::Arc;
-
-/// A pair of bounds with keys of their own.
-pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// Entries of a range in key order, from both ends, as of the moment when the iterator was made.
 ///
@@ -162,12 +160,6 @@ impl fmt::Debug for Iter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Iter").field("ended", &self.walk.is_none()).finish_non_exhaustive()
     }
-}
-
-/// Bounds with keys of their own.
-pub(crate) fn own_bounds<K: AsRef<[u8]>>(range: impl RangeBounds<K>) -> Bounds {
-    let own = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
-    (own(range.start_bound()), own(range.end_bound()))
 }
 
 fn is_empty_range(bounds: &Bounds) -> bool {

@@ -1,6 +1,7 @@
 //! The database handle: wiring, little logic. Writes go to `write`, reads to `read`, background work to `jobs`.
 
 mod batch;
+mod bounds;
 mod engine;
 mod family;
 mod iter;
@@ -12,6 +13,7 @@ mod stats;
 mod verify;
 
 pub use batch::WriteBatch;
+pub use bounds::IntoBounds;
 pub use family::ColumnFamily;
 pub use iter::Iter;
 pub use options::Options;
@@ -26,7 +28,7 @@ use crate::base::report::{RecoveryReport, VerifyReport};
 use crate::base::value::Value;
 use crate::visible::snapshots::Snapshots;
 use engine::Engine;
-use std::ops::{Bound, RangeBounds};
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -51,15 +53,29 @@ use std::sync::Arc;
 /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
 /// # Ok::<(), braidb::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Db {
     handle: Arc<Handle>,
 }
 
 /// What the clones of a [`Db`] share; dropping the last one closes the database.
-#[derive(Debug)]
 struct Handle {
     engine: Arc<Engine>,
+}
+
+impl fmt::Debug for Db {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Db").field("path", &self.path()).finish_non_exhaustive()
+    }
+}
+
+impl IntoIterator for &Db {
+    type Item = Result<(Vec<u8>, Value)>;
+    type IntoIter = Iter;
+
+    fn into_iter(self) -> Iter {
+        self.iter()
+    }
 }
 
 impl Drop for Handle {
@@ -70,7 +86,8 @@ impl Drop for Handle {
 }
 
 impl Db {
-    /// Opens the database in the directory `path`, creating it if there is none, with the default [`Options`].
+    /// Opens the database in the directory `path`, with the default [`Options`]. If there is none it is created, with the
+    /// directories above it.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-open-{}", std::process::id()));
@@ -188,6 +205,25 @@ impl Db {
         self.get_at(FamilyId::DEFAULT, key.as_ref())
     }
 
+    /// Whether `key` has a value in the default family.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-contains-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// db.put("plum", "")?;
+    /// assert!(db.contains_key("plum")? && !db.contains_key("pear")?);
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Db::get`].
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get(key)?.is_some())
+    }
+
     /// Removes `key` from the default family; no error if it is not there.
     ///
     /// ```
@@ -217,6 +253,7 @@ impl Db {
     /// let mut batch = braidb::WriteBatch::new();
     /// batch.put("from", "90").put("to", "110");
     /// db.write(batch)?;
+    /// db.write(braidb::WriteBatch::new().delete("from").delete("to"))?; // or in one line
     /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
     /// # Ok::<(), braidb::Error>(())
     /// ```
@@ -224,7 +261,7 @@ impl Db {
     /// # Errors
     ///
     /// As [`Db::put`]; [`ForeignFamily`](crate::Error::ForeignFamily) if it names a family of another database.
-    pub fn write(&self, batch: WriteBatch) -> Result<()> {
+    pub fn write(&self, batch: impl Into<WriteBatch>) -> Result<()> {
         self.write_with(batch, self.engine().durability())
     }
 
@@ -245,8 +282,8 @@ impl Db {
     /// # Errors
     ///
     /// As [`Db::write`].
-    pub fn write_with(&self, batch: WriteBatch, durability: Durability) -> Result<()> {
-        let encoded = batch.into_encoded(self.identity())?;
+    pub fn write_with(&self, batch: impl Into<WriteBatch>, durability: Durability) -> Result<()> {
+        let encoded = batch.into().into_encoded(self.identity())?;
         self.engine().commit_batch(encoded, durability)
     }
 
@@ -264,7 +301,7 @@ impl Db {
     /// # Ok::<(), braidb::Error>(())
     /// ```
     pub fn iter(&self) -> Iter {
-        self.range::<&[u8]>(..)
+        self.range(..)
     }
 
     /// The entries of the default family whose keys lie in `range`, in key order, from both ends. A range whose start
@@ -282,8 +319,8 @@ impl Db {
     /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
     /// # Ok::<(), braidb::Error>(())
     /// ```
-    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Iter {
-        self.range_at(FamilyId::DEFAULT, iter::own_bounds(range), None)
+    pub fn range(&self, range: impl IntoBounds) -> Iter {
+        self.range_at(FamilyId::DEFAULT, range.into_bounds(), None)
     }
 
     /// The entries of the default family whose keys start with `prefix`, in key order, from both ends.
@@ -501,12 +538,7 @@ impl Db {
         self.engine().get(family, key, Some(at))
     }
 
-    pub(crate) fn range_at(
-        &self,
-        family: FamilyId,
-        bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>),
-        at: Option<SeqNo>,
-    ) -> Iter {
+    pub(crate) fn range_at(&self, family: FamilyId, bounds: bounds::Bounds, at: Option<SeqNo>) -> Iter {
         Iter::new(self, family, bounds, at)
     }
 }

@@ -33,8 +33,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Db> {
     let env = options.env_or_real();
     let found = examine(env.fs.as_ref(), dir).map_err(|error| locked_or(&env, dir, error))?;
     if found == Found::Nothing && !options.create_if_missing {
-        let why = "there is no database in it, and creating one was not asked for".to_owned();
-        return Err(Error::NotADatabase { path: dir.to_owned(), why });
+        return Err(Error::Missing { path: dir.to_owned() });
     }
     env.fs.create_dir_all(dir).map_err(|error| Error::io("create the directory", dir, error))?;
     if found == Found::Nothing {
@@ -81,31 +80,42 @@ fn locked_or(env: &Env, dir: &Path, error: Error) -> Error {
 /// The files of a database directory, by kind, ascending.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
-    pub logs: Vec<FileId>,
+    pub logs: Vec<(FileId, u64)>,
     pub tables: Vec<(FileId, u64)>,
 }
 
 impl Listing {
+    /// The logs, ascending.
+    pub fn log_ids(&self) -> Vec<FileId> {
+        self.logs.iter().map(|(id, _)| *id).collect()
+    }
+
     pub fn read(env: &Env, dir: &Path) -> Result<Listing> {
         let mut listing = Listing::default();
         let entries = env.fs.list(dir).map_err(|error| Error::io("list", dir, error))?;
         for entry in entries.iter().filter(|entry| !entry.is_dir) {
             match names::parse(&entry.name) {
-                Some(Kind::Log(id)) => listing.logs.push(id),
+                Some(Kind::Log(id)) => {
+                    listing.logs.extend(length(env, &names::log(dir, id))?.map(|bytes| (id, bytes)))
+                }
                 Some(Kind::Table(id)) => {
                     let path = names::table(dir, id);
-                    match env.fs.open(&path).and_then(|file| file.len()) {
-                        Ok(length) => listing.tables.push((id, length)),
-                        // The last reader of a database that was closed just now took it away.
-                        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                        Err(error) => return Err(Error::io("open", &path, error)),
-                    }
+                    listing.tables.extend(length(env, &path)?.map(|bytes| (id, bytes)));
                 }
                 Some(Kind::Manifest(_) | Kind::Current | Kind::CurrentTmp | Kind::Lock) | None => {}
             }
         }
         listing.logs.sort_unstable();
         Ok(listing)
+    }
+}
+
+/// The length of a file. `None` if it is gone: the last reader of a database that was closed just now took it away.
+fn length(env: &Env, path: &Path) -> Result<Option<u64>> {
+    match env.fs.open(path).and_then(|file| file.len()) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io("open", path, error)),
     }
 }
 
@@ -143,7 +153,7 @@ impl Opening {
         let orphans = state.check_tables(dir, &listing.tables)?;
 
         let recovery = Recovery::new(dir, env, options, &state, files.clone(), counters.clone());
-        let mut recovered = recovery.run(&listing.logs)?;
+        let mut recovered = recovery.run(&listing.log_ids())?;
         recovered.report.manifest_cut = torn.map(|torn| Cut {
             path: torn.path,
             offset: torn.offset,
@@ -207,9 +217,7 @@ impl Opening {
             counters: counters.clone(),
             tables,
         };
-        let mut logs = listing.logs;
-        logs.push(new_log);
-        let jobs = Arc::new(Jobs::new(parts, manifest, state, logs));
+        let jobs = Arc::new(Jobs::new(parts, manifest, state, listing.logs, new_log));
         jobs.collect_after_open(&orphans);
         jobs.schedule();
         Ok(Engine {

@@ -157,7 +157,7 @@ impl Options {
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-oopen-{}", std::process::id()));
     /// # let _ = std::fs::remove_dir_all(&dir);
     /// let refused = braidb::Options::new().create_if_missing(false).open(&dir);
-    /// assert!(matches!(refused, Err(braidb::Error::NotADatabase { .. })));
+    /// assert!(matches!(refused, Err(braidb::Error::Missing { .. })));
     /// let refused = braidb::Options::new().memtable_bytes(1).open(&dir);
     /// assert!(matches!(refused, Err(braidb::Error::InvalidOption { option: "memtable_bytes", .. })));
     /// let db = braidb::Options::new().open(&dir)?;
@@ -168,7 +168,7 @@ impl Options {
     /// # Errors
     ///
     /// [`Error::InvalidOption`] names an option that cannot work. [`Error::Locked`]: it is open elsewhere.
-    /// [`Error::NotADatabase`], [`Error::Unsupported`], [`Error::Corruption`] and [`Error::Io`] name the file.
+    /// [`Error::Missing`], [`Error::NotADatabase`], [`Error::Unsupported`], [`Error::Corruption`] and [`Error::Io`] name the file.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Db> {
         self.check()?;
         super::open::open(path.as_ref(), self)
@@ -189,7 +189,7 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// [`Error::NotADatabase`], [`Error::Locked`], or [`Error::Io`]; damage is not an error but in the report.
+    /// [`Error::Missing`], [`Error::NotADatabase`], [`Error::Locked`], or [`Error::Io`]; damage is not an error but in the report.
     pub fn verify(self, path: impl AsRef<Path>) -> Result<VerifyReport> {
         self.check()?;
         verify::offline(path.as_ref(), &self)
@@ -232,7 +232,17 @@ impl Options {
         range("manifest_bytes", self.manifest_bytes, 1 << 10, 1 << 40)?;
         range("background_threads", self.background_threads as u64, 1, 64)?;
         range("l0_merge_tables", self.l0_merge_tables as u64, 1, 1000)?;
-        range("l0_slowdown_tables", self.l0_slowdown_tables as u64, self.l0_merge_tables as u64, 1000)?;
-        range("l0_stop_tables", self.l0_stop_tables as u64, self.l0_slowdown_tables as u64 + 1, 2000)
+        range("l0_slowdown_tables", self.l0_slowdown_tables as u64, 1, 1000)?;
+        range("l0_stop_tables", self.l0_stop_tables as u64, 1, 2000)?;
+        let (merge, slowdown, stop) = (self.l0_merge_tables, self.l0_slowdown_tables, self.l0_stop_tables);
+        if slowdown < merge {
+            let why = format!("{slowdown} is less than `l0_merge_tables`, {merge}; raise it too");
+            return Err(Error::InvalidOption { option: "l0_slowdown_tables", why });
+        }
+        if stop <= slowdown {
+            let why = format!("{stop} is not more than `l0_slowdown_tables`, {slowdown}; raise it too");
+            return Err(Error::InvalidOption { option: "l0_stop_tables", why });
+        }
+        Ok(())
     }
 }

@@ -1,13 +1,14 @@
 //! A snapshot: the database as it was at one moment, over all column families.
 
 use super::Db;
+use super::bounds::IntoBounds;
 use super::family::ColumnFamily;
-use super::iter::{Iter, own_bounds};
+use super::iter::Iter;
 use crate::base::error::Result;
 use crate::base::ids::{FamilyId, SeqNo};
 use crate::base::key::prefix_bounds;
 use crate::base::value::Value;
-use std::ops::RangeBounds;
+use std::fmt;
 
 /// The database as it was when [`Db::snapshot`] was called. It keeps old versions from being dropped until the last
 /// clone of it is gone.
@@ -24,7 +25,6 @@ use std::ops::RangeBounds;
 /// # drop((db, before)); std::fs::remove_dir_all(&dir).unwrap();
 /// # Ok::<(), braidb::Error>(())
 /// ```
-#[derive(Debug)]
 pub struct Snapshot {
     db: Db,
     seq: SeqNo,
@@ -48,12 +48,12 @@ impl Snapshot {
 
     /// All entries of the default family at that moment.
     pub fn iter(&self) -> Iter {
-        self.range::<&[u8]>(..)
+        self.range(..)
     }
 
     /// The entries of a range of the default family at that moment.
-    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Iter {
-        self.db.range_at(FamilyId::DEFAULT, own_bounds(range), Some(self.seq))
+    pub fn range(&self, range: impl IntoBounds) -> Iter {
+        self.db.range_at(FamilyId::DEFAULT, range.into_bounds(), Some(self.seq))
     }
 
     /// The entries of the default family whose keys start with `prefix`, at that moment.
@@ -63,13 +63,13 @@ impl Snapshot {
 
     /// All entries of `family` at that moment.
     pub fn iter_in(&self, family: &ColumnFamily) -> Iter {
-        self.range_in::<&[u8]>(family, ..)
+        self.range_in(family, ..)
     }
 
     /// The entries of a range of `family` at that moment.
-    pub fn range_in<K: AsRef<[u8]>>(&self, family: &ColumnFamily, range: impl RangeBounds<K>) -> Iter {
+    pub fn range_in(&self, family: &ColumnFamily, range: impl IntoBounds) -> Iter {
         match family.check_of(&self.db) {
-            Ok(id) => self.db.range_at(id, own_bounds(range), Some(self.seq)),
+            Ok(id) => self.db.range_at(id, range.into_bounds(), Some(self.seq)),
             Err(error) => Iter::failed(error),
         }
     }
@@ -80,6 +80,12 @@ impl Snapshot {
             Ok(id) => self.db.range_at(id, prefix_bounds(prefix.as_ref()), Some(self.seq)),
             Err(error) => Iter::failed(error),
         }
+    }
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").field("sequence", &self.seq).finish_non_exhaustive()
     }
 }
 

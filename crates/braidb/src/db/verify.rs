@@ -65,8 +65,7 @@ pub(crate) fn offline(dir: &Path, options: &Options) -> Result<VerifyReport> {
     match examine(env.fs.as_ref(), dir) {
         Ok(Found::Database) => {}
         Ok(Found::Nothing) => {
-            let why = "there is no database in it".to_owned();
-            return Err(Error::NotADatabase { path: dir.to_owned(), why });
+            return Err(Error::Missing { path: dir.to_owned() });
         }
         Err(error) => return Check::new(&env, dir).only(error),
     }
@@ -80,14 +79,14 @@ pub(crate) fn offline(dir: &Path, options: &Options) -> Result<VerifyReport> {
     };
     check.manifest(current::read(env.fs.as_ref(), dir)?)?;
     check.tables(&state)?;
-    for &log in &listing.logs {
+    for log in listing.log_ids() {
         if log >= state.min_replay_from() && !state.is_set_aside(log) {
             check.log(log, known_end(&state, log))?;
         }
     }
     let files = Arc::new(FileIds::new(FileId(u64::MAX / 2)));
     let walk = Recovery::new(dir, &env, options, &state, files, Arc::new(Counters::default()));
-    if let Err(error) = walk.check(&listing.logs) {
+    if let Err(error) = walk.check(&listing.log_ids()) {
         check.note(error)?;
     }
     Ok(check.report)
@@ -190,7 +189,7 @@ impl<'a> Check<'a> {
                 self.damage(damage);
             }
         }
-        for &log in &listing.logs {
+        for log in listing.log_ids() {
             self.log(log, None)?;
         }
         Ok(self.report)

@@ -13,6 +13,7 @@ impl Jobs {
         for id in std::mem::replace(&mut catalog.logs, kept) {
             self.unlink(&names::log(&self.dir, id));
         }
+        catalog.older_log_bytes = catalog.older_log_bytes.split_off(&replay_from);
         self.log_sync.forget_below(replay_from);
     }
 

@@ -39,7 +39,7 @@ use crate::write::{CommitQueue, FlushTask, Health, Pressure};
 use braidb_storage::{Env, Lane};
 use output::{Outputs, Target};
 use parking_lot::{Condvar, Mutex};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -86,6 +86,8 @@ struct Catalog {
     last_failure: Option<Error>,
     /// Logs on disk.
     logs: BTreeSet<FileId>,
+    /// Bytes of those that earlier opens wrote.
+    older_log_bytes: BTreeMap<FileId, u64>,
 }
 
 /// The parts of the engine that jobs work on.
@@ -114,7 +116,13 @@ impl Deref for Jobs {
 }
 
 impl Jobs {
-    pub fn new(parts: Parts, manifest: Manifest, state: State, logs: Vec<FileId>) -> Jobs {
+    pub fn new(
+        parts: Parts,
+        manifest: Manifest,
+        state: State,
+        logs: Vec<(FileId, u64)>,
+        new_log: FileId,
+    ) -> Jobs {
         let catalog = Catalog {
             manifest,
             state,
@@ -126,7 +134,8 @@ impl Jobs {
             is_stopped: false,
             failures: 0,
             last_failure: None,
-            logs: logs.into_iter().collect(),
+            logs: logs.iter().map(|(id, _)| *id).chain([new_log]).collect(),
+            older_log_bytes: logs.into_iter().collect(),
         };
         let jobs = Jobs { parts, catalog: Mutex::new(catalog), ended: Condvar::new() };
         jobs.count_l0(&jobs.catalog.lock());
@@ -351,6 +360,11 @@ impl Jobs {
     pub fn with_files<T>(&self, look: impl FnOnce(&State, FileId, &BTreeSet<FileId>) -> T) -> T {
         let catalog = self.catalog.lock();
         look(&catalog.state, catalog.manifest.id(), &catalog.logs)
+    }
+
+    /// Bytes of the logs on disk.
+    pub fn log_bytes(&self) -> u64 {
+        self.catalog.lock().older_log_bytes.values().sum::<u64>() + self.log_sync.appended()
     }
 
     pub fn env(&self) -> &Env {

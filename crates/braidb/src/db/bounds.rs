@@ -1,0 +1,76 @@
+//! What may be given as a range of keys: every range of the standard library, over anything that is bytes.
+
+use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
+
+/// A pair of bounds with keys of their own.
+pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// A range of keys: `a..b`, `a..=b`, `a..`, `..b`, `..=b`, `..`, or a pair of [`Bound`]s, where keys are anything that is
+/// [`AsRef<[u8]>`](AsRef).
+///
+/// ```
+/// use std::ops::Bound;
+/// # let dir = std::env::temp_dir().join(format!("braidb-doc-bounds-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// # let db = braidb::Db::open(&dir)?;
+/// for key in ["a", "b", "c"] {
+///     db.put(key, "")?;
+/// }
+/// assert_eq!(db.range(..).count(), 3);
+/// let (low, high) = (String::from("a"), String::from("c"));
+/// assert_eq!(db.range(&low..&high).count(), 2);
+/// assert_eq!(db.range((Bound::Excluded("a"), Bound::Unbounded)).count(), 2, "the page after \"a\"");
+/// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), braidb::Error>(())
+/// ```
+pub trait IntoBounds {
+    /// The bounds, with keys of their own.
+    fn into_bounds(self) -> Bounds;
+}
+
+fn own<K: AsRef<[u8]>>(key: K) -> Vec<u8> {
+    key.as_ref().to_vec()
+}
+
+impl IntoBounds for RangeFull {
+    fn into_bounds(self) -> Bounds {
+        (Bound::Unbounded, Bound::Unbounded)
+    }
+}
+
+impl<K: AsRef<[u8]>> IntoBounds for Range<K> {
+    fn into_bounds(self) -> Bounds {
+        (Bound::Included(own(self.start)), Bound::Excluded(own(self.end)))
+    }
+}
+
+impl<K: AsRef<[u8]>> IntoBounds for RangeInclusive<K> {
+    fn into_bounds(self) -> Bounds {
+        let (start, end) = self.into_inner();
+        (Bound::Included(own(start)), Bound::Included(own(end)))
+    }
+}
+
+impl<K: AsRef<[u8]>> IntoBounds for RangeFrom<K> {
+    fn into_bounds(self) -> Bounds {
+        (Bound::Included(own(self.start)), Bound::Unbounded)
+    }
+}
+
+impl<K: AsRef<[u8]>> IntoBounds for RangeTo<K> {
+    fn into_bounds(self) -> Bounds {
+        (Bound::Unbounded, Bound::Excluded(own(self.end)))
+    }
+}
+
+impl<K: AsRef<[u8]>> IntoBounds for RangeToInclusive<K> {
+    fn into_bounds(self) -> Bounds {
+        (Bound::Unbounded, Bound::Included(own(self.end)))
+    }
+}
+
+impl<K: AsRef<[u8]>> IntoBounds for (Bound<K>, Bound<K>) {
+    fn into_bounds(self) -> Bounds {
+        (self.0.map(own), self.1.map(own))
+    }
+}
