@@ -22,6 +22,7 @@ use crate::visible::snapshots::Snapshots;
 use braidb_storage::Random;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -59,14 +60,7 @@ pub struct CommitQueue {
     flushes: Mutex<VecDeque<FlushTask>>,
     /// A freeze happened that nobody told the jobs about yet.
     wanted: AtomicBool,
-    log_sync: Arc<LogSync>,
-    view: Arc<ViewCell>,
-    snapshots: Arc<Snapshots>,
-    health: Arc<Health>,
-    pressure: Arc<Pressure>,
-    files: Arc<FileIds>,
-    random: Arc<dyn Random>,
-    counters: Arc<Counters>,
+    shared: Shared,
 }
 
 /// What the holder of the commit lock may touch.
@@ -137,6 +131,14 @@ pub struct Shared {
     pub counters: Arc<Counters>,
 }
 
+impl Deref for CommitQueue {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
+}
+
 impl CommitQueue {
     /// A queue that appends to `log`, over the families that recovery brought back. Fills the view.
     pub fn new(
@@ -173,14 +175,7 @@ impl CommitQueue {
             waiting: Mutex::default(),
             flushes: Mutex::default(),
             wanted: AtomicBool::new(false),
-            log_sync: shared.log_sync,
-            view: shared.view,
-            snapshots: shared.snapshots,
-            health: shared.health,
-            pressure: shared.pressure,
-            files: shared.files,
-            random: shared.random,
-            counters: shared.counters,
+            shared,
         };
         queue.make_room(&mut queue.core.lock());
         queue
