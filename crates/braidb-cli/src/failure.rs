@@ -52,6 +52,7 @@ impl From<braidb::Error> for Failure {
         use braidb::Error::*;
         let message = error.to_string();
         match error {
+            // An engine error for "no database there" belongs in this arm as well.
             NotADatabase { .. } | Unsupported { .. } | Locked { .. } | InvalidOption { .. } => {
                 Failure::Use(message)
             }
