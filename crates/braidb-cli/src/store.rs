@@ -108,9 +108,9 @@ fn is_a_file(path: &Path) -> Failure {
 pub fn losses(report: &RecoveryReport) -> Vec<String> {
     let cut_in = |file, cut: &Cut| {
         format!(
-            "the {file}'s last {} not whole and left out (nothing says that they had been synced): from byte {} of \
+            "the {file}'s last {} left out (nothing says that they had been synced): from byte {} of \
              {} on, with {} among them",
-            counted(cut.bytes, "byte was", "bytes were"),
+            counted(cut.bytes, "byte was not whole and was", "bytes were not whole and were"),
             cut.offset,
             cut.path.display(),
             counted(cut.whole_frames_behind, "whole frame", "whole frames")

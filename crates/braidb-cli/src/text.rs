@@ -18,8 +18,8 @@ use std::os::unix::ffi::OsStrExt;
 macro_rules! exit_status {
     () => {
         "\
-Exit status: 0 done; 1 no such key; 2 wrong use, such as no database or no column family there (the data
-is in order); 3 damage or I/O error."
+Exit status: 0 done; 1 no such key; 2 wrong use, such as no database or no column family there
+(the data is in order); 3 damage or I/O error."
     };
 }
 

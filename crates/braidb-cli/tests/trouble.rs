@@ -106,17 +106,27 @@ fn a_torn_end_of_the_log_is_told() {
     let place = Place::new("torn");
     let db = braidb::Db::open(place.path("db")).unwrap();
     db.put("k", "v").unwrap();
+    db.put("l", "w").unwrap();
+    // What a crash leaves: the files as they are while the database is open, without the last bytes of the last write.
+    let crashed = place.path("crashed");
+    fs::create_dir(&crashed).unwrap();
+    for name in place.db_files() {
+        let mut bytes = fs::read(place.path("db").join(&name)).unwrap();
+        if name.ends_with(".log") {
+            let written = bytes.iter().rposition(|&byte| byte != 0).unwrap() + 1;
+            bytes.truncate(written - 3);
+        }
+        fs::write(crashed.join(&name), bytes).unwrap();
+    }
     db.close().unwrap();
-    let log = place.db_files().into_iter().filter(|name| name.ends_with(".log")).next_back().unwrap();
-    let path = place.path("db").join(&log);
-    let mut bytes = fs::read(&path).unwrap();
-    bytes.extend_from_slice(&[7; 9]);
-    fs::write(&path, bytes).unwrap();
-    let run =
-        braidb(&["stats", &place.db(), "--json"]).exits(0).tells("the log's last 9 bytes were not whole");
+    let crashed = crashed.to_str().unwrap();
+    let run = braidb(&["stats", crashed, "--json"]).exits(0);
+    let run = run.tells("the log's last ").tells(" bytes were not whole and were left out");
     let json: serde_json::Value = serde_json::from_slice(&run.out).unwrap();
-    assert_eq!((&json["recovery"]["cut"]["bytes"], &json["recovery"]["entries"]), (&9.into(), &1.into()));
-    braidb(&["get", &place.db(), "k"]).prints("v\n");
+    assert!(json["recovery"]["cut"]["bytes"].as_u64() > Some(0), "{json:#}");
+    assert_eq!(json["recovery"]["entries"], 1);
+    braidb(&["get", crashed, "k"]).prints("v\n");
+    braidb(&["get", crashed, "l"]).exits(1);
 }
 
 #[test]
