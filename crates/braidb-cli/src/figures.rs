@@ -13,6 +13,11 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// A number with its noun: 1 row, 2 rows.
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(number), if number == 1 { one } else { many })
+}
+
 /// Bytes with a binary unit.
 pub fn bytes_text(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
@@ -50,6 +55,7 @@ mod tests {
     #[test]
     fn figures_read_well() {
         assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([0, 1, 2000].map(|rows| counted(rows, "row", "rows")), ["0 rows", "1 row", "2,000 rows"]);
         let bytes = [0, 1023, 1024, 1536, (1 << 20) - 1, 5 << 30, 3 << 50];
         assert_eq!(
             bytes.map(bytes_text),

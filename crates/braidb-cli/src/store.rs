@@ -1,8 +1,9 @@
 //! Opening a database for a verb, and closing it again.
 
 use crate::failure::{Failure, Outcome, storage};
+use crate::figures::counted;
 use crate::host::files;
-use braidb::{ColumnFamily, Db, Durability, Options, RecoveryReport};
+use braidb::{ColumnFamily, Cut, Db, Durability, Options, RecoveryReport};
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -11,10 +12,14 @@ use std::path::{Path, PathBuf};
 pub struct Target {
     /// The directory of the database
     pub dir: PathBuf,
-    /// The column family to work in
+    /// The column family to work in; put and load make it if it is missing
     #[arg(long, value_name = "NAME", default_value = DEFAULT_FAMILY)]
     pub family: String,
 }
+
+/// The file that marks a directory which `bench` made, and the benchmark's database in it.
+pub const BENCH_MARK: &str = "BRAIDB-BENCH";
+pub const BENCH_DB: &str = "db";
 
 /// The family that every database has.
 const DEFAULT_FAMILY: &str = "default";
@@ -25,7 +30,7 @@ impl Target {
         let db = open_existing(&self.dir, durability)?;
         let families = db.column_families();
         if !families.contains(&self.family) {
-            return Err(Failure::NotFound(format!(
+            return Err(Failure::Use(format!(
                 "there is no column family {:?} in {}; it has {}",
                 self.family,
                 self.dir.display(),
@@ -59,30 +64,60 @@ impl Store {
 
 /// Opens a database that must exist.
 pub fn open_existing(dir: &Path, durability: Durability) -> Outcome<Db> {
-    if !dir.exists() {
-        return Err(Failure::Use(format!("there is no database: {} does not exist", dir.display())));
-    }
+    require_directory(dir)?;
     open_with(dir, Options::new().durability(durability).create_if_missing(false))
 }
 
 /// Opens a database, and tells on standard error if its recovery left anything out.
 pub fn open_with(dir: &Path, options: Options) -> Outcome<Db> {
+    require_plausible(dir)?;
     let db = options.open(dir)?;
     losses(db.recovery()).iter().for_each(|loss| eprintln!("braidb: {loss}"));
     Ok(db)
 }
 
+/// Refuses a path where no database can be, in better words than those of the engine.
+pub fn require_directory(dir: &Path) -> Outcome {
+    match dir.exists() {
+        true => require_plausible(dir),
+        false => Err(Failure::Use(format!("there is no database: {} does not exist", dir.display()))),
+    }
+}
+
+/// Refuses what exists and is no directory, and the directory around a benchmark's database.
+fn require_plausible(dir: &Path) -> Outcome {
+    if dir.exists() && !dir.is_dir() {
+        return Err(is_a_file(dir));
+    }
+    if dir.join(BENCH_MARK).exists() {
+        let db = dir.join(BENCH_DB);
+        return Err(Failure::Use(format!(
+            "{} is the directory of a benchmark; its database is in {}",
+            dir.display(),
+            db.display()
+        )));
+    }
+    Ok(())
+}
+
+fn is_a_file(path: &Path) -> Failure {
+    Failure::Use(format!("{} is a file, not a directory", path.display()))
+}
+
 /// What a recovery left out, in words.
-fn losses(report: &RecoveryReport) -> Vec<String> {
-    let cuts = report.cut.iter().chain(&report.manifest_cut).map(|cut| {
+pub fn losses(report: &RecoveryReport) -> Vec<String> {
+    let cut_in = |file, cut: &Cut| {
         format!(
-            "recovery left out {} bytes that were never synced, from byte {} of {} on ({} whole frames among them)",
-            cut.bytes,
+            "the {file}'s last {} left out (nothing says that they had been synced): from byte {} of \
+             {} on, with {} among them",
+            counted(cut.bytes, "byte was not whole and was", "bytes were not whole and were"),
             cut.offset,
             cut.path.display(),
-            cut.whole_frames_behind
+            counted(cut.whole_frames_behind, "whole frame", "whole frames")
         )
-    });
+    };
+    let log = report.cut.iter().map(move |cut| cut_in("log", cut));
+    let cuts = log.chain(report.manifest_cut.iter().map(move |cut| cut_in("manifest", cut)));
     let logs = report.set_aside.iter();
     cuts.chain(
         logs.map(|path| format!("recovery did not replay {}, which lies behind the cut", path.display())),
@@ -97,9 +132,7 @@ pub fn require_free(dir: &Path) -> Outcome {
         Ok(false) => {
             Err(Failure::Use(format!("{} is not empty; choose a new or an empty directory", dir.display())))
         }
-        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {
-            Err(Failure::Use(format!("{} is not a directory", dir.display())))
-        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Err(is_a_file(dir)),
         Err(error) => Err(storage(&format!("could not list {}", dir.display()), error)),
     }
 }

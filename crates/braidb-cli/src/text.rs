@@ -15,13 +15,27 @@ use crate::failure::{Failure, Outcome};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-/// The help text on this form.
-pub const HELP: &str = "\
+macro_rules! exit_status {
+    () => {
+        "\
+Exit status: 0 done; 1 no such key; 2 wrong use, such as no database or no column family there
+(the data is in order); 3 damage or I/O error."
+    };
+}
+
+/// The help text on how a verb ends.
+pub const EXIT_STATUS: &str = exit_status!();
+
+/// The help text on this form, and on how a verb ends.
+pub const HELP: &str = concat!(
+    "\
 Keys and values are any bytes. On the command line, in rows and in output they are written alike:
   \\t tab   \\n newline   \\r carriage return   \\\\ backslash   \\xNN the byte with these two hexadecimal digits
 and every other byte stands for itself. A key or value that starts with a dash goes behind `--`.
 
-Exit status: 0 done; 1 not found; 2 wrong use (the data is in order); 3 damage or I/O error.";
+",
+    exit_status!()
+);
 
 /// Appends the canonical text of `bytes` to `out`.
 pub fn escape_into(bytes: &[u8], out: &mut Vec<u8>) {

@@ -64,6 +64,23 @@ fn broken_rows_are_told_by_line_and_the_others_are_loaded() {
 }
 
 #[test]
+fn cr_lf_is_hinted_at_and_one_row_is_one_row() {
+    let place = Place::new("crlf");
+    let run = braidb_with(&["load", &place.db()], b"a\t1\r\n").exits(2).tells("1 row in ");
+    let run = run.tells("the file has CR LF line ends").tells("1 row was refused; nothing is loaded");
+    assert_eq!(run.err.matches("CR LF").count(), 1, "{run:?}");
+    let run = braidb_with(&["load", &place.db()], b"a\t1\nb\t2\rc\n").exits(2);
+    assert!(!run.tells("1 row was refused; the others are loaded").err.contains("CR LF"));
+}
+
+#[test]
+fn a_dash_is_standard_input_and_output() {
+    let place = Place::new("dash");
+    braidb_with(&["load", &place.db(), "-"], b"a\t1\n").exits(0).tells("1 row in ");
+    braidb(&["dump", &place.db(), "-"]).prints("a\t1\n");
+}
+
+#[test]
 fn many_broken_rows_are_counted_and_not_all_printed() {
     let place = Place::new("many");
     let run = braidb_with(&["load", &place.db()], "broken\n".repeat(5000).as_bytes()).exits(2);

@@ -1,5 +1,6 @@
 //! What an acknowledged write means, and what each promise costs: a sync of the disk, or none.
 
+use braidb::storage::{Clock, real::MonotonicClock};
 use braidb::{Db, Durability, Options, WriteBatch};
 use std::error::Error;
 use std::path::Path;
@@ -14,15 +15,17 @@ fn main() -> Result<(), Box<dyn Error>> {
 const WRITES: u32 = 200;
 
 pub fn run(dir: &Path) -> Result<(), Box<dyn Error>> {
+    let clock = MonotonicClock::new();
     for durability in [Durability::None, Durability::Buffer, Durability::Sync] {
         // The option is what `put`, `delete` and `write` promise.
         let db = Options::new().durability(durability).open(dir)?;
-        let before = db.stats().counts.log_syncs;
+        let (before, start_us) = (db.stats().counts.log_syncs, clock.now_us());
         for number in 0..WRITES {
             db.put(format!("{durability:?}/{number:04}"), "value")?;
         }
-        let syncs = db.stats().counts.log_syncs - before;
-        println!("{WRITES} puts with {durability:?} wait for {syncs} syncs");
+        let (syncs, us) = (db.stats().counts.log_syncs - before, clock.now_us() - start_us);
+        let each = us as f64 / f64::from(WRITES);
+        println!("{WRITES} puts with {durability:?} wait for {syncs} syncs: {each:.1} µs a put");
         assert_eq!(syncs, if durability == Durability::Sync { u64::from(WRITES) } else { 0 });
     }
 

@@ -1,6 +1,7 @@
 //! A small search index: which word stands in which line of a text, how often words occur, and what starts with a prefix.
 //!
-//! `cargo run --example word_index < FILE` indexes a text of yours; without one (on a terminal) it indexes its own source.
+//! `cargo run --release -p braidb --example word_index < FILE` indexes a text of yours; without one (on a terminal, or if
+//! the text has no words) it indexes its own source.
 
 use braidb::{Db, Options, WriteBatch};
 use std::collections::BTreeMap;
@@ -13,6 +14,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     match std::io::stdin().is_terminal() {
         true => text.push_str(SOURCE),
         false => drop(std::io::stdin().read_to_string(&mut text)?),
+    }
+    if words(&text).next().is_none() {
+        println!("there are no words on standard input; this program's own source is indexed instead");
+        SOURCE.clone_into(&mut text);
     }
     let dir = std::env::temp_dir().join("braidb-word-index");
     run_on(&dir, &text)?;

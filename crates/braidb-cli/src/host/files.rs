@@ -7,6 +7,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+/// The file that an argument names; none for `-`, which stands for standard input or output.
+pub fn unless_dash(argument: Option<&Path>) -> Option<&Path> {
+    argument.filter(|path| *path != "-")
+}
+
 /// Opens a file to read rows from, with its length if that means anything (a pipe has none).
 pub fn open_input(path: &Path) -> io::Result<(File, Option<u64>)> {
     let file = File::open(path)?;
@@ -39,6 +44,16 @@ pub fn remove_if_present(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
+}
+
+/// The text of a small file.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    fs::read_to_string(path)
+}
+
+/// Creates a small file, or replaces its text.
+pub fn write_text(path: &Path, text: &str) -> io::Result<()> {
+    fs::write(path, text)
 }
 
 /// Creates a directory and its parents; one that exists is fine.

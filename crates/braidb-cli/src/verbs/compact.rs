@@ -5,12 +5,14 @@ use crate::figures::bytes_text;
 use crate::host::clock::Stopwatch;
 use crate::host::files;
 use crate::store::open_existing;
+use crate::text;
 use braidb::Durability;
 use std::io::Write;
 use std::path::PathBuf;
 
 /// Merge everything into the last level, dropping what is deleted or overwritten
 #[derive(clap::Args)]
+#[command(after_help = text::EXIT_STATUS)]
 pub struct Args {
     /// The directory of the database
     dir: PathBuf,

@@ -1,7 +1,7 @@
 //! `dump DIR [FILE]`: every row, in order. A file appears under its name only when it is whole.
 
 use crate::failure::{Failure, Outcome, printing, storage};
-use crate::figures::grouped;
+use crate::figures::counted;
 use crate::host::clock::Stopwatch;
 use crate::host::files;
 use crate::store::{Store, Target};
@@ -14,7 +14,10 @@ use std::path::{Path, PathBuf};
 
 /// Write every row as a line `key TAB value`, in the order of the keys, as `load` reads them
 ///
-/// Without FILE the rows go to standard output. FILE must not exist; it appears when it is whole.
+/// Without FILE, or with `-`, the rows go to standard output. FILE must not exist; it appears when it is whole.
+///
+/// One column family is dumped: the default one, or that of --family. The names of the others are told at the end; dump
+/// each to a file of its own, and load it with the same --family.
 #[derive(clap::Args)]
 #[command(after_help = text::HELP)]
 pub struct Args {
@@ -25,20 +28,24 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Outcome {
-    if let Some(file) = args.file.as_deref().filter(|file| file.exists()) {
+    let file = files::unless_dash(args.file.as_deref());
+    if let Some(file) = file.filter(|file| file.exists()) {
         return Err(Failure::Use(format!("{} exists; choose another name", file.display())));
     }
     let store = args.target.open(Durability::Buffer)?;
     let watch = Stopwatch::start();
-    let rows = match &args.file {
+    let rows = match file {
         Some(file) => dump_to_file(&store, file)?,
         None => dump_to(&store, &mut std::io::stdout().lock())?,
     };
-    eprintln!("{} rows dumped in {:.1} s", grouped(rows), watch.seconds());
+    eprintln!("{} dumped in {:.1} s", counted(rows, "row", "rows"), watch.seconds());
     let others: Vec<String> =
         store.db.column_families().into_iter().filter(|name| *name != args.target.family).collect();
     if !others.is_empty() {
-        eprintln!("not dumped: the other column families, {}; choose one with --family", others.join(", "));
+        eprintln!(
+            "not dumped: the other column families ({}); dump each with --family NAME",
+            others.join(", ")
+        );
     }
     store.close()
 }

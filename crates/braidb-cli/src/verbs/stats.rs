@@ -1,9 +1,10 @@
 //! `stats DIR`, and the tables of figures that `tour` prints too.
 
 use crate::failure::{Outcome, printing};
-use crate::figures::{bytes_text, grouped, ratio};
-use crate::store::open_existing;
-use braidb::{Durability, Stats};
+use crate::figures::{bytes_text, counted, grouped, ratio};
+use crate::store::{losses, open_existing};
+use crate::text;
+use braidb::{Cut, Durability, RecoveryReport, Stats};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 ///
 /// Levels and sizes describe the database; counts and bytes written start at zero with each open.
 #[derive(clap::Args)]
+#[command(after_help = text::EXIT_STATUS)]
 pub struct Args {
     /// The directory of the database
     dir: PathBuf,
@@ -23,23 +25,26 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Outcome {
     let db = open_existing(&args.dir, Durability::Buffer)?;
-    let stats = db.stats();
+    let (stats, recovery) = (db.stats(), db.recovery().clone());
     db.close()?;
     let mut text = match args.json {
-        true => format!("{:#}", as_json(&stats)),
-        false => as_text(&stats),
+        true => format!("{:#}", as_json(&stats, &recovery)),
+        false => as_text(&stats, &recovery),
     };
     text.push('\n');
     std::io::stdout().write_all(text.as_bytes()).map_err(printing)
 }
 
 /// Everything that the engine tells.
-fn as_json(stats: &Stats) -> Value {
+fn as_json(stats: &Stats, recovery: &RecoveryReport) -> Value {
     let families: Vec<Value> = stats.families.iter().map(family_json).collect();
     let mut counts: serde_json::Map<String, Value> =
         stats.counts.named().into_iter().map(|(name, count)| (name.to_owned(), count.into())).collect();
     counts.insert("merge_bytes".to_owned(), stats.counts.merge_bytes.to_vec().into());
+    // Of nothing, there is no share.
+    let of = |whole: u64, amplification: f64| (whole > 0).then_some(amplification);
     json!({
+        "recovery": recovery_json(recovery),
         "families": families,
         "memory_bytes": stats.memory_bytes,
         "log_bytes_live": stats.log_bytes_live,
@@ -49,9 +54,29 @@ fn as_json(stats: &Stats) -> Value {
         "poisoned": stats.poisoned,
         "job_error": stats.job_error,
         "total_written_bytes": stats.total_written_bytes(),
-        "write_amplification": stats.write_amplification(),
-        "merge_amplification": stats.merge_amplification(),
+        "write_amplification": of(stats.counts.user_bytes, stats.write_amplification()),
+        "merge_amplification": of(stats.counts.flush_bytes, stats.merge_amplification()),
         "counts": counts,
+    })
+}
+
+fn recovery_json(recovery: &RecoveryReport) -> Value {
+    let cut = |cut: &Cut| {
+        json!({
+            "path": cut.path.to_string_lossy(),
+            "offset": cut.offset,
+            "bytes": cut.bytes,
+            "whole_frames_behind": cut.whole_frames_behind,
+        })
+    };
+    let set_aside: Vec<_> = recovery.set_aside.iter().map(|path| path.to_string_lossy()).collect();
+    json!({
+        "logs": recovery.logs,
+        "frames": recovery.frames,
+        "entries": recovery.entries,
+        "cut": recovery.cut.as_ref().map(cut),
+        "manifest_cut": recovery.manifest_cut.as_ref().map(cut),
+        "set_aside": set_aside,
     })
 }
 
@@ -74,13 +99,27 @@ fn family_json(family: &braidb::FamilyStats) -> Value {
 }
 
 /// The same for people, without what is zero.
-pub fn as_text(stats: &Stats) -> String {
+pub fn as_text(stats: &Stats, recovery: &RecoveryReport) -> String {
     let mut text = String::new();
+    recovery_text(recovery, &mut text);
     levels_text(stats, &mut text);
     written_text(stats, &mut text);
     work_text(stats, &mut text);
     text.truncate(text.trim_end().len());
     text
+}
+
+fn recovery_text(recovery: &RecoveryReport, text: &mut String) {
+    let replayed = [
+        counted(recovery.logs, "log", "logs"),
+        counted(recovery.frames, "batch", "batches"),
+        counted(recovery.entries, "write", "writes"),
+    ];
+    line(text, &format!("opening replayed {}", replayed.join(", ")));
+    match losses(recovery).as_slice() {
+        [] => line(text, "  nothing was left out"),
+        losses => losses.iter().for_each(|loss| line(text, &format!("  {loss}"))),
+    }
 }
 
 fn levels_text(stats: &Stats, text: &mut String) {
@@ -120,8 +159,11 @@ fn written_text(stats: &Stats, text: &mut String) {
     line(text, &format!("{:<31}{:>12}{:>22}", "written since the open", "bytes", "per user byte"));
     let mut cause = |name: &str, bytes: u64| {
         if bytes > 0 {
-            let share = ratio(bytes, counts.user_bytes);
-            line(text, &format!("  {name:<29}{:>12}{share:>22.2}", bytes_text(bytes)));
+            let share = match counts.user_bytes {
+                0 => "-".to_owned(),
+                user_bytes => format!("{:.2}", ratio(bytes, user_bytes)),
+            };
+            line(text, &format!("  {name:<29}{:>12}{share:>22}", bytes_text(bytes)));
         }
     };
     cause("keys and values by users", counts.user_bytes);

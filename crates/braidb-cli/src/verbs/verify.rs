@@ -1,8 +1,10 @@
 //! `verify DIR`: reads every byte without opening the database, so that it works on one that refuses to open.
 
 use crate::failure::{Failure, Outcome, printing};
-use crate::figures::{bytes_text, grouped};
+use crate::figures::{bytes_text, counted};
 use crate::host::clock::Stopwatch;
+use crate::store::require_directory;
+use crate::text;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -10,15 +12,14 @@ use std::path::PathBuf;
 ///
 /// Works on a database that refuses to open. Changes nothing.
 #[derive(clap::Args)]
+#[command(after_help = text::EXIT_STATUS)]
 pub struct Args {
     /// The directory of the database
     dir: PathBuf,
 }
 
 pub fn run(args: &Args) -> Outcome {
-    if !args.dir.exists() {
-        return Err(Failure::Use(format!("there is no database: {} does not exist", args.dir.display())));
-    }
+    require_directory(&args.dir)?;
     let watch = Stopwatch::start();
     let report = braidb::verify(&args.dir)?;
     let mut out = std::io::stdout().lock();
@@ -29,8 +30,8 @@ pub fn run(args: &Args) -> Outcome {
     }
     writeln!(
         out,
-        "{} files with {} read in {:.1} s: {}",
-        grouped(report.files),
+        "{} with {} read in {:.1} s: {}",
+        counted(report.files, "file", "files"),
         bytes_text(report.bytes),
         watch.seconds(),
         if report.damages.is_empty() { "no damage" } else { "DAMAGED" }
@@ -39,7 +40,8 @@ pub fn run(args: &Args) -> Outcome {
     match report.damages.len() {
         0 => Ok(()),
         count => Err(Failure::Storage(format!(
-            "{count} damaged ranges in {}; restore these files from a backup",
+            "{} in {}; restore what is damaged from a backup",
+            counted(count as u64, "damaged range", "damaged ranges"),
             args.dir.display()
         ))),
     }

@@ -1,7 +1,8 @@
 //! `bench DIR WORKLOAD…`: how fast, how much is written, at what cost.
 //!
 //! The database lies in `DIR/db`, and the file `DIR/BRAIDB-BENCH` says that the benchmark made the directory: without
-//! it, nothing in DIR is touched. So a later run can measure reads on what an earlier one filled.
+//! it, nothing in DIR is touched. Its text says with what the database was filled, and is empty while it is not. So a
+//! later run can measure reads on what an earlier one filled, and only with the same keys.
 
 mod measure;
 mod report;
@@ -9,7 +10,8 @@ mod workload;
 
 use crate::failure::{Failure, Outcome, storage};
 use crate::host::files;
-use crate::store::{open_with, require_free};
+use crate::store::{BENCH_DB, BENCH_MARK, open_with, require_free};
+use crate::text;
 use braidb::{Db, Durability, Options};
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
@@ -21,7 +23,10 @@ use workload::{Data, Workload};
 /// overwrite writes NUM random keys of those. readrandom gets random keys, readmissing keys that lie between them, and
 /// seekrandom moves an iterator to a random key and reads 50 entries from there. Each figure of bytes and time
 /// includes the background work: a workload ends when the engine has settled.
+///
+/// The database stays in DIR/db, so that later runs can measure on it with the NUM, KEY_BYTES and VALUE_BYTES of the fill.
 #[derive(clap::Args, Debug)]
+#[command(after_help = text::EXIT_STATUS)]
 pub struct Args {
     /// A directory for the benchmark: new, empty, or from an earlier benchmark
     dir: PathBuf,
@@ -71,19 +76,24 @@ enum DurabilityArg {
     Sync,
 }
 
-/// Marks a directory that the benchmark made.
-const MARK: &str = "BRAIDB-BENCH";
-
 pub fn run(args: &Args) -> Outcome {
     let data = Data::new(args)?;
-    claim(&args.dir)?;
-    let db_dir = args.dir.join("db");
+    let mark = args.dir.join(BENCH_MARK);
+    if !mark.exists() {
+        require_free(&args.dir)?;
+    }
+    let db_dir = args.dir.join(BENCH_DB);
+    if !args.workloads[0].starts_empty() {
+        require_filled(args, &mark, &db_dir)?;
+    }
     let mut db = None;
     for &workload in &args.workloads {
         if workload.starts_empty() {
             if let Some(old) = db.take() {
                 Db::close(&old)?;
             }
+            files::create_dir(&args.dir).map_err(|error| Failure::file("create", &args.dir, &error))?;
+            set_mark(&mark, "")?;
             discard(&db_dir)?;
         }
         let open = match db.take() {
@@ -92,6 +102,10 @@ pub fn run(args: &Args) -> Outcome {
         };
         let measured = measure::measure(&open, workload, &data, args)?;
         report::print(&measured, args, files::bytes_in(&db_dir).unwrap_or(0))?;
+        if workload.starts_empty() {
+            open.persist(Durability::Sync)?;
+            set_mark(&mark, &args.filling())?;
+        }
         db = Some(open);
     }
     match db {
@@ -113,6 +127,11 @@ impl Args {
             .background_threads(self.background_threads)
     }
 
+    /// What a fill writes, as the options that ask for it. (The seed changes no key, only the order.)
+    fn filling(&self) -> String {
+        format!("--num {} --key-bytes {} --value-bytes {}", self.num, self.key_bytes, self.value_bytes)
+    }
+
     /// How many operations a workload has.
     fn operations(&self, workload: Workload) -> u64 {
         match workload {
@@ -123,16 +142,30 @@ impl Args {
     }
 }
 
-/// Makes the directory the benchmark's, unless something else lies in it.
-fn claim(dir: &Path) -> Outcome {
-    let mark = dir.join(MARK);
-    if mark.exists() {
-        return Ok(());
+/// Refuses to measure on what an earlier run did not fill, or filled with other keys or values.
+fn require_filled(args: &Args, mark: &Path, db_dir: &Path) -> Outcome {
+    let filled = match mark.exists() && db_dir.exists() {
+        true => files::read_text(mark).map_err(|error| Failure::file("read", mark, &error))?,
+        false => String::new(),
+    };
+    let dir = args.dir.display();
+    match filled.trim_end() {
+        "" => Err(Failure::Use(format!(
+            "{dir} is not filled; fill it first: braidb bench {dir} fillrandom {} {}",
+            args.workloads[0].name(),
+            args.filling()
+        ))),
+        filled if filled != args.filling() => Err(Failure::Use(format!(
+            "{dir} was filled with {filled}, and not with {}; use the same options, or fill it anew",
+            args.filling()
+        ))),
+        _ => Ok(()),
     }
-    require_free(dir)?;
-    files::create_dir(dir).map_err(|error| Failure::file("create", dir, &error))?;
-    files::create_output(&mark).map_err(|error| Failure::file("create", &mark, &error))?;
-    Ok(())
+}
+
+/// Says in the directory that it is the benchmark's, and what its database was filled with.
+fn set_mark(mark: &Path, filling: &str) -> Outcome {
+    files::write_text(mark, filling).map_err(|error| Failure::file("write", mark, &error))
 }
 
 /// Removes the database of an earlier workload.

@@ -6,7 +6,7 @@
 mod rows;
 
 use crate::failure::{Failure, Outcome, storage};
-use crate::figures::grouped;
+use crate::figures::{counted, grouped};
 use crate::host::clock::Stopwatch;
 use crate::host::files;
 use crate::store::{Store, Target};
@@ -20,7 +20,7 @@ use std::path::PathBuf;
 
 /// Read rows `key TAB value`, one a line, and store them
 ///
-/// Without FILE, rows come from standard input. A row holds exactly one tab and ends in a newline; anything else is
+/// Without FILE, or with `-`, rows come from standard input. A row holds exactly one tab and ends in a newline; anything else is
 /// refused and reported with its line number, the other rows are loaded, and the exit status is 2. Rows are stored in
 /// their order, so that of two with the same key the later one stays. When the command returns, all is on stable
 /// storage. If it is killed, load the same file again: rows that are stored already are passed over.
@@ -42,7 +42,7 @@ const ROWS_BETWEEN_SYNCS: u64 = 100_000;
 const REFUSALS_PRINTED: u64 = 20;
 
 pub fn run(args: &Args) -> Outcome {
-    let (input, bytes): (Box<dyn BufRead>, Option<u64>) = match &args.file {
+    let (input, bytes): (Box<dyn BufRead>, Option<u64>) = match files::unless_dash(args.file.as_deref()) {
         Some(path) => {
             let (file, bytes) =
                 files::open_input(path).map_err(|error| Failure::file("read", path, &error))?;
@@ -58,12 +58,7 @@ pub fn run(args: &Args) -> Outcome {
     store.db.persist(Durability::Sync)?;
     store.close()?;
     tally.print(watch.seconds());
-    match tally.refused {
-        0 => Ok(()),
-        refused => {
-            Err(Failure::Use(format!("{} rows were refused; the others are loaded", grouped(refused))))
-        }
-    }
+    tally.verdict()
 }
 
 fn progress_bar(bytes: Option<u64>) -> ProgressBar {
@@ -83,19 +78,33 @@ struct Tally {
     written: u64,
     present: u64,
     refused: u64,
+    /// Whether a refused row ended in CR LF.
+    cr_lf: bool,
 }
 
 impl Tally {
     fn print(&self, seconds: f64) {
         let rows = self.written + self.present + self.refused;
         eprintln!(
-            "{} rows in {seconds:.1} s ({} a second): {} written, {} stored before, {} refused",
-            grouped(rows),
+            "{} in {seconds:.1} s ({} a second): {} written, {} stored before, {} refused",
+            counted(rows, "row", "rows"),
             grouped((rows as f64 / seconds.max(1e-9)) as u64),
             grouped(self.written),
             grouped(self.present),
             grouped(self.refused)
         );
+    }
+
+    fn verdict(&self) -> Outcome {
+        if self.cr_lf {
+            eprintln!("the file has CR LF line ends: remove the CR, as with tr -d '\\r'");
+        }
+        let refused = counted(self.refused, "row was", "rows were");
+        match (self.refused, self.written + self.present) {
+            (0, _) => Ok(()),
+            (_, 0) => Err(Failure::Use(format!("{refused} refused; nothing is loaded"))),
+            _ => Err(Failure::Use(format!("{refused} refused; the others are loaded"))),
+        }
     }
 }
 
@@ -106,6 +115,7 @@ fn load(store: &Store, mut rows: Rows<impl BufRead>, bar: &ProgressBar) -> Outco
             Ok((key, value)) => loader.take(key, &value)?,
             Err(why) => {
                 loader.tally.refused += 1;
+                loader.tally.cr_lf |= rows.ends_in_cr_lf();
                 match loader.tally.refused {
                     ..=REFUSALS_PRINTED => bar.suspend(|| eprintln!("line {}: {why}", rows.number())),
                     refused if refused == REFUSALS_PRINTED + 1 => bar.suspend(|| eprintln!("more follow …")),

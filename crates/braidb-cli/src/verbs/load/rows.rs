@@ -16,16 +16,22 @@ pub struct Rows<R> {
     max_row_bytes: usize,
     number: u64,
     bytes: u64,
+    cr_lf: bool,
 }
 
 impl<R: BufRead> Rows<R> {
     pub fn of(input: R) -> Rows<R> {
-        Rows { input, row: Vec::new(), max_row_bytes: MAX_ROW_BYTES, number: 0, bytes: 0 }
+        Rows { input, row: Vec::new(), max_row_bytes: MAX_ROW_BYTES, number: 0, bytes: 0, cr_lf: false }
     }
 
     /// The number of the row that was read last, from 1 on: its line in the file.
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Whether that row ended in CR LF.
+    pub fn ends_in_cr_lf(&self) -> bool {
+        self.cr_lf
     }
 
     /// Bytes read so far.
@@ -40,6 +46,7 @@ impl<R: BufRead> Rows<R> {
             return Ok(None);
         }
         self.number += 1;
+        self.cr_lf = ended && self.row.last() == Some(&b'\r');
         Ok(Some(match (ended, length > self.max_row_bytes) {
             (_, true) => {
                 Err(format!("the row has {length} bytes; none can have more than {}", self.max_row_bytes))

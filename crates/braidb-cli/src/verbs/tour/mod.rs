@@ -12,6 +12,7 @@ use crate::figures::{bytes_text, grouped};
 use crate::host::clock::Stopwatch;
 use crate::host::files;
 use crate::store::{open_with, require_free};
+use crate::text;
 use crate::verbs::stats;
 use braidb::Options;
 use narrate::Narrator;
@@ -23,6 +24,7 @@ use std::path::{Path, PathBuf};
 /// Loads the paths, reads them back, scans, holds a snapshot over overwrites, kills a writing process and recovers, and
 /// prints what the engine did. Everything is checked; exit status 3 if anything is not as it should be.
 #[derive(clap::Args)]
+#[command(after_help = text::EXIT_STATUS)]
 pub struct Args {
     /// A new or empty directory, which is kept [default: a temporary one, which is removed]
     dir: Option<PathBuf>,
@@ -77,7 +79,7 @@ fn walk_through(dir: &Path) -> Outcome {
     steps::get(&db, &model, &mut say)?;
     steps::scan(&db, &model, &mut say)?;
     model = steps::hold_snapshot(&db, model, &mut say)?;
-    let before = db.stats();
+    let (before, opened) = (db.stats(), db.recovery().clone());
     db.close()?;
 
     let db = crash::kill_and_recover(dir, &mut model, &mut say)?;
@@ -85,7 +87,7 @@ fn walk_through(dir: &Path) -> Outcome {
     say.step("Compact: merge everything down, and drop what was overwritten and deleted")?;
     let space = db.stats().space_bytes();
     db.compact()?;
-    let after = db.stats();
+    let (after, recovered) = (db.stats(), db.recovery().clone());
     say.line(&format!(
         "{} in tables and logs before, {} after",
         bytes_text(space),
@@ -100,9 +102,9 @@ fn walk_through(dir: &Path) -> Outcome {
     say.line(&format!("{} files, {}, no damage", report.files, bytes_text(report.bytes)))?;
 
     say.step("What the engine did, from the first write to the crash")?;
-    say.line(&stats::as_text(&before))?;
+    say.line(&stats::as_text(&before, &opened))?;
     say.step("… and after it")?;
-    say.line(&stats::as_text(&after))?;
+    say.line(&stats::as_text(&after, &recovered))?;
     say.end(&format!(
         "Done in {:.0} s: {} keys, all as they should be.",
         watch.seconds(),
