@@ -355,3 +355,39 @@ fn verify_bears_a_manifest_that_rolls_over() {
         }
     });
 }
+
+/// Fills a device that is smaller than the memory budget. The writes that were accepted stay, the database opens as often
+/// as one likes, and deleting and compacting make room for new writes.
+#[test]
+fn a_device_smaller_than_memory_fills_and_empties() {
+    let (env, fs, _) = sim_env(1);
+    fs.set_capacity(Some(4 << 20));
+    let options = |env: Env| Options::new().memtable_bytes(8 << 20).table_bytes(64 << 10).env(env);
+    let db = options(env).open(DIR).unwrap();
+    let key = |number: u32| number.to_be_bytes();
+    let value = [7; 1000];
+    let mut accepted = 0;
+    let refused = loop {
+        match db.put(key(accepted), value) {
+            Ok(()) => accepted += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(refused.is_full(), "{refused}");
+    assert!(accepted > 1000, "only {accepted} writes of 1 KB fit in 4 MiB");
+    drop(db);
+    let reopen = || options(env_over(fs.clone(), 2).0).open(DIR).unwrap();
+    for _ in 0..8 {
+        assert_eq!(reopen().iter().count(), accepted as usize);
+    }
+    let db = reopen();
+    for number in 0..accepted / 2 {
+        db.delete(key(number)).unwrap();
+    }
+    db.compact().unwrap();
+    for number in 0..accepted / 4 {
+        db.put(key(number), value).unwrap();
+    }
+    assert_eq!(db.iter().count(), (accepted - accepted / 2 + accepted / 4) as usize);
+    assert!(db.verify().unwrap().damages.is_empty());
+}

@@ -142,8 +142,8 @@ impl fmt::Display for Error {
             }
             Error::Full { path, free_bytes, needed_bytes } => write!(
                 f,
-                "the disk that holds {} is full ({free_bytes} bytes free, {needed_bytes} needed); nothing was written: \
-                 free some space, or delete data and compact",
+                "the disk that holds {} is full ({free_bytes} bytes free, {needed_bytes} needed, with what is kept for \
+                 deletes and merges); nothing was written: free some space, or delete data and compact",
                 path.display()
             ),
             Error::Poisoned { cause } => write!(

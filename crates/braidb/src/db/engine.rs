@@ -5,7 +5,7 @@ use super::stats::{Counts, FamilyStats, LevelStats, Stats};
 use super::verify;
 use crate::base::counters::Counters;
 use crate::base::durability::Durability;
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::base::ids::{FamilyId, SeqNo};
 use crate::base::report::{RecoveryReport, VerifyReport};
 use crate::base::value::Value;
@@ -79,9 +79,7 @@ impl Engine {
 
     pub fn commit_one(&self, family: FamilyId, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         self.admit(key.len() + value.map_or(0, <[u8]>::len))?;
-        let outcome = self.queue.commit_one(family, key, value, self.options.durability);
-        self.wake_jobs_if_wanted();
-        outcome
+        self.commit(|| self.queue.commit_one(family, key, value, self.options.durability))
     }
 
     pub fn commit_batch(&self, batch: EncodedBatch, durability: Durability) -> Result<()> {
@@ -90,7 +88,20 @@ impl Engine {
             return self.persist(durability);
         }
         self.admit(batch.bytes())?;
-        let outcome = self.queue.commit_batch(batch, durability);
+        let batch = Arc::new(batch);
+        self.commit(|| self.queue.commit_batch(&batch, durability))
+    }
+
+    /// Commits, and once more after a flush if the device has no room: memory that becomes tables gives its logs back.
+    fn commit(&self, attempt: impl Fn() -> Result<()>) -> Result<()> {
+        let mut outcome = attempt();
+        if let Err(error @ Error::Full { .. }) = &outcome
+            && self.pressure.memory_bytes() > 0
+        {
+            // If that fails too, the first error says what is wanted.
+            self.jobs.flush().map_err(|_| error.clone())?;
+            outcome = attempt();
+        }
         self.wake_jobs_if_wanted();
         outcome
     }

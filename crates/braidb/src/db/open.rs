@@ -152,8 +152,12 @@ impl Opening {
         };
         let orphans = state.check_tables(dir, &listing.tables)?;
 
-        let recovery = Recovery::new(dir, env, options, &state, files.clone(), counters.clone());
-        let mut recovered = recovery.run(&listing.log_ids())?;
+        let recovery = || Recovery::new(dir, env, options, &state, files.clone(), counters.clone());
+        let mut recovered = match recovery().run(&listing.log_ids()) {
+            // A full disk keeps nobody from opening, and from deleting something (rule 15).
+            Err(error) if error.is_full() => recovery().in_memory().run(&listing.log_ids())?,
+            outcome => outcome?,
+        };
         recovered.report.manifest_cut = torn.map(|torn| Cut {
             path: torn.path,
             offset: torn.offset,
@@ -164,7 +168,8 @@ impl Opening {
         // The new log, its header and name stable; then the edit; only then are writes accepted.
         let log_sync = Arc::new(LogSync::new(env.fs.clone(), dir, counters.clone()));
         let new_log = files.take();
-        let log = LogWriter::create(log_sync.clone(), new_log, recovered.newest, self.reserve_bytes()?)?;
+        let merge_reserve_bytes = self.merge_reserve_bytes(&listing)?;
+        let log = LogWriter::create(log_sync.clone(), new_log, recovered.newest, merge_reserve_bytes)?;
         log_sync.sync_through(new_log, HEADER_BYTES)?;
         recovered.complete_edit(new_log);
         if mutant!("sequence_reused") {
@@ -201,6 +206,7 @@ impl Opening {
         let queue_options = QueueOptions {
             memtable_bytes: options.memtable_bytes as u64,
             log_bytes: options.log_bytes_or_default(),
+            merge_reserve_bytes,
         };
         let queue = Arc::new(CommitQueue::new(queue_options, log, recovered.last_seq, families, shared));
         let parts = Parts {
@@ -238,11 +244,16 @@ impl Opening {
         })
     }
 
-    /// Room that puts leave on the device, for the largest merge and for deletes (rule 15); less on a small device.
-    fn reserve_bytes(&self) -> Result<u64> {
+    /// Room that puts leave on the device for the largest merge (rule 15): all that L0 takes before writes are slowed down,
+    /// with the least L1. A small device is shared half and half, since no merge writes more than there is.
+    fn merge_reserve_bytes(&self, listing: &Listing) -> Result<u64> {
         let free = self.env.fs.free_space(&self.dir);
         let free = free.map_err(|error| Error::io("ask for the free space of", &self.dir, error))?;
-        Ok((2 * (self.options.memtable_bytes as u64).saturating_add(self.options.table_bytes)).min(free / 4))
+        let used: u64 = listing.logs.iter().chain(&listing.tables).map(|(_, bytes)| bytes).sum();
+        let memtable = self.options.memtable_bytes as u64;
+        let l0 = self.options.l0_slowdown_tables as u64 * memtable;
+        let merge = l0.saturating_add(self.options.leveled_options().base_bytes);
+        Ok(merge.saturating_add(2 * self.options.table_bytes).min(free.saturating_add(used) / 2))
     }
 
     fn marks(&self) -> Marks {

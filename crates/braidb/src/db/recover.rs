@@ -53,6 +53,8 @@ pub(super) struct Recovery<'a> {
     edit: Edit,
     /// Nothing is replayed; the logs are only walked.
     is_check: bool,
+    /// All of it stays in memory, whatever the budget: the device has no room for tables.
+    in_memory: bool,
 }
 
 /// What was replayed of one family.
@@ -113,6 +115,7 @@ impl<'a> Recovery<'a> {
             outputs: Outputs::new(target),
             edit: Edit::default(),
             is_check: false,
+            in_memory: false,
         }
     }
 
@@ -123,6 +126,12 @@ impl<'a> Recovery<'a> {
         self.settle_memory()?;
         self.outputs.sync_names()?;
         Ok(self.finish())
+    }
+
+    /// Writes no tables.
+    pub fn in_memory(mut self) -> Recovery<'a> {
+        self.in_memory = true;
+        self
     }
 
     /// Walks the logs as `run` does, changes nothing, and says what would keep the database from opening.
@@ -272,7 +281,7 @@ impl<'a> Recovery<'a> {
         }
         let bytes = |family: &Family| family.writer.segment().bytes();
         let held: u64 = self.families.iter().map(bytes).sum();
-        if held >= self.options.memtable_bytes as u64 {
+        if held >= self.options.memtable_bytes as u64 && !self.in_memory {
             let fullest = (0..self.families.len()).max_by_key(|&index| bytes(&self.families[index]));
             self.write_table(fullest.expect("there is a default family"))?;
         }
@@ -349,7 +358,7 @@ impl<'a> Recovery<'a> {
 
     /// Decides which families keep their memory, with their logs, and which turn it into tables.
     fn settle_memory(&mut self) -> Result<()> {
-        let many = self.report.logs > LOGS_TO_KEEP;
+        let many = self.report.logs > LOGS_TO_KEEP && !self.in_memory;
         for index in 0..self.families.len() {
             if many || self.families[index].tables > 0 {
                 self.write_table(index)?;

@@ -68,6 +68,11 @@ impl LogWriter {
         })
     }
 
+    /// How much room on the device puts leave alone from now on.
+    pub fn set_reserve_bytes(&mut self, bytes: u64) {
+        self.reserve_bytes = bytes;
+    }
+
     /// The log that is being written.
     pub fn id(&self) -> FileId {
         self.log.id

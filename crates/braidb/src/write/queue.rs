@@ -38,6 +38,8 @@ pub struct QueueOptions {
     pub memtable_bytes: u64,
     /// Live logs beyond this make the oldest one's family flush.
     pub log_bytes: u64,
+    /// Room on the device that puts leave for the largest merge; and as much again as memory holds, for its flush.
+    pub merge_reserve_bytes: u64,
 }
 
 /// A frozen segment that waits to become a table.
@@ -91,7 +93,7 @@ struct ActiveFamily {
 /// A writer that left its batch to a leader.
 #[derive(Debug)]
 struct Waiter {
-    batch: EncodedBatch,
+    batch: Arc<EncodedBatch>,
     durability: Durability,
     outcome: Mutex<Option<Result<()>>>,
 }
@@ -205,19 +207,19 @@ impl CommitQueue {
         }
         let mut batch = EncodedBatch::default();
         fill(&mut batch);
-        self.commit_waiting(batch, durability)
+        self.commit_waiting(Arc::new(batch), durability)
     }
 
     /// Commits a batch, which is not empty.
-    pub fn commit_batch(&self, batch: EncodedBatch, durability: Durability) -> Result<()> {
+    pub fn commit_batch(&self, batch: &Arc<EncodedBatch>, durability: Durability) -> Result<()> {
         match self.core.try_lock() {
-            Some(mut core) => self.commit_group(&mut core, &[&batch], durability),
-            None => self.commit_waiting(batch, durability),
+            Some(mut core) => self.commit_group(&mut core, &[batch], durability),
+            None => self.commit_waiting(batch.clone(), durability),
         }
     }
 
     /// Leaves the batch to whoever leads next, maybe this thread.
-    fn commit_waiting(&self, batch: EncodedBatch, durability: Durability) -> Result<()> {
+    fn commit_waiting(&self, batch: Arc<EncodedBatch>, durability: Durability) -> Result<()> {
         let waiter = Arc::new(Waiter { batch, durability, outcome: Mutex::new(None) });
         self.waiting.lock().push_back(waiter.clone());
         let mut core = self.core.lock();
@@ -243,7 +245,7 @@ impl CommitQueue {
         let group = Group { waiters: group, health: &self.health };
         let durability =
             group.waiters.iter().map(|waiter| waiter.durability).max().unwrap_or(Durability::None);
-        let batches: Vec<&EncodedBatch> = group.waiters.iter().map(|waiter| &waiter.batch).collect();
+        let batches: Vec<&EncodedBatch> = group.waiters.iter().map(|waiter| &*waiter.batch).collect();
         match self.commit_group(core, &batches, durability) {
             // Nothing was written. One at a time, so that a large batch does not fail the small ones, nor a put the
             // deletes that may use the reserve.
@@ -292,6 +294,8 @@ impl CommitQueue {
 
     /// Appends the group to the log; returns where it ends.
     fn append(&self, core: &mut Core, group: &[&EncodedBatch], first: SeqNo, hand_over: bool) -> Result<u64> {
+        let reserve_bytes = self.options.merge_reserve_bytes + self.pressure.memory_bytes();
+        core.log.set_reserve_bytes(reserve_bytes);
         let appended = if let [only] = group {
             core.log.append(&[(only, first)], hand_over)
         } else {
