@@ -22,6 +22,9 @@ use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Logs of fewer bytes are not worth a flush when the device is full.
+const WORTH_FLUSHING_BYTES: u64 = 512 << 10;
+
 /// One open database.
 #[derive(Debug)]
 pub(crate) struct Engine {
@@ -96,11 +99,14 @@ impl Engine {
     fn commit(&self, attempt: impl Fn() -> Result<()>) -> Result<()> {
         let mut outcome = attempt();
         if let Err(error @ Error::Full { .. }) = &outcome
-            && self.pressure.memory_bytes() > 0
+            && self.jobs.log_bytes() >= WORTH_FLUSHING_BYTES
         {
-            // If that fails too, the first error says what is wanted.
-            self.jobs.flush().map_err(|_| error.clone())?;
-            outcome = attempt();
+            match self.jobs.flush() {
+                Ok(()) => outcome = attempt(),
+                // The first error says what is wanted.
+                Err(second) if second.is_full() => return Err(error.clone()),
+                Err(second) => return Err(second),
+            }
         }
         self.wake_jobs_if_wanted();
         outcome
@@ -164,7 +170,11 @@ impl Engine {
 
     pub fn verify(&self) -> Result<VerifyReport> {
         self.health.check_open()?;
-        verify::online(self)
+        let report = verify::online(self);
+        // What was verified may be gone if the database was closed meanwhile, and then nothing can be said.
+        self.health.check_open()?;
+        self.reader_ended();
+        report
     }
 
     pub fn stats(&self) -> Stats {
@@ -202,7 +212,11 @@ impl Engine {
         }
         self.jobs.stop();
         let sealed = match self.queue.seal() {
-            Ok((log, end)) => self.jobs.record_seal(log, end),
+            // The log is whole and stable with its footer; on a full disk the manifest does without its length.
+            Ok((log, end)) => match self.jobs.record_seal(log, end) {
+                Err(error) if error.is_full() && self.health.cause().is_none() => Ok(()),
+                outcome => outcome,
+            },
             Err(error) => Err(error),
         };
         *lock = None;

@@ -244,14 +244,14 @@ impl Opening {
         })
     }
 
-    /// Room that puts leave on the device for the largest merge (rule 15): all that L0 takes before writes are slowed down,
-    /// with the least L1. A small device is shared half and half, since no merge writes more than there is.
+    /// Room that puts leave on the device for the largest merge (rule 15): all that L0 ever holds, with the least
+    /// L1. A small device is shared half and half, since no merge writes more than there is.
     fn merge_reserve_bytes(&self, listing: &Listing) -> Result<u64> {
         let free = self.env.fs.free_space(&self.dir);
         let free = free.map_err(|error| Error::io("ask for the free space of", &self.dir, error))?;
         let used: u64 = listing.logs.iter().chain(&listing.tables).map(|(_, bytes)| bytes).sum();
         let memtable = self.options.memtable_bytes as u64;
-        let l0 = self.options.l0_slowdown_tables as u64 * memtable;
+        let l0 = self.options.l0_stop_tables as u64 * memtable;
         let merge = l0.saturating_add(self.options.leveled_options().base_bytes);
         Ok(merge.saturating_add(2 * self.options.table_bytes).min(free.saturating_add(used) / 2))
     }
@@ -270,6 +270,7 @@ impl Opening {
         JobOptions {
             table: self.options.table_options(),
             leveled: self.options.leveled_options(),
+            l0_slowdown_tables: self.options.l0_slowdown_tables,
             merges: self.options.background_threads,
         }
     }

@@ -1,5 +1,5 @@
 //! Manual compaction: the caller's thread carries out the policy's steps one at a time until nothing is left to do, while the
-//! scheduler plans no merges of its own.
+//! scheduler plans no merges of its own but those that keep writers from waiting.
 
 use super::{Jobs, Running};
 use crate::base::error::Result;

@@ -49,10 +49,11 @@ impl Jobs {
         self.commit_tables(&mut catalog, edit, outputs)?;
         catalog.logs.insert(task.replay_from);
         let version = catalog.state.families()[&task.family].version.clone();
-        self.queue.finish_flush(task, version);
-        self.counters.flushes.add(1);
+        // First the logs, then memory: what is still counted of the logs decides whether another family is frozen.
         let replay_from = catalog.state.min_replay_from();
         self.unlink_logs_below(&mut catalog, replay_from);
+        self.queue.finish_flush(task, version);
+        self.counters.flushes.add(1);
         Ok(())
     }
 }

@@ -53,6 +53,8 @@ const WAIT: Duration = Duration::from_millis(100);
 pub struct JobOptions {
     pub table: TableOptions,
     pub leveled: LeveledOptions,
+    /// At so many tables in L0 writes are slowed down.
+    pub l0_slowdown_tables: usize,
     /// Merges that may run at the same time.
     pub merges: usize,
 }
@@ -78,7 +80,7 @@ struct Catalog {
     /// Those of them that still work for their edit.
     flushes_running: usize,
     merges_running: usize,
-    /// Callers of `compact`, who plan the merges; the scheduler plans none meanwhile.
+    /// Callers of `compact`, who plan the merges; the scheduler plans only what keeps writers from waiting.
     manual: usize,
     is_stopped: bool,
     /// Counts ended jobs that failed, so that who waits for one of them notices.
@@ -154,7 +156,7 @@ impl Jobs {
             let running = Running { jobs: self.clone(), work: Some(Work::Flush(task)) };
             self.env.runtime.submit(Lane::Flush, Box::new(move || running.flush()));
         }
-        while catalog.manual == 0 && catalog.merges_running < self.options.merges {
+        while catalog.merges_running < self.options.merges {
             let Some((plan, version)) = self.propose(&catalog) else { break };
             self.start_merge(&mut catalog, plan, version);
         }
@@ -168,6 +170,12 @@ impl Jobs {
         families.into_iter().find_map(|(&id, family)| {
             let options = &self.options.leveled;
             let plan = leveled::propose(id, &family.version, &catalog.claims, settled, options)?;
+            // Whoever compacts by hand plans all else; but writers must not wait for the end of that.
+            let is_urgent =
+                plan.from() == 0 && family.version.level(0).runs() >= self.options.l0_slowdown_tables;
+            if catalog.manual > 0 && !is_urgent {
+                return None;
+            }
             Some((plan, family.version.clone()))
         })
     }
@@ -327,7 +335,7 @@ impl Jobs {
             catalog.flushes_running == 0
                 && catalog.merges_running == 0
                 && !self.queue.has_flushes()
-                && (catalog.manual > 0 || self.propose(catalog).is_none())
+                && self.propose(catalog).is_none()
         })?;
         // What readers held until now can go as well.
         self.unlink_dead_tables();
@@ -423,11 +431,11 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let is_done = self.work.is_none();
-        self.end(false);
-        if !is_done && std::thread::panicking() {
+        // Poisoned before the work is given back: nobody takes up what a panic left half done.
+        if self.work.is_some() && std::thread::panicking() {
             self.jobs.pressure.failed(self.jobs.health.poison_after_panic());
         }
+        self.end(false);
         self.jobs.catalog.lock().jobs -= 1;
         self.jobs.ended.notify_all();
     }
