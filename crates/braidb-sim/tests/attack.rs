@@ -393,3 +393,41 @@ fn a_device_smaller_than_memory_fills_and_empties() {
     assert_eq!(db.iter().count(), (accepted - accepted / 2 + accepted / 4) as usize);
     assert!(db.verify().unwrap().damages.is_empty());
 }
+
+/// Whoever compacts by hand plans the merges, but writers do not wait for the end of that: L0 is still emptied beside it.
+#[test]
+fn writing_goes_on_beside_a_compaction() {
+    let (env, fs, _) = sim_env(1);
+    let options = small(env).l0_merge_tables(4).l0_slowdown_tables(5).l0_stop_tables(6);
+    let db = options.open(DIR).unwrap();
+    for _ in 0..2 {
+        db.put("a", [1; 100]).unwrap();
+        db.flush().unwrap();
+    }
+    let (writer, mut is_armed) = (db.clone(), true);
+    fs.set_hook(Some(Box::new(move |_, op| {
+        if is_armed && is_kind(op, OpKind::Append, "table") {
+            is_armed = false;
+            for number in 0..400u32 {
+                writer.put([&b"z"[..], &number.to_be_bytes()].concat(), [2; 200]).unwrap();
+            }
+        }
+    })));
+    db.compact().unwrap();
+    fs.set_hook(None);
+    assert!(db.stats().counts.flushes > 10, "more tables than L0 may hold");
+    assert_eq!(db.iter().count(), 401);
+}
+
+/// A flush gives its logs back before anybody asks whether there are too many of them.
+#[test]
+fn a_flush_for_the_logs_makes_no_other_one() {
+    let (env, _, runtime) = sim_env(1);
+    let db = Options::new().log_bytes(4 << 10).env(env).open(DIR).unwrap();
+    let other = db.column_family("other").unwrap();
+    db.put("k", [0; 5000]).unwrap();
+    other.put("k", "v").unwrap();
+    assert!(runtime.help(), "the flush");
+    assert!(!runtime.help(), "another flush of next to nothing");
+    assert_eq!(db.stats().counts.flushes, 1);
+}

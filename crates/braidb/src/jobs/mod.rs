@@ -169,13 +169,15 @@ impl Jobs {
         families.sort_by_key(|(id, family)| (std::cmp::Reverse(family.version.level(0).runs()), **id));
         families.into_iter().find_map(|(&id, family)| {
             let options = &self.options.leveled;
-            let plan = leveled::propose(id, &family.version, &catalog.claims, settled, options)?;
-            // Whoever compacts by hand plans all else; but writers must not wait for the end of that.
-            let is_urgent =
-                plan.from() == 0 && family.version.level(0).runs() >= self.options.l0_slowdown_tables;
-            if catalog.manual > 0 && !is_urgent {
+            let (version, claims) = (&family.version, &catalog.claims);
+            let plan = if catalog.manual == 0 {
+                leveled::propose(id, version, claims, settled, options)?
+            } else if version.level(0).runs() >= self.options.l0_slowdown_tables {
+                // Whoever compacts by hand plans all else; but writers must not wait for the end of that.
+                leveled::relieve_l0(id, version, claims, options)?
+            } else {
                 return None;
-            }
+            };
             Some((plan, family.version.clone()))
         })
     }

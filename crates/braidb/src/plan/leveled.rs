@@ -84,6 +84,18 @@ pub fn propose(
     planner.best(&heavy).map(|offer| offer.plan.clone())
 }
 
+/// A plan that makes L0 smaller, whether that is due or not.
+pub fn relieve_l0(
+    family: FamilyId,
+    version: &Version,
+    claims: &Claims,
+    options: &LeveledOptions,
+) -> Option<Plan> {
+    let planner = Planner { family, version, claims: claims.clone(), options };
+    let offers = planner.offers(0);
+    planner.best(&offers).map(|offer| offer.plan.clone())
+}
+
 /// The next step towards everything up to `upto` lying in the last level, without tombstones and old versions as far as
 /// readers allow. Ends although writing goes on: what is newer than `upto` is left alone, and each step either brings
 /// something older down or cleans a slice for good.

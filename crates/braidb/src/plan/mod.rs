@@ -107,14 +107,6 @@ impl Move {
 }
 
 impl Plan {
-    /// The level that it takes from.
-    pub fn from(&self) -> usize {
-        match self {
-            Plan::Merge(merge) => merge.from,
-            Plan::Move(moved) => moved.input.run.level,
-        }
-    }
-
     /// The ranges that nobody else may touch while the plan is carried out; first that of the sources.
     pub fn claims(&self) -> Vec<Claim> {
         match self {
