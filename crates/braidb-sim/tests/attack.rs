@@ -431,3 +431,70 @@ fn a_flush_for_the_logs_makes_no_other_one() {
     assert!(!runtime.help(), "another flush of next to nothing");
     assert_eq!(db.stats().counts.flushes, 1);
 }
+
+/// A frame that may be in the log keeps its numbers, even if the writer panicked behind it and its caller goes on.
+#[test]
+fn a_panic_under_the_commit_lock_is_final() {
+    for (kind, what) in [(OpKind::Append, "in front of the frame"), (OpKind::SyncData, "behind the frame")] {
+        let (env, fs, _) = sim_env(1);
+        let db = small(env).open(DIR).unwrap();
+        db.put("before", "v").unwrap();
+        db.persist(Durability::Sync).unwrap();
+        fs.set_hook(Some(Box::new(move |_, op| assert!(!is_kind(op, kind, "log"), "planted"))));
+        let mut batch = WriteBatch::new();
+        batch.put("lost", "v");
+        let write = std::panic::AssertUnwindSafe(|| db.write_with(batch, Durability::Sync));
+        assert!(std::panic::catch_unwind(write).is_err(), "{what}");
+        fs.set_hook(None);
+        assert!(matches!(db.put("after", "v"), Err(Error::Poisoned { .. })), "{what}");
+        assert_eq!(db.get("before").unwrap().unwrap(), b"v");
+        drop(db);
+        let db = reopen(&fs).unwrap();
+        assert_eq!(db.get("before").unwrap().unwrap(), b"v");
+        assert_eq!(db.get("after").unwrap(), None);
+    }
+}
+
+/// What a job left half done when it panicked is not taken up by the next one.
+#[test]
+fn a_panicked_job_poisons_before_its_work_is_given_back() {
+    let (env, fs, _) = sim_env(1);
+    let db = small(env).open(DIR).unwrap();
+    db.put("k", "v").unwrap();
+    fs.set_hook(Some(Box::new(|_, op| assert!(!is_kind(op, OpKind::Append, "table"), "planted"))));
+    let flush = std::panic::AssertUnwindSafe(|| db.flush());
+    let flushed = std::panic::catch_unwind(flush);
+    assert!(!matches!(flushed, Ok(Ok(()))), "the hook was met");
+    fs.set_hook(None);
+    assert!(matches!(db.flush(), Err(Error::Poisoned { .. })));
+    assert_eq!(db.stats().counts.flushes, 0);
+    assert_eq!(db.get("k").unwrap().unwrap(), b"v");
+    drop(db);
+    assert_eq!(reopen(&fs).unwrap().get("k").unwrap().unwrap(), b"v");
+}
+
+/// A merge that fails is no business of those who wait for memory to be written.
+#[test]
+fn a_failing_merge_does_not_fail_a_flush() {
+    let (env, fs, runtime) = sim_env(1);
+    let db = small(env).l0_merge_tables(2).open(DIR).unwrap();
+    for _ in 0..2 {
+        db.put("a", [1; 5_000]).unwrap();
+        assert!(runtime.help(), "the flush of a full memtable");
+    }
+    db.put("a", [2; 100]).unwrap();
+    // While the flush is about to create its table, the merge that is due runs and fails.
+    let mut is_armed = true;
+    fs.set_hook(Some(Box::new(move |fs, op| {
+        if is_kind(op, OpKind::Create, "table") && std::mem::take(&mut is_armed) {
+            fs.fail_nth(1, Fault::Io, Lasting::Once, 1);
+            assert!(runtime.help(), "the merge");
+        }
+    })));
+    let flushed = db.flush();
+    fs.set_hook(None);
+    assert_eq!(db.stats().counts.job_failures, 1, "the merge failed");
+    flushed.unwrap();
+    db.settle().unwrap();
+    assert_eq!(db.get("a").unwrap().unwrap(), [2; 100]);
+}

@@ -6,6 +6,7 @@ use crate::base::error::Result;
 use crate::base::ids::FamilyId;
 use crate::plan::{Plan, Step, leveled};
 use crate::version::Version;
+use braidb_storage::Lane;
 use std::sync::Arc;
 
 /// A step with the version that it was planned for, counted as a running job.
@@ -43,7 +44,7 @@ impl Jobs {
     /// counts as a running merge, so that closing waits for it.
     fn next_step(self: &Arc<Self>, family: FamilyId, upto: u64) -> Result<Option<ClaimedStep>> {
         let mut next = None;
-        self.wait_until(|catalog| {
+        self.wait_until(&[Lane::Merge], |catalog| {
             if catalog.is_stopped {
                 return false;
             }

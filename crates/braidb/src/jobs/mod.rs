@@ -26,7 +26,7 @@ mod merge;
 pub mod output;
 
 use crate::base::counters::Counters;
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 use crate::base::ids::{FamilyId, FileId, FileIds};
 use crate::base::key::COMPARATOR;
 use crate::log::LogSync;
@@ -83,9 +83,6 @@ struct Catalog {
     /// Callers of `compact`, who plan the merges; the scheduler plans only what keeps writers from waiting.
     manual: usize,
     is_stopped: bool,
-    /// Counts ended jobs that failed, so that who waits for one of them notices.
-    failures: u64,
-    last_failure: Option<Error>,
     /// Logs on disk.
     logs: BTreeSet<FileId>,
     /// Bytes of those that earlier opens wrote.
@@ -134,8 +131,6 @@ impl Jobs {
             merges_running: 0,
             manual: 0,
             is_stopped: false,
-            failures: 0,
-            last_failure: None,
             logs: logs.iter().map(|(id, _)| *id).chain([new_log]).collect(),
             older_log_bytes: logs.into_iter().collect(),
         };
@@ -201,21 +196,15 @@ impl Jobs {
 
     /// Tells everybody who waits that a job ended, and starts what it made possible. A failure starts nothing: the disk
     /// would only be asked the same again. Whoever waits for the job, or writes next to a limit, asks later.
-    fn end_job(self: &Arc<Self>, outcome: Result<()>) {
-        let mut catalog = self.catalog.lock();
+    fn end_job(self: &Arc<Self>, lane: Lane, outcome: Result<()>) {
         match outcome {
             Ok(()) => {
-                catalog.last_failure = None;
-                drop(catalog);
-                self.pressure.progressed();
+                self.pressure.progressed(lane);
                 self.schedule();
             }
             Err(error) => {
-                catalog.failures += 1;
-                catalog.last_failure = Some(error.clone());
-                drop(catalog);
                 self.counters.job_failures.add(1);
-                self.pressure.failed(error);
+                self.pressure.failed(lane, error);
             }
         }
         self.ended.notify_all();
@@ -296,9 +285,14 @@ impl Jobs {
         self.catalog.lock().state.families().values().map(|family| family.name.clone()).collect()
     }
 
-    /// Waits until `done` holds, helping a stepped runtime along. An error that a job met meanwhile ends the wait.
-    fn wait_until(self: &Arc<Self>, mut done: impl FnMut(&mut Catalog) -> bool) -> Result<()> {
-        let failures = self.catalog.lock().failures;
+    /// Waits until `done` holds, helping a stepped runtime along. An error that a job of one of the lanes met meanwhile ends
+    /// the wait.
+    fn wait_until(
+        self: &Arc<Self>,
+        lanes: &[Lane],
+        mut done: impl FnMut(&mut Catalog) -> bool,
+    ) -> Result<()> {
+        let before = self.pressure.failures();
         loop {
             self.schedule();
             let helped = self.env.runtime.help();
@@ -307,11 +301,8 @@ impl Jobs {
                 return Ok(());
             }
             self.health.check_writable()?;
-            if catalog.failures != failures {
-                let failure = catalog.last_failure.clone();
-                if let Some(error) = failure {
-                    return Err(error);
-                }
+            if let Some(error) = lanes.iter().find_map(|&lane| self.pressure.failure_since(before, lane)) {
+                return Err(error);
             }
             if !helped {
                 self.ended.wait_for(&mut catalog, WAIT);
@@ -325,7 +316,7 @@ impl Jobs {
         // waited for; writers that go on would make others without end.
         for _ in 0..2 {
             let wanted = self.queue.freeze_all()?;
-            self.wait_until(|_| self.queue.has_flushed(&wanted))?;
+            self.wait_until(&[Lane::Flush], |_| self.queue.has_flushed(&wanted))?;
         }
         Ok(())
     }
@@ -333,7 +324,7 @@ impl Jobs {
     /// Waits until nothing runs and nothing is wanted.
     pub fn settle(self: &Arc<Self>) -> Result<()> {
         self.health.check_writable()?;
-        self.wait_until(|catalog| {
+        self.wait_until(&[Lane::Flush, Lane::Merge], |catalog| {
             catalog.flushes_running == 0
                 && catalog.merges_running == 0
                 && !self.queue.has_flushes()
@@ -395,19 +386,28 @@ enum Work {
     Merge(Ticket),
 }
 
+impl Work {
+    fn lane(&self) -> Lane {
+        match self {
+            Work::Flush(_) => Lane::Flush,
+            Work::Merge(_) => Lane::Merge,
+        }
+    }
+}
+
 impl Running {
     fn flush(mut self) {
         let Some(Work::Flush(task)) = &self.work else { unreachable!("a flush was submitted") };
         let outcome = self.jobs.flush_task(task);
         self.end(outcome.is_ok());
-        self.jobs.end_job(outcome);
+        self.jobs.end_job(Lane::Flush, outcome);
     }
 
     fn merge(mut self, plan: Plan, version: Arc<Version>) -> Result<()> {
         let outcome = self.jobs.execute(&plan, &version);
         drop((plan, version));
         self.end(outcome.is_ok());
-        self.jobs.end_job(outcome.clone());
+        self.jobs.end_job(Lane::Merge, outcome.clone());
         outcome
     }
 
@@ -434,8 +434,10 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         // Poisoned before the work is given back: nobody takes up what a panic left half done.
-        if self.work.is_some() && std::thread::panicking() {
-            self.jobs.pressure.failed(self.jobs.health.poison_after_panic());
+        if let Some(work) = &self.work
+            && std::thread::panicking()
+        {
+            self.jobs.pressure.failed(work.lane(), self.jobs.health.poison_after_panic());
         }
         self.end(false);
         self.jobs.catalog.lock().jobs -= 1;

@@ -7,7 +7,7 @@
 
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
-use braidb_storage::{Clock, Runtime};
+use braidb_storage::{Clock, Lane, Runtime};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,15 +37,17 @@ pub struct Pressure {
     memory_bytes: AtomicU64,
     l0_tables: AtomicU64,
     owed_ns: AtomicU64,
-    progress: Mutex<Progress>,
+    failures: Mutex<[Failures; 2]>,
     changed: Condvar,
 }
 
+/// The failures of one lane's jobs. Whoever waits for a flush is not told of a merge that failed meanwhile.
 #[derive(Debug, Default)]
-struct Progress {
-    /// Counts failures of jobs, so that a waiter notices one that happened while it waited.
-    failures: u64,
-    last_failure: Option<Error>,
+struct Failures {
+    /// All of them, so that a waiter notices one that happened while it waited.
+    count: u64,
+    /// The latest, if no job of the lane succeeded since.
+    last: Option<Error>,
 }
 
 impl Pressure {
@@ -63,7 +65,7 @@ impl Pressure {
             memory_bytes: AtomicU64::new(0),
             l0_tables: AtomicU64::new(0),
             owed_ns: AtomicU64::new(0),
-            progress: Mutex::default(),
+            failures: Mutex::default(),
             changed: Condvar::new(),
         }
     }
@@ -80,31 +82,43 @@ impl Pressure {
         self.l0_tables.store(tables, Ordering::Relaxed);
     }
 
-    /// A job ended or a limit changed: whoever waits looks again.
-    pub fn progressed(&self) {
-        let mut progress = self.progress.lock();
-        progress.last_failure = None;
+    /// A job ended well: whoever waits looks again.
+    pub fn progressed(&self, lane: Lane) {
+        self.failures.lock()[lane as usize].last = None;
         self.changed.notify_all();
     }
 
     /// A job failed and cannot pay what the engine owes.
-    pub fn failed(&self, error: Error) {
-        let mut progress = self.progress.lock();
-        progress.failures += 1;
-        progress.last_failure = Some(error);
+    pub fn failed(&self, lane: Lane, error: Error) {
+        let failures = &mut self.failures.lock()[lane as usize];
+        failures.count += 1;
+        failures.last = Some(error);
         self.changed.notify_all();
     }
 
-    /// The failure of the latest job, if none succeeded since.
-    pub fn last_failure(&self) -> Option<Error> {
-        self.progress.lock().last_failure.clone()
+    /// How many jobs of each lane failed so far.
+    pub fn failures(&self) -> [u64; 2] {
+        self.failures.lock().each_ref().map(|failures| failures.count)
     }
 
-    fn debt(&self) -> f64 {
+    /// A failure of the lane's jobs since [`Pressure::failures`] gave `before`, unless a success followed: that is no reason
+    /// to give up.
+    pub fn failure_since(&self, before: [u64; 2], lane: Lane) -> Option<Error> {
+        let failures = &self.failures.lock()[lane as usize];
+        failures.last.clone().filter(|_| failures.count != before[lane as usize])
+    }
+
+    /// The failure of the latest job of any lane, if none of that lane succeeded since.
+    pub fn last_failure(&self) -> Option<Error> {
+        self.failures.lock().iter().find_map(|failures| failures.last.clone())
+    }
+
+    /// The largest debt, and the lane whose jobs pay it.
+    fn debt(&self) -> (f64, Lane) {
         let marks = &self.marks;
         let memory = share(self.memory_bytes(), marks.memory_soft_bytes, marks.memory_hard_bytes);
         let l0 = share(self.l0_tables.load(Ordering::Relaxed), marks.l0_soft_tables, marks.l0_hard_tables);
-        memory.max(l0)
+        if memory >= l0 { (memory, Lane::Flush) } else { (l0, Lane::Merge) }
     }
 
     /// Lets a write of `bytes` in: at once below the soft marks, slowed down above, waiting at a hard limit.
@@ -115,7 +129,7 @@ impl Pressure {
     /// At a hard limit, the failure of the work that would have paid.
     #[inline]
     pub fn admit(&self, bytes: usize, wake_jobs: &dyn Fn() -> Result<()>) -> Result<()> {
-        let debt = self.debt();
+        let (debt, _) = self.debt();
         if debt <= 0.0 { Ok(()) } else { self.admit_slowly(bytes, debt, wake_jobs) }
     }
 
@@ -141,22 +155,21 @@ impl Pressure {
 
     /// Waits until the debt is below the hard limit.
     fn wait(&self, wake_jobs: &dyn Fn() -> Result<()>) -> Result<()> {
-        let failures = self.progress.lock().failures;
+        let before = self.failures();
         loop {
             wake_jobs()?;
             let helped = self.runtime.help();
-            let mut progress = self.progress.lock();
-            if self.debt() < 1.0 {
+            let (debt, lane) = self.debt();
+            if debt < 1.0 {
                 return Ok(());
             }
-            // A failure that a success followed is no reason to give up.
-            if progress.failures != failures
-                && let Some(error) = &progress.last_failure
-            {
-                return Err(error.clone());
+            if let Some(error) = self.failure_since(before, lane) {
+                return Err(error);
             }
             if !helped {
-                self.changed.wait_for(&mut progress, WAIT);
+                let mut failures = self.failures.lock();
+                // What ended between the look and the lock notified nobody; the time limit covers that.
+                self.changed.wait_for(&mut failures, WAIT);
             }
         }
     }

@@ -20,9 +20,9 @@ use crate::version::Version;
 use crate::visible::EntryKind;
 use crate::visible::snapshots::Snapshots;
 use braidb_storage::Random;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -96,6 +96,43 @@ struct Waiter {
     batch: Arc<EncodedBatch>,
     durability: Durability,
     outcome: Mutex<Option<Result<()>>>,
+}
+
+/// The commit lock. Whoever panics under it leaves numbers and frames that may not be taken again (rule 3), so the database
+/// is poisoned before the next one gets in.
+struct Held<'a> {
+    core: MutexGuard<'a, Core>,
+    health: &'a Health,
+    /// A write from a destructor, while a panic that has nothing to do with us unwinds.
+    was_panicking: bool,
+}
+
+impl<'a> Held<'a> {
+    fn new(core: MutexGuard<'a, Core>, health: &'a Health) -> Held<'a> {
+        Held { core, health, was_panicking: std::thread::panicking() }
+    }
+}
+
+impl Deref for Held<'_> {
+    type Target = Core;
+
+    fn deref(&self) -> &Core {
+        &self.core
+    }
+}
+
+impl DerefMut for Held<'_> {
+    fn deref_mut(&mut self) -> &mut Core {
+        &mut self.core
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if !self.was_panicking && std::thread::panicking() {
+            self.health.poison_after_panic();
+        }
+    }
 }
 
 /// The waiters that a leader took. None of them is left without an outcome, even if the leader panics.
@@ -179,8 +216,16 @@ impl CommitQueue {
             wanted: AtomicBool::new(false),
             shared,
         };
-        queue.make_room(&mut queue.core.lock());
+        queue.make_room(&mut queue.lock());
         queue
+    }
+
+    fn lock(&self) -> Held<'_> {
+        Held::new(self.core.lock(), &self.shared.health)
+    }
+
+    fn try_lock(&self) -> Option<Held<'_>> {
+        self.core.try_lock().map(|core| Held::new(core, &self.shared.health))
     }
 
     /// Commits one put, or a delete where `value` is `None`.
@@ -195,7 +240,7 @@ impl CommitQueue {
             Some(value) => batch.push_put(family, key, value),
             None => batch.push_delete(family, key),
         };
-        if let Some(mut core) = self.core.try_lock() {
+        if let Some(mut core) = self.try_lock() {
             let mut batch = std::mem::take(&mut core.scratch);
             batch.clear();
             fill(&mut batch);
@@ -212,7 +257,7 @@ impl CommitQueue {
 
     /// Commits a batch, which is not empty.
     pub fn commit_batch(&self, batch: &Arc<EncodedBatch>, durability: Durability) -> Result<()> {
-        match self.core.try_lock() {
+        match self.try_lock() {
             Some(mut core) => self.commit_group(&mut core, &[batch], durability),
             None => self.commit_waiting(batch.clone(), durability),
         }
@@ -222,7 +267,7 @@ impl CommitQueue {
     fn commit_waiting(&self, batch: Arc<EncodedBatch>, durability: Durability) -> Result<()> {
         let waiter = Arc::new(Waiter { batch, durability, outcome: Mutex::new(None) });
         self.waiting.lock().push_back(waiter.clone());
-        let mut core = self.core.lock();
+        let mut core = self.lock();
         while waiter.outcome.lock().is_none() {
             self.lead(&mut core);
         }
@@ -371,7 +416,7 @@ impl CommitQueue {
     /// Freezes every family that has something in memory and is not being flushed. Returns how many flushes of each family will
     /// have ended when those under way have.
     pub fn freeze_all(&self) -> Result<Vec<u64>> {
-        let mut core = self.core.lock();
+        let mut core = self.lock();
         self.health.check_writable()?;
         for index in 0..core.families.len() {
             let family = &core.families[index];
@@ -385,7 +430,7 @@ impl CommitQueue {
 
     /// Whether so many flushes of each family ended.
     pub fn has_flushed(&self, wanted: &[u64]) -> bool {
-        let core = self.core.lock();
+        let core = self.lock();
         core.families.iter().zip(wanted).all(|(family, &wanted)| family.flushed >= wanted)
     }
 
@@ -413,7 +458,7 @@ impl CommitQueue {
 
     /// The flush's edit is durable: puts the new version into the view in place of the segment, in one swap.
     pub fn finish_flush(&self, task: &FlushTask, version: Arc<Version>) {
-        let mut core = self.core.lock();
+        let mut core = self.lock();
         self.view.update(|view| {
             let family = &mut view.families[task.family.0 as usize];
             family.memory = family.memory.without(std::slice::from_ref(&task.segment));
@@ -433,7 +478,7 @@ impl CommitQueue {
 
     /// Adds an empty family at the end of the list.
     pub fn add_family(&self, version: Arc<Version>) -> FamilyId {
-        let mut core = self.core.lock();
+        let mut core = self.lock();
         let (segment, writer) = Segment::new(self.random.next_u64());
         let id = FamilyId(core.families.len() as u32);
         core.families.push(ActiveFamily { writer, first_log: None, flushing: false, flushed: 0 });
@@ -444,7 +489,7 @@ impl CommitQueue {
     /// Raises all earlier writes to `durability`.
     pub fn persist(&self, durability: Durability) -> Result<()> {
         let (log, end) = {
-            let mut core = self.core.lock();
+            let mut core = self.lock();
             self.health.check_writable()?;
             if durability >= Durability::Buffer {
                 core.log.hand_over().map_err(|error| self.health.poison(error))?;
@@ -459,7 +504,7 @@ impl CommitQueue {
 
     /// The log that is written, and how much of it the operating system has.
     pub fn handed_over(&self) -> Result<(FileId, u64)> {
-        let mut core = self.core.lock();
+        let mut core = self.lock();
         if self.health.check_unpoisoned().is_ok() {
             core.log.hand_over().map_err(|error| self.health.poison(error))?;
         }
@@ -469,7 +514,7 @@ impl CommitQueue {
     /// Syncs every log before `log`, and `log`'s own header, oldest first: what a flush relies on (rule 2).
     pub fn sync_before(&self, log: FileId) -> Result<()> {
         {
-            let mut core = self.core.lock();
+            let mut core = self.lock();
             self.health.check_unpoisoned()?;
             core.log.hand_over().map_err(|error| self.health.poison(error))?;
         }
@@ -479,7 +524,7 @@ impl CommitQueue {
     /// Closes the log with a footer and syncs it: the last write of this open. Returns its id and final length. All else
     /// is synced before the footer is written, so that the footer's mark vouches for it.
     pub fn seal(&self) -> Result<(FileId, u64)> {
-        let mut core = self.core.lock();
+        let mut core = self.lock();
         self.health.check_unpoisoned()?;
         core.log.hand_over()?;
         self.log_sync.sync_through(core.log.id(), core.log.end())?;
@@ -495,7 +540,7 @@ impl CommitQueue {
     ///
     /// Why it cannot.
     pub fn retry_freeze(&self) -> Result<()> {
-        let mut core = self.core.lock();
+        let mut core = self.lock();
         self.health.check_writable()?;
         if core.freeze_failed.is_some() {
             self.make_room(&mut core);
