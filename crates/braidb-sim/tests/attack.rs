@@ -483,14 +483,8 @@ fn a_failing_merge_does_not_fail_a_flush() {
         assert!(runtime.help(), "the flush of a full memtable");
     }
     db.put("a", [2; 100]).unwrap();
-    // While the flush is about to create its table, the merge that is due runs and fails.
-    let mut is_armed = true;
-    fs.set_hook(Some(Box::new(move |fs, op| {
-        if is_kind(op, OpKind::Create, "table") && std::mem::take(&mut is_armed) {
-            fs.fail_nth(1, Fault::Io, Lasting::Once, 1);
-            assert!(runtime.help(), "the merge");
-        }
-    })));
+    // The merge that is due comes first, and fails while the flush waits.
+    fail_when(&fs, 1, Fault::Io, |op| is_kind(op, OpKind::Create, "table"));
     let flushed = db.flush();
     fs.set_hook(None);
     assert_eq!(db.stats().counts.job_failures, 1, "the merge failed");

@@ -56,6 +56,14 @@ const SEEDS: &[Seed] = &[
         8,
         "a poisoned compaction said that the database was closed",
     ),
+    (
+        Judge::Errors,
+        611_428_009_369,
+        Preset::Random,
+        130,
+        14,
+        "a flush that failed for ever kept merges waiting for ever, where one thread does everything",
+    ),
 ];
 
 #[test]
