@@ -3,17 +3,18 @@
 # Where rustup puts cargo, for a shell that has not heard of it yet.
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
-.PHONY: help setup run test lint doc miri loom torture accept-store
+.PHONY: help setup run test lint doc miri loom torture accept-store accept-guards
 
 help:
-	@echo 'make run           build the command and show in half a minute what BraidDB does'
-	@echo 'make test          every test'
-	@echo 'make lint          formatting and clippy'
-	@echo 'make doc           the documentation, into target/doc'
-	@echo 'make miri          the tests of the modules with unsafe code, under Miri'
-	@echo 'make loom          the concurrency model of the skiplist'
-	@echo 'make torture       the judges with fresh seeds, for HOURS=n (1, and 0.1, are fine)'
-	@echo 'make accept-store  each line of the "done when" list of the store, with PASS or FAIL'
+	@echo 'make run            build the command and show in half a minute what BraidDB does'
+	@echo 'make test           every test'
+	@echo 'make lint           formatting and clippy'
+	@echo 'make doc            the documentation, into target/doc'
+	@echo 'make miri           the tests of the modules with unsafe code, under Miri'
+	@echo 'make loom           the concurrency model of the skiplist'
+	@echo 'make torture        the judges with fresh seeds, for HOURS=n (1, and 0.1, are fine)'
+	@echo 'make accept-store   each line of the "done when" list of the store, with PASS or FAIL'
+	@echo 'make accept-guards  the same for guards'
 
 setup:
 	@scripts/setup.sh
@@ -46,3 +47,6 @@ torture: setup
 
 accept-store: setup
 	scripts/accept/store
+
+accept-guards: setup
+	scripts/accept/guards

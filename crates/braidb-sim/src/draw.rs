@@ -5,7 +5,7 @@
 //! set from its seed: one of the named presets, or each option by itself. A later policy joins by adding its option here.
 
 use crate::rng::Rng;
-use braidb::{Durability, Options};
+use braidb::{Durability, Guards, Options};
 use braidb_storage::Env;
 use std::fmt;
 
@@ -18,12 +18,15 @@ pub enum Preset {
     SmallMemory,
     /// Blocks, tables, logs and manifests as small as they can be.
     TinyFiles,
+    /// Levels of few kilobytes in many cells of one table each, and every way to choose guards and runs.
+    Guards,
     /// Every option by itself, small values more often than large ones.
     Random,
 }
 
 impl Preset {
-    pub const ALL: [Preset; 4] = [Preset::Default, Preset::SmallMemory, Preset::TinyFiles, Preset::Random];
+    pub const ALL: [Preset; 5] =
+        [Preset::Default, Preset::SmallMemory, Preset::TinyFiles, Preset::Guards, Preset::Random];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
@@ -31,6 +34,7 @@ impl Preset {
             Preset::Default => "default",
             Preset::SmallMemory => "small-memory",
             Preset::TinyFiles => "tiny-files",
+            Preset::Guards => "guards",
             Preset::Random => "random",
         }
     }
@@ -49,6 +53,7 @@ pub struct OptionSet {
     pub block_bytes: usize,
     pub block_cache_bytes: usize,
     pub filter_bits_per_key: u32,
+    pub open_files: usize,
     pub table_bytes: u64,
     /// `None` leaves the choice to the engine.
     pub log_bytes: Option<u64>,
@@ -57,6 +62,11 @@ pub struct OptionSet {
     pub l0_slowdown_tables: usize,
     pub l0_stop_tables: usize,
     pub background_threads: usize,
+    pub max_runs: usize,
+    /// Another number of runs for one level.
+    pub max_runs_at: Option<(usize, usize)>,
+    pub guards: Guards,
+    pub merge_bytes_per_second: Option<u64>,
 }
 
 const DEFAULT: OptionSet = OptionSet {
@@ -65,6 +75,7 @@ const DEFAULT: OptionSet = OptionSet {
     block_bytes: 4 << 10,
     block_cache_bytes: 64 << 20,
     filter_bits_per_key: 10,
+    open_files: 512,
     table_bytes: 64 << 20,
     log_bytes: None,
     manifest_bytes: 4 << 20,
@@ -72,34 +83,69 @@ const DEFAULT: OptionSet = OptionSet {
     l0_slowdown_tables: 6,
     l0_stop_tables: 20,
     background_threads: 2,
+    max_runs: 4,
+    max_runs_at: None,
+    guards: Guards::Balanced,
+    merge_bytes_per_second: None,
 };
 
 impl OptionSet {
     /// Draws a set of the family `preset`. The durability is drawn for every preset: no judge may depend on it.
     pub fn draw(preset: Preset, rng: &mut Rng) -> OptionSet {
+        // From dice of their own: what older seeds draw besides stays as it was.
+        let policies = &mut rng.clone().fork();
         let durability =
             rng.pick(&[Durability::None, Durability::Buffer, Durability::Buffer, Durability::Sync]);
-        match preset {
-            Preset::Default => OptionSet { durability, ..DEFAULT },
-            Preset::SmallMemory => OptionSet { durability, memtable_bytes: 4 << 10, ..DEFAULT },
+        let set = match preset {
+            Preset::Default => return OptionSet { durability, ..DEFAULT },
+            Preset::SmallMemory => OptionSet {
+                durability,
+                memtable_bytes: 4 << 10,
+                max_runs: policies.pick(&[1, 2, 4]),
+                guards: draw_guards(policies),
+                ..DEFAULT
+            },
             Preset::TinyFiles => OptionSet {
                 durability,
                 memtable_bytes: rng.pick(&[4 << 10, 8 << 10, 16 << 10]),
                 block_bytes: 64,
                 block_cache_bytes: 2 << 10,
+                open_files: 16,
                 table_bytes: 4 << 10,
                 log_bytes: Some(4 << 10),
                 manifest_bytes: 1 << 10,
                 l0_merge_tables: 2,
                 l0_slowdown_tables: 3,
                 l0_stop_tables: 5,
+                max_runs: policies.pick(&[1, 2, 4]),
+                guards: draw_guards(policies),
                 ..DEFAULT
             },
-            Preset::Random => OptionSet::draw_each(durability, rng),
+            Preset::Guards => OptionSet {
+                durability,
+                memtable_bytes: 4 << 10,
+                block_bytes: rng.pick(&[64, 256, 1 << 10]),
+                block_cache_bytes: 32 << 10,
+                open_files: 16,
+                table_bytes: rng.pick(&[4 << 10, 4 << 10, 16 << 10]),
+                manifest_bytes: rng.pick(&[1 << 10, 64 << 10]),
+                l0_merge_tables: rng.between(1, 3) as usize,
+                background_threads: rng.between(1, 3) as usize,
+                max_runs: draw_max_runs(policies),
+                max_runs_at: draw_max_runs_at(policies),
+                guards: draw_guards(policies),
+                ..DEFAULT
+            },
+            Preset::Random => OptionSet::draw_each(durability, rng, policies),
+        };
+        // A leveled tree is more than one policy among many: it has a planner of its own.
+        match policies.one_in(5) {
+            true => OptionSet { max_runs: 1, max_runs_at: None, guards: Guards::None, ..set },
+            false => set,
         }
     }
 
-    fn draw_each(durability: Durability, rng: &mut Rng) -> OptionSet {
+    fn draw_each(durability: Durability, rng: &mut Rng, policies: &mut Rng) -> OptionSet {
         let l0_merge_tables = rng.between(1, 5) as usize;
         let l0_slowdown_tables = l0_merge_tables + rng.below(4) as usize;
         OptionSet {
@@ -108,6 +154,8 @@ impl OptionSet {
             block_bytes: rng.pick(&[64, 100, 256, 1 << 10, 4 << 10, 64 << 10]),
             block_cache_bytes: rng.pick(&[0, 1, 1 << 10, 32 << 10, 1 << 20]),
             filter_bits_per_key: rng.pick(&[0, 1, 4, 10, 16, 32]),
+            // The fewest; more than there ever are would not be tried.
+            open_files: policies.pick(&[16, 16, 512]),
             table_bytes: rng.pick(&[4 << 10, 4 << 10, 10 << 10, 64 << 10, 64 << 20]),
             log_bytes: rng.pick(&[None, Some(4 << 10), Some(16 << 10), Some(256 << 10)]),
             manifest_bytes: rng.pick(&[1 << 10, 1 << 10, 4 << 10, 64 << 10]),
@@ -115,6 +163,10 @@ impl OptionSet {
             l0_slowdown_tables,
             l0_stop_tables: l0_slowdown_tables + rng.between(1, 8) as usize,
             background_threads: rng.between(1, 3) as usize,
+            max_runs: draw_max_runs(policies),
+            max_runs_at: draw_max_runs_at(policies),
+            guards: draw_guards(policies),
+            merge_bytes_per_second: policies.pick(&[None, None, Some(1 << 20), Some(1 << 30)]),
         }
     }
 
@@ -126,13 +178,21 @@ impl OptionSet {
             .block_bytes(self.block_bytes)
             .block_cache_bytes(self.block_cache_bytes)
             .filter_bits_per_key(self.filter_bits_per_key)
+            .open_files(self.open_files)
             .table_bytes(self.table_bytes)
             .manifest_bytes(self.manifest_bytes)
             .l0_merge_tables(self.l0_merge_tables)
             .l0_slowdown_tables(self.l0_slowdown_tables)
             .l0_stop_tables(self.l0_stop_tables)
             .background_threads(self.background_threads)
+            .max_runs_per_guard(self.max_runs)
+            .guards(self.guards)
+            .merge_bytes_per_second(self.merge_bytes_per_second)
             .env(env);
+        let options = match self.max_runs_at {
+            Some((level, runs)) => options.max_runs_per_guard_at(level, runs),
+            None => options,
+        };
         match self.log_bytes {
             Some(bytes) => options.log_bytes(bytes),
             None => options,
@@ -140,24 +200,51 @@ impl OptionSet {
     }
 }
 
+fn draw_max_runs(rng: &mut Rng) -> usize {
+    rng.pick(&[1, 2, 4, 8])
+}
+
+/// Sometimes one level has a bound of its own.
+fn draw_max_runs_at(rng: &mut Rng) -> Option<(usize, usize)> {
+    rng.one_in(4).then(|| (rng.between(1, 6) as usize, draw_max_runs(rng)))
+}
+
+/// With 4 bits, one key of 16 is a guard on L1 already; with 27, hardly any is one anywhere.
+fn draw_guards(rng: &mut Rng) -> Guards {
+    match rng.below(5) {
+        0 => Guards::None,
+        1 | 2 => Guards::Balanced,
+        _ => Guards::Sampled {
+            top_level_bits: if rng.one_in(3) { rng.between(4, 27) as u32 } else { rng.pick(&[4, 5, 6, 8]) },
+            bit_decrement: rng.between(1, 3) as u32,
+        },
+    }
+}
+
 impl fmt::Display for OptionSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let log = self.log_bytes.map_or("auto".to_owned(), |bytes| bytes.to_string());
+        let runs_at =
+            self.max_runs_at.map_or(String::new(), |(level, runs)| format!(" ({runs} on L{level})"));
+        let rate = self.merge_bytes_per_second.map_or("full speed".to_owned(), |rate| format!("{rate} B/s"));
         write!(
             f,
-            "durability {:?}, memtable {}, block {}, cache {}, filter bits {}, table {}, log {log}, manifest {}, \
-             L0 {}/{}/{}, threads {}",
+            "durability {:?}, memtable {}, block {}, cache {}, filter bits {}, open files {}, table {}, \
+             log {log}, manifest {}, L0 {}/{}/{}, threads {}, runs {}{runs_at}, guards {:?}, merges at {rate}",
             self.durability,
             self.memtable_bytes,
             self.block_bytes,
             self.block_cache_bytes,
             self.filter_bits_per_key,
+            self.open_files,
             self.table_bytes,
             self.manifest_bytes,
             self.l0_merge_tables,
             self.l0_slowdown_tables,
             self.l0_stop_tables,
-            self.background_threads
+            self.background_threads,
+            self.max_runs,
+            self.guards
         )
     }
 }

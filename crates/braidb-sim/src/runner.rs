@@ -22,8 +22,9 @@ use crate::readers::{Expected, Iterators, Snapshots};
 use crate::report::Tally;
 use crate::rng::Rng;
 use crate::workload::{Bytes, CRASHES, Change, FAMILIES, Op};
-use braidb::{Durability, Error};
+use braidb::{Durability, Error, FamilyTree};
 use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -54,6 +55,13 @@ pub type Observer = Arc<Mutex<dyn FnMut(&SimFs, &fs::Op, Moment) + Send>>;
 /// The open database. Not a method, so that other parts of the runner stay free.
 fn opened(client: &Option<Client>) -> &Client {
     client.as_ref().expect("the database is open")
+}
+
+/// The tables that some slice refers to.
+fn tables_of(trees: &[FamilyTree]) -> BTreeSet<u64> {
+    let cells = trees.iter().flat_map(|tree| &tree.levels).flat_map(|level| &level.cells);
+    let slices = cells.flat_map(|cell| &cell.runs).flat_map(|run| &run.slices);
+    slices.map(|slice| slice.table).collect()
 }
 
 /// What may be expected of the device.
@@ -456,12 +464,11 @@ impl Runner {
         let db = &opened(&self.client).db;
         let settled = db.settle();
         if settled.is_ok() && self.iterators.is_empty() && self.device == Device::Good {
-            let known: u64 =
-                db.stats().families.iter().flat_map(|f| &f.levels).map(|level| level.tables).sum();
+            let known = tables_of(&db.tree()).len();
             let files = self.fs.files();
             let count =
                 |ending: &str| files.iter().filter(|path| path.to_string_lossy().ends_with(ending)).count();
-            if count(".table") as u64 != known || count(".manifest") != 1 {
+            if count(".table") != known || count(".manifest") != 1 {
                 return Err(Failure::new(format!(
                     "settled, with {known} tables in use, but the files are {files:?}"
                 )));

@@ -1,7 +1,7 @@
 //! Bugs that a reader of the code found, where random operations rarely reach. Each test is deterministic, or can fail only
 //! because of the bug.
 
-use braidb::{Db, Durability, Error, Options, WriteBatch};
+use braidb::{Db, Durability, Error, Guards, Options, WriteBatch};
 use braidb_sim::fs::{Crash, Fault, Lasting, Op, OpKind, SimFs};
 use braidb_sim::{env_over, sim_env};
 use braidb_storage::{Env, Job, Lane, Runtime};
@@ -13,6 +13,11 @@ const DIR: &str = "/db";
 
 fn small(env: Env) -> Options {
     Options::new().memtable_bytes(4 << 10).env(env)
+}
+
+/// The same with a tree in which L0 goes down by merges, and they leave the rest of a level free.
+fn leveled(env: Env) -> Options {
+    small(env).max_runs_per_guard(1).guards(Guards::None)
 }
 
 /// Opens what stands on `fs`, as another process would.
@@ -398,7 +403,7 @@ fn a_device_smaller_than_memory_fills_and_empties() {
 #[test]
 fn writing_goes_on_beside_a_compaction() {
     let (env, fs, _) = sim_env(1);
-    let options = small(env).l0_merge_tables(4).l0_slowdown_tables(5).l0_stop_tables(6);
+    let options = leveled(env).l0_merge_tables(4).l0_slowdown_tables(5).l0_stop_tables(6);
     let db = options.open(DIR).unwrap();
     for _ in 0..2 {
         db.put("a", [1; 100]).unwrap();
@@ -428,8 +433,8 @@ fn a_flush_for_the_logs_makes_no_other_one() {
     db.put("k", [0; 5000]).unwrap();
     other.put("k", "v").unwrap();
     assert!(runtime.help(), "the flush");
-    assert!(!runtime.help(), "another flush of next to nothing");
-    assert_eq!(db.stats().counts.flushes, 1);
+    while runtime.help() {}
+    assert_eq!(db.stats().counts.flushes, 1, "another flush of next to nothing");
 }
 
 /// A frame that may be in the log keeps its numbers, even if the writer panicked behind it and its caller goes on.
@@ -477,7 +482,7 @@ fn a_panicked_job_poisons_before_its_work_is_given_back() {
 #[test]
 fn a_failing_merge_does_not_fail_a_flush() {
     let (env, fs, runtime) = sim_env(1);
-    let db = small(env).l0_merge_tables(2).open(DIR).unwrap();
+    let db = leveled(env).l0_merge_tables(2).open(DIR).unwrap();
     for _ in 0..2 {
         db.put("a", [1; 5_000]).unwrap();
         assert!(runtime.help(), "the flush of a full memtable");

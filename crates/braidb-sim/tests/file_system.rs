@@ -1,4 +1,4 @@
-//! One contract, two file systems: every promise of the traits is tried on the real one and on the simulated one.
+//! One contract for all file systems: every promise of the traits is tried on the real ones and on the simulated one.
 //! What the engine's judges prove over `SimFs` holds on a disk only as far as the two agree here.
 
 use std::io::ErrorKind;
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use braidb_sim::fs::SimFs;
-use braidb_storage::real::{OsRandom, RealFs};
+use braidb_storage::real::{HeldDirs, OsRandom, RealFs};
 use braidb_storage::{DirEntry, File, FileSystem, Random};
 
-/// A directory on one of the two file systems.
+/// A directory on one of the file systems.
 struct Place {
     fs: Arc<dyn FileSystem>,
     dir: PathBuf,
@@ -24,8 +24,16 @@ impl Place {
     }
 
     fn real() -> Place {
+        Place::over(Arc::new(RealFs))
+    }
+
+    fn held() -> Place {
+        Place::over(Arc::new(HeldDirs::default()))
+    }
+
+    fn over(fs: Arc<dyn FileSystem>) -> Place {
         let dir = std::env::temp_dir().join(format!("braidb-contract-{:016x}", OsRandom.next_u64()));
-        let place = Place { fs: Arc::new(RealFs), dir, is_real: true };
+        let place = Place { fs, dir, is_real: true };
         place.fs.create_dir_all(&place.dir).unwrap();
         place
     }
@@ -74,6 +82,7 @@ fn kind<T>(result: std::io::Result<T>) -> ErrorKind {
 macro_rules! contract {
     ($($name:ident)*) => {
         mod real { $(#[test] fn $name() { super::$name(&super::Place::real()); })* }
+        mod held { $(#[test] fn $name() { super::$name(&super::Place::held()); })* }
         mod simulated { $(#[test] fn $name() { super::$name(&super::Place::simulated()); })* }
     };
 }
@@ -142,7 +151,6 @@ fn an_opened_file_is_for_reading(place: &Place) {
     let file = place.fs.open(&place.path("a")).unwrap();
     assert!(file.append(b"more").is_err());
     assert!(file.truncate(0).is_err());
-    assert!(file.punch_hole(0, 4).is_err());
     assert!(file.preallocate(100).is_err());
     // Recovery makes stable what it has only read.
     file.sync_data().unwrap();
@@ -179,13 +187,19 @@ fn appends_follow_a_truncation(place: &Place) {
 
 fn holes_read_as_zeros(place: &Place) {
     let file = place.create("a", &[b'x'; 20_000]);
-    file.punch_hole(4_000, 9_000).unwrap();
+    let punch = |offset, len| place.fs.punch_hole(&place.path("a"), offset, len).unwrap();
+    punch(4_000, 9_000);
     assert_eq!(file.len().unwrap(), 20_000);
     assert_eq!(place.read("a"), [[b'x'; 4_000].as_slice(), &[0; 9_000], &[b'x'; 7_000]].concat());
-    file.punch_hole(19_000, 50_000).unwrap();
-    file.punch_hole(0, 0).unwrap();
+    punch(19_000, 50_000);
+    punch(0, 0);
     assert_eq!(file.len().unwrap(), 20_000, "a hole may reach beyond the end, the length stays");
     assert_eq!(place.read("a")[18_998..19_002], *b"xx\0\0");
+    drop(file);
+    punch(0, 1);
+    assert_eq!(place.read("a")[..2], *b"\0x", "who created the file does not matter");
+    assert_eq!(kind(place.fs.punch_hole(&place.path("b"), 0, 1)), ErrorKind::NotFound);
+    assert_eq!(kind(place.fs.punch_hole(&place.dir, 0, 1)), ErrorKind::IsADirectory);
 }
 
 fn rename_replaces(place: &Place) {
@@ -271,6 +285,7 @@ fn there_is_free_space(place: &Place) {
 fn syncs_succeed(place: &Place) {
     let file = place.create("a", b"data");
     file.sync_data().unwrap();
+    place.fs.sync_dir(&place.dir).unwrap();
     place.fs.sync_dir(&place.dir).unwrap();
     assert_eq!(kind(place.fs.sync_dir(&place.path("missing"))), ErrorKind::NotFound);
 }

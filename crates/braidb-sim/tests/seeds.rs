@@ -64,6 +64,18 @@ const SEEDS: &[Seed] = &[
         14,
         "a flush that failed for ever kept merges waiting for ever, where one thread does everything",
     ),
+    (Judge::Model, 5062, Preset::TinyFiles, 4_000, 1, "a guard was raised to L1 and taken from L2 at once"),
+    (Judge::Model, 5006, Preset::Random, 4_000, 1, "a cell was cut by a guard that was gone"),
+    (Judge::Model, 3019, Preset::Guards, 2_000, 1, "a cell that could not be cut was cut for ever"),
+    (Judge::Model, 4004, Preset::TinyFiles, 2_500, 1, "a cell of two keys in one block was cut for ever"),
+    (
+        Judge::Model,
+        862_795_993_884,
+        Preset::Random,
+        300,
+        1,
+        "a run that joined another of its cell passed one that had come meanwhile",
+    ),
 ];
 
 #[test]

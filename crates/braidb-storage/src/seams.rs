@@ -27,7 +27,7 @@ pub trait FileSystem: Send + Sync + Debug {
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
     /// Creates a file that must not exist yet, open for reading and appending.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>>;
-    /// Opens an existing file for reading. It can be synced, but only the handle that created a file changes it.
+    /// Opens an existing file for reading. It can be synced, but only the handle that created a file changes its bytes.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>>;
     /// Makes the names in `dir` stable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
@@ -37,6 +37,9 @@ pub trait FileSystem: Send + Sync + Debug {
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a name; open files stay readable.
     fn unlink(&self, path: &Path) -> io::Result<()>;
+    /// Gives a range of a file, whoever created it, back to the device; it reads as zeros from then on. The length stays. The
+    /// hole is stable after a sync of the file. Fails with `Unsupported`, and changes nothing, on a file system without holes.
+    fn punch_hole(&self, path: &Path, offset: u64, len: u64) -> io::Result<()>;
     /// The entries of `dir`, sorted by name. Fails with `NotFound` when there is no such directory.
     fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>>;
     /// Takes an exclusive lock on `path` (created if missing), held until the guard is dropped. `WouldBlock` when
@@ -69,9 +72,6 @@ pub trait File: Send + Sync + Debug {
     fn preallocate(&self, len: u64) -> io::Result<()>;
     /// Cuts the file, or fills it up with zeros, to `len` bytes.
     fn truncate(&self, len: u64) -> io::Result<()>;
-    /// Gives the range back to the file system; it reads as zeros. The length stays. Fails with `Unsupported`, and
-    /// changes nothing, on a file system without holes.
-    fn punch_hole(&self, offset: u64, len: u64) -> io::Result<()>;
     /// Makes data and length stable. After an error what was not yet stable may be lost, whatever a later call says.
     fn sync_data(&self) -> io::Result<()>;
     /// The file's length in bytes.

@@ -87,6 +87,22 @@ pub fn bytes_in(path: &Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
+/// The files directly in a directory, by name, with the bytes that the file system has allocated for each: less than its
+/// length where it has holes, more where space is reserved behind its end.
+pub fn allocated_in(path: &Path) -> io::Result<Vec<(String, u64)>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        // What vanishes meanwhile takes nothing.
+        if let Ok(metadata) = entry.metadata()
+            && metadata.is_file()
+        {
+            files.push((entry.file_name().to_string_lossy().into_owned(), metadata.blocks() * 512));
+        }
+    }
+    Ok(files)
+}
+
 /// A path with its size and the time when its content changed last.
 pub struct Seen {
     pub path: Vec<u8>,
@@ -114,4 +130,24 @@ pub fn walk(root: &Path, visit: &mut dyn FnMut(Seen)) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn holes_are_not_allocated() {
+        let dir = std::env::temp_dir().join(format!("braidb-allocated-{}", std::process::id()));
+        create_dir(&dir).unwrap();
+        let file = create_output(&dir.join("holed")).unwrap();
+        file.write_all_at(&[1; 4096], 64 << 20).unwrap();
+        file.sync_all().unwrap();
+        let files = allocated_in(&dir).unwrap();
+        assert_eq!((files.len(), files[0].0.as_str()), (1, "holed"));
+        assert!((4096..1 << 20).contains(&files[0].1), "{}", files[0].1);
+        assert!(bytes_in(&dir).unwrap() > 64 << 20);
+        remove_dir(&dir).unwrap();
+    }
 }

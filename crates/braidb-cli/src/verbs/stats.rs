@@ -1,5 +1,7 @@
 //! `stats DIR`, and the tables of figures that `tour` prints too.
 
+mod tree;
+
 use crate::failure::{Outcome, printing};
 use crate::figures::{bytes_text, counted, grouped, ratio};
 use crate::store::{losses, open_existing};
@@ -13,6 +15,10 @@ use std::path::PathBuf;
 /// Print what the database holds, level by level, and what opening it did
 ///
 /// Levels and sizes describe the database; counts and bytes written start at zero with each open.
+///
+/// With --guards it draws the tree instead: each level, one line a cell, named by its guard, which is the lowest key that
+/// belongs to it. Then come the cell's bytes and its runs, newest first: `e9 1.5 MiB #12×2 #13` is the run of epoch 9, of two
+/// slices of table 12 and one of table 13.
 #[derive(clap::Args)]
 #[command(after_help = text::EXIT_STATUS)]
 pub struct Args {
@@ -21,15 +27,24 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Draw the tree: levels, the cells between their guards, runs and slices
+    #[arg(long)]
+    guards: bool,
+    /// Cells to draw of each level, from both ends (JSON has all)
+    #[arg(long, value_name = "CELLS", default_value_t = 20, requires = "guards")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    cells: u64,
 }
 
 pub fn run(args: &Args) -> Outcome {
     let db = open_existing(&args.dir, Durability::Buffer)?;
-    let (stats, recovery) = (db.stats(), db.recovery().clone());
+    let (stats, recovery, trees) = (db.stats(), db.recovery().clone(), db.tree());
     db.close()?;
-    let mut text = match args.json {
-        true => format!("{:#}", as_json(&stats, &recovery)),
-        false => as_text(&stats, &recovery),
+    let mut text = match (args.guards, args.json) {
+        (true, true) => format!("{:#}", tree::as_json(&trees)),
+        (true, false) => tree::as_text(&trees, usize::try_from(args.cells).unwrap_or(usize::MAX)),
+        (false, true) => format!("{:#}", as_json(&stats, &recovery)),
+        (false, false) => as_text(&stats, &recovery),
     };
     text.push('\n');
     std::io::stdout().write_all(text.as_bytes()).map_err(printing)

@@ -172,6 +172,11 @@ impl SimFs {
         Ok(self.shared.state.lock().file_at(path)?.now.len())
     }
 
+    /// The blocks that a file takes, in bytes: holes are free, and what is reserved behind its end is taken.
+    pub fn allocated_bytes(&self, path: &Path) -> io::Result<u64> {
+        Ok(self.shared.state.lock().file_at(path)?.now.taken_blocks() * BLOCK_BYTES)
+    }
+
     /// The bytes of a file.
     pub fn read_file(&self, path: &Path) -> io::Result<Vec<u8>> {
         let mut state = self.shared.state.lock();
@@ -310,6 +315,14 @@ impl FileSystem for SimFs {
         self.shared.state.lock().unlink(path)
     }
 
+    fn punch_hole(&self, path: &Path, offset: u64, len: u64) -> io::Result<()> {
+        if let Some(strike) = self.enter(OpKind::PunchHole, path.into(), len, false) {
+            return Err(strike.fault.error());
+        }
+        self.shared.state.lock().file_at(path)?.punch(offset, len);
+        Ok(())
+    }
+
     fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
         self.admit(OpKind::List, dir, false)?;
         let state = self.shared.state.lock();
@@ -419,13 +432,6 @@ impl File for SimFile {
         self.admit(OpKind::Truncate, len, false)?;
         self.fs.shared.state.lock().inode(self.id).truncate(len);
         end.store(len, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn punch_hole(&self, offset: u64, len: u64) -> io::Result<()> {
-        self.end()?;
-        self.admit(OpKind::PunchHole, len, false)?;
-        self.fs.shared.state.lock().inode(self.id).punch(offset, len);
         Ok(())
     }
 

@@ -29,7 +29,8 @@ fn round(seed: u64, number: u64) -> Vec<Case> {
     let seed = seed + 1_000 * number;
     let effort = number + 1;
     let mut cases = Vec::new();
-    for (i, preset) in [Preset::TinyFiles, Preset::Random, Preset::SmallMemory].into_iter().enumerate() {
+    let presets = [Preset::TinyFiles, Preset::Guards, Preset::Random, Preset::SmallMemory];
+    for (i, preset) in presets.into_iter().enumerate() {
         let seed = seed + i as u64;
         cases.push(Case { ops: 600 * effort, ..Case::new(Judge::Model, seed, preset) });
         cases.push(Case { ops: 150 * effort, ..Case::new(Judge::Crash, seed, preset) });

@@ -40,6 +40,7 @@ fn draw_case(rng: &mut Rng) -> Case {
         (1, Preset::Default),
         (2, Preset::SmallMemory),
         (3, Preset::TinyFiles),
+        (4, Preset::Guards),
         (4, Preset::Random),
     ]);
     let stride = match judge {

@@ -80,6 +80,18 @@ impl FileSystem for RealFs {
         fs::remove_file(path)
     }
 
+    fn punch_hole(&self, path: &Path, offset: u64, len: u64) -> io::Result<()> {
+        let file = OpenOptions::new().write(true).open(path)?;
+        if len == 0 {
+            return Ok(());
+        }
+        let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match retry_on_intr(|| fallocate(&file, how, offset, len)) {
+            Err(Errno::OPNOTSUPP) => Err(io::ErrorKind::Unsupported.into()),
+            other => Ok(other?),
+        }
+    }
+
     fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
         let mut entries = Vec::new();
         for entry in fs::read_dir(dir)? {
@@ -168,15 +180,6 @@ impl File for RealFile {
         self.file.set_len(len).map_err(full_is_full)?;
         end.store(len, Ordering::Relaxed);
         Ok(())
-    }
-
-    fn punch_hole(&self, offset: u64, len: u64) -> io::Result<()> {
-        self.end()?;
-        if len == 0 {
-            return Ok(());
-        }
-        let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        Ok(retry_on_intr(|| fallocate(&self.file, how, offset, len))?)
     }
 
     fn sync_data(&self) -> io::Result<()> {

@@ -14,6 +14,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "this module is the seam")]
 
 mod fs;
+mod held;
 mod threads;
 
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use std::time::Instant;
 use rustix::rand::{GetRandomFlags, getrandom};
 
 pub use fs::RealFs;
+pub use held::HeldDirs;
 pub use threads::Threads;
 
 use crate::{Clock, Env, Random};
@@ -39,7 +41,7 @@ use crate::{Clock, Env, Random};
 pub fn env(background_threads: usize) -> Env {
     let threads = Threads::new(background_threads).expect("the kernel refuses to start a thread");
     Env {
-        fs: Arc::new(RealFs),
+        fs: Arc::new(HeldDirs::default()),
         clock: Arc::new(MonotonicClock::new()),
         random: Arc::new(OsRandom),
         runtime: Arc::new(threads),

@@ -12,6 +12,11 @@ impl Counter {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 
+    /// For a count that is a maximum.
+    pub fn raise_to(&self, n: u64) {
+        self.0.fetch_max(n, Ordering::Relaxed);
+    }
+
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -37,8 +42,14 @@ pub struct Counters {
     pub merge_read_bytes: Counter,
     /// Written by merges, by the level that received it.
     pub merge_bytes: [Counter; LEVELS],
-    /// Tables moved down a level as metadata.
+    /// A maximum, not a sum.
+    pub most_merges_at_once: Counter,
+    /// Runs, or tables of L0, moved down a level as metadata.
     pub trivial_moves: Counter,
+    pub cells_split: Counter,
+    pub cells_joined: Counter,
+    /// Punched out of tables.
+    pub hole_bytes: Counter,
     pub entries_dropped: Counter,
     pub tombstones_dropped: Counter,
     pub gets: Counter,

@@ -43,6 +43,27 @@ impl KeyRange {
     }
 }
 
+/// A half-open range of possible keys: from `low` on, up to but without `end`; `None` has no end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    pub low: Vec<u8>,
+    pub end: Option<Vec<u8>>,
+}
+
+impl Span {
+    pub fn overlaps(&self, other: &Span) -> bool {
+        let ends_before = |a: &Span, b: &Span| a.end.as_ref().is_some_and(|end| *end <= b.low);
+        !ends_before(self, other) && !ends_before(other, self)
+    }
+}
+
+impl From<&KeyRange> for Span {
+    /// The same keys: the first one behind `high` is `high` with a zero byte behind it.
+    fn from(range: &KeyRange) -> Span {
+        Span { low: range.low.clone(), end: Some([range.high.as_slice(), &[0]].concat()) }
+    }
+}
+
 /// The first eight bytes of a key as a number that sorts as they do; short keys are padded with zeros. Different
 /// numbers decide a comparison; equal ones need the whole keys.
 pub fn prefix_u64(key: &[u8]) -> u64 {

@@ -9,6 +9,7 @@ pub mod ids;
 pub mod key;
 pub mod mutant;
 pub mod names;
+pub mod part;
 pub mod report;
 pub mod value;
 

@@ -6,6 +6,7 @@
 /// Every mutant, with the rule of DESIGN.md section 6 that it breaks.
 #[cfg(feature = "mutants")]
 pub const ALL: &[(&str, &str)] = &[
+    ("cell_order_swapped", "7: a lookup asks the newest run of a cell first"),
     ("checksum_without_place", "14: a checksum covers header, file id and offset"),
     ("frozen_before_active", "7: for each key, sequence numbers fall from top to bottom"),
     ("skip_table_sync", "2: a flush syncs the index before the edit that refers to it"),
@@ -14,12 +15,16 @@ pub const ALL: &[(&str, &str)] = &[
     ("skip_log_sync", "2: a log's data is stable before its records count as synced"),
     ("flush_before_log_sync", "2: a flush syncs all logs before the edit that advances replay_from"),
     ("gap_replayed_over", "4: recovery stops at the first end that is not whole"),
+    ("guard_in_its_own_edit", "9: guards change in the same edit as the slices that they cut"),
+    ("hole_under_a_neighbour", "1: blocks go only when no living slice of their table reaches them"),
     ("iterator_error_swallowed", "14: an error of one source ends the whole scan"),
+    ("l0_handed_over_out_of_order", "7: a newer table of L0 does not pass an older one that it overlaps"),
     ("l0_move_past_older", "7: a move down takes what is older and overlaps along"),
     ("l0_order_swapped", "7: a lookup asks the newest run of L0 first"),
     ("log_deleted_one_edit_early", "1: a log goes only after the edit that no longer needs it"),
     ("merge_leaves_a_run_out", "7: a merge reads every run that it replaces"),
     ("replay_by_sequence", "3: position decides whether a record is replayed"),
+    ("rewrite_lands_on_top", "7: a merge in place stays among the runs where its inputs were"),
     ("sequence_reused", "3: sequence numbers resume above the largest found"),
     ("skip_current_dir_sync", "2: the directory is synced before an old manifest goes"),
     ("skip_current_sync", "2: CURRENT is synced before it is renamed"),
@@ -27,8 +32,12 @@ pub const ALL: &[(&str, &str)] = &[
     ("skip_manifest_sync", "1: a file goes only after a synced edit no longer refers to it"),
     ("skip_recovery_sync", "4: recovery syncs what it replayed before it accepts writes"),
     ("skip_table_dir_sync", "2: a table's name is stable before the edit that refers to it"),
+    ("slice_crosses_a_guard", "9: a slice that comes to a level is cut by its guards"),
+    ("slice_joins_a_taken_run", "7: what arrives while runs are replaced goes on top of them"),
     ("table_deleted_under_view", "1: a file goes only after the last view of it"),
+    ("table_deleted_with_its_first_slice", "1: a table goes only with its last slice"),
     ("tombstone_dropped_early", "6: a tombstone goes only when nothing older can exist below"),
+    ("tombstone_ignores_older_runs", "6: older runs of the same cell may hold what a tombstone hides"),
     ("version_dropped_under_snapshot", "5: no snapshot can see a dropped version"),
 ];
 

@@ -100,7 +100,7 @@ impl Weighter<Place, Arc<Block>> for ByBytes {
 
 /// Mixes two integers well and fast. The cache reads all parts of the result: shard, slot and tag.
 #[derive(Debug, Default)]
-struct PlaceHasher(u64);
+pub struct PlaceHasher(u64);
 
 impl Hasher for PlaceHasher {
     fn write(&mut self, bytes: &[u8]) {

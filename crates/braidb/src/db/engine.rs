@@ -2,6 +2,7 @@
 
 use super::options::Options;
 use super::stats::{Counts, FamilyStats, LevelStats, Stats};
+use super::tree::FamilyTree;
 use super::verify;
 use crate::base::counters::Counters;
 use crate::base::durability::Durability;
@@ -10,11 +11,12 @@ use crate::base::ids::{FamilyId, SeqNo};
 use crate::base::report::{RecoveryReport, VerifyReport};
 use crate::base::value::Value;
 use crate::cache::BlockCache;
-use crate::jobs::Jobs;
+use crate::jobs::{Jobs, SeekWatch};
 use crate::log::{EncodedBatch, LogSync};
 use crate::memory::view::{View, ViewCell};
 use crate::read;
-use crate::version::Level;
+use crate::version::table_file::TableFile;
+use crate::version::{Level, Slice};
 use crate::visible::snapshots::Snapshots;
 use crate::write::{CommitQueue, Health, Pressure};
 use braidb_storage::LockGuard;
@@ -42,6 +44,7 @@ pub(crate) struct Engine {
     pub(super) log_sync: Arc<LogSync>,
     pub(super) queue: Arc<CommitQueue>,
     pub(super) jobs: Arc<Jobs>,
+    pub(super) seeks: SeekWatch,
     /// Let go when the database closes.
     pub(super) lock: Mutex<Option<Box<dyn LockGuard>>>,
 }
@@ -144,10 +147,24 @@ impl Engine {
         Ok(self.view.load_full())
     }
 
+    /// A scan is positioned at `key`. Where scans without writes in between begin again and again, a merge may pay.
+    pub fn seek_begun(&self, family: FamilyId, key: &[u8]) {
+        if self.seeks.seek(self.snapshots.visible()) {
+            self.jobs.sought(family, key);
+        }
+    }
+
+    /// A scan from `key` passed over `skipped` entries that it did not show.
+    pub fn scan_ended(&self, family: FamilyId, key: &[u8], skipped: u64) {
+        if self.health.check_open().is_ok() {
+            self.jobs.wasted(family, key, skipped);
+        }
+    }
+
     /// Deletes the files that a reader who ended just now had kept.
     pub fn reader_ended(&self) {
         if self.health.check_open().is_ok() {
-            self.jobs.unlink_dead_tables();
+            self.jobs.collect_garbage();
         }
     }
 
@@ -193,14 +210,20 @@ impl Engine {
             log_bytes_live: self.jobs.log_bytes(),
             cache_bytes: self.cache.bytes(),
             table_memory_bytes: versions
-                .flat_map(|version| version.slices())
-                .map(|slice| slice.table.memory_bytes())
+                .flat_map(|version| tables(version.slices()))
+                .map(|table| table.memory_bytes())
                 .sum(),
             open_snapshots: self.snapshots.held() as u64,
             poisoned: self.health.cause().map(ToString::to_string),
             job_error: self.pressure.last_failure().map(|error| error.to_string()),
             counts: Counts::of(&self.counters),
         }
+    }
+
+    pub fn tree(&self) -> Vec<FamilyTree> {
+        let view = self.view.load();
+        let families = view.families.iter().zip(self.jobs.family_names());
+        families.map(|(family, name)| FamilyTree::of(name, &family.version)).collect()
     }
 
     /// Persists, seals the log, ends background work and lets go of the directory. The first caller does it.
@@ -224,11 +247,22 @@ impl Engine {
     }
 }
 
+/// The tables to which slices belong, each once.
+fn tables<'a>(slices: impl Iterator<Item = &'a Arc<Slice>>) -> Vec<&'a Arc<TableFile>> {
+    let mut tables: Vec<_> = slices.map(|slice| &slice.table).collect();
+    tables.sort_unstable_by_key(|table| table.id);
+    tables.dedup_by_key(|table| table.id);
+    tables
+}
+
 fn level_stats((level, held): (usize, &Level)) -> LevelStats {
     let totals = held.totals();
     LevelStats {
         level,
-        tables: totals.slices as u64,
+        tables: tables(held.slices().map(|(_, _, slice)| slice)).len() as u64,
+        slices: totals.slices as u64,
+        cells: held.cells.len() as u64,
+        most_runs: held.cells.iter().map(|cell| cell.runs.len()).max().unwrap_or(0) as u64,
         runs: totals.runs as u64,
         bytes: totals.bytes,
         entries: totals.entries,

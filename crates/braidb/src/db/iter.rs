@@ -79,9 +79,13 @@ impl Iter {
 
     /// Lets go of the view, and then of the files that only it had kept.
     fn end(&mut self) {
-        if let Some(Walk { db, view, front, back, .. }) = self.walk.take() {
+        if let Some(Walk { db, view, front, back, family, bounds, .. }) = self.walk.take() {
+            let skipped =
+                front.as_ref().map_or(0, Forward::skipped) + back.as_ref().map_or(0, Backward::skipped);
             drop((view, front, back));
-            db.engine().reader_ended();
+            let engine = db.engine();
+            engine.scan_ended(family, start(&bounds.0), skipped);
+            engine.reader_ended();
         }
     }
 
@@ -105,6 +109,7 @@ impl Walk {
         self.db.engine().check_open()?;
         if self.front.is_none() {
             let view = &self.view.families[self.family.0 as usize];
+            self.db.engine().seek_begun(self.family, start(&self.bounds.0));
             self.front = Some(Forward::new(view, self.at, &self.bounds.0)?);
         }
         let Some(entry) = self.front.as_mut().expect("made above").step()? else { return Ok(None) };
@@ -121,6 +126,7 @@ impl Walk {
         self.db.engine().check_open()?;
         if self.back.is_none() {
             let view = &self.view.families[self.family.0 as usize];
+            self.db.engine().seek_begun(self.family, start(&self.bounds.1));
             self.back = Some(Backward::new(view, self.at, &self.bounds.1)?);
         }
         let Some(entry) = self.back.as_mut().expect("made above").step()? else { return Ok(None) };
@@ -159,6 +165,14 @@ impl Drop for Iter {
 impl fmt::Debug for Iter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Iter").field("ended", &self.walk.is_none()).finish_non_exhaustive()
+    }
+}
+
+/// The key at which a walk from this bound begins, more or less: an end without a bound counts as the lowest key.
+fn start(bound: &Bound<Vec<u8>>) -> &[u8] {
+    match bound {
+        Bound::Included(key) | Bound::Excluded(key) => key,
+        Bound::Unbounded => &[],
     }
 }
 

@@ -10,15 +10,17 @@ mod options;
 mod recover;
 mod snapshot;
 mod stats;
+mod tree;
 mod verify;
 
 pub use batch::WriteBatch;
 pub use bounds::IntoBounds;
 pub use family::ColumnFamily;
 pub use iter::Iter;
-pub use options::Options;
+pub use options::{Guards, Options};
 pub use snapshot::Snapshot;
 pub use stats::{Counts, FamilyStats, LevelStats, Stats};
+pub use tree::{CellTree, FamilyTree, LevelTree, RunTree, SliceTree};
 
 use crate::base::durability::Durability;
 use crate::base::error::Result;
@@ -454,6 +456,27 @@ impl Db {
     /// ```
     pub fn stats(&self) -> Stats {
         self.engine().stats()
+    }
+
+    /// The shape of each column family's tree, in the order of their creation: where guards cut its levels, which runs lie
+    /// between them, and which slices of which tables make up the runs. Large for a large database; [`Db::stats`] has the sums.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-tree-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// db.put("plum", "blue")?;
+    /// db.flush()?;
+    /// for level in &db.tree()[0].levels {
+    ///     for cell in &level.cells {
+    ///         println!("L{} from {:?}: {} runs", level.level, cell.guard.escape_ascii(), cell.runs.len());
+    ///     }
+    /// }
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    pub fn tree(&self) -> Vec<FamilyTree> {
+        self.engine().tree()
     }
 
     /// What opening the database found in its logs.

@@ -11,7 +11,7 @@ use crate::base::mutant::mutant;
 use crate::base::names::{self, Kind};
 use crate::base::report::Cut;
 use crate::cache::BlockCache;
-use crate::jobs::{JobOptions, Jobs, Parts};
+use crate::jobs::{JobOptions, Jobs, Parts, SeekWatch};
 use crate::log::{HEADER_BYTES, LogSync, LogWriter};
 use crate::memory::view::{View, ViewCell};
 use crate::version::{Change, CommitError, Found, Manifest, ManifestConfig, Opened, TableStore, examine};
@@ -138,7 +138,8 @@ impl Opening {
     fn run(self, found: Found, lock: Box<dyn LockGuard>) -> Result<Engine> {
         let Opening { dir, env, options, counters, cache } = &self;
         let listing = Listing::read(env, dir)?;
-        let tables = TableStore::new(env.fs.clone(), dir, cache.clone(), counters.clone());
+        let tables =
+            TableStore::new(env.fs.clone(), dir, cache.clone(), counters.clone(), options.open_files);
         let config = ManifestConfig {
             fs: env.fs.clone(),
             dir: dir.clone(),
@@ -236,6 +237,7 @@ impl Opening {
             log_sync,
             queue,
             jobs,
+            seeks: SeekWatch::default(),
             lock: parking_lot::Mutex::new(Some(lock)),
             dir: self.dir,
             options: self.options,
@@ -252,7 +254,7 @@ impl Opening {
         let used: u64 = listing.logs.iter().chain(&listing.tables).map(|(_, bytes)| bytes).sum();
         let memtable = self.options.memtable_bytes as u64;
         let l0 = self.options.l0_stop_tables as u64 * memtable;
-        let merge = l0.saturating_add(self.options.leveled_options().base_bytes);
+        let merge = l0.saturating_add(self.options.tree_options().base_bytes);
         Ok(merge.saturating_add(2 * self.options.table_bytes).min(free.saturating_add(used) / 2))
     }
 
@@ -269,9 +271,10 @@ impl Opening {
     fn job_options(&self) -> JobOptions {
         JobOptions {
             table: self.options.table_options(),
-            leveled: self.options.leveled_options(),
+            tree: self.options.tree_options(),
             l0_slowdown_tables: self.options.l0_slowdown_tables,
             merges: self.options.background_threads,
+            merge_bytes_per_second: self.options.merge_bytes_per_second,
         }
     }
 }

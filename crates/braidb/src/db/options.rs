@@ -1,13 +1,19 @@
 //! Options: one default set that serves every workload, each value checked when a database is opened.
 
 use super::Db;
+use crate::base::counters::LEVELS;
 use crate::base::durability::Durability;
 use crate::base::error::{Error, Result};
 use crate::db::verify::{self, VerifyReport};
-use crate::plan::LeveledOptions;
+pub use crate::plan::Guards;
+use crate::plan::TreeOptions;
 use crate::table::TableOptions;
 use braidb_storage::Env;
 use std::path::Path;
+
+/// What is left of something dead is cleared away after as many operations as fill the memtable some times over, when
+/// each has about so many bytes.
+const COLD_BYTES: usize = 4;
 
 /// How to open a database. Every setter takes and returns the options, so that calls chain.
 ///
@@ -28,6 +34,7 @@ pub struct Options {
     pub(crate) block_bytes: usize,
     pub(crate) block_cache_bytes: usize,
     pub(crate) filter_bits_per_key: u32,
+    pub(crate) open_files: usize,
     pub(crate) table_bytes: u64,
     pub(crate) log_bytes: Option<u64>,
     pub(crate) manifest_bytes: u64,
@@ -35,6 +42,10 @@ pub struct Options {
     pub(crate) l0_slowdown_tables: usize,
     pub(crate) l0_stop_tables: usize,
     pub(crate) background_threads: usize,
+    /// By level.
+    pub(crate) max_runs_per_guard: [usize; LEVELS],
+    pub(crate) guards: Guards,
+    pub(crate) merge_bytes_per_second: Option<u64>,
     pub(crate) env: Option<Env>,
 }
 
@@ -47,6 +58,7 @@ impl Default for Options {
             block_bytes: 4 << 10,
             block_cache_bytes: 64 << 20,
             filter_bits_per_key: 10,
+            open_files: 512,
             table_bytes: 64 << 20,
             log_bytes: None,
             manifest_bytes: 4 << 20,
@@ -54,6 +66,9 @@ impl Default for Options {
             l0_slowdown_tables: 6,
             l0_stop_tables: 20,
             background_threads: 2,
+            max_runs_per_guard: [4; LEVELS],
+            guards: Guards::Balanced,
+            merge_bytes_per_second: None,
             env: None,
         }
     }
@@ -102,6 +117,13 @@ impl Options {
         self
     }
 
+    /// Table files that are held open at most, 16 to 1,000,000; logs, manifest, lock, the directory and tables under
+    /// construction come on top, and one for each thread that reads. Default: 512.
+    pub fn open_files(mut self, files: usize) -> Options {
+        self.open_files = files;
+        self
+    }
+
     /// The size at which a merge starts its next table, in bytes: from 4 KiB to 2 GiB. Default: 64 MiB.
     pub fn table_bytes(mut self, bytes: u64) -> Options {
         self.table_bytes = bytes;
@@ -145,6 +167,37 @@ impl Options {
         self
     }
 
+    /// How many runs, sorted pieces that may overlap, a cell of the tree holds before they are merged: from 1 to 32. More
+    /// mean fewer bytes written and more places to look for a key; 1 is a classic leveled tree. Default: 4.
+    pub fn max_runs_per_guard(mut self, runs: usize) -> Options {
+        self.max_runs_per_guard = [runs; LEVELS];
+        self
+    }
+
+    /// As [`Options::max_runs_per_guard`], for one level, 1 to 6.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such level.
+    pub fn max_runs_per_guard_at(mut self, level: usize, runs: usize) -> Options {
+        assert!((1..LEVELS).contains(&level), "levels with guards are 1 to {}, not {level}", LEVELS - 1);
+        self.max_runs_per_guard[level] = runs;
+        self
+    }
+
+    /// Where levels are cut into cells. Default: [`Guards::Balanced`].
+    pub fn guards(mut self, guards: Guards) -> Options {
+        self.guards = guards;
+        self
+    }
+
+    /// How fast all merges together may write, in bytes a second, at least 1 MiB; `None` is as fast as they can. Merges then
+    /// take longer and disturb less; if writes bring more than merges clear away, they are slowed down. Default: `None`.
+    pub fn merge_bytes_per_second(mut self, rate: Option<u64>) -> Options {
+        self.merge_bytes_per_second = rate;
+        self
+    }
+
     /// The file system, clock, randomness and threads to run on, for tests and unusual platforms. Default: the real ones.
     pub fn env(mut self, env: Env) -> Options {
         self.env = Some(env);
@@ -160,6 +213,8 @@ impl Options {
     /// assert!(matches!(refused, Err(braidb::Error::Missing { .. })));
     /// let refused = braidb::Options::new().memtable_bytes(1).open(&dir);
     /// assert!(matches!(refused, Err(braidb::Error::InvalidOption { option: "memtable_bytes", .. })));
+    /// let refused = braidb::Options::new().open_files(15).open(&dir);
+    /// assert!(matches!(refused, Err(braidb::Error::InvalidOption { option: "open_files", .. })));
     /// let db = braidb::Options::new().open(&dir)?;
     /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
     /// # Ok::<(), braidb::Error>(())
@@ -207,13 +262,16 @@ impl Options {
         self.log_bytes.unwrap_or((4 * self.memtable_bytes as u64).max(64 << 20))
     }
 
-    pub(crate) fn leveled_options(&self) -> LeveledOptions {
-        LeveledOptions {
+    pub(crate) fn tree_options(&self) -> TreeOptions {
+        TreeOptions {
             l0_merge_tables: self.l0_merge_tables,
             l0_stop_tables: self.l0_stop_tables,
             base_bytes: 4 * self.memtable_bytes as u64,
             growth: 10,
             table_bytes: self.table_bytes,
+            max_runs: self.max_runs_per_guard,
+            guards: self.guards,
+            cold_ops: (self.memtable_bytes / COLD_BYTES) as u64,
         }
     }
 
@@ -227,10 +285,21 @@ impl Options {
         range("memtable_bytes", self.memtable_bytes as u64, 4 << 10, 2 << 30)?;
         range("block_bytes", self.block_bytes as u64, 64, 1 << 20)?;
         range("filter_bits_per_key", u64::from(self.filter_bits_per_key), 0, 32)?;
+        range("open_files", self.open_files as u64, 16, 1_000_000)?;
         range("table_bytes", self.table_bytes, 4 << 10, 2 << 30)?;
         range("log_bytes", self.log_bytes_or_default(), 4 << 10, 1 << 50)?;
         range("manifest_bytes", self.manifest_bytes, 1 << 10, 1 << 40)?;
         range("background_threads", self.background_threads as u64, 1, 64)?;
+        for runs in self.max_runs_per_guard {
+            range("max_runs_per_guard", runs as u64, 1, 32)?;
+        }
+        if let Guards::Sampled { top_level_bits, bit_decrement } = self.guards {
+            range("guards", u64::from(top_level_bits), 1, 60)?;
+            range("guards", u64::from(bit_decrement), 1, 60)?;
+        }
+        if let Some(rate) = self.merge_bytes_per_second {
+            range("merge_bytes_per_second", rate, 1 << 20, 1 << 40)?;
+        }
         range("l0_merge_tables", self.l0_merge_tables as u64, 1, 1000)?;
         range("l0_slowdown_tables", self.l0_slowdown_tables as u64, 1, 1000)?;
         range("l0_stop_tables", self.l0_stop_tables as u64, 1, 2000)?;

@@ -27,6 +27,7 @@ use crate::base::report::{Cut, RecoveryReport};
 use crate::jobs::output::{Outputs, Target};
 use crate::log::{self, End, Frame, Scan};
 use crate::memory::{Segment, SegmentWriter};
+use crate::plan::Edge;
 use crate::version::{Change, Edit, RunId, State};
 use crate::visible::rule::{DropProof, Sieve};
 use crate::write::queue::RecoveredFamily;
@@ -304,14 +305,14 @@ impl<'a> Recovery<'a> {
             &mut full.segment().cursor(),
             sieve,
             |_| false,
-            |_, _| false,
+            |_, _| Edge::None,
             || Ok(()),
             written,
         )?;
         for table in &self.outputs.tables[before..] {
             let epoch = self.state.families()[&family.id].version.next_epoch() + family.tables;
             let run = RunId { level: 0, cell: Vec::new(), epoch };
-            self.edit.add_table(family.id, run, table);
+            self.edit.add_whole_table(family.id, &run, table);
             family.tables += 1;
         }
         self.counters.flushes.add(1);

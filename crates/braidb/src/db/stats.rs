@@ -42,7 +42,11 @@ counts! {
     flush_bytes: "Bytes written by flushes.",
     merges: "Merges of tables.",
     merge_read_bytes: "Bytes of tables that went into merges.",
-    trivial_moves: "Tables moved down a level as metadata.",
+    most_merges_at_once: "The largest number of merges that ran at the same time.",
+    trivial_moves: "Runs, or tables of L0, moved down a level as metadata.",
+    cells_split: "Guards set.",
+    cells_joined: "Guards taken away.",
+    hole_bytes: "Bytes of tables given back to the file system because nothing refers to them, while the rest is in use.",
     entries_dropped: "Versions that flushes and merges left out, because newer ones hid them.",
     tombstones_dropped: "Tombstones that merges left out, because nothing was left to hide.",
     gets: "Gets.",
@@ -136,11 +140,17 @@ pub struct FamilyStats {
 pub struct LevelStats {
     /// 0 for L0.
     pub level: usize,
-    /// Tables.
+    /// Tables that it has slices of. One table may have slices in several levels.
     pub tables: u64,
-    /// Sorted runs that a lookup may have to ask.
+    /// Ranges of tables that belong to it.
+    pub slices: u64,
+    /// Cells, the ranges between its guards.
+    pub cells: u64,
+    /// Sorted runs in all its cells together.
     pub runs: u64,
-    /// Bytes of its tables.
+    /// Runs in the cell that has most: a lookup asks at most so many.
+    pub most_runs: u64,
+    /// Bytes of its slices.
     pub bytes: u64,
     /// Entries, old versions and tombstones included.
     pub entries: u64,

@@ -1,8 +1,8 @@
 //! Verification: every byte of every file that the database uses is read and checked.
 //!
-//! Tables are checked against themselves and against length and checksum in the manifest. Logs are checked frame by frame, and
-//! as a chain, by the very walk that recovery makes. Online the walk is left out, because the newest log grows; where each log
-//! ends is known there, from its successor or from whoever writes it.
+//! Tables are checked against themselves and against length and checksum in the manifest; where no slice reaches, a hole may be.
+//! Logs are checked frame by frame, and as a chain, by the very walk that recovery makes. Online the walk is left out, because
+//! the newest log grows; where each log ends is known there, from its successor or from whoever writes it.
 
 use super::engine::Engine;
 use super::open::{self, Listing};
@@ -11,6 +11,7 @@ use super::recover::Recovery;
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, FileIds};
+use crate::base::key::KeyRange;
 use crate::base::names;
 use crate::base::report::Damage;
 pub use crate::base::report::VerifyReport;
@@ -21,6 +22,9 @@ use braidb_storage::Env;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+
+#[cfg(test)]
+mod tests;
 
 /// Verifies an open database.
 pub(super) fn online(engine: &Engine) -> Result<VerifyReport> {
@@ -96,6 +100,16 @@ fn known_end(state: &State, log: FileId) -> Option<u64> {
     state.cut_of(log).map(|cut| cut.offset).or_else(|| state.sealed_bytes(log))
 }
 
+/// The ranges of all slices, by table and sorted by their low keys.
+fn live_ranges(state: &State) -> BTreeMap<FileId, Vec<KeyRange>> {
+    let mut live: BTreeMap<FileId, Vec<KeyRange>> = BTreeMap::new();
+    for slice in state.families().values().flat_map(|family| family.version.slices()) {
+        live.entry(slice.table.id).or_default().push(slice.range.clone());
+    }
+    live.values_mut().for_each(|ranges| ranges.sort_by(|a, b| a.low.cmp(&b.low)));
+    live
+}
+
 /// A verification under way.
 struct Check<'a> {
     env: &'a Env,
@@ -156,6 +170,7 @@ impl<'a> Check<'a> {
     }
 
     fn tables(&mut self, state: &State) -> Result<()> {
+        let mut live = live_ranges(state);
         for file in state.tables() {
             let path = names::table(self.dir, file.id);
             if let Err(error) = self.count(&path) {
@@ -163,7 +178,8 @@ impl<'a> Check<'a> {
                 continue;
             }
             let fs = self.env.fs.as_ref();
-            for damage in table::verify(fs, &path, file.id, file.bytes, Some(file.checksum)) {
+            let live = live.remove(&file.id).unwrap_or_default();
+            for damage in table::verify(fs, &path, file.id, file.bytes, Some(file.checksum), Some(&live)) {
                 self.damage(damage);
             }
         }
@@ -179,13 +195,14 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Without a manifest nobody knows which files count; each is still checked against itself.
+    /// Without a manifest nobody knows which files count; each is still checked against itself. Holes in tables look like
+    /// damage then, because nobody knows either what should live there.
     fn without_manifest(mut self, error: Error, listing: &Listing) -> Result<VerifyReport> {
         self.note(error)?;
         for &(id, bytes) in &listing.tables {
             let path = names::table(self.dir, id);
             self.count(&path)?;
-            for damage in table::verify(self.env.fs.as_ref(), &path, id, bytes, None) {
+            for damage in table::verify(self.env.fs.as_ref(), &path, id, bytes, None, None) {
                 self.damage(damage);
             }
         }

@@ -1,10 +1,20 @@
-//! Deleting files that nothing needs any more (rule 1). A file that cannot be unlinked now stays for the next open to collect:
-//! it costs space, never data.
+//! Giving space back: deleting files that nothing needs any more (rule 1), and punching out of tables what no slice needs. What
+//! cannot be given back now stays for the next open to collect: it costs space, never data.
+//!
+//! *Holes.* A slice leaves the state with a synced edit, and dies with the last view of it. Its table may live on for its other
+//! slices; the blocks that none of these, living anywhere, can read are then punched out. A table knows the ranges of its
+//! living slices by itself ([`TableFile::held`](crate::version::table_file::TableFile::held)), so nobody has to remember
+//! what goes with what. A crash between edit and hole leaves space that the next open gives back.
 
 use super::{Catalog, Jobs};
 use crate::base::ids::FileId;
 use crate::base::names;
+use crate::version::table_file::TableFile;
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 impl Jobs {
     /// Unlinks the logs that no family replays any more; a synced edit says so.
@@ -17,10 +27,31 @@ impl Jobs {
         self.log_sync.forget_below(replay_from);
     }
 
-    /// Unlinks the tables that neither the manifest nor any view refers to.
-    pub fn unlink_dead_tables(&self) {
+    /// Gives back the tables, and the parts of tables, that neither the manifest nor any view refers to.
+    pub fn collect_garbage(&self) {
+        for table in self.tables.take_frayed() {
+            self.punch(&table);
+        }
         for id in self.tables.take_dead() {
             self.unlink(&names::table(&self.dir, id));
+        }
+    }
+
+    /// Punches out of a table what no living slice of it reaches.
+    fn punch(&self, table: &Arc<TableFile>) {
+        let path = names::table(&self.dir, table.id);
+        let punch = |hole: Range<u64>| match self.env.fs.punch_hole(&path, hole.start, hole.end - hole.start)
+        {
+            Ok(()) => {
+                self.counters.hole_bytes.add(table.punched(hole));
+                true
+            }
+            // Some file systems know no holes; there the policy rewrites what is left of a table sooner or later.
+            Err(error) => error.kind() == ErrorKind::Unsupported,
+        };
+        let is_done = table.new_holes().is_ok_and(|holes| holes.into_iter().all(punch));
+        if !is_done {
+            TableFile::punch_later(table);
         }
     }
 
@@ -32,6 +63,16 @@ impl Jobs {
         let mut catalog = self.catalog.lock();
         let replay_from = catalog.state.min_replay_from();
         self.unlink_logs_below(&mut catalog, replay_from);
+        // Holes that a crash kept from being punched.
+        let mut living: BTreeMap<FileId, u64> = BTreeMap::new();
+        for slice in catalog.state.families().values().flat_map(|family| family.version.slices()) {
+            *living.entry(slice.table.id).or_default() += slice.bytes;
+        }
+        let is_frayed =
+            |table: &&Arc<TableFile>| living.get(&table.id).is_some_and(|&bytes| bytes < table.bytes);
+        let frayed: Vec<_> = catalog.state.tables().filter(is_frayed).cloned().collect();
+        drop(catalog);
+        frayed.iter().for_each(|table| self.punch(table));
     }
 
     fn unlink(&self, path: &Path) {

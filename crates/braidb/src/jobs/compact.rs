@@ -1,10 +1,11 @@
 //! Manual compaction: the caller's thread carries out the policy's steps one at a time until nothing is left to do, while the
 //! scheduler plans no merges of its own but those that keep writers from waiting.
 
+use super::noticed::Noticed;
 use super::{Jobs, Running};
 use crate::base::error::Result;
 use crate::base::ids::FamilyId;
-use crate::plan::{Plan, Step, leveled};
+use crate::plan::{self, Plan, Step};
 use crate::version::Version;
 use braidb_storage::Lane;
 use std::sync::Arc;
@@ -49,8 +50,9 @@ impl Jobs {
                 return false;
             }
             let version = &catalog.state.families()[&family].version;
-            let settled = self.snapshots.drop_proof().settled();
-            match leveled::full(family, version, &catalog.claims, upto, settled, &self.options.leveled) {
+            let nothing = Noticed::default();
+            let now = catalog.noticed.get(&family).unwrap_or(&nothing).now(&self.snapshots);
+            match plan::full(family, version, &catalog.claims, upto, &now, &self.options.tree) {
                 Step::Do(plan) => {
                     let version = version.clone();
                     let running = self.claim(catalog, &plan);

@@ -4,6 +4,7 @@ use super::Jobs;
 use super::output::Outputs;
 use crate::base::error::Result;
 use crate::base::mutant::mutant;
+use crate::plan::Edge;
 use crate::version::{Change, Edit};
 use crate::visible::rule::Sieve;
 use crate::write::FlushTask;
@@ -16,13 +17,17 @@ impl Jobs {
             self.queue.sync_before(task.replay_from)?;
         }
         let mut outputs = Outputs::new(self.target());
+        let mut sampled = Vec::new();
         let sieve = Sieve::new(self.snapshots.drop_proof());
         // Tombstones stay: what they hide may lie in any level. One table, whatever its size: a run of L0 is one slice.
         outputs.write(
             &mut task.segment.cursor(),
             sieve,
             |_| false,
-            |_, _| false,
+            |key, _| {
+                sampled.extend(self.options.tree.guards.sampled_level(key).map(|top| (key.to_vec(), top)));
+                Edge::None
+            },
             || Ok(()),
             &self.counters.flush_bytes,
         )?;
@@ -34,7 +39,7 @@ impl Jobs {
         let mut edit = Edit::default();
         for table in &outputs.tables {
             let run = families[&task.family].version.flush_run();
-            edit.add_table(task.family, run, table);
+            edit.add_whole_table(task.family, &run, table);
         }
         edit.push(Change::ReplayFrom { family: task.family, log: task.replay_from });
         for &idle in &task.idle {
@@ -47,6 +52,7 @@ impl Jobs {
             self.unlink_logs_below(&mut catalog, task.replay_from);
         }
         self.commit_tables(&mut catalog, edit, outputs)?;
+        catalog.noticed(task.family).chosen(sampled);
         catalog.logs.insert(task.replay_from);
         let version = catalog.state.families()[&task.family].version.clone();
         // First the logs, then memory: what is still counted of the logs decides whether another family is frozen.

@@ -1,30 +1,48 @@
 //! The executor: the one place where plans are carried out. The module's head says which file holds a record at each
 //! instant of a merge or a move.
 
-use super::Jobs;
 use super::output::Outputs;
+use super::{Catalog, Jobs};
 use crate::base::error::Result;
-use crate::base::ids::FamilyId;
+use crate::base::ids::{FamilyId, FileId};
 use crate::base::mutant::mutant;
-use crate::plan::{Cutter, Merge, Move, Plan};
+use crate::base::part::Part;
+use crate::plan::edits::Moment;
+use crate::plan::{Cutter, Input, Merge, Plan, Split, Ticket};
 use crate::version::cursor::RunCursor;
-use crate::version::{Beneath, Slice, Version};
-use crate::visible::Cursor;
+use crate::version::cut::{cut_part, middle};
+use crate::version::table_file::TableFile;
+use crate::version::{Beneath, Change, Edit, NewTable, Slice, Version};
 use crate::visible::merge::MergeCursor;
 use crate::visible::rule::Sieve;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A rate limit is asked about after so many bytes: few, so that it holds for small merges too.
+const PACE_BYTES: u64 = 4 << 10;
 
 impl Jobs {
-    /// Carries out a plan that was made for `version`, whose ranges are claimed since. After an error nothing has changed,
-    /// unless the database is poisoned.
-    pub(super) fn execute(&self, plan: &Plan, version: &Version) -> Result<()> {
+    /// Carries out a plan that was made for `version`, whose ranges are claimed since by `ticket`. After an error nothing has
+    /// changed, unless the database is poisoned.
+    pub(super) fn execute(&self, plan: &Plan, version: &Version, ticket: &Ticket) -> Result<()> {
         match plan {
-            Plan::Merge(merge) => self.merge(merge, version),
-            Plan::Move(moved) => self.relocate(moved),
+            Plan::Merge(merge) => self.merge(merge, version, ticket),
+            Plan::Move(moved) => {
+                self.rearrange(plan.family(), ticket, |moment| moved.edit(moment))?;
+                self.counters.trivial_moves.add(1);
+                Ok(())
+            }
+            Plan::Split(split) => self.split(split, version, ticket),
+            Plan::Join(join) => {
+                self.rearrange(plan.family(), ticket, |_| Ok(join.edit()))?;
+                self.counters.cells_joined.add(1);
+                Ok(())
+            }
         }
     }
 
-    fn merge(&self, merge: &Merge, version: &Version) -> Result<()> {
+    fn merge(&self, merge: &Merge, version: &Version, ticket: &Ticket) -> Result<()> {
+        let _counted = Counted::new(self);
         let is_input = |slice: &Slice| {
             merge.inputs.iter().any(|input| {
                 input.slice.table.id == slice.table.id && input.slice.range.low == slice.range.low
@@ -32,13 +50,20 @@ impl Jobs {
         };
         let beneath = Beneath::new(version, merge.from, &merge.range(), is_input);
         let mut cutter = Cutter::new(merge, version);
+        let mut paced_bytes = 0;
         let sieve = Sieve::new(self.snapshots.drop_proof());
         let mut outputs = Outputs::new(self.target());
         outputs.write(
             &mut MergeCursor::new(sources(merge)),
             sieve,
             |key| !beneath.may_hold(key),
-            |key, written| cutter.must_cut(key, written),
+            |key, written| {
+                if written < paced_bytes || written - paced_bytes >= PACE_BYTES {
+                    self.pace(written.saturating_sub(paced_bytes));
+                    paced_bytes = written;
+                }
+                cutter.edge(key, written)
+            },
             || self.health.check_writable(),
             &self.counters.merge_bytes[merge.to],
         )?;
@@ -47,8 +72,11 @@ impl Jobs {
 
         let (shadowed, spent) = (outputs.shadowed, outputs.spent);
         let mut catalog = self.catalog.lock();
-        let edit = merge.edit(&catalog.state.families()[&merge.family].version, &outputs.tables);
+        let edit = self.edit(&catalog, merge.family, ticket, &outputs.tables, |moment| {
+            merge.edit(moment, &outputs.tables)
+        })?;
         self.commit_tables(&mut catalog, edit, outputs)?;
+        catalog.noticed(merge.family).merged(merge, version, shadowed);
         self.show(&catalog, merge.family);
         drop(catalog);
         self.counters.merges.add(1);
@@ -58,29 +86,103 @@ impl Jobs {
         Ok(())
     }
 
-    fn relocate(&self, moved: &Move) -> Result<()> {
-        let mut catalog = self.catalog.lock();
-        let edit = moved.edit(&catalog.state.families()[&moved.family].version);
-        self.commit(&mut catalog, edit)?;
-        self.show(&catalog, moved.family);
-        self.counters.trivial_moves.add(1);
+    /// Sleeps as long as the rate limit asks for, unless somebody waits for the merge.
+    fn pace(&self, bytes: u64) {
+        if let Some(pacer) = &self.pacer {
+            pacer.wrote(bytes, || self.pressure.is_felt() || self.health.check_writable().is_err());
+        }
+    }
+
+    /// Makes one cell of two.
+    fn split(&self, split: &Split, version: &Version, ticket: &Ticket) -> Result<()> {
+        let guard = match &split.guard {
+            Some(guard) => guard.clone(),
+            None => match middle(version.level(split.level).cell(&split.cell))? {
+                Some(middle) => middle,
+                None => return Ok(()),
+            },
+        };
+        self.rearrange(split.family, ticket, |moment| split.edit(moment, &guard))?;
+        self.counters.cells_split.add(1);
         Ok(())
     }
 
+    /// Commits a change that writes no table.
+    fn rearrange(
+        &self,
+        family: FamilyId,
+        ticket: &Ticket,
+        make: impl FnOnce(&Moment<'_>) -> Result<Edit>,
+    ) -> Result<()> {
+        let mut catalog = self.catalog.lock();
+        let mut edit = self.edit(&catalog, family, ticket, &[], make)?;
+        if mutant!("guard_in_its_own_edit") {
+            let is_guard = |change: &mut Change| matches!(change, Change::Guard { .. });
+            let changes = edit.changes.extract_if(.., is_guard).collect();
+            self.commit(&mut catalog, Edit { changes })?;
+        }
+        self.commit(&mut catalog, edit)?;
+        self.show(&catalog, family);
+        Ok(())
+    }
+
+    /// Lets a plan make its edit from what is true now; the caller holds the catalog until it is committed.
+    fn edit(
+        &self,
+        catalog: &Catalog,
+        family: FamilyId,
+        ticket: &Ticket,
+        new: &[NewTable],
+        make: impl FnOnce(&Moment<'_>) -> Result<Edit>,
+    ) -> Result<Edit> {
+        let cut = |id: FileId, part: &Part, key: &[u8]| {
+            let table = match new.iter().find(|table| table.id == id) {
+                Some(table) => Arc::new(TableFile::of_new(table, &self.tables)),
+                None => catalog.state.table(id).expect("a plan cuts what the state holds").clone(),
+            };
+            cut_part(&table, part, key)
+        };
+        let edit = make(&Moment {
+            version: &catalog.state.families()[&family].version,
+            others: &catalog.claims.without(ticket),
+            cut: &cut,
+        });
+        // Should the edit be refused, these go, and an open file would keep their space.
+        new.iter().for_each(|table| self.tables.close(table.id));
+        edit
+    }
+
     /// Puts the version of a family that an edit has just made into the view.
-    fn show(&self, catalog: &super::Catalog, family: FamilyId) {
+    fn show(&self, catalog: &Catalog, family: FamilyId) {
         let version = catalog.state.families()[&family].version.clone();
         self.view.update(|view| view.families[family.0 as usize].version = version);
     }
 }
 
+/// Counts a merge among those that run, until it is dropped.
+struct Counted<'a>(&'a AtomicU64);
+
+impl Counted<'_> {
+    fn new(jobs: &Jobs) -> Counted<'_> {
+        let others = jobs.merging.fetch_add(1, Ordering::Relaxed);
+        jobs.counters.most_merges_at_once.raise_to(others + 1);
+        Counted(&jobs.merging)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// One cursor for each run that the merge reads.
-fn sources(merge: &Merge) -> Vec<Box<dyn Cursor>> {
+fn sources(merge: &Merge) -> Vec<RunCursor> {
     let runs = merge.inputs.chunk_by(|a, b| a.run == b.run);
-    let cursor = |inputs: &[crate::plan::Input]| -> Box<dyn Cursor> {
+    let cursor = |inputs: &[Input]| {
         let mut slices: Vec<Arc<Slice>> = inputs.iter().map(|input| input.slice.clone()).collect();
         slices.sort_by(|a, b| a.range.low.cmp(&b.range.low));
-        Box::new(RunCursor::new(Arc::new(slices), false))
+        RunCursor::new(Arc::new(slices), false)
     };
     if mutant!("merge_leaves_a_run_out") {
         return runs.skip(1).map(cursor).collect();

@@ -23,7 +23,9 @@ mod cleanup;
 mod compact;
 mod flush;
 mod merge;
+mod noticed;
 pub mod output;
+mod pacer;
 
 use crate::base::counters::Counters;
 use crate::base::error::Result;
@@ -31,18 +33,22 @@ use crate::base::ids::{FamilyId, FileId, FileIds};
 use crate::base::key::COMPARATOR;
 use crate::log::LogSync;
 use crate::memory::view::ViewCell;
-use crate::plan::{Claims, LeveledOptions, Plan, Ticket, leveled};
+use crate::plan::{self, Claims, Plan, Ticket, TreeOptions};
 use crate::table::TableOptions;
 use crate::version::{Change, CommitError, Edit, Manifest, State, TableStore, Version};
 use crate::visible::snapshots::Snapshots;
 use crate::write::{CommitQueue, FlushTask, Health, Pressure};
 use braidb_storage::{Env, Lane};
+use noticed::Noticed;
+pub use noticed::SeekWatch;
 use output::{Outputs, Target};
+use pacer::Pacer;
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 /// How long a thread that waits for jobs sleeps before it looks again by itself.
@@ -52,11 +58,13 @@ const WAIT: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug)]
 pub struct JobOptions {
     pub table: TableOptions,
-    pub leveled: LeveledOptions,
+    pub tree: TreeOptions,
     /// At so many tables in L0 writes are slowed down.
     pub l0_slowdown_tables: usize,
     /// Merges that may run at the same time.
     pub merges: usize,
+    /// How fast they may write.
+    pub merge_bytes_per_second: Option<u64>,
 }
 
 /// The scheduler and executor of one database.
@@ -66,6 +74,9 @@ pub struct Jobs {
     catalog: Mutex<Catalog>,
     /// Signalled when a job ends.
     ended: Condvar,
+    pacer: Option<Pacer>,
+    /// Merges that read and write at this moment.
+    merging: AtomicU64,
 }
 
 /// The manifest, and what is under way.
@@ -87,6 +98,7 @@ struct Catalog {
     logs: BTreeSet<FileId>,
     /// Bytes of those that earlier opens wrote.
     older_log_bytes: BTreeMap<FileId, u64>,
+    noticed: BTreeMap<FamilyId, Noticed>,
 }
 
 /// The parts of the engine that jobs work on.
@@ -133,8 +145,19 @@ impl Jobs {
             is_stopped: false,
             logs: logs.iter().map(|(id, _)| *id).chain([new_log]).collect(),
             older_log_bytes: logs.into_iter().collect(),
+            noticed: BTreeMap::new(),
         };
-        let jobs = Jobs { parts, catalog: Mutex::new(catalog), ended: Condvar::new() };
+        let pacer = parts
+            .options
+            .merge_bytes_per_second
+            .map(|rate| Pacer::new(rate, parts.env.clock.clone(), parts.env.runtime.clone()));
+        let jobs = Jobs {
+            parts,
+            catalog: Mutex::new(catalog),
+            ended: Condvar::new(),
+            pacer,
+            merging: AtomicU64::new(0),
+        };
         jobs.count_l0(&jobs.catalog.lock());
         jobs
     }
@@ -152,24 +175,28 @@ impl Jobs {
             self.env.runtime.submit(Lane::Flush, Box::new(move || running.flush()));
         }
         while catalog.merges_running < self.options.merges {
-            let Some((plan, version)) = self.propose(&catalog) else { break };
+            let Some((plan, version)) = self.propose(&catalog) else {
+                catalog.all_answered();
+                break;
+            };
             self.start_merge(&mut catalog, plan, version);
         }
     }
 
     /// The first plan that any family's policy wants, the fullest L0 first.
     fn propose(&self, catalog: &Catalog) -> Option<(Plan, Arc<Version>)> {
-        let settled = self.snapshots.drop_proof().settled();
         let mut families: Vec<_> = catalog.state.families().iter().collect();
         families.sort_by_key(|(id, family)| (std::cmp::Reverse(family.version.level(0).runs()), **id));
         families.into_iter().find_map(|(&id, family)| {
-            let options = &self.options.leveled;
+            let options = &self.options.tree;
             let (version, claims) = (&family.version, &catalog.claims);
+            let nothing = Noticed::default();
+            let now = catalog.noticed.get(&id).unwrap_or(&nothing).now(&self.snapshots);
             let plan = if catalog.manual == 0 {
-                leveled::propose(id, version, claims, settled, options)?
+                plan::propose(id, version, claims, &now, options)?
             } else if version.level(0).runs() >= self.options.l0_slowdown_tables {
                 // Whoever compacts by hand plans all else; but writers must not wait for the end of that.
-                leveled::relieve_l0(id, version, claims, options)?
+                plan::relieve_l0(id, version, claims, &now, options)?
             } else {
                 return None;
             };
@@ -208,7 +235,7 @@ impl Jobs {
             }
         }
         self.ended.notify_all();
-        self.unlink_dead_tables();
+        self.collect_garbage();
     }
 
     /// Makes an edit stable. The caller holds the catalog and installs the outcome before letting go of it.
@@ -331,7 +358,7 @@ impl Jobs {
                 && self.propose(catalog).is_none()
         })?;
         // What readers held until now can go as well.
-        self.unlink_dead_tables();
+        self.collect_garbage();
         Ok(())
     }
 
@@ -404,7 +431,8 @@ impl Running {
     }
 
     fn merge(mut self, plan: Plan, version: Arc<Version>) -> Result<()> {
-        let outcome = self.jobs.execute(&plan, &version);
+        let Some(Work::Merge(ticket)) = &self.work else { unreachable!("a plan was submitted") };
+        let outcome = self.jobs.execute(&plan, &version, ticket);
         drop((plan, version));
         self.end(outcome.is_ok());
         self.jobs.end_job(Lane::Merge, outcome.clone());

@@ -9,6 +9,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, FileIds, TierId};
 use crate::base::mutant::mutant;
 use crate::base::names;
+use crate::plan::Edge;
 use crate::table::{TableBuilder, TableOptions};
 use crate::version::NewTable;
 use crate::visible::Cursor;
@@ -44,14 +45,14 @@ impl Outputs {
     }
 
     /// Writes what the sieve keeps of `source` into synced tables; their names are not stable yet. `nothing_below` is the sieve's
-    /// question; `must_cut` says, in front of a new key, whether the open table of so many bytes (0: none) ends there;
+    /// question; `edge` says, in front of a new key, what of the open table of so many bytes (0: none) ends there;
     /// an error of `go_on` ends the work early.
     pub fn write(
         &mut self,
         source: &mut dyn Cursor,
         mut sieve: Sieve,
         nothing_below: impl Fn(&[u8]) -> bool,
-        mut must_cut: impl FnMut(&[u8], u64) -> bool,
+        mut edge: impl FnMut(&[u8], u64) -> Edge,
         go_on: impl Fn() -> Result<()>,
         written: &Counter,
     ) -> Result<()> {
@@ -66,12 +67,16 @@ impl Outputs {
                 Fate::Keep => {
                     let is_new_key = builder.is_none() || last_key != key;
                     let bytes = builder.as_ref().map_or(0, TableBuilder::bytes);
-                    if is_new_key
-                        && must_cut(key, bytes)
-                        && let Some(table) = builder.take()
-                    {
-                        self.finish(table, written)?;
-                        go_on()?;
+                    if is_new_key {
+                        match edge(key, bytes) {
+                            Edge::None => {}
+                            Edge::Part => builder.as_mut().expect("only an open table has parts").end_part(),
+                            Edge::Table => {
+                                let table = builder.take().expect("only an open table ends");
+                                self.finish(table, written)?;
+                                go_on()?;
+                            }
+                        }
                     }
                     if builder.is_none() {
                         builder = Some(self.start()?);
@@ -115,11 +120,7 @@ impl Outputs {
             bytes: summary.bytes,
             checksum: summary.checksum,
             tier: TierId::FAST,
-            range: summary.range,
-            seqs: summary.seqs,
-            entries: summary.entries,
-            tombstones: summary.tombstones,
-            keys: summary.keys,
+            parts: summary.parts,
         });
         Ok(())
     }

@@ -153,6 +153,10 @@ impl FileSystem for TestFs {
         unreachable!("the log links nothing")
     }
 
+    fn punch_hole(&self, _path: &Path, _offset: u64, _len: u64) -> io::Result<()> {
+        unreachable!("the log is never punched")
+    }
+
     fn list(&self, _dir: &Path) -> io::Result<Vec<DirEntry>> {
         unreachable!("the log lists nothing")
     }
@@ -209,9 +213,5 @@ impl File for TestFile {
 
     fn truncate(&self, _len: u64) -> io::Result<()> {
         unreachable!("the log is never cut")
-    }
-
-    fn punch_hole(&self, _offset: u64, _len: u64) -> io::Result<()> {
-        unreachable!("the log is never punched")
     }
 }

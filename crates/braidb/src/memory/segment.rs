@@ -22,6 +22,7 @@ struct Counts {
     bytes: AtomicU64,
     min_seq: AtomicU64,
     max_seq: AtomicU64,
+    tombstones: AtomicU64,
     entries: AtomicU64,
 }
 
@@ -34,6 +35,7 @@ impl Segment {
                 bytes: AtomicU64::new(0),
                 min_seq: AtomicU64::new(u64::MAX),
                 max_seq: AtomicU64::new(0),
+                tombstones: AtomicU64::new(0),
                 entries: AtomicU64::new(0),
             },
         });
@@ -58,6 +60,11 @@ impl Segment {
     /// How many versions there are, tombstones included.
     pub fn entries(&self) -> u64 {
         self.counts.entries.load(Ordering::Acquire)
+    }
+
+    /// How many of the versions are tombstones.
+    pub fn tombstones(&self) -> u64 {
+        self.counts.tombstones.load(Ordering::Relaxed)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -109,16 +116,19 @@ impl SegmentWriter {
         assert!(kind == EntryKind::Put || value.is_empty(), "a tombstone has no value");
         // SAFETY: `Segment::new` made the inserter for this list, and this writer is the only one that has it.
         unsafe { self.segment.list.insert(&mut self.inserter, key, seq, kind, value) };
-        self.count(seq);
+        self.count(seq, kind);
     }
 
-    fn count(&self, seq: SeqNo) {
+    fn count(&self, seq: SeqNo, kind: EntryKind) {
         let counts = &self.segment.counts;
         // Plain loads and stores, no read-modify-write: there is one writer.
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
         counts.bytes.store(self.inserter.bytes_in_use() as u64, Ordering::Relaxed);
         counts.min_seq.store(load(&counts.min_seq).min(seq), Ordering::Relaxed);
         counts.max_seq.store(load(&counts.max_seq).max(seq), Ordering::Relaxed);
+        if kind == EntryKind::Delete {
+            counts.tombstones.store(load(&counts.tombstones) + 1, Ordering::Relaxed);
+        }
         counts.entries.store(load(&counts.entries) + 1, Ordering::Release);
     }
 }

@@ -1,21 +1,45 @@
-//! Which ranges of which levels running jobs work on. Two jobs that touch overlapping ranges of one level exclude each
-//! other. A flush claims nothing: it only adds a run on top of L0, newer than whatever a job took from there.
+//! Which ranges of which levels running jobs work on, and what they may do beside each other. A flush claims nothing: it only
+//! adds a run on top of L0, newer than whatever a job took from there.
+//!
+//! | beside | take | append | own |
+//! |---|---|---|---|
+//! | take | no | yes | no |
+//! | append | yes | no | no |
+//! | own | no | no | no |
+//!
+//! A job that *takes* replaces runs that stand there. A job that *appends* adds newer runs: those who take at the same time
+//! have older ones in hand, and go on. A job that *owns* puts its output among what stands there, as a leveled merge does.
 
 use super::Plan;
 use crate::base::ids::FamilyId;
-use crate::base::key::KeyRange;
+use crate::base::key::Span;
+
+/// What a job does to a range of a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    Take,
+    Append,
+    Own,
+}
 
 /// A range of one level of one family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     pub family: FamilyId,
     pub level: usize,
-    pub range: KeyRange,
+    pub span: Span,
+    pub kind: Use,
 }
 
 impl Claim {
     pub fn conflicts(&self, other: &Claim) -> bool {
-        self.family == other.family && self.level == other.level && self.range.overlaps(&other.range)
+        let is_peaceful =
+            matches!((self.kind, other.kind), (Use::Take, Use::Append) | (Use::Append, Use::Take));
+        !is_peaceful && self.touches(other)
+    }
+
+    fn touches(&self, other: &Claim) -> bool {
+        self.family == other.family && self.level == other.level && self.span.overlaps(&other.span)
     }
 }
 
@@ -36,6 +60,19 @@ impl Claims {
         self.held.iter().any(|(_, held)| held.conflicts(claim))
     }
 
+    /// Whether a running job replaces runs that reach into `span`. A new slice there must not join them: what replaces
+    /// them may reach over the gap that it would fill.
+    pub fn is_taken(&self, family: FamilyId, level: usize, span: &Span) -> bool {
+        let claim = Claim { family, level, span: span.clone(), kind: Use::Append };
+        self.held.iter().any(|(_, held)| held.kind == Use::Take && held.touches(&claim))
+    }
+
+    /// What running jobs hold of one level.
+    pub fn held(&self, family: FamilyId, level: usize) -> impl Iterator<Item = &Claim> {
+        let claims = self.held.iter().map(|(_, held)| held);
+        claims.filter(move |held| held.family == family && held.level == level)
+    }
+
     /// Whether no running job excludes the plan.
     pub fn allow(&self, plan: &Plan) -> bool {
         !plan.claims().iter().any(|claim| self.conflicts(claim))
@@ -44,7 +81,13 @@ impl Claims {
     /// Claims what the plan touches, which must be free.
     pub fn take(&mut self, plan: &Plan) -> Ticket {
         assert!(self.allow(plan), "a plan is started only when its ranges are free");
-        self.add(plan.claims())
+        self.add(plan.claims().to_vec())
+    }
+
+    /// What others than one job hold.
+    pub fn without(&self, ticket: &Ticket) -> Claims {
+        let held = self.held.iter().filter(|(id, _)| *id != ticket.0).cloned().collect();
+        Claims { held, next: self.next }
     }
 
     /// Lets go of what one job held.
@@ -63,14 +106,15 @@ impl Claims {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::key::KeyRange;
+
+    fn claim(family: u32, level: usize, low: &str, high: &str, kind: Use) -> Claim {
+        Claim { family: FamilyId(family), level, span: Span::from(&KeyRange::new(low, high)), kind }
+    }
 
     #[test]
     fn overlapping_ranges_of_one_level_exclude_each_other() {
-        let claim = |family, level, low: &str, high: &str| Claim {
-            family: FamilyId(family),
-            level,
-            range: KeyRange::new(low, high),
-        };
+        let claim = |family, level, low, high| claim(family, level, low, high, Use::Take);
         let mut claims = Claims::default();
         let first = claims.add(vec![claim(0, 1, "b", "d"), claim(0, 2, "a", "f")]);
         let second = claims.add(vec![claim(0, 1, "x", "y")]);
@@ -83,5 +127,23 @@ mod tests {
         assert!(!claims.conflicts(&claim(0, 1, "b", "d")) && claims.conflicts(&claim(0, 1, "x", "x")));
         claims.release(second);
         assert!(!claims.conflicts(&claim(0, 1, "a", "z")));
+    }
+
+    #[test]
+    fn appending_goes_on_beside_taking() {
+        let mut claims = Claims::default();
+        claims.add(vec![claim(0, 1, "b", "d", Use::Take)]);
+        claims.add(vec![claim(0, 2, "b", "d", Use::Append)]);
+        let allowed = |level, kind| !claims.conflicts(&claim(0, level, "c", "c", kind));
+        assert_eq!(
+            [allowed(1, Use::Take), allowed(1, Use::Append), allowed(1, Use::Own)],
+            [false, true, false]
+        );
+        assert_eq!(
+            [allowed(2, Use::Take), allowed(2, Use::Append), allowed(2, Use::Own)],
+            [true, false, false]
+        );
+        let span = Span::from(&KeyRange::new("c", "c"));
+        assert!(claims.is_taken(FamilyId(0), 1, &span) && !claims.is_taken(FamilyId(0), 2, &span));
     }
 }

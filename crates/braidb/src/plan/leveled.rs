@@ -16,10 +16,10 @@
 //! rid it of tombstones and old versions, only when all of it is settled: then none of them stays, and the rewrite is never
 //! proposed again.
 
-use super::{Claims, Input, Merge, Move, Plan};
+use super::{Claim, Claims, Input, Merge, Move, Plan, Step, TreeOptions, Use};
 use crate::base::counters::LEVELS;
 use crate::base::ids::{FamilyId, FileId, SeqNo};
-use crate::base::key::KeyRange;
+use crate::base::key::{KeyRange, Span};
 use crate::base::mutant::mutant;
 use crate::version::{RunId, Slice, Version};
 use std::cmp::{Ordering, Reverse};
@@ -30,37 +30,13 @@ const DUE: u64 = 1000;
 /// A slice is heavy when one entry in so many is garbage.
 const HEAVY: u64 = 4;
 
-/// The measures of a leveled tree.
-#[derive(Clone, Copy, Debug)]
-pub struct LeveledOptions {
-    /// So many tables in L0 start a merge.
-    pub l0_merge_tables: usize,
-    /// At so many tables in L0 writes wait; nothing goes before merging them.
-    pub l0_stop_tables: usize,
-    /// The least target of a level.
-    pub base_bytes: u64,
-    /// How many times larger each level is than the one above.
-    pub growth: u64,
-    /// Tables are cut near this size.
-    pub table_bytes: u64,
-}
-
-/// What [`full`] answers.
-#[derive(Clone, Debug)]
-pub enum Step {
-    Do(Plan),
-    /// More is to do, but running jobs are in the way.
-    Blocked,
-    Done,
-}
-
 /// The most urgent plan for a family that no running job excludes.
 pub fn propose(
     family: FamilyId,
     version: &Version,
     claims: &Claims,
     settled: SeqNo,
-    options: &LeveledOptions,
+    options: &TreeOptions,
 ) -> Option<Plan> {
     let mut planner = Planner { family, version, claims: claims.clone(), options };
     let mut due: Vec<(u64, usize)> =
@@ -75,7 +51,7 @@ pub fn propose(
             // Keeps less urgent work out of the way of L0, which would wait for a gap for ever.
             for wanted in offers.iter().map(|offer| offer.plan.claims()) {
                 if !claims.conflicts(&wanted[0]) {
-                    planner.claims.add(wanted);
+                    planner.claims.add(wanted.to_vec());
                 }
             }
         }
@@ -89,7 +65,7 @@ pub fn relieve_l0(
     family: FamilyId,
     version: &Version,
     claims: &Claims,
-    options: &LeveledOptions,
+    options: &TreeOptions,
 ) -> Option<Plan> {
     let planner = Planner { family, version, claims: claims.clone(), options };
     let offers = planner.offers(0);
@@ -105,7 +81,7 @@ pub fn full(
     claims: &Claims,
     upto: SeqNo,
     settled: SeqNo,
-    options: &LeveledOptions,
+    options: &TreeOptions,
 ) -> Step {
     let planner = Planner { family, version, claims: claims.clone(), options };
     let last = planner.last_level();
@@ -158,7 +134,7 @@ struct Planner<'a> {
     version: &'a Version,
     /// Those of running jobs, and those kept free for something more urgent.
     claims: Claims,
-    options: &'a LeveledOptions,
+    options: &'a TreeOptions,
 }
 
 impl Planner<'_> {
@@ -169,7 +145,7 @@ impl Planner<'_> {
 
     /// The size that `level` should not exceed.
     fn target_bytes(&self, level: usize) -> u64 {
-        let LeveledOptions { base_bytes, growth, .. } = *self.options;
+        let TreeOptions { base_bytes, growth, .. } = *self.options;
         let last = self.last_level();
         match level.cmp(&last) {
             _ if level + 1 == LEVELS => u64::MAX,
@@ -198,7 +174,7 @@ impl Planner<'_> {
     }
 
     fn is_claimed(&self, level: usize, range: &KeyRange) -> bool {
-        self.claims.conflicts(&super::Claim { family: self.family, level, range: range.clone() })
+        self.claims.conflicts(&self.claim(level, range, Use::Take))
     }
 
     /// The best offer whose ranges are free.
@@ -275,7 +251,8 @@ impl Planner<'_> {
         let benefit = sources.iter().map(|input| benefit(&input.slice)).sum();
         let is_light = self.overlapping_bytes(to + 1, &range) <= self.grandparent_bytes();
         if sources.len() == 1 && targets.is_empty() && is_light {
-            let moved = Move { family: self.family, input: sources.remove(0), to };
+            let claims = vec![self.claim(level, &range, Use::Take), self.claim(to, &range, Use::Own)];
+            let moved = Move { family: self.family, inputs: sources, to, into: None, claims };
             return Offer { plan: Plan::Move(moved), benefit, cost: 0, oldest, table };
         }
         sources.extend(targets);
@@ -291,8 +268,27 @@ impl Planner<'_> {
     }
 
     fn merge(&self, from: usize, to: usize, inputs: Vec<Input>) -> Merge {
-        let (family, table_bytes) = (self.family, self.options.table_bytes);
-        Merge { family, from, to, inputs, table_bytes, grandparent_bytes: self.grandparent_bytes() }
+        let hull = |inputs: &mut dyn Iterator<Item = &Input>| {
+            KeyRange::hull(inputs.map(|input| &input.slice.range)).expect("a merge has sources")
+        };
+        let source = hull(&mut inputs.iter().filter(|input| input.run.level == from));
+        let mut claims = vec![self.claim(from, &source, Use::Take)];
+        if from != to {
+            claims.push(self.claim(to, &hull(&mut inputs.iter()), Use::Own));
+        }
+        Merge {
+            family: self.family,
+            from,
+            to,
+            inputs,
+            table_bytes: self.options.table_bytes,
+            grandparent_bytes: self.grandparent_bytes(),
+            claims,
+        }
+    }
+
+    fn claim(&self, level: usize, range: &KeyRange, kind: Use) -> Claim {
+        Claim { family: self.family, level, span: Span::from(range), kind }
     }
 
     fn grandparent_bytes(&self) -> u64 {

@@ -1,22 +1,88 @@
 //! Policies: pure functions from the shape of the tree to plans. No I/O, clock, dice or locks; the same question has the
 //! same answer, and what it needs of the moment (which ranges are claimed, what snapshots can see) is an argument.
 //!
-//! A [`Plan`] is carried out by the one executor, in `jobs`, which claims its ranges first and builds its edit last.
+//! A [`Plan`] is carried out by the one executor, in `jobs`, which claims its ranges first and builds its edit ([`edits`])
+//! last, under the lock that commits are made under: the tree may have changed meanwhile wherever the claims allow it.
 
+mod cells;
 mod claims;
 mod cutter;
-pub mod leveled;
+pub mod edits;
+mod leveled;
+mod options;
 #[cfg(test)]
 mod simulator;
 
-pub use claims::{Claim, Claims, Ticket};
-pub use cutter::Cutter;
-pub use leveled::{LeveledOptions, Step};
+pub use claims::{Claim, Claims, Ticket, Use};
+pub use cutter::{Cutter, Edge};
+pub use options::{Guards, Now, TreeOptions};
 
-use crate::base::ids::FamilyId;
+use crate::base::ids::{FamilyId, SeqNo};
 use crate::base::key::KeyRange;
-use crate::version::{Edit, NewTable, RunId, Slice, Version};
+use crate::version::{RunId, Slice, Version};
 use std::sync::Arc;
+
+/// The most urgent plan for a family that no running job excludes.
+pub fn propose(
+    family: FamilyId,
+    version: &Version,
+    claims: &Claims,
+    now: &Now<'_>,
+    options: &TreeOptions,
+) -> Option<Plan> {
+    if is_leveled(version, options) {
+        return leveled::propose(family, version, claims, now.settled, options);
+    }
+    cells::propose(family, version, claims, now, options)
+}
+
+/// A plan that makes L0 smaller, whether that is due or not.
+pub fn relieve_l0(
+    family: FamilyId,
+    version: &Version,
+    claims: &Claims,
+    now: &Now<'_>,
+    options: &TreeOptions,
+) -> Option<Plan> {
+    if is_leveled(version, options) {
+        return leveled::relieve_l0(family, version, claims, options);
+    }
+    cells::relieve_l0(family, version, claims, now, options)
+}
+
+/// The next step towards everything up to `upto` lying in the last level, one run a cell, without tombstones and old versions
+/// as far as readers allow. Ends although writing goes on: what is newer than `upto` is left alone, and each step either
+/// brings something older down or cleans something for good.
+pub fn full(
+    family: FamilyId,
+    version: &Version,
+    claims: &Claims,
+    upto: SeqNo,
+    now: &Now<'_>,
+    options: &TreeOptions,
+) -> Step {
+    if is_leveled(version, options) {
+        return leveled::full(family, version, claims, upto, now.settled, options);
+    }
+    cells::full(family, version, claims, upto, now, options)
+}
+
+/// Whether the options want a leveled tree and the tree is one: other options may have shaped it.
+fn is_leveled(version: &Version, options: &TreeOptions) -> bool {
+    options.guards == Guards::None
+        && options.max_runs[1..].iter().all(|&runs| runs <= 1)
+        && version.guards().is_empty()
+        && version.levels().skip(1).all(|level| level.runs() <= 1)
+}
+
+/// What [`full`] answers.
+#[derive(Clone, Debug)]
+pub enum Step {
+    Do(Plan),
+    /// More is to do, but running jobs are in the way.
+    Blocked,
+    Done,
+}
 
 /// A slice that a plan takes away from where it is.
 #[derive(Clone, Debug)]
@@ -30,10 +96,15 @@ pub struct Input {
 pub enum Plan {
     Merge(Merge),
     Move(Move),
+    Split(Split),
+    Join(Join),
 }
 
-/// Read the inputs, and write what is left of them to `to`. `from` and `to` are one level when a slice is rewritten in
-/// place.
+/// Read the inputs, and write what is left of them to `to`.
+///
+/// Where `from` and `to` are one level, the inputs are one or several whole neighbouring runs of one cell, or slices of
+/// one run, and the output takes the place of the newest of them. Else the inputs may include slices of `to`, and must
+/// include all that overlap if the plan owns its range there; what it does not own, it puts on top.
 #[derive(Clone, Debug)]
 pub struct Merge {
     pub family: FamilyId,
@@ -46,14 +117,43 @@ pub struct Merge {
     /// A table of the output is cut before it overlaps more than this in the level below `to`, so that it can be merged
     /// down cheaply later.
     pub grandparent_bytes: u64,
+    pub claims: Vec<Claim>,
 }
 
-/// Give a slice another level, as metadata; nothing there overlaps it.
+/// Give slices another place, as metadata: the next level, where whatever overlaps them is older; or the run `into` of their
+/// own cell, which they do not overlap, nor any run between the two.
 #[derive(Clone, Debug)]
 pub struct Move {
     pub family: FamilyId,
-    pub input: Input,
+    /// Of one run.
+    pub inputs: Vec<Input>,
     pub to: usize,
+    pub into: Option<RunId>,
+    pub claims: Vec<Claim>,
+}
+
+/// Make two cells of one, as metadata: `guard` stands on `level` from now on. It stands on the next level already, unless
+/// nothing lies there and deeper.
+#[derive(Clone, Debug)]
+pub struct Split {
+    pub family: FamilyId,
+    pub level: usize,
+    /// A key inside of the cell; `None` lets the executor look for one in the middle of its bytes.
+    pub guard: Option<Vec<u8>>,
+    /// The low key of the cell.
+    pub cell: Vec<u8>,
+    pub claims: Vec<Claim>,
+}
+
+/// Make one cell of two, as metadata: `guard` stands on `level` no more, where it is the guard's top level. With
+/// `everywhere` it goes from the deeper levels too, where nothing lies.
+#[derive(Clone, Debug)]
+pub struct Join {
+    pub family: FamilyId,
+    pub level: usize,
+    pub guard: Vec<u8>,
+    pub everywhere: bool,
+    pub claims: Vec<Claim>,
 }
 
 impl Merge {
@@ -65,53 +165,25 @@ impl Merge {
     pub fn bytes(&self) -> u64 {
         self.inputs.iter().map(|input| input.slice.bytes).sum()
     }
-
-    fn claims(&self) -> Vec<Claim> {
-        let sources = self.inputs.iter().filter(|input| input.run.level == self.from);
-        let source = KeyRange::hull(sources.map(|input| &input.slice.range)).expect("a merge has sources");
-        let claim = |level, range| Claim { family: self.family, level, range };
-        if self.from == self.to {
-            return vec![claim(self.from, source)];
-        }
-        vec![claim(self.from, source), claim(self.to, self.range())]
-    }
-
-    /// The change that a finished merge makes to `version`, the current one: the commit lock is held.
-    pub fn edit(&self, version: &Version, outputs: &[NewTable]) -> Edit {
-        let mut edit = Edit::default();
-        for Input { run, slice } in &self.inputs {
-            edit.remove_slice(self.family, run.clone(), slice);
-        }
-        for table in outputs {
-            edit.add_table(self.family, version.only_run(self.to, &table.range.low), table);
-        }
-        edit
-    }
-}
-
-impl Move {
-    fn claims(&self) -> Vec<Claim> {
-        [self.input.run.level, self.to]
-            .map(|level| Claim { family: self.family, level, range: self.input.slice.range.clone() })
-            .to_vec()
-    }
-
-    /// The change that the move makes to `version`, the current one: the commit lock is held.
-    pub fn edit(&self, version: &Version) -> Edit {
-        let mut edit = Edit::default();
-        let Input { run, slice } = &self.input;
-        edit.remove_slice(self.family, run.clone(), slice);
-        edit.add_slice(self.family, version.only_run(self.to, &slice.range.low), slice);
-        edit
-    }
 }
 
 impl Plan {
-    /// The ranges that nobody else may touch while the plan is carried out; first that of the sources.
-    pub fn claims(&self) -> Vec<Claim> {
+    /// The ranges that the plan touches; first that of the sources.
+    pub fn claims(&self) -> &[Claim] {
         match self {
-            Plan::Merge(merge) => merge.claims(),
-            Plan::Move(moved) => moved.claims(),
+            Plan::Merge(merge) => &merge.claims,
+            Plan::Move(moved) => &moved.claims,
+            Plan::Split(split) => &split.claims,
+            Plan::Join(join) => &join.claims,
+        }
+    }
+
+    pub fn family(&self) -> FamilyId {
+        match self {
+            Plan::Merge(merge) => merge.family,
+            Plan::Move(moved) => moved.family,
+            Plan::Split(split) => split.family,
+            Plan::Join(join) => join.family,
         }
     }
 }

@@ -18,7 +18,8 @@ pub fn get(view: &FamilyView, key: &[u8], at: SeqNo) -> Result<Option<Value>> {
     let hash = key::hash(key);
     for (number, level) in view.version.levels().enumerate() {
         for cell in [level.cell(key)] {
-            let oldest_first = number == 0 && mutant!("l0_order_swapped");
+            let oldest_first =
+                if number == 0 { mutant!("l0_order_swapped") } else { mutant!("cell_order_swapped") };
             for index in 0..cell.runs.len() {
                 let index = if oldest_first { cell.runs.len() - 1 - index } else { index };
                 if let Some(found) = get_in_run(&cell.runs[index], key, hash, at)? {

@@ -4,11 +4,13 @@
 //! ones, so the walk takes the first that the reader may see and passes over the rest. Going backward the oldest comes first,
 //! so the walk keeps the latest one that the reader may see until the key changes.
 
+use crate::base::counters::LEVELS;
 use crate::base::error::Result;
 use crate::base::ids::SeqNo;
 use crate::base::value::Value;
 use crate::memory::view::FamilyView;
 use crate::version::cursor::RunCursor;
+use crate::version::level_cursor::LevelCursor;
 use crate::visible::merge::MergeCursor;
 use crate::visible::{Cursor, EntryKind};
 use std::ops::Bound;
@@ -16,17 +18,19 @@ use std::ops::Bound;
 /// What a scan yields: a key of its own and a pinned value.
 pub type Entry = (Vec<u8>, Value);
 
-/// Every sorted source of a view: memory and all runs.
+/// Every sorted source of a view: memory, the runs of L0, and the levels below.
 fn sources(view: &FamilyView) -> Vec<Box<dyn Cursor>> {
     let mut sources: Vec<Box<dyn Cursor>> = Vec::new();
     for segment in view.memory.segments() {
         sources.push(Box::new(segment.cursor()));
     }
-    for level in view.version.levels() {
-        for cell in &level.cells {
-            for run in &cell.runs {
-                sources.push(Box::new(RunCursor::new(run.slices.clone(), true)));
-            }
+    for run in view.version.level(0).cells.iter().flat_map(|cell| &cell.runs) {
+        sources.push(Box::new(RunCursor::new(run.slices.clone(), true)));
+    }
+    for number in 1..LEVELS {
+        let level = view.version.shared_level(number);
+        if !level.is_empty() {
+            sources.push(Box::new(LevelCursor::new(level.clone())));
         }
     }
     sources
@@ -39,6 +43,8 @@ pub struct Forward {
     /// The key decided last; its older versions are passed over.
     key: Vec<u8>,
     started: bool,
+    /// Entries that were read and not yielded.
+    skipped: u64,
 }
 
 impl Forward {
@@ -55,7 +61,12 @@ impl Forward {
                 }
             }
         }
-        Ok(Forward { merge, at, key: Vec::new(), started: false })
+        Ok(Forward { merge, at, key: Vec::new(), started: false, skipped: 0 })
+    }
+
+    /// How many entries were read for nothing.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
     }
 
     /// The key decided last: every entry that this walk yielded lies at or before it.
@@ -68,6 +79,7 @@ impl Forward {
         while self.merge.valid() {
             let decided = self.started && self.merge.key() == self.key.as_slice();
             if decided || self.merge.seq() > self.at {
+                self.skipped += 1;
                 self.merge.next()?;
                 continue;
             }
@@ -79,6 +91,7 @@ impl Forward {
             if let Some(value) = value {
                 return Ok(Some((self.key.clone(), value)));
             }
+            self.skipped += 1;
         }
         Ok(None)
     }
@@ -91,6 +104,8 @@ pub struct Backward {
     /// The key decided last.
     key: Vec<u8>,
     started: bool,
+    /// Entries that were read and not yielded.
+    skipped: u64,
 }
 
 impl Backward {
@@ -106,7 +121,12 @@ impl Backward {
                 merge.seek_before(&successor)?;
             }
         }
-        Ok(Backward { merge, at, key: Vec::new(), started: false })
+        Ok(Backward { merge, at, key: Vec::new(), started: false, skipped: 0 })
+    }
+
+    /// How many entries were read for nothing.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
     }
 
     /// The key decided last: every entry that this walk yielded lies at or behind it.
@@ -125,9 +145,11 @@ impl Backward {
                 if self.merge.seq() <= self.at {
                     newest = Some((self.merge.kind() == EntryKind::Put).then(|| self.merge.pin_value()));
                 }
+                self.skipped += 1;
                 self.merge.prev()?;
             }
             if let Some(Some(value)) = newest {
+                self.skipped -= 1;
                 return Ok(Some((self.key.clone(), value)));
             }
         }

@@ -3,7 +3,7 @@
 use super::TableOptions;
 use super::block::{BlockWriter, common_prefix};
 use super::filter::{self, Filter};
-use super::index::IndexWriter;
+use super::index::{IndexWriter, Next};
 use super::properties::Properties;
 use super::section;
 use super::tail::{FOOTER_BYTES, Footer};
@@ -12,6 +12,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, MAX_SEQ, SeqNo};
 use crate::base::key::{self, KeyRange};
 use crate::base::mutant::mutant;
+use crate::base::part::Part;
 use crate::base::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::visible::EntryKind;
 use braidb_storage::{File, FileSystem};
@@ -36,6 +37,10 @@ pub struct TableSummary {
     pub range: KeyRange,
     /// Smallest and largest.
     pub seqs: (SeqNo, SeqNo),
+    /// What the table was divided into, in key order; one part that is all of it if nobody ended any. No block holds
+    /// entries of two parts, so the blocks of a part that is gone can be punched out of the file. The bytes of a part are its
+    /// blocks, and a share of what the parts have in common; those of all make up the file.
+    pub parts: Vec<Part>,
 }
 
 /// A table under construction. Whoever drops it unfinished, or gets an error from it, deletes the file.
@@ -55,7 +60,15 @@ pub struct TableBuilder {
     hashes: Vec<u64>,
     last_key: Vec<u8>,
     last_seq: SeqNo,
+    /// Of the parts that ended.
     properties: Properties,
+    parts: Vec<Part>,
+    /// Of the open part.
+    open: Properties,
+    /// Where the data blocks of the open part start.
+    open_start: u64,
+    /// The next new key starts a part.
+    part_ends: bool,
 }
 
 impl TableBuilder {
@@ -81,6 +94,10 @@ impl TableBuilder {
             last_key: Vec::new(),
             last_seq: 0,
             properties: Properties::new(options.block_bytes as u64),
+            parts: Vec::new(),
+            open: Properties::new(options.block_bytes as u64),
+            open_start: 0,
+            part_ends: false,
         })
     }
 
@@ -88,18 +105,20 @@ impl TableBuilder {
     pub fn add(&mut self, key: &[u8], seq: SeqNo, kind: EntryKind, value: &[u8]) -> Result<()> {
         assert!(key.len() <= MAX_KEY_BYTES && value.len() <= MAX_VALUE_BYTES && seq <= MAX_SEQ);
         assert!(kind == EntryKind::Put || value.is_empty(), "a delete has no value");
-        let is_first = self.properties.entries == 0;
+        let is_first = self.entries() == 0;
         let shared = common_prefix(&self.last_key, key);
         let (ahead, behind) = (key.get(shared), self.last_key.get(shared));
         let is_new = is_first || ahead > behind;
         assert!(is_new || (ahead == behind && seq < self.last_seq), "entries come in order");
 
         let block_bytes = self.block.bytes_with(&self.out, key.len() - shared, value.len());
-        if !self.block.is_empty() && block_bytes > self.options.block_bytes {
-            self.close_block(Some(key))?;
+        if self.part_ends && is_new {
+            self.close_part(key)?;
+        } else if !self.block.is_empty() && block_bytes > self.options.block_bytes {
+            self.close_block(Next::Key(key))?;
         }
         self.block.add(&mut self.out, shared, key, seq, kind, value);
-        self.properties.count(key, is_new, seq, kind, value.len());
+        self.open.count(key, is_new, seq, kind, value.len());
         if is_new && self.options.filter_bits_per_key > 0 {
             self.hashes.push(key::hash(key));
         }
@@ -109,24 +128,31 @@ impl TableBuilder {
         Ok(())
     }
 
+    /// Ends the part under construction in front of the next new key: versions of the last one still belong to it. Does
+    /// nothing before the first entry of a part, so that none is empty.
+    pub fn end_part(&mut self) {
+        self.part_ends = self.open.entries > 0;
+    }
+
     /// Length that the file would have if it were finished now; an estimate.
     pub fn bytes(&self) -> u64 {
         let filter = filter::encoded_bytes(self.hashes.len(), self.options.filter_bits_per_key);
         // The properties hold the first and the last key, the index the last one.
-        let keys = self.properties.range.low.len() + 2 * self.last_key.len();
+        let first = if self.parts.is_empty() { &self.open } else { &self.properties };
+        let keys = first.range.low.len() + 2 * self.last_key.len();
         self.written + (self.out.len() + self.index.bytes() + filter + keys + FOOTER_BYTES) as u64
     }
 
     pub fn entries(&self) -> u64 {
-        self.properties.entries
+        self.properties.entries + self.open.entries
     }
 
     /// Writes the rest and syncs the file. Its name is stable only after the caller synced the directory. A table without
     /// entries is a programmer's error.
     pub fn finish(mut self) -> Result<TableSummary> {
         assert!(self.entries() > 0, "a table has entries");
-        self.close_block(None)?;
-        self.properties.range.high = std::mem::take(&mut self.last_key);
+        self.close_block(Next::Nothing)?;
+        self.count_part();
 
         let filter = self.position();
         if self.options.filter_bits_per_key > 0 {
@@ -147,6 +173,7 @@ impl TableBuilder {
         if !mutant!("skip_table_sync") {
             self.file.sync_data().map_err(|source| Error::io("sync", &self.path, source))?;
         }
+        share_out(&mut self.parts, self.written);
         Ok(TableSummary {
             id: self.id,
             bytes: self.written,
@@ -156,11 +183,38 @@ impl TableBuilder {
             keys: self.properties.keys,
             range: self.properties.range,
             seqs: self.properties.seqs,
+            parts: self.parts,
         })
     }
 
-    /// Closes the open block; `next` is the first key of the one that follows.
-    fn close_block(&mut self, next: Option<&[u8]>) -> Result<()> {
+    /// Ends the open part, with its last block, in front of `next`.
+    fn close_part(&mut self, next: &[u8]) -> Result<()> {
+        self.close_block(Next::Part(next))?;
+        self.count_part();
+        self.part_ends = false;
+        Ok(())
+    }
+
+    /// Adds the open part to those that ended. Its blocks are closed, and the last key is its own.
+    fn count_part(&mut self) {
+        self.open.range.high.clone_from(&self.last_key);
+        let next = Properties::new(self.options.block_bytes as u64);
+        let part = std::mem::replace(&mut self.open, next);
+        let end = self.position();
+        self.properties.append(&part);
+        self.parts.push(Part {
+            range: part.range,
+            seqs: part.seqs,
+            entries: part.entries,
+            tombstones: part.tombstones,
+            keys: part.keys,
+            bytes: end - self.open_start,
+        });
+        self.open_start = end;
+    }
+
+    /// Closes the open block.
+    fn close_block(&mut self, next: Next<'_>) -> Result<()> {
         let start = self.block.start();
         self.block.close(&mut self.out);
         self.index.add(&self.last_key, next, self.out.len() - start);
@@ -186,5 +240,17 @@ impl TableBuilder {
     /// Where the next byte will lie in the file.
     fn position(&self) -> u64 {
         self.written + self.out.len() as u64
+    }
+}
+
+/// Spreads the bytes of a file over its parts, which know those of their data blocks.
+fn share_out(parts: &mut [Part], file_bytes: u64) {
+    let data_bytes: u64 = parts.iter().map(|part| part.bytes).sum();
+    let (mut data_end, mut given) = (0, 0);
+    for part in parts {
+        data_end += part.bytes;
+        let end = u128::from(data_end) * u128::from(file_bytes) / u128::from(data_bytes);
+        part.bytes = end as u64 - given;
+        given = end as u64;
     }
 }

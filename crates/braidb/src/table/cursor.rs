@@ -4,6 +4,7 @@
 //! interval is put together and handed out from its end. Bounds are compared only in blocks that reach over them.
 
 use super::block::{Payload, Version};
+use super::holes;
 use super::reader::Table;
 use super::section::{Flaw, TRAILER_BYTES};
 use crate::base::error::Result;
@@ -63,9 +64,7 @@ impl Loaded {
 
 impl TableCursor {
     pub(super) fn new(table: Arc<Table>, bounds: KeyRange, fill_cache: bool) -> TableCursor {
-        let index = table.index();
-        let slice =
-            index.first_at_or_after(&bounds.low)..(index.first_after(&bounds.high) + 1).min(index.blocks());
+        let slice = holes::reach(table.index(), &bounds);
         TableCursor {
             bounds,
             source: Source { table, slice, fill_cache, window: None, last_loaded: None, ahead_bytes: 0 },
@@ -225,6 +224,12 @@ impl TableCursor {
                 payload.read_interval(self.intervals_left, &mut self.keys, &mut self.interval)
             })
             .map_err(|flaw| self.source.table.flaw(loaded.number, flaw))
+    }
+
+    /// Where in the file the current entry ends.
+    pub(super) fn end_offset(&self) -> u64 {
+        let (loaded, version) = self.at();
+        self.table().index().start(loaded.number) + version.value.end as u64
     }
 
     #[inline]

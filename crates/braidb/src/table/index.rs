@@ -9,7 +9,8 @@
 //!
 //! A separator is at or after the last key of its block and before the first key of the next one, and as short as that
 //! allows. Where the versions of one key go on in the next block, it is that key itself. The last one is the largest key of
-//! the table.
+//! the table. Where a part of the table ends, the separator is beyond the last key if any key lies between, so that whoever
+//! walks up to that key does not look into the next part.
 //!
 //! In memory the separators lose what all of them share, and the next eight bytes of each stand in an array of numbers: a
 //! search reads those, and whole keys only among equals.
@@ -19,6 +20,16 @@ use super::section::{Flaw, TRAILER_BYTES};
 use crate::base::codec::{Decoder, put_varint};
 use crate::base::key::prefix_u64;
 
+/// What follows a block.
+#[derive(Clone, Copy, Debug)]
+pub enum Next<'a> {
+    /// Another block, which starts with this key.
+    Key(&'a [u8]),
+    /// Another part of the table, which starts with this key.
+    Part(&'a [u8]),
+    Nothing,
+}
+
 /// Writes the index while the blocks are written.
 #[derive(Debug, Default)]
 pub struct IndexWriter {
@@ -27,9 +38,19 @@ pub struct IndexWriter {
 }
 
 impl IndexWriter {
-    /// Adds a block of `length` bytes that ends with `last`; `next` is the first key of the block that follows.
-    pub fn add(&mut self, last: &[u8], next: Option<&[u8]>, length: usize) {
-        let separator = next.map_or_else(|| last.to_vec(), |next| separator(last, next));
+    /// Adds a block of `length` bytes that ends with `last`.
+    pub fn add(&mut self, last: &[u8], next: Next<'_>, length: usize) {
+        let mut separator = match next {
+            Next::Key(key) | Next::Part(key) => separator(last, key),
+            Next::Nothing => last.to_vec(),
+        };
+        if let Next::Part(key) = next
+            && separator == last
+        {
+            // The least key beyond the last one, which may be the next one itself.
+            let beyond = [last, &[0]].concat();
+            separator = if beyond == key { separator } else { beyond };
+        }
         let shared = common_prefix(&self.last, &separator);
         put_varint(&mut self.out, shared as u64);
         put_varint(&mut self.out, (separator.len() - shared) as u64);
@@ -191,6 +212,11 @@ impl Index {
         }
     }
 
+    /// The separator of block `i`.
+    pub fn separator(&self, i: usize) -> Vec<u8> {
+        [self.common.as_slice(), self.rest(i)].concat()
+    }
+
     /// The separator of block `i` after the common part.
     fn rest(&self, i: usize) -> &[u8] {
         let start = if i == 0 { 0 } else { self.key_ends[i - 1] };
@@ -242,10 +268,21 @@ mod tests {
         }
     }
 
+    #[test]
+    fn at_the_end_of_a_part_a_separator_is_beyond_the_last_key() {
+        for (last, next, expected) in
+            [("abc", "abd", "abc\0"), ("abc", "abe", "abd"), ("abc", "abc\0", "abc")]
+        {
+            let mut writer = IndexWriter::default();
+            writer.add(last.as_bytes(), Next::Part(next.as_bytes()), 50);
+            assert_eq!(writer.last, expected.as_bytes());
+        }
+    }
+
     fn index(separators: &[&str]) -> Index {
         let mut writer = IndexWriter::default();
         for (i, separator) in separators.iter().enumerate() {
-            writer.add(separator.as_bytes(), None, 100 + i);
+            writer.add(separator.as_bytes(), Next::Nothing, 100 + i);
         }
         let data_bytes = (0..separators.len()).map(|i| (100 + i + TRAILER_BYTES) as u64).sum();
         assert!(Index::decode(&writer.out, data_bytes + 1).is_err(), "a gap after the blocks");
@@ -298,8 +335,10 @@ mod tests {
     #[test]
     fn damage_is_an_error_and_never_a_panic() {
         let mut writer = IndexWriter::default();
-        for (last, next) in [("apple", Some("banana")), ("beta", Some("beta")), ("gamma", None)] {
-            writer.add(last.as_bytes(), next.map(str::as_bytes), 50);
+        for (last, next) in
+            [("apple", Next::Key(b"banana")), ("beta", Next::Key(b"beta")), ("gamma", Next::Nothing)]
+        {
+            writer.add(last.as_bytes(), next, 50);
         }
         let payload = writer.finish();
         assert!(Index::decode(&[], 0).is_err());
@@ -314,8 +353,8 @@ mod tests {
             }
         }
         let mut unsorted = IndexWriter::default();
-        unsorted.add(b"b", None, 1);
-        unsorted.add(b"a", None, 1);
+        unsorted.add(b"b", Next::Nothing, 1);
+        unsorted.add(b"a", Next::Nothing, 1);
         assert!(Index::decode(&unsorted.finish(), 12).is_err());
     }
 }

@@ -13,14 +13,17 @@
 //! type and a checksum over content and place ([`section`]); the footer has its own ([`tail`]). So every byte of the file
 //! is covered. The parts describe themselves: [`block`], [`filter`], [`properties`], [`index`].
 //!
-//! Opening reads the tail and keeps filter and index in memory. A get asks the filter, searches the index and reads one
+//! Opening reads the tail and keeps filter and index in memory; the file itself may be closed between reads ([`open_files`]). A get asks the filter, searches the index and reads one
 //! block (the next one too if the versions of its key go on there). Blocks are lent by the cache; values are pinned in them.
 
 mod block;
 mod builder;
 mod cursor;
+mod cut;
 mod filter;
+mod holes;
 mod index;
+mod open_files;
 mod properties;
 mod reader;
 mod section;
@@ -31,6 +34,7 @@ mod verify;
 
 pub use builder::TableBuilder;
 pub use cursor::TableCursor;
+pub use open_files::OpenFiles;
 pub use reader::Table;
 pub use verify::verify;
 

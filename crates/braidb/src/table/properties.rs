@@ -65,6 +65,20 @@ impl Properties {
         self.value_bytes += value_bytes as u64;
     }
 
+    /// Adds those of the entries that follow, which have other keys.
+    pub fn append(&mut self, next: &Properties) {
+        if self.entries == 0 {
+            self.range.low.clone_from(&next.range.low);
+        }
+        self.range.high.clone_from(&next.range.high);
+        self.entries += next.entries;
+        self.tombstones += next.tombstones;
+        self.keys += next.keys;
+        self.seqs = (self.seqs.0.min(next.seqs.0), self.seqs.1.max(next.seqs.1));
+        self.key_bytes += next.key_bytes;
+        self.value_bytes += next.value_bytes;
+    }
+
     /// All fields in the order of their tags, which count from 1.
     fn fields(&self) -> [(&'static str, Vec<u8>); 10] {
         let number = |value| {

@@ -4,6 +4,7 @@ use super::block::Payload;
 use super::cursor::TableCursor;
 use super::filter::Filter;
 use super::index::Index;
+use super::open_files::OpenFiles;
 use super::section::{self, Fault, Flaw, TRAILER_BYTES};
 use super::tail::Tail;
 use crate::base::counters::Counters;
@@ -13,15 +14,14 @@ use crate::base::key::{self, KeyRange};
 use crate::base::value::Value;
 use crate::cache::{Block, BlockCache};
 use crate::visible::Found;
-use braidb_storage::{File, FileSystem};
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A table, open for reading. Its file stays readable after it was unlinked, as long as this lives.
+/// A table, open for reading. Its file must keep its name as long as somebody reads, because it may be opened again.
 #[derive(Debug)]
 pub struct Table {
-    file: Arc<dyn File>,
+    files: Arc<OpenFiles>,
     path: PathBuf,
     id: FileId,
     index: Index,
@@ -34,32 +34,21 @@ impl Table {
     /// Opens table `id`, which the manifest says is `expected_bytes` long. Checks everything but the data blocks; those
     /// are checked as they are read.
     pub fn open(
-        fs: &dyn FileSystem,
+        files: Arc<OpenFiles>,
         path: &Path,
         id: FileId,
         expected_bytes: u64,
         cache: Arc<BlockCache>,
         counters: Arc<Counters>,
     ) -> Result<Arc<Table>> {
-        let file = fs.open(path).map_err(|source| Error::io("open", path, source))?;
-        Table::open_file(file, path, id, expected_bytes, cache, counters)
-    }
-
-    pub(super) fn open_file(
-        file: Arc<dyn File>,
-        path: &Path,
-        id: FileId,
-        expected_bytes: u64,
-        cache: Arc<BlockCache>,
-        counters: Arc<Counters>,
-    ) -> Result<Arc<Table>> {
+        let file = files.get(id, path).map_err(|source| Error::io("open", path, source))?;
         let sections = || {
             let tail = Tail::read(&*file, id, expected_bytes)?;
             tail.properties()?;
             Ok((tail.index()?, tail.filter()?))
         };
         let (index, filter) = sections().map_err(|fault: Fault| fault.into_error(path))?;
-        Ok(Arc::new(Table { file, path: path.to_owned(), id, index, filter, cache, counters }))
+        Ok(Arc::new(Table { files, path: path.to_owned(), id, index, filter, cache, counters }))
     }
 
     /// The newest version of `key` at or below `at`, a tombstone too. `hash` is that of the key. The value is pinned in its
@@ -140,7 +129,9 @@ impl Table {
         // No more than the file has: the index was checked against its length.
         let bytes = self.index.start(end) - offset;
         buffer.resize(bytes as usize, 0);
-        let read = self.file.read_exact_at(offset, buffer);
+        let file = self.files.get(self.id, &self.path);
+        let file = file.map_err(|source| Error::io("open", &self.path, source))?;
+        let read = file.read_exact_at(offset, buffer);
         read.map_err(|source| Fault::read(offset, bytes, source).into_error(&self.path))
     }
 

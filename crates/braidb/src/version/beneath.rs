@@ -6,6 +6,7 @@
 
 use super::shape::{Slice, Version};
 use crate::base::key::KeyRange;
+use crate::base::mutant::mutant;
 use std::sync::Arc;
 
 /// The slices in which versions older than a merge's own may stand. Taken from the version that the merge read.
@@ -23,12 +24,19 @@ impl Beneath {
         range: &KeyRange,
         is_input: impl Fn(&Slice) -> bool,
     ) -> Beneath {
-        let cells = version.levels().skip(level).flat_map(|level| &level.cells);
-        let runs = cells
-            .flat_map(|cell| &cell.runs)
-            .map(|run| run.overlapping(range).iter().filter(|slice| !is_input(slice)).cloned().collect())
-            .filter(|run: &Vec<_>| !run.is_empty())
-            .collect();
+        let mut runs = Vec::new();
+        for level in version.levels().skip(level + usize::from(mutant!("tombstone_ignores_older_runs"))) {
+            // Cells come in key order, so the first runs of all cells make one sorted list, the second ones another.
+            let mut ranked: Vec<Vec<Arc<Slice>>> = Vec::new();
+            for cell in &level.cells[level.cell_index(&range.low)..=level.cell_index(&range.high)] {
+                for (rank, run) in cell.runs.iter().enumerate() {
+                    ranked.resize_with(ranked.len().max(rank + 1), Vec::new);
+                    let others = run.overlapping(range).iter().filter(|slice| !is_input(slice));
+                    ranked[rank].extend(others.cloned());
+                }
+            }
+            runs.extend(ranked.into_iter().filter(|run| !run.is_empty()));
+        }
         Beneath { runs }
     }
 

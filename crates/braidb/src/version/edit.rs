@@ -16,6 +16,7 @@
 //!  9      log cut: log, offset, resume
 //! 10      log sealed: log, bytes
 //! 11      tier: id, epoch
+//! 12      guard: family, key b, top level
 //! ```
 //!
 //! A table leaves the state with its last slice, so there is no field for that. The order of fields carries no meaning:
@@ -28,6 +29,7 @@ use crate::base::counters::LEVELS;
 use crate::base::error::Error;
 use crate::base::ids::{Epoch, FamilyId, FileId, MAX_SEQ, SeqNo, TierId};
 use crate::base::key::KeyRange;
+use crate::base::part::Part;
 use std::path::Path;
 
 /// Why an edit cannot be read or applied.
@@ -54,18 +56,15 @@ impl From<String> for Reject {
     }
 }
 
-/// A freshly written table, all of which joins the tree as one slice.
+/// A freshly written table, and the parts of it that join the tree as slices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewTable {
     pub id: FileId,
     pub bytes: u64,
     pub checksum: u32,
     pub tier: TierId,
-    pub range: KeyRange,
-    pub seqs: (SeqNo, SeqNo),
-    pub entries: u64,
-    pub tombstones: u64,
-    pub keys: u64,
+    /// In key order.
+    pub parts: Vec<Part>,
 }
 
 /// One field of an edit.
@@ -88,12 +87,7 @@ pub enum Change {
         family: FamilyId,
         run: RunId,
         table: FileId,
-        range: KeyRange,
-        seqs: (SeqNo, SeqNo),
-        entries: u64,
-        tombstones: u64,
-        keys: u64,
-        bytes: u64,
+        part: Part,
     },
     SliceRemoved {
         family: FamilyId,
@@ -122,6 +116,12 @@ pub enum Change {
         id: TierId,
         epoch: Epoch,
     },
+    /// The guard stands on the level `top` and on every deeper one; with [`LEVELS`], nowhere any more.
+    Guard {
+        family: FamilyId,
+        key: Vec<u8>,
+        top: usize,
+    },
 }
 
 /// Changes that become true together.
@@ -135,36 +135,23 @@ impl Edit {
         self.changes.push(change);
     }
 
-    /// Adds a new table and, as one slice of `run`, all of it.
-    pub fn add_table(&mut self, family: FamilyId, run: RunId, table: &NewTable) {
+    /// Adds a new table. Its parts are added one by one, where each belongs.
+    pub fn add_table(&mut self, table: &NewTable) {
         let NewTable { id, bytes, checksum, tier, .. } = *table;
         self.push(Change::TableAdded { id, bytes, checksum, tier });
-        self.push(Change::SliceAdded {
-            family,
-            run,
-            table: id,
-            range: table.range.clone(),
-            seqs: table.seqs,
-            entries: table.entries,
-            tombstones: table.tombstones,
-            keys: table.keys,
-            bytes,
-        });
     }
 
-    /// Adds a slice of a table that the state holds already.
-    pub fn add_slice(&mut self, family: FamilyId, run: RunId, slice: &Slice) {
-        self.push(Change::SliceAdded {
-            family,
-            run,
-            table: slice.table.id,
-            range: slice.range.clone(),
-            seqs: slice.seqs,
-            entries: slice.entries,
-            tombstones: slice.tombstones,
-            keys: slice.keys,
-            bytes: slice.bytes,
-        });
+    /// Adds a new table and all its parts to one run.
+    pub fn add_whole_table(&mut self, family: FamilyId, run: &RunId, table: &NewTable) {
+        self.add_table(table);
+        for part in &table.parts {
+            self.add_slice(family, run.clone(), table.id, part);
+        }
+    }
+
+    /// Adds a slice of a table that the state holds, or that this edit adds.
+    pub fn add_slice(&mut self, family: FamilyId, run: RunId, table: FileId, part: &Part) {
+        self.push(Change::SliceAdded { family, run, table, part: part.clone() });
     }
 
     pub fn remove_slice(&mut self, family: FamilyId, run: RunId, slice: &Slice) {
@@ -234,10 +221,11 @@ impl Change {
                 put_varint(out, log.0);
                 4
             }
-            Change::SliceAdded { family, run, table, range, seqs, entries, tombstones, keys, bytes } => {
-                put_place(out, *family, run, *table, &range.low);
-                put_bytes(out, &range.high);
-                for number in [seqs.0, seqs.1, *entries, *tombstones, *keys, *bytes] {
+            Change::SliceAdded { family, run, table, part } => {
+                put_place(out, *family, run, *table, &part.range.low);
+                put_bytes(out, &part.range.high);
+                let Part { seqs, entries, tombstones, keys, bytes, .. } = *part;
+                for number in [seqs.0, seqs.1, entries, tombstones, keys, bytes] {
                     put_varint(out, number);
                 }
                 5
@@ -269,6 +257,12 @@ impl Change {
                 put_varint(out, *epoch);
                 11
             }
+            Change::Guard { family, key, top } => {
+                put_varint(out, family.0.into());
+                put_bytes(out, key);
+                put_varint(out, *top as u64);
+                12
+            }
         }
     }
 
@@ -290,6 +284,7 @@ impl Change {
             }
             10 => (|| Some(Change::LogSealed { log: file(input)?, bytes: input.varint()? }))(),
             11 => (|| Some(Change::Tier { id: tier(input)?, epoch: input.varint()? }))(),
+            12 => (|| Some(Change::Guard { family: family(input)?, key: key(input)?, top: level(input)? }))(),
             _ => return Decoded::Unknown,
         };
         change.filter(|_| input.is_empty()).map_or(Decoded::Malformed, Decoded::Change)
@@ -307,7 +302,7 @@ fn put_place(out: &mut Vec<u8>, family: FamilyId, run: &RunId, table: FileId, lo
 
 fn place(input: &mut Decoder<'_>) -> Option<(FamilyId, RunId, FileId, Vec<u8>)> {
     let family = family(input)?;
-    let level = usize::try_from(input.varint()?).ok().filter(|&level| level < LEVELS)?;
+    let level = level(input).filter(|&level| level < LEVELS)?;
     let run = RunId { level, cell: key(input)?, epoch: epoch(input)? };
     Some((family, run, file(input)?, key(input)?))
 }
@@ -322,7 +317,8 @@ fn slice_added(input: &mut Decoder<'_>) -> Option<Change> {
     let [entries, tombstones, keys, bytes] =
         [input.varint()?, input.varint()?, input.varint()?, input.varint()?];
     let range = KeyRange { low, high };
-    Some(Change::SliceAdded { family, run, table, range, seqs, entries, tombstones, keys, bytes })
+    let part = Part { range, seqs, entries, tombstones, keys, bytes };
+    Some(Change::SliceAdded { family, run, table, part })
 }
 
 fn table_added(input: &mut Decoder<'_>) -> Option<Change> {
@@ -343,6 +339,11 @@ fn family_created(input: &mut Decoder<'_>) -> Option<Change> {
 
 fn family(input: &mut Decoder<'_>) -> Option<FamilyId> {
     input.varint_u32().map(FamilyId)
+}
+
+/// A level, or [`LEVELS`] for none.
+fn level(input: &mut Decoder<'_>) -> Option<usize> {
+    usize::try_from(input.varint()?).ok().filter(|&level| level <= LEVELS)
 }
 
 /// Numbers that are counted up from must leave room for that.
@@ -377,14 +378,19 @@ mod tests {
             bytes: 5000,
             checksum: 0xdead_beef,
             tier: TierId(1),
-            range: KeyRange::new(*b"", *b"zz"),
-            seqs: (3, MAX_SEQ),
-            entries: 70,
-            tombstones: 7,
-            keys: 60,
+            parts: vec![Part {
+                range: KeyRange::new(*b"", *b"zz"),
+                seqs: (3, MAX_SEQ),
+                entries: 70,
+                tombstones: 7,
+                keys: 60,
+                bytes: 4000,
+            }],
         };
         let mut edit = Edit::default();
-        edit.add_table(FamilyId(300), run.clone(), &table);
+        edit.add_table(&table);
+        edit.add_slice(FamilyId(300), run.clone(), table.id, &table.parts[0]);
+        edit.push(Change::Guard { family: FamilyId(300), key: b"guard".to_vec(), top: LEVELS });
         edit.push(Change::SliceRemoved { family: FamilyId(0), run, table: FileId(8), low: b"a".to_vec() });
         edit.push(Change::NextFile(FileId(10)));
         edit.push(Change::LastSeq(77));

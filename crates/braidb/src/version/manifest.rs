@@ -185,7 +185,7 @@ impl Manifest {
         outcome?;
         for change in &edit.changes {
             if let Change::SliceRemoved { table, .. } = change
-                && next.table(*table).is_none()
+                && (next.table(*table).is_none() || mutant!("table_deleted_with_its_first_slice"))
                 && let Some(file) = state.table(*table)
             {
                 file.mark_obsolete();

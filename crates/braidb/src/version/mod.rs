@@ -7,7 +7,9 @@
 pub mod beneath;
 pub mod current;
 pub mod cursor;
+pub mod cut;
 pub mod edit;
+pub mod level_cursor;
 pub mod manifest;
 pub mod record;
 pub mod shape;
@@ -23,6 +25,6 @@ pub use beneath::Beneath;
 pub use current::{Found, examine};
 pub use edit::{Change, Edit, NewTable};
 pub use manifest::{CommitError, Manifest, ManifestConfig, Opened};
-pub use shape::{Level, Run, RunId, Slice, Version};
+pub use shape::{Cell, Level, Run, RunId, Slice, Version};
 pub use state::State;
 pub use table_file::TableStore;

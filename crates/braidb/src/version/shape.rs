@@ -7,35 +7,51 @@
 //! L6
 //! ```
 //!
-//! A cell is named by its lowest possible key; the first, the sentinel, by the empty one. For each key, sequence numbers
+//! A cell is named by its lowest possible key, its *guard*; the first, the sentinel, by the empty one. A run belongs to one
+//! cell; what one merge writes is a run of the same epoch in each cell that it reaches. For each key, sequence numbers
 //! fall from top to bottom and, within a cell, from a higher epoch to a lower one (rule 7), so a lookup stops at its first
 //! hit. A [`Version`] never changes once shared; an edit copies the levels that it touches and shares the others.
 
 use super::table_file::TableFile;
 use crate::base::counters::LEVELS;
-use crate::base::ids::{Epoch, FileId, SeqNo};
-use crate::base::key::KeyRange;
+use crate::base::ids::{Epoch, FileId};
+use crate::base::key::{KeyRange, Span};
+use crate::base::mutant::mutant;
+use crate::base::part::Part;
+use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::Arc;
 
-/// A range of keys of one table.
-#[derive(Clone, Debug)]
+/// A range of keys of one table. Many slices, of many cells and levels, may share a table.
+#[derive(Debug)]
 pub struct Slice {
     pub table: Arc<TableFile>,
-    /// The lowest and the highest key in the slice.
-    pub range: KeyRange,
-    /// The smallest and the largest sequence number in the slice.
-    pub seqs: (SeqNo, SeqNo),
-    pub entries: u64,
-    pub tombstones: u64,
-    /// Different user keys; what `entries` has beyond them are older versions.
-    pub keys: u64,
-    pub bytes: u64,
+    part: Part,
 }
 
 impl Slice {
-    /// Entries that a rewrite may drop once nobody can see them: tombstones and older versions.
-    pub fn garbage(&self) -> u64 {
-        (self.tombstones + self.entries.saturating_sub(self.keys)).min(self.entries)
+    /// As long as it lives, the table's blocks in its range stay where they are.
+    pub fn new(table: Arc<TableFile>, part: Part) -> Slice {
+        table.hold(&part.range);
+        Slice { table, part }
+    }
+
+    pub fn part(&self) -> &Part {
+        &self.part
+    }
+}
+
+impl Deref for Slice {
+    type Target = Part;
+
+    fn deref(&self) -> &Part {
+        &self.part
+    }
+}
+
+impl Drop for Slice {
+    fn drop(&mut self) {
+        TableFile::let_go(&self.table, &self.part.range);
     }
 }
 
@@ -57,6 +73,10 @@ pub struct Run {
 }
 
 impl Run {
+    pub fn bytes(&self) -> u64 {
+        self.slices.iter().map(|slice| slice.bytes).sum()
+    }
+
     /// The one slice that may hold `key`.
     pub fn find(&self, key: &[u8]) -> Option<&Arc<Slice>> {
         let at = self.slices.partition_point(|slice| slice.range.high.as_slice() < key);
@@ -79,10 +99,17 @@ pub struct Cell {
     pub runs: Vec<Run>,
 }
 
-/// Cells in key order; the first is the sentinel.
+impl Cell {
+    /// All slices, newest run first.
+    pub fn slices(&self) -> impl Iterator<Item = (Epoch, &Arc<Slice>)> {
+        self.runs.iter().flat_map(|run| run.slices.iter().map(move |slice| (run.epoch, slice)))
+    }
+}
+
+/// Cells in key order; the first is the sentinel. Shared, so that a version which changes one cell copies only that.
 #[derive(Clone, Debug)]
 pub struct Level {
-    pub cells: Vec<Cell>,
+    pub cells: Vec<Arc<Cell>>,
 }
 
 /// Sums over one level.
@@ -97,14 +124,26 @@ pub struct LevelTotals {
 
 impl Default for Level {
     fn default() -> Level {
-        Level { cells: vec![Cell { low: Vec::new(), runs: Vec::new() }] }
+        Level { cells: vec![Arc::new(Cell { low: Vec::new(), runs: Vec::new() })] }
     }
 }
 
 impl Level {
     /// Where in `cells` the cell of `key` stands.
-    fn cell_index(&self, key: &[u8]) -> usize {
+    pub fn cell_index(&self, key: &[u8]) -> usize {
         self.cells.partition_point(|cell| cell.low.as_slice() <= key) - 1
+    }
+
+    /// The keys that belong to cell `index`.
+    pub fn span(&self, index: usize) -> Span {
+        let end = self.cells.get(index + 1).map(|next| next.low.clone());
+        Span { low: self.cells[index].low.clone(), end }
+    }
+
+    /// The guards strictly inside of a range: where a slice with this range has to be cut.
+    pub fn guards_inside(&self, range: &KeyRange) -> impl Iterator<Item = &[u8]> {
+        let inside = self.cell_index(&range.low) + 1..=self.cell_index(&range.high);
+        self.cells[inside].iter().map(|cell| cell.low.as_slice())
     }
 
     /// The cell that holds `key`.
@@ -116,7 +155,7 @@ impl Level {
     pub fn overlapping<'a>(
         &'a self,
         range: &'a KeyRange,
-    ) -> impl Iterator<Item = (&'a Cell, Epoch, &'a Arc<Slice>)> {
+    ) -> impl Iterator<Item = (&'a Arc<Cell>, Epoch, &'a Arc<Slice>)> {
         self.cells[self.cell_index(&range.low)..=self.cell_index(&range.high)].iter().flat_map(move |cell| {
             cell.runs
                 .iter()
@@ -125,7 +164,7 @@ impl Level {
     }
 
     /// All slices, cell by cell, newest run first.
-    pub fn slices(&self) -> impl Iterator<Item = (&Cell, Epoch, &Arc<Slice>)> {
+    pub fn slices(&self) -> impl Iterator<Item = (&Arc<Cell>, Epoch, &Arc<Slice>)> {
         self.cells.iter().flat_map(|cell| {
             cell.runs.iter().flat_map(move |run| run.slices.iter().map(move |slice| (cell, run.epoch, slice)))
         })
@@ -161,10 +200,11 @@ impl Level {
         if self.cells[at].low != id.cell {
             return Err(format!("a slice of table {} stands in the wrong cell", slice.table.id));
         }
-        if self.cells.get(at + 1).is_some_and(|next| next.low <= slice.range.high) {
+        let reaches_over = self.cells.get(at + 1).is_some_and(|next| next.low <= slice.range.high);
+        if reaches_over && !mutant!("slice_crosses_a_guard") && !mutant!("guard_in_its_own_edit") {
             return Err(format!("a slice of table {} reaches over the end of its cell", slice.table.id));
         }
-        let runs = &mut self.cells[at].runs;
+        let runs = &mut Arc::make_mut(&mut self.cells[at]).runs;
         let place = runs.partition_point(|run| run.epoch > id.epoch);
         if runs.get(place).is_none_or(|run| run.epoch != id.epoch) {
             runs.insert(place, Run { epoch: id.epoch, slices: Arc::default() });
@@ -188,7 +228,7 @@ impl Level {
     pub(super) fn remove(&mut self, id: &RunId, table: FileId, low: &[u8]) -> Result<Arc<Slice>, String> {
         let missing = || format!("level {} has no such slice of table {table}", id.level);
         let at = self.cell_index(low);
-        let cell = &mut self.cells[at];
+        let cell = Arc::make_mut(&mut self.cells[at]);
         let place = cell.runs.iter().position(|run| run.epoch == id.epoch).ok_or_else(missing)?;
         let slices = Arc::make_mut(&mut cell.runs[place].slices);
         let index = slices.partition_point(|slice| slice.range.low.as_slice() < low);
@@ -202,6 +242,52 @@ impl Level {
             cell.runs.remove(place);
         }
         Ok(slice)
+    }
+
+    /// Cuts the cell of `guard` there. No slice may reach over the guard: whoever adds one cuts what does, in the same edit.
+    pub(super) fn split(&mut self, guard: &[u8]) -> Result<(), String> {
+        let at = self.cell_index(guard);
+        if self.cells[at].low == guard {
+            return Err("a guard is added twice".to_owned());
+        }
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        for run in &self.cells[at].runs {
+            let before = run.slices.partition_point(|slice| slice.range.low.as_slice() < guard);
+            let (low, high) = run.slices.split_at(before);
+            let is_cut = low.last().is_none_or(|slice| slice.range.high.as_slice() < guard);
+            if !is_cut && !mutant!("slice_crosses_a_guard") && !mutant!("guard_in_its_own_edit") {
+                return Err(format!("a guard is added within a slice of epoch {}", run.epoch));
+            }
+            for (runs, slices) in [(&mut left, low), (&mut right, high)] {
+                if !slices.is_empty() {
+                    runs.push(Run { epoch: run.epoch, slices: Arc::new(slices.to_vec()) });
+                }
+            }
+        }
+        let low = self.cells[at].low.clone();
+        self.cells[at] = Arc::new(Cell { low, runs: left });
+        self.cells.insert(at + 1, Arc::new(Cell { low: guard.to_vec(), runs: right }));
+        Ok(())
+    }
+
+    /// Makes one cell of the two on either side of `guard`. Runs of equal epoch become one.
+    pub(super) fn join(&mut self, guard: &[u8]) -> Result<(), String> {
+        let at = self.cell_index(guard);
+        if at == 0 || self.cells[at].low != guard {
+            return Err("a guard is removed that there is not".to_owned());
+        }
+        let right = self.cells.remove(at);
+        let left = Arc::make_mut(&mut self.cells[at - 1]);
+        for run in &right.runs {
+            let place = left.runs.partition_point(|other| other.epoch > run.epoch);
+            match left.runs.get_mut(place) {
+                Some(same) if same.epoch == run.epoch => {
+                    Arc::make_mut(&mut same.slices).extend(run.slices.iter().cloned());
+                }
+                _ => left.runs.insert(place, run.clone()),
+            }
+        }
+        Ok(())
     }
 
     /// Checks rule 7 within level 0, as far as metadata tell: a flush takes whole memtables, in their order, so of two
@@ -228,10 +314,22 @@ impl Level {
 #[derive(Clone, Debug, Default)]
 pub struct Version {
     levels: [Arc<Level>; LEVELS],
+    guards: Arc<Guards>,
+    /// No run ever had a newer one.
+    newest_epoch: Epoch,
 }
+
+/// Each guard with its *top level*: it stands there and on every deeper level. So the guards of a level are always guards of
+/// the next one too, by the very form of the data.
+pub type Guards = BTreeMap<Vec<u8>, usize>;
 
 impl Version {
     pub fn level(&self, level: usize) -> &Level {
+        &self.levels[level]
+    }
+
+    /// A level, to be held for longer than the version.
+    pub fn shared_level(&self, level: usize) -> &Arc<Level> {
         &self.levels[level]
     }
 
@@ -252,13 +350,7 @@ impl Version {
 
     /// An epoch newer than every run's. Ask under the lock that commits are made under.
     pub fn next_epoch(&self) -> Epoch {
-        self.levels()
-            .flat_map(|level| &level.cells)
-            .flat_map(|cell| &cell.runs)
-            .map(|run| run.epoch)
-            .max()
-            .unwrap_or(0)
-            + 1
+        self.newest_epoch + 1
     }
 
     /// The run that takes a flushed table: a new one on top of level 0.
@@ -266,12 +358,28 @@ impl Version {
         RunId { level: 0, cell: Vec::new(), epoch: self.next_epoch() }
     }
 
-    /// The run of `level` that a slice starting at `key` joins when each cell has but one: the one that stands there, or a
-    /// new one. Ask under the lock that commits are made under.
-    pub fn only_run(&self, level: usize, key: &[u8]) -> RunId {
-        let cell = self.level(level).cell(key);
-        let epoch = cell.runs.first().map_or_else(|| self.next_epoch(), |run| run.epoch);
-        RunId { level, cell: cell.low.clone(), epoch }
+    pub fn guards(&self) -> &Guards {
+        &self.guards
+    }
+
+    /// Gives a guard another top level, where [`LEVELS`] means that there is none; cells split and join accordingly.
+    pub(super) fn set_guard(&mut self, key: &[u8], top: usize) -> Result<(), String> {
+        if key.is_empty() || !(1..=LEVELS).contains(&top) {
+            return Err("a guard is impossible".to_owned());
+        }
+        let guards = Arc::make_mut(&mut self.guards);
+        let before = guards.remove(key).unwrap_or(LEVELS);
+        if top < LEVELS {
+            guards.insert(key.to_vec(), top);
+        }
+        (top..before).try_for_each(|level| self.level_mut(level).split(key))?;
+        (before..top).try_for_each(|level| self.level_mut(level).join(key))
+    }
+
+    /// Puts a slice into a run; see [`Level::insert`].
+    pub(super) fn insert(&mut self, run: &RunId, slice: Arc<Slice>) -> Result<(), String> {
+        self.newest_epoch = self.newest_epoch.max(run.epoch);
+        self.level_mut(run.level).insert(run, slice)
     }
 
     pub(super) fn level_mut(&mut self, level: usize) -> &mut Level {

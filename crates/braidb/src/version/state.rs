@@ -9,6 +9,7 @@ use super::table_file::{TableFile, TableStore};
 use crate::base::ids::{Epoch, FamilyId, FileId, SeqNo, TierId};
 use crate::base::key::{COMPARATOR, KeyRange};
 use crate::base::mutant::mutant;
+use crate::base::part::Part;
 use crate::base::{error, names};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -106,7 +107,7 @@ impl State {
         self.tables.values().map(|listed| &listed.file)
     }
 
-    pub(super) fn table(&self, id: FileId) -> Option<&Arc<TableFile>> {
+    pub fn table(&self, id: FileId) -> Option<&Arc<TableFile>> {
         self.tables.get(&id).map(|listed| &listed.file)
     }
 
@@ -153,6 +154,12 @@ impl State {
                 self.remove_slice(*family, run, *table, low)?;
             }
         }
+        // Between the two: what reaches over a new guard was cut by this very edit (rule 9).
+        for change in &edit.changes {
+            if let Change::Guard { family, key, top } = change {
+                Arc::make_mut(&mut self.family_mut(*family)?.version).set_guard(key, *top)?;
+            }
+        }
         for change in &edit.changes {
             self.add_slice(change)?;
         }
@@ -175,7 +182,7 @@ impl State {
         Ok(())
     }
 
-    /// Applies whatever is no slice.
+    /// Applies whatever is no slice and no guard.
     fn apply_frame(&mut self, change: &Change) -> Result<(), Reject> {
         match change {
             Change::NextFile(id) => {
@@ -225,7 +232,7 @@ impl State {
                     return Err(format!("the epoch of tier {} falls to {epoch}", id.0).into());
                 }
             }
-            Change::SliceAdded { .. } | Change::SliceRemoved { .. } => {}
+            Change::SliceAdded { .. } | Change::SliceRemoved { .. } | Change::Guard { .. } => {}
         }
         Ok(())
     }
@@ -274,33 +281,24 @@ impl State {
     }
 
     fn add_slice(&mut self, change: &Change) -> Result<(), Reject> {
-        let Change::SliceAdded { family, run, table, range, seqs, entries, tombstones, keys, bytes } = change
-        else {
+        let Change::SliceAdded { family, run, table, part } = change else {
             return Ok(());
         };
         let listed = self.tables.get_mut(table).ok_or_else(|| format!("there is no table {table}"))?;
-        if *entries == 0 || *tombstones > *entries || *keys > *entries || *keys == 0 || seqs.0 > seqs.1 {
+        let Part { seqs, entries, tombstones, keys, bytes, .. } = *part;
+        if entries == 0 || tombstones > entries || keys > entries || keys == 0 || seqs.0 > seqs.1 {
             return Err(format!("a slice of table {table} has impossible counts").into());
         }
-        if *bytes > listed.file.bytes {
+        if bytes > listed.file.bytes {
             return Err(format!("a slice of table {table} is larger than the table").into());
         }
         listed.slices = listed.slices.checked_add(1).ok_or_else(|| "too many slices".to_owned())?;
-        let slice = Slice {
-            table: listed.file.clone(),
-            range: range.clone(),
-            seqs: *seqs,
-            entries: *entries,
-            tombstones: *tombstones,
-            keys: *keys,
-            bytes: *bytes,
-        };
+        let slice = Slice::new(listed.file.clone(), part.clone());
         self.last_seq = self.last_seq.max(seqs.1);
         let version = Arc::make_mut(&mut self.family_mut(*family)?.version);
-        let level = version.level_mut(run.level);
-        level.insert(run, Arc::new(slice))?;
+        version.insert(run, Arc::new(slice))?;
         if run.level == 0 {
-            level.check_flush_order()?;
+            version.level(0).check_flush_order()?;
         }
         Ok(())
     }
@@ -391,9 +389,13 @@ impl State {
                 comparator: COMPARATOR.to_owned(),
                 replay_from: family.replay_from,
             });
+            for (key, &top) in family.version.guards() {
+                edit.push(Change::Guard { family: id, key: key.clone(), top });
+            }
             for (number, level) in family.version.levels().enumerate() {
                 for (cell, epoch, slice) in level.slices() {
-                    edit.add_slice(id, RunId { level: number, cell: cell.low.clone(), epoch }, slice);
+                    let run = RunId { level: number, cell: cell.low.clone(), epoch };
+                    edit.add_slice(id, run, slice.table.id, slice.part());
                 }
             }
         }

@@ -5,43 +5,57 @@
 //! no view does (the last `Arc` is dropped). Then its id lands among the dead of the [`TableStore`], from which the executor
 //! unlinks.
 
+use super::edit::NewTable;
 use crate::base::counters::Counters;
 use crate::base::error::Result;
 use crate::base::ids::{FileId, TierId};
+use crate::base::key::KeyRange;
 use crate::base::mutant::mutant;
 use crate::base::names;
 use crate::cache::BlockCache;
-use crate::table::Table;
+use crate::table::{OpenFiles, Table};
 use braidb_storage::FileSystem;
 use parking_lot::Mutex;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// What the tables of one open share: how they are opened, and where their ids go in the end.
 #[derive(Debug)]
 pub struct TableStore {
-    fs: Arc<dyn FileSystem>,
+    files: Arc<OpenFiles>,
     dir: PathBuf,
     cache: Arc<BlockCache>,
     counters: Arc<Counters>,
     /// Tables that nothing refers to any more, waiting to be unlinked.
     dead: Mutex<Vec<FileId>>,
+    /// Tables that lost a slice and have others, waiting for holes to be punched.
+    frayed: Mutex<Vec<Weak<TableFile>>>,
 }
 
 impl TableStore {
+    /// Of the tables at most `open_files` are held open.
     pub fn new(
         fs: Arc<dyn FileSystem>,
         dir: &Path,
         cache: Arc<BlockCache>,
         counters: Arc<Counters>,
+        open_files: usize,
     ) -> Arc<TableStore> {
-        Arc::new(TableStore { fs, dir: dir.to_owned(), cache, counters, dead: Mutex::default() })
+        Arc::new(TableStore {
+            files: Arc::new(OpenFiles::new(fs, open_files)),
+            dir: dir.to_owned(),
+            cache,
+            counters,
+            dead: Mutex::default(),
+            frayed: Mutex::default(),
+        })
     }
 
     /// For reading a manifest whose tables nobody will read through a cache.
     pub fn detached(fs: Arc<dyn FileSystem>, dir: &Path) -> Arc<TableStore> {
-        TableStore::new(fs, dir, Arc::new(BlockCache::new(0)), Arc::default())
+        TableStore::new(fs, dir, Arc::new(BlockCache::new(0)), Arc::default(), 1)
     }
 
     /// Hands over the ids of the tables that died so far.
@@ -49,13 +63,28 @@ impl TableStore {
         std::mem::take(&mut *self.dead.lock())
     }
 
+    /// Hands over the tables that lost slices since this was asked last, and live on.
+    pub fn take_frayed(&self) -> Vec<Arc<TableFile>> {
+        let frayed = std::mem::take(&mut *self.frayed.lock());
+        let mut alive: Vec<_> = frayed.iter().filter_map(Weak::upgrade).collect();
+        alive.sort_by_key(|table| table.id);
+        alive.dedup_by_key(|table| table.id);
+        alive
+    }
+
+    /// Lets go of the file of a table, until it is read again.
+    pub fn close(&self, id: FileId) {
+        self.files.close(id);
+    }
+
     fn bury(&self, id: FileId) {
+        self.files.close(id);
         self.dead.lock().push(id);
     }
 
     fn open(&self, id: FileId, bytes: u64) -> Result<Arc<Table>> {
         let path = names::table(&self.dir, id);
-        Table::open(self.fs.as_ref(), &path, id, bytes, self.cache.clone(), self.counters.clone())
+        Table::open(self.files.clone(), &path, id, bytes, self.cache.clone(), self.counters.clone())
     }
 }
 
@@ -70,6 +99,11 @@ pub struct TableFile {
     pub tier: TierId,
     reader: OnceLock<Arc<Table>>,
     obsolete: AtomicBool,
+    /// The range of every slice that lives, in the state or in a view; some twice while an edit is under way. An edit makes
+    /// slices only within ranges of living ones, so what none of them covers is dead for good.
+    held: Mutex<Vec<KeyRange>>,
+    /// What was punched out of the file since the open.
+    holes: Mutex<Vec<Range<u64>>>,
     store: Arc<TableStore>,
 }
 
@@ -82,8 +116,15 @@ impl TableFile {
             tier,
             reader: OnceLock::new(),
             obsolete: AtomicBool::new(false),
+            held: Mutex::default(),
+            holes: Mutex::default(),
             store,
         }
+    }
+
+    /// A table that no edit names yet.
+    pub fn of_new(table: &NewTable, store: &Arc<TableStore>) -> TableFile {
+        TableFile::new(table.id, table.bytes, table.checksum, table.tier, store.clone())
     }
 
     /// The open table.
@@ -98,6 +139,57 @@ impl TableFile {
         }
     }
 
+    /// A slice with this range lives from now on.
+    pub(super) fn hold(&self, range: &KeyRange) {
+        self.held.lock().push(range.clone());
+    }
+
+    /// A slice with this range is gone.
+    pub(super) fn let_go(table: &Arc<TableFile>, range: &KeyRange) {
+        let mut held = table.held.lock();
+        let at = held.iter().position(|other| other == range).expect("a slice was held since it was made");
+        held.swap_remove(at);
+        let lives_on = !held.is_empty();
+        drop(held);
+        if lives_on && !table.obsolete.load(Ordering::Acquire) {
+            table.store.frayed.lock().push(Arc::downgrade(table));
+        }
+    }
+
+    /// The ranges of all living slices, in key order.
+    pub fn held(&self) -> Vec<KeyRange> {
+        let mut held = self.held.lock().clone();
+        held.sort_by(|a, b| a.low.cmp(&b.low));
+        held
+    }
+
+    /// What can be punched out of the file now and was not yet. Who has done it says so with [`TableFile::punched`].
+    pub fn new_holes(&self) -> Result<Vec<Range<u64>>> {
+        let mut held = self.held();
+        if mutant!("hole_under_a_neighbour") {
+            held.pop();
+        }
+        let mut extents = self.reader()?.dead_extents(&held);
+        let holes = self.holes.lock();
+        extents.retain(|extent| !holes.contains(extent));
+        Ok(extents)
+    }
+
+    /// A hole was made; returns how many bytes of it are new. Those that it covers are one with it.
+    pub fn punched(&self, hole: Range<u64>) -> u64 {
+        let mut holes = self.holes.lock();
+        let covered = |other: &mut Range<u64>| hole.start <= other.start && other.end <= hole.end;
+        let known: u64 = holes.extract_if(.., covered).map(|other| other.end - other.start).sum();
+        let bytes = hole.end - hole.start - known;
+        holes.push(hole);
+        bytes
+    }
+
+    /// Puts the table among those that wait for holes again.
+    pub fn punch_later(table: &Arc<TableFile>) {
+        table.store.frayed.lock().push(Arc::downgrade(table));
+    }
+
     /// Memory that the table holds while it is open.
     pub fn memory_bytes(&self) -> u64 {
         self.reader.get().map_or(0, |table| table.memory_bytes() as u64)
@@ -105,7 +197,7 @@ impl TableFile {
 
     /// Says that a *synced* edit dropped the last reference to this table. Called by the manifest alone.
     pub(super) fn mark_obsolete(&self) {
-        if mutant!("table_deleted_under_view") {
+        if mutant!("table_deleted_under_view") || mutant!("table_deleted_with_its_first_slice") {
             return self.store.bury(self.id);
         }
         self.obsolete.store(true, Ordering::Release);

@@ -1,6 +1,8 @@
 //! Tests of the shape of the tree and of the state; below, of the manifest.
 
+mod cut;
 mod manifest;
+mod open_files;
 
 use super::memfs::MemFs;
 use super::state::Cut;
@@ -8,6 +10,7 @@ use super::*;
 use crate::base::counters::LEVELS;
 use crate::base::ids::{FamilyId, FileId, SeqNo, TierId};
 use crate::base::key::KeyRange;
+use crate::base::part::Part;
 use crate::version::edit::Reject;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,18 +21,12 @@ fn dir() -> &'static Path {
     Path::new("db")
 }
 
+fn part(low: &str, high: &str, seqs: (SeqNo, SeqNo)) -> Part {
+    Part { range: KeyRange::new(low, high), seqs, entries: 10, tombstones: 1, keys: 9, bytes: 100 }
+}
+
 fn table(id: FileId, low: &str, high: &str, seqs: (SeqNo, SeqNo)) -> NewTable {
-    NewTable {
-        id,
-        bytes: 100 + id.0,
-        checksum: 7,
-        tier: TierId::FAST,
-        range: KeyRange::new(low, high),
-        seqs,
-        entries: 10,
-        tombstones: 1,
-        keys: 9,
-    }
+    NewTable { id, bytes: 100 + id.0, checksum: 7, tier: TierId::FAST, parts: vec![part(low, high, seqs)] }
 }
 
 fn run(level: usize, epoch: u64) -> RunId {
@@ -38,7 +35,7 @@ fn run(level: usize, epoch: u64) -> RunId {
 
 fn added(level: usize, epoch: u64, table: &NewTable) -> Edit {
     let mut edit = Edit::default();
-    edit.add_table(FAMILY, run(level, epoch), table);
+    edit.add_whole_table(FAMILY, &run(level, epoch), table);
     edit
 }
 
@@ -67,7 +64,7 @@ fn lookups_find_the_slice_and_what_lies_beneath() {
     let mut state = state();
     for (id, level, low, high) in [(2, 1, "b", "d"), (3, 1, "f", "h"), (4, 2, "a", "c"), (5, 3, "g", "z")] {
         let table = table(FileId(id), low, high, (id, id));
-        state = state.apply(&added(level, version(&state).only_run(level, b"").epoch, &table)).unwrap();
+        state = state.apply(&added(level, 1, &table)).unwrap();
     }
     let version = version(&state);
     let find =
@@ -145,12 +142,13 @@ fn what_does_not_fit_is_refused() {
 fn impossible_counts_are_refused() {
     let sound = table(FileId(2), "a", "b", (3, 4));
     for broken in [
-        NewTable { entries: 0, tombstones: 0, keys: 0, ..sound.clone() },
-        NewTable { tombstones: 11, ..sound.clone() },
-        NewTable { keys: 11, ..sound.clone() },
-        NewTable { keys: 0, ..sound.clone() },
-        NewTable { seqs: (5, 4), ..sound.clone() },
+        Part { entries: 0, tombstones: 0, keys: 0, ..sound.parts[0].clone() },
+        Part { tombstones: 11, ..sound.parts[0].clone() },
+        Part { keys: 11, ..sound.parts[0].clone() },
+        Part { keys: 0, ..sound.parts[0].clone() },
+        Part { seqs: (5, 4), ..sound.parts[0].clone() },
     ] {
+        let broken = NewTable { parts: vec![broken], ..sound.clone() };
         assert!(why(state().apply(&added(0, 1, &broken))).contains("impossible"));
     }
     assert!(state().apply(&added(0, 1, &sound)).is_ok());
@@ -170,7 +168,7 @@ fn a_table_leaves_with_its_last_slice_and_a_move_keeps_it() {
     let first = state().apply(&added(0, 1, &table(FileId(2), "a", "b", (3, 4)))).unwrap();
     let slice = version(&first).slices().next().unwrap().clone();
     let mut moved = Edit::default();
-    moved.add_slice(FAMILY, run(1, 1), &slice);
+    moved.add_slice(FAMILY, run(1, 1), slice.table.id, slice.part());
     moved.remove_slice(FAMILY, run(0, 1), &slice);
     let second = first.apply(&moved).unwrap();
     assert!(Arc::ptr_eq(first.table(FileId(2)).unwrap(), second.table(FileId(2)).unwrap()));
@@ -246,4 +244,81 @@ fn tables_are_compared_with_the_directory() {
     let short = state.check_tables(dir(), &[(FileId(9), 109), (FileId(10), 109)]).unwrap_err();
     assert!(short.is_corruption() && short.to_string().contains("instead of 110"), "{short}");
     assert_eq!(version(&state).levels().len(), LEVELS);
+}
+
+/// An edit that gives a guard another top level.
+fn guard(key: &str, top: usize) -> Change {
+    Change::Guard { family: FAMILY, key: key.as_bytes().to_vec(), top }
+}
+
+/// A slice of table `id` that joins the run `epoch` of the cell `cell`.
+fn slice(level: usize, cell: &str, epoch: u64, id: u64, low: &str, high: &str) -> Change {
+    let run = RunId { level, cell: cell.as_bytes().to_vec(), epoch };
+    Change::SliceAdded { family: FAMILY, run, table: FileId(id), part: part(low, high, (id, id)) }
+}
+
+fn cells(state: &State, level: usize) -> Vec<(String, Vec<u64>)> {
+    let text = |key: &[u8]| String::from_utf8(key.to_vec()).unwrap();
+    let cells = version(state).level(level).cells.iter();
+    cells.map(|cell| (text(&cell.low), cell.runs.iter().map(|run| run.epoch).collect())).collect()
+}
+
+#[test]
+fn guards_cut_their_level_and_all_below_it() {
+    let mut edit = added(2, 7, &table(FileId(2), "b", "d", (2, 2)));
+    edit.changes.extend(added(2, 7, &table(FileId(3), "m", "p", (3, 3))).changes);
+    edit.changes.extend(added(2, 9, &table(FileId(4), "q", "z", (4, 4))).changes);
+    let plain = state().apply(&edit).unwrap();
+    let state = plain.apply(&Edit { changes: vec![guard("m", 2)] }).unwrap();
+    let all = |cells: &[(&str, &[u64])]| -> Vec<(String, Vec<u64>)> {
+        cells.iter().map(|(low, epochs)| ((*low).to_owned(), epochs.to_vec())).collect()
+    };
+    assert_eq!(cells(&state, 1), all(&[("", &[])]));
+    assert_eq!(cells(&state, 2), all(&[("", &[7]), ("m", &[9, 7])]));
+    assert_eq!(cells(&state, 3), all(&[("", &[]), ("m", &[])]));
+    assert_eq!(version(&state).level(2).span(0).end.as_deref(), Some(&b"m"[..]));
+    let inside = KeyRange::new("a", "m");
+    assert_eq!(version(&state).level(2).guards_inside(&inside).collect::<Vec<_>>(), [b"m"]);
+
+    let higher = state.apply(&Edit { changes: vec![guard("m", 1)] }).unwrap();
+    assert_eq!(cells(&higher, 1), all(&[("", &[]), ("m", &[])]));
+    let snapshot = State::empty(store()).apply(&higher.snapshot_edit()).unwrap();
+    assert_eq!(
+        (cells(&snapshot, 2), version(&snapshot).guards()),
+        (cells(&higher, 2), version(&higher).guards())
+    );
+    let gone = higher.apply(&Edit { changes: vec![guard("m", LEVELS)] }).unwrap();
+    assert_eq!((cells(&gone, 2), version(&gone).guards().len()), (cells(&plain, 2), 0));
+}
+
+#[test]
+fn what_reaches_over_a_guard_is_cut_in_the_edit_that_sets_it() {
+    let state = state().apply(&added(2, 7, &table(FileId(2), "b", "p", (2, 2)))).unwrap();
+    let removed =
+        Change::SliceRemoved { family: FAMILY, run: run(2, 7), table: FileId(2), low: b"b".to_vec() };
+    let halves = [slice(2, "", 7, 2, "b", "k"), slice(2, "m", 7, 2, "n", "p")];
+    let apply = |changes: &[Change]| state.apply(&Edit { changes: changes.to_vec() });
+    assert!(why(apply(&[guard("m", 2)])).contains("within a slice"));
+    assert!(
+        why(apply(&[removed.clone(), guard("m", 2), slice(2, "", 7, 2, "b", "p")]))
+            .contains("end of its cell")
+    );
+    assert!(why(apply(&[removed.clone(), halves[0].clone(), halves[1].clone()])).contains("wrong cell"));
+    assert!(why(apply(&[guard("", 2)])).contains("impossible"));
+    let cut = apply(&[removed, guard("m", 2), halves[0].clone(), halves[1].clone()]).unwrap();
+    assert_eq!(cells(&cut, 2), [(String::new(), vec![7]), ("m".to_owned(), vec![7])]);
+    assert!(cut.table(FileId(2)).is_some());
+
+    // The table stays as long as one half does.
+    let take = |state: &State, cell: &str, low: &str| {
+        let run = RunId { level: 2, cell: cell.as_bytes().to_vec(), epoch: 7 };
+        let change =
+            Change::SliceRemoved { family: FAMILY, run, table: FileId(2), low: low.as_bytes().to_vec() };
+        state.apply(&Edit { changes: vec![change] }).unwrap()
+    };
+    let half = take(&cut, "", "b");
+    let file = half.table(FileId(2)).unwrap();
+    drop((cut, state));
+    assert_eq!(file.held(), [KeyRange::new("n", "p")]);
+    assert!(take(&half, "m", "n").table(FileId(2)).is_none());
 }

@@ -57,3 +57,60 @@ pub trait Cursor: Send {
     /// The value, pinned; without a copy where the source can.
     fn pin_value(&self) -> Value;
 }
+
+impl<C: Cursor + ?Sized> Cursor for Box<C> {
+    fn seek_to_first(&mut self) -> Result<()> {
+        (**self).seek_to_first()
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        (**self).seek_to_last()
+    }
+
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        (**self).seek(key)
+    }
+
+    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
+        (**self).seek_before(key)
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        (**self).next()
+    }
+
+    #[inline]
+    fn prev(&mut self) -> Result<()> {
+        (**self).prev()
+    }
+
+    #[inline]
+    fn valid(&self) -> bool {
+        (**self).valid()
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        (**self).key()
+    }
+
+    #[inline]
+    fn seq(&self) -> SeqNo {
+        (**self).seq()
+    }
+
+    #[inline]
+    fn kind(&self) -> EntryKind {
+        (**self).kind()
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        (**self).value()
+    }
+
+    fn pin_value(&self) -> Value {
+        (**self).pin_value()
+    }
+}

@@ -1,124 +1,170 @@
 //! Merging: one cursor over many. Reads and jobs walk the same merge.
 //!
-//! The sources stand in a binary heap, ordered by key, then by number from the newest. Each source's current key is
-//! cached as eight bytes, which decide most comparisons without touching the keys. An error of one source ends the whole merge:
-//! going on without it would show old versions as if they were the newest.
+//! The sources play a tournament (a *tree of losers*): each inner node keeps the source that lost there, and the winner of
+//! all stands on top. After the winner moved, it plays once more against those that lost on its way up, and against no
+//! others.
+//!
+//! A match hardly ever looks at keys. Each source stands in the tree with the code of its key ([`Code`]) against the key of
+//! the last winner. All that stand on that winner's way up were beaten by it, so their codes have this same base, and the
+//! smaller code has the key that comes first; the loser's code is right against its new winner as well. Only equal codes
+//! need the keys, and only from there on. Leading bytes that all keys share cost nothing.
+//!
+//! While one source wins again and again, its new code is compared with one number only, the least code on its way up.
+//!
+//! An error of one source ends the whole merge: going on without it would show old versions as if they were the newest.
 
+use super::offset_value::Code;
 use super::{Cursor, EntryKind};
 use crate::base::error::Result;
 use crate::base::ids::SeqNo;
-use crate::base::key::prefix_u64;
 use crate::base::mutant::mutant;
 use crate::base::value::Value;
-use std::cmp::Ordering;
+use std::hint::select_unpredictable;
+use std::mem;
 
 /// A cursor over the union of its sources.
-pub struct MergeCursor {
-    sources: Vec<Source>,
-    /// Indices of the valid sources; the next entry is that of `heap[0]`.
-    heap: Vec<usize>,
+pub struct MergeCursor<C = Box<dyn Cursor>> {
+    sources: Vec<C>,
+    /// The tournament, empty while the cursor is not positioned: the winner of all, then the losers. To node `n` come the
+    /// winners of `2n` and `2n + 1`, where source `s` stands for node `sources.len() + s`.
+    tree: Vec<Head>,
+    /// The winner's key, while there is one: the base of the next codes.
+    key: Vec<u8>,
+    /// With a code below this the winner wins again: the least code on its way up, or the least of all if that is unknown.
+    bound: Code,
     backward: bool,
 }
 
-struct Source {
-    cursor: Box<dyn Cursor>,
-    /// The cached prefix of the current key, while the cursor is valid.
-    prefix: u64,
+/// A source in the tournament.
+#[derive(Clone, Copy)]
+struct Head {
+    code: Code,
+    source: u32,
 }
 
-impl MergeCursor {
-    pub fn new(sources: Vec<Box<dyn Cursor>>) -> MergeCursor {
-        let sources: Vec<Source> = sources.into_iter().map(|cursor| Source { cursor, prefix: 0 }).collect();
-        MergeCursor { heap: Vec::with_capacity(sources.len()), sources, backward: false }
+impl<C: Cursor> MergeCursor<C> {
+    pub fn new(sources: Vec<C>) -> MergeCursor<C> {
+        assert!(u32::try_from(sources.len()).is_ok(), "a merge has less than 2^32 sources");
+        MergeCursor { sources, tree: Vec::new(), key: Vec::new(), bound: Code::EQUAL, backward: false }
     }
 
-    /// Whether source `a` comes before source `b` in the direction of the walk.
-    fn before(&self, a: usize, b: usize) -> bool {
-        let (a, b) = (&self.sources[a], &self.sources[b]);
-        let order = a
-            .prefix
-            .cmp(&b.prefix)
-            .then_with(|| a.cursor.key().cmp(b.cursor.key()))
-            .then_with(|| b.cursor.seq().cmp(&a.cursor.seq()));
-        if self.backward { order == Ordering::Greater } else { order == Ordering::Less }
+    fn source(&self, head: &Head) -> &C {
+        &self.sources[head.source as usize]
     }
 
-    fn sift_down(&mut self, mut at: usize) {
-        loop {
-            let mut first = at;
-            for child in [2 * at + 1, 2 * at + 2] {
-                if child < self.heap.len() && self.before(self.heap[child], self.heap[first]) {
-                    first = child;
-                }
-            }
-            if first == at {
-                return;
-            }
-            self.heap.swap(at, first);
-            at = first;
+    /// Plays a match: whether `a` comes before `b`. The code of the loser is against the winner afterwards.
+    #[inline]
+    fn wins(&self, a: &mut Head, b: &mut Head) -> bool {
+        if a.code == b.code { self.wins_by_key(a, b) } else { a.code < b.code }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wins_by_key(&self, a: &mut Head, b: &mut Head) -> bool {
+        if a.code == Code::NO_KEY {
+            return true;
         }
+        let (x, y) = (self.source(a), self.source(b));
+        let (a_code, b_code) = a.code.settle(x.key(), y.key(), self.backward);
+        let wins = if a_code == b_code { (x.seq() > y.seq()) != self.backward } else { a_code < b_code };
+        if wins {
+            b.code = b_code
+        } else {
+            a.code = a_code
+        }
+        wins
     }
 
-    /// Positions every source with `position`, and builds the heap.
-    fn restart(
-        &mut self,
-        backward: bool,
-        mut position: impl FnMut(&mut dyn Cursor) -> Result<()>,
-    ) -> Result<()> {
+    /// Positions every source with `position`, and plays all matches.
+    fn restart(&mut self, backward: bool, mut position: impl FnMut(&mut C) -> Result<()>) -> Result<()> {
         self.backward = backward;
-        self.heap.clear();
-        let mut failed = None;
-        for (index, source) in self.sources.iter_mut().enumerate() {
-            if let Err(error) = position(source.cursor.as_mut()) {
-                if !mutant!("iterator_error_swallowed") {
-                    failed = Some(error);
-                    break;
+        self.tree.clear();
+        for source in &mut self.sources {
+            match position(source) {
+                Err(error) if !mutant!("iterator_error_swallowed") => return Err(error),
+                _ => {}
+            }
+        }
+        // Whoever comes first to a node waits there for the other.
+        let mut tree: Vec<Option<Head>> = vec![None; self.sources.len()];
+        for (source, cursor) in self.sources.iter().enumerate() {
+            let code = if cursor.valid() { Code::first(cursor.key(), backward) } else { Code::NO_KEY };
+            let mut rising = Head { code, source: source as u32 };
+            let mut node = (self.sources.len() + source) / 2;
+            while let Some(waiting) = &mut tree[node] {
+                if self.wins(waiting, &mut rising) {
+                    mem::swap(waiting, &mut rising);
                 }
-                continue;
+                node /= 2;
             }
-            if source.cursor.valid() {
-                source.prefix = prefix_u64(source.cursor.key());
-                self.heap.push(index);
+            tree[node] = Some(rising);
+        }
+        self.tree.extend(tree.into_iter().flatten());
+        self.bound = Code::EQUAL;
+        self.take_key();
+        Ok(())
+    }
+
+    /// Moves the winner and finds the next one.
+    #[inline]
+    fn advance(&mut self, step: impl FnOnce(&mut C) -> Result<()>) -> Result<()> {
+        let source = self.tree[0].source;
+        let cursor = &mut self.sources[source as usize];
+        match step(cursor) {
+            Err(error) if !mutant!("iterator_error_swallowed") => {
+                self.tree.clear();
+                return Err(error);
             }
-        }
-        if let Some(error) = failed {
-            self.heap.clear();
-            return Err(error);
-        }
-        for at in (0..self.heap.len() / 2).rev() {
-            self.sift_down(at);
+            Ok(()) if cursor.valid() => {
+                let key = cursor.key();
+                let code = Code::new(&self.key, key, self.backward);
+                if code < self.bound {
+                    self.key.clear();
+                    self.key.extend_from_slice(key);
+                } else {
+                    self.replay(Head { code, source });
+                }
+            }
+            _ => self.replay(Head { code: Code::NO_KEY, source }),
         }
         Ok(())
     }
 
-    /// Moves the source at the top and restores the heap.
-    fn advance(&mut self, step: impl FnOnce(&mut dyn Cursor) -> Result<()>) -> Result<()> {
-        let top = self.heap[0];
-        let source = &mut self.sources[top];
-        let stepped = step(source.cursor.as_mut());
-        if stepped.is_ok() && source.cursor.valid() {
-            source.prefix = prefix_u64(source.cursor.key());
-        } else {
-            self.heap.swap_remove(0);
+    /// Lets the last winner play against those that lost on its way up.
+    fn replay(&mut self, last: Head) {
+        let mut rising = last;
+        let mut least = Code::NO_KEY;
+        let mut node = (self.sources.len() + last.source as usize) / 2;
+        while node > 0 {
+            let mut waiting = self.tree[node];
+            let wins = self.wins(&mut rising, &mut waiting);
+            // Nobody can foresee who wins, the processor neither: a branch here costs more than the rest of the match.
+            let loser = select_unpredictable(wins, waiting, rising);
+            rising = select_unpredictable(wins, rising, waiting);
+            least = least.min(loser.code);
+            self.tree[node] = loser;
+            node /= 2;
         }
-        match stepped {
-            Err(error) if !mutant!("iterator_error_swallowed") => {
-                self.heap.clear();
-                Err(error)
-            }
-            _ => {
-                self.sift_down(0);
-                Ok(())
-            }
+        // Another winner has another way up.
+        self.bound = if rising.source == last.source { least } else { Code::EQUAL };
+        self.tree[0] = rising;
+        self.take_key();
+    }
+
+    fn take_key(&mut self) {
+        self.key.clear();
+        if self.valid() {
+            self.key.extend_from_slice(self.sources[self.tree[0].source as usize].key());
         }
     }
 
-    fn top(&self) -> &dyn Cursor {
-        self.sources[self.heap[0]].cursor.as_ref()
+    #[inline]
+    fn winner(&self) -> &C {
+        self.source(&self.tree[0])
     }
 }
 
-impl Cursor for MergeCursor {
+impl<C: Cursor> Cursor for MergeCursor<C> {
     fn seek_to_first(&mut self) -> Result<()> {
         self.restart(false, |cursor| cursor.seek_to_first())
     }
@@ -145,28 +191,34 @@ impl Cursor for MergeCursor {
         self.advance(|cursor| cursor.prev())
     }
 
+    #[inline]
     fn valid(&self) -> bool {
-        !self.heap.is_empty()
+        self.tree.first().is_some_and(|winner| winner.code != Code::NO_KEY)
     }
 
+    #[inline]
     fn key(&self) -> &[u8] {
-        self.top().key()
+        debug_assert!(self.valid(), "only a valid cursor has a key");
+        &self.key
     }
 
+    #[inline]
     fn seq(&self) -> SeqNo {
-        self.top().seq()
+        self.winner().seq()
     }
 
+    #[inline]
     fn kind(&self) -> EntryKind {
-        self.top().kind()
+        self.winner().kind()
     }
 
+    #[inline]
     fn value(&self) -> &[u8] {
-        self.top().value()
+        self.winner().value()
     }
 
     fn pin_value(&self) -> Value {
-        self.top().pin_value()
+        self.winner().pin_value()
     }
 }
 
@@ -174,6 +226,8 @@ impl Cursor for MergeCursor {
 mod tests {
     use super::*;
     use crate::base::error::Error;
+    use crate::base::key;
+    use std::cell::Cell;
 
     type Entry = (Vec<u8>, SeqNo);
 
@@ -183,9 +237,16 @@ mod tests {
         at: usize,
         steps: usize,
         fails_at: usize,
+        /// How often its key was asked for.
+        asked: Cell<usize>,
     }
 
     impl List {
+        fn new(mut entries: Vec<Entry>, fails_at: usize) -> List {
+            sort(&mut entries);
+            List { entries, at: usize::MAX, steps: 0, fails_at, asked: Cell::new(0) }
+        }
+
         fn go(&mut self, to: usize) -> Result<()> {
             self.steps += 1;
             if self.steps == self.fails_at {
@@ -220,6 +281,7 @@ mod tests {
             self.at < self.entries.len()
         }
         fn key(&self) -> &[u8] {
+            self.asked.set(self.asked.get() + 1);
             &self.entries[self.at].0
         }
         fn seq(&self) -> SeqNo {
@@ -236,25 +298,20 @@ mod tests {
         }
     }
 
-    /// Three lists whose entries interleave, and their union in order.
-    fn lists(fails_at: usize) -> (MergeCursor, Vec<Entry>) {
-        let mut all = Vec::new();
-        let mut sources: Vec<Box<dyn Cursor>> = Vec::new();
-        for part in 0..3u64 {
-            let entries: Vec<Entry> = (0..20u64)
-                .map(|n| (format!("key-{:02}", (n * (part + 1)) % 20).into_bytes(), 100 + n * 3 + part))
-                .collect();
-            let mut entries = entries;
-            entries.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
-            all.extend(entries.clone());
-            let fails_at = if part == 1 { fails_at } else { usize::MAX };
-            sources.push(Box::new(List { entries, at: usize::MAX, steps: 0, fails_at }));
-        }
-        all.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
-        (MergeCursor::new(sources), all)
+    fn sort(entries: &mut [Entry]) {
+        entries.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
     }
 
-    fn collect(merge: &mut MergeCursor, backward: bool) -> Result<Vec<Entry>> {
+    /// Three lists whose entries interleave; one of them fails.
+    fn failing(fails_at: usize) -> MergeCursor {
+        let list = |part: u64| -> Box<dyn Cursor> {
+            let entry = |n| (format!("key-{:02}", (n * (part + 1)) % 20).into_bytes(), 100 + n * 3 + part);
+            Box::new(List::new((0..20).map(entry).collect(), if part == 1 { fails_at } else { usize::MAX }))
+        };
+        MergeCursor::new((0..3).map(list).collect())
+    }
+
+    fn collect(merge: &mut impl Cursor, backward: bool) -> Result<Vec<Entry>> {
         let mut seen = Vec::new();
         while merge.valid() {
             seen.push((merge.key().to_vec(), merge.seq()));
@@ -263,31 +320,84 @@ mod tests {
         Ok(seen)
     }
 
+    /// As many lists as wanted, some of them empty, and their union in order. Their keys end early, go on with zeros, share
+    /// long beginnings, stand in several lists.
+    fn random_lists(count: usize, state: &mut u64) -> (MergeCursor<List>, Vec<Entry>) {
+        let mut random = |below: u64| {
+            *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            key::hash(&state.to_le_bytes()) % below
+        };
+        let mut lists = vec![Vec::new(); count];
+        let fronts = ["", "k", "a long beginning/", "a long beginning of others/"];
+        let entries = if count == 0 { 0 } else { 60 };
+        let mut list = 0;
+        for seq in 1..=entries {
+            let mut key = fronts[random(4) as usize].as_bytes().to_vec();
+            for _ in 0..random(7) {
+                key.push([0, 0, 1, b'k', 0xff][random(5) as usize]);
+            }
+            // Now and then one list gets many entries in a row.
+            list = if random(3) == 0 { random(count as u64) as usize } else { list };
+            lists[list].push((key, seq));
+        }
+        let mut all = lists.concat();
+        sort(&mut all);
+        (MergeCursor::new(lists.into_iter().map(|list| List::new(list, usize::MAX)).collect()), all)
+    }
+
     #[test]
     fn the_union_comes_in_order_both_ways() {
-        let (mut merge, mut all) = lists(usize::MAX);
-        merge.seek_to_first().unwrap();
-        assert_eq!(collect(&mut merge, false).unwrap(), all);
-        merge.seek(b"key-07").unwrap();
-        let tail: Vec<Entry> = all.iter().filter(|entry| entry.0.as_slice() >= b"key-07").cloned().collect();
-        assert_eq!(collect(&mut merge, false).unwrap(), tail);
-        merge.seek_before(b"key-07").unwrap();
-        let mut head: Vec<Entry> =
-            all.iter().filter(|entry| entry.0.as_slice() < b"key-07").cloned().collect();
-        head.reverse();
-        assert_eq!(collect(&mut merge, true).unwrap(), head);
-        merge.seek_to_last().unwrap();
-        all.reverse();
-        assert_eq!(collect(&mut merge, true).unwrap(), all);
+        let mut state = 1;
+        for round in 0..300 {
+            let (mut merge, all) = random_lists(round % 12, &mut state);
+            assert!(!merge.valid());
+            merge.seek_to_first().unwrap();
+            assert_eq!(collect(&mut merge, false).unwrap(), all);
+            merge.seek_to_last().unwrap();
+            let reversed: Vec<Entry> = all.iter().rev().cloned().collect();
+            assert_eq!(collect(&mut merge, true).unwrap(), reversed);
+            for at in (0..all.len()).step_by(5) {
+                for probe in [all[at].0.clone(), [&all[at].0, &b"\0"[..]].concat()] {
+                    let before = all.partition_point(|entry| entry.0 < probe);
+                    merge.seek(&probe).unwrap();
+                    assert_eq!(collect(&mut merge, false).unwrap(), all[before..]);
+                    merge.seek_before(&probe).unwrap();
+                    assert_eq!(collect(&mut merge, true).unwrap(), reversed[all.len() - before..]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn keys_are_looked_at_once_or_twice() {
+        // Entry `n` is in list `list(n)` of eight.
+        let asked = |list: fn(usize) -> usize| {
+            let mut lists = vec![Vec::new(); 8];
+            for n in 0..4000 {
+                lists[list(n)].push((format!("all share a long beginning {n:08}").into_bytes(), 1));
+            }
+            let lists = lists.into_iter().map(|list| List::new(list, usize::MAX)).collect();
+            let mut merge = MergeCursor::new(lists);
+            merge.seek_to_first().unwrap();
+            assert_eq!(collect(&mut merge, false).unwrap().len(), 4000);
+            merge.sources.iter().map(|list| list.asked.get()).sum::<usize>()
+        };
+        let alternating = asked(|n| n * 5 % 8);
+        assert!(alternating < 2 * 4000 + 100, "{alternating}");
+        let in_streaks = asked(|n| n / 100 * 3 % 8);
+        assert!(in_streaks < 4000 + 200, "{in_streaks}");
     }
 
     #[test]
     fn an_error_of_one_source_ends_the_merge() {
         for fails_at in 1..20 {
-            let (mut merge, _) = lists(fails_at);
+            let mut merge = failing(fails_at);
             let outcome = merge.seek_to_first().and_then(|()| collect(&mut merge, false));
             assert!(outcome.is_err(), "the error of step {fails_at} was lost");
             assert!(!merge.valid());
+            merge.seek(b"key-07").unwrap();
+            let rest = collect(&mut merge, false).unwrap();
+            assert_eq!(rest.len(), 38, "it can be positioned again");
         }
     }
 }

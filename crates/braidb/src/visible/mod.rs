@@ -3,6 +3,7 @@
 
 pub mod cursor;
 pub mod merge;
+mod offset_value;
 pub mod rule;
 pub mod snapshots;
 

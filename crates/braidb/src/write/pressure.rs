@@ -113,6 +113,11 @@ impl Pressure {
         self.failures.lock().iter().find_map(|failures| failures.last.clone())
     }
 
+    /// Whether writes are being slowed down.
+    pub fn is_felt(&self) -> bool {
+        self.debt().0 > 0.0
+    }
+
     /// The largest debt, and the lane whose jobs pay it.
     fn debt(&self) -> (f64, Lane) {
         let marks = &self.marks;

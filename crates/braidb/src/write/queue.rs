@@ -428,6 +428,18 @@ impl CommitQueue {
         Ok(core.families.iter().map(|family| family.flushed + u64::from(family.flushing)).collect())
     }
 
+    /// Freezes one family if it has so many tombstones in memory, and is not being flushed.
+    pub fn freeze_tombstones(&self, family: FamilyId, least: u64) -> Result<()> {
+        let mut core = self.lock();
+        self.health.check_writable()?;
+        let active = &core.families[family.0 as usize];
+        if !active.flushing && active.writer.segment().tombstones() >= least {
+            self.freeze_family(&mut core, family)?;
+        }
+        self.count_memory(&core);
+        Ok(())
+    }
+
     /// Whether so many flushes of each family ended.
     pub fn has_flushed(&self, wanted: &[u64]) -> bool {
         let core = self.lock();

@@ -5,14 +5,16 @@
 //! later run can measure reads on what an earlier one filled, and only with the same keys.
 
 mod measure;
+mod queue;
 mod report;
+mod space;
 mod workload;
 
 use crate::failure::{Failure, Outcome, storage};
 use crate::host::files;
 use crate::store::{BENCH_DB, BENCH_MARK, open_with, require_free};
 use crate::text;
-use braidb::{Db, Durability, Options};
+use braidb::{Db, Durability, Guards, Options};
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 use workload::{Data, Workload};
@@ -23,6 +25,10 @@ use workload::{Data, Workload};
 /// overwrite writes NUM random keys of those. readrandom gets random keys, readmissing keys that lie between them, and
 /// seekrandom moves an iterator to a random key and reads 50 entries from there. Each figure of bytes and time
 /// includes the background work: a workload ends when the engine has settled.
+///
+/// queue starts with an empty database too. It appends rows, and from WINDOW rows on deletes the oldest for each new one,
+/// NUM of them. When the engine has settled, it scans 1000 rows from the front, and does the same with a fresh database
+/// that holds the same rows.
 ///
 /// The database stays in DIR/db, so that later runs can measure on it with the NUM, KEY_BYTES and VALUE_BYTES of the fill.
 #[derive(clap::Args, Debug)]
@@ -51,15 +57,27 @@ pub struct Args {
     /// What an acknowledged write means
     #[arg(long, value_enum, default_value_t = DurabilityArg::Buffer)]
     durability: DurabilityArg,
+    /// Rows that are alive at a time in queue [default: a tenth of NUM]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    window: Option<u64>,
     /// Memory for writes, in MiB
     #[arg(long, default_value_t = 64)]
     memtable_mib: usize,
+    /// The same in bytes
+    #[arg(long, value_name = "BYTES", conflicts_with = "memtable_mib")]
+    memtable_bytes: Option<usize>,
     /// Memory for blocks, in MiB
     #[arg(long, default_value_t = 64)]
     cache_mib: usize,
     /// Threads that merge
     #[arg(long, default_value_t = 2)]
     background_threads: usize,
+    /// Runs that a cell of the tree holds before they are merged; 1 is a leveled tree [default: the engine's]
+    #[arg(long)]
+    runs: Option<usize>,
+    /// Where levels are cut into cells [default: the engine's]
+    #[arg(long, value_enum)]
+    guards: Option<GuardsArg>,
     /// Where chance starts
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -76,8 +94,20 @@ enum DurabilityArg {
     Sync,
 }
 
+/// [`Guards`] on the command line.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum GuardsArg {
+    /// Nowhere
+    None,
+    /// By bytes
+    Balanced,
+    /// By the hashes of keys: 27 bits for L1, 2 fewer for each deeper level
+    Sampled,
+}
+
 pub fn run(args: &Args) -> Outcome {
     let data = Data::new(args)?;
+    args.check()?;
     let mark = args.dir.join(BENCH_MARK);
     if !mark.exists() {
         require_free(&args.dir)?;
@@ -100,9 +130,13 @@ pub fn run(args: &Args) -> Outcome {
             Some(open) => open,
             None => open_with(&db_dir, args.options())?,
         };
-        let measured = measure::measure(&open, workload, &data, args)?;
-        report::print(&measured, args, files::bytes_in(&db_dir).unwrap_or(0))?;
-        if workload.starts_empty() {
+        let measured = measure::measure(&open, &db_dir, workload, &data, args)?;
+        let scans = match workload {
+            Workload::Queue => Some(queue::compare(&open, &args.dir.join("fresh"), &data, args)?),
+            _ => None,
+        };
+        report::print(&measured, scans, args, files::bytes_in(&db_dir).unwrap_or(0))?;
+        if workload.fills() {
             open.persist(Durability::Sync)?;
             set_mark(&mark, &args.filling())?;
         }
@@ -115,16 +149,72 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 impl Args {
+    fn check(&self) -> Outcome {
+        if self.workloads.contains(&Workload::Queue) && (self.threads > 1 || self.window() > self.num) {
+            return Err(Failure::Use(format!(
+                "queue needs one thread and a window of at most NUM, {} rows; --threads is {}, --window {}",
+                self.num,
+                self.threads,
+                self.window()
+            )));
+        }
+        let follows_queue = |pair: &&[Workload]| pair[0] == Workload::Queue && !pair[1].starts_empty();
+        match self.workloads.windows(2).find(follows_queue) {
+            Some(pair) => Err(Failure::Use(format!(
+                "{} cannot be measured on what queue leaves; put a fill before it",
+                pair[1].name()
+            ))),
+            None => Ok(()),
+        }
+    }
+
     fn options(&self) -> Options {
-        Options::new()
+        let options = Options::new()
             .durability(match self.durability {
                 DurabilityArg::None => Durability::None,
                 DurabilityArg::Buffer => Durability::Buffer,
                 DurabilityArg::Sync => Durability::Sync,
             })
-            .memtable_bytes(self.memtable_mib.saturating_mul(1 << 20))
+            .memtable_bytes(self.memtable_bytes())
             .block_cache_bytes(self.cache_mib.saturating_mul(1 << 20))
-            .background_threads(self.background_threads)
+            .background_threads(self.background_threads);
+        let options = match self.runs {
+            Some(runs) => options.max_runs_per_guard(runs),
+            None => options,
+        };
+        match self.guards {
+            Some(GuardsArg::None) => options.guards(Guards::None),
+            Some(GuardsArg::Balanced) => options.guards(Guards::Balanced),
+            Some(GuardsArg::Sampled) => {
+                options.guards(Guards::Sampled { top_level_bits: 27, bit_decrement: 2 })
+            }
+            None => options,
+        }
+    }
+
+    fn memtable_bytes(&self) -> usize {
+        self.memtable_bytes.unwrap_or(self.memtable_mib.saturating_mul(1 << 20))
+    }
+
+    /// Rows of a queue that are alive at a time.
+    fn window(&self) -> u64 {
+        self.window.unwrap_or(self.num.div_ceil(10))
+    }
+
+    /// Keys and values that are alive after a workload.
+    fn live_bytes(&self, workload: Workload) -> u64 {
+        let rows = if workload == Workload::Queue { self.window() } else { self.num };
+        rows.saturating_mul((self.key_bytes + self.value_bytes) as u64)
+    }
+
+    /// The same while a workload runs, where space is judged by it: not in fills, which begin with nothing.
+    fn live_bytes_meanwhile(&self, workload: Workload, operation: u64) -> u64 {
+        let is_steady = match workload {
+            Workload::Overwrite => true,
+            Workload::Queue => operation >= self.window(),
+            _ => false,
+        };
+        if is_steady { self.live_bytes(workload) } else { 0 }
     }
 
     /// What a fill writes, as the options that ask for it. (The seed changes no key, only the order.)
@@ -136,6 +226,7 @@ impl Args {
     fn operations(&self, workload: Workload) -> u64 {
         match workload {
             Workload::Fillseq | Workload::Fillrandom | Workload::Overwrite => self.num,
+            Workload::Queue => self.num + self.window(),
             Workload::Readrandom | Workload::Readmissing => self.reads.unwrap_or(self.num),
             Workload::Seekrandom => self.reads.unwrap_or(self.num.div_ceil(10)),
         }

@@ -2,16 +2,19 @@
 
 use super::Args;
 use super::measure::Measured;
+use super::queue::Scans;
+use super::space::LARGE_FILE_BYTES;
 use crate::failure::{Outcome, printing};
-use crate::figures::{bytes_text, grouped, nanoseconds_text, ratio};
+use crate::figures::{bytes_text, counted, grouped, nanoseconds_text, ratio};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-pub fn print(measured: &Measured, args: &Args, directory_bytes: u64) -> Outcome {
+/// `scans` are those of the workload `queue`.
+pub fn print(measured: &Measured, scans: Option<Scans>, args: &Args, directory_bytes: u64) -> Outcome {
     let text = match args.json {
-        true => format!("{}\n", as_json(measured, args, directory_bytes)),
-        false => as_text(measured, directory_bytes),
+        true => format!("{}\n", as_json(measured, scans, args, directory_bytes)),
+        false => as_text(measured, scans, directory_bytes),
     };
     let mut out = std::io::stdout();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(printing)
@@ -20,22 +23,22 @@ pub fn print(measured: &Measured, args: &Args, directory_bytes: u64) -> Outcome 
 /// The quantiles that are told, with their names.
 const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p99", 0.99), ("p99_9", 0.999), ("max", 1.0)];
 
-fn as_json(measured: &Measured, args: &Args, directory_bytes: u64) -> Value {
-    let written = &measured.written;
+fn as_json(measured: &Measured, scans: Option<Scans>, args: &Args, directory_bytes: u64) -> Value {
+    let (written, space) = (&measured.written, &measured.space);
     let latency: Map<String, Value> = QUANTILES
         .iter()
         .map(|(name, quantile)| ((*name).to_owned(), measured.latency.value_at_quantile(*quantile).into()))
         .collect();
     let causes: Map<String, Value> =
         written.causes.iter().map(|(cause, bytes)| (cause.clone(), (*bytes).into())).collect();
-    json!({
+    let mut figures = json!({
         "workload": measured.workload.name(),
         "num": args.num,
         "key_bytes": args.key_bytes,
         "value_bytes": args.value_bytes,
         "threads": args.threads,
         "durability": format!("{:?}", args.durability).to_lowercase(),
-        "memtable_mib": args.memtable_mib,
+        "memtable_bytes": args.memtable_bytes(),
         "cache_mib": args.cache_mib,
         "operations": measured.operations,
         "entries_found": measured.found,
@@ -55,13 +58,78 @@ fn as_json(measured: &Measured, args: &Args, directory_bytes: u64) -> Value {
         "stall_us": measured.stall_us,
         "peak_memory_bytes": measured.peak_memory_bytes,
         "directory_bytes": directory_bytes,
-    })
+        "flushed_bytes": written.flushed_bytes,
+        "merged_bytes": written.merged_bytes,
+        "merged_per_flushed": ratio(written.merged_bytes, written.flushed_bytes),
+        "most_merges_at_once": measured.most_merges_at_once,
+        "allocated_bytes": space.allocated_bytes,
+        "live_bytes": space.live_bytes,
+        "space_amplification": space.amplification(),
+        "table_files": space.table_files,
+        "bytes_below_l0": space.deep_bytes,
+        "share_in_large_files": ratio(space.large_file_bytes, space.deep_bytes),
+        "levels": space.levels,
+        "most_descriptors": measured.worst.descriptors(),
+    });
+    let mut add = |name: &str, figure: f64| figures[name] = figure.into();
+    if measured.worst.space_amplification() > 0.0 {
+        add("worst_space_amplification", measured.worst.space_amplification());
+    }
+    if let Some(scans) = scans {
+        add("scan_us", scans.queue_us);
+        add("fresh_scan_us", scans.fresh_us);
+        add("scan_per_fresh_scan", scans.queue_us / scans.fresh_us);
+    }
+    figures
 }
 
-fn as_text(measured: &Measured, directory_bytes: u64) -> String {
+fn as_text(measured: &Measured, scans: Option<Scans>, directory_bytes: u64) -> String {
     let mut text = String::new();
     write_text(measured, directory_bytes, &mut text).expect("a string takes everything");
+    write_space(measured, &mut text).expect("a string takes everything");
+    if let Some(Scans { queue_us, fresh_us }) = scans {
+        writeln!(
+            text,
+            "  scan      {queue_us:.1} µs for 1,000 rows from the front (median); {fresh_us:.1} µs in a fresh database, {:.2} times",
+            queue_us / fresh_us
+        )
+        .expect("a string takes everything");
+    }
     text
+}
+
+/// What the database takes of the machine.
+fn write_space(measured: &Measured, text: &mut String) -> std::fmt::Result {
+    let (written, space, worst) = (&measured.written, &measured.space, &measured.worst);
+    if measured.workload.writes() {
+        writeln!(
+            text,
+            "  merged    {} of {} flushed, {:.3} times; at most {} at once",
+            bytes_text(written.merged_bytes),
+            bytes_text(written.flushed_bytes),
+            ratio(written.merged_bytes, written.flushed_bytes),
+            counted(measured.most_merges_at_once, "merge", "merges"),
+        )?;
+        let meanwhile = match worst.space_amplification() {
+            0.0 => String::new(),
+            worst => format!(" ({worst:.2} at worst)"),
+        };
+        writeln!(
+            text,
+            "  space     {} on disk, {:.3} times what is live{meanwhile}",
+            bytes_text(space.allocated_bytes),
+            space.amplification(),
+        )?;
+    }
+    writeln!(
+        text,
+        "  files     {} on {}, {:.1}% of the bytes below L0 in files of {} or more; {} open at most",
+        counted(space.table_files, "table", "tables"),
+        counted(space.levels, "level", "levels"),
+        100.0 * ratio(space.large_file_bytes, space.deep_bytes),
+        bytes_text(LARGE_FILE_BYTES),
+        counted(worst.descriptors(), "descriptor", "descriptors"),
+    )
 }
 
 fn write_text(measured: &Measured, directory_bytes: u64, text: &mut String) -> std::fmt::Result {

@@ -14,6 +14,8 @@ pub enum Workload {
     Fillrandom,
     /// Write random keys again
     Overwrite,
+    /// Append rows at one end of an empty database and delete them at the other; then scan from the front
+    Queue,
     /// Get random keys
     Readrandom,
     /// Get keys that are not there
@@ -28,6 +30,7 @@ impl Workload {
             Workload::Fillseq => "fillseq",
             Workload::Fillrandom => "fillrandom",
             Workload::Overwrite => "overwrite",
+            Workload::Queue => "queue",
             Workload::Readrandom => "readrandom",
             Workload::Readmissing => "readmissing",
             Workload::Seekrandom => "seekrandom",
@@ -35,6 +38,11 @@ impl Workload {
     }
 
     pub fn starts_empty(self) -> bool {
+        self.fills() || self == Workload::Queue
+    }
+
+    /// Whether it leaves behind what others can be measured on.
+    pub fn fills(self) -> bool {
         matches!(self, Workload::Fillseq | Workload::Fillrandom)
     }
 
@@ -86,6 +94,7 @@ impl Data {
         let random = || mix(self.seed ^ mix(operation ^ (workload as u64) << 56)) % self.keys;
         let number = match workload {
             Workload::Fillseq => operation * 2,
+            Workload::Queue => operation,
             Workload::Fillrandom => shuffled(operation, self.keys, self.seed) * 2,
             Workload::Overwrite | Workload::Readrandom | Workload::Seekrandom => random() * 2,
             Workload::Readmissing => random() * 2 + 1,

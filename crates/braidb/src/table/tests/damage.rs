@@ -25,7 +25,7 @@ fn every_bent_bit_is_found() {
                 }
                 other => panic!("bit {bit}: {other:?}"),
             }
-            let damages = verify(&RealFs, &path, ID, summary.bytes, Some(summary.checksum));
+            let damages = verify(&RealFs, &path, ID, summary.bytes, Some(summary.checksum), None);
             let place = bit as u64 / 8;
             assert_eq!(damages.len(), 1, "bit {bit}: {damages:?}");
             let Damage { offset, bytes, .. } = damages[0];
@@ -47,7 +47,7 @@ fn a_wrong_length_or_name_is_found() {
         for expected in [summary.bytes, len as u64] {
             let result = open(&path, expected);
             assert!(matches!(result, Err(Error::Corruption { .. })), "cut to {len}: {result:?}");
-            assert_eq!(verify(&RealFs, &path, ID, expected, Some(summary.checksum)).len(), 1);
+            assert_eq!(verify(&RealFs, &path, ID, expected, Some(summary.checksum), None).len(), 1);
         }
     }
     let long = [&good[..], &[0]].concat();
@@ -57,15 +57,16 @@ fn a_wrong_length_or_name_is_found() {
     }
     overwrite(&path, &good);
     let cache = Arc::new(BlockCache::new(0));
-    match Table::open(&RealFs, &path, FileId(8), summary.bytes, cache, Arc::default()) {
+    let files = Arc::new(OpenFiles::new(Arc::new(RealFs), 1));
+    match Table::open(files, &path, FileId(8), summary.bytes, cache, Arc::default()) {
         Err(Error::Corruption { what, .. }) => assert!(what.contains("table 000007"), "{what}"),
         other => panic!("{other:?}"),
     }
-    let other = verify(&RealFs, &path, ID, summary.bytes, Some(summary.checksum ^ 1));
+    let other = verify(&RealFs, &path, ID, summary.bytes, Some(summary.checksum ^ 1), None);
     assert_eq!((other.len(), other[0].offset, other[0].bytes), (1, 0, summary.bytes));
     RealFs.unlink(&path).unwrap();
     assert!(matches!(open(&path, summary.bytes), Err(Error::Io { .. })));
-    assert_eq!(verify(&RealFs, &path, ID, summary.bytes, Some(summary.checksum)).len(), 1);
+    assert_eq!(verify(&RealFs, &path, ID, summary.bytes, Some(summary.checksum), None).len(), 1);
 }
 
 #[test]
@@ -85,7 +86,7 @@ fn swapped_blocks_are_found() {
     let table = open(&path, summary.bytes).unwrap();
     let result = all_forward(&mut table.cursor(everything(), true));
     assert!(matches!(result, Err(Error::Corruption { offset, .. }) if offset == place(first) as u64));
-    assert_eq!(verify(&RealFs, &path, ID, summary.bytes, Some(summary.checksum)).len(), 2);
+    assert_eq!(verify(&RealFs, &path, ID, summary.bytes, Some(summary.checksum), None).len(), 2);
 }
 
 #[test]

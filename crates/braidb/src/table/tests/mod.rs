@@ -1,6 +1,9 @@
 //! Tables as a whole, on the real file system. Here, what all tests share and the round trips against a plain vector.
 
+mod cut;
 mod damage;
+mod holes;
+mod parts;
 mod reads;
 
 use super::builder::TableSummary;
@@ -9,6 +12,7 @@ use crate::base::counters::Counters;
 use crate::base::error::Result;
 use crate::base::ids::{FileId, MAX_SEQ, SeqNo};
 use crate::base::key::{self, KeyRange};
+use crate::base::part::Part;
 use crate::cache::BlockCache;
 use crate::visible::{Cursor, EntryKind, Found};
 use braidb_storage::FileSystem;
@@ -73,7 +77,8 @@ fn build(path: &Path, rows: &[Row], options: TableOptions) -> TableSummary {
 fn open_with(path: &Path, bytes: u64, cache_bytes: usize) -> Result<(Arc<Table>, Arc<Counters>)> {
     let counters = Arc::new(Counters::default());
     let cache = Arc::new(BlockCache::new(cache_bytes));
-    Ok((Table::open(&RealFs, path, ID, bytes, cache, counters.clone())?, counters))
+    let files = Arc::new(OpenFiles::new(Arc::new(RealFs), 1));
+    Ok((Table::open(files, path, ID, bytes, cache, counters.clone())?, counters))
 }
 
 fn open(path: &Path, bytes: u64) -> Result<Arc<Table>> {
@@ -164,7 +169,7 @@ fn check(path: &Path, rows: &[Row], options: TableOptions, cache_bytes: usize) {
     assert_eq!(summary.range, KeyRange::new(keys[0], keys[keys.len() - 1]));
     assert_eq!(summary.entries, rows.len() as u64);
     assert_eq!(summary.tombstones, rows.iter().filter(|row| row.2 == EntryKind::Delete).count() as u64);
-    assert_eq!(verify(&RealFs, path, ID, summary.bytes, Some(summary.checksum)), []);
+    assert_eq!(verify(&RealFs, path, ID, summary.bytes, Some(summary.checksum), None), []);
 
     let (table, _) = open_with(path, summary.bytes, cache_bytes).unwrap();
     let mut probes: Vec<Vec<u8>> = vec![b"".to_vec(), b"0".to_vec(), vec![0xff; 3]];

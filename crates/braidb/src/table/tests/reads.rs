@@ -33,9 +33,6 @@ impl File for Watched {
     fn truncate(&self, len: u64) -> io::Result<()> {
         self.file.truncate(len)
     }
-    fn punch_hole(&self, offset: u64, len: u64) -> io::Result<()> {
-        self.file.punch_hole(offset, len)
-    }
     fn sync_data(&self) -> io::Result<()> {
         self.file.sync_data()
     }
@@ -53,7 +50,9 @@ fn open_watched(path: &Path, bytes: u64, cache_bytes: usize) -> (Arc<Table>, Arc
         fails: AtomicBool::new(false),
     });
     let cache = Arc::new(BlockCache::new(cache_bytes));
-    let table = Table::open_file(watched.clone(), path, ID, bytes, cache, Arc::default()).unwrap();
+    let files = Arc::new(OpenFiles::new(Arc::new(RealFs), 1));
+    files.insert(ID, watched.clone());
+    let table = Table::open(files, path, ID, bytes, cache, Arc::default()).unwrap();
     assert_eq!(
         watched.reads.swap(0, Ordering::Relaxed),
         2,

@@ -100,7 +100,7 @@ fn a_large_manifest_rolls_over_and_tables_are_buried_once_unseen() {
     for n in 0..50 {
         let mut edit = Edit::default();
         let flush = version(&state).flush_run();
-        edit.add_table(FAMILY, flush.clone(), &table(numbers.take(), "a", "b", (n + 1, n + 1)));
+        edit.add_whole_table(FAMILY, &flush, &table(numbers.take(), "a", "b", (n + 1, n + 1)));
         if let Some((run, slice)) = &last {
             edit.remove_slice(FAMILY, run.clone(), slice);
         }

@@ -1,0 +1,69 @@
+//! The end of the workload `queue`: how long a scan from the front takes, beside a fresh database with the same rows.
+//!
+//! Who reads a queue does not know where it begins. What was deleted lies in front of its first row until merges have
+//! dropped it, and a scan has to pass that.
+
+use super::Args;
+use super::workload::{Data, Workload};
+use crate::failure::{Outcome, storage};
+use crate::host::clock::Stopwatch;
+use crate::host::files;
+use crate::store::open_with;
+use crate::text::escaped;
+use braidb::Db;
+use std::path::Path;
+
+/// Rows that a scan reads.
+const ROWS: usize = 1000;
+/// Scans, of which the median counts.
+const SCANS: usize = 101;
+
+/// Median times of a scan.
+#[derive(Clone, Copy, Debug)]
+pub struct Scans {
+    pub queue_us: f64,
+    pub fresh_us: f64,
+}
+
+/// Measures the queue `db`, and a database in `fresh_dir` that is made for it and removed again.
+pub fn compare(db: &Db, fresh_dir: &Path, data: &Data, args: &Args) -> Outcome<Scans> {
+    let queue_us = median_us(db, data, args)?;
+    let remove = || match files::is_free(fresh_dir) {
+        Ok(true) => Ok(()),
+        _ => files::remove_dir(fresh_dir)
+            .map_err(|error| storage(&format!("could not remove {}", fresh_dir.display()), error)),
+    };
+    remove()?;
+    let fresh = open_with(fresh_dir, args.options())?;
+    let mut key = Vec::new();
+    for row in args.num..args.num + args.window() {
+        data.key(Workload::Queue, row, &mut key);
+        fresh.put(&key, data.value(Workload::Queue, row))?;
+    }
+    fresh.flush()?;
+    fresh.settle()?;
+    let fresh_us = median_us(&fresh, data, args)?;
+    fresh.close()?;
+    remove()?;
+    Ok(Scans { queue_us, fresh_us })
+}
+
+fn median_us(db: &Db, data: &Data, args: &Args) -> Outcome<f64> {
+    let wanted = ROWS.min(usize::try_from(args.window()).unwrap_or(usize::MAX));
+    let mut first = Vec::new();
+    data.key(Workload::Queue, args.num, &mut first);
+    let mut times = Vec::with_capacity(SCANS);
+    for _ in 0..SCANS {
+        let watch = Stopwatch::start();
+        let rows: Vec<_> = db.iter().take(ROWS).collect::<Result<_, _>>()?;
+        times.push(watch.elapsed().as_nanos() as f64 / 1e3);
+        if rows.len() != wanted || rows[0].0 != first {
+            return Err(storage(
+                "a scan from the front is wrong",
+                format!("{} rows, and not {wanted} from {} on", rows.len(), escaped(&first)),
+            ));
+        }
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times[SCANS / 2])
+}

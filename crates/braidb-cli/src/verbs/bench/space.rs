@@ -1,0 +1,94 @@
+//! What a workload's database takes of the machine: space on disk, files, levels, open descriptors.
+
+use crate::figures::ratio;
+use crate::host::{files, process};
+use braidb::Db;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A file from this size on is large.
+pub const LARGE_FILE_BYTES: u64 = 16 << 20;
+
+/// The state after a workload. Space is what the file system has allocated, so that holes count as freed, and logs with
+/// what is reserved for them.
+#[derive(Debug)]
+pub struct Space {
+    /// Of all files.
+    pub allocated_bytes: u64,
+    /// Keys and values that a reader can see.
+    pub live_bytes: u64,
+    pub table_files: u64,
+    /// In tables below L0.
+    pub deep_bytes: u64,
+    /// The part of them in large files.
+    pub large_file_bytes: u64,
+    /// Levels that hold something.
+    pub levels: u64,
+}
+
+impl Space {
+    pub fn of(db: &Db, dir: &Path, live_bytes: u64) -> Space {
+        let files = files::allocated_in(dir).unwrap_or_default();
+        let tree = db.tree();
+        let levels = || tree.iter().flat_map(|family| &family.levels);
+        let filled = levels().filter(|level| level.cells.iter().any(|cell| !cell.runs.is_empty()));
+        let deep: BTreeSet<u64> = levels()
+            .filter(|level| level.level > 0)
+            .flat_map(|level| level.cells.iter().flat_map(|cell| &cell.runs))
+            .flat_map(|run| run.slices.iter().map(|slice| slice.table))
+            .collect();
+        let (mut table_files, mut deep_bytes, mut large_file_bytes) = (0, 0, 0);
+        for (name, bytes) in &files {
+            let Some(table) = name.strip_suffix(".table") else { continue };
+            table_files += 1;
+            if table.parse().is_ok_and(|table| deep.contains(&table)) {
+                deep_bytes += bytes;
+                large_file_bytes += if *bytes >= LARGE_FILE_BYTES { bytes } else { &0 };
+            }
+        }
+        Space {
+            allocated_bytes: files.iter().map(|(_, bytes)| bytes).sum(),
+            live_bytes,
+            table_files,
+            deep_bytes,
+            large_file_bytes,
+            levels: filled.map(|level| level.level).collect::<BTreeSet<_>>().len() as u64,
+        }
+    }
+
+    /// Bytes on disk for each byte that a reader can see.
+    pub fn amplification(&self) -> f64 {
+        ratio(self.allocated_bytes, self.live_bytes)
+    }
+}
+
+/// The worst that was met while a workload ran.
+#[derive(Debug, Default)]
+pub struct Worst {
+    /// In thousandths; 0 where nothing was sampled.
+    space_amplification: AtomicU64,
+    descriptors: AtomicU64,
+}
+
+impl Worst {
+    /// Looks at the machine now. `live_bytes` is 0 while they say nothing, as in a fill.
+    pub fn sample(&self, dir: &Path, live_bytes: u64) {
+        self.descriptors.fetch_max(process::open_descriptors(), Ordering::Relaxed);
+        if live_bytes == 0 {
+            return;
+        }
+        let files = files::allocated_in(dir).unwrap_or_default();
+        let allocated: u64 = files.iter().map(|(_, bytes)| bytes).sum();
+        let permille = (allocated * 1000).div_ceil(live_bytes);
+        self.space_amplification.fetch_max(permille, Ordering::Relaxed);
+    }
+
+    pub fn space_amplification(&self) -> f64 {
+        self.space_amplification.load(Ordering::Relaxed) as f64 / 1000.0
+    }
+
+    pub fn descriptors(&self) -> u64 {
+        self.descriptors.load(Ordering::Relaxed)
+    }
+}

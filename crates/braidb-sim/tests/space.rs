@@ -1,0 +1,112 @@
+//! What tables with many slices may not cost: a table that a cold slice keeps, and a descriptor for each table.
+//!
+//! What `make accept-guards` shows of a test, the test prints behind `figure:`.
+
+#![allow(clippy::disallowed_methods, reason = "one test asks what the real file system holds open")]
+
+use braidb::{Db, Guards, Options};
+use braidb_sim::sim_env;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+fn key(number: u64) -> Vec<u8> {
+    format!("row/{number:08}").into_bytes()
+}
+
+fn value(number: u64, round: u64) -> Vec<u8> {
+    format!("{round}/{number:>98}").into_bytes()
+}
+
+/// Bytes that slices refer to, by table.
+fn tables(db: &Db) -> BTreeMap<u64, u64> {
+    let mut tables = BTreeMap::new();
+    for level in db.tree().iter().flat_map(|tree| &tree.levels) {
+        for slice in level.cells.iter().flat_map(|cell| &cell.runs).flat_map(|run| &run.slices) {
+            *tables.entry(slice.table).or_default() += slice.bytes;
+        }
+    }
+    tables
+}
+
+#[test]
+fn a_cold_slice_does_not_pin_a_dead_table() {
+    const ROWS: u64 = 20_000;
+    /// One stretch of neighbouring rows in four is written once and never again.
+    const STRETCH: u64 = 250;
+    let (env, fs, _) = sim_env(1);
+    let options = Options::new().memtable_bytes(32 << 10).table_bytes(256 << 10).block_bytes(1 << 10);
+    let sampled = Guards::Sampled { top_level_bits: 9, bit_decrement: 2 };
+    let db = options.guards(sampled).env(env).open("/db").unwrap();
+    let is_cold = |number: &u64| (number / STRETCH).is_multiple_of(4);
+    for round in 0..4 {
+        let rows = (0..ROWS).map(|number| number * 7_919 % ROWS);
+        for number in rows.filter(|number| round == 0 || !is_cold(number)) {
+            db.put(key(number), value(number, round)).unwrap();
+        }
+    }
+    db.flush().unwrap();
+    db.settle().unwrap();
+    // What is allocated beyond what slices refer to: indexes, filters, and what is dead.
+    let (mut alive, mut pinned, mut holed) = (0, 0, 0);
+    for (table, bytes) in tables(&db) {
+        let path = PathBuf::from(format!("/db/{table:06}.table"));
+        let allocated = fs.allocated_bytes(&path).unwrap();
+        alive += bytes;
+        pinned += allocated.saturating_sub(bytes);
+        holed += u64::from(allocated + 8192 < fs.file_len(&path).unwrap());
+    }
+    let counts = db.stats().counts;
+    println!(
+        "figure: {} bytes punched out, {holed} tables with holes; slices refer to {alive} bytes, {pinned} more are allocated",
+        counts.hole_bytes
+    );
+    // Without holes it would be half of that, and several times as much if nearly dead tables were not rewritten either.
+    assert!(pinned < alive / 3, "slices refer to {alive} bytes and keep {pinned} more");
+    for number in 0..ROWS {
+        let round = if is_cold(&number) { 0 } else { 3 };
+        assert_eq!(db.get(key(number)).unwrap().unwrap(), value(number, round));
+    }
+    assert!(db.verify().unwrap().damages.is_empty());
+}
+
+/// Files that this process has open in `dir`.
+fn open_in(dir: &std::path::Path) -> u64 {
+    let links =
+        std::fs::read_dir("/proc/self/fd").unwrap().map(|entry| std::fs::read_link(entry.unwrap().path()));
+    // What was closed meanwhile is not open.
+    links.filter(|link| link.as_ref().is_ok_and(|link| link.starts_with(dir))).count() as u64
+}
+
+#[test]
+fn open_descriptors_are_bounded() {
+    const OPEN_FILES: usize = 16;
+    /// The lock, the directory, manifest and log, a log that is being synced; and of each of three jobs its output.
+    const BESIDES: u64 = 5 + 3;
+    let dir = std::env::temp_dir().join(format!("braidb-descriptors-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&dir);
+    let options = Options::new().memtable_bytes(64 << 10).table_bytes(16 << 10).block_cache_bytes(0);
+    let db = options.open_files(OPEN_FILES).open(&dir).unwrap();
+    let mut most = 0;
+    for number in 0..40_000_u64 {
+        let number = number * 7_919 % 40_000;
+        db.put(key(number), value(number, 0)).unwrap();
+        if number % 500 == 0 {
+            assert_eq!(db.range(key(number)..).next().unwrap().unwrap().0, key(number));
+            most = most.max(open_in(&dir));
+        }
+    }
+    db.settle().unwrap();
+    for number in (0..40_000).step_by(7) {
+        assert!(db.contains_key(key(number)).unwrap());
+        most = most.max(if number % 50 == 0 { open_in(&dir) } else { 0 });
+    }
+    assert_eq!(db.iter().rev().map(Result::unwrap).count(), 40_000);
+    most = most.max(open_in(&dir));
+    let tables = tables(&db).len();
+    assert!(tables > 4 * OPEN_FILES, "{tables} tables");
+    // This thread reads.
+    assert!(most <= OPEN_FILES as u64 + BESIDES + 1, "{most} files of the database were open at once");
+    println!("figure: at most {most} files open, of {tables} tables; open_files is {OPEN_FILES}");
+    db.close().unwrap();
+    std::fs::remove_dir_all(&dir).unwrap();
+}

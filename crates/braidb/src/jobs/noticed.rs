@@ -1,0 +1,152 @@
+//! What was noticed about a column family since the open, for its policy to go by. It makes plans better and decides nothing
+//! else, so nobody keeps it over a restart.
+
+use super::{Catalog, Jobs};
+use crate::base::ids::{FamilyId, SeqNo};
+use crate::plan::{Merge, Now};
+use crate::version::Version;
+use crate::visible::snapshots::Snapshots;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// So many seeks in a row ask for a merge where the last one went (PebblesDB, section 4.2).
+const SEEKS: u64 = 10;
+/// A scan that passed over so many entries for nothing asks for a merge, and for a flush of what is in memory.
+const WASTED_ENTRIES: u64 = 10_000;
+/// Places sought that are remembered for a family.
+const SOUGHT: usize = 64;
+/// Keys waiting to become guards that are remembered for a family.
+const SAMPLED: usize = 1 << 16;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Noticed {
+    /// Of a thousand entries in the newer runs of a cell, how many hid an older one, when cells were last rewritten.
+    shadowed_permille: u64,
+    /// Where readers would be served by a merge.
+    sought: Vec<Vec<u8>>,
+    /// Keys that the sample chose for guards, with the top level of each.
+    sampled: BTreeMap<Vec<u8>, usize>,
+}
+
+impl Default for Noticed {
+    fn default() -> Noticed {
+        // As long as nothing was measured, writing too much is better than space without bound.
+        Noticed { shadowed_permille: 1000, sought: Vec::new(), sampled: BTreeMap::new() }
+    }
+}
+
+impl Noticed {
+    /// What the policy is told.
+    pub fn now<'a>(&'a self, snapshots: &Snapshots) -> Now<'a> {
+        Now {
+            settled: snapshots.drop_proof().settled(),
+            visible: snapshots.visible(),
+            shadowed_permille: self.shadowed_permille,
+            sought: &self.sought,
+            sampled: &self.sampled,
+        }
+    }
+
+    /// A merge was carried out that dropped so many hidden versions.
+    pub fn merged(&mut self, merge: &Merge, version: &Version, shadowed: u64) {
+        if let Some(permille) = merge.shadowed_permille(version, shadowed) {
+            self.shadowed_permille = (self.shadowed_permille + 3 * permille) / 4;
+        }
+    }
+
+    /// Keys that a flush saw and the sample chose.
+    pub fn chosen(&mut self, keys: Vec<(Vec<u8>, usize)>) {
+        let room = SAMPLED - self.sampled.len().min(SAMPLED);
+        self.sampled.extend(keys.into_iter().take(room));
+    }
+
+    /// The policy has been told of everything and wants nothing more.
+    pub fn answered(&mut self, version: &Version) {
+        self.sought.clear();
+        let guards = version.guards();
+        self.sampled.retain(|key, top| guards.get(key).is_none_or(|stands| stands > top));
+    }
+}
+
+/// Counts the seeks of one column family that came without a write in between.
+#[derive(Debug, Default)]
+pub struct SeekWatch {
+    at: AtomicU64,
+    count: AtomicU64,
+}
+
+impl SeekWatch {
+    /// A seek when the newest write was `visible`; whether it is one too many. Seeks at the same moment may be counted as one:
+    /// nothing but the moment of a merge depends on it.
+    pub fn seek(&self, visible: SeqNo) -> bool {
+        if self.at.swap(visible, Ordering::Relaxed) != visible {
+            self.count.store(1, Ordering::Relaxed);
+            return false;
+        }
+        let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        if count >= SEEKS {
+            self.count.store(0, Ordering::Relaxed);
+        }
+        count >= SEEKS
+    }
+}
+
+impl Jobs {
+    /// Readers go to `key` again and again: fewer runs there would serve them.
+    pub fn sought(self: &Arc<Self>, family: FamilyId, key: &[u8]) {
+        self.remember(family, key);
+        self.schedule();
+    }
+
+    /// A scan that began at `key` passed over `entries` that nobody sees.
+    pub fn wasted(self: &Arc<Self>, family: FamilyId, key: &[u8], entries: u64) {
+        if entries < WASTED_ENTRIES {
+            return;
+        }
+        self.remember(family, key);
+        // Tombstones in memory are only cleared away by way of a flush. If it cannot be frozen now, there are other reasons to
+        // worry, and the next scan asks again.
+        let _ = self.queue.freeze_tombstones(family, WASTED_ENTRIES / 2);
+        self.schedule();
+    }
+
+    fn remember(&self, family: FamilyId, key: &[u8]) {
+        // A reader does not wait for whoever commits an edit; it will come by again.
+        let Some(mut catalog) = self.catalog.try_lock() else { return };
+        let sought = &mut catalog.noticed(family).sought;
+        if sought.len() < SOUGHT && !sought.iter().any(|known| known == key) {
+            sought.push(key.to_vec());
+        }
+    }
+}
+
+impl Catalog {
+    /// The policies were told everything, and want nothing more for now.
+    pub(super) fn all_answered(&mut self) {
+        for (id, noticed) in &mut self.noticed {
+            if let Some(family) = self.state.families().get(id) {
+                noticed.answered(&family.version);
+            }
+        }
+    }
+
+    pub(super) fn noticed(&mut self, family: FamilyId) -> &mut Noticed {
+        self.noticed.entry(family).or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ten_seeks_without_a_write_are_one_too_many() {
+        let watch = SeekWatch::default();
+        let asked: Vec<bool> = (0..25).map(|_| watch.seek(7)).collect();
+        let at: Vec<usize> = (0..25).filter(|&n| asked[n]).collect();
+        assert_eq!(at, [9, 19]);
+        assert!((0..100).all(|seq| !watch.seek(seq)), "a write comes before each");
+    }
+}

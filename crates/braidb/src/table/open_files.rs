@@ -1,0 +1,58 @@
+//! The files of tables that are held open: so many at most, whatever the number of tables.
+//!
+//! An open [`Table`](super::Table) keeps its index and filter in memory, but no file. For each read it asks here; a file that
+//! was closed to make room for others is opened again by its path. That is always possible: whoever reads a table holds the
+//! slice, and by it the `TableFile`, that it reads through, and a file is unlinked only after the last of these is gone (rule
+//! 1). Then it is closed here too, before it is unlinked, so that the device gets the space back at once.
+//!
+//! What a running read holds is not counted: for its time a file may be open beyond the capacity, one a thread.
+
+use crate::base::ids::FileId;
+use crate::cache::PlaceHasher;
+use braidb_storage::{File, FileSystem};
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{OptionsBuilder, UnitWeighter};
+use std::hash::BuildHasherDefault;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Open files of tables by id, those that were used lately.
+#[derive(Debug)]
+pub struct OpenFiles {
+    fs: Arc<dyn FileSystem>,
+    files: Cache<FileId, Arc<dyn File>, UnitWeighter, BuildHasherDefault<PlaceHasher>>,
+}
+
+impl OpenFiles {
+    /// Holds at most `capacity` files open.
+    pub fn new(fs: Arc<dyn FileSystem>, capacity: usize) -> OpenFiles {
+        // One shard, so that the capacity is exact: none is full while another has room. Its lock is shared by readers, and
+        // held for less than the read that follows.
+        let options = OptionsBuilder::new()
+            .estimated_items_capacity(capacity)
+            .weight_capacity(capacity as u64)
+            .shards(1)
+            .build()
+            .expect("both capacities are set");
+        let hasher = BuildHasherDefault::default();
+        let files = Cache::with_options(options, UnitWeighter, hasher, DefaultLifecycle::default());
+        OpenFiles { fs, files }
+    }
+
+    /// The file of table `id`, opened at `path` unless it is open. Of several threads that want it, one opens it.
+    pub fn get(&self, id: FileId, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.files.get_or_insert_with(&id, || self.fs.open(path))
+    }
+
+    /// Holds a file that a test made up.
+    #[cfg(test)]
+    pub fn insert(&self, id: FileId, file: Arc<dyn File>) {
+        self.files.insert(id, file);
+    }
+
+    /// Closes the file of a table that nobody will read any more.
+    pub fn close(&self, id: FileId) {
+        self.files.remove(&id);
+    }
+}

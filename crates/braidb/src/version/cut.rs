@@ -1,0 +1,134 @@
+//! Cutting a slice in two at a guard. It writes nothing: two slices of the same table take the place of one.
+//!
+//! Ranges stay exact, because the keys next to the cut are looked up. Counts are shared out by bytes: a slice that is a part
+//! of a table need not know its entries to the last. Sequence numbers stay those of the whole, which is a superset.
+
+use super::shape::Cell;
+use super::table_file::TableFile;
+use crate::base::error::Result;
+use crate::base::key::KeyRange;
+use crate::base::part::Part;
+use crate::table::Table;
+use crate::visible::Cursor;
+use std::sync::Arc;
+
+/// What of a part of `table` lies before `key`, and what lies at or behind it. Reads at most two blocks, and none if the cut
+/// misses the part.
+pub fn cut_part(table: &TableFile, part: &Part, key: &[u8]) -> Result<(Option<Part>, Option<Part>)> {
+    if key <= part.range.low.as_slice() {
+        return Ok((None, Some(part.clone())));
+    }
+    if key > part.range.high.as_slice() {
+        return Ok((Some(part.clone()), None));
+    }
+    let cut = table.reader()?.cut(&part.range, key)?;
+    let (Some(before), Some(after)) = (cut.before, cut.after) else {
+        // The ends of a part are keys of it, so both sides have one. Should the table say otherwise, nothing is cut off.
+        return Ok((None, Some(part.clone())));
+    };
+    let share = Share { left: cut.left_bytes, total: cut.total_bytes };
+    let (entries, keys) = (share.split(part.entries), share.split(part.keys));
+    let tombstones = share.split_up(part.tombstones);
+    let bytes = share.split(part.bytes);
+    let left = Part {
+        range: KeyRange { low: part.range.low.clone(), high: before },
+        seqs: part.seqs,
+        entries: entries.0,
+        tombstones: tombstones.0.min(entries.0),
+        keys: keys.0.min(entries.0),
+        bytes: bytes.0,
+    };
+    let right = Part {
+        range: KeyRange { low: after, high: part.range.high.clone() },
+        seqs: part.seqs,
+        entries: entries.1,
+        tombstones: tombstones.1.min(entries.1),
+        keys: keys.1.min(entries.1),
+        bytes: bytes.1,
+    };
+    Ok((Some(left), Some(right)))
+}
+
+/// A key near the middle of a cell's bytes that cuts it: the end of a slice of its largest run if one lies there, so that none
+/// of that run need be cut, else a key from within the largest slice that has several. `None` if none has.
+pub fn middle(cell: &Cell) -> Result<Option<Vec<u8>>> {
+    let Some(run) = cell.runs.iter().max_by_key(|run| run.bytes()) else { return Ok(None) };
+    let (bytes, mut before) = (run.bytes(), 0);
+    for slice in run.slices.iter() {
+        if before >= bytes / 4 && before <= bytes / 4 * 3 && before > 0 {
+            return Ok(Some(slice.range.low.clone()));
+        }
+        before += slice.bytes;
+    }
+    let slices = cell.slices().map(|(_, slice)| slice).filter(|slice| slice.range.low < slice.range.high);
+    let Some(slice) = slices.max_by_key(|slice| slice.bytes) else { return Ok(None) };
+    let table = slice.table.reader()?;
+    match table.middle(&slice.range) {
+        Some(key) => Ok(Some(key)),
+        None => middle_of_few(table, &slice.range),
+    }
+}
+
+/// The middle one of the keys in `range`, but not the first. They lie in one block or two, so there are few.
+fn middle_of_few(table: &Arc<Table>, range: &KeyRange) -> Result<Option<Vec<u8>>> {
+    let mut cursor = table.cursor(range.clone(), true);
+    let mut keys: Vec<Vec<u8>> = Vec::new();
+    cursor.seek(&range.low)?;
+    while cursor.valid() {
+        let key = cursor.key().to_vec();
+        // Past all versions of the key.
+        cursor.seek(&[&*key, &[0]].concat())?;
+        keys.push(key);
+    }
+    let middle = (keys.len() / 2).max(1);
+    Ok((middle < keys.len()).then(|| keys.swap_remove(middle)))
+}
+
+/// How much of a slice lies on the left: neither nothing nor all.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    left: u64,
+    total: u64,
+}
+
+impl Share {
+    /// Shares `number` out so that each side has at least one. Of two numbers the larger one is not smaller on either side
+    /// (a slice has no more keys than entries).
+    fn split(self, number: u64) -> (u64, u64) {
+        if number < 2 {
+            return (1, 1);
+        }
+        let left = (self.times(number) / u128::from(self.total)) as u64;
+        let left = left.clamp(1, number - 1);
+        (left, number - left)
+    }
+
+    /// Shares `number` out and rounds both sides up, so that none is said to have nothing.
+    fn split_up(self, number: u64) -> (u64, u64) {
+        let up = |share: Share| share.times(number).div_ceil(u128::from(self.total)) as u64;
+        (up(self), up(Share { left: self.total - self.left, total: self.total }))
+    }
+
+    fn times(self, number: u64) -> u128 {
+        u128::from(number) * u128::from(self.left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_leave_no_side_empty() {
+        for (left, total) in [(1, 2), (1, u64::MAX), (u64::MAX - 1, u64::MAX), (1, 1000), (999, 1000)] {
+            let share = Share { left, total };
+            for number in [0, 1, 2, 3, 100, u64::MAX] {
+                let (a, b) = share.split(number);
+                assert!(a > 0 && b > 0 && a.saturating_add(b) == number.max(2));
+                let (a, b) = share.split_up(number);
+                assert!(a <= number && b <= number && (a > 0 && b > 0 || number == 0));
+                assert!(u128::from(a) + u128::from(b) >= u128::from(number));
+            }
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! A cursor over a level: its cells one after the other, in each the merge of its runs.
+//!
+//! A level has thousands of cells. Only the one that the walk is in has cursors, so a scan pays for the cells that it reaches
+//! and for no others.
+
+use super::cursor::RunCursor;
+use super::shape::{Cell, Level};
+use crate::base::error::Result;
+use crate::base::ids::SeqNo;
+use crate::base::value::Value;
+use crate::visible::merge::MergeCursor;
+use crate::visible::{Cursor, EntryKind};
+use std::sync::Arc;
+
+/// Walks all entries of a level for a user: blocks that it reads stay in the cache.
+pub struct LevelCursor {
+    level: Arc<Level>,
+    /// Which cell the walk is in.
+    at: usize,
+    /// Over the runs of that cell; none for a cell that is empty.
+    current: Option<Box<dyn Cursor>>,
+}
+
+/// A cursor over the runs of a cell; none if it is empty.
+fn cell_cursor(cell: &Cell) -> Option<Box<dyn Cursor>> {
+    let mut runs = cell.runs.iter().map(|run| RunCursor::new(run.slices.clone(), true));
+    match runs.len() {
+        0 => None,
+        1 => runs.next().map(|run| Box::new(run) as Box<dyn Cursor>),
+        _ => Some(Box::new(MergeCursor::new(runs.collect()))),
+    }
+}
+
+impl LevelCursor {
+    pub fn new(level: Arc<Level>) -> LevelCursor {
+        LevelCursor { level, at: 0, current: None }
+    }
+
+    /// Goes to cell `at` and positions a cursor in it.
+    fn enter(&mut self, at: usize, position: impl FnOnce(&mut dyn Cursor) -> Result<()>) -> Result<()> {
+        self.at = at;
+        self.current = cell_cursor(&self.level.cells[at]);
+        self.current.as_mut().map_or(Ok(()), |current| position(current.as_mut()))
+    }
+
+    /// Goes on to the cells behind until one has an entry.
+    fn skip_forward(&mut self) -> Result<()> {
+        while !self.valid() && self.at + 1 < self.level.cells.len() {
+            self.enter(self.at + 1, |cursor| cursor.seek_to_first())?;
+        }
+        Ok(())
+    }
+
+    /// Goes back to the cells before until one has an entry.
+    fn skip_backward(&mut self) -> Result<()> {
+        while !self.valid() && self.at > 0 {
+            self.enter(self.at - 1, |cursor| cursor.seek_to_last())?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn now(&self) -> &dyn Cursor {
+        self.current.as_deref().expect("the cursor is valid")
+    }
+
+    #[inline]
+    fn now_mut(&mut self) -> &mut dyn Cursor {
+        self.current.as_deref_mut().expect("the cursor is valid")
+    }
+
+    /// After an error the cursor is not valid.
+    #[inline]
+    fn guard(&mut self, outcome: Result<()>) -> Result<()> {
+        if outcome.is_err() {
+            self.current = None;
+        }
+        outcome
+    }
+}
+
+impl Cursor for LevelCursor {
+    fn seek_to_first(&mut self) -> Result<()> {
+        let outcome = self.enter(0, |cursor| cursor.seek_to_first()).and_then(|()| self.skip_forward());
+        self.guard(outcome)
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        let last = self.level.cells.len() - 1;
+        let outcome = self.enter(last, |cursor| cursor.seek_to_last()).and_then(|()| self.skip_backward());
+        self.guard(outcome)
+    }
+
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        let at = self.level.cell_index(key);
+        let outcome = self.enter(at, |cursor| cursor.seek(key)).and_then(|()| self.skip_forward());
+        self.guard(outcome)
+    }
+
+    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
+        let at = self.level.cell_index(key);
+        let outcome = self.enter(at, |cursor| cursor.seek_before(key)).and_then(|()| self.skip_backward());
+        self.guard(outcome)
+    }
+
+    fn next(&mut self) -> Result<()> {
+        let outcome = self.now_mut().next().and_then(|()| self.skip_forward());
+        self.guard(outcome)
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        let outcome = self.now_mut().prev().and_then(|()| self.skip_backward());
+        self.guard(outcome)
+    }
+
+    #[inline]
+    fn valid(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| current.valid())
+    }
+
+    fn key(&self) -> &[u8] {
+        self.now().key()
+    }
+
+    fn seq(&self) -> SeqNo {
+        self.now().seq()
+    }
+
+    fn kind(&self) -> EntryKind {
+        self.now().kind()
+    }
+
+    fn value(&self) -> &[u8] {
+        self.now().value()
+    }
+
+    fn pin_value(&self) -> Value {
+        self.now().pin_value()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::memfs::MemFs;
+    use super::super::shape::{RunId, Slice};
+    use super::super::table_file::{TableFile, TableStore};
+    use super::*;
+    use crate::base::ids::{FileId, TierId};
+    use crate::base::key::{self, KeyRange};
+    use crate::base::names;
+    use crate::base::part::Part;
+    use crate::cache::BlockCache;
+    use crate::table::{TableBuilder, TableOptions};
+    use std::path::Path;
+
+    type Row = (Vec<u8>, SeqNo);
+
+    fn sort(rows: &mut Vec<Row>) {
+        rows.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
+        rows.dedup();
+    }
+
+    /// The tables of a level.
+    struct Disk {
+        fs: Arc<MemFs>,
+        store: Arc<TableStore>,
+        tables: Vec<Arc<TableFile>>,
+    }
+
+    impl Disk {
+        fn new() -> Disk {
+            let (fs, cache) = (Arc::new(MemFs::default()), Arc::new(BlockCache::new(1 << 20)));
+            fs.allow_unallocated();
+            let store = TableStore::new(fs.clone(), Path::new("db"), cache, Arc::default(), 16);
+            Disk { fs, store, tables: Vec::new() }
+        }
+
+        fn table(&mut self, rows: &[Row]) -> Arc<TableFile> {
+            let id = FileId(self.tables.len() as u64 + 1);
+            let path = names::table(Path::new("db"), id);
+            let options = TableOptions { block_bytes: 100, filter_bits_per_key: 10 };
+            let mut builder = TableBuilder::create(self.fs.as_ref(), &path, id, options).unwrap();
+            for (key, seq) in rows {
+                let kind = if seq % 5 == 0 { EntryKind::Delete } else { EntryKind::Put };
+                builder.add(key, *seq, kind, value(kind, key)).unwrap();
+            }
+            let written = builder.finish().unwrap();
+            let table = TableFile::new(id, written.bytes, written.checksum, TierId::FAST, self.store.clone());
+            self.tables.push(Arc::new(table));
+            self.tables[self.tables.len() - 1].clone()
+        }
+
+        fn open_tables(&self) -> usize {
+            self.tables.iter().filter(|table| table.memory_bytes() > 0).count()
+        }
+
+        /// Damages the first block of a table that is not open.
+        fn damage(&self, table: &TableFile) {
+            assert_eq!(table.memory_bytes(), 0);
+            let path = names::table(Path::new("db"), table.id);
+            let mut bytes = self.fs.bytes(&path).unwrap();
+            bytes[3] ^= 1;
+            self.fs.set_bytes(&path, bytes);
+        }
+    }
+
+    fn value(kind: EntryKind, key: &[u8]) -> &[u8] {
+        if kind == EntryKind::Put { key } else { b"" }
+    }
+
+    /// The part of a table that holds `rows`.
+    fn slice(table: &Arc<TableFile>, rows: &[Row]) -> Arc<Slice> {
+        let seqs = rows.iter().map(|row| row.1);
+        let part = Part {
+            range: KeyRange::new(rows[0].0.clone(), rows[rows.len() - 1].0.clone()),
+            seqs: (seqs.clone().min().unwrap(), seqs.max().unwrap()),
+            entries: rows.len() as u64,
+            tombstones: 0,
+            keys: 1,
+            bytes: 1,
+        };
+        Arc::new(Slice::new(table.clone(), part))
+    }
+
+    /// A level with these guards. Each element of `runs` is what one merge wrote, newest first, in tables of so many rows: a
+    /// run in each cell that it reaches.
+    fn level(disk: &mut Disk, guards: &[Vec<u8>], runs: &[Vec<Row>], table_rows: usize) -> Arc<Level> {
+        let mut level = Level::default();
+        level
+            .cells
+            .extend(guards.iter().map(|guard| Arc::new(Cell { low: guard.clone(), runs: Vec::new() })));
+        for (age, rows) in (0u64..).zip(runs) {
+            let keys: Vec<&[Row]> = rows.chunk_by(|a, b| a.0 == b.0).collect();
+            for rows in keys.chunks(table_rows) {
+                let rows = rows.concat();
+                let table = disk.table(&rows);
+                let cell =
+                    |row: &Row| guards.iter().rfind(|guard| **guard <= row.0).cloned().unwrap_or_default();
+                for part in rows.chunk_by(|a, b| cell(a) == cell(b)) {
+                    let cell = cell(&part[0]);
+                    level.insert(&RunId { level: 1, cell, epoch: 100 - age }, slice(&table, part)).unwrap();
+                }
+            }
+        }
+        Arc::new(level)
+    }
+
+    fn row(cursor: &LevelCursor) -> Row {
+        assert_eq!(cursor.value(), value(cursor.kind(), cursor.key()));
+        assert_eq!(cursor.pin_value(), cursor.value());
+        (cursor.key().to_vec(), cursor.seq())
+    }
+
+    /// What is left of a walk, at most `most` rows.
+    fn walk(cursor: &mut LevelCursor, backward: bool, most: usize) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        while cursor.valid() && rows.len() < most {
+            rows.push(row(cursor));
+            if backward { cursor.prev()? } else { cursor.next()? }
+        }
+        Ok(rows)
+    }
+
+    #[test]
+    fn a_level_reads_like_one_sorted_list() {
+        let mut state = 3u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            (key::hash(&state.to_le_bytes()) % below) as usize
+        };
+        for round in 0..120 {
+            let mut disk = Disk::new();
+            let mut guards: Vec<_> =
+                (0..random(12)).map(|_| format!("{:02}", random(100)).into_bytes()).collect();
+            guards.sort();
+            guards.dedup();
+            // A merge writes into a part of the level, so that cells have different numbers of runs, or none.
+            let mut runs: Vec<Vec<Row>> = (0..random(6)).map(|_| Vec::new()).collect();
+            for (age, run) in runs.iter_mut().enumerate() {
+                let (from, width) = (random(90), random(90) + 1);
+                for n in 0..random(80) + 1 {
+                    let key = format!("{:0len$}", from + random(width as u64), len = 2 + random(2));
+                    run.push((key.into_bytes(), (100 - age * 10 + n % 10) as SeqNo));
+                }
+                sort(run);
+            }
+            let level = level(&mut disk, &guards, &runs, 1 + random(40));
+            let mut rows = runs.concat();
+            sort(&mut rows);
+            let reversed: Vec<Row> = rows.iter().rev().cloned().collect();
+
+            let mut cursor = LevelCursor::new(level);
+            assert!(!cursor.valid());
+            cursor.seek_to_first().unwrap();
+            assert_eq!(walk(&mut cursor, false, usize::MAX).unwrap(), rows, "round {round}");
+            cursor.seek_to_last().unwrap();
+            assert_eq!(walk(&mut cursor, true, usize::MAX).unwrap(), reversed, "round {round}");
+            let keys = rows.iter().step_by(7).map(|row| row.0.clone());
+            let others = (0..10).map(|_| format!("{}", random(1000)).into_bytes());
+            for probe in keys.chain(others).chain(guards.clone()).chain([Vec::new()]) {
+                let before = rows.partition_point(|row| row.0 < probe);
+                let (ahead, behind) = (&rows[before..], &reversed[rows.len() - before..]);
+                cursor.seek(&probe).unwrap();
+                assert_eq!(walk(&mut cursor, false, 20).unwrap(), ahead[..ahead.len().min(20)]);
+                cursor.seek_before(&probe).unwrap();
+                assert_eq!(walk(&mut cursor, true, 20).unwrap(), behind[..behind.len().min(20)]);
+            }
+        }
+    }
+
+    /// Cells "", "10" … "90" of ten keys, each with two runs of a table of its own; "40" and "50" are empty.
+    fn ten_cells(disk: &mut Disk) -> Arc<Level> {
+        let guards: Vec<Vec<u8>> = (1..10).map(|n| format!("{n}0").into_bytes()).collect();
+        let cells = (0..100u32).filter(|n| !(40..60).contains(n));
+        let run = |age: u32| {
+            cells.clone().map(|n| (format!("{n:02}").into_bytes(), SeqNo::from(9 - age))).collect()
+        };
+        level(disk, &guards, &[run(0), run(1)], 10)
+    }
+
+    #[test]
+    fn tables_of_cells_that_a_walk_does_not_reach_stay_closed() {
+        let mut disk = Disk::new();
+        let mut cursor = LevelCursor::new(ten_cells(&mut disk));
+        assert_eq!(disk.open_tables(), 0);
+        cursor.seek(b"35").unwrap();
+        assert_eq!(walk(&mut cursor, false, 9).unwrap().len(), 9);
+        assert_eq!(disk.open_tables(), 2);
+        assert_eq!(walk(&mut cursor, false, 1).unwrap(), [(b"39".to_vec(), 8)]);
+        assert_eq!((row(&cursor).0, disk.open_tables()), (b"60".to_vec(), 4));
+        cursor.seek_before(b"25").unwrap();
+        assert_eq!((row(&cursor).0, disk.open_tables()), (b"24".to_vec(), 6));
+    }
+
+    #[test]
+    fn an_error_ends_the_walk_and_another_seek_begins_anew() {
+        let mut disk = Disk::new();
+        let level = ten_cells(&mut disk);
+        disk.damage(&level.cell(b"70").runs[1].slices[0].table);
+        let mut cursor = LevelCursor::new(level);
+        for (backward, before) in [(false, 100), (true, 40)] {
+            let start = if backward { cursor.seek_to_last() } else { cursor.seek_to_first() };
+            start.unwrap();
+            assert_eq!(walk(&mut cursor, backward, before - 1).unwrap().len(), before - 1);
+            assert!(walk(&mut cursor, backward, 1).unwrap_err().is_corruption());
+            assert!(!cursor.valid());
+            assert!(cursor.seek(b"70").is_err() && !cursor.valid());
+            assert!(cursor.seek_before(b"75").is_err() && !cursor.valid());
+        }
+        cursor.seek(b"95").unwrap();
+        assert_eq!(walk(&mut cursor, false, usize::MAX).unwrap().len(), 10);
+    }
+}

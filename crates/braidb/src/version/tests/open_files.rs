@@ -1,0 +1,158 @@
+//! Many tables, few descriptors.
+
+use crate::base::error::{Error, Result};
+use crate::base::ids::{FileId, MAX_SEQ, TierId};
+use crate::base::key::{self, KeyRange};
+use crate::base::names;
+use crate::cache::BlockCache;
+use crate::table::{TableBuilder, TableOptions};
+use crate::version::table_file::{TableFile, TableStore};
+use crate::visible::{Cursor, EntryKind};
+use braidb_storage::FileSystem;
+use braidb_storage::real::RealFs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+const TABLES: u64 = 50;
+const KEYS: u64 = 400;
+const OPEN_FILES: usize = 16;
+
+/// Tables of several blocks that nothing is cached of.
+struct Tables {
+    dir: PathBuf,
+    store: Arc<TableStore>,
+    files: Vec<Arc<TableFile>>,
+}
+
+impl Tables {
+    fn new(test: &str) -> Tables {
+        let dir = std::env::temp_dir().join(format!("braidb-files-{test}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        RealFs.create_dir_all(&dir).unwrap();
+        let cache = Arc::new(BlockCache::new(0));
+        let store = TableStore::new(Arc::new(RealFs), &dir, cache, Arc::default(), OPEN_FILES);
+        let options = TableOptions { block_bytes: 1000, filter_bits_per_key: 10 };
+        let file = |id| {
+            let mut builder = TableBuilder::create(&RealFs, &names::table(&dir, id), id, options).unwrap();
+            for number in 0..KEYS {
+                builder.add(&key_of(number), id.0, EntryKind::Put, &[id.0 as u8; 20]).unwrap();
+            }
+            let summary = builder.finish().unwrap();
+            Arc::new(TableFile::new(id, summary.bytes, summary.checksum, TierId::FAST, store.clone()))
+        };
+        let files = (1..=TABLES).map(|id| file(FileId(id))).collect();
+        Tables { dir, store, files }
+    }
+
+    /// The files of the directory that this process has open now; those without a name end in "(deleted)".
+    #[allow(clippy::disallowed_methods)]
+    fn open_files(&self) -> Vec<PathBuf> {
+        let open = std::fs::read_dir("/proc/self/fd").unwrap();
+        // One that another test closes meanwhile is none of ours.
+        let targets = open.filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok());
+        targets.filter(|target| target.starts_with(&self.dir)).collect()
+    }
+}
+
+impl Drop for Tables {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+fn key_of(number: u64) -> Vec<u8> {
+    format!("{number:04}").into_bytes()
+}
+
+fn get(file: &TableFile, number: u64) -> Result<bool> {
+    let key = key_of(number);
+    let found = file.reader()?.get(&key, key::hash(&key), MAX_SEQ)?;
+    Ok(found.is_some_and(|found| found.value == [file.id.0 as u8; 20]))
+}
+
+#[test]
+fn no_more_files_are_open_than_allowed() {
+    let tables = Tables::new("bound");
+    for number in 0..KEYS / 10 {
+        for file in &tables.files {
+            assert!(get(file, 10 * number).unwrap());
+        }
+        assert_eq!(tables.open_files().len(), OPEN_FILES);
+    }
+    // Walks that take turns find their files closed at every block.
+    let bounds = KeyRange::new(key_of(0), key_of(KEYS));
+    let cursor = |file: &Arc<TableFile>| file.reader().unwrap().cursor(bounds.clone(), true);
+    let mut cursors: Vec<_> = tables.files.iter().map(cursor).collect();
+    cursors.iter_mut().for_each(|cursor| cursor.seek_to_first().unwrap());
+    for number in 0..KEYS {
+        for cursor in &mut cursors {
+            assert_eq!(cursor.key(), key_of(number));
+            cursor.next().unwrap();
+        }
+        assert!(tables.open_files().len() <= OPEN_FILES);
+    }
+    assert!(cursors.iter().all(|cursor| !cursor.valid()));
+}
+
+#[test]
+fn files_stay_open_as_long_as_there_is_room() {
+    let tables = Tables::new("room");
+    for _ in 0..3 {
+        for file in &tables.files[..OPEN_FILES] {
+            assert!(get(file, 7).unwrap());
+        }
+        assert_eq!(tables.open_files().len(), OPEN_FILES);
+    }
+    // Nothing is opened by its name any more.
+    for file in &tables.files[..OPEN_FILES] {
+        RealFs.unlink(&names::table(&tables.dir, file.id)).unwrap();
+    }
+    for file in &tables.files[..OPEN_FILES] {
+        assert!(get(file, 8).unwrap());
+    }
+}
+
+#[test]
+fn a_dead_table_is_closed_before_it_is_unlinked() {
+    let mut tables = Tables::new("dead");
+    let file = tables.files.remove(0);
+    assert!(get(&file, 1).unwrap());
+    let (path, view) = (names::table(&tables.dir, file.id), file.clone());
+    assert_eq!(tables.open_files(), std::slice::from_ref(&path));
+    file.mark_obsolete();
+    drop(file);
+    assert!(get(&view, 2).unwrap());
+    assert_eq!((tables.open_files(), tables.store.take_dead()), (vec![path], vec![]));
+    drop(view);
+    assert_eq!((tables.open_files(), tables.store.take_dead()), (vec![], vec![FileId(1)]));
+}
+
+/// Makes room for others until the file of `file` is closed.
+fn close(tables: &Tables, file: &TableFile) {
+    let path = names::table(&tables.dir, file.id);
+    for round in 0.. {
+        if !tables.open_files().contains(&path) {
+            return;
+        }
+        assert!(round < 100, "the file stays open whatever is read");
+        for other in tables.files.iter().filter(|other| other.id != file.id) {
+            assert!(get(other, 3).unwrap());
+        }
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_again_is_an_error_that_passes() {
+    let tables = Tables::new("again");
+    let file = &tables.files[0];
+    assert!(get(file, 1).unwrap());
+    close(&tables, file);
+    let (path, elsewhere) = (names::table(&tables.dir, file.id), tables.dir.join("elsewhere"));
+    RealFs.rename(&path, &elsewhere).unwrap();
+    match get(file, 2) {
+        Err(Error::Io { operation: "open", path: named, .. }) => assert_eq!(named, path),
+        other => panic!("{other:?}"),
+    }
+    RealFs.rename(&elsewhere, &path).unwrap();
+    assert!(get(file, 2).unwrap());
+}
