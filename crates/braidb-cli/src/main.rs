@@ -34,6 +34,7 @@ enum Verb {
     Verify(verbs::verify::Args),
     Compact(verbs::compact::Args),
     Bench(verbs::bench::Args),
+    Simulate(verbs::simulate::Args),
     Tour(verbs::tour::Args),
     #[command(hide = true)]
     TourWriter(verbs::tour::writer::Args),
@@ -52,6 +53,7 @@ impl Verb {
             Verb::Verify(args) => verbs::verify::run(args),
             Verb::Compact(args) => verbs::compact::run(args),
             Verb::Bench(args) => verbs::bench::run(args),
+            Verb::Simulate(args) => verbs::simulate::run(args),
             Verb::Tour(args) => verbs::tour::run(args),
             Verb::TourWriter(args) => verbs::tour::writer::run(args),
         }

@@ -304,3 +304,28 @@ fn wrong_use_is_told() {
     assert!(braidb(&["--help"]).exits(0).text().contains("Exit status"));
     assert!(braidb(&["--version"]).exits(0).text().starts_with("braidb "));
 }
+
+#[test]
+fn simulate_predicts_without_writing() {
+    let run = braidb(&["simulate", "--num", "1000000000", "--json"]).exits(0);
+    let figures: serde_json::Value = serde_json::from_slice(&run.out).unwrap();
+    assert_eq!(figures["flushed_bytes"].as_u64(), Some(144_000_000_000));
+    let amplification = |more: &[&str]| {
+        let run = braidb(&[&["simulate", "--json"], more].concat()).exits(0);
+        let figures: serde_json::Value = serde_json::from_slice(&run.out).unwrap();
+        let bytes = |name: &str| figures[name].as_u64().unwrap();
+        assert!(bytes("space_bytes") > bytes("live_bytes") / 1000 * 999);
+        assert_eq!(figures["levels"].as_array().unwrap().len(), 7);
+        figures["merge_amplification"].as_f64().unwrap()
+    };
+    let leveled = amplification(&["--runs", "1", "--guards", "none"]);
+    assert!(amplification(&["--runs", "4", "--guards", "balanced"]) < leveled * 0.7);
+    assert!(amplification(&["--runs", "8", "--guards", "sampled", "--memtable-mib", "128"]) < leveled);
+    assert!((amplification(&["--sequential"]) - 1.0).abs() < 1e-9);
+    let run = braidb(&["simulate", "--num", "50000000", "--keys", "10000000"]).exits(0);
+    for part in ["flushed 6.6 GiB, merged ", "live 1.3 GiB, space ", "\nL0 ", "\nL1 "] {
+        assert!(run.text().contains(part), "{run:?}");
+    }
+    braidb(&["simulate", "--runs", "0"]).exits(2).tells("max_runs_per_guard");
+    braidb(&["simulate", "--num", "0"]).exits(2);
+}

@@ -8,6 +8,7 @@ pub mod get;
 pub mod load;
 pub mod put;
 pub mod scan;
+pub mod simulate;
 pub mod stats;
 pub mod tour;
 pub mod verify;

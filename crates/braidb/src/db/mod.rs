@@ -4,6 +4,7 @@ mod batch;
 mod bounds;
 mod engine;
 mod family;
+mod forecast;
 mod iter;
 mod open;
 mod options;
@@ -13,6 +14,7 @@ mod stats;
 mod tree;
 mod verify;
 
+pub use crate::plan::sizes::{Forecast, LevelForecast, Load};
 pub use batch::WriteBatch;
 pub use bounds::IntoBounds;
 pub use family::ColumnFamily;

@@ -275,7 +275,7 @@ impl Options {
         }
     }
 
-    fn check(&self) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         fn range(option: &'static str, value: u64, low: u64, high: u64) -> Result<()> {
             if (low..=high).contains(&value) {
                 return Ok(());

@@ -12,6 +12,7 @@ mod leveled;
 mod options;
 #[cfg(test)]
 mod simulator;
+pub mod sizes;
 
 pub use claims::{Claim, Claims, Ticket, Use};
 pub use cutter::{Cutter, Edge};

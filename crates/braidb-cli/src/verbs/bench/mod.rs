@@ -96,13 +96,23 @@ enum DurabilityArg {
 
 /// [`Guards`] on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum GuardsArg {
+pub enum GuardsArg {
     /// Nowhere
     None,
     /// By bytes
     Balanced,
     /// By the hashes of keys: 27 bits for L1, 2 fewer for each deeper level
     Sampled,
+}
+
+impl From<GuardsArg> for Guards {
+    fn from(arg: GuardsArg) -> Guards {
+        match arg {
+            GuardsArg::None => Guards::None,
+            GuardsArg::Balanced => Guards::Balanced,
+            GuardsArg::Sampled => Guards::Sampled { top_level_bits: 27, bit_decrement: 2 },
+        }
+    }
 }
 
 pub fn run(args: &Args) -> Outcome {
@@ -183,11 +193,7 @@ impl Args {
             None => options,
         };
         match self.guards {
-            Some(GuardsArg::None) => options.guards(Guards::None),
-            Some(GuardsArg::Balanced) => options.guards(Guards::Balanced),
-            Some(GuardsArg::Sampled) => {
-                options.guards(Guards::Sampled { top_level_bits: 27, bit_decrement: 2 })
-            }
+            Some(guards) => options.guards(guards.into()),
             None => options,
         }
     }

@@ -19,10 +19,10 @@ use std::sync::Arc;
 const GARBAGE_SHARE: u64 = 5;
 /// Above, a cell goes down when one entry in so many is a tombstone.
 const TOMBSTONE_SHARE: u64 = 4;
-/// Where all garbage of a family is more than one part in so many of its last level, the worst cell is seen to.
-const FAMILY_SHARE: u64 = 5;
+/// Where all garbage of a family is more than so many thousandths of its last level, the worst cell is seen to.
+const FAMILY_PERMILLE: u64 = 220;
 /// That is, if one entry in so many of the cell is garbage.
-const WORST_SHARE: u64 = 20;
+const WORST_SHARE: u64 = 10;
 /// A table is nearly dead when slices still refer to less than one part in so many.
 const DEAD_SHARE: u64 = 4;
 
@@ -123,7 +123,7 @@ impl Planner<'_> {
         let above = |measure: fn(&Sum) -> u64| self.sums[..self.last].iter().flatten().map(measure).sum();
         let garbage_above = self.hidden(above(|sum| sum.entries), above(|sum| sum.tombstones), older);
         let garbage = garbage_above + last.iter().map(|sum| self.cell_garbage(sum)).sum::<u64>();
-        if garbage == 0 || garbage.saturating_mul(FAMILY_SHARE) < older {
+        if garbage == 0 || garbage.saturating_mul(1000) < older.saturating_mul(FAMILY_PERMILLE) {
             return None;
         }
         let is_worth = |sum: &Sum| {

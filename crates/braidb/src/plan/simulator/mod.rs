@@ -4,6 +4,7 @@
 
 mod cells;
 mod leveled;
+mod sizes;
 
 use super::claims::Ticket;
 use super::edits::Moment;
@@ -142,6 +143,13 @@ impl Simulator {
         self.seq += 1;
         self.model.insert(key, self.seq);
         self.write(key, EntryKind::Put);
+    }
+
+    /// As [`Simulator::put`], but the memtable takes more versions than it has room for.
+    fn keep(&mut self, key: u64) {
+        self.seq += 1;
+        self.model.insert(key, self.seq);
+        self.memtable.insert(key, (self.seq, EntryKind::Put));
     }
 
     fn delete(&mut self, key: u64) {

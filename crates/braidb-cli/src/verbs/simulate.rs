@@ -1,0 +1,126 @@
+//! `simulate`.
+
+use super::bench::GuardsArg;
+use crate::failure::{Outcome, printing};
+use crate::figures::{bytes_text, grouped, ratio};
+use crate::text;
+use braidb::{Forecast, Load, Options};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+/// Predict what a load will cost: bytes written by merges, and space
+///
+/// The policy that looks after the tree is carried through the load over sizes alone. Nothing is written, and terabytes take
+/// seconds. Keys are drawn evenly, or come in order; merges are taken to keep up with the writes.
+#[derive(clap::Args)]
+#[command(after_help = text::EXIT_STATUS)]
+pub struct Args {
+    /// Writes
+    #[arg(long, default_value_t = 1_000_000_000, value_parser = clap::value_parser!(u64).range(1..=1 << 50))]
+    num: u64,
+    /// Different keys, each as likely as any other [default: each write has its own]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    keys: Option<u64>,
+    /// Bytes of a key and its value
+    #[arg(long, default_value_t = 144, value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
+    entry_bytes: u64,
+    /// Keys come in order, and again from the first after the last
+    #[arg(long)]
+    sequential: bool,
+    /// Memory for writes, in MiB
+    #[arg(long, default_value_t = 64)]
+    memtable_mib: usize,
+    /// Runs that a cell of the tree holds before they are merged; 1 is a leveled tree [default: the engine's]
+    #[arg(long)]
+    runs: Option<usize>,
+    /// Where levels are cut into cells [default: the engine's]
+    #[arg(long, value_enum)]
+    guards: Option<GuardsArg>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> Outcome {
+    let mut options = Options::new().memtable_bytes(args.memtable_mib.saturating_mul(1 << 20));
+    if let Some(runs) = args.runs {
+        options = options.max_runs_per_guard(runs);
+    }
+    if let Some(guards) = args.guards {
+        options = options.guards(guards.into());
+    }
+    let load = Load {
+        entries: args.num,
+        entry_bytes: args.entry_bytes,
+        keys: args.keys.unwrap_or(u64::MAX),
+        is_sequential: args.sequential,
+    };
+    let forecast = options.forecast(&load)?;
+    let mut text = if args.json { format!("{:#}", as_json(&forecast)) } else { as_text(&forecast) };
+    text.push('\n');
+    std::io::stdout().write_all(text.as_bytes()).map_err(printing)
+}
+
+fn as_json(forecast: &Forecast) -> Value {
+    let levels: Vec<Value> = forecast
+        .levels
+        .iter()
+        .zip(forecast.merged_bytes)
+        .map(|(level, merged)| {
+            json!({
+                "cells": level.cells,
+                "runs": level.runs,
+                "slices": level.slices,
+                "bytes": level.bytes,
+                "merged_bytes": merged,
+            })
+        })
+        .collect();
+    json!({
+        "flushed_bytes": forecast.flushed_bytes,
+        "merged_bytes": forecast.merged_bytes.iter().sum::<u64>(),
+        "merge_amplification": forecast.merge_amplification(),
+        "merges": forecast.merges,
+        "rearrangements": forecast.rearrangements,
+        "live_bytes": forecast.live_bytes,
+        "space_bytes": forecast.space_bytes,
+        "peak_space_bytes": forecast.peak_space_bytes,
+        "levels": levels,
+    })
+}
+
+fn as_text(forecast: &Forecast) -> String {
+    let Forecast { flushed_bytes, live_bytes, space_bytes, peak_space_bytes, .. } = *forecast;
+    let merged: u64 = forecast.merged_bytes.iter().sum();
+    let (written, of_live) = (forecast.merge_amplification(), |bytes| ratio(bytes, live_bytes));
+    let mut text = format!(
+        "flushed {}, merged {} ({written:.2} bytes written a byte flushed), {} merges, {} changes of metadata\n\
+         live {}, space {} ({:.2}), at most {} ({:.2})\n",
+        bytes_text(flushed_bytes),
+        bytes_text(merged),
+        grouped(forecast.merges),
+        grouped(forecast.rearrangements),
+        bytes_text(live_bytes),
+        bytes_text(space_bytes),
+        of_live(space_bytes),
+        bytes_text(peak_space_bytes),
+        of_live(peak_space_bytes),
+    );
+    text.push_str("level    cells     runs   slices        bytes  merged into it");
+    for (number, (level, &merged)) in forecast.levels.iter().zip(&forecast.merged_bytes).enumerate() {
+        if level.bytes == 0 && merged == 0 {
+            continue;
+        }
+        let (bytes, merged) = (bytes_text(level.bytes), bytes_text(merged));
+        // Writing to a string cannot fail.
+        let _ = write!(
+            text,
+            "\nL{number:<4} {:>8} {:>8} {:>8} {bytes:>12} {merged:>15}",
+            grouped(level.cells),
+            grouped(level.runs),
+            grouped(level.slices),
+        );
+    }
+    text
+}

@@ -1,0 +1,71 @@
+//! The forecast beside the tree of entries: under the same policy both must tell the same.
+
+use super::*;
+use crate::plan::sizes::{Forecast, Load, forecast};
+
+/// So many memtables of `sim`'s size, of keys drawn from `keys`.
+fn forecast_of(sim: &Simulator, entries: u64, keys: u64, is_sequential: bool) -> Forecast {
+    let load = Load { entries, entry_bytes: PUT_BYTES, keys, is_sequential };
+    let store = TableStore::detached(Arc::new(RealFs), Path::new("nowhere"));
+    forecast(&load, MEMTABLE as u64 * PUT_BYTES, &sim.options, store)
+}
+
+#[test]
+fn a_forecast_comes_true() {
+    // (memtables written, memtables a cell, keys by memtables written)
+    for (memtables, cell, keys) in [(68, 1, u64::MAX), (250, 16, u64::MAX), (150, 4, 30)] {
+        for runs in [1, 2, 4, 8] {
+            for guards in [Guards::None, Guards::Balanced] {
+                let mut sim = Simulator::with(runs, guards, 4);
+                sim.options.table_bytes *= cell;
+                let keys = keys.saturating_mul(memtables);
+                let spread = if keys == u64::MAX { 1 } else { u64::MAX / keys };
+                let forecast = forecast_of(&sim, memtables * 100, keys, false);
+                let mut rng = Rng(42);
+                for _ in 0..memtables {
+                    (0..100).for_each(|_| sim.keep(rng.below(keys) * spread));
+                    sim.flush();
+                    sim.settle();
+                }
+                let what = format!("{runs} runs, {guards:?}, {memtables} memtables, {keys} keys");
+                let near = |name, told: f64, found: f64| {
+                    assert!((told / found - 1.0).abs() < 0.15, "{name}: {told:.2}, but {found:.2}: {what}");
+                };
+                near("written", forecast.merge_amplification(), 1.0 + sim.amplification());
+                let space = forecast.space_bytes as f64 / forecast.live_bytes as f64;
+                near("space", space, sim.space());
+            }
+        }
+    }
+}
+
+#[test]
+fn sequential_writes_are_forecast_to_merge_nothing_until_they_come_again() {
+    for guards in [Guards::None, Guards::Balanced, Guards::Sampled { top_level_bits: 10, bit_decrement: 2 }] {
+        let sim = Simulator::with(4, guards, 4);
+        let once = forecast_of(&sim, 20_000, 20_000, true);
+        assert_eq!((once.merged_bytes, once.live_bytes), ([0; LEVELS], 2_000_000), "{guards:?}");
+        assert_eq!((once.flushed_bytes, once.space_bytes), (2_000_000, 2_000_000));
+        assert!(once.rearrangements > 100);
+        let twice = forecast_of(&sim, 40_000, 20_000, true);
+        assert_eq!((twice.flushed_bytes, twice.live_bytes), (4_000_000, 2_000_000));
+        assert!(twice.merges > 0 && twice.space_bytes < 2_600_000, "{twice:?}");
+    }
+}
+
+#[test]
+fn a_forecast_of_ten_terabytes_has_few_cells() {
+    let options = TreeOptions {
+        base_bytes: 4 << 30,
+        table_bytes: 64 << 20,
+        ..Simulator::with(4, Guards::Balanced, 4).options
+    };
+    let load = Load { entries: 10_000_000_000, entry_bytes: 1_000, keys: u64::MAX, is_sequential: false };
+    let store = TableStore::detached(Arc::new(RealFs), Path::new("nowhere"));
+    let forecast = forecast(&load, 1 << 30, &options, store);
+    assert!(forecast.space_bytes.abs_diff(forecast.live_bytes) < forecast.live_bytes / 1_000_000);
+    let amplification = forecast.merge_amplification();
+    assert!((7.0..13.0).contains(&amplification), "{amplification}");
+    let last = forecast.levels.iter().rev().find(|level| level.bytes > 0).unwrap();
+    assert!((64..512).contains(&last.cells), "{last:?}");
+}
