@@ -12,7 +12,10 @@
 //! *Merge.* The record stands in an input until the edit that names the outputs, all of them synced with their names, is
 //! synced; after that in an output. Inputs are unlinked when no view holds them.
 //!
-//! *Move.* The table stays where it is; the edit gives it another level.
+//! *Move, split, join.* The table stays where it is; the edit gives its slices another level or cell, or cuts them in two.
+//!
+//! *Hole.* A block is punched out of a table when no slice that reaches it lives, neither in the state, whose last edit is
+//! synced, nor in any view: each record in it stands elsewhere, or nobody can see it.
 //!
 //! # Lock order
 //!

@@ -96,8 +96,9 @@ impl SeekWatch {
 impl Jobs {
     /// Readers go to `key` again and again: fewer runs there would serve them.
     pub fn sought(self: &Arc<Self>, family: FamilyId, key: &[u8]) {
-        self.remember(family, key);
-        self.schedule();
+        if self.remember(family, key) {
+            self.schedule();
+        }
     }
 
     /// A scan that began at `key` passed over `entries` that nobody sees.
@@ -105,20 +106,23 @@ impl Jobs {
         if entries < WASTED_ENTRIES {
             return;
         }
-        self.remember(family, key);
+        if !self.remember(family, key) {
+            return;
+        }
         // Tombstones in memory are only cleared away by way of a flush. If it cannot be frozen now, there are other reasons to
         // worry, and the next scan asks again.
         let _ = self.queue.freeze_tombstones(family, WASTED_ENTRIES / 2);
         self.schedule();
     }
 
-    fn remember(&self, family: FamilyId, key: &[u8]) {
-        // A reader does not wait for whoever commits an edit; it will come by again.
-        let Some(mut catalog) = self.catalog.try_lock() else { return };
+    /// Whether the place was noted: a reader does not wait for whoever commits an edit; it will come by again.
+    fn remember(&self, family: FamilyId, key: &[u8]) -> bool {
+        let Some(mut catalog) = self.catalog.try_lock() else { return false };
         let sought = &mut catalog.noticed(family).sought;
         if sought.len() < SOUGHT && !sought.iter().any(|known| known == key) {
             sought.push(key.to_vec());
         }
+        true
     }
 }
 
