@@ -187,11 +187,11 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// Takes snapshots until the writers are done; in each, both families show the same count, which never falls.
+    /// Takes snapshots until the writers are done, one at least; in each, both families show the same count, which never falls.
     fn read(&self) -> Verdict<u64> {
         let mut last = [0; WRITERS];
         let mut snapshots = 0;
-        while !self.done.load(Ordering::SeqCst) {
+        loop {
             let snapshot = self.client.db.snapshot();
             for (writer, last) in last.iter_mut().enumerate() {
                 let counts = [self.count(&snapshot, writer, 0)?, self.count(&snapshot, writer, 1)?];
@@ -206,8 +206,10 @@ impl Shared<'_> {
             if snapshots % 50 == 1 {
                 self.compare_scans(&snapshot)?;
             }
+            if self.done.load(Ordering::SeqCst) {
+                return Ok(snapshots);
+            }
         }
-        Ok(snapshots)
     }
 
     fn count(&self, snapshot: &Snapshot, writer: usize, family: usize) -> Verdict<u64> {

@@ -1,8 +1,9 @@
 //! What lies beneath a merge: whether an older version of a key may exist outside the merge's inputs (rule 6).
 //!
 //! Memory and the logs that recovery would replay hold only newer versions of what stands in a table, because a flush
-//! takes whole memtables in order. Levels above the merge are newer by rule 7. What is left: other slices of the merge's
-//! own levels, and everything deeper.
+//! takes whole memtables in order. Levels above the merge are newer by rule 7, and so are runs of its own cell above the
+//! newest that it takes: whoever cleans an old run does so for good, although writing goes on. What is left: older runs of
+//! the merge's own levels, and everything deeper.
 
 use super::shape::{Slice, Version};
 use crate::base::key::KeyRange;
@@ -25,14 +26,18 @@ impl Beneath {
         is_input: impl Fn(&Slice) -> bool,
     ) -> Beneath {
         let mut runs = Vec::new();
-        for level in version.levels().skip(level + usize::from(mutant!("tombstone_ignores_older_runs"))) {
+        let ignored = usize::from(mutant!("tombstone_ignores_older_runs"));
+        for (depth, at) in version.levels().enumerate().skip(level + ignored) {
             // Cells come in key order, so the first runs of all cells make one sorted list, the second ones another.
             let mut ranked: Vec<Vec<Arc<Slice>>> = Vec::new();
-            for cell in &level.cells[level.cell_index(&range.low)..=level.cell_index(&range.high)] {
-                for (rank, run) in cell.runs.iter().enumerate() {
+            for cell in &at.cells[at.cell_index(&range.low)..=at.cell_index(&range.high)] {
+                let overlapping = || cell.runs.iter().map(|run| run.overlapping(range));
+                let newest_input =
+                    overlapping().position(|slices| slices.iter().any(|slice| is_input(slice)));
+                let newer = if depth == level { newest_input.unwrap_or(0) } else { 0 };
+                for (rank, slices) in overlapping().enumerate().skip(newer) {
                     ranked.resize_with(ranked.len().max(rank + 1), Vec::new);
-                    let others = run.overlapping(range).iter().filter(|slice| !is_input(slice));
-                    ranked[rank].extend(others.cloned());
+                    ranked[rank].extend(slices.iter().filter(|slice| !is_input(slice)).cloned());
                 }
             }
             runs.extend(ranked.into_iter().filter(|run| !run.is_empty()));

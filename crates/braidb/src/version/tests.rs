@@ -84,6 +84,22 @@ fn lookups_find_the_slice_and_what_lies_beneath() {
     assert_eq!((version.last_level(), version.level(1).totals().slices), (3, 2));
 }
 
+/// Of a merge's own cell, only runs older than those that it takes may hold what a tombstone hides.
+#[test]
+fn newer_runs_of_a_cell_do_not_lie_beneath() {
+    let mut state = state();
+    for (id, low, high) in [(2, "a", "c"), (3, "b", "d"), (4, "c", "e")] {
+        state = state.apply(&added(1, id, &table(FileId(id), low, high, (id, id)))).unwrap();
+    }
+    let held = |input: u64, key: &str| {
+        let is_input = |slice: &Slice| slice.table.id == FileId(input);
+        Beneath::new(version(&state), 1, &KeyRange::new("a", "e"), is_input).may_hold(key.as_bytes())
+    };
+    assert_eq!(["a", "b", "d", "e"].map(|key| held(2, key)), [false; 4], "the oldest");
+    assert_eq!(["a", "b", "d", "e"].map(|key| held(3, key)), [true, true, false, false]);
+    assert_eq!(["a", "b", "d", "e"].map(|key| held(4, key)), [true, true, true, false], "the newest");
+}
+
 #[test]
 fn what_does_not_fit_is_refused() {
     let low = table(FileId(2), "b", "d", (5, 9));

@@ -404,6 +404,43 @@ fn a_compaction_ends_although_writing_goes_on() {
     panic!("it goes on and on");
 }
 
+/// Newer runs on top of what is compacted hold nothing that its tombstones hide. If they kept these alive, the same slice would
+/// be rewritten for ever.
+#[test]
+fn a_compaction_cleans_below_newer_runs() {
+    for mut sim in trees(1) {
+        sim.options.base_bytes = 1 << 30;
+        for key in shuffled(2_000) {
+            if key % 4 == 0 { sim.delete(key) } else { sim.put(key) }
+        }
+        // A reader keeps the tombstones while all becomes one run a cell, and goes.
+        sim.snapshots.push(0);
+        sim.compact();
+        let upto = sim.seq;
+        sim.snapshots.clear();
+        let tombstones = |sim: &Simulator| sim.version().slices().map(|slice| slice.tombstones).sum::<u64>();
+        assert_eq!(tombstones(&sim), 500);
+        for _ in 0..2 {
+            shuffled(2_000).skip(7).step_by(20).for_each(|key| sim.put(key));
+            sim.flush();
+            while let Some(plan) = relieve_l0(FAMILY, &sim.version(), &sim.claims, &sim.now(), &sim.options) {
+                sim.start(plan);
+                sim.finish(0);
+            }
+        }
+        let is_on_top = sim.deepest_cell > 1;
+        let mut steps = 0;
+        while let Step::Do(plan) = full(FAMILY, &sim.version(), &sim.claims, upto, &sim.now(), &sim.options) {
+            steps += 1;
+            assert!(steps < 1_000, "it never ends: {plan:?}");
+            sim.start(plan);
+            sim.finish(0);
+        }
+        assert!(is_on_top && tombstones(&sim) == 0, "{}", describe(&sim));
+        sim.check(2_000);
+    }
+}
+
 /// With one run a cell L0 waits until all cells of L1 that it reaches are free; other work of L1 must leave it that gap.
 #[test]
 fn l0_gets_its_turn_among_jobs_of_one_run_cells() {
