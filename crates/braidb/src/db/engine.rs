@@ -14,7 +14,7 @@ use crate::cache::BlockCache;
 use crate::jobs::{Jobs, SeekWatch};
 use crate::log::{EncodedBatch, LogSync};
 use crate::memory::view::{View, ViewCell};
-use crate::read;
+use crate::read::{self, Passed};
 use crate::version::table_file::TableFile;
 use crate::version::{Level, Slice};
 use crate::visible::snapshots::Snapshots;
@@ -154,10 +154,10 @@ impl Engine {
         }
     }
 
-    /// A scan from `key` passed over `skipped` entries that it did not show.
-    pub fn scan_ended(&self, family: FamilyId, key: &[u8], skipped: u64) {
+    /// A scan ended that read this.
+    pub fn scan_ended(&self, family: FamilyId, passed: Passed) {
         if self.health.check_open().is_ok() {
-            self.jobs.wasted(family, key, skipped);
+            self.jobs.scanned(family, passed.range, passed.wasted);
         }
     }
 

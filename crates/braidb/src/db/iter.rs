@@ -79,12 +79,11 @@ impl Iter {
 
     /// Lets go of the view, and then of the files that only it had kept.
     fn end(&mut self) {
-        if let Some(Walk { db, view, front, back, family, bounds, .. }) = self.walk.take() {
-            let skipped =
-                front.as_ref().map_or(0, Forward::skipped) + back.as_ref().map_or(0, Backward::skipped);
+        if let Some(Walk { db, view, front, back, family, .. }) = self.walk.take() {
+            let passed = [front.as_ref().and_then(Forward::passed), back.as_ref().and_then(Backward::passed)];
             drop((view, front, back));
             let engine = db.engine();
-            engine.scan_ended(family, start(&bounds.0), skipped);
+            passed.into_iter().flatten().for_each(|passed| engine.scan_ended(family, passed));
             engine.reader_ended();
         }
     }

@@ -179,7 +179,7 @@ impl Jobs {
         }
         while catalog.merges_running < self.options.merges {
             let Some((plan, version)) = self.propose(&catalog) else {
-                catalog.all_answered();
+                catalog.all_answered(self.queue.has_flushes());
                 break;
             };
             self.start_merge(&mut catalog, plan, version);

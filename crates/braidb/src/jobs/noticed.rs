@@ -3,7 +3,8 @@
 
 use super::{Catalog, Jobs};
 use crate::base::ids::{FamilyId, SeqNo};
-use crate::plan::{Merge, Now};
+use crate::base::key::KeyRange;
+use crate::plan::{Merge, Now, Wasteful};
 use crate::version::Version;
 use crate::visible::snapshots::Snapshots;
 use std::collections::BTreeMap;
@@ -12,8 +13,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// So many seeks in a row ask for a merge where the last one went (PebblesDB, section 4.2).
 const SEEKS: u64 = 10;
-/// A scan that passed over so many entries for nothing asks for a merge, and for a flush of what is in memory.
-const WASTED_ENTRIES: u64 = 10_000;
+/// A scan that read so many entries more than it showed is noticed; and so many tombstones in memory are worth a flush.
+const WASTED_ENTRIES: u64 = 1_000;
+/// Ranges with garbage that are remembered for a family.
+const WASTES: usize = 16;
 /// Places sought that are remembered for a family.
 const SOUGHT: usize = 64;
 /// Keys waiting to become guards that are remembered for a family.
@@ -26,6 +29,10 @@ pub(super) struct Noticed {
     shadowed_permille: u64,
     /// Where readers would be served by a merge.
     sought: Vec<Vec<u8>>,
+    /// Where scans read garbage, and how many entries of it in all.
+    wasted: Vec<(KeyRange, u64)>,
+    /// Where that was more than cleaning costs.
+    wasteful: Vec<Wasteful>,
     /// Keys that the sample chose for guards, with the top level of each.
     sampled: BTreeMap<Vec<u8>, usize>,
 }
@@ -33,7 +40,13 @@ pub(super) struct Noticed {
 impl Default for Noticed {
     fn default() -> Noticed {
         // As long as nothing was measured, writing too much is better than space without bound.
-        Noticed { shadowed_permille: 1000, sought: Vec::new(), sampled: BTreeMap::new() }
+        Noticed {
+            shadowed_permille: 1000,
+            sought: Vec::new(),
+            wasted: Vec::new(),
+            wasteful: Vec::new(),
+            sampled: BTreeMap::new(),
+        }
     }
 }
 
@@ -45,6 +58,7 @@ impl Noticed {
             visible: snapshots.visible(),
             shadowed_permille: self.shadowed_permille,
             sought: &self.sought,
+            wasteful: &self.wasteful,
             sampled: &self.sampled,
         }
     }
@@ -56,15 +70,43 @@ impl Noticed {
         }
     }
 
+    /// A scan read garbage. Whether all that was read there by now is more than rewriting the range costs: so what scans lose is
+    /// in proportion to what is spent on them, however often somebody scans.
+    fn wasted(&mut self, mut range: KeyRange, mut entries: u64, version: &Version, upto: SeqNo) -> bool {
+        self.wasted.retain(|(other, wasted)| {
+            let is_apart = !range.overlaps(other);
+            if !is_apart {
+                range.extend(other);
+                entries += wasted;
+            }
+            is_apart
+        });
+        let overlapping = version.slices().filter(|slice| slice.range.overlaps(&range));
+        if entries >= overlapping.map(|slice| slice.entries).sum() {
+            self.wasteful.retain(|other| !other.range.overlaps(&range));
+            self.wasteful.push(Wasteful { range, upto });
+            return true;
+        }
+        if self.wasted.len() == WASTES {
+            let least = (0..WASTES).min_by_key(|&at| self.wasted[at].1).expect("there are some");
+            self.wasted.swap_remove(least);
+        }
+        self.wasted.push((range, entries));
+        false
+    }
+
     /// Keys that a flush saw and the sample chose.
     pub fn chosen(&mut self, keys: Vec<(Vec<u8>, usize)>) {
         let room = SAMPLED - self.sampled.len().min(SAMPLED);
         self.sampled.extend(keys.into_iter().take(room));
     }
 
-    /// The policy has been told of everything and wants nothing more.
-    pub fn answered(&mut self, version: &Version) {
+    /// The policy has been told of everything and wants nothing more; if not even a job is under way, for good.
+    pub fn answered(&mut self, version: &Version, is_idle: bool) {
         self.sought.clear();
+        if is_idle {
+            self.wasteful.clear();
+        }
         let guards = version.guards();
         self.sampled.retain(|key, top| guards.get(key).is_none_or(|stands| stands > top));
     }
@@ -101,18 +143,22 @@ impl Jobs {
         }
     }
 
-    /// A scan that began at `key` passed over `entries` that nobody sees.
-    pub fn wasted(self: &Arc<Self>, family: FamilyId, key: &[u8], entries: u64) {
-        if entries < WASTED_ENTRIES {
+    /// A scan of `range` read so many entries more than it showed. A reader does not wait for whoever commits an edit: it will
+    /// come by again.
+    pub fn scanned(self: &Arc<Self>, family: FamilyId, range: KeyRange, wasted: u64) {
+        if wasted < WASTED_ENTRIES {
             return;
         }
-        if !self.remember(family, key) {
-            return;
+        let Some(mut catalog) = self.catalog.try_lock() else { return };
+        let version = catalog.state.families()[&family].version.clone();
+        let is_due = catalog.noticed(family).wasted(range, wasted, &version, self.snapshots.visible());
+        drop(catalog);
+        if is_due {
+            // Tombstones in memory are only cleared away by way of a flush. If it cannot be frozen now, there are other reasons
+            // to worry, and later scans ask again.
+            let _ = self.queue.freeze_tombstones(family, WASTED_ENTRIES);
+            self.schedule();
         }
-        // Tombstones in memory are only cleared away by way of a flush. If it cannot be frozen now, there are other reasons to
-        // worry, and the next scan asks again.
-        let _ = self.queue.freeze_tombstones(family, WASTED_ENTRIES / 2);
-        self.schedule();
     }
 
     /// Whether the place was noted: a reader does not wait for whoever commits an edit; it will come by again.
@@ -128,10 +174,11 @@ impl Jobs {
 
 impl Catalog {
     /// The policies were told everything, and want nothing more for now.
-    pub(super) fn all_answered(&mut self) {
+    pub(super) fn all_answered(&mut self, has_flushes: bool) {
+        let is_idle = self.manual + self.merges_running + self.flushes_running == 0 && !has_flushes;
         for (id, noticed) in &mut self.noticed {
             if let Some(family) = self.state.families().get(id) {
-                noticed.answered(&family.version);
+                noticed.answered(&family.version, is_idle);
             }
         }
     }

@@ -16,7 +16,7 @@ pub mod sizes;
 
 pub use claims::{Claim, Claims, Ticket, Use};
 pub use cutter::{Cutter, Edge};
-pub use options::{Guards, Now, TreeOptions};
+pub use options::{Guards, Now, TreeOptions, Wasteful};
 
 use crate::base::ids::{FamilyId, SeqNo};
 use crate::base::key::KeyRange;

@@ -2,7 +2,7 @@
 
 use crate::base::counters::LEVELS;
 use crate::base::ids::SeqNo;
-use crate::base::key::hash;
+use crate::base::key::{KeyRange, hash};
 use std::collections::BTreeMap;
 
 /// Where the levels of the tree are cut into *cells*, which are merged one by one.
@@ -57,6 +57,14 @@ pub struct TreeOptions {
     pub cold_ops: u64,
 }
 
+/// A range of keys in which scans read more garbage than a rewrite costs.
+#[derive(Clone, Debug)]
+pub struct Wasteful {
+    pub range: KeyRange,
+    /// What was written up to this number is to be cleaned.
+    pub upto: SeqNo,
+}
+
 /// The moment at which a policy is asked.
 #[derive(Clone, Copy, Debug)]
 pub struct Now<'a> {
@@ -69,6 +77,8 @@ pub struct Now<'a> {
     pub shadowed_permille: u64,
     /// Keys at which seeks landed so often in a row that fewer runs would pay.
     pub sought: &'a [Vec<u8>],
+    /// What scans lost most of their time to.
+    pub wasteful: &'a [Wasteful],
     /// Sampled keys that merges have met, with their top levels, and that do not stand on all of these yet.
     pub sampled: &'a BTreeMap<Vec<u8>, usize>,
 }

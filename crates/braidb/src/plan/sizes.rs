@@ -211,6 +211,7 @@ impl Machine {
                 visible: self.written,
                 shadowed_permille: self.shadowed_permille,
                 sought: &[],
+                wasteful: &[],
                 sampled: &self.sampled,
             };
             let version = self.version();

@@ -4,4 +4,4 @@ mod get;
 mod scan;
 
 pub use get::get;
-pub use scan::{Backward, Forward};
+pub use scan::{Backward, Forward, Passed};

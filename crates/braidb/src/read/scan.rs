@@ -7,6 +7,7 @@
 use crate::base::counters::LEVELS;
 use crate::base::error::Result;
 use crate::base::ids::SeqNo;
+use crate::base::key::KeyRange;
 use crate::base::value::Value;
 use crate::memory::view::FamilyView;
 use crate::version::cursor::RunCursor;
@@ -17,6 +18,32 @@ use std::ops::Bound;
 
 /// What a scan yields: a key of its own and a pinned value.
 pub type Entry = (Vec<u8>, Value);
+
+/// What a walk read.
+#[derive(Debug)]
+pub struct Passed {
+    /// From the first key to the last.
+    pub range: KeyRange,
+    /// How many more entries were read for nothing than were shown.
+    pub wasted: u64,
+}
+
+/// Counts what a walk reads.
+#[derive(Debug, Default)]
+struct Count {
+    first_key: Option<Vec<u8>>,
+    skipped: u64,
+    shown: u64,
+}
+
+impl Count {
+    fn passed(&self, last_key: &[u8]) -> Option<Passed> {
+        let first_key = self.first_key.as_deref()?;
+        let range =
+            KeyRange { low: first_key.min(last_key).to_vec(), high: first_key.max(last_key).to_vec() };
+        Some(Passed { range, wasted: self.skipped.saturating_sub(self.shown) })
+    }
+}
 
 /// Every sorted source of a view: memory, the runs of L0, and the levels below.
 fn sources(view: &FamilyView) -> Vec<Box<dyn Cursor>> {
@@ -43,8 +70,7 @@ pub struct Forward {
     /// The key decided last; its older versions are passed over.
     key: Vec<u8>,
     started: bool,
-    /// Entries that were read and not yielded.
-    skipped: u64,
+    count: Count,
 }
 
 impl Forward {
@@ -61,12 +87,12 @@ impl Forward {
                 }
             }
         }
-        Ok(Forward { merge, at, key: Vec::new(), started: false, skipped: 0 })
+        Ok(Forward { merge, at, key: Vec::new(), started: false, count: Count::default() })
     }
 
-    /// How many entries were read for nothing.
-    pub fn skipped(&self) -> u64 {
-        self.skipped
+    /// What was read so far, if anything.
+    pub fn passed(&self) -> Option<Passed> {
+        self.count.passed(&self.key)
     }
 
     /// The key decided last: every entry that this walk yielded lies at or before it.
@@ -79,19 +105,21 @@ impl Forward {
         while self.merge.valid() {
             let decided = self.started && self.merge.key() == self.key.as_slice();
             if decided || self.merge.seq() > self.at {
-                self.skipped += 1;
+                self.count.skipped += 1;
                 self.merge.next()?;
                 continue;
             }
             self.started = true;
             self.key.clear();
             self.key.extend_from_slice(self.merge.key());
+            self.count.first_key.get_or_insert_with(|| self.key.clone());
             let value = (self.merge.kind() == EntryKind::Put).then(|| self.merge.pin_value());
             self.merge.next()?;
             if let Some(value) = value {
+                self.count.shown += 1;
                 return Ok(Some((self.key.clone(), value)));
             }
-            self.skipped += 1;
+            self.count.skipped += 1;
         }
         Ok(None)
     }
@@ -104,8 +132,7 @@ pub struct Backward {
     /// The key decided last.
     key: Vec<u8>,
     started: bool,
-    /// Entries that were read and not yielded.
-    skipped: u64,
+    count: Count,
 }
 
 impl Backward {
@@ -121,12 +148,12 @@ impl Backward {
                 merge.seek_before(&successor)?;
             }
         }
-        Ok(Backward { merge, at, key: Vec::new(), started: false, skipped: 0 })
+        Ok(Backward { merge, at, key: Vec::new(), started: false, count: Count::default() })
     }
 
-    /// How many entries were read for nothing.
-    pub fn skipped(&self) -> u64 {
-        self.skipped
+    /// What was read so far, if anything.
+    pub fn passed(&self) -> Option<Passed> {
+        self.count.passed(&self.key)
     }
 
     /// The key decided last: every entry that this walk yielded lies at or behind it.
@@ -140,16 +167,18 @@ impl Backward {
             self.started = true;
             self.key.clear();
             self.key.extend_from_slice(self.merge.key());
+            self.count.first_key.get_or_insert_with(|| self.key.clone());
             let mut newest: Option<Option<Value>> = None;
             while self.merge.valid() && self.merge.key() == self.key.as_slice() {
                 if self.merge.seq() <= self.at {
                     newest = Some((self.merge.kind() == EntryKind::Put).then(|| self.merge.pin_value()));
                 }
-                self.skipped += 1;
+                self.count.skipped += 1;
                 self.merge.prev()?;
             }
             if let Some(Some(value)) = newest {
-                self.skipped -= 1;
+                self.count.skipped -= 1;
+                self.count.shown += 1;
                 return Ok(Some((self.key.clone(), value)));
             }
         }

@@ -15,7 +15,7 @@
 //! *Order.* First what writes wait for: L0 at its limit, then cells far over their bound. Then metadata: handing L0 over to L1,
 //! joining runs that do not overlap, moving runs down, splitting what is too large. Then space: cells whose garbage, or whose tombstones, outrank every
 //! deferral. Then cells at their bound, the one furthest over it first, and levels over their target. Last whatever only
-//! pays in the long run: age, nearly dead tables, guards between small cells, seeks.
+//! pays in the long run: age, nearly dead tables, guards between small cells, scans over garbage, seeks.
 
 mod down;
 mod garbage;
@@ -28,7 +28,7 @@ use super::{Claim, Claims, Input, Merge, Plan, Step, TreeOptions, Use};
 use crate::base::counters::LEVELS;
 use crate::base::ids::{FamilyId, SeqNo};
 use crate::base::key::Span;
-use crate::version::{Cell, Run, RunId, Version};
+use crate::version::{Cell, Run, RunId, Slice, Version};
 use std::cmp::{Ordering, Reverse};
 use std::ops::Range;
 
@@ -70,6 +70,7 @@ pub fn propose(
         .or_else(|| planner.large_levels())
         .or_else(|| planner.cold())
         .or_else(|| planner.joins_of_cells())
+        .or_else(|| planner.wasteful())
         .or_else(|| planner.sought())
 }
 
@@ -93,34 +94,8 @@ pub fn full(
     now: &Now<'_>,
     options: &TreeOptions,
 ) -> Step {
-    let planner = Planner::new(family, version, claims.clone(), now, options);
-    if version.level(0).slices().any(|(_, _, slice)| slice.seqs.0 <= upto) {
-        return planner.l0(true).map_or(Step::Blocked, Step::Do);
-    }
-    let mut is_done = true;
-    for (level, index) in planner.every_cell(1..planner.last + 1) {
-        let sum = planner.sum(level, index);
-        if sum.runs == 0 || sum.seqs.0 > upto {
-            continue;
-        }
-        // What came on top since is left alone.
-        let old = planner.first_old_run(level, index, upto);
-        let plan = if level < planner.last {
-            is_done = false;
-            planner.bring_down(level, index)
-        } else if sum.runs - old > 1 {
-            is_done = false;
-            planner.merge_window(level, index, old..sum.runs)
-        } else {
-            let unclean = planner.unclean(level, index, old, upto);
-            is_done &= unclean.is_none();
-            unclean.and_then(|slice| planner.rewrite_slice(level, index, old, slice))
-        };
-        if let Some(plan) = plan {
-            return Step::Do(plan);
-        }
-    }
-    if is_done { Step::Done } else { Step::Blocked }
+    let everywhere = Span { low: Vec::new(), end: None };
+    Planner::new(family, version, claims.clone(), now, options).clean(&everywhere, upto)
 }
 
 /// What one pass over a cell's slices and the claims tells.
@@ -246,6 +221,40 @@ impl<'a> Planner<'a> {
     /// The number of runs that a cell never exceeds by a plan.
     fn hard_runs(&self, level: usize) -> usize {
         (2 * self.options.max_runs[level]).max(self.due_runs(level))
+    }
+
+    /// The next step towards all of a span up to `upto` lying in the last level, as clean as readers allow.
+    fn clean(&self, span: &Span, upto: SeqNo) -> Step {
+        let is_in = |slice: &Slice| slice.seqs.0 <= upto && span.overlaps(&Span::from(&slice.range));
+        if self.version.level(0).slices().any(|(_, _, slice)| is_in(slice)) {
+            return self.l0(true).map_or(Step::Blocked, Step::Do);
+        }
+        let mut is_done = true;
+        let cells =
+            (1..self.last + 1).flat_map(|level| self.cells_in(level, span).map(move |index| (level, index)));
+        for (level, index) in cells {
+            let sum = self.sum(level, index);
+            if sum.runs == 0 || sum.seqs.0 > upto {
+                continue;
+            }
+            // What came on top since is left alone.
+            let old = self.first_old_run(level, index, upto);
+            let plan = if level < self.last {
+                is_done = false;
+                self.bring_down(level, index)
+            } else if sum.runs - old > 1 {
+                is_done = false;
+                self.merge_window(level, index, old..sum.runs)
+            } else {
+                let unclean = self.unclean(level, index, old, upto);
+                is_done &= unclean.is_none();
+                unclean.and_then(|slice| self.rewrite_slice(level, index, old, slice))
+            };
+            if let Some(plan) = plan {
+                return Step::Do(plan);
+            }
+        }
+        if is_done { Step::Done } else { Step::Blocked }
     }
 
     /// The size that `level` should not exceed.

@@ -1,9 +1,21 @@
-//! Seeks: where many landed in a row, fewer runs pay.
+//! What readers ask for: scans met garbage where a rewrite costs less than they lose, or many seeks landed in a row, where
+//! fewer runs pay.
 
 use super::Planner;
-use crate::plan::Plan;
+use crate::base::key::Span;
+use crate::plan::{Plan, Step};
 
 impl Planner<'_> {
+    /// Brings down and cleans what was there when scans were found to suffer from it. That ends although writing goes on.
+    pub(super) fn wasteful(&self) -> Option<Plan> {
+        self.now.wasteful.iter().find_map(|wasteful| {
+            match self.clean(&Span::from(&wasteful.range), wasteful.upto) {
+                Step::Do(plan) => Some(plan),
+                Step::Blocked | Step::Done => None,
+            }
+        })
+    }
+
     /// Tables of L0 are brought down, since each of them is one more place to look; then a cell with several runs at a key that
     /// was sought is made one run; else, a level that holds more than a quarter of the next is made smaller.
     pub(super) fn sought(&self) -> Option<Plan> {

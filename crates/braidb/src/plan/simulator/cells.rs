@@ -336,6 +336,40 @@ fn seeks_make_one_run_of_a_cell() {
 }
 
 #[test]
+fn garbage_that_scans_met_is_cleaned_and_no_more() {
+    for mut sim in trees(1) {
+        put_and_settle(&mut sim, shuffled(15_000));
+        // Not enough for the cells to be cleaned for their own sake.
+        (4_000..4_100).step_by(10).chain(9_000..9_020).for_each(|key| sim.delete(key));
+        sim.flush();
+        sim.settle();
+        let tombstones = |sim: &Simulator, low: u64, high: u64| -> u64 {
+            let range = KeyRange::new(low.to_be_bytes(), high.to_be_bytes());
+            let version = sim.version();
+            version.slices().filter(|s| s.range.overlaps(&range)).map(|s| s.tombstones).sum()
+        };
+        let before = [tombstones(&sim, 4_000, 4_100), tombstones(&sim, 9_000, 9_020)];
+        let range = KeyRange::new(4_000u64.to_be_bytes(), 4_100u64.to_be_bytes());
+        sim.wasteful = vec![Wasteful { range, upto: sim.seq }];
+        let merged_bytes = sim.merged_bytes;
+        sim.settle();
+        assert!(before[0] > 0 && before[1] > 0, "{before:?} {}", describe(&sim));
+        assert_eq!(tombstones(&sim, 4_000, 4_100), 0, "{}", describe(&sim));
+        let merged_bytes = sim.merged_bytes - merged_bytes;
+        let is_cut = sim.options.guards != Guards::None;
+        assert!(!is_cut || merged_bytes < sim.level_bytes().iter().sum::<u64>() / 2, "{}", describe(&sim));
+        // What comes later is not treated in another way than usual, although the range is still remembered.
+        sim.put(4_050);
+        sim.delete(4_051);
+        sim.flush();
+        let merged_bytes = sim.merged_bytes;
+        sim.settle();
+        assert_eq!(sim.merged_bytes, merged_bytes, "{}", describe(&sim));
+        sim.check(15_000);
+    }
+}
+
+#[test]
 fn l0_is_handed_over_beside_a_job_of_l1_and_never_past_an_older_table() {
     let mut sim = Simulator::with(4, Guards::None, 2);
     let mut rng = Rng(7);

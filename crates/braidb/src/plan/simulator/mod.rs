@@ -63,6 +63,7 @@ struct Simulator {
     model: BTreeMap<u64, SeqNo>,
     snapshots: Vec<SeqNo>,
     sought: Vec<Vec<u8>>,
+    wasteful: Vec<Wasteful>,
     sampled: BTreeMap<Vec<u8>, usize>,
     shadowed_permille: u64,
     seq: SeqNo,
@@ -109,6 +110,7 @@ impl Simulator {
             model: BTreeMap::new(),
             snapshots: Vec::new(),
             sought: Vec::new(),
+            wasteful: Vec::new(),
             sampled: BTreeMap::new(),
             shadowed_permille: 1000,
             seq: 0,
@@ -135,6 +137,7 @@ impl Simulator {
             visible: self.seq,
             shadowed_permille: self.shadowed_permille,
             sought: &self.sought,
+            wasteful: &self.wasteful,
             sampled: &self.sampled,
         }
     }
