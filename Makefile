@@ -3,7 +3,7 @@
 # Where rustup puts cargo, for a shell that has not heard of it yet.
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
-.PHONY: help setup run test lint doc miri loom torture accept-store accept-guards
+.PHONY: help setup run test lint doc miri loom torture rivals accept-store accept-guards accept-memory
 
 help:
 	@echo 'make run            build the command and show in half a minute what BraidDB does'
@@ -13,8 +13,10 @@ help:
 	@echo 'make miri           the tests of the modules with unsafe code, under Miri'
 	@echo 'make loom           the concurrency model of the skiplist'
 	@echo 'make torture        the judges with fresh seeds, for HOURS=n (1, and 0.1, are fine)'
+	@echo 'make rivals         other stores beside this one, in the same run'
 	@echo 'make accept-store   each line of the "done when" list of the store, with PASS or FAIL'
 	@echo 'make accept-guards  the same for guards'
+	@echo 'make accept-memory  the same for memory'
 
 setup:
 	@scripts/setup.sh
@@ -45,8 +47,18 @@ HOURS ?= 1
 torture: setup
 	cargo run -p braidb-sim -- torture --minutes $$(awk 'BEGIN { m = 60 * $(HOURS); print (m > int(m)) ? int(m) + 1 : int(m) }')
 
+# A workspace of its own, see rivals/README.md.
+RIVALS = cargo run --release --quiet --manifest-path rivals/Cargo.toml --
+rivals: setup
+	rm -rf scratch/rivals
+	$(RIVALS) fill scratch/rivals
+	$(RIVALS) memory
+
 accept-store: setup
 	scripts/accept/store
 
 accept-guards: setup
 	scripts/accept/guards
+
+accept-memory: setup
+	scripts/accept/memory

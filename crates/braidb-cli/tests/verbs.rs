@@ -251,10 +251,92 @@ fn bench_measures_a_queue() {
 }
 
 #[test]
+fn bench_draws_few_keys_often() {
+    let place = Place::new("zipfian");
+    let db = &place.db();
+    let bench = |more: &[&str]| {
+        let options =
+            ["--num", "5000", "--writes", "20000", "--value-bytes", "84", "--memtable-mib", "1", "--json"];
+        let run = braidb(&[&["bench", db, "updaterandom"], &options[..], more].concat()).exits(0);
+        let figures: serde_json::Value = serde_json::from_slice(&run.out).unwrap();
+        let number = |name: &str| figures[name].as_u64().unwrap();
+        assert_eq!((number("operations"), number("user_bytes")), (20_000, 2_000_000));
+        let log = figures["written_by_cause"]["log"].as_u64().unwrap();
+        assert!(log > 2_000_000, "{figures:#}");
+        assert_eq!(number("written_without_log_bytes"), number("written_bytes") - log);
+        assert!(number("flushes") > 0 && figures["merges"].is_u64(), "{figures:#}");
+        number("live_bytes") / 100
+    };
+    // Of 5000 keys, 20,000 draws meet nearly all if all are alike.
+    let (uniform, zipfian) = (bench(&["--distribution", "uniform"]), bench(&["--distribution", "zipfian"]));
+    assert!((4850..5000).contains(&uniform) && (2000..4500).contains(&zipfian), "{uniform}, {zipfian}");
+    // What it leaves lacks keys.
+    braidb(&["bench", db, "readrandom", "--num", "5000"]).exits(2).tells("fill it first");
+    braidb(&["bench", db, "updaterandom", "getwhilewriting"]).exits(2).tells("put a fill before it");
+}
+
+#[test]
+fn bench_measures_reads_beside_a_writer() {
+    let place = Place::new("whilewriting");
+    let db = &place.db();
+    let bench = |more: &[&str]| {
+        let options = ["--num", "5000", "--reads", "3000", "--distribution", "zipfian"];
+        braidb(&[&["bench", db, "fillrandom", "getwhilewriting"], &options[..], more].concat()).exits(0)
+    };
+    let run = bench(&["seekwhilewriting", "--json", "--threads", "2"]);
+    let lines: Vec<serde_json::Value> =
+        run.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((lines.len(), &lines[0]["writes"]), (3, &serde_json::Value::Null));
+    for (line, entries) in lines[1..].iter().zip([1, 50]) {
+        let number = |name: &str| line[name].as_u64().unwrap();
+        assert_eq!(number("operations"), 3000);
+        assert!(number("entries_found") > 2800 * entries, "{line:#}");
+        // The writer's part counts apart.
+        assert_eq!(number("user_bytes"), number("writes") * 144);
+        assert!(number("writes") > 0 && line["writes_per_second"].as_f64().unwrap() > 0.0, "{line:#}");
+        for latency in ["latency_ns", "write_latency_ns"] {
+            assert!(line[latency]["p99"].as_u64() >= line[latency]["p50"].as_u64(), "{line:#}");
+        }
+        assert!(line["worst_space_amplification"].is_f64(), "{line:#}");
+    }
+    let run = bench(&["--write-rate", "1000"]);
+    for part in ["\ngetwhilewriting  3,000 operations in ", "; 3,000 entries found\n", "\n  beside    "] {
+        assert!(run.text().contains(part), "{run:?}");
+    }
+    braidb(&["bench", db, "getwhilewriting", "--write-rate", "0"]).exits(2);
+}
+
+#[test]
+fn bench_repeats_a_paper() {
+    let place = Place::new("paper");
+    let db = &place.db();
+    let sizes =
+        ["--rows", "1000", "--writes", "3000", "--reads", "1000", "--rounds", "2", "--memtable-mib", "1"];
+    let run = braidb(&[&["bench", "paper", "accordion", db], &sizes[..]].concat()).exits(0);
+    for part in [
+        "1,000 rows of 100 bytes, 3,000 writes, 1 MiB of memory; median of 2 rounds\n",
+        "Write-only, Zipfian (4.2.1 and 4.2.4; Figures 5, 6, 8, 11 to 13, Tables 1 and 2)\n",
+        "+47.6% (SSD), +25.4% (HDD)",
+        "\nScans under writes, Zipfian (",
+        "  latency, p99\n    none ",
+    ] {
+        assert!(run.text().contains(part), "{part}: {}", run.text());
+    }
+    run.tells("round 2: Gets under writes, Zipfian: none");
+    // The directory is a benchmark's, and of nothing else.
+    braidb(&["bench", db, "fillseq", "--num", "10"]).exits(0);
+    braidb(&["put", &place.path("other").display().to_string(), "k", "v"]).exits(0);
+    let other = place.path("other").display().to_string();
+    braidb(&["bench", "paper", "accordion", &other]).exits(2).tells("is not empty");
+    braidb(&["bench", "paper", "novel"]).exits(2);
+    braidb(&["bench", "paper", "--help"]).exits(0);
+}
+
+#[test]
 fn bench_measures_nothing_that_is_not_filled() {
     let place = Place::new("unfilled");
     let db = &place.db();
-    for workload in ["overwrite", "readrandom", "readmissing", "seekrandom"] {
+    for workload in ["overwrite", "readrandom", "readmissing", "seekrandom", "getwhilewriting"] {
         braidb(&["bench", db, workload, "fillseq", "--num", "10"]).exits(2).tells("fill it first");
     }
     assert!(!place.path("db").exists());
@@ -287,6 +369,8 @@ fn wrong_use_is_told() {
         &["get", db, "k", "extra"],
         &["bench", db, "fillslow"],
         &["bench", db],
+        &["bench"],
+        &["bench", db, "fillseq", "paper"],
         &["bench", db, "fillseq", "--num", "0"],
         &["bench", db, "fillseq", "--key-bytes", "2"],
         &["bench", db, "fillseq", "--threads", "0"],

@@ -5,7 +5,7 @@
 //! set from its seed: one of the named presets, or each option by itself. A later policy joins by adding its option here.
 
 use crate::rng::Rng;
-use braidb::{Durability, Guards, Options};
+use braidb::{Durability, Guards, MemoryPolicy, Options};
 use braidb_storage::Env;
 use std::fmt;
 
@@ -50,6 +50,9 @@ impl Preset {
 pub struct OptionSet {
     pub durability: Durability,
     pub memtable_bytes: usize,
+    pub memory_policy: MemoryPolicy,
+    pub active_percent: u32,
+    pub pipeline_segments: usize,
     pub block_bytes: usize,
     pub block_cache_bytes: usize,
     pub filter_bits_per_key: u32,
@@ -72,6 +75,9 @@ pub struct OptionSet {
 const DEFAULT: OptionSet = OptionSet {
     durability: Durability::Buffer,
     memtable_bytes: 64 << 20,
+    memory_policy: MemoryPolicy::Adaptive { redundancy_percent: 20 },
+    active_percent: 4,
+    pipeline_segments: 4,
     block_bytes: 4 << 10,
     block_cache_bytes: 64 << 20,
     filter_bits_per_key: 10,
@@ -139,9 +145,15 @@ impl OptionSet {
             Preset::Random => OptionSet::draw_each(durability, rng, policies),
         };
         // A leveled tree is more than one policy among many: it has a planner of its own.
-        match policies.one_in(5) {
+        let set = match policies.one_in(5) {
             true => OptionSet { max_runs: 1, max_runs_at: None, guards: Guards::None, ..set },
             false => set,
+        };
+        OptionSet {
+            memory_policy: draw_memory_policy(policies),
+            active_percent: policies.pick(&[1, 4, 10, 25, 100]),
+            pipeline_segments: policies.pick(&[1, 2, 4, 16]),
+            ..set
         }
     }
 
@@ -151,6 +163,9 @@ impl OptionSet {
         OptionSet {
             durability,
             memtable_bytes: rng.pick(&[4 << 10, 4 << 10, 6 << 10, 16 << 10, 64 << 10, 1 << 20]),
+            memory_policy: DEFAULT.memory_policy,
+            active_percent: DEFAULT.active_percent,
+            pipeline_segments: DEFAULT.pipeline_segments,
             block_bytes: rng.pick(&[64, 100, 256, 1 << 10, 4 << 10, 64 << 10]),
             block_cache_bytes: rng.pick(&[0, 1, 1 << 10, 32 << 10, 1 << 20]),
             filter_bits_per_key: rng.pick(&[0, 1, 4, 10, 16, 32]),
@@ -175,6 +190,9 @@ impl OptionSet {
         let options = Options::new()
             .durability(self.durability)
             .memtable_bytes(self.memtable_bytes)
+            .memory_policy(self.memory_policy)
+            .active_percent(self.active_percent)
+            .pipeline_segments(self.pipeline_segments)
             .block_bytes(self.block_bytes)
             .block_cache_bytes(self.block_cache_bytes)
             .filter_bits_per_key(self.filter_bits_per_key)
@@ -204,6 +222,15 @@ fn draw_max_runs(rng: &mut Rng) -> usize {
     rng.pick(&[1, 2, 4, 8])
 }
 
+fn draw_memory_policy(rng: &mut Rng) -> MemoryPolicy {
+    match rng.below(5) {
+        0 => MemoryPolicy::None,
+        1 => MemoryPolicy::Basic,
+        2 => MemoryPolicy::Eager,
+        _ => MemoryPolicy::Adaptive { redundancy_percent: rng.pick(&[1, 20, 35, 50, 99]) },
+    }
+}
+
 /// Sometimes one level has a bound of its own.
 fn draw_max_runs_at(rng: &mut Rng) -> Option<(usize, usize)> {
     rng.one_in(4).then(|| (rng.between(1, 6) as usize, draw_max_runs(rng)))
@@ -229,10 +256,13 @@ impl fmt::Display for OptionSet {
         let rate = self.merge_bytes_per_second.map_or("full speed".to_owned(), |rate| format!("{rate} B/s"));
         write!(
             f,
-            "durability {:?}, memtable {}, block {}, cache {}, filter bits {}, open files {}, table {}, \
+            "durability {:?}, memtable {} ({:?}, {}% active, {} segments), block {}, cache {}, filter bits {}, open files {}, table {}, \
              log {log}, manifest {}, L0 {}/{}/{}, threads {}, runs {}{runs_at}, guards {:?}, merges at {rate}",
             self.durability,
             self.memtable_bytes,
+            self.memory_policy,
+            self.active_percent,
+            self.pipeline_segments,
             self.block_bytes,
             self.block_cache_bytes,
             self.filter_bits_per_key,

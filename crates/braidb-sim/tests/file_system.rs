@@ -94,6 +94,7 @@ contract! {
     reads_end_with_the_file
     an_opened_file_is_for_reading
     preallocation_does_not_show
+    behind_the_end_of_a_log_there_may_be_zeros
     truncate_cuts_and_fills
     appends_follow_a_truncation
     holes_read_as_zeros
@@ -164,6 +165,42 @@ fn preallocation_does_not_show(place: &Place) {
     file.preallocate(0).unwrap();
     file.append(b"more").unwrap();
     assert_eq!(place.read("a"), b"datamore");
+}
+
+fn behind_the_end_of_a_log_there_may_be_zeros(place: &Place) {
+    let file = place.fs.create_log(&place.path("a")).unwrap();
+    assert_eq!(kind(place.fs.create_log(&place.path("a"))), ErrorKind::AlreadyExists);
+    file.append(b"called").unwrap();
+    file.preallocate(300_000).unwrap();
+    let mut expected = b"called".to_vec();
+    for part in 0..3_000 {
+        file.append(&[part as u8 | 1; 50]).unwrap();
+        expected.extend([part as u8 | 1; 50]);
+        if part % 1_000 == 0 {
+            file.sync_data().unwrap();
+        }
+    }
+    file.append(&[b'x'; 100_000]).unwrap();
+    expected.extend([b'x'; 100_000]);
+    assert_eq!(file.len().unwrap(), expected.len() as u64);
+    assert_eq!(file.read_at(expected.len() as u64, &mut [0]).unwrap(), 0, "none that the writer sees");
+    assert!(all_of(&*file) == expected);
+    let found = place.read("a");
+    let (written, zeros) = found.split_at(expected.len());
+    assert!(written == expected && zeros.iter().all(|&byte| byte == 0));
+    // More than was preallocated.
+    file.append(&[b'y'; 100_000]).unwrap();
+    expected.extend([b'y'; 100_000]);
+    assert!(place.read("a") == expected);
+    file.preallocate(1 << 20).unwrap();
+    file.truncate(expected.len() as u64).unwrap();
+    assert!(place.read("a") == expected, "a cut takes the zeros away");
+    file.preallocate(1 << 20).unwrap();
+    file.append(b"more").unwrap();
+    file.append(b"more").unwrap();
+    expected.extend(b"moremore");
+    drop(file);
+    assert!(place.read("a").starts_with(&expected), "closing keeps all of it");
 }
 
 fn truncate_cuts_and_fills(place: &Place) {

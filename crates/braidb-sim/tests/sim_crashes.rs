@@ -470,6 +470,56 @@ fn a_killed_process_leaves_unsynced_data_unsynced() {
 }
 
 #[test]
+fn a_log_is_as_long_as_its_space_and_a_kill_may_tear_a_store() {
+    let fs = sim();
+    let file = fs.create_log(path(A)).unwrap();
+    file.preallocate(300).unwrap();
+    file.append(b"first").unwrap();
+    assert_eq!(left(&fs, Crash::Process, 0, A).unwrap().len(), 300);
+    file.sync_data().unwrap();
+    fs.sync_dir(path(DIR)).unwrap();
+    let during = Arc::new(Mutex::new(BTreeSet::new()));
+    let (images, next) = (Arc::clone(&during), Arc::new(Mutex::new(None)));
+    let after_kill = Arc::clone(&next);
+    fs.set_hook(Some(Box::new(move |fs, _| {
+        for crash in [Crash::Process, Crash::PowerTorn, Crash::PowerAllLost] {
+            images
+                .lock()
+                .extend((0..200).map(|seed| (crash == Crash::Process, left(fs, crash, seed, A).unwrap())));
+        }
+        *after_kill.lock() = Some(fs.without_process());
+    })));
+    file.append(&[b'x'; 200]).unwrap();
+    fs.set_hook(None);
+    let image = |stored: &dyn Fn(usize) -> bool| -> Vec<u8> {
+        let stored = (0..200).map(|at| if stored(at) { b'x' } else { 0 });
+        [b"first".to_vec(), stored.collect(), vec![0; 95]].concat()
+    };
+    let during = during.lock();
+    for is_kill in [true, false] {
+        let found = |wanted: &dyn Fn(&[u8]) -> bool| {
+            during.iter().any(|(kill, image)| *kill == is_kill && wanted(&image[5..205]))
+        };
+        assert!(found(&|store| store == [0; 200]) && found(&|store| store == [b'x'; 200]));
+        assert!(found(&|store| store
+            .iter()
+            .rposition(|&byte| byte == b'x')
+            .is_some_and(|last| last < 128 && last % 64 < 60)));
+        assert!(found(&|store| store[64] == 0 && store[128] == b'x'), "stores are reordered");
+    }
+    assert!(during.iter().all(|(_, found)| found.starts_with(b"first") && found.len() == 300));
+    let next = next.lock().take().unwrap();
+    assert_eq!(next.read_file(path(A)).unwrap(), image(&|at| at < 100));
+    assert_eq!(next.crash_image(Crash::PowerAllLost, 1).read_file(path(A)).unwrap(), image(&|_| false));
+    assert_eq!(left(&fs, Crash::Process, 0, A).unwrap(), image(&|_| true), "it has come to its end");
+    // What does not fit is a call.
+    fs.set_hook(Some(Box::new(|fs, _| {
+        assert!((0..50).all(|seed| !left(fs, Crash::Process, seed, A).unwrap().contains(&b'y')));
+    })));
+    file.append(&[b'y'; 96]).unwrap();
+}
+
+#[test]
 fn unlinked_files_may_be_gone() {
     let fs = sim();
     let file = stable(&fs, A, b"data");

@@ -1,8 +1,8 @@
 //! Seams without surprises: background work, chance and time that a test steps by hand.
 //!
 //! [`Inline`] has no threads. Jobs wait in their lanes until somebody calls `help` or `pause_us`, or the engine itself
-//! has to wait, and then run on that caller's thread, one a call: flushes first, but after each flush a merge, since on
-//! threads neither lane keeps the other waiting. With one user thread the order of
+//! has to wait, and then run on that caller's thread, one a call: flushes first, but after each flush a merge, and every
+//! other time what tidies memory, since on threads no lane keeps another waiting. With one user thread the order of
 //! everything is then a function of the calls made, and a seed replays a run. [`SeededRandom`] and [`StepClock`] do the
 //! same for chance and time; time passes only where somebody pauses or advances it.
 
@@ -39,12 +39,21 @@ pub struct Inline {
 struct Lanes {
     flush: VecDeque<Job>,
     merge: VecDeque<Job>,
-    /// The last job was a flush: a merge that waits has its turn. A flush that fails for ever must not starve merges.
+    memory: VecDeque<Job>,
+    /// The last job was of the memory lane.
+    tidied: bool,
+    /// The last other job was a flush: a merge that waits has its turn. A flush that fails for ever must not starve merges.
     flushed: bool,
 }
 
 impl Lanes {
     fn next(&mut self) -> Option<Job> {
+        let others_wait = !self.flush.is_empty() || !self.merge.is_empty();
+        let had_its_turn = self.tidied && others_wait;
+        self.tidied = !self.memory.is_empty() && !had_its_turn;
+        if self.tidied {
+            return self.memory.pop_front();
+        }
         let is_merges_turn = self.flushed && !self.merge.is_empty();
         self.flushed = !is_merges_turn && !self.flush.is_empty();
         if self.flushed { self.flush.pop_front() } else { self.merge.pop_front() }
@@ -53,7 +62,12 @@ impl Lanes {
 
 impl std::fmt::Debug for Lanes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Lanes").field("flush", &self.flush.len()).field("merge", &self.merge.len()).finish()
+        let [flush, merge, memory] = [&self.flush, &self.merge, &self.memory].map(VecDeque::len);
+        f.debug_struct("Lanes")
+            .field("flush", &flush)
+            .field("merge", &merge)
+            .field("memory", &memory)
+            .finish_non_exhaustive()
     }
 }
 
@@ -66,7 +80,7 @@ impl Inline {
     /// How many jobs wait.
     pub fn pending(&self) -> usize {
         let lanes = self.lanes.lock();
-        lanes.flush.len() + lanes.merge.len()
+        lanes.flush.len() + lanes.merge.len() + lanes.memory.len()
     }
 
     /// Drops the jobs that wait, as the death of a process would. They may hold what holds this runtime, so a test that
@@ -84,6 +98,7 @@ impl Runtime for Inline {
         match lane {
             Lane::Flush => lanes.flush.push_back(job),
             Lane::Merge => lanes.merge.push_back(job),
+            Lane::Memory => lanes.memory.push_back(job),
         }
     }
 

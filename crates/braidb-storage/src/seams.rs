@@ -27,6 +27,11 @@ pub trait FileSystem: Send + Sync + Debug {
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
     /// Creates a file that must not exist yet, open for reading and appending.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>>;
+    /// The same for a file that takes many small appends, each of which is with the operating system when
+    /// [`File::append`] returns, as always, but need not be a system call. The price is in the file's length: to this handle
+    /// it ends where its appends do, but others may find zeros behind that, up to what was preallocated, until
+    /// [`File::truncate`] cuts them off. A process that dies during an append may leave any part of it.
+    fn create_log(&self, path: &Path) -> io::Result<Arc<dyn File>>;
     /// Opens an existing file for reading. It can be synced, but only the handle that created a file changes its bytes.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>>;
     /// Makes the names in `dir` stable.
@@ -67,13 +72,19 @@ pub trait File: Send + Sync + Debug {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize>;
     /// Writes all of `data` at the end. After an error the tail of the file is undefined.
     fn append(&self, data: &[u8]) -> io::Result<()>;
-    /// Reserves space for the first `len` bytes without changing the file's length. A full disk is an error of kind
+    /// Reserves space for the first `len` bytes without changing the file's length, but for what
+    /// [`FileSystem::create_log`] says. A full disk is an error of kind
     /// `StorageFull` and leaves the bytes as they were. Does nothing on a file system that cannot reserve.
     fn preallocate(&self, len: u64) -> io::Result<()>;
     /// Cuts the file, or fills it up with zeros, to `len` bytes.
     fn truncate(&self, len: u64) -> io::Result<()>;
     /// Makes data and length stable. After an error what was not yet stable may be lost, whatever a later call says.
     fn sync_data(&self) -> io::Result<()>;
+    /// Of the bytes that were appended, those that took no system call, and that the kernel does not count for the process.
+    fn mapped_bytes(&self) -> u64 {
+        0
+    }
+
     /// The file's length in bytes.
     fn len(&self) -> io::Result<u64>;
 
@@ -169,8 +180,10 @@ pub type Job = Box<dyn FnOnce() + Send>;
 pub enum Lane {
     /// Frees memory; never waits behind a merge.
     Flush,
-    /// Everything else.
+    /// Everything else that works on files.
     Merge,
+    /// Tidies memory; waits for no file.
+    Memory,
 }
 
 /// Where background work runs.

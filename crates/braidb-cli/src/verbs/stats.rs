@@ -62,6 +62,7 @@ fn as_json(stats: &Stats, recovery: &RecoveryReport) -> Value {
         "recovery": recovery_json(recovery),
         "families": families,
         "memory_bytes": stats.memory_bytes,
+        "memory_held_bytes": stats.memory_held_bytes,
         "log_bytes_live": stats.log_bytes_live,
         "cache_bytes": stats.cache_bytes,
         "space_bytes": stats.space_bytes(),
@@ -109,6 +110,7 @@ fn family_json(family: &braidb::FamilyStats) -> Value {
     json!({
         "name": family.name,
         "memory_bytes": family.memory_bytes,
+        "segments": family.segments,
         "levels": levels.collect::<Vec<Value>>(),
     })
 }
@@ -183,6 +185,7 @@ fn written_text(stats: &Stats, text: &mut String) {
     };
     cause("keys and values by users", counts.user_bytes);
     cause("log", counts.log_bytes);
+    cause("log, of it mapped", counts.log_mapped_bytes);
     cause("flushes", counts.flush_bytes);
     for (level, &bytes) in counts.merge_bytes.iter().enumerate() {
         cause(&format!("merges into L{level}"), bytes);

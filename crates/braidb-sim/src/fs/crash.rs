@@ -8,7 +8,8 @@ use braidb_storage::inline::SeededRandom;
 /// A way to die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crash {
-    /// The process is killed. The operating system keeps all that was written, synced or not; locks are released.
+    /// The process is killed. The operating system keeps all that was written, synced or not, and any part of a store
+    /// into a mapping that was under way; locks are released.
     Process,
     /// Power fails before anything unsynced reached the disk.
     PowerAllLost,
@@ -82,6 +83,11 @@ impl Dice {
             }
             _ => false,
         }
+    }
+
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.random.below(bound)
     }
 
     /// How a write of `sectors` sectors that is not kept whole is torn; `None` if nothing of it is kept.

@@ -44,6 +44,10 @@ pub(super) struct Inode {
     pub now: Content,
     stable: Content,
     changes: Vec<(Change, Fate)>,
+    /// Where the bytes end that were appended. A file that appends are stored into is longer.
+    pub written: u64,
+    /// A store that is being made: its offset and bytes. The process may die in the middle of it.
+    storing: Option<(u64, Arc<[u8]>)>,
     /// Names that it has now.
     pub links: usize,
     /// Handles that are open on it.
@@ -58,11 +62,12 @@ impl Inode {
 
     /// A stable file.
     pub fn stable(content: Content, links: usize) -> Inode {
-        Inode { stable: content.clone(), now: content, links, ..Inode::default() }
+        Inode { written: content.len(), stable: content.clone(), now: content, links, ..Inode::default() }
     }
 
     /// Puts other content in its place, stable.
     pub fn replace(&mut self, content: Content) {
+        self.written = content.len();
         self.stable = content.clone();
         self.now = content;
         self.changes.clear();
@@ -75,14 +80,40 @@ impl Inode {
         }
         self.now.write(offset, data);
         self.changes.push((Change::Write { offset, data: data.into() }, Fate::Pending));
-        let end = offset + data.len() as u64;
-        if end > self.now.len() {
-            self.now.grow(end);
-            self.changes.push((Change::Grow { len: end }, Fate::Pending));
+        self.written = offset + data.len() as u64;
+        self.grow(self.written);
+    }
+
+    /// Makes the file at least `len` long.
+    pub fn grow(&mut self, len: u64) {
+        if len > self.now.len() {
+            self.now.grow(len);
+            self.changes.push((Change::Grow { len }, Fate::Pending));
+        }
+    }
+
+    /// A store begins. It takes effect by [`Inode::write`], if nothing comes between.
+    pub fn begin_store(&mut self, offset: u64, data: &[u8]) {
+        // One that does not fit into the file is a call, of which a killed process leaves nothing.
+        if offset + data.len() as u64 <= self.now.len() {
+            self.storing = Some((offset, data.into()));
+        }
+    }
+
+    pub fn end_store(&mut self) {
+        self.storing = None;
+    }
+
+    /// The process that has it open is killed, and the system lives on. Of a store the first half was made.
+    pub fn lose_process(&mut self) {
+        self.handles = 0;
+        if let Some((offset, data)) = self.storing.take() {
+            self.write(offset, &data[..data.len() / 2]);
         }
     }
 
     pub fn truncate(&mut self, len: u64) {
+        self.written = len;
         self.now.truncate(len);
         self.changes.push((Change::Truncate { len }, Fate::Pending));
     }
@@ -115,7 +146,11 @@ impl Inode {
     /// What a crash leaves. Data that it keeps beyond the length that it keeps is gone.
     pub fn after(&self, crash: Crash, dice: &mut Dice) -> Content {
         if crash == Crash::Process {
-            return self.now.clone();
+            let mut left = self.now.clone();
+            if let Some((offset, data)) = &self.storing {
+                store_part(&mut left, *offset, data, dice);
+            }
+            return left;
         }
         let mut left = self.stable.clone();
         let undecided = self.changes.iter().filter(|(_, fate)| *fate != Fate::Synced).count();
@@ -138,9 +173,28 @@ impl Inode {
                 _ => {}
             }
         }
+        if let Some((offset, data)) = self.storing.as_ref().filter(|_| crash == Crash::PowerTorn) {
+            // The kernel may write a page out at any moment.
+            store_part(&mut left, *offset, data, dice);
+        }
         let len = left.len();
         left.truncate(len);
         left
+    }
+}
+
+/// Makes a part of a store: its beginning, or any of the stretches of 64 bytes that it consists of.
+fn store_part(left: &mut Content, offset: u64, data: &[u8], dice: &mut Dice) {
+    const LINE_BYTES: usize = 64;
+    match dice.below(2) {
+        0 => left.write(offset, &data[..dice.below(data.len() as u64 + 1) as usize]),
+        _ => {
+            for (line, at) in data.chunks(LINE_BYTES).zip((offset..).step_by(LINE_BYTES)) {
+                if dice.below(2) == 0 {
+                    left.write(at, line);
+                }
+            }
+        }
     }
 }
 

@@ -172,6 +172,11 @@ impl SimFs {
         Ok(self.shared.state.lock().file_at(path)?.now.len())
     }
 
+    /// Where the bytes end that were appended to a file: its length, but for zeros behind the end of a log that is written.
+    pub fn written_len(&self, path: &Path) -> io::Result<u64> {
+        Ok(self.shared.state.lock().file_at(path)?.written)
+    }
+
     /// The blocks that a file takes, in bytes: holes are free, and what is reserved behind its end is taken.
     pub fn allocated_bytes(&self, path: &Path) -> io::Result<u64> {
         Ok(self.shared.state.lock().file_at(path)?.now.taken_blocks() * BLOCK_BYTES)
@@ -262,8 +267,14 @@ impl SimFs {
         strike.map_or(Ok(()), |strike| Err(strike.fault.error()))
     }
 
-    fn handle(&self, id: u64, path: &Path, end: Option<AtomicU64>) -> Arc<dyn File> {
-        Arc::new(SimFile { fs: self.clone(), id, path: path.into(), end })
+    fn handle(&self, id: u64, path: &Path, access: Access) -> Arc<dyn File> {
+        Arc::new(SimFile { fs: self.clone(), id, path: path.into(), access })
+    }
+
+    fn create_with(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
+        self.admit(OpKind::Create, path, true)?;
+        let id = self.shared.state.lock().create(path)?;
+        Ok(self.handle(id, path, access))
     }
 }
 
@@ -283,15 +294,17 @@ impl FileSystem for SimFs {
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        self.admit(OpKind::Create, path, true)?;
-        let id = self.shared.state.lock().create(path)?;
-        Ok(self.handle(id, path, Some(AtomicU64::new(0))))
+        self.create_with(path, Access::Append { end: AtomicU64::new(0) })
+    }
+
+    fn create_log(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.create_with(path, Access::Store { end: AtomicU64::new(0) })
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         self.admit(OpKind::Open, path, false)?;
         let id = self.shared.state.lock().open(path)?;
-        Ok(self.handle(id, path, None))
+        Ok(self.handle(id, path, Access::Read))
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
@@ -347,19 +360,44 @@ impl FileSystem for SimFs {
     }
 }
 
-/// An open file. What was created may be changed through this handle; what was only opened may not.
+/// What a handle may do: what was created may be changed through it, what was only opened may not.
+#[derive(Debug)]
+enum Access {
+    Read,
+    /// The next append goes to `end`, which is the file's.
+    Append {
+        end: AtomicU64,
+    },
+    /// The same, but appends are stores into a mapping: the file is as long as its space, and a process that dies may
+    /// have stored a part.
+    Store {
+        end: AtomicU64,
+    },
+}
+
+/// An open file.
 #[derive(Debug)]
 struct SimFile {
     fs: SimFs,
     id: u64,
     path: Arc<Path>,
-    /// Where the next append goes, for the handle that created the file.
-    end: Option<AtomicU64>,
+    access: Access,
 }
 
 impl SimFile {
     fn end(&self) -> io::Result<&AtomicU64> {
-        self.end.as_ref().ok_or_else(|| errno(EBADF))
+        match &self.access {
+            Access::Read => Err(errno(EBADF)),
+            Access::Append { end } | Access::Store { end } => Ok(end),
+        }
+    }
+
+    /// Where the file ends for this handle, if that is not where it ends.
+    fn own_end(&self) -> Option<u64> {
+        match &self.access {
+            Access::Store { end } => Some(end.load(Ordering::Relaxed)),
+            _ => None,
+        }
     }
 
     fn enter(&self, kind: OpKind, bytes: u64, takes_space: bool) -> Option<Strike> {
@@ -390,7 +428,11 @@ impl File for SimFile {
         let inode = state.inode(self.id);
         match unlinked_are_gone && inode.links == 0 {
             true => Err(errno(ESTALE)),
-            false => Ok(inode.now.read(offset, buf)),
+            false => {
+                let end = self.own_end().unwrap_or(u64::MAX);
+                let len = end.saturating_sub(offset).min(buf.len() as u64);
+                Ok(inode.now.read(offset, &mut buf[..len as usize]))
+            }
         }
     }
 
@@ -398,7 +440,12 @@ impl File for SimFile {
         let end = self.end()?;
         let at = end.load(Ordering::Relaxed);
         let len = data.len() as u64;
-        let strike = self.enter(OpKind::Append, len, self.takes_space(at, len));
+        let takes_space = self.takes_space(at, len);
+        if self.own_end().is_some() {
+            self.fs.shared.state.lock().inode(self.id).begin_store(at, data);
+        }
+        let strike = self.enter(OpKind::Append, len, takes_space);
+        self.fs.shared.state.lock().inode(self.id).end_store();
         let (written, error) = match strike {
             // Half of the failing appends write nothing, the others any part.
             Some(Strike { fault, draw }) if draw % 2 == 0 => (0, Some(fault.error())),
@@ -423,7 +470,12 @@ impl File for SimFile {
         if self.room(0, len, State::free_blocks) < len {
             return Err(errno(ENOSPC));
         }
-        self.fs.shared.state.lock().inode(self.id).now.reserve(len);
+        let mut state = self.fs.shared.state.lock();
+        let inode = state.inode(self.id);
+        inode.now.reserve(len);
+        if self.own_end().is_some() {
+            inode.grow(len);
+        }
         Ok(())
     }
 
@@ -452,6 +504,9 @@ impl File for SimFile {
 
     fn len(&self) -> io::Result<u64> {
         self.admit(OpKind::Len, 0, false)?;
+        if let Some(end) = self.own_end() {
+            return Ok(end);
+        }
         Ok(self.fs.shared.state.lock().inode(self.id).now.len())
     }
 }

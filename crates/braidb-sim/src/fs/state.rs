@@ -63,7 +63,7 @@ impl State {
     /// was not stable still is not.
     pub fn without_process(&self) -> State {
         let mut inodes = self.inodes.clone();
-        inodes.values_mut().for_each(|inode| inode.handles = 0);
+        inodes.values_mut().for_each(Inode::lose_process);
         let mut state = State {
             inodes,
             names: self.names.clone(),

@@ -108,6 +108,9 @@ impl Phases {
             (_, OpKind::Unlink) => Phase::Deletion,
             (Doing::Job(Lane::Flush), _) => Phase::Flush,
             (Doing::Job(Lane::Merge), _) => Phase::Merge,
+            (Doing::Job(Lane::Memory), _) => {
+                panic!("tidying memory concerns no file, not {}", op.path.display())
+            }
             (Doing::Call, OpKind::Truncate) if name.ends_with(".log") => Phase::Rotation,
             (Doing::Call, _) if name.ends_with(".log") => Phase::Commit,
             (Doing::Call, _) if name.ends_with(".table") => Phase::Flush,

@@ -2,7 +2,7 @@
 //!
 //! Each promise of [`FileSystem`] and [`File`] stands on one system call: `create` on `O_EXCL`, `append` on `pwrite` at
 //! an end that this handle keeps, `preallocate` and `punch_hole` on `fallocate`, `sync_data` on `fdatasync` (which also
-//! makes the length stable), `sync_dir` on `fsync` of the directory, `lock` on `flock`. `flock` belongs to the open file
+//! makes the length stable), `sync_dir` on `fsync` of the directory, `lock` on `flock`. Files of `create_log` are `mapped.rs`. `flock` belongs to the open file
 //! and not to the process, so it also keeps out a second open within this process, and it ends with the process however
 //! that ends.
 //!
@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock, statvfs};
 use rustix::io::{Errno, retry_on_intr};
 
+use super::mapped::{self, MappedFile};
 use crate::{DirEntry, File, FileSystem, LockGuard};
 
 /// The operating system's files. Paths are used as they are: relative ones start at the working directory.
@@ -52,8 +53,16 @@ impl FileSystem for RealFs {
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        let file = create_new(path)?;
         Ok(Arc::new(RealFile { file, appends: Some(AtomicU64::new(0)) }))
+    }
+
+    fn create_log(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        let file = create_new(path)?;
+        match mapped::overwrites_in_place(&file) {
+            true => Ok(Arc::new(MappedFile::new(file))),
+            false => Ok(Arc::new(RealFile { file, appends: Some(AtomicU64::new(0)) })),
+        }
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
@@ -115,6 +124,10 @@ impl FileSystem for RealFs {
     }
 }
 
+fn create_new(path: &Path) -> io::Result<fs::File> {
+    OpenOptions::new().read(true).write(true).create_new(true).open(path)
+}
+
 /// The directory that holds `path`; for a bare name that is the working directory.
 fn parent_of(path: &Path) -> PathBuf {
     match path.parent() {
@@ -141,16 +154,7 @@ impl RealFile {
 
 impl File for RealFile {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
-        let mut filled = 0;
-        while filled < buf.len() {
-            match self.file.read_at(&mut buf[filled..], offset + filled as u64) {
-                Ok(0) => break,
-                Ok(n) => filled += n,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(filled)
+        read_at(&self.file, offset, buf)
     }
 
     fn append(&self, data: &[u8]) -> io::Result<()> {
@@ -191,8 +195,22 @@ impl File for RealFile {
     }
 }
 
+/// Fills `buf` from `offset`, as far as the file goes.
+pub(super) fn read_at(file: &fs::File, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buf.len() {
+        match file.read_at(&mut buf[filled..], offset + filled as u64) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
 /// A quota that is used up is a full disk to us.
-fn full_is_full(error: io::Error) -> io::Error {
+pub(super) fn full_is_full(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::QuotaExceeded => io::Error::new(io::ErrorKind::StorageFull, error),
         _ => error,

@@ -81,6 +81,10 @@ impl FileSystem for HeldDirs {
         RealFs.create(path)
     }
 
+    fn create_log(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        RealFs.create_log(path)
+    }
+
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         RealFs.open(path)
     }

@@ -15,6 +15,7 @@
 
 mod fs;
 mod held;
+mod mapped;
 mod threads;
 
 use std::sync::Arc;

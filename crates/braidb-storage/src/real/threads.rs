@@ -1,8 +1,8 @@
 //! Background work on real threads.
 //!
-//! One thread serves [`Lane::Flush`] alone, so that what frees memory never waits behind a merge; the others serve
-//! [`Lane::Merge`] at a lower priority, so that merging takes the processor time which the user leaves. Each lane is a
-//! queue that starts its jobs in the order of submission.
+//! One thread serves [`Lane::Flush`] alone, so that what frees memory never waits behind a merge, and one [`Lane::Memory`],
+//! which never waits for a file; the others serve [`Lane::Merge`] at a lower priority, so that merging takes the processor
+//! time which the user leaves. Each lane is a queue that starts its jobs in the order of submission.
 //!
 //! A job that panics ends there, and its thread takes the next one: noticing is the business of whoever submitted it.
 
@@ -40,21 +40,25 @@ const MERGE_NICENESS: i32 = 5;
 pub struct Threads {
     flush: Arc<Queue>,
     merge: Arc<Queue>,
+    memory: Arc<Queue>,
     workers: Vec<JoinHandle<()>>,
 }
 
 impl Threads {
-    /// Starts one thread for flushes and `merge_threads`, at least one, for the rest.
+    /// Starts one thread for flushes, one for memory, and `merge_threads`, at least one, for the rest.
     pub fn new(merge_threads: usize) -> io::Result<Threads> {
         assert!(merge_threads >= 1, "merge_threads must be at least 1");
         let mut threads = Threads {
             flush: Arc::new(Queue::default()),
             merge: Arc::new(Queue::default()),
-            workers: Vec::with_capacity(merge_threads + 1),
+            memory: Arc::new(Queue::default()),
+            workers: Vec::with_capacity(merge_threads + 2),
         };
         // On an error the drop of `threads` ends those that were started.
         let flush = Arc::clone(&threads.flush);
         threads.start("braidb-flush".to_owned(), move || flush.work())?;
+        let memory = Arc::clone(&threads.memory);
+        threads.start("braidb-memory".to_owned(), move || memory.work())?;
         for i in 0..merge_threads {
             let merge = Arc::clone(&threads.merge);
             threads.start(format!("braidb-merge-{i}"), move || {
@@ -77,6 +81,7 @@ impl Runtime for Threads {
         match lane {
             Lane::Flush => self.flush.push(job),
             Lane::Merge => self.merge.push(job),
+            Lane::Memory => self.memory.push(job),
         }
     }
 
@@ -97,6 +102,7 @@ impl Drop for Threads {
     fn drop(&mut self) {
         self.flush.close();
         self.merge.close();
+        self.memory.close();
         let me = thread::current().id();
         for worker in self.workers.drain(..) {
             if worker.thread().id() != me {
@@ -203,7 +209,7 @@ mod tests {
     #[test]
     fn a_panic_does_not_end_the_worker() {
         let threads = Threads::new(1).unwrap();
-        for lane in [Lane::Flush, Lane::Merge] {
+        for lane in [Lane::Flush, Lane::Merge, Lane::Memory] {
             // `resume_unwind` panics without the message on standard error.
             threads.submit(lane, Box::new(|| std::panic::resume_unwind(Box::new("planned"))));
             let (sender, receiver) = mpsc::channel();

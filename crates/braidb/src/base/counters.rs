@@ -31,12 +31,20 @@ pub struct Counters {
     pub user_bytes: Counter,
     pub user_ops: Counter,
     pub log_bytes: Counter,
+    /// Of them, those that took no system call.
+    pub log_mapped_bytes: Counter,
     pub log_syncs: Counter,
     pub log_groups: Counter,
     pub logs_rotated: Counter,
     pub manifest_bytes: Counter,
     pub manifest_snapshots: Counter,
     pub flushes: Counter,
+    /// Active segments that went to the pipeline.
+    pub memory_flushes: Counter,
+    pub memory_merges: Counter,
+    pub memory_compactions: Counter,
+    /// Versions that went before a flush saw them.
+    pub memory_dropped: Counter,
     pub flush_bytes: Counter,
     pub merges: Counter,
     pub merge_read_bytes: Counter,

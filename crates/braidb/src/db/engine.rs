@@ -130,6 +130,9 @@ impl Engine {
         if self.queue.take_wanted() {
             self.jobs.schedule();
         }
+        if self.queue.take_rolled() {
+            self.jobs.tidy();
+        }
     }
 
     pub fn get(&self, family: FamilyId, key: &[u8], at: Option<SeqNo>) -> Result<Option<Value>> {
@@ -202,11 +205,13 @@ impl Engine {
         let families = families.map(|(family, name)| FamilyStats {
             name,
             memory_bytes: family.memory.bytes(),
+            segments: family.memory.frozen().count() as u64,
             levels: family.version.levels().enumerate().map(level_stats).collect(),
         });
         Stats {
             families: families.collect(),
             memory_bytes: self.pressure.memory_bytes(),
+            memory_held_bytes: self.jobs.memory_held_bytes(),
             log_bytes_live: self.jobs.log_bytes(),
             cache_bytes: self.cache.bytes(),
             table_memory_bytes: versions

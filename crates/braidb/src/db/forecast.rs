@@ -1,13 +1,16 @@
 //! What a load would cost, without carrying it out.
 
-use super::Options;
+use super::{MemoryPolicy, Options};
 use crate::base::error::Result;
 use crate::plan::sizes::{Forecast, Load, forecast};
 use crate::version::TableStore;
 use std::path::Path;
 
-/// What memory holds for each entry besides its key and value: a node, its links, a version.
-const MEMORY_BYTES: u64 = 58;
+/// What memory holds for each entry besides its key and value, where it stays a skiplist: a node with a key of 16 bytes, its
+/// links, a version.
+const LIST_BYTES: u64 = 80;
+/// The same where it is flattened: a version, its prefix, and a reference to it.
+const FLAT_BYTES: u64 = 40;
 
 impl Options {
     /// Carries a load through the policy that looks after the tree, over sizes alone: no file is touched. Ten terabytes take
@@ -26,7 +29,11 @@ impl Options {
     /// [`Error::InvalidOption`](crate::Error::InvalidOption) names an option that cannot work.
     pub fn forecast(&self, load: &Load) -> Result<Forecast> {
         self.check()?;
-        let share = load.entry_bytes as f64 / (load.entry_bytes + MEMORY_BYTES) as f64;
+        let overhead_bytes = match self.memory_policy {
+            MemoryPolicy::None => LIST_BYTES,
+            _ => FLAT_BYTES,
+        };
+        let share = load.entry_bytes as f64 / (load.entry_bytes + overhead_bytes) as f64;
         let memtable_bytes = (self.memtable_bytes as f64 * share) as u64;
         let store = TableStore::detached(self.env_or_real().fs, Path::new(""));
         Ok(forecast(load, memtable_bytes, &self.tree_options(), store))
@@ -36,7 +43,7 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::Segment;
+    use crate::memory::{Frozen, Records, Segment, merge};
     use crate::visible::EntryKind;
 
     #[test]
@@ -47,7 +54,11 @@ mod tests {
             let key = crate::base::key::hash(&seq.to_le_bytes()).to_be_bytes().repeat(2);
             writer.insert(&key, seq, EntryKind::Put, &value);
         }
-        let each = segment.bytes() / entries - 144;
-        assert!(each.abs_diff(MEMORY_BYTES) <= 6, "{each}");
+        drop(writer);
+        let flat = merge(&[Frozen::List(segment.clone())], None, Records::Stay, || true).unwrap().flat;
+        for (bytes, expected) in [(segment.bytes(), LIST_BYTES), (flat.bytes(), FLAT_BYTES)] {
+            let each = bytes / entries - 144;
+            assert!(each.abs_diff(expected) <= 6, "{each} and not {expected}");
+        }
     }
 }

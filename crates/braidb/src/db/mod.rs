@@ -19,7 +19,7 @@ pub use batch::WriteBatch;
 pub use bounds::IntoBounds;
 pub use family::ColumnFamily;
 pub use iter::Iter;
-pub use options::{Guards, Options};
+pub use options::{Guards, MemoryPolicy, Options};
 pub use snapshot::Snapshot;
 pub use stats::{Counts, FamilyStats, LevelStats, Stats};
 pub use tree::{CellTree, FamilyTree, LevelTree, RunTree, SliceTree};

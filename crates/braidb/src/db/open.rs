@@ -25,6 +25,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// A pipeline may grow so much longer than the policy wants it before no more is added.
+const PIPELINE_LIMIT: usize = 12;
+
 /// Numbers the opens of this process.
 static IDENTITY: AtomicU64 = AtomicU64::new(1);
 
@@ -206,6 +209,8 @@ impl Opening {
         };
         let queue_options = QueueOptions {
             memtable_bytes: options.memtable_bytes as u64,
+            active_bytes: options.active_bytes(),
+            pipeline_limit: PIPELINE_LIMIT + options.pipeline_segments,
             log_bytes: options.log_bytes_or_default(),
             merge_reserve_bytes,
         };
@@ -272,6 +277,7 @@ impl Opening {
         JobOptions {
             table: self.options.table_options(),
             tree: self.options.tree_options(),
+            segments: self.options.segment_options(),
             l0_slowdown_tables: self.options.l0_slowdown_tables,
             merges: self.options.background_threads,
             merge_bytes_per_second: self.options.merge_bytes_per_second,

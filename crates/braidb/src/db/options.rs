@@ -7,6 +7,8 @@ use crate::base::error::{Error, Result};
 use crate::db::verify::{self, VerifyReport};
 pub use crate::plan::Guards;
 use crate::plan::TreeOptions;
+pub use crate::plan::segments::MemoryPolicy;
+use crate::plan::segments::SegmentOptions;
 use crate::table::TableOptions;
 use braidb_storage::Env;
 use std::path::Path;
@@ -14,6 +16,9 @@ use std::path::Path;
 /// What is left of something dead is cleared away after as many operations as fill the memtable some times over, when
 /// each has about so many bytes.
 const COLD_BYTES: usize = 4;
+
+/// An active segment is not full before it has so many bytes.
+const LEAST_ACTIVE_BYTES: u64 = 512;
 
 /// How to open a database. Every setter takes and returns the options, so that calls chain.
 ///
@@ -31,6 +36,9 @@ pub struct Options {
     pub(crate) create_if_missing: bool,
     pub(crate) durability: Durability,
     pub(crate) memtable_bytes: usize,
+    pub(crate) memory_policy: MemoryPolicy,
+    pub(crate) active_percent: u32,
+    pub(crate) pipeline_segments: usize,
     pub(crate) block_bytes: usize,
     pub(crate) block_cache_bytes: usize,
     pub(crate) filter_bits_per_key: u32,
@@ -55,6 +63,9 @@ impl Default for Options {
             create_if_missing: true,
             durability: Durability::Buffer,
             memtable_bytes: 64 << 20,
+            memory_policy: MemoryPolicy::Adaptive { redundancy_percent: 20 },
+            active_percent: 4,
+            pipeline_segments: 4,
             block_bytes: 4 << 10,
             block_cache_bytes: 64 << 20,
             filter_bits_per_key: 10,
@@ -92,10 +103,30 @@ impl Options {
         self
     }
 
-    /// Memory for writes that are not in tables yet, over all column families, in bytes; while a flush is under way as
-    /// much again. From 4 KiB to 2 GiB. Default: 64 MiB.
+    /// Memory for writes that are not in tables yet, over all column families, in bytes; while a flush is under way, or
+    /// superseded versions are being left out, as much again. From 4 KiB to 2 GiB. Default: 64 MiB.
     pub fn memtable_bytes(mut self, bytes: usize) -> Options {
         self.memtable_bytes = bytes;
+        self
+    }
+
+    /// How memory is kept small until it is flushed. Default: [`MemoryPolicy::Adaptive`] from 20% on.
+    pub fn memory_policy(mut self, policy: MemoryPolicy) -> Options {
+        self.memory_policy = policy;
+        self
+    }
+
+    /// How much of `memtable_bytes` new writes gather in, of each column family, before they are flattened: 1 to 100, in
+    /// percent. Less is nearer to the processor's cache, more is less often. Not used with [`MemoryPolicy::None`]. Default: 4.
+    pub fn active_percent(mut self, percent: u32) -> Options {
+        self.active_percent = percent;
+        self
+    }
+
+    /// Flat segments of memory that a column family keeps beside each other, each one more place to look for a key: 1 to 16.
+    /// Not used with [`MemoryPolicy::None`] and [`MemoryPolicy::Eager`]. Default: 4.
+    pub fn pipeline_segments(mut self, segments: usize) -> Options {
+        self.pipeline_segments = segments;
         self
     }
 
@@ -161,7 +192,7 @@ impl Options {
         self
     }
 
-    /// Threads that merge, 1 to 64; one more flushes. Default: 2. Not used when [`Options::env`] brings a runtime.
+    /// Threads that merge, 1 to 64; one more flushes, and one tidies memory. Default: 2. Not used when [`Options::env`] brings a runtime.
     pub fn background_threads(mut self, threads: usize) -> Options {
         self.background_threads = threads;
         self
@@ -262,6 +293,18 @@ impl Options {
         self.log_bytes.unwrap_or((4 * self.memtable_bytes as u64).max(64 << 20))
     }
 
+    pub(crate) fn segment_options(&self) -> SegmentOptions {
+        SegmentOptions { policy: self.memory_policy, segments: self.pipeline_segments }
+    }
+
+    /// The size at which an active segment is full.
+    pub(crate) fn active_bytes(&self) -> u64 {
+        match self.memory_policy {
+            MemoryPolicy::None => u64::MAX,
+            _ => (self.memtable_bytes as u64 * u64::from(self.active_percent) / 100).max(LEAST_ACTIVE_BYTES),
+        }
+    }
+
     pub(crate) fn tree_options(&self) -> TreeOptions {
         TreeOptions {
             l0_merge_tables: self.l0_merge_tables,
@@ -283,6 +326,11 @@ impl Options {
             Err(Error::InvalidOption { option, why: format!("{value} is not between {low} and {high}") })
         }
         range("memtable_bytes", self.memtable_bytes as u64, 4 << 10, 2 << 30)?;
+        range("active_percent", u64::from(self.active_percent), 1, 100)?;
+        range("pipeline_segments", self.pipeline_segments as u64, 1, 16)?;
+        if let MemoryPolicy::Adaptive { redundancy_percent } = self.memory_policy {
+            range("memory_policy", u64::from(redundancy_percent), 1, 99)?;
+        }
         range("block_bytes", self.block_bytes as u64, 64, 1 << 20)?;
         range("filter_bits_per_key", u64::from(self.filter_bits_per_key), 0, 32)?;
         range("open_files", self.open_files as u64, 16, 1_000_000)?;

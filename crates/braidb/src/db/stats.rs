@@ -33,12 +33,17 @@ counts! {
     user_bytes: "Bytes of keys and values that users wrote.",
     user_ops: "Puts and deletes.",
     log_bytes: "Bytes written to logs.",
+    log_mapped_bytes: "Of the bytes written to logs, those that were stored into a mapping, without a system call.",
     log_syncs: "Syncs of logs.",
     log_groups: "Commit groups: writes to the log.",
     logs_rotated: "Logs begun after the first.",
     manifest_bytes: "Bytes written to manifests.",
     manifest_snapshots: "Manifests written anew.",
-    flushes: "Flushes of memory.",
+    flushes: "Flushes of memory to tables.",
+    memory_flushes: "Segments of memory that filled up and were flattened.",
+    memory_merges: "Merges of segments of memory, with all versions.",
+    memory_compactions: "Merges of segments of memory that left superseded versions out.",
+    memory_dropped: "Superseded versions that went before a flush saw them.",
     flush_bytes: "Bytes written by flushes.",
     merges: "Merges of tables.",
     merge_read_bytes: "Bytes of tables that went into merges.",
@@ -84,6 +89,8 @@ pub struct Stats {
     pub families: Vec<FamilyStats>,
     /// Bytes of memory that hold writes.
     pub memory_bytes: u64,
+    /// Bytes of memory that compactions replaced and that iterators or values still hold.
+    pub memory_held_bytes: u64,
     /// Bytes of the logs that may still be replayed.
     pub log_bytes_live: u64,
     /// Bytes in the block cache.
@@ -118,6 +125,8 @@ pub struct FamilyStats {
     pub name: String,
     /// Bytes of memory that hold its writes.
     pub memory_bytes: u64,
+    /// Segments of memory behind the one that is written to, each one more place to look.
+    pub segments: u64,
     /// Its levels, L0 first.
     pub levels: Vec<LevelStats>,
 }

@@ -1,11 +1,13 @@
-//! A flush: a frozen segment becomes a table of L0. The module's head says which file holds its records at each instant.
+//! A flush: all memory of a family becomes a table of L0, merged while it is written. The module's head says which file holds its records at each instant.
 
 use super::Jobs;
 use super::output::Outputs;
 use crate::base::error::Result;
 use crate::base::mutant::mutant;
+use crate::memory::Frozen;
 use crate::plan::Edge;
 use crate::version::{Change, Edit};
+use crate::visible::merge::MergeCursor;
 use crate::visible::rule::Sieve;
 use crate::write::FlushTask;
 
@@ -19,9 +21,11 @@ impl Jobs {
         let mut outputs = Outputs::new(self.target());
         let mut sampled = Vec::new();
         let sieve = Sieve::new(self.snapshots.drop_proof());
+        let kept = task.segments.len()
+            - usize::from(mutant!("flush_leaves_a_segment_out") && task.segments.len() > 1);
         // Tombstones stay: what they hide may lie in any level. One table, whatever its size: a run of L0 is one slice.
         outputs.write(
-            &mut task.segment.cursor(),
+            &mut MergeCursor::new(task.segments[..kept].iter().map(Frozen::cursor).collect()),
             sieve,
             |_| false,
             |key, _| {
@@ -59,6 +63,7 @@ impl Jobs {
         let replay_from = catalog.state.min_replay_from();
         self.unlink_logs_below(&mut catalog, replay_from);
         self.queue.finish_flush(task, version);
+        self.memory_flushed(task.family);
         self.counters.flushes.add(1);
         Ok(())
     }

@@ -3,11 +3,11 @@
 //!
 //! # Which file holds a record at each instant
 //!
-//! *Flush.* (1) The commit queue froze the segment and rotated the log: the record is in memory and in a log at or after its
+//! *Flush.* (1) The commit queue took all memory of the family and rotated the log: the record is in memory and in a log at or after its
 //! family's `replay_from`. (2) All logs before the new one are synced, oldest first, with their names. (3) The table is
 //! written, synced, and its name synced: the record stands in two places, and an orphan table if we crash. (4) The edit adds
 //! the table and advances `replay_from`: after its sync the table is the record's home; before it, the log is. (5) The view
-//! drops the segment and shows the table, in one swap. (6) Logs before the smallest `replay_from` are unlinked.
+//! drops the flushing set and shows the table, in one swap. (6) Logs before the smallest `replay_from` are unlinked.
 //!
 //! *Merge.* The record stands in an input until the edit that names the outputs, all of them synced with their names, is
 //! synced; after that in an output. Inputs are unlinked when no view holds them.
@@ -19,7 +19,7 @@
 //!
 //! # Lock order
 //!
-//! `catalog` → the commit lock → the view's swap lock. Commits to the manifest happen under `catalog`, and so does the
+//! `catalog` → the commit lock → the view's swap lock; `catalog` → `tidier`. Commits to the manifest happen under `catalog`, and so does the
 //! installation of what they changed, so that views show versions in the order of their edits.
 
 mod cleanup;
@@ -29,6 +29,7 @@ mod merge;
 mod noticed;
 pub mod output;
 mod pacer;
+mod tidy;
 
 use crate::base::counters::Counters;
 use crate::base::error::Result;
@@ -36,6 +37,7 @@ use crate::base::ids::{FamilyId, FileId, FileIds};
 use crate::base::key::COMPARATOR;
 use crate::log::LogSync;
 use crate::memory::view::ViewCell;
+use crate::plan::segments::SegmentOptions;
 use crate::plan::{self, Claims, Plan, Ticket, TreeOptions};
 use crate::table::TableOptions;
 use crate::version::{Change, CommitError, Edit, Manifest, State, TableStore, Version};
@@ -53,6 +55,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
+use tidy::Tidier;
 
 /// How long a thread that waits for jobs sleeps before it looks again by itself.
 const WAIT: Duration = Duration::from_millis(100);
@@ -62,6 +65,7 @@ const WAIT: Duration = Duration::from_millis(100);
 pub struct JobOptions {
     pub table: TableOptions,
     pub tree: TreeOptions,
+    pub segments: SegmentOptions,
     /// At so many tables in L0 writes are slowed down.
     pub l0_slowdown_tables: usize,
     /// Merges that may run at the same time.
@@ -75,6 +79,7 @@ pub struct JobOptions {
 pub struct Jobs {
     parts: Parts,
     catalog: Mutex<Catalog>,
+    tidier: Mutex<Tidier>,
     /// Signalled when a job ends.
     ended: Condvar,
     pacer: Option<Pacer>,
@@ -157,6 +162,7 @@ impl Jobs {
         let jobs = Jobs {
             parts,
             catalog: Mutex::new(catalog),
+            tidier: Mutex::default(),
             ended: Condvar::new(),
             pacer,
             merging: AtomicU64::new(0),
@@ -167,6 +173,7 @@ impl Jobs {
 
     /// Starts whatever is wanted and allowed now. Called after a freeze, after a job, and by writers that wait.
     pub fn schedule(self: &Arc<Self>) {
+        self.tidy();
         let mut catalog = self.catalog.lock();
         if catalog.is_stopped || self.health.check_writable().is_err() {
             return;
@@ -358,6 +365,7 @@ impl Jobs {
             catalog.flushes_running == 0
                 && catalog.merges_running == 0
                 && !self.queue.has_flushes()
+                && self.is_tidy()
                 && self.propose(catalog).is_none()
         })?;
         // What readers held until now can go as well.
@@ -369,11 +377,11 @@ impl Jobs {
     pub fn stop(self: &Arc<Self>) {
         let mut catalog = self.catalog.lock();
         catalog.is_stopped = true;
-        while catalog.jobs > 0 {
+        while catalog.jobs > 0 || !self.stop_tidying() {
             drop(catalog);
             let helped = self.env.runtime.help();
             catalog = self.catalog.lock();
-            if !helped && catalog.jobs > 0 {
+            if !helped && (catalog.jobs > 0 || !self.stop_tidying()) {
                 self.ended.wait_for(&mut catalog, WAIT);
             }
         }

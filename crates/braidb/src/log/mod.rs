@@ -89,6 +89,8 @@
 //! every crash image; that the old log *has* that length is proved only by a mark in the new one. After a crash between
 //! the steps there is an empty new file, which holds nothing, or one with a header and no frames, which loses nothing.
 //! A log that was sealed, then lost its tail, shows: no footer, or another length than its successor says.
+//! With the footer goes a cut, which gives unused space back. A crash may come before it, or undo it, so zeros behind a footer
+//! mean as little as those behind the last frame of a log that was not sealed.
 
 mod batch;
 mod frame;

@@ -149,6 +149,19 @@ impl Reader {
         Ok(true)
     }
 
+    /// Where the last byte from `offset` on ends that is not zero; `offset` if there is none.
+    pub fn zeros_from(&mut self, offset: u64) -> Result<u64> {
+        let mut to = self.limit;
+        while to > offset {
+            let from = to.saturating_sub(WINDOW_BYTES as u64).max(offset);
+            if let Some(last) = self.bytes(from, to)?.iter().rposition(|&byte| byte != 0) {
+                return Ok(from + last as u64 + 1);
+            }
+            to = from;
+        }
+        Ok(offset)
+    }
+
     /// A search for whole frames behind damage.
     pub fn search(&self, from: u64) -> Search {
         let budget = (self.limit - from).saturating_mul(SEARCH_FACTOR).saturating_add(SEARCH_EXTRA_BYTES);

@@ -58,7 +58,7 @@ pub enum End {
     Sealed { length: u64 },
     /// At the end of the file, or of what the caller knows of it, or with zeros from here on.
     Open { offset: u64 },
-    /// At something that is no frame and was, as far as is known, never synced.
+    /// At something that is no frame and was, as far as is known, never synced: so many bytes, zeros behind them not counted.
     Torn { offset: u64, bytes: u64, whole_frames_behind: u64 },
 }
 
@@ -177,7 +177,8 @@ fn torn(
         let what = format!("{what}, although the log was synced up to byte {}", scan.max_mark);
         return Err(Error::corruption(&reader.path, offset, what));
     }
-    Ok(End::Torn { offset, bytes: reader.limit - offset, whole_frames_behind })
+    // Behind what was written there may be zeros, which are no loss.
+    Ok(End::Torn { offset, bytes: reader.zeros_from(offset)? - offset, whole_frames_behind })
 }
 
 /// The header of log `id`; `None` when it is damaged or was never written.

@@ -79,6 +79,10 @@ impl TestFs {
         self.0.lock().free = Some(free);
     }
 
+    pub fn free(&self) -> u64 {
+        self.0.lock().free.unwrap_or(u64::MAX)
+    }
+
     /// The calls since the last time, without preallocation and questions.
     pub fn take_calls(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().calls)
@@ -106,7 +110,11 @@ impl TestFs {
 }
 
 impl FileSystem for TestFs {
-    fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+    fn create(&self, _path: &Path) -> io::Result<Arc<dyn File>> {
+        unreachable!("the log makes nothing but logs")
+    }
+
+    fn create_log(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         let mut disk = self.0.lock();
         disk.call("create", path)?;
         assert!(disk.files.insert(path.to_owned(), Content::default()).is_none(), "files are created once");
@@ -211,7 +219,17 @@ impl File for TestFile {
         Ok(self.with(|content| content.data.len() as u64))
     }
 
-    fn truncate(&self, _len: u64) -> io::Result<()> {
-        unreachable!("the log is never cut")
+    /// Gives back what was allocated behind the bytes.
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        let mut disk = self.disk.lock();
+        disk.call("truncate", &self.path)?;
+        let content = disk.files.get_mut(&self.path).expect("the file is there");
+        assert_eq!(content.data.len() as u64, len, "a log is cut where its bytes end");
+        let unused = content.allocated - len;
+        content.allocated = len;
+        if let Some(free) = &mut disk.free {
+            *free += unused;
+        }
+        Ok(())
     }
 }

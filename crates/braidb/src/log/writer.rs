@@ -8,6 +8,9 @@
 //! part (a failed append) does the writer stop for good. So after an error ask [`LogSync::failure`]: a cause there is
 //! final, none means that nothing was written. The kind of the error does not tell.
 //!
+//! The file is one of `create_log`: an append into allocated space is with the operating system when it returns, mostly without
+//! a system call. `braidb-storage` says (`real/mapped.rs`) what becomes of a device that fails then.
+//!
 //! **Space.** Deletes free space only after they were written themselves, so puts leave the last `reserve_bytes` of the
 //! device alone. Free space is asked only when a chunk is allocated.
 
@@ -20,8 +23,10 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Space is allocated in steps of this size.
-const CHUNK_BYTES: u64 = 256 << 10;
+/// Space is allocated in steps of this size,
+const CHUNK_BYTES: u64 = 1 << 20;
+/// but of this one before a log has so much as the other: many logs stay small.
+const FIRST_CHUNK_BYTES: u64 = 256 << 10;
 /// Frames wait in memory up to here when nobody asked for more.
 const BUFFER_BYTES: usize = 64 << 10;
 /// The values of a batch that are at least as large are appended from where they are, instead of being copied.
@@ -153,7 +158,8 @@ impl LogWriter {
             false => (u64::MAX, 0),
         };
         let least = needed_end.max(self.allocated);
-        for end in [least.next_multiple_of(CHUNK_BYTES), least] {
+        let chunk_bytes = if least < CHUNK_BYTES { FIRST_CHUNK_BYTES } else { CHUNK_BYTES };
+        for end in [least.next_multiple_of(chunk_bytes), least] {
             let fits = (end - self.allocated).saturating_add(kept_bytes) <= free_bytes;
             if fits && (end == self.allocated || preallocate(&self.log, end)?) {
                 self.allocated = end;
@@ -183,7 +189,8 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Hands everything over and writes the footer, into the space that was kept for it. Nothing may be appended any more.
+    /// Hands everything over, writes the footer, into the space that was kept for it, and gives the rest of that space back.
+    /// Nothing may be appended any more.
     ///
     /// To close a database, sync through [`LogWriter::end`] both before and after this: the footer then carries a mark
     /// over the whole log, and any later damage to it is known for what it is.
@@ -192,6 +199,8 @@ impl LogWriter {
         frame::put_footer(&mut self.buffer, self.log.id, self.end, self.log.mark(), self.frames);
         self.end += FOOTER_BYTES;
         self.hand_over()?;
+        // Zeros may stand behind a footer, so a cut that fails, or is lost in a crash, costs nothing but space.
+        let _ = self.log.file.truncate(self.end);
         self.log.set_sealed();
         Ok(())
     }
@@ -200,15 +209,15 @@ impl LogWriter {
 /// Creates the file of log `id` with its first space allocated and no bytes. After an error it is gone again.
 fn allocate_new(shared: &LogSync, id: FileId) -> Result<(Arc<LiveLog>, u64)> {
     let path = shared.path(id);
-    let file = match shared.fs().create(&path) {
+    let file = match shared.fs().create_log(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::StorageFull => {
-            return Err(full(shared, &path, CHUNK_BYTES));
+            return Err(full(shared, &path, FIRST_CHUNK_BYTES));
         }
         Err(error) => return Err(Error::io("create", &path, error)),
     };
     let log = Arc::new(LiveLog::new(id, path, file));
-    for allocated in [CHUNK_BYTES, HEADER_BYTES + FOOTER_BYTES] {
+    for allocated in [FIRST_CHUNK_BYTES, HEADER_BYTES + FOOTER_BYTES] {
         match preallocate(&log, allocated) {
             Ok(true) => return Ok((log, allocated)),
             Ok(false) => {}
@@ -246,12 +255,14 @@ fn start(shared: &LogSync, log: &Arc<LiveLog>, header: Header) -> Result<()> {
 /// Appends `parts`, which end with a whole frame. Only then are they told of: a sync between two parts must not put the
 /// mark inside the frame, where it would call a torn frame damaged.
 fn append(shared: &LogSync, log: &LiveLog, parts: &[&[u8]]) -> Result<()> {
+    let mapped_before = log.file.mapped_bytes();
     let mut bytes = 0;
     for part in parts.iter().filter(|part| !part.is_empty()) {
         log.file.append(part).map_err(|error| shared.fail("append to", &log.path, error))?;
         bytes += part.len() as u64;
         shared.counters().log_bytes.add(part.len() as u64);
     }
+    shared.counters().log_mapped_bytes.add(log.file.mapped_bytes() - mapped_before);
     log.add_handed(bytes);
     Ok(())
 }

@@ -14,7 +14,8 @@ use std::ptr::NonNull;
 /// All pieces start at a multiple of this.
 pub const ALIGN: usize = 8;
 const FIRST_CHUNK: usize = 4 << 10;
-const LARGEST_CHUNK: usize = 1 << 20;
+// What is left of the last one is lost while records stay where they are: little of a segment of a few MiB.
+const LARGEST_CHUNK: usize = 256 << 10;
 
 /// Owns the chunks.
 #[derive(Default)]
@@ -73,6 +74,16 @@ unsafe impl Send for Bump {}
 impl Bump {
     pub fn new() -> Bump {
         Bump { next: NonNull::dangling(), left: 0, reserved: 0 }
+    }
+
+    /// Takes a chunk for exactly `bytes` bytes of pieces, each rounded up to [`ALIGN`].
+    pub fn reserve(&mut self, arena: &Arena, bytes: usize) {
+        debug_assert_eq!(bytes % ALIGN, 0);
+        if bytes > 0 {
+            self.next = arena.add_chunk(bytes);
+            self.left = bytes;
+            self.reserved += bytes;
+        }
     }
 
     /// Bytes handed out, with what was lost to alignment and at the ends of chunks.

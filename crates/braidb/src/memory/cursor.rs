@@ -2,7 +2,7 @@
 //!
 //! What is inserted behind the cursor's back may be met or not; what was there when the cursor was positioned is.
 
-use super::node::{Node, Ref, Version};
+use super::node::{Node, Record, Ref, Version};
 use super::segment::Segment;
 use crate::base::error::Result;
 use crate::base::ids::SeqNo;
@@ -28,6 +28,11 @@ impl SegmentCursor {
 
     fn at(&self) -> (Ref<'static, Node>, Ref<'static, Version>) {
         self.at.expect("the cursor is valid")
+    }
+
+    /// The entry that the cursor stands on.
+    pub(super) fn record(&self) -> Ref<'static, Record> {
+        self.at().1.record()
     }
 
     /// Stands on the newest version of what `find` finds.
@@ -108,16 +113,16 @@ impl Cursor for SegmentCursor {
     }
 
     fn kind(&self) -> EntryKind {
-        self.at().1.kind()
+        self.record().kind()
     }
 
     fn value(&self) -> &[u8] {
-        self.at().1.value()
+        self.record().value()
     }
 
     fn pin_value(&self) -> Value {
-        let bytes = self.at().1.value();
-        Value::pin(Arc::clone(&self.segment), |_| bytes)
+        let record = self.record();
+        Value::pin(Arc::clone(&self.segment), |_| record.value())
     }
 }
 

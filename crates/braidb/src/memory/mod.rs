@@ -28,6 +28,8 @@
 
 mod arena;
 mod cursor;
+mod flat;
+mod frozen;
 #[cfg(all(test, loom))]
 mod loom_model;
 mod node;
@@ -39,5 +41,7 @@ mod sync;
 mod tests;
 pub mod view;
 
+pub use flat::Flat;
+pub use frozen::{Frozen, Merged, Records, merge};
 pub use pipeline::Memory;
 pub use segment::{Segment, SegmentWriter};

@@ -1,18 +1,18 @@
-//! What lies in the arena: nodes, versions, and the links between them.
+//! What lies in the arenas: nodes, versions, records, and the links between them.
 //!
 //! ```text
 //!  Node                                    Version
-//!   0  prefix    first 8 bytes of the key   0  seq_and_kind   seq << 8 | kind
-//!   8  newest ──► the version chain         8  older ──► the next older version, or null
-//!  16  key_len   u32                       16  value_len      u32
-//!  20  height    u32                       20  the value
-//!  24  tower     height links
-//!   …  the key
+//!   0  prefix    first 8 bytes of the key   0  older ──► the next older version, or null
+//!   8  newest ──► the version chain         8  Record
+//!  16  key_len   u32                            0  seq_and_kind   seq << 8 | kind
+//!  20  height    u32                            8  key_len        u32
+//!  24  tower     height links                  12  value_len      u32
+//!   …  the key                                 16  the key, then the value
 //! ```
 //!
-//! A search compares prefixes, and reads the key only when they are equal. Values do not lie in nodes, so that the
-//! nodes of a large segment, which a search hops through, take a third of its memory and have a better chance to be
-//! cached.
+//! Nodes lie in one arena of a segment and versions in another: nodes are what a search hops through, so they carry the key,
+//! and few of them had better fill few cache lines; and when the segment is flattened they go, while records stay where they
+//! are. So a record says all of an entry by itself. A search compares prefixes, and reads the key only when they are equal.
 //!
 //! A [`Link`] holds null or the address of a node (or version) that is whole and lives as long as the link does;
 //! `write` and [`Link::publish`] uphold it. So following links is safe code: [`Link::next`] gives a [`Ref`], which
@@ -141,8 +141,8 @@ impl Node {
     /// Writes a node that leads to `newest`, and on each level to one of `next`.
     ///
     /// # Safety
-    /// `at` is a fresh piece of the arena that `newest` and `next` lie in, with the room that [`Node::layout`] asks
-    /// for.
+    /// `at` is a fresh piece, with the room that [`Node::layout`] asks for, of an arena that lives as long as those that
+    /// `newest` and `next` lie in.
     pub unsafe fn write<'a>(
         at: NonNull<u8>,
         key: &[u8],
@@ -151,14 +151,14 @@ impl Node {
     ) -> Ref<'a, Node> {
         let node = Node {
             prefix: prefix_u64(key),
-            // SAFETY: both will lie in one arena.
+            // SAFETY: both arenas live as long, says the caller.
             newest: unsafe { Link::to(Some(newest)) },
             key_len: key.len() as u32,
             height: next.len() as u32,
             plain: PlainBytes::written(),
         };
         // SAFETY: all three parts lie within the piece, one behind the other; pieces are aligned for nodes and links.
-        // The links lead to nodes of their own arena.
+        // The nodes that the links lead to live as long.
         unsafe {
             at.cast::<Node>().write(node);
             let tower = at.add(TOWER).cast::<Link<Node>>();
@@ -230,22 +230,29 @@ impl<'a> Ref<'a, Node> {
     }
 }
 
-/// One version of a key.
+/// One version of a key, in the chain of a node.
 #[repr(C)]
 pub struct Version {
-    seq_and_kind: u64,
     older: Link<Version>,
-    plain: PlainBytes,
-    value_len: u32,
+    record: Record,
 }
 
-const VALUE: usize = offset_of!(Version, value_len) + size_of::<u32>();
+/// One entry, whole: the key and then the value follow.
+#[repr(C)]
+pub struct Record {
+    seq_and_kind: u64,
+    key_len: u32,
+    value_len: u32,
+    plain: PlainBytes,
+}
+
+const _: () = assert!(align_of::<Record>() <= ALIGN);
 
 impl Version {
     /// The room that a version takes.
     #[inline]
-    pub fn layout(value_len: usize) -> usize {
-        (VALUE + value_len).max(size_of::<Version>())
+    pub fn layout(key_len: usize, value_len: usize) -> usize {
+        offset_of!(Version, record) + Record::layout(key_len, value_len)
     }
 
     /// Writes a version that leads to `older`.
@@ -254,23 +261,54 @@ impl Version {
     /// `at` is a fresh piece of the arena that `older` lies in, with the room that [`Version::layout`] asks for.
     pub unsafe fn write<'a>(
         at: NonNull<u8>,
-        seq: SeqNo,
-        kind: EntryKind,
-        value: &[u8],
+        entry: Entry<'_>,
         older: Option<Ref<'a, Version>>,
     ) -> Ref<'a, Version> {
-        debug_assert!(seq <= MAX_SEQ);
-        let version = Version {
-            seq_and_kind: seq << 8 | kind as u64,
-            // SAFETY: both will lie in one arena.
-            older: unsafe { Link::to(older) },
-            plain: PlainBytes::written(),
-            value_len: value.len() as u32,
-        };
-        // SAFETY: both parts lie within the piece. The value goes second, because it starts in the padding of the head.
+        // SAFETY: both parts lie within the piece, one behind the other, and it is aligned for both. The link leads to a
+        // version of the same arena.
         unsafe {
-            at.cast::<Version>().write(version);
-            at.add(VALUE).copy_from_nonoverlapping(NonNull::from(value).cast(), value.len());
+            at.cast::<Link<Version>>().write(Link::to(older));
+            Record::write(at.add(offset_of!(Version, record)), entry);
+        }
+        Ref { at: at.cast(), arena: PhantomData }
+    }
+}
+
+/// What a record says.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    pub key: &'a [u8],
+    pub seq: SeqNo,
+    pub kind: EntryKind,
+    pub value: &'a [u8],
+}
+
+impl Record {
+    /// The room that a record takes.
+    #[inline]
+    pub fn layout(key_len: usize, value_len: usize) -> usize {
+        size_of::<Record>() + key_len + value_len
+    }
+
+    /// Writes a record.
+    ///
+    /// # Safety
+    /// `at` is a fresh piece of an arena, with the room that [`Record::layout`] asks for.
+    pub unsafe fn write<'a>(at: NonNull<u8>, entry: Entry<'_>) -> Ref<'a, Record> {
+        let Entry { key, seq, kind, value } = entry;
+        debug_assert!(seq <= MAX_SEQ);
+        let record = Record {
+            seq_and_kind: seq << 8 | kind as u64,
+            key_len: key.len() as u32,
+            value_len: value.len() as u32,
+            plain: PlainBytes::written(),
+        };
+        // SAFETY: the three parts lie within the piece, one behind the other.
+        unsafe {
+            at.cast::<Record>().write(record);
+            let bytes = at.add(size_of::<Record>());
+            bytes.copy_from_nonoverlapping(NonNull::from(key).cast(), key.len());
+            bytes.add(key.len()).copy_from_nonoverlapping(NonNull::from(value).cast(), value.len());
         }
         Ref { at: at.cast(), arena: PhantomData }
     }
@@ -278,29 +316,66 @@ impl Version {
 
 impl<'a> Ref<'a, Version> {
     #[inline]
+    pub fn record(self) -> Ref<'a, Record> {
+        // SAFETY: it lies within the version.
+        Ref { at: unsafe { self.part(offset_of!(Version, record)) }.cast(), arena: PhantomData }
+    }
+
+    #[inline]
     pub fn seq(self) -> SeqNo {
-        let version = self.head();
-        version.plain.read();
-        version.seq_and_kind >> 8
-    }
-
-    #[inline]
-    pub fn kind(self) -> EntryKind {
-        let version = self.head();
-        version.plain.read();
-        EntryKind::from_u8(version.seq_and_kind as u8).expect("it was written from a kind")
-    }
-
-    #[inline]
-    pub fn value(self) -> &'a [u8] {
-        let version = self.head();
-        version.plain.read();
-        // SAFETY: `write` copied `value_len` bytes there; they never change, and the arena lives for `'a`.
-        unsafe { slice::from_raw_parts(self.part(VALUE).as_ptr(), version.value_len as usize) }
+        self.record().seq()
     }
 
     #[inline]
     pub fn older(self) -> Option<Ref<'a, Version>> {
         self.head().older.next()
+    }
+}
+
+impl<'a> Ref<'a, Record> {
+    #[inline]
+    pub fn seq(self) -> SeqNo {
+        let record = self.head();
+        record.plain.read();
+        record.seq_and_kind >> 8
+    }
+
+    #[inline]
+    pub fn kind(self) -> EntryKind {
+        let record = self.head();
+        record.plain.read();
+        EntryKind::from_u8(record.seq_and_kind as u8).expect("it was written from a kind")
+    }
+
+    #[inline]
+    pub fn key(self) -> &'a [u8] {
+        let record = self.head();
+        record.plain.read();
+        // SAFETY: `write` copied `key_len` bytes there; they never change, and the arena lives for `'a`.
+        unsafe { slice::from_raw_parts(self.part(size_of::<Record>()).as_ptr(), record.key_len as usize) }
+    }
+
+    #[inline]
+    pub fn value(self) -> &'a [u8] {
+        let record = self.head();
+        record.plain.read();
+        // SAFETY: `write` copied `value_len` bytes to behind the key; they never change, and the arena lives for `'a`.
+        unsafe {
+            let value = self.part(size_of::<Record>() + record.key_len as usize);
+            slice::from_raw_parts(value.as_ptr(), record.value_len as usize)
+        }
+    }
+
+    #[inline]
+    pub fn entry(self) -> Entry<'a> {
+        Entry { key: self.key(), seq: self.seq(), kind: self.kind(), value: self.value() }
+    }
+
+    /// The room that a copy takes.
+    #[inline]
+    pub fn layout(self) -> usize {
+        let record = self.head();
+        record.plain.read();
+        Record::layout(record.key_len as usize, record.value_len as usize)
     }
 }

@@ -1,62 +1,106 @@
-//! The memory component as a value: the active segment and the frozen ones behind it.
+//! The memory component as a value: the active segment, the pipeline behind it, and what a running flush has taken.
 //!
-//! A view holds one and reads it without a lock. Freezing and flushing build another one, which whoever owns the views
-//! then swaps in.
+//! A view holds one and reads it without a lock. Every change builds another one, which whoever owns the views then swaps in:
+//!
+//! ```text
+//!  roll         a ─► pipeline             the active segment is full
+//!  tidied       parts of the pipeline ─► one segment with the same newest versions
+//!  take         a + pipeline ─► flushing  a flush takes all of memory
+//!  flushed      flushing ─► (a table)
+//! ```
+//!
+//! Who tidies works beside all others, and gives up if what it read is not in the pipeline any more: a flush took it. To
+//! compare these segments is to compare a version of the pipeline, only that a roll, which takes nothing away, does not count.
 
+use super::frozen::Frozen;
 use super::segment::Segment;
 use crate::base::ids::SeqNo;
 use crate::base::mutant::mutant;
 use crate::visible::Found;
 use std::sync::Arc;
 
-/// The segments of one column family. For each key, sequence numbers fall from the active segment through the frozen
-/// ones, newest first, so a lookup stops at its first hit (rule 7).
+/// The segments of one column family. For each key, sequence numbers fall from the active segment through the pipeline to
+/// the flushing set, and in each from the front on, so a lookup stops at its first hit (rule 7).
 #[derive(Clone, Debug)]
 pub struct Memory {
     active: Arc<Segment>,
-    /// Newest first.
-    frozen: Arc<[Arc<Segment>]>,
+    /// Newest first, as below.
+    pipeline: Arc<[Frozen]>,
+    flushing: Arc<[Frozen]>,
 }
 
 impl Memory {
     pub fn new(active: Arc<Segment>) -> Memory {
-        Memory { active, frozen: Arc::new([]) }
+        Memory { active, pipeline: Arc::new([]), flushing: Arc::new([]) }
     }
 
-    /// All segments, the newest first.
-    pub fn segments(&self) -> impl Iterator<Item = &Arc<Segment>> {
-        std::iter::once(&self.active).chain(self.frozen.iter())
+    pub fn active(&self) -> &Arc<Segment> {
+        &self.active
     }
 
-    /// The active segment becomes the newest frozen one.
-    pub fn with_frozen_active(&self, new_active: Arc<Segment>) -> Memory {
-        Memory { active: new_active, frozen: self.segments().cloned().collect() }
+    /// The segments that were active before, and no flush has taken.
+    pub fn pipeline(&self) -> &[Frozen] {
+        &self.pipeline
     }
 
-    /// Without the segments that a flush wrote to a table. They are the oldest ones: had a newer one gone first, a
-    /// lookup would stop at what an older one holds.
-    pub fn without(&self, flushed: &[Arc<Segment>]) -> Memory {
-        let is_flushed = |segment: &&Arc<Segment>| flushed.iter().any(|gone| Arc::ptr_eq(gone, segment));
-        let kept = self.frozen.iter().take_while(|segment| !is_flushed(segment)).count();
-        assert!(
-            self.frozen[kept..].iter().all(|segment| is_flushed(&segment))
-                && self.frozen.len() - kept == flushed.len(),
-            "a flush takes the oldest frozen segments, each once"
-        );
-        Memory { active: Arc::clone(&self.active), frozen: self.frozen[..kept].into() }
+    /// All immutable segments.
+    pub fn frozen(&self) -> impl Iterator<Item = &Frozen> {
+        self.pipeline.iter().chain(&*self.flushing)
+    }
+
+    /// An in-memory flush: the active segment becomes the newest of the pipeline.
+    pub fn roll(&self, new_active: Arc<Segment>) -> Memory {
+        let mut pipeline: Vec<Frozen> = Vec::with_capacity(self.pipeline.len() + 1);
+        pipeline.push(Frozen::List(Arc::clone(&self.active)));
+        pipeline.extend(self.pipeline.iter().cloned());
+        if mutant!("rolled_behind_older") && pipeline.len() > 2 {
+            pipeline.swap(1, 2);
+        }
+        let pipeline = pipeline.into();
+        Memory { active: new_active, pipeline, flushing: Arc::clone(&self.flushing) }
+    }
+
+    /// A flush takes all of memory; only one at a time does.
+    pub fn take(&self, new_active: Arc<Segment>) -> Memory {
+        assert!(self.flushing.is_empty(), "a family has one flushing set at a time");
+        let Memory { pipeline, .. } = self.roll(new_active.clone());
+        Memory { active: new_active, pipeline: Arc::new([]), flushing: pipeline }
+    }
+
+    /// What [`Memory::take`] took.
+    pub fn flushing(&self) -> &Arc<[Frozen]> {
+        &self.flushing
+    }
+
+    /// The flushing set stands in a table.
+    pub fn flushed(&self) -> Memory {
+        Memory { flushing: Arc::new([]), ..self.clone() }
+    }
+
+    /// With `new` in the place of `old`, neighbours in the pipeline; `None` if these are not there any more.
+    pub fn tidied(&self, old: &[Frozen], new: Frozen) -> Option<Memory> {
+        let is_old = |window: &[Frozen]| window.iter().zip(old).all(|(a, b)| a.is(b));
+        let (at, gone) = match self.pipeline.windows(old.len()).position(is_old) {
+            Some(at) => (at, old.len()),
+            None if mutant!("tidied_after_a_flush_took_it") => (self.pipeline.len(), 0),
+            None => return None,
+        };
+        let behind = self.pipeline[at + gone..].iter();
+        let pipeline = self.pipeline[..at].iter().chain([&new]).chain(behind).cloned().collect();
+        Some(Memory { pipeline, ..self.clone() })
     }
 
     /// The newest version of `key` at or below `at`.
     pub fn get(&self, key: &[u8], at: SeqNo) -> Option<Found> {
         if mutant!("frozen_before_active") {
-            return self.frozen.iter().chain([&self.active]).find_map(|segment| segment.get(key, at));
+            return self.frozen().find_map(|part| part.get(key, at)).or_else(|| self.active.get(key, at));
         }
-        self.segments().find_map(|segment| segment.get(key, at))
+        self.active.get(key, at).or_else(|| self.frozen().find_map(|part| part.get(key, at)))
     }
 
-    /// Bytes of all segments' arenas in use.
+    /// Bytes of all segments.
     pub fn bytes(&self) -> u64 {
-        self.segments().map(|segment| segment.bytes()).sum()
+        self.active.bytes() + self.frozen().map(Frozen::bytes).sum::<u64>()
     }
 }
 
@@ -64,6 +108,7 @@ impl Memory {
 mod tests {
     use super::*;
     use crate::memory::SegmentWriter;
+    use crate::memory::frozen::{Records, merge};
     use crate::visible::EntryKind;
 
     fn segment(versions: &[(&[u8], SeqNo)]) -> SegmentWriter {
@@ -76,47 +121,60 @@ mod tests {
 
     fn three_segments() -> Memory {
         let memory = Memory::new(segment(&[(b"a", 1), (b"b", 2), (b"c", 3)]).segment().clone());
-        let memory = memory.with_frozen_active(segment(&[(b"a", 4), (b"b", 5)]).segment().clone());
-        memory.with_frozen_active(segment(&[(b"a", 6)]).segment().clone())
+        let memory = memory.roll(segment(&[(b"a", 4), (b"b", 5)]).segment().clone());
+        memory.roll(segment(&[(b"a", 6)]).segment().clone())
+    }
+
+    fn seqs(memory: &Memory, at: SeqNo) -> [Option<SeqNo>; 4] {
+        [b"a", b"b", b"c", b"d"].map(|key| memory.get(key, at).map(|found| found.seq))
+    }
+
+    fn merged(memory: &Memory, parts: std::ops::Range<usize>) -> Option<Memory> {
+        let old = &memory.pipeline[parts];
+        memory.tidied(old, Frozen::Flat(merge(old, None, Records::Stay, || true).unwrap().flat))
     }
 
     #[test]
     fn newer_segments_hide_older_ones() {
         let memory = three_segments();
-        let get = |key: &[u8], at| memory.get(key, at).map(|found| found.seq);
-        assert_eq!(
-            [get(b"a", 9), get(b"b", 9), get(b"c", 9), get(b"d", 9)],
-            [Some(6), Some(5), Some(3), None]
-        );
-        assert_eq!([get(b"a", 5), get(b"a", 3), get(b"a", 0)], [Some(4), Some(1), None]);
+        assert_eq!(seqs(&memory, 9), [Some(6), Some(5), Some(3), None]);
+        assert_eq!([5, 3, 0].map(|at| seqs(&memory, at)[0]), [Some(4), Some(1), None]);
     }
 
     #[test]
-    fn changes_leave_the_old_value_alone() {
+    fn tidying_changes_no_answer_and_leaves_the_old_value_alone() {
         let memory = three_segments();
-        let (middle, oldest) = (memory.frozen[0].clone(), memory.frozen[1].clone());
-        let flushed_one = memory.without(std::slice::from_ref(&oldest));
-        assert_eq!(flushed_one.frozen.len(), 1);
-        assert!(flushed_one.get(b"c", 9).is_none());
-        assert!(flushed_one.bytes() < memory.bytes());
-        assert_eq!(memory.get(b"c", 9).unwrap().seq, 3);
-        let flushed_both = memory.without(&[oldest, middle]);
-        assert_eq!(flushed_both.segments().count(), 1);
-        assert_eq!(flushed_both.bytes(), memory.active.bytes());
-        assert_eq!(flushed_both.get(b"a", 9).unwrap().seq, 6);
+        for parts in [0..1, 1..2, 0..2] {
+            let tidied = merged(&memory, parts.clone()).unwrap();
+            assert_eq!(tidied.pipeline.len(), 3 - parts.len());
+            for at in 0..9 {
+                assert_eq!(seqs(&tidied, at), seqs(&memory, at), "at {at}");
+            }
+        }
+        assert!(memory.pipeline.iter().all(Frozen::is_list));
     }
 
     #[test]
-    #[should_panic(expected = "oldest frozen segments")]
-    fn a_flush_may_not_skip_an_older_segment() {
+    fn a_flush_takes_all_and_beats_whoever_tidies() {
         let memory = three_segments();
-        memory.without(&memory.frozen[..1]);
+        let taken = memory.take(segment(&[(b"b", 7)]).segment().clone());
+        assert_eq!((taken.pipeline.len(), taken.flushing.len()), (0, 3));
+        assert_eq!(seqs(&taken, 9), [Some(6), Some(7), Some(3), None]);
+        let old = &memory.pipeline[..];
+        let flat = Frozen::Flat(merge(old, None, Records::Stay, || true).unwrap().flat);
+        assert!(taken.tidied(old, flat.clone()).is_none());
+        // A roll is in nobody's way.
+        let rolled = memory.roll(segment(&[]).segment().clone());
+        assert_eq!(rolled.tidied(old, flat).unwrap().pipeline.len(), 2);
+        let flushed = taken.flushed();
+        assert_eq!(seqs(&flushed, 9), [None, Some(7), None, None]);
+        assert_eq!(flushed.bytes(), flushed.active.bytes());
     }
 
     #[test]
-    #[should_panic(expected = "oldest frozen segments")]
-    fn a_flush_may_not_name_a_stranger() {
-        let memory = three_segments();
-        memory.without(&[memory.frozen[1].clone(), memory.active.clone()]);
+    #[should_panic(expected = "one flushing set")]
+    fn two_flushes_of_a_family_do_not_meet() {
+        let new_active = || segment(&[]).segment().clone();
+        three_segments().take(new_active()).take(new_active());
     }
 }

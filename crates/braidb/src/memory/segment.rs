@@ -1,6 +1,8 @@
 //! A segment: a skiplist with its counts, and the handle of its one writer.
 
+use super::arena::Arena;
 use super::cursor::SegmentCursor;
+use super::node::Entry;
 use super::skiplist::{Inserter, SkipList};
 use crate::base::ids::{MAX_SEQ, SeqNo};
 use crate::base::value::Value;
@@ -20,6 +22,7 @@ pub struct Segment {
 /// as new.
 struct Counts {
     bytes: AtomicU64,
+    version_bytes: AtomicU64,
     min_seq: AtomicU64,
     max_seq: AtomicU64,
     tombstones: AtomicU64,
@@ -33,6 +36,7 @@ impl Segment {
             list: SkipList::new(),
             counts: Counts {
                 bytes: AtomicU64::new(0),
+                version_bytes: AtomicU64::new(0),
                 min_seq: AtomicU64::new(u64::MAX),
                 max_seq: AtomicU64::new(0),
                 tombstones: AtomicU64::new(0),
@@ -47,14 +51,23 @@ impl Segment {
     pub fn get(self: &Arc<Self>, key: &[u8], at: SeqNo) -> Option<Found> {
         let version = self.list.find(key)?.version(at)?;
         // SAFETY: the value is used only through the pin, which keeps the segment alive.
-        let bytes = unsafe { version.detached() }.value();
-        let value = Value::pin(Arc::clone(self), |_| bytes);
-        Some(Found { seq: version.seq(), kind: version.kind(), value })
+        let record = unsafe { version.detached() }.record();
+        let value = Value::pin(Arc::clone(self), |_| record.value());
+        Some(Found { seq: record.seq(), kind: record.kind(), value })
     }
 
-    /// Bytes of the arena in use: what the memory budget counts.
+    /// Bytes of the arenas in use: what the memory budget counts.
     pub fn bytes(&self) -> u64 {
         self.counts.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Those of the arena that stays when the segment is flattened.
+    pub(super) fn version_bytes(&self) -> u64 {
+        self.counts.version_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn versions(&self) -> &Arc<Arena> {
+        self.list.versions()
     }
 
     /// How many versions there are, tombstones included.
@@ -115,7 +128,7 @@ impl SegmentWriter {
         assert!(key.len() <= MAX_KEY_BYTES && value.len() <= MAX_VALUE_BYTES && seq <= MAX_SEQ);
         assert!(kind == EntryKind::Put || value.is_empty(), "a tombstone has no value");
         // SAFETY: `Segment::new` made the inserter for this list, and this writer is the only one that has it.
-        unsafe { self.segment.list.insert(&mut self.inserter, key, seq, kind, value) };
+        unsafe { self.segment.list.insert(&mut self.inserter, Entry { key, seq, kind, value }) };
         self.count(seq, kind);
     }
 
@@ -124,6 +137,7 @@ impl SegmentWriter {
         // Plain loads and stores, no read-modify-write: there is one writer.
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
         counts.bytes.store(self.inserter.bytes_in_use() as u64, Ordering::Relaxed);
+        counts.version_bytes.store(self.inserter.version_bytes() as u64, Ordering::Relaxed);
         counts.min_seq.store(load(&counts.min_seq).min(seq), Ordering::Relaxed);
         counts.max_seq.store(load(&counts.max_seq).max(seq), Ordering::Relaxed);
         if kind == EntryKind::Delete {

@@ -4,12 +4,11 @@
 //! starts in the head, at the top, and goes down wherever the next node lies beyond what it looks for.
 
 use super::arena::{Arena, Bump};
-use super::node::{Link, MAX_HEIGHT, Node, Ref, Version};
-use crate::base::ids::SeqNo;
+use super::node::{Entry, Link, MAX_HEIGHT, Node, Ref, Version};
 use crate::base::key::prefix_u64;
-use crate::visible::EntryKind;
 use std::array;
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 type NodeRef<'a> = Ref<'a, Node>;
 
@@ -18,7 +17,9 @@ type Splice<'a> = [Option<NodeRef<'a>>; MAX_HEIGHT];
 
 pub struct SkipList {
     head: Head,
-    arena: Arena,
+    nodes: Arena,
+    /// Shared with what the segment is flattened to.
+    versions: Arc<Arena>,
 }
 
 /// Every search starts here: on cache lines of its own, away from counts that change with each insert.
@@ -34,7 +35,11 @@ struct Landing<'a> {
 
 impl SkipList {
     pub fn new() -> SkipList {
-        SkipList { head: Head(array::from_fn(|_| Link::null())), arena: Arena::default() }
+        SkipList {
+            head: Head(array::from_fn(|_| Link::null())),
+            nodes: Arena::default(),
+            versions: Arc::default(),
+        }
     }
 
     /// The node of `key`.
@@ -42,6 +47,11 @@ impl SkipList {
     pub fn find(&self, key: &[u8]) -> Option<NodeRef<'_>> {
         let landing = self.search(key, |_, _| ());
         if landing.is_exact { landing.at_or_after } else { None }
+    }
+
+    /// The arena that all records lie in.
+    pub fn versions(&self) -> &Arc<Arena> {
+        &self.versions
     }
 
     pub fn first(&self) -> Option<NodeRef<'_>> {
@@ -112,33 +122,27 @@ impl SkipList {
     ///
     /// # Safety
     /// `inserter` was made for this list, and this list has no other.
-    pub unsafe fn insert(
-        &self,
-        inserter: &mut Inserter,
-        key: &[u8],
-        seq: SeqNo,
-        kind: EntryKind,
-        value: &[u8],
-    ) {
+    pub unsafe fn insert(&self, inserter: &mut Inserter, entry: Entry<'_>) {
+        let key = entry.key;
         let mut splice = [None; MAX_HEIGHT];
         if let Some(node) = self.locate(inserter, key, &mut splice) {
-            let link = node.place(seq);
-            let version = self.write_version(&mut inserter.versions, seq, kind, value, link.next());
-            // SAFETY: the version is in this list's arena, leads to what the link leads to, and there is one writer.
+            let link = node.place(entry.seq);
+            let version = self.write_version(&mut inserter.versions, entry, link.next());
+            // SAFETY: the version is in an arena of this list, leads to what the link leads to, and there is one writer.
             unsafe { link.publish(version) };
             return;
         }
-        let version = self.write_version(&mut inserter.versions, seq, kind, value, None);
+        let version = self.write_version(&mut inserter.versions, entry, None);
         let height = inserter.heights.draw();
         let next: Splice<'_> =
             array::from_fn(
                 |level| if level < height { self.link(splice[level], level).next() } else { None },
             );
-        let at = inserter.nodes.allocate(&self.arena, Node::layout(height, key.len()));
-        // SAFETY: a fresh piece of this list's arena, of the right size.
+        let at = inserter.nodes.allocate(&self.nodes, Node::layout(height, key.len()));
+        // SAFETY: a fresh piece of an arena of this list, of the right size.
         let node = unsafe { Node::write(at, key, version, &next[..height]) };
         for (level, before) in splice[..height].iter_mut().enumerate() {
-            // SAFETY: the node is in this list's arena, leads on this level to what the link leads to, and there is
+            // SAFETY: the node is in an arena of this list, leads on this level to what the link leads to, and there is
             // one writer.
             unsafe { self.link(*before, level).publish(node) };
             *before = Some(node);
@@ -174,20 +178,17 @@ impl SkipList {
     fn write_version<'a>(
         &'a self,
         bump: &mut Bump,
-        seq: SeqNo,
-        kind: EntryKind,
-        value: &[u8],
+        entry: Entry<'_>,
         older: Option<Ref<'a, Version>>,
     ) -> Ref<'a, Version> {
-        let at = bump.allocate(&self.arena, Version::layout(value.len()));
-        // SAFETY: a fresh piece of this list's arena, of the right size; `older` lies in that arena too.
-        unsafe { Version::write(at, seq, kind, value, older) }
+        let at = bump.allocate(&self.versions, Version::layout(entry.key.len(), entry.value.len()));
+        // SAFETY: a fresh piece of the arena of this list's versions, of the right size.
+        unsafe { Version::write(at, entry, older) }
     }
 }
 
 /// What the one writer of a list needs beside the list.
 pub struct Inserter {
-    /// Two bumps, because a search reads many nodes and one version.
     nodes: Bump,
     versions: Bump,
     heights: Heights,
@@ -202,6 +203,10 @@ impl Inserter {
 
     pub fn bytes_in_use(&self) -> usize {
         self.nodes.bytes_in_use() + self.versions.bytes_in_use()
+    }
+
+    pub fn version_bytes(&self) -> usize {
+        self.versions.bytes_in_use()
     }
 }
 

@@ -1,8 +1,10 @@
-//! A segment against an ordered map, and under a reader and a writer at once.
+//! Segments in all layouts against an ordered map, and one under a reader and a writer at once.
 
 use super::cursor::SegmentCursor;
+use super::frozen::FrozenCursor;
 use super::*;
 use crate::base::ids::{MAX_SEQ, SeqNo};
+use crate::visible::rule::{DropProof, Sieve};
 use crate::visible::snapshots::Snapshots;
 use crate::visible::{Cursor, EntryKind};
 use std::cmp::Reverse;
@@ -38,12 +40,12 @@ impl Dice {
     }
 }
 
-fn row(cursor: &SegmentCursor) -> Row {
+fn row(cursor: &impl Cursor) -> Row {
     assert_eq!(cursor.pin_value(), cursor.value());
     (cursor.key().to_vec(), cursor.seq(), cursor.kind(), cursor.value().to_vec())
 }
 
-fn rows(cursor: &mut SegmentCursor, go: fn(&mut SegmentCursor)) -> Vec<Row> {
+fn rows<C: Cursor>(cursor: &mut C, go: fn(&mut C)) -> Vec<Row> {
     let mut rows = Vec::new();
     while cursor.valid() {
         rows.push(row(cursor));
@@ -52,9 +54,12 @@ fn rows(cursor: &mut SegmentCursor, go: fn(&mut SegmentCursor)) -> Vec<Row> {
     rows
 }
 
+fn rows_of(model: &Model) -> Vec<Row> {
+    model.iter().map(|((key, seq), (kind, value))| (key.clone(), seq.0, *kind, value.clone())).collect()
+}
+
 fn check(segment: &Arc<Segment>, model: &Model, dice: &mut Dice) {
-    let expected: Vec<Row> =
-        model.iter().map(|((key, seq), (kind, value))| (key.clone(), seq.0, *kind, value.clone())).collect();
+    let expected = rows_of(model);
     let seqs = || expected.iter().map(|row| row.1);
     assert_eq!(segment.entries(), expected.len() as u64);
     assert_eq!(segment.seq_range(), seqs().min().zip(seqs().max()));
@@ -180,6 +185,153 @@ fn a_cursor_does_not_turn_round() {
     let _ = cursor.next();
 }
 
+/// Lists of about as many versions each, newest first, and all that they hold. All keys begin with `shared`.
+fn lists(dice: &mut Dice, shared: &[u8]) -> (Vec<Frozen>, Model) {
+    let (mut lists, mut model, mut seq) = (Vec::new(), Model::new(), 0);
+    for _ in 0..1 + dice.below(4) {
+        let (segment, mut writer) = Segment::new(dice.below(9));
+        for _ in 0..1 + dice.below(if cfg!(miri) { 12 } else { 200 }) {
+            let key = [shared, &dice.key()].concat();
+            let kind = [EntryKind::Delete, EntryKind::Put][dice.below(4).min(1) as usize];
+            let value = if kind == EntryKind::Put { dice.value() } else { Vec::new() };
+            seq += 1;
+            writer.insert(&key, seq, kind, &value);
+            model.insert((key, Reverse(seq)), (kind, value));
+        }
+        lists.insert(0, Frozen::List(segment));
+    }
+    (lists, model)
+}
+
+/// What `at` sees of a key.
+fn seen(model: &Model, key: &[u8], at: SeqNo) -> Option<(SeqNo, EntryKind, Vec<u8>)> {
+    let mut versions = model.range((key.to_vec(), Reverse(at))..=(key.to_vec(), Reverse(0)));
+    versions.next().map(|((_, seq), (kind, value))| (seq.0, *kind, value.clone()))
+}
+
+fn check_flat(flat: &Frozen, model: &Model, shared: &[u8], dice: &mut Dice) {
+    let expected = rows_of(model);
+    assert_eq!(flat.entries(), expected.len() as u64);
+    let tombstones = expected.iter().filter(|row| row.2 == EntryKind::Delete).count();
+    assert_eq!(flat.tombstones(), tombstones as u64);
+    let next = |cursor: &mut FrozenCursor| cursor.next().unwrap();
+    let prev = |cursor: &mut FrozenCursor| cursor.prev().unwrap();
+    let mut cursor = flat.cursor();
+    cursor.seek_to_first().unwrap();
+    assert_eq!(rows(&mut cursor, next), expected);
+    cursor.seek_to_last().unwrap();
+    let mut backward = rows(&mut cursor, prev);
+    backward.reverse();
+    assert_eq!(backward, expected);
+    for _ in 0..if cfg!(miri) { 4 } else { 30 } {
+        // Also keys that leave what is shared, before it, behind it, and in the middle.
+        let mut key = [shared, &dice.key()].concat();
+        match dice.below(6) {
+            0 => key.truncate(dice.below(shared.len() as u64 + 1) as usize),
+            1 if !shared.is_empty() => {
+                let at = dice.below(shared.len() as u64) as usize;
+                key[at] = [key[at].wrapping_sub(1), key[at].wrapping_add(1)][dice.below(2) as usize];
+            }
+            _ => {}
+        }
+        let split = expected.partition_point(|row| row.0 < key);
+        cursor.seek(&key).unwrap();
+        assert_eq!(rows(&mut cursor, next), expected[split..]);
+        cursor.seek_before(&key).unwrap();
+        let mut backward = rows(&mut cursor, prev);
+        backward.reverse();
+        assert_eq!(backward, expected[..split]);
+        let at = dice.below(expected.len() as u64 + 2);
+        let found = flat.get(&key, at).map(|found| (found.seq, found.kind, found.value.to_vec()));
+        assert_eq!(found, seen(model, &key, at));
+    }
+}
+
+#[test]
+fn a_flat_segment_is_the_same_map_in_each_layout() {
+    for seed in 0..if cfg!(miri) { 4 } else { 16 } {
+        let mut dice = Dice(seed);
+        let long = vec![b'x'; 1 + dice.below(if cfg!(miri) { 20 } else { 60_000 }) as usize];
+        let shared = [&b""[..], b"\0", b"shared-by-all", &long][seed as usize % 4].to_vec();
+        let (mut parts, model) = lists(&mut dice, &shared);
+        let records = || [Records::Stay, Records::CopiedIfSparse, Records::Copied];
+        // Some are flat before, in some layout.
+        for part in &mut parts {
+            let layout = records()[dice.below(3) as usize];
+            if dice.below(2) == 0 {
+                *part = Frozen::Flat(merge(std::slice::from_ref(part), None, layout, || true).unwrap().flat);
+            }
+        }
+        for layout in records() {
+            let merged = merge(&parts, None, layout, || true).unwrap();
+            let keys = model.keys().map(|(key, _)| key).collect::<std::collections::BTreeSet<_>>();
+            let counts = (merged.entries, merged.keys, merged.dropped);
+            assert_eq!(counts, (model.len() as u64, keys.len() as u64, 0));
+            check_flat(&Frozen::Flat(merged.flat), &model, &shared, &mut dice);
+        }
+        // All that it was made of is gone but for the records.
+        let flat = merge(&parts, None, Records::Stay, || true).unwrap().flat;
+        drop(parts);
+        check_flat(&Frozen::Flat(flat), &model, &shared, &mut dice);
+    }
+}
+
+#[test]
+fn what_a_reader_may_see_survives_every_step() {
+    for seed in 0..if cfg!(miri) { 3 } else { 10 } {
+        let mut dice = Dice(seed);
+        let (mut parts, model) = lists(&mut dice, b"");
+        let last = model.keys().map(|(_, seq)| seq.0).max().unwrap();
+        let snapshots: Vec<SeqNo> = (0..dice.below(4)).map(|_| 1 + dice.below(last)).collect();
+        // Whoever registers while a step runs does so at or above its horizon.
+        let horizon = last - dice.below(last / 2 + 1);
+        while parts.len() > 1 || parts[0].is_list() || dice.below(2) == 0 {
+            let start = dice.below(parts.len() as u64) as usize;
+            let end = start + 1 + dice.below((parts.len() - start) as u64) as usize;
+            let proof = DropProof::new(snapshots.clone(), horizon);
+            let sieve = (dice.below(3) > 0).then(|| Sieve::new(proof));
+            let layout = [Records::Stay, Records::CopiedIfSparse, Records::Copied][dice.below(3) as usize];
+            let merged = merge(&parts[start..end], sieve, layout, || true).unwrap();
+            assert_eq!(merged.flat.entries(), merged.entries - merged.dropped);
+            parts.splice(start..end, [Frozen::Flat(merged.flat)]);
+            for (key, _) in model.keys() {
+                for at in snapshots.iter().copied().chain(horizon..=last) {
+                    let found = parts.iter().find_map(|part| part.get(key, at));
+                    let found = found.map(|found| (found.seq, found.kind, found.value.to_vec()));
+                    assert_eq!(found, seen(&model, key, at), "seed {seed}: {key:?} at {at}");
+                }
+                if cfg!(miri) && dice.below(4) > 0 {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn values_and_cursors_keep_the_records_of_a_flat_segment_alive() {
+    for layout in [Records::Stay, Records::Copied] {
+        let (segment, mut writer) = Segment::new(0);
+        writer.insert(b"", 5, EntryKind::Put, b"");
+        writer.insert(b"k", 6, EntryKind::Put, b"a value");
+        drop(writer);
+        let records = Arc::downgrade(segment.versions());
+        let flat = Frozen::Flat(merge(&[Frozen::List(segment)], None, layout, || true).unwrap().flat);
+        assert_eq!(records.upgrade().is_some(), layout == Records::Stay);
+        let value = flat.get(b"k", MAX_SEQ).unwrap().value;
+        let mut cursor = flat.cursor();
+        cursor.seek(b"a").unwrap();
+        drop(flat);
+        assert_eq!(value, b"a value");
+        assert_eq!(row(&cursor), (b"k".to_vec(), 6, EntryKind::Put, b"a value".to_vec()));
+        let pinned = cursor.pin_value();
+        drop((cursor, value));
+        assert_eq!(pinned, b"a value");
+        drop(pinned);
+        assert!(records.upgrade().is_none());
+    }
+}
+
 /// Which key the write `seq` of the two-thread test goes to; its value says its number.
 fn key_of(seq: SeqNo) -> [u8; 12] {
     let mut key = *b"key-00000000";
@@ -242,4 +394,25 @@ fn readers_see_all_that_is_published_while_the_writer_writes() {
             }
         }
     });
+}
+
+/// The figures of docs/performance.md.
+#[test]
+#[cfg(not(miri))]
+fn bytes_a_key_are_what_the_document_says() {
+    let mut found = Vec::new();
+    for (key_bytes, value_bytes) in [(16, 128), (8, 8)] {
+        let (segment, mut writer) = Segment::new(1);
+        let entries = 20_000u64;
+        for seq in 1..=entries {
+            let key = crate::base::key::hash(&seq.to_le_bytes()).to_be_bytes().repeat(key_bytes / 8);
+            writer.insert(&key, seq, EntryKind::Put, &vec![7; value_bytes]);
+        }
+        drop(writer);
+        let list = [Frozen::List(segment.clone())];
+        let flat = |records| merge(&list, None, records, || true).unwrap().flat.bytes();
+        let bytes = [segment.bytes(), flat(Records::Stay), flat(Records::Copied)];
+        found.push(bytes.map(|bytes| bytes / entries));
+    }
+    assert_eq!(found, [[218, 184, 176], [82, 56, 48]]);
 }

@@ -10,6 +10,7 @@ mod cutter;
 pub mod edits;
 mod leveled;
 mod options;
+pub mod segments;
 #[cfg(test)]
 mod simulator;
 pub mod sizes;

@@ -19,6 +19,9 @@ use std::ops::Bound;
 /// What a scan yields: a key of its own and a pinned value.
 pub type Entry = (Vec<u8>, Value);
 
+/// After so many versions of a key a forward walk seeks the next key: a hot key in memory may have thousands.
+const VERSIONS_BEFORE_A_SEEK: u32 = 32;
+
 /// What a walk read.
 #[derive(Debug)]
 pub struct Passed {
@@ -48,7 +51,8 @@ impl Count {
 /// Every sorted source of a view: memory, the runs of L0, and the levels below.
 fn sources(view: &FamilyView) -> Vec<Box<dyn Cursor>> {
     let mut sources: Vec<Box<dyn Cursor>> = Vec::new();
-    for segment in view.memory.segments() {
+    sources.push(Box::new(view.memory.active().cursor()));
+    for segment in view.memory.frozen() {
         sources.push(Box::new(segment.cursor()));
     }
     for run in view.version.level(0).cells.iter().flat_map(|cell| &cell.runs) {
@@ -102,13 +106,24 @@ impl Forward {
 
     /// The next entry.
     pub fn step(&mut self) -> Result<Option<Entry>> {
+        let mut versions = 0;
         while self.merge.valid() {
             let decided = self.started && self.merge.key() == self.key.as_slice();
             if decided || self.merge.seq() > self.at {
                 self.count.skipped += 1;
-                self.merge.next()?;
+                versions += u32::from(decided);
+                if versions > VERSIONS_BEFORE_A_SEEK {
+                    // The next possible key is this one with a zero byte behind it.
+                    self.key.push(0);
+                    self.merge.seek(&self.key)?;
+                    self.key.pop();
+                    versions = 0;
+                } else {
+                    self.merge.next()?;
+                }
                 continue;
             }
+            versions = 0;
             self.started = true;
             self.key.clear();
             self.key.extend_from_slice(self.merge.key());

@@ -100,6 +100,10 @@ impl FileSystem for MemFs {
         Ok(self.file(bytes))
     }
 
+    fn create_log(&self, path: &Path) -> Result<Arc<dyn File>> {
+        self.create(path)
+    }
+
     fn open(&self, path: &Path) -> Result<Arc<dyn File>> {
         let files = self.files.lock();
         Ok(self.file(files.get(path).ok_or(ErrorKind::NotFound)?.clone()))

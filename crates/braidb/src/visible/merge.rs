@@ -159,7 +159,7 @@ impl<C: Cursor> MergeCursor<C> {
     }
 
     #[inline]
-    fn winner(&self) -> &C {
+    pub fn winner(&self) -> &C {
         self.source(&self.tree[0])
     }
 }

@@ -78,6 +78,16 @@ impl Pressure {
         self.memory_bytes.load(Ordering::Relaxed)
     }
 
+    /// Whether memory could hold so many bytes more before writes wait.
+    pub fn has_room_for(&self, bytes: u64) -> bool {
+        self.memory_bytes() + bytes <= self.marks.memory_hard_bytes
+    }
+
+    /// Memory became less: whoever waits looks again.
+    pub fn relieved(&self) {
+        self.changed.notify_all();
+    }
+
     pub fn set_l0_tables(&self, tables: u64) {
         self.l0_tables.store(tables, Ordering::Relaxed);
     }

@@ -7,6 +7,7 @@
 //! A group: numbers are assigned, the log is appended to, and synced if a member asks for it; then the batches enter memory
 //! and their numbers are published. Nothing is visible or acknowledged before it is as durable as its writer asked. When memory
 //! is full, the leader freezes a family in the same step: the log rotates, so that positions decide what is replayed (rule 3).
+//! When only the active segment is, the leader rolls it into the pipeline, which concerns no file.
 
 use super::{Health, Pressure};
 use crate::base::counters::Counters;
@@ -15,7 +16,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::{FamilyId, FileId, FileIds, SeqNo};
 use crate::log::{EncodedBatch, LogSync, LogWriter};
 use crate::memory::view::{FamilyView, View, ViewCell};
-use crate::memory::{Memory, Segment, SegmentWriter};
+use crate::memory::{Frozen, Memory, Segment, SegmentWriter};
 use crate::version::Version;
 use crate::visible::EntryKind;
 use crate::visible::snapshots::Snapshots;
@@ -34,19 +35,24 @@ const SCRATCH_BYTES: usize = 256 << 10;
 /// Limits of the queue.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueOptions {
-    /// Active segments of all families together are frozen at this.
+    /// When memory of all families together holds this, a family is frozen.
     pub memtable_bytes: u64,
+    /// An active segment goes to the pipeline at this.
+    pub active_bytes: u64,
+    /// But not to a pipeline of so many segments: whoever tidies it is behind, and a larger active segment serves better.
+    pub pipeline_limit: usize,
     /// Live logs beyond this make the oldest one's family flush.
     pub log_bytes: u64,
     /// Room on the device that puts leave for the largest merge; and as much again as memory holds, for its flush.
     pub merge_reserve_bytes: u64,
 }
 
-/// A frozen segment that waits to become a table.
+/// A flushing set: all memory of a family, waiting to become a table.
 #[derive(Clone, Debug)]
 pub struct FlushTask {
     pub family: FamilyId,
-    pub segment: Arc<Segment>,
+    /// Newest first.
+    pub segments: Arc<[Frozen]>,
     /// The log that began with the freeze: once the table is in the manifest, `family` replays from here.
     pub replay_from: FileId,
     /// Families that had nothing in memory at the freeze: they need no older log either.
@@ -60,8 +66,9 @@ pub struct CommitQueue {
     core: Mutex<Core>,
     waiting: Mutex<VecDeque<Arc<Waiter>>>,
     flushes: Mutex<VecDeque<FlushTask>>,
-    /// A freeze happened that nobody told the jobs about yet.
+    /// A freeze happened that nobody told the jobs about yet; or a roll.
     wanted: AtomicBool,
+    rolled: AtomicBool,
     shared: Shared,
 }
 
@@ -73,8 +80,8 @@ struct Core {
     families: Vec<ActiveFamily>,
     last_seq: SeqNo,
     scratch: EncodedBatch,
-    /// Bytes of segments that wait to become tables.
-    frozen_bytes: u64,
+    /// Bytes of all flushing sets.
+    flushing_bytes: u64,
     /// A rotation found no room; memory stays as it is until the disk has some.
     freeze_failed: Option<Error>,
 }
@@ -82,9 +89,12 @@ struct Core {
 #[derive(Debug)]
 struct ActiveFamily {
     writer: SegmentWriter,
-    /// The log that holds its oldest record in the active segment.
+    /// How many segments its pipeline has, and their bytes.
+    pipeline: usize,
+    pipeline_bytes: u64,
+    /// The log that holds its oldest record in the active segment and the pipeline.
     first_log: Option<FileId>,
-    /// Its frozen segment is not in a table yet.
+    /// Its flushing set is not in a table yet.
     flushing: bool,
     /// Its flushes that ended.
     flushed: u64,
@@ -192,12 +202,7 @@ impl CommitQueue {
         for family in recovered {
             let memory = Memory::new(family.writer.segment().clone());
             view.families.push(FamilyView { memory, version: family.version });
-            families.push(ActiveFamily {
-                writer: family.writer,
-                first_log: family.first_log,
-                flushing: false,
-                flushed: 0,
-            });
+            families.push(ActiveFamily::new(family.writer, family.first_log));
         }
         shared.view.update(|current| *current = view);
         let core = Core {
@@ -205,7 +210,7 @@ impl CommitQueue {
             families,
             last_seq,
             scratch: EncodedBatch::default(),
-            frozen_bytes: 0,
+            flushing_bytes: 0,
             freeze_failed: None,
         };
         let queue = CommitQueue {
@@ -214,6 +219,7 @@ impl CommitQueue {
             waiting: Mutex::default(),
             flushes: Mutex::default(),
             wanted: AtomicBool::new(false),
+            rolled: AtomicBool::new(false),
             shared,
         };
         queue.make_room(&mut queue.lock());
@@ -369,7 +375,7 @@ impl CommitQueue {
         let active: u64 = core.families.iter().map(ActiveFamily::bytes).sum();
         let candidates = || {
             let families = core.families.iter().enumerate();
-            families.filter(|(_, family)| !family.flushing && !family.writer.segment().is_empty())
+            families.filter(|(_, family)| !family.flushing && !family.is_empty())
         };
         let choice = if active >= self.options.memtable_bytes {
             candidates().max_by_key(|(_, family)| family.bytes())
@@ -384,7 +390,48 @@ impl CommitQueue {
         };
         let choice = choice.map(|(index, _)| FamilyId(index as u32));
         core.freeze_failed = choice.and_then(|family| self.freeze_family(core, family).err());
+        if choice.is_none() {
+            self.roll_full_segments(core);
+        }
         self.count_memory(core);
+    }
+
+    /// In-memory flushes: active segments that are full go to the pipeline.
+    fn roll_full_segments(&self, core: &mut Core) {
+        for (index, family) in core.families.iter_mut().enumerate() {
+            let bytes = family.writer.segment().bytes();
+            if bytes < self.options.active_bytes || family.pipeline >= self.options.pipeline_limit {
+                continue;
+            }
+            let (segment, writer) = Segment::new(self.random.next_u64());
+            family.writer = writer;
+            family.pipeline += 1;
+            family.pipeline_bytes += bytes;
+            self.view.update(|view| {
+                let memory = &mut view.families[index].memory;
+                *memory = memory.roll(segment);
+            });
+            self.counters.memory_flushes.add(1);
+            self.rolled.store(true, Ordering::Release);
+        }
+    }
+
+    /// Puts `new` in the place of `old` in the pipeline of a family. `false`, and nothing happens, if a flush took them.
+    pub fn tidied(&self, family: FamilyId, old: &[Frozen], new: Frozen) -> bool {
+        let mut core = self.lock();
+        let mut is_done = false;
+        self.view.update(|view| {
+            let memory = &mut view.families[family.0 as usize].memory;
+            if let Some(tidied) = memory.tidied(old, new) {
+                *memory = tidied;
+                is_done = true;
+            }
+            let active = &mut core.families[family.0 as usize];
+            active.pipeline = memory.pipeline().len();
+            active.pipeline_bytes = memory.pipeline().iter().map(Frozen::bytes).sum();
+        });
+        self.count_memory(&core);
+        is_done
     }
 
     /// Rotates the log and turns the family's active segment into a flush task, in one step.
@@ -392,24 +439,25 @@ impl CommitQueue {
         let replay_from = self.files.take();
         core.log.rotate(replay_from).map_err(|error| self.judge(error))?;
         let idle = |(index, other): (usize, &ActiveFamily)| {
-            let is_idle = !other.flushing && other.writer.segment().is_empty();
+            let is_idle = !other.flushing && other.is_empty();
             is_idle.then_some(FamilyId(index as u32))
         };
         let idle = core.families.iter().enumerate().filter_map(idle).collect();
         let (segment, writer) = Segment::new(self.random.next_u64());
         let flushed = core.families[family.0 as usize].flushed;
-        let frozen = std::mem::replace(
-            &mut core.families[family.0 as usize],
-            ActiveFamily { writer, first_log: None, flushing: true, flushed },
-        );
+        // The old writer goes here: nothing is added to what the flush takes.
+        core.families[family.0 as usize] =
+            ActiveFamily { flushing: true, flushed, ..ActiveFamily::new(writer, None) };
+        let mut segments = None;
         self.view.update(|view| {
             let memory = &mut view.families[family.0 as usize].memory;
-            *memory = memory.with_frozen_active(segment);
+            *memory = memory.take(segment);
+            segments = Some(memory.flushing().clone());
         });
-        let segment = frozen.writer.segment().clone();
-        core.frozen_bytes += segment.bytes();
+        let segments = segments.expect("the view was updated");
+        core.flushing_bytes += segments.iter().map(Frozen::bytes).sum::<u64>();
         self.wanted.store(true, Ordering::Release);
-        self.flushes.lock().push_back(FlushTask { family, segment, replay_from, idle });
+        self.flushes.lock().push_back(FlushTask { family, segments, replay_from, idle });
         Ok(())
     }
 
@@ -420,7 +468,7 @@ impl CommitQueue {
         self.health.check_writable()?;
         for index in 0..core.families.len() {
             let family = &core.families[index];
-            if !family.flushing && !family.writer.segment().is_empty() {
+            if !family.flushing && !family.is_empty() {
                 self.freeze_family(&mut core, FamilyId(index as u32))?;
             }
         }
@@ -432,8 +480,9 @@ impl CommitQueue {
     pub fn freeze_tombstones(&self, family: FamilyId, least: u64) -> Result<()> {
         let mut core = self.lock();
         self.health.check_writable()?;
-        let active = &core.families[family.0 as usize];
-        if !active.flushing && active.writer.segment().tombstones() >= least {
+        let memory = self.view.load().families[family.0 as usize].memory.clone();
+        let frozen: u64 = memory.pipeline().iter().map(Frozen::tombstones).sum();
+        if !core.families[family.0 as usize].flushing && memory.active().tombstones() + frozen >= least {
             self.freeze_family(&mut core, family)?;
         }
         self.count_memory(&core);
@@ -451,6 +500,12 @@ impl CommitQueue {
     #[inline]
     pub fn take_wanted(&self) -> bool {
         self.wanted.load(Ordering::Relaxed) && self.wanted.swap(false, Ordering::AcqRel)
+    }
+
+    /// As [`CommitQueue::take_wanted`], for rolls.
+    #[inline]
+    pub fn take_rolled(&self) -> bool {
+        self.rolled.load(Ordering::Relaxed) && self.rolled.swap(false, Ordering::AcqRel)
     }
 
     /// The oldest flush task, if there is one.
@@ -473,13 +528,14 @@ impl CommitQueue {
         let mut core = self.lock();
         self.view.update(|view| {
             let family = &mut view.families[task.family.0 as usize];
-            family.memory = family.memory.without(std::slice::from_ref(&task.segment));
+            assert!(Arc::ptr_eq(family.memory.flushing(), &task.segments), "a flush ends once");
+            family.memory = family.memory.flushed();
             family.version = version;
         });
         let flushed = &mut core.families[task.family.0 as usize];
         flushed.flushing = false;
         flushed.flushed += 1;
-        core.frozen_bytes -= task.segment.bytes();
+        core.flushing_bytes -= task.segments.iter().map(Frozen::bytes).sum::<u64>();
         // Memory may be over its bound again already: what could not be frozen beside this flush can be now.
         if self.health.check_writable().is_ok() {
             self.make_room(&mut core);
@@ -493,7 +549,7 @@ impl CommitQueue {
         let mut core = self.lock();
         let (segment, writer) = Segment::new(self.random.next_u64());
         let id = FamilyId(core.families.len() as u32);
-        core.families.push(ActiveFamily { writer, first_log: None, flushing: false, flushed: 0 });
+        core.families.push(ActiveFamily::new(writer, None));
         self.view.update(|view| view.families.push(FamilyView { memory: Memory::new(segment), version }));
         id
     }
@@ -562,12 +618,20 @@ impl CommitQueue {
 
     fn count_memory(&self, core: &Core) {
         let active: u64 = core.families.iter().map(ActiveFamily::bytes).sum();
-        self.pressure.set_memory_bytes(active + core.frozen_bytes);
+        self.pressure.set_memory_bytes(active + core.flushing_bytes);
     }
 }
 
 impl ActiveFamily {
+    fn new(writer: SegmentWriter, first_log: Option<FileId>) -> ActiveFamily {
+        ActiveFamily { writer, pipeline: 0, pipeline_bytes: 0, first_log, flushing: false, flushed: 0 }
+    }
+
     fn bytes(&self) -> u64 {
-        self.writer.segment().bytes()
+        self.writer.segment().bytes() + self.pipeline_bytes
+    }
+
+    fn is_empty(&self) -> bool {
+        self.pipeline == 0 && self.writer.segment().is_empty()
     }
 }

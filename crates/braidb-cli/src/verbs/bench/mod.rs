@@ -4,7 +4,9 @@
 //! it, nothing in DIR is touched. Its text says with what the database was filled, and is empty while it is not. So a
 //! later run can measure reads on what an earlier one filled, and only with the same keys.
 
+mod draws;
 mod measure;
+mod paper;
 mod queue;
 mod report;
 mod space;
@@ -14,17 +16,18 @@ use crate::failure::{Failure, Outcome, storage};
 use crate::host::files;
 use crate::store::{BENCH_DB, BENCH_MARK, open_with, require_free};
 use crate::text;
-use braidb::{Db, Durability, Guards, Options};
+use braidb::{Db, Durability, Guards, MemoryPolicy, Options};
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
-use workload::{Data, Workload};
+use workload::{Data, Distribution, Workload};
 
 /// Measure workloads, one after the other
 ///
 /// fillseq and fillrandom start with an empty database and write NUM keys once each, in order and in random order.
-/// overwrite writes NUM random keys of those. readrandom gets random keys, readmissing keys that lie between them, and
-/// seekrandom moves an iterator to a random key and reads 50 entries from there. Each figure of bytes and time
-/// includes the background work: a workload ends when the engine has settled.
+/// overwrite writes random keys of those, and updaterandom does so to an empty database. readrandom gets random keys,
+/// readmissing keys that lie between them, and seekrandom moves an iterator to a random key and reads 50 entries from
+/// there; getwhilewriting and seekwhilewriting do so while one more thread writes random keys. Each figure of bytes and
+/// time includes the background work: a workload ends when the engine has settled.
 ///
 /// queue starts with an empty database too. It appends rows, and from WINDOW rows on deletes the oldest for each new one,
 /// NUM of them. When the engine has settled, it scans 1000 rows from the front, and does the same with a fresh database
@@ -32,19 +35,52 @@ use workload::{Data, Workload};
 ///
 /// The database stays in DIR/db, so that later runs can measure on it with the NUM, KEY_BYTES and VALUE_BYTES of the fill.
 #[derive(clap::Args, Debug)]
-#[command(after_help = text::EXIT_STATUS)]
+#[command(after_help = text::EXIT_STATUS, disable_help_subcommand = true)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Args {
-    /// A directory for the benchmark: new, empty, or from an earlier benchmark
-    dir: PathBuf,
+    #[command(subcommand)]
+    reproduction: Option<Reproduction>,
+    #[command(flatten)]
+    measurement: Measurement,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Reproduction {
+    Paper(paper::Args),
+}
+
+/// Workloads on a database.
+#[derive(clap::Args, Debug)]
+struct Measurement {
+    /// A directory for the benchmark: new, empty, or from an earlier benchmark (`./paper` if it is called that)
+    // An option, because a reproduction goes without.
+    #[arg(required = true)]
+    dir: Option<PathBuf>,
     /// What to measure
     #[arg(required = true, value_name = "WORKLOAD")]
     workloads: Vec<Workload>,
+    #[command(flatten)]
+    settings: Settings,
+    /// Print one JSON object a line for each workload
+    #[arg(long)]
+    json: bool,
+}
+
+/// How large workloads are, and what the database is given.
+#[derive(clap::Args, Debug)]
+struct Settings {
     /// Keys
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     num: u64,
-    /// Operations of read workloads [default: NUM; for seekrandom a tenth of it]
+    /// Operations of overwrite and updaterandom [default: NUM]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    writes: Option<u64>,
+    /// Operations of read workloads [default: NUM; for those that seek a tenth of it]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     reads: Option<u64>,
+    /// How random keys are drawn
+    #[arg(long, value_enum, default_value_t = Distribution::Uniform)]
+    distribution: Distribution,
     /// Bytes of a key
     #[arg(long, default_value_t = 16)]
     key_bytes: usize,
@@ -54,6 +90,9 @@ pub struct Args {
     /// Threads that read or write
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=256))]
     threads: u64,
+    /// Writes a second that the thread beside the readers is held to [default: as many as it can]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    write_rate: Option<u64>,
     /// What an acknowledged write means
     #[arg(long, value_enum, default_value_t = DurabilityArg::Buffer)]
     durability: DurabilityArg,
@@ -78,12 +117,21 @@ pub struct Args {
     /// Where levels are cut into cells [default: the engine's]
     #[arg(long, value_enum)]
     guards: Option<GuardsArg>,
+    /// How memory is kept small until it is flushed [default: the engine's]
+    #[arg(long, value_enum)]
+    memory: Option<MemoryArg>,
+    /// From how many superseded versions in a hundred on --memory adaptive drops them
+    #[arg(long, default_value_t = 20)]
+    redundancy_percent: u32,
+    /// How much of the memtable new writes gather in, in percent [default: the engine's]
+    #[arg(long)]
+    active_percent: Option<u32>,
+    /// Flat segments of memory beside each other [default: the engine's]
+    #[arg(long)]
+    segments: Option<usize>,
     /// Where chance starts
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Print one JSON object a line for each workload
-    #[arg(long)]
-    json: bool,
 }
 
 /// [`Durability`] on the command line.
@@ -105,6 +153,19 @@ pub enum GuardsArg {
     Sampled,
 }
 
+/// [`MemoryPolicy`] on the command line.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum MemoryArg {
+    /// Not at all: one skiplist
+    None,
+    /// Flat segments, whose indices are merged
+    Basic,
+    /// All superseded versions go at once
+    Eager,
+    /// Superseded versions go where there are many
+    Adaptive,
+}
+
 impl From<GuardsArg> for Guards {
     fn from(arg: GuardsArg) -> Guards {
         match arg {
@@ -116,13 +177,21 @@ impl From<GuardsArg> for Guards {
 }
 
 pub fn run(args: &Args) -> Outcome {
-    let data = Data::new(args)?;
-    args.check()?;
-    let mark = args.dir.join(BENCH_MARK);
-    if !mark.exists() {
-        require_free(&args.dir)?;
+    match &args.reproduction {
+        Some(Reproduction::Paper(args)) => paper::run(args),
+        None => run_workloads(&args.measurement),
     }
-    let db_dir = args.dir.join(BENCH_DB);
+}
+
+fn run_workloads(args: &Measurement) -> Outcome {
+    let (dir, settings) = (args.dir(), &args.settings);
+    let data = Data::new(settings)?;
+    args.check()?;
+    let mark = dir.join(BENCH_MARK);
+    if !mark.exists() {
+        require_free(dir)?;
+    }
+    let db_dir = dir.join(BENCH_DB);
     if !args.workloads[0].starts_empty() {
         require_filled(args, &mark, &db_dir)?;
     }
@@ -132,23 +201,21 @@ pub fn run(args: &Args) -> Outcome {
             if let Some(old) = db.take() {
                 Db::close(&old)?;
             }
-            files::create_dir(&args.dir).map_err(|error| Failure::file("create", &args.dir, &error))?;
-            set_mark(&mark, "")?;
-            discard(&db_dir)?;
+            start_empty(dir)?;
         }
         let open = match db.take() {
             Some(open) => open,
-            None => open_with(&db_dir, args.options())?,
+            None => open_with(&db_dir, settings.options())?,
         };
-        let measured = measure::measure(&open, &db_dir, workload, &data, args)?;
+        let measured = measure::measure(&open, &db_dir, workload, &data, settings)?;
         let scans = match workload {
-            Workload::Queue => Some(queue::compare(&open, &args.dir.join("fresh"), &data, args)?),
+            Workload::Queue => Some(queue::compare(&open, &dir.join("fresh"), &data, settings)?),
             _ => None,
         };
         report::print(&measured, scans, args, files::bytes_in(&db_dir).unwrap_or(0))?;
         if workload.fills() {
             open.persist(Durability::Sync)?;
-            set_mark(&mark, &args.filling())?;
+            set_mark(&mark, &settings.filling())?;
         }
         db = Some(open);
     }
@@ -158,26 +225,37 @@ pub fn run(args: &Args) -> Outcome {
     }
 }
 
-impl Args {
+impl Measurement {
+    fn dir(&self) -> &Path {
+        self.dir.as_deref().expect("the command line requires it where nothing is reproduced")
+    }
+
     fn check(&self) -> Outcome {
-        if self.workloads.contains(&Workload::Queue) && (self.threads > 1 || self.window() > self.num) {
+        let settings = &self.settings;
+        if self.workloads.contains(&Workload::Queue)
+            && (settings.threads > 1 || settings.window() > settings.num)
+        {
             return Err(Failure::Use(format!(
                 "queue needs one thread and a window of at most NUM, {} rows; --threads is {}, --window {}",
-                self.num,
-                self.threads,
-                self.window()
+                settings.num,
+                settings.threads,
+                settings.window()
             )));
         }
-        let follows_queue = |pair: &&[Workload]| pair[0] == Workload::Queue && !pair[1].starts_empty();
-        match self.workloads.windows(2).find(follows_queue) {
+        let needs_a_fill =
+            |pair: &&[Workload]| pair[0].starts_empty() && !pair[0].fills() && !pair[1].starts_empty();
+        match self.workloads.windows(2).find(needs_a_fill) {
             Some(pair) => Err(Failure::Use(format!(
-                "{} cannot be measured on what queue leaves; put a fill before it",
-                pair[1].name()
+                "{} cannot be measured on what {} leaves; put a fill before it",
+                pair[1].name(),
+                pair[0].name()
             ))),
             None => Ok(()),
         }
     }
+}
 
+impl Settings {
     fn options(&self) -> Options {
         let options = Options::new()
             .durability(match self.durability {
@@ -192,8 +270,25 @@ impl Args {
             Some(runs) => options.max_runs_per_guard(runs),
             None => options,
         };
-        match self.guards {
+        let options = match self.guards {
             Some(guards) => options.guards(guards.into()),
+            None => options,
+        };
+        let options = match self.memory {
+            Some(MemoryArg::None) => options.memory_policy(MemoryPolicy::None),
+            Some(MemoryArg::Basic) => options.memory_policy(MemoryPolicy::Basic),
+            Some(MemoryArg::Eager) => options.memory_policy(MemoryPolicy::Eager),
+            Some(MemoryArg::Adaptive) => {
+                options.memory_policy(MemoryPolicy::Adaptive { redundancy_percent: self.redundancy_percent })
+            }
+            None => options,
+        };
+        let options = match self.active_percent {
+            Some(percent) => options.active_percent(percent),
+            None => options,
+        };
+        match self.segments {
+            Some(segments) => options.pipeline_segments(segments),
             None => options,
         }
     }
@@ -208,19 +303,22 @@ impl Args {
     }
 
     /// Keys and values that are alive after a workload.
-    fn live_bytes(&self, workload: Workload) -> u64 {
-        let rows = if workload == Workload::Queue { self.window() } else { self.num };
+    fn live_bytes(&self, workload: Workload, data: &Data) -> u64 {
+        let rows = match workload {
+            Workload::Queue => self.window(),
+            Workload::Updaterandom => data.different(workload, self.operations(workload)),
+            _ => self.num,
+        };
         rows.saturating_mul((self.key_bytes + self.value_bytes) as u64)
     }
 
-    /// The same while a workload runs, where space is judged by it: not in fills, which begin with nothing.
-    fn live_bytes_meanwhile(&self, workload: Workload, operation: u64) -> u64 {
-        let is_steady = match workload {
-            Workload::Overwrite => true,
+    /// Whether what is alive stays the same from this operation on, so that space can be judged by it: not in workloads
+    /// that begin with nothing.
+    fn is_steady(&self, workload: Workload, operation: u64) -> bool {
+        match workload {
             Workload::Queue => operation >= self.window(),
-            _ => false,
-        };
-        if is_steady { self.live_bytes(workload) } else { 0 }
+            _ => workload.writes() && !workload.starts_empty(),
+        }
     }
 
     /// What a fill writes, as the options that ask for it. (The seed changes no key, only the order.)
@@ -228,33 +326,36 @@ impl Args {
         format!("--num {} --key-bytes {} --value-bytes {}", self.num, self.key_bytes, self.value_bytes)
     }
 
-    /// How many operations a workload has.
+    /// How many operations a workload has, those of the thread that writes beside readers left out.
     fn operations(&self, workload: Workload) -> u64 {
         match workload {
-            Workload::Fillseq | Workload::Fillrandom | Workload::Overwrite => self.num,
+            Workload::Fillseq | Workload::Fillrandom => self.num,
+            Workload::Overwrite | Workload::Updaterandom => self.writes.unwrap_or(self.num),
             Workload::Queue => self.num + self.window(),
-            Workload::Readrandom | Workload::Readmissing => self.reads.unwrap_or(self.num),
-            Workload::Seekrandom => self.reads.unwrap_or(self.num.div_ceil(10)),
+            Workload::Readrandom | Workload::Readmissing | Workload::Getwhilewriting => {
+                self.reads.unwrap_or(self.num)
+            }
+            Workload::Seekrandom | Workload::Seekwhilewriting => self.reads.unwrap_or(self.num.div_ceil(10)),
         }
     }
 }
 
 /// Refuses to measure on what an earlier run did not fill, or filled with other keys or values.
-fn require_filled(args: &Args, mark: &Path, db_dir: &Path) -> Outcome {
+fn require_filled(args: &Measurement, mark: &Path, db_dir: &Path) -> Outcome {
     let filled = match mark.exists() && db_dir.exists() {
         true => files::read_text(mark).map_err(|error| Failure::file("read", mark, &error))?,
         false => String::new(),
     };
-    let dir = args.dir.display();
+    let dir = args.dir().display();
     match filled.trim_end() {
         "" => Err(Failure::Use(format!(
             "{dir} is not filled; fill it first: braidb bench {dir} fillrandom {} {}",
             args.workloads[0].name(),
-            args.filling()
+            args.settings.filling()
         ))),
-        filled if filled != args.filling() => Err(Failure::Use(format!(
+        filled if filled != args.settings.filling() => Err(Failure::Use(format!(
             "{dir} was filled with {filled}, and not with {}; use the same options, or fill it anew",
-            args.filling()
+            args.settings.filling()
         ))),
         _ => Ok(()),
     }
@@ -265,10 +366,13 @@ fn set_mark(mark: &Path, filling: &str) -> Outcome {
     files::write_text(mark, filling).map_err(|error| Failure::file("write", mark, &error))
 }
 
-/// Removes the database of an earlier workload.
-fn discard(db_dir: &Path) -> Outcome {
+/// Makes the directory the benchmark's, without the database of an earlier workload.
+fn start_empty(dir: &Path) -> Outcome {
+    files::create_dir(dir).map_err(|error| Failure::file("create", dir, &error))?;
+    set_mark(&dir.join(BENCH_MARK), "")?;
+    let db_dir = dir.join(BENCH_DB);
     if db_dir.exists() {
-        files::remove_dir(db_dir)
+        files::remove_dir(&db_dir)
             .map_err(|error| storage(&format!("could not remove {}", db_dir.display()), error))?;
     }
     Ok(())

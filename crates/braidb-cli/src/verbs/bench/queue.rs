@@ -3,7 +3,7 @@
 //! Who reads a queue does not know where it begins. What was deleted lies in front of its first row until merges have
 //! dropped it, and a scan has to pass that.
 
-use super::Args;
+use super::Settings;
 use super::workload::{Data, Workload};
 use crate::failure::{Outcome, storage};
 use crate::host::clock::Stopwatch;
@@ -26,32 +26,32 @@ pub struct Scans {
 }
 
 /// Measures the queue `db`, and a database in `fresh_dir` that is made for it and removed again.
-pub fn compare(db: &Db, fresh_dir: &Path, data: &Data, args: &Args) -> Outcome<Scans> {
-    let queue_us = median_us(db, data, args)?;
+pub fn compare(db: &Db, fresh_dir: &Path, data: &Data, settings: &Settings) -> Outcome<Scans> {
+    let queue_us = median_us(db, data, settings)?;
     let remove = || match files::is_free(fresh_dir) {
         Ok(true) => Ok(()),
         _ => files::remove_dir(fresh_dir)
             .map_err(|error| storage(&format!("could not remove {}", fresh_dir.display()), error)),
     };
     remove()?;
-    let fresh = open_with(fresh_dir, args.options())?;
+    let fresh = open_with(fresh_dir, settings.options())?;
     let mut key = Vec::new();
-    for row in args.num..args.num + args.window() {
+    for row in settings.num..settings.num + settings.window() {
         data.key(Workload::Queue, row, &mut key);
         fresh.put(&key, data.value(Workload::Queue, row))?;
     }
     fresh.flush()?;
     fresh.settle()?;
-    let fresh_us = median_us(&fresh, data, args)?;
+    let fresh_us = median_us(&fresh, data, settings)?;
     fresh.close()?;
     remove()?;
     Ok(Scans { queue_us, fresh_us })
 }
 
-fn median_us(db: &Db, data: &Data, args: &Args) -> Outcome<f64> {
-    let wanted = ROWS.min(usize::try_from(args.window()).unwrap_or(usize::MAX));
+fn median_us(db: &Db, data: &Data, settings: &Settings) -> Outcome<f64> {
+    let wanted = ROWS.min(usize::try_from(settings.window()).unwrap_or(usize::MAX));
     let mut first = Vec::new();
-    data.key(Workload::Queue, args.num, &mut first);
+    data.key(Workload::Queue, settings.num, &mut first);
     let mut times = Vec::with_capacity(SCANS);
     for _ in 0..SCANS {
         let watch = Stopwatch::start();

@@ -1,7 +1,7 @@
 //! The figures of one workload, for people or as JSON.
 
-use super::Args;
-use super::measure::Measured;
+use super::Measurement;
+use super::measure::{Lane, Measured};
 use super::queue::Scans;
 use super::space::LARGE_FILE_BYTES;
 use crate::failure::{Outcome, printing};
@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 /// `scans` are those of the workload `queue`.
-pub fn print(measured: &Measured, scans: Option<Scans>, args: &Args, directory_bytes: u64) -> Outcome {
+pub fn print(measured: &Measured, scans: Option<Scans>, args: &Measurement, directory_bytes: u64) -> Outcome {
     let text = match args.json {
         true => format!("{}\n", as_json(measured, scans, args, directory_bytes)),
         false => as_text(measured, scans, directory_bytes),
@@ -23,64 +23,95 @@ pub fn print(measured: &Measured, scans: Option<Scans>, args: &Args, directory_b
 /// The quantiles that are told, with their names.
 const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p99", 0.99), ("p99_9", 0.999), ("max", 1.0)];
 
-fn as_json(measured: &Measured, scans: Option<Scans>, args: &Args, directory_bytes: u64) -> Value {
-    let (written, space) = (&measured.written, &measured.space);
-    let latency: Map<String, Value> = QUANTILES
-        .iter()
-        .map(|(name, quantile)| ((*name).to_owned(), measured.latency.value_at_quantile(*quantile).into()))
-        .collect();
+fn as_json(measured: &Measured, scans: Option<Scans>, args: &Measurement, directory_bytes: u64) -> Value {
+    let written = &measured.written;
+    let (settings, operations) = (&args.settings, measured.lane.operations);
     let causes: Map<String, Value> =
         written.causes.iter().map(|(cause, bytes)| (cause.clone(), (*bytes).into())).collect();
     let mut figures = json!({
         "workload": measured.workload.name(),
-        "num": args.num,
-        "key_bytes": args.key_bytes,
-        "value_bytes": args.value_bytes,
-        "threads": args.threads,
-        "durability": format!("{:?}", args.durability).to_lowercase(),
-        "memtable_bytes": args.memtable_bytes(),
-        "cache_mib": args.cache_mib,
-        "operations": measured.operations,
-        "entries_found": measured.found,
+        "num": settings.num,
+        "key_bytes": settings.key_bytes,
+        "value_bytes": settings.value_bytes,
+        "distribution": format!("{:?}", settings.distribution).to_lowercase(),
+        "threads": settings.threads,
+        "durability": format!("{:?}", settings.durability).to_lowercase(),
+        "memtable_bytes": settings.memtable_bytes(),
+        "cache_mib": settings.cache_mib,
+        "operations": operations,
+        "entries_found": measured.lane.found,
         "seconds": measured.seconds,
         "settled_seconds": measured.settled_seconds,
-        "operations_per_second": measured.operations as f64 / measured.seconds,
-        "settled_operations_per_second": measured.operations as f64 / measured.settled_seconds,
-        "latency_ns": latency,
+        "operations_per_second": operations as f64 / measured.seconds,
+        "settled_operations_per_second": operations as f64 / measured.settled_seconds,
+        "latency_ns": latency(&measured.lane),
         "user_bytes": written.user_bytes,
         "written_bytes": written.total,
+        "written_without_log_bytes": written.without_log,
         "written_by_cause": causes,
         "written_per_user_byte": ratio(written.total, written.user_bytes),
         "wchar_bytes": measured.usage.called_bytes,
-        "written_per_wchar": ratio(written.total, measured.usage.called_bytes),
+        "mapped_bytes": written.mapped_bytes,
+        "written_per_wchar": ratio(written.total - written.mapped_bytes, measured.usage.called_bytes),
         "device_write_bytes": measured.usage.device_bytes,
-        "cpu_us_per_operation": ratio(measured.usage.cpu_us, measured.operations),
+        "cpu_us_per_operation": ratio(measured.usage.cpu_us, measured.all_operations()),
         "stall_us": measured.stall_us,
         "peak_memory_bytes": measured.peak_memory_bytes,
         "directory_bytes": directory_bytes,
         "flushed_bytes": written.flushed_bytes,
         "merged_bytes": written.merged_bytes,
         "merged_per_flushed": ratio(written.merged_bytes, written.flushed_bytes),
+        "flushes": measured.flushes,
+        "merges": measured.merges,
         "most_merges_at_once": measured.most_merges_at_once,
-        "allocated_bytes": space.allocated_bytes,
-        "live_bytes": space.live_bytes,
-        "space_amplification": space.amplification(),
-        "table_files": space.table_files,
-        "bytes_below_l0": space.deep_bytes,
-        "share_in_large_files": ratio(space.large_file_bytes, space.deep_bytes),
-        "levels": space.levels,
-        "most_descriptors": measured.worst.descriptors(),
     });
-    let mut add = |name: &str, figure: f64| figures[name] = figure.into();
-    if measured.worst.space_amplification() > 0.0 {
-        add("worst_space_amplification", measured.worst.space_amplification());
+    for (name, figure) in space_figures(measured) {
+        figures[name] = figure;
     }
     if let Some(scans) = scans {
-        add("scan_us", scans.queue_us);
-        add("fresh_scan_us", scans.fresh_us);
-        add("scan_per_fresh_scan", scans.queue_us / scans.fresh_us);
+        figures["scan_us"] = scans.queue_us.into();
+        figures["fresh_scan_us"] = scans.fresh_us.into();
+        figures["scan_per_fresh_scan"] = (scans.queue_us / scans.fresh_us).into();
+    }
+    if let Some(writer) = &measured.writer {
+        figures["writes"] = writer.operations.into();
+        figures["writes_per_second"] = (writer.operations as f64 / measured.seconds).into();
+        figures["write_latency_ns"] = latency(writer);
     }
     figures
+}
+
+/// What the database takes of the machine.
+fn space_figures(measured: &Measured) -> Vec<(&'static str, Value)> {
+    let (space, worst) = (&measured.space, &measured.worst);
+    let mut figures = vec![
+        ("allocated_bytes", space.allocated_bytes.into()),
+        ("live_bytes", space.live_bytes.into()),
+        ("space_amplification", space.amplification().into()),
+        ("table_files", space.table_files.into()),
+        ("bytes_below_l0", space.deep_bytes.into()),
+        ("share_in_large_files", ratio(space.large_file_bytes, space.deep_bytes).into()),
+        ("levels", space.levels.into()),
+        ("most_descriptors", worst.descriptors().into()),
+    ];
+    if worst.space_amplification() > 0.0 {
+        figures.push(("worst_space_amplification", worst.space_amplification().into()));
+    }
+    figures
+}
+
+fn latency(lane: &Lane) -> Value {
+    let quantile = |(name, quantile): &(&str, f64)| {
+        ((*name).to_owned(), lane.latency.value_at_quantile(*quantile).into())
+    };
+    QUANTILES.iter().map(quantile).collect::<Map<String, Value>>().into()
+}
+
+fn latency_text(lane: &Lane) -> String {
+    let quantile = |(name, quantile): (&str, f64)| {
+        format!("{} {}", name.replace('_', "."), nanoseconds_text(lane.latency.value_at_quantile(quantile)))
+    };
+    QUANTILES.map(quantile).join(", ")
 }
 
 fn as_text(measured: &Measured, scans: Option<Scans>, directory_bytes: u64) -> String {
@@ -133,56 +164,60 @@ fn write_space(measured: &Measured, text: &mut String) -> std::fmt::Result {
 }
 
 fn write_text(measured: &Measured, directory_bytes: u64, text: &mut String) -> std::fmt::Result {
-    let (operations, written) = (measured.operations, &measured.written);
-    let rate = |seconds: f64| grouped((operations as f64 / seconds.max(1e-9)) as u64);
+    let (operations, written) = (measured.lane.operations, &measured.written);
+    let rate = |operations: u64, seconds: f64| grouped((operations as f64 / seconds.max(1e-9)) as u64);
     write!(
         text,
-        "{:<12}{} operations in {:.2} s, {} a second",
+        "{:<17}{} operations in {:.2} s, {} a second",
         measured.workload.name(),
         grouped(operations),
         measured.seconds,
-        rate(measured.seconds)
+        rate(operations, measured.seconds)
     )?;
-    match measured.workload.writes() {
-        true => writeln!(
+    match measured.workload.reads() {
+        true => writeln!(text, "; {} entries found", grouped(measured.lane.found))?,
+        false => writeln!(
             text,
             "; settled {:.2} s, {} a second",
             measured.settled_seconds,
-            rate(measured.settled_seconds)
+            rate(operations, measured.settled_seconds)
         )?,
-        false => writeln!(text, "; {} entries found", grouped(measured.found))?,
     }
-    let quantiles = QUANTILES.map(|(name, quantile)| {
-        format!(
-            "{} {}",
-            name.replace('_', "."),
-            nanoseconds_text(measured.latency.value_at_quantile(quantile))
-        )
-    });
-    writeln!(text, "  latency   {}", quantiles.join(", "))?;
+    writeln!(text, "  latency   {}", latency_text(&measured.lane))?;
+    if let Some(writer) = &measured.writer {
+        writeln!(
+            text,
+            "  beside    {} writes, {} a second; {}",
+            grouped(writer.operations),
+            rate(writer.operations, measured.seconds),
+            latency_text(writer)
+        )?;
+    }
     if measured.workload.writes() {
         let causes = written.causes.iter().filter(|(_, bytes)| *bytes > 0);
         let causes: Vec<String> =
             causes.map(|(cause, bytes)| format!("{cause} {}", bytes_text(*bytes))).collect();
         writeln!(
             text,
-            "  written   {} ({}); {:.3} for each user byte",
+            "  written   {} ({}), {} without the log; {:.3} for each user byte",
             bytes_text(written.total),
             causes.join(", "),
+            bytes_text(written.without_log),
             ratio(written.total, written.user_bytes)
         )?;
         writeln!(
             text,
-            "  kernel    wchar {}, the engine's count is {:.4} of it; sent to the device {}",
+            "  kernel    wchar {}, the engine's count without {} mapped is {:.4} of it; sent to the device {}",
             bytes_text(measured.usage.called_bytes),
-            ratio(written.total, measured.usage.called_bytes),
+            bytes_text(written.mapped_bytes),
+            ratio(written.total - written.mapped_bytes, measured.usage.called_bytes),
             bytes_text(measured.usage.device_bytes)
         )?;
     }
     writeln!(
         text,
         "  cost      {:.2} µs CPU an operation, {} peak memory, {} in the directory, {:.1} ms stalled",
-        ratio(measured.usage.cpu_us, operations),
+        ratio(measured.usage.cpu_us, measured.all_operations()),
         bytes_text(measured.peak_memory_bytes),
         bytes_text(directory_bytes),
         measured.stall_us as f64 / 1e3

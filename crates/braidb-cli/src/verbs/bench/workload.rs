@@ -1,11 +1,12 @@
 //! The workloads, and the keys and values that they use. All follow from the seed and the number of the operation, so
 //! that the number of threads does not change the data.
 
-use super::Args;
+use super::Settings;
+use super::draws::{Noise, Zipfian, mix, shuffled, write_decimal};
 use crate::failure::{Failure, Outcome};
 use clap::ValueEnum;
 
-/// What is measured.
+/// What is measured. Each draws keys of its own, by its place here: a new one goes to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Workload {
     /// Write every key once, in order, to an empty database
@@ -22,6 +23,21 @@ pub enum Workload {
     Readmissing,
     /// Move to a random key and read 50 entries
     Seekrandom,
+    /// Write random keys to an empty database
+    Updaterandom,
+    /// Get random keys while one more thread does what overwrite does
+    Getwhilewriting,
+    /// Move to a random key and read 50 entries, while one more thread does what overwrite does
+    Seekwhilewriting,
+}
+
+/// Which keys are drawn often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Distribution {
+    /// Each as often as any other
+    Uniform,
+    /// A few very often: by Zipf's law with the exponent 0.99, as YCSB draws, the hot ones spread over all keys
+    Zipfian,
 }
 
 impl Workload {
@@ -34,20 +50,32 @@ impl Workload {
             Workload::Readrandom => "readrandom",
             Workload::Readmissing => "readmissing",
             Workload::Seekrandom => "seekrandom",
+            Workload::Updaterandom => "updaterandom",
+            Workload::Getwhilewriting => "getwhilewriting",
+            Workload::Seekwhilewriting => "seekwhilewriting",
         }
     }
 
     pub fn starts_empty(self) -> bool {
-        self.fills() || self == Workload::Queue
+        self.fills() || matches!(self, Workload::Queue | Workload::Updaterandom)
     }
 
-    /// Whether it leaves behind what others can be measured on.
+    /// Whether it leaves behind what others can be measured on: every key.
     pub fn fills(self) -> bool {
         matches!(self, Workload::Fillseq | Workload::Fillrandom)
     }
 
+    /// Whether what is measured are reads, and one more thread writes meanwhile.
+    pub fn is_under_writes(self) -> bool {
+        matches!(self, Workload::Getwhilewriting | Workload::Seekwhilewriting)
+    }
+
     pub fn writes(self) -> bool {
-        self.starts_empty() || self == Workload::Overwrite
+        self.starts_empty() || self == Workload::Overwrite || self.is_under_writes()
+    }
+
+    pub fn reads(self) -> bool {
+        !self.writes() || self.is_under_writes()
     }
 }
 
@@ -57,88 +85,75 @@ pub struct Data {
     key_bytes: usize,
     value_bytes: usize,
     seed: u64,
-    /// Random bytes that values are cut from.
-    noise: Vec<u8>,
+    /// `None` draws all keys alike.
+    zipfian: Option<Zipfian>,
+    noise: Noise,
 }
 
-/// Values start at one of so many places in the noise.
-const NOISE_STARTS: usize = 1 << 20;
-
 impl Data {
-    pub fn new(args: &Args) -> Outcome<Data> {
-        let digits = args.num.saturating_mul(2).to_string().len();
-        if args.key_bytes < digits || args.key_bytes > braidb::MAX_KEY_BYTES {
+    pub fn new(settings: &Settings) -> Outcome<Data> {
+        let digits = settings.num.saturating_mul(2).to_string().len();
+        if settings.key_bytes < digits || settings.key_bytes > braidb::MAX_KEY_BYTES {
             return Err(Failure::Use(format!(
                 "--key-bytes {}: {} keys need {digits} to {} bytes",
-                args.key_bytes,
-                args.num,
+                settings.key_bytes,
+                settings.num,
                 braidb::MAX_KEY_BYTES
             )));
         }
-        if args.value_bytes > braidb::MAX_VALUE_BYTES {
+        if settings.value_bytes > braidb::MAX_VALUE_BYTES {
             return Err(Failure::Use(format!("--value-bytes: the limit is {}", braidb::MAX_VALUE_BYTES)));
         }
-        let words = (args.value_bytes + NOISE_STARTS).div_ceil(8) as u64;
-        let noise = (0..words).flat_map(|word| mix(args.seed ^ mix(word)).to_le_bytes()).collect();
         Ok(Data {
-            keys: args.num,
-            key_bytes: args.key_bytes,
-            value_bytes: args.value_bytes,
-            seed: args.seed,
-            noise,
+            keys: settings.num,
+            key_bytes: settings.key_bytes,
+            value_bytes: settings.value_bytes,
+            seed: settings.seed,
+            zipfian: match settings.distribution {
+                Distribution::Uniform => None,
+                Distribution::Zipfian => Some(Zipfian::new(settings.num)),
+            },
+            noise: Noise::new(settings.seed, settings.value_bytes),
         })
+    }
+
+    /// The number of the key that an operation of a workload with random keys draws.
+    fn drawn(&self, workload: Workload, operation: u64) -> u64 {
+        let random = mix(self.seed ^ mix(operation ^ (workload as u64) << 56));
+        match &self.zipfian {
+            None => random % self.keys,
+            Some(zipfian) => zipfian.number(random),
+        }
+    }
+
+    /// How many different keys so many operations draw.
+    pub fn different(&self, workload: Workload, operations: u64) -> u64 {
+        let mut met = vec![false; usize::try_from(self.keys).expect("memory for so many keys")];
+        (0..operations).for_each(|operation| met[self.drawn(workload, operation) as usize] = true);
+        met.into_iter().filter(|met| *met).count() as u64
     }
 
     /// Writes the key of an operation to `key`: decimal, even for keys that a fill writes, odd for those that lie between.
     pub fn key(&self, workload: Workload, operation: u64, key: &mut Vec<u8>) {
-        let random = || mix(self.seed ^ mix(operation ^ (workload as u64) << 56)) % self.keys;
         let number = match workload {
             Workload::Fillseq => operation * 2,
             Workload::Queue => operation,
             Workload::Fillrandom => shuffled(operation, self.keys, self.seed) * 2,
-            Workload::Overwrite | Workload::Readrandom | Workload::Seekrandom => random() * 2,
-            Workload::Readmissing => random() * 2 + 1,
+            Workload::Readmissing => self.drawn(workload, operation) * 2 + 1,
+            Workload::Overwrite
+            | Workload::Readrandom
+            | Workload::Seekrandom
+            | Workload::Updaterandom
+            | Workload::Getwhilewriting
+            | Workload::Seekwhilewriting => self.drawn(workload, operation) * 2,
         };
-        key.clear();
-        key.resize(self.key_bytes, b'0');
-        let (mut rest, mut at) = (number, self.key_bytes);
-        while rest > 0 {
-            at -= 1;
-            key[at] = b'0' + (rest % 10) as u8;
-            rest /= 10;
-        }
+        key.resize(self.key_bytes, 0);
+        write_decimal(number, key);
     }
 
     /// The value that an operation writes.
     pub fn value(&self, workload: Workload, operation: u64) -> &[u8] {
-        let start = mix(operation ^ (workload as u64) << 56) as usize % NOISE_STARTS;
-        &self.noise[start..start + self.value_bytes]
-    }
-}
-
-/// A hash of a number: the finalizer of SplitMix64.
-fn mix(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-/// The place of `number` in a random order of all numbers below `count`: a Feistel network over the next power of
-/// four, walked until it comes back below `count`.
-fn shuffled(number: u64, count: u64, seed: u64) -> u64 {
-    let half_bits = (64 - (count - 1).leading_zeros()).div_ceil(2).max(1);
-    let mask = (1 << half_bits) - 1;
-    let mut place = number;
-    loop {
-        let (mut left, mut right) = (place >> half_bits, place & mask);
-        for round in 0..4 {
-            (left, right) = (right, left ^ (mix(right ^ mix(seed ^ round)) & mask));
-        }
-        place = left << half_bits | right;
-        if place < count {
-            return place;
-        }
+        self.noise.value(operation ^ (workload as u64) << 56, self.value_bytes)
     }
 }
 
@@ -151,24 +166,11 @@ mod tests {
     #[derive(Parser)]
     struct Command {
         #[command(flatten)]
-        args: Args,
+        settings: Settings,
     }
 
     fn data(options: &[&str]) -> Outcome<Data> {
-        let line = ["bench", "dir", "fillseq"].iter().chain(options);
-        Data::new(&Command::parse_from(line).args)
-    }
-
-    #[test]
-    fn a_shuffle_meets_every_number_once() {
-        for count in [1, 2, 3, 4, 5, 63, 64, 65, 1000] {
-            let met: BTreeSet<u64> = (0..count).map(|number| shuffled(number, count, 7)).collect();
-            assert_eq!(met, (0..count).collect(), "{count}");
-        }
-        assert!(
-            (0..1000).filter(|&number| shuffled(number, 1000, 7) == number).count() < 20,
-            "hardly any stays"
-        );
+        Data::new(&Command::parse_from(["bench"].iter().chain(options)).settings)
     }
 
     #[test]
@@ -191,6 +193,22 @@ mod tests {
         );
         assert!(keys(Workload::Readmissing).is_disjoint(&filled));
         assert!(keys(Workload::Readrandom).len() > 500, "random keys are spread");
+    }
+
+    #[test]
+    fn drawn_keys_are_counted() {
+        for (distribution, least, most) in [("uniform", 610, 660), ("zipfian", 250, 450)] {
+            let data = data(&["--num", "1000", "--distribution", distribution]).unwrap();
+            let key = |operation| {
+                let mut key = Vec::new();
+                data.key(Workload::Updaterandom, operation, &mut key);
+                key
+            };
+            let keys: BTreeSet<Vec<u8>> = (0..1000).map(key).collect();
+            let different = data.different(Workload::Updaterandom, 1000);
+            assert_eq!(different, keys.len() as u64, "{distribution}");
+            assert!((least..most).contains(&different), "{distribution}: {different}");
+        }
     }
 
     #[test]

@@ -37,7 +37,7 @@ fn recover(fs: &TestFs, ids: &[FileId]) -> Result<Vec<Read>> {
 }
 
 /// What may be left of a directory after the power went: all that was synced, and of the rest of each file a part: a
-/// beginning, in which a stretch may be zero.
+/// beginning, in which a stretch may be zero, and zeros behind it.
 fn crash_image(fs: &TestFs, dice: &mut Dice) -> TestFs {
     let image = TestFs::default();
     for (path, mut content) in fs.contents() {
@@ -51,6 +51,10 @@ fn crash_image(fs: &TestFs, dice: &mut Dice) -> TestFs {
             let from = dice.below(tail.len() as u64) as usize;
             let to = from + dice.below((tail.len() - from) as u64 + 1) as usize;
             tail[from..to].fill(0);
+        }
+        // The length may be that of the space which was allocated.
+        if dice.below(2) == 0 {
+            content.data.resize(content.data.len() + dice.below(300) as usize, 0);
         }
         image.set(&path, content.data);
     }

@@ -11,6 +11,11 @@ fn read_data(data: &[u8], known_end: Option<u64>) -> (Result<Scan>, Vec<Read>) {
     read(&fs, ID, known_end)
 }
 
+/// Where the last byte ends that is not zero.
+fn written(data: &[u8]) -> u64 {
+    data.iter().rposition(|&byte| byte != 0).map_or(0, |last| last as u64 + 1)
+}
+
 /// Offset and length of each damage.
 fn damages(data: &[u8], known_end: Option<u64>) -> Vec<(u64, u64)> {
     let fs = TestFs::default();
@@ -58,7 +63,7 @@ fn every_flip_of_a_synced_log_is_corruption_or_harmless_or_costs_the_last_frame(
             match read_data(&flipped, None) {
                 (Ok(scan), entries) => {
                     assert!(at >= last, "bit {bit} was swallowed: {scan:?}");
-                    let bytes = data.len() as u64 - last;
+                    let bytes = written(&flipped) - last;
                     assert_eq!(scan.end, End::Torn { offset: last, bytes, whole_frames_behind: 0 });
                     assert_eq!(entries, whole[..whole.len() - usize::from(!closed)]);
                 }
@@ -88,7 +93,8 @@ fn every_cut_leaves_whole_frames_and_is_corruption_if_the_end_was_known() {
             assert_eq!(entries.len(), whole, "cut at {len}");
             let ends = [0, HEADER_BYTES].into_iter().chain(starts.clone());
             let start = ends.filter(|&at| at <= cut).max().unwrap();
-            let torn = End::Torn { offset: start, bytes: cut - start, whole_frames_behind: 0 };
+            let torn = |bytes| End::Torn { offset: start, bytes, whole_frames_behind: 0 };
+            let torn = torn(written(&data[..len]).saturating_sub(start));
             assert_eq!(scan.end, if start == cut { End::Open { offset: cut } } else { torn }, "cut at {len}");
             assert_eq!(scan.header.is_some(), cut >= HEADER_BYTES);
             let (scan, _) = read_data(&data[..len], Some(data.len() as u64));
@@ -118,13 +124,18 @@ fn zeros_are_the_end_and_garbage_is_torn() {
     let mut dice = crash::Dice(1);
     for _ in 0..20 {
         let garbage: Vec<u8> = (0..1 + dice.below(100_000)).map(|_| dice.below(256) as u8).collect();
-        let torn = End::Torn { offset: end, bytes: garbage.len() as u64, whole_frames_behind: 0 };
-        let (scan, entries) = read_data(&[data.clone(), garbage].concat(), None);
-        assert_eq!((scan.unwrap().end, entries.len()), (torn, 3));
+        let torn = End::Torn { offset: end, bytes: written(&garbage), whole_frames_behind: 0 };
+        for zeros in [0, 1, 300_000] {
+            let (scan, entries) = read_data(&[&data[..], &garbage, &vec![0; zeros]].concat(), None);
+            assert_eq!((scan.unwrap().end, entries.len()), (torn, 3), "zeros are no loss");
+        }
     }
     let (closed, _) = synced_log(true);
     let sealed = End::Sealed { length: closed.len() as u64 };
-    assert_eq!(read_data(&[closed.clone(), vec![0; 50]].concat(), None).0.unwrap().end, sealed);
+    let not_cut = [closed.clone(), vec![0; 50]].concat();
+    assert_eq!(read_data(&not_cut, None).0.unwrap().end, sealed);
+    assert_eq!(read_data(&not_cut, Some(closed.len() as u64)).0.unwrap().end, sealed);
+    assert_eq!(damages(&not_cut, None), []);
     assert_eq!(read_data(&[closed, b"garbage".to_vec()].concat(), None).0.unwrap().end, sealed);
     let nothing = read_data(&[0; 300_000], None).0.unwrap();
     assert_eq!((nothing.header, nothing.end), (None, End::Open { offset: 0 }));

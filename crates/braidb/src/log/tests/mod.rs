@@ -255,6 +255,26 @@ fn a_chain_of_logs_tells_lengths() {
 }
 
 #[test]
+fn a_seal_gives_back_what_was_allocated_and_may_fail_to() {
+    for fails in [false, true] {
+        let fs = TestFs::default();
+        fs.set_free(10 << 20);
+        let mut bench = Bench::on(fs, 0);
+        bench.put(1000).unwrap();
+        if fails {
+            bench.fs.fail_next("truncate 000001", ErrorKind::Other);
+        }
+        bench.writer.rotate(FileId(2)).unwrap();
+        bench.close();
+        let lengths = (bench.data(ID).len() + bench.data(FileId(2)).len()) as u64;
+        let unused = (10 << 20) - bench.fs.free() - lengths;
+        assert_eq!(unused > 0, fails, "{unused} bytes");
+        assert!(bench.sync.failure().is_none());
+        assert!(matches!(read(&bench.fs, ID, None).0.unwrap().end, End::Sealed { .. }));
+    }
+}
+
+#[test]
 fn a_full_disk_is_refused_before_a_byte_and_deletes_go_on() {
     let fs = TestFs::default();
     let reserve = 1 << 20;

@@ -1,0 +1,180 @@
+//! What chance gives, fixed by a seed: keys in random order or drawn unevenly, and bytes that do not compress.
+//!
+//! Nothing here knows of the command: the crate that drives other stores (`rivals` at the root) compiles this very file, so
+//! that all are given the same keys in the same order with the same values.
+
+/// A hash of a number: the finalizer of SplitMix64.
+pub fn mix(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// The place of `number` in a random order of all numbers below `count`: a Feistel network over the next power of
+/// four, walked until it comes back below `count`.
+pub fn shuffled(number: u64, count: u64, seed: u64) -> u64 {
+    let half_bits = (64 - (count - 1).leading_zeros()).div_ceil(2).max(1);
+    let mask = (1 << half_bits) - 1;
+    let mut place = number;
+    loop {
+        let (mut left, mut right) = (place >> half_bits, place & mask);
+        for round in 0..4 {
+            (left, right) = (right, left ^ (mix(right ^ mix(seed ^ round)) & mask));
+        }
+        place = left << half_bits | right;
+        if place < count {
+            return place;
+        }
+    }
+}
+
+/// Fills `key` with a number's decimal digits, zeros in front: keys order as their numbers do.
+pub fn write_decimal(number: u64, key: &mut [u8]) {
+    let mut rest = number;
+    for digit in key.iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+}
+
+/// Random bytes that values are cut from.
+pub struct Noise(Vec<u8>);
+
+/// Values start at one of so many places in the noise.
+const NOISE_STARTS: usize = 1 << 20;
+
+impl Noise {
+    /// Enough for values of `value_bytes`.
+    pub fn new(seed: u64, value_bytes: usize) -> Noise {
+        let words = (value_bytes + NOISE_STARTS).div_ceil(8) as u64;
+        Noise((0..words).flat_map(|word| mix(seed ^ mix(word)).to_le_bytes()).collect())
+    }
+
+    /// The value that belongs to `number`.
+    pub fn value(&self, number: u64, value_bytes: usize) -> &[u8] {
+        let start = mix(number) as usize % NOISE_STARTS;
+        &self.0[start..start + value_bytes]
+    }
+}
+
+/// How skewed [`Zipfian`] is: rank `r`, from 1 on, is drawn in proportion to `1 / r^THETA`. YCSB's constant.
+pub const THETA: f64 = 0.99;
+
+/// Numbers below a count, of which few are drawn often: the method of Gray et al., "Quickly generating billion-record
+/// synthetic databases" (SIGMOD 1994), which YCSB uses. It finds a rank from one random fraction, with two ranks exact and the
+/// others by inverting an integral.
+pub struct Zipfian {
+    count: u64,
+    /// The sum of `1 / r^THETA` over all ranks.
+    zeta: f64,
+    alpha: f64,
+    eta: f64,
+}
+
+/// Which numbers are hot depends on the count alone: a run with another seed draws in another order, and meets the same.
+const HOT_SEED: u64 = 0x7a69_7066;
+
+impl Zipfian {
+    /// Adds up `count` terms: a tenth of a second for a few millions.
+    pub fn new(count: u64) -> Zipfian {
+        let zeta_of = |ranks: u64| -> f64 { (1..=ranks).map(|rank| (rank as f64).powf(-THETA)).sum() };
+        let zeta = zeta_of(count);
+        // Of less than three numbers none has a rank that `eta` is needed for.
+        let eta = (1.0 - (2.0 / count as f64).powf(1.0 - THETA)) / (1.0 - zeta_of(2) / zeta);
+        Zipfian { count, zeta, alpha: 1.0 / (1.0 - THETA), eta }
+    }
+
+    /// The rank, from 0 on, that belongs to a random number.
+    fn rank(&self, random: u64) -> u64 {
+        let fraction = (random >> 11) as f64 / (1_u64 << 53) as f64;
+        let share = fraction * self.zeta;
+        if share < 1.0 {
+            return 0;
+        }
+        if share < 1.0 + 0.5_f64.powf(THETA) {
+            return 1;
+        }
+        let rank = self.count as f64 * (self.eta * fraction - self.eta + 1.0).powf(self.alpha);
+        (rank as u64).min(self.count - 1)
+    }
+
+    /// The number that belongs to a random one. Ranks are spread over all numbers, without two meeting in one (which the
+    /// hash of YCSB lets happen), so that hot keys are not neighbours.
+    pub fn number(&self, random: u64) -> u64 {
+        shuffled(self.rank(random), self.count, HOT_SEED)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    #[test]
+    fn a_shuffle_meets_every_number_once() {
+        for count in [1, 2, 3, 4, 5, 63, 64, 65, 1000] {
+            let met: BTreeSet<u64> = (0..count).map(|number| shuffled(number, count, 7)).collect();
+            assert_eq!(met, (0..count).collect(), "{count}");
+        }
+        assert!(
+            (0..1000).filter(|&number| shuffled(number, 1000, 7) == number).count() < 20,
+            "hardly any stays"
+        );
+    }
+
+    #[test]
+    fn decimals_fill_their_key() {
+        let mut key = *b"xxxxx";
+        write_decimal(1203, &mut key);
+        assert_eq!(&key, b"01203");
+    }
+
+    #[test]
+    fn ranks_are_drawn_as_often_as_the_formula_says() {
+        const DRAWS: u64 = 400_000;
+        let zipfian = Zipfian::new(1000);
+        let mut drawn = [0_u64; 1000];
+        (0..DRAWS).for_each(|draw| drawn[zipfian.rank(mix(draw)) as usize] += 1);
+        let terms: Vec<f64> = (1..=1000).map(|rank| f64::from(rank).powf(-THETA)).collect();
+        let zeta: f64 = terms.iter().sum();
+        assert!((zipfian.zeta - zeta).abs() < 1e-9);
+        // Two ranks are exact. The others are found by inverting an integral: single low ones differ by a seventh from the
+        // sum, and ranges of them less the longer they are.
+        let of_ranks = |from: usize, to: usize| -> (f64, f64) {
+            let share = drawn[from..to].iter().sum::<u64>() as f64 / DRAWS as f64;
+            (share, terms[from..to].iter().sum::<f64>() / zeta)
+        };
+        for (from, to, tolerance) in
+            [(0, 1, 0.02), (1, 2, 0.02), (2, 10, 0.1), (10, 100, 0.06), (100, 1000, 0.06)]
+        {
+            let (share, expected) = of_ranks(from, to);
+            assert!((share / expected - 1.0).abs() < tolerance, "{from}..{to}: {share} and not {expected}");
+        }
+    }
+
+    #[test]
+    fn hot_numbers_are_spread_and_keep_their_place() {
+        let zipfian = Zipfian::new(100_000);
+        let mut drawn: BTreeMap<u64, u64> = BTreeMap::new();
+        (0..200_000).for_each(|draw| *drawn.entry(zipfian.number(mix(draw))).or_default() += 1);
+        assert!(drawn.keys().all(|&number| number < 100_000));
+        let mut by_count: Vec<(u64, u64)> =
+            drawn.into_iter().map(|(number, count)| (count, number)).collect();
+        by_count.sort_unstable_by(|a, b| b.cmp(a));
+        assert_eq!(by_count[0].1, shuffled(0, 100_000, HOT_SEED), "the hottest is rank 0");
+        let mut hot: Vec<u64> = by_count[..20].iter().map(|(_, number)| *number).collect();
+        hot.sort_unstable();
+        assert!(hot.windows(2).all(|pair| pair[1] - pair[0] > 1), "none is a neighbour of another: {hot:?}");
+        assert!(hot[0] < 25_000 && hot[19] > 75_000, "{hot:?}");
+    }
+
+    #[test]
+    fn few_numbers_are_drawn_too() {
+        for count in 1..=5 {
+            let zipfian = Zipfian::new(count);
+            let met: BTreeSet<u64> = (0..1000).map(|draw| zipfian.number(mix(draw))).collect();
+            assert_eq!(met, (0..count).collect(), "{count}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! "Accordion: Better Memory Organization for LSM Key-Value Stores", PVLDB 11(12), 2018.
+//!
+//! The paper writes 500 million rows of 100 bytes over 100 million keys into HBase, on two servers with 3 GB of memory for
+//! writes each; here everything is a hundredth of that. Its gets come from threads beside writing ones, as here; its scans
+//! have 1 to 100 keys with a write after every 19, while here a scan has 50 and one thread writes all the time. Only figures
+//! that stand in its text are repeated: of its Tables 1 and 2 and its diagrams, the text gives but a few.
+
+use super::{Configuration, Experiment, Figure, Paper, Statement};
+use crate::verbs::bench::workload::{Distribution, Workload};
+use braidb::{MemoryPolicy, Options};
+
+pub const PAPER: Paper = Paper {
+    title: "Accordion (PVLDB 11(12), 2018)",
+    experiments: &EXPERIMENTS,
+    configurations: &CONFIGURATIONS,
+    statements: &STATEMENTS,
+};
+
+const ZIPFIAN_WRITES: &str = "Write-only, Zipfian";
+const UNIFORM_WRITES: &str = "Write-only, uniform";
+const GETS: &str = "Gets under writes, Zipfian";
+const SCANS: &str = "Scans under writes, Zipfian";
+
+const EVERYWHERE: [&str; 4] = [ZIPFIAN_WRITES, UNIFORM_WRITES, GETS, SCANS];
+
+/// The paper's A and S, unless a name says otherwise.
+fn of_paper(options: Options, policy: MemoryPolicy) -> Options {
+    options.memory_policy(policy).active_percent(2).pipeline_segments(5)
+}
+
+fn adaptive(options: Options, redundancy_percent: u32) -> Options {
+    of_paper(options, MemoryPolicy::Adaptive { redundancy_percent })
+}
+
+const fn configuration(
+    name: &'static str,
+    experiments: &'static [&'static str],
+    options: fn(Options) -> Options,
+) -> Configuration {
+    Configuration { name, experiments, options }
+}
+
+/// What is compared: a name, where it takes part, and the options of the engine. The names are those of [`STATEMENTS`]. Flat
+/// segments are serialized where they are sparse or compacted, which is no choice of the user, so there is one layout.
+const CONFIGURATIONS: [Configuration; 13] = [
+    // The paper's NoCompaction.
+    configuration("none", &EVERYWHERE, |options| options.memory_policy(MemoryPolicy::None)),
+    // What a user gets.
+    configuration("default", &EVERYWHERE, |options| options),
+    configuration("basic", &EVERYWHERE, |options| of_paper(options, MemoryPolicy::Basic)),
+    configuration("basic S 2", &[ZIPFIAN_WRITES, SCANS], |options| {
+        of_paper(options, MemoryPolicy::Basic).pipeline_segments(2)
+    }),
+    configuration("basic S 4", &[ZIPFIAN_WRITES], |options| {
+        of_paper(options, MemoryPolicy::Basic).pipeline_segments(4)
+    }),
+    configuration("basic A 0.05", &[ZIPFIAN_WRITES], |options| {
+        of_paper(options, MemoryPolicy::Basic).active_percent(5)
+    }),
+    configuration("basic A 0.1", &[ZIPFIAN_WRITES], |options| {
+        of_paper(options, MemoryPolicy::Basic).active_percent(10)
+    }),
+    configuration("basic A 0.25", &[ZIPFIAN_WRITES], |options| {
+        of_paper(options, MemoryPolicy::Basic).active_percent(25)
+    }),
+    configuration("eager", &[ZIPFIAN_WRITES], |options| of_paper(options, MemoryPolicy::Eager)),
+    configuration("eager A 0.25", &[ZIPFIAN_WRITES], |options| {
+        of_paper(options, MemoryPolicy::Eager).active_percent(25)
+    }),
+    configuration("adaptive R 0.2", &EVERYWHERE, |options| adaptive(options, 20)),
+    configuration("adaptive R 0.35", &[ZIPFIAN_WRITES, UNIFORM_WRITES], |options| adaptive(options, 35)),
+    configuration("adaptive R 0.5", &[ZIPFIAN_WRITES, UNIFORM_WRITES], |options| adaptive(options, 50)),
+];
+
+const EXPERIMENTS: [Experiment; 4] = [
+    Experiment {
+        title: ZIPFIAN_WRITES,
+        place: "4.2.1 and 4.2.4; Figures 5, 6, 8, 11 to 13, Tables 1 and 2",
+        workload: Workload::Updaterandom,
+        distribution: Distribution::Zipfian,
+        figures: &WRITE_FIGURES,
+    },
+    Experiment {
+        title: UNIFORM_WRITES,
+        place: "4.2.1; Figure 5, Table 1",
+        workload: Workload::Updaterandom,
+        distribution: Distribution::Uniform,
+        figures: &WRITE_FIGURES,
+    },
+    Experiment {
+        title: GETS,
+        place: "4.2.2; Figure 9",
+        workload: Workload::Getwhilewriting,
+        distribution: Distribution::Zipfian,
+        figures: &LATENCIES,
+    },
+    Experiment {
+        title: SCANS,
+        place: "4.2.3; Figure 10",
+        workload: Workload::Seekwhilewriting,
+        distribution: Distribution::Zipfian,
+        figures: &LATENCIES,
+    },
+];
+
+const WRITE_FIGURES: [Figure; 4] =
+    [Figure::SettledWrites, Figure::WrittenWithoutLog, Figure::Flushes, Figure::Merges];
+
+const LATENCIES: [Figure; 5] = [
+    Figure::Latency(500),
+    Figure::Latency(750),
+    Figure::Latency(900),
+    Figure::Latency(950),
+    Figure::Latency(990),
+];
+
+const fn of(
+    experiment: &'static str,
+    figure: Figure,
+    configuration: &'static str,
+    text: &'static str,
+) -> Statement {
+    Statement { experiment, figure, configuration, text }
+}
+
+/// What the paper's text tells. Basic has A 0.02 and S 5 unless its name says otherwise, and so has Adaptive. Of Adaptive's
+/// flushes, compactions and bytes, and of its distance to Basic, the text does not say for which R they hold.
+const STATEMENTS: [Statement; 21] = [
+    of(ZIPFIAN_WRITES, Figure::SettledWrites, "basic", "+47.6% (SSD), +25.4% (HDD)"),
+    of(ZIPFIAN_WRITES, Figure::SettledWrites, "basic S 4", "the peak over S (HDD)"),
+    of(ZIPFIAN_WRITES, Figure::SettledWrites, "basic", "the peak over S (SSD)"),
+    of(ZIPFIAN_WRITES, Figure::SettledWrites, "basic S 2", "the best A of 0.25, 0.1, 0.05, 0.02 (SSD)"),
+    of(ZIPFIAN_WRITES, Figure::SettledWrites, "basic flat, chunks", "+27% (on the heap), +29% (off it)"),
+    of(ZIPFIAN_WRITES, Figure::SettledWrites, "basic A 0.1 serialized", "+33% (on the heap), +44% (off it)"),
+    of(ZIPFIAN_WRITES, Figure::SettledWrites, "eager", "below the baseline"),
+    of(ZIPFIAN_WRITES, Figure::SettledWrites, "eager A 0.25", "+20%"),
+    of(ZIPFIAN_WRITES, Figure::SettledWrites, "adaptive R 0.2", "3% to 7% less than basic (SSD)"),
+    of(ZIPFIAN_WRITES, Figure::WrittenWithoutLog, "basic", "-13% (SSD), -8% (HDD)"),
+    of(ZIPFIAN_WRITES, Figure::WrittenWithoutLog, "adaptive R 0.2", "almost -30%"),
+    of(ZIPFIAN_WRITES, Figure::Flushes, "adaptive R 0.2", "-58%"),
+    of(ZIPFIAN_WRITES, Figure::Merges, "adaptive R 0.2", "-61%"),
+    of(UNIFORM_WRITES, Figure::SettledWrites, "basic", "+23.8% (SSD), +8.9% (HDD)"),
+    of(UNIFORM_WRITES, Figure::SettledWrites, "adaptive R 0.2", "as basic"),
+    of(GETS, Figure::Latency(500), "adaptive R 0.2", "slightly more (SSD)"),
+    of(GETS, Figure::Latency(950), "adaptive R 0.2", "2.13 ms to 2.26 ms (SSD)"),
+    of(GETS, Figure::Latency(990), "adaptive R 0.2", "tails -15% to -40% (HDD), slightly more (SSD)"),
+    of(SCANS, Figure::Latency(500), "basic S 2", "up to +3% over all percentiles (SSD)"),
+    of(SCANS, Figure::Latency(500), "basic", "+2% to +8% over all percentiles (SSD)"),
+    of(SCANS, Figure::Latency(990), "basic", "as at p50"),
+];

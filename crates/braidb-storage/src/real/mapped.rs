@@ -1,0 +1,504 @@
+//! Files for many small appends, which go without a system call each: they are copied into a mapping of the file.
+//!
+//! What is stored into a shared mapping is in the page cache as soon as the store is done, as if `pwrite` had put it there:
+//! it survives the death of the process, other handles read it, and `fdatasync` on the descriptor writes it, since the
+//! kernel takes the dirty bits of all mappings of a page along. What `pwrite` has and a store lacks is a way to fail. A
+//! store that the kernel cannot serve ends the process with SIGBUS, so a store is made only where the kernel has nothing
+//! left to do that might fail:
+//!
+//! - **The space is there.** `preallocate` allocates the blocks and moves the end of the file behind them, so no store is
+//!   beyond the end or in a hole. A full disk is an error of `preallocate`, before a byte is written.
+//! - **The file system writes a block where it lies**, so that changing a page twice takes no space twice: ext4, XFS and
+//!   tmpfs are known to. On others, like btrfs or overlayfs, [`RealFs`](super::RealFs) makes a plain file instead.
+//! - **The page is there, and writable.** Before the first store into a page the kernel is asked for it, with
+//!   `MADV_POPULATE_WRITE`, which answers with an error where a store would die; [`STEP_BYTES`] at a time. A kernel before
+//!   5.14 does not know that call.
+//! - **It still is.** When the kernel writes a page out, it protects it, and the next store asks the file system again,
+//!   which may have failed meanwhile: its journal has ended, its device is gone. So a page is trusted until a sync through
+//!   this file, or for [`TRUST`] after it was asked for, longer than which a busy writer does not stay in a page. The first
+//!   append after that is a call, and the second asks again. A writer that syncs each append thus makes plain calls, as
+//!   does one that appends now and then; neither has much to gain.
+//!
+//! Wherever one of this does not hold, the append is a `pwrite` at the same place, which the same page cache serves.
+//!
+//! **Errors.** What the device does to the pages afterwards is reported by the next `sync_data`, as for calls. The process
+//! dies, with nothing lost that `pwrite` would have kept, in two cases: somebody else cuts or punches the file while it is
+//! written; or, within [`TRUST`], the kernel writes the current page out, the file system fails, and an append follows.
+//!
+//! # Why the unsafe code is right
+//!
+//! - The mapping is private to [`Mapping`]: no reference to its bytes exists, ever; the one access is the copy in
+//!   [`Mapping::store`], with bounds that are asserted. The mapping ends with its owner, so the address is valid.
+//! - Two stores never race: [`Window`] is behind a lock, and it owns the mapping. The kernel, and other processes, may read
+//!   or write the pages meanwhile. This program never reads them through the mapping, so no value that it computes with
+//!   can change under it.
+//! - A store beyond the end of the file is a signal, not undefined behaviour.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rustix::fs::{FallocateFlags, FsWord, fallocate, fstatfs};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use rustix::param::page_size;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::fs::{full_is_full, read_at};
+use crate::File;
+
+/// Bytes of a file that are mapped at a time.
+const WINDOW_BYTES: u64 = 1 << 20;
+/// Pages are asked for in steps of this size: few calls, and none that takes long.
+const STEP_BYTES: u64 = 32 << 10;
+/// Larger appends are calls: with few appends to a page, its faults cost as much.
+const LARGE_BYTES: usize = 4 << 10;
+/// How long a page that was asked for is stored into without asking again. The kernel begins to write pages out after
+/// seconds, unless memory is short.
+const TRUST: Duration = Duration::from_millis(100);
+
+/// Whether the file system of `file` changes a block that it has written where it lies. One that moves it takes new space
+/// for that, and where there is none left, a store would be a signal.
+pub(super) fn overwrites_in_place(file: &fs::File) -> bool {
+    const EXT4: FsWord = 0xEF53;
+    const XFS: FsWord = 0x5846_5342;
+    const TMPFS: FsWord = 0x0102_1994;
+    fstatfs(file).is_ok_and(|found| matches!(found.f_type, EXT4 | XFS | TMPFS))
+}
+
+/// A file that this handle created and alone changes.
+#[derive(Debug)]
+pub(super) struct MappedFile {
+    file: fs::File,
+    /// Where the next append goes. It moves only after a whole append.
+    end: AtomicU64,
+    /// Bytes that were appended by stores.
+    stored: AtomicU64,
+    /// A sync has protected the pages since the last append.
+    protected: AtomicBool,
+    window: Mutex<Window>,
+}
+
+impl MappedFile {
+    pub fn new(file: fs::File) -> MappedFile {
+        MappedFile {
+            file,
+            end: AtomicU64::new(0),
+            stored: AtomicU64::new(0),
+            protected: AtomicBool::new(false),
+            window: Mutex::new(Window {
+                allocated: 0,
+                mapping: None,
+                ready: 0,
+                asked: Duration::ZERO,
+                call_is_due: true,
+                is_off: false,
+            }),
+        }
+    }
+}
+
+impl File for MappedFile {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+        let readable = self.end.load(Ordering::Acquire).saturating_sub(offset).min(buf.len() as u64);
+        read_at(&self.file, offset, &mut buf[..readable as usize])
+    }
+
+    fn append(&self, data: &[u8]) -> io::Result<()> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        let mut window = self.window.lock();
+        let at = self.end.load(Ordering::Relaxed);
+        if self.protected.load(Ordering::Relaxed) {
+            self.protected.store(false, Ordering::Relaxed);
+            window.distrust();
+        }
+        if window.store(&self.file, at, data) {
+            self.stored.fetch_add(data.len() as u64, Ordering::Relaxed);
+        } else {
+            self.file.write_all_at(data, at).map_err(full_is_full)?;
+        }
+        self.end.store(at + data.len() as u64, Ordering::Release);
+        Ok(())
+    }
+
+    fn preallocate(&self, len: u64) -> io::Result<()> {
+        self.window.lock().allocate(&self.file, self.end.load(Ordering::Relaxed), len)
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        let mut window = self.window.lock();
+        // What is cut off must not be stored into, however the call ends.
+        window.mapping = None;
+        window.distrust();
+        window.allocated = window.allocated.min(len);
+        self.file.set_len(len).map_err(full_is_full)?;
+        self.end.store(len, Ordering::Release);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let outcome = self.file.sync_data();
+        self.protected.store(true, Ordering::Relaxed);
+        outcome
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.end.load(Ordering::Acquire))
+    }
+
+    fn mapped_bytes(&self) -> u64 {
+        self.stored.load(Ordering::Relaxed)
+    }
+}
+
+/// The part of the file that appends are stored into.
+#[derive(Debug)]
+struct Window {
+    /// Blocks are allocated up to here, and the file is at least so long.
+    allocated: u64,
+    mapping: Option<Mapping>,
+    /// Pages of the mapping from the next append up to here were asked for; never beyond `allocated`.
+    ready: u64,
+    /// When that was, on the kernel's coarse clock.
+    asked: Duration,
+    /// The next append is a call.
+    call_is_due: bool,
+    /// So is every one: the kernel has refused something.
+    is_off: bool,
+}
+
+impl Window {
+    /// Stores `data` at `at`, the end of the file, if that cannot fail.
+    fn store(&mut self, file: &fs::File, at: u64, data: &[u8]) -> bool {
+        let now = coarse_now();
+        if now.saturating_sub(self.asked) > TRUST && self.ready > 0 {
+            self.distrust();
+        }
+        let end = at + data.len() as u64;
+        if end > self.ready && !self.reach(file, at, end, now) {
+            return false;
+        }
+        match &self.mapping {
+            Some(mapping) => mapping.store(at, data),
+            None => unreachable!("what is ready is mapped"),
+        }
+        true
+    }
+
+    /// Makes the pages of the bytes from `at` to `end`, and some behind them, ready.
+    fn reach(&mut self, file: &fs::File, at: u64, end: u64, now: Duration) -> bool {
+        if self.is_off || (end - at) as usize > LARGE_BYTES || end > self.allocated {
+            return false;
+        }
+        if self.call_is_due {
+            self.call_is_due = false;
+            return false;
+        }
+        let step_end = (at + STEP_BYTES).min(self.allocated);
+        match self.ask(file, at, step_end) {
+            Ok(()) => {
+                self.ready = step_end;
+                self.asked = now;
+                true
+            }
+            Err(_) => {
+                // Whatever it is: a call works where a store does not, or says why not.
+                self.mapping = None;
+                self.ready = 0;
+                self.is_off = true;
+                false
+            }
+        }
+    }
+
+    fn ask(&mut self, file: &fs::File, at: u64, end: u64) -> io::Result<()> {
+        if self.mapping.as_ref().is_none_or(|mapping| !mapping.holds(at, end)) {
+            // The old one first: a process may have as many as it is allowed to.
+            self.mapping = None;
+            self.mapping = Some(Mapping::new(file, at)?);
+        }
+        // A read, which finds nothing but zeros, brings the pages into the cache together; faults would do it one by one,
+        // for twice the price.
+        let mut zeros = [0; STEP_BYTES as usize];
+        let first = at.next_multiple_of(page_size() as u64).min(end);
+        read_at(file, first, &mut zeros[..(end - first) as usize])?;
+        match &self.mapping {
+            Some(mapping) => mapping.populate(at, end),
+            None => unreachable!("it was just made"),
+        }
+    }
+
+    fn distrust(&mut self) {
+        self.ready = 0;
+        self.call_is_due = true;
+    }
+
+    fn allocate(&mut self, file: &fs::File, end: u64, len: u64) -> io::Result<()> {
+        if len <= self.allocated {
+            return Ok(());
+        }
+        let (from, more) = (self.allocated, len - self.allocated);
+        match retry_on_intr(|| fallocate(file, FallocateFlags::empty(), from, more)) {
+            Ok(()) => {
+                self.allocated = len;
+                Ok(())
+            }
+            // As for a plain file: a promise that nobody can give here. Without it there are no stores either.
+            Err(Errno::OPNOTSUPP) => {
+                self.is_off = true;
+                Ok(())
+            }
+            Err(errno) => {
+                // What it did get goes back, as far as that can be done: on a full disk others need it.
+                let _ = file.set_len(self.allocated.max(end));
+                Err(full_is_full(errno.into()))
+            }
+        }
+    }
+}
+
+/// A stretch of the file in memory. It may reach beyond the end of the file; nobody stores there.
+#[derive(Debug)]
+struct Mapping {
+    base: *mut u8,
+    /// Where in the file it begins: at a page.
+    start: u64,
+}
+
+// SAFETY: the address of a mapping means the same on every thread, and whoever owns the value is the one who uses it.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    /// Maps the page of byte `at` of the file, and what follows.
+    fn new(file: &fs::File, at: u64) -> io::Result<Mapping> {
+        let start = at - at % page_size() as u64;
+        // SAFETY: without a wish for an address the kernel takes one that nothing else lies at.
+        let base = unsafe {
+            mmap(
+                ptr::null_mut(),
+                WINDOW_BYTES as usize,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                file,
+                start,
+            )
+        }?;
+        Ok(Mapping { base: base.cast(), start })
+    }
+
+    fn holds(&self, at: u64, end: u64) -> bool {
+        self.start <= at && end <= self.start + WINDOW_BYTES
+    }
+
+    /// Has the kernel make the pages of the bytes from `at` to `end` present and writable, or say why it cannot.
+    fn populate(&self, at: u64, end: u64) -> io::Result<()> {
+        assert!(self.holds(at, end), "bytes {at} to {end} are not in the window");
+        let page = at - at % page_size() as u64;
+        // SAFETY: the range is within the mapping, and no advice of this kind changes what memory holds.
+        unsafe {
+            let first = self.base.add((page - self.start) as usize);
+            retry_on_intr(|| madvise(first.cast(), (end - page) as usize, Advice::LinuxPopulateWrite))?;
+        }
+        Ok(())
+    }
+
+    /// Copies `data` to where byte `at` of the file is.
+    fn store(&self, at: u64, data: &[u8]) {
+        assert!(self.holds(at, at + data.len() as u64), "byte {at} is not in the window");
+        // SAFETY: source and target are valid for so many bytes, the target by the assertion. They do not overlap, because
+        // nobody has a reference into the mapping.
+        unsafe {
+            ptr::copy_nonoverlapping(data.as_ptr(), self.base.add((at - self.start) as usize), data.len());
+        }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: it was mapped with this length, and nothing refers to it.
+        let outcome = unsafe { munmap(self.base.cast(), WINDOW_BYTES as usize) };
+        debug_assert!(outcome.is_ok(), "unmapping what was mapped: {outcome:?}");
+    }
+}
+
+/// A clock that costs a few nanoseconds and steps every few milliseconds.
+fn coarse_now() -> Duration {
+    let now = clock_gettime(ClockId::MonotonicCoarse);
+    Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// A file that appends may be stored into, whatever the file system here says of itself, and its path.
+    fn new_file(name: &str) -> (MappedFile, PathBuf) {
+        let path = std::env::temp_dir().join(format!("braidb-mapped-{name}-{}", std::process::id()));
+        let _ = fs::remove_file(&path);
+        let file = fs::OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+        (MappedFile::new(file), path)
+    }
+
+    /// Appends the bytes that belong there, in pieces of `piece` bytes, until the file has `len`.
+    fn fill(file: &MappedFile, len: u64, piece: usize) {
+        loop {
+            let at = file.len().unwrap();
+            if at == len {
+                return;
+            }
+            let piece: Vec<u8> = (at..len.min(at + piece as u64)).map(byte_at).collect();
+            // However slow the machine, no time has passed since the last append.
+            file.window.lock().asked = Duration::MAX;
+            file.append(&piece).unwrap();
+        }
+    }
+
+    /// Never 0, and different from page to page.
+    fn byte_at(offset: u64) -> u8 {
+        (offset % 251 + 1) as u8
+    }
+
+    fn check(path: &std::path::Path, len: u64, zeros: u64) {
+        let found = fs::read(path).unwrap();
+        assert_eq!(found.len() as u64, len + zeros);
+        assert!(found.iter().zip(0..).all(|(&byte, at)| byte == if at < len { byte_at(at) } else { 0 }));
+    }
+
+    #[test]
+    fn small_appends_are_stored_across_windows_and_large_ones_are_calls() {
+        let (file, path) = new_file("windows");
+        let len = 2 * WINDOW_BYTES + 12_345;
+        file.preallocate(len + 1_000).unwrap();
+        fill(&file, 46, 46);
+        assert_eq!(file.mapped_bytes(), 0, "the first append is a call");
+        fill(&file, len, 173);
+        assert_eq!(file.mapped_bytes(), len - 46, "all others are stores");
+        let mut read = vec![0; 5_000];
+        assert_eq!(
+            file.read_at(len - 3_000, &mut read).unwrap(),
+            3_000,
+            "to its writer it ends where it ends"
+        );
+        assert!(read[..3_000].iter().zip(len - 3_000..).all(|(&byte, at)| byte == byte_at(at)));
+        assert_eq!(file.read_at(len + 1, &mut read).unwrap(), 0);
+        check(&path, len, 1_000);
+        let before = file.mapped_bytes();
+        file.preallocate(len + (1 << 20)).unwrap();
+        fill(&file, len + LARGE_BYTES as u64 + 1, LARGE_BYTES + 1);
+        assert_eq!(file.mapped_bytes(), before, "a large append is a call");
+        drop(file);
+        check(&path, len + LARGE_BYTES as u64 + 1, (1 << 20) - LARGE_BYTES as u64 - 1);
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn without_space_in_front_appends_are_calls() {
+        let (file, path) = new_file("calls");
+        fill(&file, 1_000, 10);
+        check(&path, 1_000, 0);
+        file.preallocate(2_000).unwrap();
+        fill(&file, 2_000, 10);
+        assert_eq!(file.mapped_bytes(), 990);
+        fill(&file, 10_000, 7);
+        assert_eq!(file.mapped_bytes(), 990, "the space was used up");
+        check(&path, 10_000, 0);
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_cut_leaves_what_was_appended_and_appends_go_on() {
+        let (file, path) = new_file("cut");
+        file.preallocate(1 << 20).unwrap();
+        fill(&file, 10_000, 100);
+        file.truncate(10_000).unwrap();
+        check(&path, 10_000, 0);
+        fill(&file, 20_000, 100);
+        check(&path, 20_000, 0);
+        file.truncate(5_000).unwrap();
+        assert_eq!(file.len().unwrap(), 5_000);
+        file.preallocate(1 << 20).unwrap();
+        fill(&file, 30_000, 100);
+        check(&path, 30_000, (1 << 20) - 30_000);
+        assert_eq!(file.mapped_bytes(), 10_000 - 100 + 25_000 - 100, "the first one after a cut is a call");
+        file.truncate(40_000).unwrap();
+        assert_eq!(file.len().unwrap(), 40_000);
+        check_zeros(&path, 30_000, 40_000);
+        fs::remove_file(path).unwrap();
+    }
+
+    fn check_zeros(path: &std::path::Path, from: usize, to: usize) {
+        let found = fs::read(path).unwrap();
+        assert_eq!(found.len(), to);
+        assert!(found[from..].iter().all(|&byte| byte == 0));
+    }
+
+    #[test]
+    fn after_a_sync_or_a_pause_the_next_append_is_a_call() {
+        let (file, path) = new_file("trust");
+        file.preallocate(1 << 20).unwrap();
+        let calls = |appends: u64| {
+            let (at, before) = (file.len().unwrap(), file.mapped_bytes());
+            fill(&file, at + appends, 1);
+            appends - (file.mapped_bytes() - before)
+        };
+        assert_eq!(calls(100), 1);
+        assert_eq!(calls(100), 0);
+        file.sync_data().unwrap();
+        assert_eq!(calls(100), 1);
+        // The page was asked for when the machine was started.
+        file.window.lock().asked = Duration::ZERO;
+        file.append(&[byte_at(300)]).unwrap();
+        assert_eq!(file.mapped_bytes(), 298);
+        assert_eq!(calls(99), 0);
+        for _ in 0..10 {
+            assert_eq!(calls(1), 0);
+            file.sync_data().unwrap();
+            assert_eq!(calls(1), 1, "whoever syncs each append makes calls");
+        }
+        check(&path, 420, (1 << 20) - 420);
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn where_a_store_would_die_the_append_is_a_call() {
+        let (file, path) = new_file("refused");
+        file.preallocate(1 << 20).unwrap();
+        fill(&file, 5_000, 1_000);
+        assert_eq!(file.mapped_bytes(), 4_000);
+        // Somebody else cuts the file. What would follow is not where the kernel can put it, and it says so.
+        let other = fs::OpenOptions::new().write(true).open(&path).unwrap();
+        other.set_len(5_000).unwrap();
+        file.window.lock().distrust();
+        fill(&file, 12_000, 1_000);
+        assert!(file.window.lock().is_off);
+        assert_eq!(file.mapped_bytes(), 4_000);
+        check(&path, 12_000, 0);
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn threads_that_append_at_once_do_no_harm() {
+        // One at a time is what the trait asks for; the memory is safe without.
+        let (file, path) = new_file("threads");
+        file.preallocate(1 << 20).unwrap();
+        std::thread::scope(|scope| {
+            for byte in 1..=4 {
+                let file = &file;
+                scope.spawn(move || (0..1_000).for_each(|_| file.append(&[byte; 64]).unwrap()));
+            }
+        });
+        let found = fs::read(&path).unwrap();
+        let whole = found.chunks(64).take(4_000);
+        assert!(whole.clone().all(|part| part[0] != 0 && part.iter().all(|&byte| byte == part[0])));
+        assert_eq!(whole.len(), 4_000);
+        fs::remove_file(path).unwrap();
+    }
+}

@@ -1,0 +1,50 @@
+//! Runs in processes of their own, so that processor time, bytes and memory of one are not counted with another's; and what
+//! becomes of their figures.
+
+use crate::Outcome;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::process::{Command, Stdio};
+
+/// The figures of one run, by name.
+pub type Figures = BTreeMap<String, f64>;
+
+/// Runs this program with these arguments, under `wrapper` if there is one; returns standard output and standard error.
+pub fn output_of(wrapper: &[&str], arguments: &[OsString]) -> Outcome<(String, String)> {
+    let program = std::env::current_exe()?.into_os_string();
+    let mut line: Vec<OsString> = wrapper.iter().map(OsString::from).collect();
+    line.push(program);
+    line.extend_from_slice(arguments);
+    let output = Command::new(&line[0]).args(&line[1..]).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("could not run {}: {error}", line[0].display()))?;
+    let (out, err) =
+        (String::from_utf8(output.stdout)?, String::from_utf8_lossy(&output.stderr).into_owned());
+    if !output.status.success() {
+        return Err(format!("{line:?} ended with {}: {err}", output.status).into());
+    }
+    Ok((out, err))
+}
+
+/// Figures that a run of this program prints as JSON.
+pub fn figures_of(arguments: &[OsString]) -> Outcome<Figures> {
+    Ok(serde_json::from_str(&output_of(&[], arguments)?.0)?)
+}
+
+/// The median of each figure.
+pub fn medians(runs: &[Figures]) -> Figures {
+    let of = |name: &String| {
+        let mut values: Vec<f64> = runs.iter().filter_map(|figures| figures.get(name).copied()).collect();
+        values.sort_by(f64::total_cmp);
+        (name.clone(), values[values.len() / 2])
+    };
+    runs.first().map(|figures| figures.keys().map(of).collect()).unwrap_or_default()
+}
+
+/// All sides in one JSON object, each figure with the name of its side in front.
+pub fn as_json(sides: &[(String, Figures)]) -> String {
+    let named = |(side, figures): &(String, Figures)| -> Vec<(String, f64)> {
+        figures.iter().map(|(name, figure)| (format!("{side}_{name}"), *figure)).collect()
+    };
+    let all: Figures = sides.iter().flat_map(named).collect();
+    serde_json::to_string(&all).expect("figures are JSON")
+}

@@ -1,0 +1,185 @@
+//! `fill DIR`: every store is filled with the same keys in the same random order, each key once.
+
+use crate::Outcome;
+use crate::child::{self, Figures};
+use crate::clock::Stopwatch;
+use crate::draws::{Noise, mix, shuffled, write_decimal};
+use crate::figures::{bytes_text, grouped};
+use crate::process::{self, Usage};
+use crate::stores::{Kind, Reading};
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Fill databases on disk with the same keys in the same random order, and wait until they have settled
+#[derive(clap::Args)]
+pub struct Args {
+    /// A directory that does not exist yet; it is removed at the end
+    dir: PathBuf,
+    #[command(flatten)]
+    sizes: Sizes,
+    /// Runs of each store, which take turns; the median counts
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: u64,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args, Clone)]
+struct Sizes {
+    /// Keys
+    #[arg(long, default_value_t = 5_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    num: u64,
+    /// Bytes of a value, which cannot be compressed; a key has 16
+    #[arg(long, default_value_t = 128)]
+    value_bytes: usize,
+    /// Memory for writes, in MiB
+    #[arg(long, default_value_t = 64)]
+    memtable_mib: usize,
+    /// Memory for blocks, in MiB
+    #[arg(long, default_value_t = 64)]
+    cache_mib: usize,
+    /// Where chance starts
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// One run.
+#[derive(clap::Args)]
+pub struct OneArgs {
+    #[arg(value_enum)]
+    store: Kind,
+    dir: PathBuf,
+    #[command(flatten)]
+    sizes: Sizes,
+}
+
+const KEY_BYTES: usize = 16;
+/// So many keys are read back after a fill.
+const CHECKED: u64 = 1000;
+
+pub fn run(args: &Args) -> Outcome {
+    if args.dir.exists() {
+        return Err(format!("{} exists; choose a new directory", args.dir.display()).into());
+    }
+    fs::create_dir_all(&args.dir)?;
+    let mut runs = Kind::ALL.map(|kind| (kind, Vec::new()));
+    for round in 1..=args.rounds {
+        for (kind, runs) in &mut runs {
+            let figures = child::figures_of(&args.sizes.command_line(*kind, &args.dir.join("db")))?;
+            eprintln!(
+                "round {round}: {:6} {} puts a second, settled",
+                kind.name(),
+                grouped(figures["settled_puts_per_second"] as u64)
+            );
+            runs.push(figures);
+        }
+    }
+    fs::remove_dir(&args.dir)?;
+    let sides = runs.map(|(kind, runs)| (kind.name().to_owned(), child::medians(&runs)));
+    println!("{}", if args.json { child::as_json(&sides) } else { table(&sides) });
+    Ok(())
+}
+
+impl Sizes {
+    fn command_line(&self, kind: Kind, dir: &Path) -> Vec<OsString> {
+        let mut line = vec!["one-fill".into(), kind.name().into(), dir.into()];
+        for (option, value) in [
+            ("--num", self.num),
+            ("--value-bytes", self.value_bytes as u64),
+            ("--memtable-mib", self.memtable_mib as u64),
+            ("--cache-mib", self.cache_mib as u64),
+            ("--seed", self.seed),
+        ] {
+            line.extend([option.into(), value.to_string().into()]);
+        }
+        line
+    }
+}
+
+fn table(sides: &[(String, Figures); 2]) -> String {
+    type Text = fn(f64) -> String;
+    let number: Text = |value| grouped(value as u64);
+    let bytes: Text = |value| bytes_text(value as u64);
+    let exact: Text = |value| format!("{value:.3}");
+    let rows: [(&str, &str, Text); 8] = [
+        ("puts a second, settled", "settled_puts_per_second", number),
+        ("puts a second, until the last put", "puts_per_second", number),
+        ("µs CPU a put, until settled", "cpu_us_per_put", exact),
+        ("bytes handed to write calls", "called_bytes", bytes),
+        ("bytes sent to the device", "device_bytes", bytes),
+        ("… handed over for each user byte", "called_per_user_byte", exact),
+        ("bytes on disk", "directory_bytes", bytes),
+        ("peak memory", "peak_memory_bytes", bytes),
+    ];
+    let [(left, of_left), (right, of_right)] = sides;
+    let mut lines = vec![format!("{:36} {left:>14} {right:>14} {:>14}", "", format!("{left}/{right}"))];
+    for (title, name, text) in rows {
+        let (here, there) = (of_left[name], of_right[name]);
+        lines.push(format!("{title:36} {:>14} {:>14} {:>14.3}", text(here), text(there), here / there));
+    }
+    lines.join("\n")
+}
+
+pub fn run_one(args: &OneArgs) -> Outcome {
+    let sizes = &args.sizes;
+    let mib = |mib: usize| mib.saturating_mul(1 << 20);
+    let store = args.store.open(&args.dir, mib(sizes.memtable_mib), mib(sizes.cache_mib))?;
+    let noise = Noise::new(sizes.seed, sizes.value_bytes);
+    let mut key = [0; KEY_BYTES];
+    let number = |put: u64| shuffled(put, sizes.num, sizes.seed);
+
+    let (watch, before) = (Stopwatch::start(), Usage::now());
+    for put in 0..sizes.num {
+        write_decimal(number(put), &mut key);
+        store.put(&key, noise.value(put, sizes.value_bytes))?;
+    }
+    let seconds = watch.seconds();
+    let read = || Reading { seconds: watch.seconds(), usage: Usage::now().since(&before) };
+    let settled = store.settle(&read)?;
+    let peak_memory_bytes = process::peak_memory_bytes();
+    let directory_bytes = allocated_below(&args.dir)?;
+
+    for check in 0..CHECKED {
+        let put = mix(check) % sizes.num;
+        write_decimal(number(put), &mut key);
+        if store.get(&key)?.as_deref() != Some(noise.value(put, sizes.value_bytes)) {
+            return Err(format!("{} does not have what put {put} wrote", args.store.name()).into());
+        }
+    }
+    drop(store);
+    fs::remove_dir_all(&args.dir)?;
+
+    let (puts, user_bytes) = (sizes.num as f64, sizes.num as f64 * (KEY_BYTES + sizes.value_bytes) as f64);
+    let figures = Figures::from(
+        [
+            ("puts_per_second", puts / seconds),
+            ("settled_puts_per_second", puts / settled.seconds),
+            ("cpu_us_per_put", settled.usage.cpu_us as f64 / puts),
+            ("called_bytes", settled.usage.called_bytes as f64),
+            ("device_bytes", settled.usage.device_bytes as f64),
+            ("called_per_user_byte", settled.usage.called_bytes as f64 / user_bytes),
+            ("directory_bytes", directory_bytes as f64),
+            ("peak_memory_bytes", peak_memory_bytes as f64),
+        ]
+        .map(|(name, figure)| (name.to_owned(), figure)),
+    );
+    println!("{}", serde_json::to_string(&figures)?);
+    Ok(())
+}
+
+/// What the file system has allocated for all files below a directory: without holes, with what is reserved.
+fn allocated_below(dir: &Path) -> Outcome<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        bytes += match metadata.is_dir() {
+            true => allocated_below(&entry.path())?,
+            false => metadata.blocks() * 512,
+        };
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,211 @@
+//! `memory` and `instructions`: maps in memory that hold as many pairs as a budget of 64 MiB has room for.
+//!
+//! Keys come in random order. The first nine tenths are the map's *load*; the last tenth are inserts into what is nearly
+//! full. Then one key, the hot one, is written again and again, each time with another value. Keys are made beforehand;
+//! what a map has to allocate or to copy for a pair is its own cost.
+
+use crate::Outcome;
+use crate::child::{self, Figures};
+use crate::clock::Stopwatch;
+use crate::draws::{Noise, shuffled, write_decimal};
+use clap::ValueEnum;
+use crossbeam_skiplist::SkipMap;
+use std::ffi::OsString;
+
+/// Time inserts and updates of maps in memory
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    sizes: Sizes,
+    /// Runs of each map, which take turns; the median counts
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: u64,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Count the instructions of the same, with cachegrind
+#[derive(clap::Args)]
+pub struct Sizes {
+    /// Pairs [default: keys and values of 64 MiB together]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(10..))]
+    pairs: Option<u64>,
+    /// Writes of the hot key
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    updates: u64,
+    /// Bytes of a value; a key has 16
+    #[arg(long, default_value_t = 128)]
+    value_bytes: usize,
+}
+
+/// One run.
+#[derive(clap::Args)]
+pub struct OneArgs {
+    #[arg(value_enum)]
+    side: Side,
+    #[command(flatten)]
+    sizes: Sizes,
+    /// Where to end
+    #[arg(long, value_enum, default_value_t = Stage::Updated)]
+    until: Stage,
+}
+
+/// How far a run goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+enum Stage {
+    Loaded,
+    Filled,
+    Updated,
+}
+
+/// A map in memory. Another one is a variant here, its name, and its `insert`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Side {
+    Crossbeam,
+}
+
+impl Side {
+    const ALL: [Side; 1] = [Side::Crossbeam];
+
+    fn name(self) -> &'static str {
+        match self {
+            Side::Crossbeam => "crossbeam",
+        }
+    }
+
+    fn map(self) -> Box<dyn Map> {
+        match self {
+            Side::Crossbeam => Box::new(Boxed::new()),
+        }
+    }
+}
+
+/// What is asked of a map: it keeps a copy of the pair, in place of an older one with that key.
+trait Map {
+    fn insert(&self, key: &[u8], value: &[u8]);
+}
+
+/// Keys and values in allocations of their own.
+type Boxed = SkipMap<Box<[u8]>, Box<[u8]>>;
+
+impl Map for Boxed {
+    fn insert(&self, key: &[u8], value: &[u8]) {
+        SkipMap::insert(self, key.into(), value.into());
+    }
+}
+
+const KEY_BYTES: usize = 16;
+const BUDGET_BYTES: u64 = 64 << 20;
+const SEED: u64 = 1;
+
+impl Sizes {
+    fn pairs(&self) -> u64 {
+        self.pairs.unwrap_or(BUDGET_BYTES / (KEY_BYTES + self.value_bytes) as u64)
+    }
+
+    /// Pairs that are not the load.
+    fn inserts(&self) -> u64 {
+        self.pairs() / 10
+    }
+
+    fn command_line(&self, side: Side, until: Stage) -> Vec<OsString> {
+        let until = until.to_possible_value().expect("none is hidden");
+        let mut line =
+            vec!["one-memory".into(), side.name().into(), "--until".into(), until.get_name().into()];
+        for (option, value) in [
+            ("--pairs", self.pairs()),
+            ("--updates", self.updates),
+            ("--value-bytes", self.value_bytes as u64),
+        ] {
+            line.extend([option.into(), value.to_string().into()]);
+        }
+        line
+    }
+}
+
+pub fn run(args: &Args) -> Outcome {
+    let mut runs = Side::ALL.map(|side| (side, Vec::new()));
+    for _ in 0..args.rounds {
+        for (side, runs) in &mut runs {
+            runs.push(child::figures_of(&args.sizes.command_line(*side, Stage::Updated))?);
+        }
+    }
+    let sides = runs.map(|(side, runs)| (side.name().to_owned(), child::medians(&runs)));
+    if args.json {
+        println!("{}", child::as_json(&sides));
+        return Ok(());
+    }
+    println!("{} pairs of {KEY_BYTES} and {} bytes", args.sizes.pairs(), args.sizes.value_bytes);
+    for (side, figures) in &sides {
+        println!(
+            "{side:12} load {:.0} ns a pair, insert into the full map {:.0} ns, update of the hot key {:.0} ns",
+            figures["load_ns"], figures["insert_ns"], figures["update_ns"]
+        );
+    }
+    Ok(())
+}
+
+pub fn run_one(args: &OneArgs) -> Outcome {
+    let (sizes, pairs) = (&args.sizes, args.sizes.pairs());
+    let noise = Noise::new(SEED, sizes.value_bytes);
+    let mut keys = vec![0; KEY_BYTES * usize::try_from(pairs)?];
+    for (number, key) in (0..).zip(keys.chunks_exact_mut(KEY_BYTES)) {
+        write_decimal(shuffled(number, pairs, SEED), key);
+    }
+    let map = args.side.map();
+    let fill = |from: u64, to: u64| {
+        for (number, key) in (from..to).zip(keys[KEY_BYTES * from as usize..].chunks_exact(KEY_BYTES)) {
+            map.insert(key, noise.value(number, sizes.value_bytes));
+        }
+    };
+    let mut figures = Figures::new();
+    let mut watch = Stopwatch::start();
+    let mut time = |name: &str, operations: u64, work: &dyn Fn()| {
+        watch.lap();
+        work();
+        figures.insert(name.to_owned(), watch.lap().as_nanos() as f64 / operations as f64);
+    };
+    let load = pairs - sizes.inserts();
+    time("load_ns", load, &|| fill(0, load));
+    if args.until >= Stage::Filled {
+        time("insert_ns", sizes.inserts(), &|| fill(load, pairs));
+    }
+    if args.until >= Stage::Updated {
+        let hot = &keys[..KEY_BYTES];
+        time("update_ns", sizes.updates, &|| {
+            (0..sizes.updates).for_each(|number| map.insert(hot, noise.value(number, sizes.value_bytes)));
+        });
+    }
+    println!("{}", serde_json::to_string(&figures)?);
+    // Taking the map apart is no part of what is counted.
+    std::mem::forget(map);
+    Ok(())
+}
+
+/// Runs of different length under cachegrind: what one has more than the other, it spent on what it did more.
+pub fn count_instructions(sizes: &Sizes) -> Outcome {
+    println!("{} pairs of {KEY_BYTES} and {} bytes", sizes.pairs(), sizes.value_bytes);
+    for side in Side::ALL {
+        let count = |until| instructions(&sizes.command_line(side, until));
+        let (loaded, filled, updated) =
+            (count(Stage::Loaded)?, count(Stage::Filled)?, count(Stage::Updated)?);
+        println!(
+            "{:12} insert into the full map {:.0} instructions, update of the hot key {:.0}",
+            side.name(),
+            (filled - loaded) / sizes.inserts() as f64,
+            (updated - filled) / sizes.updates as f64
+        );
+    }
+    Ok(())
+}
+
+fn instructions(command_line: &[OsString]) -> Outcome<f64> {
+    let valgrind = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"];
+    let (_, told) = child::output_of(&valgrind, command_line)?;
+    // `==PID== I refs: 1,234`, with spaces that depend on its release.
+    let line = told.lines().find(|line| line.split_whitespace().skip(1).take(2).eq(["I", "refs:"]));
+    let count = line.and_then(|line| line.split_whitespace().last());
+    let count = count.ok_or_else(|| format!("cachegrind does not tell its count: {told}"))?;
+    Ok(count.replace(',', "").parse()?)
+}
