@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A pipeline may grow so much longer than the policy wants it before no more is added.
-const PIPELINE_LIMIT: usize = 12;
+const PIPELINE_LIMIT: usize = 2;
 
 /// Numbers the opens of this process.
 static IDENTITY: AtomicU64 = AtomicU64::new(1);
