@@ -71,7 +71,17 @@ impl Reader {
         self.window_at = start;
         let mut window = std::mem::take(&mut self.window);
         window.resize(wanted as usize, 0);
-        self.file.read_exact_at(start, &mut window).map_err(|error| Error::io("read", &self.path, error))?;
+        let mut filled = 0;
+        while filled < window.len() {
+            let at = start + filled as u64;
+            let read = self.file.read_at(at, &mut window[filled..]);
+            match read.map_err(|error| Error::io("read", &self.path, error))? {
+                // The file was longer when the reader was made. The seal of a log that is being written cuts off the zeros
+                // behind its end; and who cuts off more leaves frames that are not whole.
+                0 => break,
+                bytes => filled += bytes,
+            }
+        }
         self.window = window;
         Ok(())
     }

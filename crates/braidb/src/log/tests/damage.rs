@@ -265,3 +265,18 @@ fn bytes_that_look_like_frames_everywhere_do_not_hold_up_recovery() {
     let refused = read_data(&many, None).0.unwrap_err();
     assert!(refused.is_corruption() && refused.to_string().contains("looks like frames"), "{refused}");
 }
+
+/// Who verifies beside writers may have a log in hand whose seal cuts off the zeros behind its end.
+#[test]
+fn a_log_may_lose_its_zeros_while_it_is_read() {
+    let (data, starts) = synced_log(true);
+    let end = data.len() as u64;
+    let fs = TestFs::default();
+    fs.set(&path(ID), [data.clone(), vec![0; 1 << 20]].concat());
+    let mut reader = crate::log::reader::Reader::open(&fs, &path(ID), ID, None).unwrap();
+    fs.set(&path(ID), data);
+    assert!(matches!(reader.at(starts[0]).unwrap(), crate::log::reader::At::Batch(_)));
+    assert!(reader.is_zero_from(end).unwrap());
+    assert_eq!(reader.zeros_from(end).unwrap(), end);
+    assert!(!reader.is_zero_from(starts[1]).unwrap());
+}
