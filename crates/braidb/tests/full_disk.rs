@@ -43,7 +43,7 @@ fn on_a_small_tmpfs() {
 }
 
 #[test]
-#[ignore = "needs a small device of its own: see scripts/accept/full-disk"]
+#[ignore = "needs a small device of its own: scripts/accept/full-disk makes one and runs it"]
 fn on_the_device_that_was_named() {
     let dir = PathBuf::from(std::env::var_os(DEVICE).expect("a directory on a small device"));
     logs_go_on_to_the_last_block(&dir);
@@ -199,7 +199,7 @@ fn a_database_survives(device: &Path) {
 /// The file system ends under the database: the first write that comes to a page which the kernel may have written out is
 /// an error, the next ones are refused, and what is in memory can be read.
 #[test]
-#[ignore = "breaks the device that it works on: see scripts/accept/full-disk"]
+#[ignore = "breaks the device that it works on: scripts/accept/full-disk makes one and runs it"]
 fn on_the_device_that_fails() {
     let device = PathBuf::from(std::env::var_os(DEVICE).expect("a directory on a small device"));
     let breaks = std::env::var(BREAK).expect("a command that breaks it");

@@ -39,7 +39,7 @@ fn what_was_acknowledged_survives_the_process() {
 }
 
 #[test]
-#[ignore = "runs until it is killed, for the other test"]
+#[ignore = "writes until it is killed: the test above runs it, by cargo test -p braidb --test killed"]
 fn writes_until_it_is_killed() {
     let db = Db::open(std::env::var_os(DIR).expect("started by the other test")).unwrap();
     let first = db.iter().count() as u64;

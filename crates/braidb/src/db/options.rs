@@ -124,7 +124,7 @@ impl Options {
     }
 
     /// Flat segments of memory that a column family keeps beside each other, each one more place to look for a key: 1 to 16.
-    /// Not used with [`MemoryPolicy::None`] and [`MemoryPolicy::Eager`]. Default: 4.
+    /// Not used with [`MemoryPolicy::None`]; with [`MemoryPolicy::Eager`] only while there is no memory to copy. Default: 4.
     pub fn pipeline_segments(mut self, segments: usize) -> Options {
         self.pipeline_segments = segments;
         self
@@ -192,7 +192,8 @@ impl Options {
         self
     }
 
-    /// Threads that merge, 1 to 64; one more flushes, and one tidies memory. Default: 2. Not used when [`Options::env`] brings a runtime.
+    /// Threads that merge, 1 to 64; one more flushes, and one tidies memory. Default: 2. Not used when [`Options::env`] brings
+    /// a runtime.
     pub fn background_threads(mut self, threads: usize) -> Options {
         self.background_threads = threads;
         self

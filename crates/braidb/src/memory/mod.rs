@@ -2,20 +2,22 @@
 //!
 //! ```text
 //!  Memory ──► active segment ◄── SegmentWriter (the commit queue owns it; there is only one)
-//!        └──► frozen segments, newest first ──► a flush reads them, then they go
+//!        ├──► pipeline: immutable segments, newest first, which are flattened and merged
+//!        └──► flushing set ──► a flush reads it, then it goes
 //! ```
 //!
-//! A [`Segment`] is a skiplist in an arena of its own: one node a user key, and in each node a chain of the key's
-//! versions, newest first. Updating a hot key is a look-up and one pointer. Readers take no lock and never wait. A
-//! frozen segment is one whose writer is gone. [`Memory`] is an immutable value that a view holds; changing the
-//! memory component means building another one.
+//! A [`Segment`] is a skiplist: one node a user key, and in each node a chain of the key's versions, newest first. Updating
+//! a hot key is a look-up and one pointer. Readers take no lock and never wait. A [`Frozen`] segment has no writer any more:
+//! it is such a list, or a [`Flat`] array of references to the same records, or to copies. [`Memory`] is an immutable
+//! value that a view holds; changing the memory component means building another one.
 //!
-//! All `unsafe` lives in `arena`, `node`, and the few lines of `skiplist`, `segment` and `cursor` that call them. The
-//! proof, in short; each block says which part it uses:
+//! All `unsafe` lives in `arena`, `node`, and the few lines of `skiplist`, `segment`, `cursor`, `flat` and `frozen` that
+//! call them. The proof, in short; each block says which part it uses:
 //!
 //! 1. *Nothing moves, nothing is freed early.* The arena hands out memory in chunks that stay where they are until
-//!    the arena drops, which is when its segment drops. Whoever holds a pointer into the arena also holds, or borrows
-//!    from, an `Arc<Segment>`: `Ref<'a, _>` borrows the segment, cursors and pinned values own a share.
+//!    the arena drops. The arena of a list's nodes drops with its segment; that of its versions with the last of the
+//!    segment and the flat ones that refer to its records, which own a share of it. Whoever holds a pointer into an
+//!    arena also holds, or borrows from, such an owner: `Ref<'a, _>` borrows it, cursors and pinned values own a share.
 //! 2. *Initialised before published.* A node or a version is written whole, its links included, before a `Release`
 //!    store puts its address into a link. Readers get addresses only through `Acquire` loads of links, so they see
 //!    all of it. After that only its links change, and links are atomic.

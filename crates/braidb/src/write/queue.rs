@@ -66,8 +66,9 @@ pub struct CommitQueue {
     core: Mutex<Core>,
     waiting: Mutex<VecDeque<Arc<Waiter>>>,
     flushes: Mutex<VecDeque<FlushTask>>,
-    /// A freeze happened that nobody told the jobs about yet; or a roll.
+    /// A freeze happened that nobody told the jobs about yet.
     wanted: AtomicBool,
+    /// A roll did.
     rolled: AtomicBool,
     shared: Shared,
 }
@@ -434,7 +435,7 @@ impl CommitQueue {
         is_done
     }
 
-    /// Rotates the log and turns the family's active segment into a flush task, in one step.
+    /// Rotates the log and turns all memory of the family into a flush task, in one step.
     fn freeze_family(&self, core: &mut Core, family: FamilyId) -> Result<()> {
         let replay_from = self.files.take();
         core.log.rotate(replay_from).map_err(|error| self.judge(error))?;
