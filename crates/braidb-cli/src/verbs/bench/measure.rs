@@ -198,19 +198,22 @@ impl Run<'_> {
         }
     }
 
-    /// The thread that writes beside readers, until these are done. At a rate, it pauses when it is ahead of that.
+    /// The thread that writes beside readers, until these are done, and a share at least: it may begin after they ended. At a
+    /// rate, it pauses when it is ahead of that.
     fn write_until(&self, are_done: &AtomicBool) -> Outcome<Lane> {
         let (mut lane, mut key) = (Lane::new(), Vec::new());
         let watch = Stopwatch::start();
-        while !are_done.load(Ordering::Relaxed) {
+        loop {
             let start = lane.operations;
             self.perform_all(Workload::Overwrite, start..start + WRITER_SHARE, &mut key, &mut lane)?;
             if let Some(rate) = self.settings.write_rate {
                 let due = Duration::from_secs_f64(lane.operations as f64 / rate as f64);
                 clock::pause(due.saturating_sub(watch.elapsed()));
             }
+            if are_done.load(Ordering::Relaxed) {
+                return Ok(lane);
+            }
         }
-        Ok(lane)
     }
 
     fn perform_all(
