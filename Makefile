@@ -11,7 +11,7 @@ help:
 	@echo 'make lint           formatting and clippy'
 	@echo 'make doc            the documentation, into target/doc'
 	@echo 'make miri           the tests of the modules with unsafe code, under Miri'
-	@echo 'make loom           the concurrency model of the skiplist'
+	@echo 'make loom           the concurrency models: skiplist, views, snapshots, and what readers hold'
 	@echo 'make torture        the judges with fresh seeds, for HOURS=n (1, and 0.1, are fine)'
 	@echo 'make rivals         other stores beside this one, in the same run'
 	@echo 'make accept-store   each line of the "done when" list of the store, with PASS or FAIL'
@@ -39,9 +39,9 @@ miri: setup
 	@scripts/setup.sh miri
 	cargo +nightly miri test -p braidb --lib -- memory:: base::value::
 
-# Every crate is built with the flag, so in a directory of its own.
+# Every crate is built with the flag, so in a directory of its own; with the assertions on, as the other tests.
 loom: setup
-	RUSTFLAGS='--cfg loom' cargo test --release -p braidb --lib --target-dir target/loom -- memory::loom_model
+	RUSTFLAGS='--cfg loom' cargo test -p braidb --lib --target-dir target/loom -- memory::loom_model
 
 HOURS ?= 1
 torture: setup

@@ -2,6 +2,7 @@
 //! becomes of their figures.
 
 use crate::Outcome;
+use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
@@ -28,6 +29,23 @@ pub fn output_of(wrapper: &[&str], arguments: &[OsString]) -> Outcome<(String, S
 /// Figures that a run of this program prints as JSON.
 pub fn figures_of(arguments: &[OsString]) -> Outcome<Figures> {
     Ok(serde_json::from_str(&output_of(&[], arguments)?.0)?)
+}
+
+/// Processor time of this thread.
+pub fn thread_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// How many instructions a run of this program executes, with all its threads.
+pub fn instructions(arguments: &[OsString]) -> Outcome<f64> {
+    let valgrind = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"];
+    let (_, told) = output_of(&valgrind, arguments)?;
+    // `==PID== I refs: 1,234`, with spaces that depend on its release.
+    let line = told.lines().find(|line| line.split_whitespace().skip(1).take(2).eq(["I", "refs:"]));
+    let count = line.and_then(|line| line.split_whitespace().last());
+    let count = count.ok_or_else(|| format!("cachegrind does not tell its count: {told}"))?;
+    Ok(count.replace(',', "").parse()?)
 }
 
 /// The median of each figure.

@@ -1,9 +1,11 @@
 //! Other stores beside BraidDB, in one run on one machine: `fill` fills databases on disk, `memory` and `instructions` look at
-//! maps in memory. Sides take turns, each run is a process of its own, and the medians are compared.
+//! maps in memory, `active` at another active segment. Sides take turns, each run is a process of its own, and the medians are compared.
 
+mod active;
 mod child;
 mod fill;
-mod memory;
+mod hash_index;
+mod maps;
 mod stores;
 
 /// These files are the command's own (`braidb bench`): the same keys, order, values and figures.
@@ -36,20 +38,25 @@ struct Command {
 #[derive(Subcommand)]
 enum Verb {
     Fill(fill::Args),
-    Memory(memory::Args),
-    Instructions(memory::Sizes),
+    Memory(maps::Args),
+    Instructions(maps::Sizes),
+    Active(active::Args),
     #[command(hide = true)]
     OneFill(fill::OneArgs),
     #[command(hide = true)]
-    OneMemory(memory::OneArgs),
+    OneMemory(maps::OneArgs),
+    #[command(hide = true)]
+    OneActive(active::OneArgs),
 }
 
 fn main() -> Outcome {
     match Command::parse().verb {
         Verb::Fill(args) => fill::run(&args),
-        Verb::Memory(args) => memory::run(&args),
-        Verb::Instructions(sizes) => memory::count_instructions(&sizes),
+        Verb::Memory(args) => maps::run(&args),
+        Verb::Instructions(sizes) => maps::count_instructions(&sizes),
+        Verb::Active(args) => active::run(&args),
         Verb::OneFill(args) => fill::run_one(&args),
-        Verb::OneMemory(args) => memory::run_one(&args),
+        Verb::OneMemory(args) => maps::run_one(&args),
+        Verb::OneActive(args) => active::run_one(&args),
     }
 }

@@ -60,6 +60,7 @@ pub struct OptionSet {
     pub table_bytes: u64,
     /// `None` leaves the choice to the engine.
     pub log_bytes: Option<u64>,
+    pub log_rewrite_percent: u32,
     pub manifest_bytes: u64,
     pub l0_merge_tables: usize,
     pub l0_slowdown_tables: usize,
@@ -84,6 +85,7 @@ const DEFAULT: OptionSet = OptionSet {
     open_files: 512,
     table_bytes: 64 << 20,
     log_bytes: None,
+    log_rewrite_percent: 25,
     manifest_bytes: 4 << 20,
     l0_merge_tables: 4,
     l0_slowdown_tables: 6,
@@ -153,6 +155,9 @@ impl OptionSet {
             memory_policy: draw_memory_policy(policies),
             active_percent: policies.pick(&[1, 4, 10, 25, 100]),
             pipeline_segments: policies.pick(&[1, 2, 4, 16]),
+            log_rewrite_percent: policies.pick(&[0, 1, 50, 90]),
+            // So short that it fills up before memory does.
+            log_bytes: policies.pick(&[set.log_bytes, set.log_bytes, Some(4 << 10), Some(8 << 10)]),
             ..set
         }
     }
@@ -173,6 +178,7 @@ impl OptionSet {
             open_files: policies.pick(&[16, 16, 512]),
             table_bytes: rng.pick(&[4 << 10, 4 << 10, 10 << 10, 64 << 10, 64 << 20]),
             log_bytes: rng.pick(&[None, Some(4 << 10), Some(16 << 10), Some(256 << 10)]),
+            log_rewrite_percent: DEFAULT.log_rewrite_percent,
             manifest_bytes: rng.pick(&[1 << 10, 1 << 10, 4 << 10, 64 << 10]),
             l0_merge_tables,
             l0_slowdown_tables,
@@ -198,6 +204,7 @@ impl OptionSet {
             .filter_bits_per_key(self.filter_bits_per_key)
             .open_files(self.open_files)
             .table_bytes(self.table_bytes)
+            .log_rewrite_percent(self.log_rewrite_percent)
             .manifest_bytes(self.manifest_bytes)
             .l0_merge_tables(self.l0_merge_tables)
             .l0_slowdown_tables(self.l0_slowdown_tables)
@@ -251,13 +258,14 @@ fn draw_guards(rng: &mut Rng) -> Guards {
 impl fmt::Display for OptionSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let log = self.log_bytes.map_or("auto".to_owned(), |bytes| bytes.to_string());
+        let rewrite = self.log_rewrite_percent;
         let runs_at =
             self.max_runs_at.map_or(String::new(), |(level, runs)| format!(" ({runs} on L{level})"));
         let rate = self.merge_bytes_per_second.map_or("full speed".to_owned(), |rate| format!("{rate} B/s"));
         write!(
             f,
             "durability {:?}, memtable {} ({:?}, {}% active, {} segments), block {}, cache {}, filter bits {}, open files {}, table {}, \
-             log {log}, manifest {}, L0 {}/{}/{}, threads {}, runs {}{runs_at}, guards {:?}, merges at {rate}",
+             log {log} (rewritten at {rewrite}%), manifest {}, L0 {}/{}/{}, threads {}, runs {}{runs_at}, guards {:?}, merges at {rate}",
             self.durability,
             self.memtable_bytes,
             self.memory_policy,

@@ -5,13 +5,15 @@
 //! kind, and in them each thing that a format can say today: two families, old versions, tombstones, an empty key and an
 //! empty value, bytes beyond ASCII, a batch over both families, a large value, tables in two levels, a sealed log.
 //!
-//! `braidb-sim golden DIR` writes it into DIR. A change of format that older files survive needs no new golden database;
+//! A second one holds records that were written back to a log, which came later than the rest of the format.
+//!
+//! `braidb-sim golden DIR` writes both into directories below DIR. A change of format that older files survive needs no new golden database;
 //! a new version of a format adds a directory and keeps the old ones.
 
 use crate::env_over;
 use crate::fs::SimFs;
 use braidb::storage::FileSystem;
-use braidb::{Db, Durability, Error, Options, WriteBatch};
+use braidb::{Db, Durability, Error, MemoryPolicy, Options, WriteBatch};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -82,6 +84,43 @@ pub fn write() -> Result<(Arc<SimFs>, Contents), Error> {
     Ok((fs, contents))
 }
 
+/// Writes a database of which a log holds records that were written back, and returns the files and what they must be read as.
+///
+/// # Errors
+///
+/// None, unless the engine is broken.
+pub fn write_with_copies() -> Result<(Arc<SimFs>, Contents), Error> {
+    let fs = Arc::new(SimFs::new());
+    let (env, _) = env_over(fs.clone(), SEED);
+    let options = Options::new().memory_policy(MemoryPolicy::Eager).log_bytes(16 << 10).env(env);
+    let db = options.open(DIR)?;
+    let visits = db.column_family(FAMILIES[1])?;
+    let mut contents = Contents::default();
+    db.put("deleted", "long ago")?;
+    db.flush()?;
+    db.delete("deleted")?;
+    for number in 0..5u32 {
+        let (key, value) = (format!("cold/{number}"), format!("value {number}"));
+        db.put(&key, &value)?;
+        contents[0].insert(key.into_bytes(), value.into_bytes());
+    }
+    visits.put("Київ", "")?;
+    contents[1].insert("Київ".as_bytes().to_vec(), Vec::new());
+    for round in 0.. {
+        let value = vec![b'0' + (round % 10) as u8; 500];
+        db.put("hot", &value)?;
+        contents[0].insert(b"hot".to_vec(), value);
+        db.settle()?;
+        if db.stats().counts.written_back > 0 {
+            break;
+        }
+    }
+    db.put("hot", "last")?;
+    contents[0].insert(b"hot".to_vec(), b"last".to_vec());
+    db.close()?;
+    Ok((fs, contents))
+}
+
 /// Opens the database that lies on these files.
 ///
 /// # Errors
@@ -146,23 +185,31 @@ pub fn place(files: &BTreeMap<String, Vec<u8>>) -> io::Result<Arc<SimFs>> {
     Ok(fs)
 }
 
-/// Writes the golden database into a directory of the machine, which holds none of its files yet, and returns their
-/// paths.
+/// Writes a golden database.
+pub type Write = fn() -> Result<(Arc<SimFs>, Contents), Error>;
+
+/// The golden databases, by the names of their directories.
+pub const ALL: [(&str, Write); 2] = [("format-1", write), ("format-1-written-back", write_with_copies)];
+
+/// Writes the golden databases into a directory of the machine, which holds none of their files yet, and returns the paths.
 ///
 /// # Errors
 ///
 /// Those of the file system.
 pub fn save(to: &dyn FileSystem, dir: &Path) -> io::Result<Vec<PathBuf>> {
-    let (fs, _) = write().map_err(io::Error::other)?;
-    to.create_dir_all(dir)?;
     let mut paths = Vec::new();
-    for (name, bytes) in files(&*fs, Path::new(DIR))? {
-        let path = dir.join(name);
-        let file = to.create(&path)?;
-        file.append(&bytes)?;
-        file.sync_data()?;
-        paths.push(path);
+    for (name, write) in ALL {
+        let (fs, _) = write().map_err(io::Error::other)?;
+        let dir = dir.join(name);
+        to.create_dir_all(&dir)?;
+        for (name, bytes) in files(&*fs, Path::new(DIR))? {
+            let path = dir.join(name);
+            let file = to.create(&path)?;
+            file.append(&bytes)?;
+            file.sync_data()?;
+            paths.push(path);
+        }
+        to.sync_dir(&dir)?;
     }
-    to.sync_dir(dir)?;
     Ok(paths)
 }

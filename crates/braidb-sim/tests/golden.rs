@@ -13,7 +13,11 @@ type Files = BTreeMap<String, Vec<u8>>;
 
 /// The database of format version 1, as it is checked in.
 fn checked_in() -> Files {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../braidb/tests/golden/format-1");
+    stored("format-1")
+}
+
+fn stored(name: &str) -> Files {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../braidb/tests/golden").join(name);
     let files = golden::files(&RealFs, &dir).expect("the golden database is there");
     for kind in ["CURRENT", ".manifest", ".log", ".table"] {
         assert!(files.keys().any(|name| name.ends_with(kind)), "the golden database has no {kind}");
@@ -56,6 +60,28 @@ fn what_was_written_is_read() {
     db.compact().unwrap();
     db.close().unwrap();
     assert_eq!(open_and_read(&fs).unwrap().1, expected);
+}
+
+#[test]
+fn records_that_were_written_back_are_read() {
+    let files = stored("format-1-written-back");
+    // Bit 0 of the required features, by docs/formats.md.
+    let logs: Vec<_> = files.iter().filter(|(name, _)| name.ends_with(".log")).collect();
+    assert!(logs.iter().any(|(_, bytes)| bytes[10] == 1), "a log may hold such records");
+    assert!(logs.iter().all(|(_, bytes)| bytes[10] == 0 || find(bytes, b"cold/3")), "and does");
+    let expected = golden::write_with_copies().unwrap().1;
+    assert!(expected[0].len() == 6 && expected[1].len() == 1);
+    let fs = golden::place(&files).unwrap();
+    let (db, contents) = open_and_read(&fs).unwrap();
+    assert_eq!(contents, expected);
+    assert!(db.verify().unwrap().damages.is_empty());
+    db.compact().unwrap();
+    db.close().unwrap();
+    assert_eq!(open_and_read(&fs).unwrap().1, expected);
+}
+
+fn find(bytes: &[u8], wanted: &[u8]) -> bool {
+    bytes.windows(wanted.len()).any(|window| window == wanted)
 }
 
 #[test]

@@ -62,8 +62,8 @@ pub use base::{MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 pub use braidb_storage as storage;
 pub use db::{
     CellTree, ColumnFamily, Counts, Db, FamilyStats, FamilyTree, Forecast, Guards, IntoBounds, Iter,
-    LevelForecast, LevelStats, LevelTree, Load, MemoryPolicy, Options, RunTree, SliceTree, Snapshot, Stats,
-    WriteBatch,
+    LayoutStats, LevelForecast, LevelStats, LevelTree, Load, LogStats, MemoryPolicy, Options, RunTree,
+    SliceTree, Snapshot, Stats, WriteBatch,
 };
 
 /// Reads every byte of the database in `path` without opening it; as [`Options::verify`] with the defaults.

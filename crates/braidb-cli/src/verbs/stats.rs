@@ -64,6 +64,7 @@ fn as_json(stats: &Stats, recovery: &RecoveryReport) -> Value {
         "memory_bytes": stats.memory_bytes,
         "memory_held_bytes": stats.memory_held_bytes,
         "log_bytes_live": stats.log_bytes_live,
+        "logs": stats.logs.iter().map(log_json).collect::<Vec<Value>>(),
         "cache_bytes": stats.cache_bytes,
         "space_bytes": stats.space_bytes(),
         "open_snapshots": stats.open_snapshots,
@@ -96,6 +97,25 @@ fn recovery_json(recovery: &RecoveryReport) -> Value {
     })
 }
 
+fn log_json(log: &braidb::LogStats) -> Value {
+    json!({
+        "id": log.id,
+        "bytes": log.bytes,
+        "live_entries": log.live_entries,
+        "live_bytes": log.live_bytes,
+    })
+}
+
+fn layout_json(memory: &braidb::LayoutStats) -> Value {
+    json!({
+        "layout": memory.layout,
+        "segments": memory.segments,
+        "entries": memory.entries,
+        "bytes": memory.bytes,
+        "bytes_per_entry": ratio(memory.bytes, memory.entries),
+    })
+}
+
 fn family_json(family: &braidb::FamilyStats) -> Value {
     let levels = family.levels.iter().map(|level| {
         json!({
@@ -111,6 +131,7 @@ fn family_json(family: &braidb::FamilyStats) -> Value {
         "name": family.name,
         "memory_bytes": family.memory_bytes,
         "segments": family.segments,
+        "memory": family.memory.iter().map(layout_json).collect::<Vec<Value>>(),
         "levels": levels.collect::<Vec<Value>>(),
     })
 }
@@ -161,6 +182,16 @@ fn levels_text(stats: &Stats, text: &mut String) {
             );
         }
     }
+    for (family, memory) in stats.families.iter().flat_map(|f| f.memory.iter().map(move |m| (f, m))) {
+        let name = format!("  {} {}", family.name, memory.layout);
+        let (bytes, entries) = (bytes_text(memory.bytes), grouped(memory.entries));
+        line(text, &format!("{name:<24}{:>7}{bytes:>12}{entries:>14}", memory.segments));
+    }
+    for log in &stats.logs {
+        let name = format!("  log {:06}", log.id);
+        let live = format!("{} alive", bytes_text(log.live_bytes));
+        line(text, &format!("{name:<31}{:>12}{live:>26}", bytes_text(log.bytes)));
+    }
     for (name, bytes) in [
         ("memory", stats.memory_bytes),
         ("logs", stats.log_bytes_live),
@@ -186,6 +217,7 @@ fn written_text(stats: &Stats, text: &mut String) {
     cause("keys and values by users", counts.user_bytes);
     cause("log", counts.log_bytes);
     cause("log, of it mapped", counts.log_mapped_bytes);
+    cause("log, of it written back", counts.written_back_bytes);
     cause("flushes", counts.flush_bytes);
     for (level, &bytes) in counts.merge_bytes.iter().enumerate() {
         cause(&format!("merges into L{level}"), bytes);
@@ -223,6 +255,11 @@ fn work_text(stats: &Stats, text: &mut String) {
     );
     count("blocks asked of the cache", looks, format!("{} hits", percent(counts.cache_hits, looks)));
     count("logs rotated", counts.logs_rotated, String::new());
+    count(
+        "logs gone without a flush",
+        counts.logs_truncated,
+        format!("{} writes written back", grouped(counts.written_back)),
+    );
     count("flushes", counts.flushes, String::new());
     count("merges", counts.merges, format!("{} read", bytes_text(counts.merge_read_bytes)));
     count("tables moved as metadata", counts.trivial_moves, String::new());

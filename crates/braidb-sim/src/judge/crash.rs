@@ -28,6 +28,8 @@ use std::sync::Arc;
 pub enum Phase {
     Commit,
     Flush,
+    /// Records of old logs are appended to the newest, in a job.
+    WriteBack,
     Merge,
     Rotation,
     ManifestSnapshot,
@@ -38,9 +40,10 @@ pub enum Phase {
 }
 
 impl Phase {
-    pub const ALL: [Phase; 8] = [
+    pub const ALL: [Phase; 9] = [
         Phase::Commit,
         Phase::Flush,
+        Phase::WriteBack,
         Phase::Merge,
         Phase::Rotation,
         Phase::ManifestSnapshot,
@@ -53,6 +56,7 @@ impl Phase {
         match self {
             Phase::Commit => "points in plain commits",
             Phase::Flush => "points in flushes",
+            Phase::WriteBack => "points in write-backs",
             Phase::Merge => "points in merges",
             Phase::Rotation => "points in log rotations",
             Phase::ManifestSnapshot => "points in manifest snapshots",
@@ -67,6 +71,7 @@ impl Phase {
         match self {
             Phase::Commit => 10,
             Phase::Recovery => 15,
+            Phase::WriteBack => 2,
             Phase::Flush | Phase::Merge | Phase::Rotation | Phase::Deletion | Phase::Edit => 4,
             Phase::ManifestSnapshot => 3,
         }
@@ -103,6 +108,7 @@ impl Phases {
         }
         match (doing, op.kind) {
             (Doing::Opening, _) => Phase::Recovery,
+            (Doing::Job(Lane::Flush), OpKind::Append) if name.ends_with(".log") => Phase::WriteBack,
             _ if in_manifest && (is_manifest || op.kind == OpKind::SyncDir) => Phase::ManifestSnapshot,
             _ if in_log && (name.ends_with(".log") || op.kind == OpKind::SyncDir) => Phase::Rotation,
             (_, OpKind::Unlink) => Phase::Deletion,

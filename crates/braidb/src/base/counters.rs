@@ -33,6 +33,12 @@ pub struct Counters {
     pub log_bytes: Counter,
     /// Of them, those that took no system call.
     pub log_mapped_bytes: Counter,
+    /// Of them, those of frames with records written back.
+    pub written_back_bytes: Counter,
+    /// Records written back.
+    pub written_back: Counter,
+    /// Logs that went because all in them was dead or written back, without a flush.
+    pub logs_truncated: Counter,
     pub log_syncs: Counter,
     pub log_groups: Counter,
     pub logs_rotated: Counter,

@@ -43,6 +43,17 @@ pub const ALL: &[(&str, &str)] = &[
     ("tombstone_dropped_early", "6: a tombstone goes only when nothing older can exist below"),
     ("tombstone_ignores_older_runs", "6: older runs of the same cell may hold what a tombstone hides"),
     ("version_dropped_under_snapshot", "5: no snapshot can see a dropped version"),
+    ("write_back_after_a_freeze", "3: what is written back lies before the family's next freeze"),
+    ("write_back_beside_a_flush", "1: a log goes only when no flushing set needs it"),
+    ("write_back_leaves_tombstones", "6: a tombstone in memory is live data"),
+    (
+        "write_back_not_synced",
+        "2: replay_from advances only past logs whose records are dead or copied in synced ones",
+    ),
+    (
+        "written_back_not_replayed",
+        "3: what is written back is replayed where the log of its first home is not",
+    ),
 ];
 
 #[cfg(feature = "mutants")]

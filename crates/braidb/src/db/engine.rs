@@ -1,19 +1,20 @@
 //! The engine behind the handles: it holds the parts together and has little logic of its own.
 
 use super::options::Options;
-use super::stats::{Counts, FamilyStats, LevelStats, Stats};
+use super::stats::{Counts, FamilyStats, LayoutStats, LevelStats, LogStats, Stats};
 use super::tree::FamilyTree;
 use super::verify;
 use crate::base::counters::Counters;
 use crate::base::durability::Durability;
 use crate::base::error::{Error, Result};
-use crate::base::ids::{FamilyId, SeqNo};
+use crate::base::ids::{FamilyId, FileId, SeqNo};
 use crate::base::report::{RecoveryReport, VerifyReport};
 use crate::base::value::Value;
 use crate::cache::BlockCache;
 use crate::jobs::{Jobs, SeekWatch};
 use crate::log::{EncodedBatch, LogSync};
 use crate::memory::view::{View, ViewCell};
+use crate::memory::{Frozen, Live, Memory};
 use crate::read::{self, Passed};
 use crate::version::table_file::TableFile;
 use crate::version::{Level, Slice};
@@ -21,6 +22,7 @@ use crate::visible::snapshots::Snapshots;
 use crate::write::{CommitQueue, Health, Pressure};
 use braidb_storage::LockGuard;
 use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -130,6 +132,9 @@ impl Engine {
         if self.queue.take_wanted() {
             self.jobs.schedule();
         }
+        if self.queue.take_log_full() {
+            self.jobs.log_is_full();
+        }
         if self.queue.take_rolled() {
             self.jobs.tidy();
         }
@@ -205,6 +210,7 @@ impl Engine {
         let families = families.map(|(family, name)| FamilyStats {
             name,
             memory_bytes: family.memory.bytes(),
+            memory: layout_stats(&family.memory),
             segments: family.memory.frozen().count() as u64,
             levels: family.version.levels().enumerate().map(level_stats).collect(),
         });
@@ -213,6 +219,7 @@ impl Engine {
             memory_bytes: self.pressure.memory_bytes(),
             memory_held_bytes: self.jobs.memory_held_bytes(),
             log_bytes_live: self.jobs.log_bytes(),
+            logs: self.jobs.logs_alive().into_iter().map(log_stats).collect(),
             cache_bytes: self.cache.bytes(),
             table_memory_bytes: versions
                 .flat_map(|version| tables(version.slices()))
@@ -258,6 +265,23 @@ fn tables<'a>(slices: impl Iterator<Item = &'a Arc<Slice>>) -> Vec<&'a Arc<Table
     tables.sort_unstable_by_key(|table| table.id);
     tables.dedup_by_key(|table| table.id);
     tables
+}
+
+fn layout_stats(memory: &Memory) -> Vec<LayoutStats> {
+    let mut layouts: BTreeMap<&'static str, LayoutStats> = BTreeMap::new();
+    let active = Frozen::List(memory.active().clone());
+    for part in memory.frozen().chain([&active]).filter(|part| part.entries() > 0) {
+        let layout = part.layout();
+        let stats = layouts.entry(layout).or_insert_with(|| LayoutStats { layout, ..LayoutStats::default() });
+        stats.segments += 1;
+        stats.entries += part.entries();
+        stats.bytes += part.bytes();
+    }
+    layouts.into_values().collect()
+}
+
+fn log_stats((id, bytes, live): (FileId, u64, Live)) -> LogStats {
+    LogStats { id: id.0, bytes, live_entries: live.entries, live_bytes: live.bytes }
 }
 
 fn level_stats((level, held): (usize, &Level)) -> LevelStats {

@@ -11,6 +11,8 @@ mod options;
 mod recover;
 mod snapshot;
 mod stats;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod verify;
 
@@ -21,7 +23,7 @@ pub use family::ColumnFamily;
 pub use iter::Iter;
 pub use options::{Guards, MemoryPolicy, Options};
 pub use snapshot::Snapshot;
-pub use stats::{Counts, FamilyStats, LevelStats, Stats};
+pub use stats::{Counts, FamilyStats, LayoutStats, LevelStats, LogStats, Stats};
 pub use tree::{CellTree, FamilyTree, LevelTree, RunTree, SliceTree};
 
 use crate::base::durability::Durability;

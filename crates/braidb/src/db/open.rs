@@ -212,9 +212,17 @@ impl Opening {
             active_bytes: options.active_bytes(),
             pipeline_limit: PIPELINE_LIMIT + options.pipeline_segments,
             log_bytes: options.log_bytes_or_default(),
+            log_file_bytes: options.log_options().file_bytes(),
             merge_reserve_bytes,
         };
-        let queue = Arc::new(CommitQueue::new(queue_options, log, recovered.last_seq, families, shared));
+        let queue = Arc::new(CommitQueue::new(
+            queue_options,
+            log,
+            recovered.last_seq,
+            families,
+            recovered.homes,
+            shared,
+        ));
         let parts = Parts {
             dir: dir.clone(),
             env: env.clone(),
@@ -278,6 +286,7 @@ impl Opening {
             table: self.options.table_options(),
             tree: self.options.tree_options(),
             segments: self.options.segment_options(),
+            logs: self.options.log_options(),
             l0_slowdown_tables: self.options.l0_slowdown_tables,
             merges: self.options.background_threads,
             merge_bytes_per_second: self.options.merge_bytes_per_second,

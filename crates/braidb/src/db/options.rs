@@ -7,6 +7,7 @@ use crate::base::error::{Error, Result};
 use crate::db::verify::{self, VerifyReport};
 pub use crate::plan::Guards;
 use crate::plan::TreeOptions;
+use crate::plan::logs::LogOptions;
 pub use crate::plan::segments::MemoryPolicy;
 use crate::plan::segments::SegmentOptions;
 use crate::table::TableOptions;
@@ -45,6 +46,7 @@ pub struct Options {
     pub(crate) open_files: usize,
     pub(crate) table_bytes: u64,
     pub(crate) log_bytes: Option<u64>,
+    pub(crate) log_rewrite_percent: u32,
     pub(crate) manifest_bytes: u64,
     pub(crate) l0_merge_tables: usize,
     pub(crate) l0_slowdown_tables: usize,
@@ -72,6 +74,7 @@ impl Default for Options {
             open_files: 512,
             table_bytes: 64 << 20,
             log_bytes: None,
+            log_rewrite_percent: 25,
             manifest_bytes: 4 << 20,
             l0_merge_tables: 4,
             l0_slowdown_tables: 6,
@@ -165,6 +168,14 @@ impl Options {
     /// times the memtable budget and 64 MiB.
     pub fn log_bytes(mut self, bytes: u64) -> Options {
         self.log_bytes = Some(bytes);
+        self
+    }
+
+    /// When logs have three quarters of [`Options::log_bytes`] and memory is not half full, and so few bytes in a hundred of the oldest are alive, because newer
+    /// writes superseded the rest, what is alive is written to the newest log again, and they go without a flush. 0 to 90; 0 leaves
+    /// logs to flushes. Default: 25.
+    pub fn log_rewrite_percent(mut self, percent: u32) -> Options {
+        self.log_rewrite_percent = percent;
         self
     }
 
@@ -294,6 +305,14 @@ impl Options {
         self.log_bytes.unwrap_or((4 * self.memtable_bytes as u64).max(64 << 20))
     }
 
+    pub(crate) fn log_options(&self) -> LogOptions {
+        LogOptions {
+            log_bytes: self.log_bytes_or_default(),
+            memtable_bytes: self.memtable_bytes as u64,
+            rewrite_percent: self.log_rewrite_percent,
+        }
+    }
+
     pub(crate) fn segment_options(&self) -> SegmentOptions {
         SegmentOptions { policy: self.memory_policy, segments: self.pipeline_segments }
     }
@@ -337,6 +356,7 @@ impl Options {
         range("open_files", self.open_files as u64, 16, 1_000_000)?;
         range("table_bytes", self.table_bytes, 4 << 10, 2 << 30)?;
         range("log_bytes", self.log_bytes_or_default(), 4 << 10, 1 << 50)?;
+        range("log_rewrite_percent", u64::from(self.log_rewrite_percent), 0, 90)?;
         range("manifest_bytes", self.manifest_bytes, 1 << 10, 1 << 40)?;
         range("background_threads", self.background_threads as u64, 1, 64)?;
         for runs in self.max_runs_per_guard {

@@ -21,17 +21,19 @@ use super::options::Options;
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FamilyId, FileId, FileIds, MAX_SEQ, SeqNo};
+use crate::base::key::hash;
 use crate::base::mutant::mutant;
 use crate::base::names;
 use crate::base::report::{Cut, RecoveryReport};
 use crate::jobs::output::{Outputs, Target};
-use crate::log::{self, End, Frame, Scan};
-use crate::memory::{Segment, SegmentWriter};
+use crate::log::{self, End, Frame, Numbers, Scan};
+use crate::memory::{Homes, Segment, SegmentWriter};
 use crate::plan::Edge;
 use crate::version::{Change, Edit, RunId, State};
 use crate::visible::rule::{DropProof, Sieve};
 use crate::write::queue::RecoveredFamily;
 use braidb_storage::Env;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -49,6 +51,11 @@ pub(super) struct Recovery<'a> {
     /// The same, if neither a footer nor the manifest says so.
     unsealed: Option<(FileId, u64)>,
     last_seq: SeqNo,
+    /// The largest number of the commits that were read.
+    last_commit: SeqNo,
+    /// The numbers of the copies that were taken. Beside a copy its record would be one too many.
+    copies: BTreeSet<SeqNo>,
+    homes: Homes,
     report: RecoveryReport,
     outputs: Outputs,
     edit: Edit,
@@ -73,6 +80,8 @@ pub(super) struct Recovered {
     /// The newest log, with the length that was accepted.
     pub newest: Option<(FileId, u64)>,
     pub last_seq: SeqNo,
+    /// Where the records in memory stand in the logs.
+    pub homes: Homes,
     pub report: RecoveryReport,
     pub outputs: Outputs,
     pub edit: Edit,
@@ -81,7 +90,14 @@ pub(super) struct Recovered {
 }
 
 /// More logs than this are not kept for the next open: their memory becomes tables now.
-const LOGS_TO_KEEP: u64 = 4;
+const LOGS_TO_KEEP: u64 = 8;
+
+impl Family {
+    /// Something in its memory stands in `log`.
+    fn holds_of(&mut self, log: FileId) {
+        self.first_log = Some(self.first_log.map_or(log, |first| first.min(log)));
+    }
+}
 
 impl<'a> Recovery<'a> {
     pub fn new(
@@ -112,6 +128,9 @@ impl<'a> Recovery<'a> {
             newest: None,
             unsealed: None,
             last_seq: state.last_seq(),
+            last_commit: 0,
+            copies: BTreeSet::new(),
+            homes: Homes::default(),
             report: RecoveryReport::default(),
             outputs: Outputs::new(target),
             edit: Edit::default(),
@@ -148,6 +167,7 @@ impl<'a> Recovery<'a> {
             on_disk.iter().copied().filter(|&id| id >= first && !self.state.is_set_aside(id)).collect();
         self.check_none_missing(&logs, first)?;
         self.check_beginning(&logs, first)?;
+        self.replay_written_back(&logs)?;
         for (index, &id) in logs.iter().enumerate() {
             if self.newest.is_some() && !self.continues(id)? && !mutant!("gap_replayed_over") {
                 self.set_aside(&logs[index..])?;
@@ -177,14 +197,58 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// All logs before this one are known to be synced to their ends, and so is its header: some family was flushed up to it.
+    /// All logs before this one are known to be synced to their ends, and so is its header: some family was flushed up to it, or
+    /// it was closed with a length that the manifest tells.
     fn synced_before(&self) -> FileId {
-        self.state
-            .families()
-            .values()
-            .map(|family| family.replay_from)
-            .max()
-            .expect("there is a default family")
+        let replayed = self.state.families().values().map(|family| family.replay_from);
+        replayed.chain(self.state.logs_sealed()).max().expect("there is a default family")
+    }
+
+    /// Copies of records whose logs are gone come first: they are older than all else that is replayed. They stay in memory, where
+    /// they were before, whatever the budget.
+    fn replay_written_back(&mut self, logs: &[FileId]) -> Result<()> {
+        let fs = self.env.fs.clone();
+        for &log in logs {
+            let path = self.log_path(log);
+            let header = log::read_header(fs.as_ref(), &path, log)?;
+            if self.is_check
+                || mutant!("written_back_not_replayed")
+                || !header.is_some_and(|header| header.written_back)
+            {
+                continue;
+            }
+            log::scan(fs.as_ref(), &path, log, self.known_end(log), &mut |frame| {
+                if let Numbers::Own { replay_from } = frame.numbers {
+                    self.replay_copies(log, replay_from, frame);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Takes the copies that families need which replay from `replay_from` or later. The others replay the records themselves.
+    fn replay_copies(&mut self, log: FileId, replay_from: FileId, frame: &Frame) {
+        for (seq, entry) in frame.entries() {
+            let from = self.state.families().get(&entry.family).map(|known| known.replay_from);
+            if !from.is_some_and(|from| (replay_from..=log).contains(&from)) {
+                continue;
+            }
+            let family = &mut self.families[entry.family.0 as usize];
+            let newest =
+                family.writer.segment().get(entry.key, hash(entry.key), MAX_SEQ).map(|found| found.seq);
+            if newest.is_none_or(|newest| newest < seq) {
+                // Until a log begins with a number, the home is that of all numbers.
+                if self.homes.of(seq).is_none() {
+                    self.homes.log_began(0, log);
+                }
+                family.holds_of(log);
+                family.writer.insert(entry.key, seq, entry.kind, entry.value);
+                self.copies.insert(seq);
+                self.last_seq = self.last_seq.max(seq);
+                self.report.entries += 1;
+            }
+        }
     }
 
     /// The oldest log that is there follows one that is not replayed any more. Otherwise some are missing, or the manifest
@@ -261,7 +325,22 @@ impl<'a> Recovery<'a> {
 
     fn replay_frame(&mut self, log: FileId, path: &Path, frame: &Frame) -> Result<()> {
         self.report.frames += 1;
+        let first = match frame.numbers {
+            Numbers::From(first) => first,
+            // They were taken before all else.
+            Numbers::Own { .. } => return Ok(()),
+        };
+        // A second guard against frames in the wrong place, which the mutant of the first does without.
+        if first <= self.last_commit && !mutant!("checksum_without_place") {
+            let what =
+                format!("the numbers of a batch begin at {first}, but {} was given before", self.last_commit);
+            return Err(Error::corruption(path, frame.offset, what));
+        }
+        if self.homes.of(first) != Some(log) {
+            self.homes.log_began(first, log);
+        }
         for (seq, entry) in frame.entries() {
+            self.last_commit = seq;
             let Some(known) = self.state.families().get(&entry.family) else {
                 let what = format!("a record names column family {}, which does not exist", entry.family.0);
                 return Err(Error::corruption(path, frame.offset, what));
@@ -275,7 +354,10 @@ impl<'a> Recovery<'a> {
             };
             if is_replayed && !self.is_check {
                 let family = &mut self.families[entry.family.0 as usize];
-                family.first_log.get_or_insert(log);
+                family.holds_of(log);
+                if self.copies.contains(&seq) {
+                    continue;
+                }
                 family.writer.insert(entry.key, seq, entry.kind, entry.value);
                 self.report.entries += 1;
             }
@@ -383,6 +465,7 @@ impl<'a> Recovery<'a> {
             families,
             newest: self.newest,
             last_seq: self.last_seq,
+            homes: self.homes,
             report: self.report,
             outputs: self.outputs,
             edit: self.edit,

@@ -34,6 +34,9 @@ counts! {
     user_ops: "Puts and deletes.",
     log_bytes: "Bytes written to logs.",
     log_mapped_bytes: "Of the bytes written to logs, those that were stored into a mapping, without a system call.",
+    written_back: "Records of old logs that were written to a newer one, so that the old ones could go without a flush.",
+    written_back_bytes: "Of the bytes written to logs, those of records written back.",
+    logs_truncated: "Logs that went without a flush, because all in them was superseded or written back.",
     log_syncs: "Syncs of logs.",
     log_groups: "Commit groups: writes to the log.",
     logs_rotated: "Logs begun after the first.",
@@ -93,6 +96,8 @@ pub struct Stats {
     pub memory_held_bytes: u64,
     /// Bytes of the logs that may still be replayed.
     pub log_bytes_live: u64,
+    /// These logs, oldest first.
+    pub logs: Vec<LogStats>,
     /// Bytes in the block cache.
     pub cache_bytes: u64,
     /// Bytes of memory for indexes and filters of open tables.
@@ -105,6 +110,60 @@ pub struct Stats {
     pub job_error: Option<String>,
     /// What was done since this open.
     pub counts: Counts,
+}
+
+/// One commit log that may still be replayed.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("braidb-doc-logstats-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// # let db = braidb::Db::open(&dir)?;
+/// db.put("key", "value")?;
+/// db.put("key", "newer")?;
+/// let log = &db.stats().logs[0];
+/// assert_eq!(log.live_entries, 1);
+/// assert!(log.live_bytes < log.bytes);
+/// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), braidb::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LogStats {
+    /// The number in its name.
+    pub id: u64,
+    /// Bytes written to it so far.
+    pub bytes: u64,
+    /// Records in it that memory holds and that nothing newer supersedes, at most: what only a merge of segments will tell is
+    /// counted twice.
+    pub live_entries: u64,
+    /// About what these take in it.
+    pub live_bytes: u64,
+}
+
+/// What a family holds in memory, of one layout.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("braidb-doc-layoutstats-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// # let db = braidb::Db::open(&dir)?;
+/// db.put("key", "value")?;
+/// let memory = &db.stats().families[0].memory[0];
+/// assert_eq!((memory.layout, memory.segments, memory.entries), ("skiplist", 1, 1));
+/// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), braidb::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LayoutStats {
+    /// `skiplist`: written to, or not flattened yet; `flat`: references to records in order; `serialized`: with copies of the
+    /// records in the same order.
+    pub layout: &'static str,
+    /// Segments of this layout.
+    pub segments: u64,
+    /// Their entries, old versions and tombstones included.
+    pub entries: u64,
+    /// Their bytes.
+    pub bytes: u64,
 }
 
 /// One column family.
@@ -125,6 +184,8 @@ pub struct FamilyStats {
     pub name: String,
     /// Bytes of memory that hold its writes.
     pub memory_bytes: u64,
+    /// The same by layout, as far as there is something.
+    pub memory: Vec<LayoutStats>,
     /// Segments of memory behind the one that is written to, each one more place to look.
     pub segments: u64,
     /// Its levels, L0 first.

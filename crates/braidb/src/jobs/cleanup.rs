@@ -17,14 +17,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl Jobs {
-    /// Unlinks the logs that no family replays any more; a synced edit says so.
-    pub(super) fn unlink_logs_below(&self, catalog: &mut Catalog, replay_from: FileId) {
+    /// Unlinks the logs that no family replays any more; a synced edit says so. Returns how many they were.
+    pub(super) fn unlink_logs_below(&self, catalog: &mut Catalog, replay_from: FileId) -> u64 {
+        catalog.logs.extend(self.log_sync.sizes().into_iter().map(|(log, _)| log));
         let kept = catalog.logs.split_off(&replay_from);
-        for id in std::mem::replace(&mut catalog.logs, kept) {
+        let gone = std::mem::replace(&mut catalog.logs, kept);
+        for &id in &gone {
             self.unlink(&names::log(&self.dir, id));
         }
         catalog.older_log_bytes = catalog.older_log_bytes.split_off(&replay_from);
         self.log_sync.forget_below(replay_from);
+        gone.len() as u64
     }
 
     /// Gives back the tables, and the parts of tables, that neither the manifest nor any view refers to.

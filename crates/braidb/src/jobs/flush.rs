@@ -57,12 +57,13 @@ impl Jobs {
         }
         self.commit_tables(&mut catalog, edit, outputs)?;
         catalog.noticed(task.family).chosen(sampled);
-        catalog.logs.insert(task.replay_from);
         let version = catalog.state.families()[&task.family].version.clone();
         // First the logs, then memory: what is still counted of the logs decides whether another family is frozen.
         let replay_from = catalog.state.min_replay_from();
         self.unlink_logs_below(&mut catalog, replay_from);
-        self.queue.finish_flush(task, version);
+        self.queue.finish_flush(task, version, replay_from);
+        // A family with little in memory may keep logs that could go.
+        catalog.log_full = true;
         self.memory_flushed(task.family);
         self.counters.flushes.add(1);
         Ok(())

@@ -9,6 +9,8 @@
 //! the table and advances `replay_from`: after its sync the table is the record's home; before it, the log is. (5) The view
 //! drops the flushing set and shows the table, in one swap. (6) Logs before the smallest `replay_from` are unlinked.
 //!
+//! *Write-back.* The story is told in `write/queue/truncation.rs`.
+//!
 //! *Merge.* The record stands in an input until the edit that names the outputs, all of them synced with their names, is
 //! synced; after that in an output. Inputs are unlinked when no view holds them.
 //!
@@ -30,6 +32,7 @@ mod noticed;
 pub mod output;
 mod pacer;
 mod tidy;
+mod truncate;
 
 use crate::base::counters::Counters;
 use crate::base::error::Result;
@@ -37,6 +40,7 @@ use crate::base::ids::{FamilyId, FileId, FileIds};
 use crate::base::key::COMPARATOR;
 use crate::log::LogSync;
 use crate::memory::view::ViewCell;
+use crate::plan::logs::LogOptions;
 use crate::plan::segments::SegmentOptions;
 use crate::plan::{self, Claims, Plan, Ticket, TreeOptions};
 use crate::table::TableOptions;
@@ -66,6 +70,7 @@ pub struct JobOptions {
     pub table: TableOptions,
     pub tree: TreeOptions,
     pub segments: SegmentOptions,
+    pub logs: LogOptions,
     /// At so many tables in L0 writes are slowed down.
     pub l0_slowdown_tables: usize,
     /// Merges that may run at the same time.
@@ -99,6 +104,9 @@ struct Catalog {
     /// Those of them that still work for their edit.
     flushes_running: usize,
     merges_running: usize,
+    /// A log became full since a job looked whether old ones can go; and whether one is looking now.
+    log_full: bool,
+    truncating: bool,
     /// Callers of `compact`, who plan the merges; the scheduler plans only what keeps writers from waiting.
     manual: usize,
     is_stopped: bool,
@@ -149,6 +157,8 @@ impl Jobs {
             jobs: 0,
             flushes_running: 0,
             merges_running: 0,
+            log_full: false,
+            truncating: false,
             manual: 0,
             is_stopped: false,
             logs: logs.iter().map(|(id, _)| *id).chain([new_log]).collect(),
@@ -184,6 +194,7 @@ impl Jobs {
             let running = Running { jobs: self.clone(), work: Some(Work::Flush(task)) };
             self.env.runtime.submit(Lane::Flush, Box::new(move || running.flush()));
         }
+        self.start_truncation(&mut catalog);
         while catalog.merges_running < self.options.merges {
             let Some((plan, version)) = self.propose(&catalog) else {
                 catalog.all_answered(self.queue.has_flushes());
@@ -364,6 +375,7 @@ impl Jobs {
         self.wait_until(&[Lane::Flush, Lane::Merge], |catalog| {
             catalog.flushes_running == 0
                 && catalog.merges_running == 0
+                && !catalog.truncating
                 && !self.queue.has_flushes()
                 && self.is_tidy()
                 && self.propose(catalog).is_none()
@@ -422,12 +434,13 @@ struct Running {
 enum Work {
     Flush(FlushTask),
     Merge(Ticket),
+    Truncation,
 }
 
 impl Work {
     fn lane(&self) -> Lane {
         match self {
-            Work::Flush(_) => Lane::Flush,
+            Work::Flush(_) | Work::Truncation => Lane::Flush,
             Work::Merge(_) => Lane::Merge,
         }
     }
@@ -465,6 +478,10 @@ impl Running {
             Work::Merge(ticket) => {
                 catalog.merges_running -= 1;
                 catalog.claims.release(ticket);
+            }
+            Work::Truncation => {
+                catalog.truncating = false;
+                self.jobs.queue.end_copies();
             }
         }
     }

@@ -3,9 +3,12 @@
 //!
 //! The entry list and the values are the very bytes of a frame (see the module's head). Nothing in them depends on the
 //! batch's sequence number or its place in the log, so encoding is done before the commit lock is taken.
+//!
+//! A batch of records that are *written back* is no commit: they were committed before, each under a number of its own, which
+//! its entry holds.
 
 use crate::base::codec::{Decoder, put_u32, put_varint};
-use crate::base::ids::FamilyId;
+use crate::base::ids::{FamilyId, MAX_SEQ, SeqNo};
 use crate::base::{MAX_KEY_BYTES, MAX_VALUE_BYTES, checksum};
 use crate::visible::EntryKind;
 
@@ -19,6 +22,7 @@ pub struct EncodedBatch {
     values: Vec<u8>,
     count: usize,
     has_puts: bool,
+    has_numbers: bool,
 }
 
 /// One entry of a batch. A delete has an empty value.
@@ -28,12 +32,19 @@ pub struct Entry<'a> {
     pub kind: EntryKind,
     pub key: &'a [u8],
     pub value: &'a [u8],
+    /// That of a record that is written back; otherwise the batch's own number and the entry's place decide.
+    pub seq: Option<SeqNo>,
 }
 
 impl EncodedBatch {
     pub fn push_put(&mut self, family: FamilyId, key: &[u8], value: &[u8]) {
+        self.push_put_item(family, None, key, value);
+    }
+
+    #[inline]
+    fn push_put_item(&mut self, family: FamilyId, seq: Option<SeqNo>, key: &[u8], value: &[u8]) {
         debug_assert!(value.len() <= MAX_VALUE_BYTES);
-        self.push_head(EntryKind::Put, family, key);
+        self.push_item_head(EntryKind::Put, family, seq, key);
         put_varint(&mut self.list, value.len() as u64);
         put_u32(&mut self.list, checksum::of_value(value));
         self.values.extend_from_slice(value);
@@ -41,13 +52,35 @@ impl EncodedBatch {
     }
 
     pub fn push_delete(&mut self, family: FamilyId, key: &[u8]) {
-        self.push_head(EntryKind::Delete, family, key);
+        self.push_item_head(EntryKind::Delete, family, None, key);
     }
 
-    fn push_head(&mut self, kind: EntryKind, family: FamilyId, key: &[u8]) {
+    /// Adds a record that was committed before. A batch holds none but such, or none.
+    pub fn push_written_back(
+        &mut self,
+        family: FamilyId,
+        seq: SeqNo,
+        kind: EntryKind,
+        key: &[u8],
+        value: &[u8],
+    ) {
+        assert!(self.has_numbers || self.count == 0, "a batch is a commit or a write-back");
+        self.has_numbers = true;
+        match kind {
+            EntryKind::Put => self.push_put_item(family, Some(seq), key, value),
+            EntryKind::Delete => self.push_item_head(EntryKind::Delete, family, Some(seq), key),
+        }
+    }
+
+    #[inline]
+    fn push_item_head(&mut self, kind: EntryKind, family: FamilyId, seq: Option<SeqNo>, key: &[u8]) {
         debug_assert!(key.len() <= MAX_KEY_BYTES);
+        debug_assert_eq!(seq.is_some(), self.has_numbers);
         self.list.push(kind as u8);
         put_varint(&mut self.list, u64::from(family.0));
+        if let Some(seq) = seq {
+            put_varint(&mut self.list, seq);
+        }
         put_varint(&mut self.list, key.len() as u64);
         self.list.extend_from_slice(key);
         self.count += 1;
@@ -59,6 +92,7 @@ impl EncodedBatch {
         self.values.clear();
         self.count = 0;
         self.has_puts = false;
+        self.has_numbers = false;
     }
 
     /// Encoded bytes, without the head of the frame.
@@ -75,9 +109,14 @@ impl EncodedBatch {
         self.has_puts
     }
 
+    /// Whether it holds records that are written back.
+    pub fn has_numbers(&self) -> bool {
+        self.has_numbers
+    }
+
     /// The entries, in the order of their pushing.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
-        entries(&self.list, &self.values)
+        entries(&self.list, &self.values, self.has_numbers)
     }
 
     pub(super) fn list(&self) -> &[u8] {
@@ -90,19 +129,25 @@ impl EncodedBatch {
 }
 
 /// The entries of a list and values that were encoded here or passed [`check`]; ends early on any others.
-pub(super) fn entries<'a>(list: &'a [u8], values: &'a [u8]) -> impl Iterator<Item = Entry<'a>> {
+pub(super) fn entries<'a>(
+    list: &'a [u8],
+    values: &'a [u8],
+    has_numbers: bool,
+) -> impl Iterator<Item = Entry<'a>> {
     let mut list = Decoder::new(list);
     let mut values = Decoder::new(values);
     std::iter::from_fn(move || {
-        let item = Item::decode(&mut list)?;
+        let item = Item::decode(&mut list, has_numbers)?;
         let value = values.take(item.value_bytes)?;
-        Some(Entry { family: item.family, kind: item.kind, key: item.key, value })
+        let Item { family, kind, key, seq, .. } = item;
+        Some(Entry { family, kind, key, value, seq })
     })
 }
 
 /// What the list holds of an entry.
 struct Item<'a> {
     family: FamilyId,
+    seq: Option<SeqNo>,
     kind: EntryKind,
     key: &'a [u8],
     value_bytes: usize,
@@ -110,16 +155,19 @@ struct Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    fn decode(list: &mut Decoder<'a>) -> Option<Item<'a>> {
+    #[inline]
+    fn decode(list: &mut Decoder<'a>, has_numbers: bool) -> Option<Item<'a>> {
         let kind = EntryKind::from_u8(list.u8()?)?;
         let family = FamilyId(list.varint_u32()?);
+        let seq = if has_numbers { Some(list.varint()?) } else { None };
         let key = list.bytes()?;
         let (value_bytes, value_crc) = match kind {
             EntryKind::Delete => (0, checksum::of_value(&[])),
             EntryKind::Put => (usize::try_from(list.varint()?).ok()?, list.u32()?),
         };
         let fits = key.len() <= MAX_KEY_BYTES && value_bytes <= MAX_VALUE_BYTES;
-        fits.then_some(Item { family, kind, key, value_bytes, value_crc })
+        let is_number = seq.is_none_or(|seq| (1..=MAX_SEQ).contains(&seq));
+        (fits && is_number).then_some(Item { family, seq, kind, key, value_bytes, value_crc })
     }
 }
 
@@ -133,11 +181,11 @@ pub(super) enum Fault {
 }
 
 /// Checks a whole list with its values.
-pub(super) fn check(list: &[u8], values: &[u8], count: u64) -> Result<(), Fault> {
+pub(super) fn check(list: &[u8], values: &[u8], count: u64, has_numbers: bool) -> Result<(), Fault> {
     let mut list = Decoder::new(list);
     let mut values = Decoder::new(values);
     for _ in 0..count {
-        let item = Item::decode(&mut list).ok_or(Fault::List)?;
+        let item = Item::decode(&mut list, has_numbers).ok_or(Fault::List)?;
         let value = values.take(item.value_bytes).ok_or(Fault::List)?;
         if checksum::of_value(value) != item.value_crc {
             return Err(Fault::Value);
@@ -148,12 +196,12 @@ pub(super) fn check(list: &[u8], values: &[u8], count: u64) -> Result<(), Fault>
 
 /// Whether `part`, the beginning of a list of `list_bytes` bytes or all of it, can be one of `count` entries; and how many
 /// of its bytes decided that. Cheap for bytes that are no list: they give themselves away early.
-pub(super) fn may_begin_list(part: &[u8], list_bytes: u64, count: u64) -> (bool, usize) {
+pub(super) fn may_begin_list(part: &[u8], list_bytes: u64, count: u64, has_numbers: bool) -> (bool, usize) {
     let mut list = Decoder::new(part);
     let whole = part.len() as u64 == list_bytes;
     for _ in 0..count {
         let before = list;
-        if Item::decode(&mut list).is_none() {
+        if Item::decode(&mut list, has_numbers).is_none() {
             // A part may end within an entry, but not long before one could end.
             let longest = MAX_KEY_BYTES + 32;
             let cut_off = !whole && before.rest().len() < longest && starts_well(before.rest());
@@ -184,7 +232,8 @@ mod tests {
     #[test]
     fn entries_come_back_in_order() {
         let batch = sample();
-        let entry = |family, kind, key, value| Entry { family: FamilyId(family), kind, key, value };
+        let entry =
+            |family, kind, key, value| Entry { family: FamilyId(family), kind, key, value, seq: None };
         let expected = [
             entry(0, EntryKind::Put, b"a", b"one"),
             entry(300, EntryKind::Delete, b"", b""),
@@ -193,7 +242,32 @@ mod tests {
         ];
         assert_eq!(batch.entries().collect::<Vec<_>>(), expected);
         assert_eq!((batch.count(), batch.has_puts()), (4, true));
-        assert_eq!(check(batch.list(), batch.values(), 4), Ok(()));
+        assert_eq!(check(batch.list(), batch.values(), 4, false), Ok(()));
+    }
+
+    #[test]
+    fn records_that_are_written_back_keep_their_numbers() {
+        let mut batch = EncodedBatch::default();
+        batch.push_written_back(FamilyId(3), 70, EntryKind::Put, b"k", b"value");
+        batch.push_written_back(FamilyId(0), MAX_SEQ, EntryKind::Delete, b"", b"");
+        assert!(batch.has_numbers() && batch.has_puts());
+        let of = |entry: Entry<'_>| (entry.family.0, entry.seq, entry.kind, entry.value.len());
+        let expected = [(3, Some(70), EntryKind::Put, 5), (0, Some(MAX_SEQ), EntryKind::Delete, 0)];
+        assert_eq!(batch.entries().map(of).collect::<Vec<_>>(), expected);
+        assert_eq!(check(batch.list(), batch.values(), 2, true), Ok(()));
+        for end in 0..=batch.list().len() {
+            assert!(may_begin_list(&batch.list()[..end], batch.list().len() as u64, 2, true).0);
+        }
+        batch.clear();
+        batch.push_written_back(FamilyId(0), 0, EntryKind::Delete, b"", b"");
+        assert_eq!(
+            check(batch.list(), batch.values(), 1, true),
+            Err(Fault::List),
+            "no record has the number 0"
+        );
+        batch.clear();
+        batch.push_delete(FamilyId(0), b"k");
+        assert!(!batch.has_numbers());
     }
 
     #[test]
@@ -210,12 +284,12 @@ mod tests {
     fn a_wrong_count_length_or_value_is_a_fault() {
         let batch = sample();
         for count in [0, 3, 5, u64::MAX] {
-            assert_eq!(check(batch.list(), batch.values(), count), Err(Fault::List));
+            assert_eq!(check(batch.list(), batch.values(), count, false), Err(Fault::List));
         }
-        assert_eq!(check(batch.list(), &batch.values()[..5], 4), Err(Fault::List));
+        assert_eq!(check(batch.list(), &batch.values()[..5], 4, false), Err(Fault::List));
         let mut values = batch.values().to_vec();
         values[4] ^= 1;
-        assert_eq!(check(batch.list(), &values, 4), Err(Fault::Value));
+        assert_eq!(check(batch.list(), &values, 4, false), Err(Fault::Value));
     }
 
     #[test]
@@ -223,9 +297,9 @@ mod tests {
         let batch = sample();
         let bytes = batch.list().len() as u64;
         for end in 0..=batch.list().len() {
-            assert!(may_begin_list(&batch.list()[..end], bytes, 4).0, "cut at {end}");
+            assert!(may_begin_list(&batch.list()[..end], bytes, 4, false).0, "cut at {end}");
         }
-        assert!(!may_begin_list(batch.list(), bytes, 3).0);
-        assert!(!may_begin_list(&[9; 100], 1000, 4).0);
+        assert!(!may_begin_list(batch.list(), bytes, 3, false).0);
+        assert!(!may_begin_list(&[9; 100], 1000, 4, false).0);
     }
 }

@@ -7,8 +7,10 @@ use crate::base::ids::{FileId, MAX_SEQ, SeqNo};
 
 const MAGIC: &[u8; 8] = b"BRAIDLOG";
 const VERSION: u16 = 1;
-/// Required feature bits that this version understands: none exists yet.
-const KNOWN_FEATURES: u32 = 0;
+/// Required feature bit of a log that may hold records written back.
+const WRITTEN_BACK: u32 = 1;
+/// Required feature bits that this version understands.
+const KNOWN_FEATURES: u32 = WRITTEN_BACK;
 
 /// Bytes of a log's header, and the smallest synced mark that says anything of its own log.
 pub const HEADER_BYTES: u64 = 46;
@@ -19,12 +21,15 @@ pub(super) const MAX_HEAD_BYTES: u64 = 4 + 1 + 5 * 10;
 
 pub(super) const KIND_BATCH: u8 = 1;
 pub(super) const KIND_FOOTER: u8 = 2;
+pub(super) const KIND_WRITTEN_BACK: u8 = 3;
 
 /// What a log says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The log before this one and its final length, if there is one.
     pub previous: Option<(FileId, u64)>,
+    /// Whether it may hold records that were written back, which recovery needs before all others.
+    pub written_back: bool,
 }
 
 /// Why bytes are no header.
@@ -41,7 +46,7 @@ impl Header {
         let mut out = Vec::with_capacity(HEADER_BYTES as usize);
         out.extend_from_slice(MAGIC);
         out.extend_from_slice(&VERSION.to_le_bytes());
-        put_u32(&mut out, KNOWN_FEATURES);
+        put_u32(&mut out, if self.written_back { WRITTEN_BACK } else { 0 });
         put_u32(&mut out, 0);
         put_u64(&mut out, id.0);
         let (previous, length) = self.previous.map_or((0, 0), |(previous, length)| (previous.0, length));
@@ -81,7 +86,8 @@ impl Header {
                 "required feature bit {bit} of the log format"
             ))));
         }
-        Some(Ok(Header { previous: (previous != 0).then_some((FileId(previous), length)) }))
+        let previous = (previous != 0).then_some((FileId(previous), length));
+        Some(Ok(Header { previous, written_back: required & WRITTEN_BACK != 0 }))
     }
 }
 
@@ -94,9 +100,29 @@ pub(super) struct Head {
     pub contents: Contents,
 }
 
+/// Where the sequence numbers of a batch are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbers {
+    /// Its entries have this number and those after it.
+    From(SeqNo),
+    /// Each entry tells its own: these are records written back. They are needed by families that replay from this log, or
+    /// from a later one: the others replay the records themselves.
+    Own { replay_from: FileId },
+}
+
+impl Numbers {
+    /// As far as the head tells it, the largest number among `count` entries.
+    pub fn last(self, count: u64) -> SeqNo {
+        match self {
+            Numbers::From(base) => base + (count - 1),
+            Numbers::Own { .. } => 0,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contents {
-    Batch { list_at: u64, list_bytes: u64, values_bytes: u64, count: u64, base: SeqNo },
+    Batch { list_at: u64, list_bytes: u64, values_bytes: u64, count: u64, numbers: Numbers },
     Footer { frames: u64, length: u64 },
 }
 
@@ -108,21 +134,27 @@ impl Head {
         let mut fields = Decoder::new(bytes);
         fields.u32()?;
         let head = match fields.u8()? {
-            KIND_BATCH => {
+            kind @ (KIND_BATCH | KIND_WRITTEN_BACK) => {
                 let (list_bytes, values_bytes, count) =
                     (fields.varint()?, fields.varint()?, fields.varint()?);
                 let (mark, base) = (fields.varint()?, fields.varint()?);
                 let list_at = offset.checked_add((bytes.len() - fields.rest().len()) as u64)?;
                 list_at.checked_add(list_bytes)?.checked_add(values_bytes)?;
                 let list_holds_count = count > 0 && count <= list_bytes / MIN_ENTRY_BYTES;
-                let numbers_exist = base.checked_add(count).is_some_and(|next| next <= MAX_SEQ + 1);
+                let (numbers, numbers_exist) = match kind {
+                    KIND_BATCH => {
+                        let next = base.checked_add(count);
+                        (Numbers::From(base), next.is_some_and(|next| next <= MAX_SEQ + 1))
+                    }
+                    _ => (Numbers::Own { replay_from: FileId(base) }, true),
+                };
                 if !list_holds_count || !numbers_exist {
                     return None;
                 }
                 Head {
                     offset,
                     mark,
-                    contents: Contents::Batch { list_at, list_bytes, values_bytes, count, base },
+                    contents: Contents::Batch { list_at, list_bytes, values_bytes, count, numbers },
                 }
             }
             KIND_FOOTER => {
@@ -159,12 +191,17 @@ pub(super) fn put_batch(
     id: FileId,
     offset: u64,
     mark: u64,
-    base: SeqNo,
+    numbers: Numbers,
     batch: &EncodedBatch,
 ) {
     let start = out.len();
     put_u32(out, 0);
-    out.push(KIND_BATCH);
+    let (kind, base) = match numbers {
+        Numbers::From(base) => (KIND_BATCH, base),
+        Numbers::Own { replay_from } => (KIND_WRITTEN_BACK, replay_from.0),
+    };
+    assert_eq!(batch.has_numbers(), kind == KIND_WRITTEN_BACK, "only what is written back has numbers");
+    out.push(kind);
     put_varint(out, batch.list().len() as u64);
     put_varint(out, batch.values().len() as u64);
     put_varint(out, batch.count() as u64);
@@ -206,7 +243,7 @@ mod tests {
     #[test]
     fn a_header_comes_back_and_every_flip_shows() {
         for previous in [None, Some((FileId(6), 1 << 40))] {
-            let header = Header { previous };
+            let header = Header { previous, written_back: previous.is_none() };
             let bytes = header.encode(ID);
             assert_eq!(bytes.len() as u64, HEADER_BYTES);
             assert_eq!(Header::decode(&bytes, ID), Ok(header));
@@ -225,7 +262,7 @@ mod tests {
     #[test]
     fn a_newer_format_is_refused_by_name_and_an_optional_bit_is_not() {
         let with = |at: usize, byte: u8| {
-            let mut bytes = Header { previous: None }.encode(ID);
+            let mut bytes = Header { previous: None, written_back: false }.encode(ID);
             bytes[at] = byte;
             let crc = checksum::at_place(ID.0, 0, &[&bytes[..42]]);
             bytes[42..].copy_from_slice(&crc.to_le_bytes());
@@ -234,7 +271,8 @@ mod tests {
         let unsupported = |what: &str| Err(HeaderFault::Unsupported(what.to_owned()));
         assert_eq!(with(8, 2), unsupported("version 2 of the log format"));
         assert_eq!(with(11, 4), unsupported("required feature bit 10 of the log format"));
-        assert_eq!(with(14, 1), Ok(Header { previous: None }));
+        assert_eq!(with(14, 1), Ok(Header { previous: None, written_back: false }));
+        assert_eq!(with(10, 1), Ok(Header { previous: None, written_back: true }));
     }
 
     #[test]
@@ -242,7 +280,7 @@ mod tests {
         let mut batch = EncodedBatch::default();
         batch.push_put(FamilyId(0), &[1; 16], &[2; 128]);
         let mut out = Vec::new();
-        put_batch(&mut out, ID, 1 << 28, (1 << 28) - 1, MAX_SEQ, &batch);
+        put_batch(&mut out, ID, 1 << 28, (1 << 28) - 1, Numbers::From(MAX_SEQ), &batch);
         assert!(out.len() + batch.values().len() <= 175);
         let head = Head::decode(&out, 1 << 28).unwrap();
         assert_eq!(head.end(), (1 << 28) + out.len() as u64 + 128);

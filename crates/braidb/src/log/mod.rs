@@ -21,7 +21,7 @@
 //! header  46 bytes
 //!   0  magic              "BRAIDLOG"
 //!   8  version            u16     1
-//!  10  required features  u32     a reader that lacks one refuses
+//!  10  required features  u32     a reader that lacks one refuses; bit 0: it may hold records that were written back
 //!  14  optional features  u32     a reader may ignore them
 //!  18  log id             u64
 //!  26  previous log's id  u64     0: none
@@ -30,15 +30,16 @@
 //!
 //! frame   one atomic batch; entry i has the sequence number base + i
 //!   0  crc                u32     of (log id, offset of the frame, everything from `kind` to the end of the list)
-//!   4  kind               u8      1 batch; 0: end of the log
+//!   4  kind               u8      1 batch, 3 records written back; 0: end of the log
 //!   5  list bytes         varint
 //!      values bytes       varint
 //!      count              varint  entries, at least 1
 //!      synced mark        varint  see below
-//!      base               varint  sequence number
+//!      base               varint  sequence number; of records written back the oldest log that is left without them
 //!      list               for each entry:
 //!                           kind        u8      0 delete, 1 put
 //!                           family      varint
+//!                           number      varint  its sequence number; only of records written back
 //!                           key bytes   varint
 //!                           key
 //!                           value bytes varint  puts only
@@ -80,6 +81,11 @@
 //!
 //! A bad *header* is like a bad frame at offset 0: the mark 1 says nothing of it, 46 or more do.
 //!
+//! **Records written back** were committed before, to a log that is about to go. They are copies: until the manifest says that
+//! their family replays from `base` or a later log, recovery replays the records themselves and leaves the copies alone. When it
+//! says so, the log with the last of them is synced and its length is in the manifest, so that damage to them is known for
+//! what it is. `write/truncation.rs` tells the story.
+//!
 //! **Sealing.** [`LogWriter::rotate`] takes four steps: (1) create the next file and allocate its first space; (2) append
 //! the footer to the old log; (3) append the header, with the old log's final length, to the next; (4) write frames there.
 //! Nothing is synced here: whoever relies on a later log syncs the earlier ones first ([`LogSync::sync_through`]).
@@ -104,7 +110,7 @@ mod tests;
 mod writer;
 
 pub use batch::EncodedBatch;
-pub use frame::HEADER_BYTES;
+pub use frame::{HEADER_BYTES, Numbers};
 pub use scan::{End, Frame, Scan, read_header, scan, verify};
 pub use sync::LogSync;
 pub use writer::LogWriter;

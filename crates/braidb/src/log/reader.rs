@@ -4,7 +4,7 @@
 //! what the file holds, and shrinks again.
 
 use super::batch::{self, Fault};
-use super::frame::{self, Contents, HEADER_BYTES, Head, Header, HeaderFault, MAX_HEAD_BYTES};
+use super::frame::{self, Contents, HEADER_BYTES, Head, Header, HeaderFault, MAX_HEAD_BYTES, Numbers};
 use crate::base::error::{Error, Result};
 use crate::base::ids::FileId;
 use braidb_storage::{File, FileSystem};
@@ -112,13 +112,13 @@ impl Reader {
             return Ok(At::Bad { what: "the checksum of the frame is wrong", resume });
         }
         // From here on the head can be trusted, so what follows begins at the frame's end.
-        let Contents::Batch { count, .. } = head.contents else { return Ok(At::Footer(head)) };
+        let Contents::Batch { count, numbers, .. } = head.contents else { return Ok(At::Footer(head)) };
         let resume = head.end().min(self.limit);
         if head.end() > self.limit {
             return Ok(At::Bad { what: "the values of the frame are cut off", resume });
         }
         let (list, values) = self.batch(&head)?;
-        Ok(match batch::check(list, values, count) {
+        Ok(match batch::check(list, values, count, matches!(numbers, Numbers::Own { .. })) {
             Ok(()) => At::Batch(head),
             Err(Fault::Value) => At::Bad { what: "the checksum of a value is wrong", resume },
             Err(Fault::List) => {
@@ -207,7 +207,8 @@ impl Search {
 
     fn frame_at(&mut self, reader: &mut Reader, offset: u64) -> Result<Option<Head>> {
         let start = reader.bytes(offset, reader.limit.min(offset + 5))?;
-        if !matches!(start.get(4), Some(&(frame::KIND_BATCH | frame::KIND_FOOTER))) {
+        let kinds = [frame::KIND_BATCH, frame::KIND_FOOTER, frame::KIND_WRITTEN_BACK];
+        if !start.get(4).is_some_and(|kind| kinds.contains(kind)) {
             return Ok(None);
         }
         let Some(head) = reader.head(offset)? else { return Ok(None) };
@@ -220,10 +221,13 @@ impl Search {
 
     /// Looks at the part of the list that is in the window already.
     fn list_looks_right(&mut self, reader: &mut Reader, head: &Head) -> Result<bool> {
-        let Contents::Batch { list_at, list_bytes, count, .. } = head.contents else { return Ok(true) };
+        let Contents::Batch { list_at, list_bytes, count, numbers, .. } = head.contents else {
+            return Ok(true);
+        };
         let window_end = reader.window_at + reader.window.len() as u64;
         let part = reader.bytes(list_at, window_end.min(list_at + list_bytes))?;
-        let (right, looked_at) = batch::may_begin_list(part, list_bytes, count);
+        let (right, looked_at) =
+            batch::may_begin_list(part, list_bytes, count, matches!(numbers, Numbers::Own { .. }));
         self.spend(looked_at as u64, reader)?;
         Ok(right)
     }

@@ -6,7 +6,7 @@
 //! this is where the commits end, and the later logs are set aside.
 
 use super::batch::{self, Entry};
-use super::frame::{Contents, FOOTER_BYTES, HEADER_BYTES, Head, Header};
+use super::frame::{Contents, FOOTER_BYTES, HEADER_BYTES, Head, Header, Numbers};
 use super::reader::{At, Reader};
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, SeqNo};
@@ -23,8 +23,8 @@ const ZEROS: &str = "zeros instead of a frame";
 pub struct Frame<'a> {
     /// Where it begins in the log.
     pub offset: u64,
-    /// The number of its first entry.
-    pub base_seq: SeqNo,
+    /// The numbers of its entries.
+    pub numbers: Numbers,
     list: &'a [u8],
     values: &'a [u8],
 }
@@ -32,7 +32,12 @@ pub struct Frame<'a> {
 impl<'a> Frame<'a> {
     /// The entries with their sequence numbers, in the order of writing.
     pub fn entries(&self) -> impl Iterator<Item = (SeqNo, Entry<'a>)> {
-        (self.base_seq..).zip(batch::entries(self.list, self.values))
+        let (base, has_numbers) = match self.numbers {
+            Numbers::From(base) => (base, false),
+            Numbers::Own { .. } => (0, true),
+        };
+        let entries = batch::entries(self.list, self.values, has_numbers);
+        (base..).zip(entries).map(|(seq, entry)| (entry.seq.unwrap_or(seq), entry))
     }
 }
 
@@ -45,7 +50,7 @@ pub struct Scan {
     /// Visited frames, and their entries.
     pub frames: u64,
     pub entries: u64,
-    /// The largest number anywhere in the log, behind damage too; 0 without any.
+    /// The largest number of a commit anywhere in the log, behind damage too; 0 without any.
     pub last_seq: SeqNo,
     /// The largest synced mark anywhere in the log, behind damage too.
     pub max_mark: u64,
@@ -119,12 +124,14 @@ impl Scan {
         head: &Head,
         visit: &mut dyn FnMut(&Frame) -> Result<()>,
     ) -> Result<()> {
-        let Contents::Batch { count, base, .. } = head.contents else { unreachable!("a footer is no batch") };
+        let Contents::Batch { count, numbers, .. } = head.contents else {
+            unreachable!("a footer is no batch")
+        };
         let (list, values) = reader.batch(head)?;
-        visit(&Frame { offset: head.offset, base_seq: base, list, values })?;
+        visit(&Frame { offset: head.offset, numbers, list, values })?;
         self.frames += 1;
         self.entries += count;
-        self.last_seq = self.last_seq.max(base + (count - 1));
+        self.last_seq = self.last_seq.max(numbers.last(count));
         self.max_mark = self.max_mark.max(head.mark);
         Ok(())
     }
@@ -167,8 +174,8 @@ fn torn(
     let mut search = reader.search(resume);
     while let Some(head) = search.next(reader)? {
         scan.max_mark = scan.max_mark.max(head.mark);
-        if let Contents::Batch { count, base, .. } = head.contents {
-            scan.last_seq = scan.last_seq.max(base + (count - 1));
+        if let Contents::Batch { count, numbers, .. } = head.contents {
+            scan.last_seq = scan.last_seq.max(numbers.last(count));
         }
         whole_frames_behind += u64::from(matches!(reader.at(head.offset)?, At::Batch(_)));
     }
@@ -234,10 +241,11 @@ pub fn verify(fs: &dyn FileSystem, path: &Path, id: FileId, known_end: Option<u6
     if let Some(end) = known_end.filter(|&end| end > offset) {
         damage(offset, end, "the log ends too early");
     }
+    // Frames that are missing were found missing where they were, be it damage or what a crash left.
+    let is_whole = damages.is_empty();
     // Only a mark tells damage from what a crash left of writes that were not synced; a mark of 1 speaks of other logs.
     damages.retain(|damage| known_end.is_some() || damage.offset < max_mark && max_mark >= HEADER_BYTES);
-    // Frames that are missing were reported where they were.
-    if let Some(head) = footer.filter(|_| damages.is_empty())
+    if let Some(head) = footer.filter(|_| is_whole)
         && head.contents != (Contents::Footer { frames, length: head.end() })
     {
         let what = "the footer disagrees with the log".to_owned();

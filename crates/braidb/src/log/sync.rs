@@ -171,6 +171,11 @@ impl LogSync {
         logs.iter().map(|log| (log.id, log.is_sealed().then(|| log.handed()))).collect()
     }
 
+    /// The logs that are not forgotten, oldest first, with what was handed over.
+    pub fn sizes(&self) -> Vec<(FileId, u64)> {
+        self.logs.lock().iter().map(|log| (log.id, log.handed())).collect()
+    }
+
     /// Bytes handed over to the logs that are not forgotten.
     pub fn appended(&self) -> u64 {
         self.logs.lock().iter().map(|log| log.handed()).sum()

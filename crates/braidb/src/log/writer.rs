@@ -15,7 +15,7 @@
 //! device alone. Free space is asked only when a chunk is allocated.
 
 use super::batch::EncodedBatch;
-use super::frame::{self, FOOTER_BYTES, HEADER_BYTES, Header, MAX_HEAD_BYTES};
+use super::frame::{self, FOOTER_BYTES, HEADER_BYTES, Header, MAX_HEAD_BYTES, Numbers};
 use super::sync::{LiveLog, LogSync};
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, SeqNo};
@@ -47,6 +47,10 @@ pub struct LogWriter {
     /// Puts may go up to here: when that was allocated, the device had the reserve left.
     put_limit: u64,
     reserve_bytes: u64,
+    /// Whether its header says that it may hold records written back.
+    written_back: bool,
+    /// The length of the log before it; 0 for the first.
+    previous_bytes: u64,
 }
 
 impl LogWriter {
@@ -60,7 +64,7 @@ impl LogWriter {
     ) -> Result<LogWriter> {
         shared.check()?;
         let (log, allocated) = allocate_new(&shared, id)?;
-        start(&shared, &log, Header { previous })?;
+        start(&shared, &log, Header { previous, written_back: false })?;
         Ok(LogWriter {
             shared,
             log,
@@ -70,6 +74,8 @@ impl LogWriter {
             allocated,
             put_limit: 0,
             reserve_bytes,
+            written_back: false,
+            previous_bytes: 0,
         })
     }
 
@@ -88,6 +94,11 @@ impl LogWriter {
         self.end
     }
 
+    /// The final length of the log that [`LogWriter::rotate`] closed last.
+    pub fn previous_bytes(&self) -> u64 {
+        self.previous_bytes
+    }
+
     /// Appends one frame for each batch, whose first entry gets the number beside it, and returns the end of the last.
     /// No batch is empty. After an error none of them counts, unless the writer has failed for good: then any may have
     /// reached the log.
@@ -100,7 +111,7 @@ impl LogWriter {
         let has_puts = group.iter().any(|(batch, _)| batch.has_puts());
         self.allocate(self.end + bytes + FOOTER_BYTES, has_puts)?;
         for &(batch, base) in group {
-            self.put_frame(batch, base)?;
+            self.put_frame(batch, Numbers::From(base))?;
         }
         if hand_over || self.buffer.len() >= BUFFER_BYTES {
             self.hand_over()?;
@@ -108,10 +119,24 @@ impl LogWriter {
         Ok(self.end)
     }
 
-    fn put_frame(&mut self, batch: &EncodedBatch, base: SeqNo) -> Result<()> {
+    /// Appends a frame of records that are written back, and hands it over. They are needed by families that replay from
+    /// `replay_from` or a later log. Errors mean what those of [`LogWriter::append`] do.
+    pub fn append_written_back(&mut self, batch: &EncodedBatch, replay_from: FileId) -> Result<u64> {
+        self.check()?;
+        assert!(self.written_back, "recovery finds them only where the header says so");
+        let bytes = MAX_HEAD_BYTES + batch.bytes() as u64;
+        self.allocate(self.end + bytes + FOOTER_BYTES, true)?;
+        let before = self.end;
+        self.put_frame(batch, Numbers::Own { replay_from })?;
+        self.hand_over()?;
+        self.shared.counters().written_back_bytes.add(self.end - before);
+        Ok(self.end)
+    }
+
+    fn put_frame(&mut self, batch: &EncodedBatch, numbers: Numbers) -> Result<()> {
         assert!(batch.count() > 0, "an empty batch has no frame");
         let before = self.buffer.len();
-        frame::put_batch(&mut self.buffer, self.log.id, self.end, self.log.mark(), base, batch);
+        frame::put_batch(&mut self.buffer, self.log.id, self.end, self.log.mark(), numbers, batch);
         self.end += (self.buffer.len() - before + batch.values().len()) as u64;
         self.frames += 1;
         if batch.values().len() < DIRECT_BYTES {
@@ -173,19 +198,21 @@ impl LogWriter {
     }
 
     /// Seals the current log and starts log `new_id`, a fresh number even after a failed try. The module's head says why
-    /// the steps come in this order.
-    pub fn rotate(&mut self, new_id: FileId) -> Result<()> {
+    /// the steps come in this order. With `written_back`, records may be written back to the new one.
+    pub fn rotate(&mut self, new_id: FileId, written_back: bool) -> Result<()> {
         self.check()?;
         assert!(new_id > self.log.id, "numbers of logs ascend");
         let (next, allocated) = allocate_new(&self.shared, new_id)?;
         self.seal()?;
-        start(&self.shared, &next, Header { previous: Some((self.log.id, self.end)) })?;
+        start(&self.shared, &next, Header { previous: Some((self.log.id, self.end)), written_back })?;
         self.shared.counters().logs_rotated.add(1);
         self.log = next;
+        self.previous_bytes = self.end;
         self.end = HEADER_BYTES;
         self.frames = 0;
         self.allocated = allocated;
         self.put_limit = 0;
+        self.written_back = written_back;
         Ok(())
     }
 

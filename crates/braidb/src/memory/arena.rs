@@ -7,8 +7,9 @@
 //! Chunks double from [`FIRST_CHUNK`] to [`LARGEST_CHUNK`], so that a small segment stays small and a large one calls
 //! the allocator seldom. A piece that would waste much of a chunk gets one of its own.
 
+use crate::base::sync::{alloc, dealloc};
 use parking_lot::Mutex;
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::NonNull;
 
 /// All pieces start at a multiple of this.

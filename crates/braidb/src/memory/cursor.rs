@@ -58,6 +58,17 @@ impl SegmentCursor {
     }
 }
 
+/// Nodes and versions lie anywhere. A walk that reached `node` needs the version of the next one and the one after that soon.
+#[inline]
+fn fetch_ahead(node: Ref<'_, Node>) {
+    if let Some(next) = node.link(0).next() {
+        next.newest().prefetch();
+        if let Some(second) = next.link(0).next() {
+            second.prefetch();
+        }
+    }
+}
+
 impl Cursor for SegmentCursor {
     fn seek_to_first(&mut self) -> Result<()> {
         self.go_forward(|segment| segment.list().first());
@@ -84,7 +95,7 @@ impl Cursor for SegmentCursor {
         let (node, version) = self.at();
         match version.older() {
             Some(older) => self.at = Some((node, older)),
-            None => self.go_forward(|_| node.link(0).next()),
+            None => self.go_forward(|_| node.link(0).next().inspect(|&node| fetch_ahead(node))),
         }
         Ok(())
     }

@@ -1,33 +1,63 @@
 //! A flat segment: a sorted array of references to records, which lie in arenas.
 //!
 //! ```text
+//!  filter     of the keys
 //!  shared     the bytes that all keys begin with
-//!  prefixes   ┌────────┬────────┬────────┬──   of each entry the eight bytes of its key behind the shared ones
-//!  records    ┌───┬────┬───┬────┬───┬────┬──   where its record lies
-//!               ▼        ▼        ▼
+//!  roots      ┌────────┬──                        every 32nd fence
+//!  fences     ┌────────┬──                        the prefix of every 32nd entry
+//!  entries    ┌────────┬───┬────────┬───┬──       the eight bytes of its key behind the shared ones, where its record lies
+//!                        ▼            ▼
 //!  arenas     those of the segments it was made of (*flat*), or one of its own, in key order (*serialized*)
 //! ```
 //!
 //! It holds no object for an entry: a skiplist's nodes, a third of the memory of small entries, are gone. A search halves the
-//! prefixes and reads a record only where these are equal, which the shared bytes make rare even for keys that are numbers
-//! with leading zeros.
+//! roots, which the processor's caches keep at hand, then counts the fences between two of them that come before what it looks
+//! for, and then the entries between two fences: it fetches a few cache lines at once, where halving would wait for one after the
+//! other. It reads a record only where prefixes are equal, which the shared bytes make rare even for keys that are numbers with
+//! leading zeros. A get of a key that is not there, as most gets are from most segments, searches nothing: it asks the filter.
 
 use super::arena::{ALIGN, Arena, Bump};
+use super::homes::LiveIntervals;
 use super::node::{Record, Ref};
 use crate::base::error::Result;
 use crate::base::ids::SeqNo;
-use crate::base::key::prefix_u64;
+use crate::base::key::{self, prefix_u64};
 use crate::base::value::Value;
+use crate::table::Filter;
 use crate::visible::{Cursor, EntryKind, Found};
 use std::fmt;
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
-/// Entries in order; immutable.
+/// With so many a filter lets one of a hundred strangers pass.
+const FILTER_BITS_PER_KEY: u32 = 10;
+
+/// Entries from one fence to the next, which fill eight cache lines; and fences from one root to the next.
+const STRIDE: usize = 32;
+
+/// The part of an array of `len` at whose end, or in which, the first one at or after a prefix stands; `before` of every 32nd
+/// come before the prefix.
+fn part_behind(before: usize, len: usize) -> Range<usize> {
+    before.saturating_sub(1) * STRIDE..len.min(before * STRIDE)
+}
+
+/// The beginning of a key, and its record.
+#[derive(Clone, Copy)]
+struct Entry {
+    prefix: u64,
+    // Read only while the arenas are held.
+    record: Ref<'static, Record>,
+}
+
+/// Entries in order; immutable. It starts on a cache line of its own, because the counts of its `Arc` stand in front of it,
+/// and change with every value that a reader pins.
+#[repr(align(64))]
 pub struct Flat {
+    filter: Filter,
     shared: Box<[u8]>,
-    prefixes: Box<[u64]>,
-    // Read only while `arenas` are held, below.
-    records: Box<[Ref<'static, Record>]>,
+    roots: Box<[u64]>,
+    fences: Box<[u64]>,
+    entries: Box<[Entry]>,
     arenas: Vec<Arc<Arena>>,
     /// Of the arenas.
     data_bytes: u64,
@@ -35,24 +65,23 @@ pub struct Flat {
     live_bytes: u64,
     tombstones: u64,
     oldest: SeqNo,
+    /// Counted when somebody asks. Whichever logs begin later hold none of these records.
+    live: OnceLock<LiveIntervals>,
 }
 
 impl Flat {
-    /// The newest version of `key` at or below `at`. Its value pins the segment.
-    pub fn get(self: &Arc<Self>, key: &[u8], at: SeqNo) -> Option<Found> {
-        if at < self.oldest || !self.reaches(key) {
+    /// The newest version of `key`, whose hash is `hash`, at or below `at`. Its value pins the segment.
+    pub fn get(self: &Arc<Self>, key: &[u8], hash: u64, at: SeqNo) -> Option<Found> {
+        if at < self.oldest || !self.filter.may_contain(hash) {
             return None;
         }
-        let mut versions =
-            self.records[self.lower_bound(key)..].iter().take_while(|record| record.key() == key);
-        let record = *versions.find(|record| record.seq() <= at)?;
+        let mut versions = self.entries[self.lower_bound(key)..]
+            .iter()
+            .map(|entry| entry.record)
+            .take_while(|record| record.key() == key);
+        let record = versions.find(|record| record.seq() <= at)?;
         let value = Value::pin(Arc::clone(self), |_| record.value());
         Some(Found { seq: record.seq(), kind: record.kind(), value })
-    }
-
-    /// Whether `key` lies between the first key and the last: readers pass segments by that hold other ranges.
-    fn reaches(&self, key: &[u8]) -> bool {
-        self.ends().is_some_and(|(first, last)| first <= key && key <= last)
     }
 
     /// How many entries come before `key`.
@@ -62,36 +91,47 @@ impl Flat {
             Some(rest) => rest,
             // Then `shared` decides for all of them.
             None if key < shared => return 0,
-            None => return self.records.len(),
+            None => return self.entries.len(),
         };
         let prefix = prefix_u64(rest);
-        let start = self.prefixes.partition_point(|&other| other < prefix);
-        let equal = self.prefixes[start..].iter().take_while(|&&other| other == prefix);
+        let root = self.roots.partition_point(|&other| other < prefix);
+        let fences = part_behind(root, self.fences.len());
+        let fence = fences.start + self.fences[fences].iter().filter(|&&other| other < prefix).count();
+        let entries = part_behind(fence, self.entries.len());
+        let start =
+            entries.start + self.entries[entries].iter().filter(|other| other.prefix < prefix).count();
+        let equal = self.entries[start..].iter().take_while(|other| other.prefix == prefix);
         // Mostly one entry, or the versions of one key.
         match equal.clone().take(9).count() {
             0 => start,
             few @ 1..9 => {
-                start + self.records[start..start + few].partition_point(|record| record.key() < key)
+                start + self.entries[start..start + few].partition_point(|other| other.record.key() < key)
             }
             _ => {
-                let end = start + self.prefixes[start..].partition_point(|&other| other == prefix);
-                start + self.records[start..end].partition_point(|record| record.key() < key)
+                let end = start + self.entries[start..].partition_point(|other| other.prefix == prefix);
+                start + self.entries[start..end].partition_point(|other| other.record.key() < key)
             }
         }
     }
 
     pub fn entries(&self) -> u64 {
-        self.records.len() as u64
+        self.entries.len() as u64
     }
 
     pub fn tombstones(&self) -> u64 {
         self.tombstones
     }
 
-    /// What the memory budget counts: the arrays, and all of the arenas.
+    /// What the memory budget counts: the filter, the arrays, and all of the arenas.
     pub fn bytes(&self) -> u64 {
-        let entry_bytes = size_of::<u64>() + size_of::<Ref<'static, Record>>();
-        self.data_bytes + (self.records.len() * entry_bytes) as u64
+        let array_bytes =
+            size_of_val(&*self.roots) + size_of_val(&*self.fences) + size_of_val(&*self.entries);
+        self.data_bytes + (self.filter.memory_bytes() + array_bytes) as u64
+    }
+
+    /// Whether its records are copies, in an arena of their own.
+    pub fn is_serialized(&self) -> bool {
+        self.arenas.len() == 1 && self.live_bytes == self.data_bytes
     }
 
     /// Whether a quarter of the arenas or more is dead.
@@ -101,7 +141,7 @@ impl Flat {
 
     /// The first key and the last.
     pub(super) fn ends(&self) -> Option<(&[u8], &[u8])> {
-        Some((self.records.first()?.key(), self.records.last()?.key()))
+        Some((self.entries.first()?.record.key(), self.entries.last()?.record.key()))
     }
 
     pub(super) fn arenas(&self) -> &[Arc<Arena>] {
@@ -112,18 +152,30 @@ impl Flat {
         self.data_bytes
     }
 
+    /// The newest version of each key.
+    pub(super) fn newest(&self) -> impl Iterator<Item = Ref<'static, Record>> {
+        let record = |at: usize| self.entries[at].record;
+        let is_newest = move |at: usize| at == 0 || record(at - 1).key() != record(at).key();
+        (0..self.entries.len()).filter(move |&at| is_newest(at)).map(record)
+    }
+
+    /// What `count` says, which is asked once.
+    pub(super) fn live(&self, count: impl FnOnce() -> LiveIntervals) -> &LiveIntervals {
+        self.live.get_or_init(count)
+    }
+
     pub fn cursor(self: &Arc<Self>) -> FlatCursor {
-        FlatCursor { flat: Arc::clone(self), at: self.records.len(), is_backward: false }
+        FlatCursor { flat: Arc::clone(self), at: self.entries.len(), is_backward: false }
     }
 
     /// The same entries, their records copied to an arena of their own: the *serialized* layout. For the time of the copy there
     /// are two of each record, but not of the arrays.
     pub(super) fn serialized(mut self) -> Flat {
         let (arena, mut bump) = (Arc::new(Arena::default()), Bump::new());
-        let room = |record: &Ref<'static, Record>| record.layout().next_multiple_of(ALIGN);
-        let data_bytes = self.records.iter().map(room).sum();
+        let room = |entry: &Entry| entry.record.layout().next_multiple_of(ALIGN);
+        let data_bytes = self.entries.iter().map(room).sum();
         bump.reserve(&arena, data_bytes);
-        for record in &mut self.records {
+        for Entry { record, .. } in &mut self.entries {
             let at = bump.allocate(&arena, record.layout());
             // SAFETY: a fresh piece of the right size; the copy is used only while the arena is held, below.
             *record = unsafe { Record::write(at, record.entry()) };
@@ -147,8 +199,9 @@ impl fmt::Debug for Flat {
 /// Takes entries in order and makes a flat segment of them.
 pub(super) struct FlatBuilder {
     shared: Box<[u8]>,
-    prefixes: Vec<u64>,
-    records: Vec<Ref<'static, Record>>,
+    entries: Vec<Entry>,
+    /// Of the different keys.
+    hashes: Vec<u64>,
     live_bytes: u64,
     tombstones: u64,
     oldest: SeqNo,
@@ -160,8 +213,8 @@ impl FlatBuilder {
         let shared = first.iter().zip(last).take_while(|(a, b)| a == b).count();
         FlatBuilder {
             shared: first[..shared].into(),
-            prefixes: Vec::with_capacity(entries),
-            records: Vec::with_capacity(entries),
+            entries: Vec::with_capacity(entries),
+            hashes: Vec::with_capacity(entries),
             live_bytes: 0,
             tombstones: 0,
             oldest: SeqNo::MAX,
@@ -171,11 +224,15 @@ impl FlatBuilder {
     pub fn push(&mut self, record: Ref<'static, Record>) {
         let key = record.key();
         debug_assert!(key.starts_with(&self.shared));
-        debug_assert!(self.records.last().is_none_or(|last| {
+        debug_assert!(self.entries.last().is_none_or(|&Entry { record: last, .. }| {
             (last.key(), std::cmp::Reverse(last.seq())) < (key, std::cmp::Reverse(record.seq()))
         }));
-        self.prefixes.push(prefix_u64(&key[self.shared.len()..]));
-        self.records.push(record);
+        self.entries.push(Entry { prefix: prefix_u64(&key[self.shared.len()..]), record });
+        let hash = key::hash(key);
+        // Versions of one key come one after the other.
+        if self.hashes.last() != Some(&hash) {
+            self.hashes.push(hash);
+        }
         self.live_bytes += record.layout().next_multiple_of(ALIGN) as u64;
         self.tombstones += u64::from(record.kind() == EntryKind::Delete);
         self.oldest = self.oldest.min(record.seq());
@@ -184,11 +241,30 @@ impl FlatBuilder {
     /// # Safety
     /// All records lie in `arenas`.
     pub unsafe fn finish(self, arenas: Vec<Arc<Arena>>, data_bytes: u64) -> Flat {
-        let FlatBuilder { shared, prefixes, records, live_bytes, tombstones, oldest } = self;
-        let (prefixes, records) = (prefixes.into(), records.into());
-        Flat { shared, prefixes, records, arenas, data_bytes, live_bytes, tombstones, oldest }
+        let FlatBuilder { shared, entries, hashes, live_bytes, tombstones, oldest } = self;
+        let filter = Filter::build(&hashes, FILTER_BITS_PER_KEY);
+        let fences: Box<[u64]> = entries.iter().step_by(STRIDE).map(|entry| entry.prefix).collect();
+        let roots = fences.iter().copied().step_by(STRIDE).collect();
+        let entries = entries.into();
+        let live = OnceLock::new();
+        Flat {
+            filter,
+            shared,
+            roots,
+            fences,
+            entries,
+            arenas,
+            data_bytes,
+            live_bytes,
+            tombstones,
+            oldest,
+            live,
+        }
     }
 }
+
+/// Records lie anywhere: so many steps before a cursor reads one, it is fetched.
+const STEPS_AHEAD: usize = 4;
 
 /// A position in a flat segment, which it keeps alive.
 pub struct FlatCursor {
@@ -202,28 +278,34 @@ impl FlatCursor {
     /// The entry that the cursor stands on.
     #[inline]
     pub(super) fn record(&self) -> Ref<'static, Record> {
-        self.flat.records[self.at]
+        self.flat.entries[self.at].record
+    }
+
+    fn go_forward(&mut self, at: usize) {
+        (self.at, self.is_backward) = (at, false);
+        // While these are on their way, a merge positions its other cursors.
+        self.flat.entries[at..].iter().take(STEPS_AHEAD + 1).for_each(|entry| entry.record.prefetch());
     }
 
     fn go_backward(&mut self, behind: usize) {
         self.is_backward = true;
-        self.at = behind.checked_sub(1).unwrap_or(self.flat.records.len());
+        self.at = behind.checked_sub(1).unwrap_or(self.flat.entries.len());
     }
 }
 
 impl Cursor for FlatCursor {
     fn seek_to_first(&mut self) -> Result<()> {
-        (self.at, self.is_backward) = (0, false);
+        self.go_forward(0);
         Ok(())
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
-        self.go_backward(self.flat.records.len());
+        self.go_backward(self.flat.entries.len());
         Ok(())
     }
 
     fn seek(&mut self, key: &[u8]) -> Result<()> {
-        (self.at, self.is_backward) = (self.flat.lower_bound(key), false);
+        self.go_forward(self.flat.lower_bound(key));
         Ok(())
     }
 
@@ -236,6 +318,10 @@ impl Cursor for FlatCursor {
     fn next(&mut self) -> Result<()> {
         assert!(!self.is_backward && self.valid(), "seek again before turning round");
         self.at += 1;
+        // This record was fetched a while ago.
+        if let Some(soon) = self.flat.entries.get(self.at + STEPS_AHEAD) {
+            soon.record.prefetch();
+        }
         Ok(())
     }
 
@@ -247,7 +333,7 @@ impl Cursor for FlatCursor {
 
     #[inline]
     fn valid(&self) -> bool {
-        self.at < self.flat.records.len()
+        self.at < self.flat.entries.len()
     }
 
     #[inline]

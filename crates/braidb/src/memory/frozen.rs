@@ -27,11 +27,20 @@ pub enum Frozen {
 }
 
 impl Frozen {
-    /// The newest version of `key` at or below `at`.
-    pub fn get(&self, key: &[u8], at: SeqNo) -> Option<Found> {
+    /// The newest version of `key`, whose hash is `hash`, at or below `at`.
+    pub fn get(&self, key: &[u8], hash: u64, at: SeqNo) -> Option<Found> {
         match self {
-            Frozen::List(list) => list.get(key, at),
-            Frozen::Flat(flat) => flat.get(key, at),
+            Frozen::List(list) => list.get(key, hash, at),
+            Frozen::Flat(flat) => flat.get(key, hash, at),
+        }
+    }
+
+    /// How its entries lie in memory.
+    pub fn layout(&self) -> &'static str {
+        match self {
+            Frozen::List(_) => "skiplist",
+            Frozen::Flat(flat) if flat.is_serialized() => "serialized",
+            Frozen::Flat(_) => "flat",
         }
     }
 

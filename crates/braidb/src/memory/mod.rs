@@ -8,7 +8,8 @@
 //!
 //! A [`Segment`] is a skiplist: one node a user key, and in each node a chain of the key's versions, newest first. Updating
 //! a hot key is a look-up and one pointer. Readers take no lock and never wait. A [`Frozen`] segment has no writer any more:
-//! it is such a list, or a [`Flat`] array of references to the same records, or to copies. [`Memory`] is an immutable
+//! it is such a list, or a [`Flat`] array of references to the same records, or to copies. A segment that is one of many has a
+//! Bloom filter, so that a get searches only those that hold its key. [`Memory`] is an immutable
 //! value that a view holds; changing the memory component means building another one.
 //!
 //! All `unsafe` lives in `arena`, `node`, and the few lines of `skiplist`, `segment`, `cursor`, `flat` and `frozen` that
@@ -30,20 +31,23 @@
 
 mod arena;
 mod cursor;
+mod filter;
 mod flat;
 mod frozen;
+mod homes;
 #[cfg(all(test, loom))]
 mod loom_model;
 mod node;
 mod pipeline;
 mod segment;
 mod skiplist;
-mod sync;
 #[cfg(all(test, not(loom)))]
 mod tests;
 pub mod view;
 
+pub use cursor::SegmentCursor;
 pub use flat::Flat;
-pub use frozen::{Frozen, Merged, Records, merge};
+pub use frozen::{Frozen, FrozenCursor, Merged, Records, merge};
+pub use homes::{Homes, Live, count_live};
 pub use pipeline::Memory;
 pub use segment::{Segment, SegmentWriter};

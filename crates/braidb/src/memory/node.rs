@@ -20,9 +20,10 @@
 //! of a node may not be used to reach the tower and the key behind it.
 
 use super::arena::ALIGN;
-use super::sync::{AtomicPtr, Ordering, PlainBytes};
+
 use crate::base::ids::{MAX_SEQ, SeqNo};
 use crate::base::key::prefix_u64;
+use crate::base::sync::{AtomicPtr, Ordering, PlainBytes};
 use crate::visible::EntryKind;
 use std::cmp;
 use std::marker::PhantomData;
@@ -99,6 +100,17 @@ impl<'a, T> Ref<'a, T> {
     #[inline]
     pub unsafe fn detached(self) -> Ref<'static, T> {
         Ref { at: self.at, arena: PhantomData }
+    }
+
+    /// Tells the processor that the target will be read soon.
+    #[inline]
+    pub fn prefetch(self) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // SAFETY: a hint, which reads nothing that the program could see, and may even be given for what is not there.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(self.at.as_ptr().cast());
+        }
     }
 
     #[inline]

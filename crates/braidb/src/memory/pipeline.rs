@@ -53,7 +53,8 @@ impl Memory {
         let mut pipeline: Vec<Frozen> = Vec::with_capacity(self.pipeline.len() + 1);
         pipeline.push(Frozen::List(Arc::clone(&self.active)));
         pipeline.extend(self.pipeline.iter().cloned());
-        if mutant!("rolled_behind_older") && pipeline.len() > 2 {
+        if mutant!("rolled_behind_older") && pipeline.len() > 2 && !pipeline[1..3].iter().any(Frozen::is_list)
+        {
             pipeline.swap(1, 2);
         }
         let pipeline = pipeline.into();
@@ -90,12 +91,13 @@ impl Memory {
         Some(Memory { pipeline, ..self.clone() })
     }
 
-    /// The newest version of `key` at or below `at`.
-    pub fn get(&self, key: &[u8], at: SeqNo) -> Option<Found> {
+    /// The newest version of `key`, whose hash is `hash`, at or below `at`.
+    pub fn get(&self, key: &[u8], hash: u64, at: SeqNo) -> Option<Found> {
+        let get_frozen = || self.frozen().find_map(|part| part.get(key, hash, at));
         if mutant!("frozen_before_active") {
-            return self.frozen().find_map(|part| part.get(key, at)).or_else(|| self.active.get(key, at));
+            return get_frozen().or_else(|| self.active.get(key, hash, at));
         }
-        self.active.get(key, at).or_else(|| self.frozen().find_map(|part| part.get(key, at)))
+        self.active.get(key, hash, at).or_else(get_frozen)
     }
 
     /// Bytes of all segments.
@@ -107,6 +109,7 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::key::hash;
     use crate::memory::SegmentWriter;
     use crate::memory::frozen::{Records, merge};
     use crate::visible::EntryKind;
@@ -126,7 +129,7 @@ mod tests {
     }
 
     fn seqs(memory: &Memory, at: SeqNo) -> [Option<SeqNo>; 4] {
-        [b"a", b"b", b"c", b"d"].map(|key| memory.get(key, at).map(|found| found.seq))
+        [b"a", b"b", b"c", b"d"].map(|key| memory.get(key, hash(key), at).map(|found| found.seq))
     }
 
     fn merged(memory: &Memory, parts: std::ops::Range<usize>) -> Option<Memory> {

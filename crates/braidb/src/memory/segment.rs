@@ -2,15 +2,16 @@
 
 use super::arena::Arena;
 use super::cursor::SegmentCursor;
+use super::filter::LiveFilter;
 use super::node::Entry;
 use super::skiplist::{Inserter, SkipList};
 use crate::base::ids::{MAX_SEQ, SeqNo};
+use crate::base::sync::{AtomicU64, Ordering};
 use crate::base::value::Value;
 use crate::base::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::visible::{EntryKind, Found};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Versions in memory, in order. Any number of readers, on any thread, beside one writer.
 pub struct Segment {
@@ -32,8 +33,17 @@ struct Counts {
 impl Segment {
     /// An empty segment and its writer. The seed decides the shape of the skiplist, nothing else.
     pub fn new(seed: u64) -> (Arc<Segment>, SegmentWriter) {
+        Segment::with_list(seed, SkipList::new(None))
+    }
+
+    /// The same with a filter, for one among many. It is full at `full_bytes`, though it may grow on.
+    pub fn with_filter(seed: u64, full_bytes: u64) -> (Arc<Segment>, SegmentWriter) {
+        Segment::with_list(seed, SkipList::new(Some(LiveFilter::for_list_of(full_bytes))))
+    }
+
+    fn with_list(seed: u64, list: SkipList) -> (Arc<Segment>, SegmentWriter) {
         let segment = Arc::new(Segment {
-            list: SkipList::new(),
+            list,
             counts: Counts {
                 bytes: AtomicU64::new(0),
                 version_bytes: AtomicU64::new(0),
@@ -47,16 +57,16 @@ impl Segment {
         (segment, writer)
     }
 
-    /// The newest version of `key` at or below `at`. Its value pins the segment.
-    pub fn get(self: &Arc<Self>, key: &[u8], at: SeqNo) -> Option<Found> {
-        let version = self.list.find(key)?.version(at)?;
+    /// The newest version of `key`, whose hash is `hash`, at or below `at`. Its value pins the segment.
+    pub fn get(self: &Arc<Self>, key: &[u8], hash: u64, at: SeqNo) -> Option<Found> {
+        let version = self.list.find(key, hash)?.version(at)?;
         // SAFETY: the value is used only through the pin, which keeps the segment alive.
         let record = unsafe { version.detached() }.record();
         let value = Value::pin(Arc::clone(self), |_| record.value());
         Some(Found { seq: record.seq(), kind: record.kind(), value })
     }
 
-    /// Bytes of the arenas in use: what the memory budget counts.
+    /// Bytes of the arenas in use, and of the filter, once there is an entry: what the memory budget counts.
     pub fn bytes(&self) -> u64 {
         self.counts.bytes.load(Ordering::Relaxed)
     }
@@ -136,7 +146,8 @@ impl SegmentWriter {
         let counts = &self.segment.counts;
         // Plain loads and stores, no read-modify-write: there is one writer.
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        counts.bytes.store(self.inserter.bytes_in_use() as u64, Ordering::Relaxed);
+        let filter_bytes = self.segment.list.filter().map_or(0, LiveFilter::bytes);
+        counts.bytes.store((self.inserter.bytes_in_use() + filter_bytes) as u64, Ordering::Relaxed);
         counts.version_bytes.store(self.inserter.version_bytes() as u64, Ordering::Relaxed);
         counts.min_seq.store(load(&counts.min_seq).min(seq), Ordering::Relaxed);
         counts.max_seq.store(load(&counts.max_seq).max(seq), Ordering::Relaxed);

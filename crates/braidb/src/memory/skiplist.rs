@@ -4,8 +4,9 @@
 //! starts in the head, at the top, and goes down wherever the next node lies beyond what it looks for.
 
 use super::arena::{Arena, Bump};
+use super::filter::LiveFilter;
 use super::node::{Entry, Link, MAX_HEIGHT, Node, Ref, Version};
-use crate::base::key::prefix_u64;
+use crate::base::key::{self, prefix_u64};
 use std::array;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ type Splice<'a> = [Option<NodeRef<'a>>; MAX_HEIGHT];
 
 pub struct SkipList {
     head: Head,
+    filter: Option<LiveFilter>,
     nodes: Arena,
     /// Shared with what the segment is flattened to.
     versions: Arc<Arena>,
@@ -34,19 +36,27 @@ struct Landing<'a> {
 }
 
 impl SkipList {
-    pub fn new() -> SkipList {
+    pub fn new(filter: Option<LiveFilter>) -> SkipList {
         SkipList {
             head: Head(array::from_fn(|_| Link::null())),
+            filter,
             nodes: Arena::default(),
             versions: Arc::default(),
         }
     }
 
-    /// The node of `key`.
+    /// The node of `key`, whose hash is `hash`.
     #[inline]
-    pub fn find(&self, key: &[u8]) -> Option<NodeRef<'_>> {
+    pub fn find(&self, key: &[u8], hash: u64) -> Option<NodeRef<'_>> {
+        if self.filter.as_ref().is_some_and(|filter| !filter.may_contain(hash)) {
+            return None;
+        }
         let landing = self.search(key, |_, _| ());
         if landing.is_exact { landing.at_or_after } else { None }
+    }
+
+    pub fn filter(&self) -> Option<&LiveFilter> {
+        self.filter.as_ref()
     }
 
     /// The arena that all records lie in.
@@ -131,6 +141,9 @@ impl SkipList {
             // SAFETY: the version is in an arena of this list, leads to what the link leads to, and there is one writer.
             unsafe { link.publish(version) };
             return;
+        }
+        if let Some(filter) = &self.filter {
+            filter.add(key::hash(key));
         }
         let version = self.write_version(&mut inserter.versions, entry, None);
         let height = inserter.heights.draw();
@@ -226,12 +239,11 @@ impl Heights {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
     #[test]
-    #[cfg(not(loom))]
     fn a_quarter_of_the_nodes_is_taller() {
         let mut heights = Heights { state: 0 };
         let mut counts = [0; MAX_HEIGHT + 1];

@@ -4,6 +4,7 @@ use super::cursor::SegmentCursor;
 use super::frozen::FrozenCursor;
 use super::*;
 use crate::base::ids::{MAX_SEQ, SeqNo};
+use crate::base::key::hash;
 use crate::visible::rule::{DropProof, Sieve};
 use crate::visible::snapshots::Snapshots;
 use crate::visible::{Cursor, EntryKind};
@@ -87,7 +88,7 @@ fn check(segment: &Arc<Segment>, model: &Model, dice: &mut Dice) {
 
         let at = dice.below(expected.len() as u64 + 2);
         let wanted = expected[split..].iter().find(|row| row.0 == key && row.1 <= at);
-        let found = segment.get(&key, at);
+        let found = segment.get(&key, hash(&key), at);
         assert_eq!(
             found.map(|found| (found.seq, found.kind, found.value.to_vec())),
             wanted.map(|row| (row.1, row.2, row.3.clone()))
@@ -99,7 +100,9 @@ fn check(segment: &Arc<Segment>, model: &Model, dice: &mut Dice) {
 fn a_segment_is_an_ordered_map_of_versions() {
     for seed in 0..if cfg!(miri) { 2 } else { 20 } {
         let mut dice = Dice(seed);
-        let (segment, mut writer) = Segment::new(seed);
+        // Some have a filter, one that is far too small.
+        let (segment, mut writer) =
+            if seed % 4 < 2 { Segment::new(seed) } else { Segment::with_filter(seed, 4096) };
         let mut model = Model::new();
         // Half of the runs write in the order of the numbers, as the commit queue does; the others in any order.
         let count = if cfg!(miri) { 40 } else { 600 };
@@ -152,7 +155,7 @@ fn values_and_cursors_keep_the_segment_alive() {
     let (segment, mut writer) = Segment::new(0);
     writer.insert(b"", 5, EntryKind::Put, b"");
     writer.insert(b"k", 6, EntryKind::Put, b"a value");
-    let value = segment.get(b"k", MAX_SEQ).unwrap().value;
+    let value = segment.get(b"k", hash(b"k"), MAX_SEQ).unwrap().value;
     let mut cursor = segment.cursor();
     cursor.seek(b"a").unwrap();
     let weak = Arc::downgrade(&segment);
@@ -242,7 +245,7 @@ fn check_flat(flat: &Frozen, model: &Model, shared: &[u8], dice: &mut Dice) {
         backward.reverse();
         assert_eq!(backward, expected[..split]);
         let at = dice.below(expected.len() as u64 + 2);
-        let found = flat.get(&key, at).map(|found| (found.seq, found.kind, found.value.to_vec()));
+        let found = flat.get(&key, hash(&key), at).map(|found| (found.seq, found.kind, found.value.to_vec()));
         assert_eq!(found, seen(model, &key, at));
     }
 }
@@ -277,6 +280,61 @@ fn a_flat_segment_is_the_same_map_in_each_layout() {
 }
 
 #[test]
+fn a_search_finds_its_place_among_many_entries() {
+    // Enough for several roots. There are keys whose beginnings differ, and groups that share them and go beyond a fence.
+    let (count, step) = if cfg!(miri) { (150, 13) } else { (3000, 1) };
+    let key = |number: usize| {
+        let start = if (number / 70).is_multiple_of(2) { number / 70 * 70 } else { number };
+        [&(start as u64).to_be_bytes()[..], &(number as u32 * 2).to_be_bytes()].concat()
+    };
+    let (segment, mut writer) = Segment::with_filter(5, 64 << 10);
+    for number in (0..count).rev() {
+        writer.insert(&key(number), 1 + number as u64, EntryKind::Put, &number.to_le_bytes());
+    }
+    drop(writer);
+    let flat = merge(&[Frozen::List(segment)], None, Records::Stay, || true).unwrap().flat;
+    let mut cursor = flat.cursor();
+    for number in (0..count).step_by(step) {
+        let wanted = key(number);
+        let found = flat.get(&wanted, hash(&wanted), MAX_SEQ).unwrap();
+        assert_eq!(found.value, number.to_le_bytes());
+        cursor.seek(&wanted).unwrap();
+        assert_eq!(cursor.key(), wanted);
+        cursor.seek_before(&wanted).unwrap();
+        assert_eq!(cursor.valid().then(|| cursor.key().to_vec()), number.checked_sub(1).map(key));
+        let behind = [&wanted[..], b"\0"].concat();
+        assert!(flat.get(&behind, hash(&behind), MAX_SEQ).is_none());
+        cursor.seek(&behind).unwrap();
+        assert_eq!(
+            cursor.valid().then(|| cursor.key().to_vec()),
+            (number + 1 < count).then(|| key(number + 1))
+        );
+    }
+}
+
+#[test]
+fn filters_stop_gets_before_they_search() {
+    let count = if cfg!(miri) { 20 } else { 1000u64 };
+    let segments = [Segment::new(1), Segment::with_filter(1, 200 * count)].map(|(segment, mut writer)| {
+        for number in 0..count {
+            writer.insert(&number.to_be_bytes(), 1 + number, EntryKind::Put, b"");
+        }
+        Frozen::List(segment)
+    });
+    let flat = Frozen::Flat(merge(&segments[1..], None, Records::Stay, || true).unwrap().flat);
+    // Under the hash of another key nothing is found where a filter stands in between.
+    let found = |segment: &Frozen, hash: fn(&[u8]) -> u64| {
+        let keys = (0..count).map(u64::to_be_bytes);
+        keys.filter(|key| segment.get(key, hash(key), MAX_SEQ).is_some()).count() as u64
+    };
+    for (segment, is_filtered) in [(&segments[0], false), (&segments[1], true), (&flat, true)] {
+        assert_eq!(found(segment, hash), count);
+        let strangers = found(segment, |key| hash(&[key, b"?"].concat()));
+        assert!(if is_filtered { strangers <= count / 20 } else { strangers == count }, "{strangers}");
+    }
+}
+
+#[test]
 fn what_a_reader_may_see_survives_every_step() {
     for seed in 0..if cfg!(miri) { 3 } else { 10 } {
         let mut dice = Dice(seed);
@@ -296,7 +354,7 @@ fn what_a_reader_may_see_survives_every_step() {
             parts.splice(start..end, [Frozen::Flat(merged.flat)]);
             for (key, _) in model.keys() {
                 for at in snapshots.iter().copied().chain(horizon..=last) {
-                    let found = parts.iter().find_map(|part| part.get(key, at));
+                    let found = parts.iter().find_map(|part| part.get(key, hash(key), at));
                     let found = found.map(|found| (found.seq, found.kind, found.value.to_vec()));
                     assert_eq!(found, seen(&model, key, at), "seed {seed}: {key:?} at {at}");
                 }
@@ -318,7 +376,7 @@ fn values_and_cursors_keep_the_records_of_a_flat_segment_alive() {
         let records = Arc::downgrade(segment.versions());
         let flat = Frozen::Flat(merge(&[Frozen::List(segment)], None, layout, || true).unwrap().flat);
         assert_eq!(records.upgrade().is_some(), layout == Records::Stay);
-        let value = flat.get(b"k", MAX_SEQ).unwrap().value;
+        let value = flat.get(b"k", hash(b"k"), MAX_SEQ).unwrap().value;
         let mut cursor = flat.cursor();
         cursor.seek(b"a").unwrap();
         drop(flat);
@@ -343,7 +401,7 @@ fn check_what_is_published(segment: &Arc<Segment>, at: SeqNo, dice: &mut Dice) {
     for _ in 0..8 {
         let key = key_of(1 + dice.below(1000));
         let wanted = (1..=at).rev().find(|&seq| key_of(seq) == key);
-        let found = segment.get(&key, at);
+        let found = segment.get(&key, hash(&key), at);
         assert_eq!(found.as_ref().map(|found| found.seq), wanted);
         if let Some(found) = found {
             assert_eq!(found.value, found.seq.to_le_bytes().repeat(5));
@@ -370,7 +428,7 @@ fn check_what_is_published(segment: &Arc<Segment>, at: SeqNo, dice: &mut Dice) {
 #[test]
 fn readers_see_all_that_is_published_while_the_writer_writes() {
     let count = if cfg!(miri) { 50 } else { 3000 };
-    let (segment, mut writer) = Segment::new(11);
+    let (segment, mut writer) = Segment::with_filter(11, 64 << 10);
     let published = Snapshots::new(0);
     std::thread::scope(|scope| {
         for reader in 0..2 {
@@ -414,5 +472,5 @@ fn bytes_a_key_are_what_the_document_says() {
         let bytes = [segment.bytes(), flat(Records::Stay), flat(Records::Copied)];
         found.push(bytes.map(|bytes| bytes / entries));
     }
-    assert_eq!(found, [[218, 184, 176], [82, 56, 48]]);
+    assert_eq!(found, [[218, 185, 177], [82, 57, 49]]);
 }

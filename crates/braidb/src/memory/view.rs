@@ -5,9 +5,8 @@
 //! segments and adds its table in ONE swap: no reader can miss the data or have to meet it twice.
 
 use super::Memory;
+use crate::base::sync::{ArcSwap, Guard, Mutex};
 use crate::version::Version;
-use arc_swap::ArcSwap;
-use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// One family in a view.
@@ -37,7 +36,7 @@ impl ViewCell {
     }
 
     /// The current view, for a short read.
-    pub fn load(&self) -> arc_swap::Guard<Arc<View>> {
+    pub fn load(&self) -> Guard<Arc<View>> {
         self.current.load()
     }
 

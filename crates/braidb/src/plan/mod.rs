@@ -9,6 +9,7 @@ mod claims;
 mod cutter;
 pub mod edits;
 mod leveled;
+pub mod logs;
 mod options;
 pub mod segments;
 #[cfg(test)]

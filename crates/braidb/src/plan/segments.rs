@@ -4,7 +4,7 @@
 //! gives readers fewer places to look, compacting gives back all versions that nobody needs, for the price of copying the
 //! rest. The policies are those of Accordion (section 3.2): *Basic* only merges; *Eager* compacts each segment with all that
 //! is there; *Adaptive* compacts with a chance that grows with what there is to gain, once it has seen that many versions are
-//! superseded.
+//! superseded. Merges leave large old segments alone until the new ones add up to as much.
 
 use crate::memory::{Frozen, Merged};
 use std::ops::Range;
@@ -126,11 +126,23 @@ pub fn tidy(
         MemoryPolicy::Eager if all.len() > options.segments => Some(Tidy::Merge(all)),
         MemoryPolicy::Adaptive { redundancy_percent } if all.len() > options.segments => {
             let compacts = may_copy && redundancy.wants_compaction(redundancy_percent, chance);
-            Some(if compacts { Tidy::Compact(all) } else { Tidy::Merge(all) })
+            Some(if compacts { Tidy::Compact(all) } else { Tidy::Merge(newest_of_a_size(pipeline)) })
         }
-        MemoryPolicy::Basic if all.len() > options.segments => Some(Tidy::Merge(all)),
+        MemoryPolicy::Basic if all.len() > options.segments => Some(Tidy::Merge(newest_of_a_size(pipeline))),
         _ => None,
     }
+}
+
+/// The newest two segments, and those behind them while each is no larger than all in front of it: so an entry is read in
+/// few merges, however many segments come.
+fn newest_of_a_size(pipeline: &[Frozen]) -> Range<usize> {
+    let mut entries = 0;
+    let end = pipeline.iter().enumerate().find(|(index, part)| {
+        let is_larger = *index >= 2 && part.entries() > entries;
+        entries += part.entries();
+        is_larger
+    });
+    0..end.map_or(pipeline.len(), |(index, _)| index)
 }
 
 #[cfg(test)]
@@ -194,6 +206,27 @@ mod tests {
         assert_eq!(steps(MemoryPolicy::Eager, 4, 1), "f");
         assert_eq!(steps(MemoryPolicy::Eager, 4, 3), "fffc");
         assert_eq!(steps(adaptive, 2, 3), "fffm", "nothing was measured yet");
+    }
+
+    /// Merging everything each time would read an entry in a third of all merges.
+    #[test]
+    fn merges_take_segments_of_a_size() {
+        let options = SegmentOptions { policy: MemoryPolicy::Basic, segments: 4 };
+        let (mut pipeline, mut read) = (Vec::new(), 0);
+        for number in 1..=64 {
+            pipeline.splice(0..0, lists(number..number + 1));
+            while let Some(step) = tidy(&pipeline, &Redundancy::default(), 0, true, &options) {
+                let parts = step.parts();
+                let merged = merge(&pipeline[parts.clone()], None, Records::Stay, || true).unwrap();
+                if let Tidy::Merge(_) = step {
+                    read += merged.entries;
+                }
+                pipeline.splice(parts, [Frozen::Flat(merged.flat)]);
+            }
+            assert!(pipeline.len() <= 4);
+            assert_eq!(pipeline.iter().map(Frozen::entries).sum::<u64>(), number * 4);
+        }
+        assert!(read <= 64 * 4 * 5, "each entry was read in {} merges", read / (64 * 4));
     }
 
     #[test]

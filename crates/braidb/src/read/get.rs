@@ -12,10 +12,11 @@ use crate::visible::{EntryKind, Found};
 
 /// The value of `key` that a reader at `at` sees.
 pub fn get(view: &FamilyView, key: &[u8], at: SeqNo) -> Result<Option<Value>> {
-    if let Some(found) = view.memory.get(key, at) {
+    // Once, for the filters of all segments and tables.
+    let hash = key::hash(key);
+    if let Some(found) = view.memory.get(key, hash, at) {
         return Ok(alive(found, at));
     }
-    let hash = key::hash(key);
     for (number, level) in view.version.levels().enumerate() {
         for cell in [level.cell(key)] {
             let oldest_first =

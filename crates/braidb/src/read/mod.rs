@@ -2,6 +2,7 @@
 
 mod get;
 mod scan;
+mod source;
 
 pub use get::get;
 pub use scan::{Backward, Forward, Passed};

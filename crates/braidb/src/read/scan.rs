@@ -4,6 +4,7 @@
 //! ones, so the walk takes the first that the reader may see and passes over the rest. Going backward the oldest comes first,
 //! so the walk keeps the latest one that the reader may see until the key changes.
 
+use super::source::Source;
 use crate::base::counters::LEVELS;
 use crate::base::error::Result;
 use crate::base::ids::SeqNo;
@@ -14,6 +15,7 @@ use crate::version::cursor::RunCursor;
 use crate::version::level_cursor::LevelCursor;
 use crate::visible::merge::MergeCursor;
 use crate::visible::{Cursor, EntryKind};
+use std::iter;
 use std::ops::Bound;
 
 /// What a scan yields: a key of its own and a pinned value.
@@ -49,27 +51,20 @@ impl Count {
 }
 
 /// Every sorted source of a view: memory, the runs of L0, and the levels below.
-fn sources(view: &FamilyView) -> Vec<Box<dyn Cursor>> {
-    let mut sources: Vec<Box<dyn Cursor>> = Vec::new();
-    sources.push(Box::new(view.memory.active().cursor()));
-    for segment in view.memory.frozen() {
-        sources.push(Box::new(segment.cursor()));
-    }
-    for run in view.version.level(0).cells.iter().flat_map(|cell| &cell.runs) {
-        sources.push(Box::new(RunCursor::new(run.slices.clone(), true)));
-    }
-    for number in 1..LEVELS {
-        let level = view.version.shared_level(number);
-        if !level.is_empty() {
-            sources.push(Box::new(LevelCursor::new(level.clone())));
-        }
-    }
-    sources
+fn sources(view: &FamilyView) -> Vec<Source> {
+    let memory = view.memory.frozen().map(|segment| Source::Frozen(segment.cursor()));
+    let runs = view.version.level(0).cells.iter().flat_map(|cell| &cell.runs);
+    let runs = runs.map(|run| Source::Run(Box::new(RunCursor::new(run.slices.clone(), true))));
+    let levels =
+        (1..LEVELS).map(|number| view.version.shared_level(number)).filter(|level| !level.is_empty());
+    let levels = levels.map(|level| Source::Level(LevelCursor::new(level.clone())));
+    let active = Source::Active(view.memory.active().cursor());
+    iter::once(active).chain(memory).chain(runs).chain(levels).collect()
 }
 
 /// A walk in key order.
 pub struct Forward {
-    merge: MergeCursor,
+    merge: MergeCursor<Source>,
     at: SeqNo,
     /// The key decided last; its older versions are passed over.
     key: Vec<u8>,
@@ -142,7 +137,7 @@ impl Forward {
 
 /// A walk against key order.
 pub struct Backward {
-    merge: MergeCursor,
+    merge: MergeCursor<Source>,
     at: SeqNo,
     /// The key decided last.
     key: Vec<u8>,

@@ -1,4 +1,4 @@
-//! The Bloom filter of a table: one question touches one cache line.
+//! The Bloom filter of a table, and of a segment in memory: one question touches one cache line.
 //!
 //! ```text
 //! lines   n × 64 bytes, each a little bit string of 512 bits: bit b is bit b % 8 of byte b / 8
@@ -35,7 +35,7 @@ impl Filter {
             probes: probes(bits_per_key),
         };
         for &hash in hashes {
-            let place = filter.line_of(hash);
+            let place = line_of(hash, filter.lines.len());
             let line = &mut filter.lines[place];
             for bit in bits(hash, filter.probes) {
                 line.0[bit / 64] |= 1 << (bit % 64);
@@ -47,8 +47,9 @@ impl Filter {
     /// `false` only if no key with this hash was added.
     #[inline]
     pub fn may_contain(&self, hash: u64) -> bool {
-        let line = &self.lines[self.line_of(hash)];
-        bits(hash, self.probes).all(|bit| (line.0[bit / 64] >> (bit % 64)) & 1 == 1)
+        let line = &self.lines[line_of(hash, self.lines.len())];
+        // All bits, without a branch: where it would stop nobody can foresee, the processor neither.
+        bits(hash, self.probes).fold(1, |found, bit| found & (line.0[bit / 64] >> (bit % 64))) & 1 == 1
     }
 
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -78,12 +79,13 @@ impl Filter {
     pub fn memory_bytes(&self) -> usize {
         self.lines.capacity() * LINE_BYTES
     }
+}
 
-    #[inline]
-    fn line_of(&self, hash: u64) -> usize {
-        // Below 2^32 lines, so the product fits and the quotient is below their number.
-        (((hash >> 32) * self.lines.len() as u64) >> 32) as usize
-    }
+/// Which of so many lines, less than 2^32, a key has its bits in.
+#[inline]
+pub fn line_of(hash: u64, lines: usize) -> usize {
+    // So the product fits, and the quotient is below their number.
+    (((hash >> 32) * lines as u64) >> 32) as usize
 }
 
 /// Bytes that a filter over so many keys takes on disk.
@@ -102,8 +104,9 @@ fn probes(bits_per_key: u32) -> u8 {
     (bits_per_key.saturating_mul(6).saturating_add(5) / 10).clamp(1, u32::from(MAX_PROBES)) as u8
 }
 
+/// The bits of a key in its line.
 #[inline]
-fn bits(hash: u64, probes: u8) -> impl Iterator<Item = usize> {
+pub fn bits(hash: u64, probes: u8) -> impl Iterator<Item = usize> {
     let mut state = hash;
     (0..probes).map(move |_| {
         state = state.wrapping_mul(STEP);

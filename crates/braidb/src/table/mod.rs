@@ -34,6 +34,7 @@ mod verify;
 
 pub use builder::TableBuilder;
 pub use cursor::TableCursor;
+pub use filter::{Filter, bits as filter_bits, line_of as filter_line};
 pub use open_files::OpenFiles;
 pub use reader::Table;
 pub use verify::verify;

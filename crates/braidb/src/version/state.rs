@@ -131,6 +131,11 @@ impl State {
         self.sealed.get(&log).copied()
     }
 
+    /// The logs whose exact length is known. They, and all before them, were stable before that was said.
+    pub fn logs_sealed(&self) -> impl Iterator<Item = FileId> {
+        self.sealed.keys().copied()
+    }
+
     /// The logs that cuts and seals name. They were stable before the manifest named them.
     pub fn logs_named(&self) -> impl Iterator<Item = FileId> {
         let cuts = self.cuts.iter().flat_map(|(&log, cut)| [log, cut.resume]);

@@ -6,9 +6,8 @@
 use super::rule::DropProof;
 use crate::base::ids::SeqNo;
 use crate::base::mutant::mutant;
-use parking_lot::Mutex;
+use crate::base::sync::{AtomicU64, Mutex, Ordering};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The largest published sequence number, and who still reads at older ones.
 #[derive(Debug, Default)]

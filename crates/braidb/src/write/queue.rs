@@ -9,6 +9,8 @@
 //! is full, the leader freezes a family in the same step: the log rotates, so that positions decide what is replayed (rule 3).
 //! When only the active segment is, the leader rolls it into the pipeline, which concerns no file.
 
+pub mod truncation;
+
 use super::{Health, Pressure};
 use crate::base::counters::Counters;
 use crate::base::durability::Durability;
@@ -16,7 +18,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::{FamilyId, FileId, FileIds, SeqNo};
 use crate::log::{EncodedBatch, LogSync, LogWriter};
 use crate::memory::view::{FamilyView, View, ViewCell};
-use crate::memory::{Frozen, Memory, Segment, SegmentWriter};
+use crate::memory::{Frozen, Homes, Memory, Segment, SegmentWriter};
 use crate::version::Version;
 use crate::visible::EntryKind;
 use crate::visible::snapshots::Snapshots;
@@ -37,12 +39,14 @@ const SCRATCH_BYTES: usize = 256 << 10;
 pub struct QueueOptions {
     /// When memory of all families together holds this, a family is frozen.
     pub memtable_bytes: u64,
-    /// An active segment goes to the pipeline at this.
+    /// An active segment goes to the pipeline at this; `u64::MAX` if none does.
     pub active_bytes: u64,
     /// But not to a pipeline of so many segments: whoever tidies it is behind, and a larger active segment serves better.
     pub pipeline_limit: usize,
     /// Live logs beyond this make the oldest one's family flush.
     pub log_bytes: u64,
+    /// A log is closed at this size.
+    pub log_file_bytes: u64,
     /// Room on the device that puts leave for the largest merge; and as much again as memory holds, for its flush.
     pub merge_reserve_bytes: u64,
 }
@@ -70,6 +74,8 @@ pub struct CommitQueue {
     wanted: AtomicBool,
     /// A roll did.
     rolled: AtomicBool,
+    /// A log was closed because it was full.
+    log_full: AtomicBool,
     shared: Shared,
 }
 
@@ -80,6 +86,11 @@ struct Core {
     /// By family id.
     families: Vec<ActiveFamily>,
     last_seq: SeqNo,
+    homes: Homes,
+    /// The log is closed when it ends here.
+    rotate_at_bytes: u64,
+    /// A write-back is under way: the header of each new log says that it may hold copies.
+    takes_copies: bool,
     scratch: EncodedBatch,
     /// Bytes of all flushing sets.
     flushing_bytes: u64,
@@ -196,8 +207,10 @@ impl CommitQueue {
         log: LogWriter,
         last_seq: SeqNo,
         recovered: Vec<RecoveredFamily>,
+        mut homes: Homes,
         shared: Shared,
     ) -> CommitQueue {
+        homes.log_began(last_seq + 1, log.id());
         let mut families = Vec::new();
         let mut view = View::default();
         for family in recovered {
@@ -210,6 +223,9 @@ impl CommitQueue {
             log,
             families,
             last_seq,
+            homes,
+            rotate_at_bytes: options.log_file_bytes,
+            takes_copies: false,
             scratch: EncodedBatch::default(),
             flushing_bytes: 0,
             freeze_failed: None,
@@ -221,6 +237,7 @@ impl CommitQueue {
             flushes: Mutex::default(),
             wanted: AtomicBool::new(false),
             rolled: AtomicBool::new(false),
+            log_full: AtomicBool::new(false),
             shared,
         };
         queue.make_room(&mut queue.lock());
@@ -392,9 +409,18 @@ impl CommitQueue {
         let choice = choice.map(|(index, _)| FamilyId(index as u32));
         core.freeze_failed = choice.and_then(|family| self.freeze_family(core, family).err());
         if choice.is_none() {
+            self.rotate_full_log(core);
             self.roll_full_segments(core);
         }
         self.count_memory(core);
+    }
+
+    /// An empty active segment. One that goes to a pipeline has a filter, because gets then ask many.
+    fn new_segment(&self) -> (Arc<Segment>, SegmentWriter) {
+        match self.options.active_bytes {
+            u64::MAX => Segment::new(self.random.next_u64()),
+            full_bytes => Segment::with_filter(self.random.next_u64(), full_bytes),
+        }
     }
 
     /// In-memory flushes: active segments that are full go to the pipeline.
@@ -404,7 +430,7 @@ impl CommitQueue {
             if bytes < self.options.active_bytes || family.pipeline >= self.options.pipeline_limit {
                 continue;
             }
-            let (segment, writer) = Segment::new(self.random.next_u64());
+            let (segment, writer) = self.new_segment();
             family.writer = writer;
             family.pipeline += 1;
             family.pipeline_bytes += bytes;
@@ -437,14 +463,13 @@ impl CommitQueue {
 
     /// Rotates the log and turns all memory of the family into a flush task, in one step.
     fn freeze_family(&self, core: &mut Core, family: FamilyId) -> Result<()> {
-        let replay_from = self.files.take();
-        core.log.rotate(replay_from).map_err(|error| self.judge(error))?;
+        let replay_from = self.rotate(core)?;
         let idle = |(index, other): (usize, &ActiveFamily)| {
             let is_idle = !other.flushing && other.is_empty();
             is_idle.then_some(FamilyId(index as u32))
         };
         let idle = core.families.iter().enumerate().filter_map(idle).collect();
-        let (segment, writer) = Segment::new(self.random.next_u64());
+        let (segment, writer) = self.new_segment();
         let flushed = core.families[family.0 as usize].flushed;
         // The old writer goes here: nothing is added to what the flush takes.
         core.families[family.0 as usize] =
@@ -474,7 +499,7 @@ impl CommitQueue {
             }
         }
         self.count_memory(&core);
-        Ok(core.families.iter().map(|family| family.flushed + u64::from(family.flushing)).collect())
+        Ok(core.families.iter().map(ActiveFamily::freezes).collect())
     }
 
     /// Freezes one family if it has so many tombstones in memory, and is not being flushed.
@@ -509,6 +534,12 @@ impl CommitQueue {
         self.rolled.load(Ordering::Relaxed) && self.rolled.swap(false, Ordering::AcqRel)
     }
 
+    /// As [`CommitQueue::take_wanted`], for logs that were closed because they were full.
+    #[inline]
+    pub fn take_log_full(&self) -> bool {
+        self.log_full.load(Ordering::Relaxed) && self.log_full.swap(false, Ordering::AcqRel)
+    }
+
     /// The oldest flush task, if there is one.
     pub fn take_flush(&self) -> Option<FlushTask> {
         self.flushes.lock().pop_front()
@@ -525,8 +556,10 @@ impl CommitQueue {
     }
 
     /// The flush's edit is durable: puts the new version into the view in place of the segment, in one swap.
-    pub fn finish_flush(&self, task: &FlushTask, version: Arc<Version>) {
+    /// No family replays logs before `replay_from` any more.
+    pub fn finish_flush(&self, task: &FlushTask, version: Arc<Version>, replay_from: FileId) {
         let mut core = self.lock();
+        core.homes.forget_below(replay_from);
         self.view.update(|view| {
             let family = &mut view.families[task.family.0 as usize];
             assert!(Arc::ptr_eq(family.memory.flushing(), &task.segments), "a flush ends once");
@@ -548,7 +581,7 @@ impl CommitQueue {
     /// Adds an empty family at the end of the list.
     pub fn add_family(&self, version: Arc<Version>) -> FamilyId {
         let mut core = self.lock();
-        let (segment, writer) = Segment::new(self.random.next_u64());
+        let (segment, writer) = self.new_segment();
         let id = FamilyId(core.families.len() as u32);
         core.families.push(ActiveFamily::new(writer, None));
         self.view.update(|view| view.families.push(FamilyView { memory: Memory::new(segment), version }));
@@ -630,6 +663,11 @@ impl ActiveFamily {
 
     fn bytes(&self) -> u64 {
         self.writer.segment().bytes() + self.pipeline_bytes
+    }
+
+    /// How often it was frozen.
+    fn freezes(&self) -> u64 {
+        self.flushed + u64::from(self.flushing)
     }
 
     fn is_empty(&self) -> bool {

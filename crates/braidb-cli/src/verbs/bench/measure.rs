@@ -273,8 +273,14 @@ fn written_between(before: &Stats, after: &Stats) -> Written {
     let (old, new) = (&before.counts, &after.counts);
     let merged = old.merge_bytes.iter().zip(&new.merge_bytes).map(|(old, new)| new - old);
     let flushed_bytes = new.flush_bytes - old.flush_bytes;
-    let mut causes =
-        vec![("log".to_owned(), new.log_bytes - old.log_bytes), ("flush".to_owned(), flushed_bytes)];
+    // What is written back goes to a log, but it is the price of having flushed less.
+    let written_back_bytes = new.written_back_bytes - old.written_back_bytes;
+    let log_bytes = new.log_bytes - old.log_bytes - written_back_bytes;
+    let mut causes = vec![
+        ("log".to_owned(), log_bytes),
+        ("write_back".to_owned(), written_back_bytes),
+        ("flush".to_owned(), flushed_bytes),
+    ];
     causes.extend(merged.clone().enumerate().map(|(level, bytes)| (format!("merge_l{level}"), bytes)));
     causes.push(("manifest".to_owned(), new.manifest_bytes - old.manifest_bytes));
     let total = after.total_written_bytes() - before.total_written_bytes();
@@ -284,7 +290,7 @@ fn written_between(before: &Stats, after: &Stats) -> Written {
         merged_bytes: merged.sum(),
         causes,
         total,
-        without_log: total - (new.log_bytes - old.log_bytes),
+        without_log: total - log_bytes,
         mapped_bytes: new.log_mapped_bytes - old.log_mapped_bytes,
     }
 }

@@ -72,7 +72,7 @@ fn survives_crashes(seed: u64) -> bool {
         match dice.below(8) {
             0 => {
                 ids.push(FileId(ids.last().unwrap().0 + 1 + dice.below(2)));
-                bench.writer.rotate(*ids.last().unwrap()).unwrap();
+                bench.writer.rotate(*ids.last().unwrap(), false).unwrap();
             }
             1 | 2 => {
                 bench.writer.hand_over().unwrap();
@@ -121,7 +121,7 @@ fn crashes_catch_skipped_syncs() {
 fn a_synced_log_that_is_lost_or_shortened_is_proved_by_its_successor() {
     let mut bench = Bench::new();
     bench.put(10).unwrap();
-    bench.writer.rotate(FileId(2)).unwrap();
+    bench.writer.rotate(FileId(2), false).unwrap();
     bench.put(10).unwrap();
     bench.sync();
     let ids = [ID, FileId(2)];
@@ -152,7 +152,7 @@ fn writers_and_syncers_run_side_by_side() {
             let end = bench.put(step % 50).unwrap();
             send.send((bench.writer.id(), end)).unwrap();
             if step % 25 == 0 {
-                bench.writer.rotate(FileId(1 + step as u64)).unwrap();
+                bench.writer.rotate(FileId(1 + step as u64), false).unwrap();
             }
         }
         drop(send);

@@ -210,6 +210,20 @@ fn a_log_that_ends_before_or_behind_what_is_known_of_it() {
     }
 }
 
+/// Power was lost when the log had been sealed, and before it was synced: the footer is there and a frame before it is not.
+#[test]
+fn a_footer_behind_what_a_crash_took_is_no_damage() {
+    let mut bench = Bench::new();
+    bench.put(9).unwrap();
+    bench.put(9).unwrap();
+    bench.writer.seal().unwrap();
+    let mut data = bench.data(ID);
+    let hole = HEADER_BYTES as usize..HEADER_BYTES as usize + 30;
+    data[hole].fill(0);
+    assert!(matches!(read_data(&data, None).0.unwrap().end, End::Torn { whole_frames_behind: 1, .. }));
+    assert_eq!(damages(&data, None), []);
+}
+
 #[cfg(feature = "mutants")]
 #[test]
 fn the_mutant_that_does_not_check_a_seal_takes_a_short_log() {

@@ -122,7 +122,7 @@ fn batches_come_back_with_their_numbers() {
         entry(4, 0, EntryKind::Delete, b"z", b""),
     ];
     assert_eq!(entries, expected);
-    let header = Some(Header { previous: None });
+    let header = Some(Header { previous: None, written_back: false });
     let expected =
         Scan { header, end: End::Open { offset: end }, frames: 2, entries: 4, last_seq: 4, max_mark: 1 };
     assert_eq!(scan.unwrap(), expected);
@@ -140,13 +140,13 @@ fn real_files_hold_logs_too() {
     let mut writer = LogWriter::create(sync.clone(), ID, None, 0).unwrap();
     let batch = put(b"key", &[7; 100_000]);
     let end = (0..10).map(|turn| writer.append(&[(&batch, 1 + turn)], false).unwrap()).max().unwrap();
-    writer.rotate(FileId(2)).unwrap();
+    writer.rotate(FileId(2), false).unwrap();
     writer.append(&[(&delete(b"key"), 11)], true).unwrap();
     sync.sync_through(FileId(2), writer.end()).unwrap();
     let scan = |id| scan(&*fs, &names::log(&dir, id), id, None, &mut |_| Ok(())).unwrap();
     let length = end + FOOTER_BYTES;
     assert_eq!((scan(ID).end, scan(ID).frames), (End::Sealed { length }, 10));
-    assert_eq!(scan(FileId(2)).header, Some(Header { previous: Some((ID, length)) }));
+    assert_eq!(scan(FileId(2)).header, Some(Header { previous: Some((ID, length)), written_back: false }));
     assert_eq!(scan(FileId(2)).end, End::Open { offset: writer.end() });
     assert!(LogWriter::create(sync, ID, None, 0).is_err(), "the file exists");
     std::fs::remove_dir_all(&dir).unwrap();
@@ -188,9 +188,9 @@ fn a_group_is_one_append_and_frames_wait_only_when_asked() {
 fn logs_are_synced_oldest_first_and_once() {
     let mut bench = Bench::new();
     bench.put(10).unwrap();
-    bench.writer.rotate(FileId(2)).unwrap();
+    bench.writer.rotate(FileId(2), false).unwrap();
     bench.put(10).unwrap();
-    bench.writer.rotate(FileId(5)).unwrap();
+    bench.writer.rotate(FileId(5), false).unwrap();
     let end = bench.put(10).unwrap();
     bench.fs.take_calls();
     bench.sync.sync_through(FileId(5), end).unwrap();
@@ -223,14 +223,14 @@ fn marks_say_what_is_stable() {
     let first = bench.writer.end();
     bench.sync();
     assert_eq!(mark(&mut bench), first);
-    bench.writer.rotate(FileId(2)).unwrap();
+    bench.writer.rotate(FileId(2), false).unwrap();
     assert_eq!(mark(&mut bench), 0);
     bench.sync.sync_through(FileId(1), bench.data(ID).len() as u64).unwrap();
     assert_eq!(mark(&mut bench), 1);
-    bench.writer.rotate(FileId(3)).unwrap();
+    bench.writer.rotate(FileId(3), false).unwrap();
     bench.sync.sync_through(FileId(2), HEADER_BYTES).unwrap();
     assert_eq!(mark(&mut bench), 1);
-    bench.writer.rotate(FileId(4)).unwrap();
+    bench.writer.rotate(FileId(4), false).unwrap();
     assert_eq!(mark(&mut bench), 0);
     bench.sync.forget_below(FileId(4));
     assert_eq!(mark(&mut bench), 1, "nobody will read the earlier ones");
@@ -241,8 +241,8 @@ fn marks_say_what_is_stable() {
 fn a_chain_of_logs_tells_lengths() {
     let mut bench = Bench::new();
     bench.put(3).unwrap();
-    bench.writer.rotate(FileId(4)).unwrap();
-    bench.writer.rotate(FileId(6)).unwrap();
+    bench.writer.rotate(FileId(4), false).unwrap();
+    bench.writer.rotate(FileId(6), false).unwrap();
     bench.put(3).unwrap();
     bench.writer.seal().unwrap();
     let scans = [1, 4, 6].map(|id| read(&bench.fs, FileId(id), None).0.unwrap());
@@ -264,7 +264,7 @@ fn a_seal_gives_back_what_was_allocated_and_may_fail_to() {
         if fails {
             bench.fs.fail_next("truncate 000001", ErrorKind::Other);
         }
-        bench.writer.rotate(FileId(2)).unwrap();
+        bench.writer.rotate(FileId(2), false).unwrap();
         bench.close();
         let lengths = (bench.data(ID).len() + bench.data(FileId(2)).len()) as u64;
         let unused = (10 << 20) - bench.fs.free() - lengths;
@@ -298,14 +298,14 @@ fn a_full_disk_is_refused_before_a_byte_and_deletes_go_on() {
     let mut mixed = delete(b"key");
     mixed.push_put(FamilyId(0), b"key", b"");
     assert!(bench.append(&[delete(b"key"), mixed], true).unwrap_err().is_full());
-    bench.writer.rotate(FileId(2)).unwrap();
+    bench.writer.rotate(FileId(2), false).unwrap();
     assert!(bench.put(10).unwrap_err().is_full(), "a new log is no loophole");
     bench.fs.set_free(2 * reserve);
     bench.put(10).unwrap();
     // Nothing is left at all: even deletes are refused, and a log can still be sealed.
     bench.fs.set_free(0);
     while bench.append(&[delete(&[7; 60_000])], true).is_ok() {}
-    assert!(bench.writer.rotate(FileId(3)).unwrap_err().is_full());
+    assert!(bench.writer.rotate(FileId(3), false).unwrap_err().is_full());
     assert!(bench.sync.failure().is_none());
     assert!(!bench.fs.contents().contains_key(&path(FileId(3))));
     bench.close();
@@ -320,7 +320,7 @@ fn a_failed_append_or_sync_stops_everything_for_good() {
         bench.fs.fail_next(call, ErrorKind::Other);
         let error = match call {
             "append 000001" => bench.put(10).unwrap_err(),
-            "append 000002" => bench.writer.rotate(FileId(2)).unwrap_err(),
+            "append 000002" => bench.writer.rotate(FileId(2), false).unwrap_err(),
             _ => bench.sync.sync_through(ID, bench.writer.end()).unwrap_err(),
         };
         assert!(matches!(error, Error::Io { .. }), "{call}: {error}");
@@ -328,7 +328,7 @@ fn a_failed_append_or_sync_stops_everything_for_good() {
         bench.fs.take_calls();
         let poisoned = [
             bench.put(10).unwrap_err(),
-            bench.writer.rotate(FileId(3)).unwrap_err(),
+            bench.writer.rotate(FileId(3), false).unwrap_err(),
             bench.sync.sync_through(ID, HEADER_BYTES).unwrap_err(),
         ];
         assert!(poisoned.iter().all(|error| matches!(error, Error::Poisoned { .. })), "{call}");
@@ -357,14 +357,17 @@ fn a_rotation_that_cannot_create_the_next_log_leaves_the_old_one_in_use() {
         let mut bench = Bench::new();
         bench.put(10).unwrap();
         bench.fs.fail_next("create 000002", kind);
-        assert_eq!(bench.writer.rotate(FileId(2)).unwrap_err().is_full(), full);
+        assert_eq!(bench.writer.rotate(FileId(2), false).unwrap_err().is_full(), full);
         assert!(bench.sync.failure().is_none());
         bench.put(10).unwrap();
-        bench.writer.rotate(FileId(3)).unwrap();
+        bench.writer.rotate(FileId(3), false).unwrap();
         bench.put(10).unwrap();
         bench.sync();
         assert_eq!(read(&bench.fs, ID, None).0.unwrap().frames, 2);
         let header = read(&bench.fs, FileId(3), None).0.unwrap().header;
-        assert_eq!(header, Some(Header { previous: Some((ID, bench.data(ID).len() as u64)) }));
+        assert_eq!(
+            header,
+            Some(Header { previous: Some((ID, bench.data(ID).len() as u64)), written_back: false })
+        );
     }
 }

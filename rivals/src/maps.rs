@@ -3,13 +3,18 @@
 //! Keys come in random order. The first nine tenths are the map's *load*; the last tenth are inserts into what is nearly
 //! full. Then one key, the hot one, is written again and again, each time with another value. Keys are made beforehand;
 //! what a map has to allocate or to copy for a pair is its own cost.
+//!
+//! Times are those of the thread that writes, and `writer_cpu` what it had of a processor in that time: less, where others
+//! wanted it too. `cpu` is the processor time of all threads until a map has nothing left to do for what was written.
 
 use crate::Outcome;
-use crate::child::{self, Figures};
+use crate::child::{self, Figures, thread_cpu_ns};
 use crate::clock::Stopwatch;
 use crate::draws::{Noise, shuffled, write_decimal};
+use crate::process::Usage;
 use clap::ValueEnum;
 use crossbeam_skiplist::SkipMap;
+use engine::{Pipeline, Tidying};
 use std::ffi::OsString;
 
 /// Time inserts and updates of maps in memory
@@ -59,24 +64,39 @@ enum Stage {
     Updated,
 }
 
-/// A map in memory. Another one is a variant here, its name, and its `insert`.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+/// A map in memory. Another one is a variant here, its name, and a [`Map`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Side {
     Crossbeam,
+    /// Tidied by a thread of its own, as in the engine.
+    Braidb,
+    /// Tidied by the thread that writes.
+    BraidbInline,
+    /// The writer's own work: what was rolled is let go, so there is no full map.
+    BraidbWriter,
 }
 
 impl Side {
-    const ALL: [Side; 1] = [Side::Crossbeam];
+    /// Those whose times tell something.
+    const TIMED: [Side; 3] = [Side::Crossbeam, Side::Braidb, Side::BraidbInline];
+    /// Those that execute the same instructions each time.
+    const COUNTED: [Side; 3] = [Side::Crossbeam, Side::BraidbInline, Side::BraidbWriter];
 
     fn name(self) -> &'static str {
         match self {
             Side::Crossbeam => "crossbeam",
+            Side::Braidb => "braidb",
+            Side::BraidbInline => "braidb-inline",
+            Side::BraidbWriter => "braidb-writer",
         }
     }
 
     fn map(self) -> Box<dyn Map> {
         match self {
             Side::Crossbeam => Box::new(Boxed::new()),
+            Side::Braidb => Box::new(Pipeline::new(Tidying::Beside)),
+            Side::BraidbInline => Box::new(Pipeline::new(Tidying::Inline)),
+            Side::BraidbWriter => Box::new(Pipeline::new(Tidying::Never)),
         }
     }
 }
@@ -84,6 +104,11 @@ impl Side {
 /// What is asked of a map: it keeps a copy of the pair, in place of an older one with that key.
 trait Map {
     fn insert(&self, key: &[u8], value: &[u8]);
+
+    fn holds(&self, key: &[u8], value: &[u8]) -> bool;
+
+    /// Waits until nothing is left to do for what was written.
+    fn settle(&self) {}
 }
 
 /// Keys and values in allocations of their own.
@@ -92,6 +117,24 @@ type Boxed = SkipMap<Box<[u8]>, Box<[u8]>>;
 impl Map for Boxed {
     fn insert(&self, key: &[u8], value: &[u8]) {
         SkipMap::insert(self, key.into(), value.into());
+    }
+
+    fn holds(&self, key: &[u8], value: &[u8]) -> bool {
+        self.get(key).is_some_and(|entry| **entry.value() == *value)
+    }
+}
+
+impl Map for Pipeline {
+    fn insert(&self, key: &[u8], value: &[u8]) {
+        Pipeline::insert(self, key, value);
+    }
+
+    fn holds(&self, key: &[u8], value: &[u8]) -> bool {
+        self.get(key, |found| found == Some(value))
+    }
+
+    fn settle(&self) {
+        Pipeline::settle(self);
     }
 }
 
@@ -125,7 +168,7 @@ impl Sizes {
 }
 
 pub fn run(args: &Args) -> Outcome {
-    let mut runs = Side::ALL.map(|side| (side, Vec::new()));
+    let mut runs = Side::TIMED.map(|side| (side, Vec::new()));
     for _ in 0..args.rounds {
         for (side, runs) in &mut runs {
             runs.push(child::figures_of(&args.sizes.command_line(*side, Stage::Updated))?);
@@ -138,9 +181,16 @@ pub fn run(args: &Args) -> Outcome {
     }
     println!("{} pairs of {KEY_BYTES} and {} bytes", args.sizes.pairs(), args.sizes.value_bytes);
     for (side, figures) in &sides {
+        let told = |name: &str| {
+            let figure = |unit: &str| figures[&format!("{name}_{unit}")];
+            let [all, writer, cpu] = ["ns", "writer_cpu_ns", "cpu_ns"].map(figure);
+            format!("{all:.0} ns ({writer:.0} of a processor; all threads {cpu:.0})")
+        };
         println!(
-            "{side:12} load {:.0} ns a pair, insert into the full map {:.0} ns, update of the hot key {:.0} ns",
-            figures["load_ns"], figures["insert_ns"], figures["update_ns"]
+            "{side}: load {}, insert into the full map {}, update of the hot key {}",
+            told("load"),
+            told("insert"),
+            told("update")
         );
     }
     Ok(())
@@ -160,52 +210,66 @@ pub fn run_one(args: &OneArgs) -> Outcome {
         }
     };
     let mut figures = Figures::new();
-    let mut watch = Stopwatch::start();
     let mut time = |name: &str, operations: u64, work: &dyn Fn()| {
-        watch.lap();
+        let (before, writer_before) = (Usage::now(), thread_cpu_ns());
+        let watch = Stopwatch::start();
         work();
-        figures.insert(name.to_owned(), watch.lap().as_nanos() as f64 / operations as f64);
+        let (elapsed_ns, writer_ns) = (watch.elapsed().as_nanos() as u64, thread_cpu_ns() - writer_before);
+        map.settle();
+        let cpu_ns = Usage::now().since(&before).cpu_us * 1000;
+        for (unit, total) in [("ns", elapsed_ns), ("writer_cpu_ns", writer_ns), ("cpu_ns", cpu_ns)] {
+            figures.insert(format!("{name}_{unit}"), total as f64 / operations as f64);
+        }
     };
     let load = pairs - sizes.inserts();
-    time("load_ns", load, &|| fill(0, load));
+    time("load", load, &|| fill(0, load));
     if args.until >= Stage::Filled {
-        time("insert_ns", sizes.inserts(), &|| fill(load, pairs));
+        time("insert", sizes.inserts(), &|| fill(load, pairs));
     }
     if args.until >= Stage::Updated {
         let hot = &keys[..KEY_BYTES];
-        time("update_ns", sizes.updates, &|| {
+        time("update", sizes.updates, &|| {
             (0..sizes.updates).for_each(|number| map.insert(hot, noise.value(number, sizes.value_bytes)));
         });
     }
+    check(&*map, args, &keys, &noise)?;
     println!("{}", serde_json::to_string(&figures)?);
     // Taking the map apart is no part of what is counted.
     std::mem::forget(map);
     Ok(())
 }
 
+/// That a map holds what it was given; a thousand pairs speak for all.
+fn check(map: &dyn Map, args: &OneArgs, keys: &[u8], noise: &Noise) -> Outcome {
+    if args.side == Side::BraidbWriter {
+        return Ok(());
+    }
+    let (pairs, bytes) = (args.sizes.pairs(), args.sizes.value_bytes);
+    let written = if args.until >= Stage::Filled { pairs } else { pairs - args.sizes.inserts() };
+    for number in (0..written).step_by((written / 1000 + 1) as usize) {
+        let key = &keys[number as usize * KEY_BYTES..][..KEY_BYTES];
+        let is_hot = number == 0 && args.until >= Stage::Updated;
+        let value = noise.value(if is_hot { args.sizes.updates - 1 } else { number }, bytes);
+        if !map.holds(key, value) {
+            return Err(format!("{} lost pair {number}", args.side.name()).into());
+        }
+    }
+    Ok(())
+}
+
 /// Runs of different length under cachegrind: what one has more than the other, it spent on what it did more.
 pub fn count_instructions(sizes: &Sizes) -> Outcome {
     println!("{} pairs of {KEY_BYTES} and {} bytes", sizes.pairs(), sizes.value_bytes);
-    for side in Side::ALL {
-        let count = |until| instructions(&sizes.command_line(side, until));
+    for side in Side::COUNTED {
+        let count = |until| child::instructions(&sizes.command_line(side, until));
         let (loaded, filled, updated) =
             (count(Stage::Loaded)?, count(Stage::Filled)?, count(Stage::Updated)?);
         println!(
-            "{:12} insert into the full map {:.0} instructions, update of the hot key {:.0}",
+            "{:14} insert into the full map {:.0} instructions, update of the hot key {:.0}",
             side.name(),
             (filled - loaded) / sizes.inserts() as f64,
             (updated - filled) / sizes.updates as f64
         );
     }
     Ok(())
-}
-
-fn instructions(command_line: &[OsString]) -> Outcome<f64> {
-    let valgrind = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"];
-    let (_, told) = child::output_of(&valgrind, command_line)?;
-    // `==PID== I refs: 1,234`, with spaces that depend on its release.
-    let line = told.lines().find(|line| line.split_whitespace().skip(1).take(2).eq(["I", "refs:"]));
-    let count = line.and_then(|line| line.split_whitespace().last());
-    let count = count.ok_or_else(|| format!("cachegrind does not tell its count: {told}"))?;
-    Ok(count.replace(',', "").parse()?)
 }

@@ -1,0 +1,78 @@
+//! The Bloom filter of a skiplist: the writer adds keys while readers ask.
+//!
+//! Its bits are those of the filter of a table, so one hash of a key does for both. It has a fixed size, a share of what the
+//! list may grow to; in a list that grows on beyond it, it lets more and more strangers pass, and no more harm is done.
+//!
+//! The bits of a key are set before its node is published, and readers ask after they acquired the number up to which they
+//! must see all writes: so they miss no key that they must find.
+
+use crate::base::sync::{AtomicU64, Ordering};
+use crate::table::{filter_bits, filter_line};
+use std::array;
+
+/// A hundredth of the bytes that a list may grow to makes ten bits a key where entries are small.
+const SHARE: u64 = 100;
+/// The best for seven bits a key and more.
+const PROBES: u8 = if cfg!(loom) { 1 } else { 5 };
+
+/// A cache line.
+#[repr(align(64))]
+struct Line([AtomicU64; 8]);
+
+/// Which keys a list has, or may have.
+pub struct LiveFilter {
+    lines: Box<[Line]>,
+}
+
+impl LiveFilter {
+    /// For a list that is full at so many bytes.
+    pub fn for_list_of(full_bytes: u64) -> LiveFilter {
+        let lines = (full_bytes / SHARE / size_of::<Line>() as u64).max(1);
+        LiveFilter { lines: (0..lines).map(|_| Line(array::from_fn(|_| AtomicU64::new(0)))).collect() }
+    }
+
+    /// Called by the one writer of the list alone.
+    #[inline]
+    pub fn add(&self, hash: u64) {
+        let line = &self.lines[filter_line(hash, self.lines.len())];
+        for bit in filter_bits(hash, PROBES) {
+            let word = &line.0[bit / 64];
+            // A load and a store, no read-modify-write: nobody else stores.
+            word.store(word.load(Ordering::Relaxed) | 1 << (bit % 64), Ordering::Relaxed);
+        }
+    }
+
+    /// `false` only if no key with this hash was added, or one that nobody must find yet.
+    #[inline]
+    pub fn may_contain(&self, hash: u64) -> bool {
+        let line = &self.lines[filter_line(hash, self.lines.len())];
+        let bits = filter_bits(hash, PROBES);
+        bits.fold(1, |found, bit| found & (line.0[bit / 64].load(Ordering::Relaxed) >> (bit % 64))) & 1 == 1
+    }
+
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.lines)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::base::key;
+
+    #[test]
+    fn what_was_added_passes_and_strangers_seldom_do() {
+        let hashes = |range: std::ops::Range<u64>| range.map(|number| key::hash(&number.to_be_bytes()));
+        let count = if cfg!(miri) { 50 } else { 10_000 };
+        // Ten bits a key, and then so few that the filter is full: useless, and not wrong.
+        for (full_bytes, may_be_full) in [(count * 125, false), (count, true)] {
+            let filter = LiveFilter::for_list_of(full_bytes);
+            assert!(filter.bytes() as u64 <= (full_bytes / SHARE).max(64));
+            assert!(!hashes(0..count).any(|hash| filter.may_contain(hash)));
+            hashes(0..count).for_each(|hash| filter.add(hash));
+            assert!(hashes(0..count).all(|hash| filter.may_contain(hash)));
+            let strangers = hashes(count..2 * count).filter(|&hash| filter.may_contain(hash)).count() as u64;
+            assert!(may_be_full || strangers <= count / 50, "{strangers}");
+        }
+    }
+}

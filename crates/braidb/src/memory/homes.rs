@@ -1,0 +1,181 @@
+//! Which log holds each record of memory, and how much of each log is alive.
+//!
+//! A record's *home* is the oldest log from which recovery would read it. Numbers are given in the order of the log, so the home
+//! follows from the sequence number: each log began with some number. A record that is written back gets a younger home, and
+//! that always happens to all records below a number at once. So a short list of intervals says it for all:
+//!
+//! ```text
+//!  from number     0      800    1500   2400
+//!  home            log 9  log 7  log 8  log 9      what log 6 and those before held was written back to log 9
+//! ```
+//!
+//! Homes are exact. One that is too young loses data: the log that really holds the record goes. One that is too old has the record
+//! copied although recovery replays the record itself. So intervals are joined only when their homes are equal; they are about
+//! as many as there are logs.
+
+use super::flat::Flat;
+use super::frozen::Frozen;
+use super::segment::Segment;
+use crate::base::ids::{FileId, SeqNo};
+use std::collections::BTreeMap;
+
+/// See the module's head.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Homes {
+    /// The first number of each interval, ascending, and the home.
+    intervals: Vec<(SeqNo, FileId)>,
+}
+
+impl Homes {
+    /// Numbers from `first` on, up to those of the next log, went to `log`.
+    pub fn log_began(&mut self, first: SeqNo, log: FileId) {
+        // A log that got no number before the next began holds nothing.
+        self.intervals.retain(|&(other, _)| other < first);
+        self.intervals.push((first, log));
+    }
+
+    /// All that is alive of the logs before `replay_from` was written back to `home` and later logs.
+    pub fn written_back(&mut self, replay_from: FileId, home: FileId) {
+        for (_, log) in self.intervals.iter_mut().filter(|(_, log)| *log < replay_from) {
+            *log = home;
+        }
+        self.join_equal();
+    }
+
+    /// Nothing in memory has its home before `replay_from`.
+    pub fn forget_below(&mut self, replay_from: FileId) {
+        self.intervals.retain(|&(_, log)| log >= replay_from);
+        self.join_equal();
+    }
+
+    /// The home of the record with the number `seq`.
+    pub fn of(&self, seq: SeqNo) -> Option<FileId> {
+        let behind = self.intervals.partition_point(|&(first, _)| first <= seq);
+        // Below the first interval lies what was forgotten, and nothing alive; the first is the safe answer.
+        self.intervals.get(behind.saturating_sub(1)).map(|&(_, log)| log)
+    }
+
+    /// Where the interval of `seq` begins.
+    fn beginning(&self, seq: SeqNo) -> SeqNo {
+        let behind = self.intervals.partition_point(|&(first, _)| first <= seq);
+        behind.checked_sub(1).map_or(0, |at| self.intervals[at].0)
+    }
+
+    fn join_equal(&mut self) {
+        self.intervals.dedup_by_key(|&mut (_, log)| log);
+    }
+}
+
+/// Records that stand in one log, or one interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Live {
+    pub entries: u64,
+    /// About what they take in a log.
+    pub bytes: u64,
+}
+
+/// What a log's frame and entry add to key and value, about.
+const OVERHEAD_BYTES: u64 = 24;
+
+impl Live {
+    fn add_record(&mut self, key_bytes: usize, value_bytes: usize) {
+        self.entries += 1;
+        self.bytes += (key_bytes + value_bytes) as u64 + OVERHEAD_BYTES;
+    }
+}
+
+/// Of each interval that is not empty, what is alive.
+pub(super) type LiveIntervals = Box<[(SeqNo, Live)]>;
+
+/// Counts the newest versions of a segment's keys, given as (number, key bytes, value bytes).
+fn count(newest: impl Iterator<Item = (SeqNo, usize, usize)>, homes: &Homes) -> LiveIntervals {
+    let mut counts: BTreeMap<SeqNo, Live> = BTreeMap::new();
+    for (seq, key_bytes, value_bytes) in newest {
+        counts.entry(homes.beginning(seq)).or_default().add_record(key_bytes, value_bytes);
+    }
+    counts.into_iter().collect()
+}
+
+/// Adds to `logs` what a segment of memory keeps alive. A version that only another segment supersedes counts: the sum is an
+/// upper bound, until the segments are merged.
+pub fn count_live(part: &Frozen, homes: &Homes, logs: &mut BTreeMap<FileId, Live>) {
+    let mut add = |intervals: &[(SeqNo, Live)]| {
+        for &(first, live) in intervals {
+            if let Some(home) = homes.of(first) {
+                let log = logs.entry(home).or_default();
+                log.entries += live.entries;
+                log.bytes += live.bytes;
+            }
+        }
+    };
+    match part {
+        // Small, or about to be flattened.
+        Frozen::List(list) => add(&count_list(list, homes)),
+        Frozen::Flat(flat) => add(flat.live(|| count_flat(flat, homes))),
+    }
+}
+
+fn count_list(list: &Segment, homes: &Homes) -> LiveIntervals {
+    let nodes = std::iter::successors(list.list().first(), |node| node.link(0).next());
+    let newest = nodes.map(|node| {
+        let record = node.newest().record();
+        (record.seq(), record.key().len(), record.value().len())
+    });
+    count(newest, homes)
+}
+
+fn count_flat(flat: &Flat, homes: &Homes) -> LiveIntervals {
+    count(flat.newest().map(|record| (record.seq(), record.key().len(), record.value().len())), homes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn homes(logs: &[(SeqNo, u64)]) -> Homes {
+        let mut homes = Homes::default();
+        logs.iter().for_each(|&(first, log)| homes.log_began(first, FileId(log)));
+        homes
+    }
+
+    #[test]
+    fn a_number_tells_the_log() {
+        let homes = homes(&[(1, 7), (80, 8), (150, 9), (150, 11)]);
+        let of = |seq| homes.of(seq).unwrap().0;
+        assert_eq!([1, 79, 80, 149, 150, 9999].map(of), [7, 7, 8, 8, 11, 11]);
+        assert_eq!(Homes::default().of(5), None);
+    }
+
+    #[test]
+    fn what_is_written_back_has_a_younger_home() {
+        let mut homes = homes(&[(1, 6), (40, 7), (80, 8), (150, 9)]);
+        homes.written_back(FileId(8), FileId(9));
+        let of = |homes: &Homes, seq| homes.of(seq).unwrap().0;
+        assert_eq!([1, 79, 80, 149, 150].map(|seq| of(&homes, seq)), [9, 9, 8, 8, 9]);
+        homes.log_began(300, FileId(12));
+        homes.written_back(FileId(9), FileId(12));
+        assert_eq!([1, 80, 150, 300].map(|seq| of(&homes, seq)), [9, 12, 9, 12]);
+        homes.forget_below(FileId(12));
+        assert_eq!([80, 300].map(|seq| of(&homes, seq)), [12, 12]);
+    }
+
+    /// A truncation copies by the homes of its beginning, and begins two logs itself.
+    #[test]
+    fn truncations_leave_homes_exact_however_many_logs_there_are() {
+        for logs in [1, 2, 30, 300] {
+            let logs: Vec<_> = (0..logs).map(|log| (1 + 3 * log, 1 + log)).collect();
+            let mut homes = homes(&logs);
+            let replay_from = FileId(2);
+            let at_beginning = homes.clone();
+            homes.log_began(1001, FileId(101));
+            homes.log_began(1002, FileId(102));
+            homes.written_back(replay_from, FileId(101));
+            homes.forget_below(replay_from);
+            for (first, log) in logs {
+                let is_copied = at_beginning.of(first).unwrap() < replay_from;
+                let truth = if is_copied { FileId(101) } else { FileId(log) };
+                assert_eq!(homes.of(first), Some(truth), "{first}: {homes:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Readers beside those who change the view: a roll, a step that tidies, a flush. The steps are those of the commit queue and
+//! the jobs, and stand here without what else these do (the log, tables); what they call is the engine's own.
+
+use super::super::frozen::FrozenCursor;
+use super::super::view::{FamilyView, View, ViewCell};
+use super::super::{Frozen, Memory, Records, Segment, SegmentWriter, merge};
+use crate::base::ids::SeqNo;
+use crate::base::sync;
+use crate::base::value::Value;
+use crate::version::Version;
+use crate::visible::rule::Sieve;
+use crate::visible::snapshots::Snapshots;
+use crate::visible::{Cursor, EntryKind};
+use std::sync::Arc;
+
+struct Database {
+    view: ViewCell,
+    snapshots: Snapshots,
+    /// The version that comes into the view with the table of the one flush.
+    flushed: Arc<Version>,
+}
+
+/// A database, whose writer wrote `keys`, numbered from 1 on, and published them.
+fn database(keys: &[&[u8]]) -> (Arc<Database>, Writer) {
+    let (segment, writer) = Segment::new(1);
+    let family = FamilyView { memory: Memory::new(segment), version: Arc::default() };
+    let view = ViewCell::new(View { families: vec![family] });
+    let database = Database { view, snapshots: Snapshots::new(0), flushed: Arc::default() };
+    let database = Arc::new(database);
+    let mut writer = Writer { database: database.clone(), writer, last_seq: 0 };
+    keys.iter().for_each(|key| writer.put(key));
+    (database, writer)
+}
+
+struct Writer {
+    database: Arc<Database>,
+    writer: SegmentWriter,
+    last_seq: SeqNo,
+}
+
+impl Writer {
+    /// As `CommitQueue::commit_group`.
+    fn put(&mut self, key: &[u8]) {
+        self.last_seq += 1;
+        self.writer.insert(key, self.last_seq, EntryKind::Put, &self.last_seq.to_le_bytes());
+        self.database.snapshots.publish(self.last_seq);
+    }
+
+    /// As `CommitQueue::roll_full_segments`.
+    fn roll(&mut self) {
+        let (segment, writer) = Segment::new(1);
+        self.writer = writer;
+        self.database.view.update(|view| {
+            let memory = &mut view.families[0].memory;
+            *memory = memory.roll(segment);
+        });
+    }
+
+    /// As `CommitQueue::freeze_family`, and later `finish_flush`.
+    fn flush(&mut self) {
+        let (segment, writer) = Segment::new(1);
+        self.writer = writer;
+        self.database.view.update(|view| {
+            let memory = &mut view.families[0].memory;
+            *memory = memory.take(segment);
+        });
+        self.database.view.update(|view| {
+            let family = &mut view.families[0];
+            family.memory = family.memory.flushed();
+            family.version = self.database.flushed.clone();
+        });
+    }
+}
+
+impl Database {
+    /// As `jobs/tidy.rs`: the pipeline as it is becomes one flat segment, unless a flush takes it.
+    fn tidy(&self, records: Records) {
+        let old = self.view.load().families[0].memory.pipeline().to_vec();
+        let sieve = Sieve::new(self.snapshots.drop_proof());
+        let Some(merged) = merge(&old, Some(sieve), records, || true) else { return };
+        self.view.update(|view| {
+            let memory = &mut view.families[0].memory;
+            if let Some(tidied) = memory.tidied(&old, Frozen::Flat(merged.flat)) {
+                *memory = tidied;
+            }
+        });
+    }
+
+    /// Which version of `key` a reader at `at` finds in memory.
+    fn get(view: &View, key: &[u8], at: SeqNo) -> Option<SeqNo> {
+        let found = view.families[0].memory.get(key, at)?;
+        assert_eq!(found.value, found.seq.to_le_bytes());
+        Some(found.seq)
+    }
+
+    fn is_flushed(&self, view: &View) -> bool {
+        Arc::ptr_eq(&view.families[0].version, &self.flushed)
+    }
+}
+
+fn model(preemptions: usize, interleaving: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(move || {
+        sync::begin();
+        interleaving();
+        assert_eq!(sync::live_allocations(), 0, "all is freed with the database");
+    });
+}
+
+/// A get, which registers nothing: what was published before it is found, and nothing that is newer than its number.
+fn check_get(database: &Database, key: &[u8], newest_flushed: SeqNo) {
+    let published = database.snapshots.visible();
+    // The view first, then the number (rule 8).
+    let view = database.view.load();
+    let at = database.snapshots.visible();
+    match Database::get(&view, key, at) {
+        Some(seq) => assert!(published <= seq && seq <= at, "{seq} is not from {published} to {at}"),
+        None => assert!(database.is_flushed(&view) && published <= newest_flushed, "{published} is missed"),
+    }
+}
+
+#[test]
+fn loom_no_swap_of_the_view_hides_a_key() {
+    model(2, || {
+        let (database, mut writer) = database(&[b"k"]);
+        let writes = loom::thread::spawn(move || {
+            writer.roll();
+            writer.put(b"k");
+            writer.flush();
+        });
+        let tidier = database.clone();
+        let tidies = loom::thread::spawn(move || tidier.tidy(Records::Stay));
+        check_get(&database, b"k", 2);
+        writes.join().unwrap();
+        tidies.join().unwrap();
+        let view = database.view.load();
+        assert!(database.is_flushed(&view) && Database::get(&view, b"k", SeqNo::MAX).is_none());
+    });
+}
+
+#[test]
+fn loom_two_who_change_the_view_lose_nothing() {
+    model(3, || {
+        let (database, mut writer) = database(&[b"k", b"k"]);
+        writer.roll();
+        let tidier = database.clone();
+        let tidies = loom::thread::spawn(move || tidier.tidy(Records::Stay));
+        writer.put(b"k");
+        writer.roll();
+        check_get(&database, b"k", 0);
+        tidies.join().unwrap();
+        let view = database.view.load();
+        let pipeline = view.families[0].memory.pipeline();
+        let entries: Vec<u64> = pipeline.iter().map(Frozen::entries).collect();
+        // Either both lists became one, or the older one became flat behind the newer.
+        assert!(entries == [1] || entries == [1, 1], "{entries:?}");
+        assert_eq!(pipeline.last().map(Frozen::is_list), Some(false));
+    });
+}
+
+#[test]
+fn loom_a_get_misses_nothing_that_a_proof_lets_go() {
+    model(3, || {
+        let (database, mut writer) = database(&[b"k"]);
+        let tidier = database.clone();
+        let writes = loom::thread::spawn(move || {
+            writer.put(b"k");
+            writer.roll();
+            tidier.tidy(Records::Stay);
+        });
+        check_get(&database, b"k", 0);
+        writes.join().unwrap();
+    });
+}
+
+#[test]
+fn loom_what_a_snapshot_sees_is_not_dropped() {
+    model(3, || {
+        let (database, mut writer) = database(&[b"k"]);
+        let tidier = database.clone();
+        let writes = loom::thread::spawn(move || {
+            writer.put(b"k");
+            writer.roll();
+            tidier.tidy(Records::Copied);
+            writer.put(b"k");
+        });
+        let seq = database.snapshots.register();
+        let view = database.view.load_full();
+        assert_eq!(Database::get(&view, b"k", seq), Some(seq));
+        // Not only in the view that came next: in all while it is registered.
+        writes.join().unwrap();
+        assert_eq!(Database::get(&database.view.load(), b"k", seq), Some(seq));
+        database.snapshots.release(seq);
+        assert_eq!(database.snapshots.held(), 0);
+    });
+}
+
+#[test]
+fn loom_a_proof_beside_a_writer_and_a_snapshot() {
+    model(2, || {
+        let (database, mut writer) = database(&[b"k", b"k"]);
+        writer.roll();
+        let tidier = database.clone();
+        let tidies = loom::thread::spawn(move || tidier.tidy(Records::Copied));
+        let writes = loom::thread::spawn(move || writer.put(b"k"));
+        let seq = database.snapshots.register();
+        let view = database.view.load_full();
+        assert_eq!(Database::get(&view, b"k", seq), Some(seq));
+        drop(view);
+        tidies.join().unwrap();
+        writes.join().unwrap();
+        assert_eq!(Database::get(&database.view.load(), b"k", seq), Some(seq));
+        database.snapshots.release(seq);
+    });
+}
+
+/// A reader takes something out of a view, lets go of the view, and goes on reading while all that it came from is replaced.
+/// The heap of the models tells a read of freed memory and a second free; `model`, what is never freed.
+fn memory_goes_with_its_last_reader<T: 'static>(
+    take: impl Fn(&Memory) -> Option<T> + Send + Sync + 'static,
+    check: impl Fn(&T) + Send + Sync + 'static,
+) {
+    model(3, move || {
+        let (database, mut writer) = database(&[b"k"]);
+        let tidier = database.clone();
+        let changes = loom::thread::spawn(move || {
+            writer.roll();
+            // A list, a flat segment over the same records, another one, and one over copies.
+            tidier.tidy(Records::Stay);
+            tidier.tidy(Records::Stay);
+            tidier.tidy(Records::Copied);
+            writer.flush();
+        });
+        let held = take(&database.view.load().families[0].memory);
+        held.iter().for_each(&check);
+        changes.join().unwrap();
+        drop(database);
+        held.iter().for_each(&check);
+        assert_eq!(
+            sync::live_allocations() > 0,
+            held.is_some(),
+            "a reader holds its own, and nobody else any"
+        );
+    });
+}
+
+fn cursor(memory: &Memory) -> Option<FrozenCursor> {
+    let mut cursor = memory.frozen().find(|part| part.entries() > 0)?.cursor();
+    cursor.seek_to_first().unwrap();
+    Some(cursor)
+}
+
+fn check_value(value: &Value) {
+    assert_eq!(*value, 1_u64.to_le_bytes());
+}
+
+#[test]
+fn loom_memory_goes_with_its_last_value() {
+    memory_goes_with_its_last_reader(|memory| Some(memory.get(b"k", 1)?.value), check_value);
+}
+
+#[test]
+fn loom_memory_goes_with_its_last_cursor() {
+    memory_goes_with_its_last_reader(cursor, |cursor| {
+        assert_eq!((cursor.key(), cursor.seq(), cursor.value()), (&b"k"[..], 1, &1_u64.to_le_bytes()[..]));
+    });
+}
+
+#[test]
+fn loom_memory_goes_with_the_last_value_of_a_cursor() {
+    memory_goes_with_its_last_reader(|memory| Some(cursor(memory)?.pin_value()), check_value);
+}

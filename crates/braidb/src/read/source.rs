@@ -1,0 +1,87 @@
+//! What a scan merges. A view has many segments: one array holds the cursors of all of its parts, and a step of the merge
+//! calls the right one without a table of functions.
+
+use crate::base::error::Result;
+use crate::base::ids::SeqNo;
+use crate::base::value::Value;
+use crate::memory::{FrozenCursor, SegmentCursor};
+use crate::version::cursor::RunCursor;
+use crate::version::level_cursor::LevelCursor;
+use crate::visible::{Cursor, EntryKind};
+
+/// A cursor over one part of a view. Runs are few and their cursors large.
+pub enum Source {
+    Active(SegmentCursor),
+    Frozen(FrozenCursor),
+    Run(Box<RunCursor>),
+    Level(LevelCursor),
+}
+
+/// Calls the cursor of whichever part it is.
+macro_rules! of_part {
+    ($source:expr, $cursor:ident => $call:expr) => {
+        match $source {
+            Source::Active($cursor) => $call,
+            Source::Frozen($cursor) => $call,
+            Source::Run($cursor) => $call,
+            Source::Level($cursor) => $call,
+        }
+    };
+}
+
+impl Cursor for Source {
+    fn seek_to_first(&mut self) -> Result<()> {
+        of_part!(self, cursor => cursor.seek_to_first())
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        of_part!(self, cursor => cursor.seek_to_last())
+    }
+
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        of_part!(self, cursor => cursor.seek(key))
+    }
+
+    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
+        of_part!(self, cursor => cursor.seek_before(key))
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        of_part!(self, cursor => cursor.next())
+    }
+
+    #[inline]
+    fn prev(&mut self) -> Result<()> {
+        of_part!(self, cursor => cursor.prev())
+    }
+
+    #[inline]
+    fn valid(&self) -> bool {
+        of_part!(self, cursor => cursor.valid())
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        of_part!(self, cursor => cursor.key())
+    }
+
+    #[inline]
+    fn seq(&self) -> SeqNo {
+        of_part!(self, cursor => cursor.seq())
+    }
+
+    #[inline]
+    fn kind(&self) -> EntryKind {
+        of_part!(self, cursor => cursor.kind())
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        of_part!(self, cursor => cursor.value())
+    }
+
+    fn pin_value(&self) -> Value {
+        of_part!(self, cursor => cursor.pin_value())
+    }
+}
