@@ -9,9 +9,10 @@
 //!  home            log 9  log 7  log 8  log 9      what log 6 and those before held was written back to log 9
 //! ```
 //!
-//! Homes are exact. One that is too young loses data: the log that really holds the record goes. One that is too old has the record
-//! copied although recovery replays the record itself. So intervals are joined only when their homes are equal; they are about
-//! as many as there are logs.
+//! A home is never too young: the log that really holds the record would go. That of a record which was not copied is exact, since
+//! recovery would otherwise meet the record beside a copy; so intervals are joined only when their homes are equal, and are about
+//! as many as there are logs. That of a copy may be too old, where copies fill more than one log, and after recovery, which
+//! takes the oldest log with a copy for all of them. Such a record is copied once more, and recovery leaves one of both out.
 
 use super::flat::Flat;
 use super::frozen::Frozen;

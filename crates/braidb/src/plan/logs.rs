@@ -106,6 +106,13 @@ mod tests {
         assert_eq!(truncated(&[(100, 90), (100, 20), (100, 30), (100, 1)], 50), Some(4));
     }
 
+    /// It may have been set aside, or be what a crash left of a log that was being made: the manifest must not name it.
+    #[test]
+    fn a_log_that_holds_nothing_is_never_the_first() {
+        assert_eq!(truncated(&[(100, 0), (0, 0), (100, 90), (300, 1)], 50), Some(3));
+        assert_eq!(truncated(&[(100, 7), (90, 0), (100, 90), (300, 1)], 50), Some(3));
+    }
+
     #[test]
     fn it_can_be_left_out() {
         let out = LogOptions { log_bytes: 400, memtable_bytes: 100, rewrite_percent: 0 };

@@ -5,6 +5,7 @@ use super::super::frozen::FrozenCursor;
 use super::super::view::{FamilyView, View, ViewCell};
 use super::super::{Frozen, Memory, Records, Segment, SegmentWriter, merge};
 use crate::base::ids::SeqNo;
+use crate::base::key::hash;
 use crate::base::sync;
 use crate::base::value::Value;
 use crate::version::Version;
@@ -22,7 +23,7 @@ struct Database {
 
 /// A database, whose writer wrote `keys`, numbered from 1 on, and published them.
 fn database(keys: &[&[u8]]) -> (Arc<Database>, Writer) {
-    let (segment, writer) = Segment::new(1);
+    let (segment, writer) = Segment::with_filter(1, 0);
     let family = FamilyView { memory: Memory::new(segment), version: Arc::default() };
     let view = ViewCell::new(View { families: vec![family] });
     let database = Database { view, snapshots: Snapshots::new(0), flushed: Arc::default() };
@@ -48,7 +49,7 @@ impl Writer {
 
     /// As `CommitQueue::roll_full_segments`.
     fn roll(&mut self) {
-        let (segment, writer) = Segment::new(1);
+        let (segment, writer) = Segment::with_filter(1, 0);
         self.writer = writer;
         self.database.view.update(|view| {
             let memory = &mut view.families[0].memory;
@@ -58,7 +59,7 @@ impl Writer {
 
     /// As `CommitQueue::freeze_family`, and later `finish_flush`.
     fn flush(&mut self) {
-        let (segment, writer) = Segment::new(1);
+        let (segment, writer) = Segment::with_filter(1, 0);
         self.writer = writer;
         self.database.view.update(|view| {
             let memory = &mut view.families[0].memory;
@@ -88,7 +89,7 @@ impl Database {
 
     /// Which version of `key` a reader at `at` finds in memory.
     fn get(view: &View, key: &[u8], at: SeqNo) -> Option<SeqNo> {
-        let found = view.families[0].memory.get(key, at)?;
+        let found = view.families[0].memory.get(key, hash(key), at)?;
         assert_eq!(found.value, found.seq.to_le_bytes());
         Some(found.seq)
     }
@@ -257,7 +258,7 @@ fn check_value(value: &Value) {
 
 #[test]
 fn loom_memory_goes_with_its_last_value() {
-    memory_goes_with_its_last_reader(|memory| Some(memory.get(b"k", 1)?.value), check_value);
+    memory_goes_with_its_last_reader(|memory| Some(memory.get(b"k", hash(b"k"), 1)?.value), check_value);
 }
 
 #[test]
