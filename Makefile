@@ -3,7 +3,7 @@
 # Where rustup puts cargo, for a shell that has not heard of it yet.
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
-.PHONY: help setup run test lint doc miri loom torture rivals accept-store accept-guards accept-memory
+.PHONY: help setup run test lint doc miri loom torture rivals accept-store accept-guards accept-memory accept-heat
 
 help:
 	@echo 'make run            build the command and show in half a minute what BraidDB does'
@@ -17,6 +17,7 @@ help:
 	@echo 'make accept-store   each line of the "done when" list of the store, with PASS or FAIL'
 	@echo 'make accept-guards  the same for guards'
 	@echo 'make accept-memory  the same for memory'
+	@echo 'make accept-heat    the same for heat'
 
 setup:
 	@scripts/setup.sh
@@ -62,3 +63,6 @@ accept-guards: setup
 
 accept-memory: setup
 	scripts/accept/memory
+
+accept-heat: setup
+	scripts/accept/heat

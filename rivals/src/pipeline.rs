@@ -189,7 +189,7 @@ impl Shared {
         let copied = held + pipeline.iter().map(Frozen::bytes).sum::<u64>();
         let may_copy = memory.bytes() + copied <= HARD_BYTES;
         // In the engine chance decides; here it is even.
-        let Some(step) = tidy(pipeline, &tidier.redundancy, u64::MAX / 2, may_copy, &SEGMENTS) else {
+        let Some(step) = tidy(pipeline, &tidier.redundancy, u64::MAX / 2, may_copy, false, &SEGMENTS) else {
             return false;
         };
         let old = pipeline[step.parts()].to_vec();

@@ -33,7 +33,7 @@ enum Verb {
     Stats(verbs::stats::Args),
     Verify(verbs::verify::Args),
     Compact(verbs::compact::Args),
-    Bench(verbs::bench::Args),
+    Bench(Box<verbs::bench::Args>),
     Simulate(verbs::simulate::Args),
     Tour(verbs::tour::Args),
     #[command(hide = true)]

@@ -5,7 +5,7 @@
 //! set from its seed: one of the named presets, or each option by itself. A later policy joins by adding its option here.
 
 use crate::rng::Rng;
-use braidb::{Durability, Guards, MemoryPolicy, Options};
+use braidb::{Durability, Guards, MemoryPolicy, Options, OverlapScope};
 use braidb_storage::Env;
 use std::fmt;
 
@@ -61,10 +61,15 @@ pub struct OptionSet {
     /// `None` leaves the choice to the engine.
     pub log_bytes: Option<u64>,
     pub log_rewrite_percent: u32,
+    pub hot_keys_percent: u32,
+    pub log_table_percent: u32,
     pub manifest_bytes: u64,
     pub l0_merge_tables: usize,
     pub l0_slowdown_tables: usize,
     pub l0_stop_tables: usize,
+    pub l0_overlap_percent: u32,
+    pub l0_overlap_tables: usize,
+    pub overlap_scope: OverlapScope,
     pub background_threads: usize,
     pub max_runs: usize,
     /// Another number of runs for one level.
@@ -86,10 +91,15 @@ const DEFAULT: OptionSet = OptionSet {
     table_bytes: 64 << 20,
     log_bytes: None,
     log_rewrite_percent: 25,
+    hot_keys_percent: 1,
+    log_table_percent: 0,
     manifest_bytes: 4 << 20,
     l0_merge_tables: 4,
-    l0_slowdown_tables: 6,
+    l0_slowdown_tables: 8,
     l0_stop_tables: 20,
+    l0_overlap_percent: 40,
+    l0_overlap_tables: 6,
+    overlap_scope: OverlapScope::L0,
     background_threads: 2,
     max_runs: 4,
     max_runs_at: None,
@@ -158,6 +168,11 @@ impl OptionSet {
             log_rewrite_percent: policies.pick(&[0, 1, 50, 90]),
             // So short that it fills up before memory does.
             log_bytes: policies.pick(&[set.log_bytes, set.log_bytes, Some(4 << 10), Some(8 << 10)]),
+            l0_overlap_percent: policies.pick(&[0, 40, 90, 90]),
+            l0_overlap_tables: policies.pick(&[1, 3, 6, 1000]),
+            overlap_scope: policies.pick(&[OverlapScope::L0, OverlapScope::L0AndL1]),
+            hot_keys_percent: policies.pick(&[0, 1, 10, 30, 50]),
+            log_table_percent: policies.pick(&[0, 1, 50, 80]),
             ..set
         }
     }
@@ -179,10 +194,15 @@ impl OptionSet {
             table_bytes: rng.pick(&[4 << 10, 4 << 10, 10 << 10, 64 << 10, 64 << 20]),
             log_bytes: rng.pick(&[None, Some(4 << 10), Some(16 << 10), Some(256 << 10)]),
             log_rewrite_percent: DEFAULT.log_rewrite_percent,
+            hot_keys_percent: DEFAULT.hot_keys_percent,
+            log_table_percent: DEFAULT.log_table_percent,
             manifest_bytes: rng.pick(&[1 << 10, 1 << 10, 4 << 10, 64 << 10]),
             l0_merge_tables,
             l0_slowdown_tables,
             l0_stop_tables: l0_slowdown_tables + rng.between(1, 8) as usize,
+            l0_overlap_percent: DEFAULT.l0_overlap_percent,
+            l0_overlap_tables: DEFAULT.l0_overlap_tables,
+            overlap_scope: DEFAULT.overlap_scope,
             background_threads: rng.between(1, 3) as usize,
             max_runs: draw_max_runs(policies),
             max_runs_at: draw_max_runs_at(policies),
@@ -205,10 +225,15 @@ impl OptionSet {
             .open_files(self.open_files)
             .table_bytes(self.table_bytes)
             .log_rewrite_percent(self.log_rewrite_percent)
+            .hot_keys_percent(self.hot_keys_percent)
+            .log_table_percent(self.log_table_percent)
             .manifest_bytes(self.manifest_bytes)
             .l0_merge_tables(self.l0_merge_tables)
             .l0_slowdown_tables(self.l0_slowdown_tables)
             .l0_stop_tables(self.l0_stop_tables)
+            .l0_overlap_percent(self.l0_overlap_percent)
+            .l0_overlap_tables(self.l0_overlap_tables)
+            .overlap_scope(self.overlap_scope)
             .background_threads(self.background_threads)
             .max_runs_per_guard(self.max_runs)
             .guards(self.guards)
@@ -258,19 +283,20 @@ fn draw_guards(rng: &mut Rng) -> Guards {
 impl fmt::Display for OptionSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let log = self.log_bytes.map_or("auto".to_owned(), |bytes| bytes.to_string());
-        let rewrite = self.log_rewrite_percent;
+        let (rewrite, body) = (self.log_rewrite_percent, self.log_table_percent);
         let runs_at =
             self.max_runs_at.map_or(String::new(), |(level, runs)| format!(" ({runs} on L{level})"));
         let rate = self.merge_bytes_per_second.map_or("full speed".to_owned(), |rate| format!("{rate} B/s"));
         write!(
             f,
-            "durability {:?}, memtable {} ({:?}, {}% active, {} segments), block {}, cache {}, filter bits {}, open files {}, table {}, \
-             log {log} (rewritten at {rewrite}%), manifest {}, L0 {}/{}/{}, threads {}, runs {}{runs_at}, guards {:?}, merges at {rate}",
+            "durability {:?}, memtable {} ({:?}, {}% active, {} segments, {}% hot), block {}, cache {}, filter bits {}, open files {}, table {}, \
+             log {log} (rewritten at {rewrite}%, a body at {body}%), manifest {}, L0 {}/{}/{} (waits below {}% to {} tables, {:?}), threads {}, runs {}{runs_at}, guards {:?}, merges at {rate}",
             self.durability,
             self.memtable_bytes,
             self.memory_policy,
             self.active_percent,
             self.pipeline_segments,
+            self.hot_keys_percent,
             self.block_bytes,
             self.block_cache_bytes,
             self.filter_bits_per_key,
@@ -280,6 +306,9 @@ impl fmt::Display for OptionSet {
             self.l0_merge_tables,
             self.l0_slowdown_tables,
             self.l0_stop_tables,
+            self.l0_overlap_percent,
+            self.l0_overlap_tables,
+            self.overlap_scope,
             self.background_threads,
             self.max_runs,
             self.guards

@@ -5,9 +5,10 @@
 //! kind, and in them each thing that a format can say today: two families, old versions, tombstones, an empty key and an
 //! empty value, bytes beyond ASCII, a batch over both families, a large value, tables in two levels, a sealed log.
 //!
-//! A second one holds records that were written back to a log, which came later than the rest of the format.
+//! A second one holds records that were written back to a log, and a third one tables that point to values in logs, which came
+//! later than the rest of the format.
 //!
-//! `braidb-sim golden DIR` writes both into directories below DIR. A change of format that older files survive needs no new golden database;
+//! `braidb-sim golden DIR` writes all into directories below DIR. A change of format that older files survive needs no new golden database;
 //! a new version of a format adds a directory and keeps the old ones.
 
 use crate::env_over;
@@ -121,6 +122,40 @@ pub fn write_with_copies() -> Result<(Arc<SimFs>, Contents), Error> {
     Ok((fs, contents))
 }
 
+/// Writes a database with tables, of both families, that point to values in one log, and returns the files and what they must be
+/// read as.
+///
+/// # Errors
+///
+/// None, unless the engine is broken.
+pub fn write_with_log_tables() -> Result<(Arc<SimFs>, Contents), Error> {
+    let fs = Arc::new(SimFs::new());
+    let (env, _) = env_over(fs.clone(), SEED);
+    let db = Options::new().log_table_percent(10).env(env).open(DIR)?;
+    let visits = db.column_family(FAMILIES[1])?;
+    let mut contents = Contents::default();
+    for round in 0..2u32 {
+        for number in 0..8u32 {
+            let key = format!("key {number}");
+            let value = format!("value {number} of round {round}, {}", "long ".repeat(20 + number as usize));
+            db.put(&key, &value)?;
+            contents[0].insert(key.into_bytes(), value.into_bytes());
+            let value = vec![number as u8; 150];
+            visits.put([0xff, number as u8], &value)?;
+            contents[1].insert(vec![0xff, number as u8], value);
+        }
+        db.put("small", "stays in the table")?;
+        contents[0].insert(b"small".to_vec(), b"stays in the table".to_vec());
+        db.delete("key 5")?;
+        contents[0].remove(b"key 5".as_slice());
+        db.flush()?;
+    }
+    db.put("key 1", "from the log that is replayed")?;
+    contents[0].insert(b"key 1".to_vec(), b"from the log that is replayed".to_vec());
+    db.close()?;
+    Ok((fs, contents))
+}
+
 /// Opens the database that lies on these files.
 ///
 /// # Errors
@@ -189,7 +224,11 @@ pub fn place(files: &BTreeMap<String, Vec<u8>>) -> io::Result<Arc<SimFs>> {
 pub type Write = fn() -> Result<(Arc<SimFs>, Contents), Error>;
 
 /// The golden databases, by the names of their directories.
-pub const ALL: [(&str, Write); 2] = [("format-1", write), ("format-1-written-back", write_with_copies)];
+pub const ALL: [(&str, Write); 3] = [
+    ("format-1", write),
+    ("format-1-written-back", write_with_copies),
+    ("format-1-log-tables", write_with_log_tables),
+];
 
 /// Writes the golden databases into a directory of the machine, which holds none of their files yet, and returns the paths.
 ///

@@ -3,6 +3,9 @@
 //! A machine is what a process is to the real thing: it opens the database on files that outlive it, and a crash leaves
 //! nothing of it but those files. It knows what the engine is doing (opening, a background job of one lane, neither),
 //! because a judge that stops it at one storage operation wants to know what it interrupted.
+//!
+//! On one thread a wait that nobody pays would last for ever. Between calls that it is told of ([`Machine::call`]) the machine
+//! notices one: the engine asks for help again and again, and neither does a job run nor is a file touched.
 
 use crate::draw::OptionSet;
 use crate::fs::SimFs;
@@ -14,6 +17,9 @@ use std::sync::Arc;
 
 /// The directory of the database on every simulated file system.
 pub const DIR: &str = "/db";
+
+/// So often in a row the engine asks for help in vain before it is said to hang.
+const PATIENCE: u32 = 30;
 
 /// What the engine is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +52,7 @@ impl Watch {
 pub struct Machine {
     inline: Arc<Inline>,
     watch: Watch,
+    waits: Arc<Waits>,
     env: Env,
 }
 
@@ -55,13 +62,20 @@ impl Machine {
         let clock = Arc::new(StepClock::new());
         let inline = Arc::new(Inline::new(clock.clone()));
         let watch = Watch(Arc::new(Mutex::new(Doing::Call)));
+        let waits = Arc::new(Waits { fs: fs.clone(), in_vain: Mutex::default() });
+        let runtime = Watched { inline: inline.clone(), watch: watch.clone(), waits: waits.clone() };
         let env = Env {
             fs: Arc::new(fs.clone()),
             clock,
             random: Arc::new(SeededRandom::new(seed)),
-            runtime: Arc::new(Watched { inline: inline.clone(), watch: watch.clone() }),
+            runtime: Arc::new(runtime),
         };
-        Machine { inline, watch, env }
+        Machine { inline, watch, waits, env }
+    }
+
+    /// A call of the engine begins, on the one thread that there is. Should it wait for ever, that is a panic.
+    pub fn call(&self) {
+        *self.waits.in_vain.lock() = Some((0, self.waits.fs.ops()));
     }
 
     /// Opens the database with these options.
@@ -95,11 +109,32 @@ impl Drop for Machine {
     }
 }
 
+/// Notices a wait that nobody pays.
+#[derive(Debug)]
+struct Waits {
+    fs: SimFs,
+    /// How often in a row help was asked for in vain, and the operations on files at the last time; `None` if nobody said
+    /// that there is one thread only.
+    in_vain: Mutex<Option<(u32, u64)>>,
+}
+
+impl Waits {
+    fn helped(&self, helped: bool) {
+        let mut in_vain = self.in_vain.lock();
+        let Some((times, ops)) = &mut *in_vain else { return };
+        let now = self.fs.ops();
+        *times = if helped || now != *ops { 0 } else { *times + 1 };
+        *ops = now;
+        assert!(*times < PATIENCE, "the engine waits, and no job is left that would end the wait");
+    }
+}
+
 /// The stepped runtime, telling which lane the job that runs came from.
 #[derive(Debug)]
 struct Watched {
     inline: Arc<Inline>,
     watch: Watch,
+    waits: Arc<Waits>,
 }
 
 impl Runtime for Watched {
@@ -114,7 +149,9 @@ impl Runtime for Watched {
     }
 
     fn help(&self) -> bool {
-        self.inline.help()
+        let helped = self.inline.help();
+        self.waits.helped(helped);
+        helped
     }
 
     fn is_stepped(&self) -> bool {

@@ -220,6 +220,7 @@ impl Runner {
     }
 
     fn run_op(&mut self, op: &Op) -> Verdict {
+        self.machine.call();
         self.begin_operation();
         if self.client.is_none() || self.model.doubts() >= MOST_DOUBTS {
             self.reopen(false)?;

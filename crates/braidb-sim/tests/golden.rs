@@ -80,6 +80,60 @@ fn records_that_were_written_back_are_read() {
     assert_eq!(open_and_read(&fs).unwrap().1, expected);
 }
 
+#[test]
+fn values_that_stayed_in_logs_are_read() {
+    let files = stored("format-1-log-tables");
+    let held_by = |ending: &str, wanted: &[u8]| {
+        files.iter().filter(|(name, bytes)| name.ends_with(ending) && find(bytes, wanted)).count()
+    };
+    assert_eq!((held_by(".table", b"of round"), held_by(".log", b"of round")), (0, 2));
+    assert_eq!((held_by(".table", b"stays in the table"), held_by(".table", b"key 0")), (2, 2));
+    let expected = golden::write_with_log_tables().unwrap().1;
+    assert!(expected[0].len() == 8 && expected[1].len() == 8);
+    let fs = golden::place(&files).unwrap();
+    let (db, contents) = open_and_read(&fs).unwrap();
+    assert_eq!(contents, expected);
+    assert!(db.verify().unwrap().damages.is_empty());
+    let stats = db.stats();
+    assert!(stats.log_tables == 4 && stats.pinned_logs == 2, "{stats:?}");
+    // What is compacted points into no log, and the logs go.
+    db.compact().unwrap();
+    let stats = db.stats();
+    assert_eq!((stats.log_tables, stats.pinned_logs, stats.pinned_log_bytes), (0, 0, 0));
+    db.close().unwrap();
+    let left = golden::files(&*fs, Path::new(golden::DIR)).unwrap();
+    assert!(
+        files
+            .keys()
+            .filter(|name| name.ends_with(".log"))
+            .all(|name| !left.contains_key(name) || !find(&left[name], b"of round"))
+    );
+    assert_eq!(open_and_read(&fs).unwrap().1, expected);
+}
+
+/// A log that tables point into is as needed as a table.
+#[test]
+fn a_missing_or_short_log_behind_a_table_refuses_to_open() {
+    let files = stored("format-1-log-tables");
+    let body = files.iter().find(|(name, bytes)| name.ends_with(".log") && find(bytes, b"of round 0"));
+    let (name, bytes) = body.expect("a log holds the values of the first round");
+    for left in [None, Some(0), Some(bytes.len() - 1)] {
+        let mut files = files.clone();
+        match left {
+            None => files.remove(name),
+            Some(len) => files.insert(name.clone(), bytes[..len].to_vec()),
+        };
+        let fs = golden::place(&files).unwrap();
+        match open_and_read(&fs) {
+            Err(Error::Corruption { path, what, .. }) => {
+                assert_eq!(path, Path::new(golden::DIR).join(name));
+                assert!(what.contains("tables point to values in it"), "{what}");
+            }
+            other => panic!("{:?}", other.map(|_| "opened and read")),
+        }
+    }
+}
+
 fn find(bytes: &[u8], wanted: &[u8]) -> bool {
     bytes.windows(wanted.len()).any(|window| window == wanted)
 }

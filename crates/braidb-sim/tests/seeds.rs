@@ -76,6 +76,16 @@ const SEEDS: &[Seed] = &[
         1,
         "a run that joined another of its cell passed one that had come meanwhile",
     ),
+    (
+        Judge::Crash,
+        789_837_847_557,
+        Preset::SmallMemory,
+        400,
+        1,
+        "a log with hot keys that no number of its own told of went with them",
+    ),
+    (Judge::Errors, 25_516_381_893, Preset::Random, 60, 7, "a version stood in memory and in a table"),
+    (Judge::Model, 990_001, Preset::Random, 5_000, 1, "an empty segment was flattened for ever"),
 ];
 
 #[test]

@@ -1,7 +1,7 @@
 //! What the kernel says about this process: bytes written, processor time, peak memory.
 #![allow(clippy::disallowed_methods, reason = "see the module `host`")]
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::fs;
 
 /// A reading; figures are differences of two. What the kernel does not tell (no /proc) is zero.
@@ -18,11 +18,10 @@ pub struct Usage {
 impl Usage {
     pub fn now() -> Usage {
         let io = fs::read_to_string("/proc/self/io").unwrap_or_default();
-        let cpu = clock_gettime(ClockId::ProcessCPUTime);
         Usage {
             called_bytes: field(&io, "wchar:"),
             device_bytes: field(&io, "write_bytes:"),
-            cpu_us: cpu.tv_sec as u64 * 1_000_000 + cpu.tv_nsec as u64 / 1_000,
+            cpu_us: microseconds(clock_gettime(ClockId::ProcessCPUTime)),
         }
     }
 
@@ -33,6 +32,15 @@ impl Usage {
             cpu_us: self.cpu_us.saturating_sub(earlier.cpu_us),
         }
     }
+}
+
+/// User and system time of the thread that asks.
+pub fn thread_cpu_us() -> u64 {
+    microseconds(clock_gettime(ClockId::ThreadCPUTime))
+}
+
+fn microseconds(time: Timespec) -> u64 {
+    time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1_000
 }
 
 /// Starts a new measurement of peak memory, where the kernel allows it; otherwise the peak is that of the process.
@@ -82,12 +90,14 @@ mod tests {
 
     #[test]
     fn work_is_seen() {
-        let before = Usage::now();
+        let (before, thread_before) = (Usage::now(), thread_cpu_us());
         let path = std::env::temp_dir().join(format!("braidb-usage-{}", std::process::id()));
         fs::write(&path, vec![1; 100_000]).unwrap();
         fs::remove_file(&path).unwrap();
+        let of_thread = thread_cpu_us() - thread_before;
         let spent = Usage::now().since(&before);
         assert!(spent.called_bytes >= 100_000, "{spent:?}");
+        assert!(of_thread > 0 && of_thread <= spent.cpu_us + 1, "{of_thread} {spent:?}");
         assert!(spent.cpu_us > 0 && peak_memory_bytes() > 100_000);
     }
 }

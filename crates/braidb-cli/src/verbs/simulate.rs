@@ -37,6 +37,9 @@ pub struct Args {
     /// Where levels are cut into cells [default: the engine's]
     #[arg(long, value_enum)]
     guards: Option<GuardsArg>,
+    /// Merges of L0 wait below so much overlap, in percent; 0 never [default: the engine's]
+    #[arg(long, value_name = "PERCENT")]
+    l0_overlap: Option<u32>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -49,6 +52,9 @@ pub fn run(args: &Args) -> Outcome {
     }
     if let Some(guards) = args.guards {
         options = options.guards(guards.into());
+    }
+    if let Some(percent) = args.l0_overlap {
+        options = options.l0_overlap_percent(percent);
     }
     let load = Load {
         entries: args.num,

@@ -65,6 +65,10 @@ fn as_json(stats: &Stats, recovery: &RecoveryReport) -> Value {
         "memory_held_bytes": stats.memory_held_bytes,
         "log_bytes_live": stats.log_bytes_live,
         "logs": stats.logs.iter().map(log_json).collect::<Vec<Value>>(),
+        "pinned_logs": stats.pinned_logs,
+        "pinned_log_bytes": stats.pinned_log_bytes,
+        "log_tables": stats.log_tables,
+        "log_value_bytes": stats.log_value_bytes,
         "cache_bytes": stats.cache_bytes,
         "space_bytes": stats.space_bytes(),
         "open_snapshots": stats.open_snapshots,
@@ -127,10 +131,13 @@ fn family_json(family: &braidb::FamilyStats) -> Value {
             "tombstones": level.tombstones,
         })
     });
+    let overlap = family.l0_overlap.as_ref();
+    let overlap = overlap.map(|l0| json!({ "percent": l0.percent, "decision": l0.decision }));
     json!({
         "name": family.name,
         "memory_bytes": family.memory_bytes,
         "segments": family.segments,
+        "l0_overlap": overlap,
         "memory": family.memory.iter().map(layout_json).collect::<Vec<Value>>(),
         "levels": levels.collect::<Vec<Value>>(),
     })
@@ -187,6 +194,10 @@ fn levels_text(stats: &Stats, text: &mut String) {
         let (bytes, entries) = (bytes_text(memory.bytes), grouped(memory.entries));
         line(text, &format!("{name:<24}{:>7}{bytes:>12}{entries:>14}", memory.segments));
     }
+    for (family, l0) in stats.families.iter().filter_map(|f| Some((f, f.l0_overlap.as_ref()?))) {
+        let name = format!("  {} L0 overlap", family.name);
+        line(text, &format!("{name:<31}{:>11}%{:>26}", l0.percent, l0.decision));
+    }
     for log in &stats.logs {
         let name = format!("  log {:06}", log.id);
         let live = format!("{} alive", bytes_text(log.live_bytes));
@@ -199,6 +210,11 @@ fn levels_text(stats: &Stats, text: &mut String) {
         ("tables and logs", stats.space_bytes()),
     ] {
         line(text, &format!("  {name:<29}{:>12}", bytes_text(bytes)));
+    }
+    if stats.log_tables > 0 {
+        let values = format!("{} of values", bytes_text(stats.log_value_bytes));
+        let name = format!("logs kept for {}", counted(stats.log_tables, "table", "tables"));
+        line(text, &format!("  {name:<29}{:>12}{values:>26}", bytes_text(stats.pinned_log_bytes)));
     }
 }
 
@@ -219,6 +235,7 @@ fn written_text(stats: &Stats, text: &mut String) {
     cause("log, of it mapped", counts.log_mapped_bytes);
     cause("log, of it written back", counts.written_back_bytes);
     cause("flushes", counts.flush_bytes);
+    cause("flushes, of it log tables", counts.log_table_bytes);
     for (level, &bytes) in counts.merge_bytes.iter().enumerate() {
         cause(&format!("merges into L{level}"), bytes);
     }
@@ -261,7 +278,18 @@ fn work_text(stats: &Stats, text: &mut String) {
         format!("{} writes written back", grouped(counts.written_back)),
     );
     count("flushes", counts.flushes, String::new());
+    count("flushes to log tables", counts.log_tables, String::new());
+    count(
+        "values read from logs",
+        counts.log_reads,
+        format!("{:.2} a get", ratio(counts.log_reads, counts.gets)),
+    );
+    let read_mib = counts.log_merge_bytes.div_ceil(1 << 20);
+    count("MiB of logs read by merges", read_mib, String::new());
     count("merges", counts.merges, format!("{} read", bytes_text(counts.merge_read_bytes)));
+    count("merges of L0 by overlap", counts.l0_overlap_merges, String::new());
+    count("merges of L0 by count", counts.l0_count_merges, String::new());
+    count("tables that L0 waited with", counts.l0_deferrals, "little overlap".to_owned());
     count("tables moved as metadata", counts.trivial_moves, String::new());
     count("old versions dropped", counts.entries_dropped, String::new());
     count("tombstones dropped", counts.tombstones_dropped, String::new());

@@ -61,6 +61,7 @@ pub fn judge(case: &Case) -> Verdict<Tally> {
     let mut tally = Tally::default();
     for end in End::ALL {
         let database = Database::build(case, end)?;
+        tally.add("databases with values in logs", u64::from(database.has_log_tables));
         database.judge(None, &mut tally).map_err(|failure| failure.at("with nothing damaged"))?;
         for damage in database.damages(case, end)? {
             if case.trace {
@@ -142,6 +143,7 @@ struct Database {
     /// The first position that a cut may leave.
     lowest_cut: usize,
     probes: Vec<Bytes>,
+    has_log_tables: bool,
     seed: u64,
 }
 
@@ -149,8 +151,11 @@ impl Database {
     /// Some writes that are flushed to tables, a merge, more writes that stay in the log.
     fn build(case: &Case, end: End) -> Verdict<Database> {
         let mut rng = Rng::new(case.seed);
-        let mut workload = Workload::new(rng.bits(), Limits { crashes: false, value_bytes: 60 });
+        let bits = rng.bits();
         let mut set = OptionSet::draw(case.preset, &mut rng);
+        // Small values are not left in logs.
+        let value_bytes = if set.log_table_percent > 0 { 200 } else { 60 };
+        let mut workload = Workload::new(bits, Limits { crashes: false, value_bytes });
         // The log that is damaged is one log, and its frames are known: no rotation by itself.
         set.log_bytes = None;
         set.memtable_bytes = set.memtable_bytes.max(1 << 20);
@@ -187,9 +192,14 @@ impl Database {
                     client.db.flush().map_err(broken)?
                 }
                 3 if written == (case.ops * 3).div_ceil(6) => client.db.compact().map_err(broken)?,
+                // Of what a compaction leaves nothing points into logs.
+                4 if set.log_table_percent > 0 && written == (case.ops * 4).div_ceil(6) => {
+                    client.db.flush().map_err(broken)?;
+                }
                 _ => {}
             }
         }
+        let has_log_tables = client.db.stats().log_tables > 0;
         if end == End::Closed {
             client.db.close().map_err(broken)?;
         }
@@ -207,7 +217,8 @@ impl Database {
             End::KilledInBuffer => (case.ops * 3 / 4) as usize,
         };
         frames.retain(|(path, _)| image.file_len(path).is_ok());
-        Ok(Database { image, set, frames, states, lowest_cut, probes: workload.keys().to_vec(), seed })
+        let probes = workload.keys().to_vec();
+        Ok(Database { image, set, frames, states, lowest_cut, probes, has_log_tables, seed })
     }
 
     /// Everything that is tried: of bits and lengths, every `stride`-th.

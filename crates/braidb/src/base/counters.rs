@@ -49,11 +49,29 @@ pub struct Counters {
     pub memory_flushes: Counter,
     pub memory_merges: Counter,
     pub memory_compactions: Counter,
+    /// Full memories that were made one segment, so that maybe no flush was wanted.
+    pub memory_condensed: Counter,
+    /// Hot keys that stayed in memory at a flush.
+    pub hot_kept: Counter,
     /// Versions that went before a flush saw them.
     pub memory_dropped: Counter,
     pub flush_bytes: Counter,
+    /// Log tables that flushes wrote.
+    pub log_tables: Counter,
+    /// Of the bytes that flushes wrote, those of log tables.
+    pub log_table_bytes: Counter,
+    /// Values that users read from logs that tables point into.
+    pub log_reads: Counter,
+    /// Bytes of such logs that were read for merges, and to verify.
+    pub log_merge_bytes: Counter,
     pub merges: Counter,
     pub merge_read_bytes: Counter,
+    /// Tables that joined L0 while a merge of it was deferred.
+    pub l0_deferrals: Counter,
+    /// Merges of L0 because its tables overlap.
+    pub l0_overlap_merges: Counter,
+    /// Merges of L0 because it has many tables.
+    pub l0_count_merges: Counter,
     /// Written by merges, by the level that received it.
     pub merge_bytes: [Counter; LEVELS],
     /// A maximum, not a sum.

@@ -11,6 +11,7 @@ pub mod mutant;
 pub mod names;
 pub mod part;
 pub mod report;
+pub mod sketch;
 pub mod sync;
 pub mod value;
 

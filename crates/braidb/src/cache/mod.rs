@@ -5,6 +5,10 @@
 //!
 //! Shards and hash are fixed rather than taken from the machine, so that a simulated run evicts alike everywhere.
 
+mod open_files;
+
+pub use open_files::OpenFiles;
+
 use crate::base::ids::FileId;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};

@@ -1,7 +1,7 @@
 //! The engine behind the handles: it holds the parts together and has little logic of its own.
 
 use super::options::Options;
-use super::stats::{Counts, FamilyStats, LayoutStats, LevelStats, LogStats, Stats};
+use super::stats::{Counts, FamilyStats, LayoutStats, LevelStats, LogStats, OverlapStats, Stats};
 use super::tree::FamilyTree;
 use super::verify;
 use crate::base::counters::Counters;
@@ -15,9 +15,10 @@ use crate::jobs::{Jobs, SeekWatch};
 use crate::log::{EncodedBatch, LogSync};
 use crate::memory::view::{View, ViewCell};
 use crate::memory::{Frozen, Live, Memory};
+use crate::plan::overlap::Verdict;
 use crate::read::{self, Passed};
 use crate::version::table_file::TableFile;
-use crate::version::{Level, Slice};
+use crate::version::{Level, Slice, Version};
 use crate::visible::snapshots::Snapshots;
 use crate::write::{CommitQueue, Health, Pressure};
 use braidb_storage::LockGuard;
@@ -206,20 +207,27 @@ impl Engine {
         let view = self.view.load();
         let names = self.jobs.family_names();
         let versions = view.families.iter().map(|family| &family.version);
-        let families = view.families.iter().zip(names);
-        let families = families.map(|(family, name)| FamilyStats {
+        let families = view.families.iter().zip(names).zip(self.jobs.overlaps());
+        let families = families.map(|((family, name), overlap)| FamilyStats {
             name,
             memory_bytes: family.memory.bytes(),
             memory: layout_stats(&family.memory),
             segments: family.memory.frozen().count() as u64,
+            l0_overlap: overlap.map(overlap_stats),
             levels: family.version.levels().enumerate().map(level_stats).collect(),
         });
+        let pinned = self.jobs.pinned_logs();
+        let log_tables: Vec<_> = versions.clone().flat_map(|version| log_tables(version)).collect();
         Stats {
             families: families.collect(),
             memory_bytes: self.pressure.memory_bytes(),
             memory_held_bytes: self.jobs.memory_held_bytes(),
             log_bytes_live: self.jobs.log_bytes(),
             logs: self.jobs.logs_alive().into_iter().map(log_stats).collect(),
+            pinned_logs: pinned.len() as u64,
+            pinned_log_bytes: pinned.values().map(|log| log.bytes).sum(),
+            log_tables: log_tables.len() as u64,
+            log_value_bytes: log_tables.iter().map(|(_, bytes)| bytes).sum(),
             cache_bytes: self.cache.bytes(),
             table_memory_bytes: versions
                 .flat_map(|version| tables(version.slices()))
@@ -267,6 +275,17 @@ fn tables<'a>(slices: impl Iterator<Item = &'a Arc<Slice>>) -> Vec<&'a Arc<Table
     tables
 }
 
+/// The tables of a family that point into logs, with about how many bytes of values their slices lead to there.
+fn log_tables(version: &Version) -> BTreeMap<FileId, u64> {
+    let mut tables = BTreeMap::new();
+    for slice in version.slices().filter(|slice| !slice.table.bodies().is_empty()) {
+        let part = u128::from(slice.bytes) * u128::from(slice.table.body_bytes());
+        let bytes = (part / u128::from(slice.table.full_bytes().max(1))) as u64;
+        *tables.entry(slice.table.id).or_default() += bytes;
+    }
+    tables
+}
+
 fn layout_stats(memory: &Memory) -> Vec<LayoutStats> {
     let mut layouts: BTreeMap<&'static str, LayoutStats> = BTreeMap::new();
     let active = Frozen::List(memory.active().clone());
@@ -282,6 +301,15 @@ fn layout_stats(memory: &Memory) -> Vec<LayoutStats> {
 
 fn log_stats((id, bytes, live): (FileId, u64, Live)) -> LogStats {
     LogStats { id: id.0, bytes, live_entries: live.entries, live_bytes: live.bytes }
+}
+
+fn overlap_stats((percent, verdict): (u64, Verdict)) -> OverlapStats {
+    let decision = match verdict {
+        Verdict::Deferred => "deferred",
+        Verdict::Overlap => "overlap",
+        Verdict::Few | Verdict::Due => "count",
+    };
+    OverlapStats { percent, decision }
 }
 
 fn level_stats((level, held): (usize, &Level)) -> LevelStats {

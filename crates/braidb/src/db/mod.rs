@@ -21,9 +21,9 @@ pub use batch::WriteBatch;
 pub use bounds::IntoBounds;
 pub use family::ColumnFamily;
 pub use iter::Iter;
-pub use options::{Guards, MemoryPolicy, Options};
+pub use options::{Guards, MemoryPolicy, Options, OverlapScope};
 pub use snapshot::Snapshot;
-pub use stats::{Counts, FamilyStats, LayoutStats, LevelStats, LogStats, Stats};
+pub use stats::{Counts, FamilyStats, LayoutStats, LevelStats, LogStats, OverlapStats, Stats};
 pub use tree::{CellTree, FamilyTree, LevelTree, RunTree, SliceTree};
 
 use crate::base::durability::Durability;

@@ -14,7 +14,9 @@ use crate::cache::BlockCache;
 use crate::jobs::{JobOptions, Jobs, Parts, SeekWatch};
 use crate::log::{HEADER_BYTES, LogSync, LogWriter};
 use crate::memory::view::{View, ViewCell};
-use crate::version::{Change, CommitError, Found, Manifest, ManifestConfig, Opened, TableStore, examine};
+use crate::version::{
+    Change, CommitError, Found, Manifest, ManifestConfig, Opened, State, TableStore, examine,
+};
 use crate::visible::snapshots::Snapshots;
 use crate::write::pressure::Marks;
 use crate::write::queue::Shared;
@@ -155,6 +157,7 @@ impl Opening {
             Found::Nothing => Manifest::create(config)?,
         };
         let orphans = state.check_tables(dir, &listing.tables)?;
+        state.check_bodies(dir, &listing.logs)?;
 
         let recovery = || Recovery::new(dir, env, options, &state, files.clone(), counters.clone());
         let mut recovered = match recovery().run(&listing.log_ids()) {
@@ -182,11 +185,15 @@ impl Opening {
         let mut edit = std::mem::take(&mut recovered.edit);
         edit.push(Change::LastSeq(recovered.last_seq));
         let committed = manifest.commit(&state, edit);
+        if let Ok(state) = &committed {
+            recovered.outputs.hand_over_sketches(state);
+        }
         // Unless the edit is certainly not on disk, the tables that it names must stay.
         if !matches!(committed, Err(CommitError::Refused(_))) {
             recovered.outputs.keep();
         }
         let state = committed.map_err(CommitError::into_error)?;
+        self.load_sketches(&state);
         let mut families = recovered.families;
         for (id, family) in state.families() {
             families[id.0 as usize].version = family.version.clone();
@@ -208,11 +215,11 @@ impl Opening {
             counters: counters.clone(),
         };
         let queue_options = QueueOptions {
-            memtable_bytes: options.memtable_bytes as u64,
             active_bytes: options.active_bytes(),
             pipeline_limit: PIPELINE_LIMIT + options.pipeline_segments,
             log_bytes: options.log_bytes_or_default(),
             log_file_bytes: options.log_options().file_bytes(),
+            heat: options.heat_options(),
             merge_reserve_bytes,
         };
         let queue = Arc::new(CommitQueue::new(
@@ -226,7 +233,7 @@ impl Opening {
         let parts = Parts {
             dir: dir.clone(),
             env: env.clone(),
-            options: self.job_options(),
+            options: self.job_options(merge_reserve_bytes),
             queue: queue.clone(),
             log_sync: log_sync.clone(),
             view: view.clone(),
@@ -271,6 +278,17 @@ impl Opening {
         Ok(merge.saturating_add(2 * self.options.table_bytes).min(free.saturating_add(used) / 2))
     }
 
+    /// Fetches the sketches that merges of L0 are deferred by. Where that fails, nothing is deferred; and whoever needs the
+    /// table itself is told of the damage.
+    fn load_sketches(&self, state: &State) {
+        let options = self.options.tree_options();
+        for version in state.families().values().map(|family| &family.version) {
+            for (_, level) in version.levels().enumerate().filter(|(level, _)| options.wants_sketch(*level)) {
+                level.slices().for_each(|(_, _, slice)| drop(slice.table.load_sketch()));
+            }
+        }
+    }
+
     fn marks(&self) -> Marks {
         let memtable = self.options.memtable_bytes as u64;
         Marks {
@@ -281,13 +299,15 @@ impl Opening {
         }
     }
 
-    fn job_options(&self) -> JobOptions {
+    fn job_options(&self, merge_reserve_bytes: u64) -> JobOptions {
         JobOptions {
-            table: self.options.table_options(),
+            table: self.options.table_options(0),
             tree: self.options.tree_options(),
             segments: self.options.segment_options(),
             logs: self.options.log_options(),
-            l0_slowdown_tables: self.options.l0_slowdown_tables,
+            heat: self.options.heat_options(),
+            form: self.options.form_options(),
+            merge_reserve_bytes,
             merges: self.options.background_threads,
             merge_bytes_per_second: self.options.merge_bytes_per_second,
         }

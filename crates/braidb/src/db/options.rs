@@ -7,7 +7,11 @@ use crate::base::error::{Error, Result};
 use crate::db::verify::{self, VerifyReport};
 pub use crate::plan::Guards;
 use crate::plan::TreeOptions;
+use crate::plan::form::FormOptions;
+use crate::plan::heat::HeatOptions;
 use crate::plan::logs::LogOptions;
+use crate::plan::overlap::OverlapOptions;
+pub use crate::plan::overlap::OverlapScope;
 pub use crate::plan::segments::MemoryPolicy;
 use crate::plan::segments::SegmentOptions;
 use crate::table::TableOptions;
@@ -47,10 +51,15 @@ pub struct Options {
     pub(crate) table_bytes: u64,
     pub(crate) log_bytes: Option<u64>,
     pub(crate) log_rewrite_percent: u32,
+    pub(crate) hot_keys_percent: u32,
+    pub(crate) log_table_percent: u32,
     pub(crate) manifest_bytes: u64,
     pub(crate) l0_merge_tables: usize,
     pub(crate) l0_slowdown_tables: usize,
     pub(crate) l0_stop_tables: usize,
+    pub(crate) l0_overlap_percent: u32,
+    pub(crate) l0_overlap_tables: usize,
+    pub(crate) overlap_scope: OverlapScope,
     pub(crate) background_threads: usize,
     /// By level.
     pub(crate) max_runs_per_guard: [usize; LEVELS],
@@ -75,10 +84,15 @@ impl Default for Options {
             table_bytes: 64 << 20,
             log_bytes: None,
             log_rewrite_percent: 25,
+            hot_keys_percent: 1,
+            log_table_percent: 0,
             manifest_bytes: 4 << 20,
             l0_merge_tables: 4,
-            l0_slowdown_tables: 6,
+            l0_slowdown_tables: 8,
             l0_stop_tables: 20,
+            l0_overlap_percent: 40,
+            l0_overlap_tables: 6,
+            overlap_scope: OverlapScope::L0,
             background_threads: 2,
             max_runs_per_guard: [4; LEVELS],
             guards: Guards::Balanced,
@@ -151,7 +165,7 @@ impl Options {
         self
     }
 
-    /// Table files that are held open at most, 16 to 1,000,000; logs, manifest, lock, the directory and tables under
+    /// Files of tables, and of logs that tables point into, that are held open at most, 16 to 1,000,000; other logs, manifest, lock, the directory and tables under
     /// construction come on top, and one for each thread that reads. Default: 512.
     pub fn open_files(mut self, files: usize) -> Options {
         self.open_files = files;
@@ -179,6 +193,35 @@ impl Options {
         self
     }
 
+    /// How many keys in a hundred stay in memory at a flush at most: those that were written most often since the last one. They are
+    /// written back to the log, so nothing is lost without them; and memory that is full of their superseded versions is compacted
+    /// and not flushed. 0 to 50; 0 flushes all of memory whenever it is full. Default: 1.
+    pub fn hot_keys_percent(mut self, percent: u32) -> Options {
+        self.hot_keys_percent = percent;
+        self
+    }
+
+    /// When so many bytes in a hundred of a log are values that a flush would write to a table, and these are not small, the flush
+    /// writes only keys and where in the log the values are. The log stays until merges have written the values elsewhere; what stays
+    /// that way is at most [`Options::log_bytes`]. 0 to 100; 0 writes values always. Default: 0.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-olog-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// let db = braidb::Options::new().log_table_percent(50).open(&dir)?;
+    /// db.put("key", [7; 1000])?;
+    /// db.flush()?;
+    /// assert_eq!(db.stats().counts.log_tables, 1);
+    /// assert!(db.stats().counts.flush_bytes < 1000);
+    /// assert_eq!(db.get("key")?.unwrap(), [7; 1000]);
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    pub fn log_table_percent(mut self, percent: u32) -> Options {
+        self.log_table_percent = percent;
+        self
+    }
+
     /// The size beyond which the manifest is written anew, in bytes; at least 1 KiB. Default: 4 MiB.
     pub fn manifest_bytes(mut self, bytes: u64) -> Options {
         self.manifest_bytes = bytes;
@@ -191,7 +234,7 @@ impl Options {
         self
     }
 
-    /// Tables in L0 from which on writes are slowed down; at least `l0_merge_tables`. Default: 6.
+    /// Tables in L0 from which on writes are slowed down; at least `l0_merge_tables`. Default: 8.
     pub fn l0_slowdown_tables(mut self, tables: usize) -> Options {
         self.l0_slowdown_tables = tables;
         self
@@ -200,6 +243,36 @@ impl Options {
     /// Tables in L0 at which writes wait; more than `l0_slowdown_tables`. Default: 20.
     pub fn l0_stop_tables(mut self, tables: usize) -> Options {
         self.l0_stop_tables = tables;
+        self
+    }
+
+    /// A merge of L0 is deferred while fewer of its keys than this, in percent, stand in more than one of its tables: 0 to 90. It
+    /// never waits with more than [`Options::l0_overlap_tables`], from [`Options::l0_slowdown_tables`] on, or where a quarter of
+    /// L0 is tombstones. 0 merges at [`Options::l0_merge_tables`] always. Tables that move down without being written don't wait.
+    /// Default: 40.
+    ///
+    /// ```
+    /// let refused = braidb::Options::new().l0_overlap_percent(91).forecast(&braidb::Load {
+    ///     entries: 1, entry_bytes: 100, keys: 1, is_sequential: false,
+    /// });
+    /// assert!(matches!(refused, Err(braidb::Error::InvalidOption { option: "l0_overlap_percent", .. })));
+    /// ```
+    pub fn l0_overlap_percent(mut self, percent: u32) -> Options {
+        self.l0_overlap_percent = percent;
+        self
+    }
+
+    /// Tables in L0 up to which a merge is deferred by [`Options::l0_overlap_percent`]: 1 to 1000; below
+    /// [`Options::l0_slowdown_tables`] in any case. Default: 6.
+    pub fn l0_overlap_tables(mut self, tables: usize) -> Options {
+        self.l0_overlap_tables = tables;
+        self
+    }
+
+    /// Which tables are asked how much they overlap. With [`OverlapScope::L0AndL1`] the tables of L1 carry sketches too.
+    /// Default: [`OverlapScope::L0`].
+    pub fn overlap_scope(mut self, scope: OverlapScope) -> Options {
+        self.overlap_scope = scope;
         self
     }
 
@@ -297,8 +370,13 @@ impl Options {
         self.env.clone().unwrap_or_else(|| braidb_storage::real::env(self.background_threads))
     }
 
-    pub(crate) fn table_options(&self) -> TableOptions {
-        TableOptions { block_bytes: self.block_bytes, filter_bits_per_key: self.filter_bits_per_key }
+    /// How tables for `level` are written.
+    pub(crate) fn table_options(&self, level: usize) -> TableOptions {
+        TableOptions {
+            block_bytes: self.block_bytes,
+            filter_bits_per_key: self.filter_bits_per_key,
+            has_sketch: self.tree_options().wants_sketch(level),
+        }
     }
 
     pub(crate) fn log_bytes_or_default(&self) -> u64 {
@@ -310,7 +388,20 @@ impl Options {
             log_bytes: self.log_bytes_or_default(),
             memtable_bytes: self.memtable_bytes as u64,
             rewrite_percent: self.log_rewrite_percent,
+            keeps_hot: self.heat_options().is_on(),
         }
+    }
+
+    pub(crate) fn heat_options(&self) -> HeatOptions {
+        HeatOptions {
+            hot_permille: 10 * self.hot_keys_percent,
+            memtable_bytes: self.memtable_bytes as u64,
+            log_bytes: self.log_bytes_or_default(),
+        }
+    }
+
+    pub(crate) fn form_options(&self) -> FormOptions {
+        FormOptions { live_percent: self.log_table_percent, pinned_bytes: self.log_bytes_or_default() }
     }
 
     pub(crate) fn segment_options(&self) -> SegmentOptions {
@@ -326,10 +417,20 @@ impl Options {
     }
 
     pub(crate) fn tree_options(&self) -> TreeOptions {
+        let overlap = OverlapOptions {
+            percent: self.l0_overlap_percent,
+            tables: self.l0_overlap_tables,
+            scope: self.overlap_scope,
+        };
+        // L1 holds as much as a merge of L0 brings at least: else each one would have L1 merged down as well.
+        let waits = overlap.percent > 0 && self.max_runs_per_guard[1] <= 1 && self.guards == Guards::None;
+        let l0_tables = if waits { (overlap.tables + 1).clamp(4, self.l0_slowdown_tables.max(4)) } else { 4 };
         TreeOptions {
             l0_merge_tables: self.l0_merge_tables,
+            l0_slowdown_tables: self.l0_slowdown_tables,
             l0_stop_tables: self.l0_stop_tables,
-            base_bytes: 4 * self.memtable_bytes as u64,
+            overlap,
+            base_bytes: l0_tables as u64 * self.memtable_bytes as u64,
             growth: 10,
             table_bytes: self.table_bytes,
             max_runs: self.max_runs_per_guard,
@@ -356,7 +457,9 @@ impl Options {
         range("open_files", self.open_files as u64, 16, 1_000_000)?;
         range("table_bytes", self.table_bytes, 4 << 10, 2 << 30)?;
         range("log_bytes", self.log_bytes_or_default(), 4 << 10, 1 << 50)?;
+        range("hot_keys_percent", u64::from(self.hot_keys_percent), 0, 50)?;
         range("log_rewrite_percent", u64::from(self.log_rewrite_percent), 0, 90)?;
+        range("log_table_percent", u64::from(self.log_table_percent), 0, 100)?;
         range("manifest_bytes", self.manifest_bytes, 1 << 10, 1 << 40)?;
         range("background_threads", self.background_threads as u64, 1, 64)?;
         for runs in self.max_runs_per_guard {
@@ -372,6 +475,8 @@ impl Options {
         range("l0_merge_tables", self.l0_merge_tables as u64, 1, 1000)?;
         range("l0_slowdown_tables", self.l0_slowdown_tables as u64, 1, 1000)?;
         range("l0_stop_tables", self.l0_stop_tables as u64, 1, 2000)?;
+        range("l0_overlap_percent", u64::from(self.l0_overlap_percent), 0, 90)?;
+        range("l0_overlap_tables", self.l0_overlap_tables as u64, 1, 1000)?;
         let (merge, slowdown, stop) = (self.l0_merge_tables, self.l0_slowdown_tables, self.l0_stop_tables);
         if slowdown < merge {
             let why = format!("{slowdown} is less than `l0_merge_tables`, {merge}; raise it too");

@@ -116,7 +116,7 @@ impl<'a> Recovery<'a> {
             fs: env.fs.clone(),
             dir: dir.to_owned(),
             files: files.clone(),
-            options: options.table_options(),
+            options: options.table_options(0),
         };
         Recovery {
             dir,

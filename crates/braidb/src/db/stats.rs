@@ -46,10 +46,19 @@ counts! {
     memory_flushes: "Segments of memory that filled up and were flattened.",
     memory_merges: "Merges of segments of memory, with all versions.",
     memory_compactions: "Merges of segments of memory that left superseded versions out.",
+    memory_condensed: "Times that memory was full of superseded versions and was compacted instead of flushed.",
+    hot_kept: "Hot keys that stayed in memory at a flush.",
     memory_dropped: "Superseded versions that went before a flush saw them.",
     flush_bytes: "Bytes written by flushes.",
+    log_tables: "Flushes that wrote an index and left values in the log.",
+    log_table_bytes: "Of the bytes written by flushes, those of such indexes.",
+    log_reads: "Values that gets and scans read from logs that tables point into.",
+    log_merge_bytes: "Bytes of such logs that were read for merges, and to verify.",
     merges: "Merges of tables.",
     merge_read_bytes: "Bytes of tables that went into merges.",
+    l0_deferrals: "Tables after which a merge of L0 was deferred, because few keys stand in several of its tables.",
+    l0_overlap_merges: "Merges of L0 because enough keys stand in several of its tables.",
+    l0_count_merges: "Merges of L0 because of the number of its tables, or of what they hold dead.",
     most_merges_at_once: "The largest number of merges that ran at the same time.",
     trivial_moves: "Runs, or tables of L0, moved down a level as metadata.",
     cells_split: "Guards set.",
@@ -98,6 +107,12 @@ pub struct Stats {
     pub log_bytes_live: u64,
     /// These logs, oldest first.
     pub logs: Vec<LogStats>,
+    /// Logs that are not replayed any more and stay because tables point to values in them, and their bytes.
+    pub pinned_logs: u64,
+    pub pinned_log_bytes: u64,
+    /// Tables that point to values in logs, and the bytes of these values. The bytes of levels count them.
+    pub log_tables: u64,
+    pub log_value_bytes: u64,
     /// Bytes in the block cache.
     pub cache_bytes: u64,
     /// Bytes of memory for indexes and filters of open tables.
@@ -188,8 +203,40 @@ pub struct FamilyStats {
     pub memory: Vec<LayoutStats>,
     /// Segments of memory behind the one that is written to, each one more place to look.
     pub segments: u64,
+    /// How much the tables of L0 overlapped when a merge of them was considered last; `None` before that, and where no merge
+    /// is ever deferred.
+    pub l0_overlap: Option<OverlapStats>,
     /// Its levels, L0 first.
     pub levels: Vec<LevelStats>,
+}
+
+/// What a column family knows of the overlap of its L0.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("braidb-doc-overlap-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// let leveled = braidb::Options::new().max_runs_per_guard(1).guards(braidb::Guards::None);
+/// let db = leveled.l0_merge_tables(2).open(&dir)?;
+/// for table in 0..2u32 {
+///     for key in 0..100u32 {
+///         db.put((2 * key + table).to_be_bytes(), "v")?;
+///     }
+///     db.flush()?;
+/// }
+/// db.settle()?;
+/// let overlap = db.stats().families[0].l0_overlap.clone().expect("two tables are enough to ask");
+/// assert!(overlap.percent < 5);
+/// assert_eq!(overlap.decision, "deferred");
+/// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), braidb::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OverlapStats {
+    /// Of a hundred keys in its tables, about so many stand in another of them too.
+    pub percent: u64,
+    /// `deferred`; `overlap`: merged for that; `count`: merged for another reason, mostly their number.
+    pub decision: &'static str,
 }
 
 /// One level of a column family.
@@ -251,7 +298,7 @@ impl Stats {
     pub fn space_bytes(&self) -> u64 {
         let tables: u64 =
             self.families.iter().flat_map(|family| &family.levels).map(|level| level.bytes).sum();
-        tables + self.log_bytes_live
+        (tables + self.log_bytes_live + self.pinned_log_bytes).saturating_sub(self.log_value_bytes)
     }
 }
 

@@ -156,3 +156,163 @@ fn a_number_that_comes_twice_in_the_logs_is_no_panic() {
         }
     }
 }
+
+/// A database with small memory, in which half of the keys may stay hot; logs are rotated by the test alone. No job runs unless
+/// somebody waits for it.
+fn open_hot(dir: &Path, memtable_bytes: usize) -> Db {
+    let clock = Arc::new(StepClock::new());
+    let runtime = Arc::new(Inline::new(clock.clone()));
+    let env = Env { fs: Arc::new(RealFs), clock, random: Arc::new(SeededRandom::new(1)), runtime };
+    let options = Options::new().memtable_bytes(memtable_bytes).memory_policy(MemoryPolicy::Eager);
+    options.hot_keys_percent(50).log_bytes(64 << 20).env(env).open(dir).unwrap()
+}
+
+/// Truncates the logs before `replay_from`, whatever that costs.
+fn truncate_before(db: &Db, replay_from: FileId) {
+    let engine = db.engine();
+    let mut begun = engine.queue.begin_truncation().unwrap().expect("no flush is under way");
+    assert!(engine.jobs.write_back(&mut begun, replay_from).unwrap());
+    engine.jobs.finish_truncation(&mut begun, replay_from).unwrap();
+    engine.queue.end_copies();
+}
+
+/// A hot key of one family, which a flush copied to the log, while another family is truncated and then flushed: the log with the
+/// only copy must not be taken for one that holds nothing.
+#[test]
+fn a_hot_key_outlives_truncations_and_flushes_of_another_family() {
+    let dir = dir("two-families");
+    let db = open_hot(&dir, 64 << 10);
+    let (queue, other) = (db.engine().queue.clone(), db.column_family("b").unwrap());
+    let rotate = || queue.close_copies().unwrap().next;
+    let big = vec![b'x'; 130 << 10];
+
+    db.put("a1", "v").unwrap();
+    let second = rotate();
+    for round in 0..8u8 {
+        other.put("hot", [round; 10]).unwrap();
+    }
+    rotate();
+    db.put("a2", "v").unwrap();
+    // Far more than memory holds: the other family is frozen at once, and its hot key stays.
+    other.put("big", &big).unwrap();
+    db.settle().unwrap();
+    assert_eq!(db.stats().counts.hot_kept, 1);
+
+    // The first log goes, without a flush: it is the first family's alone.
+    truncate_before(&db, second);
+    // The first family is flushed; the logs up to the flush of the other one go.
+    db.put("big", &big).unwrap();
+    db.settle().unwrap();
+    // All closed logs of which nothing is alive go.
+    let logs = db.stats().logs;
+    let first_alive = logs.iter().position(|log| log.live_entries > 0).unwrap_or(logs.len() - 1);
+    if first_alive > 0 {
+        truncate_before(&db, FileId(logs[first_alive].id));
+    }
+
+    assert_eq!(other.get("hot").unwrap().unwrap(), [7; 10]);
+    let reopened = open_hot(&killed(&dir), 64 << 10);
+    let found = reopened.column_family("b").unwrap().get("hot").unwrap();
+    assert_eq!(found.as_deref(), Some(&[7; 10][..]), "{logs:?}");
+}
+
+/// Memory of one family shrinks after it was condensed, and what was counted of it then goes on counting. Whoever waits at the hard
+/// limit must be let in some day.
+#[test]
+fn memory_that_shrank_after_it_was_condensed_keeps_nobody_waiting() {
+    let dir = dir("shrunk");
+    let db = open_hot(&dir, 1 << 20);
+    let other = db.column_family("b").unwrap();
+    let budget = 1u64 << 20;
+    let memory = |index: usize| db.stats().families[index].memory_bytes;
+    let wait = || db.settle().unwrap();
+    // Nearly a budget of different keys, some of them overwritten: condensed once, and nearly all of it stays.
+    let mut put = 0u32;
+    while db.stats().memory_bytes < budget {
+        db.put((put % 860).to_be_bytes(), [1; 1000]).unwrap();
+        put += 1;
+    }
+    wait();
+    assert_eq!(db.stats().counts.memory_condensed, 1, "{:?}", db.stats().counts);
+    let kept = memory(0);
+    // All of it is deleted, and compacted by the policy.
+    for key in (0..860u32).chain(0..860) {
+        db.delete(key.to_be_bytes()).unwrap();
+        if key % 64 == 0 {
+            wait();
+        }
+    }
+    wait();
+    let shrunk = memory(0);
+    // The other family fills memory with what is all alive.
+    let mut key = 0u32;
+    while db.stats().memory_bytes < (kept + budget / 2).max(budget) {
+        other.put(key.to_be_bytes(), [2; 1000]).unwrap();
+        key += 1;
+    }
+    wait();
+    assert_eq!(db.stats().counts.memory_condensed, 2, "{:?}", db.stats().counts);
+    assert!(shrunk < kept / 2, "{kept}, {shrunk}");
+    // One more budget must go in.
+    for n in 0..1500u32 {
+        let bytes = db.stats().memory_bytes;
+        assert!(
+            bytes < 2 * budget || db.stats().counts.flushes > 0,
+            "write {n} would wait for ever: {bytes}"
+        );
+        other.put((key + n).to_be_bytes(), [2; 1000]).unwrap();
+        wait();
+    }
+}
+
+/// `flush` promises tables, also when it meets a flush that leaves hot keys in memory, and memory that is full again when that ends.
+#[test]
+fn a_flush_that_was_asked_for_leaves_nothing_in_memory() {
+    let dir = dir("asked");
+    let db = open_hot(&dir, 64 << 10);
+    let hot = || (0..8u8).for_each(|round| db.put("hot", [round; 10]).unwrap());
+    hot();
+    // Once memory was full of what is alive, it is not condensed the next time.
+    db.put("big", vec![b'x'; 121 << 10]).unwrap();
+    db.settle().unwrap();
+    hot();
+    // Frozen at once, and its flush waits for its turn; meanwhile memory fills up again.
+    db.put("big", vec![b'x'; 66 << 10]).unwrap();
+    hot();
+    db.put("large", vec![b'x'; 70 << 10]).unwrap();
+    assert_eq!(db.stats().counts.flushes, 1);
+    db.flush().unwrap();
+    let left: u64 = db.stats().families[0].memory.iter().map(|layout| layout.entries).sum();
+    assert_eq!(left, 0, "after {} flushes", db.stats().counts.flushes);
+}
+
+/// Memory is to be condensed while a compaction that the policy wanted is under way, and the active segment is empty just then.
+#[test]
+fn tidying_ends_when_memory_is_condensed_beside_a_compaction() {
+    for steps in 0..6 {
+        let dir = dir(&format!("beside-{steps}"));
+        let db = open_hot(&dir, 1 << 20);
+        let other = db.column_family("b").unwrap();
+        let mut key = 0u32;
+        let mut put_until_rolled = || {
+            let before = db.stats().counts.memory_flushes;
+            while db.stats().counts.memory_flushes == before {
+                db.put(key.to_be_bytes(), [1; 1000]).unwrap();
+                key += 1;
+            }
+        };
+        // Each roll leaves an empty active segment.
+        let runtime = &db.engine().jobs.env().runtime;
+        while db.stats().memory_bytes < 850 << 10 {
+            while runtime.help() {}
+            put_until_rolled();
+        }
+        // It is flattened, and then compacted with the rest: two jobs each.
+        (0..steps).for_each(|_| drop(runtime.help()));
+        while db.stats().memory_bytes < 1 << 20 {
+            other.put([0; 4], [2; 1000]).unwrap();
+        }
+        let is_done = (0..10_000).any(|_| !runtime.help());
+        assert!(is_done, "after {steps} steps: {:?}", db.stats().families[0].memory);
+    }
+}

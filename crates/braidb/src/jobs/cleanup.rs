@@ -8,20 +8,29 @@
 
 use super::{Catalog, Jobs};
 use crate::base::ids::FileId;
+use crate::base::mutant::mutant;
 use crate::base::names;
 use crate::version::table_file::TableFile;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 impl Jobs {
-    /// Unlinks the logs that no family replays any more; a synced edit says so. Returns how many they were.
+    /// Unlinks the logs that no family replays any more; a synced edit says so. Those that tables point into stay, tables of the
+    /// state and tables that only a view holds. Returns how many are gone.
     pub(super) fn unlink_logs_below(&self, catalog: &mut Catalog, replay_from: FileId) -> u64 {
         catalog.logs.extend(self.log_sync.sizes().into_iter().map(|(log, _)| log));
-        let kept = catalog.logs.split_off(&replay_from);
-        let gone = std::mem::replace(&mut catalog.logs, kept);
+        let named = catalog.state.bodies();
+        let is_body = |id: &FileId| {
+            let is_forgotten = mutant!("log_deleted_under_a_handle")
+                || mutant!("handle_into_a_rewritten_log") && catalog.truncating;
+            !is_forgotten && (named.contains_key(id) || self.tables.bodies().is_held(*id))
+        };
+        let (kept, gone): (BTreeSet<FileId>, BTreeSet<FileId>) =
+            catalog.logs.iter().partition(|&id| *id >= replay_from || is_body(id));
+        catalog.logs = kept;
         for &id in &gone {
             self.unlink(&names::log(&self.dir, id));
         }
@@ -30,13 +39,22 @@ impl Jobs {
         gone.len() as u64
     }
 
-    /// Gives back the tables, and the parts of tables, that neither the manifest nor any view refers to.
+    /// Gives back the tables, the parts of tables, and the logs behind tables, that neither the manifest nor any view refers to.
     pub fn collect_garbage(&self) {
         for table in self.tables.take_frayed() {
             self.punch(&table);
         }
         for id in self.tables.take_dead() {
             self.unlink(&names::table(&self.dir, id));
+        }
+        // Maybe the last table that pointed into a log is gone. A reader does not wait for whoever commits an edit: the next who
+        // comes by looks again. Nothing goes while nobody knows which edit is the last.
+        if let Some(mut catalog) = self.catalog.try_lock()
+            && self.tables.bodies().take_any_died()
+            && self.health.check_unpoisoned().is_ok()
+        {
+            let replay_from = catalog.state.min_replay_from();
+            self.unlink_logs_below(&mut catalog, replay_from);
         }
     }
 
@@ -72,7 +90,7 @@ impl Jobs {
             *living.entry(slice.table.id).or_default() += slice.bytes;
         }
         let is_frayed =
-            |table: &&Arc<TableFile>| living.get(&table.id).is_some_and(|&bytes| bytes < table.bytes);
+            |table: &&Arc<TableFile>| living.get(&table.id).is_some_and(|&bytes| bytes < table.full_bytes());
         let frayed: Vec<_> = catalog.state.tables().filter(is_frayed).cloned().collect();
         drop(catalog);
         frayed.iter().for_each(|table| self.punch(table));

@@ -51,8 +51,15 @@ impl Jobs {
             }
             let version = &catalog.state.families()[&family].version;
             let nothing = Noticed::default();
-            let now = catalog.noticed.get(&family).unwrap_or(&nothing).now(&self.snapshots);
-            match plan::full(family, version, &catalog.claims, upto, &now, &self.options.tree) {
+            let options = &self.options.tree;
+            let to_rewrite = self.tables_to_rewrite(catalog);
+            let now = catalog.noticed.get(&family).unwrap_or(&nothing).now(
+                &self.snapshots,
+                version,
+                options,
+                &to_rewrite,
+            );
+            match plan::full(family, version, &catalog.claims, upto, &now, options) {
                 Step::Do(plan) => {
                     let version = version.clone();
                     let running = self.claim(catalog, &plan);

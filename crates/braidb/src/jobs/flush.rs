@@ -1,31 +1,117 @@
-//! A flush: all memory of a family becomes a table of L0, merged while it is written. The module's head says which file holds its records at each instant.
+//! A flush: all memory of a family becomes a table of L0, but for the keys that are written again and again.
+//!
+//! # Which file holds a record at each instant, if it stays in memory
+//!
+//! `r` is the newest version of a hot key; it stands in log 3. The freeze began log 7; logs before it are to go.
+//!
+//! 1. *Logs before 7 are synced.* *The table is written and synced*, with the cold keys, and with older versions of the hot one if a
+//!    snapshot needs them: `r` stands in log 3. A crash leaves `replay_from` at 3 or before, and an orphan table.
+//! 2. *`r` is copied* to log 7 or to a later one, under its own number, in a frame that says that it is for those who replay from log
+//!    7 on. A crash now finds `replay_from` where it was, and takes `r` from log 3 and not the copy.
+//! 3. *The log with the last copy is closed, and all logs up to it are synced.* Were the next step to come first, a power failure
+//!    could take the copy, and log 3 would be gone as well.
+//! 4. *The edit* adds the table, sets `replay_from` to 7, and names the length of the log that was closed: from here on log 7 is the
+//!    home of `r`, and damage to the copy is corruption and no torn tail. Before the edit is stable it is log 3.
+//! 5. *One swap of the view* takes the flushing set out, and puts the table and the segment with `r` in. With two, a reader in
+//!    between would find an old version of `r`, or none. The segment is the oldest of the pipeline: whatever was written since is newer.
+//! 6. *Log 3 is unlinked*, when no other family replays it.
+//!
+//! The family is not frozen again before all of this is done (rule 3), so no copy lands behind the point from which the next flush
+//! will have it replayed. `write/queue/truncation.rs` says how recovery reads copies. Without hot keys, steps 2 and 3 are
+//! nothing, and the module's head tells the rest.
+//!
+//! If there is no room for the copies, nothing is kept, and all of it goes to the table. Those that were appended stand in a table as
+//! well then; recovery takes them, and whoever merges both leaves one out. Copies wait for nobody: not for memory, not
+//! for L0 (rule 16).
+//!
+//! `jobs/log_table.rs` tells where the values of a log table are.
 
 use super::Jobs;
+use super::log_table::Places;
 use super::output::Outputs;
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
+use crate::base::ids::{FamilyId, FileId};
 use crate::base::mutant::mutant;
-use crate::memory::Frozen;
+use crate::log::EncodedBatch;
+use crate::memory::{Flat, Frozen, FrozenCursor, Separated, count_updates, separate};
 use crate::plan::Edge;
 use crate::version::{Change, Edit};
 use crate::visible::merge::MergeCursor;
 use crate::visible::rule::Sieve;
+use crate::visible::{Cursor, EntryKind};
 use crate::write::FlushTask;
+use crate::write::queue::room::Kept;
+use crate::write::queue::truncation::Closed;
+use braidb_storage::Lane;
+use std::sync::Arc;
+
+/// Bytes of copies that go to the log at once, under the commit lock.
+pub(super) const FRAME_BYTES: usize = 64 << 10;
+
+/// What a flush writes.
+struct Flushed {
+    /// Newest first.
+    parts: Vec<Frozen>,
+    hot: Option<Arc<Flat>>,
+    live_permille: Option<u64>,
+}
 
 impl Jobs {
     /// Carries out a flush; after an error nothing has changed, unless the database is poisoned.
     pub(super) fn flush_task(&self, task: &FlushTask) -> Result<()> {
         self.health.check_unpoisoned()?;
-        if !mutant!("flush_before_log_sync") {
+        let flushed = self.choose(task);
+        // Before the sync, which makes what is found stable.
+        let places = self.place_values(task, &flushed.parts)?;
+        let is_synced =
+            mutant!("flush_before_log_sync") || mutant!("log_table_before_its_log") && !places.is_empty();
+        if !is_synced {
             self.queue.sync_before(task.replay_from)?;
         }
-        let mut outputs = Outputs::new(self.target());
+        let keeps = flushed.hot.is_some();
+        let outcome = match self.write_flush(task, flushed, places) {
+            Err(error) if keeps && error.is_full() => {
+                self.queue.end_copies();
+                let all = Flushed { parts: task.segments.to_vec(), hot: None, live_permille: None };
+                self.write_flush(task, all, Places::default())
+            }
+            outcome => outcome,
+        };
+        self.queue.end_copies();
+        outcome
+    }
+
+    /// Takes hot and cold apart.
+    fn choose(&self, task: &FlushTask) -> Flushed {
+        let mut parts = task.segments.to_vec();
+        if mutant!("flush_leaves_a_segment_out") && parts.len() > 1 {
+            parts.pop();
+        }
+        let heat = &self.options.heat;
+        if !heat.is_on() || !task.may_keep {
+            return Flushed { parts, hot: None, live_permille: None };
+        }
+        let updates = count_updates(&parts);
+        let bytes: u64 = parts.iter().map(Frozen::bytes).sum();
+        let live_permille = Some(updates.live_bytes() * 1000 / bytes.max(1));
+        let tree_keys = self.view.load().families[task.family.0 as usize].version.keys();
+        let Some(hot_from) = heat.hot_from(&updates, tree_keys) else {
+            return Flushed { parts, hot: None, live_permille };
+        };
+        let sieve = Sieve::new(self.snapshots.drop_proof());
+        let Separated { hot, cold, dropped } = separate(&parts, &updates, hot_from, sieve);
+        self.counters.entries_dropped.add(dropped);
+        Flushed { parts: cold.map(Frozen::Flat).into_iter().collect(), hot: Some(hot), live_permille }
+    }
+
+    /// Writes the table and the copies, and commits both.
+    fn write_flush(&self, task: &FlushTask, flushed: Flushed, places: Places) -> Result<()> {
+        let mut outputs = Outputs::new(self.target(0)).leaving(places);
         let mut sampled = Vec::new();
         let sieve = Sieve::new(self.snapshots.drop_proof());
-        let kept = task.segments.len()
-            - usize::from(mutant!("flush_leaves_a_segment_out") && task.segments.len() > 1);
         // Tombstones stay: what they hide may lie in any level. One table, whatever its size: a run of L0 is one slice.
         outputs.write(
-            &mut MergeCursor::new(task.segments[..kept].iter().map(Frozen::cursor).collect()),
+            &mut MergeCursor::new(flushed.parts.iter().map(Frozen::cursor).collect()),
             sieve,
             |_| false,
             |key, _| {
@@ -37,6 +123,9 @@ impl Jobs {
         )?;
         self.counters.entries_dropped.add(outputs.shadowed);
         self.sync_names(&outputs)?;
+        let hot = flushed.hot.as_ref();
+        let closed = hot.map(|hot| self.write_back_hot(task.family, hot, task.replay_from)).transpose()?;
+        let log_tables = outputs.log_tables();
 
         let mut catalog = self.catalog.lock();
         let families = catalog.state.families();
@@ -52,6 +141,7 @@ impl Jobs {
                 edit.push(Change::ReplayFrom { family: idle, log: task.replay_from });
             }
         }
+        edit.changes.extend(closed.map(|Closed { log, bytes, .. }| Change::LogSealed { log, bytes }));
         if mutant!("log_deleted_one_edit_early") {
             self.unlink_logs_below(&mut catalog, task.replay_from);
         }
@@ -61,11 +151,49 @@ impl Jobs {
         // First the logs, then memory: what is still counted of the logs decides whether another family is frozen.
         let replay_from = catalog.state.min_replay_from();
         self.unlink_logs_below(&mut catalog, replay_from);
-        self.queue.finish_flush(task, version, replay_from);
+        self.counters.hot_kept.add(hot.map_or(0, |hot| hot.entries()));
+        let mut kept = Kept { hot: flushed.hot.map(Frozen::Flat), live_permille: flushed.live_permille };
+        let late = if mutant!("hot_installed_late") { kept.hot.take() } else { None };
+        self.queue.finish_flush(task, kept, version, replay_from);
+        if let Some(hot) = late {
+            let (queue, family) = (self.queue.clone(), task.family);
+            self.env.runtime.submit(Lane::Flush, Box::new(move || queue.keep_hot(family, hot)));
+        }
         // A family with little in memory may keep logs that could go.
         catalog.log_full = true;
         self.memory_flushed(task.family);
         self.counters.flushes.add(1);
+        self.counters.log_tables.add(log_tables.0);
+        self.counters.log_table_bytes.add(log_tables.1);
         Ok(())
+    }
+
+    /// Copies the hot keys to the log that began with the freeze, or behind it, and makes the copies stable.
+    fn write_back_hot(&self, family: FamilyId, hot: &Arc<Flat>, replay_from: FileId) -> Result<Closed> {
+        if mutant!("write_back_waits_for_memory") && !self.pressure.has_room_for(0) {
+            // Nobody would ever end the wait: here is who makes room.
+            return Err(Error::Closed);
+        }
+        let mut cursor = FrozenCursor::Flat(hot.cursor());
+        cursor.seek_to_first()?;
+        let mut copies = EncodedBatch::default();
+        while cursor.valid() {
+            copies.clear();
+            while cursor.valid() && copies.bytes() < FRAME_BYTES {
+                let (key, seq, kind) = (cursor.key(), cursor.seq(), cursor.kind());
+                if !(mutant!("hot_tombstone_lost") && kind == EntryKind::Delete) {
+                    copies.push_written_back(family, seq, kind, key, cursor.value());
+                }
+                cursor.next()?;
+            }
+            if copies.count() > 0 {
+                self.queue.write_back_hot(&copies, replay_from)?;
+            }
+        }
+        let closed = self.queue.close_copies()?;
+        if !mutant!("hot_not_synced") {
+            self.queue.sync_before(closed.next)?;
+        }
+        Ok(closed)
     }
 }

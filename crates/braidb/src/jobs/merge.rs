@@ -52,7 +52,8 @@ impl Jobs {
         let mut cutter = Cutter::new(merge, version);
         let mut paced_bytes = 0;
         let sieve = Sieve::new(self.snapshots.drop_proof());
-        let mut outputs = Outputs::new(self.target());
+        let images = self.load_bodies(merge)?;
+        let mut outputs = Outputs::new(self.target(merge.to));
         outputs.write(
             &mut MergeCursor::new(sources(merge)),
             sieve,
@@ -68,6 +69,7 @@ impl Jobs {
             &self.counters.merge_bytes[merge.to],
         )?;
 
+        drop(images);
         self.sync_names(&outputs)?;
 
         let (shadowed, spent) = (outputs.shadowed, outputs.spent);

@@ -7,7 +7,10 @@
 //! family's `replay_from`. (2) All logs before the new one are synced, oldest first, with their names. (3) The table is
 //! written, synced, and its name synced: the record stands in two places, and an orphan table if we crash. (4) The edit adds
 //! the table and advances `replay_from`: after its sync the table is the record's home; before it, the log is. (5) The view
-//! drops the flushing set and shows the table, in one swap. (6) Logs before the smallest `replay_from` are unlinked.
+//! drops the flushing set and shows the table, in one swap. (6) Logs before the smallest `replay_from` are unlinked, unless tables
+//! point into them.
+//!
+//! *Flush to a log table.* The story is told in `jobs/log_table.rs`.
 //!
 //! *Write-back.* The story is told in `write/queue/truncation.rs`.
 //!
@@ -27,6 +30,7 @@
 mod cleanup;
 mod compact;
 mod flush;
+mod log_table;
 mod merge;
 mod noticed;
 pub mod output;
@@ -40,6 +44,8 @@ use crate::base::ids::{FamilyId, FileId, FileIds};
 use crate::base::key::COMPARATOR;
 use crate::log::LogSync;
 use crate::memory::view::ViewCell;
+use crate::plan::form::FormOptions;
+use crate::plan::heat::HeatOptions;
 use crate::plan::logs::LogOptions;
 use crate::plan::segments::SegmentOptions;
 use crate::plan::{self, Claims, Plan, Ticket, TreeOptions};
@@ -71,8 +77,10 @@ pub struct JobOptions {
     pub tree: TreeOptions,
     pub segments: SegmentOptions,
     pub logs: LogOptions,
-    /// At so many tables in L0 writes are slowed down.
-    pub l0_slowdown_tables: usize,
+    pub heat: HeatOptions,
+    pub form: FormOptions,
+    /// Room on the device that is left for the largest merge.
+    pub merge_reserve_bytes: u64,
     /// Merges that may run at the same time.
     pub merges: usize,
     /// How fast they may write.
@@ -198,6 +206,7 @@ impl Jobs {
         while catalog.merges_running < self.options.merges {
             let Some((plan, version)) = self.propose(&catalog) else {
                 catalog.all_answered(self.queue.has_flushes());
+                self.count_deferrals(&mut catalog);
                 break;
             };
             self.start_merge(&mut catalog, plan, version);
@@ -208,14 +217,20 @@ impl Jobs {
     fn propose(&self, catalog: &Catalog) -> Option<(Plan, Arc<Version>)> {
         let mut families: Vec<_> = catalog.state.families().iter().collect();
         families.sort_by_key(|(id, family)| (std::cmp::Reverse(family.version.level(0).runs()), **id));
+        let to_rewrite = self.tables_to_rewrite(catalog);
         families.into_iter().find_map(|(&id, family)| {
             let options = &self.options.tree;
             let (version, claims) = (&family.version, &catalog.claims);
             let nothing = Noticed::default();
-            let now = catalog.noticed.get(&id).unwrap_or(&nothing).now(&self.snapshots);
+            let now = catalog.noticed.get(&id).unwrap_or(&nothing).now(
+                &self.snapshots,
+                version,
+                options,
+                &to_rewrite,
+            );
             let plan = if catalog.manual == 0 {
                 plan::propose(id, version, claims, &now, options)?
-            } else if version.level(0).runs() >= self.options.l0_slowdown_tables {
+            } else if version.level(0).runs() >= options.l0_slowdown_tables {
                 // Whoever compacts by hand plans all else; but writers must not wait for the end of that.
                 plan::relieve_l0(id, version, claims, &now, options)?
             } else {
@@ -226,6 +241,7 @@ impl Jobs {
     }
 
     fn start_merge(self: &Arc<Self>, catalog: &mut Catalog, plan: Plan, version: Arc<Version>) {
+        self.count_l0_merge(catalog, &plan, &version);
         let running = self.claim(catalog, &plan);
         let job = move || {
             // Whoever waits for it is told by the end of the job.
@@ -275,6 +291,7 @@ impl Jobs {
     /// As [`Jobs::commit`], for an edit that names `outputs`. They go again only if the edit is certainly not on disk.
     fn commit_tables(&self, catalog: &mut Catalog, edit: Edit, outputs: Outputs) -> Result<()> {
         let committed = self.commit(catalog, edit);
+        outputs.hand_over_sketches(&catalog.state);
         if committed.is_ok() || self.health.check_unpoisoned().is_err() {
             outputs.keep();
         }
@@ -294,12 +311,13 @@ impl Jobs {
         self.pressure.set_l0_tables(fullest as u64);
     }
 
-    fn target(&self) -> Target {
+    /// Where tables for `level` are written.
+    fn target(&self, level: usize) -> Target {
         Target {
             fs: self.env.fs.clone(),
             dir: self.dir.clone(),
             files: self.files.clone(),
-            options: self.options.table,
+            options: TableOptions { has_sketch: self.options.tree.wants_sketch(level), ..self.options.table },
         }
     }
 
@@ -362,6 +380,7 @@ impl Jobs {
     pub fn flush(self: &Arc<Self>) -> Result<()> {
         // A family has one flushing set at a time: what was written beside a flush under way needs a second one. Only these are
         // waited for; writers that go on would make others without end.
+        let _wanted = TablesWanted::new(self);
         for _ in 0..2 {
             let wanted = self.queue.freeze_all()?;
             self.wait_until(&[Lane::Flush], |_| self.queue.has_flushed(&wanted))?;
@@ -420,6 +439,22 @@ impl Jobs {
 
     pub fn env(&self) -> &Env {
         &self.env
+    }
+}
+
+/// Somebody waits for all memory to be in tables.
+struct TablesWanted<'a>(&'a Jobs);
+
+impl TablesWanted<'_> {
+    fn new(jobs: &Jobs) -> TablesWanted<'_> {
+        jobs.queue.want_tables(true);
+        TablesWanted(jobs)
+    }
+}
+
+impl Drop for TablesWanted<'_> {
+    fn drop(&mut self) {
+        self.0.queue.want_tables(false);
     }
 }
 

@@ -2,12 +2,13 @@
 //! else, so nobody keeps it over a restart.
 
 use super::{Catalog, Jobs};
-use crate::base::ids::{FamilyId, SeqNo};
+use crate::base::ids::{Epoch, FamilyId, FileId, SeqNo};
 use crate::base::key::KeyRange;
-use crate::plan::{Merge, Now, Wasteful};
+use crate::plan::overlap::{self, Verdict};
+use crate::plan::{Merge, Now, Plan, TreeOptions, Wasteful};
 use crate::version::Version;
 use crate::visible::snapshots::Snapshots;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -35,6 +36,10 @@ pub(super) struct Noticed {
     wasteful: Vec<Wasteful>,
     /// Keys that the sample chose for guards, with the top level of each.
     sampled: BTreeMap<Vec<u8>, usize>,
+    /// The latest estimate of how much L0 overlaps, in thousandths, and what came of it.
+    overlap: Option<(u64, Verdict)>,
+    /// The newest run of L0 when a merge was deferred last.
+    deferred_at: Epoch,
 }
 
 impl Default for Noticed {
@@ -46,19 +51,29 @@ impl Default for Noticed {
             wasted: Vec::new(),
             wasteful: Vec::new(),
             sampled: BTreeMap::new(),
+            overlap: None,
+            deferred_at: 0,
         }
     }
 }
 
 impl Noticed {
-    /// What the policy is told.
-    pub fn now<'a>(&'a self, snapshots: &Snapshots) -> Now<'a> {
+    /// What the policy is told about a moment when the family's tree is `version`.
+    pub fn now<'a>(
+        &'a self,
+        snapshots: &Snapshots,
+        version: &Version,
+        options: &TreeOptions,
+        to_rewrite: &'a BTreeSet<FileId>,
+    ) -> Now<'a> {
         Now {
             settled: snapshots.drop_proof().settled(),
             visible: snapshots.visible(),
+            overlap_permille: overlap::estimate_permille(version, options),
             shadowed_permille: self.shadowed_permille,
             sought: &self.sought,
             wasteful: &self.wasteful,
+            to_rewrite,
             sampled: &self.sampled,
         }
     }
@@ -93,6 +108,13 @@ impl Noticed {
         }
         self.wasted.push((range, entries));
         false
+    }
+
+    /// Asks what becomes of L0, and remembers the answer.
+    fn weigh_l0(&mut self, version: &Version, options: &TreeOptions) -> Verdict {
+        let (permille, verdict) = overlap::weigh(version, options);
+        self.overlap = permille.map(|permille| (permille, verdict)).or(self.overlap);
+        verdict
     }
 
     /// Keys that a flush saw and the sample chose.
@@ -169,6 +191,43 @@ impl Jobs {
             sought.push(key.to_vec());
         }
         true
+    }
+}
+
+impl Jobs {
+    /// Counts what L0 waits for although it has tables enough for a merge: once for each table that joins it.
+    pub(super) fn count_deferrals(&self, catalog: &mut Catalog) {
+        if catalog.manual > 0 {
+            return;
+        }
+        for (id, noticed) in &mut catalog.noticed {
+            let Some(family) = catalog.state.families().get(id) else { continue };
+            let Some((_, newest, _)) = family.version.level(0).slices().next() else { continue };
+            if newest > noticed.deferred_at
+                && noticed.weigh_l0(&family.version, &self.options.tree) == Verdict::Deferred
+            {
+                noticed.deferred_at = newest;
+                self.counters.l0_deferrals.add(1);
+            }
+        }
+    }
+
+    /// Counts why L0 is merged.
+    pub(super) fn count_l0_merge(&self, catalog: &mut Catalog, plan: &Plan, version: &Version) {
+        let Plan::Merge(Merge { family, from: 0, .. }) = plan else { return };
+        match catalog.noticed(*family).weigh_l0(version, &self.options.tree) {
+            Verdict::Overlap => self.counters.l0_overlap_merges.add(1),
+            Verdict::Due => self.counters.l0_count_merges.add(1),
+            // Asked for by hand, or for the space.
+            Verdict::Few | Verdict::Deferred => {}
+        }
+    }
+
+    /// The latest estimate of each family of how much L0 overlaps, in percent, and what came of it.
+    pub fn overlaps(&self) -> Vec<Option<(u64, Verdict)>> {
+        let catalog = self.catalog.lock();
+        let of = |id| catalog.noticed.get(id)?.overlap.map(|(permille, verdict)| (permille / 10, verdict));
+        catalog.state.families().keys().map(of).collect()
     }
 }
 

@@ -4,6 +4,7 @@
 //! The tables belong to nobody until an edit names them. [`Outputs`] deletes them when it is dropped before that, so that a
 //! failed job leaves nothing behind; what a crash leaves, the next open collects.
 
+use super::log_table::Places;
 use crate::base::counters::Counter;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, FileIds, TierId};
@@ -11,7 +12,7 @@ use crate::base::mutant::mutant;
 use crate::base::names;
 use crate::plan::Edge;
 use crate::table::{TableBuilder, TableOptions};
-use crate::version::NewTable;
+use crate::version::{NewTable, State};
 use crate::visible::Cursor;
 use crate::visible::rule::{Fate, Sieve};
 use braidb_storage::FileSystem;
@@ -31,6 +32,8 @@ pub struct Target {
 #[derive(Debug)]
 pub struct Outputs {
     target: Target,
+    /// Values that are left in logs.
+    places: Places,
     ids: Vec<FileId>,
     pub tables: Vec<NewTable>,
     /// Versions that newer ones hid.
@@ -41,7 +44,20 @@ pub struct Outputs {
 
 impl Outputs {
     pub fn new(target: Target) -> Outputs {
-        Outputs { target, ids: Vec::new(), tables: Vec::new(), shadowed: 0, spent: 0 }
+        let places = Places::default();
+        Outputs { target, places, ids: Vec::new(), tables: Vec::new(), shadowed: 0, spent: 0 }
+    }
+
+    /// The tables point to the values that have these places.
+    pub fn leaving(mut self, places: Places) -> Outputs {
+        self.places = places;
+        self
+    }
+
+    /// How many tables point into logs, and their bytes.
+    pub fn log_tables(&self) -> (u64, u64) {
+        let tables = self.tables.iter().filter(|table| !table.bodies.is_empty());
+        tables.fold((0, 0), |(count, bytes), table| (count + 1, bytes + table.bytes))
     }
 
     /// Writes what the sieve keeps of `source` into synced tables; their names are not stable yet. `nothing_below` is the sieve's
@@ -81,10 +97,15 @@ impl Outputs {
                     if builder.is_none() {
                         builder = Some(self.start()?);
                     }
-                    builder.as_mut().expect("made above").add(key, seq, kind, source.value())?;
                     if is_new_key {
                         last_key.clear();
                         last_key.extend_from_slice(key);
+                    }
+                    source.fetch()?;
+                    let (builder, key) = (builder.as_mut().expect("made above"), source.key());
+                    match self.places.find(seq, source.value()) {
+                        Some((log, handle)) => builder.add_handle(key, seq, log.id, log.bytes, handle)?,
+                        None => builder.add(key, seq, kind, source.value())?,
                     }
                 }
             }
@@ -121,8 +142,19 @@ impl Outputs {
             checksum: summary.checksum,
             tier: TierId::FAST,
             parts: summary.parts,
+            sketch: summary.sketch.map(Arc::new),
+            bodies: summary.bodies,
         });
         Ok(())
+    }
+
+    /// Tells `state` the sketches of those tables that it holds.
+    pub fn hand_over_sketches(&self, state: &State) {
+        for NewTable { id, sketch, .. } in &self.tables {
+            if let (Some(table), Some(sketch)) = (state.table(*id), sketch) {
+                table.know_sketch(sketch);
+            }
+        }
     }
 
     /// An edit names the tables now, or may do so: they stay.

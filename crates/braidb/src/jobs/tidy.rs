@@ -44,6 +44,8 @@ struct Tidying {
     jobs: Arc<Jobs>,
     family: FamilyId,
     step: Tidy,
+    /// Memory is full, and this is all of it.
+    condenses: bool,
     old: Vec<Frozen>,
 }
 
@@ -51,20 +53,24 @@ impl Jobs {
     /// Starts the next step if one is wanted and none is under way. Called after an active segment was rolled, and by all who
     /// wait.
     pub fn tidy(self: &Arc<Self>) {
+        // What readers hold of earlier segments is not given back by one more copy of all memory.
+        if !self.pressure.has_room_for(self.memory_held_bytes()) {
+            self.queue.give_up_condensing();
+        }
         let mut tidier = self.tidier.lock();
         if tidier.is_busy || tidier.is_stopped || self.health.check_unpoisoned().is_err() {
             return;
         }
-        let Some((family, step, old)) = self.next_tidying(&tidier) else { return };
+        let Some((family, step, condenses, old)) = self.next_tidying(&tidier) else { return };
         tidier.is_busy = true;
         drop(tidier);
-        let tidying = Tidying { jobs: self.clone(), family, step, old };
+        let tidying = Tidying { jobs: self.clone(), family, step, condenses, old };
         self.env.runtime.submit(Lane::Memory, Box::new(move || tidying.merge()));
     }
 
     /// Of the families that a step would serve, that with the most segments comes first: however busy another one is, none waits
     /// until its pipeline is full.
-    fn next_tidying(&self, tidier: &Tidier) -> Option<(FamilyId, Tidy, Vec<Frozen>)> {
+    fn next_tidying(&self, tidier: &Tidier) -> Option<(FamilyId, Tidy, bool, Vec<Frozen>)> {
         let view = self.view.load();
         let held_bytes = tidier.held_bytes();
         let families = view.families.iter().enumerate().filter(|(_, f)| !f.memory.pipeline().is_empty());
@@ -76,12 +82,13 @@ impl Jobs {
             let copied_bytes = held_bytes + pipeline.iter().map(Frozen::bytes).sum::<u64>();
             let may_copy = self.pressure.has_room_for(copied_bytes);
             let chance = self.env.random.next_u64();
-            let step = tidy(pipeline, &redundancy, chance, may_copy, &self.options.segments)?;
-            Some((id, step, pipeline))
+            let condenses = family.memory.condenses();
+            let step = tidy(pipeline, &redundancy, chance, may_copy, condenses, &self.options.segments)?;
+            Some((id, step, condenses, pipeline))
         });
-        let (id, step, pipeline) = wanted.max_by_key(|(_, _, pipeline)| pipeline.len())?;
+        let (id, step, condenses, pipeline) = wanted.max_by_key(|(.., pipeline)| pipeline.len())?;
         let old = pipeline[step.parts()].to_vec();
-        Some((id, step, old))
+        Some((id, step, condenses, old))
     }
 
     /// Whether memory is as tidy as the policy wants it.
@@ -137,7 +144,9 @@ impl Tidying {
     /// Puts it into the place of the old ones.
     fn install(self, merged: &Merged) {
         let jobs = self.jobs.clone();
-        if jobs.queue.tidied(self.family, &self.old, Frozen::Flat(merged.flat.clone())) {
+        let is_compaction = matches!(self.step, Tidy::Compact(_));
+        let new = Frozen::Flat(merged.flat.clone());
+        if jobs.queue.tidied(self.family, &self.old, new, self.condenses) {
             let counters = &jobs.counters;
             match self.step {
                 Tidy::Flatten(_) => {}
@@ -147,7 +156,7 @@ impl Tidying {
             counters.memory_dropped.add(merged.dropped);
             let mut tidier = jobs.tidier.lock();
             tidier.redundancy.entry(self.family).or_default().tidied(&self.step, merged);
-            if let Tidy::Compact(_) = self.step {
+            if is_compaction {
                 tidier.replaced.retain(|(segment, _)| segment.strong_count() > 0);
                 tidier.replaced.extend(self.old.iter().filter_map(|old| match old {
                     Frozen::Flat(flat) => Some((Arc::downgrade(flat), flat.bytes())),

@@ -1,6 +1,7 @@
 //! Truncating the log: what memory keeps alive of the oldest logs is written back to the newest, and they go without a flush. The
 //! story, and what a crash leaves at each step, stands in `write/queue/truncation.rs`; whether it pays, in `plan/logs.rs`.
 
+use super::flush::FRAME_BYTES;
 use super::{Catalog, Jobs, Running, Work};
 use crate::base::error::Result;
 use crate::base::ids::{FamilyId, FileId, SeqNo};
@@ -16,9 +17,6 @@ use crate::write::Truncation;
 use braidb_storage::Lane;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Bytes of copies that go to the log at once, under the commit lock.
-const FRAME_BYTES: usize = 64 << 10;
 
 impl Jobs {
     /// A log was closed because it was full: maybe old ones can go.
@@ -62,7 +60,9 @@ impl Jobs {
         // Syncing takes its time, and memory is not held meanwhile.
         begun.view = Arc::default();
         let closed = self.queue.close_copies()?;
-        if !mutant!("write_back_not_synced") {
+        // Whatever made the rest of these logs dead has to be stable too, also where nothing was left to copy.
+        let is_forgotten = mutant!("superseding_not_synced") && !begun.has_copies();
+        if !mutant!("write_back_not_synced") && !is_forgotten {
             self.queue.sync_before(closed.next)?;
         }
 
@@ -132,9 +132,10 @@ impl Running {
                 Some(replay_from) if mutant!("write_back_beside_a_flush") => {
                     self.write_back(begun, replay_from);
                 }
+                // Who need not be there before the next freeze may come late.
                 Some(replay_from) => {
-                    let runtime = self.jobs.env.runtime.clone();
-                    runtime.submit(Lane::Flush, Box::new(move || self.write_back(begun, replay_from)));
+                    let others_first = if mutant!("write_back_after_a_freeze") { 8 } else { 0 };
+                    self.write_back_later(begun, replay_from, others_first);
                 }
                 None => self.end_truncation(Ok(())),
             },
@@ -143,6 +144,15 @@ impl Running {
     }
 
     /// A job of its own: others may come in between, as they may between any two frames of copies.
+    fn write_back_later(self, begun: Truncation, replay_from: FileId, others_first: usize) {
+        let runtime = self.jobs.env.runtime.clone();
+        let job = move || match others_first.checked_sub(1) {
+            Some(fewer) => self.write_back_later(begun, replay_from, fewer),
+            None => self.write_back(begun, replay_from),
+        };
+        runtime.submit(Lane::Flush, Box::new(job));
+    }
+
     fn write_back(self, mut begun: Truncation, replay_from: FileId) {
         let outcome = match self.jobs.write_back(&mut begun, replay_from) {
             Ok(true) => self.jobs.finish_truncation(&mut begun, replay_from),
@@ -164,7 +174,14 @@ impl Running {
                 self.jobs.counters.job_failures.add(1);
                 self.jobs.ended.notify_all();
             }
-            Ok(()) => self.jobs.end_job(Lane::Flush, Ok(())),
+            // It says nothing of a flush that failed before, and does not have it tried again.
+            Ok(()) => {
+                if !self.jobs.queue.has_flushes() {
+                    self.jobs.schedule();
+                }
+                self.jobs.ended.notify_all();
+                self.jobs.collect_garbage();
+            }
         }
     }
 }

@@ -144,6 +144,38 @@ pub(super) fn entries<'a>(
     })
 }
 
+/// Where the value of a put lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValuePlace {
+    pub family: FamilyId,
+    pub seq: SeqNo,
+    /// In the log.
+    pub offset: u64,
+    pub bytes: u32,
+    pub crc: u32,
+}
+
+/// The places of the values of a list that passed [`check`]; those of its puts. The values begin at `offset`, and the entries have
+/// the numbers from `base` on unless they tell their own.
+pub(super) fn value_places(
+    list: &[u8],
+    has_numbers: bool,
+    base: SeqNo,
+    offset: u64,
+) -> impl Iterator<Item = ValuePlace> {
+    let mut list = Decoder::new(list);
+    let mut offset = offset;
+    let items = std::iter::from_fn(move || Item::decode(&mut list, has_numbers));
+    (base..).zip(items).filter_map(move |(seq, item)| {
+        let at = offset;
+        offset += item.value_bytes as u64;
+        let Item { family, value_crc: crc, .. } = item;
+        let bytes = u32::try_from(item.value_bytes).ok()?;
+        let place = ValuePlace { family, seq: item.seq.unwrap_or(seq), offset: at, bytes, crc };
+        (item.kind == EntryKind::Put).then_some(place)
+    })
+}
+
 /// What the list holds of an entry.
 struct Item<'a> {
     family: FamilyId,
@@ -268,6 +300,26 @@ mod tests {
         batch.clear();
         batch.push_delete(FamilyId(0), b"k");
         assert!(!batch.has_numbers());
+    }
+
+    #[test]
+    fn values_lie_where_their_places_say() {
+        let mut copies = EncodedBatch::default();
+        copies.push_written_back(FamilyId(3), 70, EntryKind::Put, b"k", b"value");
+        copies.push_written_back(FamilyId(0), 60, EntryKind::Delete, b"", b"");
+        copies.push_written_back(FamilyId(1), 50, EntryKind::Put, b"l", b"another");
+        for batch in [sample(), copies] {
+            let places: Vec<_> = value_places(batch.list(), batch.has_numbers(), 900, 4000).collect();
+            let is_put = |(_, entry): &(SeqNo, Entry<'_>)| entry.kind == EntryKind::Put;
+            let puts: Vec<_> = (900..).zip(batch.entries()).filter(is_put).collect();
+            assert_eq!(places.len(), puts.len());
+            for (place, (seq, entry)) in places.iter().zip(puts) {
+                let start = (place.offset - 4000) as usize;
+                assert_eq!(&batch.values()[start..start + place.bytes as usize], entry.value);
+                assert_eq!(place.crc, checksum::of_value(entry.value));
+                assert_eq!((place.family, place.seq), (entry.family, entry.seq.unwrap_or(seq)));
+            }
+        }
     }
 
     #[test]

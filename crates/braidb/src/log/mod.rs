@@ -3,7 +3,7 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `batch` | the encoded form of one atomic batch |
+//! | `batch` | the encoded form of one atomic batch, and where its values lie |
 //! | `frame` | the bytes of header, frame and footer |
 //! | `writer` | appending, preallocating, sealing, rotating |
 //! | `sync` | making logs stable, oldest first |
@@ -109,7 +109,7 @@ mod test_fs;
 mod tests;
 mod writer;
 
-pub use batch::EncodedBatch;
+pub use batch::{EncodedBatch, ValuePlace};
 pub use frame::{HEADER_BYTES, Numbers};
 pub use scan::{End, Frame, Scan, read_header, scan, verify};
 pub use sync::LogSync;

@@ -58,6 +58,9 @@ pub struct Flat {
     roots: Box<[u64]>,
     fences: Box<[u64]>,
     entries: Box<[Entry]>,
+    /// How often each entry's key was written, as far as no other entry counts it; none if it is once each. Versions that were
+    /// dropped count for one that stayed.
+    updates: Option<Box<[u16]>>,
     arenas: Vec<Arc<Arena>>,
     /// Of the arenas.
     data_bytes: u64,
@@ -124,8 +127,10 @@ impl Flat {
 
     /// What the memory budget counts: the filter, the arrays, and all of the arenas.
     pub fn bytes(&self) -> u64 {
-        let array_bytes =
-            size_of_val(&*self.roots) + size_of_val(&*self.fences) + size_of_val(&*self.entries);
+        let array_bytes = size_of_val(&*self.roots)
+            + size_of_val(&*self.fences)
+            + size_of_val(&*self.entries)
+            + self.updates.as_deref().map_or(0, size_of_val);
         self.data_bytes + (self.filter.memory_bytes() + array_bytes) as u64
     }
 
@@ -202,6 +207,7 @@ pub(super) struct FlatBuilder {
     entries: Vec<Entry>,
     /// Of the different keys.
     hashes: Vec<u64>,
+    updates: Vec<u16>,
     live_bytes: u64,
     tombstones: u64,
     oldest: SeqNo,
@@ -215,19 +221,22 @@ impl FlatBuilder {
             shared: first[..shared].into(),
             entries: Vec::with_capacity(entries),
             hashes: Vec::with_capacity(entries),
+            updates: Vec::with_capacity(entries),
             live_bytes: 0,
             tombstones: 0,
             oldest: SeqNo::MAX,
         }
     }
 
-    pub fn push(&mut self, record: Ref<'static, Record>) {
+    /// `updates` says how often the key was written, as far as no other entry counts it.
+    pub fn push(&mut self, record: Ref<'static, Record>, updates: u16) {
         let key = record.key();
         debug_assert!(key.starts_with(&self.shared));
         debug_assert!(self.entries.last().is_none_or(|&Entry { record: last, .. }| {
             (last.key(), std::cmp::Reverse(last.seq())) < (key, std::cmp::Reverse(record.seq()))
         }));
         self.entries.push(Entry { prefix: prefix_u64(&key[self.shared.len()..]), record });
+        self.updates.push(updates);
         let hash = key::hash(key);
         // Versions of one key come one after the other.
         if self.hashes.last() != Some(&hash) {
@@ -238,14 +247,26 @@ impl FlatBuilder {
         self.oldest = self.oldest.min(record.seq());
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// A version behind the last entry was dropped: that one counts for it.
+    pub fn count_dropped(&mut self, updates: u16) {
+        if let Some(count) = self.updates.last_mut() {
+            *count = count.saturating_add(updates);
+        }
+    }
+
     /// # Safety
     /// All records lie in `arenas`.
     pub unsafe fn finish(self, arenas: Vec<Arc<Arena>>, data_bytes: u64) -> Flat {
-        let FlatBuilder { shared, entries, hashes, live_bytes, tombstones, oldest } = self;
+        let FlatBuilder { shared, entries, hashes, updates, live_bytes, tombstones, oldest } = self;
         let filter = Filter::build(&hashes, FILTER_BITS_PER_KEY);
         let fences: Box<[u64]> = entries.iter().step_by(STRIDE).map(|entry| entry.prefix).collect();
         let roots = fences.iter().copied().step_by(STRIDE).collect();
         let entries = entries.into();
+        let updates = updates.iter().any(|&count| count != 1).then(|| updates.into());
         let live = OnceLock::new();
         Flat {
             filter,
@@ -253,6 +274,7 @@ impl FlatBuilder {
             roots,
             fences,
             entries,
+            updates,
             arenas,
             data_bytes,
             live_bytes,
@@ -279,6 +301,12 @@ impl FlatCursor {
     #[inline]
     pub(super) fn record(&self) -> Ref<'static, Record> {
         self.flat.entries[self.at].record
+    }
+
+    /// How often its key was written, as far as no other entry counts it.
+    #[inline]
+    pub(super) fn updates(&self) -> u16 {
+        self.flat.updates.as_ref().map_or(1, |updates| updates[self.at])
     }
 
     fn go_forward(&mut self, at: usize) {

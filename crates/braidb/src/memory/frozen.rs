@@ -5,6 +5,7 @@
 //! records where they lie or copied. Tombstones always stay: what they hide may lie in any level. So does the newest version of
 //! each key, since it is what hides all that is older, in memory and below.
 
+use super::arena::Arena;
 use super::cursor::SegmentCursor;
 use super::flat::{Flat, FlatBuilder, FlatCursor};
 use super::node::{Record, Ref};
@@ -120,9 +121,7 @@ pub fn merge(
 ) -> Option<Merged> {
     let filled: Vec<&Frozen> = parts.iter().filter(|part| part.entries() > 0).collect();
     let entries: u64 = filled.iter().map(|part| part.entries()).sum();
-    let ends: Vec<(&[u8], &[u8])> = filled.iter().filter_map(|part| part.ends()).collect();
-    let first = ends.iter().map(|ends| ends.0).min()?;
-    let last = ends.iter().map(|ends| ends.1).max()?;
+    let (first, last) = ends_of(&filled)?;
     let mut builder = FlatBuilder::new(first, last, entries as usize);
     let mut cursor = MergeCursor::new(filled.iter().map(|part| part.cursor()).collect());
     cursor.seek_to_first().expect("memory does not fail");
@@ -143,13 +142,29 @@ pub fn merge(
         let is_lost = mutant!("memory_drops_tombstones") && record.kind() == EntryKind::Delete;
         let fate = sieve.as_mut().map(|sieve| sieve.fate(key, record.seq(), record.kind(), |_| is_lost));
         if fate.is_none_or(|fate| fate == Fate::Keep) {
-            builder.push(record);
+            builder.push(record, cursor.winner().updates());
             kept += 1;
+        } else {
+            builder.count_dropped(cursor.winner().updates());
         }
         cursor.next().expect("memory does not fail");
     }
+    let (arenas, data_bytes) = arenas_of(&filled);
+    // SAFETY: the cursors gave records of the parts, whose arenas these are.
+    let flat = unsafe { builder.finish(arenas, data_bytes) };
+    let is_copied = match records {
+        Records::Stay => false,
+        Records::CopiedIfSparse => flat.is_sparse(),
+        Records::Copied => true,
+    };
+    let flat = Arc::new(if is_copied { flat.serialized() } else { flat });
+    Some(Merged { flat, entries, keys, dropped: entries - kept })
+}
+
+/// The arenas that the records of some segments lie in, and their bytes.
+pub(super) fn arenas_of(parts: &[&Frozen]) -> (Vec<Arc<Arena>>, u64) {
     let (mut arenas, mut data_bytes) = (Vec::new(), 0);
-    for part in filled {
+    for part in parts {
         match part {
             Frozen::List(list) => {
                 arenas.push(Arc::clone(list.versions()));
@@ -161,15 +176,13 @@ pub fn merge(
             }
         }
     }
-    // SAFETY: the cursors gave records of the parts, whose arenas these are.
-    let flat = unsafe { builder.finish(arenas, data_bytes) };
-    let is_copied = match records {
-        Records::Stay => false,
-        Records::CopiedIfSparse => flat.is_sparse(),
-        Records::Copied => true,
-    };
-    let flat = Arc::new(if is_copied { flat.serialized() } else { flat });
-    Some(Merged { flat, entries, keys, dropped: entries - kept })
+    (arenas, data_bytes)
+}
+
+/// The first key of some segments and the last; none if they hold nothing.
+pub(super) fn ends_of<'a>(parts: &[&'a Frozen]) -> Option<(&'a [u8], &'a [u8])> {
+    let ends: Vec<(&[u8], &[u8])> = parts.iter().filter_map(|part| part.ends()).collect();
+    Some((ends.iter().map(|ends| ends.0).min()?, ends.iter().map(|ends| ends.1).max()?))
 }
 
 impl Frozen {
@@ -200,8 +213,17 @@ macro_rules! of_layout {
 
 impl FrozenCursor {
     #[inline]
-    fn record(&self) -> Ref<'static, Record> {
+    pub(super) fn record(&self) -> Ref<'static, Record> {
         of_layout!(self, cursor => cursor.record())
+    }
+
+    /// How often the key of the entry was written, as far as no other entry counts it.
+    #[inline]
+    pub(super) fn updates(&self) -> u16 {
+        match self {
+            FrozenCursor::List(_) => 1,
+            FrozenCursor::Flat(cursor) => cursor.updates(),
+        }
     }
 }
 

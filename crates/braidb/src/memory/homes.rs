@@ -45,14 +45,22 @@ impl Homes {
 
     /// Nothing in memory has its home before `replay_from`.
     pub fn forget_below(&mut self, replay_from: FileId) {
-        self.intervals.retain(|&(_, log)| log >= replay_from);
+        // Intervals stay: without one of them its numbers would fall to the one before, whose home may be younger. A hot key's
+        // does not tell of the copy that its flush made.
+        for (_, log) in &mut self.intervals {
+            *log = (*log).max(replay_from);
+        }
+        // What a flush wrote back may stand in a log that got no number of its own, and so has no interval.
+        if self.intervals.first().is_some_and(|&(first, log)| log > replay_from && first > 0) {
+            self.intervals.insert(0, (0, replay_from));
+        }
         self.join_equal();
     }
 
     /// The home of the record with the number `seq`.
     pub fn of(&self, seq: SeqNo) -> Option<FileId> {
         let behind = self.intervals.partition_point(|&(first, _)| first <= seq);
-        // Below the first interval lies what was forgotten, and nothing alive; the first is the safe answer.
+        // Below the first interval lies what was forgotten or written back; the first log is the safe answer.
         self.intervals.get(behind.saturating_sub(1)).map(|&(_, log)| log)
     }
 
@@ -160,6 +168,23 @@ mod tests {
         assert_eq!([80, 300].map(|seq| of(&homes, seq)), [12, 12]);
     }
 
+    /// Copies of a flush may fill logs that get no number of their own, so that no interval tells of them.
+    #[test]
+    fn what_a_flush_wrote_back_is_never_too_young() {
+        let mut homes = homes(&[(1, 3), (50, 6)]);
+        // The flush's own log, two that its copies filled, and the one behind them; nobody wrote meanwhile.
+        [7, 8, 9, 10].into_iter().for_each(|log| homes.log_began(80, FileId(log)));
+        homes.forget_below(FileId(7));
+        assert_eq!([1, 60, 80].map(|seq| homes.of(seq).unwrap().0), [7, 7, 10]);
+        // The family with these copies replays from log 7, and so does the database, until they are copied again.
+        homes.log_began(90, FileId(11));
+        homes.forget_below(FileId(7));
+        assert_eq!([1, 60, 85, 90].map(|seq| homes.of(seq).unwrap().0), [7, 7, 10, 11]);
+        homes.written_back(FileId(10), FileId(11));
+        homes.forget_below(FileId(10));
+        assert_eq!([1, 60, 85, 90].map(|seq| homes.of(seq).unwrap().0), [11, 11, 10, 11]);
+    }
+
     /// A truncation copies by the homes of its beginning, and begins two logs itself.
     #[test]
     fn truncations_leave_homes_exact_however_many_logs_there_are() {
@@ -178,5 +203,24 @@ mod tests {
                 assert_eq!(homes.of(first), Some(truth), "{first}: {homes:?}");
             }
         }
+    }
+
+    /// Two families. B was flushed first: its hot key 100 stands in log 10. Logs 3 and 4, which A alone needed, are truncated. Then A
+    /// is flushed, and what is known of logs 5 to 9 is forgotten.
+    #[test]
+    fn a_flush_of_another_family_makes_no_home_too_young() {
+        let mut homes = homes(&[(1, 3), (40, 4), (60, 5), (80, 8), (150, 9)]);
+        homes.log_began(200, FileId(10));
+        homes.log_began(200, FileId(11));
+        homes.forget_below(FileId(3));
+        assert!(homes.of(100).unwrap() <= FileId(10));
+        homes.log_began(210, FileId(14));
+        homes.log_began(211, FileId(15));
+        homes.written_back(FileId(5), FileId(14));
+        homes.forget_below(FileId(5));
+        assert!(homes.of(100).unwrap() <= FileId(10), "{homes:?}");
+        homes.log_began(300, FileId(20));
+        homes.forget_below(FileId(10));
+        assert!(homes.of(100).unwrap() <= FileId(10), "log 10 would go with the only copy: {homes:?}");
     }
 }

@@ -12,7 +12,7 @@
 //! Bloom filter, so that a get searches only those that hold its key. [`Memory`] is an immutable
 //! value that a view holds; changing the memory component means building another one.
 //!
-//! All `unsafe` lives in `arena`, `node`, and the few lines of `skiplist`, `segment`, `cursor`, `flat` and `frozen` that
+//! All `unsafe` lives in `arena`, `node`, and the few lines of `skiplist`, `segment`, `cursor`, `flat`, `frozen` and `separate` that
 //! call them. The proof, in short; each block says which part it uses:
 //!
 //! 1. *Nothing moves, nothing is freed early.* The arena hands out memory in chunks that stay where they are until
@@ -40,6 +40,7 @@ mod loom_model;
 mod node;
 mod pipeline;
 mod segment;
+mod separate;
 mod skiplist;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -51,3 +52,4 @@ pub use frozen::{Frozen, FrozenCursor, Merged, Records, merge};
 pub use homes::{Homes, Live, count_live};
 pub use pipeline::Memory;
 pub use segment::{Segment, SegmentWriter};
+pub use separate::{Separated, Updates, count_updates, separate};

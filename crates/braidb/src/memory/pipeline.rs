@@ -6,7 +6,7 @@
 //!  roll         a ─► pipeline             the active segment is full
 //!  tidied       parts of the pipeline ─► one segment with the same newest versions
 //!  take         a + pipeline ─► flushing  a flush takes all of memory
-//!  flushed      flushing ─► (a table)
+//!  flushed      flushing ─► (a table)      hot keys stay, as the oldest segment of the pipeline
 //! ```
 //!
 //! Who tidies works beside all others, and gives up if what it read is not in the pipeline any more: a flush took it. To
@@ -27,11 +27,13 @@ pub struct Memory {
     /// Newest first, as below.
     pipeline: Arc<[Frozen]>,
     flushing: Arc<[Frozen]>,
+    /// All of the pipeline is to be compacted at once, and not flushed.
+    condenses: bool,
 }
 
 impl Memory {
     pub fn new(active: Arc<Segment>) -> Memory {
-        Memory { active, pipeline: Arc::new([]), flushing: Arc::new([]) }
+        Memory { active, pipeline: Arc::new([]), flushing: Arc::new([]), condenses: false }
     }
 
     pub fn active(&self) -> &Arc<Segment> {
@@ -58,14 +60,25 @@ impl Memory {
             pipeline.swap(1, 2);
         }
         let pipeline = pipeline.into();
-        Memory { active: new_active, pipeline, flushing: Arc::clone(&self.flushing) }
+        let (flushing, condenses) = (Arc::clone(&self.flushing), self.condenses);
+        Memory { active: new_active, pipeline, flushing, condenses }
+    }
+
+    /// Whether all of the pipeline is to be compacted at once.
+    pub fn condenses(&self) -> bool {
+        self.condenses
+    }
+
+    /// Memory is full, mostly of what is superseded, and whoever tidies is to make one segment of its pipeline; or that was done.
+    pub fn condensing(self, condenses: bool) -> Memory {
+        Memory { condenses, ..self }
     }
 
     /// A flush takes all of memory; only one at a time does.
     pub fn take(&self, new_active: Arc<Segment>) -> Memory {
         assert!(self.flushing.is_empty(), "a family has one flushing set at a time");
         let Memory { pipeline, .. } = self.roll(new_active.clone());
-        Memory { active: new_active, pipeline: Arc::new([]), flushing: pipeline }
+        Memory { active: new_active, pipeline: Arc::new([]), flushing: pipeline, condenses: false }
     }
 
     /// What [`Memory::take`] took.
@@ -73,9 +86,16 @@ impl Memory {
         &self.flushing
     }
 
-    /// The flushing set stands in a table.
-    pub fn flushed(&self) -> Memory {
-        Memory { flushing: Arc::new([]), ..self.clone() }
+    /// The flushing set stands in a table, but for what is `kept` of it. That is older than all that came since.
+    pub fn flushed(&self, kept: Option<Frozen>) -> Memory {
+        let flushed = Memory { flushing: Arc::new([]), ..self.clone() };
+        kept.map_or(flushed.clone(), |kept| flushed.with_oldest(kept))
+    }
+
+    /// With one more segment at the old end of the pipeline.
+    pub fn with_oldest(&self, oldest: Frozen) -> Memory {
+        let pipeline = self.pipeline.iter().cloned().chain([oldest]).collect();
+        Memory { pipeline, ..self.clone() }
     }
 
     /// With `new` in the place of `old`, neighbours in the pipeline; `None` if these are not there any more.
@@ -169,7 +189,7 @@ mod tests {
         // A roll is in nobody's way.
         let rolled = memory.roll(segment(&[]).segment().clone());
         assert_eq!(rolled.tidied(old, flat).unwrap().pipeline.len(), 2);
-        let flushed = taken.flushed();
+        let flushed = taken.flushed(None);
         assert_eq!(seqs(&flushed, 9), [None, Some(7), None, None]);
         assert_eq!(flushed.bytes(), flushed.active.bytes());
     }

@@ -16,6 +16,8 @@
 //! rid it of tombstones and old versions, only when all of it is settled: then none of them stays, and the rewrite is never
 //! proposed again.
 
+use super::options::Now;
+use super::overlap::{self, Verdict};
 use super::{Claim, Claims, Input, Merge, Move, Plan, Step, TreeOptions, Use};
 use crate::base::counters::LEVELS;
 use crate::base::ids::{FamilyId, FileId, SeqNo};
@@ -23,6 +25,7 @@ use crate::base::key::{KeyRange, Span};
 use crate::base::mutant::mutant;
 use crate::version::{RunId, Slice, Version};
 use std::cmp::{Ordering, Reverse};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A level whose score, in thousandths, reaches this is due.
@@ -35,15 +38,19 @@ pub fn propose(
     family: FamilyId,
     version: &Version,
     claims: &Claims,
-    settled: SeqNo,
+    now: &Now<'_>,
     options: &TreeOptions,
 ) -> Option<Plan> {
     let mut planner = Planner { family, version, claims: claims.clone(), options };
+    let is_deferred = planner.l0_verdict(now) == Verdict::Deferred;
     let mut due: Vec<(u64, usize)> =
         (0..LEVELS).map(|level| (planner.score(level), level)).filter(|&(score, _)| score >= DUE).collect();
     due.sort_by_key(|&(score, level)| (Reverse(score), level));
     for (_, level) in due {
-        let offers = planner.offers(level);
+        let mut offers = planner.offers(level);
+        if level == 0 && is_deferred {
+            offers.retain(|offer| matches!(offer.plan, Plan::Move(_)));
+        }
         if let Some(offer) = planner.best(&offers) {
             return Some(offer.plan.clone());
         }
@@ -56,8 +63,9 @@ pub fn propose(
             }
         }
     }
-    let heavy = planner.heavy_offers(settled);
-    planner.best(&heavy).map(|offer| offer.plan.clone())
+    let heavy = planner.heavy_offers(now.settled);
+    let pinning = planner.pinning_offers(now.to_rewrite);
+    planner.best(&heavy).or_else(|| planner.best(&pinning)).map(|offer| offer.plan.clone())
 }
 
 /// A plan that makes L0 smaller, whether that is due or not.
@@ -73,8 +81,8 @@ pub fn relieve_l0(
 }
 
 /// The next step towards everything up to `upto` lying in the last level, without tombstones and old versions as far as
-/// readers allow. Ends although writing goes on: what is newer than `upto` is left alone, and each step either brings
-/// something older down or cleans a slice for good.
+/// readers allow, and pointing into no log. Ends although writing goes on: what is newer than `upto` is left alone, and each step
+/// either brings something older down or cleans a slice for good.
 pub fn full(
     family: FamilyId,
     version: &Version,
@@ -94,7 +102,9 @@ pub fn full(
         }
     }
     if plans.is_empty() {
-        let unclean = |slice: &Slice| slice.garbage() > 0 && slice.seqs.0 <= upto && slice.seqs.1 <= settled;
+        let is_settled = |slice: &Slice| slice.seqs.0 <= upto && slice.seqs.1 <= settled;
+        let points_away = |slice: &Slice| !slice.table.bodies().is_empty() && slice.seqs.0 <= upto;
+        let unclean = |slice: &Slice| slice.garbage() > 0 && is_settled(slice) || points_away(slice);
         let inputs = planner.inputs(last).filter(|input| unclean(&input.slice));
         plans = inputs.map(|input| planner.rewrite(last, input).plan).collect();
     }
@@ -171,6 +181,12 @@ impl Planner<'_> {
         let bytes: u64 = free.map(|input| input.slice.bytes).sum();
         let target = self.target_bytes(level).max(1);
         if bytes <= target { 0 } else { (u128::from(bytes) * u128::from(DUE) / u128::from(target)) as u64 }
+    }
+
+    fn l0_verdict(&self, now: &Now<'_>) -> Verdict {
+        let slices = self.version.level(0).slices().map(|(_, _, slice)| slice);
+        let free = slices.filter(|slice| !self.is_claimed(0, &slice.range));
+        overlap::verdict(free, now.overlap_permille, self.options)
     }
 
     fn is_claimed(&self, level: usize, range: &KeyRange) -> bool {
@@ -314,6 +330,21 @@ impl Planner<'_> {
         let heavy = |slice: &Slice| slice.garbage().saturating_mul(HEAVY) > slice.entries;
         for input in self.inputs(last).filter(|input| is_settled(&input.slice) && heavy(&input.slice)) {
             offers.push(self.rewrite(last, input));
+        }
+        offers
+    }
+
+    /// Takes handles out of tables whose logs are to go: a rewrite writes the values. What lies in L0 is brought down with all that
+    /// overlaps it.
+    fn pinning_offers(&self, to_rewrite: &BTreeSet<FileId>) -> Vec<Offer> {
+        if to_rewrite.is_empty() {
+            return Vec::new();
+        }
+        let is_pinning = |input: &Input| to_rewrite.contains(&input.slice.table.id);
+        let groups = self.groups_of_l0().into_iter().filter(|group| group.iter().any(is_pinning));
+        let mut offers: Vec<Offer> = groups.map(|group| self.bring_down(0, group)).collect();
+        for level in 1..LEVELS {
+            offers.extend(self.inputs(level).filter(is_pinning).map(|input| self.rewrite(level, input)));
         }
         offers
     }

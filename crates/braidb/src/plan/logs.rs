@@ -2,7 +2,8 @@
 //!
 //! Writing back costs the bytes that are alive, once; a flush costs all of memory, and a part in every merge that follows. So
 //! when the logs near their bound, at which a flush would be due, memory is not half full, and little of the oldest logs is alive,
-//! they go without one. Fuller memory will be flushed soon anyhow, which frees the logs for nothing. Whatever the answer, what goes are the
+//! they go without one. Fuller memory will be flushed soon anyhow, which frees the logs for nothing; but not where hot keys stay in memory,
+//! because all of them are written back then. Whatever the answer, what goes are the
 //! oldest logs without a gap: recovery reads the rest from front to end.
 
 use crate::base::ids::FileId;
@@ -16,6 +17,8 @@ pub struct LogOptions {
     pub memtable_bytes: u64,
     /// Near that bound, logs of which at most so many bytes in a hundred are alive are written back. With 0 none are.
     pub rewrite_percent: u32,
+    /// Memory may be full for long without being flushed, because hot keys stay in it.
+    pub keeps_hot: bool,
 }
 
 impl LogOptions {
@@ -27,7 +30,8 @@ impl LogOptions {
     /// Whether logs of so many bytes are worth a look at what is alive of them, when memory has so many.
     pub fn are_near_bound(&self, bytes: u64, memory_bytes: u64) -> bool {
         let is_near = bytes > self.log_bytes / 4 * 3;
-        self.rewrite_percent > 0 && is_near && memory_bytes <= self.memtable_bytes / 2
+        let is_flushed_soon = memory_bytes > self.memtable_bytes / 2 && !self.keeps_hot;
+        self.rewrite_percent > 0 && is_near && !is_flushed_soon
     }
 }
 
@@ -84,7 +88,7 @@ mod tests {
             .zip(logs)
             .map(|(id, &(bytes, live_bytes))| LogUse { id: FileId(id), bytes, live_bytes })
             .collect();
-        let options = LogOptions { log_bytes: 400, memtable_bytes: 100, rewrite_percent };
+        let options = LogOptions { log_bytes: 400, memtable_bytes: 100, rewrite_percent, keeps_hot: false };
         truncation(&uses, &options).map(|log| log.0)
     }
 
@@ -115,11 +119,12 @@ mod tests {
 
     #[test]
     fn it_can_be_left_out() {
-        let out = LogOptions { log_bytes: 400, memtable_bytes: 100, rewrite_percent: 0 };
+        let out = LogOptions { log_bytes: 400, memtable_bytes: 100, rewrite_percent: 0, keeps_hot: false };
         assert_eq!((out.file_bytes(), out.are_near_bound(400, 0)), (u64::MAX, false));
         let options = LogOptions { rewrite_percent: 50, ..out };
         assert_eq!(options.file_bytes(), 100);
         assert!(options.are_near_bound(301, 50));
         assert!(!options.are_near_bound(300, 50) && !options.are_near_bound(301, 51));
+        assert!(LogOptions { keeps_hot: true, ..options }.are_near_bound(301, 51));
     }
 }

@@ -8,9 +8,12 @@ mod cells;
 mod claims;
 mod cutter;
 pub mod edits;
+pub mod form;
+pub mod heat;
 mod leveled;
 pub mod logs;
 mod options;
+pub mod overlap;
 pub mod segments;
 #[cfg(test)]
 mod simulator;
@@ -34,7 +37,7 @@ pub fn propose(
     options: &TreeOptions,
 ) -> Option<Plan> {
     if is_leveled(version, options) {
-        return leveled::propose(family, version, claims, now.settled, options);
+        return leveled::propose(family, version, claims, now, options);
     }
     cells::propose(family, version, claims, now, options)
 }

@@ -1,9 +1,10 @@
 //! What a policy is told besides the shape of the tree: its measures, and what is true of the moment.
 
+use super::overlap::OverlapOptions;
 use crate::base::counters::LEVELS;
-use crate::base::ids::SeqNo;
+use crate::base::ids::{FileId, SeqNo};
 use crate::base::key::{KeyRange, hash};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Where the levels of the tree are cut into *cells*, which are merged one by one.
 ///
@@ -42,8 +43,11 @@ impl Guards {
 pub struct TreeOptions {
     /// So many tables in L0 start bringing them down.
     pub l0_merge_tables: usize,
+    /// From so many tables in L0 on writes are slowed down; no merge of L0 is deferred.
+    pub l0_slowdown_tables: usize,
     /// At so many tables in L0 writes wait; nothing goes before making them fewer.
     pub l0_stop_tables: usize,
+    pub overlap: OverlapOptions,
     /// The least target of a level.
     pub base_bytes: u64,
     /// How many times larger each level is than the one above.
@@ -72,6 +76,9 @@ pub struct Now<'a> {
     pub settled: SeqNo,
     /// The newest number that readers see.
     pub visible: SeqNo,
+    /// Of a thousand keys in the tables that a merge of L0 concerns, so many stand in another of them too; `None` where
+    /// that is not known or not asked.
+    pub overlap_permille: Option<u64>,
     /// Of a thousand entries that came on top of a last-level run, so many hid one of it: what the latest merges of whole
     /// cells have met; 1000 before the first.
     pub shadowed_permille: u64,
@@ -79,6 +86,8 @@ pub struct Now<'a> {
     pub sought: &'a [Vec<u8>],
     /// What scans lost most of their time to.
     pub wasteful: &'a [Wasteful],
+    /// Tables that should give up their handles, so that the logs which they point into can go.
+    pub to_rewrite: &'a BTreeSet<FileId>,
     /// Sampled keys that merges have met, with their top levels, and that do not stand on all of these yet.
     pub sampled: &'a BTreeMap<Vec<u8>, usize>,
 }

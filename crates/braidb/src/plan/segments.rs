@@ -104,14 +104,19 @@ impl Redundancy {
 /// The next step for a pipeline, newest segment first. `chance` is a random number; `may_copy` tells whether there is memory for
 /// a second copy of what is live, which compacting needs.
 ///
-/// Lists are flattened oldest first, so they always stand in front of all that is flat.
+/// Lists are flattened oldest first, so they always stand in front of all that is flat. If memory `condenses`, the policy is not
+/// asked: instead of a flush, all becomes one segment.
 pub fn tidy(
     pipeline: &[Frozen],
     redundancy: &Redundancy,
     chance: u64,
     may_copy: bool,
+    condenses: bool,
     options: &SegmentOptions,
 ) -> Option<Tidy> {
+    if condenses {
+        return Some(Tidy::Compact(0..pipeline.len()));
+    }
     let lists = pipeline.iter().take_while(|part| part.is_list()).count();
     debug_assert!(!pipeline[lists..].iter().any(Frozen::is_list));
     if options.policy == MemoryPolicy::None {
@@ -177,7 +182,7 @@ mod tests {
         options: &SegmentOptions,
     ) -> String {
         let mut steps = String::new();
-        while let Some(step) = tidy(pipeline, redundancy, 0, true, options) {
+        while let Some(step) = tidy(pipeline, redundancy, 0, true, false, options) {
             let parts = step.parts();
             let sieve = || Some(Sieve::new(DropProof::new(snapshots.to_vec(), u64::MAX)));
             let sieve = if matches!(step, Tidy::Compact(_)) { sieve() } else { None };
@@ -215,7 +220,7 @@ mod tests {
         let (mut pipeline, mut read) = (Vec::new(), 0);
         for number in 1..=64 {
             pipeline.splice(0..0, lists(number..number + 1));
-            while let Some(step) = tidy(&pipeline, &Redundancy::default(), 0, true, &options) {
+            while let Some(step) = tidy(&pipeline, &Redundancy::default(), 0, true, false, &options) {
                 let parts = step.parts();
                 let merged = merge(&pipeline[parts.clone()], None, Records::Stay, || true).unwrap();
                 if let Tidy::Merge(_) = step {

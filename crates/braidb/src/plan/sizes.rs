@@ -9,13 +9,13 @@
 //! how many there are of them hardly matters.
 
 use super::edits::Moment;
-use super::{Claims, Guards, Merge, Now, Plan, Split, TreeOptions, propose};
+use super::{Claims, Guards, Merge, Now, Plan, Split, TreeOptions, overlap, propose};
 use crate::base::counters::LEVELS;
 use crate::base::error::Result;
 use crate::base::ids::{FamilyId, FileId, SeqNo, TierId};
 use crate::base::key::KeyRange;
 use crate::base::part::Part;
-use crate::version::{Edit, NewTable, Run, State, TableStore, Version};
+use crate::version::{Edit, NewTable, Run, Slice, State, TableStore, Version};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -197,7 +197,7 @@ impl Machine {
         let id = FileId(self.next_file);
         self.next_file += 1;
         let bytes = parts.iter().map(|part| part.bytes).sum();
-        NewTable { id, bytes, checksum: 0, tier: TierId::FAST, parts }
+        NewTable { id, bytes, checksum: 0, tier: TierId::FAST, parts, sketch: None, bodies: Vec::new() }
     }
 
     fn commit(&mut self, edit: &Edit) {
@@ -206,20 +206,34 @@ impl Machine {
 
     fn settle(&mut self) {
         loop {
+            let version = self.version();
             let now = Now {
                 settled: self.written,
                 visible: self.written,
+                overlap_permille: self.overlap_permille(&version),
                 shadowed_permille: self.shadowed_permille,
                 sought: &[],
                 wasteful: &[],
+                to_rewrite: &BTreeSet::new(),
                 sampled: &self.sampled,
             };
-            let version = self.version();
             let Some(plan) = propose(FAMILY, &version, &self.claims, &now, &self.options) else { break };
             self.execute(&plan, &version);
         }
         let guards = self.version();
         self.sampled.retain(|key, top| guards.guards().get(key).is_none_or(|stands_on| stands_on > top));
+    }
+
+    /// What sketches would tell.
+    fn overlap_permille(&self, version: &Version) -> Option<u64> {
+        let slices = overlap::concerned(version, &self.options)?;
+        let sum: u64 = slices.iter().map(|slice| slice.entries).sum();
+        let mut distinct = 0.0;
+        let high = slices.iter().map(|slice| position(&slice.range.high)).max()?;
+        for (low, high) in stretches(&edges(slices.iter()), high) {
+            distinct += self.left(slices.iter(), low, high);
+        }
+        Some(overlap::permille(distinct, sum as f64))
     }
 
     fn execute(&mut self, plan: &Plan, version: &Version) {
@@ -270,18 +284,14 @@ impl Machine {
     fn output(&mut self, merge: &Merge, version: &Version) -> Vec<NewTable> {
         let range = merge.range();
         let guards: BTreeSet<u64> = version.level(merge.to).guards_inside(&range).map(position).collect();
-        let mut edges = guards.clone();
-        for input in &merge.inputs {
-            edges.insert(position(&input.slice.range.low));
-            edges.extend(position(&input.slice.range.high).checked_add(1));
-        }
-        let mut ends: Vec<u64> = edges.iter().skip(1).map(|edge| edge - 1).collect();
-        ends.extend((*edges.last().expect("a merge has inputs") < position(&range.high)).then_some(u64::MAX));
+        let slices = || merge.inputs.iter().map(|input| &input.slice);
+        let mut edges = edges(slices());
+        edges.extend(&guards);
         let seqs = merge.inputs.iter().fold((SeqNo::MAX, 0), |seqs: (SeqNo, SeqNo), input| {
             (seqs.0.min(input.slice.seqs.0), seqs.1.max(input.slice.seqs.1))
         });
         let mut open = Open { tables: vec![Vec::new()], ..Open::default() };
-        for (&low, &high) in edges.iter().zip(&ends) {
+        for (low, high) in stretches(&edges, position(&range.high)) {
             if guards.contains(&low) {
                 open.end_part(self, seqs);
                 if open.bytes >= self.options.table_bytes / 4 * 3 {
@@ -290,7 +300,7 @@ impl Machine {
             }
             let full_bytes = if guards.is_empty() { merge.table_bytes } else { merge.table_bytes / 4 * 5 }
                 .max(self.load.entry_bytes);
-            let (mut low, mut entries) = (low, self.left(merge, low, high));
+            let (mut low, mut entries) = (low, self.left(slices(), low, high));
             while entries >= 1.0 {
                 let room = full_bytes.saturating_sub(open.bytes) / self.load.entry_bytes;
                 if entries <= room as f64 {
@@ -311,9 +321,8 @@ impl Machine {
         tables.map(|parts| self.new_table(parts)).collect()
     }
 
-    /// How many entries a merge leaves between two positions at which none of its inputs begins or ends.
-    fn left(&self, merge: &Merge, low: u64, high: u64) -> f64 {
-        let slices = merge.inputs.iter().map(|input| &input.slice);
+    /// How many entries a merge leaves between two positions at which none of its slices begins or ends.
+    fn left<'a>(&self, slices: impl Iterator<Item = &'a Arc<Slice>>, low: u64, high: u64) -> f64 {
         let inside = slices.filter_map(|slice| {
             let (first, last) = (position(&slice.range.low), position(&slice.range.high));
             let share = width(low, high) / width(first, last);
@@ -389,6 +398,21 @@ impl Open {
         self.tables.push(Vec::new());
         self.bytes = 0;
     }
+}
+
+/// Where slices begin, and where each would go on if it were longer.
+fn edges<'a>(slices: impl Iterator<Item = &'a Arc<Slice>>) -> BTreeSet<u64> {
+    let ends = |slice: &'a Arc<Slice>| {
+        let after = position(&slice.range.high).checked_add(1);
+        [Some(position(&slice.range.low)), after]
+    };
+    slices.flat_map(ends).flatten().collect()
+}
+
+/// What lies from one edge to the next, and behind the last one up to the end of all positions if `high` lies there.
+fn stretches(edges: &BTreeSet<u64>, high: u64) -> Vec<(u64, u64)> {
+    let last = edges.last().filter(|&&last| last < high).map(|&last| (last, u64::MAX));
+    edges.iter().zip(edges.iter().skip(1)).map(|(&low, &next)| (low, next - 1)).chain(last).collect()
 }
 
 /// Cuts a cell in the middle of its largest slice, if the policy names no guard.

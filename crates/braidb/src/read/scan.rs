@@ -62,6 +62,16 @@ fn sources(view: &FamilyView) -> Vec<Source> {
     iter::once(active).chain(memory).chain(runs).chain(levels).collect()
 }
 
+/// The value of the entry at which a merge stands; none of a tombstone.
+#[inline]
+fn pin_put(merge: &mut MergeCursor<Source>) -> Result<Option<Value>> {
+    if merge.kind() == EntryKind::Delete {
+        return Ok(None);
+    }
+    merge.fetch()?;
+    Ok(Some(merge.pin_value()))
+}
+
 /// A walk in key order.
 pub struct Forward {
     merge: MergeCursor<Source>,
@@ -123,7 +133,7 @@ impl Forward {
             self.key.clear();
             self.key.extend_from_slice(self.merge.key());
             self.count.first_key.get_or_insert_with(|| self.key.clone());
-            let value = (self.merge.kind() == EntryKind::Put).then(|| self.merge.pin_value());
+            let value = pin_put(&mut self.merge)?;
             self.merge.next()?;
             if let Some(value) = value {
                 self.count.shown += 1;
@@ -181,7 +191,7 @@ impl Backward {
             let mut newest: Option<Option<Value>> = None;
             while self.merge.valid() && self.merge.key() == self.key.as_slice() {
                 if self.merge.seq() <= self.at {
-                    newest = Some((self.merge.kind() == EntryKind::Put).then(|| self.merge.pin_value()));
+                    newest = Some(pin_put(&mut self.merge)?);
                 }
                 self.count.skipped += 1;
                 self.merge.prev()?;

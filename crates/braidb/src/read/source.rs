@@ -77,6 +77,11 @@ impl Cursor for Source {
     }
 
     #[inline]
+    fn fetch(&mut self) -> Result<()> {
+        of_part!(self, cursor => cursor.fetch())
+    }
+
+    #[inline]
     fn value(&self) -> &[u8] {
         of_part!(self, cursor => cursor.value())
     }

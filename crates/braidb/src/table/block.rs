@@ -4,10 +4,14 @@
 //! entry    shared    varint  leading bytes of the key taken from the key before; 0 at a restart point
 //!          unshared  varint  bytes of the key that follow
 //!          tag       u8      bits 0-3 entry kind (0 delete, 1 put; others reserved)
-//!                            bits 4-7 placement (0 inline; 1 handle into a body, reserved; others reserved)
+//!                            bits 4-7 placement (0 inline; 1 a handle, of puts only; others reserved)
 //!          seq       varint  sequence number, below 2^56
 //!          length    varint  of the value; a put only
-//!          key suffix, value
+//!          body      varint  with a handle only: which of the table's bodies holds the value, counted from 0
+//!          offset    varint  with a handle only: where the value lies in it
+//!          crc       u32     with a handle only: of the value alone
+//!          key suffix
+//!          value     inline only
 //! …
 //! restarts n × u32   where the entries stand whose keys are whole: the first, and every 16th from there
 //! n        u32       at least 1
@@ -19,6 +23,7 @@ use super::section::Flaw;
 use crate::base::MAX_KEY_BYTES;
 use crate::base::codec::{Decoder, put_u32, put_varint};
 use crate::base::ids::{MAX_SEQ, SeqNo};
+use crate::value::Handle;
 use crate::visible::EntryKind;
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -26,7 +31,46 @@ use std::ops::Range;
 /// Entries from one restart point to the next.
 const RESTART_INTERVAL: usize = 16;
 const PLACEMENT_SHIFT: u32 = 4;
-const PLACEMENT_INLINE: u8 = 0;
+/// The tags that there are: kind and placement.
+const DELETE: u8 = EntryKind::Delete as u8;
+const PUT: u8 = EntryKind::Put as u8;
+const PUT_WITH_HANDLE: u8 = EntryKind::Put as u8 | 1 << PLACEMENT_SHIFT;
+/// Most bytes of a handle in an entry, without its length.
+const HANDLE_BYTES: usize = 5 + 10 + 4;
+
+/// Leads from an entry to its value in another file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pointer {
+    /// Which of the table's bodies.
+    pub body: u32,
+    pub handle: Handle,
+}
+
+/// The value of a new entry.
+#[derive(Clone, Copy, Debug)]
+pub enum NewValue<'a> {
+    Inline(&'a [u8]),
+    /// Of a put.
+    InBody(Pointer),
+}
+
+impl NewValue<'_> {
+    /// Bytes of the value, wherever it lies.
+    pub fn bytes(&self) -> usize {
+        match self {
+            NewValue::Inline(value) => value.len(),
+            NewValue::InBody(pointer) => pointer.handle.bytes as usize,
+        }
+    }
+
+    /// Most bytes that it takes in the block.
+    pub fn inline_bytes(&self) -> usize {
+        match self {
+            NewValue::Inline(value) => value.len(),
+            NewValue::InBody(_) => HANDLE_BYTES,
+        }
+    }
+}
 
 /// The number of leading bytes that two keys share.
 pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
@@ -74,7 +118,7 @@ impl BlockWriter {
         key: &[u8],
         seq: SeqNo,
         kind: EntryKind,
-        value: &[u8],
+        value: NewValue<'_>,
     ) {
         if self.is_empty() {
             self.start = out.len();
@@ -88,13 +132,27 @@ impl BlockWriter {
         self.since_restart += 1;
         put_varint(out, shared as u64);
         put_varint(out, (key.len() - shared) as u64);
-        out.push(kind as u8 | (PLACEMENT_INLINE << PLACEMENT_SHIFT));
-        put_varint(out, seq);
-        if kind == EntryKind::Put {
-            put_varint(out, value.len() as u64);
+        match value {
+            NewValue::Inline(value) => {
+                out.push(kind as u8);
+                put_varint(out, seq);
+                if kind == EntryKind::Put {
+                    put_varint(out, value.len() as u64);
+                }
+                out.extend_from_slice(&key[shared..]);
+                out.extend_from_slice(value);
+            }
+            NewValue::InBody(Pointer { body, handle }) => {
+                debug_assert_eq!(kind, EntryKind::Put);
+                out.push(PUT_WITH_HANDLE);
+                put_varint(out, seq);
+                put_varint(out, handle.bytes.into());
+                put_varint(out, body.into());
+                put_varint(out, handle.offset);
+                put_u32(out, handle.crc);
+                out.extend_from_slice(&key[shared..]);
+            }
         }
-        out.extend_from_slice(&key[shared..]);
-        out.extend_from_slice(value);
     }
 
     /// Writes the restart points. The next `add` opens a new block.
@@ -112,10 +170,19 @@ pub struct Entry<'a> {
     pub suffix: &'a [u8],
     pub seq: SeqNo,
     pub kind: EntryKind,
-    /// In the payload.
+    /// In the payload; empty with a pointer.
     pub value: Range<usize>,
+    /// Where the value is if it is not here.
+    pub pointer: Option<Pointer>,
     /// Where the next entry starts.
     pub next: usize,
+}
+
+impl Entry<'_> {
+    /// Bytes of the value, wherever it lies.
+    pub fn value_bytes(&self) -> usize {
+        self.pointer.map_or(self.value.len(), |pointer| pointer.handle.bytes as usize)
+    }
 }
 
 /// One version of a key, found in a block.
@@ -125,14 +192,25 @@ pub struct Version {
     pub key: Range<usize>,
     pub seq: SeqNo,
     pub kind: EntryKind,
-    /// In the payload.
+    /// In the payload, at the end of the entry; empty with a pointer.
     pub value: Range<usize>,
+    pub pointer: Option<Pointer>,
+}
+
+/// What a look-up found.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Hit {
+    pub seq: SeqNo,
+    pub kind: EntryKind,
+    /// In the payload; empty with a pointer.
+    pub value: Range<usize>,
+    pub pointer: Option<Pointer>,
 }
 
 /// The outcome of looking for a key at a sequence number.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Lookup {
-    pub hit: Option<(SeqNo, EntryKind, Range<usize>)>,
+    pub hit: Option<Hit>,
     /// The block holds the key, perhaps only in versions that are too new.
     pub key_seen: bool,
     /// A larger key stands in the block, so that later blocks need not be asked.
@@ -193,13 +271,14 @@ impl<'a> Payload<'a> {
         let shared = usize::try_from(decoder.varint()?).ok()?;
         let unshared = usize::try_from(decoder.varint()?).ok()?;
         let tag = decoder.u8()?;
-        let Some(kind) = EntryKind::from_u8(tag) else {
+        if !matches!(tag, PUT | DELETE | PUT_WITH_HANDLE) {
             return Some(Err(unknown_tag(tag)));
-        };
+        }
         let seq = decoder.varint()?;
-        let value_bytes = match kind {
-            EntryKind::Put => usize::try_from(decoder.varint()?).ok()?,
-            EntryKind::Delete => 0,
+        let (kind, value_bytes, pointer) = match tag {
+            PUT => (EntryKind::Put, usize::try_from(decoder.varint()?).ok()?, None),
+            PUT_WITH_HANDLE => (EntryKind::Put, 0, Some(decode_pointer(&mut decoder)?)),
+            _ => (EntryKind::Delete, 0, None),
         };
         let suffix = decoder.take(unshared)?;
         decoder.take(value_bytes)?;
@@ -207,7 +286,7 @@ impl<'a> Payload<'a> {
         if shared > MAX_KEY_BYTES || unshared > MAX_KEY_BYTES - shared || seq > MAX_SEQ {
             return None;
         }
-        Some(Ok(Entry { shared, suffix, seq, kind, value: next - value_bytes..next, next }))
+        Some(Ok(Entry { shared, suffix, seq, kind, value: next - value_bytes..next, pointer, next }))
     }
 
     /// How many restart points have a key before `key`, or at it too. The keys are in order, so they are the first ones.
@@ -245,7 +324,8 @@ impl<'a> Payload<'a> {
                 match entry.suffix.get(more).cmp(&rest.get(more)) {
                     Ordering::Less => {}
                     Ordering::Equal if entry.seq <= at => {
-                        let hit = Some((entry.seq, entry.kind, entry.value));
+                        let Entry { seq, kind, value, pointer, .. } = entry;
+                        let hit = Some(Hit { seq, kind, value, pointer });
                         return Ok(Lookup { hit, key_seen: true, passed: false });
                     }
                     Ordering::Equal => key_seen = true,
@@ -283,6 +363,7 @@ impl<'a> Payload<'a> {
                 seq: entry.seq,
                 kind: entry.kind,
                 value: entry.value,
+                pointer: entry.pointer,
             });
             position = entry.next;
         }
@@ -291,6 +372,12 @@ impl<'a> Payload<'a> {
         }
         Ok(())
     }
+}
+
+fn decode_pointer(decoder: &mut Decoder<'_>) -> Option<Pointer> {
+    let bytes = decoder.varint_u32()?;
+    let (body, offset, crc) = (decoder.varint_u32()?, decoder.varint()?, decoder.u32()?);
+    Some(Pointer { body, handle: Handle { offset, bytes, crc } })
 }
 
 #[cold]
@@ -306,12 +393,21 @@ mod tests {
 
     type Row = (Vec<u8>, SeqNo, EntryKind, Vec<u8>);
 
+    /// What stands in a row for the pointer of a handle.
+    fn pointer_of(value: &[u8]) -> Option<Pointer> {
+        let crc = u32::try_from(value.len()).unwrap() * 7;
+        let handle = Handle { offset: 3 << 40 | u64::from(crc), bytes: u32::MAX - crc, crc };
+        value.ends_with(b"/0").then_some(Pointer { body: crc % 3 * 1000, handle })
+    }
+
+    /// Values that end in "/0" lie in bodies.
     fn build(rows: &[Row]) -> Vec<u8> {
         let mut out = b"before".to_vec();
         let mut writer = BlockWriter::default();
         let mut last: &[u8] = &[];
         for (key, seq, kind, value) in rows {
-            let most = writer.bytes_with(&out, key.len() - common_prefix(last, key), value.len());
+            let value = pointer_of(value).map_or(NewValue::Inline(value), NewValue::InBody);
+            let most = writer.bytes_with(&out, key.len() - common_prefix(last, key), value.inline_bytes());
             writer.add(&mut out, common_prefix(last, key), key, *seq, *kind, value);
             assert!(out.len() - 6 <= most, "the size is not estimated too low");
             last = key;
@@ -359,9 +455,15 @@ mod tests {
                 for at in [0, 99, 100, 101, 102, 131, 158, 1000] {
                     let lookup = payload.find(key.as_bytes(), at).unwrap();
                     let expected = rows.iter().find(|row| row.0 == key.as_bytes() && row.1 <= at);
-                    let found =
-                        lookup.hit.clone().map(|(seq, kind, value)| (seq, kind, block[value].to_vec()));
-                    assert_eq!(found, expected.map(|row| (row.1, row.2, row.3.clone())), "{key} at {at}");
+                    let found = lookup
+                        .hit
+                        .as_ref()
+                        .map(|hit| (hit.seq, hit.kind, &block[hit.value.clone()], hit.pointer));
+                    let expected = expected.map(|row| match pointer_of(&row.3) {
+                        Some(pointer) => (row.1, row.2, &b""[..], Some(pointer)),
+                        None => (row.1, row.2, &*row.3, None),
+                    });
+                    assert_eq!(found, expected, "{key} at {at}");
                     assert_eq!(lookup.key_seen, rows.iter().any(|row| row.0 == key.as_bytes()), "{key}");
                     let larger = rows.iter().any(|row| row.0.as_slice() > key.as_bytes());
                     assert_eq!(lookup.passed, lookup.hit.is_none() && larger, "{key} at {at}");
@@ -379,10 +481,15 @@ mod tests {
         for index in 0..payload.restart_count() {
             payload.read_interval(index, &mut keys, &mut versions).unwrap();
             for v in &versions {
-                read.push((keys[v.key.clone()].to_vec(), v.seq, v.kind, block[v.value.clone()].to_vec()));
+                let row = &rows[read.len()];
+                assert_eq!(v.pointer, pointer_of(&row.3));
+                let value = if v.pointer.is_some() { row.3.clone() } else { block[v.value.clone()].to_vec() };
+                assert!(v.pointer.is_none() || v.value.is_empty());
+                read.push((keys[v.key.clone()].to_vec(), v.seq, v.kind, value));
             }
         }
         assert_eq!(read, rows);
+        assert!(rows.iter().filter(|row| pointer_of(&row.3).is_some()).count() > 20);
     }
 
     #[test]
@@ -411,7 +518,11 @@ mod tests {
 
     #[test]
     fn reserved_kinds_and_placements_are_refused_by_number() {
-        for (tag, name) in [(2, "kind 2 with placement 0"), (0x11, "kind 1 with placement 1")] {
+        for (tag, name) in [
+            (2, "kind 2 with placement 0"),
+            (0x10, "kind 0 with placement 1"),
+            (0x21, "kind 1 with placement 2"),
+        ] {
             let mut block = build(&[(b"k".to_vec(), 1, Put, b"v".to_vec())]);
             block[2] = tag;
             match Payload::parse(&block).unwrap().find(b"k", 1) {

@@ -1,7 +1,7 @@
 //! Writes a table: entries come in order, blocks go out in large appends, and the rest follows at the end.
 
 use super::TableOptions;
-use super::block::{BlockWriter, common_prefix};
+use super::block::{BlockWriter, NewValue, Pointer, common_prefix};
 use super::filter::{self, Filter};
 use super::index::{IndexWriter, Next};
 use super::properties::Properties;
@@ -13,7 +13,9 @@ use crate::base::ids::{FileId, MAX_SEQ, SeqNo};
 use crate::base::key::{self, KeyRange};
 use crate::base::mutant::mutant;
 use crate::base::part::Part;
+use crate::base::sketch::Sketch;
 use crate::base::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use crate::value::{BodyUse, Handle};
 use crate::visible::EntryKind;
 use braidb_storage::{File, FileSystem};
 use std::path::{Path, PathBuf};
@@ -39,8 +41,13 @@ pub struct TableSummary {
     pub seqs: (SeqNo, SeqNo),
     /// What the table was divided into, in key order; one part that is all of it if nobody ended any. No block holds
     /// entries of two parts, so the blocks of a part that is gone can be punched out of the file. The bytes of a part are its
-    /// blocks, and a share of what the parts have in common; those of all make up the file.
+    /// blocks, a share of what the parts have in common, and its values in bodies; those of all make up the file and the live
+    /// bytes of its bodies.
     pub parts: Vec<Part>,
+    /// Of its keys, if the options want one.
+    pub sketch: Option<Sketch>,
+    /// What its handles lead into, each with some.
+    pub bodies: Vec<BodyUse>,
 }
 
 /// A table under construction. Whoever drops it unfinished, or gets an error from it, deletes the file.
@@ -69,6 +76,11 @@ pub struct TableBuilder {
     open_start: u64,
     /// The next new key starts a part.
     part_ends: bool,
+    /// What handles lead into so far.
+    bodies: Vec<BodyUse>,
+    /// Bytes of the open part's values in bodies, and of those of each part that ended.
+    open_body_bytes: u64,
+    body_bytes: Vec<u64>,
 }
 
 impl TableBuilder {
@@ -80,6 +92,8 @@ impl TableBuilder {
         options: TableOptions,
     ) -> Result<TableBuilder> {
         let file = fs.create(path).map_err(|source| Error::io("create", path, source))?;
+        let properties = Properties::new(options.block_bytes as u64);
+        let sketch = options.has_sketch.then(Sketch::default);
         Ok(TableBuilder {
             file,
             path: path.to_owned(),
@@ -93,39 +107,80 @@ impl TableBuilder {
             hashes: Vec::new(),
             last_key: Vec::new(),
             last_seq: 0,
-            properties: Properties::new(options.block_bytes as u64),
+            properties: Properties { sketch, ..properties },
             parts: Vec::new(),
             open: Properties::new(options.block_bytes as u64),
             open_start: 0,
             part_ends: false,
+            bodies: Vec::new(),
+            open_body_bytes: 0,
+            body_bytes: Vec::new(),
         })
     }
 
     /// Adds the next entry: a larger key, or an older version of the last one. The value of a delete is empty.
     pub fn add(&mut self, key: &[u8], seq: SeqNo, kind: EntryKind, value: &[u8]) -> Result<()> {
-        assert!(key.len() <= MAX_KEY_BYTES && value.len() <= MAX_VALUE_BYTES && seq <= MAX_SEQ);
         assert!(kind == EntryKind::Put || value.is_empty(), "a delete has no value");
+        self.add_placed(key, seq, kind, NewValue::Inline(value))
+    }
+
+    /// As [`TableBuilder::add`], for a put whose value lies in `log`, which was closed with `log_bytes` bytes.
+    pub fn add_handle(
+        &mut self,
+        key: &[u8],
+        seq: SeqNo,
+        log: FileId,
+        log_bytes: u64,
+        handle: Handle,
+    ) -> Result<()> {
+        let body = self.bodies.iter().position(|body| body.log == log).unwrap_or_else(|| {
+            self.bodies.push(BodyUse { log, live_bytes: 0, bytes: log_bytes });
+            self.bodies.len() - 1
+        });
+        self.add_placed(key, seq, EntryKind::Put, NewValue::InBody(Pointer { body: body as u32, handle }))?;
+        self.bodies[body].live_bytes += u64::from(handle.bytes);
+        self.open_body_bytes += u64::from(handle.bytes);
+        Ok(())
+    }
+
+    fn add_placed(&mut self, key: &[u8], seq: SeqNo, kind: EntryKind, value: NewValue<'_>) -> Result<()> {
+        assert!(key.len() <= MAX_KEY_BYTES && value.bytes() <= MAX_VALUE_BYTES && seq <= MAX_SEQ);
         let is_first = self.entries() == 0;
         let shared = common_prefix(&self.last_key, key);
         let (ahead, behind) = (key.get(shared), self.last_key.get(shared));
         let is_new = is_first || ahead > behind;
         assert!(is_new || (ahead == behind && seq < self.last_seq), "entries come in order");
 
-        let block_bytes = self.block.bytes_with(&self.out, key.len() - shared, value.len());
+        let block_bytes = self.block.bytes_with(&self.out, key.len() - shared, value.inline_bytes());
         if self.part_ends && is_new {
             self.close_part(key)?;
         } else if !self.block.is_empty() && block_bytes > self.options.block_bytes {
             self.close_block(Next::Key(key))?;
         }
         self.block.add(&mut self.out, shared, key, seq, kind, value);
-        self.open.count(key, is_new, seq, kind, value.len());
-        if is_new && self.options.filter_bits_per_key > 0 {
-            self.hashes.push(key::hash(key));
+        self.open.count(key, is_new, seq, kind, value.bytes());
+        if is_new {
+            self.note_key(key);
         }
         self.last_key.truncate(shared);
         self.last_key.extend_from_slice(&key[shared..]);
         self.last_seq = seq;
         Ok(())
+    }
+
+    /// One hash of a new key serves the filter and the sketch.
+    #[inline]
+    fn note_key(&mut self, key: &[u8]) {
+        let has_filter = self.options.filter_bits_per_key > 0;
+        if has_filter || self.options.has_sketch {
+            let hash = key::hash(key);
+            if has_filter {
+                self.hashes.push(hash);
+            }
+            if let Some(sketch) = &mut self.properties.sketch {
+                sketch.add(hash);
+            }
+        }
     }
 
     /// Ends the part under construction in front of the next new key: versions of the last one still belong to it. Does
@@ -140,7 +195,8 @@ impl TableBuilder {
         // The properties hold the first and the last key, the index the last one.
         let first = if self.parts.is_empty() { &self.open } else { &self.properties };
         let keys = first.range.low.len() + 2 * self.last_key.len();
-        self.written + (self.out.len() + self.index.bytes() + filter + keys + FOOTER_BYTES) as u64
+        let sketch = if self.options.has_sketch { Sketch::BYTES.min(2 * self.entries() as usize) } else { 0 };
+        self.written + (self.out.len() + self.index.bytes() + filter + keys + sketch + FOOTER_BYTES) as u64
     }
 
     pub fn entries(&self) -> u64 {
@@ -161,6 +217,7 @@ impl TableBuilder {
             self.end_section(start)?;
         }
         let (properties, start) = (self.position(), self.out.len());
+        self.properties.bodies.clone_from(&self.bodies);
         self.properties.encode(&mut self.out);
         self.end_section(start)?;
         let (index, start) = (self.position(), self.out.len());
@@ -174,6 +231,9 @@ impl TableBuilder {
             self.file.sync_data().map_err(|source| Error::io("sync", &self.path, source))?;
         }
         share_out(&mut self.parts, self.written);
+        for (part, body_bytes) in self.parts.iter_mut().zip(&self.body_bytes) {
+            part.bytes += body_bytes;
+        }
         Ok(TableSummary {
             id: self.id,
             bytes: self.written,
@@ -184,6 +244,8 @@ impl TableBuilder {
             range: self.properties.range,
             seqs: self.properties.seqs,
             parts: self.parts,
+            sketch: self.properties.sketch,
+            bodies: self.bodies,
         })
     }
 
@@ -211,6 +273,7 @@ impl TableBuilder {
             bytes: end - self.open_start,
         });
         self.open_start = end;
+        self.body_bytes.push(std::mem::take(&mut self.open_body_bytes));
     }
 
     /// Closes the open block.

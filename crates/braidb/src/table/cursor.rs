@@ -1,9 +1,10 @@
 //! Walks the slice of a table, in both directions.
 //!
 //! Forward, one key is put together after the other from what it shares with the one before. Backward, a whole restart
-//! interval is put together and handed out from its end. Bounds are compared only in blocks that reach over them.
+//! interval is put together and handed out from its end. Bounds are compared only in blocks that reach over them. A value that
+//! lies in a body is fetched only when somebody wants it: most versions that a scan passes nobody asks for.
 
-use super::block::{Payload, Version};
+use super::block::{Entry, Payload, Version};
 use super::holes;
 use super::reader::Table;
 use super::section::{Flaw, TRAILER_BYTES};
@@ -33,6 +34,8 @@ pub struct TableCursor {
     /// Forward, the current key; backward, the keys of a restart interval.
     keys: Vec<u8>,
     current: Option<Version>,
+    /// The value of the current entry, once it was fetched from a body.
+    fetched: Option<Value>,
     /// Forward, where the next entry stands in the block.
     next_entry: usize,
     /// Backward, the versions of the interval that are yet to come, the nearest last.
@@ -73,6 +76,7 @@ impl TableCursor {
             backward: false,
             keys: Vec::new(),
             current: None,
+            fetched: None,
             next_entry: 0,
             interval: Vec::new(),
             intervals_left: 0,
@@ -155,14 +159,19 @@ impl TableCursor {
     }
 
     fn start(&mut self, backward: bool) {
-        self.current = None;
+        self.leave();
         self.loaded = None;
         self.backward = backward;
     }
 
+    fn leave(&mut self) {
+        self.current = None;
+        self.fetched = None;
+    }
+
     /// To the entry at `next_entry`, or to the first one of the next block.
     fn advance(&mut self) -> Result<()> {
-        self.current = None;
+        self.leave();
         while let Some(loaded) = &self.loaded {
             let number = loaded.number;
             let flaw = |flaw| self.source.table.flaw(number, flaw);
@@ -183,8 +192,8 @@ impl TableCursor {
             self.keys.extend_from_slice(entry.suffix);
             self.next_entry = entry.next;
             if !(self.may_leave && self.keys > self.bounds.high) {
-                let key = 0..self.keys.len();
-                self.current = Some(Version { key, seq: entry.seq, kind: entry.kind, value: entry.value });
+                let (key, Entry { seq, kind, value, pointer, .. }) = (0..self.keys.len(), entry);
+                self.current = Some(Version { key, seq, kind, value, pointer });
             }
             return Ok(());
         }
@@ -193,7 +202,7 @@ impl TableCursor {
 
     /// To the nearest version that is left in the interval, or before it.
     fn retreat(&mut self) -> Result<()> {
-        self.current = None;
+        self.leave();
         while let Some(loaded) = &self.loaded {
             if let Some(version) = self.interval.pop() {
                 if !(self.may_leave && self.keys[version.key.clone()] < *self.bounds.low) {
@@ -293,13 +302,30 @@ impl Cursor for TableCursor {
     }
 
     #[inline]
+    fn fetch(&mut self) -> Result<()> {
+        let (loaded, version) = self.at();
+        let Some(pointer) = version.pointer else { return Ok(()) };
+        let body = self.table().body(loaded.number, &pointer)?;
+        let is_user = self.source.fill_cache;
+        let value = if is_user { body.read(&pointer.handle) } else { body.read_in_passing(&pointer.handle) }?;
+        self.fetched = Some(value);
+        Ok(())
+    }
+
+    #[inline]
     fn value(&self) -> &[u8] {
         let (loaded, version) = self.at();
-        &loaded.owner[loaded.value(version)]
+        match version.pointer {
+            None => &loaded.owner[loaded.value(version)],
+            Some(_) => self.fetched.as_ref().expect("a value is fetched before it is read"),
+        }
     }
 
     fn pin_value(&self) -> Value {
         let (loaded, version) = self.at();
+        if version.pointer.is_some() {
+            return self.fetched.clone().expect("a value is fetched before it is read");
+        }
         let place = loaded.value(version);
         Value::pin(loaded.owner.clone(), |owner| &owner[place])
     }

@@ -1,7 +1,7 @@
 //! Tables: files of sorted entries, written once, then only read.
 //!
-//! "A table is a sorted index over bodies": an entry holds its value inline, or (reserved, refused so far) a handle into
-//! another file. The layout, version 1:
+//! "A table is a sorted index over bodies": an entry holds its value inline, or a handle to where it lies in another file, a
+//! commit log (`value/mod.rs`). The layout, version 1:
 //!
 //! ```text
 //! ┌──────────────┬───┬──────────────┬────────┬────────────┬───────┬────────┐
@@ -13,7 +13,7 @@
 //! type and a checksum over content and place ([`section`]); the footer has its own ([`tail`]). So every byte of the file
 //! is covered. The parts describe themselves: [`block`], [`filter`], [`properties`], [`index`].
 //!
-//! Opening reads the tail and keeps filter and index in memory; the file itself may be closed between reads ([`open_files`]). A get asks the filter, searches the index and reads one
+//! Opening reads the tail and keeps filter and index in memory; the file itself may be closed between reads (`cache/open_files.rs`). A get asks the filter, searches the index and reads one
 //! block (the next one too if the versions of its key go on there). Blocks are lent by the cache; values are pinned in them.
 
 mod block;
@@ -23,7 +23,6 @@ mod cut;
 mod filter;
 mod holes;
 mod index;
-mod open_files;
 mod properties;
 mod reader;
 mod section;
@@ -35,9 +34,8 @@ mod verify;
 pub use builder::TableBuilder;
 pub use cursor::TableCursor;
 pub use filter::{Filter, bits as filter_bits, line_of as filter_line};
-pub use open_files::OpenFiles;
 pub use reader::Table;
-pub use verify::verify;
+pub use verify::{Expected, verify};
 
 /// How a table is written. Readers find what they need in the file.
 #[derive(Clone, Copy, Debug)]
@@ -46,4 +44,6 @@ pub struct TableOptions {
     pub block_bytes: usize,
     /// Size of the Bloom filter; 0 for none.
     pub filter_bits_per_key: u32,
+    /// Whether the table carries a sketch of its keys.
+    pub has_sketch: bool,
 }

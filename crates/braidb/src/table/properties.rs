@@ -15,14 +15,23 @@
 //! | 6, 7 | smallest and largest sequence number |
 //! | 8, 9 | bytes of keys and of values, as given |
 //! | 10 | block size that the writer aimed at |
+//! | 11 | of each body: the id of the log, the bytes of the values that handles lead to, the length of the closed log |
+//! | 12 | optional: a sketch of the keys ([`crate::base::sketch`]) |
 //!
-//! All of these must be there. Fields with other tags are optional, and skipped.
+//! All of these must be there, but for 11, which a table without handles lacks, and 12. Fields with other tags are optional, and
+//! skipped: what a reader must know besides says so itself (an unknown placement, an unknown field of the manifest).
 
 use super::section::Flaw;
 use crate::base::codec::{Decoder, put_bytes, put_varint};
-use crate::base::ids::SeqNo;
+use crate::base::ids::{FileId, SeqNo};
 use crate::base::key::KeyRange;
+use crate::base::sketch::Sketch;
+use crate::value::BodyUse;
 use crate::visible::EntryKind;
+
+/// The places among the fields of those that may be missing.
+const BODIES: usize = 10;
+const SKETCH: usize = 11;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Properties {
@@ -34,6 +43,10 @@ pub struct Properties {
     pub key_bytes: u64,
     pub value_bytes: u64,
     pub block_bytes: u64,
+    /// Of all keys of the table.
+    pub sketch: Option<Sketch>,
+    /// What handles lead into; they name a body by its place here.
+    pub bodies: Vec<BodyUse>,
 }
 
 impl Properties {
@@ -48,6 +61,8 @@ impl Properties {
             key_bytes: 0,
             value_bytes: 0,
             block_bytes,
+            sketch: None,
+            bodies: Vec::new(),
         }
     }
 
@@ -65,7 +80,7 @@ impl Properties {
         self.value_bytes += value_bytes as u64;
     }
 
-    /// Adds those of the entries that follow, which have other keys.
+    /// Adds those of the entries that follow, which have other keys. A sketch is of the whole, and stays.
     pub fn append(&mut self, next: &Properties) {
         if self.entries == 0 {
             self.range.low.clone_from(&next.range.low);
@@ -80,13 +95,19 @@ impl Properties {
     }
 
     /// All fields in the order of their tags, which count from 1.
-    fn fields(&self) -> [(&'static str, Vec<u8>); 10] {
+    fn fields(&self) -> Vec<(&'static str, Vec<u8>)> {
+        let mut bodies = Vec::new();
+        for body in &self.bodies {
+            [body.log.0, body.live_bytes, body.bytes]
+                .iter()
+                .for_each(|&number| put_varint(&mut bodies, number));
+        }
         let number = |value| {
             let mut bytes = Vec::new();
             put_varint(&mut bytes, value);
             bytes
         };
-        [
+        let mut fields = vec![
             ("entries", number(self.entries)),
             ("tombstones", number(self.tombstones)),
             ("distinct keys", number(self.keys)),
@@ -97,7 +118,14 @@ impl Properties {
             ("bytes of keys", number(self.key_bytes)),
             ("bytes of values", number(self.value_bytes)),
             ("block size", number(self.block_bytes)),
-        ]
+            ("bodies", bodies),
+        ];
+        if let Some(sketch) = &self.sketch {
+            let mut bytes = Vec::new();
+            sketch.encode(&mut bytes);
+            fields.push(("sketch of the keys", bytes));
+        }
+        fields
     }
 
     /// The names of the fields in which the two differ.
@@ -107,7 +135,8 @@ impl Properties {
     }
 
     pub fn encode(&self, out: &mut Vec<u8>) {
-        for (i, (_, bytes)) in self.fields().iter().enumerate() {
+        let is_there = |i: &usize| *i != BODIES || !self.bodies.is_empty();
+        for (i, (_, bytes)) in self.fields().iter().enumerate().filter(|(i, _)| is_there(i)) {
             put_varint(out, i as u64 + 1);
             put_bytes(out, bytes);
         }
@@ -118,7 +147,7 @@ impl Properties {
     }
 
     fn parse(payload: &[u8]) -> Option<Properties> {
-        let mut known: [Option<&[u8]>; 10] = [None; 10];
+        let mut known: [Option<&[u8]>; SKETCH + 1] = [None; SKETCH + 1];
         let mut decoder = Decoder::new(payload);
         let mut last_tag = 0;
         while !decoder.is_empty() {
@@ -146,8 +175,24 @@ impl Properties {
             key_bytes: number(8)?,
             value_bytes: number(9)?,
             block_bytes: number(10)?,
+            sketch: match known[SKETCH] {
+                Some(bytes) => Some(Sketch::decode(bytes)?),
+                None => None,
+            },
+            bodies: known[BODIES].map_or(Some(Vec::new()), bodies)?,
         })
     }
+}
+
+/// The bodies of a table, at least one.
+fn bodies(bytes: &[u8]) -> Option<Vec<BodyUse>> {
+    let mut decoder = Decoder::new(bytes);
+    let mut bodies = Vec::new();
+    while bodies.is_empty() || !decoder.is_empty() {
+        let (log, live_bytes, bytes) = (FileId(decoder.varint()?), decoder.varint()?, decoder.varint()?);
+        bodies.push(BodyUse { log, live_bytes, bytes });
+    }
+    Some(bodies)
 }
 
 #[cfg(test)]
@@ -177,6 +222,42 @@ mod tests {
     }
 
     #[test]
+    fn a_sketch_comes_back_or_is_missing() {
+        let mut properties = sample();
+        let (mut without, mut with) = (Vec::new(), Vec::new());
+        properties.encode(&mut without);
+        properties.sketch = Some(Sketch::default());
+        (0..100).for_each(|key: u64| properties.sketch.as_mut().unwrap().add(key << 50));
+        properties.encode(&mut with);
+        assert!(with.starts_with(&without), "to a reader that does not know it, an unknown field");
+        assert_eq!(Properties::decode(&with).unwrap(), properties);
+        for len in without.len() + 1..with.len() {
+            assert!(Properties::decode(&with[..len]).is_err(), "cut to {len}");
+        }
+        assert_eq!(Properties::decode(&without).unwrap().sketch, None);
+        put_varint(&mut without, 12);
+        put_bytes(&mut without, &[0, 99]);
+        assert!(Properties::decode(&without).is_err(), "an impossible sketch");
+    }
+
+    #[test]
+    fn bodies_come_back_where_there_are_any() {
+        let mut properties = sample();
+        let body = |log, live_bytes| BodyUse { log: FileId(log), live_bytes, bytes: 1 << 40 };
+        properties.bodies = vec![body(7, 300), body(6, 1 << 33)];
+        let mut payload = Vec::new();
+        properties.encode(&mut payload);
+        assert_eq!(Properties::decode(&payload).unwrap(), properties);
+        assert_eq!(properties.differences(&sample()), ["bodies"]);
+        let mut without = Vec::new();
+        sample().encode(&mut without);
+        assert!(payload.starts_with(&without));
+        for empty in [&[11, 0][..], &[11, 2, 7, 3], &[11, 4, 7, 3, 9, 1]] {
+            assert!(Properties::decode(&[&without, empty].concat()).is_err(), "{empty:?}");
+        }
+    }
+
+    #[test]
     fn unknown_fields_are_skipped_and_repeated_ones_refused() {
         let mut payload = Vec::new();
         sample().encode(&mut payload);
@@ -197,5 +278,11 @@ mod tests {
         other.tombstones = 2;
         other.range.high = b"c".to_vec();
         assert_eq!(other.differences(&sample()), ["tombstones", "largest key"]);
+        let [mut one, mut other] =
+            [(); 2].map(|()| Properties { sketch: Some(Sketch::default()), ..sample() });
+        one.sketch.as_mut().unwrap().add(7);
+        assert_eq!(one.differences(&other), ["sketch of the keys"]);
+        other.sketch.as_mut().unwrap().add(7);
+        assert_eq!(one.differences(&other), Vec::<&str>::new());
     }
 }

@@ -1,18 +1,19 @@
 //! An open table: point lookups, and the reading of blocks that cursors share.
 
-use super::block::Payload;
+use super::block::{Hit, Payload, Pointer};
 use super::cursor::TableCursor;
 use super::filter::Filter;
 use super::index::Index;
-use super::open_files::OpenFiles;
 use super::section::{self, Fault, Flaw, TRAILER_BYTES};
 use super::tail::Tail;
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, SeqNo};
 use crate::base::key::{self, KeyRange};
+use crate::base::sketch::Sketch;
 use crate::base::value::Value;
-use crate::cache::{Block, BlockCache};
+use crate::cache::{Block, BlockCache, OpenFiles};
+use crate::value::{Body, BodyUse};
 use crate::visible::Found;
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
@@ -26,29 +27,56 @@ pub struct Table {
     id: FileId,
     index: Index,
     filter: Option<Filter>,
+    /// What handles lead into, by their places in the properties.
+    bodies: Vec<Arc<Body>>,
     cache: Arc<BlockCache>,
     counters: Arc<Counters>,
 }
 
+pub(super) const NO_SUCH_BODY: Flaw =
+    Flaw::Malformed("a handle leads into a body that the table does not name");
+
+/// Whether the properties of a table name the same bodies as the manifest.
+pub(super) fn names_bodies(bodies: &[Arc<Body>], properties: &[BodyUse]) -> bool {
+    let names = |(body, named): (&Arc<Body>, &BodyUse)| (body.id, body.bytes) == (named.log, named.bytes);
+    bodies.len() == properties.len() && bodies.iter().zip(properties).all(names)
+}
+
 impl Table {
-    /// Opens table `id`, which the manifest says is `expected_bytes` long. Checks everything but the data blocks; those
-    /// are checked as they are read.
+    /// Opens table `id`, which the manifest says is `expected_bytes` long, with handles into `bodies`. Checks everything but the
+    /// data blocks and the values in bodies; those are checked as they are read.
     pub fn open(
         files: Arc<OpenFiles>,
         path: &Path,
         id: FileId,
         expected_bytes: u64,
+        bodies: Vec<Arc<Body>>,
         cache: Arc<BlockCache>,
         counters: Arc<Counters>,
     ) -> Result<Arc<Table>> {
         let file = files.get(id, path).map_err(|source| Error::io("open", path, source))?;
         let sections = || {
             let tail = Tail::read(&*file, id, expected_bytes)?;
-            tail.properties()?;
+            let named = tail.properties()?.bodies;
+            if !names_bodies(&bodies, &named) {
+                return Err(tail.other_bodies());
+            }
             Ok((tail.index()?, tail.filter()?))
         };
         let (index, filter) = sections().map_err(|fault: Fault| fault.into_error(path))?;
-        Ok(Arc::new(Table { files, path: path.to_owned(), id, index, filter, cache, counters }))
+        Ok(Arc::new(Table { files, path: path.to_owned(), id, index, filter, bodies, cache, counters }))
+    }
+
+    /// The sketch that table `id` carries; nothing else of it is kept.
+    pub fn read_sketch(
+        files: &OpenFiles,
+        path: &Path,
+        id: FileId,
+        expected_bytes: u64,
+    ) -> Result<Option<Sketch>> {
+        let file = files.get(id, path).map_err(|source| Error::io("open", path, source))?;
+        let properties = Tail::read(&*file, id, expected_bytes).and_then(|tail| tail.properties());
+        Ok(properties.map_err(|fault| fault.into_error(path))?.sketch)
     }
 
     /// The newest version of `key` at or below `at`, a tombstone too. `hash` is that of the key. The value is pinned in its
@@ -66,8 +94,12 @@ impl Table {
             let lookup = Payload::parse(&block)
                 .and_then(|payload| payload.find(key, at))
                 .map_err(|flaw| self.flaw(number, flaw))?;
-            if let Some((seq, kind, value)) = lookup.hit {
-                return Ok(Some(Found { seq, kind, value: Value::pin(block, |block| &block[value]) }));
+            if let Some(Hit { seq, kind, value, pointer }) = lookup.hit {
+                let value = match pointer {
+                    Some(pointer) => self.body(number, &pointer)?.read(&pointer.handle)?,
+                    None => Value::pin(block, |block| &block[value]),
+                };
+                return Ok(Some(Found { seq, kind, value }));
             }
             key_seen |= lookup.key_seen;
             // The versions of a key go on in the next block only if it is the separator.
@@ -94,6 +126,12 @@ impl Table {
 
     pub(super) fn index(&self) -> &Index {
         &self.index
+    }
+
+    /// The body that an entry of block `number` points into.
+    pub(super) fn body(&self, number: usize, pointer: &Pointer) -> Result<&Body> {
+        let body = self.bodies.get(pointer.body as usize);
+        body.map(|body| &**body).ok_or_else(|| self.flaw(number, NO_SUCH_BODY))
     }
 
     /// A block from the cache, or read and put there.

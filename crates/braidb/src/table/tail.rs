@@ -147,6 +147,12 @@ impl Tail {
         self.section("properties", self.footer.properties, self.footer.index, Properties::decode)
     }
 
+    /// The properties name other bodies than the manifest does.
+    pub fn other_bodies(&self) -> Fault {
+        let Footer { properties, index, .. } = self.footer;
+        Fault::damage(properties, index - properties, "it names other bodies than the manifest does")
+    }
+
     pub fn index(&self) -> Result<Index, Fault> {
         let end = self.footer.filter + (self.bytes.len() - FOOTER_BYTES) as u64;
         self.section("index", self.footer.index, end, |payload| Index::decode(payload, self.footer.filter))

@@ -1,40 +1,38 @@
 //! Reads every byte of a table from disk, and says where it is not what it should be.
 
-use super::block::Payload;
+use super::block::{Payload, Pointer};
 use super::filter::Filter;
 use super::holes::dead_extents;
 use super::index::Index;
 use super::properties::Properties;
+use super::reader::{NO_SUCH_BODY, names_bodies};
 use super::section::{self, Fault, Flaw, Why};
 use super::tail::Tail;
 use crate::base::checksum;
+use crate::base::error::Error;
 use crate::base::ids::{FileId, SeqNo};
 use crate::base::key::{self, KeyRange};
 use crate::base::report::Damage;
+use crate::base::sketch::Sketch;
+use crate::value::{Body, BodyUse};
 use braidb_storage::{File, FileSystem};
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Bytes read at once, but for a block that is larger by itself.
 const READ_BYTES: u64 = 1 << 20;
 
-/// Checks the file of table `id` against the length and the checksum over all of it that the manifest holds, and against
-/// itself: checksums, order, index, filter and properties. Nothing found means that it is whole.
+/// Checks the file of table `id` against what is known of it, and against itself: checksums, order, index, filter,
+/// properties, and every value that a handle leads to. Nothing found means that it is whole.
 ///
-/// `live`, sorted by low keys, are the ranges that the slices of the table have, and None says all of it. Blocks that may have
-/// been punched out because no slice reaches into them are not looked at; and if there are any, what is known of the whole
-/// file (its checksum, its properties) proves nothing and is not compared.
-pub fn verify(
-    fs: &dyn FileSystem,
-    path: &Path,
-    id: FileId,
-    expected_bytes: u64,
-    expected_checksum: Option<u32>,
-    live: Option<&[KeyRange]>,
-) -> Vec<Damage> {
+/// Blocks that may have been punched out because no living slice reaches into them are not looked at; and if there are any, what
+/// is known of the whole file (its checksum, its properties) proves nothing and is not compared.
+pub fn verify(fs: &dyn FileSystem, path: &Path, id: FileId, expected: &Expected<'_>) -> Vec<Damage> {
+    let mut values = Values::new(expected);
     let faults = match fs.open(path) {
-        Ok(file) => faults(&*file, id, expected_bytes, expected_checksum, live),
+        Ok(file) => faults(&*file, id, expected, &mut values),
         Err(error) => vec![Fault { offset: 0, bytes: 0, why: Why::Unreadable(error) }],
     };
     let damage = |Fault { offset, bytes, why }| {
@@ -45,17 +43,59 @@ pub fn verify(
         };
         Damage { path: path.to_owned(), offset, bytes, what }
     };
-    faults.into_iter().map(damage).collect()
+    faults.into_iter().map(damage).chain(values.damages).collect()
 }
 
-fn faults(
-    file: &dyn File,
-    id: FileId,
-    expected_bytes: u64,
-    expected_checksum: Option<u32>,
-    live: Option<&[KeyRange]>,
-) -> Vec<Fault> {
-    let tail = match Tail::read(file, id, expected_bytes) {
+/// What is known of a table from elsewhere.
+#[derive(Debug)]
+pub struct Expected<'a> {
+    /// Length of the file.
+    pub bytes: u64,
+    /// Over the whole file.
+    pub checksum: Option<u32>,
+    /// The ranges that its slices have, sorted by low keys; None says all of it.
+    pub live: Option<&'a [KeyRange]>,
+    /// What its handles lead into; with None values in bodies are not looked at.
+    pub bodies: Option<Vec<Arc<Body>>>,
+}
+
+/// The values that handles lead to.
+struct Values<'a> {
+    /// None if nobody knows the bodies; each entry is None once its body could not be read.
+    bodies: Option<Vec<Option<&'a Body>>>,
+    damages: Vec<Damage>,
+}
+
+impl<'a> Values<'a> {
+    fn new(expected: &'a Expected<'_>) -> Values<'a> {
+        let bodies = expected.bodies.as_ref();
+        let bodies = bodies.map(|bodies| bodies.iter().map(|body| Some(&**body)).collect());
+        Values { bodies, damages: Vec::new() }
+    }
+
+    /// Reads the value that an entry points to. What is wrong with it is damage to the log.
+    fn check(&mut self, pointer: &Pointer) {
+        let Some(bodies) = &mut self.bodies else { return };
+        let Some(place) = bodies.get_mut(pointer.body as usize) else { return };
+        let Some(body) = *place else { return };
+        let bytes = u64::from(pointer.handle.bytes);
+        match body.read_in_passing(&pointer.handle) {
+            Ok(_) => {}
+            Err(Error::Corruption { path, offset, what }) => {
+                self.damages.push(Damage { path, offset, bytes, what });
+            }
+            Err(error) => {
+                // The others would fail alike.
+                *place = None;
+                let path = body.path().to_owned();
+                self.damages.push(Damage { path, offset: 0, bytes: body.bytes, what: error.to_string() });
+            }
+        }
+    }
+}
+
+fn faults(file: &dyn File, id: FileId, expected: &Expected<'_>, values: &mut Values<'_>) -> Vec<Fault> {
+    let tail = match Tail::read(file, id, expected.bytes) {
         Ok(tail) => tail,
         Err(fault) => return vec![fault],
     };
@@ -66,38 +106,48 @@ fn faults(
         return faults;
     };
 
-    let holes = live.map_or_else(Vec::new, |live| dead_extents(&index, live));
+    let named = properties.as_ref().map_or(&[][..], |properties| &properties.bodies);
+    if properties.is_some() && expected.bodies.as_ref().is_some_and(|bodies| !names_bodies(bodies, named)) {
+        faults.push(tail.other_bodies());
+        return faults;
+    }
+    let has_sketch = properties.as_ref().is_some_and(|properties| properties.sketch.is_some());
+    let holes = expected.live.map_or_else(Vec::new, |live| dead_extents(&index, live));
+    let counted = Properties::new(properties.as_ref().map_or(0, |properties| properties.block_bytes));
     let mut walk = Walk {
         index: &index,
         holes: &holes,
         filter: filter.as_ref(),
-        counted: Properties::new(properties.as_ref().map_or(0, |properties| properties.block_bytes)),
+        counted: Properties { sketch: has_sketch.then(Sketch::default), ..counted },
         before: None,
         key: Vec::new(),
         seq: 0,
+        values,
     };
+    walk.counted.bodies = named.iter().map(|body| BodyUse { live_bytes: 0, ..*body }).collect();
     let mut crc = 0;
     walk.read(file, id, &mut crc, &mut faults);
     if !faults.is_empty() || !holes.is_empty() {
         return faults;
     }
     walk.counted.range.high = std::mem::take(&mut walk.key);
-    let differing = properties.map_or_else(Vec::new, |properties| properties.differences(&walk.counted));
+    let counted = walk.counted;
+    let differing = properties.map_or_else(Vec::new, |properties| properties.differences(&counted));
     if !differing.is_empty() {
         let (start, end) = (tail.footer.properties, tail.footer.index);
         let what = format!("the properties disagree with the entries: {}", differing.join(", "));
         faults.push(Fault::damage(start, end - start, what));
     }
     let found = checksum::extend(crc, tail.bytes());
-    if expected_checksum.is_some_and(|expected| expected != found) {
+    if expected.checksum.is_some_and(|expected| expected != found) {
         let what = "it is whole in itself, but not the file that the manifest describes";
-        faults.push(Fault::damage(0, expected_bytes, what));
+        faults.push(Fault::damage(0, expected.bytes, what));
     }
     faults
 }
 
 /// Goes over all entries once.
-struct Walk<'a> {
+struct Walk<'a, 'b> {
     index: &'a Index,
     /// Bytes that nobody needs, in order.
     holes: &'a [Range<u64>],
@@ -108,9 +158,10 @@ struct Walk<'a> {
     /// The last entry of it.
     key: Vec<u8>,
     seq: SeqNo,
+    values: &'a mut Values<'b>,
 }
 
-impl Walk<'_> {
+impl Walk<'_, '_> {
     /// Reads the data blocks outside of holes, extends `crc` with them, and reports those that are damaged.
     fn read(&mut self, file: &dyn File, id: FileId, crc: &mut u32, faults: &mut Vec<Fault>) {
         let (index, mut first, mut buffer) = (self.index, 0, Vec::new());
@@ -185,10 +236,19 @@ impl Walk<'_> {
                 let spans = follows == Ordering::Equal && (!is_new || is_after_hole);
                 ensure(follows == Ordering::Less || spans, "a separator lies behind the next block")?;
             }
-            if is_new && let Some(filter) = self.filter {
-                ensure(filter.may_contain(key::hash(&self.key)), "the filter lacks a key")?;
+            if is_new {
+                let hash = key::hash(&self.key);
+                ensure(self.filter.is_none_or(|filter| filter.may_contain(hash)), "the filter lacks a key")?;
+                if let Some(sketch) = &mut self.counted.sketch {
+                    sketch.add(hash);
+                }
             }
-            self.counted.count(&self.key, is_new, entry.seq, entry.kind, entry.value.len());
+            self.counted.count(&self.key, is_new, entry.seq, entry.kind, entry.value_bytes());
+            if let Some(pointer) = &entry.pointer {
+                let body = self.counted.bodies.get_mut(pointer.body as usize).ok_or(NO_SUCH_BODY)?;
+                body.live_bytes += u64::from(pointer.handle.bytes);
+                self.values.check(pointer);
+            }
             position = entry.next;
         }
         ensure(restarts == payload.restart_count(), "a restart point hits no entry")?;

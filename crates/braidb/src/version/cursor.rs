@@ -124,6 +124,10 @@ impl Cursor for RunCursor {
         self.now().kind()
     }
 
+    fn fetch(&mut self) -> Result<()> {
+        self.current.as_mut().expect("the cursor is valid").fetch()
+    }
+
     fn value(&self) -> &[u8] {
         self.now().value()
     }

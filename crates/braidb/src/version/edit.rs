@@ -12,7 +12,7 @@
 //!  5      slice added: family, level, cell b, epoch, table, low b, high b, first seq, last seq, entries, tombstones, keys, bytes
 //!  6      slice removed: family, level, cell b, epoch, table, low b
 //!  7      table added: id, bytes, checksum u32, tier
-//!  8      (room for the bodies of a table)
+//!  8      bodies of a table that is added: table, then for each: log, bytes of the values that handles lead to, length of the log
 //!  9      log cut: log, offset, resume
 //! 10      log sealed: log, bytes
 //! 11      tier: id, epoch
@@ -30,7 +30,10 @@ use crate::base::error::Error;
 use crate::base::ids::{Epoch, FamilyId, FileId, MAX_SEQ, SeqNo, TierId};
 use crate::base::key::KeyRange;
 use crate::base::part::Part;
+use crate::base::sketch::Sketch;
+use crate::value::BodyUse;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Why an edit cannot be read or applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +68,10 @@ pub struct NewTable {
     pub tier: TierId,
     /// In key order.
     pub parts: Vec<Part>,
+    /// Of all its keys, if it carries one. It stands in the table's file and in no edit.
+    pub sketch: Option<Arc<Sketch>>,
+    /// What its handles lead into.
+    pub bodies: Vec<BodyUse>,
 }
 
 /// One field of an edit.
@@ -100,6 +107,11 @@ pub enum Change {
         bytes: u64,
         checksum: u32,
         tier: TierId,
+    },
+    /// What the handles of a table lead into that the same edit adds. At least one, in the order of the table's properties.
+    TableBodies {
+        table: FileId,
+        bodies: Vec<BodyUse>,
     },
     /// Log `log` ends at `offset`, and the logs after it and before `resume` are never replayed.
     LogCut {
@@ -139,6 +151,9 @@ impl Edit {
     pub fn add_table(&mut self, table: &NewTable) {
         let NewTable { id, bytes, checksum, tier, .. } = *table;
         self.push(Change::TableAdded { id, bytes, checksum, tier });
+        if !table.bodies.is_empty() {
+            self.push(Change::TableBodies { table: id, bodies: table.bodies.clone() });
+        }
     }
 
     /// Adds a new table and all its parts to one run.
@@ -241,6 +256,15 @@ impl Change {
                 put_varint(out, tier.0.into());
                 7
             }
+            Change::TableBodies { table, bodies } => {
+                put_varint(out, table.0);
+                for body in bodies {
+                    [body.log.0, body.live_bytes, body.bytes]
+                        .iter()
+                        .for_each(|&number| put_varint(out, number));
+                }
+                8
+            }
             Change::LogCut { log, offset, resume } => {
                 put_varint(out, log.0);
                 put_varint(out, *offset);
@@ -278,6 +302,7 @@ impl Change {
                 Some(Change::SliceRemoved { family, run, table, low })
             })(),
             7 => table_added(input),
+            8 => table_bodies(input),
             9 => {
                 (|| Some(Change::LogCut { log: file(input)?, offset: input.varint()?, resume: file(input)? }))(
                 )
@@ -328,6 +353,15 @@ fn table_added(input: &mut Decoder<'_>) -> Option<Change> {
         checksum: input.u32()?,
         tier: tier(input)?,
     })
+}
+
+fn table_bodies(input: &mut Decoder<'_>) -> Option<Change> {
+    let table = file(input)?;
+    let mut bodies = Vec::new();
+    while bodies.is_empty() || !input.is_empty() {
+        bodies.push(BodyUse { log: file(input)?, live_bytes: input.varint()?, bytes: input.varint()? });
+    }
+    Some(Change::TableBodies { table, bodies })
 }
 
 fn family_created(input: &mut Decoder<'_>) -> Option<Change> {
@@ -386,6 +420,11 @@ mod tests {
                 keys: 60,
                 bytes: 4000,
             }],
+            sketch: None,
+            bodies: vec![
+                BodyUse { log: FileId(4), live_bytes: 3000, bytes: 1 << 33 },
+                BodyUse { log: FileId(3), live_bytes: 1, bytes: 500 },
+            ],
         };
         let mut edit = Edit::default();
         edit.add_table(&table);

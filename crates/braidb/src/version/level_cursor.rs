@@ -130,6 +130,10 @@ impl Cursor for LevelCursor {
         self.now().kind()
     }
 
+    fn fetch(&mut self) -> Result<()> {
+        self.now_mut().fetch()
+    }
+
     fn value(&self) -> &[u8] {
         self.now().value()
     }
@@ -178,7 +182,7 @@ mod tests {
         fn table(&mut self, rows: &[Row]) -> Arc<TableFile> {
             let id = FileId(self.tables.len() as u64 + 1);
             let path = names::table(Path::new("db"), id);
-            let options = TableOptions { block_bytes: 100, filter_bits_per_key: 10 };
+            let options = TableOptions { block_bytes: 100, filter_bits_per_key: 10, has_sketch: false };
             let mut builder = TableBuilder::create(self.fs.as_ref(), &path, id, options).unwrap();
             for (key, seq) in rows {
                 let kind = if seq % 5 == 0 { EntryKind::Delete } else { EntryKind::Put };

@@ -289,25 +289,6 @@ impl Level {
         }
         Ok(())
     }
-
-    /// Checks rule 7 within level 0, as far as metadata tell: a flush takes whole memtables, in their order, so of two
-    /// runs that overlap the newer one has only newer numbers.
-    pub(super) fn check_flush_order(&self) -> Result<(), String> {
-        for cell in &self.cells {
-            let slices: Vec<_> = cell.runs.iter().flat_map(|run| &*run.slices).collect();
-            for (newer, slice) in slices.iter().enumerate() {
-                for older in &slices[newer + 1..] {
-                    if slice.range.overlaps(&older.range) && slice.seqs.0 <= older.seqs.1 {
-                        return Err(format!(
-                            "level 0 has tables {} and {} in the wrong order",
-                            slice.table.id, older.table.id
-                        ));
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
 }
 
 /// All levels of one column family at one moment.
@@ -324,6 +305,11 @@ pub struct Version {
 pub type Guards = BTreeMap<Vec<u8>, usize>;
 
 impl Version {
+    /// How many keys all slices have; one that stands in several counts for each.
+    pub fn keys(&self) -> u64 {
+        self.slices().map(|slice| slice.keys).sum()
+    }
+
     pub fn level(&self, level: usize) -> &Level {
         &self.levels[level]
     }

@@ -3,7 +3,7 @@
 //! [`State::apply`] checks an edit against the state and answers a new state, or says why not; nothing is ever half
 //! applied. The same code runs when a job commits and when an open replays the manifest.
 
-use super::edit::{Change, Edit, Reject};
+use super::edit::{Change, Edit, NewTable, Reject};
 use super::shape::{RunId, Slice, Version};
 use super::table_file::{TableFile, TableStore};
 use crate::base::ids::{Epoch, FamilyId, FileId, SeqNo, TierId};
@@ -11,6 +11,7 @@ use crate::base::key::{COMPARATOR, KeyRange};
 use crate::base::mutant::mutant;
 use crate::base::part::Part;
 use crate::base::{error, names};
+use crate::value::{Body, BodyUse};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -126,20 +127,26 @@ impl State {
         self.cuts.range(..log).any(|(_, cut)| log < cut.resume)
     }
 
+    /// The logs that tables point into.
+    pub fn bodies(&self) -> BTreeMap<FileId, &Arc<Body>> {
+        let held = self.tables().flat_map(|table| table.bodies());
+        held.map(|held| (held.body.id, &held.body)).collect()
+    }
+
     /// The exact length of a log that was closed properly.
     pub fn sealed_bytes(&self, log: FileId) -> Option<u64> {
-        self.sealed.get(&log).copied()
+        self.sealed.get(&log).copied().or_else(|| self.bodies().get(&log).map(|body| body.bytes))
     }
 
     /// The logs whose exact length is known. They, and all before them, were stable before that was said.
     pub fn logs_sealed(&self) -> impl Iterator<Item = FileId> {
-        self.sealed.keys().copied()
+        self.sealed.keys().copied().chain(self.bodies().into_keys())
     }
 
-    /// The logs that cuts and seals name. They were stable before the manifest named them.
+    /// The logs that cuts, seals and tables name. They were stable before the manifest named them.
     pub fn logs_named(&self) -> impl Iterator<Item = FileId> {
         let cuts = self.cuts.iter().flat_map(|(&log, cut)| [log, cut.resume]);
-        cuts.chain(self.sealed.keys().copied())
+        cuts.chain(self.logs_sealed())
     }
 
     /// The state after `edit`, or why it does not fit.
@@ -151,8 +158,19 @@ impl State {
 
     /// As [`State::apply`]; after an error the state is undefined.
     pub(super) fn apply_in_place(&mut self, edit: &Edit) -> Result<(), Reject> {
+        let mut bodies: BTreeMap<FileId, &[BodyUse]> = BTreeMap::new();
         for change in &edit.changes {
-            self.apply_frame(change)?;
+            if let Change::TableBodies { table, bodies: named } = change
+                && bodies.insert(*table, named).is_some()
+            {
+                return Err(format!("the bodies of table {table} are named twice").into());
+            }
+        }
+        for change in &edit.changes {
+            self.apply_frame(change, &mut bodies)?;
+        }
+        if let Some((table, _)) = bodies.first_key_value() {
+            return Err(format!("bodies are named of table {table}, which the edit does not add").into());
         }
         for change in &edit.changes {
             if let Change::SliceRemoved { family, run, table, low } = change {
@@ -187,8 +205,12 @@ impl State {
         Ok(())
     }
 
-    /// Applies whatever is no slice and no guard.
-    fn apply_frame(&mut self, change: &Change) -> Result<(), Reject> {
+    /// Applies whatever is no slice and no guard. `bodies` are those of tables that the edit adds.
+    fn apply_frame(
+        &mut self,
+        change: &Change,
+        bodies: &mut BTreeMap<FileId, &[BodyUse]>,
+    ) -> Result<(), Reject> {
         match change {
             Change::NextFile(id) => {
                 if *id < self.next_file {
@@ -218,7 +240,10 @@ impl State {
                     return Err(format!("table {id} is on tier {}, which there is not", tier.0).into());
                 }
                 self.saw_file(*id);
-                let file = Arc::new(TableFile::new(*id, *bytes, *checksum, *tier, self.store.clone()));
+                let bodies = bodies.remove(id).unwrap_or_default();
+                self.check_new_bodies(*id, bodies)?;
+                let file = TableFile::new(*id, *bytes, *checksum, *tier, self.store.clone());
+                let file = Arc::new(file.with_bodies(bodies));
                 if self.tables.insert(*id, Listed { file, slices: 0 }).is_some() {
                     return Err(format!("table {id} is added twice").into());
                 }
@@ -226,9 +251,9 @@ impl State {
             Change::LogCut { log, offset, resume } => self.cut_log(*log, *offset, *resume)?,
             Change::LogSealed { log, bytes } => {
                 self.saw_file(*log);
-                if self.cuts.contains_key(log)
-                    || self.sealed.insert(*log, *bytes).is_some_and(|b| b != *bytes)
-                {
+                let known = self.sealed_bytes(*log);
+                self.sealed.insert(*log, *bytes);
+                if self.cuts.contains_key(log) || known.is_some_and(|known| known != *bytes) {
                     return Err(format!("log {log} is sealed at {bytes} bytes, but ended elsewhere").into());
                 }
             }
@@ -237,7 +262,27 @@ impl State {
                     return Err(format!("the epoch of tier {} falls to {epoch}", id.0).into());
                 }
             }
-            Change::SliceAdded { .. } | Change::SliceRemoved { .. } | Change::Guard { .. } => {}
+            Change::SliceAdded { .. }
+            | Change::SliceRemoved { .. }
+            | Change::Guard { .. }
+            | Change::TableBodies { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// What a new table says of its bodies does not contradict itself, nor what is known of the logs.
+    fn check_new_bodies(&mut self, table: FileId, bodies: &[BodyUse]) -> Result<(), Reject> {
+        for (at, body) in bodies.iter().enumerate() {
+            let BodyUse { log, live_bytes, bytes } = *body;
+            let is_twice = bodies[..at].iter().any(|other| other.log == log);
+            if is_twice || live_bytes > bytes {
+                return Err(format!("table {table} has impossible bodies").into());
+            }
+            let known = [self.sealed_bytes(log), self.cut_of(log).map(|cut| cut.offset)];
+            if known.into_iter().flatten().any(|known| known != bytes) {
+                return Err(format!("log {log} is a body of {bytes} bytes, but ended elsewhere").into());
+            }
+            self.saw_file(log);
         }
         Ok(())
     }
@@ -271,7 +316,7 @@ impl State {
         if resume <= log {
             return Err(format!("log {log} is cut, but replay resumes at {resume}").into());
         }
-        if self.sealed.get(&log).is_some_and(|&bytes| bytes != offset) && !mutant!("seal_not_checked") {
+        if self.sealed_bytes(log).is_some_and(|bytes| bytes != offset) && !mutant!("seal_not_checked") {
             return Err(format!("the sealed log {log} is cut elsewhere").into());
         }
         // A recovery that was itself cut short is repeated: it finds the same end, and starts a later log.
@@ -294,7 +339,7 @@ impl State {
         if entries == 0 || tombstones > entries || keys > entries || keys == 0 || seqs.0 > seqs.1 {
             return Err(format!("a slice of table {table} has impossible counts").into());
         }
-        if bytes > listed.file.bytes {
+        if bytes > listed.file.full_bytes() {
             return Err(format!("a slice of table {table} is larger than the table").into());
         }
         listed.slices = listed.slices.checked_add(1).ok_or_else(|| "too many slices".to_owned())?;
@@ -302,9 +347,6 @@ impl State {
         self.last_seq = self.last_seq.max(seqs.1);
         let version = Arc::make_mut(&mut self.family_mut(*family)?.version);
         version.insert(run, Arc::new(slice))?;
-        if run.level == 0 {
-            version.level(0).check_flush_order()?;
-        }
         Ok(())
     }
 
@@ -375,6 +417,30 @@ impl State {
         Ok(found.into_keys().filter(|id| !self.tables.contains_key(id)).collect())
     }
 
+    /// Compares the bodies of tables with the logs found in the directory, `found` (id and length). One that is missing or too
+    /// short is damage; it may be longer, since what unused space leaves behind a log is cut off without a promise.
+    pub fn check_bodies(&self, dir: &Path, found: &[(FileId, u64)]) -> error::Result<()> {
+        let found: BTreeMap<FileId, u64> = found.iter().copied().collect();
+        for (log, body) in self.bodies() {
+            let path = names::log(dir, log);
+            match found.get(&log) {
+                None => {
+                    let what = "the log is missing, and tables point to values in it";
+                    return Err(error::Error::corruption(&path, 0, what));
+                }
+                Some(&bytes) if bytes < body.bytes => {
+                    let what = format!(
+                        "the log has {bytes} bytes instead of {}, and tables point to values in it",
+                        body.bytes
+                    );
+                    return Err(error::Error::corruption(&path, bytes, what));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+
     /// The whole state as one edit to an empty one.
     pub fn snapshot_edit(&self) -> Edit {
         let mut edit = Edit::default();
@@ -385,7 +451,15 @@ impl State {
         }
         for table in self.tables() {
             let TableFile { id, bytes, checksum, tier, .. } = **table;
-            edit.push(Change::TableAdded { id, bytes, checksum, tier });
+            edit.add_table(&NewTable {
+                id,
+                bytes,
+                checksum,
+                tier,
+                parts: Vec::new(),
+                sketch: None,
+                bodies: table.body_uses(),
+            });
         }
         for (&id, family) in &self.families {
             edit.push(Change::FamilyCreated {

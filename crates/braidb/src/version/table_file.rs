@@ -4,6 +4,8 @@
 //! Rule 1 needs two proofs before the file may go: a synced edit no longer refers to it ([`TableFile::mark_obsolete`]), and
 //! no view does (the last `Arc` is dropped). Then its id lands among the dead of the [`TableStore`], from which the executor
 //! unlinks.
+//!
+//! A table holds the bodies that its handles lead into, so whoever holds the table keeps them (`value/mod.rs`).
 
 use super::edit::NewTable;
 use crate::base::counters::Counters;
@@ -12,8 +14,10 @@ use crate::base::ids::{FileId, TierId};
 use crate::base::key::KeyRange;
 use crate::base::mutant::mutant;
 use crate::base::names;
-use crate::cache::BlockCache;
-use crate::table::{OpenFiles, Table};
+use crate::base::sketch::Sketch;
+use crate::cache::{BlockCache, OpenFiles};
+use crate::table::Table;
+use crate::value::{Bodies, Body, BodyUse};
 use braidb_storage::FileSystem;
 use parking_lot::Mutex;
 use std::ops::Range;
@@ -25,6 +29,7 @@ use std::sync::{Arc, OnceLock, Weak};
 #[derive(Debug)]
 pub struct TableStore {
     files: Arc<OpenFiles>,
+    bodies: Arc<Bodies>,
     dir: PathBuf,
     cache: Arc<BlockCache>,
     counters: Arc<Counters>,
@@ -35,7 +40,7 @@ pub struct TableStore {
 }
 
 impl TableStore {
-    /// Of the tables at most `open_files` are held open.
+    /// Of the tables and bodies at most `open_files` are held open.
     pub fn new(
         fs: Arc<dyn FileSystem>,
         dir: &Path,
@@ -43,8 +48,10 @@ impl TableStore {
         counters: Arc<Counters>,
         open_files: usize,
     ) -> Arc<TableStore> {
+        let files = Arc::new(OpenFiles::new(fs, open_files));
         Arc::new(TableStore {
-            files: Arc::new(OpenFiles::new(fs, open_files)),
+            bodies: Bodies::new(files.clone(), dir, counters.clone()),
+            files,
             dir: dir.to_owned(),
             cache,
             counters,
@@ -82,10 +89,29 @@ impl TableStore {
         self.dead.lock().push(id);
     }
 
-    fn open(&self, id: FileId, bytes: u64) -> Result<Arc<Table>> {
-        let path = names::table(&self.dir, id);
-        Table::open(self.files.clone(), &path, id, bytes, self.cache.clone(), self.counters.clone())
+    /// The bodies of all tables.
+    pub fn bodies(&self) -> &Arc<Bodies> {
+        &self.bodies
     }
+
+    fn read_sketch(&self, id: FileId, bytes: u64) -> Result<Option<Sketch>> {
+        Table::read_sketch(&self.files, &names::table(&self.dir, id), id, bytes)
+    }
+
+    fn open(&self, table: &TableFile) -> Result<Arc<Table>> {
+        let path = names::table(&self.dir, table.id);
+        let bodies = table.bodies.iter().map(|held| held.body.clone()).collect();
+        let (files, cache, counters) = (self.files.clone(), self.cache.clone(), self.counters.clone());
+        Table::open(files, &path, table.id, table.bytes, bodies, cache, counters)
+    }
+}
+
+/// A body that a table points into.
+#[derive(Debug)]
+pub struct HeldBody {
+    pub body: Arc<Body>,
+    /// Bytes of the values that the table's handles lead to.
+    pub live_bytes: u64,
 }
 
 /// A table file that some version refers to.
@@ -97,7 +123,10 @@ pub struct TableFile {
     /// The checksum of the whole file.
     pub checksum: u32,
     pub tier: TierId,
+    bodies: Vec<HeldBody>,
     reader: OnceLock<Arc<Table>>,
+    /// Stays as long as the table: it takes little beside the filter.
+    sketch: OnceLock<Arc<Sketch>>,
     obsolete: AtomicBool,
     /// The range of every slice that lives, in the state or in a view; some twice while an edit is under way. An edit makes
     /// slices only within ranges of living ones, so what none of them covers is dead for good.
@@ -114,7 +143,9 @@ impl TableFile {
             bytes,
             checksum,
             tier,
+            bodies: Vec::new(),
             reader: OnceLock::new(),
+            sketch: OnceLock::new(),
             obsolete: AtomicBool::new(false),
             held: Mutex::default(),
             holes: Mutex::default(),
@@ -124,7 +155,43 @@ impl TableFile {
 
     /// A table that no edit names yet.
     pub fn of_new(table: &NewTable, store: &Arc<TableStore>) -> TableFile {
-        TableFile::new(table.id, table.bytes, table.checksum, table.tier, store.clone())
+        let file = TableFile::new(table.id, table.bytes, table.checksum, table.tier, store.clone());
+        file.with_bodies(&table.bodies)
+    }
+
+    /// The same with handles into these bodies.
+    pub fn with_bodies(mut self, bodies: &[BodyUse]) -> TableFile {
+        let held = |used: &BodyUse| {
+            let body = self.store.bodies.get(used.log, used.bytes);
+            HeldBody { body, live_bytes: used.live_bytes }
+        };
+        self.bodies = bodies.iter().map(held).collect();
+        self
+    }
+
+    /// What its handles lead into.
+    pub fn bodies(&self) -> &[HeldBody] {
+        &self.bodies
+    }
+
+    /// The same, as an edit names them.
+    pub fn body_uses(&self) -> Vec<BodyUse> {
+        let named = |held: &HeldBody| BodyUse {
+            log: held.body.id,
+            live_bytes: held.live_bytes,
+            bytes: held.body.bytes,
+        };
+        self.bodies.iter().map(named).collect()
+    }
+
+    /// Bytes of the values that lie in bodies.
+    pub fn body_bytes(&self) -> u64 {
+        self.bodies.iter().fold(0, |sum, held| sum.saturating_add(held.live_bytes))
+    }
+
+    /// Bytes of keys and values wherever they lie: what the bytes of slices are shares of.
+    pub fn full_bytes(&self) -> u64 {
+        self.bytes.saturating_add(self.body_bytes())
     }
 
     /// The open table.
@@ -132,11 +199,31 @@ impl TableFile {
         match self.reader.get() {
             Some(table) => Ok(table),
             None => {
-                let table = self.store.open(self.id, self.bytes)?;
+                let table = self.store.open(self)?;
                 // Another reader may have been quicker; then its table serves.
                 Ok(self.reader.get_or_init(|| table))
             }
         }
+    }
+
+    /// The sketch of its keys, if it is in memory.
+    pub fn sketch(&self) -> Option<&Sketch> {
+        self.sketch.get().map(|sketch| &**sketch)
+    }
+
+    /// The writer hands over what it knows; or a reader of the file.
+    pub fn know_sketch(&self, sketch: &Arc<Sketch>) {
+        self.sketch.get_or_init(|| sketch.clone());
+    }
+
+    /// Fetches the sketch from the file, if it carries one that is not in memory.
+    pub fn load_sketch(&self) -> Result<()> {
+        if self.sketch.get().is_none()
+            && let Some(sketch) = self.store.read_sketch(self.id, self.bytes)?
+        {
+            self.know_sketch(&Arc::new(sketch));
+        }
+        Ok(())
     }
 
     /// A slice with this range lives from now on.
@@ -190,9 +277,10 @@ impl TableFile {
         table.store.frayed.lock().push(Arc::downgrade(table));
     }
 
-    /// Memory that the table holds while it is open.
+    /// Memory that the table holds: its sketch, and index and filter while it is open.
     pub fn memory_bytes(&self) -> u64 {
-        self.reader.get().map_or(0, |table| table.memory_bytes() as u64)
+        let sketch = if self.sketch.get().is_some() { Sketch::BYTES } else { 0 };
+        (self.reader.get().map_or(0, |table| table.memory_bytes()) + sketch) as u64
     }
 
     /// Says that a *synced* edit dropped the last reference to this table. Called by the manifest alone.

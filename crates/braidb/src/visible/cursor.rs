@@ -35,9 +35,9 @@ pub struct Found {
 /// Walks entries in order: keys ascending, versions of one key from the newest (largest number) to the oldest.
 ///
 /// A fresh cursor is not valid until it was positioned. After a positioning call (`seek*`) move in one direction only:
-/// `next` after `seek_to_first` and `seek`, `prev` after `seek_to_last` and `seek_before`. `key`, `seq`, `kind`, `value` and
-/// `pin_value` may be called only while `valid`. After an error the cursor is not valid, and stays so until it is
-/// positioned again.
+/// `next` after `seek_to_first` and `seek`, `prev` after `seek_to_last` and `seek_before`. `key`, `seq`, `kind`, `fetch`, `value`
+/// and `pin_value` may be called only while `valid`, and the last two only after `fetch`. After an error of a movement the cursor
+/// is not valid, and stays so until it is positioned again.
 pub trait Cursor: Send {
     /// To the first entry of all.
     fn seek_to_first(&mut self) -> Result<()>;
@@ -53,6 +53,10 @@ pub trait Cursor: Send {
     fn key(&self) -> &[u8];
     fn seq(&self) -> SeqNo;
     fn kind(&self) -> EntryKind;
+    /// Brings the value of this entry here, if it lies in another file than its key.
+    fn fetch(&mut self) -> Result<()> {
+        Ok(())
+    }
     fn value(&self) -> &[u8];
     /// The value, pinned; without a copy where the source can.
     fn pin_value(&self) -> Value;
@@ -103,6 +107,11 @@ impl<C: Cursor + ?Sized> Cursor for Box<C> {
     #[inline]
     fn kind(&self) -> EntryKind {
         (**self).kind()
+    }
+
+    #[inline]
+    fn fetch(&mut self) -> Result<()> {
+        (**self).fetch()
     }
 
     #[inline]

@@ -213,6 +213,12 @@ impl<C: Cursor> Cursor for MergeCursor<C> {
     }
 
     #[inline]
+    fn fetch(&mut self) -> Result<()> {
+        let source = self.tree[0].source;
+        self.sources[source as usize].fetch()
+    }
+
+    #[inline]
     fn value(&self) -> &[u8] {
         self.winner().value()
     }

@@ -80,6 +80,11 @@ impl Sieve {
             self.key.extend_from_slice(key);
         }
         self.newer = Some(seq);
+        // A version may stand in memory and in a table: it was written back by a flush that found no room for the other hot keys,
+        // and gave all of them to the table; and then recovery read it.
+        if newer == Some(seq) {
+            return Fate::Shadowed;
+        }
         if newer.is_some_and(|newer| !self.proof.can_be_seen(seq, newer)) {
             return Fate::Shadowed;
         }

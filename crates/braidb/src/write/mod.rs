@@ -27,5 +27,6 @@ pub mod queue;
 
 pub use health::Health;
 pub use pressure::Pressure;
+pub use queue::room::FlushTask;
 pub use queue::truncation::Truncation;
-pub use queue::{CommitQueue, FlushTask, QueueOptions};
+pub use queue::{CommitQueue, QueueOptions};

@@ -9,8 +9,10 @@
 //! is full, the leader freezes a family in the same step: the log rotates, so that positions decide what is replayed (rule 3).
 //! When only the active segment is, the leader rolls it into the pipeline, which concerns no file.
 
+pub mod room;
 pub mod truncation;
 
+use self::room::{ActiveFamily, FlushTask};
 use super::{Health, Pressure};
 use crate::base::counters::Counters;
 use crate::base::durability::Durability;
@@ -18,7 +20,8 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::{FamilyId, FileId, FileIds, SeqNo};
 use crate::log::{EncodedBatch, LogSync, LogWriter};
 use crate::memory::view::{FamilyView, View, ViewCell};
-use crate::memory::{Frozen, Homes, Memory, Segment, SegmentWriter};
+use crate::memory::{Homes, Memory, SegmentWriter};
+use crate::plan::heat::HeatOptions;
 use crate::version::Version;
 use crate::visible::EntryKind;
 use crate::visible::snapshots::Snapshots;
@@ -37,8 +40,6 @@ const SCRATCH_BYTES: usize = 256 << 10;
 /// Limits of the queue.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueOptions {
-    /// When memory of all families together holds this, a family is frozen.
-    pub memtable_bytes: u64,
     /// An active segment goes to the pipeline at this; `u64::MAX` if none does.
     pub active_bytes: u64,
     /// But not to a pipeline of so many segments: whoever tidies it is behind, and a larger active segment serves better.
@@ -47,20 +48,10 @@ pub struct QueueOptions {
     pub log_bytes: u64,
     /// A log is closed at this size.
     pub log_file_bytes: u64,
+    /// What stays in memory when it is full.
+    pub heat: HeatOptions,
     /// Room on the device that puts leave for the largest merge; and as much again as memory holds, for its flush.
     pub merge_reserve_bytes: u64,
-}
-
-/// A flushing set: all memory of a family, waiting to become a table.
-#[derive(Clone, Debug)]
-pub struct FlushTask {
-    pub family: FamilyId,
-    /// Newest first.
-    pub segments: Arc<[Frozen]>,
-    /// The log that began with the freeze: once the table is in the manifest, `family` replays from here.
-    pub replay_from: FileId,
-    /// Families that had nothing in memory at the freeze: they need no older log either.
-    pub idle: Vec<FamilyId>,
 }
 
 /// The one way into the log and into memory.
@@ -91,25 +82,15 @@ struct Core {
     rotate_at_bytes: u64,
     /// A write-back is under way: the header of each new log says that it may hold copies.
     takes_copies: bool,
+    /// That of the log that is written says so.
+    log_takes_copies: bool,
     scratch: EncodedBatch,
     /// Bytes of all flushing sets.
     flushing_bytes: u64,
+    /// Callers who wait for all memory to be in tables.
+    tables_wanted: usize,
     /// A rotation found no room; memory stays as it is until the disk has some.
     freeze_failed: Option<Error>,
-}
-
-#[derive(Debug)]
-struct ActiveFamily {
-    writer: SegmentWriter,
-    /// How many segments its pipeline has, and their bytes.
-    pipeline: usize,
-    pipeline_bytes: u64,
-    /// The log that holds its oldest record in the active segment and the pipeline.
-    first_log: Option<FileId>,
-    /// Its flushing set is not in a table yet.
-    flushing: bool,
-    /// Its flushes that ended.
-    flushed: u64,
 }
 
 /// A writer that left its batch to a leader.
@@ -226,8 +207,10 @@ impl CommitQueue {
             homes,
             rotate_at_bytes: options.log_file_bytes,
             takes_copies: false,
+            log_takes_copies: false,
             scratch: EncodedBatch::default(),
             flushing_bytes: 0,
+            tables_wanted: 0,
             freeze_failed: None,
         };
         let queue = CommitQueue {
@@ -387,134 +370,6 @@ impl CommitQueue {
         }
     }
 
-    /// Freezes the family that helps most when memory or logs are over their bounds. A failure to do so is not one of the
-    /// write that came before: it is kept, and tells at the next limit.
-    fn make_room(&self, core: &mut Core) {
-        let active: u64 = core.families.iter().map(ActiveFamily::bytes).sum();
-        let candidates = || {
-            let families = core.families.iter().enumerate();
-            families.filter(|(_, family)| !family.flushing && !family.is_empty())
-        };
-        let choice = if active >= self.options.memtable_bytes {
-            candidates().max_by_key(|(_, family)| family.bytes())
-        } else if self.log_sync.appended() > self.options.log_bytes
-            && !core.families.iter().any(|family| family.flushing)
-        {
-            // While a flush is under way it may be what frees the logs.
-            let oldest = core.families.iter().filter_map(|family| family.first_log).min();
-            candidates().find(|(_, family)| family.first_log == oldest)
-        } else {
-            None
-        };
-        let choice = choice.map(|(index, _)| FamilyId(index as u32));
-        core.freeze_failed = choice.and_then(|family| self.freeze_family(core, family).err());
-        if choice.is_none() {
-            self.rotate_full_log(core);
-            self.roll_full_segments(core);
-        }
-        self.count_memory(core);
-    }
-
-    /// An empty active segment. One that goes to a pipeline has a filter, because gets then ask many.
-    fn new_segment(&self) -> (Arc<Segment>, SegmentWriter) {
-        match self.options.active_bytes {
-            u64::MAX => Segment::new(self.random.next_u64()),
-            full_bytes => Segment::with_filter(self.random.next_u64(), full_bytes),
-        }
-    }
-
-    /// In-memory flushes: active segments that are full go to the pipeline.
-    fn roll_full_segments(&self, core: &mut Core) {
-        for (index, family) in core.families.iter_mut().enumerate() {
-            let bytes = family.writer.segment().bytes();
-            if bytes < self.options.active_bytes || family.pipeline >= self.options.pipeline_limit {
-                continue;
-            }
-            let (segment, writer) = self.new_segment();
-            family.writer = writer;
-            family.pipeline += 1;
-            family.pipeline_bytes += bytes;
-            self.view.update(|view| {
-                let memory = &mut view.families[index].memory;
-                *memory = memory.roll(segment);
-            });
-            self.counters.memory_flushes.add(1);
-            self.rolled.store(true, Ordering::Release);
-        }
-    }
-
-    /// Puts `new` in the place of `old` in the pipeline of a family. `false`, and nothing happens, if a flush took them.
-    pub fn tidied(&self, family: FamilyId, old: &[Frozen], new: Frozen) -> bool {
-        let mut core = self.lock();
-        let mut is_done = false;
-        self.view.update(|view| {
-            let memory = &mut view.families[family.0 as usize].memory;
-            if let Some(tidied) = memory.tidied(old, new) {
-                *memory = tidied;
-                is_done = true;
-            }
-            let active = &mut core.families[family.0 as usize];
-            active.pipeline = memory.pipeline().len();
-            active.pipeline_bytes = memory.pipeline().iter().map(Frozen::bytes).sum();
-        });
-        self.count_memory(&core);
-        is_done
-    }
-
-    /// Rotates the log and turns all memory of the family into a flush task, in one step.
-    fn freeze_family(&self, core: &mut Core, family: FamilyId) -> Result<()> {
-        let replay_from = self.rotate(core)?;
-        let idle = |(index, other): (usize, &ActiveFamily)| {
-            let is_idle = !other.flushing && other.is_empty();
-            is_idle.then_some(FamilyId(index as u32))
-        };
-        let idle = core.families.iter().enumerate().filter_map(idle).collect();
-        let (segment, writer) = self.new_segment();
-        let flushed = core.families[family.0 as usize].flushed;
-        // The old writer goes here: nothing is added to what the flush takes.
-        core.families[family.0 as usize] =
-            ActiveFamily { flushing: true, flushed, ..ActiveFamily::new(writer, None) };
-        let mut segments = None;
-        self.view.update(|view| {
-            let memory = &mut view.families[family.0 as usize].memory;
-            *memory = memory.take(segment);
-            segments = Some(memory.flushing().clone());
-        });
-        let segments = segments.expect("the view was updated");
-        core.flushing_bytes += segments.iter().map(Frozen::bytes).sum::<u64>();
-        self.wanted.store(true, Ordering::Release);
-        self.flushes.lock().push_back(FlushTask { family, segments, replay_from, idle });
-        Ok(())
-    }
-
-    /// Freezes every family that has something in memory and is not being flushed. Returns how many flushes of each family will
-    /// have ended when those under way have.
-    pub fn freeze_all(&self) -> Result<Vec<u64>> {
-        let mut core = self.lock();
-        self.health.check_writable()?;
-        for index in 0..core.families.len() {
-            let family = &core.families[index];
-            if !family.flushing && !family.is_empty() {
-                self.freeze_family(&mut core, FamilyId(index as u32))?;
-            }
-        }
-        self.count_memory(&core);
-        Ok(core.families.iter().map(ActiveFamily::freezes).collect())
-    }
-
-    /// Freezes one family if it has so many tombstones in memory, and is not being flushed.
-    pub fn freeze_tombstones(&self, family: FamilyId, least: u64) -> Result<()> {
-        let mut core = self.lock();
-        self.health.check_writable()?;
-        let memory = self.view.load().families[family.0 as usize].memory.clone();
-        let frozen: u64 = memory.pipeline().iter().map(Frozen::tombstones).sum();
-        if !core.families[family.0 as usize].flushing && memory.active().tombstones() + frozen >= least {
-            self.freeze_family(&mut core, family)?;
-        }
-        self.count_memory(&core);
-        Ok(())
-    }
-
     /// Whether so many flushes of each family ended.
     pub fn has_flushed(&self, wanted: &[u64]) -> bool {
         let core = self.lock();
@@ -553,29 +408,6 @@ impl CommitQueue {
     /// A flush that failed will be tried again, before the others.
     pub fn return_flush(&self, task: FlushTask) {
         self.flushes.lock().push_front(task);
-    }
-
-    /// The flush's edit is durable: puts the new version into the view in place of the segment, in one swap.
-    /// No family replays logs before `replay_from` any more.
-    pub fn finish_flush(&self, task: &FlushTask, version: Arc<Version>, replay_from: FileId) {
-        let mut core = self.lock();
-        core.homes.forget_below(replay_from);
-        self.view.update(|view| {
-            let family = &mut view.families[task.family.0 as usize];
-            assert!(Arc::ptr_eq(family.memory.flushing(), &task.segments), "a flush ends once");
-            family.memory = family.memory.flushed();
-            family.version = version;
-        });
-        let flushed = &mut core.families[task.family.0 as usize];
-        flushed.flushing = false;
-        flushed.flushed += 1;
-        core.flushing_bytes -= task.segments.iter().map(Frozen::bytes).sum::<u64>();
-        // Memory may be over its bound again already: what could not be frozen beside this flush can be now.
-        if self.health.check_writable().is_ok() {
-            self.make_room(&mut core);
-        } else {
-            self.count_memory(&core);
-        }
     }
 
     /// Adds an empty family at the end of the list.
@@ -634,43 +466,5 @@ impl CommitQueue {
         let (id, end) = (core.log.id(), core.log.end());
         self.log_sync.sync_through(id, end)?;
         Ok((id, end))
-    }
-
-    /// Tries again to freeze if the last freeze failed, for want of room for a new log.
-    ///
-    /// # Errors
-    ///
-    /// Why it cannot.
-    pub fn retry_freeze(&self) -> Result<()> {
-        let mut core = self.lock();
-        self.health.check_writable()?;
-        if core.freeze_failed.is_some() {
-            self.make_room(&mut core);
-        }
-        core.freeze_failed.clone().map_or(Ok(()), Err)
-    }
-
-    fn count_memory(&self, core: &Core) {
-        let active: u64 = core.families.iter().map(ActiveFamily::bytes).sum();
-        self.pressure.set_memory_bytes(active + core.flushing_bytes);
-    }
-}
-
-impl ActiveFamily {
-    fn new(writer: SegmentWriter, first_log: Option<FileId>) -> ActiveFamily {
-        ActiveFamily { writer, pipeline: 0, pipeline_bytes: 0, first_log, flushing: false, flushed: 0 }
-    }
-
-    fn bytes(&self) -> u64 {
-        self.writer.segment().bytes() + self.pipeline_bytes
-    }
-
-    /// How often it was frozen.
-    fn freezes(&self) -> u64 {
-        self.flushed + u64::from(self.flushing)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.pipeline == 0 && self.writer.segment().is_empty()
     }
 }

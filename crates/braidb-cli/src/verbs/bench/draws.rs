@@ -106,6 +106,30 @@ impl Zipfian {
     }
 }
 
+/// Numbers below a count, of which some share gets most of the draws, each as often as another; and so among the rest.
+pub struct HotCold {
+    count: u64,
+    /// How many are hot: at least one.
+    hot: u64,
+    /// Draws of a hundred that meet a hot one.
+    hot_draws_percent: u64,
+}
+
+impl HotCold {
+    pub fn new(count: u64, hot_percent: u64, hot_draws_percent: u64) -> HotCold {
+        HotCold { count, hot: (count * hot_percent / 100).max(1), hot_draws_percent }
+    }
+
+    /// The number that belongs to a random one. The hot ones are spread over all, as [`Zipfian::number`] spreads them.
+    pub fn number(&self, random: u64) -> u64 {
+        let rank = match (mix(random) % 100 < self.hot_draws_percent, self.count - self.hot) {
+            (true, _) | (false, 0) => random % self.hot,
+            (false, cold) => self.hot + random % cold,
+        };
+        shuffled(rank, self.count, HOT_SEED)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,8 +194,34 @@ mod tests {
     }
 
     #[test]
+    fn hot_numbers_get_their_share_and_are_spread() {
+        const DRAWS: u64 = 400_000;
+        for (hot_percent, hot_draws_percent) in [(1, 99), (20, 80)] {
+            let draws = HotCold::new(10_000, hot_percent, hot_draws_percent);
+            let mut drawn = vec![0_u64; 10_000];
+            (0..DRAWS).for_each(|draw| drawn[draws.number(mix(draw)) as usize] += 1);
+            let hot: BTreeSet<u64> =
+                (0..100 * hot_percent).map(|rank| shuffled(rank, 10_000, HOT_SEED)).collect();
+            let met: u64 = hot.iter().map(|&number| drawn[number as usize]).sum();
+            let (share, expected) = (met as f64 / DRAWS as f64, hot_draws_percent as f64 / 100.0);
+            assert!((share - expected).abs() < 0.003, "{share} and not {expected}");
+            // Each hot one is drawn about as often as another, and a tenth of them lies in each tenth of the numbers.
+            let mean = met as f64 / hot.len() as f64;
+            assert!(hot.iter().all(|&number| (drawn[number as usize] as f64 / mean - 1.0).abs() < 0.6));
+            for tenth in 0..10 {
+                let here = hot.range(tenth * 1000..(tenth + 1) * 1000).count() as f64 / hot.len() as f64;
+                assert!((0.02..0.2).contains(&here), "{here} of the hot numbers from {} on", tenth * 1000);
+            }
+            assert!(drawn.iter().filter(|&&count| count > 0).count() > 3000, "cold ones are drawn too");
+        }
+    }
+
+    #[test]
     fn few_numbers_are_drawn_too() {
         for count in 1..=5 {
+            let hot_cold = HotCold::new(count, 20, 80);
+            let met: BTreeSet<u64> = (0..1000).map(|draw| hot_cold.number(mix(draw))).collect();
+            assert_eq!(met, (0..count).collect(), "{count}");
             let zipfian = Zipfian::new(count);
             let met: BTreeSet<u64> = (0..1000).map(|draw| zipfian.number(mix(draw))).collect();
             assert_eq!(met, (0..count).collect(), "{count}");

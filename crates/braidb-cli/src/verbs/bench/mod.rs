@@ -26,8 +26,9 @@ use workload::{Data, Distribution, Workload};
 /// fillseq and fillrandom start with an empty database and write NUM keys once each, in order and in random order.
 /// overwrite writes random keys of those, and updaterandom does so to an empty database. readrandom gets random keys,
 /// readmissing keys that lie between them, and seekrandom moves an iterator to a random key and reads 50 entries from
-/// there; getwhilewriting and seekwhilewriting do so while one more thread writes random keys. Each figure of bytes and
-/// time includes the background work: a workload ends when the engine has settled.
+/// there; getwhilewriting and seekwhilewriting do so while one more thread writes random keys. mixed gets and overwrites random
+/// keys, in a proportion that --read-percent sets. Each figure of bytes and time includes the background work: a workload ends
+/// when the engine has settled.
 ///
 /// queue starts with an empty database too. It appends rows, and from WINDOW rows on deletes the oldest for each new one,
 /// NUM of them. When the engine has settled, it scans 1000 rows from the front, and does the same with a fresh database
@@ -78,6 +79,12 @@ struct Settings {
     /// Operations of read workloads [default: NUM; for those that seek a tenth of it]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     reads: Option<u64>,
+    /// Operations of mixed [default: NUM]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    operations: Option<u64>,
+    /// Operations of a hundred that read in mixed
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(0..=100))]
+    read_percent: u64,
     /// How random keys are drawn
     #[arg(long, value_enum, default_value_t = Distribution::Uniform)]
     distribution: Distribution,
@@ -117,6 +124,9 @@ struct Settings {
     /// Where levels are cut into cells [default: the engine's]
     #[arg(long, value_enum)]
     guards: Option<GuardsArg>,
+    /// Merges of L0 wait below so much overlap, in percent; 0 never [default: the engine's]
+    #[arg(long, value_name = "PERCENT")]
+    l0_overlap: Option<u32>,
     /// How memory is kept small until it is flushed [default: the engine's]
     #[arg(long, value_enum)]
     memory: Option<MemoryArg>,
@@ -129,6 +139,18 @@ struct Settings {
     /// Flat segments of memory beside each other [default: the engine's]
     #[arg(long)]
     segments: Option<usize>,
+    /// Bytes of logs beyond which memory is flushed [default: four times the memory for writes, and at least 64 MiB]
+    #[arg(long, value_name = "BYTES")]
+    log_bytes: Option<u64>,
+    /// Keys in a hundred that stay in memory at a flush, at most [default: the engine's]
+    #[arg(long)]
+    hot_keys_percent: Option<u32>,
+    /// Tables in L0 at which they are merged [default: the engine's]
+    #[arg(long, value_name = "TABLES")]
+    l0_merge_tables: Option<usize>,
+    /// At so many bytes in a hundred of a log that would go to tables, these stay in the log; 0 is never [default: the engine's]
+    #[arg(long, value_name = "PERCENT")]
+    log_tables: Option<u32>,
     /// Where chance starts
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -264,33 +286,35 @@ impl Settings {
                 DurabilityArg::Sync => Durability::Sync,
             })
             .memtable_bytes(self.memtable_bytes())
+            .log_bytes(self.log_bound_bytes())
             .block_cache_bytes(self.cache_mib.saturating_mul(1 << 20))
             .background_threads(self.background_threads);
-        let options = match self.runs {
-            Some(runs) => options.max_runs_per_guard(runs),
-            None => options,
-        };
-        let options = match self.guards {
-            Some(guards) => options.guards(guards.into()),
-            None => options,
-        };
-        let options = match self.memory {
-            Some(MemoryArg::None) => options.memory_policy(MemoryPolicy::None),
-            Some(MemoryArg::Basic) => options.memory_policy(MemoryPolicy::Basic),
-            Some(MemoryArg::Eager) => options.memory_policy(MemoryPolicy::Eager),
-            Some(MemoryArg::Adaptive) => {
-                options.memory_policy(MemoryPolicy::Adaptive { redundancy_percent: self.redundancy_percent })
-            }
-            None => options,
-        };
-        let options = match self.active_percent {
-            Some(percent) => options.active_percent(percent),
-            None => options,
-        };
-        match self.segments {
-            Some(segments) => options.pipeline_segments(segments),
-            None => options,
-        }
+        let memory_policy = self.memory.map(|memory| match memory {
+            MemoryArg::None => MemoryPolicy::None,
+            MemoryArg::Basic => MemoryPolicy::Basic,
+            MemoryArg::Eager => MemoryPolicy::Eager,
+            MemoryArg::Adaptive => MemoryPolicy::Adaptive { redundancy_percent: self.redundancy_percent },
+        });
+        let options = given(options, self.runs, Options::max_runs_per_guard);
+        let options = given(options, self.guards.map(Guards::from), Options::guards);
+        let options = given(options, memory_policy, Options::memory_policy);
+        let options = given(options, self.active_percent, Options::active_percent);
+        let options = given(options, self.segments, Options::pipeline_segments);
+        let options = given(options, self.hot_keys_percent, Options::hot_keys_percent);
+        let options = given(options, self.l0_overlap, Options::l0_overlap_percent);
+        let options = given(options, self.log_tables, Options::log_table_percent);
+        given(options, self.l0_merge_tables, Options::l0_merge_tables)
+    }
+
+    /// What the logs may take. The engine is told always, so that its default is no other.
+    fn log_bound_bytes(&self) -> u64 {
+        self.log_bytes.unwrap_or_else(|| (self.memtable_bytes() as u64).saturating_mul(4).max(64 << 20))
+    }
+
+    /// What a database may take on disk while the same keys stay alive: merges write anew what they read, beside logs and
+    /// memory.
+    fn directory_bound_bytes(&self, live_bytes: u64) -> u64 {
+        2 * live_bytes + self.log_bound_bytes() + 4 * self.memtable_bytes() as u64
     }
 
     fn memtable_bytes(&self) -> usize {
@@ -331,12 +355,21 @@ impl Settings {
         match workload {
             Workload::Fillseq | Workload::Fillrandom => self.num,
             Workload::Overwrite | Workload::Updaterandom => self.writes.unwrap_or(self.num),
+            Workload::Mixed => self.operations.unwrap_or(self.num),
             Workload::Queue => self.num + self.window(),
             Workload::Readrandom | Workload::Readmissing | Workload::Getwhilewriting => {
                 self.reads.unwrap_or(self.num)
             }
             Workload::Seekrandom | Workload::Seekwhilewriting => self.reads.unwrap_or(self.num.div_ceil(10)),
         }
+    }
+}
+
+/// Sets an option of the engine, if it is given.
+fn given<T>(options: Options, value: Option<T>, set: fn(Options, T) -> Options) -> Options {
+    match value {
+        Some(value) => set(options, value),
+        None => options,
     }
 }
 

@@ -1,11 +1,13 @@
 //! The figures of one workload, for people or as JSON.
 
-use super::Measurement;
-use super::measure::{Lane, Measured};
+use super::measure::Measured;
 use super::queue::Scans;
 use super::space::LARGE_FILE_BYTES;
+use super::workload::Workload;
+use super::{Measurement, Settings};
 use crate::failure::{Outcome, printing};
 use crate::figures::{bytes_text, counted, grouped, nanoseconds_text, ratio};
+use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -33,7 +35,7 @@ fn as_json(measured: &Measured, scans: Option<Scans>, args: &Measurement, direct
         "num": settings.num,
         "key_bytes": settings.key_bytes,
         "value_bytes": settings.value_bytes,
-        "distribution": format!("{:?}", settings.distribution).to_lowercase(),
+        "distribution": settings.distribution.name(),
         "threads": settings.threads,
         "durability": format!("{:?}", settings.durability).to_lowercase(),
         "memtable_bytes": settings.memtable_bytes(),
@@ -44,7 +46,7 @@ fn as_json(measured: &Measured, scans: Option<Scans>, args: &Measurement, direct
         "settled_seconds": measured.settled_seconds,
         "operations_per_second": operations as f64 / measured.seconds,
         "settled_operations_per_second": operations as f64 / measured.settled_seconds,
-        "latency_ns": latency(&measured.lane),
+        "latency_ns": latency(&measured.lane.latency),
         "user_bytes": written.user_bytes,
         "written_bytes": written.total,
         "written_without_log_bytes": written.without_log,
@@ -54,18 +56,24 @@ fn as_json(measured: &Measured, scans: Option<Scans>, args: &Measurement, direct
         "mapped_bytes": written.mapped_bytes,
         "written_per_wchar": ratio(written.total - written.mapped_bytes, measured.usage.called_bytes),
         "device_write_bytes": measured.usage.device_bytes,
+        "background_cpu_us": measured.background_cpu_us,
         "cpu_us_per_operation": ratio(measured.usage.cpu_us, measured.all_operations()),
         "stall_us": measured.stall_us,
         "peak_memory_bytes": measured.peak_memory_bytes,
         "directory_bytes": directory_bytes,
         "flushed_bytes": written.flushed_bytes,
         "merged_bytes": written.merged_bytes,
+        "written_back_bytes": written.written_back_bytes,
         "merged_per_flushed": ratio(written.merged_bytes, written.flushed_bytes),
+        "merge_amplification": written.merge_amplification(),
+        "gets": measured.lookups.gets,
+        "table_reads": measured.lookups.table_reads,
+        "reads_per_get": measured.lookups.reads_per_get(),
         "flushes": measured.flushes,
         "merges": measured.merges,
         "most_merges_at_once": measured.most_merges_at_once,
     });
-    for (name, figure) in space_figures(measured) {
+    for (name, figure) in space_figures(measured, settings) {
         figures[name] = figure;
     }
     if let Some(scans) = scans {
@@ -73,16 +81,23 @@ fn as_json(measured: &Measured, scans: Option<Scans>, args: &Measurement, direct
         figures["fresh_scan_us"] = scans.fresh_us.into();
         figures["scan_per_fresh_scan"] = (scans.queue_us / scans.fresh_us).into();
     }
+    if measured.workload == Workload::Mixed {
+        figures["read_percent"] = settings.read_percent.into();
+        figures["memory_condensed"] = measured.memory_condensed.into();
+        figures["hot_kept"] = measured.hot_kept.into();
+        figures["writes"] = measured.lane.write_latency.len().into();
+        figures["write_latency_ns"] = latency(&measured.lane.write_latency);
+    }
     if let Some(writer) = &measured.writer {
         figures["writes"] = writer.operations.into();
         figures["writes_per_second"] = (writer.operations as f64 / measured.seconds).into();
-        figures["write_latency_ns"] = latency(writer);
+        figures["write_latency_ns"] = latency(&writer.latency);
     }
     figures
 }
 
 /// What the database takes of the machine.
-fn space_figures(measured: &Measured) -> Vec<(&'static str, Value)> {
+fn space_figures(measured: &Measured, settings: &Settings) -> Vec<(&'static str, Value)> {
     let (space, worst) = (&measured.space, &measured.worst);
     let mut figures = vec![
         ("allocated_bytes", space.allocated_bytes.into()),
@@ -96,20 +111,21 @@ fn space_figures(measured: &Measured) -> Vec<(&'static str, Value)> {
     ];
     if worst.space_amplification() > 0.0 {
         figures.push(("worst_space_amplification", worst.space_amplification().into()));
+        figures.push(("worst_directory_bytes", worst.directory_bytes().into()));
+        figures.push(("directory_bound_bytes", settings.directory_bound_bytes(space.live_bytes).into()));
     }
     figures
 }
 
-fn latency(lane: &Lane) -> Value {
-    let quantile = |(name, quantile): &(&str, f64)| {
-        ((*name).to_owned(), lane.latency.value_at_quantile(*quantile).into())
-    };
+fn latency(latency: &Histogram<u64>) -> Value {
+    let quantile =
+        |(name, quantile): &(&str, f64)| ((*name).to_owned(), latency.value_at_quantile(*quantile).into());
     QUANTILES.iter().map(quantile).collect::<Map<String, Value>>().into()
 }
 
-fn latency_text(lane: &Lane) -> String {
+fn latency_text(latency: &Histogram<u64>) -> String {
     let quantile = |(name, quantile): (&str, f64)| {
-        format!("{} {}", name.replace('_', "."), nanoseconds_text(lane.latency.value_at_quantile(quantile)))
+        format!("{} {}", name.replace('_', "."), nanoseconds_text(latency.value_at_quantile(quantile)))
     };
     QUANTILES.map(quantile).join(", ")
 }
@@ -143,7 +159,7 @@ fn write_space(measured: &Measured, text: &mut String) -> std::fmt::Result {
         )?;
         let meanwhile = match worst.space_amplification() {
             0.0 => String::new(),
-            worst => format!(" ({worst:.2} at worst)"),
+            ratio => format!(" ({ratio:.2}, {}, at worst)", bytes_text(worst.directory_bytes())),
         };
         writeln!(
             text,
@@ -174,23 +190,33 @@ fn write_text(measured: &Measured, directory_bytes: u64, text: &mut String) -> s
         measured.seconds,
         rate(operations, measured.seconds)
     )?;
-    match measured.workload.reads() {
-        true => writeln!(text, "; {} entries found", grouped(measured.lane.found))?,
-        false => writeln!(
-            text,
-            "; settled {:.2} s, {} a second",
-            measured.settled_seconds,
-            rate(operations, measured.settled_seconds)
-        )?,
+    let is_mixed = measured.workload == Workload::Mixed;
+    if is_mixed || !measured.workload.reads() {
+        let settled = measured.settled_seconds;
+        write!(text, "; settled {settled:.2} s, {} a second", rate(operations, settled))?;
     }
-    writeln!(text, "  latency   {}", latency_text(&measured.lane))?;
+    if measured.workload.reads() {
+        write!(text, "; {} entries found", grouped(measured.lane.found))?;
+    }
+    match is_mixed {
+        true => writeln!(
+            text,
+            "\n  gets      {}\n  puts      {}",
+            latency_text(&measured.lane.latency),
+            latency_text(&measured.lane.write_latency)
+        )?,
+        false => writeln!(text, "\n  latency   {}", latency_text(&measured.lane.latency))?,
+    }
+    if measured.lookups.gets > 0 {
+        writeln!(text, "  lookups   {:.3} tables read a get", measured.lookups.reads_per_get())?;
+    }
     if let Some(writer) = &measured.writer {
         writeln!(
             text,
             "  beside    {} writes, {} a second; {}",
             grouped(writer.operations),
             rate(writer.operations, measured.seconds),
-            latency_text(writer)
+            latency_text(&writer.latency)
         )?;
     }
     if measured.workload.writes() {
@@ -216,8 +242,9 @@ fn write_text(measured: &Measured, directory_bytes: u64, text: &mut String) -> s
     }
     writeln!(
         text,
-        "  cost      {:.2} µs CPU an operation, {} peak memory, {} in the directory, {:.1} ms stalled",
+        "  cost      {:.2} µs CPU an operation, {:.2} s of it in the background, {} peak memory, {} in the directory, {:.1} ms stalled",
         ratio(measured.usage.cpu_us, measured.all_operations()),
+        measured.background_cpu_us as f64 / 1e6,
         bytes_text(measured.peak_memory_bytes),
         bytes_text(directory_bytes),
         measured.stall_us as f64 / 1e3

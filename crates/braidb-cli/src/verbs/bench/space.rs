@@ -66,6 +66,8 @@ impl Space {
 /// The worst that was met while a workload ran.
 #[derive(Debug, Default)]
 pub struct Worst {
+    /// Allocated for all files; 0 where nothing was sampled.
+    directory_bytes: AtomicU64,
     /// In thousandths; 0 where nothing was sampled.
     space_amplification: AtomicU64,
     descriptors: AtomicU64,
@@ -80,12 +82,17 @@ impl Worst {
         }
         let files = files::allocated_in(dir).unwrap_or_default();
         let allocated: u64 = files.iter().map(|(_, bytes)| bytes).sum();
+        self.directory_bytes.fetch_max(allocated, Ordering::Relaxed);
         let permille = (allocated * 1000).div_ceil(live_bytes);
         self.space_amplification.fetch_max(permille, Ordering::Relaxed);
     }
 
     pub fn space_amplification(&self) -> f64 {
         self.space_amplification.load(Ordering::Relaxed) as f64 / 1000.0
+    }
+
+    pub fn directory_bytes(&self) -> u64 {
+        self.directory_bytes.load(Ordering::Relaxed)
     }
 
     pub fn descriptors(&self) -> u64 {

@@ -2,7 +2,7 @@
 //! that the number of threads does not change the data.
 
 use super::Settings;
-use super::draws::{Noise, Zipfian, mix, shuffled, write_decimal};
+use super::draws::{HotCold, Noise, Zipfian, mix, shuffled, write_decimal};
 use crate::failure::{Failure, Outcome};
 use clap::ValueEnum;
 
@@ -29,6 +29,8 @@ pub enum Workload {
     Getwhilewriting,
     /// Move to a random key and read 50 entries, while one more thread does what overwrite does
     Seekwhilewriting,
+    /// Get random keys and write random keys again, in a given proportion
+    Mixed,
 }
 
 /// Which keys are drawn often.
@@ -38,6 +40,19 @@ pub enum Distribution {
     Uniform,
     /// A few very often: by Zipf's law with the exponent 0.99, as YCSB draws, the hot ones spread over all keys
     Zipfian,
+    /// A hundredth of the keys in 99 of 100 operations, spread over all keys
+    #[value(name = "hot-1-99")]
+    Hot1In99,
+    /// A fifth of the keys in 80 of 100 operations, spread over all keys
+    #[value(name = "hot-20-80")]
+    Hot20In80,
+}
+
+impl Distribution {
+    /// As on the command line.
+    pub fn name(self) -> String {
+        self.to_possible_value().expect("none is hidden").get_name().to_owned()
+    }
 }
 
 impl Workload {
@@ -53,6 +68,7 @@ impl Workload {
             Workload::Updaterandom => "updaterandom",
             Workload::Getwhilewriting => "getwhilewriting",
             Workload::Seekwhilewriting => "seekwhilewriting",
+            Workload::Mixed => "mixed",
         }
     }
 
@@ -71,12 +87,19 @@ impl Workload {
     }
 
     pub fn writes(self) -> bool {
-        self.starts_empty() || self == Workload::Overwrite || self.is_under_writes()
+        self.starts_empty() || matches!(self, Workload::Overwrite | Workload::Mixed) || self.is_under_writes()
     }
 
     pub fn reads(self) -> bool {
-        !self.writes() || self.is_under_writes()
+        !self.writes() || self == Workload::Mixed || self.is_under_writes()
     }
+}
+
+/// [`Distribution`] over the keys that there are.
+enum Draws {
+    Uniform,
+    Zipfian(Zipfian),
+    HotCold(HotCold),
 }
 
 /// A source of keys and values.
@@ -85,8 +108,9 @@ pub struct Data {
     key_bytes: usize,
     value_bytes: usize,
     seed: u64,
-    /// `None` draws all keys alike.
-    zipfian: Option<Zipfian>,
+    draws: Draws,
+    /// Operations of a hundred that read in [`Workload::Mixed`].
+    read_percent: u64,
     noise: Noise,
 }
 
@@ -109,10 +133,13 @@ impl Data {
             key_bytes: settings.key_bytes,
             value_bytes: settings.value_bytes,
             seed: settings.seed,
-            zipfian: match settings.distribution {
-                Distribution::Uniform => None,
-                Distribution::Zipfian => Some(Zipfian::new(settings.num)),
+            draws: match settings.distribution {
+                Distribution::Uniform => Draws::Uniform,
+                Distribution::Zipfian => Draws::Zipfian(Zipfian::new(settings.num)),
+                Distribution::Hot1In99 => Draws::HotCold(HotCold::new(settings.num, 1, 99)),
+                Distribution::Hot20In80 => Draws::HotCold(HotCold::new(settings.num, 20, 80)),
             },
+            read_percent: settings.read_percent,
             noise: Noise::new(settings.seed, settings.value_bytes),
         })
     }
@@ -120,10 +147,16 @@ impl Data {
     /// The number of the key that an operation of a workload with random keys draws.
     fn drawn(&self, workload: Workload, operation: u64) -> u64 {
         let random = mix(self.seed ^ mix(operation ^ (workload as u64) << 56));
-        match &self.zipfian {
-            None => random % self.keys,
-            Some(zipfian) => zipfian.number(random),
+        match &self.draws {
+            Draws::Uniform => random % self.keys,
+            Draws::Zipfian(zipfian) => zipfian.number(random),
+            Draws::HotCold(hot_cold) => hot_cold.number(random),
         }
+    }
+
+    /// Whether an operation of [`Workload::Mixed`] reads. Nothing that its key is drawn from.
+    pub fn mixed_reads(&self, operation: u64) -> bool {
+        mix(!self.seed ^ mix(!operation)) % 100 < self.read_percent
     }
 
     /// How many different keys so many operations draw.
@@ -145,7 +178,8 @@ impl Data {
             | Workload::Seekrandom
             | Workload::Updaterandom
             | Workload::Getwhilewriting
-            | Workload::Seekwhilewriting => self.drawn(workload, operation) * 2,
+            | Workload::Seekwhilewriting
+            | Workload::Mixed => self.drawn(workload, operation) * 2,
         };
         key.resize(self.key_bytes, 0);
         write_decimal(number, key);
@@ -197,7 +231,9 @@ mod tests {
 
     #[test]
     fn drawn_keys_are_counted() {
-        for (distribution, least, most) in [("uniform", 610, 660), ("zipfian", 250, 450)] {
+        for (distribution, least, most) in
+            [("uniform", 610, 660), ("zipfian", 250, 450), ("hot-20-80", 350, 450), ("hot-1-99", 15, 30)]
+        {
             let data = data(&["--num", "1000", "--distribution", distribution]).unwrap();
             let key = |operation| {
                 let mut key = Vec::new();
@@ -209,6 +245,23 @@ mod tests {
             assert_eq!(different, keys.len() as u64, "{distribution}");
             assert!((least..most).contains(&different), "{distribution}: {different}");
         }
+    }
+
+    #[test]
+    fn operations_read_in_proportion() {
+        for (percent, expected) in
+            [("0", 0..1), ("10", 900..1100), ("50", 4800..5200), ("100", 10_000..10_001)]
+        {
+            let data = data(&["--num", "10", "--read-percent", percent]).unwrap();
+            let reads = (0..10_000).filter(|&operation| data.mixed_reads(operation)).count();
+            assert!(expected.contains(&reads), "{percent}: {reads}");
+        }
+    }
+
+    #[test]
+    fn distributions_have_their_names() {
+        assert_eq!(Distribution::Zipfian.name(), "zipfian");
+        assert_eq!(Distribution::Hot20In80.name(), "hot-20-80");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::super::frozen::FrozenCursor;
 use super::super::view::{FamilyView, View, ViewCell};
-use super::super::{Frozen, Memory, Records, Segment, SegmentWriter, merge};
+use super::super::{Frozen, Memory, Records, Segment, SegmentWriter, count_updates, merge, separate};
 use crate::base::ids::SeqNo;
 use crate::base::key::hash;
 use crate::base::sync;
@@ -67,7 +67,29 @@ impl Writer {
         });
         self.database.view.update(|view| {
             let family = &mut view.families[0];
-            family.memory = family.memory.flushed();
+            family.memory = family.memory.flushed(None);
+            family.version = self.database.flushed.clone();
+        });
+    }
+}
+
+impl Writer {
+    /// The same, but all keys are hot.
+    fn flush_cold(&mut self) {
+        let (segment, writer) = Segment::with_filter(1, 0);
+        self.writer = writer;
+        let mut taken = None;
+        self.database.view.update(|view| {
+            let memory = &mut view.families[0].memory;
+            *memory = memory.take(segment);
+            taken = Some(memory.flushing().clone());
+        });
+        let taken = taken.expect("set above");
+        let sieve = Sieve::new(self.database.snapshots.drop_proof());
+        let separated = separate(&taken, &count_updates(&taken), 0, sieve);
+        self.database.view.update(|view| {
+            let family = &mut view.families[0];
+            family.memory = family.memory.flushed(Some(Frozen::Flat(separated.hot)));
             family.version = self.database.flushed.clone();
         });
     }
@@ -137,6 +159,23 @@ fn loom_no_swap_of_the_view_hides_a_key() {
         tidies.join().unwrap();
         let view = database.view.load();
         assert!(database.is_flushed(&view) && Database::get(&view, b"k", SeqNo::MAX).is_none());
+    });
+}
+
+#[test]
+fn loom_a_hot_key_is_in_every_view() {
+    model(2, || {
+        let (database, mut writer) = database(&[b"k", b"k"]);
+        let writes = loom::thread::spawn(move || {
+            writer.flush_cold();
+            writer.put(b"k");
+        });
+        let published = database.snapshots.visible();
+        let view = database.view.load();
+        let at = database.snapshots.visible();
+        let seq = Database::get(&view, b"k", at).expect("it stays in memory");
+        assert!(published <= seq && seq <= at, "{seq} is not from {published} to {at}");
+        writes.join().unwrap();
     });
 }
 

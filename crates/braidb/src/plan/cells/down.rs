@@ -28,9 +28,15 @@ struct Arrival {
 
 impl Planner<'_> {
     /// An L0 table, or all of them, on the way to L1. With `urgent` a cell of L1 takes runs up to its hard bound.
-    ///
-    /// Tables go oldest first: none passes an older one that it overlaps (rule 7).
     pub(super) fn l0(&self, urgent: bool) -> Option<Plan> {
+        if let Some(plan) = self.hand_over_l0(urgent) {
+            return Some(plan);
+        }
+        if urgent || self.options.max_runs[1] <= 1 { self.allowed(self.l0_merge()?) } else { None }
+    }
+
+    /// An L0 table to L1 as metadata. Tables go oldest first: none passes an older one that it overlaps (rule 7).
+    pub(super) fn hand_over_l0(&self, urgent: bool) -> Option<Plan> {
         let runs = &self.cell(0, 0).runs;
         let slices = || runs.iter().map(|run| &run.slices[0]);
         for place in (0..runs.len()).rev() {
@@ -43,7 +49,7 @@ impl Planner<'_> {
                 return Some(plan);
             }
         }
-        if urgent || self.options.max_runs[1] <= 1 { self.allowed(self.l0_merge()?) } else { None }
+        None
     }
 
     /// Keeps less urgent work out of the way of an L0 merge, which would wait for a gap for ever: what it needs is kept free

@@ -138,6 +138,12 @@ impl Planner<'_> {
         if let Some(index) = worth.max_by_key(|&index| permille(index)) {
             return self.rewrite(self.last, index);
         }
+        // A merge of L0 that was deferred: its tables hide most for what it costs.
+        if self.sum(0, 0).runs >= self.options.l0_merge_tables
+            && let Some(plan) = self.l0(false)
+        {
+            return Some(plan);
+        }
         let filled = self.every_cell(1..self.last).filter(|&(level, index)| self.sum(level, index).runs > 0);
         match filled.max_by_key(|&(level, index)| self.sum(level, index).bytes) {
             Some((level, index)) => self.bring_down(level, index),
@@ -168,15 +174,34 @@ impl Planner<'_> {
         })
     }
 
+    /// Takes handles out of a table whose logs are to go: a slice that has some is rewritten, and what lies in L0 goes down.
+    pub(super) fn pinning(&self) -> Option<Plan> {
+        let to_rewrite = self.now.to_rewrite;
+        if to_rewrite.is_empty() {
+            return None;
+        }
+        let is_pinning = |slice: &Arc<Slice>| to_rewrite.contains(&slice.table.id);
+        let deep = self.every_cell(1..self.last + 1).find_map(|(level, index)| {
+            let mut runs = self.cell(level, index).runs.iter().enumerate();
+            let (run, slice) =
+                runs.find_map(|(place, run)| Some((place, run.slices.iter().position(is_pinning)?)))?;
+            if self.sum(level, index).is_taken { None } else { self.rewrite_slice(level, index, run, slice) }
+        });
+        deep.or_else(|| {
+            let is_in_l0 = self.version.level(0).slices().any(|(_, _, slice)| is_pinning(slice));
+            if is_in_l0 { self.l0(true) } else { None }
+        })
+    }
+
     /// A slice that keeps a nearly dead table alive is rewritten, together with a neighbouring run if there is one.
     fn nearly_dead(&self, cold: SeqNo) -> Option<Plan> {
         let mut live_bytes: BTreeMap<FileId, u64> = BTreeMap::new();
-        for slice in self.version.slices().filter(|slice| slice.bytes < slice.table.bytes) {
+        for slice in self.version.slices().filter(|slice| slice.bytes < slice.table.full_bytes()) {
             *live_bytes.entry(slice.table.id).or_default() += slice.bytes;
         }
         let pins = |slice: &Arc<Slice>| {
-            let live_bytes = live_bytes.get(&slice.table.id).copied().unwrap_or(slice.table.bytes);
-            slice.seqs.1 <= cold && live_bytes.saturating_mul(DEAD_SHARE) < slice.table.bytes
+            let live_bytes = live_bytes.get(&slice.table.id).copied().unwrap_or(slice.table.full_bytes());
+            slice.seqs.1 <= cold && live_bytes.saturating_mul(DEAD_SHARE) < slice.table.full_bytes()
         };
         self.every_cell(1..self.last + 1).find_map(|(level, index)| {
             if self.sum(level, index).is_taken {

@@ -48,12 +48,13 @@ impl Planner<'_> {
         runs.iter().position(is_old).expect("some run of the cell is that old")
     }
 
-    /// A slice of a run that a rewrite would rid of garbage.
+    /// A slice of a run that a rewrite would rid of garbage, or of handles into logs.
     pub(super) fn unclean(&self, level: usize, index: usize, run: usize, upto: SeqNo) -> Option<usize> {
         let slices = &self.cell(level, index).runs[run].slices;
-        slices
-            .iter()
-            .position(|slice| slice.garbage() > 0 && slice.seqs.0 <= upto && slice.seqs.1 <= self.now.settled)
+        slices.iter().position(|slice| {
+            let has_garbage = slice.garbage() > 0 && slice.seqs.1 <= self.now.settled;
+            (has_garbage || !slice.table.bodies().is_empty()) && slice.seqs.0 <= upto
+        })
     }
 }
 

@@ -14,7 +14,8 @@
 //!
 //! *Order.* First what writes wait for: L0 at its limit, then cells far over their bound. Then metadata: handing L0 over to L1,
 //! joining runs that do not overlap, moving runs down, splitting what is too large. Then space: cells whose garbage, or whose tombstones, outrank every
-//! deferral. Then cells at their bound, the one furthest over it first, and levels over their target. Last whatever only
+//! deferral. Then cells at their bound, the one furthest over it first, and levels over their target; then what keeps logs that
+//! should go. Last whatever only
 //! pays in the long run: age, nearly dead tables, guards between small cells, scans over garbage, seeks.
 
 mod down;
@@ -24,6 +25,7 @@ mod inplace;
 mod seeks;
 
 use super::options::Now;
+use super::overlap::{self, Verdict};
 use super::{Claim, Claims, Input, Merge, Plan, Step, TreeOptions, Use};
 use crate::base::counters::LEVELS;
 use crate::base::ids::{FamilyId, SeqNo};
@@ -52,7 +54,13 @@ pub fn propose(
     {
         return Some(plan);
     }
-    if tables >= options.l0_merge_tables {
+    let l0 = version.level(0).slices().map(|(_, _, slice)| slice);
+    let verdict = overlap::verdict(l0, now.overlap_permille, options);
+    if verdict == Verdict::Deferred {
+        if let Some(plan) = planner.hand_over_l0(false) {
+            return Some(plan);
+        }
+    } else if verdict != Verdict::Few {
         if let Some(plan) = planner.l0(false) {
             return Some(plan);
         }
@@ -68,6 +76,7 @@ pub fn propose(
         .or_else(|| planner.garbage())
         .or_else(|| planner.deep_cells(1..planner.last + 1, |level| planner.due_runs(level)))
         .or_else(|| planner.large_levels())
+        .or_else(|| planner.pinning())
         .or_else(|| planner.cold())
         .or_else(|| planner.joins_of_cells())
         .or_else(|| planner.wasteful())

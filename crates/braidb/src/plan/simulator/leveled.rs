@@ -45,6 +45,8 @@ fn overlapping_jobs_keep_every_key_in_order() {
     for seed in 1..=12 {
         let mut rng = Rng(0x9e37_79b9_7f4a_7c15 ^ seed);
         let mut sim = Simulator::new(1 + seed as usize % 5);
+        sim.options.overlap.percent = [0, 40, 90][seed as usize % 3];
+        sim.options.overlap.tables = [6, 1_000][seed as usize % 2];
         let keys = 5_000;
         for step in 0..20_000 {
             let key = match rng.below(4) {
@@ -166,6 +168,28 @@ fn l0_at_its_limit_goes_first_and_is_not_kept_waiting() {
     }
     sim.claims.release(ticket);
     assert!(matches!(sim.propose(), Some(Plan::Merge(Merge { from: 0, .. }))));
+}
+
+/// On whatever level they lie.
+#[test]
+fn tables_whose_logs_are_to_go_are_rewritten() {
+    for guards in [Guards::None, Guards::Balanced] {
+        let mut sim = Simulator::with(if guards == Guards::None { 1 } else { 4 }, guards, 4);
+        for step in 0..12_000 {
+            sim.put(step * 7_919 % 9_000);
+            if step % 20 == 0 {
+                sim.settle();
+            }
+        }
+        let tables = |sim: &Simulator| sim.version().slices().map(|slice| slice.table.id).collect();
+        let levels = sim.version().levels().filter(|level| !level.is_empty()).count();
+        sim.to_rewrite = tables(&sim);
+        assert!(levels > 1 && sim.to_rewrite.len() > 10);
+        sim.settle();
+        let left: BTreeSet<FileId> = tables(&sim);
+        assert!(left.is_disjoint(&sim.to_rewrite), "{guards:?}");
+        sim.check(9_000);
+    }
 }
 
 #[test]

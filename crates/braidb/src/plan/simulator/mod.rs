@@ -3,21 +3,25 @@
 //! every key is looked up as a reader would.
 
 mod cells;
+mod deferral;
 mod leveled;
 mod sizes;
 
 use super::claims::Ticket;
 use super::edits::Moment;
+use super::overlap::{OverlapOptions, OverlapScope};
 use super::*;
 use crate::base::counters::LEVELS;
 use crate::base::ids::{FileId, SeqNo, TierId};
+use crate::base::key::hash;
 use crate::base::part::Part;
-use crate::version::{Beneath, Edit, Level, NewTable, State, TableStore};
+use crate::base::sketch::Sketch;
+use crate::version::{Beneath, Change, Edit, Level, NewTable, State, TableStore};
 use crate::visible::EntryKind;
 use crate::visible::rule::{DropProof, Fate, Sieve};
 use braidb_storage::real::RealFs;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 const FAMILY: FamilyId = FamilyId::DEFAULT;
@@ -58,12 +62,15 @@ struct Simulator {
     claims: Claims,
     options: TreeOptions,
     tables: BTreeMap<FileId, Vec<Entry>>,
+    /// Tables carry sketches.
+    has_sketches: bool,
     running: Vec<Running>,
     memtable: BTreeMap<u64, (SeqNo, EntryKind)>,
     model: BTreeMap<u64, SeqNo>,
     snapshots: Vec<SeqNo>,
     sought: Vec<Vec<u8>>,
     wasteful: Vec<Wasteful>,
+    to_rewrite: BTreeSet<FileId>,
     sampled: BTreeMap<Vec<u8>, usize>,
     shadowed_permille: u64,
     seq: SeqNo,
@@ -91,7 +98,9 @@ impl Simulator {
         let memtable_bytes = MEMTABLE as u64 * PUT_BYTES;
         let options = TreeOptions {
             l0_merge_tables,
+            l0_slowdown_tables: 20,
             l0_stop_tables: 20,
+            overlap: OverlapOptions { percent: 0, tables: 6, scope: OverlapScope::L0 },
             base_bytes: 4 * memtable_bytes,
             growth: 10,
             table_bytes: memtable_bytes,
@@ -105,12 +114,14 @@ impl Simulator {
             claims: Claims::default(),
             options,
             tables: BTreeMap::new(),
+            has_sketches: true,
             running: Vec::new(),
             memtable: BTreeMap::new(),
             model: BTreeMap::new(),
             snapshots: Vec::new(),
             sought: Vec::new(),
             wasteful: Vec::new(),
+            to_rewrite: BTreeSet::new(),
             sampled: BTreeMap::new(),
             shadowed_permille: 1000,
             seq: 0,
@@ -135,9 +146,11 @@ impl Simulator {
         Now {
             settled: self.settled(),
             visible: self.seq,
+            overlap_permille: overlap::estimate_permille(&self.version(), &self.options),
             shadowed_permille: self.shadowed_permille,
             sought: &self.sought,
             wasteful: &self.wasteful,
+            to_rewrite: &self.to_rewrite,
             sampled: &self.sampled,
         }
     }
@@ -192,6 +205,8 @@ impl Simulator {
             checksum: 0,
             tier: TierId::FAST,
             parts: parts.iter().map(|part| part_of(part).expect("a part has entries")).collect(),
+            sketch: None,
+            bodies: Vec::new(),
         };
         self.tables.insert(id, parts.concat());
         table
@@ -206,6 +221,15 @@ impl Simulator {
 
     fn commit(&mut self, edit: &Edit) {
         self.state = self.state.apply(edit).unwrap();
+        for change in &edit.changes {
+            if let Change::TableAdded { id, .. } = change
+                && self.has_sketches
+            {
+                let mut sketch = Sketch::default();
+                self.tables[id].iter().for_each(|entry| sketch.add(hash(&entry.0.to_be_bytes())));
+                self.state.table(*id).unwrap().know_sketch(&Arc::new(sketch));
+            }
+        }
     }
 
     fn settled(&self) -> SeqNo {

@@ -14,9 +14,11 @@ fn forecast_of(sim: &Simulator, entries: u64, keys: u64, is_sequential: bool) ->
 fn a_forecast_comes_true() {
     // (memtables written, memtables a cell, keys by memtables written)
     for (memtables, cell, keys) in [(68, 1, u64::MAX), (250, 16, u64::MAX), (150, 4, 30)] {
-        for runs in [1, 2, 4, 8] {
+        for (runs, percent) in [(1, 0), (1, 40), (2, 0), (4, 40), (8, 0)] {
             for guards in [Guards::None, Guards::Balanced] {
                 let mut sim = Simulator::with(runs, guards, 4);
+                sim.options.l0_slowdown_tables = 6;
+                sim.options.overlap.percent = percent;
                 sim.options.table_bytes *= cell;
                 let keys = keys.saturating_mul(memtables);
                 let spread = if keys == u64::MAX { 1 } else { u64::MAX / keys };
@@ -27,7 +29,9 @@ fn a_forecast_comes_true() {
                     sim.flush();
                     sim.settle();
                 }
-                let what = format!("{runs} runs, {guards:?}, {memtables} memtables, {keys} keys");
+                let what = format!(
+                    "{runs} runs, {guards:?}, {percent}% overlap, {memtables} memtables, {keys} keys"
+                );
                 let near = |name, told: f64, found: f64| {
                     assert!((told / found - 1.0).abs() < 0.15, "{name}: {told:.2}, but {found:.2}: {what}");
                 };
@@ -68,4 +72,24 @@ fn a_forecast_of_ten_terabytes_has_few_cells() {
     assert!((7.0..13.0).contains(&amplification), "{amplification}");
     let last = forecast.levels.iter().rev().find(|level| level.bytes > 0).unwrap();
     assert!((64..512).contains(&last.cells), "{last:?}");
+}
+
+#[test]
+fn a_forecast_knows_which_merges_wait() {
+    let merges = |keys: u64, percent: u32, scope: OverlapScope| {
+        let mut sim = Simulator::with(1, Guards::None, 4);
+        sim.options.l0_slowdown_tables = 6;
+        sim.options.overlap = OverlapOptions { percent, tables: 6, scope };
+        sim.options.base_bytes = 1 << 30;
+        let forecast = forecast_of(&sim, 24 * 100, keys, false);
+        (forecast.merges, forecast.levels[0].runs)
+    };
+    // Of a thousand keys a table has 95, of a hundred 63: four tables share 137 and 607 keys in a thousand.
+    assert_eq!(merges(1_000, 0, OverlapScope::L0), (6, 0));
+    assert_eq!(merges(1_000, 40, OverlapScope::L0), (4, 0));
+    assert_eq!(merges(100, 40, OverlapScope::L0), (6, 0));
+    assert_eq!(merges(1_000, 13, OverlapScope::L0), (6, 0));
+    // After a merge of six, L1 has 450 keys, and 242 in a thousand are shared with four more tables.
+    assert_eq!(merges(1_000, 22, OverlapScope::L0), (4, 0));
+    assert_eq!(merges(1_000, 22, OverlapScope::L0AndL1), (5, 2));
 }

@@ -10,7 +10,11 @@ fn every_bent_bit_is_found() {
     let rows: Vec<Row> = (0..12u64).map(|i| put(format!("key{i:03}"), i + 1, vec![i as u8; 9])).collect();
     for bits in [10, 0] {
         let path = dir.table();
-        let summary = build(&path, &rows, TableOptions { block_bytes: 128, filter_bits_per_key: bits });
+        let summary = build(
+            &path,
+            &rows,
+            TableOptions { block_bytes: 128, filter_bits_per_key: bits, has_sketch: bits > 0 },
+        );
         let good = content(&path);
         assert!(good.len() < 700, "small enough to bend every bit: {}", good.len());
         let read_all = || all_forward(&mut open(&path, summary.bytes)?.cursor(everything(), true));
@@ -25,7 +29,7 @@ fn every_bent_bit_is_found() {
                 }
                 other => panic!("bit {bit}: {other:?}"),
             }
-            let damages = verify(&RealFs, &path, ID, summary.bytes, Some(summary.checksum), None);
+            let damages = verify(&RealFs, &path, ID, &whole(summary.bytes, summary.checksum));
             let place = bit as u64 / 8;
             assert_eq!(damages.len(), 1, "bit {bit}: {damages:?}");
             let Damage { offset, bytes, .. } = damages[0];
@@ -47,7 +51,7 @@ fn a_wrong_length_or_name_is_found() {
         for expected in [summary.bytes, len as u64] {
             let result = open(&path, expected);
             assert!(matches!(result, Err(Error::Corruption { .. })), "cut to {len}: {result:?}");
-            assert_eq!(verify(&RealFs, &path, ID, expected, Some(summary.checksum), None).len(), 1);
+            assert_eq!(verify(&RealFs, &path, ID, &whole(expected, summary.checksum)).len(), 1);
         }
     }
     let long = [&good[..], &[0]].concat();
@@ -58,15 +62,15 @@ fn a_wrong_length_or_name_is_found() {
     overwrite(&path, &good);
     let cache = Arc::new(BlockCache::new(0));
     let files = Arc::new(OpenFiles::new(Arc::new(RealFs), 1));
-    match Table::open(files, &path, FileId(8), summary.bytes, cache, Arc::default()) {
+    match Table::open(files, &path, FileId(8), summary.bytes, Vec::new(), cache, Arc::default()) {
         Err(Error::Corruption { what, .. }) => assert!(what.contains("table 000007"), "{what}"),
         other => panic!("{other:?}"),
     }
-    let other = verify(&RealFs, &path, ID, summary.bytes, Some(summary.checksum ^ 1), None);
+    let other = verify(&RealFs, &path, ID, &whole(summary.bytes, summary.checksum ^ 1));
     assert_eq!((other.len(), other[0].offset, other[0].bytes), (1, 0, summary.bytes));
     RealFs.unlink(&path).unwrap();
     assert!(matches!(open(&path, summary.bytes), Err(Error::Io { .. })));
-    assert_eq!(verify(&RealFs, &path, ID, summary.bytes, Some(summary.checksum), None).len(), 1);
+    assert_eq!(verify(&RealFs, &path, ID, &whole(summary.bytes, summary.checksum)).len(), 1);
 }
 
 #[test]
@@ -74,7 +78,8 @@ fn swapped_blocks_are_found() {
     let dir = Dir::new("swap");
     let path = dir.table();
     let rows: Vec<Row> = (0..64u64).map(|i| put(format!("{i:04}"), 9, *b"same length")).collect();
-    let summary = build(&path, &rows, TableOptions { block_bytes: 100, filter_bits_per_key: 0 });
+    let summary =
+        build(&path, &rows, TableOptions { block_bytes: 100, filter_bits_per_key: 0, has_sketch: false });
     let table = open(&path, summary.bytes).unwrap();
     let place = |i: usize| table.index().start(i) as usize;
     let length = |i: usize| place(i + 1) - place(i);
@@ -86,7 +91,7 @@ fn swapped_blocks_are_found() {
     let table = open(&path, summary.bytes).unwrap();
     let result = all_forward(&mut table.cursor(everything(), true));
     assert!(matches!(result, Err(Error::Corruption { offset, .. }) if offset == place(first) as u64));
-    assert_eq!(verify(&RealFs, &path, ID, summary.bytes, Some(summary.checksum), None).len(), 2);
+    assert_eq!(verify(&RealFs, &path, ID, &whole(summary.bytes, summary.checksum)).len(), 2);
 }
 
 #[test]
@@ -94,7 +99,8 @@ fn after_an_error_a_cursor_is_invalid_until_positioned_again() {
     let dir = Dir::new("error");
     let path = dir.table();
     let rows: Vec<Row> = (0..64u64).map(|i| put(format!("{i:04}"), 9, *b"value")).collect();
-    let summary = build(&path, &rows, TableOptions { block_bytes: 100, filter_bits_per_key: 10 });
+    let summary =
+        build(&path, &rows, TableOptions { block_bytes: 100, filter_bits_per_key: 10, has_sketch: true });
     let mut bytes = content(&path);
     bytes[150] ^= 1;
     overwrite(&path, &bytes);

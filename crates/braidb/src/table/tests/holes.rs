@@ -73,7 +73,8 @@ fn what_lives_is_whole_beside_holes() {
                 (key, seq, kind, value.repeat(repeat))
             })
             .collect();
-        let summary = build(&path, &rows, TableOptions { block_bytes, filter_bits_per_key: 10 });
+        let summary =
+            build(&path, &rows, TableOptions { block_bytes, filter_bits_per_key: 10, has_sketch: false });
         let whole = content(&path);
         for _ in 0..6 {
             let live = some_ranges(&rows, &mut state);
@@ -98,7 +99,8 @@ fn no_block_lives_for_nothing() {
     let dir = Dir::new("exact");
     let path = dir.table();
     let rows: Vec<Row> = (0..2000u64).map(|i| put(format!("{i:05}"), 1, vec![b'v'; 500])).collect();
-    let summary = build(&path, &rows, TableOptions { block_bytes: 4096, filter_bits_per_key: 10 });
+    let summary =
+        build(&path, &rows, TableOptions { block_bytes: 4096, filter_bits_per_key: 10, has_sketch: false });
     let table = open(&path, summary.bytes).unwrap();
     let blocks = table.index().blocks();
     let data_bytes = table.index().start(blocks);
@@ -150,12 +152,19 @@ fn verify_passes_over_holes_and_over_nothing_else() {
     for round in 0..12 {
         let block_bytes = [100, 900, 4096][round % 3];
         let rows: Vec<Row> = random_rows(3000, 50 + round as u64);
-        let summary = build(&path, &rows, TableOptions { block_bytes, filter_bits_per_key: 10 });
+        let summary =
+            build(&path, &rows, TableOptions { block_bytes, filter_bits_per_key: 10, has_sketch: false });
         let live = some_ranges(&rows, &mut state);
         let table = open(&path, summary.bytes).unwrap();
         let extents = table.dead_extents(&live);
-        let verified =
-            || verify(&RealFs, &path, ID, summary.bytes, Some(summary.checksum), Some(live.as_slice()));
+        let verified = || {
+            verify(
+                &RealFs,
+                &path,
+                ID,
+                &Expected { live: Some(live.as_slice()), ..whole(summary.bytes, summary.checksum) },
+            )
+        };
         assert_eq!(verified(), [], "holes may be made later, or never");
         let nonsense = punch(&path, &table, &live);
         assert_eq!(verified(), []);
@@ -163,7 +172,7 @@ fn verify_passes_over_holes_and_over_nothing_else() {
         assert_eq!(verified(), []);
         let holes = usize::from(!extents.is_empty());
         with_holes += holes;
-        let whole = verify(&RealFs, &path, ID, summary.bytes, Some(summary.checksum), None);
+        let whole = verify(&RealFs, &path, ID, &whole(summary.bytes, summary.checksum));
         assert_eq!(whole.is_empty(), extents.is_empty());
         // Every byte of a block that lives counts, and those of the tail.
         for _ in 0..40 {

@@ -2,6 +2,7 @@
 
 mod cut;
 mod damage;
+mod handles;
 mod holes;
 mod parts;
 mod reads;
@@ -13,7 +14,7 @@ use crate::base::error::Result;
 use crate::base::ids::{FileId, MAX_SEQ, SeqNo};
 use crate::base::key::{self, KeyRange};
 use crate::base::part::Part;
-use crate::cache::BlockCache;
+use crate::cache::{BlockCache, OpenFiles};
 use crate::visible::{Cursor, EntryKind, Found};
 use braidb_storage::FileSystem;
 use braidb_storage::real::RealFs;
@@ -23,7 +24,7 @@ use std::sync::Arc;
 type Row = (Vec<u8>, SeqNo, EntryKind, Vec<u8>);
 
 const ID: FileId = FileId(7);
-const OPTIONS: TableOptions = TableOptions { block_bytes: 4096, filter_bits_per_key: 10 };
+const OPTIONS: TableOptions = TableOptions { block_bytes: 4096, filter_bits_per_key: 10, has_sketch: false };
 
 /// A directory of one test, removed at its end.
 struct Dir(PathBuf);
@@ -74,11 +75,16 @@ fn build(path: &Path, rows: &[Row], options: TableOptions) -> TableSummary {
     summary
 }
 
+/// A table without bodies, all of it needed.
+fn whole(bytes: u64, checksum: u32) -> Expected<'static> {
+    Expected { bytes, checksum: Some(checksum), live: None, bodies: Some(Vec::new()) }
+}
+
 fn open_with(path: &Path, bytes: u64, cache_bytes: usize) -> Result<(Arc<Table>, Arc<Counters>)> {
     let counters = Arc::new(Counters::default());
     let cache = Arc::new(BlockCache::new(cache_bytes));
     let files = Arc::new(OpenFiles::new(Arc::new(RealFs), 1));
-    Ok((Table::open(files, path, ID, bytes, cache, counters.clone())?, counters))
+    Ok((Table::open(files, path, ID, bytes, Vec::new(), cache, counters.clone())?, counters))
 }
 
 fn open(path: &Path, bytes: u64) -> Result<Arc<Table>> {
@@ -169,7 +175,7 @@ fn check(path: &Path, rows: &[Row], options: TableOptions, cache_bytes: usize) {
     assert_eq!(summary.range, KeyRange::new(keys[0], keys[keys.len() - 1]));
     assert_eq!(summary.entries, rows.len() as u64);
     assert_eq!(summary.tombstones, rows.iter().filter(|row| row.2 == EntryKind::Delete).count() as u64);
-    assert_eq!(verify(&RealFs, path, ID, summary.bytes, Some(summary.checksum), None), []);
+    assert_eq!(verify(&RealFs, path, ID, &whole(summary.bytes, summary.checksum)), []);
 
     let (table, _) = open_with(path, summary.bytes, cache_bytes).unwrap();
     let mut probes: Vec<Vec<u8>> = vec![b"".to_vec(), b"0".to_vec(), vec![0xff; 3]];
@@ -226,7 +232,7 @@ fn random_tables_agree_with_a_vector() {
             .into_iter()
             .enumerate()
     {
-        let options = TableOptions { block_bytes, filter_bits_per_key: bits };
+        let options = TableOptions { block_bytes, filter_bits_per_key: bits, has_sketch: bits > 0 };
         check(&dir.table(), &random_rows(count, seed as u64), options, cache);
         RealFs.unlink(&dir.table()).unwrap();
     }
@@ -236,7 +242,7 @@ fn random_tables_agree_with_a_vector() {
 fn special_tables_agree_with_a_vector() {
     let dir = Dir::new("special");
     let long_key = vec![b'k'; crate::base::MAX_KEY_BYTES];
-    let tiny = TableOptions { block_bytes: 64, filter_bits_per_key: 10 };
+    let tiny = TableOptions { block_bytes: 64, filter_bits_per_key: 10, has_sketch: false };
     let versions = (0..500).rev().map(|seq| put(*b"many", 10 + seq, format!("version {seq}")));
     let neighbours = versions.clone().chain([put(*b"many\0", 3, *b"x")]);
     let sets: [Vec<Row>; 8] = [

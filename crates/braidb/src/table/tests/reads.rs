@@ -52,7 +52,7 @@ fn open_watched(path: &Path, bytes: u64, cache_bytes: usize) -> (Arc<Table>, Arc
     let cache = Arc::new(BlockCache::new(cache_bytes));
     let files = Arc::new(OpenFiles::new(Arc::new(RealFs), 1));
     files.insert(ID, watched.clone());
-    let table = Table::open(files, path, ID, bytes, cache, Arc::default()).unwrap();
+    let table = Table::open(files, path, ID, bytes, Vec::new(), cache, Arc::default()).unwrap();
     assert_eq!(
         watched.reads.swap(0, Ordering::Relaxed),
         2,
@@ -99,7 +99,11 @@ fn long_walks_read_ahead_and_short_ones_do_not() {
 fn a_failed_read_is_an_error_and_passes() {
     let dir = Dir::new("eio");
     let rows = random_rows(6000, 5);
-    let summary = build(&dir.table(), &rows, TableOptions { block_bytes: 200, filter_bits_per_key: 10 });
+    let summary = build(
+        &dir.table(),
+        &rows,
+        TableOptions { block_bytes: 200, filter_bits_per_key: 10, has_sketch: false },
+    );
     let (table, watched) = open_watched(&dir.table(), summary.bytes, 0);
     for fill_cache in [true, false] {
         let mut cursor = table.cursor(everything(), fill_cache);

@@ -25,10 +25,17 @@
 //! **Order.** Copies are older than anything replayed from log 4 on, so recovery takes them first; among the copies of one key, of
 //! several passes, the largest number counts.
 //!
+//! # What a flush keeps
+//!
+//! A flush writes back, too: the hot keys, which stay in memory (`jobs/flush.rs` has that story). Its copies lie in the log that
+//! began with the freeze, or behind it, and say that they are for those who replay from that log. The family cannot be frozen
+//! before the flush has ended; and no truncation begins meanwhile, or goes on.
+//!
 //! Nobody waits for this but the next flush; it waits for no memory, and a write meets it only at the commit lock, for one frame
 //! (rule 16).
 
-use super::{ActiveFamily, CommitQueue, Core};
+use super::room::ActiveFamily;
+use super::{CommitQueue, Core};
 use crate::base::error::Result;
 use crate::base::ids::FileId;
 use crate::base::mutant::mutant;
@@ -50,6 +57,12 @@ pub struct Truncation {
     pub log: FileId,
     /// The log that the first copy went to.
     home: Option<FileId>,
+}
+
+impl Truncation {
+    pub fn has_copies(&self) -> bool {
+        self.home.is_some()
+    }
 }
 
 /// The log behind the last copy.
@@ -91,10 +104,26 @@ impl CommitQueue {
             core.takes_copies = true;
             truncation.home = Some(self.rotate(&mut core)?);
         }
+        self.append_copies(&mut core, copies, replay_from)?;
+        Ok(true)
+    }
+
+    /// Appends copies of what stays in memory when a flush, of a family that will replay from `replay_from`, is done.
+    pub fn write_back_hot(&self, copies: &EncodedBatch, replay_from: FileId) -> Result<()> {
+        let mut core = self.lock();
+        self.health.check_writable()?;
+        core.takes_copies = true;
+        if !core.log_takes_copies {
+            self.rotate(&mut core)?;
+        }
+        self.append_copies(&mut core, copies, replay_from)
+    }
+
+    fn append_copies(&self, core: &mut Core, copies: &EncodedBatch, replay_from: FileId) -> Result<()> {
         let appended = core.log.append_written_back(copies, replay_from);
         appended.map_err(|error| self.judge(error))?;
         self.counters.written_back.add(copies.count() as u64);
-        Ok(true)
+        Ok(())
     }
 
     /// Closes the log that the copies went to.
@@ -140,10 +169,20 @@ impl CommitQueue {
         }
     }
 
+    /// The same; the new log may be one for copies.
+    pub(super) fn rotate_for(&self, core: &mut Core, copies: bool) -> Result<FileId> {
+        let before = core.takes_copies;
+        core.takes_copies |= copies;
+        let rotated = self.rotate(core);
+        core.takes_copies = before;
+        rotated
+    }
+
     /// Closes the log and begins another one.
     pub(super) fn rotate(&self, core: &mut Core) -> Result<FileId> {
         let next = self.files.take();
         core.log.rotate(next, core.takes_copies).map_err(|error| self.judge(error))?;
+        core.log_takes_copies = core.takes_copies;
         let first = core.last_seq + 1;
         core.homes.log_began(first, next);
         core.rotate_at_bytes = self.options.log_file_bytes;

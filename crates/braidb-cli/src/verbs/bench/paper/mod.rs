@@ -5,12 +5,13 @@
 //! drifts on the machine meets all of them, and the median of the rounds counts.
 
 mod accordion;
+mod triad;
 
 use super::measure::{Measured, measure};
 use super::workload::{Data, Distribution, Workload};
 use super::{DurabilityArg, Settings, start_empty};
 use crate::failure::{Outcome, printing, storage};
-use crate::figures::{bytes_text, counted, grouped, nanoseconds_text};
+use crate::figures::{bytes_text, counted, grouped, nanoseconds_text, ratio};
 use crate::host::files;
 use crate::store::{BENCH_DB, BENCH_MARK, open_with, require_free};
 use crate::text;
@@ -23,7 +24,8 @@ use std::path::{Path, PathBuf};
 
 /// Repeat a paper's experiments in minutes, with its figures beside ours
 ///
-/// Rows have a key of 16 bytes and a value that fills them up. Experiments with reads first write every row once.
+/// Rows have a key and a value that fills them up. Experiments with reads first write every row once, which is not measured.
+/// What is not said by an option is as the paper has it, at a scale that takes minutes.
 #[derive(clap::Args, Debug)]
 #[command(after_help = text::EXIT_STATUS)]
 pub struct Args {
@@ -32,21 +34,21 @@ pub struct Args {
     paper: Name,
     /// A directory as for other benchmarks [default: a temporary one, which is removed]
     dir: Option<PathBuf>,
-    /// Rows
-    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
-    rows: u64,
-    /// Bytes of a row, its key included
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(16..=1 << 20))]
-    row_bytes: u64,
-    /// Writes of an experiment that only writes
-    #[arg(long, default_value_t = 5_000_000, value_parser = clap::value_parser!(u64).range(1..))]
-    writes: u64,
+    /// Rows [default: accordion 1,000,000; triad 500,000]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
+    rows: Option<u64>,
+    /// Bytes of a row, its key included [default: accordion 100 with 16 of the key; triad 263 with 8]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(16..=1 << 20))]
+    row_bytes: Option<u64>,
+    /// Writes of an experiment that only writes, operations of one that mixes [default: for each row 5 of accordion, 2 of triad]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    writes: Option<u64>,
     /// Gets of an experiment with gets; one with scans has a tenth as many
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(10..))]
     reads: u64,
-    /// Memory for writes, in MiB
-    #[arg(long, default_value_t = 64)]
-    memtable_mib: usize,
+    /// Memory for writes, in MiB [default: accordion 64; triad 4 for each million rows]
+    #[arg(long)]
+    memtable_mib: Option<usize>,
     /// Rounds, of which the median counts
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=99))]
     rounds: u64,
@@ -59,15 +61,31 @@ pub struct Args {
 enum Name {
     /// Memory as a pipeline of segments (PVLDB 11(12), 2018)
     Accordion,
+    /// Hot keys in memory, log tables, overlap in L0 (USENIX ATC 2017)
+    Triad,
 }
 
 /// What is repeated of one paper.
 struct Paper {
     title: &'static str,
+    sizes: Sizes,
     experiments: &'static [Experiment],
     /// The first is the baseline, which takes part in every experiment.
     configurations: &'static [Configuration],
     statements: &'static [Statement],
+}
+
+/// What a paper's experiments have in common, unless the command line says otherwise.
+struct Sizes {
+    rows: u64,
+    key_bytes: usize,
+    row_bytes: u64,
+    /// Or operations, where reads and writes are mixed.
+    writes_per_row: u64,
+    /// Memory for writes, for so many rows.
+    memtable_bytes: fn(u64) -> usize,
+    /// What logs may take, for so many rows; as for other benchmarks where there is none.
+    log_bytes: Option<fn(u64) -> u64>,
 }
 
 /// One workload, measured with several configurations.
@@ -77,6 +95,9 @@ struct Experiment {
     place: &'static str,
     workload: Workload,
     distribution: Distribution,
+    /// Of a workload that mixes reads and writes.
+    read_percent: u64,
+    threads: u64,
     figures: &'static [Figure],
 }
 
@@ -91,7 +112,8 @@ struct Configuration {
 
 /// A figure that the paper's text gives for a configuration in comparison with the baseline.
 struct Statement {
-    experiment: &'static str,
+    /// Titles of the experiments that it is about.
+    experiments: &'static [&'static str],
     figure: Figure,
     configuration: &'static str,
     text: &'static str,
@@ -101,18 +123,46 @@ struct Statement {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Figure {
     SettledWrites,
+    SettledOperations,
     WrittenWithoutLog,
+    Written(Cause),
+    /// All bytes, the log's too, for each of the user's.
+    WrittenPerUserByte,
+    /// (Flushed + merged) / flushed, of bytes.
+    MergeAmplification,
+    /// Tables read for each get.
+    ReadsPerGet,
+    /// Processor time of what is done in the background.
+    BackgroundCpu,
     Flushes,
     Merges,
     /// The latency that so many reads of a thousand do not exceed.
     Latency(u16),
 }
 
+/// Why bytes were written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    Log,
+    Flush,
+    Merge,
+    WriteBack,
+}
+
 impl Figure {
     fn name(self) -> String {
         match self {
             Figure::SettledWrites => "writes a second, settled".to_owned(),
+            Figure::SettledOperations => "operations a second, settled".to_owned(),
             Figure::WrittenWithoutLog => "bytes written without the log".to_owned(),
+            Figure::Written(Cause::Log) => "bytes written to the log".to_owned(),
+            Figure::Written(Cause::Flush) => "bytes flushed".to_owned(),
+            Figure::Written(Cause::Merge) => "bytes merged".to_owned(),
+            Figure::Written(Cause::WriteBack) => "bytes written back to the log".to_owned(),
+            Figure::WrittenPerUserByte => "bytes written for each user byte, the log's too".to_owned(),
+            Figure::MergeAmplification => "write amplification, (flushed + merged) / flushed".to_owned(),
+            Figure::ReadsPerGet => "read amplification, tables read a get".to_owned(),
+            Figure::BackgroundCpu => "processor time of background work".to_owned(),
             Figure::Flushes => "flushes".to_owned(),
             Figure::Merges => "merges (compactions)".to_owned(),
             Figure::Latency(permille) => format!("latency, p{}", f64::from(permille) / 10.0),
@@ -120,9 +170,20 @@ impl Figure {
     }
 
     fn of(self, measured: &Measured) -> f64 {
+        let written = &measured.written;
         match self {
-            Figure::SettledWrites => measured.lane.operations as f64 / measured.settled_seconds,
-            Figure::WrittenWithoutLog => measured.written.without_log as f64,
+            Figure::SettledWrites | Figure::SettledOperations => {
+                measured.lane.operations as f64 / measured.settled_seconds
+            }
+            Figure::WrittenWithoutLog => written.without_log as f64,
+            Figure::Written(Cause::Log) => (written.total - written.without_log) as f64,
+            Figure::Written(Cause::Flush) => written.flushed_bytes as f64,
+            Figure::Written(Cause::Merge) => written.merged_bytes as f64,
+            Figure::Written(Cause::WriteBack) => written.written_back_bytes as f64,
+            Figure::WrittenPerUserByte => ratio(written.total, written.user_bytes),
+            Figure::MergeAmplification => written.merge_amplification(),
+            Figure::ReadsPerGet => measured.lookups.reads_per_get(),
+            Figure::BackgroundCpu => measured.background_cpu_us as f64 * 1e3,
             Figure::Flushes => measured.flushes as f64,
             Figure::Merges => measured.merges as f64,
             Figure::Latency(permille) => {
@@ -133,9 +194,14 @@ impl Figure {
 
     fn text(self, value: f64) -> String {
         match self {
-            Figure::SettledWrites | Figure::Flushes | Figure::Merges => grouped(value as u64),
-            Figure::WrittenWithoutLog => bytes_text(value as u64),
-            Figure::Latency(_) => nanoseconds_text(value as u64),
+            Figure::SettledWrites | Figure::SettledOperations | Figure::Flushes | Figure::Merges => {
+                grouped(value as u64)
+            }
+            Figure::WrittenWithoutLog | Figure::Written(_) => bytes_text(value as u64),
+            Figure::WrittenPerUserByte | Figure::MergeAmplification | Figure::ReadsPerGet => {
+                format!("{value:.3}")
+            }
+            Figure::BackgroundCpu | Figure::Latency(_) => nanoseconds_text(value as u64),
         }
     }
 }
@@ -146,6 +212,7 @@ type Rounds = BTreeMap<(&'static str, &'static str), Vec<Vec<f64>>>;
 pub fn run(args: &Args) -> Outcome {
     let paper = match args.paper {
         Name::Accordion => &accordion::PAPER,
+        Name::Triad => &triad::PAPER,
     };
     let dir = match &args.dir {
         Some(dir) => dir.clone(),
@@ -159,13 +226,15 @@ pub fn run(args: &Args) -> Outcome {
         files::remove_dir(&dir)
             .map_err(|error| storage(&format!("could not remove {}", dir.display()), error))?;
     }
+    let settings = args.settings(paper, &paper.experiments[0], 0);
     let head = format!(
-        "{}\n{} rows of {} bytes, {} writes, {} MiB of memory; median of {}\n",
+        "{}\n{} rows of {} bytes, {} {}, {} of memory; median of {}\n",
         paper.title,
-        grouped(args.rows),
-        args.row_bytes,
-        grouped(args.writes),
-        args.memtable_mib,
+        grouped(settings.num),
+        settings.key_bytes + settings.value_bytes,
+        grouped(args.writes(paper)),
+        if paper.experiments[0].workload == Workload::Mixed { "operations" } else { "writes" },
+        bytes_text(settings.memtable_bytes() as u64),
         counted(args.rounds, "round", "rounds"),
     );
     let mut out = std::io::stdout();
@@ -176,7 +245,7 @@ fn run_all(paper: &Paper, args: &Args, dir: &Path) -> Outcome<Rounds> {
     let mut rounds = Rounds::new();
     for round in 0..args.rounds {
         for experiment in paper.experiments {
-            let settings = args.settings(experiment, round);
+            let settings = args.settings(paper, experiment, round);
             let data = Data::new(&settings)?;
             for configuration in paper.configurations {
                 if !configuration.experiments.contains(&experiment.title) {
@@ -211,33 +280,50 @@ fn run_one(
     Ok(measured)
 }
 
-/// Bytes of a key.
-const KEY_BYTES: usize = 16;
-
 impl Args {
-    fn settings(&self, experiment: &Experiment, round: u64) -> Settings {
+    fn rows(&self, paper: &Paper) -> u64 {
+        self.rows.unwrap_or(paper.sizes.rows)
+    }
+
+    fn writes(&self, paper: &Paper) -> u64 {
+        self.writes.unwrap_or_else(|| self.rows(paper) * paper.sizes.writes_per_row)
+    }
+
+    fn settings(&self, paper: &Paper, experiment: &Experiment, round: u64) -> Settings {
         let is_of_scans = experiment.workload == Workload::Seekwhilewriting;
+        let (sizes, rows) = (&paper.sizes, self.rows(paper));
+        let memtable_bytes = match self.memtable_mib {
+            Some(mib) => mib.saturating_mul(1 << 20),
+            None => (sizes.memtable_bytes)(rows),
+        };
         Settings {
-            num: self.rows,
-            writes: Some(self.writes),
+            num: rows,
+            writes: Some(self.writes(paper)),
+            operations: Some(self.writes(paper)),
+            read_percent: experiment.read_percent,
             reads: Some(if is_of_scans { self.reads / 10 } else { self.reads }),
             distribution: experiment.distribution,
-            key_bytes: KEY_BYTES,
-            value_bytes: self.row_bytes as usize - KEY_BYTES,
-            threads: 1,
+            key_bytes: sizes.key_bytes,
+            value_bytes: self.row_bytes.unwrap_or(sizes.row_bytes) as usize - sizes.key_bytes,
+            threads: experiment.threads,
             write_rate: None,
             durability: DurabilityArg::Buffer,
             window: None,
-            memtable_mib: self.memtable_mib,
-            memtable_bytes: None,
+            memtable_mib: 0,
+            memtable_bytes: Some(memtable_bytes),
             cache_mib: 64,
             background_threads: 2,
             runs: None,
             guards: None,
+            l0_overlap: None,
             memory: None,
             redundancy_percent: 20,
             active_percent: None,
             segments: None,
+            log_bytes: sizes.log_bytes.map(|log_bytes| log_bytes(rows)),
+            hot_keys_percent: None,
+            l0_merge_tables: None,
+            log_tables: None,
             seed: self.seed.wrapping_add(round),
         }
     }
@@ -267,8 +353,7 @@ fn tables(paper: &Paper, rounds: &Rounds) -> String {
 
 /// One figure of an experiment: a line for each configuration that was measured, or that the paper tells about.
 fn table(paper: &Paper, experiment: &Experiment, figure: Figure, medians: &BTreeMap<&str, f64>) -> String {
-    let is_here =
-        |statement: &&Statement| statement.experiment == experiment.title && statement.figure == figure;
+    let is_here = |told: &&Statement| told.experiments.contains(&experiment.title) && told.figure == figure;
     let stated: Vec<&Statement> = paper.statements.iter().filter(is_here).collect();
     let baseline = paper.configurations[0].name;
     let measured = paper.configurations.iter().map(|configuration| configuration.name);
@@ -314,6 +399,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn a_table_has_what_was_measured_beside_what_is_told() {
@@ -322,14 +408,24 @@ mod tests {
             place: "Figure 1",
             workload: Workload::Updaterandom,
             distribution: Distribution::Uniform,
+            read_percent: 0,
+            threads: 1,
             figures: &[Figure::SettledWrites, Figure::Latency(995)],
         }];
         let configuration =
             |name| Configuration { name, experiments: &["writes"], options: |options| options };
         let told =
-            |figure, configuration, text| Statement { experiment: "writes", figure, configuration, text };
+            |figure, configuration, text| Statement { experiments: &["writes"], figure, configuration, text };
         let paper = Paper {
             title: "A paper",
+            sizes: Sizes {
+                rows: 1,
+                key_bytes: 8,
+                row_bytes: 9,
+                writes_per_row: 1,
+                memtable_bytes: |_| 1 << 20,
+                log_bytes: None,
+            },
             experiments,
             configurations: Box::leak(Box::new([configuration("plain"), configuration("braided")])),
             statements: Box::leak(Box::new([
@@ -360,9 +456,10 @@ mod tests {
 
     #[test]
     fn papers_name_what_they_have() {
-        for paper in [&accordion::PAPER] {
+        for paper in [&accordion::PAPER, &triad::PAPER] {
             let titles: Vec<&str> = paper.experiments.iter().map(|experiment| experiment.title).collect();
             let baseline = &paper.configurations[0];
+            assert_eq!(titles.iter().collect::<BTreeSet<_>>().len(), titles.len(), "{}", paper.title);
             assert_eq!(baseline.experiments, titles, "the baseline takes part in all");
             for configuration in paper.configurations {
                 assert!(
@@ -371,9 +468,12 @@ mod tests {
                     configuration.name
                 );
             }
-            for Statement { experiment, figure, text, .. } in paper.statements {
-                let found = paper.experiments.iter().find(|known| known.title == *experiment);
-                assert!(found.is_some_and(|found| found.figures.contains(figure)), "{experiment}: {text}");
+            for Statement { experiments, figure, text, .. } in paper.statements {
+                assert!(!experiments.is_empty(), "{text}");
+                for title in *experiments {
+                    let found = paper.experiments.iter().find(|known| known.title == *title);
+                    assert!(found.is_some_and(|found| found.figures.contains(figure)), "{title}: {text}");
+                }
             }
         }
     }

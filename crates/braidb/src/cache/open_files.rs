@@ -1,14 +1,14 @@
-//! The files of tables that are held open: so many at most, whatever the number of tables.
+//! The files of tables, and of logs that tables point into, that are held open: so many at most, whatever the number of files.
 //!
-//! An open [`Table`](super::Table) keeps its index and filter in memory, but no file. For each read it asks here; a file that
-//! was closed to make room for others is opened again by its path. That is always possible: whoever reads a table holds the
-//! slice, and by it the `TableFile`, that it reads through, and a file is unlinked only after the last of these is gone (rule
-//! 1). Then it is closed here too, before it is unlinked, so that the device gets the space back at once.
+//! An open table keeps its index and filter in memory, but no file. For each read it asks here; a file that was closed to make
+//! room for others is opened again by its path. That is always possible: whoever reads a table holds the slice, and by it the
+//! `TableFile` with its bodies, that it reads through, and a file is unlinked only after the last of these is gone (rule 1). Then
+//! it is closed here too, before it is unlinked, so that the device gets the space back at once.
 //!
 //! What a running read holds is not counted: for its time a file may be open beyond the capacity, one a thread.
 
+use super::PlaceHasher;
 use crate::base::ids::FileId;
-use crate::cache::PlaceHasher;
 use braidb_storage::{File, FileSystem};
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, UnitWeighter};
@@ -17,7 +17,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Open files of tables by id, those that were used lately.
+/// Open files by id, those that were used lately.
 #[derive(Debug)]
 pub struct OpenFiles {
     fs: Arc<dyn FileSystem>,
@@ -40,7 +40,7 @@ impl OpenFiles {
         OpenFiles { fs, files }
     }
 
-    /// The file of table `id`, opened at `path` unless it is open. Of several threads that want it, one opens it.
+    /// The file `id`, opened at `path` unless it is open. Of several threads that want it, one opens it.
     pub fn get(&self, id: FileId, path: &Path) -> io::Result<Arc<dyn File>> {
         self.files.get_or_insert_with(&id, || self.fs.open(path))
     }
@@ -51,7 +51,7 @@ impl OpenFiles {
         self.files.insert(id, file);
     }
 
-    /// Closes the file of a table that nobody will read any more.
+    /// Closes a file that nobody will read any more.
     pub fn close(&self, id: FileId) {
         self.files.remove(&id);
     }

@@ -1,0 +1,190 @@
+//! The form of what a flush writes: a *sorted table* with keys and values, or a *log table*, an index of keys alone whose values
+//! stay in the log where they were written first.
+//!
+//! A log table writes less and reads more, and it keeps its logs from going for as long as it lives. So it pays only if most of
+//! a log is values that the flush would write; and what such logs take is bounded. The choice is made log by log: a table may
+//! point into some of the logs that its values stand in, and hold the other values itself.
+//!
+//! Handles die in merges, which write values out. A log of which hardly anything is left alive that way, or one too many, is let
+//! go by rewriting the slices that still point into it.
+
+use crate::base::ids::FileId;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Values below this are written to the table: a handle takes half as much.
+pub const LEAST_VALUE_BYTES: usize = 32;
+/// On the average, values are at least so large, or reading them one by one costs more than writing them does.
+const LEAST_MEAN_BYTES: u64 = 64;
+/// Most bytes of logs that are loaded at once for one merge.
+pub const LOADED_BYTES: u64 = 64 << 20;
+/// A log is loaded for a merge which wants one byte in so many of it.
+const WANTED_SHARE: u64 = 4;
+
+/// The measures of log tables.
+#[derive(Clone, Copy, Debug)]
+pub struct FormOptions {
+    /// A log becomes a body if so many bytes in a hundred of it are values that tables will point to. With 0 none does.
+    pub live_percent: u32,
+    /// Most bytes of logs that stay for the sake of tables.
+    pub pinned_bytes: u64,
+}
+
+/// A closed log in which values of a flushing set stand, and what a table of it would point to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogOfFlush {
+    pub id: FileId,
+    /// Of the whole log.
+    pub bytes: u64,
+    /// Values that the flush would leave there, and their bytes.
+    pub values: u64,
+    pub value_bytes: u64,
+    /// Bytes of values to which tables point already; without such tables 0.
+    pub live_bytes: u64,
+}
+
+/// The logs that the table of a flush points into; none for a sorted table. `logs` are given oldest first. Tables pin
+/// `pinned_bytes` of logs by now, and the device has room for `room_bytes` that a sorted table would give back.
+pub fn bodies(logs: &[LogOfFlush], pinned_bytes: u64, room_bytes: u64, options: &FormOptions) -> Vec<FileId> {
+    let mut left_bytes = options.pinned_bytes.saturating_sub(pinned_bytes).min(room_bytes);
+    let mut chosen = Vec::new();
+    for log in logs {
+        let is_pinned = log.live_bytes > 0;
+        let more_bytes = if is_pinned { 0 } else { log.bytes };
+        let is_large = log.values > 0 && log.value_bytes / log.values >= LEAST_MEAN_BYTES;
+        let live_bytes = log.value_bytes.saturating_add(log.live_bytes);
+        let is_alive = percent(live_bytes, log.bytes) >= u64::from(options.live_percent);
+        if options.live_percent > 0 && is_large && is_alive && more_bytes <= left_bytes {
+            left_bytes -= more_bytes;
+            chosen.push(log.id);
+        }
+    }
+    chosen
+}
+
+/// A log that stays for the sake of tables, and what of it slices still lead to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pinned {
+    /// Of the whole log.
+    pub bytes: u64,
+    pub live_bytes: u64,
+    /// The tables that point into it.
+    pub tables: BTreeSet<FileId>,
+}
+
+/// The tables that should give up their handles, so that their logs can go: those of logs of which not half as much is alive as
+/// made them bodies, and, oldest first, of as many others as are too many.
+pub fn to_rewrite(pinned: &BTreeMap<FileId, Pinned>, options: &FormOptions) -> BTreeSet<FileId> {
+    let is_dead = |log: &&Pinned| percent(log.live_bytes, log.bytes) < u64::from(options.live_percent / 2);
+    let (dead, alive): (Vec<&Pinned>, Vec<&Pinned>) = pinned.values().partition(is_dead);
+    let mut bytes: u64 = alive.iter().map(|log| log.bytes).sum();
+    let too_many = alive.into_iter().take_while(|log| {
+        let is_over = bytes > options.pinned_bytes;
+        bytes -= log.bytes;
+        is_over
+    });
+    dead.into_iter().chain(too_many).flat_map(|log| log.tables.iter().copied()).collect()
+}
+
+/// A log that a merge reads values from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogOfMerge {
+    pub id: FileId,
+    /// Of the whole log.
+    pub bytes: u64,
+    /// Bytes of values that the merge wants.
+    pub wanted_bytes: u64,
+}
+
+/// The logs that a merge loads whole, because it wants much of them: those of which it wants most, as far as the room goes. From
+/// the others it reads values one by one.
+pub fn to_load(logs: &[LogOfMerge]) -> Vec<FileId> {
+    let mut by_share: Vec<&LogOfMerge> =
+        logs.iter().filter(|log| log.wanted_bytes.saturating_mul(WANTED_SHARE) >= log.bytes).collect();
+    by_share.sort_by_key(|log| (std::cmp::Reverse(percent(log.wanted_bytes, log.bytes)), log.id));
+    let mut room_bytes = LOADED_BYTES;
+    let mut chosen = Vec::new();
+    for log in by_share {
+        if log.bytes <= room_bytes {
+            room_bytes -= log.bytes;
+            chosen.push(log.id);
+        }
+    }
+    chosen
+}
+
+fn percent(part: u64, whole: u64) -> u64 {
+    (u128::from(part) * 100 / u128::from(whole.max(1))) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPTIONS: FormOptions = FormOptions { live_percent: 50, pinned_bytes: 3000 };
+
+    fn log(id: u64, bytes: u64, values: u64, value_bytes: u64) -> LogOfFlush {
+        LogOfFlush { id: FileId(id), bytes, values, value_bytes, live_bytes: 0 }
+    }
+
+    fn chosen(logs: &[LogOfFlush], pinned_bytes: u64) -> Vec<u64> {
+        bodies(logs, pinned_bytes, 10_000, &OPTIONS).iter().map(|id| id.0).collect()
+    }
+
+    #[test]
+    fn a_log_of_large_values_that_are_mostly_alive_becomes_a_body() {
+        assert_eq!(chosen(&[log(1, 1000, 5, 500), log(2, 1000, 5, 499)], 0), [1]);
+        assert_eq!(chosen(&[log(1, 1000, 10, 640), log(2, 1000, 10, 639)], 0), [1], "the mean counts");
+        assert_eq!(chosen(&[log(1, 1000, 0, 0)], 0), [0u64; 0]);
+        let off = FormOptions { live_percent: 0, ..OPTIONS };
+        assert_eq!(bodies(&[log(1, 1000, 5, 1000)], 0, 10_000, &off), []);
+    }
+
+    #[test]
+    fn logs_that_stay_are_bounded_and_one_that_stays_anyhow_costs_nothing() {
+        let alive = |id| log(id, 1000, 5, 800);
+        assert_eq!(chosen(&[alive(1), alive(2), alive(3), alive(4)], 0), [1, 2, 3]);
+        assert_eq!(chosen(&[alive(1), log(2, 900, 5, 800), alive(3)], 2000), [1]);
+        assert_eq!(chosen(&[alive(1)], 2001), [0u64; 0]);
+        let shared = LogOfFlush { live_bytes: 300, ..log(5, 1000, 2, 200) };
+        assert_eq!(chosen(&[shared], 2500), [5], "what other tables point to counts");
+        assert_eq!(
+            bodies(&[alive(1), shared, alive(3)], 0, 1999, &OPTIONS),
+            [FileId(1), FileId(5)],
+            "no room"
+        );
+    }
+
+    fn pinned(logs: &[(u64, u64, u64, &[u64])]) -> BTreeMap<FileId, Pinned> {
+        let tables = |tables: &[u64]| tables.iter().map(|&id| FileId(id)).collect();
+        let log = |&(id, bytes, live_bytes, of): &(u64, u64, u64, &[u64])| {
+            (FileId(id), Pinned { bytes, live_bytes, tables: tables(of) })
+        };
+        logs.iter().map(log).collect()
+    }
+
+    fn rewritten(logs: &[(u64, u64, u64, &[u64])]) -> Vec<u64> {
+        to_rewrite(&pinned(logs), &OPTIONS).iter().map(|id| id.0).collect()
+    }
+
+    #[test]
+    fn nearly_dead_logs_and_the_oldest_of_too_many_are_let_go() {
+        assert_eq!(rewritten(&[(1, 1000, 250, &[10, 11]), (2, 1000, 249, &[11, 12])]), [11, 12]);
+        assert_eq!(rewritten(&[(1, 1000, 900, &[10]), (2, 1000, 900, &[11]), (3, 1001, 900, &[12])]), [10]);
+        assert_eq!(rewritten(&[(1, 1000, 900, &[10]), (2, 1500, 9, &[11]), (3, 1000, 900, &[12])]), [11]);
+        assert_eq!(rewritten(&[]), [0u64; 0]);
+    }
+
+    #[test]
+    fn a_merge_loads_what_it_wants_most_of() {
+        let log = |id, bytes, wanted_bytes| LogOfMerge { id: FileId(id), bytes, wanted_bytes };
+        let load = |logs: &[LogOfMerge]| to_load(logs).iter().map(|id| id.0).collect::<Vec<_>>();
+        assert_eq!(load(&[log(1, 1000, 250), log(2, 1000, 249), log(3, 1000, 900)]), [3, 1]);
+        let half = LOADED_BYTES / 2;
+        assert_eq!(load(&[log(1, half, half / 3), log(2, half, half / 2), log(3, half, half)]), [3, 2]);
+        assert_eq!(
+            load(&[log(1, half, half / 3), log(2, half + 1, half), log(3, half - 1, half / 3)]),
+            [2, 3]
+        );
+        assert_eq!(load(&[log(1, 2 * half + 1, half * 2)]), [0u64; 0]);
+    }
+}

@@ -1,0 +1,137 @@
+//! Hot keys: which of them stay in memory at a flush, and when memory that is full is condensed instead of flushed.
+//!
+//! Keys that are written again and again die in memory: each flush of them is a copy that the next one makes worthless, and so is
+//! each merge of it. So a flush leaves the hot ones in memory (TRIAD, section 4.1: written more often than the mean, and of those
+//! as many as are allowed, the hottest first). They are written back to the log instead, which is what keeping them costs; so
+//! they may not take so much of memory, or of the log, that the next flush comes at once.
+//!
+//! A segment keeps superseded versions until it is merged. Memory may thus be full although little of it is alive, and then a flush
+//! would be one of a nearly empty memory (`FLUSH_TH` in the paper's Algorithm 1). If so much was superseded when this was looked
+//! at last, memory is *condensed* first: compacted into one segment, which concerns no file at all.
+
+use crate::memory::Updates;
+
+/// The measures of hot keys.
+#[derive(Clone, Copy, Debug)]
+pub struct HeatOptions {
+    /// At most so many keys of a thousand stay; 0 switches all of this off.
+    pub hot_permille: u32,
+    pub memtable_bytes: u64,
+    pub log_bytes: u64,
+}
+
+/// Memory is condensed if at most so many of a thousand bytes were alive when it was full the last time.
+const CONDENSED_PERMILLE: u64 = 750;
+
+impl HeatOptions {
+    pub fn is_on(&self) -> bool {
+        self.hot_permille > 0
+    }
+
+    /// From how many updates on a key of the flushing set stays, in a tree of `tree_keys` keys; `None` if none does.
+    pub fn hot_from(&self, updates: &Updates, tree_keys: u64) -> Option<u16> {
+        let by_count = updates.by_count();
+        let keys: u64 = by_count.values().map(|written| written.keys).sum();
+        let writes: u64 = by_count.iter().map(|(&count, written)| u64::from(count) * written.keys).sum();
+        let most_keys = keys.max(tree_keys) * u64::from(self.hot_permille) / 1000;
+        // Written back they may not fill the logs: the next flush would come at once.
+        let most_bytes = (self.memtable_bytes / 4 * 3).min(self.log_bytes / 4);
+        let (mut hot_keys, mut hot_bytes, mut hot_from) = (0, 0, None);
+        for (&count, written) in by_count.iter().rev() {
+            hot_keys += written.keys;
+            hot_bytes += written.bytes;
+            let is_hot = u64::from(count) * keys > writes;
+            if !is_hot || hot_keys > most_keys || hot_bytes > most_bytes {
+                break;
+            }
+            hot_from = Some(count);
+        }
+        hot_from
+    }
+
+    /// If so many bytes stayed when memory was condensed, it is flushed after all.
+    pub fn is_still_full(&self, kept: u64) -> bool {
+        kept > self.memtable_bytes / 8 * 7
+    }
+
+    /// The bytes at which memory is full when `kept` of them stayed in it the last time: what is new has half of the budget at
+    /// least.
+    pub fn full_bytes(&self, kept: u64) -> u64 {
+        let full = match self.is_still_full(kept) {
+            true => kept,
+            false => self.memtable_bytes.max(kept + self.memtable_bytes / 2),
+        };
+        full.min(self.most_bytes())
+    }
+
+    /// The bytes at which memory is flushed whatever is going on. Below the limit at which writes wait: it is a write that notices.
+    pub fn most_bytes(&self) -> u64 {
+        self.memtable_bytes / 8 * 15
+    }
+
+    /// Whether full memory is condensed before it is flushed, when so many of a thousand bytes were alive the last time.
+    pub fn condenses(&self, live_permille: Option<u64>) -> bool {
+        self.is_on() && live_permille.is_none_or(|live| live <= CONDENSED_PERMILLE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{Frozen, Segment, count_updates};
+    use crate::visible::EntryKind;
+
+    const HEAT: HeatOptions = HeatOptions { hot_permille: 10, memtable_bytes: 1 << 20, log_bytes: 1 << 20 };
+
+    /// Keys that were written so often each, all of 100 bytes.
+    fn updates(written: &[u16]) -> Updates {
+        let (segment, mut writer) = Segment::new(1);
+        let mut seq = 0;
+        for (key, &count) in written.iter().enumerate() {
+            for _ in 0..count {
+                seq += 1;
+                writer.insert(&(key as u64).to_be_bytes(), seq, EntryKind::Put, &[0; 92]);
+            }
+        }
+        count_updates(&[Frozen::List(segment)])
+    }
+
+    #[test]
+    fn hot_is_what_was_written_more_often_than_the_mean() {
+        let updates = updates(&[1, 1, 1, 2, 3, 9]);
+        assert_eq!(HEAT.hot_from(&updates, 1000), Some(3), "the mean is nearly 3");
+        assert_eq!(HEAT.hot_from(&updates, 199), Some(9), "one key may stay");
+        assert_eq!(HEAT.hot_from(&updates, 99), None, "none may");
+        assert_eq!(HeatOptions { hot_permille: 500, ..HEAT }.hot_from(&updates, 0), Some(3));
+        let off = HeatOptions { hot_permille: 0, ..HEAT };
+        assert!(!off.is_on() && off.hot_from(&updates, 1 << 40).is_none() && !off.condenses(Some(0)));
+    }
+
+    #[test]
+    fn where_all_are_alike_none_is_hot() {
+        assert_eq!(HEAT.hot_from(&updates(&[1; 50]), 1 << 40), None);
+        assert_eq!(HEAT.hot_from(&updates(&[7; 50]), 1 << 40), None);
+    }
+
+    /// The hottest stay that fit: with all the next flush would come at once.
+    #[test]
+    fn hot_keys_fill_neither_memory_nor_logs() {
+        let written: Vec<u16> = (0..100).map(|key| if key < 20 { 2 + key } else { 1 }).collect();
+        let updates = updates(&written);
+        let hot_from = |memtable_bytes, log_bytes| {
+            HeatOptions { memtable_bytes, log_bytes, ..HEAT }.hot_from(&updates, 1 << 40)
+        };
+        assert_eq!(hot_from(1 << 20, 1 << 20), Some(4), "the mean is 3.1");
+        assert_eq!(hot_from(8 * 150, 1 << 20), Some(16), "6 of 134 bytes in three quarters of that");
+        assert_eq!(hot_from(1 << 20, 30 * 150), Some(14), "8 in a quarter of the logs");
+        assert_eq!(hot_from(100, 1 << 20), None);
+    }
+
+    #[test]
+    fn full_memory_is_condensed_while_that_makes_room() {
+        assert!(HEAT.condenses(None) && HEAT.condenses(Some(750)) && !HEAT.condenses(Some(751)));
+        assert_eq!(HEAT.full_bytes(0), 1 << 20);
+        assert_eq!(HEAT.full_bytes(600 << 10), (600 + 512) << 10, "new writes have half of the budget");
+        assert!(HEAT.is_still_full(897 << 10) && HEAT.full_bytes(897 << 10) == 897 << 10);
+    }
+}

@@ -1,0 +1,195 @@
+//! Values that lie apart from their keys: handles, and the bodies that they lead into.
+//!
+//! A *body* is a file of values; today a commit log that was closed. A *handle* is the place, the length and the checksum of one
+//! value in it: all that it takes to read the value without its frame, and to know that it is the right one. A table that holds
+//! handles names its bodies, in its own properties and in the manifest, and a handle names one of them by its place in that list.
+//!
+//! A body lives as long as anybody may read it (rules 1 and 10). A table holds its bodies as slices hold their table, so a view
+//! keeps both. The log of a body may go when three things hold at once: no column family replays it, no table of the state names
+//! it, and no [`Body`] of it lives. The executor asks all three under the lock that edits are committed under
+//! (`jobs/cleanup.rs`); [`Bodies`] knows the third.
+//!
+//! Users read values one by one. A merge wants most of a log, in the order of keys and not of the file, and small reads would
+//! cost more than the log table saved: it loads the whole log once ([`Body::load`]), and whoever merges out of it meanwhile
+//! shares what was loaded.
+
+use crate::base::checksum;
+use crate::base::counters::Counters;
+use crate::base::error::{Error, Result};
+use crate::base::ids::FileId;
+use crate::base::names;
+use crate::base::value::Value;
+use crate::cache::OpenFiles;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+#[cfg(test)]
+mod tests;
+
+/// Where a value lies in a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handle {
+    pub offset: u64,
+    pub bytes: u32,
+    /// Of the content alone: a value keeps it when it moves.
+    pub crc: u32,
+}
+
+/// A body that a table names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BodyUse {
+    pub log: FileId,
+    /// Bytes of the values that the table's handles lead to.
+    pub live_bytes: u64,
+    /// The exact length of the closed log, its footer included.
+    pub bytes: u64,
+}
+
+/// The bodies that live in this open.
+#[derive(Debug)]
+pub struct Bodies {
+    files: Arc<OpenFiles>,
+    dir: PathBuf,
+    counters: Arc<Counters>,
+    living: Mutex<BTreeMap<FileId, Weak<Body>>>,
+    /// Some body died since this was asked last.
+    any_died: AtomicBool,
+}
+
+impl Bodies {
+    pub fn new(files: Arc<OpenFiles>, dir: &Path, counters: Arc<Counters>) -> Arc<Bodies> {
+        let any_died = AtomicBool::new(false);
+        Arc::new(Bodies { files, dir: dir.to_owned(), counters, living: Mutex::default(), any_died })
+    }
+
+    /// The body that is log `id`, closed with `bytes` bytes. All who name it share one.
+    pub fn get(self: &Arc<Self>, id: FileId, bytes: u64) -> Arc<Body> {
+        let mut living = self.living.lock();
+        // A log is closed once, so another length comes from a manifest that nobody can trust; each then reads by its own.
+        if let Some(body) = living.get(&id).and_then(Weak::upgrade).filter(|body| body.bytes == bytes) {
+            return body;
+        }
+        let path = names::log(&self.dir, id);
+        let body = Arc::new(Body { id, bytes, path, store: self.clone(), image: Mutex::new(Weak::new()) });
+        living.retain(|_, body| body.strong_count() > 0);
+        living.insert(id, Arc::downgrade(&body));
+        body
+    }
+
+    /// Whether somebody may still read log `id` as a body.
+    pub fn is_held(&self, id: FileId) -> bool {
+        self.living.lock().get(&id).is_some_and(|body| body.strong_count() > 0)
+    }
+
+    /// Whether a body died since this was asked last.
+    pub fn take_any_died(&self) -> bool {
+        self.any_died.load(Ordering::Relaxed) && self.any_died.swap(false, Ordering::AcqRel)
+    }
+}
+
+/// A log that some table points into.
+#[derive(Debug)]
+pub struct Body {
+    pub id: FileId,
+    /// The exact length of the closed log.
+    pub bytes: u64,
+    path: PathBuf,
+    store: Arc<Bodies>,
+    /// All of it, while somebody merges out of it.
+    image: Mutex<Weak<Image>>,
+}
+
+/// The bytes of a whole body in memory. Nothing in them is trusted: each value is checked when it is read.
+#[derive(Debug)]
+pub struct Image(Vec<u8>);
+
+impl Body {
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads a value for a user, who may keep it for long: it has memory of its own.
+    pub fn read(&self, handle: &Handle) -> Result<Value> {
+        self.store.counters.log_reads.add(1);
+        self.read_alone(handle)
+    }
+
+    fn read_alone(&self, handle: &Handle) -> Result<Value> {
+        self.place(handle)?;
+        // No more than the log has.
+        let mut bytes = vec![0; handle.bytes as usize];
+        self.fill(handle.offset, &mut bytes)?;
+        self.check(handle, &bytes)?;
+        Ok(Value::pin(Arc::new(bytes), |bytes| bytes))
+    }
+
+    /// Reads a value for a merge, which is done with it soon: from what was loaded, if all of the log was.
+    pub fn read_in_passing(&self, handle: &Handle) -> Result<Value> {
+        let Some(image) = self.image.lock().upgrade() else {
+            self.store.counters.log_merge_bytes.add(handle.bytes.into());
+            return self.read_alone(handle);
+        };
+        let place = self.place(handle)?;
+        self.check(handle, &image.0[place.clone()])?;
+        Ok(Value::pin(image, |image| &image.0[place]))
+    }
+
+    /// Reads the whole log at once, unless that was done and is still held. For as long as the caller holds it, merges read
+    /// values from it.
+    pub fn load(&self) -> Result<Arc<Image>> {
+        if let Some(image) = self.image.lock().upgrade() {
+            return Ok(image);
+        }
+        let bytes = usize::try_from(self.bytes).map_err(|_| self.damage(0, "it is too long"))?;
+        let mut image = vec![0; bytes];
+        self.fill(0, &mut image)?;
+        self.store.counters.log_merge_bytes.add(self.bytes);
+        let image = Arc::new(Image(image));
+        *self.image.lock() = Arc::downgrade(&image);
+        Ok(image)
+    }
+
+    /// Where the value of a handle lies, if that is inside of the log.
+    fn place(&self, handle: &Handle) -> Result<Range<usize>> {
+        let end = handle.offset.checked_add(u64::from(handle.bytes)).filter(|&end| end <= self.bytes);
+        match end.and_then(|end| Some(usize::try_from(handle.offset).ok()?..usize::try_from(end).ok()?)) {
+            Some(place) => Ok(place),
+            None => Err(self.damage(handle.offset, "a table points to a value beyond the end of the log")),
+        }
+    }
+
+    fn fill(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        let file = self.store.files.get(self.id, &self.path);
+        let file = file.map_err(|source| Error::io("open", &self.path, source))?;
+        file.read_exact_at(offset, bytes).map_err(|source| match source.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                self.damage(offset, "the log ends before a value that a table points to")
+            }
+            _ => Error::io("read", &self.path, source),
+        })
+    }
+
+    fn check(&self, handle: &Handle, value: &[u8]) -> Result<()> {
+        if checksum::of_value(value) == handle.crc {
+            return Ok(());
+        }
+        Err(self.damage(handle.offset, "a value that a table points to does not match its checksum"))
+    }
+
+    #[cold]
+    fn damage(&self, offset: u64, what: &str) -> Error {
+        Error::corruption(&self.path, offset, what)
+    }
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        self.store.files.close(self.id);
+        self.store.any_died.store(true, Ordering::Release);
+    }
+}

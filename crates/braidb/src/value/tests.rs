@@ -1,0 +1,106 @@
+//! Bodies on real files.
+#![allow(clippy::disallowed_methods)]
+
+use super::*;
+use braidb_storage::FileSystem;
+use braidb_storage::real::RealFs;
+use std::fs;
+
+const LOG: FileId = FileId(7);
+
+/// A directory with one file under the name of a log, gone at the end.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new(name: &str, content: &[u8]) -> Dir {
+        let dir = std::env::temp_dir().join(format!("braidb-bodies-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(names::log(&dir, LOG), content).unwrap();
+        Dir(dir)
+    }
+
+    fn bodies(&self) -> (Arc<Bodies>, Arc<Counters>) {
+        let counters = Arc::new(Counters::default());
+        let fs: Arc<dyn FileSystem> = Arc::new(RealFs);
+        (Bodies::new(Arc::new(OpenFiles::new(fs, 16)), &self.0, counters.clone()), counters)
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn handle(offset: u64, value: &[u8]) -> Handle {
+    Handle { offset, bytes: value.len() as u32, crc: checksum::of_value(value) }
+}
+
+#[test]
+fn values_are_read_one_by_one_and_out_of_what_was_loaded() {
+    let dir = Dir::new("read", b"....one.two");
+    let (bodies, counters) = dir.bodies();
+    let body = bodies.get(LOG, 11);
+    let (one, two, empty) = (handle(4, b"one"), handle(8, b"two"), handle(11, b""));
+    assert_eq!(body.read(&one).unwrap(), b"one");
+    assert_eq!(body.read_in_passing(&two).unwrap(), b"two");
+    assert_eq!(body.read(&empty).unwrap(), b"");
+    assert_eq!((counters.log_reads.get(), counters.log_merge_bytes.get()), (2, 3));
+
+    let image = body.load().unwrap();
+    let again = body.load().unwrap();
+    assert!(Arc::ptr_eq(&image, &again), "two merges share it");
+    let value = body.read_in_passing(&two).unwrap();
+    assert_eq!((counters.log_reads.get(), counters.log_merge_bytes.get()), (2, 14));
+    drop((image, again));
+    assert_eq!(value, b"two");
+    drop(value);
+    assert_eq!(body.read_in_passing(&one).unwrap(), b"one");
+    assert_eq!(counters.log_merge_bytes.get(), 17, "nobody holds it any more");
+}
+
+#[test]
+fn what_is_not_the_value_is_reported_with_log_and_place() {
+    let dir = Dir::new("damage", b"....one.two");
+    let (bodies, _) = dir.bodies();
+    let body = bodies.get(LOG, 11);
+    let longer = bodies.get(LOG, 20);
+    let beyond = Handle { offset: u64::MAX - 1, bytes: 3, crc: 0 };
+    let cases = [
+        (&body, handle(5, b"one"), "checksum"),
+        (&body, handle(9, b"two"), "beyond the end"),
+        (&body, beyond, "beyond the end"),
+        (&longer, handle(9, b"two"), "ends before"),
+    ];
+    for (body, handle, words) in cases {
+        match body.read(&handle) {
+            Err(Error::Corruption { path, offset, what }) => {
+                assert_eq!((path, offset), (names::log(&dir.0, LOG), handle.offset));
+                assert!(what.contains(words), "{what}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(longer.load().unwrap_err().is_corruption());
+    let _image = body.load().unwrap();
+    assert!(body.read_in_passing(&handle(5, b"one")).unwrap_err().is_corruption());
+    assert!(body.read_in_passing(&beyond).unwrap_err().is_corruption());
+}
+
+#[test]
+fn a_body_is_one_and_is_held_until_its_last_holder_lets_go() {
+    let dir = Dir::new("held", b"....one.two");
+    let (bodies, _) = dir.bodies();
+    assert!(!bodies.is_held(LOG) && !bodies.take_any_died());
+    let (first, second) = (bodies.get(LOG, 11), bodies.get(LOG, 11));
+    assert!(Arc::ptr_eq(&first, &second));
+    drop(first);
+    assert!(bodies.is_held(LOG) && !bodies.take_any_died());
+    drop(second);
+    assert!(!bodies.is_held(LOG));
+    assert!(bodies.take_any_died() && !bodies.take_any_died());
+    let again = bodies.get(LOG, 11);
+    assert!(bodies.is_held(LOG));
+    assert_eq!(again.read(&handle(4, b"one")).unwrap(), b"one");
+}

@@ -1,0 +1,96 @@
+//! Tables that point into logs, as the state knows them.
+
+use super::*;
+use crate::value::BodyUse;
+
+fn body(log: u64, live_bytes: u64, bytes: u64) -> BodyUse {
+    BodyUse { log: FileId(log), live_bytes, bytes }
+}
+
+fn log_table(id: u64, low: &str, high: &str, bodies: &[BodyUse]) -> NewTable {
+    NewTable { bodies: bodies.to_vec(), ..table(FileId(id), low, high, (id, id)) }
+}
+
+fn replay_from(log: u64) -> Change {
+    Change::ReplayFrom { family: FAMILY, log: FileId(log) }
+}
+
+fn bodies(state: &State) -> Vec<(u64, u64)> {
+    state.bodies().iter().map(|(id, body)| (id.0, body.bytes)).collect()
+}
+
+#[test]
+fn a_log_is_known_as_long_as_a_table_points_into_it() {
+    let mut edit = added(0, 1, &log_table(8, "a", "c", &[body(4, 300, 900), body(3, 200, 500)]));
+    edit.push(Change::LogSealed { log: FileId(4), bytes: 900 });
+    edit.push(replay_from(7));
+    let state = state().apply(&edit).unwrap();
+    let second = added(0, 2, &log_table(9, "d", "f", &[body(4, 10, 900)]));
+    let state = state.apply(&second).unwrap();
+    assert_eq!(bodies(&state), [(3, 500), (4, 900)]);
+    // No family replays them, so that a seal would be forgotten; a body is not.
+    let of = |state: &State, log| state.sealed_bytes(FileId(log));
+    assert_eq!((of(&state, 3), of(&state, 4), of(&state, 5)), (Some(500), Some(900), None));
+    assert!([3, 4].into_iter().all(|log| state.logs_named().any(|named| named == FileId(log))));
+
+    let again = State::empty(store()).apply(&state.snapshot_edit()).unwrap();
+    assert_eq!(bodies(&again), bodies(&state));
+    assert_eq!(again.snapshot_edit(), state.snapshot_edit());
+    let file = again.table(FileId(8)).unwrap();
+    assert_eq!((file.body_bytes(), file.full_bytes()), (500, 108 + 500));
+
+    let mut edit = Edit::default();
+    edit.remove_slice(FAMILY, run(0, 1), &Slice::new(file.clone(), part("a", "c", (8, 8))));
+    let after = again.apply(&edit).unwrap();
+    assert_eq!((bodies(&after), of(&after, 3)), (vec![(4, 900)], None));
+    // Whoever holds the old state, as a view does, holds its bodies.
+    assert_eq!(bodies(&again), [(3, 500), (4, 900)]);
+}
+
+#[test]
+fn the_bytes_of_slices_count_values_in_bodies() {
+    let mut sound = log_table(8, "a", "c", &[body(3, 400, 500)]);
+    sound.parts[0].bytes = 508;
+    assert!(state().apply(&added(0, 1, &sound)).is_ok());
+    sound.parts[0].bytes = 509;
+    assert!(why(state().apply(&added(0, 1, &sound))).contains("larger than the table"));
+}
+
+#[test]
+fn bodies_that_contradict_something_are_refused() {
+    let sealed = Change::LogSealed { log: FileId(4), bytes: 900 };
+    let cut = Change::LogCut { log: FileId(5), offset: 70, resume: FileId(6) };
+    let base = state().apply(&Edit { changes: vec![sealed, cut] }).unwrap();
+    let base = base.apply(&added(0, 1, &log_table(8, "a", "c", &[body(3, 1, 500)]))).unwrap();
+    let tried = |bodies: &[BodyUse]| base.apply(&added(0, 2, &log_table(9, "a", "c", bodies)));
+    assert!(tried(&[body(3, 1, 500), body(4, 900, 900), body(5, 1, 70), body(6, 0, 9)]).is_ok());
+    assert!(why(tried(&[body(6, 10, 9)])).contains("impossible bodies"));
+    assert!(why(tried(&[body(6, 1, 9), body(6, 1, 9)])).contains("impossible bodies"));
+    for other in [body(3, 1, 501), body(4, 1, 899), body(5, 1, 71)] {
+        assert!(why(tried(&[other])).contains("ended elsewhere"));
+    }
+    let later = [
+        Change::LogSealed { log: FileId(3), bytes: 501 },
+        Change::LogCut { log: FileId(3), offset: 499, resume: FileId(6) },
+        Change::TableBodies { table: FileId(8), bodies: vec![body(6, 1, 9)] },
+    ];
+    let refused = later.map(|change| why(base.apply(&Edit { changes: vec![change] })));
+    assert!(refused[0].contains("ended elsewhere") && refused[1].contains("cut elsewhere"), "{refused:?}");
+    assert!(refused[2].contains("does not add"), "{refused:?}");
+    let mut twice = added(0, 2, &log_table(9, "a", "c", &[body(6, 1, 9)]));
+    twice.push(Change::TableBodies { table: FileId(9), bodies: vec![body(7, 1, 9)] });
+    assert!(why(base.apply(&twice)).contains("named twice"));
+}
+
+#[test]
+fn bodies_are_compared_with_the_directory() {
+    let state = state().apply(&added(0, 1, &log_table(8, "a", "c", &[body(3, 1, 500)]))).unwrap();
+    let check = |found: &[(u64, u64)]| {
+        let found: Vec<_> = found.iter().map(|&(id, bytes)| (FileId(id), bytes)).collect();
+        state.check_bodies(dir(), &found).map_err(|error| error.to_string())
+    };
+    assert_eq!(check(&[(2, 7), (3, 500), (9, 0)]), Ok(()));
+    assert_eq!(check(&[(3, 4096)]), Ok(()), "what lies behind a log is no part of it");
+    assert!(check(&[(2, 7)]).unwrap_err().contains("000003.log"));
+    assert!(check(&[(3, 499)]).unwrap_err().contains("499 bytes instead of 500"));
+}
