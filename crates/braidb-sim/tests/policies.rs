@@ -282,11 +282,12 @@ const SAMPLED: Guards = Guards::Sampled { top_level_bits: 7, bit_decrement: 2 };
 fn policies() -> Vec<(&'static str, Options)> {
     let policy = |runs, guards| small().max_runs_per_guard(runs).guards(guards);
     vec![
-        ("leveled", policy(1, Guards::None)),
+        // Where L0 waits for more tables, L1 is larger, and there are fewer levels.
+        ("leveled", policy(1, Guards::None).l0_overlap_tables(3)),
         ("one guard, 4 runs", policy(4, Guards::None)),
         ("2 runs, balanced", policy(2, Guards::Balanced)),
         ("4 runs, balanced", policy(4, Guards::Balanced)),
-        ("8 runs, balanced", policy(8, Guards::Balanced)),
+        ("8 runs, balanced", policy(8, Guards::Balanced).hot_keys_percent(30).log_table_percent(40)),
         ("1 run, balanced", policy(1, Guards::Balanced)),
         ("4 runs, sampled", policy(4, SAMPLED)),
         (
