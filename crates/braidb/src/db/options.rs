@@ -84,7 +84,7 @@ impl Default for Options {
             table_bytes: 64 << 20,
             log_bytes: None,
             log_rewrite_percent: 25,
-            hot_keys_percent: 1,
+            hot_keys_percent: 0,
             log_table_percent: 0,
             manifest_bytes: 4 << 20,
             l0_merge_tables: 4,
@@ -195,7 +195,8 @@ impl Options {
 
     /// How many keys in a hundred stay in memory at a flush at most: those that were written most often since the last one. They are
     /// written back to the log, so nothing is lost without them; and memory that is full of their superseded versions is compacted
-    /// and not flushed. 0 to 50; 0 flushes all of memory whenever it is full. Default: 1.
+    /// and not flushed. It pays where a few keys that fit into memory get most of the writes: 1 is a good choice then. 0 to 50; 0 flushes
+    /// all of memory whenever it is full. Default: 0.
     pub fn hot_keys_percent(mut self, percent: u32) -> Options {
         self.hot_keys_percent = percent;
         self
