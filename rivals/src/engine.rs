@@ -15,6 +15,7 @@ modules_of_the_engine! {
     visible at "../../crates/braidb/src/visible/mod.rs",
     cache at "../../crates/braidb/src/cache/mod.rs",
     log at "../../crates/braidb/src/log/mod.rs",
+    value at "../../crates/braidb/src/value/mod.rs",
     table at "../../crates/braidb/src/table/mod.rs",
     version at "../../crates/braidb/src/version/mod.rs",
     memory at "../../crates/braidb/src/memory/mod.rs",
