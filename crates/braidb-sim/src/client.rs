@@ -107,6 +107,14 @@ impl Client {
         }
     }
 
+    /// Whether a key is there now.
+    pub fn contains(&self, family: usize, key: &[u8]) -> Result<bool, braidb::Error> {
+        match family {
+            0 => self.db.contains_key(key),
+            _ => self.family(family).contains_key(key),
+        }
+    }
+
     /// Opens an iterator, as of `snapshot` if there is one.
     pub fn scan(&self, family: usize, span: &Span, snapshot: Option<&Snapshot>) -> Iter {
         match (family, snapshot, span) {

@@ -91,7 +91,7 @@ const DEFAULT: OptionSet = OptionSet {
     table_bytes: 64 << 20,
     log_bytes: None,
     log_rewrite_percent: 25,
-    hot_keys_percent: 0,
+    hot_keys_percent: 1,
     log_table_percent: 0,
     manifest_bytes: 4 << 20,
     l0_merge_tables: 4,

@@ -425,7 +425,14 @@ impl Runner {
         let state = snapshot.map_or(self.model.state(), |(_, state)| state);
         let wanted = state[family].get(key).cloned();
         let got = client.get(family, key, snapshot.map(|(snapshot, _)| snapshot));
+        let is_there = snapshot.is_none().then(|| client.contains(family, key)).transpose();
         let Some(got) = self.succeeded(got, "get")? else { return Ok(()) };
+        let Some(is_there) = self.succeeded(is_there, "contains_key")? else { return Ok(()) };
+        if is_there.is_some_and(|is_there| is_there != wanted.is_some()) {
+            let key = crate::model::show_bytes(key);
+            let what = if wanted.is_some() { "is not there" } else { "is there" };
+            return Err(Failure::new(format!("{} {key:?} {what} for contains_key", FAMILIES[family])));
+        }
         if got.as_deref() == wanted.as_deref() {
             return Ok(());
         }

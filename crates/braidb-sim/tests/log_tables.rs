@@ -4,9 +4,10 @@
 use braidb::{Db, Error, MemoryPolicy, Options};
 use braidb_sim::env_over;
 use braidb_sim::fs::{Crash, SimFs};
-use braidb_storage::Env;
-use std::path::Path;
-use std::sync::Arc;
+use braidb_storage::{DirEntry, Env, File, FileSystem, LockGuard};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 const DIR: &str = "/db";
 const KEYS: usize = 60;
@@ -185,27 +186,33 @@ fn bodies_outlive_crashes_and_are_not_replayed() {
     }
 }
 
-/// What an earlier open wrote is left in its log only if the manifest tells how long that is.
+/// Only the open that wrote a log knows where its values lie: what an earlier one wrote goes to the table.
 #[test]
-fn only_logs_whose_end_is_known_become_bodies() {
+fn only_logs_of_this_open_become_bodies() {
     for is_closed in [true, false] {
         let fs = SimFs::new();
         let db = open_plain(&fs);
         put_round(&db, 1);
-        let image = if is_closed {
+        if is_closed {
             db.close().unwrap();
-            fs.crash_image(Crash::Process, 0)
-        } else {
-            fs.crash_image(Crash::Process, 0)
-        };
+        }
+        let image = fs.crash_image(Crash::Process, 0);
         let db = open_plain(&image);
         assert_eq!(db.recovery().entries, KEYS as u64);
+        for number in 0..KEYS {
+            db.put(format!("later {number}"), value(2, number)).unwrap();
+        }
         db.flush().unwrap();
-        assert_eq!(db.stats().counts.log_tables, u64::from(is_closed));
-        assert_eq!(logs_with(&image, "round 1"), usize::from(is_closed));
-        check(&db, 1);
+        let stats = db.stats();
+        assert_eq!((stats.counts.log_tables, stats.pinned_logs), (1, 1));
+        assert_eq!((logs_with(&image, "round 1"), logs_with(&image, "round 2")), (0, 1));
+        for number in 0..KEYS {
+            assert_eq!(db.get(key(number)).unwrap().unwrap(), value(1, number));
+            assert_eq!(db.get(format!("later {number}")).unwrap().unwrap(), value(2, number));
+        }
+        assert_eq!(db.verify().unwrap().damages, []);
         drop(db);
-        check(&open_plain(&image), 1);
+        assert_eq!(open_plain(&image).iter().count(), 2 * KEYS);
     }
 }
 
@@ -279,4 +286,214 @@ fn damage_behind_a_handle_is_told() {
     assert_eq!(db.iter().filter(Result::is_err).count(), 1);
     assert!(db.compact().unwrap_err().is_corruption(), "a merge does not pass over it");
     assert_eq!(db.get(key(34)).unwrap().unwrap(), value(1, 34));
+}
+
+/// A backward scan passes every version of a key, and shows one.
+#[test]
+fn a_backward_scan_reads_only_the_values_that_it_shows() {
+    let fs = SimFs::new();
+    let db = open(&fs, |options| options.l0_merge_tables(100).l0_slowdown_tables(100).l0_stop_tables(101))
+        .unwrap();
+    for round in 0..8 {
+        (0..10).for_each(|number| db.put(key(number), value(round, number)).unwrap());
+        db.flush().unwrap();
+    }
+    assert_eq!(db.stats().log_tables, 8);
+    let before = db.stats().counts.log_reads;
+    assert_eq!(db.iter().count(), 10);
+    let forward = db.stats().counts.log_reads - before;
+    assert_eq!(db.iter().rev().count(), 10);
+    let backward = db.stats().counts.log_reads - before - forward;
+    assert_eq!((forward, backward), (10, 10));
+}
+
+/// The value that was overwritten comes first to a backward scan.
+#[test]
+fn damage_to_an_overwritten_value_does_not_end_a_backward_scan() {
+    let fs = SimFs::new();
+    let db = open(&fs, |options| options).unwrap();
+    for round in 0..2 {
+        (0..10).for_each(|number| db.put(key(number), value(round, number)).unwrap());
+        db.flush().unwrap();
+    }
+    db.close().unwrap();
+    drop(db);
+    let wanted = value(0, 5).into_bytes();
+    for path in fs.files().into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "log")) {
+        let mut bytes = fs.read_file(&path).unwrap();
+        if let Some(at) = bytes.windows(wanted.len()).position(|found| found == wanted) {
+            bytes[at + 20] ^= 0x40;
+            fs.write_file(&path, &bytes).unwrap();
+        }
+    }
+    let db = open(&fs, |options| options).unwrap();
+    assert_eq!(db.get(key(5)).unwrap().unwrap(), value(1, 5));
+    assert_eq!(db.iter().filter(Result::is_ok).count(), 10);
+    assert_eq!(db.iter().rev().filter(Result::is_ok).count(), 10);
+}
+
+/// A file system with a bad sector in one file: reads that touch it fail.
+#[derive(Debug)]
+struct BadSector {
+    fs: SimFs,
+    bad: Arc<Mutex<Option<(PathBuf, u64)>>>,
+}
+
+#[derive(Debug)]
+struct BadFile {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    bad: Arc<Mutex<Option<(PathBuf, u64)>>>,
+}
+
+impl BadSector {
+    fn wrap(&self, path: &Path, file: io::Result<Arc<dyn File>>) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(BadFile { file: file?, path: path.to_owned(), bad: self.bad.clone() }))
+    }
+}
+
+impl FileSystem for BadSector {
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        self.fs.create_dir_all(dir)
+    }
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.wrap(path, self.fs.create(path))
+    }
+    fn create_log(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.wrap(path, self.fs.create_log(path))
+    }
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.wrap(path, self.fs.open(path))
+    }
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.fs.sync_dir(dir)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.fs.rename(from, to)
+    }
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.fs.link(from, to)
+    }
+    fn unlink(&self, path: &Path) -> io::Result<()> {
+        self.fs.unlink(path)
+    }
+    fn punch_hole(&self, path: &Path, offset: u64, len: u64) -> io::Result<()> {
+        self.fs.punch_hole(path, offset, len)
+    }
+    fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        self.fs.list(dir)
+    }
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
+        self.fs.lock(path)
+    }
+    fn free_space(&self, path: &Path) -> io::Result<u64> {
+        self.fs.free_space(path)
+    }
+}
+
+impl File for BadFile {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+        if let Some((path, at)) = &*self.bad.lock().unwrap()
+            && *path == self.path
+            && (offset..offset + buf.len() as u64).contains(at)
+        {
+            return Err(io::Error::from_raw_os_error(5));
+        }
+        self.file.read_at(offset, buf)
+    }
+    fn append(&self, data: &[u8]) -> io::Result<()> {
+        self.file.append(data)
+    }
+    fn preallocate(&self, len: u64) -> io::Result<()> {
+        self.file.preallocate(len)
+    }
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        self.file.truncate(len)
+    }
+    fn sync_data(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+}
+
+/// A merge that would load the log whole finds that the device cannot read some part of it, which nobody needs.
+#[test]
+fn a_merge_needs_only_the_values_of_a_log() {
+    let fs = SimFs::new();
+    let bad = Arc::new(Mutex::new(None));
+    let mut env = env_over(Arc::new(fs.clone()), 3).0;
+    env.fs = Arc::new(BadSector { fs: fs.clone(), bad: bad.clone() });
+    let db = options(env).log_table_percent(20).open(DIR).unwrap();
+    for round in 0..2 {
+        (0..40).for_each(|number| db.put(key(number), value(round, number)).unwrap());
+    }
+    db.flush().unwrap();
+    assert_eq!(db.stats().log_tables, 1);
+    // Among the values of round 0, which nobody needs.
+    let wanted = value(0, 20).into_bytes();
+    let log = fs.files().into_iter().find_map(|path| {
+        let bytes = fs.read_file(&path).unwrap();
+        Some((path, bytes.windows(wanted.len()).position(|found| found == wanted)? as u64))
+    });
+    *bad.lock().unwrap() = log;
+    for number in 0..40 {
+        assert_eq!(db.get(key(number)).unwrap().unwrap(), value(1, number));
+    }
+    assert_eq!(db.iter().filter(Result::is_ok).count(), 40);
+    db.compact().unwrap();
+}
+
+#[test]
+fn a_scan_reads_no_value_beyond_its_bound() {
+    let fs = SimFs::new();
+    let db = open(&fs, |options| options).unwrap();
+    (0..10).for_each(|number| db.put(key(number), value(0, number)).unwrap());
+    db.flush().unwrap();
+    assert_eq!(db.range(key(3)..key(5)).count(), 2);
+    assert_eq!(db.stats().counts.log_reads, 2);
+    assert_eq!(db.range(key(3)..key(5)).rev().count(), 2);
+    assert_eq!(db.stats().counts.log_reads, 4);
+}
+
+/// Whether a key is there stands in the index.
+#[test]
+fn whether_a_key_is_there_reads_no_value() {
+    let fs = SimFs::new();
+    let db = open(&fs, |options| options).unwrap();
+    (0..10).for_each(|number| db.put(key(number), value(0, number)).unwrap());
+    db.flush().unwrap();
+    assert!(db.contains_key(key(3)).unwrap());
+    assert_eq!(db.stats().counts.log_reads, 0);
+}
+
+/// The second half of a log is zeros: that is not told with one damage for each of its values.
+#[test]
+fn a_destroyed_log_is_not_told_value_by_value() {
+    const VALUES: usize = 8_000;
+    let fs = SimFs::new();
+    let config =
+        |options: Options| options.memtable_bytes(8 << 20).log_bytes(64 << 20).log_rewrite_percent(0);
+    let db = open(&fs, config).unwrap();
+    (0..VALUES).for_each(|number| db.put(format!("{number:06}"), value(0, number)).unwrap());
+    db.flush().unwrap();
+    assert_eq!(db.stats().log_tables, 1);
+    db.close().unwrap();
+    drop(db);
+    let log = fs
+        .files()
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|found| found == "log"))
+        .min()
+        .unwrap();
+    let mut bytes = fs.read_file(&log).unwrap();
+    let half = bytes.len() / 2;
+    bytes[half..].fill(0);
+    fs.write_file(&log, &bytes).unwrap();
+    let damages = options(env_over(Arc::new(fs.clone()), 1).0).verify(DIR).unwrap().damages;
+    assert!(damages.len() < 100, "{}", damages.len());
+    let others = damages.iter().find(|damage| damage.what.contains("more values")).unwrap();
+    assert!(others.bytes > half as u64 * 9 / 10, "{others:?}");
+    assert!(others.offset + others.bytes > bytes.len() as u64 * 9 / 10, "{others:?}");
 }

@@ -149,7 +149,7 @@ impl Cost {
         const ROWS: u64 = 40_000;
         let fs = Arc::new(SimFs::new());
         let options = options.l0_overlap_percent(percent).memtable_bytes(256 << 10).table_bytes(256 << 10);
-        let options = options.memory_policy(MemoryPolicy::None).active_percent(100);
+        let options = options.memory_policy(MemoryPolicy::None).active_percent(100).hot_keys_percent(0);
         let db = options.env(env_over(fs.clone(), 1).0).open(DIR).unwrap();
         let mut rng = Rng::new(7);
         let draw = |rng: &mut Rng| match load {

@@ -10,6 +10,7 @@ pub mod key;
 pub mod mutant;
 pub mod names;
 pub mod part;
+pub mod prefetch;
 pub mod report;
 pub mod sketch;
 pub mod sync;

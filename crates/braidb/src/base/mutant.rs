@@ -8,6 +8,7 @@
 pub const ALL: &[(&str, &str)] = &[
     ("cell_order_swapped", "7: a lookup asks the newest run of a cell first"),
     ("checksum_without_place", "14: a checksum covers header, file id and offset"),
+    ("cut_loses_the_rest", "1: a slice that is cut for an installment of a merge keeps both sides"),
     ("frozen_before_active", "7: for each key, sequence numbers fall from top to bottom"),
     ("skip_table_sync", "2: a flush syncs the index before the edit that refers to it"),
     ("seal_not_checked", "14: a sealed log has its footer and the length that its successor tells"),

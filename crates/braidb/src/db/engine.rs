@@ -13,7 +13,7 @@ use crate::base::value::Value;
 use crate::cache::BlockCache;
 use crate::jobs::{Jobs, SeekWatch};
 use crate::log::{EncodedBatch, LogSync};
-use crate::memory::view::{View, ViewCell};
+use crate::memory::view::{FamilyView, View, ViewCell};
 use crate::memory::{Frozen, Live, Memory};
 use crate::plan::overlap::Verdict;
 use crate::read::{self, Passed};
@@ -142,12 +142,26 @@ impl Engine {
     }
 
     pub fn get(&self, family: FamilyId, key: &[u8], at: Option<SeqNo>) -> Result<Option<Value>> {
+        self.look_up(family, at, |view, at| read::get(view, key, at))
+    }
+
+    pub fn contains(&self, family: FamilyId, key: &[u8]) -> Result<bool> {
+        self.look_up(family, None, |view, at| read::contains(view, key, at))
+    }
+
+    #[inline]
+    fn look_up<T>(
+        &self,
+        family: FamilyId,
+        at: Option<SeqNo>,
+        read: impl FnOnce(&FamilyView, SeqNo) -> Result<T>,
+    ) -> Result<T> {
         self.health.check_open()?;
         self.counters.gets.add(1);
         // The view first, then the number (rule 8): whatever the number covers is in this view or newer than this get.
         let view = self.view.load();
         let at = at.unwrap_or_else(|| self.snapshots.visible());
-        read::get(&view.families[family.0 as usize], key, at)
+        read(&view.families[family.0 as usize], at)
     }
 
     /// The current view, to be kept by an iterator.

@@ -62,7 +62,7 @@ impl ColumnFamily {
 
     /// As [`Db::contains_key`].
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        Ok(self.get(key)?.is_some())
+        self.db.contains_at(self.id, key.as_ref())
     }
 
     /// As [`Db::delete`].

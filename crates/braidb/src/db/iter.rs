@@ -111,14 +111,16 @@ impl Walk {
             self.db.engine().seek_begun(self.family, start(&self.bounds.0));
             self.front = Some(Forward::new(view, self.at, &self.bounds.0)?);
         }
-        let Some(entry) = self.front.as_mut().expect("made above").step()? else { return Ok(None) };
-        let beyond = match &self.bounds.1 {
-            Bound::Unbounded => false,
-            Bound::Included(high) => entry.0 > *high,
-            Bound::Excluded(high) => entry.0 >= *high,
+        let back = self.back.as_ref().and_then(Backward::last_key);
+        let within = |key: &[u8]| {
+            let is_beyond = match &self.bounds.1 {
+                Bound::Unbounded => false,
+                Bound::Included(high) => key > high.as_slice(),
+                Bound::Excluded(high) => key >= high.as_slice(),
+            };
+            !is_beyond && back.is_none_or(|back| key < back)
         };
-        let met = self.back.as_ref().and_then(Backward::last_key).is_some_and(|back| *entry.0 >= *back);
-        Ok((!beyond && !met).then_some(entry))
+        self.front.as_mut().expect("made above").step(within)
     }
 
     fn next_back(&mut self) -> Result<Option<(Vec<u8>, Value)>> {
@@ -128,14 +130,16 @@ impl Walk {
             self.db.engine().seek_begun(self.family, start(&self.bounds.1));
             self.back = Some(Backward::new(view, self.at, &self.bounds.1)?);
         }
-        let Some(entry) = self.back.as_mut().expect("made above").step()? else { return Ok(None) };
-        let beyond = match &self.bounds.0 {
-            Bound::Unbounded => false,
-            Bound::Included(low) => entry.0 < *low,
-            Bound::Excluded(low) => entry.0 <= *low,
+        let front = self.front.as_ref().and_then(Forward::last_key);
+        let within = |key: &[u8]| {
+            let is_beyond = match &self.bounds.0 {
+                Bound::Unbounded => false,
+                Bound::Included(low) => key < low.as_slice(),
+                Bound::Excluded(low) => key <= low.as_slice(),
+            };
+            !is_beyond && front.is_none_or(|front| key > front)
         };
-        let met = self.front.as_ref().and_then(Forward::last_key).is_some_and(|front| *entry.0 <= *front);
-        Ok((!beyond && !met).then_some(entry))
+        self.back.as_mut().expect("made above").step(within)
     }
 }
 

@@ -227,7 +227,7 @@ impl Db {
     ///
     /// As [`Db::get`].
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        Ok(self.get(key)?.is_some())
+        self.contains_at(FamilyId::DEFAULT, key.as_ref())
     }
 
     /// Removes `key` from the default family; no error if it is not there.
@@ -559,6 +559,10 @@ impl Db {
 
     pub(crate) fn get_at(&self, family: FamilyId, key: &[u8]) -> Result<Option<Value>> {
         self.engine().get(family, key, None)
+    }
+
+    pub(crate) fn contains_at(&self, family: FamilyId, key: &[u8]) -> Result<bool> {
+        self.engine().contains(family, key)
     }
 
     pub(crate) fn get_as_of(&self, family: FamilyId, key: &[u8], at: SeqNo) -> Result<Option<Value>> {

@@ -176,7 +176,10 @@ impl Opening {
         let log_sync = Arc::new(LogSync::new(env.fs.clone(), dir, counters.clone()));
         let new_log = files.take();
         let merge_reserve_bytes = self.merge_reserve_bytes(&listing)?;
-        let log = LogWriter::create(log_sync.clone(), new_log, recovered.newest, merge_reserve_bytes)?;
+        let mut log = LogWriter::create(log_sync.clone(), new_log, recovered.newest, merge_reserve_bytes)?;
+        if options.form_options().live_percent > 0 {
+            log.tell_places();
+        }
         log_sync.sync_through(new_log, HEADER_BYTES)?;
         recovered.complete_edit(new_log);
         if mutant!("sequence_reused") {

@@ -84,7 +84,7 @@ impl Default for Options {
             table_bytes: 64 << 20,
             log_bytes: None,
             log_rewrite_percent: 25,
-            hot_keys_percent: 0,
+            hot_keys_percent: 1,
             log_table_percent: 0,
             manifest_bytes: 4 << 20,
             l0_merge_tables: 4,
@@ -194,9 +194,9 @@ impl Options {
     }
 
     /// How many keys in a hundred stay in memory at a flush at most: those that were written most often since the last one. They are
-    /// written back to the log, so nothing is lost without them; and memory that is full of their superseded versions is compacted
-    /// and not flushed. It pays where a few keys that fit into memory get most of the writes: 1 is a good choice then. 0 to 50; 0 flushes
-    /// all of memory whenever it is full. Default: 0.
+    /// written back to the log, so nothing is lost without them. Where so few keys may stay that a flush would hardly notice, none does.
+    /// With the memory policies `None` and `Basic`, memory that is full of superseded versions is compacted and not flushed. 0 to 50; 0
+    /// flushes all of memory whenever it is full. Default: 1.
     pub fn hot_keys_percent(mut self, percent: u32) -> Options {
         self.hot_keys_percent = percent;
         self
@@ -204,7 +204,8 @@ impl Options {
 
     /// When so many bytes in a hundred of a log are values that a flush would write to a table, and these are not small, the flush
     /// writes only keys and where in the log the values are. The log stays until merges have written the values elsewhere; what stays
-    /// that way is at most [`Options::log_bytes`]. 0 to 100; 0 writes values always. Default: 0.
+    /// that way is at most [`Options::log_bytes`]. Where values lie is kept in memory, 16 bytes for each write since the flush before,
+    /// unless values are small. 0 to 100; 0 writes values always. Default: 0.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-olog-{}", std::process::id()));
@@ -389,13 +390,14 @@ impl Options {
             log_bytes: self.log_bytes_or_default(),
             memtable_bytes: self.memtable_bytes as u64,
             rewrite_percent: self.log_rewrite_percent,
-            keeps_hot: self.heat_options().is_on(),
+            keeps_hot: self.heat_options().may_condense(),
         }
     }
 
     pub(crate) fn heat_options(&self) -> HeatOptions {
         HeatOptions {
             hot_permille: 10 * self.hot_keys_percent,
+            has_superseded: matches!(self.memory_policy, MemoryPolicy::None | MemoryPolicy::Basic),
             memtable_bytes: self.memtable_bytes as u64,
             log_bytes: self.log_bytes_or_default(),
         }

@@ -28,7 +28,7 @@ fn open_or(dir: &Path, active_percent: u32) -> Result<Db> {
     let clock = Arc::new(StepClock::new());
     let runtime = Arc::new(Inline::new(clock.clone()));
     let env = Env { fs: Arc::new(RealFs), clock, random: Arc::new(SeededRandom::new(1)), runtime };
-    let options = Options::new().memtable_bytes(1 << 20).memory_policy(MemoryPolicy::Eager);
+    let options = Options::new().memtable_bytes(1 << 20).memory_policy(MemoryPolicy::Basic);
     options.active_percent(active_percent).log_bytes(64 << 10).env(env).open(dir)
 }
 
@@ -163,7 +163,7 @@ fn open_hot(dir: &Path, memtable_bytes: usize) -> Db {
     let clock = Arc::new(StepClock::new());
     let runtime = Arc::new(Inline::new(clock.clone()));
     let env = Env { fs: Arc::new(RealFs), clock, random: Arc::new(SeededRandom::new(1)), runtime };
-    let options = Options::new().memtable_bytes(memtable_bytes).memory_policy(MemoryPolicy::Eager);
+    let options = Options::new().memtable_bytes(memtable_bytes).memory_policy(MemoryPolicy::Basic);
     options.hot_keys_percent(50).log_bytes(64 << 20).env(env).open(dir).unwrap()
 }
 
@@ -216,10 +216,10 @@ fn a_hot_key_outlives_truncations_and_flushes_of_another_family() {
     assert_eq!(found.as_deref(), Some(&[7; 10][..]), "{logs:?}");
 }
 
-/// Memory of one family shrinks after it was condensed, and what was counted of it then goes on counting. Whoever waits at the hard
+/// What stayed of a family when it was condensed goes on counting, also when all of it was deleted since. Whoever waits at the hard
 /// limit must be let in some day.
 #[test]
-fn memory_that_shrank_after_it_was_condensed_keeps_nobody_waiting() {
+fn memory_that_was_condensed_keeps_nobody_waiting() {
     let dir = dir("shrunk");
     let db = open_hot(&dir, 1 << 20);
     let other = db.column_family("b").unwrap();
@@ -235,7 +235,7 @@ fn memory_that_shrank_after_it_was_condensed_keeps_nobody_waiting() {
     wait();
     assert_eq!(db.stats().counts.memory_condensed, 1, "{:?}", db.stats().counts);
     let kept = memory(0);
-    // All of it is deleted, and compacted by the policy.
+    // All of it is deleted.
     for key in (0..860u32).chain(0..860) {
         db.delete(key.to_be_bytes()).unwrap();
         if key % 64 == 0 {
@@ -243,7 +243,6 @@ fn memory_that_shrank_after_it_was_condensed_keeps_nobody_waiting() {
         }
     }
     wait();
-    let shrunk = memory(0);
     // The other family fills memory with what is all alive.
     let mut key = 0u32;
     while db.stats().memory_bytes < (kept + budget / 2).max(budget) {
@@ -251,8 +250,6 @@ fn memory_that_shrank_after_it_was_condensed_keeps_nobody_waiting() {
         key += 1;
     }
     wait();
-    assert_eq!(db.stats().counts.memory_condensed, 2, "{:?}", db.stats().counts);
-    assert!(shrunk < kept / 2, "{kept}, {shrunk}");
     // One more budget must go in.
     for n in 0..1500u32 {
         let bytes = db.stats().memory_bytes;
@@ -286,9 +283,9 @@ fn a_flush_that_was_asked_for_leaves_nothing_in_memory() {
     assert_eq!(left, 0, "after {} flushes", db.stats().counts.flushes);
 }
 
-/// Memory is to be condensed while a compaction that the policy wanted is under way, and the active segment is empty just then.
+/// Memory is to be condensed while a merge that the policy wanted is under way, and the active segment is empty just then.
 #[test]
-fn tidying_ends_when_memory_is_condensed_beside_a_compaction() {
+fn tidying_ends_when_memory_is_condensed_beside_a_merge() {
     for steps in 0..6 {
         let dir = dir(&format!("beside-{steps}"));
         let db = open_hot(&dir, 1 << 20);
@@ -307,7 +304,7 @@ fn tidying_ends_when_memory_is_condensed_beside_a_compaction() {
             while runtime.help() {}
             put_until_rolled();
         }
-        // It is flattened, and then compacted with the rest: two jobs each.
+        // It is flattened, and then merged with the rest: two jobs each.
         (0..steps).for_each(|_| {
             runtime.help();
         });

@@ -21,8 +21,8 @@ use crate::table;
 use crate::value::Body;
 use crate::version::{Found, Manifest, State, TableStore, current, examine};
 use braidb_storage::Env;
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 #[cfg(test)]
@@ -122,11 +122,13 @@ struct Check<'a> {
     env: &'a Env,
     dir: &'a Path,
     report: VerifyReport,
+    /// Where damages were found: several checks may come across the same one.
+    told: BTreeSet<(PathBuf, u64)>,
 }
 
 impl<'a> Check<'a> {
     fn new(env: &'a Env, dir: &'a Path) -> Check<'a> {
-        Check { env, dir, report: VerifyReport::default() }
+        Check { env, dir, report: VerifyReport::default(), told: BTreeSet::new() }
     }
 
     /// Counts a file; a missing one is damage.
@@ -139,8 +141,7 @@ impl<'a> Check<'a> {
     }
 
     fn damage(&mut self, damage: Damage) {
-        let is_told = |known: &Damage| known.path == damage.path && known.offset == damage.offset;
-        if !self.report.damages.iter().any(is_told) {
+        if self.told.insert((damage.path.clone(), damage.offset)) {
             self.report.damages.push(damage);
         }
     }
@@ -188,7 +189,7 @@ impl<'a> Check<'a> {
             let live = live.remove(&file.id).unwrap_or_default();
             let bodies: Vec<Arc<Body>> = file.bodies().iter().map(|held| held.body.clone()).collect();
             // Handles go in key order: one read of each log, if they are not too long. What cannot be loaded tells below why.
-            let together: u64 = bodies.iter().map(|body| body.bytes).sum();
+            let together = bodies.iter().fold(0, |sum: u64, body| sum.saturating_add(body.bytes));
             let images: Vec<_> = match together <= LOADED_BYTES {
                 true => bodies.iter().filter_map(|body| body.load().ok()).collect(),
                 false => Vec::new(),

@@ -33,7 +33,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::{FamilyId, FileId};
 use crate::base::mutant::mutant;
 use crate::log::EncodedBatch;
-use crate::memory::{Flat, Frozen, FrozenCursor, Separated, count_updates, separate};
+use crate::memory::{Flat, Frozen, FrozenCursor, Separated, Survivors, count_updates, separate};
 use crate::plan::Edge;
 use crate::version::{Change, Edit};
 use crate::visible::merge::MergeCursor;
@@ -52,6 +52,8 @@ pub(super) const FRAME_BYTES: usize = 64 << 10;
 struct Flushed {
     /// Newest first.
     parts: Vec<Frozen>,
+    /// What is to be written of them, if that is known.
+    survivors: Option<Arc<Survivors>>,
     hot: Option<Arc<Flat>>,
     live_permille: Option<u64>,
 }
@@ -60,9 +62,10 @@ impl Jobs {
     /// Carries out a flush; after an error nothing has changed, unless the database is poisoned.
     pub(super) fn flush_task(&self, task: &FlushTask) -> Result<()> {
         self.health.check_unpoisoned()?;
-        let flushed = self.choose(task);
+        let mut flushed = self.choose(task);
         // Before the sync, which makes what is found stable.
-        let places = self.place_values(task, &flushed.parts)?;
+        let (places, survivors) = self.place_values(task, &flushed.parts)?;
+        flushed.survivors = survivors;
         let is_synced =
             mutant!("flush_before_log_sync") || mutant!("log_table_before_its_log") && !places.is_empty();
         if !is_synced {
@@ -72,7 +75,12 @@ impl Jobs {
         let outcome = match self.write_flush(task, flushed, places) {
             Err(error) if keeps && error.is_full() => {
                 self.queue.end_copies();
-                let all = Flushed { parts: task.segments.to_vec(), hot: None, live_permille: None };
+                let all = Flushed {
+                    parts: task.segments.to_vec(),
+                    hot: None,
+                    survivors: None,
+                    live_permille: None,
+                };
                 self.write_flush(task, all, Places::default())
             }
             outcome => outcome,
@@ -88,20 +96,23 @@ impl Jobs {
             parts.pop();
         }
         let heat = &self.options.heat;
-        if !heat.is_on() || !task.may_keep {
-            return Flushed { parts, hot: None, live_permille: None };
+        let tree_keys = self.view.load().families[task.family.0 as usize].version.keys();
+        let entries = parts.iter().map(Frozen::entries).sum();
+        // Whoever may condense wants to know what is alive.
+        if !task.may_keep || !heat.may_condense() && !heat.may_keep_enough(entries, tree_keys) {
+            return Flushed { parts, hot: None, survivors: None, live_permille: None };
         }
         let updates = count_updates(&parts);
         let bytes: u64 = parts.iter().map(Frozen::bytes).sum();
         let live_permille = Some(updates.live_bytes() * 1000 / bytes.max(1));
-        let tree_keys = self.view.load().families[task.family.0 as usize].version.keys();
         let Some(hot_from) = heat.hot_from(&updates, tree_keys) else {
-            return Flushed { parts, hot: None, live_permille };
+            return Flushed { parts, survivors: None, hot: None, live_permille };
         };
         let sieve = Sieve::new(self.snapshots.drop_proof());
         let Separated { hot, cold, dropped } = separate(&parts, &updates, hot_from, sieve);
         self.counters.entries_dropped.add(dropped);
-        Flushed { parts: cold.map(Frozen::Flat).into_iter().collect(), hot: Some(hot), live_permille }
+        let parts = cold.map(Frozen::Flat).into_iter().collect();
+        Flushed { parts, survivors: None, hot: Some(hot), live_permille }
     }
 
     /// Writes the table and the copies, and commits both.
@@ -109,9 +120,13 @@ impl Jobs {
         let mut outputs = Outputs::new(self.target(0)).leaving(places);
         let mut sampled = Vec::new();
         let sieve = Sieve::new(self.snapshots.drop_proof());
+        let mut source: Box<dyn Cursor> = match &flushed.survivors {
+            Some(survivors) => Box::new(survivors.cursor()),
+            None => Box::new(MergeCursor::new(flushed.parts.iter().map(Frozen::cursor).collect())),
+        };
         // Tombstones stay: what they hide may lie in any level. One table, whatever its size: a run of L0 is one slice.
         outputs.write(
-            &mut MergeCursor::new(flushed.parts.iter().map(Frozen::cursor).collect()),
+            &mut source,
             sieve,
             |_| false,
             |key, _| {
@@ -121,7 +136,8 @@ impl Jobs {
             || Ok(()),
             &self.counters.flush_bytes,
         )?;
-        self.counters.entries_dropped.add(outputs.shadowed);
+        let dropped_before = flushed.survivors.as_ref().map_or(0, |survivors| survivors.dropped);
+        self.counters.entries_dropped.add(dropped_before + outputs.shadowed);
         self.sync_names(&outputs)?;
         let hot = flushed.hot.as_ref();
         let closed = hot.map(|hot| self.write_back_hot(task.family, hot, task.replay_from)).transpose()?;

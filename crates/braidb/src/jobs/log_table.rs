@@ -7,11 +7,11 @@
 //! 1. *The freeze* takes `r` for the flush. It stands in memory and in log 7, which is closed: nobody appends to it any more, and
 //!    its length is known. A crash replays it, now and at every step before 4.
 //! 2. *The form is chosen* (`plan/form.rs`). Memory is walked, so that it is known how much of each closed log the table
-//!    would keep; then the chosen logs are read from end to end, each frame checked, for the place of each value. A value is
-//!    left in the log only if what stands there is what memory holds, so whatever may be wrong with a log makes it no body: the
-//!    value is written to the table. The same holds for a record whose place was not found, which has no home in such a log.
-//!    Bodies are only logs that were closed by this open, or whose length the manifest knew already, and that the family still
-//!    replays. Nothing on disk has changed.
+//!    would keep. Where each value lies, and its checksum, the writer of the log remembers (`log/places.rs`), so nothing is read. A
+//!    number is given once, and the record in memory is the one that was appended with it. Whether the log still holds what was
+//!    appended is found out by whoever reads a value by its handle, a user or a merge: both compare the checksum. A record whose place
+//!    is not known goes to the table with its value, and so does all that was recovered: bodies are only logs that this open
+//!    closed, and that the family still replays. Nothing on disk has changed.
 //! 3. *All logs before log 8 are synced*, oldest first, with their names: log 7 is stable up to its footer. Then the index,
 //!    with the handle of `r`, is written and synced, and its name. It is an orphan if we crash.
 //! 4. *The edit* adds the table, names log 7 as its body with its length, and moves the family's `replay_from` to log 8. After
@@ -29,18 +29,15 @@
 //! Moves, splits and hand-overs from L0 to L1 change slices alone: the table stays what it is, and so do its handles.
 
 use super::{Catalog, Jobs};
-use crate::base::checksum;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, SeqNo};
-use crate::base::names;
-use crate::log::{self, ValuePlace};
-use crate::memory::{Frozen, Homes};
+use crate::log::{ValuePlace, ValuePlaces};
+use crate::memory::{Frozen, Survivors};
 use crate::plan::Merge;
 use crate::plan::form::{self, LEAST_VALUE_BYTES, LogOfFlush, LogOfMerge, Pinned};
 use crate::value::{Body, Handle, Image};
-use crate::visible::merge::MergeCursor;
-use crate::visible::rule::{Fate, Sieve};
-use crate::visible::{Cursor, EntryKind};
+use crate::visible::EntryKind;
+use crate::visible::rule::Sieve;
 use crate::write::FlushTask;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -52,155 +49,141 @@ pub struct ClosedLog {
     pub bytes: u64,
 }
 
-/// Where a value lies.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    seq: SeqNo,
-    offset: u64,
-    bytes: u32,
-    crc: u32,
-    /// Which of the logs.
-    log: u32,
+/// A log before the freeze that may become a body, and where its values lie.
+struct Candidate {
+    log: LogOfFlush,
+    places: Arc<ValuePlaces>,
 }
+
+/// A value that a flush writes.
+#[derive(Clone, Copy, Debug)]
+struct Placed {
+    seq: SeqNo,
+    /// In which of the logs it lies, and where.
+    place: Option<(usize, ValuePlace)>,
+}
+
+/// The number of a value, and which of the logs it lies in.
+type Found = (SeqNo, Option<usize>);
 
 /// Where the values of a flushing set lie in the logs that become bodies of its table; none for a sorted table.
 #[derive(Debug, Default)]
 pub struct Places {
-    logs: Vec<ClosedLog>,
-    /// By number; of several places of one record the youngest is the first.
-    places: Vec<Place>,
+    /// Those that become bodies, among all that were asked.
+    logs: Vec<Option<ClosedLog>>,
+    /// Each value that is not too small, in the order of writing: whoever writes the table goes through it from front to end.
+    values: Vec<Placed>,
+    /// How many of them were asked for.
+    asked: usize,
 }
 
 impl Places {
+    /// No value is left in a log.
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.logs.is_empty()
     }
 
-    /// Where the value of the put `seq` lies, if that can be left there.
-    pub fn find(&self, seq: SeqNo, value: &[u8]) -> Option<(ClosedLog, Handle)> {
-        if self.places.is_empty() || value.len() < LEAST_VALUE_BYTES {
+    /// Where the value of the put `seq`, of so many bytes, lies, if it can be left there. Values are asked for in the order of writing;
+    /// some may be passed over.
+    pub fn find(&mut self, seq: SeqNo, bytes: usize) -> Option<(ClosedLog, Handle)> {
+        if self.is_empty() || bytes < LEAST_VALUE_BYTES {
             return None;
         }
-        let Place { offset, bytes, crc, log, .. } = *self.first_of(seq)?;
-        let is_same = bytes as usize == value.len() && crc == checksum::of_value(value);
-        is_same.then(|| (self.logs[log as usize], Handle { offset, bytes, crc }))
-    }
-
-    /// The first place of a number. Numbers are given one after the other, so it lies near to where it would if none were missing,
-    /// and a search from there looks at few that are not in the processor's cache.
-    fn first_of(&self, seq: SeqNo) -> Option<&Place> {
-        let places = &self.places;
-        let (first, last) = (places.first()?.seq, places.last()?.seq);
-        if !(first..=last).contains(&seq) {
-            return None;
-        }
-        let last_at = places.len() - 1;
-        let guess = u128::from(seq - first) * last_at as u128 / u128::from((last - first).max(1));
-        let (mut low, mut high, mut step) = (guess as usize, guess as usize, 1);
-        while low > 0 && places[low].seq >= seq {
-            low = low.saturating_sub(step);
-            step *= 2;
-        }
-        step = 1;
-        while high < last_at && places[high].seq < seq {
-            high = (high + step).min(last_at);
-            step *= 2;
-        }
-        let at = low + places[low..=high].partition_point(|place| place.seq < seq);
-        places.get(at).filter(|place| place.seq == seq)
+        let ahead = self.values[self.asked..].iter().position(|value| value.seq == seq)?;
+        let found = self.values[self.asked + ahead].place;
+        self.asked += ahead + 1;
+        let (log, place) = found?;
+        let ValuePlace { offset, bytes: placed_bytes, crc } = place;
+        assert_eq!(placed_bytes as usize, bytes, "a number is given once");
+        Some((self.logs[log]?, Handle { offset, bytes: placed_bytes, crc }))
     }
 }
 
 impl Jobs {
-    /// Decides in which form a flush of `parts`, newest first, is written: the places of the values that are left in logs, or none.
-    pub(super) fn place_values(&self, task: &FlushTask, parts: &[Frozen]) -> Result<Places> {
+    /// Decides in which form a flush of `parts`, newest first, is written: the places of the values that are left in logs, or none. If
+    /// it had to know for that what the flush writes, it tells that too.
+    ///
+    /// No log that is chosen here goes before the edit that names it, although no lock is held on the way: its family replays it
+    /// until then, and truncation, which alone could end that meanwhile, runs on the one thread of [`Lane::Flush`] as well.
+    ///
+    /// [`Lane::Flush`]: braidb_storage::Lane::Flush
+    pub(super) fn place_values(
+        &self,
+        task: &FlushTask,
+        parts: &[Frozen],
+    ) -> Result<(Places, Option<Arc<Survivors>>)> {
         if self.options.form.live_percent == 0 {
-            return Ok(Places::default());
+            return Ok((Places::default(), None));
         }
-        let (mut logs, pinned_bytes) = self.closed_logs(task);
-        if logs.is_empty() {
-            return Ok(Places::default());
+        let (mut candidates, pinned_bytes) = self.closed_logs(task);
+        if candidates.is_empty() {
+            return Ok((Places::default(), None));
         }
-        self.count_values(parts, &self.queue.homes(), &mut logs)?;
+        let (found, survivors) = self.count_values(parts, &mut candidates);
         let free = self.env.fs.free_space(&self.dir);
         let free = free.map_err(|error| Error::io("ask for the free space of", &self.dir, error))?;
         // What the device has room for beyond the reserve, that of the memory which becomes a table included.
         let reserve_bytes = self.options.merge_reserve_bytes.saturating_add(self.pressure.memory_bytes());
         let room_bytes = free.saturating_sub(reserve_bytes);
-        let chosen = form::bodies(&logs, pinned_bytes, room_bytes, &self.options.form);
-        let mut places = Places::default();
-        // The youngest first, and a stable sort: of several places of a record it is the youngest that is found.
-        for log in logs.iter().rev().filter(|log| chosen.contains(&log.id)) {
-            self.read_places(task, ClosedLog { id: log.id, bytes: log.bytes }, &mut places);
+        let logs: Vec<LogOfFlush> = candidates.iter().map(|candidate| candidate.log).collect();
+        let choice = form::choose(&logs, pinned_bytes, room_bytes, &self.options.form);
+        self.count_refused(choice.refused_bytes);
+        let chosen = choice.bodies;
+        if chosen.is_empty() {
+            return Ok((Places::default(), Some(survivors)));
         }
-        places.places.sort_by_key(|place| place.seq);
-        Ok(places)
+        // Not in the walk, where the processor would wait for each place: it gets many at once here, since none depends on another.
+        let value = |(seq, log): Found| {
+            let place = log.and_then(|log| Some((log, candidates[log].places.find(seq)?)));
+            Placed { seq, place }
+        };
+        let body =
+            |log: &LogOfFlush| chosen.contains(&log.id).then_some(ClosedLog { id: log.id, bytes: log.bytes });
+        let values = found.into_iter().map(value).collect();
+        let places = Places { logs: logs.iter().map(body).collect(), values, asked: 0 };
+        Ok((places, Some(survivors)))
     }
 
     /// The logs before the freeze that the family replays and that may become bodies, oldest first; and the bytes of all bodies.
-    fn closed_logs(&self, task: &FlushTask) -> (Vec<LogOfFlush>, u64) {
+    fn closed_logs(&self, task: &FlushTask) -> (Vec<Candidate>, u64) {
         let catalog = self.catalog.lock();
-        let closed = self.log_sync.live().into_iter().filter_map(|(log, bytes)| Some((log, bytes?)));
-        let mut lengths: BTreeMap<FileId, u64> = closed.collect();
-        lengths.extend(catalog.state.logs_sealed().filter_map(|log| {
-            let bytes = catalog.state.sealed_bytes(log)?;
-            Some((log, bytes))
-        }));
         let mut live_bytes: BTreeMap<FileId, u64> = BTreeMap::new();
         for held in catalog.state.tables().flat_map(|table| table.bodies()) {
             *live_bytes.entry(held.body.id).or_default() += held.live_bytes;
         }
         let pinned_bytes = catalog.state.bodies().values().map(|body| body.bytes).sum();
         let from = catalog.state.families()[&task.family].replay_from;
-        let log = |(&id, &bytes): (&FileId, &u64)| {
+        let replayed = self.log_sync.closed().into_iter();
+        let replayed = replayed.filter(|&(id, ..)| (from..task.replay_from).contains(&id));
+        let candidate = |(id, bytes, places)| {
             let live_bytes = live_bytes.get(&id).copied().unwrap_or(0);
-            LogOfFlush { id, bytes, values: 0, value_bytes: 0, live_bytes }
+            Candidate { log: LogOfFlush { id, bytes, values: 0, value_bytes: 0, live_bytes }, places }
         };
-        (lengths.range(from..task.replay_from).map(log).collect(), pinned_bytes)
+        (replayed.map(candidate).collect(), pinned_bytes)
     }
 
-    /// Counts, of each log, what the flush would leave in it.
-    fn count_values(&self, parts: &[Frozen], homes: &Homes, logs: &mut [LogOfFlush]) -> Result<()> {
-        let mut sieve = Sieve::new(self.snapshots.drop_proof());
-        let mut cursor = MergeCursor::new(parts.iter().map(Frozen::cursor).collect());
-        cursor.seek_to_first()?;
-        while cursor.valid() {
-            let (seq, kind) = (cursor.seq(), cursor.kind());
-            let fate = sieve.fate(cursor.key(), seq, kind, |_| false);
-            let bytes = cursor.value().len();
-            if fate == Fate::Keep && kind == EntryKind::Put && bytes >= LEAST_VALUE_BYTES {
-                let home = homes.of(seq);
-                if let Some(log) = logs.iter_mut().rfind(|log| Some(log.id) == home) {
-                    log.values += 1;
-                    log.value_bytes += bytes as u64;
+    /// Counts, of each log, what the flush would leave in it. Returns the number of each value, with the log that it lies in, and all
+    /// that is to be written.
+    fn count_values(&self, parts: &[Frozen], logs: &mut [Candidate]) -> (Vec<Found>, Arc<Survivors>) {
+        let mut found = Vec::new();
+        let sieve = Sieve::new(self.snapshots.drop_proof());
+        let survivors = Survivors::of(parts, sieve, |seq, kind, value_bytes| {
+            if kind == EntryKind::Put && value_bytes >= LEAST_VALUE_BYTES {
+                // What was written back stands in several logs: the youngest is replayed for the longest time.
+                let log = logs.iter().rposition(|log| log.places.hold(seq));
+                if let Some(at) = log {
+                    logs[at].log.values += 1;
+                    logs[at].log.value_bytes += value_bytes as u64;
                 }
+                found.push((seq, log));
             }
-            cursor.next()?;
-        }
-        Ok(())
-    }
-
-    /// Reads a log for the places of the family's values. One that cannot be read becomes no body: memory has the values.
-    fn read_places(&self, task: &FlushTask, log: ClosedLog, found: &mut Places) {
-        let (before, index) = (found.places.len(), found.logs.len() as u32);
-        let (fs, path) = (self.env.fs.as_ref(), names::log(&self.dir, log.id));
-        let wanted = |place: ValuePlace| {
-            let ValuePlace { family, seq, offset, bytes, crc } = place;
-            let is_wanted = family == task.family && bytes as usize >= LEAST_VALUE_BYTES;
-            is_wanted.then_some(Place { seq, offset, bytes, crc, log: index })
-        };
-        let scanned = log::scan(fs, &path, log.id, Some(log.bytes), &mut |frame| {
-            found.places.extend(frame.value_places().filter_map(wanted));
-            Ok(())
         });
-        found.logs.push(log);
-        if scanned.is_err() {
-            found.places.truncate(before);
-        }
+        (found, survivors)
     }
 
-    /// Loads the logs that a merge wants much of. For as long as the answer is held, the merge reads from it.
-    pub(super) fn load_bodies(&self, merge: &Merge) -> Result<Vec<Arc<Image>>> {
+    /// Loads the logs that a merge wants much of. For as long as the answer is held, the merge reads from it. From one that cannot
+    /// be read as a whole it reads value by value: what is broken there may be nothing that it needs.
+    pub(super) fn load_bodies(&self, merge: &Merge) -> Vec<Arc<Image>> {
         let mut bodies: BTreeMap<FileId, (&Body, u64)> = BTreeMap::new();
         for slice in merge.inputs.iter().map(|input| &input.slice) {
             for held in slice.table.bodies() {
@@ -214,7 +197,7 @@ impl Jobs {
             wanted_bytes,
         };
         let logs: Vec<LogOfMerge> = bodies.iter().map(log).collect();
-        form::to_load(&logs).iter().map(|id| bodies[id].0.load()).collect()
+        form::to_load(&logs).iter().filter_map(|id| bodies[id].0.load().ok()).collect()
     }
 
     /// The tables that should give up their handles.
@@ -222,7 +205,21 @@ impl Jobs {
         if catalog.state.tables().all(|table| table.bodies().is_empty()) {
             return BTreeSet::new();
         }
-        form::to_rewrite(&pinned(catalog), &self.options.form)
+        form::to_rewrite(&pinned(catalog), catalog.let_go, &self.options.form)
+    }
+
+    /// A flush would have left so much more in logs, but for those that are pinned.
+    fn count_refused(&self, bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
+        let mut catalog = self.catalog.lock();
+        catalog.refused_bytes += bytes;
+        let oldest = form::oldest(&pinned(&catalog), catalog.refused_bytes, &self.options.form);
+        if oldest.is_some() {
+            catalog.let_go = catalog.let_go.max(oldest);
+            catalog.refused_bytes = 0;
+        }
     }
 
     /// The logs that stay for the sake of tables alone.
@@ -262,39 +259,32 @@ fn share(bytes: u64, part: u64, whole: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn places(seqs: &[SeqNo]) -> Places {
-        let value = [7; 40];
-        let crc = checksum::of_value(&value);
-        let place = |(at, &seq): (usize, &SeqNo)| Place { seq, offset: at as u64, bytes: 40, crc, log: 0 };
-        Places {
-            logs: vec![ClosedLog { id: FileId(5), bytes: 999 }],
-            places: seqs.iter().enumerate().map(place).collect(),
-        }
+    const LOG: ClosedLog = ClosedLog { id: FileId(5), bytes: 999 };
+
+    /// The values of these numbers, written in this order; those with an odd one lie in the second log, or in the third, which is none.
+    fn places(order: &[SeqNo]) -> Places {
+        let value = |&seq: &SeqNo| {
+            let place = ValuePlace { offset: seq * 100, bytes: 40, crc: 0 };
+            Placed { seq, place: (seq % 2 == 1).then_some((if seq < 80 { 1 } else { 2 }, place)) }
+        };
+        Places { logs: vec![None, Some(LOG), None], values: order.iter().map(value).collect(), asked: 0 }
     }
 
     #[test]
-    fn a_number_is_found_wherever_others_are_missing() {
-        let dense: Vec<SeqNo> = (100..200).collect();
-        let with_gaps: Vec<SeqNo> = (0..300).map(|n| 50 + n * n % 1000 + n * 7).collect();
-        let lopsided: Vec<SeqNo> = (1..90).chain([1 << 40, (1 << 40) + 1, 1 << 55]).collect();
-        let of_copies = vec![3, 3, 3, 9, 9, 9, 9, 12];
-        for mut seqs in [dense, with_gaps, lopsided, of_copies, vec![8], vec![8, 8]] {
-            seqs.sort_unstable();
-            let places = places(&seqs);
-            for seq in seqs.iter().flat_map(|&seq| [seq - 1, seq, seq + 1]).chain([0, 1 << 56]) {
-                let found = places.find(seq, &[7; 40]).map(|(_, handle)| handle.offset as usize);
-                assert_eq!(found, seqs.iter().position(|&other| other == seq), "{seq}");
-            }
-        }
-        assert!(places(&[]).find(1, &[7; 40]).is_none());
-    }
-
-    #[test]
-    fn only_what_memory_holds_is_left_in_the_log() {
-        let places = places(&[4, 5, 6]);
-        assert_eq!(places.find(5, &[7; 40]).unwrap().0, ClosedLog { id: FileId(5), bytes: 999 });
-        assert!(places.find(5, &[8; 40]).is_none(), "another value");
-        assert!(places.find(5, &[7; 41]).is_none(), "another length");
-        assert!(places.find(5, &[7; 31]).is_none(), "too small");
+    fn places_are_found_in_the_order_of_writing() {
+        let order = [71, 12, 81, 33, 5, 90, 35, 9];
+        let all = |seqs: &[SeqNo]| {
+            let mut places = places(&order);
+            let found = |&seq: &SeqNo| places.find(seq, 40).map(|(log, handle)| (log, handle.offset));
+            seqs.iter().map(found).collect::<Vec<_>>()
+        };
+        let at = |seq: SeqNo| Some((LOG, seq * 100));
+        assert_eq!(all(&order), [at(71), None, None, at(33), at(5), None, at(35), at(9)]);
+        assert_eq!(all(&[33, 35]), [at(33), at(35)], "some are not written");
+        assert_eq!(all(&[33, 6, 71, 35]), [at(33), None, None, at(35)], "some are unknown");
+        let mut places = places(&[71]);
+        assert!(places.find(71, LEAST_VALUE_BYTES - 1).is_none(), "too small");
+        assert_eq!(places.find(71, 40), Some((LOG, Handle { offset: 7100, bytes: 40, crc: 0 })));
+        assert!(Places::default().find(71, 40).is_none());
     }
 }

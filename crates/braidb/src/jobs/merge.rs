@@ -23,22 +23,47 @@ const PACE_BYTES: u64 = 4 << 10;
 
 impl Jobs {
     /// Carries out a plan that was made for `version`, whose ranges are claimed since by `ticket`. After an error nothing has
-    /// changed, unless the database is poisoned.
-    pub(super) fn execute(&self, plan: &Plan, version: &Version, ticket: &Ticket) -> Result<()> {
+    /// changed but what earlier installments of a merge did, unless the database is poisoned.
+    pub(super) fn execute(&self, plan: Plan, version: Arc<Version>, ticket: &Ticket) -> Result<()> {
+        let family = plan.family();
         match plan {
-            Plan::Merge(merge) => self.merge(merge, version, ticket),
+            Plan::Merge(merge) => self.merge_in_installments(merge, version, ticket),
             Plan::Move(moved) => {
-                self.rearrange(plan.family(), ticket, |moment| moved.edit(moment))?;
+                self.rearrange(family, ticket, |moment| moved.edit(moment))?;
                 self.counters.trivial_moves.add(1);
                 Ok(())
             }
-            Plan::Split(split) => self.split(split, version, ticket),
+            Plan::Split(split) => self.split(&split, &version, ticket),
             Plan::Join(join) => {
-                self.rearrange(plan.family(), ticket, |_| Ok(join.edit()))?;
+                self.rearrange(family, ticket, |_| Ok(join.edit()))?;
                 self.counters.cells_joined.add(1);
                 Ok(())
             }
         }
+    }
+
+    /// Holds no input longer than its installment, so that it can go. Whoever closes the database waits for one of them.
+    fn merge_in_installments(&self, merge: Merge, version: Arc<Version>, ticket: &Ticket) -> Result<()> {
+        let (family, seams) = (merge.family, merge.seams());
+        if seams.is_empty() {
+            return self.merge(&merge, &version, ticket);
+        }
+        self.rearrange(family, ticket, |moment| merge.cut_edit(moment, &seams))?;
+        let installments = merge.installments(&self.version(family), &seams);
+        drop((merge, version));
+        for installment in installments {
+            self.merge(&installment, &self.version(family), ticket)?;
+            drop(installment);
+            self.collect_garbage();
+            if self.catalog.lock().is_stopped {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn version(&self, family: FamilyId) -> Arc<Version> {
+        self.catalog.lock().state.families()[&family].version.clone()
     }
 
     fn merge(&self, merge: &Merge, version: &Version, ticket: &Ticket) -> Result<()> {
@@ -52,7 +77,7 @@ impl Jobs {
         let mut cutter = Cutter::new(merge, version);
         let mut paced_bytes = 0;
         let sieve = Sieve::new(self.snapshots.drop_proof());
-        let images = self.load_bodies(merge)?;
+        let images = self.load_bodies(merge);
         let mut outputs = Outputs::new(self.target(merge.to));
         outputs.write(
             &mut MergeCursor::new(sources(merge)),
@@ -118,6 +143,9 @@ impl Jobs {
     ) -> Result<()> {
         let mut catalog = self.catalog.lock();
         let mut edit = self.edit(&catalog, family, ticket, &[], make)?;
+        if edit.changes.is_empty() {
+            return Ok(());
+        }
         if mutant!("guard_in_its_own_edit") {
             let is_guard = |change: &mut Change| matches!(change, Change::Guard { .. });
             let changes = edit.changes.extract_if(.., is_guard).collect();

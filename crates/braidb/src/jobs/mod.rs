@@ -15,7 +15,8 @@
 //! *Write-back.* The story is told in `write/queue/truncation.rs`.
 //!
 //! *Merge.* The record stands in an input until the edit that names the outputs, all of them synced with their names, is
-//! synced; after that in an output. Inputs are unlinked when no view holds them.
+//! synced; after that in an output. Inputs are unlinked when no view holds them. A large merge is carried out in installments
+//! (`plan/installments.rs`): its first edit only cuts slices, and each installment is such a merge.
 //!
 //! *Move, split, join.* The table stays where it is; the edit gives its slices another level or cell, or cuts them in two.
 //!
@@ -122,6 +123,9 @@ struct Catalog {
     logs: BTreeSet<FileId>,
     /// Bytes of those that earlier opens wrote.
     older_log_bytes: BTreeMap<FileId, u64>,
+    /// What flushes would have left in logs since the oldest were let go; and the last of those.
+    refused_bytes: u64,
+    let_go: Option<FileId>,
     noticed: BTreeMap<FamilyId, Noticed>,
 }
 
@@ -171,6 +175,8 @@ impl Jobs {
             is_stopped: false,
             logs: logs.iter().map(|(id, _)| *id).chain([new_log]).collect(),
             older_log_bytes: logs.into_iter().collect(),
+            refused_bytes: 0,
+            let_go: None,
             noticed: BTreeMap::new(),
         };
         let pacer = parts
@@ -491,8 +497,7 @@ impl Running {
 
     fn merge(mut self, plan: Plan, version: Arc<Version>) -> Result<()> {
         let Some(Work::Merge(ticket)) = &self.work else { unreachable!("a plan was submitted") };
-        let outcome = self.jobs.execute(&plan, &version, ticket);
-        drop((plan, version));
+        let outcome = self.jobs.execute(plan, version, ticket);
         self.end(outcome.is_ok());
         self.jobs.end_job(Lane::Merge, outcome.clone());
         outcome

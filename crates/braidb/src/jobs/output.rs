@@ -103,7 +103,7 @@ impl Outputs {
                     }
                     source.fetch()?;
                     let (builder, key) = (builder.as_mut().expect("made above"), source.key());
-                    match self.places.find(seq, source.value()) {
+                    match self.places.find(seq, source.value().len()) {
                         Some((log, handle)) => builder.add_handle(key, seq, log.id, log.bytes, handle)?,
                         None => builder.add(key, seq, kind, source.value())?,
                     }

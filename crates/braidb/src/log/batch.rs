@@ -7,6 +7,7 @@
 //! A batch of records that are *written back* is no commit: they were committed before, each under a number of its own, which
 //! its entry holds.
 
+use super::places::ValuePlace;
 use crate::base::codec::{Decoder, put_u32, put_varint};
 use crate::base::ids::{FamilyId, MAX_SEQ, SeqNo};
 use crate::base::{MAX_KEY_BYTES, MAX_VALUE_BYTES, checksum};
@@ -144,35 +145,21 @@ pub(super) fn entries<'a>(
     })
 }
 
-/// Where the value of a put lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ValuePlace {
-    pub family: FamilyId,
-    pub seq: SeqNo,
-    /// In the log.
-    pub offset: u64,
-    pub bytes: u32,
-    pub crc: u32,
-}
-
-/// The places of the values of a list that passed [`check`]; those of its puts. The values begin at `offset`, and the entries have
-/// the numbers from `base` on unless they tell their own.
+/// The number of each entry of a list that was encoded here, and the place of its value. The values begin at `offset`, and the entries
+/// have the numbers from `base` on unless they tell their own.
 pub(super) fn value_places(
     list: &[u8],
     has_numbers: bool,
     base: SeqNo,
     offset: u64,
-) -> impl Iterator<Item = ValuePlace> {
+) -> impl Iterator<Item = (SeqNo, ValuePlace)> {
     let mut list = Decoder::new(list);
-    let mut offset = offset;
+    let mut end = offset;
     let items = std::iter::from_fn(move || Item::decode(&mut list, has_numbers));
-    (base..).zip(items).filter_map(move |(seq, item)| {
-        let at = offset;
-        offset += item.value_bytes as u64;
-        let Item { family, value_crc: crc, .. } = item;
-        let bytes = u32::try_from(item.value_bytes).ok()?;
-        let place = ValuePlace { family, seq: item.seq.unwrap_or(seq), offset: at, bytes, crc };
-        (item.kind == EntryKind::Put).then_some(place)
+    (base..).zip(items).map(move |(seq, Item { seq: own, value_bytes, value_crc: crc, .. })| {
+        let offset = end;
+        end += value_bytes as u64;
+        (own.unwrap_or(seq), ValuePlace { offset, bytes: value_bytes as u32, crc })
     })
 }
 
@@ -310,14 +297,12 @@ mod tests {
         copies.push_written_back(FamilyId(1), 50, EntryKind::Put, b"l", b"another");
         for batch in [sample(), copies] {
             let places: Vec<_> = value_places(batch.list(), batch.has_numbers(), 900, 4000).collect();
-            let is_put = |(_, entry): &(SeqNo, Entry<'_>)| entry.kind == EntryKind::Put;
-            let puts: Vec<_> = (900..).zip(batch.entries()).filter(is_put).collect();
-            assert_eq!(places.len(), puts.len());
-            for (place, (seq, entry)) in places.iter().zip(puts) {
+            assert_eq!(places.len(), batch.count());
+            for ((number, place), (seq, entry)) in places.into_iter().zip((900..).zip(batch.entries())) {
                 let start = (place.offset - 4000) as usize;
                 assert_eq!(&batch.values()[start..start + place.bytes as usize], entry.value);
                 assert_eq!(place.crc, checksum::of_value(entry.value));
-                assert_eq!((place.family, place.seq), (entry.family, entry.seq.unwrap_or(seq)));
+                assert_eq!(number, entry.seq.unwrap_or(seq));
             }
         }
     }

@@ -3,9 +3,10 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `batch` | the encoded form of one atomic batch, and where its values lie |
+//! | `batch` | the encoded form of one atomic batch |
 //! | `frame` | the bytes of header, frame and footer |
 //! | `writer` | appending, preallocating, sealing, rotating |
+//! | `places` | where the values of a log lie |
 //! | `sync` | making logs stable, oldest first |
 //! | `reader` | one frame checked; the next whole frame behind damage found |
 //! | `scan` | reading a log for recovery, and verifying it |
@@ -100,6 +101,7 @@
 
 mod batch;
 mod frame;
+mod places;
 mod reader;
 mod scan;
 mod sync;
@@ -109,8 +111,9 @@ mod test_fs;
 mod tests;
 mod writer;
 
-pub use batch::{EncodedBatch, ValuePlace};
+pub use batch::EncodedBatch;
 pub use frame::{HEADER_BYTES, Numbers};
+pub use places::{ValuePlace, ValuePlaces};
 pub use scan::{End, Frame, Scan, read_header, scan, verify};
 pub use sync::LogSync;
 pub use writer::LogWriter;

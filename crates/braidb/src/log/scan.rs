@@ -5,7 +5,7 @@
 //! them: a [`Scan::max_mark`] of at least 1 in any proves that this log was sealed and synced, so it is damaged; otherwise
 //! this is where the commits end, and the later logs are set aside.
 
-use super::batch::{self, Entry, ValuePlace};
+use super::batch::{self, Entry};
 use super::frame::{Contents, FOOTER_BYTES, HEADER_BYTES, Head, Header, Numbers};
 use super::reader::{At, Reader};
 use crate::base::error::{Error, Result};
@@ -27,30 +27,17 @@ pub struct Frame<'a> {
     pub numbers: Numbers,
     list: &'a [u8],
     values: &'a [u8],
-    /// Where the values begin in the log.
-    values_at: u64,
 }
 
 impl<'a> Frame<'a> {
     /// The entries with their sequence numbers, in the order of writing.
     pub fn entries(&self) -> impl Iterator<Item = (SeqNo, Entry<'a>)> {
-        let (base, has_numbers) = self.base();
-        let entries = batch::entries(self.list, self.values, has_numbers);
-        (base..).zip(entries).map(|(seq, entry)| (entry.seq.unwrap_or(seq), entry))
-    }
-
-    /// Where the values of its puts lie, in the order of writing.
-    pub fn value_places(&self) -> impl Iterator<Item = ValuePlace> {
-        let (base, has_numbers) = self.base();
-        batch::value_places(self.list, has_numbers, base, self.values_at)
-    }
-
-    /// The number of the first entry, unless each tells its own.
-    fn base(&self) -> (SeqNo, bool) {
-        match self.numbers {
+        let (base, has_numbers) = match self.numbers {
             Numbers::From(base) => (base, false),
             Numbers::Own { .. } => (0, true),
-        }
+        };
+        let entries = batch::entries(self.list, self.values, has_numbers);
+        (base..).zip(entries).map(|(seq, entry)| (entry.seq.unwrap_or(seq), entry))
     }
 }
 
@@ -141,8 +128,7 @@ impl Scan {
             unreachable!("a footer is no batch")
         };
         let (list, values) = reader.batch(head)?;
-        let values_at = head.covered_end();
-        visit(&Frame { offset: head.offset, numbers, list, values, values_at })?;
+        visit(&Frame { offset: head.offset, numbers, list, values })?;
         self.frames += 1;
         self.entries += count;
         self.last_seq = self.last_seq.max(numbers.last(count));

@@ -12,6 +12,7 @@
 //! [`Error::Poisoned`].
 
 use super::frame::HEADER_BYTES;
+use super::places::ValuePlaces;
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
 use crate::base::ids::FileId;
@@ -47,6 +48,8 @@ pub(super) struct LiveLog {
     handed: AtomicU64,
     /// Set after the last byte, the footer's, was handed over: `handed` is final.
     sealed: AtomicBool,
+    /// Where its values lie, if that is told; set before `sealed`.
+    places: OnceLock<Arc<ValuePlaces>>,
     /// The synced mark.
     mark: AtomicU64,
     /// Whether the name in the directory is stable. Touched only by the holder of `turn`.
@@ -61,6 +64,7 @@ impl LiveLog {
             file,
             handed: AtomicU64::new(0),
             sealed: AtomicBool::new(false),
+            places: OnceLock::new(),
             mark: AtomicU64::new(0),
             named: AtomicBool::new(false),
         }
@@ -75,7 +79,10 @@ impl LiveLog {
         self.handed.fetch_add(bytes, Ordering::Release);
     }
 
-    pub fn set_sealed(&self) {
+    pub fn set_sealed(&self, places: Option<ValuePlaces>) {
+        if let Some(places) = places {
+            self.places.get_or_init(|| Arc::new(places));
+        }
         self.sealed.store(true, Ordering::Release);
     }
 
@@ -169,6 +176,13 @@ impl LogSync {
     pub fn live(&self) -> Vec<(FileId, Option<u64>)> {
         let logs = self.logs.lock();
         logs.iter().map(|log| (log.id, log.is_sealed().then(|| log.handed()))).collect()
+    }
+
+    /// The logs that are closed and not forgotten, oldest first, with their lengths, of which it is told where their values lie.
+    pub fn closed(&self) -> Vec<(FileId, u64, Arc<ValuePlaces>)> {
+        let logs = self.logs.lock();
+        let closed = logs.iter().filter(|log| log.is_sealed());
+        closed.filter_map(|log| Some((log.id, log.handed(), log.places.get()?.clone()))).collect()
     }
 
     /// The logs that are not forgotten, oldest first, with what was handed over.

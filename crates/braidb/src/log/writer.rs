@@ -16,6 +16,7 @@
 
 use super::batch::EncodedBatch;
 use super::frame::{self, FOOTER_BYTES, HEADER_BYTES, Header, MAX_HEAD_BYTES, Numbers};
+use super::places::ValuePlaces;
 use super::sync::{LiveLog, LogSync};
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, SeqNo};
@@ -51,6 +52,10 @@ pub struct LogWriter {
     written_back: bool,
     /// The length of the log before it; 0 for the first.
     previous_bytes: u64,
+    /// Whether it tells where values lie.
+    tells_places: bool,
+    /// Those of the log that is written, unless they are of no use.
+    places: Option<ValuePlaces>,
 }
 
 impl LogWriter {
@@ -76,7 +81,16 @@ impl LogWriter {
             reserve_bytes,
             written_back: false,
             previous_bytes: 0,
+            tells_places: false,
+            places: None,
         })
+    }
+
+    /// Of each log that is closed, [`LogSync::closed`] will tell where its values lie. Asked for before the first append.
+    pub fn tell_places(&mut self) {
+        assert_eq!(self.frames, 0, "no frame is left out");
+        self.tells_places = true;
+        self.places = Some(ValuePlaces::default());
     }
 
     /// How much room on the device puts leave alone from now on.
@@ -137,7 +151,14 @@ impl LogWriter {
         assert!(batch.count() > 0, "an empty batch has no frame");
         let before = self.buffer.len();
         frame::put_batch(&mut self.buffer, self.log.id, self.end, self.log.mark(), numbers, batch);
-        self.end += (self.buffer.len() - before + batch.values().len()) as u64;
+        self.end += (self.buffer.len() - before) as u64;
+        if let Some(places) = &mut self.places {
+            places.add(batch, numbers, self.end);
+            if !places.are_of_use() {
+                self.places = None;
+            }
+        }
+        self.end += batch.values().len() as u64;
         self.frames += 1;
         if batch.values().len() < DIRECT_BYTES {
             self.buffer.extend_from_slice(batch.values());
@@ -213,6 +234,7 @@ impl LogWriter {
         self.allocated = allocated;
         self.put_limit = 0;
         self.written_back = written_back;
+        self.places = self.tells_places.then(ValuePlaces::default);
         Ok(())
     }
 
@@ -228,7 +250,7 @@ impl LogWriter {
         self.hand_over()?;
         // Zeros may stand behind a footer, so a cut that fails, or is lost in a crash, costs nothing but space.
         let _ = self.log.file.truncate(self.end);
-        self.log.set_sealed();
+        self.log.set_sealed(self.places.take().map(ValuePlaces::close));
         Ok(())
     }
 }

@@ -42,6 +42,7 @@ mod pipeline;
 mod segment;
 mod separate;
 mod skiplist;
+mod survivors;
 #[cfg(all(test, not(loom)))]
 mod tests;
 pub mod view;
@@ -53,3 +54,4 @@ pub use homes::{Homes, Live, count_live};
 pub use pipeline::Memory;
 pub use segment::{Segment, SegmentWriter};
 pub use separate::{Separated, Updates, count_updates, separate};
+pub use survivors::Survivors;

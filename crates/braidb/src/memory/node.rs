@@ -23,6 +23,7 @@ use super::arena::ALIGN;
 
 use crate::base::ids::{MAX_SEQ, SeqNo};
 use crate::base::key::prefix_u64;
+use crate::base::prefetch;
 use crate::base::sync::{AtomicPtr, Ordering, PlainBytes};
 use crate::visible::EntryKind;
 use std::cmp;
@@ -105,12 +106,7 @@ impl<'a, T> Ref<'a, T> {
     /// Tells the processor that the target will be read soon.
     #[inline]
     pub fn prefetch(self) {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: a hint, which reads nothing that the program could see, and may even be given for what is not there.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(self.at.as_ptr().cast());
-        }
+        prefetch::line(self.at.as_ptr());
     }
 
     #[inline]
@@ -345,6 +341,13 @@ impl<'a> Ref<'a, Version> {
 }
 
 impl<'a> Ref<'a, Record> {
+    /// Tells the processor that the number and the key will be read soon, if that is not long.
+    #[inline]
+    pub fn prefetch_key(self) {
+        self.prefetch();
+        prefetch::line(self.at.as_ptr().wrapping_byte_add(prefetch::LINE_BYTES));
+    }
+
     #[inline]
     pub fn seq(self) -> SeqNo {
         let record = self.head();

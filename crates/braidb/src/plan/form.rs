@@ -7,6 +7,11 @@
 //!
 //! Handles die in merges, which write values out. A log of which hardly anything is left alive that way, or one too many, is let
 //! go by rewriting the slices that still point into it.
+//!
+//! Tables that nothing is merged with, keys that come in order for one, would keep their logs for ever, and no flush of busier
+//! keys could leave its values in a log again. So the oldest logs are let go in favour of others, once these have missed the room
+//! often enough: for each byte that is rewritten that way several were written to sorted tables. Thus where all tables stay as they
+//! are, only a small part is written twice, and where merges come soon they make the room.
 
 use crate::base::ids::FileId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +24,8 @@ const LEAST_MEAN_BYTES: u64 = 64;
 pub const LOADED_BYTES: u64 = 64 << 20;
 /// A log is loaded for a merge which wants one byte in so many of it.
 const WANTED_SHARE: u64 = 4;
+/// One byte in so many that may be pinned is let go when others have missed room for all of them.
+const OLDEST_SHARE: u64 = 4;
 
 /// The measures of log tables.
 #[derive(Clone, Copy, Debug)]
@@ -42,23 +49,39 @@ pub struct LogOfFlush {
     pub live_bytes: u64,
 }
 
-/// The logs that the table of a flush points into; none for a sorted table. `logs` are given oldest first. Tables pin
-/// `pinned_bytes` of logs by now, and the device has room for `room_bytes` that a sorted table would give back.
-pub fn bodies(logs: &[LogOfFlush], pinned_bytes: u64, room_bytes: u64, options: &FormOptions) -> Vec<FileId> {
-    let mut left_bytes = options.pinned_bytes.saturating_sub(pinned_bytes).min(room_bytes);
-    let mut chosen = Vec::new();
+/// What a flush does with the logs that it could leave values in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// The logs that its table points into; none for a sorted table.
+    pub bodies: Vec<FileId>,
+    /// Bytes of those that would be bodies, too, if older logs did not take the room.
+    pub refused_bytes: u64,
+}
+
+/// Chooses among `logs`, given oldest first. Tables pin `pinned_bytes` of logs by now, and the device has room for `room_bytes`
+/// that a sorted table would give back.
+pub fn choose(logs: &[LogOfFlush], pinned_bytes: u64, room_bytes: u64, options: &FormOptions) -> Choice {
+    let mut left_bytes = options.pinned_bytes.saturating_sub(pinned_bytes);
+    let mut room_bytes = room_bytes;
+    let mut choice = Choice::default();
     for log in logs {
         let is_pinned = log.live_bytes > 0;
         let more_bytes = if is_pinned { 0 } else { log.bytes };
         let is_large = log.values > 0 && log.value_bytes / log.values >= LEAST_MEAN_BYTES;
         let live_bytes = log.value_bytes.saturating_add(log.live_bytes);
         let is_alive = percent(live_bytes, log.bytes) >= u64::from(options.live_percent);
-        if options.live_percent > 0 && is_large && is_alive && more_bytes <= left_bytes {
+        if options.live_percent == 0 || !is_large || !is_alive || more_bytes > room_bytes {
+            continue;
+        }
+        if more_bytes <= left_bytes {
             left_bytes -= more_bytes;
-            chosen.push(log.id);
+            room_bytes -= more_bytes;
+            choice.bodies.push(log.id);
+        } else if more_bytes <= options.pinned_bytes {
+            choice.refused_bytes += more_bytes;
         }
     }
-    chosen
+    choice
 }
 
 /// A log that stays for the sake of tables, and what of it slices still lead to.
@@ -71,18 +94,44 @@ pub struct Pinned {
     pub tables: BTreeSet<FileId>,
 }
 
-/// The tables that should give up their handles, so that their logs can go: those of logs of which not half as much is alive as
-/// made them bodies, and, oldest first, of as many others as are too many.
-pub fn to_rewrite(pinned: &BTreeMap<FileId, Pinned>, options: &FormOptions) -> BTreeSet<FileId> {
-    let is_dead = |log: &&Pinned| percent(log.live_bytes, log.bytes) < u64::from(options.live_percent / 2);
-    let (dead, alive): (Vec<&Pinned>, Vec<&Pinned>) = pinned.values().partition(is_dead);
-    let mut bytes: u64 = alive.iter().map(|log| log.bytes).sum();
-    let too_many = alive.into_iter().take_while(|log| {
+/// The last of the oldest logs that are let go in favour of others, now that these were refused `refused_bytes`.
+pub fn oldest(
+    pinned: &BTreeMap<FileId, Pinned>,
+    refused_bytes: u64,
+    options: &FormOptions,
+) -> Option<FileId> {
+    if refused_bytes < options.pinned_bytes {
+        return None;
+    }
+    let mut bytes = 0;
+    let oldest = pinned.iter().take_while(|(_, log)| {
+        let is_wanted = bytes < options.pinned_bytes / OLDEST_SHARE;
+        bytes += log.bytes;
+        is_wanted
+    });
+    oldest.last().map(|(&id, _)| id)
+}
+
+/// The tables that should give up their handles, so that their logs can go: those of logs up to `let_go`, of logs of which not half
+/// as much is alive as made them bodies, and, oldest first, of as many others as are too many.
+pub fn to_rewrite(
+    pinned: &BTreeMap<FileId, Pinned>,
+    let_go: Option<FileId>,
+    options: &FormOptions,
+) -> BTreeSet<FileId> {
+    let least_percent = u64::from(options.live_percent.div_ceil(2));
+    let is_wanted = |(id, log): &(&FileId, &Pinned)| {
+        Some(**id) > let_go && percent(log.live_bytes, log.bytes) >= least_percent
+    };
+    let (alive, dead): (Vec<_>, Vec<_>) = pinned.iter().partition(is_wanted);
+    let (alive, dead) = (alive.into_iter().map(|(_, log)| log), dead.into_iter().map(|(_, log)| log));
+    let mut bytes: u64 = alive.clone().map(|log| log.bytes).sum();
+    let too_many = alive.take_while(|log| {
         let is_over = bytes > options.pinned_bytes;
         bytes -= log.bytes;
         is_over
     });
-    dead.into_iter().chain(too_many).flat_map(|log| log.tables.iter().copied()).collect()
+    dead.chain(too_many).flat_map(|log| log.tables.iter().copied()).collect()
 }
 
 /// A log that a merge reads values from.
@@ -127,7 +176,7 @@ mod tests {
     }
 
     fn chosen(logs: &[LogOfFlush], pinned_bytes: u64) -> Vec<u64> {
-        bodies(logs, pinned_bytes, 10_000, &OPTIONS).iter().map(|id| id.0).collect()
+        choose(logs, pinned_bytes, 10_000, &OPTIONS).bodies.iter().map(|id| id.0).collect()
     }
 
     #[test]
@@ -136,7 +185,7 @@ mod tests {
         assert_eq!(chosen(&[log(1, 1000, 10, 640), log(2, 1000, 10, 639)], 0), [1], "the mean counts");
         assert_eq!(chosen(&[log(1, 1000, 0, 0)], 0), [0u64; 0]);
         let off = FormOptions { live_percent: 0, ..OPTIONS };
-        assert_eq!(bodies(&[log(1, 1000, 5, 1000)], 0, 10_000, &off), []);
+        assert_eq!(choose(&[log(1, 1000, 5, 1000)], 3000, 10_000, &off), Choice::default());
     }
 
     #[test]
@@ -147,11 +196,16 @@ mod tests {
         assert_eq!(chosen(&[alive(1)], 2001), [0u64; 0]);
         let shared = LogOfFlush { live_bytes: 300, ..log(5, 1000, 2, 200) };
         assert_eq!(chosen(&[shared], 2500), [5], "what other tables point to counts");
-        assert_eq!(
-            bodies(&[alive(1), shared, alive(3)], 0, 1999, &OPTIONS),
-            [FileId(1), FileId(5)],
-            "no room"
-        );
+        let without_room = choose(&[alive(1), shared, alive(3)], 0, 1999, &OPTIONS);
+        assert_eq!(without_room, Choice { bodies: vec![FileId(1), FileId(5)], refused_bytes: 0 });
+    }
+
+    #[test]
+    fn what_older_logs_leave_no_room_for_is_counted() {
+        let refused = |logs: &[LogOfFlush]| choose(logs, 1500, 10_000, &OPTIONS).refused_bytes;
+        let alive = |id, bytes| log(id, bytes, 5, bytes);
+        assert_eq!(refused(&[alive(1, 1000), alive(2, 501), alive(3, 800), alive(4, 500)]), 1301);
+        assert_eq!(refused(&[log(1, 2000, 5, 999), alive(2, 3001)]), 0, "they would be no bodies anyhow");
     }
 
     fn pinned(logs: &[(u64, u64, u64, &[u64])]) -> BTreeMap<FileId, Pinned> {
@@ -163,7 +217,7 @@ mod tests {
     }
 
     fn rewritten(logs: &[(u64, u64, u64, &[u64])]) -> Vec<u64> {
-        to_rewrite(&pinned(logs), &OPTIONS).iter().map(|id| id.0).collect()
+        to_rewrite(&pinned(logs), None, &OPTIONS).iter().map(|id| id.0).collect()
     }
 
     #[test]
@@ -172,6 +226,20 @@ mod tests {
         assert_eq!(rewritten(&[(1, 1000, 900, &[10]), (2, 1000, 900, &[11]), (3, 1001, 900, &[12])]), [10]);
         assert_eq!(rewritten(&[(1, 1000, 900, &[10]), (2, 1500, 9, &[11]), (3, 1000, 900, &[12])]), [11]);
         assert_eq!(rewritten(&[]), [0u64; 0]);
+        let least = FormOptions { live_percent: 1, ..OPTIONS };
+        let dead = pinned(&[(1, 1000, 9, &[10]), (2, 1000, 10, &[11])]);
+        assert_eq!(to_rewrite(&dead, None, &least), BTreeSet::from([FileId(10)]));
+    }
+
+    #[test]
+    fn the_oldest_are_let_go_once_others_have_missed_enough() {
+        let logs = pinned(&[(1, 500, 500, &[10]), (2, 300, 300, &[11]), (3, 900, 900, &[12])]);
+        assert_eq!(oldest(&logs, 2999, &OPTIONS), None);
+        assert_eq!(oldest(&logs, 3000, &OPTIONS), Some(FileId(2)));
+        assert_eq!(oldest(&logs, 3000, &FormOptions { pinned_bytes: 2000, ..OPTIONS }), Some(FileId(1)));
+        assert_eq!(oldest(&pinned(&[]), 3000, &OPTIONS), None);
+        let tables = to_rewrite(&logs, Some(FileId(2)), &OPTIONS);
+        assert_eq!(tables, BTreeSet::from([FileId(10), FileId(11)]));
     }
 
     #[test]

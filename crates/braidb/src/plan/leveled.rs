@@ -4,6 +4,13 @@
 //! that the next level becomes the last. The target of each level above is computed upward from the last one's real size,
 //! each `growth` times smaller, but never below `base_bytes`.
 //!
+//! *Patience.* Where merges of L0 wait for each other, so do those of the levels below: what a level brings down costs the next one
+//! about its whole size, so it pays to bring more at once, until the merges that come into the level cost as much as the one
+//! out of it. That is where each level is larger than the one above by one and the same factor, from what a merge of L0 brings
+//! to what the last level holds: the factor is a root of their quotient, and never above `growth`. A patient level goes down
+//! in stretches of `STRETCH` tables, not in single ones, so that it starts anew; and before L0 comes into it, unless L0 is at its
+//! hard limit.
+//!
 //! *Order.* L0 at its hard limit comes first; then levels by their score, size over target (for L0: tables over the number
 //! that starts a merge); then slices heavy with tombstones, so that deleting gives space back. Within a level the slice with
 //! the most benefit for the bytes that it costs goes first, ties by age.
@@ -30,6 +37,8 @@ use std::sync::Arc;
 
 /// A level whose score, in thousandths, reaches this is due.
 const DUE: u64 = 1000;
+/// The bytes of so many full tables go down together where levels are patient: more would keep others from them for long.
+const STRETCH: u64 = 2;
 /// A slice is heavy when one entry in so many is garbage.
 const HEAVY: u64 = 4;
 
@@ -43,10 +52,7 @@ pub fn propose(
 ) -> Option<Plan> {
     let mut planner = Planner { family, version, claims: claims.clone(), options };
     let is_deferred = planner.l0_verdict(now) == Verdict::Deferred;
-    let mut due: Vec<(u64, usize)> =
-        (0..LEVELS).map(|level| (planner.score(level), level)).filter(|&(score, _)| score >= DUE).collect();
-    due.sort_by_key(|&(score, level)| (Reverse(score), level));
-    for (_, level) in due {
+    for level in planner.due_levels() {
         let mut offers = planner.offers(level);
         if level == 0 && is_deferred {
             offers.retain(|offer| matches!(offer.plan, Plan::Move(_)));
@@ -160,12 +166,36 @@ impl Planner<'_> {
         match level.cmp(&last) {
             _ if level + 1 == LEVELS => u64::MAX,
             Ordering::Less => {
-                let shrunk = (level..last).fold(self.version.level(last).bytes(), |bytes, _| bytes / growth);
-                shrunk.max(base_bytes)
+                let shrunk =
+                    self.version.level(last).bytes() as f64 / self.growth().powi((last - level) as i32);
+                (shrunk as u64).max(base_bytes)
             }
             Ordering::Equal => (1..level).fold(base_bytes, |bytes, _| bytes.saturating_mul(growth)),
             Ordering::Greater => u64::MAX,
         }
+    }
+
+    /// How many times larger each level shall be than the one above it.
+    fn growth(&self) -> f64 {
+        let (last, most) = (self.last_level(), self.options.growth as f64);
+        if !self.options.is_patient() {
+            return most;
+        }
+        let whole = self.version.level(last).bytes() as f64 / self.options.base_bytes.max(1) as f64;
+        whole.powf(1.0 / last as f64).min(most)
+    }
+
+    /// The levels over their targets, most urgent first.
+    fn due_levels(&self) -> Vec<usize> {
+        let score = |level: usize| match self.score(level) {
+            // It would write all of L1 again: what is due there goes first.
+            score if level == 0 && self.options.is_patient() && (DUE..u64::MAX).contains(&score) => DUE,
+            score => score,
+        };
+        let mut due: Vec<(u64, usize)> =
+            (0..LEVELS).map(|level| (score(level), level)).filter(|&(score, _)| score >= DUE).collect();
+        due.sort_by_key(|&(score, level)| (Reverse(score), level));
+        due.into_iter().map(|(_, level)| level).collect()
     }
 
     /// How pressing it is to make `level` smaller, in thousandths. What running jobs work on does not count.
@@ -229,7 +259,31 @@ impl Planner<'_> {
         if level == 0 {
             return self.groups_of_l0().into_iter().map(|group| self.bring_down(0, group)).collect();
         }
-        self.inputs(level).map(|input| self.bring_down(level, vec![input])).collect()
+        let mut offers: Vec<Offer> =
+            self.inputs(level).map(|input| self.bring_down(level, vec![input])).collect();
+        if self.options.is_patient() {
+            offers.retain(|offer| matches!(offer.plan, Plan::Move(_)));
+            offers.extend(self.stretches(level).into_iter().map(|inputs| self.bring_down(level, inputs)));
+        }
+        offers
+    }
+
+    /// The slices of a level, by key, those together that a patient one brings down at once.
+    fn stretches(&self, level: usize) -> Vec<Vec<Input>> {
+        let most_bytes = self.options.table_bytes.saturating_mul(STRETCH);
+        let mut stretches: Vec<Vec<Input>> = Vec::new();
+        let mut bytes = 0;
+        for input in self.inputs(level) {
+            bytes += input.slice.bytes;
+            match stretches.last_mut() {
+                Some(stretch) if bytes <= most_bytes => stretch.push(input),
+                _ => {
+                    bytes = input.slice.bytes;
+                    stretches.push(vec![input]);
+                }
+            }
+        }
+        stretches
     }
 
     /// L0 in groups, by key: tables that overlap each other, directly or through others, newest first.

@@ -10,6 +10,7 @@ mod cutter;
 pub mod edits;
 pub mod form;
 pub mod heat;
+mod installments;
 mod leveled;
 pub mod logs;
 mod options;

@@ -16,7 +16,7 @@
 //! *What outranks waiting*: L0 at its soft limit, since an estimate must not make writers wait; tombstones and old versions in
 //! L0, which hold space; too much estimated garbage in the whole family (`cells/garbage.rs`); and whoever compacts by hand.
 
-use super::TreeOptions;
+use super::{Guards, TreeOptions};
 use crate::base::key::KeyRange;
 use crate::base::mutant::mutant;
 use crate::base::sketch::Sketch;
@@ -55,6 +55,11 @@ impl TreeOptions {
     /// Whether L0 is brought down by merges. Where cells of L1 hold several runs, it hands its tables over instead.
     fn merges_l0(&self) -> bool {
         self.max_runs[1] <= 1
+    }
+
+    /// Whether the merges of a leveled tree wait for each other.
+    pub fn is_patient(&self) -> bool {
+        self.overlap.percent > 0 && self.merges_l0() && self.guards == Guards::None
     }
 
     /// Whether tables that are written to `level` need sketches.

@@ -237,6 +237,23 @@ impl Machine {
     }
 
     fn execute(&mut self, plan: &Plan, version: &Version) {
+        if let Plan::Merge(merge) = plan
+            && let seams = merge.seams()
+            && !seams.is_empty()
+        {
+            let cut = |_: FileId, part: &Part, key: &[u8]| Ok(self.cut(part, position(key)));
+            let moment = Moment { version, others: &self.claims, cut: &cut };
+            let edit = merge.cut_edit(&moment, &seams).expect("nothing is read that could fail");
+            self.commit(&edit);
+            for installment in merge.installments(&self.version(), &seams) {
+                self.carry_out(&Plan::Merge(installment), &self.version());
+            }
+            return;
+        }
+        self.carry_out(plan, version);
+    }
+
+    fn carry_out(&mut self, plan: &Plan, version: &Version) {
         let outputs = match plan {
             Plan::Merge(merge) => self.merge(merge, version),
             _ => Vec::new(),

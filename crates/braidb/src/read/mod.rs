@@ -4,5 +4,5 @@ mod get;
 mod scan;
 mod source;
 
-pub use get::get;
+pub use get::{contains, get};
 pub use scan::{Backward, Forward, Passed};

@@ -14,7 +14,7 @@ use crate::memory::view::FamilyView;
 use crate::version::cursor::RunCursor;
 use crate::version::level_cursor::LevelCursor;
 use crate::visible::merge::MergeCursor;
-use crate::visible::{Cursor, EntryKind};
+use crate::visible::{Cursor, EntryKind, LazyValue};
 use std::iter;
 use std::ops::Bound;
 
@@ -109,8 +109,8 @@ impl Forward {
         self.started.then_some(&self.key)
     }
 
-    /// The next entry.
-    pub fn step(&mut self) -> Result<Option<Entry>> {
+    /// The next entry, or nothing if its key is not `within` the range. Of what lies outside no value is read.
+    pub fn step(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<Option<Entry>> {
         let mut versions = 0;
         while self.merge.valid() {
             let decided = self.started && self.merge.key() == self.key.as_slice();
@@ -127,6 +127,9 @@ impl Forward {
                     self.merge.next()?;
                 }
                 continue;
+            }
+            if !within(self.merge.key()) {
+                break;
             }
             versions = 0;
             self.started = true;
@@ -181,22 +184,25 @@ impl Backward {
         self.started.then_some(&self.key)
     }
 
-    /// The next entry.
-    pub fn step(&mut self) -> Result<Option<Entry>> {
-        while self.merge.valid() {
+    /// The next entry, or nothing if its key is not `within` the range. Of what lies outside no value is read.
+    pub fn step(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<Option<Entry>> {
+        while self.merge.valid() && within(self.merge.key()) {
             self.started = true;
             self.key.clear();
             self.key.extend_from_slice(self.merge.key());
             self.count.first_key.get_or_insert_with(|| self.key.clone());
-            let mut newest: Option<Option<Value>> = None;
+            let mut newest: Option<LazyValue> = None;
             while self.merge.valid() && self.merge.key() == self.key.as_slice() {
                 if self.merge.seq() <= self.at {
-                    newest = Some(pin_put(&mut self.merge)?);
+                    // Which version is shown is known at the next key; only that one is read where it lies in a log.
+                    let is_put = self.merge.kind() == EntryKind::Put;
+                    newest = is_put.then(|| self.merge.lazy_value());
                 }
                 self.count.skipped += 1;
                 self.merge.prev()?;
             }
-            if let Some(Some(value)) = newest {
+            if let Some(value) = newest {
+                let value = value.get()?;
                 self.count.skipped -= 1;
                 self.count.shown += 1;
                 return Ok(Some((self.key.clone(), value)));

@@ -7,7 +7,7 @@ use crate::base::value::Value;
 use crate::memory::{FrozenCursor, SegmentCursor};
 use crate::version::cursor::RunCursor;
 use crate::version::level_cursor::LevelCursor;
-use crate::visible::{Cursor, EntryKind};
+use crate::visible::{Cursor, EntryKind, LazyValue};
 
 /// A cursor over one part of a view. Runs are few and their cursors large.
 pub enum Source {
@@ -88,5 +88,9 @@ impl Cursor for Source {
 
     fn pin_value(&self) -> Value {
         of_part!(self, cursor => cursor.pin_value())
+    }
+
+    fn lazy_value(&self) -> LazyValue {
+        of_part!(self, cursor => cursor.lazy_value())
     }
 }

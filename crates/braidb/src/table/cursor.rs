@@ -4,7 +4,7 @@
 //! interval is put together and handed out from its end. Bounds are compared only in blocks that reach over them. A value that
 //! lies in a body is fetched only when somebody wants it: most versions that a scan passes nobody asks for.
 
-use super::block::{Entry, Payload, Version};
+use super::block::{Entry, Payload, Pointer, Version};
 use super::holes;
 use super::reader::Table;
 use super::section::{Flaw, TRAILER_BYTES};
@@ -13,7 +13,8 @@ use crate::base::ids::SeqNo;
 use crate::base::key::KeyRange;
 use crate::base::value::Value;
 use crate::cache::Block;
-use crate::visible::{Cursor, EntryKind};
+use crate::value::Image;
+use crate::visible::{Cursor, EntryKind, LazyValue};
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,6 +37,8 @@ pub struct TableCursor {
     current: Option<Version>,
     /// The value of the current entry, once it was fetched from a body.
     fetched: Option<Value>,
+    /// What was loaded of the bodies when a merge made the cursor; empty for a user.
+    images: Vec<Option<Arc<Image>>>,
     /// Forward, where the next entry stands in the block.
     next_entry: usize,
     /// Backward, the versions of the interval that are yet to come, the nearest last.
@@ -68,6 +71,7 @@ impl Loaded {
 impl TableCursor {
     pub(super) fn new(table: Arc<Table>, bounds: KeyRange, fill_cache: bool) -> TableCursor {
         let slice = holes::reach(table.index(), &bounds);
+        let images = if fill_cache { Vec::new() } else { table.images() };
         TableCursor {
             bounds,
             source: Source { table, slice, fill_cache, window: None, last_loaded: None, ahead_bytes: 0 },
@@ -77,6 +81,7 @@ impl TableCursor {
             keys: Vec::new(),
             current: None,
             fetched: None,
+            images,
             next_entry: 0,
             interval: Vec::new(),
             intervals_left: 0,
@@ -193,6 +198,11 @@ impl TableCursor {
             self.next_entry = entry.next;
             if !(self.may_leave && self.keys > self.bounds.high) {
                 let (key, Entry { seq, kind, value, pointer, .. }) = (0..self.keys.len(), entry);
+                if let Some(Pointer { body, handle }) = &pointer
+                    && let Some(Some(image)) = self.images.get(*body as usize)
+                {
+                    image.prefetch(handle);
+                }
                 self.current = Some(Version { key, seq, kind, value, pointer });
             }
             return Ok(());
@@ -306,9 +316,12 @@ impl Cursor for TableCursor {
         let (loaded, version) = self.at();
         let Some(pointer) = version.pointer else { return Ok(()) };
         let body = self.table().body(loaded.number, &pointer)?;
-        let is_user = self.source.fill_cache;
-        let value = if is_user { body.read(&pointer.handle) } else { body.read_in_passing(&pointer.handle) }?;
-        self.fetched = Some(value);
+        let value = match self.images.get(pointer.body as usize) {
+            Some(Some(image)) => body.read_from(image, &pointer.handle),
+            _ if self.source.fill_cache => body.read(&pointer.handle),
+            _ => body.read_in_passing(&pointer.handle),
+        };
+        self.fetched = Some(value?);
         Ok(())
     }
 
@@ -328,6 +341,13 @@ impl Cursor for TableCursor {
         }
         let place = loaded.value(version);
         Value::pin(loaded.owner.clone(), |owner| &owner[place])
+    }
+
+    fn lazy_value(&self) -> LazyValue {
+        let (loaded, version) = self.at();
+        let Some(pointer) = version.pointer else { return LazyValue::Pinned(self.pin_value()) };
+        let body = self.table().body(loaded.number, &pointer).cloned();
+        LazyValue::Elsewhere(Box::new(move || body?.read(&pointer.handle)))
     }
 }
 

@@ -13,8 +13,8 @@ use crate::base::key::{self, KeyRange};
 use crate::base::sketch::Sketch;
 use crate::base::value::Value;
 use crate::cache::{Block, BlockCache, OpenFiles};
-use crate::value::{Body, BodyUse};
-use crate::visible::Found;
+use crate::value::{Body, BodyUse, Image};
+use crate::visible::{EntryKind, Found};
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -82,6 +82,24 @@ impl Table {
     /// The newest version of `key` at or below `at`, a tombstone too. `hash` is that of the key. The value is pinned in its
     /// block.
     pub fn get(&self, key: &[u8], hash: u64, at: SeqNo) -> Result<Option<Found>> {
+        let Some((number, block, Hit { seq, kind, value, pointer })) = self.find(key, hash, at)? else {
+            return Ok(None);
+        };
+        let value = match pointer {
+            Some(pointer) => self.body(number, &pointer)?.read(&pointer.handle)?,
+            None => Value::pin(block, |block| &block[value]),
+        };
+        Ok(Some(Found { seq, kind, value }))
+    }
+
+    /// As [`Table::get`], but says only what that version is, and reads no value.
+    pub fn get_kind(&self, key: &[u8], hash: u64, at: SeqNo) -> Result<Option<EntryKind>> {
+        Ok(self.find(key, hash, at)?.map(|(_, _, hit)| hit.kind))
+    }
+
+    /// The newest version of `key` at or below `at`, and the block where it stands.
+    #[inline]
+    fn find(&self, key: &[u8], hash: u64, at: SeqNo) -> Result<Option<(usize, Arc<Block>, Hit)>> {
         debug_assert_eq!(hash, key::hash(key));
         if self.filter.as_ref().is_some_and(|filter| !filter.may_contain(hash)) {
             self.counters.filter_rejections.add(1);
@@ -94,12 +112,8 @@ impl Table {
             let lookup = Payload::parse(&block)
                 .and_then(|payload| payload.find(key, at))
                 .map_err(|flaw| self.flaw(number, flaw))?;
-            if let Some(Hit { seq, kind, value, pointer }) = lookup.hit {
-                let value = match pointer {
-                    Some(pointer) => self.body(number, &pointer)?.read(&pointer.handle)?,
-                    None => Value::pin(block, |block| &block[value]),
-                };
-                return Ok(Some(Found { seq, kind, value }));
+            if let Some(hit) = lookup.hit {
+                return Ok(Some((number, block, hit)));
             }
             key_seen |= lookup.key_seen;
             // The versions of a key go on in the next block only if it is the separator.
@@ -129,9 +143,14 @@ impl Table {
     }
 
     /// The body that an entry of block `number` points into.
-    pub(super) fn body(&self, number: usize, pointer: &Pointer) -> Result<&Body> {
+    pub(super) fn body(&self, number: usize, pointer: &Pointer) -> Result<&Arc<Body>> {
         let body = self.bodies.get(pointer.body as usize);
-        body.map(|body| &**body).ok_or_else(|| self.flaw(number, NO_SUCH_BODY))
+        body.ok_or_else(|| self.flaw(number, NO_SUCH_BODY))
+    }
+
+    /// What was loaded of the bodies, by their places in the properties.
+    pub(super) fn images(&self) -> Vec<Option<Arc<Image>>> {
+        self.bodies.iter().map(|body| body.image()).collect()
     }
 
     /// A block from the cache, or read and put there.

@@ -23,6 +23,8 @@ use std::sync::Arc;
 
 /// Bytes read at once, but for a block that is larger by itself.
 const READ_BYTES: u64 = 1 << 20;
+/// So many damaged values of one log are told one by one.
+const TOLD_VALUES: usize = 10;
 
 /// Checks the file of table `id` against what is known of it, and against itself: checksums, order, index, filter,
 /// properties, and every value that a handle leads to. Nothing found means that it is whole.
@@ -43,7 +45,7 @@ pub fn verify(fs: &dyn FileSystem, path: &Path, id: FileId, expected: &Expected<
         };
         Damage { path: path.to_owned(), offset, bytes, what }
     };
-    faults.into_iter().map(damage).chain(values.damages).collect()
+    faults.into_iter().map(damage).chain(values.damages()).collect()
 }
 
 /// What is known of a table from elsewhere.
@@ -59,38 +61,67 @@ pub struct Expected<'a> {
     pub bodies: Option<Vec<Arc<Body>>>,
 }
 
-/// The values that handles lead to.
-struct Values<'a> {
-    /// None if nobody knows the bodies; each entry is None once its body could not be read.
-    bodies: Option<Vec<Option<&'a Body>>>,
+/// The values that handles lead to, by the place of their body; none if nobody knows the bodies.
+struct Values<'a>(Vec<ValuesOfBody<'a>>);
+
+struct ValuesOfBody<'a> {
+    body: &'a Body,
+    /// Something of it could not be read, and no more is tried.
+    is_unreadable: bool,
     damages: Vec<Damage>,
+    /// How many more values are damaged, and from where to where.
+    others: Option<(u64, Range<u64>)>,
 }
 
 impl<'a> Values<'a> {
     fn new(expected: &'a Expected<'_>) -> Values<'a> {
-        let bodies = expected.bodies.as_ref();
-        let bodies = bodies.map(|bodies| bodies.iter().map(|body| Some(&**body)).collect());
-        Values { bodies, damages: Vec::new() }
+        let of_body = |body: &'a Arc<Body>| ValuesOfBody {
+            body,
+            is_unreadable: false,
+            damages: Vec::new(),
+            others: None,
+        };
+        Values(expected.bodies.iter().flatten().map(of_body).collect())
     }
 
     /// Reads the value that an entry points to. What is wrong with it is damage to the log.
     fn check(&mut self, pointer: &Pointer) {
-        let Some(bodies) = &mut self.bodies else { return };
-        let Some(place) = bodies.get_mut(pointer.body as usize) else { return };
-        let Some(body) = *place else { return };
-        let bytes = u64::from(pointer.handle.bytes);
+        let Some(values) = self.0.get_mut(pointer.body as usize) else { return };
+        if values.is_unreadable {
+            return;
+        }
+        let (body, bytes) = (values.body, u64::from(pointer.handle.bytes));
         match body.read_in_passing(&pointer.handle) {
             Ok(_) => {}
-            Err(Error::Corruption { path, offset, what }) => {
-                self.damages.push(Damage { path, offset, bytes, what });
+            Err(Error::Corruption { path, offset, what }) if values.damages.len() < TOLD_VALUES => {
+                values.damages.push(Damage { path, offset, bytes, what });
+            }
+            Err(Error::Corruption { offset, .. }) => {
+                let end = offset.saturating_add(bytes);
+                let (count, range) = values.others.get_or_insert((0, offset..end));
+                *count += 1;
+                *range = range.start.min(offset)..range.end.max(end);
             }
             Err(error) => {
                 // The others would fail alike.
-                *place = None;
+                values.is_unreadable = true;
                 let path = body.path().to_owned();
-                self.damages.push(Damage { path, offset: 0, bytes: body.bytes, what: error.to_string() });
+                values.damages.push(Damage { path, offset: 0, bytes: body.bytes, what: error.to_string() });
             }
         }
+    }
+
+    /// All that was found.
+    fn damages(self) -> impl Iterator<Item = Damage> {
+        self.0.into_iter().flat_map(|ValuesOfBody { body, damages, others, .. }| {
+            let others = others.map(|(count, range)| Damage {
+                path: body.path().to_owned(),
+                offset: range.start,
+                bytes: range.end - range.start,
+                what: format!("in this range, {count} more values that a table points to are damaged"),
+            });
+            damages.into_iter().chain(others)
+        })
     }
 }
 

@@ -11,13 +11,15 @@
 //!
 //! Users read values one by one. A merge wants most of a log, in the order of keys and not of the file, and small reads would
 //! cost more than the log table saved: it loads the whole log once ([`Body::load`]), and whoever merges out of it meanwhile
-//! shares what was loaded.
+//! shares what was loaded. Each value lies somewhere else in it, and mostly in no cache of the processor, so a merge asks for a
+//! value ([`Image::prefetch`]) when it comes to its handle, and reads it when the other sources of the merge had their turns.
 
 use crate::base::checksum;
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
 use crate::base::ids::FileId;
 use crate::base::names;
+use crate::base::prefetch;
 use crate::base::value::Value;
 use crate::cache::OpenFiles;
 use parking_lot::Mutex;
@@ -108,6 +110,16 @@ pub struct Body {
 #[derive(Debug)]
 pub struct Image(Vec<u8>);
 
+impl Image {
+    /// The value of this handle will be read soon.
+    #[inline]
+    pub fn prefetch(&self, handle: &Handle) {
+        let rest = usize::try_from(handle.offset).ok().and_then(|offset| self.0.get(offset..));
+        let value = rest.map(|rest| &rest[..rest.len().min(handle.bytes as usize)]);
+        value.into_iter().for_each(prefetch::bytes);
+    }
+}
+
 impl Body {
     pub fn path(&self) -> &Path {
         &self.path
@@ -130,19 +142,29 @@ impl Body {
 
     /// Reads a value for a merge, which is done with it soon: from what was loaded, if all of the log was.
     pub fn read_in_passing(&self, handle: &Handle) -> Result<Value> {
-        let Some(image) = self.image.lock().upgrade() else {
-            self.store.counters.log_merge_bytes.add(handle.bytes.into());
-            return self.read_alone(handle);
-        };
+        if let Some(image) = self.image() {
+            return self.read_from(&image, handle);
+        }
+        self.store.counters.log_merge_bytes.add(handle.bytes.into());
+        self.read_alone(handle)
+    }
+
+    /// All of the log, if that was loaded and is still held.
+    pub fn image(&self) -> Option<Arc<Image>> {
+        self.image.lock().upgrade()
+    }
+
+    /// Reads a value from what was loaded of this body.
+    pub fn read_from(&self, image: &Arc<Image>, handle: &Handle) -> Result<Value> {
         let place = self.place(handle)?;
         self.check(handle, &image.0[place.clone()])?;
-        Ok(Value::pin(image, |image| &image.0[place]))
+        Ok(Value::pin(image.clone(), |image| &image.0[place]))
     }
 
     /// Reads the whole log at once, unless that was done and is still held. For as long as the caller holds it, merges read
     /// values from it.
     pub fn load(&self) -> Result<Arc<Image>> {
-        if let Some(image) = self.image.lock().upgrade() {
+        if let Some(image) = self.image() {
             return Ok(image);
         }
         let bytes = usize::try_from(self.bytes).map_err(|_| self.damage(0, "it is too long"))?;

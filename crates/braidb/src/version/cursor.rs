@@ -5,7 +5,7 @@ use crate::base::error::Result;
 use crate::base::ids::SeqNo;
 use crate::base::value::Value;
 use crate::table::TableCursor;
-use crate::visible::{Cursor, EntryKind};
+use crate::visible::{Cursor, EntryKind, LazyValue};
 use std::sync::Arc;
 
 /// Walks disjoint slices that are sorted by key.
@@ -134,5 +134,9 @@ impl Cursor for RunCursor {
 
     fn pin_value(&self) -> Value {
         self.now().pin_value()
+    }
+
+    fn lazy_value(&self) -> LazyValue {
+        self.now().lazy_value()
     }
 }

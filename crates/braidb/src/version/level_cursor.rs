@@ -9,7 +9,7 @@ use crate::base::error::Result;
 use crate::base::ids::SeqNo;
 use crate::base::value::Value;
 use crate::visible::merge::MergeCursor;
-use crate::visible::{Cursor, EntryKind};
+use crate::visible::{Cursor, EntryKind, LazyValue};
 use std::sync::Arc;
 
 /// Walks all entries of a level for a user: blocks that it reads stay in the cache.
@@ -140,6 +140,10 @@ impl Cursor for LevelCursor {
 
     fn pin_value(&self) -> Value {
         self.now().pin_value()
+    }
+
+    fn lazy_value(&self) -> LazyValue {
+        self.now().lazy_value()
     }
 }
 

@@ -32,12 +32,29 @@ pub struct Found {
     pub value: Value,
 }
 
+/// The value of an entry from which the cursor may move on: pinned, or known where to read.
+pub enum LazyValue {
+    Pinned(Value),
+    Elsewhere(Box<dyn FnOnce() -> Result<Value> + Send>),
+}
+
+impl LazyValue {
+    /// Reads the value, if it is not here.
+    #[inline]
+    pub fn get(self) -> Result<Value> {
+        match self {
+            LazyValue::Pinned(value) => Ok(value),
+            LazyValue::Elsewhere(read) => read(),
+        }
+    }
+}
+
 /// Walks entries in order: keys ascending, versions of one key from the newest (largest number) to the oldest.
 ///
 /// A fresh cursor is not valid until it was positioned. After a positioning call (`seek*`) move in one direction only:
-/// `next` after `seek_to_first` and `seek`, `prev` after `seek_to_last` and `seek_before`. `key`, `seq`, `kind`, `fetch`, `value`
-/// and `pin_value` may be called only while `valid`, and the last two only after `fetch`. After an error of a movement the cursor
-/// is not valid, and stays so until it is positioned again.
+/// `next` after `seek_to_first` and `seek`, `prev` after `seek_to_last` and `seek_before`. `key`, `seq`, `kind`, `fetch`, `value`,
+/// `pin_value` and `lazy_value` may be called only while `valid`, and `value` and `pin_value` only after `fetch`. After an error of
+/// a movement the cursor is not valid, and stays so until it is positioned again.
 pub trait Cursor: Send {
     /// To the first entry of all.
     fn seek_to_first(&mut self) -> Result<()>;
@@ -60,6 +77,10 @@ pub trait Cursor: Send {
     fn value(&self) -> &[u8];
     /// The value, pinned; without a copy where the source can.
     fn pin_value(&self) -> Value;
+    /// The value, for later: nothing is fetched.
+    fn lazy_value(&self) -> LazyValue {
+        LazyValue::Pinned(self.pin_value())
+    }
 }
 
 impl<C: Cursor + ?Sized> Cursor for Box<C> {
@@ -121,5 +142,9 @@ impl<C: Cursor + ?Sized> Cursor for Box<C> {
 
     fn pin_value(&self) -> Value {
         (**self).pin_value()
+    }
+
+    fn lazy_value(&self) -> LazyValue {
+        (**self).lazy_value()
     }
 }

@@ -14,7 +14,7 @@
 //! An error of one source ends the whole merge: going on without it would show old versions as if they were the newest.
 
 use super::offset_value::Code;
-use super::{Cursor, EntryKind};
+use super::{Cursor, EntryKind, LazyValue};
 use crate::base::error::Result;
 use crate::base::ids::SeqNo;
 use crate::base::mutant::mutant;
@@ -225,6 +225,10 @@ impl<C: Cursor> Cursor for MergeCursor<C> {
 
     fn pin_value(&self) -> Value {
         self.winner().pin_value()
+    }
+
+    fn lazy_value(&self) -> LazyValue {
+        self.winner().lazy_value()
     }
 }
 

@@ -208,7 +208,7 @@ fn write_text(measured: &Measured, directory_bytes: u64, text: &mut String) -> s
         false => writeln!(text, "\n  latency   {}", latency_text(&measured.lane.latency))?,
     }
     if measured.lookups.gets > 0 {
-        writeln!(text, "  lookups   {:.3} tables read a get", measured.lookups.reads_per_get())?;
+        writeln!(text, "  lookups   {:.3} tables and logs read a get", measured.lookups.reads_per_get())?;
     }
     if let Some(writer) = &measured.writer {
         writeln!(

@@ -6,6 +6,7 @@ mod damage;
 use super::frame::{FOOTER_BYTES, Header};
 use super::test_fs::TestFs;
 use super::*;
+use crate::base::checksum;
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FamilyId, FileId, SeqNo};
@@ -128,6 +129,74 @@ fn batches_come_back_with_their_numbers() {
     assert_eq!(scan.unwrap(), expected);
     assert_eq!(bench.data(ID).len() as u64, end);
     assert_eq!(bench.counters.log_bytes.get(), end);
+}
+
+/// Checks that each number of these is told in log `id` with the value beside it, and no other number up to 1000.
+fn check_places(bench: &Bench, id: FileId, expected: &[(SeqNo, &[u8])]) {
+    let closed = bench.sync.closed();
+    let (_, bytes, places) = closed.iter().find(|log| log.0 == id).expect("it is closed");
+    let data = bench.data(id);
+    assert_eq!(data.len() as u64, *bytes);
+    for seq in 0..1000 {
+        let expected = expected.iter().find(|other| other.0 == seq).map(|other| other.1);
+        let found = places.find(seq);
+        let value = found.map(|place| &data[place.offset as usize..][..place.bytes as usize]);
+        assert_eq!((value, places.hold(seq)), (expected, expected.is_some()), "{seq}");
+        assert!(found.is_none_or(|place| place.crc == checksum::of_value(expected.unwrap())));
+    }
+}
+
+#[test]
+fn closed_logs_tell_where_their_values_lie() {
+    let mut bench = Bench::new();
+    bench.seq = 17;
+    bench.writer.tell_places();
+    let large = vec![2; 2 << 20];
+    let mut mixed = put(b"a", b"first");
+    mixed.push_delete(FamilyId(9), b"b");
+    mixed.push_put(FamilyId(70_000), b"c", &large);
+    bench.append(&[mixed, delete(b"d")], true).unwrap();
+    bench.append(&[put(b"e", b"second")], false).unwrap();
+    assert!(bench.sync.closed().is_empty(), "it is being written");
+    bench.writer.rotate(FileId(2), true).unwrap();
+    check_places(&bench, ID, &[(17, b"first"), (18, b""), (19, &large), (20, b""), (21, b"second")]);
+
+    let mut copies = EncodedBatch::default();
+    copies.push_written_back(FamilyId(3), 900, EntryKind::Put, b"f", b"a copy");
+    copies.push_written_back(FamilyId(3), 17, EntryKind::Put, b"a", b"first");
+    bench.writer.append_written_back(&copies, ID).unwrap();
+    bench.append(&[put(b"g", b"third")], true).unwrap();
+    bench.writer.append_written_back(&copies, ID).unwrap();
+    bench.append(&[put(b"h", b"fourth")], true).unwrap();
+    bench.writer.rotate(FileId(3), false).unwrap();
+    let expected: [(SeqNo, &[u8]); 4] = [(17, b"first"), (22, b"third"), (23, b"fourth"), (900, b"a copy")];
+    check_places(&bench, FileId(2), &expected);
+    bench.sync();
+    bench.sync.forget_below(FileId(2));
+    assert_eq!(bench.sync.closed().len(), 1, "what nobody replays is forgotten");
+    bench.writer.rotate(FileId(4), false).unwrap();
+    check_places(&bench, FileId(3), &[]);
+}
+
+#[test]
+fn logs_of_small_values_tell_nothing_and_others_only_if_they_are_asked_to() {
+    let closed = |asked: bool, bytes: usize, count: u64| {
+        let mut bench = Bench::new();
+        if asked {
+            bench.writer.tell_places();
+        }
+        for _ in 0..count {
+            bench.put(bytes).unwrap();
+        }
+        bench.writer.rotate(FileId(2), false).unwrap();
+        bench.put(bytes).unwrap();
+        bench.writer.rotate(FileId(3), false).unwrap();
+        bench.sync.closed().iter().map(|log| log.0.0).collect::<Vec<_>>()
+    };
+    assert_eq!(closed(true, 32, 1024), [1, 2]);
+    assert_eq!(closed(true, 31, 1023), [1, 2], "too few to judge");
+    assert_eq!(closed(true, 31, 1024), [2]);
+    assert_eq!(closed(false, 32, 1), [0; 0]);
 }
 
 #[test]

@@ -1,0 +1,91 @@
+//! Where the values of a log lie, told by its writer as it appends: for a flush that leaves values where they are.
+//!
+//! Commits have their numbers in the order of the log, one after the other, so the place of one is found by counting. Records that
+//! were written back have numbers of their own.
+//!
+//! Places take 16 bytes of memory an entry, for as long as recovery would read the log. A log whose values turn out to be small goes
+//! without: no flush would leave them there.
+
+use super::batch::{self, EncodedBatch};
+use super::frame::Numbers;
+use crate::base::ids::SeqNo;
+
+/// After so many entries it shows whether values are small,
+const ENTRIES_TO_JUDGE: usize = 1024;
+/// which they are below this, on the average.
+const LEAST_MEAN_BYTES: u64 = 32;
+
+/// Where the value of an entry lies; a delete has an empty one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValuePlace {
+    /// In the log.
+    pub offset: u64,
+    pub bytes: u32,
+    pub crc: u32,
+}
+
+/// Of each entry of a log, where its value lies.
+#[derive(Debug, Default)]
+pub struct ValuePlaces {
+    /// The number of the first commit.
+    first: SeqNo,
+    commits: Vec<ValuePlace>,
+    /// Records that were written back; by number once the log is closed.
+    copies: Vec<(SeqNo, ValuePlace)>,
+    value_bytes: u64,
+}
+
+impl ValuePlaces {
+    /// Adds the entries of the frame of `batch`, whose values begin at `values_at`.
+    pub(super) fn add(&mut self, batch: &EncodedBatch, numbers: Numbers, values_at: u64) {
+        self.value_bytes += batch.values().len() as u64;
+        let places = |base| batch::value_places(batch.list(), batch.has_numbers(), base, values_at);
+        match numbers {
+            Numbers::From(base) => {
+                if self.commits.is_empty() {
+                    self.first = base;
+                }
+                assert_eq!(base, self.first + self.commits.len() as u64, "numbers ascend without a gap");
+                self.commits.extend(places(base).map(|(_, place)| place));
+            }
+            Numbers::Own { .. } => self.copies.extend(places(0)),
+        }
+    }
+
+    /// Whether values are large enough to be left in the log.
+    pub(super) fn are_of_use(&self) -> bool {
+        let entries = self.commits.len() + self.copies.len();
+        entries < ENTRIES_TO_JUDGE || self.value_bytes >= LEAST_MEAN_BYTES * entries as u64
+    }
+
+    /// Nothing is added any more.
+    pub(super) fn close(mut self) -> ValuePlaces {
+        self.commits.shrink_to_fit();
+        self.copies.sort_unstable_by_key(|&(seq, _)| seq);
+        self.copies.shrink_to_fit();
+        self
+    }
+
+    /// Whether the record `seq` is in the log. Reads no place.
+    #[inline]
+    pub fn hold(&self, seq: SeqNo) -> bool {
+        self.commit(seq).is_some() || self.copy(seq).is_some()
+    }
+
+    /// Where the value of the record `seq` lies, if it is in the log.
+    #[inline]
+    pub fn find(&self, seq: SeqNo) -> Option<ValuePlace> {
+        let commit = self.commit(seq).map(|at| self.commits[at]);
+        commit.or_else(|| self.copy(seq).map(|at| self.copies[at].1))
+    }
+
+    #[inline]
+    fn commit(&self, seq: SeqNo) -> Option<usize> {
+        let at = usize::try_from(seq.checked_sub(self.first)?).ok()?;
+        (at < self.commits.len()).then_some(at)
+    }
+
+    fn copy(&self, seq: SeqNo) -> Option<usize> {
+        self.copies.binary_search_by_key(&seq, |&(seq, _)| seq).ok()
+    }
+}

@@ -1,0 +1,221 @@
+//! What of a flushing set somebody may still want to read, as a list: for who must know it before it is written.
+//!
+//! Skiplists are slow to walk, since each node tells only then where the next one lies. The second walk, over the list, knows that of
+//! all records, and has them fetched ahead.
+
+use super::frozen::Frozen;
+use super::node::{Record, Ref};
+use crate::base::error::Result;
+use crate::base::ids::SeqNo;
+use crate::base::value::Value;
+use crate::visible::merge::MergeCursor;
+use crate::visible::rule::{Fate, Sieve};
+use crate::visible::{Cursor, EntryKind};
+use std::fmt;
+use std::sync::Arc;
+
+/// So many steps before a record is read, it is fetched.
+const STEPS_AHEAD: usize = 16;
+
+/// The entries that a sieve kept, in order.
+pub struct Survivors {
+    // Read only while the segments are held.
+    records: Vec<Ref<'static, Record>>,
+    _segments: Vec<Frozen>,
+    /// How many entries the sieve did not keep.
+    pub dropped: u64,
+}
+
+impl Survivors {
+    /// What `sieve` keeps of `parts`, newest first; tombstones stay. `see` is told the number, the kind and the bytes of the value of
+    /// each.
+    pub fn of(
+        parts: &[Frozen],
+        mut sieve: Sieve,
+        mut see: impl FnMut(SeqNo, EntryKind, usize),
+    ) -> Arc<Survivors> {
+        let entries: u64 = parts.iter().map(Frozen::entries).sum();
+        let mut records = Vec::with_capacity(entries as usize);
+        let mut cursor = MergeCursor::new(parts.iter().map(Frozen::cursor).collect());
+        cursor.seek_to_first().expect("memory does not fail");
+        while cursor.valid() {
+            let record = cursor.winner().record();
+            if sieve.fate(cursor.key(), record.seq(), record.kind(), |_| false) == Fate::Keep {
+                see(record.seq(), record.kind(), record.value().len());
+                records.push(record);
+            }
+            cursor.next().expect("memory does not fail");
+        }
+        let dropped = entries - records.len() as u64;
+        Arc::new(Survivors { records, _segments: parts.to_vec(), dropped })
+    }
+
+    pub fn cursor(self: &Arc<Survivors>) -> SurvivorsCursor {
+        SurvivorsCursor { survivors: self.clone(), at: self.records.len() }
+    }
+}
+
+impl fmt::Debug for Survivors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Survivors").field("entries", &self.records.len()).finish_non_exhaustive()
+    }
+}
+
+/// A position in the list, which it keeps alive.
+#[derive(Debug)]
+pub struct SurvivorsCursor {
+    survivors: Arc<Survivors>,
+    /// Outside of the list when there is none.
+    at: usize,
+}
+
+impl SurvivorsCursor {
+    #[inline]
+    fn record(&self) -> Ref<'static, Record> {
+        self.survivors.records[self.at]
+    }
+
+    /// How many entries come before `key`.
+    fn before(&self, key: &[u8]) -> usize {
+        self.survivors.records.partition_point(|record| record.key() < key)
+    }
+
+    #[inline]
+    fn go(&mut self, at: usize) -> Result<()> {
+        self.at = at;
+        if let Some(soon) = self.survivors.records.get(at.wrapping_add(STEPS_AHEAD)) {
+            soon.prefetch_key();
+        }
+        Ok(())
+    }
+}
+
+impl Cursor for SurvivorsCursor {
+    fn seek_to_first(&mut self) -> Result<()> {
+        self.go(0)
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        self.go(self.survivors.records.len().wrapping_sub(1))
+    }
+
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        self.go(self.before(key))
+    }
+
+    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
+        self.go(self.before(key).wrapping_sub(1))
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        self.go(self.at + 1)
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        self.go(self.at.wrapping_sub(1))
+    }
+
+    #[inline]
+    fn valid(&self) -> bool {
+        self.at < self.survivors.records.len()
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.record().key()
+    }
+
+    #[inline]
+    fn seq(&self) -> SeqNo {
+        self.record().seq()
+    }
+
+    #[inline]
+    fn kind(&self) -> EntryKind {
+        self.record().kind()
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.record().value()
+    }
+
+    fn pin_value(&self) -> Value {
+        let record = self.record();
+        Value::pin(self.survivors.clone(), |_| record.value())
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::memory::Segment;
+    use crate::visible::EntryKind::{Delete, Put};
+    use crate::visible::rule::DropProof;
+
+    fn list(entries: &[(&str, SeqNo, &str)]) -> Frozen {
+        let (segment, mut writer) = Segment::new(1);
+        for &(key, seq, value) in entries {
+            let kind = if value.is_empty() { Delete } else { Put };
+            writer.insert(key.as_bytes(), seq, kind, value.as_bytes());
+        }
+        Frozen::List(segment)
+    }
+
+    fn row(cursor: &SurvivorsCursor) -> (String, SeqNo) {
+        assert_eq!(&cursor.pin_value()[..], cursor.value());
+        (String::from_utf8(cursor.key().to_vec()).unwrap(), cursor.seq())
+    }
+
+    #[test]
+    fn what_the_sieve_keeps_is_seen_once_and_walked_both_ways() {
+        let parts = [
+            list(&[("c", 9, "newest"), ("a", 8, "")]),
+            list(&[("a", 1, "hidden"), ("b", 2, "old"), ("b", 5, "new"), ("c", 3, "for the reader")]),
+        ];
+        let mut seen = Vec::new();
+        let sieve = Sieve::new(DropProof::new(vec![4], 10));
+        let survivors = Survivors::of(&parts, sieve, |seq, kind, bytes| seen.push((seq, kind, bytes)));
+        drop(parts);
+        let expected = [(8, Delete, 0), (1, Put, 6), (5, Put, 3), (2, Put, 3), (9, Put, 6), (3, Put, 14)];
+        assert_eq!((seen, survivors.dropped), (expected.to_vec(), 0));
+
+        let parts = [list(&[("b", 9, "new")]), list(&[("a", 1, "only"), ("b", 2, "old"), ("d", 3, "only")])];
+        let survivors = Survivors::of(&parts, Sieve::new(DropProof::new(vec![], 10)), |_, _, _| {});
+        drop(parts);
+        assert_eq!(survivors.dropped, 1);
+        let rows = [("a".to_owned(), 1), ("b".to_owned(), 9), ("d".to_owned(), 3)];
+        let mut cursor = survivors.cursor();
+        assert!(!cursor.valid());
+        cursor.seek_to_first().unwrap();
+        for expected in &rows {
+            assert_eq!(&row(&cursor), expected);
+            cursor.next().unwrap();
+        }
+        assert!(!cursor.valid());
+        cursor.seek_to_last().unwrap();
+        for expected in rows.iter().rev() {
+            assert_eq!(&row(&cursor), expected);
+            cursor.prev().unwrap();
+        }
+        assert!(!cursor.valid());
+        cursor.seek(b"c").unwrap();
+        assert_eq!(row(&cursor), rows[2]);
+        cursor.seek_before(b"b").unwrap();
+        assert_eq!(row(&cursor), rows[0]);
+        cursor.seek_before(b"a").unwrap();
+        assert!(!cursor.valid());
+    }
+
+    #[test]
+    fn nothing_survives_of_nothing() {
+        let survivors =
+            Survivors::of(&[list(&[])], Sieve::new(DropProof::new(vec![], 1)), |_, _, _| panic!());
+        let mut cursor = survivors.cursor();
+        cursor.seek_to_first().unwrap();
+        assert!(!cursor.valid());
+        cursor.seek_to_last().unwrap();
+        assert!(!cursor.valid());
+    }
+}
