@@ -1,8 +1,9 @@
 //! Which log holds each record of memory, and how much of each log is alive.
 //!
 //! A record's *home* is the oldest log from which recovery would read it. Numbers are given in the order of the log, so the home
-//! follows from the sequence number: each log began with some number. A record that is written back gets a younger home, and
-//! that always happens to all records below a number at once. So a short list of intervals says it for all:
+//! follows from the sequence number: each log began with some number. Records that a truncation writes back get a younger home, and
+//! that happens to all records of the oldest logs at once. So a short list of intervals says it for all. (The hot keys that a
+//! flush copies stay in the intervals that they were in, whose homes are too old for them.)
 //!
 //! ```text
 //!  from number     0      800    1500   2400
