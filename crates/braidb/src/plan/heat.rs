@@ -2,14 +2,14 @@
 //!
 //! Keys that are written again and again die in memory: each flush of them is a copy that the next one makes worthless, and so is
 //! each merge of it. So a flush leaves the hot ones in memory: written again, and more than half as often as the mean; and of those
-//! as many as are allowed, the hottest first. (TRIAD, section 4.1, asks for more than the mean. But where nearly all of memory is hot
-//! keys, half of these lie below it by chance, and were flushed again and again.) They are written back to the log instead, which is what keeping them costs; so
-//! they may not take so much of memory, or of the log, that the next flush comes at once.
+//! as many as are allowed, the hottest first. (TRIAD, section 4.1, asks for more than the mean. But where nearly all of memory
+//! is hot keys, half of these lie below it by chance, and were flushed again and again.) They are written back to the log
+//! instead, which is what keeping them costs; so they may not take so much of memory, or of the log, that the next flush comes at once.
 //!
 //! A segment keeps superseded versions until it is merged. Memory may thus be full although little of it is alive, and then a flush
 //! would be one of a nearly empty memory (`FLUSH_TH` in the paper's Algorithm 1). If so much was superseded when this was looked
-//! at last, memory is *condensed* first: compacted into one segment, which concerns no file at all. Not where the memory policy compacts
-//! the pipeline whenever that pays: what it left is alive, and looking again cost an eighth of the speed (docs/performance.md).
+//! at last, memory is *condensed* first: compacted into one segment, which concerns no file at all. Not where the memory policy
+//! compacts the pipeline whenever that pays: what it left is alive, and looking again cost an eighth of the speed.
 
 use crate::memory::Updates;
 
