@@ -11,6 +11,11 @@
 //! in stretches of `STRETCH` tables, not in single ones, so that it starts anew; and before L0 comes into it, unless L0 is at its
 //! hard limit.
 //!
+//! For the same reason tables of L0 that are small beside what they overlap in L1 are *gathered*: the newest of them become one
+//! table, which stays in L0. Else a few megabytes, all that hot keys in memory and logs leave to flushes, would have all of L1
+//! written again and again. When L0 has come to a *fair part* (`FAIR`) of what it overlaps it goes down. An older table is gathered
+//! again only when newer ones have come to a fair part of it, so no byte is written there often.
+//!
 //! *Order.* L0 at its hard limit comes first; then levels by their score, size over target (for L0: tables over the number
 //! that starts a merge); then slices heavy with tombstones, so that deleting gives space back. Within a level the slice with
 //! the most benefit for the bytes that it costs goes first, ties by age.
@@ -39,7 +44,9 @@ use std::sync::Arc;
 const DUE: u64 = 1000;
 /// The bytes of so many full tables go down together where levels are patient: more would keep others from them for long.
 const STRETCH: u64 = 2;
-/// A slice is heavy when one entry in so many is garbage.
+/// One byte for so many is a fair part: of what L0 overlaps in L1, or of an older table that is gathered with newer ones.
+pub(super) const FAIR: u64 = 4;
+/// What has one entry of garbage in so many is heavy.
 const HEAVY: u64 = 4;
 
 /// The most urgent plan for a family that no running job excludes.
@@ -53,7 +60,7 @@ pub fn propose(
     let mut planner = Planner { family, version, claims: claims.clone(), options };
     let is_deferred = planner.l0_verdict(now) == Verdict::Deferred;
     for level in planner.due_levels() {
-        let mut offers = planner.offers(level);
+        let mut offers = planner.due_offers(level);
         if level == 0 && is_deferred {
             offers.retain(|offer| matches!(offer.plan, Plan::Move(_)));
         }
@@ -254,6 +261,37 @@ impl Planner<'_> {
         self.version.level(level).overlapping(range).map(|(_, _, slice)| slice.bytes).sum()
     }
 
+    /// What could be done about a level that is due.
+    fn due_offers(&self, level: usize) -> Vec<Offer> {
+        if level > 0 {
+            return self.offers(level);
+        }
+        let groups = self.groups_of_l0().into_iter();
+        groups.map(|group| self.gather(&group).unwrap_or_else(|| self.bring_down(0, group))).collect()
+    }
+
+    /// Makes one table of the newest of a group, newest first, which is too small to be brought down.
+    fn gather(&self, group: &[Input]) -> Option<Offer> {
+        let range =
+            KeyRange::hull(group.iter().map(|input| &input.slice.range)).expect("a group is not empty");
+        let sum = |of: fn(&Slice) -> u64| group.iter().map(|input| of(&input.slice)).sum::<u64>();
+        let is_heavy = is_heavy(sum(|slice| slice.tombstones), sum(|slice| slice.entries));
+        let is_small = sum(|slice| slice.bytes).saturating_mul(FAIR) < self.overlapping_bytes(1, &range);
+        if !self.options.is_patient() || group.len() < 2 || is_heavy || !is_small {
+            return None;
+        }
+        let mut newer_bytes = 0u64;
+        let newest = group.iter().enumerate().take_while(|(rank, input)| {
+            let is_taken = *rank < 2 || input.slice.bytes <= newer_bytes.saturating_mul(FAIR);
+            newer_bytes += input.slice.bytes;
+            is_taken
+        });
+        let newest = newest.map(|(_, input)| input.clone()).collect();
+        // A run of L0 is one slice.
+        let merge = Merge { table_bytes: u64::MAX, grandparent_bytes: u64::MAX, ..self.merge(0, 0, newest) };
+        Some(self.in_place(merge))
+    }
+
     /// What could be brought from `level` to the next.
     fn offers(&self, level: usize) -> Vec<Offer> {
         if level == 0 {
@@ -332,8 +370,15 @@ impl Planner<'_> {
 
     /// Rewrites a slice where it is.
     fn rewrite(&self, level: usize, input: Input) -> Offer {
-        let (oldest, table, benefit) = (input.slice.seqs.0, input.slice.table.id, benefit(&input.slice));
-        let merge = self.merge(level, level, vec![input]);
+        self.in_place(self.merge(level, level, vec![input]))
+    }
+
+    /// What a merge within a level is worth.
+    fn in_place(&self, merge: Merge) -> Offer {
+        let slices = || merge.inputs.iter().map(|input| &input.slice);
+        let oldest = slices().map(|slice| slice.seqs.0).min().expect("a merge has inputs");
+        let table = slices().map(|slice| slice.table.id).min().expect("a merge has inputs");
+        let benefit = slices().map(|slice| benefit(slice)).sum();
         Offer { cost: merge.bytes(), plan: Plan::Merge(merge), benefit, oldest, table }
     }
 
@@ -373,7 +418,7 @@ impl Planner<'_> {
         let is_settled = |slice: &Arc<Slice>| slice.seqs.1 <= settled;
         let mut offers = Vec::new();
         for level in 1..last {
-            let heavy = |slice: &Slice| slice.tombstones.saturating_mul(HEAVY) > slice.entries;
+            let heavy = |slice: &Slice| is_heavy(slice.tombstones, slice.entries);
             for input in self.inputs(level).filter(|input| is_settled(&input.slice) && heavy(&input.slice)) {
                 let bearable = input.slice.bytes.saturating_mul(2 * self.options.growth);
                 if self.overlapping_bytes(level + 1, &input.slice.range) <= bearable {
@@ -381,7 +426,7 @@ impl Planner<'_> {
                 }
             }
         }
-        let heavy = |slice: &Slice| slice.garbage().saturating_mul(HEAVY) > slice.entries;
+        let heavy = |slice: &Slice| is_heavy(slice.garbage(), slice.entries);
         for input in self.inputs(last).filter(|input| is_settled(&input.slice) && heavy(&input.slice)) {
             offers.push(self.rewrite(last, input));
         }
@@ -402,6 +447,11 @@ impl Planner<'_> {
         }
         offers
     }
+}
+
+/// Whether so many entries of all are too much garbage.
+fn is_heavy(garbage: u64, entries: u64) -> bool {
+    garbage.saturating_mul(HEAVY) > entries
 }
 
 /// What bringing a slice down is worth: its bytes, and more for garbage, which a merge may drop.

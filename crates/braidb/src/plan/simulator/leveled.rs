@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::base::key::Span;
+use crate::plan::leveled::FAIR;
 
 #[test]
 fn a_sequential_fill_merges_not_a_byte() {
@@ -190,6 +191,55 @@ fn tables_whose_logs_are_to_go_are_rewritten() {
         assert!(left.is_disjoint(&sim.to_rewrite), "{guards:?}");
         sim.check(9_000);
     }
+}
+
+/// Where merges wait, flushes of little do not have L1 written again; where they do not, they do.
+#[test]
+fn small_tables_of_l0_are_gathered_until_they_are_a_fair_part_of_l1() {
+    let [gathers, counts] = [40, 0].map(|percent| {
+        let mut sim = Simulator::new(4);
+        sim.options.overlap.percent = percent;
+        let mut rng = Rng(42);
+        (0..30_000).for_each(|_| {
+            sim.put(rng.below(20_000));
+            sim.settle();
+        });
+        let (before, mut most) = (sim.merged_into, 0);
+        for _ in 0..300 {
+            (0..5).for_each(|_| sim.keep(rng.below(20_000)));
+            sim.flush();
+            sim.settle();
+            most = most.max(sim.level_bytes()[0]);
+            assert!(sim.version().level(0).runs() <= 7);
+        }
+        sim.check(20_000);
+        assert!(most <= 2 * sim.level_bytes()[1].max(sim.options.base_bytes) / FAIR, "{most}");
+        [0, 1].map(|level| sim.merged_into[level] - before[level])
+    });
+    assert!(counts[0] == 0 && gathers[1] > 0, "{gathers:?} {counts:?}");
+    assert!(gathers[0] + gathers[1] < counts[1] / 2, "{gathers:?} {counts:?}");
+}
+
+/// A table of L0 that lies under others is no part of what the newest become, if it is large.
+#[test]
+fn what_is_gathered_stays_above_what_is_older() {
+    let mut sim = Simulator::new(4);
+    sim.options.overlap.percent = 40;
+    (0..60_000).for_each(|step| {
+        sim.put(step * 7_919 % 20_000);
+        sim.settle();
+    });
+    for round in 0..40 {
+        let writes = if round % 8 == 0 { 90 } else { 3 };
+        (0..writes).for_each(|step| match (round + step) % 8 {
+            0 => sim.delete((round * 31 + step * 6_997) % 20_000),
+            _ => sim.keep((round * 31 + step * 6_997) % 20_000),
+        });
+        sim.flush();
+        sim.settle();
+        sim.check(20_000);
+    }
+    assert!(sim.merged_into[0] > 0, "{:?} {:?}", sim.merged_into, sim.level_bytes());
 }
 
 #[test]
