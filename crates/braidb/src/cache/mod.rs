@@ -1,4 +1,4 @@
-//! The block cache: uncompressed blocks of tables, kept by bytes, lent by reference count.
+//! The block cache: uncompressed blocks of tables and single values of logs, kept by bytes, lent by reference count.
 //!
 //! A block is found by its place: file and offset. Files are never changed and their numbers never used again, so an
 //! entry can be superfluous but never wrong; the blocks of a deleted table age out.

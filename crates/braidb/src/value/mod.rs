@@ -9,7 +9,7 @@
 //! it, and no [`Body`] of it lives. The executor asks all three under the lock that edits are committed under
 //! (`jobs/cleanup.rs`); [`Bodies`] knows the third.
 //!
-//! Users read values one by one. A merge wants most of a log, in the order of keys and not of the file, and small reads would
+//! Users read values one by one, through the block cache, where a value has the place of its own. A merge wants most of a log, in the order of keys and not of the file, and small reads would
 //! cost more than the log table saved: it loads the whole log once ([`Body::load`]), and whoever merges out of it meanwhile
 //! shares what was loaded. Each value lies somewhere else in it, and mostly in no cache of the processor, so a merge asks for a
 //! value ([`Image::prefetch`]) when it comes to its handle, and reads it when the other sources of the merge had their turns.
@@ -21,7 +21,7 @@ use crate::base::ids::FileId;
 use crate::base::names;
 use crate::base::prefetch;
 use crate::base::value::Value;
-use crate::cache::OpenFiles;
+use crate::cache::{Block, BlockCache, OpenFiles};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
@@ -57,6 +57,7 @@ pub struct BodyUse {
 pub struct Bodies {
     files: Arc<OpenFiles>,
     dir: PathBuf,
+    cache: Arc<BlockCache>,
     counters: Arc<Counters>,
     living: Mutex<BTreeMap<FileId, Weak<Body>>>,
     /// Some body died since this was asked last.
@@ -64,9 +65,14 @@ pub struct Bodies {
 }
 
 impl Bodies {
-    pub fn new(files: Arc<OpenFiles>, dir: &Path, counters: Arc<Counters>) -> Arc<Bodies> {
+    pub fn new(
+        files: Arc<OpenFiles>,
+        dir: &Path,
+        cache: Arc<BlockCache>,
+        counters: Arc<Counters>,
+    ) -> Arc<Bodies> {
         let any_died = AtomicBool::new(false);
-        Arc::new(Bodies { files, dir: dir.to_owned(), counters, living: Mutex::default(), any_died })
+        Arc::new(Bodies { files, dir: dir.to_owned(), cache, counters, living: Mutex::default(), any_died })
     }
 
     /// The body that is log `id`, closed with `bytes` bytes. All who name it share one.
@@ -127,17 +133,29 @@ impl Body {
 
     /// Reads a value for a user, who may keep it for long: it has memory of its own.
     pub fn read(&self, handle: &Handle) -> Result<Value> {
-        self.store.counters.log_reads.add(1);
-        self.read_alone(handle)
+        let Bodies { cache, counters, .. } = &*self.store;
+        counters.log_reads.add(1);
+        // Another table may point to the place wrongly.
+        let is_right = |value: &Arc<Block>| {
+            value.len() == handle.bytes as usize && checksum::of_value(value) == handle.crc
+        };
+        if let Some(value) = cache.get(self.id, handle.offset).filter(is_right) {
+            counters.cache_hits.add(1);
+            return Ok(Value::pin(value, |value| value));
+        }
+        counters.cache_misses.add(1);
+        let value = Arc::new(Block::new(self.read_alone(handle)?));
+        cache.insert(self.id, handle.offset, &value);
+        Ok(Value::pin(value, |value| value))
     }
 
-    fn read_alone(&self, handle: &Handle) -> Result<Value> {
+    fn read_alone(&self, handle: &Handle) -> Result<Vec<u8>> {
         self.place(handle)?;
         // No more than the log has.
         let mut bytes = vec![0; handle.bytes as usize];
         self.fill(handle.offset, &mut bytes)?;
         self.check(handle, &bytes)?;
-        Ok(Value::pin(Arc::new(bytes), |bytes| bytes))
+        Ok(bytes)
     }
 
     /// Reads a value for a merge, which is done with it soon: from what was loaded, if all of the log was.
@@ -146,7 +164,7 @@ impl Body {
             return self.read_from(&image, handle);
         }
         self.store.counters.log_merge_bytes.add(handle.bytes.into());
-        self.read_alone(handle)
+        Ok(Value::pin(Arc::new(self.read_alone(handle)?), |bytes| bytes))
     }
 
     /// All of the log, if that was loaded and is still held.

@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods)]
 
 use super::*;
+use crate::base::counters::Counter;
 use braidb_storage::FileSystem;
 use braidb_storage::real::RealFs;
 use std::fs;
@@ -23,7 +24,8 @@ impl Dir {
     fn bodies(&self) -> (Arc<Bodies>, Arc<Counters>) {
         let counters = Arc::new(Counters::default());
         let fs: Arc<dyn FileSystem> = Arc::new(RealFs);
-        (Bodies::new(Arc::new(OpenFiles::new(fs, 16)), &self.0, counters.clone()), counters)
+        let cache = Arc::new(BlockCache::new(1 << 20));
+        (Bodies::new(Arc::new(OpenFiles::new(fs, 16)), &self.0, cache, counters.clone()), counters)
     }
 }
 
@@ -58,6 +60,23 @@ fn values_are_read_one_by_one_and_out_of_what_was_loaded() {
     drop(value);
     assert_eq!(body.read_in_passing(&one).unwrap(), b"one");
     assert_eq!(counters.log_merge_bytes.get(), 17, "nobody holds it any more");
+}
+
+#[test]
+fn a_value_is_read_from_the_log_once_and_checked_each_time() {
+    let dir = Dir::new("cache", b"....one.two");
+    let (bodies, counters) = dir.bodies();
+    let body = bodies.get(LOG, 11);
+    let one = handle(4, b"one");
+    let counts = || [&counters.log_reads, &counters.cache_misses, &counters.cache_hits].map(Counter::get);
+    assert_eq!(body.read(&one).unwrap(), b"one");
+    assert_eq!(counts(), [1, 1, 0]);
+    assert_eq!(body.read(&one).unwrap(), b"one");
+    assert_eq!(counts(), [2, 1, 1]);
+    // Another handle to the same place takes nothing from the cache that is not its own.
+    assert_eq!(body.read(&handle(4, b"one.t")).unwrap(), b"one.t");
+    assert!(matches!(body.read(&handle(4, b"eno")), Err(Error::Corruption { offset: 4, .. })));
+    assert_eq!(counts(), [4, 3, 1]);
 }
 
 #[test]

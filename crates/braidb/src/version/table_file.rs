@@ -50,7 +50,7 @@ impl TableStore {
     ) -> Arc<TableStore> {
         let files = Arc::new(OpenFiles::new(fs, open_files));
         Arc::new(TableStore {
-            bodies: Bodies::new(files.clone(), dir, counters.clone()),
+            bodies: Bodies::new(files.clone(), dir, cache.clone(), counters.clone()),
             files,
             dir: dir.to_owned(),
             cache,

@@ -100,11 +100,18 @@ pub struct Lookups {
     pub table_reads: u64,
     /// Values in logs.
     pub log_reads: u64,
+    /// Of both, those that the block cache did not have.
+    pub file_reads: u64,
 }
 
 impl Lookups {
-    /// Read amplification: reads of files for each get, whether the block cache had them or not.
+    /// Read amplification: reads of files for each get. (TRIAD, section 5.1, counts accesses of the disk.)
     pub fn reads_per_get(&self) -> f64 {
+        ratio(self.file_reads, self.gets)
+    }
+
+    /// Tables and logs looked into for each get, whether the block cache had them or not.
+    pub fn looks_per_get(&self) -> f64 {
         ratio(self.table_reads + self.log_reads, self.gets)
     }
 }
@@ -187,6 +194,7 @@ pub fn measure(
             gets: new.gets - old.gets,
             table_reads: new.table_reads - old.table_reads,
             log_reads: new.log_reads - old.log_reads,
+            file_reads: new.cache_misses - old.cache_misses,
         },
         background_cpu_us: usage.cpu_us.saturating_sub(foreground_cpu_us),
         lane,

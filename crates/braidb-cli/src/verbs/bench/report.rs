@@ -1,6 +1,6 @@
 //! The figures of one workload, for people or as JSON.
 
-use super::measure::Measured;
+use super::measure::{Lookups, Measured};
 use super::queue::Scans;
 use super::space::LARGE_FILE_BYTES;
 use super::workload::Workload;
@@ -66,13 +66,13 @@ fn as_json(measured: &Measured, scans: Option<Scans>, args: &Measurement, direct
         "written_back_bytes": written.written_back_bytes,
         "merged_per_flushed": ratio(written.merged_bytes, written.flushed_bytes),
         "merge_amplification": written.merge_amplification(),
-        "gets": measured.lookups.gets,
-        "table_reads": measured.lookups.table_reads,
-        "reads_per_get": measured.lookups.reads_per_get(),
         "flushes": measured.flushes,
         "merges": measured.merges,
         "most_merges_at_once": measured.most_merges_at_once,
     });
+    for (name, figure) in lookup_figures(&measured.lookups) {
+        figures[name] = figure;
+    }
     for (name, figure) in space_figures(measured, settings) {
         figures[name] = figure;
     }
@@ -94,6 +94,17 @@ fn as_json(measured: &Measured, scans: Option<Scans>, args: &Measurement, direct
         figures["write_latency_ns"] = latency(&writer.latency);
     }
     figures
+}
+
+/// What gets asked for.
+fn lookup_figures(lookups: &Lookups) -> [(&'static str, Value); 5] {
+    [
+        ("gets", lookups.gets.into()),
+        ("table_reads", lookups.table_reads.into()),
+        ("log_reads", lookups.log_reads.into()),
+        ("looks_per_get", lookups.looks_per_get().into()),
+        ("reads_per_get", lookups.reads_per_get().into()),
+    ]
 }
 
 /// What the database takes of the machine.
@@ -208,7 +219,8 @@ fn write_text(measured: &Measured, directory_bytes: u64, text: &mut String) -> s
         false => writeln!(text, "\n  latency   {}", latency_text(&measured.lane.latency))?,
     }
     if measured.lookups.gets > 0 {
-        writeln!(text, "  lookups   {:.3} tables and logs read a get", measured.lookups.reads_per_get())?;
+        let (looks, reads) = (measured.lookups.looks_per_get(), measured.lookups.reads_per_get());
+        writeln!(text, "  lookups   {looks:.3} tables and logs a get, {reads:.3} of them read from files")?;
     }
     if let Some(writer) = &measured.writer {
         writeln!(

@@ -46,7 +46,7 @@ fn build_over_logs(dir: &Dir, rows: &[Row], parts: &[usize]) -> (TableSummary, [
 
 fn bodies(dir: &Dir, uses: &[BodyUse], counters: &Arc<Counters>) -> Vec<Arc<Body>> {
     let files = Arc::new(OpenFiles::new(Arc::new(RealFs), 1));
-    let bodies = Bodies::new(files, &dir.0, counters.clone());
+    let bodies = Bodies::new(files, &dir.0, Arc::new(BlockCache::new(1 << 20)), counters.clone());
     uses.iter().map(|used| bodies.get(used.log, used.bytes)).collect()
 }
 
