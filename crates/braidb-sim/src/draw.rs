@@ -92,7 +92,7 @@ const DEFAULT: OptionSet = OptionSet {
     log_bytes: None,
     log_rewrite_percent: 25,
     hot_keys_percent: 1,
-    log_table_percent: 0,
+    log_table_percent: 50,
     manifest_bytes: 4 << 20,
     l0_merge_tables: 4,
     l0_slowdown_tables: 8,

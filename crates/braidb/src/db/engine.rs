@@ -180,7 +180,7 @@ impl Engine {
     /// A scan ended that read this.
     pub fn scan_ended(&self, family: FamilyId, passed: Passed) {
         if self.health.check_open().is_ok() {
-            self.jobs.scanned(family, passed.range, passed.wasted);
+            self.jobs.scanned(family, passed.range, passed.wasted, passed.shown);
         }
     }
 

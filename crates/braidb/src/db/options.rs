@@ -85,7 +85,7 @@ impl Default for Options {
             log_bytes: None,
             log_rewrite_percent: 25,
             hot_keys_percent: 1,
-            log_table_percent: 0,
+            log_table_percent: 50,
             manifest_bytes: 4 << 20,
             l0_merge_tables: 4,
             l0_slowdown_tables: 8,
@@ -204,8 +204,9 @@ impl Options {
 
     /// When so many bytes in a hundred of a log are values that a flush would write to a table, and these are not small, the flush
     /// writes only keys and where in the log the values are. The log stays until merges have written the values elsewhere; what stays
-    /// that way is at most [`Options::log_bytes`]. Where values lie is kept in memory, 16 bytes for each write since the flush before,
-    /// unless values are small. 0 to 100; 0 writes values always. Default: 0.
+    /// that way is at most three quarters of [`Options::log_bytes`]. Where values lie is kept in memory, 16 bytes for each write since the flush
+    /// before, unless values are small. Values of a family that is scanned much are always written, since a scan would read each of
+    /// them by itself. 0 to 100; 0 writes values always. Default: 50.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-olog-{}", std::process::id()));
@@ -404,7 +405,10 @@ impl Options {
     }
 
     pub(crate) fn form_options(&self) -> FormOptions {
-        FormOptions { live_percent: self.log_table_percent, pinned_bytes: self.log_bytes_or_default() }
+        FormOptions {
+            live_percent: self.log_table_percent,
+            pinned_bytes: self.log_bytes_or_default() / 4 * 3,
+        }
     }
 
     pub(crate) fn segment_options(&self) -> SegmentOptions {

@@ -112,7 +112,9 @@ impl Jobs {
         task: &FlushTask,
         parts: &[Frozen],
     ) -> Result<(Places, Option<Arc<Survivors>>)> {
-        if self.options.form.live_percent == 0 {
+        let shown = self.shown.lock().remove(&task.family).unwrap_or(0);
+        let version = self.view.load().families[task.family.0 as usize].version.clone();
+        if self.options.form.live_percent == 0 || form::is_scanned(shown, version.keys()) {
             return Ok((Places::default(), None));
         }
         let (mut candidates, pinned_bytes) = self.closed_logs(task);
@@ -126,7 +128,8 @@ impl Jobs {
         let reserve_bytes = self.options.merge_reserve_bytes.saturating_add(self.pressure.memory_bytes());
         let room_bytes = free.saturating_sub(reserve_bytes);
         let logs: Vec<LogOfFlush> = candidates.iter().map(|candidate| candidate.log).collect();
-        let choice = form::choose(&logs, pinned_bytes, room_bytes, &self.options.form);
+        let place = form::Place { pinned_bytes, room_bytes, cells: version.level(1).cells.len() };
+        let choice = form::choose(&logs, &place, &self.options.form);
         self.count_refused(choice.refused_bytes);
         let chosen = choice.bodies;
         if chosen.is_empty() {

@@ -99,6 +99,8 @@ pub struct Jobs {
     pacer: Option<Pacer>,
     /// Merges that read and write at this moment.
     merging: AtomicU64,
+    /// Entries that scans of a family showed since its last flush.
+    shown: Mutex<BTreeMap<FamilyId, u64>>,
 }
 
 /// The manifest, and what is under way.
@@ -190,6 +192,7 @@ impl Jobs {
             ended: Condvar::new(),
             pacer,
             merging: AtomicU64::new(0),
+            shown: Mutex::default(),
         };
         jobs.count_l0(&jobs.catalog.lock());
         jobs

@@ -165,9 +165,10 @@ impl Jobs {
         }
     }
 
-    /// A scan of `range` read so many entries more than it showed. A reader does not wait for whoever commits an edit: it will
-    /// come by again.
-    pub fn scanned(self: &Arc<Self>, family: FamilyId, range: KeyRange, wasted: u64) {
+    /// A scan of `range` showed so many entries, and read so many more than it showed. A reader does not wait for whoever commits an
+    /// edit: it will come by again.
+    pub fn scanned(self: &Arc<Self>, family: FamilyId, range: KeyRange, wasted: u64, shown: u64) {
+        *self.shown.lock().entry(family).or_default() += shown;
         if wasted < WASTED_ENTRIES {
             return;
         }

@@ -5,6 +5,12 @@
 //! a log is values that the flush would write; and what such logs take is bounded. The choice is made log by log: a table may
 //! point into some of the logs that its values stand in, and hold the other values itself.
 //!
+//! A merge that wants much of a log loads it. One of a narrow cell wants little of it, and reads value by value, which costs as much
+//! processor time as writing a value of a kilobyte; so where L1 has many cells, only larger ones are left in logs.
+//!
+//! Scans suffer from log tables: a sorted table hands them the values of many keys in one block, while from logs they read each
+//! by itself. So a flush writes a sorted table if scans have shown much of the tree since the one before.
+//!
 //! Handles die in merges, which write values out. A log of which hardly anything is left alive that way, or one too many, is let
 //! go by rewriting the slices that still point into it.
 //!
@@ -18,8 +24,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Values below this are written to the table: a handle takes half as much.
 pub const LEAST_VALUE_BYTES: usize = 32;
-/// On the average, values are at least so large, or reading them one by one costs more than writing them does.
+/// On the average, values are at least so large, or reading them out of a loaded log costs more than writing them does.
 const LEAST_MEAN_BYTES: u64 = 64;
+/// That, where merges read them one by one. (Measured, docs/performance.md.)
+const LEAST_LONE_BYTES: u64 = 1024;
+/// Scans show much of a tree if they show one of so many of its keys between two flushes. A value stays in a log until the tables of
+/// some four flushes are merged, and a scan that reads it there pays about eight times what writing it would have cost; beyond this
+/// the values that a flush leaves cost scans more than they spare it, if scans read all keys alike.
+const SCANNED_SHARE: u64 = 32;
+/// Fewer entries are nobody's habit.
+const LEAST_SHOWN: u64 = 10_000;
 /// Most bytes of logs that are loaded at once for one merge.
 pub const LOADED_BYTES: u64 = 64 << 20;
 /// A log is loaded for a merge which wants one byte in so many of it.
@@ -58,16 +72,28 @@ pub struct Choice {
     pub refused_bytes: u64,
 }
 
-/// Chooses among `logs`, given oldest first. Tables pin `pinned_bytes` of logs by now, and the device has room for `room_bytes`
-/// that a sorted table would give back.
-pub fn choose(logs: &[LogOfFlush], pinned_bytes: u64, room_bytes: u64, options: &FormOptions) -> Choice {
-    let mut left_bytes = options.pinned_bytes.saturating_sub(pinned_bytes);
-    let mut room_bytes = room_bytes;
+/// What a flush finds.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Of logs, that tables pin by now.
+    pub pinned_bytes: u64,
+    /// What the device has room for that a sorted table would give back.
+    pub room_bytes: u64,
+    /// Cells of L1, where the table is going to be merged.
+    pub cells: usize,
+}
+
+/// Chooses among `logs`, given oldest first.
+pub fn choose(logs: &[LogOfFlush], place: &Place, options: &FormOptions) -> Choice {
+    let mut left_bytes = options.pinned_bytes.saturating_sub(place.pinned_bytes);
+    let mut room_bytes = place.room_bytes;
+    let are_loaded = place.cells as u64 <= WANTED_SHARE;
+    let least_mean_bytes = if are_loaded { LEAST_MEAN_BYTES } else { LEAST_LONE_BYTES };
     let mut choice = Choice::default();
     for log in logs {
         let is_pinned = log.live_bytes > 0;
         let more_bytes = if is_pinned { 0 } else { log.bytes };
-        let is_large = log.values > 0 && log.value_bytes / log.values >= LEAST_MEAN_BYTES;
+        let is_large = log.values > 0 && log.value_bytes / log.values >= least_mean_bytes;
         let live_bytes = log.value_bytes.saturating_add(log.live_bytes);
         let is_alive = percent(live_bytes, log.bytes) >= u64::from(options.live_percent);
         if options.live_percent == 0 || !is_large || !is_alive || more_bytes > room_bytes {
@@ -82,6 +108,11 @@ pub fn choose(logs: &[LogOfFlush], pinned_bytes: u64, room_bytes: u64, options: 
         }
     }
     choice
+}
+
+/// Whether scans, which showed so many entries since the last flush, read the tree too much for a log table.
+pub fn is_scanned(shown: u64, tree_keys: u64) -> bool {
+    shown >= LEAST_SHOWN && shown.saturating_mul(SCANNED_SHARE) > tree_keys
 }
 
 /// A log that stays for the sake of tables, and what of it slices still lead to.
@@ -175,8 +206,19 @@ mod tests {
         LogOfFlush { id: FileId(id), bytes, values, value_bytes, live_bytes: 0 }
     }
 
+    const PLACE: Place = Place { pinned_bytes: 0, room_bytes: 10_000, cells: 4 };
+
     fn chosen(logs: &[LogOfFlush], pinned_bytes: u64) -> Vec<u64> {
-        choose(logs, pinned_bytes, 10_000, &OPTIONS).bodies.iter().map(|id| id.0).collect()
+        let choice = choose(logs, &Place { pinned_bytes, ..PLACE }, &OPTIONS);
+        choice.bodies.iter().map(|id| id.0).collect()
+    }
+
+    #[test]
+    fn where_cells_are_many_only_large_values_are_left() {
+        let logs = [log(1, 3000, 2, 2048), log(2, 3000, 2, 2047)];
+        let room = FormOptions { pinned_bytes: 10_000, ..OPTIONS };
+        let chosen = |cells| choose(&logs, &Place { cells, ..PLACE }, &room).bodies;
+        assert_eq!((chosen(4), chosen(5)), (vec![FileId(1), FileId(2)], vec![FileId(1)]));
     }
 
     #[test]
@@ -185,7 +227,16 @@ mod tests {
         assert_eq!(chosen(&[log(1, 1000, 10, 640), log(2, 1000, 10, 639)], 0), [1], "the mean counts");
         assert_eq!(chosen(&[log(1, 1000, 0, 0)], 0), [0u64; 0]);
         let off = FormOptions { live_percent: 0, ..OPTIONS };
-        assert_eq!(choose(&[log(1, 1000, 5, 1000)], 3000, 10_000, &off), Choice::default());
+        assert_eq!(
+            choose(&[log(1, 1000, 5, 1000)], &Place { pinned_bytes: 3000, ..PLACE }, &off),
+            Choice::default()
+        );
+    }
+
+    #[test]
+    fn what_scans_read_much_is_written_to_sorted_tables() {
+        assert!(!is_scanned(9_999, 0) && is_scanned(10_000, 0));
+        assert!(!is_scanned(10_000, 320_000) && is_scanned(10_000, 319_999) && is_scanned(u64::MAX, 1 << 40));
     }
 
     #[test]
@@ -196,13 +247,16 @@ mod tests {
         assert_eq!(chosen(&[alive(1)], 2001), [0u64; 0]);
         let shared = LogOfFlush { live_bytes: 300, ..log(5, 1000, 2, 200) };
         assert_eq!(chosen(&[shared], 2500), [5], "what other tables point to counts");
-        let without_room = choose(&[alive(1), shared, alive(3)], 0, 1999, &OPTIONS);
+        let without_room =
+            choose(&[alive(1), shared, alive(3)], &Place { room_bytes: 1999, ..PLACE }, &OPTIONS);
         assert_eq!(without_room, Choice { bodies: vec![FileId(1), FileId(5)], refused_bytes: 0 });
     }
 
     #[test]
     fn what_older_logs_leave_no_room_for_is_counted() {
-        let refused = |logs: &[LogOfFlush]| choose(logs, 1500, 10_000, &OPTIONS).refused_bytes;
+        let refused = |logs: &[LogOfFlush]| {
+            choose(logs, &Place { pinned_bytes: 1500, ..PLACE }, &OPTIONS).refused_bytes
+        };
         let alive = |id, bytes| log(id, bytes, 5, bytes);
         assert_eq!(refused(&[alive(1, 1000), alive(2, 501), alive(3, 800), alive(4, 500)]), 1301);
         assert_eq!(refused(&[log(1, 2000, 5, 999), alive(2, 3001)]), 0, "they would be no bodies anyhow");

@@ -31,6 +31,7 @@ pub struct Passed {
     pub range: KeyRange,
     /// How many more entries were read for nothing than were shown.
     pub wasted: u64,
+    pub shown: u64,
 }
 
 /// Counts what a walk reads.
@@ -46,7 +47,7 @@ impl Count {
         let first_key = self.first_key.as_deref()?;
         let range =
             KeyRange { low: first_key.min(last_key).to_vec(), high: first_key.max(last_key).to_vec() };
-        Some(Passed { range, wasted: self.skipped.saturating_sub(self.shown) })
+        Some(Passed { range, wasted: self.skipped.saturating_sub(self.shown), shown: self.shown })
     }
 }
 
