@@ -290,6 +290,11 @@ fn work_text(stats: &Stats, text: &mut String) {
     count("merges of L0 by overlap", counts.l0_overlap_merges, String::new());
     count("merges of L0 by count", counts.l0_count_merges, String::new());
     count("tables that L0 waited with", counts.l0_deferrals, "little overlap".to_owned());
+    count(
+        "cells asked for overlap",
+        counts.cells_sampled,
+        format!("{} times that spared a rewrite", grouped(counts.rewrites_spared)),
+    );
     count("tables moved as metadata", counts.trivial_moves, String::new());
     count("old versions dropped", counts.entries_dropped, String::new());
     count("tombstones dropped", counts.tombstones_dropped, String::new());

@@ -72,6 +72,9 @@ pub struct Counters {
     pub l0_overlap_merges: Counter,
     /// Merges of L0 because it has many tables.
     pub l0_count_merges: Counter,
+    /// Cells whose samples told how much their runs overlap; and those that were not rewritten because of it.
+    pub cells_sampled: Counter,
+    pub rewrites_spared: Counter,
     /// Written by merges, by the level that received it.
     pub merge_bytes: [Counter; LEVELS],
     /// A maximum, not a sum.

@@ -12,6 +12,7 @@ pub mod names;
 pub mod part;
 pub mod prefetch;
 pub mod report;
+pub mod sample;
 pub mod sketch;
 pub mod sync;
 pub mod value;

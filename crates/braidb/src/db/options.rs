@@ -375,10 +375,12 @@ impl Options {
 
     /// How tables for `level` are written.
     pub(crate) fn table_options(&self, level: usize) -> TableOptions {
+        let tree = self.tree_options();
         TableOptions {
             block_bytes: self.block_bytes,
             filter_bits_per_key: self.filter_bits_per_key,
-            has_sketch: self.tree_options().wants_sketch(level),
+            has_sketch: tree.wants_sketch(level),
+            has_sample: tree.wants_sample(level),
         }
     }
 

@@ -213,7 +213,7 @@ impl Jobs {
         }
         self.start_truncation(&mut catalog);
         while catalog.merges_running < self.options.merges {
-            let Some((plan, version)) = self.propose(&catalog) else {
+            let Some((plan, version)) = self.propose(&mut catalog) else {
                 catalog.all_answered(self.queue.has_flushes());
                 self.count_deferrals(&mut catalog);
                 break;
@@ -223,7 +223,9 @@ impl Jobs {
     }
 
     /// The first plan that any family's policy wants, the fullest L0 first.
-    fn propose(&self, catalog: &Catalog) -> Option<(Plan, Arc<Version>)> {
+    fn propose(&self, catalog: &mut Catalog) -> Option<(Plan, Arc<Version>)> {
+        self.ask_samples(catalog);
+        let catalog = &*catalog;
         let mut families: Vec<_> = catalog.state.families().iter().collect();
         families.sort_by_key(|(id, family)| (std::cmp::Reverse(family.version.level(0).runs()), **id));
         let to_rewrite = self.tables_to_rewrite(catalog);
@@ -326,7 +328,11 @@ impl Jobs {
             fs: self.env.fs.clone(),
             dir: self.dir.clone(),
             files: self.files.clone(),
-            options: TableOptions { has_sketch: self.options.tree.wants_sketch(level), ..self.options.table },
+            options: TableOptions {
+                has_sketch: self.options.tree.wants_sketch(level),
+                has_sample: self.options.tree.wants_sample(level),
+                ..self.options.table
+            },
         }
     }
 

@@ -5,6 +5,7 @@ use super::{Catalog, Jobs};
 use crate::base::ids::{Epoch, FamilyId, FileId, SeqNo};
 use crate::base::key::KeyRange;
 use crate::plan::overlap::{self, Verdict};
+use crate::plan::samples::{self, Answers};
 use crate::plan::{Merge, Now, Plan, TreeOptions, Wasteful};
 use crate::version::Version;
 use crate::visible::snapshots::Snapshots;
@@ -26,7 +27,7 @@ const SAMPLED: usize = 1 << 16;
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Noticed {
-    /// Of a thousand entries in the newer runs of a cell, how many hid an older one, when cells were last rewritten.
+    /// Of a thousand entries in the newer runs of a cell, how many hid an older one, when cells were rewritten or asked last.
     shadowed_permille: u64,
     /// Where readers would be served by a merge.
     sought: Vec<Vec<u8>>,
@@ -81,8 +82,16 @@ impl Noticed {
     /// A merge was carried out that dropped so many hidden versions.
     pub fn merged(&mut self, merge: &Merge, version: &Version, shadowed: u64) {
         if let Some(permille) = merge.shadowed_permille(version, shadowed) {
-            self.shadowed_permille = (self.shadowed_permille + 3 * permille) / 4;
+            self.shadowed_permille = samples::learn(self.shadowed_permille, permille);
         }
+    }
+
+    /// Asks samples how much the runs of cells overlap, where the answer may make a difference.
+    fn ask_samples(&mut self, version: &Version, options: &TreeOptions) -> Answers {
+        samples::ask(version, options, &mut self.shadowed_permille, |cell| {
+            cell.slices().for_each(|(_, slice)| slice.table.load_sample());
+            samples::estimate(cell)
+        })
     }
 
     /// A scan read garbage. Whether all that was read there by now is more than rewriting the range costs: so what scans lose is
@@ -210,6 +219,22 @@ impl Jobs {
                 noticed.deferred_at = newest;
                 self.counters.l0_deferrals.add(1);
             }
+        }
+    }
+
+    /// Asks the samples that the policies go by, before they are asked themselves.
+    pub(super) fn ask_samples(&self, catalog: &mut Catalog) {
+        if catalog.manual > 0 {
+            return;
+        }
+        for (id, family) in catalog.state.families() {
+            if !samples::is_asked(&family.version, &self.options.tree) {
+                continue;
+            }
+            let noticed = catalog.noticed.entry(*id).or_default();
+            let Answers { cells, spared } = noticed.ask_samples(&family.version, &self.options.tree);
+            self.counters.cells_sampled.add(cells);
+            self.counters.rewrites_spared.add(spared);
         }
     }
 

@@ -20,6 +20,7 @@ pub mod segments;
 mod simulator;
 pub mod sizes;
 
+pub use cells::samples;
 pub use claims::{Claim, Claims, Ticket, Use};
 pub use cutter::{Cutter, Edge};
 pub use options::{Guards, Now, TreeOptions, Wasteful};

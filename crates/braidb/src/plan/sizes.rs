@@ -9,13 +9,14 @@
 //! how many there are of them hardly matters.
 
 use super::edits::Moment;
-use super::{Claims, Guards, Merge, Now, Plan, Split, TreeOptions, overlap, propose};
+use super::{Claims, Guards, Merge, Now, Plan, Split, TreeOptions, overlap, propose, samples};
 use crate::base::counters::LEVELS;
 use crate::base::error::Result;
 use crate::base::ids::{FamilyId, FileId, SeqNo, TierId};
 use crate::base::key::KeyRange;
 use crate::base::part::Part;
-use crate::version::{Edit, NewTable, Run, Slice, State, TableStore, Version};
+use crate::base::sample::{LEAST, ZERO_BITS};
+use crate::version::{Cell, Edit, NewTable, Run, Slice, State, TableStore, Version};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -207,6 +208,9 @@ impl Machine {
     fn settle(&mut self) {
         loop {
             let version = self.version();
+            let mut shadowed_permille = self.shadowed_permille;
+            samples::ask(&version, &self.options, &mut shadowed_permille, |cell| self.hidden(cell));
+            self.shadowed_permille = shadowed_permille;
             let now = Now {
                 settled: self.written,
                 visible: self.written,
@@ -228,12 +232,24 @@ impl Machine {
     fn overlap_permille(&self, version: &Version) -> Option<u64> {
         let slices = overlap::concerned(version, &self.options)?;
         let sum: u64 = slices.iter().map(|slice| slice.entries).sum();
-        let mut distinct = 0.0;
-        let high = slices.iter().map(|slice| position(&slice.range.high)).max()?;
-        for (low, high) in stretches(&edges(slices.iter()), high) {
-            distinct += self.left(slices.iter(), low, high);
+        Some(overlap::permille(self.distinct(|| slices.iter()), sum as f64))
+    }
+
+    /// What samples would tell, if they were exact.
+    fn hidden(&self, cell: &Cell) -> Option<u64> {
+        let slices = || cell.slices().map(|(_, slice)| slice);
+        let entries: u64 = slices().map(|slice| slice.entries).sum();
+        if entries >> ZERO_BITS < LEAST {
+            return None;
         }
-        Some(overlap::permille(distinct, sum as f64))
+        Some((entries as f64 - self.distinct(slices)).max(0.0) as u64)
+    }
+
+    /// How many different keys there are in slices.
+    fn distinct<'a, I: Iterator<Item = &'a Arc<Slice>>>(&self, slices: impl Fn() -> I) -> f64 {
+        let high = slices().map(|slice| position(&slice.range.high)).max().unwrap_or(0);
+        let stretches = stretches(&edges(slices()), high).into_iter();
+        stretches.map(|(low, high)| self.left(slices(), low, high)).sum()
     }
 
     fn execute(&mut self, plan: &Plan, version: &Version) {
@@ -292,7 +308,7 @@ impl Machine {
         let read: u64 = merge.inputs.iter().map(|input| input.slice.entries).sum();
         let kept: u64 = tables.iter().flat_map(|table| &table.parts).map(|part| part.entries).sum();
         if let Some(permille) = merge.shadowed_permille(version, read.saturating_sub(kept)) {
-            self.shadowed_permille = (self.shadowed_permille + 3 * permille) / 4;
+            self.shadowed_permille = samples::learn(self.shadowed_permille, permille);
         }
         tables
     }

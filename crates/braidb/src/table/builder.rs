@@ -13,6 +13,7 @@ use crate::base::ids::{FileId, MAX_SEQ, SeqNo};
 use crate::base::key::{self, KeyRange};
 use crate::base::mutant::mutant;
 use crate::base::part::Part;
+use crate::base::sample::Sample;
 use crate::base::sketch::Sketch;
 use crate::base::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::value::{BodyUse, Handle};
@@ -93,7 +94,8 @@ impl TableBuilder {
     ) -> Result<TableBuilder> {
         let file = fs.create(path).map_err(|source| Error::io("create", path, source))?;
         let properties = Properties::new(options.block_bytes as u64);
-        let sketch = options.has_sketch.then(Sketch::default);
+        let (sketch, sample) =
+            (options.has_sketch.then(Sketch::default), options.has_sample.then(Sample::default));
         Ok(TableBuilder {
             file,
             path: path.to_owned(),
@@ -107,7 +109,7 @@ impl TableBuilder {
             hashes: Vec::new(),
             last_key: Vec::new(),
             last_seq: 0,
-            properties: Properties { sketch, ..properties },
+            properties: Properties { sketch, sample, ..properties },
             parts: Vec::new(),
             open: Properties::new(options.block_bytes as u64),
             open_start: 0,
@@ -168,17 +170,20 @@ impl TableBuilder {
         Ok(())
     }
 
-    /// One hash of a new key serves the filter and the sketch.
+    /// One hash of a new key serves the filter, the sketch and the sample.
     #[inline]
     fn note_key(&mut self, key: &[u8]) {
         let has_filter = self.options.filter_bits_per_key > 0;
-        if has_filter || self.options.has_sketch {
+        if has_filter || self.options.has_sketch || self.options.has_sample {
             let hash = key::hash(key);
             if has_filter {
                 self.hashes.push(hash);
             }
             if let Some(sketch) = &mut self.properties.sketch {
                 sketch.add(hash);
+            }
+            if let Some(sample) = &mut self.properties.sample {
+                sample.offer(key, hash);
             }
         }
     }
@@ -196,7 +201,9 @@ impl TableBuilder {
         let first = if self.parts.is_empty() { &self.open } else { &self.properties };
         let keys = first.range.low.len() + 2 * self.last_key.len();
         let sketch = if self.options.has_sketch { Sketch::BYTES.min(2 * self.entries() as usize) } else { 0 };
-        self.written + (self.out.len() + self.index.bytes() + filter + keys + sketch + FOOTER_BYTES) as u64
+        let sample = self.properties.sample.as_ref().map_or(0, Sample::encoded_bytes);
+        let tail = self.index.bytes() + filter + keys + sketch + sample + FOOTER_BYTES;
+        self.written + (self.out.len() + tail) as u64
     }
 
     pub fn entries(&self) -> u64 {

@@ -46,4 +46,6 @@ pub struct TableOptions {
     pub filter_bits_per_key: u32,
     /// Whether the table carries a sketch of its keys.
     pub has_sketch: bool,
+    /// Whether it carries a sample of them.
+    pub has_sample: bool,
 }

@@ -17,14 +17,16 @@
 //! | 10 | block size that the writer aimed at |
 //! | 11 | of each body: the id of the log, the bytes of the values that handles lead to, the length of the closed log |
 //! | 12 | optional: a sketch of the keys ([`crate::base::sketch`]) |
+//! | 13 | optional: a sample of the keys ([`crate::base::sample`]) |
 //!
-//! All of these must be there, but for 11, which a table without handles lacks, and 12. Fields with other tags are optional, and
+//! All of these must be there, but for 11, which a table without handles lacks, 12 and 13. Fields with other tags are optional, and
 //! skipped: what a reader must know besides says so itself (an unknown placement, an unknown field of the manifest).
 
 use super::section::Flaw;
 use crate::base::codec::{Decoder, put_bytes, put_varint};
 use crate::base::ids::{FileId, SeqNo};
 use crate::base::key::KeyRange;
+use crate::base::sample::Sample;
 use crate::base::sketch::Sketch;
 use crate::value::BodyUse;
 use crate::visible::EntryKind;
@@ -32,6 +34,7 @@ use crate::visible::EntryKind;
 /// The places among the fields of those that may be missing.
 const BODIES: usize = 10;
 const SKETCH: usize = 11;
+const SAMPLE: usize = 12;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Properties {
@@ -45,6 +48,8 @@ pub struct Properties {
     pub block_bytes: u64,
     /// Of all keys of the table.
     pub sketch: Option<Sketch>,
+    /// Of them as well.
+    pub sample: Option<Sample>,
     /// What handles lead into; they name a body by its place here.
     pub bodies: Vec<BodyUse>,
 }
@@ -62,6 +67,7 @@ impl Properties {
             value_bytes: 0,
             block_bytes,
             sketch: None,
+            sample: None,
             bodies: Vec::new(),
         }
     }
@@ -80,7 +86,7 @@ impl Properties {
         self.value_bytes += value_bytes as u64;
     }
 
-    /// Adds those of the entries that follow, which have other keys. A sketch is of the whole, and stays.
+    /// Adds those of the entries that follow, which have other keys. Sketch and sample are of the whole, and stay.
     pub fn append(&mut self, next: &Properties) {
         if self.entries == 0 {
             self.range.low.clone_from(&next.range.low);
@@ -94,38 +100,33 @@ impl Properties {
         self.value_bytes += next.value_bytes;
     }
 
-    /// All fields in the order of their tags, which count from 1.
-    fn fields(&self) -> Vec<(&'static str, Vec<u8>)> {
-        let mut bodies = Vec::new();
-        for body in &self.bodies {
-            [body.log.0, body.live_bytes, body.bytes]
-                .iter()
-                .for_each(|&number| put_varint(&mut bodies, number));
-        }
-        let number = |value| {
+    /// All fields in the order of their tags, which count from 1; `None` for one that is not there.
+    fn fields(&self) -> [(&'static str, Option<Vec<u8>>); SAMPLE + 1] {
+        let bytes = |encode: &dyn Fn(&mut Vec<u8>)| {
             let mut bytes = Vec::new();
-            put_varint(&mut bytes, value);
-            bytes
+            encode(&mut bytes);
+            Some(bytes)
         };
-        let mut fields = vec![
+        let number = |value| bytes(&|out| put_varint(out, value));
+        let bodies = |out: &mut Vec<u8>| {
+            let numbers = |body: &BodyUse| [body.log.0, body.live_bytes, body.bytes];
+            self.bodies.iter().flat_map(numbers).for_each(|number| put_varint(out, number));
+        };
+        [
             ("entries", number(self.entries)),
             ("tombstones", number(self.tombstones)),
             ("distinct keys", number(self.keys)),
-            ("smallest key", self.range.low.clone()),
-            ("largest key", self.range.high.clone()),
+            ("smallest key", Some(self.range.low.clone())),
+            ("largest key", Some(self.range.high.clone())),
             ("smallest sequence number", number(self.seqs.0)),
             ("largest sequence number", number(self.seqs.1)),
             ("bytes of keys", number(self.key_bytes)),
             ("bytes of values", number(self.value_bytes)),
             ("block size", number(self.block_bytes)),
-            ("bodies", bodies),
-        ];
-        if let Some(sketch) = &self.sketch {
-            let mut bytes = Vec::new();
-            sketch.encode(&mut bytes);
-            fields.push(("sketch of the keys", bytes));
-        }
-        fields
+            ("bodies", bytes(&bodies).filter(|bytes| !bytes.is_empty())),
+            ("sketch of the keys", self.sketch.as_ref().and_then(|sketch| bytes(&|out| sketch.encode(out)))),
+            ("sample of the keys", self.sample.as_ref().and_then(|sample| bytes(&|out| sample.encode(out)))),
+        ]
     }
 
     /// The names of the fields in which the two differ.
@@ -135,10 +136,11 @@ impl Properties {
     }
 
     pub fn encode(&self, out: &mut Vec<u8>) {
-        let is_there = |i: &usize| *i != BODIES || !self.bodies.is_empty();
-        for (i, (_, bytes)) in self.fields().iter().enumerate().filter(|(i, _)| is_there(i)) {
-            put_varint(out, i as u64 + 1);
-            put_bytes(out, bytes);
+        for (tag, (_, bytes)) in (1..).zip(self.fields()) {
+            if let Some(bytes) = bytes {
+                put_varint(out, tag);
+                put_bytes(out, &bytes);
+            }
         }
     }
 
@@ -147,7 +149,7 @@ impl Properties {
     }
 
     fn parse(payload: &[u8]) -> Option<Properties> {
-        let mut known: [Option<&[u8]>; SKETCH + 1] = [None; SKETCH + 1];
+        let mut known: [Option<&[u8]>; SAMPLE + 1] = [None; SAMPLE + 1];
         let mut decoder = Decoder::new(payload);
         let mut last_tag = 0;
         while !decoder.is_empty() {
@@ -177,6 +179,10 @@ impl Properties {
             block_bytes: number(10)?,
             sketch: match known[SKETCH] {
                 Some(bytes) => Some(Sketch::decode(bytes)?),
+                None => None,
+            },
+            sample: match known[SAMPLE] {
+                Some(bytes) => Some(Sample::decode(bytes)?),
                 None => None,
             },
             bodies: known[BODIES].map_or(Some(Vec::new()), bodies)?,
@@ -238,6 +244,30 @@ mod tests {
         put_varint(&mut without, 12);
         put_bytes(&mut without, &[0, 99]);
         assert!(Properties::decode(&without).is_err(), "an impossible sketch");
+    }
+
+    #[test]
+    fn a_sample_comes_back_or_is_missing_with_or_without_a_sketch() {
+        let mut keys = Sample::default();
+        ["a", "b", "bb"].iter().for_each(|key| keys.push(key.as_bytes()));
+        for sketch in [None, Some(Sketch::default())] {
+            let mut properties = Properties { sketch, ..sample() };
+            let (mut without, mut with) = (Vec::new(), Vec::new());
+            properties.encode(&mut without);
+            properties.sample = Some(keys.clone());
+            properties.encode(&mut with);
+            assert!(with.starts_with(&without), "to a reader that does not know it, an unknown field");
+            assert_eq!(Properties::decode(&with).unwrap(), properties);
+            assert_eq!(Properties::decode(&without).unwrap().sample, None);
+            for len in without.len() + 1..with.len() {
+                assert!(Properties::decode(&with[..len]).is_err(), "cut to {len}");
+            }
+            let other = Properties { sample: Some(Sample::default()), ..properties.clone() };
+            assert_eq!(properties.differences(&other), ["sample of the keys"]);
+            put_varint(&mut without, 13);
+            put_bytes(&mut without, &[1, b'b', 1, b'a']);
+            assert!(Properties::decode(&without).is_err(), "an impossible sample");
+        }
     }
 
     #[test]

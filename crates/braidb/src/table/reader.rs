@@ -4,12 +4,14 @@ use super::block::{Hit, Payload, Pointer};
 use super::cursor::TableCursor;
 use super::filter::Filter;
 use super::index::Index;
+use super::properties::Properties;
 use super::section::{self, Fault, Flaw, TRAILER_BYTES};
 use super::tail::Tail;
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, SeqNo};
 use crate::base::key::{self, KeyRange};
+use crate::base::sample::Sample;
 use crate::base::sketch::Sketch;
 use crate::base::value::Value;
 use crate::cache::{Block, BlockCache, OpenFiles};
@@ -40,6 +42,11 @@ pub(super) const NO_SUCH_BODY: Flaw =
 pub(super) fn names_bodies(bodies: &[Arc<Body>], properties: &[BodyUse]) -> bool {
     let names = |(body, named): (&Arc<Body>, &BodyUse)| (body.id, body.bytes) == (named.log, named.bytes);
     bodies.len() == properties.len() && bodies.iter().zip(properties).all(names)
+}
+
+fn read_properties(files: &OpenFiles, path: &Path, id: FileId, expected_bytes: u64) -> Result<Properties> {
+    let file = files.get(id, path).map_err(|source| Error::io("open", path, source))?;
+    Tail::read_properties(&*file, id, expected_bytes).map_err(|fault| fault.into_error(path))
 }
 
 impl Table {
@@ -74,9 +81,17 @@ impl Table {
         id: FileId,
         expected_bytes: u64,
     ) -> Result<Option<Sketch>> {
-        let file = files.get(id, path).map_err(|source| Error::io("open", path, source))?;
-        let properties = Tail::read(&*file, id, expected_bytes).and_then(|tail| tail.properties());
-        Ok(properties.map_err(|fault| fault.into_error(path))?.sketch)
+        Ok(read_properties(files, path, id, expected_bytes)?.sketch)
+    }
+
+    /// The sample that table `id` carries; nothing else of it is kept.
+    pub fn read_sample(
+        files: &OpenFiles,
+        path: &Path,
+        id: FileId,
+        expected_bytes: u64,
+    ) -> Result<Option<Sample>> {
+        Ok(read_properties(files, path, id, expected_bytes)?.sample)
     }
 
     /// The newest version of `key` at or below `at`, a tombstone too. `hash` is that of the key. The value is pinned in its

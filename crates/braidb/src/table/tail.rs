@@ -97,6 +97,22 @@ impl Footer {
         Ok(footer)
     }
 
+    /// Reads the footer of a file that should be table `id` and `expected_bytes` long, and says where it stands.
+    fn read(file: &dyn File, id: FileId, expected_bytes: u64) -> Result<(Footer, u64), Fault> {
+        let length = file.len().map_err(|source| Fault::read(0, expected_bytes, source))?;
+        if length != expected_bytes {
+            let extra = length.saturating_sub(expected_bytes);
+            let what = format!("it has {length} bytes, and should have {expected_bytes}");
+            return Err(Fault::damage(length - extra, extra, what));
+        }
+        let Some(at) = length.checked_sub(FOOTER_BYTES as u64) else {
+            return Err(Fault::damage(0, length, "it is too short for a table"));
+        };
+        let mut bytes = [0; FOOTER_BYTES];
+        file.read_exact_at(at, &mut bytes).map_err(|source| Fault::read(at, FOOTER_BYTES as u64, source))?;
+        Ok((Footer::decode(&bytes, id, at)?, at))
+    }
+
     fn is_ordered(&self, end: u64) -> bool {
         self.filter <= self.properties && self.properties <= self.index && self.index <= end
     }
@@ -112,22 +128,16 @@ pub struct Tail {
 impl Tail {
     /// Reads the tail of a file that should be table `id` and `expected_bytes` long.
     pub fn read(file: &dyn File, id: FileId, expected_bytes: u64) -> Result<Tail, Fault> {
-        let length = file.len().map_err(|source| Fault::read(0, expected_bytes, source))?;
-        if length != expected_bytes {
-            let extra = length.saturating_sub(expected_bytes);
-            let what = format!("it has {length} bytes, and should have {expected_bytes}");
-            return Err(Fault::damage(length - extra, extra, what));
-        }
-        let Some(at) = length.checked_sub(FOOTER_BYTES as u64) else {
-            return Err(Fault::damage(0, length, "it is too short for a table"));
-        };
-        let mut footer = [0; FOOTER_BYTES];
-        file.read_exact_at(at, &mut footer).map_err(|source| Fault::read(at, FOOTER_BYTES as u64, source))?;
-        let footer = Footer::decode(&footer, id, at)?;
-        let mut bytes = vec![0; (length - footer.filter) as usize];
-        file.read_exact_at(footer.filter, &mut bytes)
-            .map_err(|source| Fault::read(footer.filter, length - footer.filter, source))?;
+        let (footer, at) = Footer::read(file, id, expected_bytes)?;
+        let bytes = read(file, footer.filter, at + FOOTER_BYTES as u64)?;
         Ok(Tail { footer, bytes })
+    }
+
+    /// Reads the properties alone of such a file.
+    pub fn read_properties(file: &dyn File, id: FileId, expected_bytes: u64) -> Result<Properties, Fault> {
+        let (footer, _) = Footer::read(file, id, expected_bytes)?;
+        let section = read(file, footer.properties, footer.index)?;
+        check(&section, id, footer.properties, "properties", Properties::decode)
     }
 
     /// Everything from the end of the data blocks on, footer included.
@@ -166,10 +176,27 @@ impl Tail {
         decode: impl FnOnce(&[u8]) -> Result<T, Flaw>,
     ) -> Result<T, Fault> {
         let place = |offset: u64| (offset - self.footer.filter) as usize;
-        let payload = section::check(&self.bytes[place(start)..place(end)], self.footer.id, start, name)?;
-        debug_assert_eq!(payload.len() + TRAILER_BYTES, place(end) - place(start));
-        decode(payload).map_err(|flaw| flaw.at(start, end - start))
+        check(&self.bytes[place(start)..place(end)], self.footer.id, start, name, decode)
     }
+}
+
+fn read(file: &dyn File, start: u64, end: u64) -> Result<Vec<u8>, Fault> {
+    let mut bytes = vec![0; (end - start) as usize];
+    file.read_exact_at(start, &mut bytes).map_err(|source| Fault::read(start, end - start, source))?;
+    Ok(bytes)
+}
+
+/// Decodes a section, read from `start`.
+fn check<T>(
+    section: &[u8],
+    id: FileId,
+    start: u64,
+    name: &str,
+    decode: impl FnOnce(&[u8]) -> Result<T, Flaw>,
+) -> Result<T, Fault> {
+    let payload = section::check(section, id, start, name)?;
+    debug_assert_eq!(payload.len() + TRAILER_BYTES, section.len());
+    decode(payload).map_err(|flaw| flaw.at(start, section.len() as u64))
 }
 
 #[cfg(test)]

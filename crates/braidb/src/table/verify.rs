@@ -13,6 +13,7 @@ use crate::base::error::Error;
 use crate::base::ids::{FileId, SeqNo};
 use crate::base::key::{self, KeyRange};
 use crate::base::report::Damage;
+use crate::base::sample::Sample;
 use crate::base::sketch::Sketch;
 use crate::value::{Body, BodyUse};
 use braidb_storage::{File, FileSystem};
@@ -142,14 +143,16 @@ fn faults(file: &dyn File, id: FileId, expected: &Expected<'_>, values: &mut Val
         faults.push(tail.other_bodies());
         return faults;
     }
-    let has_sketch = properties.as_ref().is_some_and(|properties| properties.sketch.is_some());
+    let has = |what: fn(&Properties) -> bool| properties.as_ref().is_some_and(what);
+    let sketch = has(|properties| properties.sketch.is_some()).then(Sketch::default);
+    let sample = has(|properties| properties.sample.is_some()).then(Sample::default);
     let holes = expected.live.map_or_else(Vec::new, |live| dead_extents(&index, live));
     let counted = Properties::new(properties.as_ref().map_or(0, |properties| properties.block_bytes));
     let mut walk = Walk {
         index: &index,
         holes: &holes,
         filter: filter.as_ref(),
-        counted: Properties { sketch: has_sketch.then(Sketch::default), ..counted },
+        counted: Properties { sketch, sample, ..counted },
         before: None,
         key: Vec::new(),
         seq: 0,
@@ -272,6 +275,9 @@ impl Walk<'_, '_> {
                 ensure(self.filter.is_none_or(|filter| filter.may_contain(hash)), "the filter lacks a key")?;
                 if let Some(sketch) = &mut self.counted.sketch {
                     sketch.add(hash);
+                }
+                if let Some(sample) = &mut self.counted.sample {
+                    sample.offer(&self.key, hash);
                 }
             }
             self.counted.count(&self.key, is_new, entry.seq, entry.kind, entry.value_bytes());

@@ -186,7 +186,12 @@ mod tests {
         fn table(&mut self, rows: &[Row]) -> Arc<TableFile> {
             let id = FileId(self.tables.len() as u64 + 1);
             let path = names::table(Path::new("db"), id);
-            let options = TableOptions { block_bytes: 100, filter_bits_per_key: 10, has_sketch: false };
+            let options = TableOptions {
+                block_bytes: 100,
+                filter_bits_per_key: 10,
+                has_sketch: false,
+                has_sample: false,
+            };
             let mut builder = TableBuilder::create(self.fs.as_ref(), &path, id, options).unwrap();
             for (key, seq) in rows {
                 let kind = if seq % 5 == 0 { EntryKind::Delete } else { EntryKind::Put };
@@ -234,9 +239,7 @@ mod tests {
     /// run in each cell that it reaches.
     fn level(disk: &mut Disk, guards: &[Vec<u8>], runs: &[Vec<Row>], table_rows: usize) -> Arc<Level> {
         let mut level = Level::default();
-        level
-            .cells
-            .extend(guards.iter().map(|guard| Arc::new(Cell { low: guard.clone(), runs: Vec::new() })));
+        level.cells.extend(guards.iter().map(|guard| Arc::new(Cell::new(guard.clone(), Vec::new()))));
         for (age, rows) in (0u64..).zip(runs) {
             let keys: Vec<&[Row]> = rows.chunk_by(|a, b| a.0 == b.0).collect();
             for rows in keys.chunks(table_rows) {

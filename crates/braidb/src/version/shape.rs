@@ -20,7 +20,7 @@ use crate::base::mutant::mutant;
 use crate::base::part::Part;
 use std::collections::BTreeMap;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A range of keys of one table. Many slices, of many cells and levels, may share a table.
 #[derive(Debug)]
@@ -97,9 +97,40 @@ pub struct Cell {
     /// The guard that the cell starts at; empty for the sentinel.
     pub low: Vec<u8>,
     pub runs: Vec<Run>,
+    asked: Asked,
+}
+
+/// What samples say about a cell: how many of its entries a newer run hides, if they say anything; empty as long as nobody asked.
+/// A cell that is to change is a copy, or says so itself ([`Level::cell_mut`]), and what was said of another one is forgotten.
+#[derive(Debug, Default)]
+struct Asked(OnceLock<Option<u64>>);
+
+impl Clone for Asked {
+    fn clone(&self) -> Asked {
+        Asked::default()
+    }
 }
 
 impl Cell {
+    pub fn new(low: Vec<u8>, runs: Vec<Run>) -> Cell {
+        Cell { low, runs, asked: Asked::default() }
+    }
+
+    /// What was answered, if anybody asked.
+    pub fn answer(&self) -> Option<Option<u64>> {
+        self.asked.0.get().copied()
+    }
+
+    /// How many entries of the cell newer runs of it hide, if samples say so.
+    pub fn hidden(&self) -> Option<u64> {
+        self.answer().flatten()
+    }
+
+    /// Notes what samples say, for as long as the cell stays as it is. Only the first answer counts.
+    pub fn note_hidden(&self, hidden: Option<u64>) {
+        self.asked.0.get_or_init(|| hidden);
+    }
+
     /// All slices, newest run first.
     pub fn slices(&self) -> impl Iterator<Item = (Epoch, &Arc<Slice>)> {
         self.runs.iter().flat_map(|run| run.slices.iter().map(move |slice| (run.epoch, slice)))
@@ -124,7 +155,7 @@ pub struct LevelTotals {
 
 impl Default for Level {
     fn default() -> Level {
-        Level { cells: vec![Arc::new(Cell { low: Vec::new(), runs: Vec::new() })] }
+        Level { cells: vec![Arc::new(Cell::new(Vec::new(), Vec::new()))] }
     }
 }
 
@@ -194,6 +225,13 @@ impl Level {
         totals
     }
 
+    /// A cell that is about to change.
+    fn cell_mut(&mut self, at: usize) -> &mut Cell {
+        let cell = Arc::make_mut(&mut self.cells[at]);
+        cell.asked = Asked::default();
+        cell
+    }
+
     /// Puts a slice into the run `id`, which is made if it is missing. Refuses whatever would break the shape.
     pub(super) fn insert(&mut self, id: &RunId, slice: Arc<Slice>) -> Result<(), String> {
         let at = self.cell_index(&slice.range.low);
@@ -204,7 +242,7 @@ impl Level {
         if reaches_over && !mutant!("slice_crosses_a_guard") && !mutant!("guard_in_its_own_edit") {
             return Err(format!("a slice of table {} reaches over the end of its cell", slice.table.id));
         }
-        let runs = &mut Arc::make_mut(&mut self.cells[at]).runs;
+        let runs = &mut self.cell_mut(at).runs;
         let place = runs.partition_point(|run| run.epoch > id.epoch);
         if runs.get(place).is_none_or(|run| run.epoch != id.epoch) {
             runs.insert(place, Run { epoch: id.epoch, slices: Arc::default() });
@@ -228,7 +266,7 @@ impl Level {
     pub(super) fn remove(&mut self, id: &RunId, table: FileId, low: &[u8]) -> Result<Arc<Slice>, String> {
         let missing = || format!("level {} has no such slice of table {table}", id.level);
         let at = self.cell_index(low);
-        let cell = Arc::make_mut(&mut self.cells[at]);
+        let cell = self.cell_mut(at);
         let place = cell.runs.iter().position(|run| run.epoch == id.epoch).ok_or_else(missing)?;
         let slices = Arc::make_mut(&mut cell.runs[place].slices);
         let index = slices.partition_point(|slice| slice.range.low.as_slice() < low);
@@ -265,8 +303,8 @@ impl Level {
             }
         }
         let low = self.cells[at].low.clone();
-        self.cells[at] = Arc::new(Cell { low, runs: left });
-        self.cells.insert(at + 1, Arc::new(Cell { low: guard.to_vec(), runs: right }));
+        self.cells[at] = Arc::new(Cell::new(low, left));
+        self.cells.insert(at + 1, Arc::new(Cell::new(guard.to_vec(), right)));
         Ok(())
     }
 
@@ -277,7 +315,7 @@ impl Level {
             return Err("a guard is removed that there is not".to_owned());
         }
         let right = self.cells.remove(at);
-        let left = Arc::make_mut(&mut self.cells[at - 1]);
+        let left = self.cell_mut(at - 1);
         for run in &right.runs {
             let place = left.runs.partition_point(|other| other.epoch > run.epoch);
             match left.runs.get_mut(place) {

@@ -14,6 +14,7 @@ use crate::base::ids::{FileId, TierId};
 use crate::base::key::KeyRange;
 use crate::base::mutant::mutant;
 use crate::base::names;
+use crate::base::sample::Sample;
 use crate::base::sketch::Sketch;
 use crate::cache::{BlockCache, OpenFiles};
 use crate::table::Table;
@@ -98,6 +99,10 @@ impl TableStore {
         Table::read_sketch(&self.files, &names::table(&self.dir, id), id, bytes)
     }
 
+    fn read_sample(&self, id: FileId, bytes: u64) -> Result<Option<Sample>> {
+        Table::read_sample(&self.files, &names::table(&self.dir, id), id, bytes)
+    }
+
     fn open(&self, table: &TableFile) -> Result<Arc<Table>> {
         let path = names::table(&self.dir, table.id);
         let bodies = table.bodies.iter().map(|held| held.body.clone()).collect();
@@ -127,6 +132,8 @@ pub struct TableFile {
     reader: OnceLock<Arc<Table>>,
     /// Stays as long as the table: it takes little beside the filter.
     sketch: OnceLock<Arc<Sketch>>,
+    /// Stays as well, from when it was asked for first; `None` if there is none that can be read.
+    sample: OnceLock<Option<Sample>>,
     obsolete: AtomicBool,
     /// The range of every slice that lives, in the state or in a view; some twice while an edit is under way. An edit makes
     /// slices only within ranges of living ones, so what none of them covers is dead for good.
@@ -146,6 +153,7 @@ impl TableFile {
             bodies: Vec::new(),
             reader: OnceLock::new(),
             sketch: OnceLock::new(),
+            sample: OnceLock::new(),
             obsolete: AtomicBool::new(false),
             held: Mutex::default(),
             holes: Mutex::default(),
@@ -226,6 +234,23 @@ impl TableFile {
         Ok(())
     }
 
+    /// The sample of its keys, if that was fetched.
+    pub fn sample(&self) -> Option<&Sample> {
+        self.sample.get()?.as_ref()
+    }
+
+    /// Fetches the sample from the file, once. Where that fails there is none, and whoever needs the table itself is told of
+    /// the damage.
+    pub fn load_sample(&self) {
+        self.sample.get_or_init(|| self.store.read_sample(self.id, self.bytes).ok().flatten());
+    }
+
+    /// A simulator has no files.
+    #[cfg(test)]
+    pub fn know_sample(&self, sample: Option<Sample>) {
+        self.sample.get_or_init(|| sample);
+    }
+
     /// A slice with this range lives from now on.
     pub(super) fn hold(&self, range: &KeyRange) {
         self.held.lock().push(range.clone());
@@ -277,10 +302,11 @@ impl TableFile {
         table.store.frayed.lock().push(Arc::downgrade(table));
     }
 
-    /// Memory that the table holds: its sketch, and index and filter while it is open.
+    /// Memory that the table holds: its sketch and its sample, and index and filter while it is open.
     pub fn memory_bytes(&self) -> u64 {
         let sketch = if self.sketch.get().is_some() { Sketch::BYTES } else { 0 };
-        (self.reader.get().map_or(0, |table| table.memory_bytes()) + sketch) as u64
+        let sample = self.sample().map_or(0, Sample::memory_bytes);
+        (self.reader.get().map_or(0, |table| table.memory_bytes()) + sketch + sample) as u64
     }
 
     /// Says that a *synced* edit dropped the last reference to this table. Called by the manifest alone.

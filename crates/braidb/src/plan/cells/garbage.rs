@@ -1,9 +1,11 @@
 //! Space: what outranks every deferral, and what only pays in the long run.
 //!
 //! Nobody counts what a newer run hides of an older one; it is *estimated*, in entries. Every tombstone of the newer runs
-//! hides one entry, and is garbage itself. Of the other newer entries such a share hides one as the latest merges of
-//! whole cells have met. In a single cell as many are feared as would by chance if its runs held random draws of one set of
-//! keys: a change of habits cannot fill the disk unnoticed.
+//! hides one entry, and is garbage itself. What else hides one, the samples of a cell's tables tell (`cells/samples.rs`).
+//!
+//! Where they say nothing (small cells, tables of older builds, levels above the last), such a share of the newer entries
+//! hides one as was met lately, by samples of other cells and by merges of whole cells. Since a cell may differ, as many are feared in it
+//! as would by chance if its runs held random draws of one set of keys: a change of habits cannot fill the disk unnoticed.
 //!
 //! A cell is rewritten for its garbage only when all of it is settled: then nothing of it stays, and the same is never
 //! proposed again.
@@ -19,7 +21,7 @@ use std::sync::Arc;
 const GARBAGE_SHARE: u64 = 5;
 /// Above, a cell goes down when one entry in so many is a tombstone.
 const TOMBSTONE_SHARE: u64 = 4;
-/// Where all garbage of a family is more than so many thousandths of its last level, the worst cell is seen to.
+/// Where all garbage of a family is more than so many thousandths of what lives in its last level, the worst cell is seen to.
 const FAMILY_PERMILLE: u64 = 220;
 /// That is, if one entry in so many of the cell is garbage.
 const WORST_SHARE: u64 = 10;
@@ -44,36 +46,72 @@ impl Merge {
     }
 }
 
+fn hidden_by_share(newer: u64, tombstones: u64, older: u64, permille: u64) -> u64 {
+    let puts = u128::from(newer - tombstones.min(newer));
+    let met = puts * u128::from(permille) / 1000;
+    (met + u128::from(tombstones)).min(u128::from(older)) as u64
+}
+
+/// Of a last-level cell.
+impl Sum {
+    pub(super) fn newer(&self) -> u64 {
+        self.entries - self.oldest_entries
+    }
+
+    pub(super) fn newer_tombstones(&self) -> u64 {
+        self.tombstones - self.oldest_tombstones
+    }
+
+    /// Estimated, in entries, where `permille` of a thousand newer puts hid an older entry lately.
+    fn garbage(&self, permille: u64) -> u64 {
+        let (newer, tombstones) = (self.newer(), self.newer_tombstones());
+        let hidden = match self.hidden {
+            Some(hidden) => hidden.max(tombstones.min(self.oldest_entries)),
+            None => hidden_by_share(newer, tombstones, self.oldest_entries, permille),
+        };
+        self.garbage + hidden
+    }
+
+    /// What there may be, whatever was met elsewhere and before.
+    fn feared_garbage(&self, permille: u64) -> u64 {
+        if self.hidden.is_some() {
+            return self.garbage(permille);
+        }
+        let newer = u128::from(self.newer());
+        let by_chance = newer * newer / u128::from(self.oldest_entries.max(1));
+        self.garbage(permille).max(self.garbage + (by_chance as u64).min(self.oldest_entries))
+    }
+
+    /// Whether so much is garbage, or may be, that the cell should become one run.
+    pub(super) fn is_wasteful(&self, permille: u64) -> bool {
+        self.feared_garbage(permille).saturating_mul(GARBAGE_SHARE) >= self.entries.max(1)
+    }
+
+    /// Whether a rewrite could be wanted if all newer entries hid one.
+    pub(super) fn may_be_worth(&self) -> bool {
+        self.runs > 1 && (self.garbage + self.newer()).saturating_mul(WORST_SHARE) >= self.entries
+    }
+}
+
 impl Planner<'_> {
     fn is_settled(&self, sum: &Sum) -> bool {
         sum.seqs.1 <= self.now.settled
     }
 
-    /// How many entries `newer` ones, of them `tombstones`, hide of `older` ones, going by what was measured.
+    /// How many entries `newer` ones, of them `tombstones`, hide of `older` ones, going by what was met lately.
     fn hidden(&self, newer: u64, tombstones: u64, older: u64) -> u64 {
-        let puts = u128::from(newer - tombstones.min(newer));
-        let measured = puts * u128::from(self.now.shadowed_permille) / 1000;
-        (measured + u128::from(tombstones)).min(u128::from(older)) as u64
+        hidden_by_share(newer, tombstones, older, self.now.shadowed_permille)
     }
 
     /// The estimated garbage of a last-level cell, in entries.
     fn cell_garbage(&self, sum: &Sum) -> u64 {
-        let newer = sum.entries - sum.oldest_entries;
-        let tombstones = sum.tombstones - sum.oldest_tombstones;
-        sum.garbage + self.hidden(newer, tombstones, sum.oldest_entries)
-    }
-
-    /// What a last-level cell may have of garbage, whatever was measured elsewhere and before.
-    fn feared_garbage(&self, sum: &Sum) -> u64 {
-        let newer = sum.entries - sum.oldest_entries;
-        let by_chance = u128::from(newer) * u128::from(newer) / u128::from(sum.oldest_entries.max(1));
-        self.cell_garbage(sum).max(sum.garbage + (by_chance as u64).min(sum.oldest_entries))
+        sum.garbage(self.now.shadowed_permille)
     }
 
     /// Whether a last-level cell has so much garbage that all of it is to become one run.
     pub(super) fn wants_rewrite(&self, level: usize, index: usize) -> bool {
         let sum = self.sum(level, index);
-        self.is_settled(sum) && self.feared_garbage(sum).saturating_mul(GARBAGE_SHARE) >= sum.entries.max(1)
+        self.is_settled(sum) && sum.is_wasteful(self.now.shadowed_permille)
     }
 
     /// What gives space back.
@@ -119,11 +157,12 @@ impl Planner<'_> {
     /// Where many cells have some garbage each: rewrites the worst of the last level, or else brings down the largest above.
     fn garbage_of_family(&self) -> Option<Plan> {
         let last = &self.sums[self.last];
-        let older: u64 = last.iter().map(|sum| sum.oldest_entries).sum();
+        let in_last: u64 = last.iter().map(|sum| self.cell_garbage(sum)).sum();
+        let live = last.iter().map(|sum| sum.entries).sum::<u64>().saturating_sub(in_last);
         let above = |measure: fn(&Sum) -> u64| self.sums[..self.last].iter().flatten().map(measure).sum();
-        let garbage_above = self.hidden(above(|sum| sum.entries), above(|sum| sum.tombstones), older);
-        let garbage = garbage_above + last.iter().map(|sum| self.cell_garbage(sum)).sum::<u64>();
-        if garbage == 0 || garbage.saturating_mul(1000) < older.saturating_mul(FAMILY_PERMILLE) {
+        let garbage_above = self.hidden(above(|sum| sum.entries), above(|sum| sum.tombstones), live);
+        let garbage = garbage_above + in_last;
+        if garbage == 0 || garbage.saturating_mul(1000) < live.saturating_mul(FAMILY_PERMILLE) {
             return None;
         }
         let is_worth = |sum: &Sum| {

@@ -22,6 +22,7 @@ mod down;
 mod garbage;
 mod guards;
 mod inplace;
+pub mod samples;
 mod seeks;
 
 use super::options::Now;
@@ -120,6 +121,8 @@ struct Sum {
     oldest_bytes: u64,
     oldest_entries: u64,
     oldest_tombstones: u64,
+    /// What samples say of entries that newer runs hide.
+    hidden: Option<u64>,
     seqs: (SeqNo, SeqNo),
     /// A running job replaces runs of the cell.
     is_taken: bool,
@@ -138,6 +141,7 @@ impl Sum {
             oldest_bytes: 0,
             oldest_entries: 0,
             oldest_tombstones: 0,
+            hidden: cell.hidden(),
             seqs: (SeqNo::MAX, 0),
             is_taken: false,
             is_appended: false,

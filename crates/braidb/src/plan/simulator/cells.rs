@@ -322,11 +322,13 @@ fn seeks_make_one_run_of_a_cell() {
     for mut sim in trees(1) {
         let mut rng = Rng(3);
         put_and_settle(&mut sim, (0..15_000).map(|_| rng.below(1 << 40)));
-        let key = (1u64 << 39).to_be_bytes();
-        let deepest = |sim: &Simulator| {
+        let deepest_at = |sim: &Simulator, key: &[u8]| {
             let version = sim.version();
-            version.levels().skip(1).map(|level| level.cell(&key).runs.len()).max().unwrap()
+            version.levels().skip(1).map(|level| level.cell(key).runs.len()).max().unwrap()
         };
+        let keys = (1u64..64).map(|part| (part << 34).to_be_bytes());
+        let key = keys.max_by_key(|key| deepest_at(&sim, key)).unwrap();
+        let deepest = |sim: &Simulator| deepest_at(sim, &key);
         let before = deepest(&sim);
         sim.sought = vec![key.to_vec()];
         sim.settle();

@@ -5,8 +5,10 @@
 mod cells;
 mod deferral;
 mod leveled;
+mod samples;
 mod sizes;
 
+use super::cells::samples::{self as asking, Answers};
 use super::claims::Ticket;
 use super::edits::Moment;
 use super::overlap::{OverlapOptions, OverlapScope};
@@ -15,6 +17,7 @@ use crate::base::counters::LEVELS;
 use crate::base::ids::{FileId, SeqNo, TierId};
 use crate::base::key::hash;
 use crate::base::part::Part;
+use crate::base::sample::Sample;
 use crate::base::sketch::Sketch;
 use crate::version::{Beneath, Change, Edit, Level, NewTable, State, TableStore};
 use crate::visible::EntryKind;
@@ -64,6 +67,10 @@ struct Simulator {
     tables: BTreeMap<FileId, Vec<Entry>>,
     /// Tables carry sketches.
     has_sketches: bool,
+    /// And samples: of keys whose hash ends in so many zero bits.
+    sample_bits: Option<u32>,
+    /// What came of asking cells.
+    answers: Answers,
     running: Vec<Running>,
     memtable: BTreeMap<u64, (SeqNo, EntryKind)>,
     model: BTreeMap<u64, SeqNo>,
@@ -115,6 +122,9 @@ impl Simulator {
             options,
             tables: BTreeMap::new(),
             has_sketches: true,
+            // All keys: cells are small here.
+            sample_bits: Some(0),
+            answers: Answers::default(),
             running: Vec::new(),
             memtable: BTreeMap::new(),
             model: BTreeMap::new(),
@@ -229,7 +239,26 @@ impl Simulator {
                 self.tables[id].iter().for_each(|entry| sketch.add(hash(&entry.0.to_be_bytes())));
                 self.state.table(*id).unwrap().know_sketch(&Arc::new(sketch));
             }
+            if let Change::TableAdded { id, .. } = change {
+                self.state.table(*id).unwrap().know_sample(self.sample(&self.tables[id]));
+            }
         }
+        self.ask_samples();
+    }
+
+    fn sample(&self, entries: &[Entry]) -> Option<Sample> {
+        let (bits, mut sample) = (self.sample_bits?, Sample::default());
+        let mut keys: Vec<[u8; 8]> = entries.iter().map(|entry| entry.0.to_be_bytes()).collect();
+        keys.dedup();
+        keys.iter().filter(|key| hash(*key).trailing_zeros() >= bits).for_each(|key| sample.push(key));
+        Some(sample)
+    }
+
+    fn ask_samples(&mut self) {
+        let version = self.version();
+        let answers = asking::ask(&version, &self.options, &mut self.shadowed_permille, asking::estimate);
+        self.answers.cells += answers.cells;
+        self.answers.spared += answers.spared;
     }
 
     fn settled(&self) -> SeqNo {
@@ -281,7 +310,7 @@ impl Simulator {
         }
         outputs.retain(|parts| !parts[0].is_empty());
         if let Some(permille) = merge.shadowed_permille(version, hidden) {
-            self.shadowed_permille = (self.shadowed_permille + 3 * permille) / 4;
+            self.shadowed_permille = asking::learn(self.shadowed_permille, permille);
         }
         outputs.into_iter().map(|parts| self.new_table(parts)).collect()
     }
@@ -350,6 +379,11 @@ impl Simulator {
         let deepest = cells.map(|cell| cell.runs.len()).max().unwrap_or(0);
         self.deepest_cell = self.deepest_cell.max(deepest);
         self.commits += 1;
+        let cells = &version.level(version.last_level()).cells;
+        let cell = &cells[self.commits as usize % cells.len()];
+        if let Some(answer) = cell.answer() {
+            assert_eq!(answer, asking::estimate(cell), "an answer to a cell that was another one");
+        }
         for at in (self.commits % 97..5_000).step_by(97) {
             assert_eq!(self.get(at), self.model.get(&at).copied(), "key {at}");
         }

@@ -1,6 +1,7 @@
 //! The forecast beside the tree of entries: under the same policy both must tell the same.
 
 use super::*;
+use crate::base::sample::ZERO_BITS;
 use crate::plan::sizes::{Forecast, Load, forecast};
 
 /// So many memtables of `sim`'s size, of keys drawn from `keys`.
@@ -20,6 +21,8 @@ fn a_forecast_comes_true() {
                 sim.options.l0_slowdown_tables = 6;
                 sim.options.overlap.percent = percent;
                 sim.options.table_bytes *= cell;
+                // As few as in tables of that size: they say nothing.
+                sim.sample_bits = Some(ZERO_BITS);
                 let keys = keys.saturating_mul(memtables);
                 let spread = if keys == u64::MAX { 1 } else { u64::MAX / keys };
                 let forecast = forecast_of(&sim, memtables * 100, keys, false);
@@ -40,6 +43,27 @@ fn a_forecast_comes_true() {
                 near("space", space, sim.space());
             }
         }
+    }
+}
+
+#[test]
+fn a_forecast_knows_what_samples_tell() {
+    for (runs, keys) in [(4, u64::MAX), (8, u64::MAX), (4, 30_000)] {
+        let mut sim = Simulator::with(runs, Guards::Balanced, 4);
+        sim.sample_bits = Some(ZERO_BITS);
+        sim.options.l0_slowdown_tables = 6;
+        sim.options.table_bytes *= 320;
+        let spread = u64::MAX / keys;
+        let forecast = forecast_of(&sim, 60_000, keys, false);
+        let mut rng = Rng(42);
+        for _ in 0..600 {
+            (0..100).for_each(|_| sim.keep(rng.below(keys) * spread));
+            sim.flush();
+            sim.settle();
+        }
+        let (told, found) = (forecast.merge_amplification(), 1.0 + sim.amplification());
+        assert!((told / found - 1.0).abs() < 0.15, "{told:.2}, but {found:.2}: {runs} runs, {keys} keys");
+        assert!(sim.answers.spared > 0 || keys < u64::MAX, "{:?}", sim.answers);
     }
 }
 

@@ -1,0 +1,97 @@
+//! Cells that are asked how much their runs overlap, in a whole database: over reopenings, with older tables, with damage.
+
+use braidb::{Db, Error, MemoryPolicy, Options};
+use braidb_sim::env_over;
+use braidb_sim::fs::SimFs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const DIR: &str = "/db";
+
+fn open(fs: &Arc<SimFs>, runs: usize) -> Db {
+    let options = Options::new().memtable_bytes(256 << 10).table_bytes(1 << 20).hot_keys_percent(0);
+    let options = options.memory_policy(MemoryPolicy::None).max_runs_per_guard(runs);
+    options.env(env_over(fs.clone(), 1).0).open(DIR).unwrap()
+}
+
+fn key(number: u32) -> [u8; 8] {
+    u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
+}
+
+/// New keys, in no order.
+fn insert(db: &Db, numbers: std::ops::Range<u32>) {
+    for number in numbers {
+        db.put(key(number), [7; 20]).unwrap();
+    }
+    db.flush().unwrap();
+    db.settle().unwrap();
+}
+
+fn asked(db: &Db) -> (u64, u64) {
+    let counts = db.stats().counts;
+    (counts.cells_sampled, counts.rewrites_spared)
+}
+
+fn tables(fs: &SimFs) -> Vec<PathBuf> {
+    let is_table = |path: &Path| path.extension().is_some_and(|extension| extension == "table");
+    fs.files().into_iter().filter(|path| is_table(path)).collect()
+}
+
+#[test]
+fn inserts_are_not_feared_after_a_reopening_either() {
+    let fs = Arc::new(SimFs::new());
+    let db = open(&fs, 8);
+    let mut number = 0;
+    // Up to where a cell has been spared, and is as it was then.
+    while asked(&db).1 == 0 || db.stats().families[0].levels.iter().all(|level| level.most_runs <= 1) {
+        insert(&db, number..number + 3_000);
+        number += 3_000;
+        assert!(number < 600_000, "no cell was spared");
+    }
+    assert_eq!(db.verify().unwrap().damages, [], "samples are verified as all else");
+    db.close().unwrap();
+    let db = open(&fs, 8);
+    db.settle().unwrap();
+    let counts = db.stats().counts;
+    assert!(counts.cells_sampled > 0 && counts.rewrites_spared > 0, "{counts:?}");
+    assert_eq!(counts.merges, 0, "samples are read from the tables");
+    (0..number).step_by(97).for_each(|number| assert!(db.contains_key(key(number)).unwrap()));
+}
+
+#[test]
+fn tables_without_samples_are_guessed_about() {
+    let fs = Arc::new(SimFs::new());
+    let db = open(&fs, 1);
+    insert(&db, 0..60_000);
+    assert_eq!(asked(&db), (0, 0));
+    db.close().unwrap();
+    let db = open(&fs, 8);
+    // Its tables lie over all others.
+    insert(&db, 60_000..90_000);
+    assert_eq!(asked(&db), (0, 0), "a cell that has an old table gives no answer");
+    (0..90_000).step_by(97).for_each(|number| assert!(db.contains_key(key(number)).unwrap()));
+    assert_eq!(db.verify().unwrap().damages, []);
+}
+
+#[test]
+fn a_damaged_sample_is_reported_by_who_reads_the_table() {
+    let fs = Arc::new(SimFs::new());
+    let db = open(&fs, 8);
+    insert(&db, 0..60_000);
+    db.close().unwrap();
+    for path in tables(&fs) {
+        // The footer says where the properties end; the sample is their last field.
+        let bytes = fs.read_file(&path).unwrap();
+        let at = bytes.len() - 64 + 32;
+        let index = u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+        fs.flip_bit(&path, (index - 20) * 8).unwrap();
+    }
+    let db = open(&fs, 8);
+    // Nobody needs the tables yet but for their samples, which are missing now.
+    let settled = db.settle();
+    assert_eq!(asked(&db), (0, 0));
+    let is_damage = |outcome: Result<(), Error>| matches!(outcome, Err(Error::Corruption { .. }));
+    assert!(settled.is_ok() || is_damage(settled));
+    assert!(is_damage(db.get(key(7)).map(drop)));
+    assert_eq!(db.verify().unwrap().damages.len(), tables(&fs).len());
+}
