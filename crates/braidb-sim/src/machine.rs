@@ -14,6 +14,7 @@ use braidb_storage::inline::{Inline, SeededRandom, StepClock};
 use braidb_storage::{Env, Job, Lane, Runtime};
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The directory of the database on every simulated file system.
 pub const DIR: &str = "/db";
@@ -29,7 +30,16 @@ pub enum Doing {
     /// Opening the database.
     Opening,
     /// A background job.
-    Job(Lane),
+    Job(Lane, Begun),
+}
+
+/// The beginning of a job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Begun {
+    /// Each job of a machine has its own.
+    pub number: u64,
+    /// How often a log had been read.
+    pub log_reads: u64,
 }
 
 /// Tells what the engine is doing; shared by a machine and who watches it.
@@ -63,7 +73,8 @@ impl Machine {
         let inline = Arc::new(Inline::new(clock.clone()));
         let watch = Watch(Arc::new(Mutex::new(Doing::Call)));
         let waits = Arc::new(Waits { fs: fs.clone(), in_vain: Mutex::default() });
-        let runtime = Watched { inline: inline.clone(), watch: watch.clone(), waits: waits.clone() };
+        let jobs = AtomicU64::new(1);
+        let runtime = Watched { inline: inline.clone(), watch: watch.clone(), waits: waits.clone(), jobs };
         let env = Env {
             fs: Arc::new(fs.clone()),
             clock,
@@ -135,13 +146,17 @@ struct Watched {
     inline: Arc<Inline>,
     watch: Watch,
     waits: Arc<Waits>,
+    /// The number of the next one, from 1.
+    jobs: AtomicU64,
 }
 
 impl Runtime for Watched {
     fn submit(&self, lane: Lane, job: Job) {
         let watch = self.watch.clone();
+        let number = self.jobs.fetch_add(1, Ordering::Relaxed);
+        let fs = self.waits.fs.clone();
         let watched = move || {
-            let before = watch.set(Doing::Job(lane));
+            let before = watch.set(Doing::Job(lane, Begun { number, log_reads: fs.log_reads() }));
             job();
             watch.set(before);
         };

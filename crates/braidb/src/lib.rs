@@ -62,9 +62,9 @@ pub use base::value::Value;
 pub use base::{MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 pub use braidb_storage as storage;
 pub use db::{
-    CellTree, ColumnFamily, Counts, Db, FamilyStats, FamilyTree, Forecast, Guards, IntoBounds, Iter,
-    LayoutStats, LevelForecast, LevelStats, LevelTree, Load, LogStats, MemoryPolicy, Options, OverlapScope,
-    OverlapStats, RunTree, SliceTree, Snapshot, Stats, WriteBatch,
+    CellTree, ColumnFamily, Counts, Db, FamilyStats, FamilyTree, Forecast, Guards, HotKeyPeriod, HotKeyStats,
+    IntoBounds, Iter, LayoutStats, LevelForecast, LevelStats, LevelTree, Load, LogStats, MemoryPolicy,
+    Options, OverlapScope, OverlapStats, RunTree, SliceTree, Snapshot, Stats, WriteBatch,
 };
 
 /// Reads every byte of the database in `path` without opening it; as [`Options::verify`] with the defaults.

@@ -6,7 +6,7 @@ use crate::failure::{Outcome, printing};
 use crate::figures::{bytes_text, counted, grouped, ratio};
 use crate::store::{losses, open_existing};
 use crate::text;
-use braidb::{Cut, Durability, RecoveryReport, Stats};
+use braidb::{Cut, Durability, HotKeyStats, RecoveryReport, Stats};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -131,6 +131,7 @@ fn family_json(family: &braidb::FamilyStats) -> Value {
             "tombstones": level.tombstones,
         })
     });
+    let hot_keys = family.hot_keys.as_ref().map(hot_keys_json);
     let overlap = family.l0_overlap.as_ref();
     let overlap = overlap.map(|l0| json!({ "percent": l0.percent, "decision": l0.decision }));
     json!({
@@ -138,9 +139,25 @@ fn family_json(family: &braidb::FamilyStats) -> Value {
         "memory_bytes": family.memory_bytes,
         "segments": family.segments,
         "l0_overlap": overlap,
+        "hot_keys": hot_keys,
         "memory": family.memory.iter().map(layout_json).collect::<Vec<Value>>(),
         "levels": levels.collect::<Vec<Value>>(),
     })
+}
+
+/// How many hot keys stay, and how that came about.
+pub fn hot_keys_json(hot_keys: &HotKeyStats) -> Value {
+    let periods = hot_keys.periods.iter().map(|period| {
+        json!({
+            "ppm": period.ppm,
+            "flushes": period.flushes,
+            "writes": period.writes,
+            "flush_bytes": period.flush_bytes,
+            "written_back_bytes": period.written_back_bytes,
+            "saved_bytes": period.saved_bytes,
+        })
+    });
+    json!({ "ppm": hot_keys.ppm, "periods": periods.collect::<Vec<Value>>() })
 }
 
 /// The same for people, without what is zero.
@@ -198,6 +215,9 @@ fn levels_text(stats: &Stats, text: &mut String) {
         let name = format!("  {} L0 overlap", family.name);
         line(text, &format!("{name:<31}{:>11}%{:>26}", l0.percent, l0.decision));
     }
+    for (family, hot_keys) in stats.families.iter().filter_map(|f| Some((f, f.hot_keys.as_ref()?))) {
+        hot_keys_text(&family.name, hot_keys, text);
+    }
     for log in &stats.logs {
         let name = format!("  log {:06}", log.id);
         let live = format!("{} alive", bytes_text(log.live_bytes));
@@ -215,6 +235,23 @@ fn levels_text(stats: &Stats, text: &mut String) {
         let values = format!("{} of values", bytes_text(stats.log_value_bytes));
         let name = format!("logs kept for {}", counted(stats.log_tables, "table", "tables"));
         line(text, &format!("  {name:<29}{:>12}{values:>26}", bytes_text(stats.pinned_log_bytes)));
+    }
+}
+
+/// The share that holds now, and what was measured on the way to it.
+fn hot_keys_text(family: &str, hot_keys: &HotKeyStats, text: &mut String) {
+    if hot_keys.periods.is_empty() {
+        return;
+    }
+    let percent = |ppm: u64| format!("{:.2}%", ppm as f64 / 10_000.0);
+    let name = format!("  {family} hot keys that stay");
+    line(text, &format!("{name:<31}{:>12}", percent(hot_keys.ppm)));
+    for period in &hot_keys.periods {
+        let name = format!("    {}, {}", percent(period.ppm), counted(period.flushes, "flush", "flushes"));
+        let [flushed, back, saved] =
+            [period.flush_bytes, period.written_back_bytes, period.saved_bytes].map(bytes_text);
+        let writes = counted(period.writes, "write", "writes");
+        line(text, &format!("{name:<31}{flushed:>12}   {back} written back, {saved} saved, {writes}"));
     }
 }
 

@@ -71,6 +71,8 @@ struct Shared {
     state: Mutex<State>,
     gate: Mutex<Gate>,
     hook: Mutex<HookSlot>,
+    /// How often a log was read.
+    log_reads: AtomicU64,
 }
 
 impl std::fmt::Debug for SimFs {
@@ -93,7 +95,12 @@ impl SimFs {
     }
 
     fn over(state: State) -> SimFs {
-        let shared = Shared { state: Mutex::new(state), gate: Mutex::default(), hook: Mutex::default() };
+        let shared = Shared {
+            state: Mutex::new(state),
+            gate: Mutex::default(),
+            hook: Mutex::default(),
+            log_reads: AtomicU64::new(0),
+        };
         SimFs { shared: Arc::new(shared) }
     }
 
@@ -145,6 +152,11 @@ impl SimFs {
     /// How many operations of each kind were made.
     pub fn op_counts(&self) -> BTreeMap<OpKind, u64> {
         self.shared.gate.lock().counts.clone()
+    }
+
+    /// How often a log was read.
+    pub fn log_reads(&self) -> u64 {
+        self.shared.log_reads.load(Ordering::Relaxed)
     }
 
     /// Starts to record operations.
@@ -231,6 +243,8 @@ impl SimFs {
         };
         if kind.mutates() {
             self.call_hook(&op);
+        } else if kind == OpKind::Read && op.path.extension().is_some_and(|extension| extension == "log") {
+            self.shared.log_reads.fetch_add(1, Ordering::Relaxed);
         }
         self.shared.gate.lock().strike(&op)
     }

@@ -12,7 +12,7 @@ use super::Case;
 use crate::draw::{OptionSet, Preset};
 use crate::failure::{Failure, Verdict, no_panic};
 use crate::fs::{Crash, Op as FileOp, OpKind, SimFs};
-use crate::machine::Doing;
+use crate::machine::{Begun, Doing};
 use crate::model::Model;
 use crate::report::Tally;
 use crate::rng::Rng;
@@ -28,9 +28,13 @@ use std::sync::Arc;
 pub enum Phase {
     Commit,
     Flush,
-    /// Records of old logs are appended to the newest, in a job.
+    /// What a flush leaves in memory is appended to the newest log.
     WriteBack,
+    /// What memory keeps alive of old logs is appended to the newest, so that they go without a flush.
+    LogRewrite,
     Merge,
+    /// A merge that reads values out of logs.
+    LogTableMerge,
     Rotation,
     ManifestSnapshot,
     Recovery,
@@ -40,11 +44,13 @@ pub enum Phase {
 }
 
 impl Phase {
-    pub const ALL: [Phase; 9] = [
+    pub const ALL: [Phase; 11] = [
         Phase::Commit,
         Phase::Flush,
         Phase::WriteBack,
+        Phase::LogRewrite,
         Phase::Merge,
+        Phase::LogTableMerge,
         Phase::Rotation,
         Phase::ManifestSnapshot,
         Phase::Recovery,
@@ -57,7 +63,9 @@ impl Phase {
             Phase::Commit => "points in plain commits",
             Phase::Flush => "points in flushes",
             Phase::WriteBack => "points in write-backs",
-            Phase::Merge => "points in merges",
+            Phase::LogRewrite => "points in log rewrites",
+            Phase::Merge => "points in other merges",
+            Phase::LogTableMerge => "points in log-table merges",
             Phase::Rotation => "points in log rotations",
             Phase::ManifestSnapshot => "points in manifest snapshots",
             Phase::Recovery => "points in recovery",
@@ -71,8 +79,13 @@ impl Phase {
         match self {
             Phase::Commit => 10,
             Phase::Recovery => 15,
-            Phase::WriteBack => 2,
-            Phase::Flush | Phase::Merge | Phase::Rotation | Phase::Deletion | Phase::Edit => 4,
+            Phase::WriteBack | Phase::LogRewrite => 2,
+            Phase::Flush
+            | Phase::Merge
+            | Phase::LogTableMerge
+            | Phase::Rotation
+            | Phase::Deletion
+            | Phase::Edit => 4,
             Phase::ManifestSnapshot => 3,
         }
     }
@@ -88,12 +101,42 @@ struct Phases {
     new_manifest: bool,
     /// A new log was begun and its name is not stable yet.
     new_log: bool,
+    job: JobSeen,
+}
+
+/// What the job that runs did until now.
+#[derive(Debug, Default)]
+struct JobSeen {
+    number: u64,
+    /// It began a table.
+    has_table: bool,
+    /// Of the jobs of [`Lane::Flush`] it began a log and no table: it rewrites logs. Or it flushes what all stays in memory, which is
+    /// the same.
+    rewrites_logs: bool,
+    reads_logs: bool,
+}
+
+impl JobSeen {
+    fn see(&mut self, fs: &SimFs, op: &FileOp, begun: Begun, name: &str) {
+        if self.number != begun.number {
+            *self = JobSeen { number: begun.number, ..JobSeen::default() };
+        }
+        if op.kind == OpKind::Create {
+            self.has_table |= name.ends_with(".table");
+            self.rewrites_logs |= name.ends_with(".log") && !self.has_table;
+        }
+        self.reads_logs = fs.log_reads() > begun.log_reads;
+    }
 }
 
 impl Phases {
-    fn of(&mut self, op: &FileOp, doing: Doing) -> Phase {
+    fn of(&mut self, fs: &SimFs, op: &FileOp, doing: Doing) -> Phase {
         let name = op.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let is_manifest = name.ends_with(".manifest") || name.starts_with("CURRENT");
+        let is_log = name.ends_with(".log");
+        if let Doing::Job(_, begun) = doing {
+            self.job.see(fs, op, begun, &name);
+        }
         match op.kind {
             OpKind::Create if name.ends_with(".manifest") => self.new_manifest = true,
             OpKind::Create if name.ends_with(".log") => self.new_log = true,
@@ -106,19 +149,23 @@ impl Phases {
         if op.kind == OpKind::Rename {
             self.new_manifest = false;
         }
+        let job = &self.job;
         match (doing, op.kind) {
             (Doing::Opening, _) => Phase::Recovery,
-            (Doing::Job(Lane::Flush), OpKind::Append) if name.ends_with(".log") => Phase::WriteBack,
+            (Doing::Job(Lane::Flush, _), OpKind::Append) if is_log && job.rewrites_logs => Phase::LogRewrite,
+            (Doing::Job(Lane::Flush, _), OpKind::Append) if is_log && job.has_table => Phase::WriteBack,
             _ if in_manifest && (is_manifest || op.kind == OpKind::SyncDir) => Phase::ManifestSnapshot,
-            _ if in_log && (name.ends_with(".log") || op.kind == OpKind::SyncDir) => Phase::Rotation,
+            _ if in_log && (is_log || op.kind == OpKind::SyncDir) => Phase::Rotation,
             (_, OpKind::Unlink) => Phase::Deletion,
-            (Doing::Job(Lane::Flush), _) => Phase::Flush,
-            (Doing::Job(Lane::Merge), _) => Phase::Merge,
-            (Doing::Job(Lane::Memory), _) => {
+            (Doing::Job(Lane::Flush, _), _) if job.rewrites_logs => Phase::LogRewrite,
+            (Doing::Job(Lane::Flush, _), _) => Phase::Flush,
+            (Doing::Job(Lane::Merge, _), _) if job.reads_logs => Phase::LogTableMerge,
+            (Doing::Job(Lane::Merge, _), _) => Phase::Merge,
+            (Doing::Job(Lane::Memory, _), _) => {
                 panic!("tidying memory concerns no file, not {}", op.path.display())
             }
-            (Doing::Call, OpKind::Truncate) if name.ends_with(".log") => Phase::Rotation,
-            (Doing::Call, _) if name.ends_with(".log") => Phase::Commit,
+            (Doing::Call, OpKind::Truncate) if is_log => Phase::Rotation,
+            (Doing::Call, _) if is_log => Phase::Commit,
             (Doing::Call, _) if name.ends_with(".table") => Phase::Flush,
             (Doing::Call, _) => Phase::Edit,
         }
@@ -155,7 +202,7 @@ impl Explorer {
     }
 
     fn see(&mut self, fs: &SimFs, op: &FileOp, moment: Moment) {
-        let phase = self.phases.of(op, moment.doing);
+        let phase = self.phases.of(fs, op, moment.doing);
         let chosen = &mut self.chosen[phase as usize];
         if *chosen == MOST_OF_A_PHASE || self.rng.below(phase.one_in()) >= self.eagerness {
             return;

@@ -1,7 +1,9 @@
 //! The engine behind the handles: it holds the parts together and has little logic of its own.
 
 use super::options::Options;
-use super::stats::{Counts, FamilyStats, LayoutStats, LevelStats, LogStats, OverlapStats, Stats};
+use super::stats::{
+    Counts, FamilyStats, HotKeyPeriod, HotKeyStats, LayoutStats, LevelStats, LogStats, OverlapStats, Stats,
+};
 use super::tree::FamilyTree;
 use super::verify;
 use crate::base::counters::Counters;
@@ -15,6 +17,7 @@ use crate::jobs::{Jobs, SeekWatch};
 use crate::log::{EncodedBatch, LogSync};
 use crate::memory::view::{FamilyView, View, ViewCell};
 use crate::memory::{Frozen, Live, Memory};
+use crate::plan::climb::Period;
 use crate::plan::overlap::Verdict;
 use crate::read::{self, Passed};
 use crate::version::table_file::TableFile;
@@ -221,13 +224,15 @@ impl Engine {
         let view = self.view.load();
         let names = self.jobs.family_names();
         let versions = view.families.iter().map(|family| &family.version);
-        let families = view.families.iter().zip(names).zip(self.jobs.overlaps());
-        let families = families.map(|((family, name), overlap)| FamilyStats {
+        let noticed = self.jobs.overlaps().into_iter().zip(self.jobs.climbs());
+        let families = view.families.iter().zip(names).zip(noticed);
+        let families = families.map(|((family, name), (overlap, climb))| FamilyStats {
             name,
             memory_bytes: family.memory.bytes(),
             memory: layout_stats(&family.memory),
             segments: family.memory.frozen().count() as u64,
             l0_overlap: overlap.map(overlap_stats),
+            hot_keys: climb.map(hot_key_stats),
             levels: family.version.levels().enumerate().map(level_stats).collect(),
         });
         let pinned = self.jobs.pinned_logs();
@@ -324,6 +329,18 @@ fn overlap_stats((percent, verdict): (u64, Verdict)) -> OverlapStats {
         Verdict::Few | Verdict::Due => "count",
     };
     OverlapStats { percent, decision }
+}
+
+fn hot_key_stats((ppm, periods): (u32, Vec<Period>)) -> HotKeyStats {
+    let of = |period: Period| HotKeyPeriod {
+        ppm: period.hot_ppm.into(),
+        flushes: period.flushes,
+        writes: period.writes,
+        flush_bytes: period.table_bytes,
+        written_back_bytes: period.written_back_bytes,
+        saved_bytes: period.saved_bytes,
+    };
+    HotKeyStats { ppm: ppm.into(), periods: periods.into_iter().map(of).collect() }
 }
 
 fn level_stats((level, held): (usize, &Level)) -> LevelStats {

@@ -23,7 +23,9 @@ pub use family::ColumnFamily;
 pub use iter::Iter;
 pub use options::{Guards, MemoryPolicy, Options, OverlapScope};
 pub use snapshot::Snapshot;
-pub use stats::{Counts, FamilyStats, LayoutStats, LevelStats, LogStats, OverlapStats, Stats};
+pub use stats::{
+    Counts, FamilyStats, HotKeyPeriod, HotKeyStats, LayoutStats, LevelStats, LogStats, OverlapStats, Stats,
+};
 pub use tree::{CellTree, FamilyTree, LevelTree, RunTree, SliceTree};
 
 use crate::base::durability::Durability;

@@ -193,8 +193,9 @@ impl Options {
         self
     }
 
-    /// How many keys in a hundred stay in memory at a flush at most: those that were written most often since the last one. They are
-    /// written back to the log, so nothing is lost without them. Where so few keys may stay that a flush would hardly notice, none does.
+    /// How many keys in a hundred stay in memory at a flush, at first: those that were written most often since the last one. They are
+    /// written back to the log, so nothing is lost without them. From there the share goes up or down, to half of the keys or to none, as
+    /// flushes show what is written least; [`HotKeyStats`](crate::HotKeyStats) tells how it stands. It begins here again with each open. Where so few keys may stay that a flush would hardly notice, none does.
     /// With the memory policies `None` and `Basic`, memory that is full of superseded versions is compacted and not flushed. 0 to 50; 0
     /// flushes all of memory whenever it is full. Default: 1.
     pub fn hot_keys_percent(mut self, percent: u32) -> Options {
@@ -399,7 +400,7 @@ impl Options {
 
     pub(crate) fn heat_options(&self) -> HeatOptions {
         HeatOptions {
-            hot_permille: 10 * self.hot_keys_percent,
+            hot_ppm: 10_000 * self.hot_keys_percent,
             has_superseded: matches!(self.memory_policy, MemoryPolicy::None | MemoryPolicy::Basic),
             memtable_bytes: self.memtable_bytes as u64,
             log_bytes: self.log_bytes_or_default(),

@@ -208,6 +208,8 @@ pub struct FamilyStats {
     /// How much the tables of L0 overlapped when a merge of them was considered last; `None` before that, and where no merge
     /// is ever deferred.
     pub l0_overlap: Option<OverlapStats>,
+    /// How many hot keys stay in memory at a flush; `None` if none ever does.
+    pub hot_keys: Option<HotKeyStats>,
     /// Its levels, L0 first.
     pub levels: Vec<LevelStats>,
 }
@@ -239,6 +241,55 @@ pub struct OverlapStats {
     pub percent: u64,
     /// `deferred`; `overlap`: merged for that; `count`: merged for another reason, mostly their number.
     pub decision: &'static str,
+}
+
+/// How many keys of a column family stay in memory at a flush, and what that was found to cost.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("braidb-doc-hotkeys-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// let db = braidb::Options::new().memtable_bytes(16 << 10).hot_keys_percent(10).open(&dir)?;
+/// for n in 0..4000u32 {
+///     let key = if n % 2 == 0 { n % 64 } else { n };
+///     db.put(key.to_be_bytes(), [7; 100])?;
+/// }
+/// db.settle()?;
+/// let hot_keys = db.stats().families[0].hot_keys.clone().expect("some may stay");
+/// assert_eq!(hot_keys.periods[0].ppm, 100_000, "it begins with what the option says");
+/// assert!(hot_keys.periods[0].flushes > 0 && hot_keys.periods[0].writes > 0);
+/// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), braidb::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HotKeyStats {
+    /// At most so many keys of a million stay at the next flush.
+    pub ppm: u64,
+    /// What was measured with this share and with others of late, oldest first. Each is a few flushes.
+    pub periods: Vec<HotKeyPeriod>,
+}
+
+/// What was written while a share of hot keys might stay in memory.
+///
+/// ```
+/// let saved_more = |a: &braidb::HotKeyPeriod, b: &braidb::HotKeyPeriod| a.saved_bytes * b.writes > b.saved_bytes * a.writes;
+/// assert!(!saved_more(&braidb::HotKeyPeriod::default(), &braidb::HotKeyPeriod::default()));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HotKeyPeriod {
+    /// So many keys of a million.
+    pub ppm: u64,
+    /// Flushes in that time.
+    pub flushes: u64,
+    /// Writes of the column family.
+    pub writes: u64,
+    /// Bytes of the tables that flushes wrote.
+    pub flush_bytes: u64,
+    /// Bytes of what stayed, about, which were written to the log once more.
+    pub written_back_bytes: u64,
+    /// Bytes of what had stayed and was written again before the next flush, so that no flush wrote them.
+    pub saved_bytes: u64,
 }
 
 /// One level of a column family.

@@ -216,6 +216,43 @@ fn a_hot_key_outlives_truncations_and_flushes_of_another_family() {
     assert_eq!(found.as_deref(), Some(&[7; 10][..]), "{logs:?}");
 }
 
+/// What the climber is told of flushes: all writes of its family, what stayed, and how much of that was written again in time.
+#[test]
+fn periods_of_flushes_tell_what_hot_keys_cost_and_save() {
+    let db = open_hot(&dir("climb"), 64 << 10);
+    let (other, value) = (db.column_family("b").unwrap(), [7u8; 200]);
+    let climb = || db.stats().families[0].hot_keys.clone().expect("it is on");
+    assert_eq!((climb().ppm, climb().periods.len()), (500_000, 0));
+    // Eight keys are written thrice between two flushes, and eight are in the first half of that time only.
+    let (mut writes, mut cold) = (0, 0u32);
+    let mut flush = |hot: std::ops::Range<u8>| {
+        let flushes = db.stats().counts.flushes;
+        while db.stats().counts.flushes == flushes {
+            if cold % 8 == 0 {
+                for key in hot.clone() {
+                    db.put([key], value).unwrap();
+                    writes += 1;
+                }
+            }
+            cold += 1;
+            db.put(cold.to_be_bytes(), value).unwrap();
+            other.put("x", "y").unwrap();
+            writes += 1;
+            db.settle().unwrap();
+        }
+        std::mem::take(&mut writes)
+    };
+    flush(0..16);
+    let counted = flush(0..16) + flush(0..16) + flush(0..8);
+    let period = climb().periods[0].clone();
+    assert_eq!((period.ppm, period.flushes, period.writes), (500_000, 3, counted));
+    let entry_bytes = period.saved_bytes / (16 + 16 + 8);
+    assert!((200..300).contains(&entry_bytes) && period.saved_bytes == 40 * entry_bytes, "{period:?}");
+    assert!(period.written_back_bytes >= 40 * entry_bytes, "{period:?}");
+    assert!(period.flush_bytes > 0, "{period:?}");
+    assert_eq!(climb().ppm, 0, "that nothing stays is tried next");
+}
+
 /// What stayed of a family when it was condensed goes on counting, also when all of it was deleted since. Whoever waits at the hard
 /// limit must be let in some day.
 #[test]

@@ -34,7 +34,8 @@ use crate::base::ids::{FamilyId, FileId};
 use crate::base::mutant::mutant;
 use crate::log::EncodedBatch;
 use crate::memory::{Flat, Frozen, FrozenCursor, Separated, Survivors, count_updates, separate};
-use crate::plan::Edge;
+use crate::plan::heat::Hot;
+use crate::plan::{Edge, climb};
 use crate::version::{Change, Edit};
 use crate::visible::merge::MergeCursor;
 use crate::visible::rule::Sieve;
@@ -48,14 +49,27 @@ use std::sync::Arc;
 /// Bytes of copies that go to the log at once, under the commit lock.
 pub(super) const FRAME_BYTES: usize = 64 << 10;
 
-/// What a flush writes.
+/// What a flush makes of its flushing set.
+#[derive(Debug)]
 struct Flushed {
-    /// Newest first.
+    /// Becomes a table. Newest first.
     parts: Vec<Frozen>,
     /// What is to be written of them, if that is known.
     survivors: Option<Arc<Survivors>>,
-    hot: Option<Arc<Flat>>,
+    /// What stays in memory.
+    hot: Option<(Arc<Flat>, Hot)>,
+    /// Versions that went when the two were told apart.
+    dropped: u64,
+    /// What was found when keys were counted.
     live_permille: Option<u64>,
+    rested_bytes: Option<u64>,
+}
+
+impl Flushed {
+    /// All of these become a table.
+    fn all(parts: Vec<Frozen>) -> Flushed {
+        Flushed { parts, survivors: None, hot: None, dropped: 0, live_permille: None, rested_bytes: None }
+    }
 }
 
 impl Jobs {
@@ -75,13 +89,7 @@ impl Jobs {
         let outcome = match self.write_flush(task, flushed, places) {
             Err(error) if keeps && error.is_full() => {
                 self.queue.end_copies();
-                let all = Flushed {
-                    parts: task.segments.to_vec(),
-                    hot: None,
-                    survivors: None,
-                    live_permille: None,
-                };
-                self.write_flush(task, all, Places::default())
+                self.write_flush(task, Flushed::all(task.segments.to_vec()), Places::default())
             }
             outcome => outcome,
         };
@@ -98,21 +106,26 @@ impl Jobs {
         let heat = &self.options.heat;
         let tree_keys = self.view.load().families[task.family.0 as usize].version.keys();
         let entries = parts.iter().map(Frozen::entries).sum();
+        let (hot_ppm, kept_at) = {
+            let mut catalog = self.catalog.lock();
+            let climb = &catalog.noticed(task.family).climb;
+            (climb.hot_ppm(heat.hot_ppm), climb.kept_at())
+        };
         // Whoever may condense wants to know what is alive.
-        if !task.may_keep || !heat.may_condense() && !heat.may_keep_enough(entries, tree_keys) {
-            return Flushed { parts, hot: None, survivors: None, live_permille: None };
+        if !task.may_keep || !heat.may_condense() && !heat.may_keep_enough(hot_ppm, entries, tree_keys) {
+            return Flushed::all(parts);
         }
-        let updates = count_updates(&parts);
+        let updates = count_updates(&parts, kept_at);
         let bytes: u64 = parts.iter().map(Frozen::bytes).sum();
         let live_permille = Some(updates.live_bytes() * 1000 / bytes.max(1));
-        let Some(hot_from) = heat.hot_from(&updates, tree_keys) else {
-            return Flushed { parts, survivors: None, hot: None, live_permille };
+        let rested_bytes = Some(updates.rested_bytes());
+        let Some(hot) = heat.hot(updates.by_count(), tree_keys, hot_ppm) else {
+            return Flushed { live_permille, rested_bytes, ..Flushed::all(parts) };
         };
         let sieve = Sieve::new(self.snapshots.drop_proof());
-        let Separated { hot, cold, dropped } = separate(&parts, &updates, hot_from, sieve);
-        self.counters.entries_dropped.add(dropped);
-        let parts = cold.map(Frozen::Flat).into_iter().collect();
-        Flushed { parts, survivors: None, hot: Some(hot), live_permille }
+        let Separated { hot: kept, cold, dropped } = separate(&parts, &updates, hot.from, sieve);
+        let cold = cold.map(Frozen::Flat).into_iter().collect();
+        Flushed { hot: Some((kept, hot)), dropped, live_permille, rested_bytes, ..Flushed::all(cold) }
     }
 
     /// Writes the table and the copies, and commits both.
@@ -137,11 +150,20 @@ impl Jobs {
             &self.counters.flush_bytes,
         )?;
         let dropped_before = flushed.survivors.as_ref().map_or(0, |survivors| survivors.dropped);
-        self.counters.entries_dropped.add(dropped_before + outputs.shadowed);
+        let dropped = flushed.dropped + dropped_before + outputs.shadowed;
         self.sync_names(&outputs)?;
-        let hot = flushed.hot.as_ref();
-        let closed = hot.map(|hot| self.write_back_hot(task.family, hot, task.replay_from)).transpose()?;
+        let (hot, choice) = flushed.hot.unzip();
+        let closed =
+            hot.as_ref().map(|hot| self.write_back_hot(task.family, hot, task.replay_from)).transpose()?;
         let log_tables = outputs.log_tables();
+        let ended = climb::Flushed {
+            is_asked_for: !task.may_keep,
+            writes: task.writes,
+            last_seq: task.last_seq,
+            table_bytes: outputs.tables.iter().map(|table| table.bytes).sum(),
+            hot: choice,
+            rested_bytes: flushed.rested_bytes,
+        };
 
         let mut catalog = self.catalog.lock();
         let families = catalog.state.families();
@@ -162,13 +184,15 @@ impl Jobs {
             self.unlink_logs_below(&mut catalog, task.replay_from);
         }
         self.commit_tables(&mut catalog, edit, outputs)?;
-        catalog.noticed(task.family).chosen(sampled);
+        let noticed = catalog.noticed(task.family);
+        noticed.chosen(sampled);
+        noticed.climb.flushed(&ended, self.options.heat.hot_ppm);
         let version = catalog.state.families()[&task.family].version.clone();
         // First the logs, then memory: what is still counted of the logs decides whether another family is frozen.
         let replay_from = catalog.state.min_replay_from();
         self.unlink_logs_below(&mut catalog, replay_from);
-        self.counters.hot_kept.add(hot.map_or(0, |hot| hot.entries()));
-        let mut kept = Kept { hot: flushed.hot.map(Frozen::Flat), live_permille: flushed.live_permille };
+        self.counters.hot_kept.add(hot.as_ref().map_or(0, |hot| hot.entries()));
+        let mut kept = Kept { hot: hot.map(Frozen::Flat), live_permille: flushed.live_permille };
         let late = if mutant!("hot_installed_late") { kept.hot.take() } else { None };
         self.queue.finish_flush(task, kept, version, replay_from);
         if let Some(hot) = late {
@@ -179,6 +203,7 @@ impl Jobs {
         catalog.log_full = true;
         self.memory_flushed(task.family);
         self.counters.flushes.add(1);
+        self.counters.entries_dropped.add(dropped);
         self.counters.log_tables.add(log_tables.0);
         self.counters.log_table_bytes.add(log_tables.1);
         Ok(())

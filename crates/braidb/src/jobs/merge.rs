@@ -98,12 +98,13 @@ impl Jobs {
         self.sync_names(&outputs)?;
 
         let (shadowed, spent) = (outputs.shadowed, outputs.spent);
+        let written_bytes = outputs.tables.iter().map(|table| table.bytes).sum();
         let mut catalog = self.catalog.lock();
         let edit = self.edit(&catalog, merge.family, ticket, &outputs.tables, |moment| {
             merge.edit(moment, &outputs.tables)
         })?;
         self.commit_tables(&mut catalog, edit, outputs)?;
-        catalog.noticed(merge.family).merged(merge, version, shadowed);
+        catalog.noticed(merge.family).merged(merge, version, shadowed, written_bytes);
         self.show(&catalog, merge.family);
         drop(catalog);
         self.counters.merges.add(1);

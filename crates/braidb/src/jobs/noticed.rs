@@ -4,6 +4,7 @@
 use super::{Catalog, Jobs};
 use crate::base::ids::{Epoch, FamilyId, FileId, SeqNo};
 use crate::base::key::KeyRange;
+use crate::plan::climb::{Climb, Period};
 use crate::plan::overlap::{self, Verdict};
 use crate::plan::samples::{self, Answers};
 use crate::plan::{Merge, Now, Plan, TreeOptions, Wasteful};
@@ -41,6 +42,8 @@ pub(super) struct Noticed {
     overlap: Option<(u64, Verdict)>,
     /// The newest run of L0 when a merge was deferred last.
     deferred_at: Epoch,
+    /// How many hot keys stay.
+    pub climb: Climb,
 }
 
 impl Default for Noticed {
@@ -54,6 +57,7 @@ impl Default for Noticed {
             sampled: BTreeMap::new(),
             overlap: None,
             deferred_at: 0,
+            climb: Climb::default(),
         }
     }
 }
@@ -79,8 +83,9 @@ impl Noticed {
         }
     }
 
-    /// A merge was carried out that dropped so many hidden versions.
-    pub fn merged(&mut self, merge: &Merge, version: &Version, shadowed: u64) {
+    /// A merge was carried out that dropped so many hidden versions and wrote so many bytes.
+    pub fn merged(&mut self, merge: &Merge, version: &Version, shadowed: u64, written_bytes: u64) {
+        self.climb.merged(written_bytes);
         if let Some(permille) = merge.shadowed_permille(version, shadowed) {
             self.shadowed_permille = samples::learn(self.shadowed_permille, permille);
         }
@@ -254,6 +259,19 @@ impl Jobs {
         let catalog = self.catalog.lock();
         let of = |id| catalog.noticed.get(id)?.overlap.map(|(permille, verdict)| (permille / 10, verdict));
         catalog.state.families().keys().map(of).collect()
+    }
+
+    /// How many keys of a million may stay at the next flush of each family, and what the latest periods wrote; `None` where none
+    /// ever stays.
+    pub fn climbs(&self) -> Vec<Option<(u32, Vec<Period>)>> {
+        let heat = &self.options.heat;
+        let mut catalog = self.catalog.lock();
+        let families: Vec<FamilyId> = catalog.state.families().keys().copied().collect();
+        let mut of = |id| {
+            let climb = &catalog.noticed(id).climb;
+            heat.is_on().then(|| (climb.hot_ppm(heat.hot_ppm), climb.trace().copied().collect()))
+        };
+        families.into_iter().map(&mut of).collect()
     }
 }
 

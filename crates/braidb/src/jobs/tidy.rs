@@ -54,7 +54,7 @@ impl Jobs {
     /// wait.
     pub fn tidy(self: &Arc<Self>) {
         // What readers hold of earlier segments is not given back by one more copy of all memory.
-        if !self.pressure.has_room_for(self.memory_held_bytes()) {
+        if self.queue.condenses() && !self.pressure.has_room_for(self.memory_held_bytes()) {
             self.queue.give_up_condensing();
         }
         let mut tidier = self.tidier.lock();

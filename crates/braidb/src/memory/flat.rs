@@ -19,12 +19,12 @@
 use super::arena::{ALIGN, Arena, Bump};
 use super::homes::LiveIntervals;
 use super::node::{Record, Ref};
-use crate::base::error::Result;
+use super::sorted::{Sorted, SortedCursor};
 use crate::base::ids::SeqNo;
 use crate::base::key::{self, prefix_u64};
 use crate::base::value::Value;
 use crate::table::Filter;
-use crate::visible::{Cursor, EntryKind, Found};
+use crate::visible::{EntryKind, Found};
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -78,7 +78,7 @@ impl Flat {
         if at < self.oldest || !self.filter.may_contain(hash) {
             return None;
         }
-        let mut versions = self.entries[self.lower_bound(key)..]
+        let mut versions = self.entries[self.before(key)..]
             .iter()
             .map(|entry| entry.record)
             .take_while(|record| record.key() == key);
@@ -88,7 +88,7 @@ impl Flat {
     }
 
     /// How many entries come before `key`.
-    fn lower_bound(&self, key: &[u8]) -> usize {
+    fn before(&self, key: &[u8]) -> usize {
         let shared = &*self.shared;
         let rest = match key.strip_prefix(shared) {
             Some(rest) => rest,
@@ -170,7 +170,7 @@ impl Flat {
     }
 
     pub fn cursor(self: &Arc<Self>) -> FlatCursor {
-        FlatCursor { flat: Arc::clone(self), at: self.entries.len(), is_backward: false }
+        SortedCursor::new(Arc::clone(self))
     }
 
     /// The same entries, their records copied to an arena of their own: the *serialized* layout. For the time of the copy there
@@ -285,113 +285,36 @@ impl FlatBuilder {
     }
 }
 
-/// Records lie anywhere: so many steps before a cursor reads one, it is fetched.
-const STEPS_AHEAD: usize = 4;
+impl Sorted for Flat {
+    const STEPS_AHEAD: usize = 4;
+
+    #[inline]
+    fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    #[inline]
+    fn record(&self, at: usize) -> Ref<'static, Record> {
+        self.entries[at].record
+    }
+
+    #[inline]
+    fn prefetch(&self, at: usize) {
+        self.entries[at].record.prefetch();
+    }
+
+    fn lower_bound(&self, key: &[u8]) -> usize {
+        self.before(key)
+    }
+}
 
 /// A position in a flat segment, which it keeps alive.
-pub struct FlatCursor {
-    flat: Arc<Flat>,
-    /// The number of entries when there is none.
-    at: usize,
-    is_backward: bool,
-}
+pub type FlatCursor = SortedCursor<Flat>;
 
 impl FlatCursor {
-    /// The entry that the cursor stands on.
-    #[inline]
-    pub(super) fn record(&self) -> Ref<'static, Record> {
-        self.flat.entries[self.at].record
-    }
-
-    /// How often its key was written, as far as no other entry counts it.
+    /// How often the key of the entry was written, as far as no other entry counts it.
     #[inline]
     pub(super) fn updates(&self) -> u16 {
-        self.flat.updates.as_ref().map_or(1, |updates| updates[self.at])
-    }
-
-    fn go_forward(&mut self, at: usize) {
-        (self.at, self.is_backward) = (at, false);
-        // While these are on their way, a merge positions its other cursors.
-        self.flat.entries[at..].iter().take(STEPS_AHEAD + 1).for_each(|entry| entry.record.prefetch());
-    }
-
-    fn go_backward(&mut self, behind: usize) {
-        self.is_backward = true;
-        self.at = behind.checked_sub(1).unwrap_or(self.flat.entries.len());
-    }
-}
-
-impl Cursor for FlatCursor {
-    fn seek_to_first(&mut self) -> Result<()> {
-        self.go_forward(0);
-        Ok(())
-    }
-
-    fn seek_to_last(&mut self) -> Result<()> {
-        self.go_backward(self.flat.entries.len());
-        Ok(())
-    }
-
-    fn seek(&mut self, key: &[u8]) -> Result<()> {
-        self.go_forward(self.flat.lower_bound(key));
-        Ok(())
-    }
-
-    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
-        self.go_backward(self.flat.lower_bound(key));
-        Ok(())
-    }
-
-    #[inline]
-    fn next(&mut self) -> Result<()> {
-        assert!(!self.is_backward && self.valid(), "seek again before turning round");
-        self.at += 1;
-        // This record was fetched a while ago.
-        if let Some(soon) = self.flat.entries.get(self.at + STEPS_AHEAD) {
-            soon.record.prefetch();
-        }
-        Ok(())
-    }
-
-    fn prev(&mut self) -> Result<()> {
-        assert!(self.is_backward && self.valid(), "seek again before turning round");
-        self.go_backward(self.at);
-        Ok(())
-    }
-
-    #[inline]
-    fn valid(&self) -> bool {
-        self.at < self.flat.entries.len()
-    }
-
-    #[inline]
-    fn key(&self) -> &[u8] {
-        self.record().key()
-    }
-
-    #[inline]
-    fn seq(&self) -> SeqNo {
-        self.record().seq()
-    }
-
-    #[inline]
-    fn kind(&self) -> EntryKind {
-        self.record().kind()
-    }
-
-    #[inline]
-    fn value(&self) -> &[u8] {
-        self.record().value()
-    }
-
-    fn pin_value(&self) -> Value {
-        let record = self.record();
-        Value::pin(Arc::clone(&self.flat), |_| record.value())
-    }
-}
-
-impl fmt::Debug for FlatCursor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FlatCursor").field("at", &self.at).finish_non_exhaustive()
+        self.sorted().updates.as_ref().map_or(1, |updates| updates[self.at()])
     }
 }

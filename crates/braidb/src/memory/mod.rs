@@ -42,6 +42,7 @@ mod pipeline;
 mod segment;
 mod separate;
 mod skiplist;
+mod sorted;
 mod survivors;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -53,5 +54,5 @@ pub use frozen::{Frozen, FrozenCursor, Merged, Records, merge};
 pub use homes::{Homes, Live, count_live};
 pub use pipeline::Memory;
 pub use segment::{Segment, SegmentWriter};
-pub use separate::{Separated, Updates, count_updates, separate};
+pub use separate::{Separated, Written, count_updates, separate};
 pub use survivors::Survivors;

@@ -13,6 +13,7 @@
 
 use super::flat::{Flat, FlatBuilder};
 use super::frozen::{Frozen, arenas_of, ends_of};
+use crate::base::ids::SeqNo;
 use crate::base::mutant::mutant;
 use crate::visible::Cursor;
 use crate::visible::merge::MergeCursor;
@@ -37,12 +38,19 @@ pub struct Updates {
     /// Of each key, in key order.
     counts: Vec<u16>,
     by_count: BTreeMap<u16, Written>,
+    /// The bytes of keys that the flush before kept and that were not written since.
+    rested_bytes: u64,
 }
 
 impl Updates {
     /// The keys by how often they were written.
     pub fn by_count(&self) -> &BTreeMap<u16, Written> {
         &self.by_count
+    }
+
+    /// The bytes of keys that the flush before kept and that were not written since.
+    pub fn rested_bytes(&self) -> u64 {
+        self.rested_bytes
     }
 
     /// What the newest versions of all keys take in a flat segment.
@@ -65,8 +73,9 @@ fn filled(parts: &[Frozen]) -> Vec<&Frozen> {
     parts.iter().filter(|part| part.entries() > 0).collect()
 }
 
-/// Counts how often the keys of `parts`, newest first, were written; what a flush kept of them counts half.
-pub fn count_updates(parts: &[Frozen]) -> Updates {
+/// Counts how often the keys of `parts`, newest first, were written; what a flush kept of them counts half. That flush took all that
+/// was written up to `kept_at`: a key with no newer version rested.
+pub fn count_updates(parts: &[Frozen], kept_at: SeqNo) -> Updates {
     let mut cursor = MergeCursor::new(filled(parts).iter().map(|part| part.cursor()).collect());
     let mut updates = Updates::default();
     cursor.seek_to_first().expect("memory does not fail");
@@ -80,7 +89,11 @@ pub fn count_updates(parts: &[Frozen]) -> Updates {
         updates.counts.push(count);
         let written = updates.by_count.entry(count).or_default();
         written.keys += 1;
-        written.bytes += newest.layout() as u64 + ENTRY_BYTES;
+        let bytes = newest.layout() as u64 + ENTRY_BYTES;
+        written.bytes += bytes;
+        if newest.seq() <= kept_at {
+            updates.rested_bytes += bytes;
+        }
     }
     updates
 }
@@ -166,7 +179,7 @@ mod tests {
 
     #[test]
     fn updates_are_counted_through_merges() {
-        let counts = |parts: &[Frozen]| count_updates(parts).counts;
+        let counts = |parts: &[Frozen]| count_updates(parts, 0).counts;
         assert_eq!(counts(&parts()), [1, 5, 1, 3, 1]);
         for records in [Records::Stay, Records::Copied] {
             for dropped in [false, true] {
@@ -178,7 +191,7 @@ mod tests {
                 assert_eq!(counts(&[Frozen::Flat(merged.flat)]), [1, 5, 1, 3, 1]);
             }
         }
-        let updates = count_updates(&parts());
+        let updates = count_updates(&parts(), 0);
         let keys: Vec<_> = updates.by_count().iter().map(|(&count, written)| (count, written.keys)).collect();
         assert_eq!(keys, [(1, 3), (3, 1), (5, 1)]);
     }
@@ -186,7 +199,7 @@ mod tests {
     #[test]
     fn hot_keys_stay_and_what_snapshots_see_goes() {
         let parts = parts();
-        let updates = count_updates(&parts);
+        let updates = count_updates(&parts, 0);
         let row = |key: &str, seq, kind| (key.to_owned(), seq, kind);
         let separated = separate(&parts, &updates, 3, sieve(&[]));
         assert_eq!(rows(&Frozen::Flat(separated.hot.clone())), [row("b", 10, Put), row("d", 11, Delete)]);
@@ -203,11 +216,14 @@ mod tests {
 
     #[test]
     fn hotness_fades() {
-        let separated = separate(&parts(), &count_updates(&parts()), 1, sieve(&[]));
+        let separated = separate(&parts(), &count_updates(&parts(), 0), 1, sieve(&[]));
         assert!(separated.cold.is_none());
         let kept = Frozen::Flat(separated.hot);
-        assert_eq!(count_updates(std::slice::from_ref(&kept)).counts, [0, 2, 0, 1, 0]);
+        assert_eq!(count_updates(std::slice::from_ref(&kept), 11).counts, [0, 2, 0, 1, 0]);
         let again = [list(&[("b", 12, Put)]), kept];
-        assert_eq!(count_updates(&again).counts, [0, 3, 0, 1, 0]);
+        let updates = count_updates(&again, 11);
+        assert_eq!(updates.counts, [0, 3, 0, 1, 0]);
+        let of_b = updates.by_count()[&3].bytes;
+        assert_eq!(updates.rested_bytes() + of_b, updates.live_bytes(), "`b` was written again");
     }
 }

@@ -5,17 +5,13 @@
 
 use super::frozen::Frozen;
 use super::node::{Record, Ref};
-use crate::base::error::Result;
+use super::sorted::{Sorted, SortedCursor};
 use crate::base::ids::SeqNo;
-use crate::base::value::Value;
 use crate::visible::merge::MergeCursor;
 use crate::visible::rule::{Fate, Sieve};
 use crate::visible::{Cursor, EntryKind};
 use std::fmt;
 use std::sync::Arc;
-
-/// So many steps before a record is read, it is fetched.
-const STEPS_AHEAD: usize = 16;
 
 /// The entries that a sieve kept, in order.
 pub struct Survivors {
@@ -51,7 +47,7 @@ impl Survivors {
     }
 
     pub fn cursor(self: &Arc<Survivors>) -> SurvivorsCursor {
-        SurvivorsCursor { survivors: self.clone(), at: self.records.len() }
+        SortedCursor::new(Arc::clone(self))
     }
 }
 
@@ -61,91 +57,32 @@ impl fmt::Debug for Survivors {
     }
 }
 
+impl Sorted for Survivors {
+    const STEPS_AHEAD: usize = 16;
+
+    #[inline]
+    fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    #[inline]
+    fn record(&self, at: usize) -> Ref<'static, Record> {
+        self.records[at]
+    }
+
+    /// Values are mostly left where they are.
+    #[inline]
+    fn prefetch(&self, at: usize) {
+        self.records[at].prefetch_key();
+    }
+
+    fn lower_bound(&self, key: &[u8]) -> usize {
+        self.records.partition_point(|record| record.key() < key)
+    }
+}
+
 /// A position in the list, which it keeps alive.
-#[derive(Debug)]
-pub struct SurvivorsCursor {
-    survivors: Arc<Survivors>,
-    /// Outside of the list when there is none.
-    at: usize,
-}
-
-impl SurvivorsCursor {
-    #[inline]
-    fn record(&self) -> Ref<'static, Record> {
-        self.survivors.records[self.at]
-    }
-
-    /// How many entries come before `key`.
-    fn before(&self, key: &[u8]) -> usize {
-        self.survivors.records.partition_point(|record| record.key() < key)
-    }
-
-    #[inline]
-    fn go(&mut self, at: usize) -> Result<()> {
-        self.at = at;
-        if let Some(soon) = self.survivors.records.get(at.wrapping_add(STEPS_AHEAD)) {
-            soon.prefetch_key();
-        }
-        Ok(())
-    }
-}
-
-impl Cursor for SurvivorsCursor {
-    fn seek_to_first(&mut self) -> Result<()> {
-        self.go(0)
-    }
-
-    fn seek_to_last(&mut self) -> Result<()> {
-        self.go(self.survivors.records.len().wrapping_sub(1))
-    }
-
-    fn seek(&mut self, key: &[u8]) -> Result<()> {
-        self.go(self.before(key))
-    }
-
-    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
-        self.go(self.before(key).wrapping_sub(1))
-    }
-
-    #[inline]
-    fn next(&mut self) -> Result<()> {
-        self.go(self.at + 1)
-    }
-
-    fn prev(&mut self) -> Result<()> {
-        self.go(self.at.wrapping_sub(1))
-    }
-
-    #[inline]
-    fn valid(&self) -> bool {
-        self.at < self.survivors.records.len()
-    }
-
-    #[inline]
-    fn key(&self) -> &[u8] {
-        self.record().key()
-    }
-
-    #[inline]
-    fn seq(&self) -> SeqNo {
-        self.record().seq()
-    }
-
-    #[inline]
-    fn kind(&self) -> EntryKind {
-        self.record().kind()
-    }
-
-    #[inline]
-    fn value(&self) -> &[u8] {
-        self.record().value()
-    }
-
-    fn pin_value(&self) -> Value {
-        let record = self.record();
-        Value::pin(self.survivors.clone(), |_| record.value())
-    }
-}
+pub type SurvivorsCursor = SortedCursor<Survivors>;
 
 #[cfg(all(test, not(loom)))]
 mod tests {

@@ -11,19 +11,33 @@
 //! at last, memory is *condensed* first: compacted into one segment, which concerns no file at all. Not where the memory policy
 //! compacts the pipeline whenever that pays: what it left is alive, and looking again cost an eighth of the speed.
 
-use crate::memory::Updates;
+use crate::memory::Written;
+use std::collections::BTreeMap;
 
 /// The measures of hot keys.
 #[derive(Clone, Copy, Debug)]
 pub struct HeatOptions {
-    /// At most so many keys of a thousand stay; 0 switches all of this off.
-    pub hot_permille: u32,
+    /// At most so many keys of a million stay, as long as nothing is known (`plan/climb.rs`); 0 switches all of this off.
+    pub hot_ppm: u32,
     /// Memory keeps superseded versions for long: it is compacted by nobody before it is full.
     pub has_superseded: bool,
     pub memtable_bytes: u64,
     pub log_bytes: u64,
 }
 
+/// What of a flushing set stays in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hot {
+    /// All keys do that were written so often or more.
+    pub from: u16,
+    pub bytes: u64,
+    /// How many of a million keys these are.
+    pub ppm: u32,
+    /// More keys are hot, and there would be room for some of them.
+    pub is_cut: bool,
+}
+
+const MILLION: u128 = 1_000_000;
 /// What stays is one key in so many of the flushing set at least: to take fewer apart costs more than they spare the flush.
 const LEAST_SHARE: u64 = 32;
 /// Memory is condensed if at most so many of a thousand bytes were alive when it was full the last time.
@@ -31,7 +45,7 @@ const CONDENSED_PERMILLE: u64 = 750;
 
 impl HeatOptions {
     pub fn is_on(&self) -> bool {
-        self.hot_permille > 0
+        self.hot_ppm > 0
     }
 
     /// Whether full memory is ever condensed.
@@ -40,33 +54,34 @@ impl HeatOptions {
     }
 
     /// Whether enough could stay of a flushing set of so many entries, in a tree of `tree_keys` keys, that counting is worth while.
-    pub fn may_keep_enough(&self, entries: u64, tree_keys: u64) -> bool {
-        self.is_on() && self.most_keys(entries.max(tree_keys)).saturating_mul(LEAST_SHARE) >= entries
+    pub fn may_keep_enough(&self, hot_ppm: u32, entries: u64, tree_keys: u64) -> bool {
+        most_keys(entries.max(tree_keys), hot_ppm).saturating_mul(LEAST_SHARE) >= entries
     }
 
-    fn most_keys(&self, of: u64) -> u64 {
-        of.saturating_mul(u64::from(self.hot_permille)) / 1000
-    }
-
-    /// From how many updates on a key of the flushing set stays, in a tree of `tree_keys` keys; `None` if none does.
-    pub fn hot_from(&self, updates: &Updates, tree_keys: u64) -> Option<u16> {
-        let by_count = updates.by_count();
+    /// What stays of a flushing set, of which so many keys were written so often each, in a tree of `tree_keys` keys: at most
+    /// `hot_ppm` of a million of these. `None` if nothing does.
+    pub fn hot(&self, by_count: &BTreeMap<u16, Written>, tree_keys: u64, hot_ppm: u32) -> Option<Hot> {
         let keys: u64 = by_count.values().map(|written| written.keys).sum();
         let writes: u64 = by_count.iter().map(|(&count, written)| u64::from(count) * written.keys).sum();
-        let most_keys = self.most_keys(keys.max(tree_keys));
+        let most_keys = most_keys(keys.max(tree_keys), hot_ppm);
         // Written back they may not fill the logs: the next flush would come at once.
         let most_bytes = (self.memtable_bytes / 4 * 3).min(self.log_bytes / 4);
-        let (mut hot_keys, mut hot_bytes, mut kept_keys, mut hot_from) = (0, 0, 0, None);
+        let (mut from, mut all, mut is_cut) = (None, Written::default(), false);
         for (&count, written) in by_count.iter().rev() {
-            hot_keys += written.keys;
-            hot_bytes += written.bytes;
             let is_hot = count > 1 && 2 * u64::from(count) * keys > writes;
-            if !is_hot || hot_keys > most_keys || hot_bytes > most_bytes {
+            if !is_hot || all.bytes + written.bytes > most_bytes {
                 break;
             }
-            (kept_keys, hot_from) = (hot_keys, Some(count));
+            if all.keys + written.keys > most_keys {
+                is_cut = true;
+                break;
+            }
+            from = Some(count);
+            all = Written { keys: all.keys + written.keys, bytes: all.bytes + written.bytes };
         }
-        hot_from.filter(|_| kept_keys * LEAST_SHARE >= keys)
+        let from = from.filter(|_| all.keys * LEAST_SHARE >= keys)?;
+        let ppm = (u128::from(all.keys) * MILLION / u128::from(keys.max(tree_keys))) as u32;
+        Some(Hot { from, bytes: all.bytes, ppm, is_cut })
     }
 
     /// If so many bytes stayed when memory was condensed, it is flushed after all.
@@ -95,6 +110,11 @@ impl HeatOptions {
     }
 }
 
+/// So many keys of a million.
+fn most_keys(keys: u64, ppm: u32) -> u64 {
+    (u128::from(keys) * u128::from(ppm) / MILLION) as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,10 +122,10 @@ mod tests {
     use crate::visible::EntryKind;
 
     const HEAT: HeatOptions =
-        HeatOptions { hot_permille: 10, has_superseded: true, memtable_bytes: 1 << 20, log_bytes: 1 << 20 };
+        HeatOptions { hot_ppm: 10_000, has_superseded: true, memtable_bytes: 1 << 20, log_bytes: 1 << 20 };
 
     /// Keys that were written so often each, all of 100 bytes.
-    fn updates(written: &[u16]) -> Updates {
+    fn updates(written: &[u16]) -> BTreeMap<u16, Written> {
         let (segment, mut writer) = Segment::new(1);
         let mut seq = 0;
         for (key, &count) in written.iter().enumerate() {
@@ -114,32 +134,36 @@ mod tests {
                 writer.insert(&(key as u64).to_be_bytes(), seq, EntryKind::Put, &[0; 92]);
             }
         }
-        count_updates(&[Frozen::List(segment)])
+        count_updates(&[Frozen::List(segment)], 0).by_count().clone()
+    }
+
+    fn hot_from(updates: &BTreeMap<u16, Written>, tree_keys: u64) -> Option<u16> {
+        HEAT.hot(updates, tree_keys, HEAT.hot_ppm).map(|hot| hot.from)
     }
 
     #[test]
     fn hot_is_what_was_written_again_and_more_than_half_as_often_as_the_mean() {
         let updates = updates(&[1, 1, 1, 2, 3, 18]);
-        assert_eq!(HEAT.hot_from(&updates, 1000), Some(3), "the mean is more than 4");
-        assert_eq!(HEAT.hot_from(&updates, 199), Some(18), "one key may stay");
-        assert_eq!(HEAT.hot_from(&updates, 99), None, "none may");
-        assert_eq!(HeatOptions { hot_permille: 500, ..HEAT }.hot_from(&updates, 0), Some(3));
-        assert_eq!(HEAT.hot_from(&self::updates(&[&[9][..], &[1; 31]].concat()), 1000), Some(9));
+        assert_eq!(hot_from(&updates, 1000), Some(3), "the mean is more than 4");
+        assert_eq!(hot_from(&updates, 199), Some(18), "one key may stay");
+        assert_eq!(hot_from(&updates, 99), None, "none may");
+        assert_eq!(HEAT.hot(&updates, 0, 500_000).map(|hot| hot.from), Some(3));
+        assert_eq!(hot_from(&self::updates(&[&[9][..], &[1; 31]].concat()), 1000), Some(9));
         assert_eq!(
-            HEAT.hot_from(&self::updates(&[&[9][..], &[1; 32]].concat()), 1000),
+            hot_from(&self::updates(&[&[9][..], &[1; 32]].concat()), 1000),
             None,
             "too few to be worth it"
         );
-        assert!(HEAT.may_keep_enough(320, 1000) && !HEAT.may_keep_enough(321, 1000));
-        let off = HeatOptions { hot_permille: 0, ..HEAT };
-        assert!(!off.is_on() && off.hot_from(&updates, 1 << 40).is_none() && !off.condenses(Some(0)));
+        assert!(HEAT.may_keep_enough(10_000, 320, 1000) && !HEAT.may_keep_enough(10_000, 321, 1000));
+        let off = HeatOptions { hot_ppm: 0, ..HEAT };
+        assert!(!off.is_on() && off.hot(&updates, 1 << 40, 0).is_none() && !off.condenses(Some(0)));
     }
 
     #[test]
     fn where_all_are_alike_all_or_none_are_hot() {
-        assert_eq!(HEAT.hot_from(&updates(&[1; 50]), 1 << 40), None, "none came again");
-        assert_eq!(HEAT.hot_from(&updates(&[7; 50]), 1 << 40), Some(7));
-        assert_eq!(HEAT.hot_from(&updates(&[7; 50]), 4999), None, "too many");
+        assert_eq!(hot_from(&updates(&[1; 50]), 1 << 40), None, "none came again");
+        assert_eq!(hot_from(&updates(&[7; 50]), 1 << 40), Some(7));
+        assert_eq!(hot_from(&updates(&[7; 50]), 4999), None, "too many");
     }
 
     /// The hottest stay that fit: with all the next flush would come at once.
@@ -148,12 +172,29 @@ mod tests {
         let written: Vec<u16> = (0..100).map(|key| if key < 20 { 2 + key } else { 1 }).collect();
         let updates = updates(&written);
         let hot_from = |memtable_bytes, log_bytes| {
-            HeatOptions { memtable_bytes, log_bytes, ..HEAT }.hot_from(&updates, 1 << 40)
+            let heat = HeatOptions { memtable_bytes, log_bytes, ..HEAT };
+            let hot = heat.hot(&updates, 1 << 40, 10_000)?;
+            assert!(!hot.is_cut, "more keys might stay");
+            Some(hot.from)
         };
         assert_eq!(hot_from(1 << 20, 1 << 20), Some(2), "the mean is 3.1");
         assert_eq!(hot_from(8 * 150, 1 << 20), Some(16), "6 of 134 bytes in three quarters of that");
         assert_eq!(hot_from(1 << 20, 30 * 150), Some(14), "8 in a quarter of the logs");
         assert_eq!(hot_from(100, 1 << 20), None);
+    }
+
+    #[test]
+    fn as_many_stay_as_may() {
+        let written: Vec<u16> = (0..100).map(|key| if key < 20 { 2 + key } else { 1 }).collect();
+        let updates = updates(&written);
+        let each = updates.values().map(|written| written.bytes).sum::<u64>() / 100;
+        let hot = |ppm| HEAT.hot(&updates, 1000, ppm);
+        let of = |from, keys, is_cut| Hot { from, bytes: keys * each, ppm: 1000 * keys as u32, is_cut };
+        assert_eq!(hot(500_000), Some(of(2, 20, false)));
+        assert_eq!(hot(20_000), Some(of(2, 20, false)));
+        assert_eq!(hot(19_999), Some(of(3, 19, true)));
+        assert_eq!(hot(4_000), Some(of(18, 4, true)));
+        assert_eq!(hot(3_999), None, "one in 32 is four");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod cells;
 mod claims;
+pub mod climb;
 mod cutter;
 pub mod edits;
 pub mod form;

@@ -7,7 +7,7 @@ use crate::failure::Outcome;
 use crate::figures::ratio;
 use crate::host::clock::{self, Stopwatch};
 use crate::host::process::{self, Usage};
-use braidb::{Db, Stats};
+use braidb::{Db, HotKeyStats, Stats};
 use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::ops::Range;
@@ -46,6 +46,8 @@ pub struct Measured {
     pub memory_condensed: u64,
     /// Keys that flushes left in memory.
     pub hot_kept: u64,
+    /// How many may be left, and what was measured on the way to that.
+    pub hot_keys: Option<HotKeyStats>,
     pub merges: u64,
     /// Since the database was opened.
     pub most_merges_at_once: u64,
@@ -210,6 +212,7 @@ pub fn measure(
         flushes: new.flushes - old.flushes,
         memory_condensed: new.memory_condensed - old.memory_condensed,
         hot_kept: new.hot_kept - old.hot_kept,
+        hot_keys: after.families[0].hot_keys.clone(),
         merges: new.merges - old.merges,
         most_merges_at_once: new.most_merges_at_once,
     })

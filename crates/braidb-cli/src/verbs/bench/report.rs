@@ -1,5 +1,6 @@
 //! The figures of one workload, for people or as JSON.
 
+use super::super::stats::hot_keys_json;
 use super::measure::{Lookups, Measured};
 use super::queue::Scans;
 use super::space::LARGE_FILE_BYTES;
@@ -85,6 +86,7 @@ fn as_json(measured: &Measured, scans: Option<Scans>, args: &Measurement, direct
         figures["read_percent"] = settings.read_percent.into();
         figures["memory_condensed"] = measured.memory_condensed.into();
         figures["hot_kept"] = measured.hot_kept.into();
+        figures["hot_keys"] = measured.hot_keys.as_ref().map(hot_keys_json).into();
         figures["writes"] = measured.lane.write_latency.len().into();
         figures["write_latency_ns"] = latency(&measured.lane.write_latency);
     }

@@ -86,7 +86,7 @@ impl Writer {
         });
         let taken = taken.expect("set above");
         let sieve = Sieve::new(self.database.snapshots.drop_proof());
-        let separated = separate(&taken, &count_updates(&taken), 0, sieve);
+        let separated = separate(&taken, &count_updates(&taken, 0), 0, sieve);
         self.database.view.update(|view| {
             let family = &mut view.families[0];
             family.memory = family.memory.flushed(Some(Frozen::Flat(separated.hot)));

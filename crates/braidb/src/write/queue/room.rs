@@ -7,7 +7,7 @@
 
 use super::{CommitQueue, Core};
 use crate::base::error::Result;
-use crate::base::ids::{FamilyId, FileId};
+use crate::base::ids::{FamilyId, FileId, SeqNo};
 use crate::memory::{Frozen, Segment, SegmentWriter};
 use crate::version::Version;
 use std::sync::Arc;
@@ -25,6 +25,10 @@ pub struct FlushTask {
     pub idle: Vec<FamilyId>,
     /// Hot keys may stay in memory. Not if somebody asked for tables.
     pub may_keep: bool,
+    /// How often the family was written since the freeze before.
+    pub writes: u64,
+    /// The largest number when it was frozen: all that the set holds is at or below it, and what comes later is above.
+    pub last_seq: SeqNo,
 }
 
 /// What a flush leaves in memory.
@@ -42,6 +46,8 @@ pub(super) struct ActiveFamily {
     /// How many segments its pipeline has, and their bytes.
     pub(super) pipeline: usize,
     pub(super) pipeline_bytes: u64,
+    /// How often it was written since it was frozen, as far as that was rolled into the pipeline.
+    pub(super) rolled_writes: u64,
     /// The log that holds its oldest record in the active segment and the pipeline.
     pub(super) first_log: Option<FileId>,
     /// Its flushing set is not in a table yet.
@@ -124,9 +130,10 @@ impl CommitQueue {
 
     /// The active segment of a family goes to its pipeline.
     fn roll(&self, family: &mut ActiveFamily, index: usize) {
-        let bytes = family.writer.segment().bytes();
+        let (bytes, entries) = (family.writer.segment().bytes(), family.writer.segment().entries());
         let (segment, writer) = self.new_segment();
         family.writer = writer;
+        family.rolled_writes += entries;
         family.pipeline += 1;
         family.pipeline_bytes += bytes;
         self.view.update(|view| {
@@ -188,11 +195,13 @@ impl CommitQueue {
         is_done
     }
 
+    /// Whether memory of some family is to be condensed.
+    pub fn condenses(&self) -> bool {
+        self.view.load().families.iter().any(|family| family.memory.condenses())
+    }
+
     /// There is no memory for a copy of what is alive: what was to be condensed is flushed, by the next write.
     pub fn give_up_condensing(&self) {
-        if !self.view.load().families.iter().any(|family| family.memory.condenses()) {
-            return;
-        }
         let mut core = self.lock();
         for family in core.families.iter_mut().filter(|family| family.condensing_bytes.is_some()) {
             family.condensing_bytes = None;
@@ -224,8 +233,10 @@ impl CommitQueue {
             is_idle.then_some(FamilyId(index as u32))
         };
         let idle = core.families.iter().enumerate().filter_map(idle).collect();
+        let ActiveFamily { flushed, live_permille, rolled_writes, .. } = core.families[family.0 as usize];
+        let writes = rolled_writes + core.families[family.0 as usize].writer.segment().entries();
+        let last_seq = core.last_seq;
         let (segment, writer) = self.new_segment();
-        let ActiveFamily { flushed, live_permille, .. } = core.families[family.0 as usize];
         // The old writer goes here: nothing is added to what the flush takes.
         core.families[family.0 as usize] =
             ActiveFamily { flushing: true, flushed, live_permille, ..ActiveFamily::new(writer, None) };
@@ -238,7 +249,15 @@ impl CommitQueue {
         let segments = segments.expect("the view was updated");
         core.flushing_bytes += segments.iter().map(Frozen::bytes).sum::<u64>();
         self.wanted.store(true, Ordering::Release);
-        self.flushes.lock().push_back(FlushTask { family, segments, replay_from, idle, may_keep });
+        self.flushes.lock().push_back(FlushTask {
+            family,
+            segments,
+            replay_from,
+            idle,
+            may_keep,
+            writes,
+            last_seq,
+        });
         Ok(())
     }
 
@@ -344,6 +363,7 @@ impl ActiveFamily {
             writer,
             pipeline: 0,
             pipeline_bytes: 0,
+            rolled_writes: 0,
             first_log,
             flushing: false,
             condensing_bytes: None,
