@@ -168,6 +168,11 @@ fn run_mutants(wanted: &Wanted) -> Verdict {
     let rounds = wanted.rounds.unwrap_or(mutants::ROUNDS);
     let clock = MonotonicClock::new();
     let chosen = |name: &str| wanted.mutant.as_deref().is_none_or(|wanted| wanted == name);
+    if !braidb::mutants::ALL.iter().any(|(name, _)| chosen(name)) {
+        return Err("there is no mutant of that name; `mutants` without --mutant prints them all"
+            .to_owned()
+            .into());
+    }
     let mut blind = Vec::new();
     for mutant in braidb::mutants::ALL.iter().filter(|(name, _)| chosen(name)) {
         match mutants::judge_mutant(*mutant, seed, rounds) {

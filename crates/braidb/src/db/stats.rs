@@ -255,8 +255,8 @@ pub struct OverlapStats {
 /// }
 /// db.settle()?;
 /// let hot_keys = db.stats().families[0].hot_keys.clone().expect("some may stay");
-/// assert_eq!(hot_keys.periods[0].ppm, 100_000, "it begins with what the option says");
-/// assert!(hot_keys.periods[0].flushes > 0 && hot_keys.periods[0].writes > 0);
+/// assert!(hot_keys.periods.iter().all(|period| period.flushes > 0 && period.writes > 0));
+/// println!("{} keys of a million stay, after {:?}", hot_keys.ppm, hot_keys.periods.last());
 /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
 /// # Ok::<(), braidb::Error>(())
 /// ```

@@ -232,12 +232,11 @@ impl Jobs {
         if catalog.manual > 0 {
             return;
         }
-        for (id, family) in catalog.state.families() {
-            if !samples::is_asked(&family.version, &self.options.tree) {
-                continue;
-            }
-            let noticed = catalog.noticed.entry(*id).or_default();
-            let Answers { cells, spared } = noticed.ask_samples(&family.version, &self.options.tree);
+        let families = catalog.state.families().iter().map(|(&id, family)| (id, family.version.clone()));
+        let is_asked = |(_, version): &(_, Arc<Version>)| samples::is_asked(version, &self.options.tree);
+        let asked: Vec<(FamilyId, Arc<Version>)> = families.filter(is_asked).collect();
+        for (id, version) in asked {
+            let Answers { cells, spared } = catalog.noticed(id).ask_samples(&version, &self.options.tree);
             self.counters.cells_sampled.add(cells);
             self.counters.rewrites_spared.add(spared);
         }
@@ -287,7 +286,12 @@ impl Catalog {
     }
 
     pub(super) fn noticed(&mut self, family: FamilyId) -> &mut Noticed {
-        self.noticed.entry(family).or_default()
+        self.noticed.entry(family).or_insert_with(|| {
+            // L0 waited with what is there already before anybody looked.
+            let newest =
+                self.state.families().get(&family).and_then(|family| family.version.level(0).slices().next());
+            Noticed { deferred_at: newest.map_or(0, |(_, epoch, _)| epoch), ..Noticed::default() }
+        })
     }
 }
 

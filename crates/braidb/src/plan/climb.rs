@@ -15,6 +15,8 @@
 //!
 //! Tried are, by turns: that nothing stays; half as much again, if more keys are hot; two thirds of what stayed. If nothing stays
 //! because that was cheaper, what the option says is tried again. If nothing stays because nothing is hot, there is nothing to try.
+//! And as long as three quarters of what stays are written again before the next flush, nearly each copy saves a whole entry: then
+//! staying pays without doubt, and less is not tried.
 //!
 //! A period is a few flushes, and the first one after a change does not count, since its memory was filled under the old share. A
 //! step is taken only if it saved more than such measurements scatter. An attempt that costs twice as much ends with the first
@@ -227,6 +229,7 @@ impl Climb {
                 // Nothing stays because that was better: then what the option says is the other thing to try.
                 _ if held.hot_ppm == 0 => Some(start_ppm),
                 _ if held.kept_ppm == 0 => None,
+                Attempt::Nothing | Attempt::Less if held.is_saving() => None,
                 Attempt::Nothing => Some(0),
                 Attempt::More => {
                     Some((held.hot_ppm.saturating_mul(3) / 2).min(MOST_PPM)).filter(|_| held.is_cut)
@@ -254,6 +257,11 @@ impl Attempt {
 }
 
 impl Period {
+    /// Whether nearly all that stayed was written again before the next flush.
+    fn is_saving(&self) -> bool {
+        self.saved_bytes > self.written_back_bytes / 4 * 3
+    }
+
     fn add(&mut self, flush: &Flushed, saved_bytes: u64) {
         self.writes += flush.writes;
         self.flushes += 1;
