@@ -101,6 +101,50 @@ fn what_does_not_pay_is_a_sorted_table() {
     );
 }
 
+/// A fill in key order: its tables lie apart and move down as metadata, and the values stay where they were written first.
+#[test]
+fn logs_in_key_order_move_down_as_they_are() {
+    let fs = SimFs::new();
+    let (db, value) = (open_plain(&fs), [7; 1000]);
+    (0..10_000u32).for_each(|number| db.put(number.to_be_bytes(), value).unwrap());
+    db.flush().unwrap();
+    db.settle().unwrap();
+    let stats = db.stats();
+    assert!(stats.counts.log_tables >= 8 && stats.counts.trivial_moves > 0, "{:?}", stats.counts);
+    assert_eq!((stats.counts.merges, stats.log_value_bytes), (0, 10_000_000));
+    assert!(stats.counts.flush_bytes < 500_000, "{:?}", stats.counts);
+    let below_l0 = stats.families[0].levels[1..].iter().map(|level| level.tables).sum::<u64>();
+    assert!(below_l0 > 0 && stats.pinned_logs > below_l0, "{stats:?}");
+    drop(db);
+    let db = open_plain(&fs);
+    assert_eq!(db.iter().filter(|entry| entry.as_ref().unwrap().1 == value).count(), 10_000);
+    assert_eq!(db.verify().unwrap().damages, []);
+}
+
+/// A scan would read each value in a log by itself.
+#[test]
+fn what_is_scanned_is_written_to_tables() {
+    let fs = SimFs::new();
+    let db = open(&fs, |options| options.log_table_percent(30)).unwrap();
+    let other = db.column_family("other").unwrap();
+    let scan = |entries: usize| {
+        let shown: usize = (0..entries.div_ceil(KEYS)).map(|_| db.iter().count()).sum();
+        assert!(shown >= entries);
+    };
+    let log_tables = |round: usize, scanned: usize| {
+        let before = db.stats().counts.log_tables;
+        put_round(&db, round);
+        (0..KEYS).for_each(|number| other.put(key(number), value(round, number)).unwrap());
+        scan(scanned);
+        db.flush().unwrap();
+        check(&db, round);
+        db.stats().counts.log_tables - before
+    };
+    assert_eq!(log_tables(1, 5_000), 2);
+    assert_eq!(log_tables(2, 10_000), 1, "the other one is not scanned");
+    assert_eq!(log_tables(3, 0), 2);
+}
+
 #[test]
 fn a_log_stays_under_an_iterator_and_goes_after_it() {
     let fs = SimFs::new();
