@@ -36,7 +36,7 @@ use crate::log::EncodedBatch;
 use crate::memory::{Flat, Frozen, FrozenCursor, Separated, Survivors, count_updates, separate};
 use crate::plan::heat::Hot;
 use crate::plan::{Edge, climb};
-use crate::version::{Change, Edit};
+use crate::version::{Change, Edit, NewTable};
 use crate::visible::merge::MergeCursor;
 use crate::visible::rule::Sieve;
 use crate::visible::{Cursor, EntryKind};
@@ -63,12 +63,22 @@ struct Flushed {
     /// What was found when keys were counted.
     live_permille: Option<u64>,
     rested_bytes: Option<u64>,
+    /// The device has none for what was to stay.
+    has_no_room: bool,
 }
 
 impl Flushed {
     /// All of these become a table.
     fn all(parts: Vec<Frozen>) -> Flushed {
-        Flushed { parts, survivors: None, hot: None, dropped: 0, live_permille: None, rested_bytes: None }
+        Flushed {
+            parts,
+            survivors: None,
+            hot: None,
+            dropped: 0,
+            live_permille: None,
+            rested_bytes: None,
+            has_no_room: false,
+        }
     }
 }
 
@@ -89,7 +99,8 @@ impl Jobs {
         let outcome = match self.write_flush(task, flushed, places) {
             Err(error) if keeps && error.is_full() => {
                 self.queue.end_copies();
-                self.write_flush(task, Flushed::all(task.segments.to_vec()), Places::default())
+                let all = Flushed { has_no_room: true, ..Flushed::all(task.segments.to_vec()) };
+                self.write_flush(task, all, Places::default())
             }
             outcome => outcome,
         };
@@ -156,11 +167,14 @@ impl Jobs {
         let closed =
             hot.as_ref().map(|hot| self.write_back_hot(task.family, hot, task.replay_from)).transpose()?;
         let log_tables = outputs.log_tables();
+        // With the values that stay in logs: merges will write them.
+        let bytes =
+            |table: &NewTable| table.bytes + table.bodies.iter().map(|body| body.live_bytes).sum::<u64>();
         let ended = climb::Flushed {
-            is_asked_for: !task.may_keep,
+            is_asked_for: !task.may_keep || flushed.has_no_room,
             writes: task.writes,
             last_seq: task.last_seq,
-            table_bytes: outputs.tables.iter().map(|table| table.bytes).sum(),
+            table_bytes: outputs.tables.iter().map(bytes).sum(),
             hot: choice,
             rested_bytes: flushed.rested_bytes,
         };
@@ -202,6 +216,7 @@ impl Jobs {
         // A family with little in memory may keep logs that could go.
         catalog.log_full = true;
         self.memory_flushed(task.family);
+        self.shown.lock().remove(&task.family);
         self.counters.flushes.add(1);
         self.counters.entries_dropped.add(dropped);
         self.counters.log_tables.add(log_tables.0);

@@ -112,7 +112,7 @@ impl Jobs {
         task: &FlushTask,
         parts: &[Frozen],
     ) -> Result<(Places, Option<Arc<Survivors>>)> {
-        let shown = self.shown.lock().remove(&task.family).unwrap_or(0);
+        let shown = self.shown.lock().get(&task.family).copied().unwrap_or(0);
         let version = self.view.load().families[task.family.0 as usize].version.clone();
         if self.options.form.live_percent == 0 || form::is_scanned(shown, version.keys()) {
             return Ok((Places::default(), None));

@@ -121,6 +121,8 @@ struct Catalog {
     /// Callers of `compact`, who plan the merges; the scheduler plans only what keeps writers from waiting.
     manual: usize,
     is_stopped: bool,
+    /// Threads that ask samples, and hold versions meanwhile.
+    asking: usize,
     /// Logs on disk.
     logs: BTreeSet<FileId>,
     /// Bytes of those that earlier opens wrote.
@@ -175,6 +177,7 @@ impl Jobs {
             truncating: false,
             manual: 0,
             is_stopped: false,
+            asking: 0,
             logs: logs.iter().map(|(id, _)| *id).chain([new_log]).collect(),
             older_log_bytes: logs.into_iter().collect(),
             refused_bytes: 0,
@@ -201,6 +204,7 @@ impl Jobs {
     /// Starts whatever is wanted and allowed now. Called after a freeze, after a job, and by writers that wait.
     pub fn schedule(self: &Arc<Self>) {
         self.tidy();
+        self.ask_samples();
         let mut catalog = self.catalog.lock();
         if catalog.is_stopped || self.health.check_writable().is_err() {
             return;
@@ -213,7 +217,7 @@ impl Jobs {
         }
         self.start_truncation(&mut catalog);
         while catalog.merges_running < self.options.merges {
-            let Some((plan, version)) = self.propose(&mut catalog) else {
+            let Some((plan, version)) = self.propose(&catalog) else {
                 catalog.all_answered(self.queue.has_flushes());
                 self.count_deferrals(&mut catalog);
                 break;
@@ -223,9 +227,7 @@ impl Jobs {
     }
 
     /// The first plan that any family's policy wants, the fullest L0 first.
-    fn propose(&self, catalog: &mut Catalog) -> Option<(Plan, Arc<Version>)> {
-        self.ask_samples(catalog);
-        let catalog = &*catalog;
+    fn propose(&self, catalog: &Catalog) -> Option<(Plan, Arc<Version>)> {
         let mut families: Vec<_> = catalog.state.families().iter().collect();
         families.sort_by_key(|(id, family)| (std::cmp::Reverse(family.version.level(0).runs()), **id));
         let to_rewrite = self.tables_to_rewrite(catalog);
@@ -410,6 +412,7 @@ impl Jobs {
             catalog.flushes_running == 0
                 && catalog.merges_running == 0
                 && !catalog.truncating
+                && catalog.asking == 0
                 && !self.queue.has_flushes()
                 && self.is_tidy()
                 && self.propose(catalog).is_none()

@@ -8,7 +8,7 @@ use crate::plan::climb::{Climb, Period};
 use crate::plan::overlap::{self, Verdict};
 use crate::plan::samples::{self, Answers};
 use crate::plan::{Merge, Now, Plan, TreeOptions, Wasteful};
-use crate::version::Version;
+use crate::version::{Cell, Version};
 use crate::visible::snapshots::Snapshots;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -87,16 +87,13 @@ impl Noticed {
     pub fn merged(&mut self, merge: &Merge, version: &Version, shadowed: u64, written_bytes: u64) {
         self.climb.merged(written_bytes);
         if let Some(permille) = merge.shadowed_permille(version, shadowed) {
-            self.shadowed_permille = samples::learn(self.shadowed_permille, permille);
+            self.learn(permille);
         }
     }
 
-    /// Asks samples how much the runs of cells overlap, where the answer may make a difference.
-    fn ask_samples(&mut self, version: &Version, options: &TreeOptions) -> Answers {
-        samples::ask(version, options, &mut self.shadowed_permille, |cell| {
-            cell.slices().for_each(|(_, slice)| slice.table.load_sample());
-            samples::estimate(cell)
-        })
+    /// Of a thousand newer entries, so many hid an older one.
+    fn learn(&mut self, permille: u64) {
+        self.shadowed_permille = samples::learn(self.shadowed_permille, permille);
     }
 
     /// A scan read garbage. Whether all that was read there by now is more than rewriting the range costs: so what scans lose is
@@ -182,7 +179,9 @@ impl Jobs {
     /// A scan of `range` showed so many entries, and read so many more than it showed. A reader does not wait for whoever commits an
     /// edit: it will come by again.
     pub fn scanned(self: &Arc<Self>, family: FamilyId, range: KeyRange, wasted: u64, shown: u64) {
-        *self.shown.lock().entry(family).or_default() += shown;
+        if self.options.form.live_percent > 0 {
+            *self.shown.lock().entry(family).or_default() += shown;
+        }
         if wasted < WASTED_ENTRIES {
             return;
         }
@@ -227,19 +226,42 @@ impl Jobs {
         }
     }
 
-    /// Asks the samples that the policies go by, before they are asked themselves.
-    pub(super) fn ask_samples(&self, catalog: &mut Catalog) {
-        if catalog.manual > 0 {
+    /// Asks samples how much the runs of cells overlap, where the answer may make a difference to the policies, which are asked next. Called
+    /// without a lock: it may read files. Cells that change meanwhile are guessed about, and asked the next time.
+    pub(super) fn ask_samples(&self) {
+        let asked = self.versions_in_question();
+        if asked.is_empty() {
             return;
+        }
+        for (id, version, permille) in asked {
+            let answer = |cell: &Cell| {
+                let are_loaded = cell.slices().all(|(_, slice)| slice.table.load_sample());
+                are_loaded.then(|| samples::estimate(cell))
+            };
+            let Answers { cells, spared, met } = samples::ask(&version, &self.options.tree, permille, answer);
+            if let Some(met) = met {
+                self.catalog.lock().noticed(id).learn(met);
+            }
+            self.counters.cells_sampled.add(cells);
+            self.counters.rewrites_spared.add(spared);
+        }
+        // The versions are let go of by now.
+        self.catalog.lock().asking -= 1;
+        self.ended.notify_all();
+    }
+
+    /// The families of which some cell is to be asked, and what is known of how much their newer entries hide.
+    fn versions_in_question(&self) -> Vec<(FamilyId, Arc<Version>, u64)> {
+        let mut catalog = self.catalog.lock();
+        if catalog.manual > 0 {
+            return Vec::new();
         }
         let families = catalog.state.families().iter().map(|(&id, family)| (id, family.version.clone()));
         let is_asked = |(_, version): &(_, Arc<Version>)| samples::is_asked(version, &self.options.tree);
         let asked: Vec<(FamilyId, Arc<Version>)> = families.filter(is_asked).collect();
-        for (id, version) in asked {
-            let Answers { cells, spared } = catalog.noticed(id).ask_samples(&version, &self.options.tree);
-            self.counters.cells_sampled.add(cells);
-            self.counters.rewrites_spared.add(spared);
-        }
+        catalog.asking += usize::from(!asked.is_empty());
+        let with_share = |(id, version)| (id, version, catalog.noticed(id).shadowed_permille);
+        asked.into_iter().map(with_share).collect()
     }
 
     /// Counts why L0 is merged.

@@ -33,13 +33,13 @@ use std::collections::VecDeque;
 /// One flush, as it ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Flushed {
-    /// Nothing might stay: somebody asked for tables.
+    /// Nothing might stay: somebody asked for tables, or there was no room for copies.
     pub is_asked_for: bool,
     /// How often the family was written since the flush before.
     pub writes: u64,
     /// What the flush took, and what stays, was written up to here.
     pub last_seq: SeqNo,
-    /// Of the table.
+    /// Of the table, and of the values that it left in logs.
     pub table_bytes: u64,
     /// What stays in memory, and was written back.
     pub hot: Option<Hot>,

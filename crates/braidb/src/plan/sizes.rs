@@ -208,9 +208,10 @@ impl Machine {
     fn settle(&mut self) {
         loop {
             let version = self.version();
-            let mut shadowed_permille = self.shadowed_permille;
-            samples::ask(&version, &self.options, &mut shadowed_permille, |cell| self.hidden(cell));
-            self.shadowed_permille = shadowed_permille;
+            let answer = |cell: &Cell| Some(self.hidden(cell));
+            if let Some(met) = samples::ask(&version, &self.options, self.shadowed_permille, answer).met {
+                self.shadowed_permille = samples::learn(self.shadowed_permille, met);
+            }
             let now = Now {
                 settled: self.written,
                 visible: self.written,

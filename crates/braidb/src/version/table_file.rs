@@ -9,7 +9,7 @@
 
 use super::edit::NewTable;
 use crate::base::counters::Counters;
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, TierId};
 use crate::base::key::KeyRange;
 use crate::base::mutant::mutant;
@@ -239,10 +239,19 @@ impl TableFile {
         self.sample.get()?.as_ref()
     }
 
-    /// Fetches the sample from the file, once. Where that fails there is none, and whoever needs the table itself is told of
-    /// the damage.
-    pub fn load_sample(&self) {
-        self.sample.get_or_init(|| self.store.read_sample(self.id, self.bytes).ok().flatten());
+    /// Fetches the sample from the file, once; `false` if that failed and may not the next time. Of what is damaged there is none, and
+    /// whoever needs the table itself is told.
+    pub fn load_sample(&self) -> bool {
+        if self.sample.get().is_some() {
+            return true;
+        }
+        let sample = match self.store.read_sample(self.id, self.bytes) {
+            Ok(sample) => sample,
+            Err(Error::Corruption { .. }) => None,
+            Err(_) => return false,
+        };
+        self.sample.get_or_init(|| sample);
+        true
     }
 
     /// A simulator has no files.

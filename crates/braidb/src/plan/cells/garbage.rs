@@ -166,7 +166,7 @@ impl Planner<'_> {
             return None;
         }
         let is_worth = |sum: &Sum| {
-            let is_free = sum.runs > 1 && !sum.is_taken && self.is_settled(sum);
+            let is_free = sum.runs > 0 && !sum.is_taken && self.is_settled(sum);
             is_free && self.cell_garbage(sum).saturating_mul(WORST_SHARE) >= sum.entries
         };
         let permille = |index: usize| {

@@ -5,10 +5,10 @@
 //! runs all entries but one are hidden, so what the samples have twice, to all that they have, is what the cell has hidden, to all its keys.
 //!
 //! *When.* The planner is asked often, with the catalog locked, and looks at no sample. Whoever is about to ask it asks the cells in
-//! question first ([`ask`]) and notes the answers in the cells themselves, where they stay until a change makes a cell
-//! another one. So a cell is asked once for each run that comes or goes; and only if it is of the last level, has several
+//! question first ([`ask`]), without a lock, since that may read files, and notes the answers in the cells themselves, where they stay
+//! until a change makes a cell another one. So a cell is asked once for each run that comes or goes; and only if it is of the last level, has several
 //! runs, and would be worth a rewrite if each entry of the newer ones hid one. Samples of tables that nobody asks for
-//! stay on disk; those of others are read once, two small reads a table, and kept with the table. Of a large cell not all samples are
+//! stay on disk; those of others are read once, with the properties that hold them, and kept with the table. Of a large cell not all samples are
 //! compared ([`MOST`]); the rest costs a hash each.
 
 use super::Sum;
@@ -34,6 +34,8 @@ pub struct Answers {
     pub cells: u64,
     /// Those that stay as they are by their answers, and would have been rewritten by what was met lately, or for fear.
     pub spared: u64,
+    /// Of a thousand newer puts in them so many hide an older entry, if there are any.
+    pub met: Option<u64>,
 }
 
 /// Whether any cell is in question.
@@ -41,29 +43,28 @@ pub fn is_asked(version: &Version, options: &TreeOptions) -> bool {
     in_question(version, options).next().is_some()
 }
 
-/// Asks the cells in question and notes what they answer. How many of a thousand newer entries hide an older one, `permille`, is
-/// learnt from them too.
+/// Asks the cells in question and notes what they answer, but where `answer` says that nothing can be said now. Of a thousand newer entries
+/// `permille` hid an older one lately.
 pub fn ask(
     version: &Version,
     options: &TreeOptions,
-    permille: &mut u64,
-    answer: impl Fn(&Cell) -> Option<u64>,
+    permille: u64,
+    answer: impl Fn(&Cell) -> Option<Option<u64>>,
 ) -> Answers {
     let (mut answers, mut hidden, mut puts) = (Answers::default(), 0, 0);
     for cell in in_question(version, options) {
-        cell.note_hidden(answer(cell));
+        let Some(answer) = answer(cell) else { continue };
+        cell.note_hidden(answer);
         let sum = Sum::of(cell);
         let Some(answer) = sum.hidden else { continue };
         answers.cells += 1;
         let guessed = Sum { hidden: None, ..sum };
-        answers.spared += u64::from(!sum.is_wasteful(*permille) && guessed.is_wasteful(*permille));
+        answers.spared += u64::from(!sum.is_wasteful(permille) && guessed.is_wasteful(permille));
         let of_cell = sum.newer().saturating_sub(sum.newer_tombstones());
         puts += of_cell;
         hidden += answer.saturating_sub(sum.newer_tombstones()).min(of_cell);
     }
-    if let Some(met) = (hidden * 1000).checked_div(puts) {
-        *permille = learn(*permille, met);
-    }
+    answers.met = (hidden * 1000).checked_div(puts);
     answers
 }
 

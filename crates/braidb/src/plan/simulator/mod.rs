@@ -19,7 +19,7 @@ use crate::base::key::hash;
 use crate::base::part::Part;
 use crate::base::sample::Sample;
 use crate::base::sketch::Sketch;
-use crate::version::{Beneath, Change, Edit, Level, NewTable, State, TableStore};
+use crate::version::{Beneath, Cell, Change, Edit, Level, NewTable, State, TableStore};
 use crate::visible::EntryKind;
 use crate::visible::rule::{DropProof, Fate, Sieve};
 use braidb_storage::real::RealFs;
@@ -256,7 +256,11 @@ impl Simulator {
 
     fn ask_samples(&mut self) {
         let version = self.version();
-        let answers = asking::ask(&version, &self.options, &mut self.shadowed_permille, asking::estimate);
+        let answer = |cell: &Cell| Some(asking::estimate(cell));
+        let answers = asking::ask(&version, &self.options, self.shadowed_permille, answer);
+        if let Some(met) = answers.met {
+            self.shadowed_permille = asking::learn(self.shadowed_permille, met);
+        }
         self.answers.cells += answers.cells;
         self.answers.spared += answers.spared;
     }

@@ -33,7 +33,12 @@ const EVERYWHERE: [&str; 4] = [ZIPFIAN_WRITES, UNIFORM_WRITES, GETS, SCANS];
 
 /// The paper's A and S, unless a name says otherwise.
 fn of_paper(options: Options, policy: MemoryPolicy) -> Options {
-    options.memory_policy(policy).hot_keys_percent(0).log_table_percent(0).active_percent(2).pipeline_segments(5)
+    options
+        .memory_policy(policy)
+        .hot_keys_percent(0)
+        .log_table_percent(0)
+        .active_percent(2)
+        .pipeline_segments(5)
 }
 
 fn adaptive(options: Options, redundancy_percent: u32) -> Options {
