@@ -84,18 +84,20 @@ impl HeatOptions {
         Some(Hot { from, bytes: all.bytes, ppm, is_cut })
     }
 
-    /// If so many bytes stayed when memory was condensed, nearly the budget, it is flushed after all. Much less than that would let the
+    /// If so many bytes stayed when memory was condensed, more than the budget, it is flushed after all. Much less than that would let the
     /// hot keys, of up to three quarters of it, share what is left with few of the others, and bring many small flushes.
     pub fn is_still_full(&self, kept: u64) -> bool {
-        kept > self.memtable_bytes / 16 * 15
+        kept > self.memtable_bytes
     }
 
-    /// The bytes at which memory is full when `kept` of them stayed in it the last time: what is new has half of the budget at
-    /// least.
+    /// The bytes at which memory is full when `kept` of them stayed in it the last time: what is new has half of the budget, but
+    /// all stays below the mark at which writes are slowed down, one and a half budgets.
     pub fn full_bytes(&self, kept: u64) -> u64 {
         let full = match self.is_still_full(kept) {
             true => kept,
-            false => self.memtable_bytes.max(kept + self.memtable_bytes / 2),
+            false => {
+                self.memtable_bytes.max((kept + self.memtable_bytes / 2).min(self.memtable_bytes / 16 * 23))
+            }
         };
         full.min(self.most_bytes())
     }
@@ -204,11 +206,8 @@ mod tests {
         assert!(HEAT.condenses(None) && HEAT.condenses(Some(750)) && !HEAT.condenses(Some(751)));
         assert_eq!(HEAT.full_bytes(0), 1 << 20);
         assert_eq!(HEAT.full_bytes(600 << 10), (600 + 512) << 10, "new writes have half of the budget");
-        assert_eq!(
-            HEAT.full_bytes(960 << 10),
-            (960 + 512) << 10,
-            "below the mark at which writes are slowed down"
-        );
-        assert!(HEAT.is_still_full(961 << 10) && HEAT.full_bytes(961 << 10) == 961 << 10);
+        assert_eq!(HEAT.full_bytes(960 << 10), (960 + 512) << 10);
+        assert_eq!(HEAT.full_bytes(1 << 20), (960 + 512) << 10, "writes are not slowed down yet");
+        assert!(HEAT.is_still_full(1025 << 10) && HEAT.full_bytes(1025 << 10) == 1025 << 10);
     }
 }
