@@ -28,7 +28,7 @@ const SAMPLED: usize = 1 << 16;
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Noticed {
-    /// Of a thousand entries in the newer runs of a cell, how many hid an older one, when cells were rewritten or asked last.
+    /// Of a thousand entries in the newer runs of a cell, how many hid an older one, when cells were last rewritten.
     shadowed_permille: u64,
     /// Where readers would be served by a merge.
     sought: Vec<Vec<u8>>,
@@ -87,13 +87,8 @@ impl Noticed {
     pub fn merged(&mut self, merge: &Merge, version: &Version, shadowed: u64, written_bytes: u64) {
         self.climb.merged(written_bytes);
         if let Some(permille) = merge.shadowed_permille(version, shadowed) {
-            self.learn(permille);
+            self.shadowed_permille = samples::learn(self.shadowed_permille, permille);
         }
-    }
-
-    /// Of a thousand newer entries, so many hid an older one.
-    fn learn(&mut self, permille: u64) {
-        self.shadowed_permille = samples::learn(self.shadowed_permille, permille);
     }
 
     /// A scan read garbage. Whether all that was read there by now is more than rewriting the range costs: so what scans lose is
@@ -233,15 +228,12 @@ impl Jobs {
         if asked.is_empty() {
             return;
         }
-        for (id, version, permille) in asked {
+        for (version, permille) in asked {
             let answer = |cell: &Cell| {
                 let are_loaded = cell.slices().all(|(_, slice)| slice.table.load_sample());
                 are_loaded.then(|| samples::estimate(cell))
             };
-            let Answers { cells, spared, met } = samples::ask(&version, &self.options.tree, permille, answer);
-            if let Some(met) = met {
-                self.catalog.lock().noticed(id).learn(met);
-            }
+            let Answers { cells, spared } = samples::ask(&version, &self.options.tree, permille, answer);
             self.counters.cells_sampled.add(cells);
             self.counters.rewrites_spared.add(spared);
         }
@@ -251,7 +243,7 @@ impl Jobs {
     }
 
     /// The families of which some cell is to be asked, and what is known of how much their newer entries hide.
-    fn versions_in_question(&self) -> Vec<(FamilyId, Arc<Version>, u64)> {
+    fn versions_in_question(&self) -> Vec<(Arc<Version>, u64)> {
         let mut catalog = self.catalog.lock();
         if catalog.manual > 0 {
             return Vec::new();
@@ -260,7 +252,7 @@ impl Jobs {
         let is_asked = |(_, version): &(_, Arc<Version>)| samples::is_asked(version, &self.options.tree);
         let asked: Vec<(FamilyId, Arc<Version>)> = families.filter(is_asked).collect();
         catalog.asking += usize::from(!asked.is_empty());
-        let with_share = |(id, version)| (id, version, catalog.noticed(id).shadowed_permille);
+        let with_share = |(id, version)| (version, catalog.noticed(id).shadowed_permille);
         asked.into_iter().map(with_share).collect()
     }
 

@@ -80,7 +80,7 @@ pub struct Now<'a> {
     /// that is not known or not asked.
     pub overlap_permille: Option<u64>,
     /// Of a thousand entries that came on top of a last-level run, so many hid one of it: what the latest merges of whole
-    /// cells, and samples of cells, have met; 1000 before the first.
+    /// cells have met; 1000 before the first.
     pub shadowed_permille: u64,
     /// Keys at which seeks landed so often in a row that fewer runs would pay.
     pub sought: &'a [Vec<u8>],

@@ -209,9 +209,7 @@ impl Machine {
         loop {
             let version = self.version();
             let answer = |cell: &Cell| Some(self.hidden(cell));
-            if let Some(met) = samples::ask(&version, &self.options, self.shadowed_permille, answer).met {
-                self.shadowed_permille = samples::learn(self.shadowed_permille, met);
-            }
+            samples::ask(&version, &self.options, self.shadowed_permille, answer);
             let now = Now {
                 settled: self.written,
                 visible: self.written,

@@ -4,8 +4,10 @@
 //! hides one entry, and is garbage itself. What else hides one, the samples of a cell's tables tell (`cells/samples.rs`).
 //!
 //! Where they say nothing (small cells, tables of older builds, levels above the last), such a share of the newer entries
-//! hides one as was met lately, by samples of other cells and by merges of whole cells. Since a cell may differ, as many are feared in it
+//! hides one as the latest merges of whole cells have met. Since a cell may differ, as many are feared in it
 //! as would by chance if its runs held random draws of one set of keys: a change of habits cannot fill the disk unnoticed.
+//! Samples know whether the fear of a single cell is right; where they know of more garbage than was guessed or feared, it counts in the sum of
+//! all cells, which is bounded too.
 //!
 //! A cell is rewritten for its garbage only when all of it is settled: then nothing of it stays, and the same is never
 //! proposed again.
@@ -64,22 +66,27 @@ impl Sum {
 
     /// Estimated, in entries, where `permille` of a thousand newer puts hid an older entry lately.
     fn garbage(&self, permille: u64) -> u64 {
-        let (newer, tombstones) = (self.newer(), self.newer_tombstones());
-        let hidden = match self.hidden {
-            Some(hidden) => hidden.max(tombstones.min(self.oldest_entries)),
-            None => hidden_by_share(newer, tombstones, self.oldest_entries, permille),
-        };
-        self.garbage + hidden
+        self.garbage + self.known().unwrap_or_else(|| self.guessed(permille))
     }
 
-    /// What there may be, whatever was met elsewhere and before.
+    /// What the cell is rewritten for, by itself: what there may be, whatever was met elsewhere and before, but no more than samples
+    /// know of. Should they know of more, that counts for the family alone: to rewrite each such cell at once was measured to cost a
+    /// quarter more bytes.
     fn feared_garbage(&self, permille: u64) -> u64 {
-        if self.hidden.is_some() {
-            return self.garbage(permille);
-        }
         let newer = u128::from(self.newer());
-        let by_chance = newer * newer / u128::from(self.oldest_entries.max(1));
-        self.garbage(permille).max(self.garbage + (by_chance as u64).min(self.oldest_entries))
+        let by_chance = (newer * newer / u128::from(self.oldest_entries.max(1))) as u64;
+        let feared = by_chance.min(self.oldest_entries).max(self.guessed(permille));
+        self.garbage + self.known().map_or(feared, |known| known.min(feared))
+    }
+
+    /// What newer entries hide, going by what was met lately.
+    fn guessed(&self, permille: u64) -> u64 {
+        hidden_by_share(self.newer(), self.newer_tombstones(), self.oldest_entries, permille)
+    }
+
+    /// What newer entries hide by the samples, but no less than their tombstones do.
+    fn known(&self) -> Option<u64> {
+        Some(self.hidden?.max(self.newer_tombstones().min(self.oldest_entries)))
     }
 
     /// Whether so much is garbage, or may be, that the cell should become one run.

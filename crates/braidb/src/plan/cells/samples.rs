@@ -34,8 +34,6 @@ pub struct Answers {
     pub cells: u64,
     /// Those that stay as they are by their answers, and would have been rewritten by what was met lately, or for fear.
     pub spared: u64,
-    /// Of a thousand newer puts in them so many hide an older entry, if there are any.
-    pub met: Option<u64>,
 }
 
 /// Whether any cell is in question.
@@ -51,20 +49,18 @@ pub fn ask(
     permille: u64,
     answer: impl Fn(&Cell) -> Option<Option<u64>>,
 ) -> Answers {
-    let (mut answers, mut hidden, mut puts) = (Answers::default(), 0, 0);
+    let mut answers = Answers::default();
     for cell in in_question(version, options) {
         let Some(answer) = answer(cell) else { continue };
         cell.note_hidden(answer);
         let sum = Sum::of(cell);
-        let Some(answer) = sum.hidden else { continue };
+        if sum.hidden.is_none() {
+            continue;
+        }
         answers.cells += 1;
         let guessed = Sum { hidden: None, ..sum };
         answers.spared += u64::from(!sum.is_wasteful(permille) && guessed.is_wasteful(permille));
-        let of_cell = sum.newer().saturating_sub(sum.newer_tombstones());
-        puts += of_cell;
-        hidden += answer.saturating_sub(sum.newer_tombstones()).min(of_cell);
     }
-    answers.met = (hidden * 1000).checked_div(puts);
     answers
 }
 

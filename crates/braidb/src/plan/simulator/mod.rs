@@ -258,9 +258,6 @@ impl Simulator {
         let version = self.version();
         let answer = |cell: &Cell| Some(asking::estimate(cell));
         let answers = asking::ask(&version, &self.options, self.shadowed_permille, answer);
-        if let Some(met) = answers.met {
-            self.shadowed_permille = asking::learn(self.shadowed_permille, met);
-        }
         self.answers.cells += answers.cells;
         self.answers.spared += answers.spared;
     }
