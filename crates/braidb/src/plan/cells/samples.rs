@@ -73,7 +73,9 @@ pub fn learn(permille: u64, met: u64) -> u64 {
 fn in_question<'a>(version: &'a Version, options: &TreeOptions) -> impl Iterator<Item = &'a Cell> {
     let last = version.last_level().max(1);
     let cells = if options.wants_sample(last) { version.level(last).cells.as_slice() } else { &[] };
-    cells.iter().map(|cell| &**cell).filter(|cell| cell.answer().is_none() && Sum::of(cell).may_be_worth())
+    let is_asked =
+        |cell: &&Cell| cell.runs.len() > 1 && cell.answer().is_none() && Sum::of(cell).may_be_worth();
+    cells.iter().map(|cell| &**cell).filter(is_asked)
 }
 
 /// How many entries of a cell newer runs of it hide. `None` where a table has no sample, or where all have too few.
