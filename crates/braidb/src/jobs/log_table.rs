@@ -121,14 +121,22 @@ impl Jobs {
         if candidates.is_empty() {
             return Ok((Places::default(), None));
         }
-        let (found, survivors) = self.count_values(parts, &mut candidates);
         let free = self.env.fs.free_space(&self.dir);
         let free = free.map_err(|error| Error::io("ask for the free space of", &self.dir, error))?;
         // What the device has room for beyond the reserve, that of the memory which becomes a table included.
         let reserve_bytes = self.options.merge_reserve_bytes.saturating_add(self.pressure.memory_bytes());
         let room_bytes = free.saturating_sub(reserve_bytes);
-        let logs: Vec<LogOfFlush> = candidates.iter().map(|candidate| candidate.log).collect();
         let place = form::Place { pinned_bytes, room_bytes, cells: version.level(1).cells.len() };
+        let logs_of =
+            |candidates: &[Candidate]| candidates.iter().map(|it| it.log).collect::<Vec<LogOfFlush>>();
+        let (bytes, entries) = parts
+            .iter()
+            .fold((0, 0), |(bytes, entries), part| (bytes + part.bytes(), entries + part.entries()));
+        if !form::is_worth_counting(&logs_of(&candidates), &place, bytes, entries) {
+            return Ok((Places::default(), None));
+        }
+        let (found, survivors) = self.count_values(parts, &mut candidates);
+        let logs = logs_of(&candidates);
         let choice = form::choose(&logs, &place, &self.options.form);
         self.count_refused(choice.refused_bytes);
         let chosen = choice.bodies;
