@@ -13,7 +13,8 @@
 //!
 //! For the same reason tables of L0 that are small beside what they overlap in L1 are *gathered*: the newest of them become one
 //! table, which stays in L0. Else a few megabytes, all that hot keys in memory and logs leave to flushes, would have all of L1
-//! written again and again. When L0 has come to a *fair part* (`FAIR`) of what it overlaps it goes down. An older table is gathered
+//! written again and again. So they would be by tables that are large but hold the same keys again and again: what counts is
+//! what would be left of them, as far as it is known. When L0 has come to a *fair part* (`FAIR`) of what it overlaps it goes down. An older table is gathered
 //! again only when newer ones have come to a fair part of it, so no byte is written there often. (At least two are,
 //! or nothing would go.)
 //!
@@ -30,7 +31,7 @@
 //! proposed again.
 
 use super::options::Now;
-use super::overlap::{self, Verdict};
+use super::overlap::{self, OverlapScope, Verdict};
 use super::{Claim, Claims, Input, Merge, Move, Plan, Step, TreeOptions, Use};
 use crate::base::counters::LEVELS;
 use crate::base::ids::{FamilyId, FileId, SeqNo};
@@ -61,7 +62,7 @@ pub fn propose(
     let mut planner = Planner { family, version, claims: claims.clone(), options };
     let is_deferred = planner.l0_verdict(now) == Verdict::Deferred;
     for level in planner.due_levels() {
-        let mut offers = planner.due_offers(level);
+        let mut offers = planner.due_offers(level, now);
         if level == 0 && is_deferred {
             offers.retain(|offer| matches!(offer.plan, Plan::Move(_)));
         }
@@ -263,21 +264,29 @@ impl Planner<'_> {
     }
 
     /// What could be done about a level that is due.
-    fn due_offers(&self, level: usize) -> Vec<Offer> {
+    fn due_offers(&self, level: usize, now: &Now<'_>) -> Vec<Offer> {
         if level > 0 {
             return self.offers(level);
         }
+        // What is known of L0 with L1 tells nothing of L0 alone.
+        let is_of_l0 = self.options.overlap.scope == OverlapScope::L0;
+        let left_permille = 1000 - now.overlap_permille.filter(|_| is_of_l0).unwrap_or(0).min(1000);
         let groups = self.groups_of_l0().into_iter();
-        groups.map(|group| self.gather(&group).unwrap_or_else(|| self.bring_down(0, group))).collect()
+        let offer = |group: Vec<Input>| {
+            self.gather(&group, left_permille).unwrap_or_else(|| self.bring_down(0, group))
+        };
+        groups.map(offer).collect()
     }
 
-    /// Makes one table of the newest of a group, newest first, which is too small to be brought down.
-    fn gather(&self, group: &[Input]) -> Option<Offer> {
+    /// Makes one table of the newest of a group, newest first, which is too small to be brought down. Of a thousand bytes in it, so
+    /// many would be left in a merge.
+    fn gather(&self, group: &[Input], left_permille: u64) -> Option<Offer> {
         let range =
             KeyRange::hull(group.iter().map(|input| &input.slice.range)).expect("a group is not empty");
         let sum = |of: fn(&Slice) -> u64| group.iter().map(|input| of(&input.slice)).sum::<u64>();
         let is_heavy = is_heavy(sum(|slice| slice.tombstones), sum(|slice| slice.entries));
-        let is_small = sum(|slice| slice.bytes).saturating_mul(FAIR) < self.overlapping_bytes(1, &range);
+        let left_bytes = (u128::from(sum(|slice| slice.bytes)) * u128::from(left_permille) / 1000) as u64;
+        let is_small = left_bytes.saturating_mul(FAIR) < self.overlapping_bytes(1, &range);
         if !self.options.is_patient() || group.len() < 2 || is_heavy || !is_small {
             return None;
         }

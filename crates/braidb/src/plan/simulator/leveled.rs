@@ -220,6 +220,42 @@ fn small_tables_of_l0_are_gathered_until_they_are_a_fair_part_of_l1() {
     assert!(gathers[0] + gathers[1] < counts[1] / 2, "{gathers:?} {counts:?}");
 }
 
+/// Tables are small, too, if they hold the same keys again and again. Nobody knows that where all that is known is of L0 with L1.
+#[test]
+fn large_tables_of_the_same_keys_are_gathered() {
+    let [gathers, counts] = [OverlapScope::L0, OverlapScope::L0AndL1].map(|scope| {
+        let mut sim = Simulator::new(4);
+        sim.options.overlap = OverlapOptions { percent: 40, scope, ..sim.options.overlap };
+        let mut rng = Rng(42);
+        (0..30_000).for_each(|_| {
+            sim.put(rng.below(20_000));
+            sim.settle();
+        });
+        let l1: (u64, u64) = sim
+            .version()
+            .level(1)
+            .slices()
+            .fold((0, 0), |(bytes, keys), (_, _, slice)| (bytes + slice.bytes, keys + slice.entries));
+        // Four tables are half as much again as the fair part, and one of them is much less.
+        let keys = l1.1 * 3 / 2 / 4 / FAIR;
+        let mut before = sim.merged_into;
+        for round in 0..14 {
+            (0..keys).for_each(|key| sim.keep(key * (20_000 / keys)));
+            sim.flush();
+            sim.settle();
+            if round == 1 {
+                // What was there before has gone down.
+                assert!(sim.version().level(0).is_empty());
+                before = sim.merged_into;
+            }
+        }
+        sim.check(20_000);
+        [0, 1].map(|level| sim.merged_into[level] - before[level])
+    });
+    assert!(gathers[0] > 0 && gathers[1] == 0, "{gathers:?} {counts:?}");
+    assert!(counts[0] == 0 && counts[1] > 2 * gathers[0], "{gathers:?} {counts:?}");
+}
+
 /// A table of L0 that lies under others is no part of what the newest become, if it is large.
 #[test]
 fn what_is_gathered_stays_above_what_is_older() {
