@@ -463,6 +463,47 @@ fn a_panic_under_the_commit_lock_is_final() {
     }
 }
 
+/// Whoever waits to be committed learns that its leader panicked, whether it looks or sleeps.
+#[test]
+fn those_who_wait_learn_that_their_leader_panicked() {
+    let (env, fs, _) = sim_env(1);
+    let db = small(env).open(DIR).unwrap();
+    let (sender, is_appending) = mpsc::channel();
+    let (go_on, may_go_on) = mpsc::channel::<()>();
+    let mut appends = 0;
+    fs.set_hook(Some(Box::new(move |_, op| {
+        if is_kind(op, OpKind::Append, "log") {
+            appends += 1;
+            assert!(appends < 2, "planted");
+            sender.send(()).unwrap();
+            may_go_on.recv().unwrap();
+        }
+    })));
+    let outcomes = std::thread::scope(|scope| {
+        scope.spawn(|| db.put("first", "v").unwrap());
+        is_appending.recv_timeout(std::time::Duration::from_secs(20)).unwrap();
+        let others = ["a", "b", "c"].map(|key| {
+            let db = &db;
+            scope.spawn(move || {
+                let put = std::panic::AssertUnwindSafe(|| db.put(key, "v"));
+                std::panic::catch_unwind(put)
+            })
+        });
+        // Long enough to get in line; who comes later finds the database poisoned.
+        (0..20_000).for_each(|_| std::thread::yield_now());
+        go_on.send(()).unwrap();
+        others.map(|other| other.join().unwrap())
+    });
+    fs.set_hook(None);
+    let panicked = outcomes.iter().filter(|outcome| outcome.is_err()).count();
+    let poisoned =
+        outcomes.iter().filter(|outcome| matches!(outcome, Ok(Err(Error::Poisoned { .. })))).count();
+    assert_eq!((panicked, poisoned), (1, 2), "{outcomes:?}");
+    drop(db);
+    let db = reopen(&fs).unwrap();
+    assert_eq!(db.iter().map(|entry| entry.unwrap().0).collect::<Vec<_>>(), [b"first"]);
+}
+
 /// What a job left half done when it panicked is not taken up by the next one.
 #[test]
 fn a_panicked_job_poisons_before_its_work_is_given_back() {

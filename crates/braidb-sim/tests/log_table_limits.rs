@@ -72,6 +72,30 @@ fn deletes_make_room_on_a_disk_full_of_log_tables() {
     }
 }
 
+/// A merge reads the values of logs that are too large for it one by one. So only large ones are left there, however many small ones
+/// stand beside them.
+#[test]
+fn large_logs_keep_large_values_alone() {
+    for (percent_small, small_bytes, bytes, log_tables) in
+        [(0, 0, 255, 0), (67, 20, 2000, 1), (67, 200, 1500, 0)]
+    {
+        let config = |options: Options| options.memtable_bytes(64 << 20).log_bytes(128 << 20);
+        let db = open(&SimFs::new(), config).unwrap();
+        let value = vec![7; bytes];
+        let mut written = 0;
+        for number in 0.. {
+            if written > 18 << 20 {
+                break;
+            }
+            let bytes = if number % 100 < percent_small { small_bytes } else { bytes };
+            db.put(format!("key {number:06}"), &value[..bytes]).unwrap();
+            written += bytes;
+        }
+        db.flush().unwrap();
+        assert_eq!(db.stats().counts.log_tables, log_tables, "{small_bytes} and {bytes}");
+    }
+}
+
 /// What stands on the device beside what the database needs, when nobody reads and nothing is wanted.
 fn check_files(fs: &SimFs, db: &Db, what: &str) {
     let stats = db.stats();

@@ -34,7 +34,7 @@ use crate::base::ids::{FileId, SeqNo};
 use crate::log::{ValuePlace, ValuePlaces};
 use crate::memory::{Frozen, Survivors};
 use crate::plan::Merge;
-use crate::plan::form::{self, LEAST_VALUE_BYTES, LogOfFlush, LogOfMerge, Pinned};
+use crate::plan::form::{self, Choice, LEAST_VALUE_BYTES, LogOfFlush, LogOfMerge, Pinned};
 use crate::value::{Body, Handle, Image};
 use crate::visible::EntryKind;
 use crate::visible::rule::Sieve;
@@ -127,16 +127,16 @@ impl Jobs {
         let reserve_bytes = self.options.merge_reserve_bytes.saturating_add(self.pressure.memory_bytes());
         let room_bytes = free.saturating_sub(reserve_bytes);
         let place = form::Place { pinned_bytes, room_bytes, cells: version.level(1).cells.len() };
-        let logs_of =
-            |candidates: &[Candidate]| candidates.iter().map(|it| it.log).collect::<Vec<LogOfFlush>>();
-        let (bytes, entries) = parts
-            .iter()
-            .fold((0, 0), |(bytes, entries), part| (bytes + part.bytes(), entries + part.entries()));
-        if !form::is_worth_counting(&logs_of(&candidates), &place, bytes, entries) {
+        // To count what the flush writes is a walk over all of memory, so first it is asked what might come of it.
+        let at_best = candidates.iter().map(|candidate| {
+            let (values, value_bytes) = candidate.places.values(LEAST_VALUE_BYTES);
+            LogOfFlush { values, value_bytes, ..candidate.log }
+        });
+        if form::choose(&at_best.collect::<Vec<_>>(), &place, &self.options.form) == Choice::default() {
             return Ok((Places::default(), None));
         }
         let (found, survivors) = self.count_values(parts, &mut candidates);
-        let logs = logs_of(&candidates);
+        let logs: Vec<LogOfFlush> = candidates.iter().map(|candidate| candidate.log).collect();
         let choice = form::choose(&logs, &place, &self.options.form);
         self.count_refused(choice.refused_bytes);
         let chosen = choice.bodies;

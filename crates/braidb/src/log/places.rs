@@ -66,6 +66,13 @@ impl ValuePlaces {
         self
     }
 
+    /// How many values of `least_bytes` and more there are, and their bytes.
+    pub fn values(&self, least_bytes: usize) -> (u64, u64) {
+        let places = self.commits.iter().chain(self.copies.iter().map(|(_, place)| place));
+        let values = places.map(|place| place.bytes).filter(|&bytes| bytes as usize >= least_bytes);
+        values.fold((0, 0), |(values, sum), bytes| (values + 1, sum + u64::from(bytes)))
+    }
+
     /// Whether the record `seq` is in the log. Reads no place.
     #[inline]
     pub fn hold(&self, seq: SeqNo) -> bool {

@@ -7,7 +7,7 @@
 //!
 //! A merge that wants much of a log loads it, as far as its room for that goes. One of a narrow cell wants little of each, and one of
 //! large logs has no room for all; these read value by value, which costs as much processor time as writing a value of a kilobyte. So
-//! where L1 has many cells, or a log is large, only larger values are left in it.
+//! where L1 has many cells, or the logs of a flush are large, only larger values are left in them.
 //!
 //! Scans suffer from log tables: a sorted table hands them the values of many keys in one block, while from logs they read each
 //! by itself. So a flush writes a sorted table if scans have shown much of the tree since the one before.
@@ -39,8 +39,8 @@ const LEAST_SHOWN: u64 = 10_000;
 pub const LOADED_BYTES: u64 = 64 << 20;
 /// A log is loaded for a merge which wants one byte in so many of it.
 const WANTED_SHARE: u64 = 4;
-/// Most merges of L0 take so many flushes or a few more: that many logs have to be loaded together.
-const LOADED_LOGS: u64 = 4;
+/// Most merges of L0 take so many flushes or a few more: their logs have to be loaded together.
+const LOADED_FLUSHES: u64 = 4;
 /// One byte in so many that may be pinned is let go when others have missed room for all of them.
 const OLDEST_SHARE: u64 = 4;
 
@@ -86,26 +86,25 @@ pub struct Place {
     pub cells: usize,
 }
 
-/// Whether a merge will load such a log together with those of the other flushes that it takes.
-fn is_loaded(log: &LogOfFlush, place: &Place) -> bool {
-    place.cells as u64 <= WANTED_SHARE && log.bytes <= LOADED_BYTES / LOADED_LOGS
+/// Whether merges load these logs whole: L1 has few cells, and there is room for all logs that are pinned, or for as many as a merge
+/// takes that are as large as these, which are those of one flush.
+fn are_loaded(logs: &[LogOfFlush], place: &Place, options: &FormOptions) -> bool {
+    let bytes: u64 = logs.iter().map(|log| log.bytes).sum();
+    let have_room = options.pinned_bytes <= LOADED_BYTES || bytes <= LOADED_BYTES / LOADED_FLUSHES;
+    place.cells as u64 <= WANTED_SHARE && have_room
 }
 
-/// Whether one of `logs` may be chosen, of whose values nothing is known but what the flushing set takes in memory: to count them is
-/// a walk over all of it.
-pub fn is_worth_counting(logs: &[LogOfFlush], place: &Place, set_bytes: u64, set_entries: u64) -> bool {
-    set_bytes >= LEAST_LONE_BYTES.saturating_mul(set_entries) || logs.iter().any(|log| is_loaded(log, place))
-}
-
-/// Chooses among `logs`, given oldest first.
+/// Chooses among `logs`, given oldest first, which are those of one flush. Where values are counted that the flush will not write,
+/// superseded ones, the answer says what might be chosen.
 pub fn choose(logs: &[LogOfFlush], place: &Place, options: &FormOptions) -> Choice {
     let mut left_bytes = options.pinned_bytes.saturating_sub(place.pinned_bytes);
     let mut room_bytes = place.room_bytes;
+    let are_loaded = are_loaded(logs, place, options);
+    let least_mean_bytes = if are_loaded { LEAST_MEAN_BYTES } else { LEAST_LONE_BYTES };
     let mut choice = Choice::default();
     for log in logs {
         let is_pinned = log.live_bytes > 0;
         let more_bytes = if is_pinned { 0 } else { log.bytes };
-        let least_mean_bytes = if is_loaded(log, place) { LEAST_MEAN_BYTES } else { LEAST_LONE_BYTES };
         let is_large = log.values > 0 && log.value_bytes / log.values >= least_mean_bytes;
         let live_bytes = log.value_bytes.saturating_add(log.live_bytes);
         let is_alive = percent(live_bytes, log.bytes) >= u64::from(options.live_percent);
@@ -236,22 +235,15 @@ mod tests {
 
     #[test]
     fn of_logs_too_large_to_be_loaded_together_only_large_values_are_left() {
-        let room = FormOptions { pinned_bytes: 1 << 30, ..OPTIONS };
-        let place = Place { room_bytes: 1 << 30, ..PLACE };
-        let logs = |bytes| [log(1, bytes, bytes / 1024, bytes), log(2, bytes, bytes / 1023, bytes)];
-        let chosen = |bytes| choose(&logs(bytes), &place, &room).bodies;
-        assert_eq!(chosen(16 << 20), [FileId(1), FileId(2)]);
-        assert_eq!(chosen((16 << 20) + 1024), [FileId(1)]);
-    }
-
-    #[test]
-    fn what_cannot_be_chosen_is_not_counted() {
-        let (small, large) = (log(1, 1000, 0, 0), log(2, (16 << 20) + 1, 0, 0));
-        let is_worth = |logs: &[LogOfFlush], cells, set_bytes| {
-            is_worth_counting(logs, &Place { cells, ..PLACE }, set_bytes, 100)
+        let place = Place { room_bytes: u64::MAX, ..PLACE };
+        let chosen = |bytes, pinned_bytes| {
+            let logs = [log(1, bytes, bytes / 1024, bytes), log(2, bytes, bytes / 1023, bytes)];
+            choose(&logs, &place, &FormOptions { pinned_bytes, ..OPTIONS }).bodies
         };
-        assert!(is_worth(&[large, small], 4, 100) && is_worth(&[large], 5, 102_400));
-        assert!(!is_worth(&[large, small], 5, 102_399) && !is_worth(&[large], 4, 102_399));
+        assert_eq!(chosen(8 << 20, 1 << 30), [FileId(1), FileId(2)], "16 MiB a flush");
+        assert_eq!(chosen((8 << 20) + 1, 1 << 30), [FileId(1)]);
+        assert_eq!(chosen(32 << 20, 64 << 20), [FileId(1), FileId(2)], "all that are pinned have room");
+        assert_eq!(chosen(32 << 20, (64 << 20) + 1), [FileId(1)]);
     }
 
     #[test]

@@ -268,25 +268,31 @@ impl Planner<'_> {
         if level > 0 {
             return self.offers(level);
         }
-        // What is known of L0 with L1 tells nothing of L0 alone.
-        let is_of_l0 = self.options.overlap.scope == OverlapScope::L0;
-        let left_permille = 1000 - now.overlap_permille.filter(|_| is_of_l0).unwrap_or(0).min(1000);
         let groups = self.groups_of_l0().into_iter();
-        let offer = |group: Vec<Input>| {
-            self.gather(&group, left_permille).unwrap_or_else(|| self.bring_down(0, group))
-        };
+        let offer = |group: Vec<Input>| self.gather(&group, now).unwrap_or_else(|| self.bring_down(0, group));
         groups.map(offer).collect()
     }
 
-    /// Makes one table of the newest of a group, newest first, which is too small to be brought down. Of a thousand bytes in it, so
-    /// many would be left in a merge.
-    fn gather(&self, group: &[Input], left_permille: u64) -> Option<Offer> {
+    /// What a merge of a group of L0 would leave of it, as far as is known.
+    fn left_bytes(&self, group: &[Input], now: &Now<'_>) -> u64 {
+        let bytes: u64 = group.iter().map(|input| input.slice.bytes).sum();
+        let largest = group.iter().map(|input| input.slice.bytes).max().unwrap_or(0);
+        // What is known of L0 with L1 tells nothing of L0 alone; and of keys, nothing of the versions that readers need.
+        let is_of_l0 = self.options.overlap.scope == OverlapScope::L0;
+        let are_settled = group.iter().all(|input| input.slice.seqs.1 <= now.settled);
+        let gone_permille = now.overlap_permille.filter(|_| is_of_l0 && are_settled).unwrap_or(0).min(1000);
+        let left_bytes = (u128::from(bytes) * u128::from(1000 - gone_permille) / 1000) as u64;
+        // The estimate is a mean over all of L0.
+        left_bytes.max(largest)
+    }
+
+    /// Makes one table of the newest of a group, newest first, which is too small to be brought down.
+    fn gather(&self, group: &[Input], now: &Now<'_>) -> Option<Offer> {
         let range =
             KeyRange::hull(group.iter().map(|input| &input.slice.range)).expect("a group is not empty");
         let sum = |of: fn(&Slice) -> u64| group.iter().map(|input| of(&input.slice)).sum::<u64>();
         let is_heavy = is_heavy(sum(|slice| slice.tombstones), sum(|slice| slice.entries));
-        let left_bytes = (u128::from(sum(|slice| slice.bytes)) * u128::from(left_permille) / 1000) as u64;
-        let is_small = left_bytes.saturating_mul(FAIR) < self.overlapping_bytes(1, &range);
+        let is_small = self.left_bytes(group, now).saturating_mul(FAIR) < self.overlapping_bytes(1, &range);
         if !self.options.is_patient() || group.len() < 2 || is_heavy || !is_small {
             return None;
         }
