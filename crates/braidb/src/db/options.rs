@@ -206,7 +206,7 @@ impl Options {
     /// When so many bytes in a hundred of a log are values that a flush would write to a table, and these are not small, the flush
     /// writes only keys and where in the log the values are. The log stays until merges have written the values elsewhere; what stays
     /// that way is at most three quarters of [`Options::log_bytes`]. Where values lie is kept in memory, 16 bytes for each write since the flush
-    /// before, unless values are small. Of logs that are too large for merges to load several at once (16 MiB), only values of a kilobyte
+    /// before, unless values are small. Where logs are too large for merges to load several at once, 16 MiB a flush, only values of a kilobyte
     /// and more are left there. Values of a family that is scanned much are always written, since a scan would read each of them by
     /// itself. 0 to 100; 0 writes values always. Default: 50.
     ///

@@ -37,7 +37,7 @@ use std::sync::{Arc, OnceLock};
 
 /// Most bytes that one leader takes from the waiting list.
 const GROUP_BYTES: usize = 1 << 20;
-/// The first of those who wait looks so often whether it is served: some microseconds, in which most groups end.
+/// The first of those who wait looks so often whether it is served: for some microseconds, in which most groups end.
 const LOOKS: u32 = 400;
 /// A scratch batch that grew beyond this is given back after the write.
 const SCRATCH_BYTES: usize = 256 << 10;
