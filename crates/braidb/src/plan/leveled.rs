@@ -13,10 +13,10 @@
 //!
 //! For the same reason tables of L0 that are small beside what they overlap in L1 are *gathered*: the newest of them become one
 //! table, which stays in L0. Else a few megabytes, all that hot keys in memory and logs leave to flushes, would have all of L1
-//! written again and again. So they would be by tables that are large but hold the same keys again and again: what counts is
-//! what would be left of them, as far as it is known. When L0 has come to a *fair part* (`FAIR`) of what it overlaps it goes down. An older table is gathered
-//! again only when newer ones have come to a fair part of it, so no byte is written there often. (At least two are,
-//! or nothing would go.)
+//! written again and again; and so would tables that are large but hold the same keys again and again, for what counts is what
+//! would be left of them, as far as it is known. When L0 has come to a *fair part* (`FAIR`) of what it overlaps it goes down.
+//! An older table is gathered again only when newer ones have come to a fair part of it, so no byte is written there often.
+//! (At least two are, or nothing would go.)
 //!
 //! *Order.* L0 at its hard limit comes first; then levels by their score, size over target (for L0: tables over the number
 //! that starts a merge); then slices heavy with tombstones, so that deleting gives space back. Within a level the slice with
