@@ -8,8 +8,8 @@
 //! A second one holds records that were written back to a log, and a third one tables that point to values in logs, which came
 //! later than the rest of the format.
 //!
-//! `braidb-sim golden DIR` writes all into directories below DIR. A change of format that older files survive needs no new golden database;
-//! a new version of a format adds a directory and keeps the old ones.
+//! `braidb-sim golden DIR` writes all into directories below DIR. A change of format that older files survive needs no new
+//! golden database; a new version of a format adds a directory and keeps the old ones.
 
 use crate::env_over;
 use crate::fs::SimFs;

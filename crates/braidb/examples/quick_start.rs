@@ -1,6 +1,7 @@
 //! The first five minutes: open, put, get, scan, delete.
 //!
-//! `cargo run --release -p braidb --example quick_start` leaves the database in the temporary directory; look at it with `braidb scan DIR`.
+//! `cargo run --release -p braidb --example quick_start` leaves the database in the temporary directory; look at it with
+//! `braidb scan DIR`.
 
 use braidb::Db;
 use std::error::Error;

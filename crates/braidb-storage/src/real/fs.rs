@@ -1,10 +1,10 @@
 //! Files of the operating system (Linux).
 //!
-//! Each promise of [`FileSystem`] and [`File`] stands on one system call: `create` on `O_EXCL`, `append` on `pwrite` at
-//! an end that this handle keeps, `preallocate` and `punch_hole` on `fallocate`, `sync_data` on `fdatasync` (which also
-//! makes the length stable), `sync_dir` on `fsync` of the directory, `lock` on `flock`. Files of `create_log` are `mapped.rs`. `flock` belongs to the open file
-//! and not to the process, so it also keeps out a second open within this process, and it ends with the process however
-//! that ends.
+//! Each promise of [`FileSystem`] and [`File`] stands on one system call: `create` on `O_EXCL`, `append` on `pwrite` at an
+//! end that this handle keeps, `preallocate` and `punch_hole` on `fallocate`, `sync_data` on `fdatasync` (which also makes
+//! the length stable), `sync_dir` on `fsync` of the directory, `lock` on `flock`. Files of `create_log` are `mapped.rs`.
+//! `flock` belongs to the open file and not to the process, so it also keeps out a second open within this process, and it
+//! ends with the process however that ends.
 //!
 //! Nothing is retried but calls that a signal interrupted: after a failed `fdatasync` the kernel may have dropped the
 //! dirty pages, and a second call would report success about bytes that are gone.

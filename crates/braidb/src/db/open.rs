@@ -269,8 +269,9 @@ impl Opening {
         })
     }
 
-    /// Room that puts leave on the device for a merge (rule 15): of L0 as full as flushes make it, with the least L1. A tree with more in
-    /// both, where tables of L0 were gathered, may need more, as any merge further down may: it fails then, and is tried again. A small device is shared half and half, since no merge writes more than there is.
+    /// Room that puts leave on the device for a merge (rule 15): of L0 as full as flushes make it, with the least L1. A
+    /// tree with more in both, where tables of L0 were gathered, may need more, as any merge further down may: it fails
+    /// then, and is tried again. A small device is shared half and half, since no merge writes more than there is.
     fn merge_reserve_bytes(&self, listing: &Listing) -> Result<u64> {
         let free = self.env.fs.free_space(&self.dir);
         let free = free.map_err(|error| Error::io("ask for the free space of", &self.dir, error))?;

@@ -165,8 +165,9 @@ impl Options {
         self
     }
 
-    /// Files of tables, and of logs that tables point into, that are held open at most, 16 to 1,000,000; other logs, manifest, lock, the directory and tables under
-    /// construction come on top, and one for each thread that reads. Default: 512.
+    /// Files of tables, and of logs that tables point into, that are held open at most, 16 to 1,000,000; other logs,
+    /// manifest, lock, the directory and tables under construction come on top, and one for each thread that reads.
+    /// Default: 512.
     pub fn open_files(mut self, files: usize) -> Options {
         self.open_files = files;
         self
@@ -185,30 +186,32 @@ impl Options {
         self
     }
 
-    /// When logs have three quarters of [`Options::log_bytes`] and memory is not half full, and so few bytes in a hundred of the oldest are alive, because newer
-    /// writes superseded the rest, what is alive is written to the newest log again, and they go without a flush. 0 to 90; 0 leaves
-    /// logs to flushes. Default: 25.
+    /// When logs have three quarters of [`Options::log_bytes`] and memory is not half full, and so few bytes in a hundred
+    /// of the oldest are alive, because newer writes superseded the rest, what is alive is written to the newest log again,
+    /// and they go without a flush. 0 to 90; 0 leaves logs to flushes. Default: 25.
     pub fn log_rewrite_percent(mut self, percent: u32) -> Options {
         self.log_rewrite_percent = percent;
         self
     }
 
-    /// How many keys in a hundred stay in memory at a flush, at first: those that were written most often since the last one. They are
-    /// written back to the log, so nothing is lost without them. From there the share goes up or down, to half of the keys or to none, as
-    /// flushes show what is written least; [`HotKeyStats`](crate::HotKeyStats) tells how it stands. It begins here again with each open. Where so few keys may stay that a flush would hardly notice, none does.
-    /// With the memory policies `None` and `Basic`, memory that is full of superseded versions is compacted and not flushed. 0 to 50; 0
-    /// flushes all of memory whenever it is full. Default: 1.
+    /// How many keys in a hundred stay in memory at a flush, at first: those that were written most often since the last
+    /// one. They are written back to the log, so nothing is lost without them. From there the share goes up or down, to
+    /// half of the keys or to none, as flushes show what is written least; [`HotKeyStats`](crate::HotKeyStats) tells how it
+    /// stands. It begins here again with each open. Where so few keys may stay that a flush would hardly notice, none does.
+    /// With the memory policies `None` and `Basic`, memory that is full of superseded versions is compacted and not
+    /// flushed. 0 to 50; 0 flushes all of memory whenever it is full. Default: 1.
     pub fn hot_keys_percent(mut self, percent: u32) -> Options {
         self.hot_keys_percent = percent;
         self
     }
 
-    /// When so many bytes in a hundred of a log are values that a flush would write to a table, and these are not small, the flush
-    /// writes only keys and where in the log the values are. The log stays until merges have written the values elsewhere; what stays
-    /// that way is at most three quarters of [`Options::log_bytes`]. Where values lie is kept in memory, 16 bytes for each write since the flush
-    /// before, unless values are small. Where logs are too large for merges to load several at once, 16 MiB a flush, only values of a kilobyte
-    /// and more are left there. Values of a family that is scanned much are always written, since a scan would read each of them by
-    /// itself. 0 to 100; 0 writes values always. Default: 50.
+    /// When so many bytes in a hundred of a log are values that a flush would write to a table, and these are not small,
+    /// the flush writes only keys and where in the log the values are. The log stays until merges have written the values
+    /// elsewhere; what stays that way is at most three quarters of [`Options::log_bytes`]. Where values lie is kept in
+    /// memory, 16 bytes for each write since the flush before, unless values are small. Where logs are too large for merges
+    /// to load several at once, 16 MiB a flush, only values of a kilobyte and more are left there. Values of a family that
+    /// is scanned much are always written, since a scan would read each of them by itself. 0 to 100; 0 writes values
+    /// always. Default: 50.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-olog-{}", std::process::id()));

@@ -83,8 +83,8 @@ impl Places {
         self.logs.is_empty()
     }
 
-    /// Where the value of the put `seq`, of so many bytes, lies, if it can be left there. Values are asked for in the order of writing;
-    /// some may be passed over.
+    /// Where the value of the put `seq`, of so many bytes, lies, if it can be left there. Values are asked for in the order
+    /// of writing; some may be passed over.
     pub fn find(&mut self, seq: SeqNo, bytes: usize) -> Option<(ClosedLog, Handle)> {
         if self.is_empty() || bytes < LEAST_VALUE_BYTES {
             return None;
@@ -272,7 +272,8 @@ mod tests {
 
     const LOG: ClosedLog = ClosedLog { id: FileId(5), bytes: 999 };
 
-    /// The values of these numbers, written in this order; those with an odd one lie in the second log, or in the third, which is none.
+    /// The values of these numbers, written in this order; those with an odd one lie in the second log, or in the third,
+    /// which is none.
     fn places(order: &[SeqNo]) -> Places {
         let value = |&seq: &SeqNo| {
             let place = ValuePlace { offset: seq * 100, bytes: 40, crc: 0 };

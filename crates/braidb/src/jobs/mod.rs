@@ -3,12 +3,12 @@
 //!
 //! # Which file holds a record at each instant
 //!
-//! *Flush.* (1) The commit queue took all memory of the family and rotated the log: the record is in memory and in a log at or after its
-//! family's `replay_from`. (2) All logs before the new one are synced, oldest first, with their names. (3) The table is
-//! written, synced, and its name synced: the record stands in two places, and an orphan table if we crash. (4) The edit adds
-//! the table and advances `replay_from`: after its sync the table is the record's home; before it, the log is. (5) The view
-//! drops the flushing set and shows the table, in one swap. (6) Logs before the smallest `replay_from` are unlinked, unless tables
-//! point into them.
+//! *Flush.* (1) The commit queue took all memory of the family and rotated the log: the record is in memory and in a log at
+//! or after its family's `replay_from`. (2) All logs before the new one are synced, oldest first, with their names. (3) The
+//! table is written, synced, and its name synced: the record stands in two places, and an orphan table if we crash. (4) The
+//! edit adds the table and advances `replay_from`: after its sync the table is the record's home; before it, the log is.
+//! (5) The view drops the flushing set and shows the table, in one swap. (6) Logs before the smallest `replay_from` are
+//! unlinked, unless tables point into them.
 //!
 //! *Flush to a log table.* The story is told in `jobs/log_table.rs`.
 //!
@@ -25,8 +25,8 @@
 //!
 //! # Lock order
 //!
-//! `catalog` → the commit lock → the view's swap lock; `catalog` → `tidier`. Commits to the manifest happen under `catalog`, and so does the
-//! installation of what they changed, so that views show versions in the order of their edits.
+//! `catalog` → the commit lock → the view's swap lock; `catalog` → `tidier`. Commits to the manifest happen under
+//! `catalog`, and so does the installation of what they changed, so that views show versions in the order of their edits.
 
 mod cleanup;
 mod compact;

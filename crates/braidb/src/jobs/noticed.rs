@@ -221,8 +221,9 @@ impl Jobs {
         }
     }
 
-    /// Asks samples how much the runs of cells overlap, where the answer may make a difference to the policies, which are asked next. Called
-    /// without a lock: it may read files. Cells that change meanwhile are guessed about, and asked the next time.
+    /// Asks samples how much the runs of cells overlap, where the answer may make a difference to the policies, which are
+    /// asked next. Called without a lock: it may read files. Cells that change meanwhile are guessed about, and asked the
+    /// next time.
     pub(super) fn ask_samples(&self) {
         let asked = self.versions_in_question();
         if asked.is_empty() {

@@ -18,11 +18,12 @@
 //! And as long as three quarters of what stays are written again before the next flush, nearly each copy saves a whole entry: then
 //! staying pays without doubt, and less is not tried.
 //!
-//! A period is a few flushes, and the first one after a change does not count, since its memory was filled under the old share. A
-//! step is taken only if it saved more than such measurements scatter. An attempt that costs twice as much ends with the first
-//! flush that counts, and the waits grow to sixteen periods: under a steady load little is spent on attempts, and a share that is only seemingly
-//! better is left again. When merges come is chance to a period, so it has its part in their mean: half by the number of its tables, half by their
-//! bytes, since some trees merge when there are so many tables, and some when there are so many bytes.
+//! A period is a few flushes, and the first one after a change does not count, since its memory was filled under the old
+//! share. A step is taken only if it saved more than such measurements scatter. An attempt that costs twice as much ends
+//! with the first flush that counts, and the waits grow to sixteen periods: under a steady load little is spent on
+//! attempts, and a share that is only seemingly better is left again. When merges come is chance to a period, so it has its
+//! part in their mean: half by the number of its tables, half by their bytes, since some trees merge when there are so many
+//! tables, and some when there are so many bytes.
 //!
 //! No clock and no dice: what is tried follows from what was flushed. After an open it begins anew.
 

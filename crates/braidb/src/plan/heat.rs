@@ -1,10 +1,11 @@
 //! Hot keys: which of them stay in memory at a flush, and when memory that is full is condensed instead of flushed.
 //!
-//! Keys that are written again and again die in memory: each flush of them is a copy that the next one makes worthless, and so is
-//! each merge of it. So a flush leaves the hot ones in memory: written again, and more than half as often as the mean; and of those
-//! as many as are allowed, the hottest first. (TRIAD, section 4.1, asks for more than the mean. But where nearly all of memory
-//! is hot keys, half of these lie below it by chance, and were flushed again and again.) They are written back to the log
-//! instead, which is what keeping them costs; so they may not take so much of memory, or of the log, that the next flush comes at once.
+//! Keys that are written again and again die in memory: each flush of them is a copy that the next one makes worthless, and
+//! so is each merge of it. So a flush leaves the hot ones in memory: written again, and more than half as often as the
+//! mean; and of those as many as are allowed, the hottest first. (TRIAD, section 4.1, asks for more than the mean. But
+//! where nearly all of memory is hot keys, half of these lie below it by chance, and were flushed again and again.) They
+//! are written back to the log instead, which is what keeping them costs; so they may not take so much of memory, or of the
+//! log, that the next flush comes at once.
 //!
 //! A segment keeps superseded versions until it is merged. Memory may thus be full although little of it is alive, and then a flush
 //! would be one of a nearly empty memory (`FLUSH_TH` in the paper's Algorithm 1). If so much was superseded when this was looked
@@ -84,8 +85,9 @@ impl HeatOptions {
         Some(Hot { from, bytes: all.bytes, ppm, is_cut })
     }
 
-    /// If so many bytes stayed when memory was condensed, more than the budget, it is flushed after all. Much less than that would let the
-    /// hot keys, of up to three quarters of it, share what is left with few of the others, and bring many small flushes.
+    /// If so many bytes stayed when memory was condensed, more than the budget, it is flushed after all. Much less than
+    /// that would let the hot keys, of up to three quarters of it, share what is left with few of the others, and bring
+    /// many small flushes.
     pub fn is_still_full(&self, kept: u64) -> bool {
         kept > self.memtable_bytes
     }

@@ -1,10 +1,10 @@
 //! Truncating the log: when what is alive of the oldest logs is written back, so that they can go without a flush.
 //!
-//! Writing back costs the bytes that are alive, once; a flush costs all of memory, and a part in every merge that follows. So
-//! when the logs near their bound, at which a flush would be due, memory is not half full, and little of the oldest logs is alive,
-//! they go without one. Fuller memory will be flushed soon anyhow, which frees the logs for nothing; but not where hot keys stay in memory,
-//! because all of them are written back then. Whatever the answer, what goes are the
-//! oldest logs without a gap: recovery reads the rest from front to end.
+//! Writing back costs the bytes that are alive, once; a flush costs all of memory, and a part in every merge that follows.
+//! So when the logs near their bound, at which a flush would be due, memory is not half full, and little of the oldest logs
+//! is alive, they go without one. Fuller memory will be flushed soon anyhow, which frees the logs for nothing; but not
+//! where hot keys stay in memory, because all of them are written back then. Whatever the answer, what goes are the oldest
+//! logs without a gap: recovery reads the rest from front to end.
 
 use crate::base::ids::FileId;
 
@@ -43,8 +43,8 @@ pub struct LogUse {
     pub live_bytes: u64,
 }
 
-/// The log from which on recovery should replay when the logs are near their bound, once what is alive of those before is written back. `logs` are all that may be
-/// replayed, oldest first; the last is the one that is written.
+/// The log from which on recovery should replay when the logs are near their bound, once what is alive of those before is
+/// written back. `logs` are all that may be replayed, oldest first; the last is the one that is written.
 ///
 /// Of all that could go, those go that cost least for what they give back, and as many as cost at most twice that. In the youngest
 /// log much is alive that will be superseded soon; in the oldest stands what was written back last time, a short log that is all

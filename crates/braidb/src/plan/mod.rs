@@ -111,9 +111,10 @@ pub enum Plan {
 
 /// Read the inputs, and write what is left of them to `to`.
 ///
-/// Where `from` and `to` are one level, the inputs are one or several whole neighbouring runs of one cell, or slices of
-/// one run, and the output takes the place of the newest of them. In L0 runs that overlap none of them may lie between. Else the inputs may include slices of `to`, and must
-/// include all that overlap if the plan owns its range there; what it does not own, it puts on top.
+/// Where `from` and `to` are one level, the inputs are one or several whole neighbouring runs of one cell, or slices of one
+/// run, and the output takes the place of the newest of them. In L0 runs that overlap none of them may lie between. Else
+/// the inputs may include slices of `to`, and must include all that overlap if the plan owns its range there; what it does
+/// not own, it puts on top.
 #[derive(Clone, Debug)]
 pub struct Merge {
     pub family: FamilyId,

@@ -13,8 +13,9 @@
 //! type and a checksum over content and place ([`section`]); the footer has its own ([`tail`]). So every byte of the file
 //! is covered. The parts describe themselves: [`block`], [`filter`], [`properties`], [`index`].
 //!
-//! Opening reads the tail and keeps filter and index in memory; the file itself may be closed between reads (`cache/open_files.rs`). A get asks the filter, searches the index and reads one
-//! block (the next one too if the versions of its key go on there). Blocks are lent by the cache; values are pinned in them.
+//! Opening reads the tail and keeps filter and index in memory; the file itself may be closed between reads
+//! (`cache/open_files.rs`). A get asks the filter, searches the index and reads one block (the next one too if the versions
+//! of its key go on there). Blocks are lent by the cache; values are pinned in them.
 
 mod block;
 mod builder;

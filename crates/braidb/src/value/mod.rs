@@ -9,10 +9,11 @@
 //! it, and no [`Body`] of it lives. The executor asks all three under the lock that edits are committed under
 //! (`jobs/cleanup.rs`); [`Bodies`] knows the third.
 //!
-//! Users read values one by one, through the block cache, where a value has a place of its own. A merge wants most of a log, in
-//! the order of keys and not of the file, and small reads would cost more than the log table saved: it loads the whole log once ([`Body::load`]), and whoever merges out of it meanwhile
-//! shares what was loaded. Each value lies somewhere else in it, and mostly in no cache of the processor, so a merge asks for a
-//! value ([`Image::prefetch`]) when it comes to its handle, and reads it when the other sources of the merge had their turns.
+//! Users read values one by one, through the block cache, where a value has a place of its own. A merge wants most of a
+//! log, in the order of keys and not of the file, and small reads would cost more than the log table saved: it loads the
+//! whole log once ([`Body::load`]), and whoever merges out of it meanwhile shares what was loaded. Each value lies
+//! somewhere else in it, and mostly in no cache of the processor, so a merge asks for a value ([`Image::prefetch`]) when it
+//! comes to its handle, and reads it when the other sources of the merge had their turns.
 
 use crate::base::checksum;
 use crate::base::counters::Counters;

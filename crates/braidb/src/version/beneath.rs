@@ -1,9 +1,9 @@
 //! What lies beneath a merge: whether an older version of a key may exist outside the merge's inputs (rule 6).
 //!
 //! Memory and the logs that recovery would replay hold only newer versions of what stands in a table, because flushes take
-//! whole memtables in order, and leave of a key at most its newest version in memory. Levels above the merge are newer by rule 7, and so are runs of its own cell above the
-//! newest that it takes: whoever cleans an old run does so for good, although writing goes on. What is left: older runs of
-//! the merge's own levels, and everything deeper.
+//! whole memtables in order, and leave of a key at most its newest version in memory. Levels above the merge are newer by
+//! rule 7, and so are runs of its own cell above the newest that it takes: whoever cleans an old run does so for good,
+//! although writing goes on. What is left: older runs of the merge's own levels, and everything deeper.
 
 use super::shape::{Slice, Version};
 use crate::base::key::KeyRange;

@@ -4,10 +4,10 @@
 //! hides one entry, and is garbage itself. What else hides one, the samples of a cell's tables tell (`cells/samples.rs`).
 //!
 //! Where they say nothing (small cells, tables of older builds, levels above the last), such a share of the newer entries
-//! hides one as the latest merges of whole cells have met. Since a cell may differ, as many are feared in it
-//! as would by chance if its runs held random draws of one set of keys: a change of habits cannot fill the disk unnoticed.
-//! Samples know whether the fear of a single cell is right; where they know of more garbage than was guessed or feared, it counts in the sum of
-//! all cells, which is bounded too.
+//! hides one as the latest merges of whole cells have met. Since a cell may differ, as many are feared in it as would by
+//! chance if its runs held random draws of one set of keys: a change of habits cannot fill the disk unnoticed. Samples know
+//! whether the fear of a single cell is right; where they know of more garbage than was guessed or feared, it counts in the
+//! sum of all cells, which is bounded too.
 //!
 //! A cell is rewritten for its garbage only when all of it is settled: then nothing of it stays, and the same is never
 //! proposed again.

@@ -12,11 +12,11 @@
 //!
 //! *Targets* are those of the leveled tree ([`super::leveled`]).
 //!
-//! *Order.* First what writes wait for: L0 at its limit, then cells far over their bound. Then metadata: handing L0 over to L1,
-//! joining runs that do not overlap, moving runs down, splitting what is too large. Then space: cells whose garbage, or whose tombstones, outrank every
-//! deferral. Then cells at their bound, the one furthest over it first, and levels over their target; then what keeps logs that
-//! should go. Last whatever only
-//! pays in the long run: age, nearly dead tables, guards between small cells, scans over garbage, seeks.
+//! *Order.* First what writes wait for: L0 at its limit, then cells far over their bound. Then metadata: handing L0 over to
+//! L1, joining runs that do not overlap, moving runs down, splitting what is too large. Then space: cells whose garbage, or
+//! whose tombstones, outrank every deferral. Then cells at their bound, the one furthest over it first, and levels over
+//! their target; then what keeps logs that should go. Last whatever only pays in the long run: age, nearly dead tables,
+//! guards between small cells, scans over garbage, seeks.
 
 mod down;
 mod garbage;

@@ -1,15 +1,17 @@
 //! How much the runs of a cell overlap: TRIAD's question (`plan/overlap.rs`) below L0, where it decides whether a last-level cell
 //! is rewritten for its garbage (`cells/garbage.rs`).
 //!
-//! The samples of a cell's tables ([`crate::base::sample`]), cut to its slices, are put together. Of a key that stands in several
-//! runs all entries but one are hidden, so what the samples have twice, to all that they have, is what the cell has hidden, to all its keys.
+//! The samples of a cell's tables ([`crate::base::sample`]), cut to its slices, are put together. Of a key that stands in
+//! several runs all entries but one are hidden, so what the samples have twice, to all that they have, is what the cell has
+//! hidden, to all its keys.
 //!
-//! *When.* The planner is asked often, with the catalog locked, and looks at no sample. Whoever is about to ask it asks the cells in
-//! question first ([`ask`]), without a lock, since that may read files, and notes the answers in the cells themselves, where they stay
-//! until a change makes a cell another one. So a cell is asked once for each run that comes or goes; and only if it is of the last level, has several
-//! runs, and would be worth a rewrite if each entry of the newer ones hid one. Samples of tables that nobody asks for
-//! stay on disk; those of others are read once, with the properties that hold them, and kept with the table. Of a large cell not all samples are
-//! compared ([`MOST`]); the rest costs a hash each.
+//! *When.* The planner is asked often, with the catalog locked, and looks at no sample. Whoever is about to ask it asks the
+//! cells in question first ([`ask`]), without a lock, since that may read files, and notes the answers in the cells
+//! themselves, where they stay until a change makes a cell another one. So a cell is asked once for each run that comes or
+//! goes; and only if it is of the last level, has several runs, and would be worth a rewrite if each entry of the newer
+//! ones hid one. Samples of tables that nobody asks for stay on disk; those of others are read once, with the properties
+//! that hold them, and kept with the table. Of a large cell not all samples are compared ([`MOST`]); the rest costs a hash
+//! each.
 
 use super::Sum;
 use crate::base::key::hash;
@@ -41,8 +43,8 @@ pub fn is_asked(version: &Version, options: &TreeOptions) -> bool {
     in_question(version, options).next().is_some()
 }
 
-/// Asks the cells in question and notes what they answer, but where `answer` says that nothing can be said now. Of a thousand newer entries
-/// `permille` hid an older one lately.
+/// Asks the cells in question and notes what they answer, but where `answer` says that nothing can be said now. Of a
+/// thousand newer entries `permille` hid an older one lately.
 pub fn ask(
     version: &Version,
     options: &TreeOptions,

@@ -1,9 +1,10 @@
 //! Room: what the leader does when memory is full, and how memory changes hands.
 //!
-//! A segment that is full is *rolled* into the pipeline, which concerns no file. When all of memory is full, or the logs are, a family
-//! is *frozen*: the log rotates and a flush takes all that the family has, in one step, so that positions decide what is replayed (rule
-//! 3). If most of memory was superseded when it was full the last time, it is *condensed* instead: one segment is made of it, beside
-//! the writers, and no file is concerned. A flush may leave hot keys in memory; that and the table come into the view in one swap.
+//! A segment that is full is *rolled* into the pipeline, which concerns no file. When all of memory is full, or the logs
+//! are, a family is *frozen*: the log rotates and a flush takes all that the family has, in one step, so that positions
+//! decide what is replayed (rule 3). If most of memory was superseded when it was full the last time, it is *condensed*
+//! instead: one segment is made of it, beside the writers, and no file is concerned. A flush may leave hot keys in memory;
+//! that and the table come into the view in one swap.
 
 use super::{CommitQueue, Core};
 use crate::base::error::Result;
@@ -170,8 +171,8 @@ impl CommitQueue {
         self.rolled.store(true, Ordering::Release);
     }
 
-    /// Puts `new` in the place of `old` in the pipeline of a family. `false`, and nothing happens, if a flush took them. `condenses` says
-    /// that this is what a full memory was to become.
+    /// Puts `new` in the place of `old` in the pipeline of a family. `false`, and nothing happens, if a flush took them.
+    /// `condenses` says that this is what a full memory was to become.
     pub fn tidied(&self, family: FamilyId, old: &[Frozen], new: Frozen, condenses: bool) -> bool {
         let mut core = self.lock();
         let mut is_done = false;

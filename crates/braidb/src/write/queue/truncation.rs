@@ -4,8 +4,9 @@
 //!
 //! `r` is the newest version of its key; its home, log 3, is to go, and replay will begin with log 4.
 //!
-//! 1. *The survivors are chosen*, from a view taken under the commit lock by [`CommitQueue::begin_truncation`]: `r` stands in log 3. A version that is
-//!    not chosen, because a newer one was in memory already, hangs on that one's record, in log 4 or later.
+//! 1. *The survivors are chosen*, from a view taken under the commit lock by [`CommitQueue::begin_truncation`]: `r` stands
+//!    in log 3. A version that is not chosen, because a newer one was in memory already, hangs on that one's record, in log 4
+//!    or later.
 //! 2. *Copies are appended* to the log that is written, each with its own number: `r` stands in log 3, and maybe in log 9. A crash
 //!    now leaves `replay_from` at 3: recovery replays log 3 and leaves the copies alone, since their frame says that they are for
 //!    those who replay from log 4.
