@@ -9,13 +9,40 @@ use crate::visible::EntryKind;
 use braidb_storage::inline::{Inline, SeededRandom, StepClock};
 use braidb_storage::real::RealFs;
 use braidb_storage::{Env, FileSystem};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// A directory for one test, which goes with it, and so does what [`killed`] left of it.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn remove(&self) {
+        for dir in [&self.0, &self.0.with_extension("killed")] {
+            let _ = std::fs::remove_dir_all(dir);
+        }
+    }
+}
+
+impl Deref for Scratch {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
 /// A directory that does not exist.
-fn dir(test: &str) -> PathBuf {
+fn dir(test: &str) -> Scratch {
     let dir = std::env::temp_dir().join(format!("braidb-truncation-{test}-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&dir);
+    let dir = Scratch(dir);
+    dir.remove();
     dir
 }
 
@@ -219,7 +246,8 @@ fn a_hot_key_outlives_truncations_and_flushes_of_another_family() {
 /// What the climber is told of flushes: all writes of its family, what stayed, and how much of that was written again in time.
 #[test]
 fn periods_of_flushes_tell_what_hot_keys_cost_and_save() {
-    let db = open_hot(&dir("climb"), 64 << 10);
+    let dir = dir("climb");
+    let db = open_hot(&dir, 64 << 10);
     let (other, value) = (db.column_family("b").unwrap(), [7u8; 200]);
     let climb = || db.stats().families[0].hot_keys.clone().expect("it is on");
     assert_eq!((climb().ppm, climb().periods.len()), (500_000, 0));
