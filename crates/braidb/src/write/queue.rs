@@ -1,10 +1,10 @@
 //! The commit queue: every write passes here, one group at a time.
 //!
-//! A writer that finds the commit lock free commits alone, with no queue and no wake-up. Otherwise it leaves its batch in
-//! the waiting list and blocks on the lock; whoever gets the lock first commits all that wait as one group, with one append
-//! and at most one sync, and the others find their result when their turn comes. To sleep and to be woken costs more than
-//! most groups take, so the first in the list looks for a moment whether its turn has come. Others come later: where
-//! several wait, whoever holds the lock may be asleep itself.
+//! A writer that finds the commit lock free commits alone, with no queue and no wake-up. Otherwise it leaves its batch in the
+//! waiting list and blocks on the lock; whoever gets the lock first commits all that wait as one group, with one append and
+//! at most one sync, and the others find their result when their turn comes. To sleep and to be woken costs more than most
+//! groups take, so the first in the list looks for a moment whether it is served before it blocks. Those behind it block at
+//! once: where several wait, the holder of the lock may be asleep itself, and looking would keep it from a processor.
 //!
 //! A group: numbers are assigned, the log is appended to, and synced if a member asks for it; then the batches enter memory
 //! and their numbers are published. Nothing is visible or acknowledged before it is as durable as its writer asked. When memory
