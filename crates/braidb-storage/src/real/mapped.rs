@@ -54,7 +54,7 @@ use crate::File;
 /// Bytes of a file that are mapped at a time.
 const WINDOW_BYTES: u64 = 1 << 20;
 /// Pages are asked for in steps of this size: few calls, and none that takes long.
-const STEP_BYTES: u64 = 32 << 10;
+const STEP_BYTES: u64 = 16 << 10;
 /// Larger appends are calls: with few appends to a page, its faults cost as much.
 const LARGE_BYTES: usize = 4 << 10;
 /// How long a page that was asked for is stored into without asking again. The kernel begins to write pages out after

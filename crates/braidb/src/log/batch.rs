@@ -16,6 +16,9 @@ use crate::visible::EntryKind;
 /// Fewest bytes of an entry in the list: kind, family, key length.
 pub(super) const MIN_ENTRY_BYTES: u64 = 3;
 
+/// Most bytes of one beside its key, if it has no number: kind, family, key length, value length, checksum.
+const MOST_ITEM_BYTES: usize = 1 + 5 + 3 + 4 + 4;
+
 /// A batch, encoded. The caller has checked the limits of keys, values and batches.
 #[derive(Clone, Debug, Default)]
 pub struct EncodedBatch {
@@ -38,6 +41,15 @@ pub struct Entry<'a> {
 }
 
 impl EncodedBatch {
+    /// An empty batch that does not grow when this is pushed.
+    pub fn with_room_for(key: &[u8], value: Option<&[u8]>) -> EncodedBatch {
+        EncodedBatch {
+            list: Vec::with_capacity(key.len() + MOST_ITEM_BYTES),
+            values: Vec::with_capacity(value.map_or(0, <[u8]>::len)),
+            ..EncodedBatch::default()
+        }
+    }
+
     pub fn push_put(&mut self, family: FamilyId, key: &[u8], value: &[u8]) {
         self.push_put_item(family, None, key, value);
     }
@@ -122,6 +134,20 @@ impl EncodedBatch {
 
     pub(super) fn list(&self) -> &[u8] {
         &self.list
+    }
+
+    /// The place of the value, if values begin at `offset` and this is the commit of a single entry. Most are, and theirs is found
+    /// without reading the list: an item ends with the checksum of its value.
+    #[inline]
+    pub(super) fn only_place(&self, offset: u64) -> Option<ValuePlace> {
+        if self.count != 1 || self.has_numbers {
+            return None;
+        }
+        let crc = match self.list.last_chunk() {
+            Some(&crc) if self.has_puts => u32::from_le_bytes(crc),
+            _ => checksum::of_value(&[]),
+        };
+        Some(ValuePlace { offset, bytes: self.values.len() as u32, crc })
     }
 
     pub(super) fn values(&self) -> &[u8] {
@@ -262,6 +288,21 @@ mod tests {
         assert_eq!(batch.entries().collect::<Vec<_>>(), expected);
         assert_eq!((batch.count(), batch.has_puts()), (4, true));
         assert_eq!(check(batch.list(), batch.values(), 4, false), Ok(()));
+    }
+
+    #[test]
+    fn the_place_of_a_single_entry_is_that_of_the_list() {
+        let mut batches = [(); 3].map(|()| EncodedBatch::default());
+        batches[0].push_put(FamilyId(7), b"key", b"value");
+        batches[1].push_put(FamilyId(0), b"", b"");
+        batches[2].push_delete(FamilyId(300), b"key");
+        for batch in &batches {
+            let place = value_places(batch.list(), false, 1, 99).next().map(|(_, place)| place);
+            assert!(place.is_some() && batch.only_place(99) == place);
+        }
+        let mut copy = EncodedBatch::default();
+        copy.push_written_back(FamilyId(3), 70, EntryKind::Put, b"k", b"value");
+        assert_eq!((copy.only_place(99), sample().only_place(99)), (None, None));
     }
 
     #[test]

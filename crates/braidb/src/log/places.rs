@@ -4,7 +4,8 @@
 //! were written back have numbers of their own.
 //!
 //! Places take 16 bytes of memory an entry, for as long as recovery would read the log. A log whose values turn out to be small goes
-//! without: no flush would leave them there.
+//! without, since no flush would leave them there; and so do most logs where those before them went unused
+//! ([`LogSync::are_used`](super::LogSync::are_used)).
 
 use super::batch::{self, EncodedBatch};
 use super::frame::Numbers;
@@ -46,7 +47,10 @@ impl ValuePlaces {
                     self.first = base;
                 }
                 assert_eq!(base, self.first + self.commits.len() as u64, "numbers ascend without a gap");
-                self.commits.extend(places(base).map(|(_, place)| place));
+                match batch.only_place(values_at) {
+                    Some(place) => self.commits.push(place),
+                    None => self.commits.extend(places(base).map(|(_, place)| place)),
+                }
             }
             Numbers::Own { .. } => self.copies.extend(places(0)),
         }

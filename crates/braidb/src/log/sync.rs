@@ -22,8 +22,13 @@ use braidb_storage::{File, FileSystem};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+
+/// After so many logs that went before any table pointed into them,
+const UNUSED_LOGS: u32 = 8;
+/// only one in so many is told where its values lie.
+const TRIED_SHARE: u64 = 8;
 
 /// The logs of this open, shared by the writer and whoever syncs.
 #[derive(Debug)]
@@ -35,6 +40,8 @@ pub struct LogSync {
     logs: Mutex<VecDeque<Arc<LiveLog>>>,
     /// Held by the one thread that syncs. Taken before `logs`.
     turn: Mutex<()>,
+    /// Logs, one after the other, of which it was told in vain where their values lie.
+    unused: AtomicU32,
     failure: OnceLock<Error>,
 }
 
@@ -50,6 +57,8 @@ pub(super) struct LiveLog {
     sealed: AtomicBool,
     /// Where its values lie, if that is told; set before `sealed`.
     places: OnceLock<Arc<ValuePlaces>>,
+    /// A table was to point to them.
+    is_used: AtomicBool,
     /// The synced mark.
     mark: AtomicU64,
     /// Whether the name in the directory is stable. Touched only by the holder of `turn`.
@@ -65,6 +74,7 @@ impl LiveLog {
             handed: AtomicU64::new(0),
             sealed: AtomicBool::new(false),
             places: OnceLock::new(),
+            is_used: AtomicBool::new(false),
             mark: AtomicU64::new(0),
             named: AtomicBool::new(false),
         }
@@ -114,6 +124,7 @@ impl LogSync {
             counters,
             logs: Mutex::default(),
             turn: Mutex::new(()),
+            unused: AtomicU32::new(0),
             failure: OnceLock::new(),
         }
     }
@@ -185,6 +196,19 @@ impl LogSync {
         closed.filter_map(|log| Some((log.id, log.handed(), log.places.get()?.clone()))).collect()
     }
 
+    /// A flush leaves values in these logs.
+    pub fn are_used(&self, ids: &[FileId]) {
+        for log in self.logs.lock().iter().filter(|log| ids.contains(&log.id)) {
+            log.is_used.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether to remember of the `nth` log where its values lie. To do so takes a twentieth of the time of a small put, so where
+    /// logs go unused, few are tried.
+    pub(super) fn is_worth_telling(&self, nth: u64) -> bool {
+        self.unused.load(Ordering::Relaxed) < UNUSED_LOGS || nth.is_multiple_of(TRIED_SHARE)
+    }
+
     /// The logs that are not forgotten, oldest first, with what was handed over.
     pub fn sizes(&self) -> Vec<(FileId, u64)> {
         self.logs.lock().iter().map(|log| (log.id, log.handed())).collect()
@@ -199,7 +223,11 @@ impl LogSync {
     pub fn forget_below(&self, id: FileId) {
         let mut logs = self.logs.lock();
         assert!(logs.back().is_none_or(|current| id <= current.id), "the current log cannot be forgotten");
-        logs.retain(|log| log.id >= id);
+        let first = logs.iter().position(|log| log.id >= id).unwrap_or(logs.len());
+        for log in logs.drain(..first).filter(|log| log.places.get().is_some()) {
+            let unused = if log.is_used.load(Ordering::Relaxed) { 0 } else { self.unused.load(Ordering::Relaxed) + 1 };
+            self.unused.store(unused, Ordering::Relaxed);
+        }
         if let Some(oldest) = logs.front() {
             oldest.raise_mark(1);
         }

@@ -52,9 +52,11 @@ pub struct LogWriter {
     written_back: bool,
     /// The length of the log before it; 0 for the first.
     previous_bytes: u64,
-    /// Whether it tells where values lie.
+    /// Whether it tells where values lie, if that is of use.
     tells_places: bool,
-    /// Those of the log that is written, unless they are of no use.
+    /// Logs that were begun since.
+    begun: u64,
+    /// The places in the log that is written, unless they are of no use.
     places: Option<ValuePlaces>,
 }
 
@@ -82,11 +84,13 @@ impl LogWriter {
             written_back: false,
             previous_bytes: 0,
             tells_places: false,
+            begun: 0,
             places: None,
         })
     }
 
-    /// Of each log that is closed, [`LogSync::closed`] will tell where its values lie. Asked for before the first append.
+    /// Of logs that are closed, [`LogSync::closed`] will tell where their values lie, of all as long as somebody uses it. Asked for
+    /// before the first append.
     pub fn tell_places(&mut self) {
         assert_eq!(self.frames, 0, "no frame is left out");
         self.tells_places = true;
@@ -234,7 +238,9 @@ impl LogWriter {
         self.allocated = allocated;
         self.put_limit = 0;
         self.written_back = written_back;
-        self.places = self.tells_places.then(ValuePlaces::default);
+        self.begun += 1;
+        let tells = self.tells_places && self.shared.is_worth_telling(self.begun);
+        self.places = tells.then(ValuePlaces::default);
         Ok(())
     }
 

@@ -1,10 +1,8 @@
 //! The commit queue: every write passes here, one group at a time.
 //!
 //! A writer that finds the commit lock free commits alone, with no queue and no wake-up. Otherwise it leaves its batch in the
-//! waiting list and blocks on the lock; whoever gets the lock first commits all that wait as one group, with one append and
-//! at most one sync, and the others find their result when their turn comes. To sleep and to be woken costs more than most
-//! groups take, so the first in the list looks for a moment whether it is served before it blocks. Those behind it block at
-//! once: where several wait, the holder of the lock may be asleep itself, and looking would keep it from a processor.
+//! waiting list, and whoever has the lock next commits all that wait as one group, with one append and at most one sync. Where
+//! writers meet all the time, one of them goes on to lead (`queue/waiting.rs`).
 //!
 //! A group: numbers are assigned, the log is appended to, and synced if a member asks for it; then the batches enter memory
 //! and their numbers are published. Nothing is visible or acknowledged before it is as durable as its writer asked. When memory
@@ -14,8 +12,10 @@
 
 pub mod room;
 pub mod truncation;
+mod waiting;
 
 use self::room::{ActiveFamily, FlushTask};
+use self::waiting::{Batch, GroupVec, LOOKS, SERVED_EVERY, Waiter, Waiting};
 use super::{Health, Pressure};
 use crate::base::counters::Counters;
 use crate::base::durability::Durability;
@@ -33,12 +33,8 @@ use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-/// Most bytes that one leader takes from the waiting list.
-const GROUP_BYTES: usize = 1 << 20;
-/// The first of those who wait looks so often whether it is served: for some microseconds, in which most groups end.
-const LOOKS: u32 = 400;
 /// A scratch batch that grew beyond this is given back after the write.
 const SCRATCH_BYTES: usize = 256 << 10;
 
@@ -64,7 +60,7 @@ pub struct QueueOptions {
 pub struct CommitQueue {
     options: QueueOptions,
     core: Mutex<Core>,
-    waiting: Mutex<VecDeque<Arc<Waiter>>>,
+    waiting: Waiting,
     flushes: Mutex<VecDeque<FlushTask>>,
     /// A freeze happened that nobody told the jobs about yet.
     wanted: AtomicBool,
@@ -90,20 +86,14 @@ struct Core {
     /// That of the log that is written says so.
     log_takes_copies: bool,
     scratch: EncodedBatch,
+    /// Commits of leaders' own while somebody waited, since those were served.
+    unserved: u32,
     /// Bytes of all flushing sets.
     flushing_bytes: u64,
     /// Callers who wait for all memory to be in tables.
     tables_wanted: usize,
     /// A rotation found no room; memory stays as it is until the disk has some.
     freeze_failed: Option<Error>,
-}
-
-/// A writer that left its batch to a leader.
-#[derive(Debug)]
-struct Waiter {
-    batch: Arc<EncodedBatch>,
-    durability: Durability,
-    outcome: OnceLock<Result<()>>,
 }
 
 /// The commit lock. Whoever panics under it leaves numbers and frames that may not be taken again (rule 3), so the database
@@ -139,20 +129,6 @@ impl Drop for Held<'_> {
     fn drop(&mut self) {
         if !self.was_panicking && std::thread::panicking() {
             self.health.poison_after_panic();
-        }
-    }
-}
-
-/// The waiters that a leader took. None of them is left without an outcome, even if the leader panics.
-struct Group<'a> {
-    waiters: Vec<Arc<Waiter>>,
-    health: &'a Health,
-}
-
-impl Drop for Group<'_> {
-    fn drop(&mut self) {
-        for waiter in &self.waiters {
-            waiter.outcome.get_or_init(|| Err(self.health.poison_after_panic()));
         }
     }
 }
@@ -214,6 +190,7 @@ impl CommitQueue {
             takes_copies: false,
             log_takes_copies: false,
             scratch: EncodedBatch::default(),
+            unserved: 0,
             flushing_bytes: 0,
             tables_wanted: 0,
             freeze_failed: None,
@@ -221,7 +198,7 @@ impl CommitQueue {
         let queue = CommitQueue {
             options,
             core: Mutex::new(core),
-            waiting: Mutex::default(),
+            waiting: Waiting::default(),
             flushes: Mutex::default(),
             wanted: AtomicBool::new(false),
             rolled: AtomicBool::new(false),
@@ -252,7 +229,7 @@ impl CommitQueue {
             Some(value) => batch.push_put(family, key, value),
             None => batch.push_delete(family, key),
         };
-        if let Some(mut core) = self.try_lock() {
+        if let Some(mut core) = self.try_lead(durability) {
             let mut batch = std::mem::take(&mut core.scratch);
             batch.clear();
             fill(&mut batch);
@@ -260,38 +237,55 @@ impl CommitQueue {
             if batch.bytes() <= SCRATCH_BYTES {
                 core.scratch = batch;
             }
+            self.serve(&mut core);
             return outcome;
         }
-        let mut batch = EncodedBatch::default();
+        let mut batch = EncodedBatch::with_room_for(key, value);
         fill(&mut batch);
-        self.commit_waiting(Arc::new(batch), durability)
+        self.commit_waiting(Waiter::new(Batch::Own(batch), durability))
     }
 
     /// Commits a batch, which is not empty.
     pub fn commit_batch(&self, batch: &Arc<EncodedBatch>, durability: Durability) -> Result<()> {
-        match self.try_lock() {
-            Some(mut core) => self.commit_group(&mut core, &[batch], durability),
-            None => self.commit_waiting(batch.clone(), durability),
+        if let Some(mut core) = self.try_lead(durability) {
+            let outcome = self.commit_group(&mut core, &[batch], durability);
+            self.serve(&mut core);
+            return outcome;
         }
+        self.commit_waiting(Waiter::new(Batch::Shared(batch.clone()), durability))
+    }
+
+    /// The commit lock, if it is free and not better left to somebody else.
+    fn try_lead(&self, durability: Durability) -> Option<Held<'_>> {
+        if durability < Durability::Sync && self.waiting.leader().is_trusted_other() {
+            return None;
+        }
+        let core = self.try_lock()?;
+        self.waiting.leader().is_me();
+        Some(core)
     }
 
     /// Leaves the batch to whoever leads next, maybe this thread.
-    fn commit_waiting(&self, batch: Arc<EncodedBatch>, durability: Durability) -> Result<()> {
-        let waiter = Arc::new(Waiter { batch, durability, outcome: OnceLock::new() });
-        let mut waiting = self.waiting.lock();
-        let looks = if waiting.is_empty() { LOOKS } else { 0 };
-        waiting.push_back(waiter.clone());
-        drop(waiting);
-        for _ in 0..looks {
-            if let Some(outcome) = waiter.outcome.get() {
-                return outcome.clone();
+    fn commit_waiting(&self, waiter: Waiter) -> Result<()> {
+        let waiter = Arc::new(waiter);
+        self.waiting.push(waiter.clone());
+        let leader = self.waiting.leader();
+        let patience = leader.patience();
+        let looks = if waiter.durability < Durability::Sync { LOOKS } else { 0 };
+        for look in 0..looks {
+            if let Some(outcome) = waiter.outcome() {
+                leader.came();
+                return outcome;
             }
-            if !self.core.is_locked()
+            if look >= patience
+                && !self.core.is_locked()
                 && let Some(core) = self.try_lock()
             {
+                leader.stayed_away();
+                leader.is_me();
                 return self.lead_until_done(core, &waiter);
             }
-            std::hint::spin_loop();
+            waiting::pause(look);
         }
         self.lead_until_done(self.lock(), &waiter)
     }
@@ -299,42 +293,39 @@ impl CommitQueue {
     /// Commits groups until the waiter was in one.
     fn lead_until_done(&self, mut core: Held<'_>, waiter: &Waiter) -> Result<()> {
         loop {
-            if let Some(outcome) = waiter.outcome.get() {
-                return outcome.clone();
+            if let Some(outcome) = waiter.outcome() {
+                return outcome;
             }
-            self.lead(&mut core);
+            self.lead(&mut core, Durability::Sync);
         }
     }
 
-    /// Commits the oldest waiters as one group.
-    fn lead(&self, core: &mut Core) {
-        let mut group: Vec<Arc<Waiter>> = Vec::new();
-        let mut bytes = 0;
-        let mut waiting = self.waiting.lock();
-        while bytes < GROUP_BYTES {
-            let Some(waiter) = waiting.pop_front() else { break };
-            bytes += waiter.batch.bytes();
-            group.push(waiter);
+    /// After a commit of the leader's own: commits those who wait, if it is their turn, but for those who want a sync.
+    fn serve(&self, core: &mut Core) {
+        if self.waiting.is_empty() {
+            return;
         }
-        drop(waiting);
-        let group = Group { waiters: group, health: &self.health };
-        let durability =
-            group.waiters.iter().map(|waiter| waiter.durability).max().unwrap_or(Durability::None);
-        let batches: Vec<&EncodedBatch> = group.waiters.iter().map(|waiter| &*waiter.batch).collect();
-        match self.commit_group(core, &batches, durability) {
+        core.unserved += 1;
+        if core.unserved >= SERVED_EVERY {
+            self.lead(core, Durability::Buffer);
+        }
+    }
+
+    /// Commits the oldest waiters as one group, of those who ask for no more than `most`.
+    fn lead(&self, core: &mut Core, most: Durability) {
+        core.unserved = 0;
+        let group = self.waiting.take(most, &self.health);
+        let Some(durability) = group.waiters().iter().map(|waiter| waiter.durability).max() else { return };
+        let batches: GroupVec<&EncodedBatch> = group.waiters().iter().map(|waiter| &*waiter.batch).collect();
+        let outcome = self.commit_group(core, &batches, durability);
+        drop(batches);
+        match outcome {
             // Nothing was written. One at a time, so that a large batch does not fail the small ones, nor a put the
             // deletes that may use the reserve.
-            Err(error) if error.is_full() && group.waiters.len() > 1 => {
-                for waiter in &group.waiters {
-                    let outcome = self.commit_group(core, &[&waiter.batch], waiter.durability);
-                    waiter.outcome.set(outcome).expect("a waiter is in one group");
-                }
+            Err(error) if error.is_full() && group.waiters().len() > 1 => {
+                group.end(|waiter| self.commit_group(core, &[&waiter.batch], waiter.durability));
             }
-            outcome => {
-                for waiter in &group.waiters {
-                    waiter.outcome.set(outcome.clone()).expect("a waiter is in one group");
-                }
-            }
+            outcome => group.end(|_| outcome.clone()),
         }
     }
 
@@ -375,7 +366,7 @@ impl CommitQueue {
             core.log.append(&[(only, first)], hand_over)
         } else {
             let mut seq = first;
-            let mut numbered = Vec::with_capacity(group.len());
+            let mut numbered = GroupVec::new();
             for batch in group {
                 numbered.push((*batch, seq));
                 seq += batch.count() as u64;

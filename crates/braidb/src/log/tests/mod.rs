@@ -440,3 +440,32 @@ fn a_rotation_that_cannot_create_the_next_log_leaves_the_old_one_in_use() {
         );
     }
 }
+
+#[test]
+fn where_logs_go_unused_few_are_asked_to_tell() {
+    let mut bench = Bench::new();
+    bench.writer.tell_places();
+    // Writes logs up to this one, each forgotten before the next but one; returns those that told.
+    let mut told = |until: u64, used: bool| {
+        let mut told = Vec::new();
+        while bench.writer.id().0 < until {
+            let id = bench.writer.id();
+            bench.put(100).unwrap();
+            bench.writer.rotate(FileId(id.0 + 1), false).unwrap();
+            bench.sync();
+            let closed: Vec<FileId> = bench.sync.closed().into_iter().map(|log| log.0).collect();
+            assert!(closed.is_empty() || closed == [id]);
+            if used {
+                bench.sync.are_used(&closed);
+            }
+            told.extend(closed.into_iter().map(|id| id.0));
+            bench.sync.forget_below(FileId(id.0 + 1));
+        }
+        told
+    };
+    // Log 9 was begun before the eighth was forgotten.
+    assert_eq!(told(40, false), [1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 25, 33]);
+    // Log 42 was begun before it turned out that 41 was used.
+    assert_eq!(told(46, true), [41, 43, 44, 45]);
+    assert_eq!(told(54, false), [46, 47, 48, 49, 50, 51, 52, 53]);
+}
