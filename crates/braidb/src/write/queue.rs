@@ -257,7 +257,12 @@ impl CommitQueue {
 
     /// The commit lock, if it is free and not better left to somebody else.
     fn try_lead(&self, durability: Durability) -> Option<Held<'_>> {
-        if durability < Durability::Sync && self.waiting.leader().is_trusted_other() {
+        let joins_others = match durability {
+            Durability::None | Durability::Buffer => self.waiting.leader().is_trusted_other(),
+            // One sync for all.
+            Durability::Sync => !self.waiting.is_empty(),
+        };
+        if joins_others {
             return None;
         }
         let core = self.try_lock()?;
