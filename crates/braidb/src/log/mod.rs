@@ -106,7 +106,7 @@ mod reader;
 mod scan;
 mod sync;
 #[cfg(test)]
-mod test_fs;
+pub(crate) mod test_fs;
 #[cfg(test)]
 mod tests;
 mod writer;

@@ -225,7 +225,8 @@ impl LogSync {
         assert!(logs.back().is_none_or(|current| id <= current.id), "the current log cannot be forgotten");
         let first = logs.iter().position(|log| log.id >= id).unwrap_or(logs.len());
         for log in logs.drain(..first).filter(|log| log.places.get().is_some()) {
-            let unused = if log.is_used.load(Ordering::Relaxed) { 0 } else { self.unused.load(Ordering::Relaxed) + 1 };
+            let unused =
+                if log.is_used.load(Ordering::Relaxed) { 0 } else { self.unused.load(Ordering::Relaxed) + 1 };
             self.unused.store(unused, Ordering::Relaxed);
         }
         if let Some(oldest) = logs.front() {

@@ -32,8 +32,8 @@ use braidb_storage::Random;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A scratch batch that grew beyond this is given back after the write.
 const SCRATCH_BYTES: usize = 256 << 10;
@@ -487,3 +487,6 @@ impl CommitQueue {
         Ok((id, end))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Who commits whose batch: a queue on one thread, where others seem to wait.
+
+use super::waiting::Batch;
+use super::*;
+use crate::log::test_fs::TestFs;
+use crate::memory::Segment;
+use crate::write::pressure::Marks;
+use braidb_storage::inline::{Inline, SeededRandom, StepClock};
+use std::path::Path;
+
+const FAMILY: FamilyId = FamilyId(0);
+
+fn queue() -> CommitQueue {
+    let counters = Arc::new(Counters::default());
+    let log_sync = Arc::new(LogSync::new(Arc::new(TestFs::default()), Path::new("d"), counters.clone()));
+    let log = LogWriter::create(log_sync.clone(), FileId(1), None, 0).unwrap();
+    let clock = Arc::new(StepClock::new());
+    let marks = Marks {
+        memory_soft_bytes: 1 << 30,
+        memory_hard_bytes: 2 << 30,
+        l0_soft_tables: 10,
+        l0_hard_tables: 20,
+    };
+    let runtime = Arc::new(Inline::new(clock.clone()));
+    let shared = Shared {
+        log_sync,
+        view: Arc::new(ViewCell::new(View::default())),
+        snapshots: Arc::new(Snapshots::new(0)),
+        health: Arc::new(Health::default()),
+        pressure: Arc::new(Pressure::new(marks, clock, runtime, counters.clone())),
+        files: Arc::new(FileIds::new(FileId(2))),
+        random: Arc::new(SeededRandom::new(1)),
+        counters,
+    };
+    let options = QueueOptions {
+        active_bytes: u64::MAX,
+        pipeline_limit: 1,
+        log_bytes: 1 << 30,
+        log_file_bytes: 1 << 30,
+        heat: HeatOptions { hot_ppm: 0, has_superseded: false, memtable_bytes: 1 << 30, log_bytes: 1 << 30 },
+        merge_reserve_bytes: 0,
+    };
+    let (_, writer) = Segment::new(1);
+    let family = RecoveredFamily { writer, first_log: None, version: Arc::default() };
+    CommitQueue::new(options, log, 0, vec![family], Homes::default(), shared)
+}
+
+impl CommitQueue {
+    /// Somebody left a batch.
+    fn leave(&self, key: &[u8], durability: Durability) -> Arc<Waiter> {
+        let mut batch = EncodedBatch::default();
+        batch.push_put(FAMILY, key, b"value");
+        let waiter = Arc::new(Waiter::new(Batch::Own(batch), durability));
+        self.waiting.push(waiter.clone());
+        waiter
+    }
+
+    fn put(&self, durability: Durability) {
+        self.commit_one(FAMILY, b"own", Some(b"value"), durability).unwrap();
+    }
+
+    /// How many commits are in the log, how many groups these were, and how many syncs there were.
+    fn done(&self) -> (u64, u64, u64) {
+        let counters = &self.counters;
+        (self.snapshots.visible(), counters.log_groups.get(), counters.log_syncs.get())
+    }
+}
+
+#[test]
+fn a_leader_serves_those_who_wait_after_some_commits_of_its_own() {
+    let queue = queue();
+    (0..100).for_each(|_| queue.put(Durability::Buffer));
+    let waiters = [b"a", b"b", b"c"].map(|key| queue.leave(key, Durability::Buffer));
+    for own in 1..=SERVED_EVERY {
+        assert!(waiters.iter().all(|waiter| waiter.outcome().is_none()));
+        queue.put(Durability::Buffer);
+        assert_eq!(queue.done().0, 100 + u64::from(own) + if own == SERVED_EVERY { 3 } else { 0 });
+    }
+    assert!(waiters.iter().all(|waiter| waiter.outcome().unwrap().is_ok()));
+    assert_eq!(queue.done(), (107, 105, 0), "as one group");
+}
+
+#[test]
+fn who_wants_no_sync_syncs_for_nobody() {
+    let queue = queue();
+    let waiters =
+        [Durability::Buffer, Durability::Sync, Durability::Buffer].map(|wanted| queue.leave(b"k", wanted));
+    (0..10 * SERVED_EVERY).for_each(|_| queue.put(Durability::Buffer));
+    assert!(waiters.iter().map(|waiter| waiter.outcome().is_some()).eq([true, false, false]));
+    assert_eq!(queue.done().2, 0);
+}
+
+#[test]
+fn who_wants_a_sync_shares_it_with_those_who_wait() {
+    let queue = queue();
+    let waiters = [Durability::None, Durability::Sync].map(|wanted| queue.leave(b"k", wanted));
+    queue.put(Durability::Sync);
+    assert!(waiters.iter().all(|waiter| waiter.outcome().unwrap().is_ok()));
+    assert_eq!(queue.done(), (3, 1, 1));
+    queue.put(Durability::Sync);
+    assert_eq!(queue.done(), (4, 2, 2), "alone");
+}
+
+#[test]
+fn who_was_left_alone_by_a_trusted_leader_leads() {
+    let queue = queue();
+    queue.put(Durability::Buffer);
+    queue.waiting.leader().came();
+    let waiter = queue.leave(b"first", Durability::Buffer);
+    std::thread::scope(|scope| scope.spawn(|| queue.put(Durability::Buffer)).join().unwrap());
+    assert!(waiter.outcome().unwrap().is_ok(), "whoever leads commits all who wait");
+    assert_eq!(queue.done(), (3, 2, 0));
+    assert_eq!(queue.waiting.leader().patience(), 0, "it stayed away");
+}
+
+#[test]
+fn a_failure_reaches_all_of_a_group() {
+    let queue = queue();
+    let waiters = [b"a", b"b"].map(|key| queue.leave(key, Durability::Buffer));
+    queue.health.poison_after_panic();
+    assert!(queue.commit_one(FAMILY, b"own", None, Durability::Sync).is_err());
+    assert!(waiters.iter().all(|waiter| waiter.outcome().unwrap().is_err()));
+    assert_eq!(queue.done(), (0, 0, 0));
+}
