@@ -117,7 +117,7 @@ impl Jobs {
         if self.options.form.live_percent == 0 || form::is_scanned(shown, version.keys()) {
             return Ok((Places::default(), None));
         }
-        let (mut candidates, pinned_bytes) = self.closed_logs(task);
+        let (mut candidates, log_bytes, pinned_bytes) = self.closed_logs(task);
         if candidates.is_empty() {
             return Ok((Places::default(), None));
         }
@@ -126,7 +126,8 @@ impl Jobs {
         // What the device has room for beyond the reserve, that of the memory which becomes a table included.
         let reserve_bytes = self.options.merge_reserve_bytes.saturating_add(self.pressure.memory_bytes());
         let room_bytes = free.saturating_sub(reserve_bytes);
-        let place = form::Place { pinned_bytes, room_bytes, cells: version.level(1).cells.len() };
+        let cells = version.level(1).cells.len();
+        let place = form::Place { pinned_bytes, room_bytes, log_bytes, cells };
         // To count what the flush writes is a walk over all of memory, so first it is asked what might come of it.
         let at_best = candidates.iter().map(|candidate| {
             let (values, value_bytes) = candidate.places.values(LEAST_VALUE_BYTES);
@@ -156,8 +157,9 @@ impl Jobs {
         Ok((places, Some(survivors)))
     }
 
-    /// The logs before the freeze that the family replays and that may become bodies, oldest first; and the bytes of all bodies.
-    fn closed_logs(&self, task: &FlushTask) -> (Vec<Candidate>, u64) {
+    /// Of the logs before the freeze that the family replays, those that may become bodies, oldest first, and the bytes of all; and
+    /// those of all bodies.
+    fn closed_logs(&self, task: &FlushTask) -> (Vec<Candidate>, u64, u64) {
         let catalog = self.catalog.lock();
         let mut live_bytes: BTreeMap<FileId, u64> = BTreeMap::new();
         for held in catalog.state.tables().flat_map(|table| table.bodies()) {
@@ -165,13 +167,15 @@ impl Jobs {
         }
         let pinned_bytes = catalog.state.bodies().values().map(|body| body.bytes).sum();
         let from = catalog.state.families()[&task.family].replay_from;
-        let replayed = self.log_sync.closed().into_iter();
-        let replayed = replayed.filter(|&(id, ..)| (from..task.replay_from).contains(&id));
+        let is_replayed = |id: FileId| (from..task.replay_from).contains(&id);
+        let sizes = self.log_sync.sizes().into_iter().filter(|&(id, _)| is_replayed(id));
+        let log_bytes = sizes.map(|(_, bytes)| bytes).sum();
+        let told = self.log_sync.closed().into_iter().filter(|&(id, ..)| is_replayed(id));
         let candidate = |(id, bytes, places)| {
             let live_bytes = live_bytes.get(&id).copied().unwrap_or(0);
             Candidate { log: LogOfFlush { id, bytes, values: 0, value_bytes: 0, live_bytes }, places }
         };
-        (replayed.map(candidate).collect(), pinned_bytes)
+        (told.map(candidate).collect(), log_bytes, pinned_bytes)
     }
 
     /// Counts, of each log, what the flush would leave in it. Returns the number of each value, with the log that it lies in, and all

@@ -17,7 +17,7 @@ use crate::visible::EntryKind;
 pub(super) const MIN_ENTRY_BYTES: u64 = 3;
 
 /// Most bytes of one beside its key, if it has no number: kind, family, key length, value length, checksum.
-const MOST_ITEM_BYTES: usize = 1 + 5 + 3 + 4 + 4;
+const MOST_ITEM_BYTES: usize = 1 + 5 + 3 + 5 + 4;
 
 /// A batch, encoded. The caller has checked the limits of keys, values and batches.
 #[derive(Clone, Debug, Default)]
@@ -288,6 +288,19 @@ mod tests {
         assert_eq!(batch.entries().collect::<Vec<_>>(), expected);
         assert_eq!((batch.count(), batch.has_puts()), (4, true));
         assert_eq!(check(batch.list(), batch.values(), 4, false), Ok(()));
+    }
+
+    #[test]
+    fn a_batch_for_one_entry_does_not_grow() {
+        for (key, value) in [(vec![1; MAX_KEY_BYTES], Some(vec![2; 1 << 20])), (vec![], None)] {
+            let mut batch = EncodedBatch::with_room_for(&key, value.as_deref());
+            let room = (batch.list.capacity(), batch.values.capacity());
+            match value {
+                Some(value) => batch.push_put(FamilyId(u32::MAX), &key, &value),
+                None => batch.push_delete(FamilyId(u32::MAX), &key),
+            }
+            assert_eq!((batch.list.capacity(), batch.values.capacity()), room);
+        }
     }
 
     #[test]

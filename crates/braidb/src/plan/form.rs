@@ -82,15 +82,16 @@ pub struct Place {
     pub pinned_bytes: u64,
     /// What the device has room for that a sorted table would give back.
     pub room_bytes: u64,
+    /// Of all logs of this flush, whether values could be left in them or not.
+    pub log_bytes: u64,
     /// Cells of L1, where the table is going to be merged.
     pub cells: usize,
 }
 
-/// Whether merges load these logs whole: L1 has few cells, and there is room for all logs that are pinned, or for as many as a merge
-/// takes that are as large as these, which are those of one flush.
-fn are_loaded(logs: &[LogOfFlush], place: &Place, options: &FormOptions) -> bool {
-    let bytes: u64 = logs.iter().map(|log| log.bytes).sum();
-    let have_room = options.pinned_bytes <= LOADED_BYTES || bytes <= LOADED_BYTES / LOADED_FLUSHES;
+/// Whether merges load the logs of a flush whole: L1 has few cells, and there is room for all logs that are pinned, or for as many as a merge
+/// takes that are as large as these.
+fn are_loaded(place: &Place, options: &FormOptions) -> bool {
+    let have_room = options.pinned_bytes <= LOADED_BYTES || place.log_bytes <= LOADED_BYTES / LOADED_FLUSHES;
     place.cells as u64 <= WANTED_SHARE && have_room
 }
 
@@ -99,8 +100,7 @@ fn are_loaded(logs: &[LogOfFlush], place: &Place, options: &FormOptions) -> bool
 pub fn choose(logs: &[LogOfFlush], place: &Place, options: &FormOptions) -> Choice {
     let mut left_bytes = options.pinned_bytes.saturating_sub(place.pinned_bytes);
     let mut room_bytes = place.room_bytes;
-    let are_loaded = are_loaded(logs, place, options);
-    let least_mean_bytes = if are_loaded { LEAST_MEAN_BYTES } else { LEAST_LONE_BYTES };
+    let least_mean_bytes = if are_loaded(place, options) { LEAST_MEAN_BYTES } else { LEAST_LONE_BYTES };
     let mut choice = Choice::default();
     for log in logs {
         let is_pinned = log.live_bytes > 0;
@@ -218,7 +218,7 @@ mod tests {
         LogOfFlush { id: FileId(id), bytes, values, value_bytes, live_bytes: 0 }
     }
 
-    const PLACE: Place = Place { pinned_bytes: 0, room_bytes: 10_000, cells: 4 };
+    const PLACE: Place = Place { pinned_bytes: 0, room_bytes: 10_000, log_bytes: 10_000, cells: 4 };
 
     fn chosen(logs: &[LogOfFlush], pinned_bytes: u64) -> Vec<u64> {
         let choice = choose(logs, &Place { pinned_bytes, ..PLACE }, &OPTIONS);
@@ -238,6 +238,7 @@ mod tests {
         let place = Place { room_bytes: u64::MAX, ..PLACE };
         let chosen = |bytes, pinned_bytes| {
             let logs = [log(1, bytes, bytes / 1024, bytes), log(2, bytes, bytes / 1023, bytes)];
+            let place = Place { log_bytes: 2 * bytes, ..place };
             choose(&logs, &place, &FormOptions { pinned_bytes, ..OPTIONS }).bodies
         };
         assert_eq!(chosen(8 << 20, 1 << 30), [FileId(1), FileId(2)], "16 MiB a flush");

@@ -266,7 +266,7 @@ impl CommitQueue {
             return None;
         }
         let core = self.try_lock()?;
-        self.waiting.leader().is_me();
+        self.waiting.leader().is_me(durability);
         Some(core)
     }
 
@@ -286,8 +286,9 @@ impl CommitQueue {
                 && !self.core.is_locked()
                 && let Some(core) = self.try_lock()
             {
-                leader.stayed_away();
-                leader.is_me();
+                if waiter.outcome().is_none() {
+                    leader.stayed_away();
+                }
                 return self.lead_until_done(core, &waiter);
             }
             waiting::pause(look);
@@ -301,6 +302,7 @@ impl CommitQueue {
             if let Some(outcome) = waiter.outcome() {
                 return outcome;
             }
+            self.waiting.leader().is_me(waiter.durability);
             self.lead(&mut core, Durability::Sync);
         }
     }

@@ -11,8 +11,12 @@ use std::path::Path;
 const FAMILY: FamilyId = FamilyId(0);
 
 fn queue() -> CommitQueue {
+    queue_on(TestFs::default())
+}
+
+fn queue_on(fs: TestFs) -> CommitQueue {
     let counters = Arc::new(Counters::default());
-    let log_sync = Arc::new(LogSync::new(Arc::new(TestFs::default()), Path::new("d"), counters.clone()));
+    let log_sync = Arc::new(LogSync::new(Arc::new(fs), Path::new("d"), counters.clone()));
     let log = LogWriter::create(log_sync.clone(), FileId(1), None, 0).unwrap();
     let clock = Arc::new(StepClock::new());
     let marks = Marks {
@@ -48,8 +52,12 @@ fn queue() -> CommitQueue {
 impl CommitQueue {
     /// Somebody left a batch.
     fn leave(&self, key: &[u8], durability: Durability) -> Arc<Waiter> {
+        self.leave_value(key, b"value", durability)
+    }
+
+    fn leave_value(&self, key: &[u8], value: &[u8], durability: Durability) -> Arc<Waiter> {
         let mut batch = EncodedBatch::default();
-        batch.push_put(FAMILY, key, b"value");
+        batch.push_put(FAMILY, key, value);
         let waiter = Arc::new(Waiter::new(Batch::Own(batch), durability));
         self.waiting.push(waiter.clone());
         waiter
@@ -81,7 +89,7 @@ fn a_leader_serves_those_who_wait_after_some_commits_of_its_own() {
 }
 
 #[test]
-fn who_wants_no_sync_syncs_for_nobody() {
+fn a_leader_that_wanted_no_sync_syncs_for_nobody() {
     let queue = queue();
     let waiters =
         [Durability::Buffer, Durability::Sync, Durability::Buffer].map(|wanted| queue.leave(b"k", wanted));
@@ -111,6 +119,20 @@ fn who_was_left_alone_by_a_trusted_leader_leads() {
     assert!(waiter.outcome().unwrap().is_ok(), "whoever leads commits all who wait");
     assert_eq!(queue.done(), (3, 2, 0));
     assert_eq!(queue.waiting.leader().patience(), 0, "it stayed away");
+}
+
+#[test]
+fn what_has_no_room_fails_alone() {
+    let fs = TestFs::default();
+    fs.set_free(1 << 20);
+    let queue = queue_on(fs);
+    let sizes = [10, 2 << 20, 20];
+    let waiters = sizes.map(|bytes| queue.leave_value(b"k", &vec![1; bytes], Durability::Buffer));
+    queue.put(Durability::Sync);
+    let outcomes = waiters.map(|waiter| waiter.outcome().unwrap());
+    assert!(outcomes[0].is_ok() && outcomes[2].is_ok());
+    assert!(outcomes[1].as_ref().unwrap_err().is_full());
+    assert_eq!(queue.done().0, 3);
 }
 
 #[test]

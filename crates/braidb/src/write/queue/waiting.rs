@@ -10,8 +10,10 @@
 //! lock, whose holder it will be. Between the first looks a processor does nothing; later ones let other threads run, since
 //! where there are more of them than processors, it is the leader who may wait for one.
 //!
-//! A writer that wants its batch synced takes no part in this: it sleeps at once, as a sync takes longer than to be woken, and
-//! a leader whose own put is not synced does not sync those of others.
+//! A writer that wants its batch synced takes no part in this: it sleeps at once, as a sync takes longer than to be woken, nobody
+//! waits for it to come back, and it commits together with those who wait already, so that they share one sync. After a commit of its
+//! own that is not synced a leader leaves it and those behind it alone; whoever takes the lock for a batch that is in the list itself
+//! commits all.
 
 use super::super::Health;
 use crate::base::durability::Durability;
@@ -145,7 +147,7 @@ impl Drop for Group<'_> {
     }
 }
 
-/// Who committed last, and whether it is worth waiting for.
+/// Who committed last without a sync, and whether it is worth waiting for.
 #[derive(Debug, Default)]
 pub(super) struct Leader {
     thread: AtomicUsize,
@@ -154,10 +156,10 @@ pub(super) struct Leader {
 }
 
 impl Leader {
-    /// This thread has the commit lock.
-    pub fn is_me(&self) {
+    /// This thread has the commit lock, for a batch of so much.
+    pub fn is_me(&self, durability: Durability) {
         // Not stored where it is true: the others read it.
-        if self.thread.load(Ordering::Relaxed) != this_thread() {
+        if durability < Durability::Sync && self.thread.load(Ordering::Relaxed) != this_thread() {
             self.thread.store(this_thread(), Ordering::Relaxed);
         }
     }
@@ -211,7 +213,7 @@ mod tests {
     #[test]
     fn a_leader_is_waited_for_by_others_as_long_as_leaders_come() {
         let leader = Leader::default();
-        leader.is_me();
+        leader.is_me(Durability::Buffer);
         assert!(!leader.is_trusted_other(), "nobody knows yet whether it comes back");
         assert_eq!(leader.patience(), 0);
         (0..1_000).for_each(|_| leader.came());
@@ -219,6 +221,8 @@ mod tests {
         let seen = || std::thread::scope(|scope| scope.spawn(|| leader.is_trusted_other()).join().unwrap());
         assert!(seen());
         assert!(leader.patience() > 0);
+        std::thread::scope(|scope| scope.spawn(|| leader.is_me(Durability::Sync)).join().unwrap());
+        assert!(!leader.is_trusted_other(), "who syncs leads nobody");
         let lost = (1..100).find(|_| {
             leader.stayed_away();
             !seen()
@@ -258,6 +262,17 @@ mod tests {
         }
         assert_eq!(waiting.take(Durability::Sync, &health).waiters().len(), 2);
         assert!(!waiting.is_empty());
+    }
+
+    #[test]
+    fn of_a_group_that_ended_in_a_panic_those_who_were_done_are() {
+        let (waiting, health) = (Waiting::default(), Health::default());
+        let waiters = [(); 3].map(|()| wait(&waiting, b"", Durability::None));
+        let group = waiting.take(Durability::Sync, &health);
+        let end =
+            || group.end(|waiter| if std::ptr::eq(waiter, &*waiters[1]) { panic!("a bug") } else { Ok(()) });
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(end)).is_err());
+        assert!(waiters.iter().map(|waiter| waiter.outcome().unwrap().is_ok()).eq([true, false, false]));
     }
 
     #[test]
