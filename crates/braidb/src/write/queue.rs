@@ -15,7 +15,7 @@ pub mod truncation;
 mod waiting;
 
 use self::room::{ActiveFamily, FlushTask};
-use self::waiting::{Batch, GroupVec, LOOKS, SERVED_EVERY, Waiter, Waiting};
+use self::waiting::{Batch, GroupVec, Patience, SERVED_EVERY, Waiter, Waiting};
 use super::{Health, Pressure};
 use crate::base::counters::Counters;
 use crate::base::durability::Durability;
@@ -258,7 +258,9 @@ impl CommitQueue {
     /// The commit lock, if it is free and not better left to somebody else.
     fn try_lead(&self, durability: Durability) -> Option<Held<'_>> {
         let joins_others = match durability {
-            Durability::None | Durability::Buffer => self.waiting.leader().is_trusted_other(),
+            Durability::None | Durability::Buffer => {
+                self.waiting.leader().is_trusted_other(self.core.is_locked())
+            }
             // One sync for all.
             Durability::Sync => !self.waiting.is_empty(),
         };
@@ -275,23 +277,22 @@ impl CommitQueue {
         let waiter = Arc::new(waiter);
         self.waiting.push(waiter.clone());
         let leader = self.waiting.leader();
-        let patience = leader.patience();
-        let looks = if waiter.durability < Durability::Sync { LOOKS } else { 0 };
-        for look in 0..looks {
+        let patience = Patience::new(leader.is_trusted());
+        let may_look = waiter.durability < Durability::Sync;
+        for look in (0..).take_while(|&look| may_look && patience.looks(look)) {
             if let Some(outcome) = waiter.outcome() {
-                leader.came();
                 return outcome;
             }
-            if look >= patience
+            if patience.has_ended(look)
                 && !self.core.is_locked()
                 && let Some(core) = self.try_lock()
             {
-                if waiter.outcome().is_none() {
+                if patience.trusts() && waiter.outcome().is_none() {
                     leader.stayed_away();
                 }
                 return self.lead_until_done(core, &waiter);
             }
-            waiting::pause(look);
+            patience.pause(look);
         }
         self.lead_until_done(self.lock(), &waiter)
     }

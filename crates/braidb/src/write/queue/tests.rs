@@ -113,12 +113,14 @@ fn who_wants_a_sync_shares_it_with_those_who_wait() {
 fn who_was_left_alone_by_a_trusted_leader_leads() {
     let queue = queue();
     queue.put(Durability::Buffer);
-    queue.waiting.leader().came();
+    let meet = || queue.waiting.leader().is_trusted_other(true);
+    std::thread::scope(|scope| scope.spawn(|| while !meet() {}).join().unwrap());
+    assert!(queue.waiting.leader().is_trusted());
     let waiter = queue.leave(b"first", Durability::Buffer);
     std::thread::scope(|scope| scope.spawn(|| queue.put(Durability::Buffer)).join().unwrap());
     assert!(waiter.outcome().unwrap().is_ok(), "whoever leads commits all who wait");
     assert_eq!(queue.done(), (3, 2, 0));
-    assert_eq!(queue.waiting.leader().patience(), 0, "it stayed away");
+    assert!(!queue.waiting.leader().is_trusted(), "it stayed away");
 }
 
 #[test]

@@ -5,10 +5,11 @@
 //! to lead: the others leave their batches in the list, even when the lock is free for the moment, and the leader commits all
 //! of them as one group after every [`SERVED_EVERY`]th commit of its own.
 //!
-//! Nobody relies on the leader's coming back. Who waits looks for it so long as leaders did come in the near past
-//! ([`Leader::trust`]), then takes the lock where it is free, and leads from there on; and after [`LOOKS`] it sleeps on the
-//! lock, whose holder it will be. Between the first looks a processor does nothing; later ones let other threads run, since
-//! where there are more of them than processors, it is the leader who may wait for one.
+//! That writers meet all the time is seen from how often those who do not lead find the lock taken ([`Leader::trust`]). Where they
+//! mostly find it free, they take it. Nobody relies on the leader's coming back, either: who waits for it in vain takes the lock, and
+//! leads from there on. Who has looked often enough sleeps on the lock, whose holder it will be. Between the first looks a processor
+//! does nothing; later ones let other threads run, since where there are more of them than processors, it is the leader who may
+//! wait for one. They come late where the writers meet few: a thread that does not wait gives the processor back when its time is up.
 //!
 //! A writer that wants its batch synced takes no part in this: it sleeps at once, as a sync takes longer than to be woken, nobody
 //! waits for it to come back, and it commits together with those who wait already, so that they share one sync. After a commit of its
@@ -30,14 +31,18 @@ use std::sync::{Arc, OnceLock};
 const GROUP_BYTES: usize = 1 << 20;
 /// A leader serves those who wait after so many commits of its own, counted while somebody waits.
 pub(super) const SERVED_EVERY: u32 = 4;
-/// Who waits looks so often whether it is served before it sleeps:
-pub(super) const LOOKS: u32 = 100;
-/// that often without letting other threads run,
-const SHORT_LOOKS: u32 = 8;
-/// and that often though the lock is free, where leaders are trusted.
+/// Who waits looks so often without letting other threads run, some microseconds, in which the lock mostly becomes free;
+const SHORT_LOOKS: u32 = 400;
+/// where leaders are trusted, that often,
+const TRUSTING_SHORT_LOOKS: u32 = 8;
+/// and that often in all though the lock is free.
 const PATIENT_LOOKS: u32 = 20;
-/// Most trust. A leader that stays away halves it, so after four of them nobody waits for a fifth.
-const MOST_TRUST: u32 = 8;
+/// After that it lets others run between so many looks, and then sleeps.
+const LONG_LOOKS: u32 = 92;
+/// Leaders are trusted with more than this, which does not come by chance where the lock is taken one time in three,
+const LITTLE_TRUST: u32 = 6;
+/// and this is the most. A leader that stays away halves it, so after two of them nobody waits for a third.
+const MOST_TRUST: u32 = 16;
 
 /// One for each member of a group: most groups are small, and a commit under the lock allocates nothing for them.
 pub(super) type GroupVec<T> = SmallVec<[T; 8]>;
@@ -151,7 +156,8 @@ impl Drop for Group<'_> {
 #[derive(Debug, Default)]
 pub(super) struct Leader {
     thread: AtomicUsize,
-    /// Rises when a leader serves one who looks, halves when one does not come. What two threads do to it at once may be lost.
+    /// Rises when one who does not lead finds the lock taken, falls when it finds it free, and halves when a leader does not come.
+    /// What two threads do to it at once may be lost.
     trust: AtomicU32,
 }
 
@@ -164,37 +170,70 @@ impl Leader {
         }
     }
 
-    /// Whether to leave a batch to the leader though the lock may be free.
-    pub fn is_trusted_other(&self) -> bool {
-        self.trust.load(Ordering::Relaxed) > 0 && self.thread.load(Ordering::Relaxed) != this_thread()
-    }
-
-    /// How often to look for the leader before taking a lock that is free.
-    pub fn patience(&self) -> u32 {
-        if self.trust.load(Ordering::Relaxed) > 0 { PATIENT_LOOKS } else { 0 }
-    }
-
-    pub fn came(&self) {
-        let trust = self.trust.load(Ordering::Relaxed);
-        if trust < MOST_TRUST {
-            self.trust.store(trust + 1, Ordering::Relaxed);
+    /// Whether to leave a batch to the leader though the lock may be free. This thread just found it so, or taken.
+    pub fn is_trusted_other(&self, is_taken: bool) -> bool {
+        if self.thread.load(Ordering::Relaxed) == this_thread() {
+            return false;
         }
+        let trust = self.trust.load(Ordering::Relaxed);
+        self.set_trust(if is_taken { trust + 1 } else { trust.saturating_sub(1) });
+        trust > LITTLE_TRUST
+    }
+
+    pub fn is_trusted(&self) -> bool {
+        self.trust.load(Ordering::Relaxed) > LITTLE_TRUST
     }
 
     pub fn stayed_away(&self) {
-        let trust = self.trust.load(Ordering::Relaxed);
-        if trust > 0 {
-            self.trust.store(trust / 2, Ordering::Relaxed);
+        self.set_trust(self.trust.load(Ordering::Relaxed) / 2);
+    }
+
+    fn set_trust(&self, trust: u32) {
+        let trust = trust.min(MOST_TRUST);
+        // Not stored where it is so: all read it.
+        if self.trust.load(Ordering::Relaxed) != trust {
+            self.trust.store(trust, Ordering::Relaxed);
         }
     }
 }
 
-/// What a waiter does between two looks.
-pub(super) fn pause(look: u32) {
-    if look < SHORT_LOOKS {
-        std::hint::spin_loop();
-    } else {
-        std::thread::yield_now();
+/// How somebody waits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    short_looks: u32,
+    patient_looks: u32,
+}
+
+impl Patience {
+    pub fn new(is_leader_trusted: bool) -> Patience {
+        match is_leader_trusted {
+            true => Patience { short_looks: TRUSTING_SHORT_LOOKS, patient_looks: PATIENT_LOOKS },
+            false => Patience { short_looks: SHORT_LOOKS, patient_looks: 0 },
+        }
+    }
+
+    /// Whether a leader was waited for.
+    pub fn trusts(&self) -> bool {
+        self.patient_looks > 0
+    }
+
+    /// Whether to take the lock if it is free, at so manieth a look.
+    pub fn has_ended(&self, look: u32) -> bool {
+        look >= self.patient_looks
+    }
+
+    /// Whether to look once more.
+    pub fn looks(&self, look: u32) -> bool {
+        look < self.short_looks + LONG_LOOKS
+    }
+
+    /// What comes after a look.
+    pub fn pause(&self, look: u32) {
+        if look < self.short_looks {
+            std::hint::spin_loop();
+        } else {
+            std::thread::yield_now();
+        }
     }
 }
 
@@ -214,21 +253,33 @@ mod tests {
     fn a_leader_is_waited_for_by_others_as_long_as_leaders_come() {
         let leader = Leader::default();
         leader.is_me(Durability::Buffer);
-        assert!(!leader.is_trusted_other(), "nobody knows yet whether it comes back");
-        assert_eq!(leader.patience(), 0);
-        (0..1_000).for_each(|_| leader.came());
-        assert!(!leader.is_trusted_other(), "a leader waits for nobody");
-        let seen = || std::thread::scope(|scope| scope.spawn(|| leader.is_trusted_other()).join().unwrap());
-        assert!(seen());
-        assert!(leader.patience() > 0);
+        let seen = |is_taken: bool| {
+            std::thread::scope(|scope| scope.spawn(|| leader.is_trusted_other(is_taken)).join().unwrap())
+        };
+        assert!(!seen(false) && !leader.is_trusted());
+        (0..=LITTLE_TRUST).for_each(|_| assert!(!seen(true), "it may be by chance"));
+        (0..1_000).for_each(|_| assert!(seen(true)));
+        assert!(!leader.is_trusted_other(true), "a leader waits for nobody");
         std::thread::scope(|scope| scope.spawn(|| leader.is_me(Durability::Sync)).join().unwrap());
-        assert!(!leader.is_trusted_other(), "who syncs leads nobody");
+        assert!(!leader.is_trusted_other(true), "who syncs leads nobody");
         let lost = (1..100).find(|_| {
             leader.stayed_away();
-            !seen()
+            !leader.is_trusted()
         });
-        assert_eq!(lost, Some(4));
-        assert_eq!(leader.patience(), 0);
+        assert_eq!(lost, Some(2));
+    }
+
+    #[test]
+    fn where_others_mostly_find_the_lock_free_nobody_is_waited_for() {
+        let trusted = |taken_of_ten: u64| {
+            let leader = Leader::default();
+            leader.is_me(Durability::Buffer);
+            let meet = |turn: u64| leader.is_trusted_other(turn * 7 % 10 < taken_of_ten);
+            let meetings = || (0..1_000).filter(|&turn| meet(turn)).count();
+            std::thread::scope(|scope| scope.spawn(meetings).join().unwrap())
+        };
+        assert!(trusted(7) > 950);
+        assert_eq!((trusted(4), trusted(1)), (0, 0));
     }
 
     fn wait(waiting: &Waiting, value: &[u8], durability: Durability) -> Arc<Waiter> {
