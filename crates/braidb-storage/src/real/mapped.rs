@@ -53,7 +53,8 @@ use crate::File;
 
 /// Bytes of a file that are mapped at a time.
 const WINDOW_BYTES: u64 = 1 << 20;
-/// Pages are asked for in steps of this size: few calls, and none that takes long.
+/// Pages are asked for in steps of this size: few calls, and none that takes long. The copy finds so
+/// many pages in a near cache; with 128 KiB a writer alone was slower by a tenth.
 const STEP_BYTES: u64 = 16 << 10;
 /// Larger appends are calls: with few appends to a page, its faults cost as much.
 const LARGE_BYTES: usize = 4 << 10;

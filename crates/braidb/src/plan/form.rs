@@ -88,8 +88,8 @@ pub struct Place {
     pub cells: usize,
 }
 
-/// Whether merges load the logs of a flush whole: L1 has few cells, and there is room for all logs that are pinned, or for as many as a merge
-/// takes that are as large as these.
+/// Whether merges load the logs of a flush whole: L1 has few cells, and there is room for all logs that are pinned, or
+/// for as many as a merge takes that are as large as these.
 fn are_loaded(place: &Place, options: &FormOptions) -> bool {
     let have_room = options.pinned_bytes <= LOADED_BYTES || place.log_bytes <= LOADED_BYTES / LOADED_FLUSHES;
     place.cells as u64 <= WANTED_SHARE && have_room

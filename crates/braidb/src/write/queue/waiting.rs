@@ -217,7 +217,7 @@ impl Patience {
         self.patient_looks > 0
     }
 
-    /// Whether to take the lock if it is free, at so manieth a look.
+    /// Whether to take the lock if it is free, when it has looked so often.
     pub fn has_ended(&self, look: u32) -> bool {
         look >= self.patient_looks
     }
