@@ -1,4 +1,4 @@
-//! Truncations with others between their steps.
+//! Truncations and merges with others between their steps.
 
 use super::{Db, MemoryPolicy, Options};
 use crate::base::counters::Counters;
@@ -8,7 +8,8 @@ use crate::log::{EncodedBatch, LogSync, LogWriter};
 use crate::visible::EntryKind;
 use braidb_storage::inline::{Inline, SeededRandom, StepClock};
 use braidb_storage::real::RealFs;
-use braidb_storage::{Env, FileSystem};
+use braidb_storage::{Env, FileSystem, Job, Lane, Runtime};
+use parking_lot::Mutex;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -383,4 +384,53 @@ fn tidying_ends_when_memory_is_condensed_beside_a_merge() {
         let is_done = (0..10_000).any(|_| !runtime.help());
         assert!(is_done, "after {steps} steps: {:?}", db.stats().families[0].memory);
     }
+}
+
+/// Runs jobs on whoever waits; where one sleeps, it goes on with another version of the tree.
+#[derive(Debug)]
+struct Interrupted {
+    inline: Inline,
+    /// Once.
+    db: Mutex<Option<Db>>,
+}
+
+impl Runtime for Interrupted {
+    fn submit(&self, lane: Lane, job: Job) {
+        self.inline.submit(lane, job);
+    }
+
+    fn help(&self) -> bool {
+        self.inline.help()
+    }
+
+    fn is_stepped(&self) -> bool {
+        true
+    }
+
+    fn pause_us(&self, us: u64) {
+        self.inline.pause_us(us);
+        let Some(db) = self.db.lock().take() else { return };
+        let version = Arc::downgrade(&db.engine().view().unwrap().families[0].version);
+        db.put("other", "v").unwrap();
+        db.flush().unwrap();
+        assert!(version.upgrade().is_none(), "whatever is replaced meanwhile would stay on disk");
+    }
+}
+
+#[test]
+fn a_merge_holds_no_version() {
+    let dir = dir("merge");
+    let clock = Arc::new(StepClock::new());
+    let runtime = Arc::new(Interrupted { inline: Inline::new(clock.clone()), db: Mutex::default() });
+    let random = Arc::new(SeededRandom::new(1));
+    let env = Env { fs: Arc::new(RealFs), clock, random, runtime: runtime.clone() };
+    let db = Options::new().merge_bytes_per_second(Some(1 << 20)).env(env).open(&*dir).unwrap();
+    for round in 0..2 {
+        (0..500u32).for_each(|key| db.put(key.to_be_bytes(), [round; 1000]).unwrap());
+        db.flush().unwrap();
+    }
+    *runtime.db.lock() = Some(db.clone());
+    db.compact().unwrap();
+    assert!(runtime.db.lock().is_none(), "a merge slept");
+    assert_eq!(db.get("other").unwrap().unwrap(), b"v");
 }

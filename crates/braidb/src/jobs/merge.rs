@@ -46,13 +46,13 @@ impl Jobs {
     fn merge_in_installments(&self, merge: Merge, version: Arc<Version>, ticket: &Ticket) -> Result<()> {
         let (family, seams) = (merge.family, merge.seams());
         if seams.is_empty() {
-            return self.merge(&merge, &version, ticket);
+            return self.merge(&merge, version, ticket);
         }
         self.rearrange(family, ticket, |moment| merge.cut_edit(moment, &seams))?;
         let installments = merge.installments(&self.version(family), &seams);
         drop((merge, version));
         for installment in installments {
-            self.merge(&installment, &self.version(family), ticket)?;
+            self.merge(&installment, self.version(family), ticket)?;
             drop(installment);
             self.collect_garbage();
             if self.catalog.lock().is_stopped {
@@ -66,15 +66,18 @@ impl Jobs {
         self.catalog.lock().state.families()[&family].version.clone()
     }
 
-    fn merge(&self, merge: &Merge, version: &Version, ticket: &Ticket) -> Result<()> {
+    fn merge(&self, merge: &Merge, version: Arc<Version>, ticket: &Ticket) -> Result<()> {
         let _counted = Counted::new(self);
         let is_input = |slice: &Slice| {
             merge.inputs.iter().any(|input| {
                 input.slice.table.id == slice.table.id && input.slice.range.low == slice.range.low
             })
         };
-        let beneath = Beneath::new(version, merge.from, &merge.range(), is_input);
-        let mut cutter = Cutter::new(merge, version);
+        let beneath = Beneath::new(&version, merge.from, &merge.range(), is_input);
+        let mut cutter = Cutter::new(merge, &version);
+        let oldest_of_last = merge.oldest_of_last(&version);
+        // Else what other merges replace would stay on disk, with its logs, until this one is done.
+        drop(version);
         let mut paced_bytes = 0;
         let sieve = Sieve::new(self.snapshots.drop_proof());
         let images = self.load_bodies(merge);
@@ -104,7 +107,11 @@ impl Jobs {
             merge.edit(moment, &outputs.tables)
         })?;
         self.commit_tables(&mut catalog, edit, outputs)?;
-        catalog.noticed(merge.family).merged(merge, version, shadowed, written_bytes);
+        let noticed = catalog.noticed(merge.family);
+        noticed.merged(written_bytes);
+        if let Some(oldest) = oldest_of_last {
+            noticed.shadowed(merge, oldest, shadowed);
+        }
         self.show(&catalog, merge.family);
         drop(catalog);
         self.counters.merges.add(1);

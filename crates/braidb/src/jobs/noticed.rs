@@ -83,10 +83,14 @@ impl Noticed {
         }
     }
 
-    /// A merge was carried out that dropped so many hidden versions and wrote so many bytes.
-    pub fn merged(&mut self, merge: &Merge, version: &Version, shadowed: u64, written_bytes: u64) {
+    /// A merge was carried out that wrote so many bytes.
+    pub fn merged(&mut self, written_bytes: u64) {
         self.climb.merged(written_bytes);
-        if let Some(permille) = merge.shadowed_permille(version, shadowed) {
+    }
+
+    /// A merge dropped so many hidden versions of those on top of `oldest`, the oldest run of a last-level cell.
+    pub fn shadowed(&mut self, merge: &Merge, oldest: Epoch, shadowed: u64) {
+        if let Some(permille) = merge.shadowed_permille(oldest, shadowed) {
             self.shadowed_permille = samples::learn(self.shadowed_permille, permille);
         }
     }

@@ -306,7 +306,9 @@ impl Machine {
         self.peak_space_bytes = self.peak_space_bytes.max(space(&self.state) + written);
         let read: u64 = merge.inputs.iter().map(|input| input.slice.entries).sum();
         let kept: u64 = tables.iter().flat_map(|table| &table.parts).map(|part| part.entries).sum();
-        if let Some(permille) = merge.shadowed_permille(version, read.saturating_sub(kept)) {
+        if let Some(oldest) = merge.oldest_of_last(version)
+            && let Some(permille) = merge.shadowed_permille(oldest, read.saturating_sub(kept))
+        {
             self.shadowed_permille = samples::learn(self.shadowed_permille, permille);
         }
         tables

@@ -8,13 +8,13 @@
 use super::shape::{Slice, Version};
 use crate::base::key::KeyRange;
 use crate::base::mutant::mutant;
-use std::sync::Arc;
 
-/// The slices in which versions older than a merge's own may stand. Taken from the version that the merge read.
+/// Where versions older than a merge's own may stand: the ranges of slices, taken from the version that the merge read. Not the
+/// slices themselves, which would hold files that other merges replace meanwhile.
 #[derive(Debug)]
 pub struct Beneath {
     /// Each inner list is sorted and disjoint.
-    runs: Vec<Vec<Arc<Slice>>>,
+    runs: Vec<Vec<KeyRange>>,
 }
 
 impl Beneath {
@@ -29,7 +29,7 @@ impl Beneath {
         let ignored = usize::from(mutant!("tombstone_ignores_older_runs"));
         for (depth, at) in version.levels().enumerate().skip(level + ignored) {
             // Cells come in key order, so the first runs of all cells make one sorted list, the second ones another.
-            let mut ranked: Vec<Vec<Arc<Slice>>> = Vec::new();
+            let mut ranked: Vec<Vec<KeyRange>> = Vec::new();
             for cell in &at.cells[at.cell_index(&range.low)..=at.cell_index(&range.high)] {
                 let overlapping = || cell.runs.iter().map(|run| run.overlapping(range));
                 let newest_input =
@@ -37,7 +37,8 @@ impl Beneath {
                 let newer = if depth == level { newest_input.unwrap_or(0) } else { 0 };
                 for (rank, slices) in overlapping().enumerate().skip(newer) {
                     ranked.resize_with(ranked.len().max(rank + 1), Vec::new);
-                    ranked[rank].extend(slices.iter().filter(|slice| !is_input(slice)).cloned());
+                    let others = slices.iter().filter(|slice| !is_input(slice));
+                    ranked[rank].extend(others.map(|slice| slice.range.clone()));
                 }
             }
             runs.extend(ranked.into_iter().filter(|run| !run.is_empty()));
@@ -48,8 +49,8 @@ impl Beneath {
     /// Whether an older version of `key` may stand somewhere beneath.
     pub fn may_hold(&self, key: &[u8]) -> bool {
         self.runs.iter().any(|run| {
-            let at = run.partition_point(|slice| slice.range.high.as_slice() < key);
-            run.get(at).is_some_and(|slice| slice.range.low.as_slice() <= key)
+            let at = run.partition_point(|range| range.high.as_slice() < key);
+            run.get(at).is_some_and(|range| range.low.as_slice() <= key)
         })
     }
 }

@@ -92,6 +92,10 @@ fn lookups_find_the_slice_and_what_lies_beneath() {
     let held = |key: &str| beneath.may_hold(key.as_bytes());
     assert_eq!(["a", "b", "d", "e", "f", "h"].map(held), [true, true, false, false, true, true]);
     assert_eq!((version.last_level(), version.level(1).totals().slices), (3, 2));
+
+    let slice = Arc::downgrade(version.level(2).slices().next().unwrap().2);
+    drop(state);
+    assert!(slice.upgrade().is_none() && beneath.may_hold(b"a"), "it holds no table");
 }
 
 /// Of a merge's own cell, only runs older than those that it takes may hold what a tombstone hides.

@@ -294,6 +294,12 @@ impl CommitQueue {
             }
             patience.pause(look);
         }
+        if self.waiting.may_sleep(&waiter) {
+            waiter.sleep();
+            if let Some(outcome) = waiter.outcome() {
+                return outcome;
+            }
+        }
         self.lead_until_done(self.lock(), &waiter)
     }
 

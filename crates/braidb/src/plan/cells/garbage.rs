@@ -13,7 +13,7 @@
 //! proposed again.
 
 use super::{Planner, Sum};
-use crate::base::ids::{FileId, SeqNo};
+use crate::base::ids::{Epoch, FileId, SeqNo};
 use crate::plan::{Merge, Plan};
 use crate::version::{Slice, Version};
 use std::collections::BTreeMap;
@@ -31,16 +31,18 @@ const WORST_SHARE: u64 = 10;
 const DEAD_SHARE: u64 = 4;
 
 impl Merge {
-    /// Of a thousand versions that were put on top of the oldest run of a last-level cell, so many hid one of it; known after
-    /// a merge with that run, by the versions that the merge dropped as hidden. Tombstones are left out: they hide by nature.
-    pub fn shadowed_permille(&self, version: &Version, hidden: u64) -> Option<u64> {
+    /// The oldest run of a last-level cell, if it is an input; `version` is the one that is merged.
+    pub fn oldest_of_last(&self, version: &Version) -> Option<Epoch> {
         if self.from != self.to || self.to != version.last_level() {
             return None;
         }
         let oldest = version.level(self.to).cell(&self.inputs[0].run.cell).runs.last()?.epoch;
-        if !self.inputs.iter().any(|input| input.run.epoch == oldest) {
-            return None;
-        }
+        self.inputs.iter().any(|input| input.run.epoch == oldest).then_some(oldest)
+    }
+
+    /// Of a thousand versions that were put on top of the oldest run of a last-level cell, so many hid one of it; known after
+    /// a merge with that run, by the versions that the merge dropped as hidden. Tombstones are left out: they hide by nature.
+    pub fn shadowed_permille(&self, oldest: Epoch, hidden: u64) -> Option<u64> {
         let newer = || self.inputs.iter().filter(|input| input.run.epoch != oldest).map(|input| &input.slice);
         let tombstones: u64 = newer().map(|slice| slice.tombstones).sum();
         let puts = newer().map(|slice| slice.entries).sum::<u64>().saturating_sub(tombstones);

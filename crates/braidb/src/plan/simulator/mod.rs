@@ -310,7 +310,9 @@ impl Simulator {
             last = Some(key);
         }
         outputs.retain(|parts| !parts[0].is_empty());
-        if let Some(permille) = merge.shadowed_permille(version, hidden) {
+        if let Some(oldest) = merge.oldest_of_last(version)
+            && let Some(permille) = merge.shadowed_permille(oldest, hidden)
+        {
             self.shadowed_permille = asking::learn(self.shadowed_permille, permille);
         }
         outputs.into_iter().map(|parts| self.new_table(parts)).collect()

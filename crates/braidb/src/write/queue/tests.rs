@@ -50,7 +50,7 @@ fn queue_on(fs: TestFs) -> CommitQueue {
 }
 
 impl CommitQueue {
-    /// Somebody left a batch.
+    /// Somebody left a batch; nobody waits for it.
     fn leave(&self, key: &[u8], durability: Durability) -> Arc<Waiter> {
         self.leave_value(key, b"value", durability)
     }
@@ -101,9 +101,12 @@ fn a_leader_that_wanted_no_sync_syncs_for_nobody() {
 #[test]
 fn who_wants_a_sync_shares_it_with_those_who_wait() {
     let queue = queue();
-    let waiters = [Durability::None, Durability::Sync].map(|wanted| queue.leave(b"k", wanted));
-    queue.put(Durability::Sync);
-    assert!(waiters.iter().all(|waiter| waiter.outcome().unwrap().is_ok()));
+    std::thread::scope(|scope| {
+        let core = queue.lock();
+        let threads = put_and_wait(&queue, scope, &[Durability::None, Durability::Sync, Durability::Sync]);
+        drop(core);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
     assert_eq!(queue.done(), (3, 1, 1));
     queue.put(Durability::Sync);
     assert_eq!(queue.done(), (4, 2, 2), "alone");
@@ -123,6 +126,53 @@ fn who_was_left_alone_by_a_trusted_leader_leads() {
     assert!(!queue.waiting.leader().is_trusted(), "it stayed away");
 }
 
+/// Threads that put, each after the one before is in the list, until as many as that sleep on their own.
+fn put_and_wait<'scope>(
+    queue: &'scope CommitQueue,
+    scope: &'scope std::thread::Scope<'scope, '_>,
+    wanted: &[Durability],
+) -> Vec<std::thread::ScopedJoinHandle<'scope, ()>> {
+    let came = |(index, &durability): (usize, &Durability)| {
+        let thread = scope.spawn(move || queue.put(durability));
+        while queue.waiting.counts() != (index + 1, index) {
+            std::thread::yield_now();
+        }
+        thread
+    };
+    wanted.iter().enumerate().map(came).collect()
+}
+
+#[test]
+fn who_was_served_returns_without_the_lock() {
+    let queue = queue();
+    std::thread::scope(|scope| {
+        let mut core = queue.lock();
+        let mut threads = put_and_wait(&queue, scope, &[Durability::Sync; 4]);
+        queue.lead(&mut core, Durability::Sync);
+        let first = threads.remove(0);
+        // The lock is still taken: these would not end if they slept on it, as the first does.
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        drop(core);
+        first.join().unwrap();
+    });
+    assert_eq!(queue.done(), (4, 1, 1));
+}
+
+#[test]
+fn who_becomes_the_first_wakes_and_leads() {
+    let queue = queue();
+    std::thread::scope(|scope| {
+        let mut core = queue.lock();
+        let wanted = [Durability::Buffer, Durability::Buffer, Durability::Sync, Durability::Buffer];
+        let threads = put_and_wait(&queue, scope, &wanted);
+        queue.lead(&mut core, Durability::Buffer);
+        assert_eq!(queue.waiting.counts().0, 2, "from the one who wants a sync");
+        drop(core);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+    assert_eq!(queue.done(), (4, 2, 1));
+}
+
 #[test]
 fn what_has_no_room_fails_alone() {
     let fs = TestFs::default();
@@ -130,11 +180,13 @@ fn what_has_no_room_fails_alone() {
     let queue = queue_on(fs);
     let sizes = [10, 2 << 20, 20];
     let waiters = sizes.map(|bytes| queue.leave_value(b"k", &vec![1; bytes], Durability::Buffer));
-    queue.put(Durability::Sync);
+    while !queue.waiting.is_empty() {
+        queue.lead(&mut queue.lock(), Durability::Sync);
+    }
     let outcomes = waiters.map(|waiter| waiter.outcome().unwrap());
     assert!(outcomes[0].is_ok() && outcomes[2].is_ok());
     assert!(outcomes[1].as_ref().unwrap_err().is_full());
-    assert_eq!(queue.done().0, 3);
+    assert_eq!(queue.done().0, 2);
 }
 
 #[test]
@@ -142,7 +194,7 @@ fn a_failure_reaches_all_of_a_group() {
     let queue = queue();
     let waiters = [b"a", b"b"].map(|key| queue.leave(key, Durability::Buffer));
     queue.health.poison_after_panic();
-    assert!(queue.commit_one(FAMILY, b"own", None, Durability::Sync).is_err());
+    queue.lead(&mut queue.lock(), Durability::Sync);
     assert!(waiters.iter().all(|waiter| waiter.outcome().unwrap().is_err()));
     assert_eq!(queue.done(), (0, 0, 0));
 }

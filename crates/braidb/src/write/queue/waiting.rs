@@ -1,20 +1,26 @@
 //! Those who wait for the commit lock, and how the one who has it is chosen.
 //!
 //! What a commit touches (the end of the log, the active segment, the counters) lies in the processor cache of whoever committed
-//! last. To hand it to another processor costs as much as a commit, so where writers meet all the time it pays that one of them goes on
-//! to lead: the others leave their batches in the list, even when the lock is free for the moment, and the leader commits all
-//! of them as one group after every [`SERVED_EVERY`]th commit of its own.
+//! last. To hand it to another processor costs as much as a commit, so where writers meet all the time it pays that one of them
+//! goes on to lead: the others leave their batches in the list, even when the lock is free for the moment, and the leader commits
+//! all of them as one group after every [`SERVED_EVERY`]th commit of its own.
 //!
-//! That writers meet all the time is seen from how often those who do not lead find the lock taken ([`Leader::trust`]). Where they
-//! mostly find it free, they take it. Nobody relies on the leader's coming back, either: who waits for it in vain takes the lock, and
-//! leads from there on. Who has looked often enough sleeps on the lock, whose holder it will be. Between the first looks a processor
-//! does nothing; later ones let other threads run, since where there are more of them than processors, it is the leader who may
-//! wait for one. They come late where the writers meet few: a thread that does not wait gives the processor back when its time is up.
+//! That writers meet all the time is seen from how often those who do not lead find the lock taken ([`Leader::trust`]). Where
+//! they mostly find it free, they take it. Nobody relies on the leader's coming back, either: who waits for it in vain takes the
+//! lock, and leads from there on. Between the first looks a processor does nothing; later ones let other threads run, since where
+//! there are more of them than processors, it is the leader who may wait for one. They come late where the writers meet few: a
+//! thread that does not wait gives the processor back when its time is up.
 //!
-//! A writer that wants its batch synced takes no part in this: it sleeps at once, as a sync takes longer than to be woken, nobody
-//! waits for it to come back, and it commits together with those who wait already, so that they share one sync. After a commit of its
-//! own that is not synced a leader leaves it and those behind it alone; whoever takes the lock for a batch that is in the list itself
-//! commits all.
+//! Who has looked often enough sleeps. The first in the list sleeps on the lock, whose holder it will be; those behind it sleep
+//! each on its own, until a leader has served them or they are the first ([`Waiting::may_sleep`]). So all who came while a group
+//! was synced are the next group: where they slept on the lock, each would learn that it had been served only when it got the
+//! lock, after another sync. Nobody sleeps for ever: who is first changes under the list's lock alone, and whoever changes it
+//! wakes the new one; and whoever took a waiter from the list wakes it, whatever became of it ([`Group`]).
+//!
+//! A writer that wants its batch synced does not look: it sleeps at once, as a sync takes longer than to be woken, nobody waits
+//! for it to come back, and it commits together with those who wait already, so that they share one sync. After a commit of its
+//! own that is not synced a leader leaves it and those behind it alone; whoever takes the lock for a batch that is in the list
+//! itself commits all.
 
 use super::super::Health;
 use crate::base::durability::Durability;
@@ -26,6 +32,7 @@ use std::collections::VecDeque;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
 
 /// Most bytes that one leader takes from the list.
 const GROUP_BYTES: usize = 1 << 20;
@@ -71,15 +78,45 @@ pub(super) struct Waiter {
     pub batch: Batch,
     pub durability: Durability,
     outcome: OnceLock<Result<()>>,
+    /// Who sleeps for it; set under the list's lock, while it is in the list and not the first.
+    sleeper: OnceLock<Thread>,
+    /// It slept, and is the first in the list now.
+    is_called: AtomicBool,
 }
 
 impl Waiter {
     pub fn new(batch: Batch, durability: Durability) -> Waiter {
-        Waiter { batch, durability, outcome: OnceLock::new() }
+        Waiter {
+            batch,
+            durability,
+            outcome: OnceLock::new(),
+            sleeper: OnceLock::new(),
+            is_called: AtomicBool::new(false),
+        }
     }
 
     pub fn outcome(&self) -> Option<Result<()>> {
         self.outcome.get().cloned()
+    }
+
+    /// Sleeps until it has an outcome, or is to lead.
+    pub fn sleep(&self) {
+        while self.outcome.get().is_none() && !self.is_called.load(Ordering::Acquire) {
+            std::thread::park();
+        }
+    }
+
+    /// It has become the first. Returns whom to wake.
+    fn call(&self) -> Option<Thread> {
+        let sleeper = self.sleeper.get()?;
+        (!self.is_called.swap(true, Ordering::Release)).then(|| sleeper.clone())
+    }
+
+    fn end(&self, outcome: Result<()>) {
+        self.outcome.set(outcome).expect("a waiter is in one group");
+        if let Some(sleeper) = self.sleeper.get() {
+            sleeper.unpark();
+        }
     }
 }
 
@@ -107,7 +144,18 @@ impl Waiting {
         self.any.store(true, Ordering::Relaxed);
     }
 
-    /// Takes the oldest, up to the first who asks for more than `durability`.
+    /// Whether this waiter may sleep on its own now, since somebody will wake it. The first in the list may not, nor who is not in
+    /// it any more: they ask for the lock.
+    pub fn may_sleep(&self, waiter: &Waiter) -> bool {
+        let list = self.list.lock();
+        let is_behind = list.iter().skip(1).any(|other| std::ptr::eq(&**other, waiter));
+        if is_behind {
+            waiter.sleeper.get_or_init(std::thread::current);
+        }
+        is_behind
+    }
+
+    /// Takes the oldest, up to the first who asks for more than `durability`. Who is the first then is woken.
     pub fn take<'a>(&self, durability: Durability, health: &'a Health) -> Group<'a> {
         let mut waiters = GroupVec::new();
         let mut bytes = 0;
@@ -118,6 +166,12 @@ impl Waiting {
             waiters.push(waiter);
         }
         self.any.store(!list.is_empty(), Ordering::Relaxed);
+        let first = list.front().and_then(|waiter| waiter.call());
+        // Those who come need not wait for a system call.
+        drop(list);
+        if let Some(first) = first {
+            first.unpark();
+        }
         Group { waiters, health }
     }
 }
@@ -137,7 +191,7 @@ impl Group<'_> {
     pub fn end(mut self, mut outcome: impl FnMut(&Waiter) -> Result<()>) {
         self.waiters.reverse();
         while let Some(waiter) = self.waiters.last() {
-            waiter.outcome.set(outcome(waiter)).expect("a waiter is in one group");
+            waiter.end(outcome(waiter));
             // At once, so that its own thread, which is about to notice, frees the batch where it was allocated.
             self.waiters.pop();
         }
@@ -147,7 +201,7 @@ impl Group<'_> {
 impl Drop for Group<'_> {
     fn drop(&mut self) {
         for waiter in &self.waiters {
-            waiter.outcome.get_or_init(|| Err(self.health.poison_after_panic()));
+            waiter.end(Err(self.health.poison_after_panic()));
         }
     }
 }
@@ -290,6 +344,34 @@ mod tests {
         waiter
     }
 
+    impl Waiting {
+        /// How many are in the list, and how many of them sleep on their own, or are about to.
+        pub fn counts(&self) -> (usize, usize) {
+            let list = self.list.lock();
+            (list.len(), list.iter().filter(|waiter| waiter.sleeper.get().is_some()).count())
+        }
+    }
+
+    #[test]
+    fn those_behind_the_first_sleep_until_they_are_the_first_or_served() {
+        let (waiting, health) = (Waiting::default(), Health::default());
+        let wanted = [Durability::Buffer, Durability::Sync, Durability::Sync];
+        let waiters = wanted.map(|durability| wait(&waiting, b"", durability));
+        assert!(waiters.iter().map(|waiter| waiting.may_sleep(waiter)).eq([false, true, true]));
+        let taken = waiting.take(Durability::Buffer, &health);
+        assert!(
+            !waiting.may_sleep(&waiters[0]),
+            "nobody would call it, and it is not known to whoever took it"
+        );
+        waiters[1].sleep();
+        assert!(waiters[1].outcome().is_none() && !waiting.may_sleep(&waiters[1]), "it is to lead");
+        assert!(waiters[1].call().is_none(), "once");
+        taken.end(|_| Ok(()));
+        waiting.take(Durability::Sync, &health).end(|_| Ok(()));
+        waiters.iter().for_each(|waiter| waiter.sleep());
+        assert!(waiters.iter().all(|waiter| waiter.outcome().unwrap().is_ok()));
+    }
+
     #[test]
     fn the_oldest_are_taken_up_to_one_who_asks_for_more() {
         let (waiting, health) = (Waiting::default(), Health::default());
@@ -329,9 +411,11 @@ mod tests {
     #[test]
     fn a_group_that_nobody_ended_has_failed() {
         let (waiting, health) = (Waiting::default(), Health::default());
-        let waiter = wait(&waiting, b"", Durability::None);
+        let waiters = [(); 2].map(|()| wait(&waiting, b"", Durability::None));
+        assert!(waiting.may_sleep(&waiters[1]));
         drop(waiting.take(Durability::Sync, &health));
-        assert!(waiter.outcome().unwrap().is_err());
+        waiters[1].sleep();
+        assert!(waiters.iter().all(|waiter| waiter.outcome().unwrap().is_err()));
         assert!(health.check_writable().is_err());
     }
 }
