@@ -78,6 +78,7 @@ impl Jobs {
         let oldest_of_last = merge.oldest_of_last(&version);
         // Else what other merges replace would stay on disk, with its logs, until this one is done.
         drop(version);
+        self.collect_garbage();
         let mut paced_bytes = 0;
         let sieve = Sieve::new(self.snapshots.drop_proof());
         let images = self.load_bodies(merge);

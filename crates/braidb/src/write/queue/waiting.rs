@@ -101,8 +101,14 @@ impl Waiter {
 
     /// Sleeps until it has an outcome, or is to lead.
     pub fn sleep(&self) {
+        let mut has_parked = false;
         while self.outcome.get().is_none() && !self.is_called.load(Ordering::Acquire) {
             std::thread::park();
+            has_parked = true;
+        }
+        if has_parked {
+            // Maybe somebody else meant to wake the thread, for something of the program's own.
+            std::thread::current().unpark();
         }
     }
 
@@ -140,6 +146,10 @@ impl Waiting {
 
     pub fn push(&self, waiter: Arc<Waiter>) {
         let mut list = self.list.lock();
+        if waiter.durability >= Durability::Sync && !list.is_empty() {
+            // It does not look first.
+            waiter.sleeper.get_or_init(std::thread::current);
+        }
         list.push_back(waiter);
         self.any.store(true, Ordering::Relaxed);
     }
@@ -147,6 +157,9 @@ impl Waiting {
     /// Whether this waiter may sleep on its own now, since somebody will wake it. The first in the list may not, nor who is not in
     /// it any more: they ask for the lock.
     pub fn may_sleep(&self, waiter: &Waiter) -> bool {
+        if waiter.sleeper.get().is_some() {
+            return true;
+        }
         let list = self.list.lock();
         let is_behind = list.iter().skip(1).any(|other| std::ptr::eq(&**other, waiter));
         if is_behind {
@@ -364,12 +377,31 @@ mod tests {
             "nobody would call it, and it is not known to whoever took it"
         );
         waiters[1].sleep();
-        assert!(waiters[1].outcome().is_none() && !waiting.may_sleep(&waiters[1]), "it is to lead");
+        assert!(waiters[1].outcome().is_none(), "it is to lead");
         assert!(waiters[1].call().is_none(), "once");
         taken.end(|_| Ok(()));
         waiting.take(Durability::Sync, &health).end(|_| Ok(()));
         waiters.iter().for_each(|waiter| waiter.sleep());
         assert!(waiters.iter().all(|waiter| waiter.outcome().unwrap().is_ok()));
+    }
+
+    #[test]
+    fn whoever_else_wakes_a_sleeper_has_not_done_so_in_vain() {
+        let (waiting, health) = (Waiting::default(), Health::default());
+        let waiters = [(); 2].map(|()| wait(&waiting, b"", Durability::None));
+        std::thread::scope(|scope| {
+            let sleeper = scope.spawn(|| {
+                assert!(waiting.may_sleep(&waiters[1]));
+                waiters[1].sleep();
+                std::thread::park();
+            });
+            while waiting.counts().1 == 0 {
+                std::thread::yield_now();
+            }
+            sleeper.thread().unpark();
+            waiting.take(Durability::Sync, &health).end(|_| Ok(()));
+            sleeper.join().unwrap();
+        });
     }
 
     #[test]
