@@ -78,7 +78,7 @@ pub(super) struct Waiter {
     pub batch: Batch,
     pub durability: Durability,
     outcome: OnceLock<Result<()>>,
-    /// Who sleeps for it; set under the list's lock, while it is in the list and not the first.
+    /// Who sleeps for it; set under the list's lock, while it stands, or is put, behind another.
     sleeper: OnceLock<Thread>,
     /// It slept, and is the first in the list now.
     is_called: AtomicBool,
