@@ -80,6 +80,9 @@ pub trait File: Send + Sync + Debug {
     fn truncate(&self, len: u64) -> io::Result<()>;
     /// Makes data and length stable. After an error what was not yet stable may be lost, whatever a later call says.
     fn sync_data(&self) -> io::Result<()>;
+    /// Asks the device to write these bytes soon, and waits for nothing, so that a sync later finds less to do. Nothing is stable
+    /// before that sync, and what fails here, it reports. Does nothing where the system has no such call.
+    fn write_out(&self, _offset: u64, _len: u64) {}
     /// Of the bytes that were appended, those that took no system call, and that the kernel does not count for the process.
     fn mapped_bytes(&self) -> u64 {
         0

@@ -2,7 +2,8 @@
 //!
 //! Each promise of [`FileSystem`] and [`File`] stands on one system call: `create` on `O_EXCL`, `append` on `pwrite` at an
 //! end that this handle keeps, `preallocate` and `punch_hole` on `fallocate`, `sync_data` on `fdatasync` (which also makes
-//! the length stable), `sync_dir` on `fsync` of the directory, `lock` on `flock`. Files of `create_log` are `mapped.rs`.
+//! the length stable), `sync_dir` on `fsync` of the directory, `lock` on `flock`. Files of `create_log` are `mapped.rs`,
+//! and the hint `write_out` is `early.rs`.
 //! `flock` belongs to the open file and not to the process, so it also keeps out a second open within this process, and it
 //! ends with the process however that ends.
 //!
@@ -19,6 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock, statvfs};
 use rustix::io::{Errno, retry_on_intr};
 
+use super::early;
 use super::mapped::{self, MappedFile};
 use crate::{DirEntry, File, FileSystem, LockGuard};
 
@@ -188,6 +190,10 @@ impl File for RealFile {
 
     fn sync_data(&self) -> io::Result<()> {
         self.file.sync_data()
+    }
+
+    fn write_out(&self, offset: u64, len: u64) {
+        early::write_out(&self.file, offset, len);
     }
 
     fn len(&self) -> io::Result<u64> {

@@ -13,6 +13,7 @@
 //! ```
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "this module is the seam")]
 
+mod early;
 mod fs;
 mod held;
 mod mapped;

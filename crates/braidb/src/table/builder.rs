@@ -24,6 +24,9 @@ use std::sync::Arc;
 
 /// Bytes gathered before they are appended to the file.
 const APPEND_BYTES: usize = 256 << 10;
+/// Whenever so many more bytes stand in the file, the device is asked to write them. Were it given all of a table with the sync
+/// at its end, the merge would wait for it, and while the merge worked it would have nothing to do.
+pub(super) const WRITE_OUT_BYTES: u64 = 1 << 20;
 
 /// What the manifest needs to know about a finished table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +64,8 @@ pub struct TableBuilder {
     /// Not yet appended; the open block is at its end.
     out: Vec<u8>,
     written: u64,
+    /// Of those, what the device was asked to write: whole steps, so that no page is asked for twice.
+    written_out: u64,
     checksum: u32,
     block: BlockWriter,
     index: IndexWriter,
@@ -93,16 +98,27 @@ impl TableBuilder {
         options: TableOptions,
     ) -> Result<TableBuilder> {
         let file = fs.create(path).map_err(|source| Error::io("create", path, source))?;
+        Ok(TableBuilder::in_file(file, path, id, options))
+    }
+
+    /// Starts a table in an empty file that was created at `path`.
+    pub(super) fn in_file(
+        file: Arc<dyn File>,
+        path: &Path,
+        id: FileId,
+        options: TableOptions,
+    ) -> TableBuilder {
         let properties = Properties::new(options.block_bytes as u64);
         let (sketch, sample) =
             (options.has_sketch.then(Sketch::default), options.has_sample.then(Sample::default));
-        Ok(TableBuilder {
+        TableBuilder {
             file,
             path: path.to_owned(),
             id,
             options,
             out: Vec::with_capacity(APPEND_BYTES + options.block_bytes),
             written: 0,
+            written_out: 0,
             checksum: 0,
             block: BlockWriter::default(),
             index: IndexWriter::default(),
@@ -117,7 +133,7 @@ impl TableBuilder {
             bodies: Vec::new(),
             open_body_bytes: 0,
             body_bytes: Vec::new(),
-        })
+        }
     }
 
     /// Adds the next entry: a larger key, or an older version of the last one. The value of a delete is empty.
@@ -304,6 +320,11 @@ impl TableBuilder {
         self.out.clear();
         // One huge value must not keep its room for the rest of the table.
         self.out.shrink_to(2 * APPEND_BYTES);
+        let steps_end = self.written / WRITE_OUT_BYTES * WRITE_OUT_BYTES;
+        if steps_end > self.written_out {
+            self.file.write_out(self.written_out, steps_end - self.written_out);
+            self.written_out = steps_end;
+        }
         Ok(())
     }
 

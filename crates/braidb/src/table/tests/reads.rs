@@ -1,18 +1,34 @@
-//! How a table reads its file: how often, and what happens when a read fails.
+//! How a table reads and writes its file: how often, when the device is asked to write, and what happens when a read fails.
 
 use super::*;
 use crate::base::error::Error;
+use crate::table::builder::WRITE_OUT_BYTES;
 use braidb_storage::File;
+use parking_lot::Mutex;
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A file that counts its reads, and fails them on demand.
+/// A file that counts its reads, and fails them on demand, and that remembers what the device was asked to write.
 #[derive(Debug)]
 struct Watched {
     file: Arc<dyn File>,
     reads: AtomicU64,
     bytes: AtomicU64,
     fails: AtomicBool,
+    written_out: Mutex<Vec<Range<u64>>>,
+}
+
+impl Watched {
+    fn new(file: Arc<dyn File>) -> Arc<Watched> {
+        Arc::new(Watched {
+            file,
+            reads: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            fails: AtomicBool::new(false),
+            written_out: Mutex::default(),
+        })
+    }
 }
 
 impl File for Watched {
@@ -36,6 +52,11 @@ impl File for Watched {
     fn sync_data(&self) -> io::Result<()> {
         self.file.sync_data()
     }
+    fn write_out(&self, offset: u64, len: u64) {
+        assert!(offset + len <= self.file.len().unwrap(), "asked for what was not appended");
+        self.written_out.lock().push(offset..offset + len);
+        self.file.write_out(offset, len);
+    }
     fn len(&self) -> io::Result<u64> {
         self.file.len()
     }
@@ -43,12 +64,7 @@ impl File for Watched {
 
 fn open_watched(path: &Path, bytes: u64, cache_bytes: usize) -> (Arc<Table>, Arc<Watched>) {
     let file = RealFs.open(path).unwrap();
-    let watched = Arc::new(Watched {
-        file,
-        reads: AtomicU64::new(0),
-        bytes: AtomicU64::new(0),
-        fails: AtomicBool::new(false),
-    });
+    let watched = Watched::new(file);
     let cache = Arc::new(BlockCache::new(cache_bytes));
     let files = Arc::new(OpenFiles::new(Arc::new(RealFs), 1));
     files.insert(ID, watched.clone());
@@ -117,4 +133,25 @@ fn a_failed_read_is_an_error_and_passes() {
         assert_eq!(get(&table, &rows[1000].0, MAX_SEQ), expected(&rows, &rows[1000].0, MAX_SEQ));
         assert_eq!(all_forward(&mut cursor).unwrap(), rows);
     }
+}
+
+#[test]
+fn the_device_is_asked_to_write_while_a_table_is_made() {
+    let dir = Dir::new("early");
+    let watched = Watched::new(RealFs.create(&dir.table()).unwrap());
+    let mut builder = TableBuilder::in_file(watched.clone(), &dir.table(), ID, OPTIONS);
+    for i in 0..40_000u64 {
+        builder.add(format!("{i:05}").as_bytes(), 1, EntryKind::Put, &[b'v'; 100]).unwrap();
+    }
+    let huge = vec![b'v'; 3 << 20];
+    builder.add(b"huge", 1, EntryKind::Put, &huge).unwrap();
+    builder.add(b"small", 1, EntryKind::Put, b"").unwrap();
+    let bytes = builder.finish().unwrap().bytes;
+    let asked = watched.written_out.lock();
+    assert!(bytes > 7 * WRITE_OUT_BYTES && asked.len() >= 4, "{bytes} bytes, {asked:?}");
+    let ends = asked.iter().map(|range| range.end);
+    let starts = std::iter::once(0).chain(ends.clone());
+    assert!(starts.zip(&*asked).all(|(start, range)| start == range.start), "once each: {asked:?}");
+    assert!(ends.clone().all(|end| end % WRITE_OUT_BYTES == 0), "whole steps: {asked:?}");
+    assert!(bytes - ends.last().unwrap() < WRITE_OUT_BYTES, "all but the last: {asked:?}");
 }
