@@ -135,8 +135,7 @@ impl File for MappedFile {
     fn truncate(&self, len: u64) -> io::Result<()> {
         let mut window = self.window.lock();
         // What is cut off must not be stored into, however the call ends.
-        window.mapping = None;
-        window.distrust();
+        window.unmap();
         window.allocated = window.allocated.min(len);
         self.file.set_len(len).map_err(full_is_full)?;
         self.end.store(len, Ordering::Release);
@@ -144,6 +143,9 @@ impl File for MappedFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        // The kernel protects each mapped page by itself before it writes it, and tells all processors each time: two milliseconds
+        // for a window. Unmapping tells them once; appends will ask for their pages again in any case.
+        self.window.lock().unmap();
         let outcome = self.file.sync_data();
         self.protected.store(true, Ordering::Relaxed);
         outcome
@@ -233,6 +235,11 @@ impl Window {
             Some(mapping) => mapping.populate(at, end),
             None => unreachable!("it was just made"),
         }
+    }
+
+    fn unmap(&mut self) {
+        self.mapping = None;
+        self.distrust();
     }
 
     fn distrust(&mut self) {

@@ -51,6 +51,9 @@ pub struct Span {
 }
 
 impl Span {
+    /// All keys that there can be.
+    pub const ALL: Span = Span { low: Vec::new(), end: None };
+
     pub fn overlaps(&self, other: &Span) -> bool {
         let ends_before = |a: &Span, b: &Span| a.end.as_ref().is_some_and(|end| *end <= b.low);
         !ends_before(self, other) && !ends_before(other, self)

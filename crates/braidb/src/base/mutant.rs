@@ -10,6 +10,7 @@ pub const ALL: &[(&str, &str)] = &[
     ("checksum_without_place", "14: a checksum covers header, file id and offset"),
     ("cut_loses_the_rest", "1: a slice that is cut for an installment of a merge keeps both sides"),
     ("frozen_before_active", "7: for each key, sequence numbers fall from top to bottom"),
+    ("upper_half_misses_its_first_key", "1: the halves of a merge hold all of its keys"),
     ("skip_table_sync", "2: a flush syncs the index before the edit that refers to it"),
     ("seal_not_checked", "14: a sealed log has its footer and the length that its successor tells"),
     ("skip_log_dir_sync", "2: a log's name is stable before its records count as synced"),

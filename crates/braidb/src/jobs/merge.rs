@@ -1,30 +1,26 @@
 //! The executor: the one place where plans are carried out. The module's head says which file holds a record at each
 //! instant of a merge or a move.
 
-use super::output::Outputs;
+use super::halves::Stretch;
 use super::{Catalog, Jobs};
 use crate::base::error::Result;
 use crate::base::ids::{FamilyId, FileId};
+use crate::base::key::Span;
 use crate::base::mutant::mutant;
 use crate::base::part::Part;
 use crate::plan::edits::Moment;
 use crate::plan::{Cutter, Input, Merge, Plan, Split, Ticket};
-use crate::version::cursor::RunCursor;
 use crate::version::cut::{cut_part, middle};
 use crate::version::table_file::TableFile;
 use crate::version::{Beneath, Change, Edit, NewTable, Slice, Version};
-use crate::visible::merge::MergeCursor;
 use crate::visible::rule::Sieve;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A rate limit is asked about after so many bytes: few, so that it holds for small merges too.
-const PACE_BYTES: u64 = 4 << 10;
-
 impl Jobs {
     /// Carries out a plan that was made for `version`, whose ranges are claimed since by `ticket`. After an error nothing has
     /// changed but what earlier installments of a merge did, unless the database is poisoned.
-    pub(super) fn execute(&self, plan: Plan, version: Arc<Version>, ticket: &Ticket) -> Result<()> {
+    pub(super) fn execute(self: &Arc<Self>, plan: Plan, version: Arc<Version>, ticket: &Ticket) -> Result<()> {
         let family = plan.family();
         match plan {
             Plan::Merge(merge) => self.merge_in_installments(merge, version, ticket),
@@ -43,7 +39,12 @@ impl Jobs {
     }
 
     /// Holds no input longer than its installment, so that it can go. Whoever closes the database waits for one of them.
-    fn merge_in_installments(&self, merge: Merge, version: Arc<Version>, ticket: &Ticket) -> Result<()> {
+    fn merge_in_installments(
+        self: &Arc<Self>,
+        merge: Merge,
+        version: Arc<Version>,
+        ticket: &Ticket,
+    ) -> Result<()> {
         let (family, seams) = (merge.family, merge.seams());
         if seams.is_empty() {
             return self.merge(&merge, version, ticket);
@@ -66,7 +67,7 @@ impl Jobs {
         self.catalog.lock().state.families()[&family].version.clone()
     }
 
-    fn merge(&self, merge: &Merge, version: Arc<Version>, ticket: &Ticket) -> Result<()> {
+    fn merge(self: &Arc<Self>, merge: &Merge, version: Arc<Version>, ticket: &Ticket) -> Result<()> {
         let _counted = Counted::new(self);
         let is_input = |slice: &Slice| {
             merge.inputs.iter().any(|input| {
@@ -74,29 +75,17 @@ impl Jobs {
             })
         };
         let beneath = Beneath::new(&version, merge.from, &merge.range(), is_input);
-        let mut cutter = Cutter::new(merge, &version);
+        let cutter = Cutter::new(merge, &version);
         let oldest_of_last = merge.oldest_of_last(&version);
         // Else what other merges replace would stay on disk, with its logs, until this one is done.
         drop(version);
         self.collect_garbage();
-        let mut paced_bytes = 0;
         let sieve = Sieve::new(self.snapshots.drop_proof());
         let images = self.load_bodies(merge);
-        let mut outputs = Outputs::new(self.target(merge.to));
-        outputs.write(
-            &mut MergeCursor::new(sources(merge)),
-            sieve,
-            |key| !beneath.may_hold(key),
-            |key, written| {
-                if written < paced_bytes || written - paced_bytes >= PACE_BYTES {
-                    self.pace(written.saturating_sub(paced_bytes));
-                    paced_bytes = written;
-                }
-                cutter.edge(key, written)
-            },
-            || self.health.check_writable(),
-            &self.counters.merge_bytes[merge.to],
-        )?;
+        let runs = Arc::new(runs_of(merge));
+        let (to, beneath) = (merge.to, Arc::new(beneath));
+        let stretch = Stretch { span: Span::ALL, runs, to, cutter, sieve, beneath };
+        let outputs = self.write_merge(merge, stretch)?;
 
         drop(images);
         self.sync_names(&outputs)?;
@@ -122,18 +111,11 @@ impl Jobs {
         Ok(())
     }
 
-    /// Sleeps as long as the rate limit asks for, unless somebody waits for the merge.
-    fn pace(&self, bytes: u64) {
-        if let Some(pacer) = &self.pacer {
-            pacer.wrote(bytes, || self.pressure.is_felt() || self.health.check_writable().is_err());
-        }
-    }
-
     /// Makes one cell of two.
     fn split(&self, split: &Split, version: &Version, ticket: &Ticket) -> Result<()> {
         let guard = match &split.guard {
             Some(guard) => guard.clone(),
-            None => match middle(version.level(split.level).cell(&split.cell))? {
+            None => match middle(version.level(split.level).cell(&split.cell).runs.iter().map(|run| run.slices.as_slice()))? {
                 Some(middle) => middle,
                 None => return Ok(()),
             },
@@ -215,16 +197,16 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// One cursor for each run that the merge reads.
-fn sources(merge: &Merge) -> Vec<RunCursor> {
+/// The runs that the merge reads, newest first.
+fn runs_of(merge: &Merge) -> Vec<Arc<Vec<Arc<Slice>>>> {
     let runs = merge.inputs.chunk_by(|a, b| a.run == b.run);
-    let cursor = |inputs: &[Input]| {
+    let slices = |inputs: &[Input]| {
         let mut slices: Vec<Arc<Slice>> = inputs.iter().map(|input| input.slice.clone()).collect();
         slices.sort_by(|a, b| a.range.low.cmp(&b.range.low));
-        RunCursor::new(Arc::new(slices), false)
+        Arc::new(slices)
     };
     if mutant!("merge_leaves_a_run_out") {
-        return runs.skip(1).map(cursor).collect();
+        return runs.skip(1).map(slices).collect();
     }
-    runs.map(cursor).collect()
+    runs.map(slices).collect()
 }

@@ -31,6 +31,7 @@
 mod cleanup;
 mod compact;
 mod flush;
+mod halves;
 mod log_table;
 mod merge;
 mod noticed;
@@ -55,6 +56,7 @@ use crate::version::{Change, CommitError, Edit, Manifest, State, TableStore, Ver
 use crate::visible::snapshots::Snapshots;
 use crate::write::{CommitQueue, FlushTask, Health, Pressure};
 use braidb_storage::{Env, Lane};
+use halves::Upper;
 use noticed::Noticed;
 pub use noticed::SeekWatch;
 use output::{Outputs, Target};
@@ -487,6 +489,8 @@ struct Running {
 enum Work {
     Flush(FlushTask),
     Merge(Ticket),
+    /// The upper half of a merge.
+    Half(Arc<Upper>),
     Truncation,
 }
 
@@ -494,7 +498,7 @@ impl Work {
     fn lane(&self) -> Lane {
         match self {
             Work::Flush(_) | Work::Truncation => Lane::Flush,
-            Work::Merge(_) => Lane::Merge,
+            Work::Merge(_) | Work::Half(_) => Lane::Merge,
         }
     }
 }
@@ -515,6 +519,12 @@ impl Running {
         outcome
     }
 
+    fn half(mut self) {
+        let Some(Work::Half(upper)) = &self.work else { unreachable!("a half was submitted") };
+        self.jobs.write_upper(upper);
+        self.end(true);
+    }
+
     /// Gives back what the job holds. A flush that was not done waits at the head of the queue until somebody schedules
     /// again.
     fn end(&mut self, is_done: bool) {
@@ -530,6 +540,11 @@ impl Running {
             Work::Merge(ticket) => {
                 catalog.merges_running -= 1;
                 catalog.claims.release(ticket);
+            }
+            Work::Half(upper) => {
+                if let Err(error) = self.jobs.health.check_unpoisoned() {
+                    upper.abandon(error);
+                }
             }
             Work::Truncation => {
                 catalog.truncating = false;

@@ -8,6 +8,7 @@ use super::log_table::Places;
 use crate::base::counters::Counter;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, FileIds, TierId};
+use crate::base::key::{KeyRange, Span};
 use crate::base::mutant::mutant;
 use crate::base::names;
 use crate::plan::Edge;
@@ -34,6 +35,8 @@ pub struct Outputs {
     target: Target,
     /// Values that are left in logs.
     places: Places,
+    /// Of other keys nothing is written.
+    span: Span,
     ids: Vec<FileId>,
     pub tables: Vec<NewTable>,
     /// Versions that newer ones hid.
@@ -44,14 +47,35 @@ pub struct Outputs {
 
 impl Outputs {
     pub fn new(target: Target) -> Outputs {
-        let places = Places::default();
-        Outputs { target, places, ids: Vec::new(), tables: Vec::new(), shadowed: 0, spent: 0 }
+        let (places, span) = (Places::default(), Span::ALL);
+        Outputs { target, places, span, ids: Vec::new(), tables: Vec::new(), shadowed: 0, spent: 0 }
     }
 
     /// The tables point to the values that have these places.
     pub fn leaving(mut self, places: Places) -> Outputs {
         self.places = places;
         self
+    }
+
+    /// They hold keys of `span` alone.
+    pub fn within(mut self, span: Span) -> Outputs {
+        self.span = span;
+        self
+    }
+
+    /// Adds the tables of `upper`, whose keys are larger than all of these.
+    pub fn append(&mut self, mut upper: Outputs) {
+        let ends = |tables: &[NewTable]| {
+            let range = |table: &NewTable| KeyRange::hull(table.parts.iter().map(|part| &part.range));
+            (tables.first().and_then(range), tables.last().and_then(range))
+        };
+        if let ((_, Some(below)), (Some(above), _)) = (ends(&self.tables), ends(&upper.tables)) {
+            assert!(below.high < above.low, "tables come in key order");
+        }
+        self.ids.append(&mut upper.ids);
+        self.tables.append(&mut upper.tables);
+        self.shadowed += upper.shadowed;
+        self.spent += upper.spent;
     }
 
     /// How many tables point into logs, and their bytes.
@@ -74,8 +98,8 @@ impl Outputs {
     ) -> Result<()> {
         let mut builder: Option<TableBuilder> = None;
         let mut last_key: Vec<u8> = Vec::new();
-        source.seek_to_first()?;
-        while source.valid() {
+        source.seek(&self.span.low)?;
+        while source.valid() && self.span.end.as_ref().is_none_or(|end| source.key() < end.as_slice()) {
             let (key, seq, kind) = (source.key(), source.seq(), source.kind());
             match sieve.fate(key, seq, kind, &nothing_below) {
                 Fate::Shadowed => self.shadowed += 1,

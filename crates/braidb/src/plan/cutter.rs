@@ -15,7 +15,7 @@ pub enum Edge {
 }
 
 /// The cut rule of one merge. Keys are shown to it in ascending order.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Cutter {
     table_bytes: u64,
     grandparent_bytes: u64,

@@ -3,7 +3,7 @@
 //! Ranges stay exact, because the keys next to the cut are looked up. Counts are shared out by bytes: a slice that is a part
 //! of a table need not know its entries to the last. Sequence numbers stay those of the whole, which is a superset.
 
-use super::shape::Cell;
+use super::shape::Slice;
 use super::table_file::TableFile;
 use crate::base::error::Result;
 use crate::base::key::KeyRange;
@@ -49,18 +49,19 @@ pub fn cut_part(table: &TableFile, part: &Part, key: &[u8]) -> Result<(Option<Pa
     Ok((Some(left), Some(right)))
 }
 
-/// A key near the middle of a cell's bytes that cuts it: the end of a slice of its largest run if one lies there, so that none
-/// of that run need be cut, else a key from within the largest slice that has several. `None` if none has.
-pub fn middle(cell: &Cell) -> Result<Option<Vec<u8>>> {
-    let Some(run) = cell.runs.iter().max_by_key(|run| run.bytes()) else { return Ok(None) };
-    let (bytes, mut before) = (run.bytes(), 0);
-    for slice in run.slices.iter() {
+/// A key near the middle of the bytes of `runs` that cuts them: the start of a slice of the largest run if one lies there, so that
+/// none of that run need be cut, else a key from within the largest slice that has several. `None` if none has.
+pub fn middle<'a>(runs: impl Iterator<Item = &'a [Arc<Slice>]> + Clone) -> Result<Option<Vec<u8>>> {
+    let bytes_of = |run: &&[Arc<Slice>]| run.iter().map(|slice| slice.bytes).sum::<u64>();
+    let Some(run) = runs.clone().max_by_key(bytes_of) else { return Ok(None) };
+    let (bytes, mut before) = (bytes_of(&run), 0);
+    for slice in run {
         if before >= bytes / 4 && before <= bytes / 4 * 3 && before > 0 {
             return Ok(Some(slice.range.low.clone()));
         }
         before += slice.bytes;
     }
-    let slices = cell.slices().map(|(_, slice)| slice).filter(|slice| slice.range.low < slice.range.high);
+    let slices = runs.flatten().filter(|slice| slice.range.low < slice.range.high);
     let Some(slice) = slices.max_by_key(|slice| slice.bytes) else { return Ok(None) };
     let table = slice.table.reader()?;
     match table.middle(&slice.range) {

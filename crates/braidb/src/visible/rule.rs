@@ -52,7 +52,7 @@ pub enum Fate {
 }
 
 /// Decides the fate of entries that arrive in order: keys ascending, versions newest first.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Sieve {
     proof: DropProof,
     key: Vec<u8>,

@@ -149,9 +149,9 @@ fn the_device_is_asked_to_write_while_a_table_is_made() {
     let bytes = builder.finish().unwrap().bytes;
     let asked = watched.written_out.lock();
     assert!(bytes > 7 * WRITE_OUT_BYTES && asked.len() >= 4, "{bytes} bytes, {asked:?}");
-    let ends = asked.iter().map(|range| range.end);
+    let mut ends = asked.iter().map(|range| range.end);
     let starts = std::iter::once(0).chain(ends.clone());
     assert!(starts.zip(&*asked).all(|(start, range)| start == range.start), "once each: {asked:?}");
     assert!(ends.clone().all(|end| end % WRITE_OUT_BYTES == 0), "whole steps: {asked:?}");
-    assert!(bytes - ends.last().unwrap() < WRITE_OUT_BYTES, "all but the last: {asked:?}");
+    assert!(bytes - ends.next_back().unwrap() < WRITE_OUT_BYTES, "all but the last: {asked:?}");
 }
