@@ -156,6 +156,7 @@ struct Run {
     cells: usize,
     /// Since the last opening.
     merges_at_once: u64,
+    merges_shared: u64,
 }
 
 /// What the database runs on, life after life.
@@ -251,9 +252,10 @@ fn run(ops: impl Iterator<Item = Op>, mut world: World, options: impl Fn(u64) ->
     answers.0.extend([rows(db.iter()), rows(db.iter().rev())]);
     let report = db.verify().unwrap();
     assert!(report.damages.is_empty(), "{:?}", report.damages);
-    let merges_at_once = db.stats().counts.most_merges_at_once;
+    let counts = db.stats().counts;
+    let (merges_at_once, merges_shared) = (counts.most_merges_at_once, counts.merges_shared);
     db.close().unwrap();
-    Run { answers, levels, cells, merges_at_once }
+    Run { answers, levels, cells, merges_at_once, merges_shared }
 }
 
 /// What a tree looks like.
@@ -328,6 +330,19 @@ fn all_policies_answer_alike() {
         runs.len(),
         expected.0.len()
     );
+}
+
+/// Of a leveled tree: large merges of L0 go in halves, those of deeper levels in installments, and any thread may take one.
+#[test]
+fn threads_share_large_merges() {
+    let ops = || workload(6, 24_000);
+    let expected = expected(ops());
+    let options =
+        |_| small().max_runs_per_guard(1).guards(Guards::None).background_threads(3).log_table_percent(40);
+    let run = run(ops(), World::new(Some(3)), options);
+    run.answers.expect(&expected, "on threads");
+    assert!(run.levels >= 3 && run.merges_shared > 0, "{} levels, {} shared", run.levels, run.merges_shared);
+    println!("{} levels; {} merges shared in the last life", run.levels, run.merges_shared);
 }
 
 #[test]

@@ -77,8 +77,8 @@ pub struct Counters {
     pub rewrites_spared: Counter,
     /// Written by merges, by the level that received it.
     pub merge_bytes: [Counter; LEVELS],
-    /// Of L0, cut in two for two threads.
-    pub merges_halved: Counter,
+    /// Other threads were asked to help with them.
+    pub merges_shared: Counter,
     /// A maximum, not a sum.
     pub most_merges_at_once: Counter,
     /// Runs, or tables of L0, moved down a level as metadata.

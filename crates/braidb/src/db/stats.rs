@@ -61,7 +61,7 @@ counts! {
     l0_count_merges: "Merges of L0 because of the number of its tables, or of what they hold dead.",
     cells_sampled: "Cells whose samples of keys told how much their runs overlap, once for each change of a cell.",
     rewrites_spared: "Of those, cells that would have been rewritten for their garbage if their samples had not told that they have little.",
-    merges_halved: "Large merges of L0, cut in two so that two threads may write them.",
+    merges_shared: "Large merges whose parts were for several threads.",
     most_merges_at_once: "The largest number of merges that ran at the same time.",
     trivial_moves: "Runs, or tables of L0, moved down a level as metadata.",
     cells_split: "Guards set.",

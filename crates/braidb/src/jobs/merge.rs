@@ -1,7 +1,8 @@
 //! The executor: the one place where plans are carried out. The module's head says which file holds a record at each
 //! instant of a merge or a move.
 
-use super::halves::Stretch;
+use super::pieces::{Owned, Pieces};
+use super::stretch::Stretch;
 use super::{Catalog, Jobs};
 use crate::base::error::Result;
 use crate::base::ids::{FamilyId, FileId};
@@ -20,7 +21,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 impl Jobs {
     /// Carries out a plan that was made for `version`, whose ranges are claimed since by `ticket`. After an error nothing has
     /// changed but what earlier installments of a merge did, unless the database is poisoned.
-    pub(super) fn execute(self: &Arc<Self>, plan: Plan, version: Arc<Version>, ticket: &Ticket) -> Result<()> {
+    pub(super) fn execute(
+        self: &Arc<Self>,
+        plan: Plan,
+        version: Arc<Version>,
+        ticket: &Arc<Ticket>,
+    ) -> Result<()> {
         let family = plan.family();
         match plan {
             Plan::Merge(merge) => self.merge_in_installments(merge, version, ticket),
@@ -38,12 +44,12 @@ impl Jobs {
         }
     }
 
-    /// Holds no input longer than its installment, so that it can go. Whoever closes the database waits for one of them.
+    /// Whoever closes the database waits for one installment of each thread.
     fn merge_in_installments(
         self: &Arc<Self>,
         merge: Merge,
         version: Arc<Version>,
-        ticket: &Ticket,
+        ticket: &Arc<Ticket>,
     ) -> Result<()> {
         let (family, seams) = (merge.family, merge.seams());
         if seams.is_empty() {
@@ -52,15 +58,25 @@ impl Jobs {
         self.rearrange(family, ticket, |moment| merge.cut_edit(moment, &seams))?;
         let installments = merge.installments(&self.version(family), &seams);
         drop((merge, version));
-        for installment in installments {
-            self.merge(&installment, self.version(family), ticket)?;
-            drop(installment);
-            self.collect_garbage();
-            if self.catalog.lock().is_stopped {
-                break;
-            }
+        let installments = Owned::new(installments, self.health.clone());
+        if self.has_idle_thread() {
+            self.counters.merges_shared.add(1);
+            let (shared, ticket) = (installments.share(), ticket.clone());
+            self.ask_for_help(move |jobs| jobs.next_installment(&shared, &ticket));
         }
+        while self.next_installment(&installments, ticket) {}
+        installments.outcome()?;
         Ok(())
+    }
+
+    /// Holds no input longer than its installment, so that it can go. `false` if nothing is left to do.
+    fn next_installment(self: &Arc<Self>, installments: &Pieces<Merge, ()>, ticket: &Arc<Ticket>) -> bool {
+        if self.catalog.lock().is_stopped {
+            return false;
+        }
+        let is_done = installments.work(|merge| self.merge(&merge, self.version(merge.family), ticket));
+        self.collect_garbage();
+        is_done
     }
 
     fn version(&self, family: FamilyId) -> Arc<Version> {
@@ -115,7 +131,9 @@ impl Jobs {
     fn split(&self, split: &Split, version: &Version, ticket: &Ticket) -> Result<()> {
         let guard = match &split.guard {
             Some(guard) => guard.clone(),
-            None => match middle(version.level(split.level).cell(&split.cell).runs.iter().map(|run| run.slices.as_slice()))? {
+            None => match middle(
+                version.level(split.level).cell(&split.cell).runs.iter().map(|run| run.slices.as_slice()),
+            )? {
                 Some(middle) => middle,
                 None => return Ok(()),
             },

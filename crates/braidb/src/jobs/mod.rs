@@ -31,12 +31,13 @@
 mod cleanup;
 mod compact;
 mod flush;
-mod halves;
 mod log_table;
 mod merge;
 mod noticed;
 pub mod output;
 mod pacer;
+mod pieces;
+mod stretch;
 mod tidy;
 mod truncate;
 
@@ -56,7 +57,6 @@ use crate::version::{Change, CommitError, Edit, Manifest, State, TableStore, Ver
 use crate::visible::snapshots::Snapshots;
 use crate::write::{CommitQueue, FlushTask, Health, Pressure};
 use braidb_storage::{Env, Lane};
-use halves::Upper;
 use noticed::Noticed;
 pub use noticed::SeekWatch;
 use output::{Outputs, Target};
@@ -267,7 +267,7 @@ impl Jobs {
 
     /// Claims what a plan touches, and counts it as a running job.
     fn claim(self: &Arc<Self>, catalog: &mut Catalog, plan: &Plan) -> Running {
-        let ticket = catalog.claims.take(plan);
+        let ticket = Arc::new(catalog.claims.take(plan));
         catalog.jobs += 1;
         catalog.merges_running += 1;
         Running { jobs: self.clone(), work: Some(Work::Merge(ticket)) }
@@ -488,9 +488,9 @@ struct Running {
 
 enum Work {
     Flush(FlushTask),
-    Merge(Ticket),
-    /// The upper half of a merge.
-    Half(Arc<Upper>),
+    Merge(Arc<Ticket>),
+    /// For a merge of another thread.
+    Help,
     Truncation,
 }
 
@@ -498,7 +498,7 @@ impl Work {
     fn lane(&self) -> Lane {
         match self {
             Work::Flush(_) | Work::Truncation => Lane::Flush,
-            Work::Merge(_) | Work::Half(_) => Lane::Merge,
+            Work::Merge(_) | Work::Help => Lane::Merge,
         }
     }
 }
@@ -519,9 +519,10 @@ impl Running {
         outcome
     }
 
-    fn half(mut self) {
-        let Some(Work::Half(upper)) = &self.work else { unreachable!("a half was submitted") };
-        self.jobs.write_upper(upper);
+    fn help(mut self, step: impl Fn(&Arc<Jobs>) -> bool + Send + 'static) {
+        if step(&self.jobs) {
+            self.jobs.ask_for_help(step);
+        }
         self.end(true);
     }
 
@@ -539,13 +540,9 @@ impl Running {
             }
             Work::Merge(ticket) => {
                 catalog.merges_running -= 1;
-                catalog.claims.release(ticket);
+                catalog.claims.release(&ticket);
             }
-            Work::Half(upper) => {
-                if let Err(error) = self.jobs.health.check_unpoisoned() {
-                    upper.abandon(error);
-                }
-            }
+            Work::Help => {}
             Work::Truncation => {
                 catalog.truncating = false;
                 self.jobs.queue.end_copies();
