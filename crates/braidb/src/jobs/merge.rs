@@ -1,7 +1,6 @@
 //! The executor: the one place where plans are carried out. The module's head says which file holds a record at each
 //! instant of a merge or a move.
 
-use super::pieces::{Owned, Pieces};
 use super::stretch::Stretch;
 use super::{Catalog, Jobs};
 use crate::base::error::Result;
@@ -25,7 +24,7 @@ impl Jobs {
         self: &Arc<Self>,
         plan: Plan,
         version: Arc<Version>,
-        ticket: &Arc<Ticket>,
+        ticket: &Ticket,
     ) -> Result<()> {
         let family = plan.family();
         match plan {
@@ -44,12 +43,12 @@ impl Jobs {
         }
     }
 
-    /// Whoever closes the database waits for one installment of each thread.
+    /// Holds no input longer than its installment, so that it can go. Whoever closes the database waits for one of them.
     fn merge_in_installments(
         self: &Arc<Self>,
         merge: Merge,
         version: Arc<Version>,
-        ticket: &Arc<Ticket>,
+        ticket: &Ticket,
     ) -> Result<()> {
         let (family, seams) = (merge.family, merge.seams());
         if seams.is_empty() {
@@ -58,25 +57,15 @@ impl Jobs {
         self.rearrange(family, ticket, |moment| merge.cut_edit(moment, &seams))?;
         let installments = merge.installments(&self.version(family), &seams);
         drop((merge, version));
-        let installments = Owned::new(installments, self.health.clone());
-        if self.has_idle_thread() {
-            self.counters.merges_shared.add(1);
-            let (shared, ticket) = (installments.share(), ticket.clone());
-            self.ask_for_help(move |jobs| jobs.next_installment(&shared, &ticket));
+        for installment in installments {
+            self.merge(&installment, self.version(family), ticket)?;
+            drop(installment);
+            self.collect_garbage();
+            if self.catalog.lock().is_stopped {
+                break;
+            }
         }
-        while self.next_installment(&installments, ticket) {}
-        installments.outcome()?;
         Ok(())
-    }
-
-    /// Holds no input longer than its installment, so that it can go. `false` if nothing is left to do.
-    fn next_installment(self: &Arc<Self>, installments: &Pieces<Merge, ()>, ticket: &Arc<Ticket>) -> bool {
-        if self.catalog.lock().is_stopped {
-            return false;
-        }
-        let is_done = installments.work(|merge| self.merge(&merge, self.version(merge.family), ticket));
-        self.collect_garbage();
-        is_done
     }
 
     fn version(&self, family: FamilyId) -> Arc<Version> {

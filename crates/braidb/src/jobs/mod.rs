@@ -267,7 +267,7 @@ impl Jobs {
 
     /// Claims what a plan touches, and counts it as a running job.
     fn claim(self: &Arc<Self>, catalog: &mut Catalog, plan: &Plan) -> Running {
-        let ticket = Arc::new(catalog.claims.take(plan));
+        let ticket = catalog.claims.take(plan);
         catalog.jobs += 1;
         catalog.merges_running += 1;
         Running { jobs: self.clone(), work: Some(Work::Merge(ticket)) }
@@ -488,7 +488,7 @@ struct Running {
 
 enum Work {
     Flush(FlushTask),
-    Merge(Arc<Ticket>),
+    Merge(Ticket),
     /// For a merge of another thread.
     Help,
     Truncation,
@@ -519,10 +519,8 @@ impl Running {
         outcome
     }
 
-    fn help(mut self, step: impl Fn(&Arc<Jobs>) -> bool + Send + 'static) {
-        if step(&self.jobs) {
-            self.jobs.ask_for_help(step);
-        }
+    fn help(mut self, help: impl FnOnce(&Jobs)) {
+        help(&self.jobs);
         self.end(true);
     }
 
@@ -540,7 +538,7 @@ impl Running {
             }
             Work::Merge(ticket) => {
                 catalog.merges_running -= 1;
-                catalog.claims.release(&ticket);
+                catalog.claims.release(ticket);
             }
             Work::Help => {}
             Work::Truncation => {

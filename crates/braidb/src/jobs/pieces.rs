@@ -1,10 +1,8 @@
 //! Pieces of one large merge, for whatever threads have time for them.
 //!
-//! Writers wait for merges of L0, and those for merges of what L0 goes into. Such a merge often claims all that there is to do:
-//! beside it no second one can run, and while one thread merges, the others would have nothing to do. So the thread that
-//! carries it out lays its pieces out, asks the others for help, and works at the pieces itself until none is left. Whoever else has time takes one,
-//! does it, and goes behind the jobs that wait meanwhile. Thus nobody ever waits for a job that is still queued: the owner of the
-//! pieces waits at the end for those alone that somebody is at.
+//! The thread that carries a merge out lays its pieces out, asks another one for help, and works at the pieces itself until none
+//! is left. If a thread comes to it before that, it takes a piece. Thus nobody ever waits for a job that is still queued: the
+//! owner of the pieces waits at the end for those alone that somebody is at.
 //!
 //! Pieces are started in order, and what becomes of them is collected in order. After the first failure none is started any more.
 
@@ -140,10 +138,10 @@ impl Jobs {
         self.catalog.lock().merges_running < self.options.merges
     }
 
-    /// Has another merging thread call `step` as long as it says that there is more to do, but not before the jobs that wait.
-    pub(super) fn ask_for_help(self: &Arc<Self>, step: impl Fn(&Arc<Jobs>) -> bool + Send + 'static) {
+    /// Has another merging thread do a piece, once it has time.
+    pub(super) fn ask_for_help(self: &Arc<Self>, help: impl FnOnce(&Jobs) + Send + 'static) {
         self.catalog.lock().jobs += 1;
         let running = Running { jobs: self.clone(), work: Some(Work::Help) };
-        self.env.runtime.submit(Lane::Merge, Box::new(move || running.help(step)));
+        self.env.runtime.submit(Lane::Merge, Box::new(move || running.help(help)));
     }
 }

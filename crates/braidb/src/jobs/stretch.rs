@@ -1,9 +1,13 @@
 //! Writing what is left of a merge's inputs, on two threads if that is worth it.
 //!
-//! A merge of L0 is cut at a key near its middle, and its halves are pieces for two threads (`jobs/pieces.rs`). The tables of both
-//! are named by one edit, so the halves are nothing that a reader or a crash could tell apart: which file holds a record at each
-//! instant is as for any merge. The thread that began holds the inputs, and the logs that were loaded, until both are written.
-//! Merges of deeper levels have installments, each of which is a piece.
+//! Writers wait for merges of L0, and those for merges of what L0 goes into. In a leveled tree such a merge often claims all that
+//! there is to do: beside it no second one can run, and while one thread merges, the others have nothing to do. So a large one is
+//! cut at a key near its middle, and its halves are pieces for two threads (`jobs/pieces.rs`).
+//!
+//! The tables of both are named by one edit, so the halves are nothing that a reader or a crash could tell apart: which file holds
+//! a record at each instant is as for any merge. The thread that began holds the inputs, and the logs that were loaded, until both
+//! halves are written. No more stands on disk at any time than if one thread wrote it all, which is why a merge in installments is
+//! halved installment by installment: two of them at once took more space than the bound allows.
 
 use super::Jobs;
 use super::output::Outputs;
@@ -62,7 +66,9 @@ impl Jobs {
         let halves = Owned::new([lower, upper], self.health.clone());
         self.counters.merges_shared.add(1);
         let shared = halves.share();
-        self.ask_for_help(move |jobs| jobs.write_half(&shared));
+        self.ask_for_help(move |jobs| {
+            jobs.write_half(&shared);
+        });
         while self.write_half(&halves) {}
         let mut written = halves.outcome()?.into_iter();
         let mut outputs = written.next().expect("the lower half was written");
@@ -70,16 +76,17 @@ impl Jobs {
         Ok(outputs)
     }
 
-    /// A key that makes two halves of a merge, if there is a thread for the second one.
+    /// A key that makes two halves of a merge, if it is one that writers may come to wait for, and there is a thread for the second.
     fn where_to_halve(&self, merge: &Merge, stretch: &Stretch) -> Result<Option<Vec<u8>>> {
         let is_small = merge.bytes() < merge.table_bytes / LEAST_SHARE_OF_TABLE;
-        // A run of L0 is one slice.
-        if merge.from > 0 || merge.to == 0 || is_small || !self.has_idle_thread() {
+        // A run of L0 is one slice; and where there are guards, merges of other cells are there for other threads.
+        if merge.from > 1 || merge.to == 0 || is_small || merge.is_guarded() || !self.has_idle_thread() {
             return Ok(None);
         }
         middle(stretch.runs.iter().map(|run| run.as_slice()))
     }
 
+    /// `false` if no half is left.
     fn write_half(&self, halves: &Pieces<Stretch, Outputs>) -> bool {
         halves.work(|half| self.write_stretch(half, || halves.go_on()))
     }

@@ -91,7 +91,8 @@ impl Claims {
     }
 
     /// Lets go of what one job held.
-    pub fn release(&mut self, ticket: &Ticket) {
+    #[expect(clippy::needless_pass_by_value, reason = "a ticket serves once")]
+    pub fn release(&mut self, ticket: Ticket) {
         self.held.retain(|(id, _)| *id != ticket.0);
     }
 
@@ -122,9 +123,9 @@ mod tests {
         assert!(!claims.conflicts(&claim(0, 1, "e", "w")));
         assert!(!claims.conflicts(&claim(0, 3, "a", "z")));
         assert!(!claims.conflicts(&claim(1, 1, "a", "z")));
-        claims.release(&first);
+        claims.release(first);
         assert!(!claims.conflicts(&claim(0, 1, "b", "d")) && claims.conflicts(&claim(0, 1, "x", "x")));
-        claims.release(&second);
+        claims.release(second);
         assert!(!claims.conflicts(&claim(0, 1, "a", "z")));
     }
 

@@ -16,11 +16,15 @@ use crate::base::mutant::mutant;
 use crate::version::{Edit, Version};
 
 impl Merge {
+    /// Whether a guard bounds what it reads.
+    pub fn is_guarded(&self) -> bool {
+        self.inputs.iter().any(|input| !input.run.cell.is_empty())
+    }
+
     /// Where the next installment begins, in key order: at slices of the target level that nothing there reaches over, about a
     /// table apart. None if the merge is small.
     pub fn seams(&self) -> Vec<Vec<u8>> {
-        let is_guarded = self.inputs.iter().any(|input| !input.run.cell.is_empty());
-        if self.from == 0 || self.from == self.to || is_guarded {
+        if self.from == 0 || self.from == self.to || self.is_guarded() {
             return Vec::new();
         }
         let mut targets: Vec<&Input> =

@@ -167,7 +167,7 @@ fn l0_at_its_limit_goes_first_and_is_not_kept_waiting() {
     while !sim.running.is_empty() {
         sim.finish(0);
     }
-    sim.claims.release(&ticket);
+    sim.claims.release(ticket);
     assert!(matches!(sim.propose(), Some(Plan::Merge(Merge { from: 0, .. }))));
 }
 

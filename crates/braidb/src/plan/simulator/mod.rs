@@ -359,7 +359,7 @@ impl Simulator {
             Plan::Join(join) => Ok(join.edit()),
         };
         self.commit(&edit.unwrap());
-        self.claims.release(&ticket);
+        self.claims.release(ticket);
         match &plan {
             Plan::Merge(merge) => {
                 let bytes = outputs.iter().map(|table| table.bytes).sum::<u64>();
