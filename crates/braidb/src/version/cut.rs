@@ -54,12 +54,8 @@ pub fn cut_part(table: &TableFile, part: &Part, key: &[u8]) -> Result<(Option<Pa
 pub fn middle<'a>(runs: impl Iterator<Item = &'a [Arc<Slice>]> + Clone) -> Result<Option<Vec<u8>>> {
     let bytes_of = |run: &&[Arc<Slice>]| run.iter().map(|slice| slice.bytes).sum::<u64>();
     let Some(run) = runs.clone().max_by_key(bytes_of) else { return Ok(None) };
-    let (bytes, mut before) = (bytes_of(&run), 0);
-    for slice in run {
-        if before >= bytes / 4 && before <= bytes / 4 * 3 && before > 0 {
-            return Ok(Some(slice.range.low.clone()));
-        }
-        before += slice.bytes;
+    if let Some(start) = middle_start(run.iter().map(|slice| slice.bytes), bytes_of(&run)) {
+        return Ok(Some(run[start].range.low.clone()));
     }
     let slices = runs.flatten().filter(|slice| slice.range.low < slice.range.high);
     let Some(slice) = slices.max_by_key(|slice| slice.bytes) else { return Ok(None) };
@@ -68,6 +64,14 @@ pub fn middle<'a>(runs: impl Iterator<Item = &'a [Arc<Slice>]> + Clone) -> Resul
         Some(key) => Ok(Some(key)),
         None => middle_of_few(table, &slice.range),
     }
+}
+
+/// Which of slices that follow each other starts nearest to the middle of their bytes, if any starts in the middle half.
+fn middle_start(sizes: impl Iterator<Item = u64>, bytes: u64) -> Option<usize> {
+    let starts = sizes.scan(0, |end, size| Some(std::mem::replace(end, *end + size))).enumerate();
+    let is_inside = |start: u64| start > 0 && start >= bytes / 4 && start <= bytes / 4 * 3;
+    let inside = starts.filter(|&(_, start)| is_inside(start));
+    inside.min_by_key(|&(_, start)| start.abs_diff(bytes / 2)).map(|(number, _)| number)
 }
 
 /// The middle one of the keys in `range`, but not the first. They lie in one block or two, so there are few.
@@ -118,6 +122,17 @@ impl Share {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_start_nearest_to_the_middle_is_taken() {
+        let start = |sizes: &[u64]| middle_start(sizes.iter().copied(), sizes.iter().sum());
+        assert_eq!(start(&[10; 8]), Some(4));
+        assert_eq!(start(&[10; 2]), Some(1));
+        assert_eq!(start(&[10, 50, 20, 30]), Some(2), "60 of 110");
+        assert_eq!(start(&[10, 80, 10]), None, "none starts in the middle half");
+        assert_eq!(start(&[100]), None);
+        assert_eq!(start(&[]), None);
+    }
 
     #[test]
     fn shares_leave_no_side_empty() {
