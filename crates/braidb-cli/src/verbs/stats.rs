@@ -314,7 +314,8 @@ fn work_text(stats: &Stats, text: &mut String) {
         counts.logs_truncated,
         format!("{} writes written back", grouped(counts.written_back)),
     );
-    count("flushes", counts.flushes, String::new());
+    count("flushes", counts.flushes, format!("{} hot keys stayed", grouped(counts.hot_kept)));
+    count("condensed, not flushed", counts.memory_condensed, "memory of superseded versions".to_owned());
     count("flushes to log tables", counts.log_tables, String::new());
     count(
         "values read from logs",
@@ -324,6 +325,7 @@ fn work_text(stats: &Stats, text: &mut String) {
     let read_mib = counts.log_merge_bytes.div_ceil(1 << 20);
     count("MiB of logs read by merges", read_mib, String::new());
     count("merges", counts.merges, format!("{} read", bytes_text(counts.merge_read_bytes)));
+    count("merges on several threads", counts.merges_shared, String::new());
     count("merges of L0 by overlap", counts.l0_overlap_merges, String::new());
     count("merges of L0 by count", counts.l0_count_merges, String::new());
     count("tables that L0 waited with", counts.l0_deferrals, "little overlap".to_owned());

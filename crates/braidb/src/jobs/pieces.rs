@@ -73,17 +73,17 @@ struct Held<'a, T, R> {
 impl<T, R> Drop for Held<'_, T, R> {
     fn drop(&mut self) {
         let outcome = self.outcome.take().unwrap_or_else(|| Err(self.pieces.health.poison_after_panic()));
-        let has_failed = outcome.is_err();
+        let mut never_begun = VecDeque::new();
         let mut state = self.pieces.state.lock();
         state.taken -= 1;
         match outcome {
             Ok(made) => drop(state.done.insert(self.number, made)),
-            Err(error) => drop(state.failure.get_or_insert(error)),
+            Err(error) => {
+                state.failure.get_or_insert(error);
+                std::mem::swap(&mut state.ready, &mut never_begun);
+            }
         }
         drop(state);
-        if has_failed {
-            self.pieces.close();
-        }
         self.pieces.ended.notify_all();
     }
 }

@@ -142,7 +142,7 @@ struct Settings {
     /// Bytes of logs beyond which memory is flushed [default: four times the memory for writes, and at least 64 MiB]
     #[arg(long, value_name = "BYTES")]
     log_bytes: Option<u64>,
-    /// Keys in a hundred that stay in memory at a flush, at most [default: the engine's]
+    /// Keys in a hundred that stay in memory at a flush, to begin with; 0 is none, ever [default: the engine's]
     #[arg(long)]
     hot_keys_percent: Option<u32>,
     /// Tables in L0 at which they are merged [default: the engine's]

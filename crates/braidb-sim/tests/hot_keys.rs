@@ -1,0 +1,155 @@
+//! Keys that are written all the time stay in memory at a flush: fewer bytes are written, and every write comes back after a crash at
+//! any step, in order.
+
+use braidb::{Db, Durability, Guards, MemoryPolicy, Options, WriteBatch};
+use braidb_sim::fs::{Crash, OpKind, SimFs};
+use braidb_sim::rng::Rng;
+use braidb_sim::{env_over, sim_env};
+use braidb_storage::Env;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+const DIR: &str = "/db";
+const KEYS: u32 = 3_000;
+const HOT: u32 = 30;
+
+/// A leveled tree with little memory that nobody compacts, so that what flushes do is all there is.
+fn options(env: Env, hot_keys_percent: u32) -> Options {
+    Options::new()
+        .memtable_bytes(64 << 10)
+        .memory_policy(MemoryPolicy::None)
+        .max_runs_per_guard(1)
+        .guards(Guards::None)
+        .log_table_percent(0)
+        .l0_overlap_percent(0)
+        .hot_keys_percent(hot_keys_percent)
+        .env(env)
+}
+
+/// Write number `number`: to a hot key in nine of ten cases, and now and then it is a deletion. `TICK` has the number, always.
+#[derive(Clone)]
+struct Write {
+    key: String,
+    value: Option<String>,
+}
+
+const TICK: &str = "tick";
+
+fn write(number: u32) -> Write {
+    let mut rng = Rng::new(u64::from(number));
+    let key = if rng.below(10) > 0 { rng.below(u64::from(HOT)) } else { rng.below(u64::from(KEYS)) };
+    let value = (rng.below(8) > 0).then(|| format!("{number:080}"));
+    Write { key: format!("key {key:05}"), value }
+}
+
+/// What is there after so many writes.
+fn after(writes: u32) -> BTreeMap<String, String> {
+    let mut model = BTreeMap::new();
+    for number in 1..=writes {
+        let Write { key, value } = write(number);
+        match value {
+            Some(value) => model.insert(key, value),
+            None => model.remove(&key),
+        };
+        model.insert(TICK.to_owned(), number.to_string());
+    }
+    model
+}
+
+fn put(db: &Db, number: u32) {
+    let mut batch = WriteBatch::new();
+    batch.put(TICK, number.to_string());
+    let Write { key, value } = write(number);
+    match value {
+        Some(value) => batch.put(key, value),
+        None => batch.delete(key),
+    };
+    db.write(batch).unwrap();
+    // Where one thread does everything, background work gets its turn here.
+    if number.is_multiple_of(50) {
+        db.settle().unwrap();
+    }
+}
+
+fn shown(entries: braidb::Iter) -> BTreeMap<String, String> {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    entries.map(|entry| entry.map(|(key, value)| (text(&key), text(&value))).unwrap()).collect()
+}
+
+/// So many writes are there, each of them and no other.
+fn surviving(db: &Db) -> u32 {
+    let shown = shown(db.iter());
+    let writes = shown.get(TICK).map_or(0, |number| number.parse().unwrap());
+    assert_eq!(shown, after(writes), "after {writes} writes");
+    writes
+}
+
+fn reopen(fs: &SimFs) -> Db {
+    options(env_over(Arc::new(fs.clone()), 2).0, 10).open(DIR).unwrap()
+}
+
+#[test]
+fn what_is_hot_is_not_flushed() {
+    let written = |hot_keys_percent: u32| {
+        let (env, fs, _) = sim_env(1);
+        let db = options(env, hot_keys_percent).open(DIR).unwrap();
+        (1..=10_000).for_each(|number| put(&db, number));
+        let snapshot = db.snapshot();
+        (10_001..=20_000).for_each(|number| put(&db, number));
+        assert_eq!(shown(snapshot.iter()), after(10_000), "a snapshot has what was there when it was taken");
+        drop(snapshot);
+        (20_001..=30_000).for_each(|number| put(&db, number));
+        db.settle().unwrap();
+        assert_eq!(surviving(&db), 30_000);
+        assert_eq!(surviving(&reopen(&fs.crash_image(Crash::Process, 1))), 30_000);
+        assert_eq!(db.verify().unwrap().damages, []);
+        db.stats()
+    };
+    let (off, on) = (written(0), written(10));
+    assert_eq!((off.counts.hot_kept, off.counts.memory_condensed, off.counts.written_back), (0, 0, 0));
+    assert!(on.counts.hot_kept > 0 && on.counts.memory_condensed > 0, "{:?}", on.counts);
+    assert!(!on.families[0].hot_keys.as_ref().unwrap().periods.is_empty());
+    let bytes = |stats: &braidb::Stats| {
+        let counts = &stats.counts;
+        counts.flush_bytes + counts.merge_bytes.iter().sum::<u64>() + counts.written_back_bytes
+    };
+    assert!(2 * bytes(&on) < bytes(&off), "{} for {}", bytes(&on), bytes(&off));
+}
+
+const SYNCED: u32 = 5_000;
+
+/// Before each storage operation of flushes that leave hot keys in memory, power fails.
+#[test]
+fn power_may_fail_at_every_step() {
+    for crash in [Crash::Process, Crash::PowerAllLost, Crash::PowerTorn] {
+        let (env, fs, _) = sim_env(1);
+        let db = options(env, 10).open(DIR).unwrap();
+        (1..=SYNCED).for_each(|number| put(&db, number));
+        db.persist(Durability::Sync).unwrap();
+        let images = Arc::new(Mutex::new((0u64, Vec::new())));
+        let taken = images.clone();
+        fs.set_hook(Some(Box::new(move |fs, op| {
+            if op.kind.mutates() {
+                let (steps, images) = &mut *taken.lock().unwrap();
+                *steps += 1;
+                // Appends of commits come in thousands.
+                if op.kind != OpKind::Append || steps.is_multiple_of(199) {
+                    images.push(fs.crash_image(crash, *steps));
+                }
+            }
+        })));
+        (SYNCED + 1..=SYNCED + 8_000).for_each(|number| put(&db, number));
+        fs.set_hook(None);
+        let counts = db.stats().counts;
+        assert!(counts.hot_kept > 0 && counts.written_back > 0, "{counts:?}");
+        let images = std::mem::take(&mut images.lock().unwrap().1);
+        assert!(images.len() > 50, "{}", images.len());
+        let mut last = SYNCED;
+        for image in images {
+            let writes = surviving(&reopen(&image));
+            // What a killed process had acknowledged is there; of what power takes, only what was synced once.
+            assert!(writes >= if crash == Crash::Process { last } else { SYNCED }, "{writes} after {last}");
+            last = writes;
+        }
+    }
+}
