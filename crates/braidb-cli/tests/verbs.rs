@@ -405,7 +405,7 @@ fn bench_repeats_a_paper_of_mixed_loads() {
         "500 rows of 263 bytes, 1,000 operations, 64.0 KiB of memory; median of 1 round\n",
         "\nWS1, 10% reads, 8 threads (5.3 and 5.4; Figures 9, 11)\n",
         "\nWS3, 50% reads, 16 threads (5.3; Figure 9)\n",
-        "  read amplification, tables and logs read a get\n    none ",
+        "  read amplification, reads of files a get\n    none ",
     ] {
         assert!(run.text().contains(part), "{part}: {}", run.text());
     }

@@ -161,7 +161,7 @@ impl Figure {
             Figure::Written(Cause::WriteBack) => "bytes written back to the log".to_owned(),
             Figure::WrittenPerUserByte => "bytes written for each user byte, the log's too".to_owned(),
             Figure::MergeAmplification => "write amplification, (flushed + merged) / flushed".to_owned(),
-            Figure::ReadsPerGet => "read amplification, tables and logs read a get".to_owned(),
+            Figure::ReadsPerGet => "read amplification, reads of files a get".to_owned(),
             Figure::BackgroundCpu => "processor time of background work".to_owned(),
             Figure::Flushes => "flushes".to_owned(),
             Figure::Merges => "merges (compactions)".to_owned(),
