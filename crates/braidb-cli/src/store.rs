@@ -3,6 +3,7 @@
 use crate::failure::{Failure, Outcome, storage};
 use crate::figures::counted;
 use crate::host::files;
+use braidb::storage::{FileSystem, real::RealFs};
 use braidb::{ColumnFamily, Cut, Db, Durability, Options, RecoveryReport};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,9 @@ pub struct Target {
 /// The file that marks a directory which `bench` made, and the benchmark's database in it.
 pub const BENCH_MARK: &str = "BRAIDB-BENCH";
 pub const BENCH_DB: &str = "db";
+
+/// The file that says whether a process has a database open.
+const LOCK: &str = "LOCK";
 
 /// The family that every database has.
 const DEFAULT_FAMILY: &str = "default";
@@ -123,6 +127,20 @@ pub fn losses(report: &RecoveryReport) -> Vec<String> {
         logs.map(|path| format!("recovery did not replay {}, which lies behind the cut", path.display())),
     )
     .collect()
+}
+
+/// Removes the files of a database that nobody has open, and calls `before` once that is certain. The lock's own file stays: it is
+/// what keeps everybody else out meanwhile.
+pub fn empty_database(dir: &Path, before: impl FnOnce() -> Outcome) -> Outcome {
+    files::create_dir(dir).map_err(|error| Failure::file("create", dir, &error))?;
+    let lock = dir.join(LOCK);
+    let _held = RealFs.lock(&lock).map_err(|error| match error.kind() {
+        std::io::ErrorKind::WouldBlock => braidb::Error::Locked { path: dir.to_owned() }.into(),
+        _ => Failure::file("lock", &lock, &error),
+    })?;
+    before()?;
+    files::remove_files_in(dir, LOCK)
+        .map_err(|error| storage(&format!("could not remove the files in {}", dir.display()), error))
 }
 
 /// Refuses a directory in which something lies already.

@@ -80,6 +80,23 @@ fn bench_and_tour_leave_a_database_alone() {
 }
 
 #[test]
+fn a_file_in_the_place_of_a_directory_is_refused_and_kept() {
+    let place = Place::new("file-for-directory");
+    let file = place.file("rows", "precious");
+    for path in [file.clone(), format!("{file}/below")] {
+        let refused = braidb::Db::open(&path).unwrap_err();
+        assert!(matches!(refused, braidb::Error::NotADatabase { .. }), "{refused}");
+        assert!(
+            refused.to_string().contains(&path) && refused.to_string().contains("new directory"),
+            "{refused}"
+        );
+        braidb(&["put", &path, "k", "v"]).exits(2).tells(&file);
+        braidb(&["verify", &path]).exits(2).tells(&file);
+    }
+    assert_eq!(std::fs::read(&file).unwrap(), b"precious");
+}
+
+#[test]
 fn a_database_in_use_is_refused() {
     let place = Place::new("locked");
     let db = braidb::Db::open(place.path("db")).unwrap();
@@ -88,6 +105,31 @@ fn a_database_in_use_is_refused() {
     braidb(&["put", &place.db(), "k", "w"]).exits(2).tells("open already");
     db.close().unwrap();
     braidb(&["get", &place.db(), "k"]).prints("v\n");
+}
+
+/// A benchmark empties its directory, but neither when it is refused, nor under another one that is still running.
+#[test]
+fn a_refused_benchmark_leaves_the_filled_database() {
+    let place = Place::new("bench-refused");
+    let dir = place.db();
+    let inner = format!("{dir}/db");
+    let fill = ["bench", &dir, "fillseq", "--num", "1000"];
+    braidb(&fill).exits(0);
+    let dump = || braidb(&["dump", &inner]).exits(0).out;
+    let before = dump();
+    braidb(&[&fill[..], &["--hot-keys-percent", "101"]].concat()).exits(2).tells("hot_keys_percent");
+    assert!(dump() == before);
+    let db = braidb::Db::open(&inner).unwrap();
+    braidb(&fill).exits(2).tells("open already");
+    braidb(&["bench", &dir, "queue", "--num", "1000"]).exits(2).tells("open already");
+    assert_eq!(db.iter().count(), 1000);
+    db.close().unwrap();
+    assert!(dump() == before);
+    // It still says with what it was filled.
+    braidb(&["bench", &dir, "readrandom", "--num", "1000"]).exits(0);
+    braidb(&fill).exits(0);
+    assert!(dump() == before);
+    braidb(&["verify", &inner]).exits(0);
 }
 
 #[test]

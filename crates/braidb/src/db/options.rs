@@ -453,7 +453,18 @@ impl Options {
         }
     }
 
-    pub(super) fn check(&self) -> Result<()> {
+    /// Whether [`open`](Options::open) would take these options; touches nothing.
+    ///
+    /// ```
+    /// let options = braidb::Options::new().background_threads(0);
+    /// assert!(matches!(options.check(), Err(braidb::Error::InvalidOption { option: "background_threads", .. })));
+    /// assert!(options.background_threads(1).check().is_ok());
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] names an option that cannot work.
+    pub fn check(&self) -> Result<()> {
         fn range(option: &'static str, value: u64, low: u64, high: u64) -> Result<()> {
             if (low..=high).contains(&value) {
                 return Ok(());

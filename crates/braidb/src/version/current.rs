@@ -63,6 +63,10 @@ pub fn examine(fs: &dyn FileSystem, dir: &Path) -> Result<Found> {
     let entries = match fs.list(dir) {
         Ok(entries) => entries,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(e) if e.kind() == io::ErrorKind::NotADirectory => {
+            let why = "it is a file, or lies below one".to_owned();
+            return Err(Error::NotADatabase { path: dir.to_owned(), why });
+        }
         Err(e) => return Err(Error::io("list", dir, e)),
     };
     let kind = |entry: &DirEntry| if entry.is_dir { None } else { names::parse(&entry.name) };

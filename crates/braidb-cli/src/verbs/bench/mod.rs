@@ -12,9 +12,9 @@ mod report;
 mod space;
 mod workload;
 
-use crate::failure::{Failure, Outcome, storage};
+use crate::failure::{Failure, Outcome};
 use crate::host::files;
-use crate::store::{BENCH_DB, BENCH_MARK, open_with, require_free};
+use crate::store::{BENCH_DB, BENCH_MARK, empty_database, open_with, require_free};
 use crate::text;
 use braidb::{Db, Durability, Guards, MemoryPolicy, Options};
 use clap::ValueEnum;
@@ -223,7 +223,7 @@ fn run_workloads(args: &Measurement) -> Outcome {
             if let Some(old) = db.take() {
                 Db::close(&old)?;
             }
-            start_empty(dir)?;
+            start_empty(dir, &settings.options())?;
         }
         let open = match db.take() {
             Some(open) => open,
@@ -399,14 +399,14 @@ fn set_mark(mark: &Path, filling: &str) -> Outcome {
     files::write_text(mark, filling).map_err(|error| Failure::file("write", mark, &error))
 }
 
-/// Makes the directory the benchmark's, without the database of an earlier workload.
-fn start_empty(dir: &Path) -> Outcome {
+/// Makes the directory the benchmark's, without the database of an earlier workload. Until all that can be refused was, that
+/// one is as it was.
+fn start_empty(dir: &Path, options: &Options) -> Outcome {
+    options.check()?;
+    let (mark, db_dir) = (dir.join(BENCH_MARK), dir.join(BENCH_DB));
     files::create_dir(dir).map_err(|error| Failure::file("create", dir, &error))?;
-    set_mark(&dir.join(BENCH_MARK), "")?;
-    let db_dir = dir.join(BENCH_DB);
-    if db_dir.exists() {
-        files::remove_dir(&db_dir)
-            .map_err(|error| storage(&format!("could not remove {}", db_dir.display()), error))?;
+    if !mark.exists() {
+        set_mark(&mark, "")?;
     }
-    Ok(())
+    empty_database(&db_dir, || set_mark(&mark, ""))
 }

@@ -269,9 +269,10 @@ fn run_one(
     data: &Data,
     dir: &Path,
 ) -> Outcome<Measured> {
-    start_empty(dir)?;
+    let options = (configuration.options)(settings.options());
+    start_empty(dir, &options)?;
     let db_dir = dir.join(BENCH_DB);
-    let db = open_with(&db_dir, (configuration.options)(settings.options()))?;
+    let db = open_with(&db_dir, options)?;
     if !experiment.workload.starts_empty() {
         measure(&db, &db_dir, Workload::Fillrandom, data, settings)?;
     }
