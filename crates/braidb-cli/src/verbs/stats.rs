@@ -314,7 +314,8 @@ fn work_text(stats: &Stats, text: &mut String) {
         counts.logs_truncated,
         format!("{} writes written back", grouped(counts.written_back)),
     );
-    count("flushes", counts.flushes, format!("{} hot keys stayed", grouped(counts.hot_kept)));
+    count("flushes", counts.flushes, String::new());
+    count("hot keys that stayed", counts.hot_kept, String::new());
     count("condensed, not flushed", counts.memory_condensed, "memory of superseded versions".to_owned());
     count("flushes to log tables", counts.log_tables, String::new());
     count(

@@ -73,6 +73,7 @@ struct Held<'a, T, R> {
 impl<T, R> Drop for Held<'_, T, R> {
     fn drop(&mut self) {
         let outcome = self.outcome.take().unwrap_or_else(|| Err(self.pieces.health.poison_after_panic()));
+        // Dropped outside of the lock: pieces hold files.
         let mut never_begun = VecDeque::new();
         let mut state = self.pieces.state.lock();
         state.taken -= 1;
