@@ -6,7 +6,8 @@
 //! empty value, bytes beyond ASCII, a batch over both families, a large value, tables in two levels, a sealed log.
 //!
 //! A second one holds records that were written back to a log, and a third one tables that point to values in logs, which came
-//! later than the rest of the format.
+//! later than the rest of the format. A fourth one was killed and recovered. A fifth one, `format-1-recovered-uncovered`, is the fourth
+//! as commit ae2ffe8 wrote it, whose cuts prove nothing stable.
 //!
 //! `braidb-sim golden DIR` writes all into directories below DIR. A change of format that older files survive needs no new
 //! golden database; a new version of a format adds a directory and keeps the old ones.
@@ -156,6 +157,41 @@ pub fn write_with_log_tables() -> Result<(Arc<SimFs>, Contents), Error> {
     Ok((fs, contents))
 }
 
+/// Writes a database whose process was killed twice, so that a recovery has cut its first log, and returns the files and what they
+/// must be read as.
+///
+/// # Errors
+///
+/// None, unless the engine is broken.
+pub fn write_recovered() -> Result<(Arc<SimFs>, Contents), Error> {
+    let mut fs = Arc::new(SimFs::new());
+    let mut contents = Contents::default();
+    for life in 0..2u32 {
+        let (env, _) = env_over(fs.clone(), SEED);
+        let db = Options::new().env(env).open(DIR)?;
+        let visits = db.column_family(FAMILIES[1])?;
+        for number in 0..12u32 {
+            let (key, value) = (format!("key {number}"), format!("value {number} of life {life}"));
+            let durability = if number == 4 { Durability::Sync } else { Durability::Buffer };
+            let mut batch = WriteBatch::new();
+            batch.put(&key, &value).put_in(&visits, &key, "seen");
+            db.write_with(batch, durability)?;
+            contents[0].insert(key.clone().into_bytes(), value.into_bytes());
+            contents[1].insert(key.into_bytes(), b"seen".to_vec());
+        }
+        let killed = fs.without_process();
+        drop((visits, db));
+        fs = Arc::new(killed);
+    }
+    // Space that was never written need not be kept.
+    for path in fs.files().into_iter().filter(|path| path.extension().is_some_and(|kind| kind == "log")) {
+        let bytes = fs.read_file(&path).expect("it is there");
+        let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        fs.write_file(&path, &bytes[..end]).expect("it is there");
+    }
+    Ok((fs, contents))
+}
+
 /// Opens the database that lies on these files.
 ///
 /// # Errors
@@ -224,10 +260,11 @@ pub fn place(files: &BTreeMap<String, Vec<u8>>) -> io::Result<Arc<SimFs>> {
 pub type Write = fn() -> Result<(Arc<SimFs>, Contents), Error>;
 
 /// The golden databases, by the names of their directories.
-pub const ALL: [(&str, Write); 3] = [
+pub const ALL: [(&str, Write); 4] = [
     ("format-1", write),
     ("format-1-written-back", write_with_copies),
     ("format-1-log-tables", write_with_log_tables),
+    ("format-1-recovered", write_recovered),
 ];
 
 /// Writes the golden databases into a directory of the machine, which holds none of their files yet, and returns the paths.

@@ -34,6 +34,12 @@ pub trait FileSystem: Send + Sync + Debug {
     fn create_log(&self, path: &Path) -> io::Result<Arc<dyn File>>;
     /// Opens an existing file for reading. It can be synced, but only the handle that created a file changes its bytes.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>>;
+    /// Opens an existing file for [`File::rewrite`], which leaves its bytes as they are. Fails with `Unsupported` where that cannot be
+    /// done.
+    fn open_to_rewrite(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        let _ = path;
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// Makes the names in `dir` stable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
     /// Renames a file, replacing what stood at `to`, atomically.
@@ -80,6 +86,13 @@ pub trait File: Send + Sync + Debug {
     fn truncate(&self, len: u64) -> io::Result<()>;
     /// Makes data and length stable. After an error what was not yet stable may be lost, whatever a later call says.
     fn sync_data(&self) -> io::Result<()>;
+    /// Writes over bytes of a file of [`FileSystem::open_to_rewrite`] the bytes that it shows there, and that a failed sync, or a failed
+    /// write-back by the system, may have kept from the device. They are stable, with the file's length, after a
+    /// [`File::sync_data`] of this handle. Other handles fail with `Unsupported`.
+    fn rewrite(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let _ = (offset, data);
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// Asks the device to write these bytes soon, and waits for nothing, so that a sync later finds less to do. Nothing is stable
     /// before that sync, and what fails here, it reports. Does nothing where the system has no such call.
     fn write_out(&self, _offset: u64, _len: u64) {}

@@ -84,6 +84,31 @@ impl Inode {
         self.grow(self.written);
     }
 
+    /// Writes again what stands at `offset`; with it, the system writes the length again.
+    pub fn rewrite(&mut self, offset: u64, data: &[u8]) {
+        let end = offset + data.len() as u64;
+        let mut shown = vec![0; data.len()];
+        assert_eq!(
+            (self.now.read(offset, &mut shown), &shown[..]),
+            (data.len(), data),
+            "other bytes at {offset}"
+        );
+        self.changes.push((Change::Write { offset, data: data.into() }, Fate::Pending));
+        self.changes.push((Change::Grow { len: end }, Fate::Pending));
+    }
+
+    /// The system fails to write out pending changes: all, or as dice decide.
+    pub fn lose_write_backs(&mut self, mut dice: Option<&mut Dice>) {
+        if let Some(dice) = &mut dice {
+            dice.begin(self.changes.len());
+        }
+        for (_, fate) in self.changes.iter_mut().filter(|(_, fate)| *fate == Fate::Pending) {
+            if !dice.as_mut().is_some_and(|dice| dice.keeps()) {
+                *fate = Fate::Lost;
+            }
+        }
+    }
+
     /// Makes the file at least `len` long.
     pub fn grow(&mut self, len: u64) {
         if len > self.now.len() {

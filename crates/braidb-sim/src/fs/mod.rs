@@ -123,6 +123,13 @@ impl SimFs {
         self.shared.state.lock().unlinked_are_gone = gone;
     }
 
+    /// The system tries in vain to write out what is not stable: of every file, and of all names, each pending change is lost for later
+    /// syncs with a chance that the seed draws; without a seed all are. Reads show all of it. No handle is told: the process is
+    /// expected to die.
+    pub fn lose_write_backs(&self, seed: Option<u64>) {
+        self.shared.state.lock().lose_write_backs(seed);
+    }
+
     /// Limits the space of the device, in bytes. Only file data takes space, in blocks of 4 KiB.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.shared.state.lock().capacity_bytes = bytes;
@@ -192,6 +199,11 @@ impl SimFs {
     /// The blocks that a file takes, in bytes: holes are free, and what is reserved behind its end is taken.
     pub fn allocated_bytes(&self, path: &Path) -> io::Result<u64> {
         Ok(self.shared.state.lock().file_at(path)?.now.taken_blocks() * BLOCK_BYTES)
+    }
+
+    /// The blocks that all files take, in bytes.
+    pub fn taken_bytes(&self) -> u64 {
+        self.shared.state.lock().taken_blocks() * BLOCK_BYTES
     }
 
     /// The bytes of a file.
@@ -304,7 +316,10 @@ impl FileSystem for SimFs {
         self.create_dir_all(parent)?;
         self.admit(OpKind::CreateDir, dir, true)?;
         self.shared.state.lock().create_dir(dir)?;
-        self.sync_dir(parent)
+        self.sync_dir(parent).inspect_err(|_| {
+            // As the real one does, so that the next try makes and syncs the name anew.
+            self.shared.state.lock().remove_dir(dir);
+        })
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
@@ -319,6 +334,12 @@ impl FileSystem for SimFs {
         self.admit(OpKind::Open, path, false)?;
         let id = self.shared.state.lock().open(path)?;
         Ok(self.handle(id, path, Access::Read))
+    }
+
+    fn open_to_rewrite(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.admit(OpKind::Open, path, false)?;
+        let id = self.shared.state.lock().open(path)?;
+        Ok(self.handle(id, path, Access::Rewrite))
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
@@ -378,6 +399,8 @@ impl FileSystem for SimFs {
 #[derive(Debug)]
 enum Access {
     Read,
+    /// Bytes are written again where they stand.
+    Rewrite,
     /// The next append goes to `end`, which is the file's.
     Append {
         end: AtomicU64,
@@ -401,7 +424,7 @@ struct SimFile {
 impl SimFile {
     fn end(&self) -> io::Result<&AtomicU64> {
         match &self.access {
-            Access::Read => Err(errno(EBADF)),
+            Access::Read | Access::Rewrite => Err(errno(EBADF)),
             Access::Append { end } | Access::Store { end } => Ok(end),
         }
     }
@@ -476,6 +499,19 @@ impl File for SimFile {
         }
         end.store(at + len, Ordering::Relaxed);
         Ok(())
+    }
+
+    fn rewrite(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        if !matches!(self.access, Access::Rewrite) {
+            return Err(errno(EBADF));
+        }
+        let strike = self.enter(OpKind::Rewrite, data.len() as u64, false);
+        let written = match strike {
+            Some(Strike { draw, .. }) => (draw % (data.len() as u64 + 1)) as usize,
+            None => data.len(),
+        };
+        self.fs.shared.state.lock().inode(self.id).rewrite(offset, &data[..written]);
+        strike.map_or(Ok(()), |strike| Err(strike.fault.error()))
     }
 
     fn preallocate(&self, len: u64) -> io::Result<()> {

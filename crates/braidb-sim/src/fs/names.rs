@@ -187,6 +187,18 @@ impl Names {
         self.settle(dir, Fate::Lost);
     }
 
+    /// The system fails to write out pending changes: all, or as dice decide.
+    pub fn lose_write_backs(&mut self, mut dice: Option<&mut Dice>) {
+        if let Some(dice) = &mut dice {
+            dice.begin(self.changes.len());
+        }
+        for (_, fate) in self.changes.iter_mut().filter(|(_, fate)| *fate == Fate::Pending) {
+            if !dice.as_mut().is_some_and(|dice| dice.keeps()) {
+                *fate = Fate::Lost;
+            }
+        }
+    }
+
     /// Decides the pending changes of `dir`, and those before them that they stand on.
     fn settle(&mut self, dir: u64, decided: Fate) {
         let mut dirs = BTreeSet::from([dir]);

@@ -17,6 +17,7 @@ pub enum OpKind {
     Open,
     Read,
     Append,
+    Rewrite,
     Preallocate,
     Truncate,
     PunchHole,

@@ -76,6 +76,13 @@ impl State {
         state
     }
 
+    /// The system fails to write out what is not stable.
+    pub fn lose_write_backs(&mut self, seed: Option<u64>) {
+        let mut dice = seed.map(Dice::new);
+        self.names.lose_write_backs(dice.as_mut());
+        self.inodes.values_mut().for_each(|inode| inode.lose_write_backs(dice.as_mut()));
+    }
+
     /// A file that a handle or a name leads to.
     pub fn inode(&mut self, id: u64) -> &mut Inode {
         self.inodes.get_mut(&id).expect("a file lives as long as a name or a handle leads to it")
@@ -93,6 +100,16 @@ impl State {
         let id = self.new_id();
         self.names.give(place, Node::Dir(id));
         Ok(())
+    }
+
+    /// Removes the directory `path` if it is there and empty.
+    pub fn remove_dir(&mut self, path: &Path) {
+        let is_empty = |dir| self.names.now.names(dir).next().is_none();
+        if self.names.now.dir(path).is_ok_and(is_empty)
+            && let Ok(place) = self.names.now.place(path)
+        {
+            self.names.take(place);
+        }
     }
 
     /// Makes a file with one handle open on it.
@@ -196,13 +213,13 @@ impl State {
     /// Blocks that can still be had.
     pub fn free_blocks(&self) -> u64 {
         let Some(capacity_bytes) = self.capacity_bytes else { return BOUNDLESS_BYTES / BLOCK_BYTES };
-        let taken: u64 = self
-            .inodes
-            .values()
-            .filter(|inode| inode.links > 0 || inode.handles > 0)
-            .map(|inode| inode.now.taken_blocks())
-            .sum();
-        (capacity_bytes / BLOCK_BYTES).saturating_sub(taken)
+        (capacity_bytes / BLOCK_BYTES).saturating_sub(self.taken_blocks())
+    }
+
+    /// Blocks that files take.
+    pub fn taken_blocks(&self) -> u64 {
+        let files = self.inodes.values().filter(|inode| inode.links > 0 || inode.handles > 0);
+        files.map(|inode| inode.now.taken_blocks()).sum()
     }
 
     /// A place that has no name yet.

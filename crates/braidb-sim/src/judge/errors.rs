@@ -3,12 +3,14 @@
 //! One clean run counts the storage operations that a fault can strike. Then the same workload runs once for each of
 //! them, for each fault (the device fails, the device is full, a sync fails), and for both durations; and on devices of
 //! growing size, which fill up somewhere by themselves. Whatever fails must fail with an error that names the file, reads
-//! that succeed must be right, and nothing acknowledged may be lost: the runner checks that at each step. In the end the
-//! device is repaired, everything can be read, the database is opened once more, and works as if nothing had been.
+//! that succeed must be right, and nothing acknowledged may be lost: the runner checks that at each step. After each reopening that
+//! follows a fault it also lets power fail, and all that the reopening has shown must be there. In the end the
+//! device is repaired, everything can be read, the database is opened once more, and works as if nothing had been, also after power
+//! failures. What happens to openings themselves is in `reopenings.rs`.
 
-use super::Case;
+use super::{Case, reopenings};
 use crate::failure::{Verdict, no_panic};
-use crate::fs::{Fault, Lasting};
+use crate::fs::{Crash, Fault, Lasting};
 use crate::machine::DIR;
 use crate::report::Tally;
 use crate::rng::Rng;
@@ -53,6 +55,7 @@ pub fn judge(case: &Case) -> Verdict<Tally> {
         run_told(case, Wrong::Size(bytes), &format!("a device of {bytes} bytes"))?;
         tally.add("a small device", 1);
     }
+    reopenings::judge(case, &mut tally)?;
     tally.add("workloads", 1);
     Ok(tally)
 }
@@ -113,9 +116,11 @@ fn run(case: &Case, wrong: Wrong) -> Verdict<Ran> {
 fn after_the_repair(runner: &mut Runner, workload: &mut Workload) -> Verdict {
     runner.compare_all()?;
     runner.run(&Op::Reopen { close: false })?;
-    for op in [Op::Verify, Op::Persist(Durability::Sync), Op::Settle, Op::Reopen { close: true }] {
-        runner.run(&op)?;
+    let power_fails = Op::Crash(Crash::PowerAllLost);
+    for op in [&Op::Verify, &power_fails, &Op::Persist(Durability::Sync), &power_fails, &Op::Settle] {
+        runner.run(op)?;
     }
+    runner.run(&Op::Reopen { close: true })?;
     for _ in 0..3 {
         runner.run(&workload.next_op())?;
     }

@@ -8,6 +8,7 @@ pub mod errors;
 pub mod flips;
 pub mod model;
 pub mod mutants;
+mod reopenings;
 pub mod torture;
 pub mod writers;
 

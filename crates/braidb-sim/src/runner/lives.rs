@@ -103,12 +103,32 @@ impl Runner {
                     .map_err(|what| Failure::new(what).at("after opening"))?;
                 self.found = Some((found, families));
                 self.client = Some(client);
-                Ok(())
+                self.power_fails_beside()
             }
             // A device that fails for ever: what was recovered will be read another time.
             Err(Trouble::Failed(error)) => self.forgive(&error, "reading all after opening"),
             Err(trouble) => Err(Failure::new(format!("after opening: {trouble}"))),
         }
+    }
+
+    /// After an opening that follows a fault: were power to fail now, all that the opening has found would be there. This life goes on
+    /// as if it had not failed.
+    fn power_fails_beside(&mut self) -> Verdict {
+        if self.device != Device::Faulty || self.fs.faults_struck() == 0 {
+            return Ok(());
+        }
+        let (found, families) = self.found.clone().expect("an opening has found something");
+        let mut model = self.model.clone();
+        model.restart(found, &families);
+        for crash in [Crash::PowerAllLost, Crash::PowerTorn] {
+            let image = self.fs.crash_image(crash, self.rng.bits());
+            let allowed = model.allowed(crash);
+            let (set, rng) = (self.set.clone(), self.rng.fork());
+            let mut life = Runner::over(image, self.preset, set, rng, model.clone(), &self.probes);
+            let opened = life.start_at(&allowed);
+            opened.map_err(|failure| failure.at("power failed after an opening that followed a fault"))?;
+        }
+        Ok(())
     }
 
     /// Compares what was read of the live database, with faults or without, with the model.

@@ -51,7 +51,11 @@ impl FileSystem for RealFs {
             },
             other => other?,
         }
-        self.sync_dir(&parent)
+        self.sync_dir(&parent).inspect_err(|_| {
+            // A later sync of the parent would prove nothing of a name that a failed one was to make stable: the next try makes the
+            // name anew.
+            let _ = fs::remove_dir(dir);
+        })
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
@@ -73,6 +77,11 @@ impl FileSystem for RealFs {
             return Err(Errno::ISDIR.into());
         }
         Ok(Arc::new(RealFile { file, appends: None }))
+    }
+
+    fn open_to_rewrite(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        Ok(Arc::new(RewrittenFile { file }))
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
@@ -194,6 +203,46 @@ impl File for RealFile {
 
     fn write_out(&self, offset: u64, len: u64) {
         early::write_out(&self.file, offset, len);
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+}
+
+/// A file whose bytes are written again where they stand.
+#[derive(Debug)]
+struct RewrittenFile {
+    file: fs::File,
+}
+
+impl File for RewrittenFile {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+        read_at(&self.file, offset, buf)
+    }
+
+    fn rewrite(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let end = offset.checked_add(data.len() as u64);
+        if end.is_none_or(|end| self.file.metadata().is_ok_and(|found| end > found.len())) {
+            return Err(Errno::INVAL.into());
+        }
+        self.file.write_all_at(data, offset).map_err(full_is_full)
+    }
+
+    fn append(&self, _data: &[u8]) -> io::Result<()> {
+        Err(Errno::BADF.into())
+    }
+
+    fn preallocate(&self, _len: u64) -> io::Result<()> {
+        Err(Errno::BADF.into())
+    }
+
+    fn truncate(&self, _len: u64) -> io::Result<()> {
+        Err(Errno::BADF.into())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.file.sync_data()
     }
 
     fn len(&self) -> io::Result<u64> {

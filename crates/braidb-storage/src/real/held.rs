@@ -89,6 +89,10 @@ impl FileSystem for HeldDirs {
         RealFs.open(path)
     }
 
+    fn open_to_rewrite(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        RealFs.open_to_rewrite(path)
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         RealFs.rename(from, to)
     }

@@ -22,6 +22,9 @@ pub struct RecoveryReport {
     pub frames: u64,
     /// Writes that were put back into memory or tables.
     pub entries: u64,
+    /// Bytes of the commits that the logs held and that nothing proved to be on stable storage. They were written again, and synced,
+    /// before the database accepted a write.
+    pub rewritten_bytes: u64,
     /// The end of the newest log was not whole, and was left out.
     pub cut: Option<Cut>,
     /// The last change in the manifest was not whole, and was left out: it had not been relied on.

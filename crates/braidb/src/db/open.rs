@@ -3,7 +3,7 @@
 use super::Db;
 use super::engine::Engine;
 use super::options::Options;
-use super::recover::Recovery;
+use super::recover::{Recovered, Recovery};
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
 use crate::base::ids::FileId;
@@ -124,6 +124,13 @@ fn length(env: &Env, path: &Path) -> Result<Option<u64>> {
     }
 }
 
+/// What was recovered, and the log that is written from now on.
+struct Begun {
+    recovered: Recovered,
+    log: LogWriter,
+    log_sync: Arc<LogSync>,
+}
+
 /// The shared parts of an engine that is being opened.
 struct Opening {
     dir: std::path::PathBuf,
@@ -159,12 +166,20 @@ impl Opening {
         let orphans = state.check_tables(dir, &listing.tables)?;
         state.check_bodies(dir, &listing.logs)?;
 
+        let logs = listing.log_ids();
+        let merge_reserve_bytes = self.merge_reserve_bytes(&listing)?;
         let recovery = || Recovery::new(dir, env, options, &state, files.clone(), counters.clone());
-        let mut recovered = match recovery().run(&listing.log_ids()) {
+        let begun = match self.begin(recovery(), &logs, files.take()) {
             // A full disk keeps nobody from opening, and from deleting something (rule 15).
-            Err(error) if error.is_full() => recovery().in_memory().run(&listing.log_ids())?,
+            Err(error) if error.is_full() => self.begin(recovery().in_place(), &logs, files.take())?,
             outcome => outcome?,
         };
+        let Begun { mut recovered, mut log, log_sync } = begun;
+        log.set_reserve_bytes(merge_reserve_bytes);
+        if options.form_options().live_percent > 0 {
+            log.tell_places();
+        }
+        let new_log = log.id();
         recovered.report.manifest_cut = torn.map(|torn| Cut {
             path: torn.path,
             offset: torn.offset,
@@ -172,15 +187,6 @@ impl Opening {
             whole_frames_behind: 0,
         });
 
-        // The new log, its header and name stable; then the edit; only then are writes accepted.
-        let log_sync = Arc::new(LogSync::new(env.fs.clone(), dir, counters.clone()));
-        let new_log = files.take();
-        let merge_reserve_bytes = self.merge_reserve_bytes(&listing)?;
-        let mut log = LogWriter::create(log_sync.clone(), new_log, recovered.newest, merge_reserve_bytes)?;
-        if options.form_options().live_percent > 0 {
-            log.tell_places();
-        }
-        log_sync.sync_through(new_log, HEADER_BYTES)?;
         recovered.complete_edit(new_log);
         if mutant!("sequence_reused") {
             recovered.last_seq = state.last_seq();
@@ -267,6 +273,30 @@ impl Opening {
             counters: self.counters,
             cache: self.cache,
         })
+    }
+
+    /// Recovers, and begins the new log with what recovery wants to have there. All that was recovered is stable then, and so are the
+    /// new log's name and header; only then the edit may name it. After an error nothing refers to that log.
+    fn begin(&self, recovery: Recovery<'_>, logs: &[FileId], new_log: FileId) -> Result<Begun> {
+        let Opening { dir, env, counters, .. } = self;
+        let recovered = recovery.run(logs)?;
+        let log_sync = Arc::new(LogSync::new(env.fs.clone(), dir, counters.clone()));
+        // No room is left alone: the reserve is there for what recovery has to write.
+        let mut log = LogWriter::create(log_sync.clone(), new_log, recovered.cut, 0)?;
+        let mut write = || {
+            if mutant!("skip_recovery_sync") {
+                log_sync.sync_through(new_log, HEADER_BYTES)?;
+                return recovered.copy_uncovered(&mut log);
+            }
+            recovered.copy_uncovered(&mut log)?;
+            log_sync.sync_through(new_log, log.end())
+        };
+        if let Err(error) = write() {
+            // A file that stays is a log that the manifest does not name, which the next open ignores.
+            let _ = env.fs.unlink(&names::log(dir, new_log));
+            return Err(error);
+        }
+        Ok(Begun { recovered, log, log_sync })
     }
 
     /// Room that puts leave on the device for a merge (rule 15): of L0 as full as flushes make it, with the least L1. A

@@ -12,11 +12,14 @@
 //! # Which file holds a record at each instant
 //!
 //! While the logs are read: the logs, as before; memory and new tables are copies that a crash forgets (orphan tables are
-//! collected by the next open). Then every replayed log is synced, since the last process may only have handed it over;
-//! then a new log is made and synced; then ONE edit names the cut, the new tables and each family's new `replay_from`. Before
-//! the edit a crash leaves what this recovery found; after it, the cut log with exactly the length that was replayed, or
-//! tables in its stead. Only then does the database accept writes. So recovery is idempotent.
+//! collected by the next open). Then what no synced mark covers is written anew and synced: to tables, or to the new log
+//! (`recover/covered.rs` has that story); then ONE edit names the cut, the new tables and each family's new `replay_from`. Before
+//! the edit a crash leaves what this recovery found; after it, the logs up to the cut, and the new log or tables in the rest's
+//! stead. Only then does the database accept writes. So recovery is idempotent.
 
+mod covered;
+
+use self::covered::{Uncovered, is_abandoned, most_copied_bytes};
 use super::options::Options;
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
@@ -26,7 +29,7 @@ use crate::base::mutant::mutant;
 use crate::base::names;
 use crate::base::report::{Cut, RecoveryReport};
 use crate::jobs::output::{Outputs, Target};
-use crate::log::{self, End, Frame, Numbers, Scan};
+use crate::log::{self, EncodedBatch, End, Frame, LogWriter, Numbers, Scan};
 use crate::memory::{Homes, Segment, SegmentWriter};
 use crate::plan::Edge;
 use crate::version::{Change, Edit, RunId, State};
@@ -37,6 +40,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// A place in the sequence of logs: the first so many bytes of a log, and all logs before it.
+type Place = (FileId, u64);
+
+/// Before the first log.
+const NOWHERE: Place = (FileId(0), 0);
+
 /// A database in recovery.
 pub(super) struct Recovery<'a> {
     pub dir: &'a Path,
@@ -46,10 +55,12 @@ pub(super) struct Recovery<'a> {
     pub counters: Arc<Counters>,
     /// By family id.
     families: Vec<Family>,
-    /// The log read last, and where its good part ends.
-    newest: Option<(FileId, u64)>,
-    /// The same, if neither a footer nor the manifest says so.
-    unsealed: Option<(FileId, u64)>,
+    /// The logs that were replayed, ascending, and where the good part of each ends.
+    replayed: Vec<Place>,
+    /// What stands before is stable.
+    covered: Place,
+    /// What stands behind, and is replayed.
+    uncovered: Uncovered,
     last_seq: SeqNo,
     /// The largest number of the commits that were read.
     last_commit: SeqNo,
@@ -61,15 +72,16 @@ pub(super) struct Recovery<'a> {
     edit: Edit,
     /// Nothing is replayed; the logs are only walked.
     is_check: bool,
-    /// All of it stays in memory, whatever the budget: the device has no room for tables.
-    in_memory: bool,
+    /// The device has no room for tables or copies: all of it stays in memory, whatever the budget, and in the logs.
+    in_place: bool,
 }
 
 /// What was replayed of one family.
 struct Family {
     id: FamilyId,
     writer: SegmentWriter,
-    first_log: Option<FileId>,
+    /// Where its first and its last record in memory stand.
+    held: Option<(Place, Place)>,
     /// Tables written so far; with any, the rest of its memory becomes one too.
     tables: u64,
 }
@@ -77,8 +89,12 @@ struct Family {
 /// What recovery brought back. The caller makes the new log, then commits the edit, then keeps the outputs.
 pub(super) struct Recovered {
     pub families: Vec<RecoveredFamily>,
-    /// The newest log, with the length that was accepted.
-    pub newest: Option<(FileId, u64)>,
+    /// Where the old logs are cut.
+    pub cut: Option<Place>,
+    /// Uncovered commits for the new log, with the first number of each batch.
+    copies: Vec<(EncodedBatch, SeqNo)>,
+    /// The first number of an uncovered commit.
+    first_uncovered: Option<SeqNo>,
     pub last_seq: SeqNo,
     /// Where the records in memory stand in the logs.
     pub homes: Homes,
@@ -87,15 +103,18 @@ pub(super) struct Recovered {
     pub edit: Edit,
     /// Families that need no log before the new one.
     settled: Vec<FamilyId>,
+    /// Of these, those with records in the new one.
+    copied: Vec<FamilyId>,
 }
 
 /// More logs than this are not kept for the next open: their memory becomes tables now.
 const LOGS_TO_KEEP: u64 = 8;
 
 impl Family {
-    /// Something in its memory stands in `log`.
-    fn holds_of(&mut self, log: FileId) {
-        self.first_log = Some(self.first_log.map_or(log, |first| first.min(log)));
+    /// A record in its memory stands at `place`.
+    fn holds(&mut self, place: Place) {
+        let (first, last) = self.held.unwrap_or((place, place));
+        self.held = Some((first.min(place), last.max(place)));
     }
 }
 
@@ -110,7 +129,7 @@ impl<'a> Recovery<'a> {
     ) -> Recovery<'a> {
         let family = |id: &FamilyId| {
             let (_, writer) = Segment::new(env.random.next_u64());
-            Family { id: *id, writer, first_log: None, tables: 0 }
+            Family { id: *id, writer, held: None, tables: 0 }
         };
         let target = Target {
             fs: env.fs.clone(),
@@ -125,8 +144,9 @@ impl<'a> Recovery<'a> {
             state,
             counters,
             families: state.families().keys().map(family).collect(),
-            newest: None,
-            unsealed: None,
+            replayed: Vec::new(),
+            covered: NOWHERE,
+            uncovered: Uncovered::new(most_copied_bytes(options.memtable_bytes)),
             last_seq: state.last_seq(),
             last_commit: 0,
             copies: BTreeSet::new(),
@@ -135,45 +155,60 @@ impl<'a> Recovery<'a> {
             outputs: Outputs::new(target),
             edit: Edit::default(),
             is_check: false,
-            in_memory: false,
+            in_place: false,
         }
     }
 
     /// Replays `on_disk`, the logs in the directory, ascending.
     pub fn run(mut self, on_disk: &[FileId]) -> Result<Recovered> {
-        let logs = self.walk(on_disk)?;
-        self.sync_replayed(&logs)?;
+        self.walk(on_disk)?;
+        if self.in_place {
+            self.rewrite_in_place()?;
+        }
         self.settle_memory()?;
         self.outputs.sync_names()?;
         Ok(self.finish())
     }
 
-    /// Writes no tables.
-    pub fn in_memory(mut self) -> Recovery<'a> {
-        self.in_memory = true;
+    /// Writes no tables and no copies: what no synced mark covers is written again where it stands.
+    pub fn in_place(mut self) -> Recovery<'a> {
+        self.in_place = true;
         self
     }
 
     /// Walks the logs as `run` does, changes nothing, and says what would keep the database from opening.
     pub fn check(mut self, on_disk: &[FileId]) -> Result<()> {
         self.is_check = true;
-        self.walk(on_disk).map(|_| ())
+        self.walk(on_disk)
     }
 
-    /// Reads the logs that count, and returns their ids.
-    fn walk(&mut self, on_disk: &[FileId]) -> Result<Vec<FileId>> {
+    /// Reads the logs that count.
+    fn walk(&mut self, on_disk: &[FileId]) -> Result<()> {
         let first = self.state.min_replay_from();
-        let logs: Vec<FileId> =
-            on_disk.iter().copied().filter(|&id| id >= first && !self.state.is_set_aside(id)).collect();
+        let logs = self.logs_that_count(on_disk, first)?;
         self.check_none_missing(&logs, first)?;
         self.check_beginning(&logs, first)?;
+        self.covered = self.find_covered_end(&logs)?;
         self.replay_written_back(&logs)?;
         for (index, &id) in logs.iter().enumerate() {
-            if self.newest.is_some() && !self.continues(id)? && !mutant!("gap_replayed_over") {
+            if !self.replayed.is_empty() && !self.continues(id)? && !mutant!("gap_replayed_over") {
                 self.set_aside(&logs[index..])?;
                 break;
             }
             self.replay(id)?;
+        }
+        Ok(())
+    }
+
+    /// Of the logs in the directory those that may be replayed: no family is past them, no cut sets them aside, and no open left them
+    /// before its edit.
+    fn logs_that_count(&mut self, on_disk: &[FileId], first: FileId) -> Result<Vec<FileId>> {
+        let mut logs = Vec::new();
+        for &id in on_disk.iter().filter(|&&id| id >= first && !self.state.is_set_aside(id)) {
+            let header = log::read_header(self.env.fs.as_ref(), &self.log_path(id), id)?;
+            if !is_abandoned(self.state, id, header) {
+                logs.push(id);
+            }
         }
         Ok(logs)
     }
@@ -190,7 +225,7 @@ impl<'a> Recovery<'a> {
 
     fn check_none_missing(&self, logs: &[FileId], first: FileId) -> Result<()> {
         for id in self.relied_on() {
-            if id.0 > 0 && id >= first && !logs.contains(&id) {
+            if id.0 > 0 && id >= first && !self.state.is_set_aside(id) && !logs.contains(&id) {
                 return Err(Error::corruption(&self.log_path(id), 0, "the log is missing"));
             }
         }
@@ -218,7 +253,10 @@ impl<'a> Recovery<'a> {
                 continue;
             }
             log::scan(fs.as_ref(), &path, log, self.known_end(log), &mut |frame| {
-                if let Numbers::Own { replay_from } = frame.numbers {
+                // The edit that relies on copies names the length of their log, and so covers them.
+                if let Numbers::Own { replay_from } = frame.numbers
+                    && (log, frame.offset) < self.covered
+                {
                     self.replay_copies(log, replay_from, frame);
                 }
                 Ok(())
@@ -242,7 +280,7 @@ impl<'a> Recovery<'a> {
                 if self.homes.of(seq).is_none() {
                     self.homes.log_began(0, log);
                 }
-                family.holds_of(log);
+                family.holds((log, frame.offset));
                 family.writer.insert(entry.key, seq, entry.kind, entry.value);
                 self.copies.insert(seq);
                 self.last_seq = self.last_seq.max(seq);
@@ -271,7 +309,7 @@ impl<'a> Recovery<'a> {
     fn continues(&self, id: FileId) -> Result<bool> {
         let header = log::read_header(self.env.fs.as_ref(), &self.log_path(id), id)?;
         // A log without a header holds nothing, so it leaves no hole either; unless there is more behind it.
-        Ok(header.is_none_or(|header| header.previous == self.newest))
+        Ok(header.is_none_or(|header| header.previous == self.replayed.last().copied()))
     }
 
     /// How long the manifest knows log `id` to be.
@@ -314,12 +352,12 @@ impl<'a> Recovery<'a> {
             let what = "the log ends here, although a flush relied on more of it";
             return Err(Error::corruption(&path, end, what));
         }
-        if let Some((log, offset)) = self.unsealed {
-            // The crash of an open that had made log `id` already left `log` as it was.
-            self.edit.push(Change::LogCut { log, offset, resume: id });
+        // A log that was begun and got no frame is passed over, so that the next one shows whether a frame of it is missing. Not the
+        // first, without which there would be nothing to follow.
+        let is_empty = scan.frames == 0 && matches!(scan.end, End::Open { .. });
+        if !is_empty || known_end.is_some() || self.replayed.is_empty() {
+            self.replayed.push((id, end));
         }
-        self.newest = Some((id, end));
-        self.unsealed = (!is_whole).then_some((id, end));
         Ok(())
     }
 
@@ -339,6 +377,10 @@ impl<'a> Recovery<'a> {
         if self.homes.of(first) != Some(log) {
             self.homes.log_began(first, log);
         }
+        let is_uncovered = (log, frame.offset) >= self.covered;
+        if is_uncovered {
+            self.uncovered.add_frame(frame.bytes, first);
+        }
         for (seq, entry) in frame.entries() {
             self.last_commit = seq;
             let Some(known) = self.state.families().get(&entry.family) else {
@@ -354,9 +396,12 @@ impl<'a> Recovery<'a> {
             };
             if is_replayed && !self.is_check {
                 let family = &mut self.families[entry.family.0 as usize];
-                family.holds_of(log);
+                family.holds((log, frame.offset));
                 if self.copies.contains(&seq) {
                     continue;
+                }
+                if is_uncovered {
+                    self.uncovered.add_entry(seq, &entry);
                 }
                 family.writer.insert(entry.key, seq, entry.kind, entry.value);
                 self.report.entries += 1;
@@ -364,7 +409,7 @@ impl<'a> Recovery<'a> {
         }
         let bytes = |family: &Family| family.writer.segment().bytes();
         let held: u64 = self.families.iter().map(bytes).sum();
-        if held >= self.options.memtable_bytes as u64 && !self.in_memory {
+        if held >= self.options.memtable_bytes as u64 && !self.in_place {
             let fullest = (0..self.families.len()).max_by_key(|&index| bytes(&self.families[index]));
             self.write_table(fullest.expect("there is a default family"))?;
         }
@@ -404,7 +449,7 @@ impl<'a> Recovery<'a> {
     /// Log `behind[0]` does not continue the newest one: the logs from there on are not replayed, unless something proves
     /// that what is missing before them was synced.
     fn set_aside(&mut self, behind: &[FileId]) -> Result<()> {
-        let (newest, end) = self.newest.expect("there is a hole behind it");
+        let &(newest, end) = self.replayed.last().expect("there is a hole behind it");
         let hole = |proof: String| {
             let what = format!("the log ends here, but {proof}");
             Err(Error::corruption(&names::log(self.dir, newest), end, what))
@@ -424,64 +469,89 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// Makes what was replayed stable, oldest first: the process that wrote it may only have handed it over.
-    fn sync_replayed(&self, logs: &[FileId]) -> Result<()> {
-        let Some((newest, _)) = self.newest else { return Ok(()) };
-        if mutant!("skip_recovery_sync") {
-            return Ok(());
-        }
-        for &id in logs.iter().take_while(|&&id| id <= newest) {
-            let path = self.log_path(id);
-            let file = self.env.fs.open(&path).map_err(|error| Error::io("open", &path, error))?;
-            file.sync_data().map_err(|error| Error::io("sync", &path, error))?;
-        }
-        let dir = self.dir;
-        self.env.fs.sync_dir(dir).map_err(|error| Error::io("sync the directory", dir, error))
-    }
-
     /// Decides which families keep their memory, with their logs, and which turn it into tables.
     fn settle_memory(&mut self) -> Result<()> {
-        let many = self.report.logs > LOGS_TO_KEEP && !self.in_memory;
+        if self.in_place {
+            return Ok(());
+        }
+        let all = self.replayed.len() as u64 > LOGS_TO_KEEP || self.is_uncovered_before_a_cut();
         for index in 0..self.families.len() {
-            if many || self.families[index].tables > 0 {
+            let family = &self.families[index];
+            let is_uncovered = family.held.is_some_and(|(_, last)| last >= self.covered);
+            let is_rewritten = is_uncovered && !self.uncovered.are_copied();
+            if all || family.tables > 0 || is_rewritten {
                 self.write_table(index)?;
-                self.families[index].first_log = None;
+                self.families[index].held = None;
             }
         }
         Ok(())
     }
 
-    fn finish(self) -> Recovered {
-        let mut settled = Vec::new();
-        let mut families = Vec::new();
+    fn finish(mut self) -> Recovered {
+        let cut = self.cut();
+        let (mut settled, mut copied, mut families) = (Vec::new(), Vec::new(), Vec::new());
+        let are_kept: Vec<bool> =
+            self.families.iter().map(|family| !family.writer.segment().is_empty()).collect();
+        self.report.rewritten_bytes = self.uncovered.bytes;
+        let (first_uncovered, copies) = match self.in_place {
+            true => (None, Vec::new()),
+            false => (self.uncovered.first_seq, self.uncovered.copies_of(&are_kept)),
+        };
         for family in self.families {
-            if family.writer.segment().is_empty() {
-                settled.push(family.id);
+            let first = family.held.map(|(first, _)| first);
+            // All that it has in memory is copied to the new log, so it needs no older one.
+            let is_copied = !self.in_place && first.is_some_and(|first| first >= self.covered);
+            match first {
+                None => settled.push(family.id),
+                Some(_) if is_copied => copied.push(family.id),
+                Some(_) => {}
             }
+            let first_log = first.map(|(log, _)| log);
             let version = self.state.families()[&family.id].version.clone();
-            families.push(RecoveredFamily { writer: family.writer, first_log: family.first_log, version });
+            families.push(RecoveredFamily { writer: family.writer, first_log, version });
         }
         Recovered {
             families,
-            newest: self.newest,
+            cut,
+            copies,
+            first_uncovered,
             last_seq: self.last_seq,
             homes: self.homes,
             report: self.report,
             outputs: self.outputs,
             edit: self.edit,
             settled,
+            copied,
         }
     }
 }
 
 impl Recovered {
-    /// Completes the edit once the new log exists: where the old ones end, and who still needs them.
-    pub fn complete_edit(&mut self, new_log: FileId) {
-        if let Some((log, offset)) = self.newest {
-            self.edit.push(Change::LogCut { log, offset, resume: new_log });
+    /// Appends the uncovered commits to the new log, with their numbers. The room that puts leave alone is there for this.
+    pub fn copy_uncovered(&self, log: &mut LogWriter) -> Result<()> {
+        for (batch, first) in &self.copies {
+            log.append(&[(batch, *first)], false)?;
         }
-        for &family in &self.settled {
+        log.hand_over()
+    }
+
+    /// Completes the edit once the new log exists and is stable: where the old ones end, and which families still need them.
+    pub fn complete_edit(&mut self, new_log: FileId) {
+        let unneeded = self.settled.iter().chain(&self.copied);
+        for &family in unneeded.clone() {
             self.edit.push(Change::ReplayFrom { family, log: new_log });
+        }
+        if unneeded.count() < self.families.len()
+            && let Some((log, offset)) = self.cut
+        {
+            self.edit.push(Change::LogCut { log, offset, resume: new_log });
+            self.edit.push(Change::CutCovered { log });
+        }
+        for &family in &self.copied {
+            self.families[family.0 as usize].first_log = Some(new_log);
+        }
+        if let Some(first) = self.first_uncovered {
+            self.homes.log_began(first, new_log);
         }
     }
 }

@@ -45,7 +45,11 @@ impl Jobs {
     /// Decides which logs go: those before the one that it returns. `None` if that does not pay.
     pub fn choose_logs(&self, begun: &Truncation) -> Option<FileId> {
         let live = live_of(&begun.view, &begun.homes);
-        let logs = self.logs(&self.catalog.lock());
+        let catalog = self.catalog.lock();
+        let mut logs = self.logs(&catalog);
+        // What a recovery cut off is replayed by no family: replay cannot begin there.
+        logs.retain(|&log, _| !catalog.state.is_set_aside(log));
+        drop(catalog);
         // Of later logs the view does not show what is alive.
         let then = logs.range(..=begun.log);
         let live_bytes = |id: &FileId| live.get(id).map_or(0, |live| live.bytes);

@@ -11,6 +11,11 @@ const VERSION: u16 = 1;
 const WRITTEN_BACK: u32 = 1;
 /// Required feature bits that this version understands.
 const KNOWN_FEATURES: u32 = WRITTEN_BACK;
+/// Optional feature bit: a synced mark of 1 or more in this log holds for logs of earlier opens too. Opens before this bit existed
+/// took old logs for stable after a sync that may have proved nothing.
+const COVERS_EARLIER_OPENS: u32 = 1;
+/// Optional feature bit: the log is the first of its open. It counts only if the manifest names it.
+const FIRST_OF_OPEN: u32 = 2;
 
 /// Bytes of a log's header, and the smallest synced mark that says anything of its own log.
 pub const HEADER_BYTES: u64 = 46;
@@ -24,12 +29,16 @@ pub(super) const KIND_FOOTER: u8 = 2;
 pub(super) const KIND_WRITTEN_BACK: u8 = 3;
 
 /// What a log says of itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// The log before this one and its final length, if there is one.
+    /// The log before this one, and where that ends: its final length, or where recovery cut it.
     pub previous: Option<(FileId, u64)>,
     /// Whether it may hold records that were written back, which recovery needs before all others.
     pub written_back: bool,
+    /// Whether its synced marks hold for logs of earlier opens too.
+    pub covers_earlier_opens: bool,
+    /// Whether an open began with it.
+    pub is_first_of_open: bool,
 }
 
 /// Why bytes are no header.
@@ -46,8 +55,10 @@ impl Header {
         let mut out = Vec::with_capacity(HEADER_BYTES as usize);
         out.extend_from_slice(MAGIC);
         out.extend_from_slice(&VERSION.to_le_bytes());
-        put_u32(&mut out, if self.written_back { WRITTEN_BACK } else { 0 });
-        put_u32(&mut out, 0);
+        let bit = |is_set: bool, bit: u32| if is_set { bit } else { 0 };
+        put_u32(&mut out, bit(self.written_back, WRITTEN_BACK));
+        let covers = bit(self.covers_earlier_opens, COVERS_EARLIER_OPENS);
+        put_u32(&mut out, covers | bit(self.is_first_of_open, FIRST_OF_OPEN));
         put_u64(&mut out, id.0);
         let (previous, length) = self.previous.map_or((0, 0), |(previous, length)| (previous.0, length));
         put_u64(&mut out, previous);
@@ -71,7 +82,7 @@ impl Header {
         let mut fields = Decoder::new(content);
         let magic = fields.take(MAGIC.len())?;
         let version = u16::from_le_bytes(fields.take(2)?.try_into().ok()?);
-        let (required, _optional) = (fields.u32()?, fields.u32()?);
+        let (required, optional) = (fields.u32()?, fields.u32()?);
         let (own, previous, length) = (fields.u64()?, fields.u64()?, fields.u64()?);
         if magic != MAGIC || own != id.0 {
             return None;
@@ -87,7 +98,12 @@ impl Header {
             ))));
         }
         let previous = (previous != 0).then_some((FileId(previous), length));
-        Some(Ok(Header { previous, written_back: required & WRITTEN_BACK != 0 }))
+        Some(Ok(Header {
+            previous,
+            written_back: required & WRITTEN_BACK != 0,
+            covers_earlier_opens: optional & COVERS_EARLIER_OPENS != 0,
+            is_first_of_open: optional & FIRST_OF_OPEN != 0,
+        }))
     }
 }
 
@@ -243,7 +259,13 @@ mod tests {
     #[test]
     fn a_header_comes_back_and_every_flip_shows() {
         for previous in [None, Some((FileId(6), 1 << 40))] {
-            let header = Header { previous, written_back: previous.is_none() };
+            let is_some = previous.is_some();
+            let header = Header {
+                previous,
+                written_back: !is_some,
+                covers_earlier_opens: is_some,
+                is_first_of_open: !is_some,
+            };
             let bytes = header.encode(ID);
             assert_eq!(bytes.len() as u64, HEADER_BYTES);
             assert_eq!(Header::decode(&bytes, ID), Ok(header));
@@ -262,7 +284,7 @@ mod tests {
     #[test]
     fn a_newer_format_is_refused_by_name_and_an_optional_bit_is_not() {
         let with = |at: usize, byte: u8| {
-            let mut bytes = Header { previous: None, written_back: false }.encode(ID);
+            let mut bytes = Header::default().encode(ID);
             bytes[at] = byte;
             let crc = checksum::at_place(ID.0, 0, &[&bytes[..42]]);
             bytes[42..].copy_from_slice(&crc.to_le_bytes());
@@ -271,8 +293,10 @@ mod tests {
         let unsupported = |what: &str| Err(HeaderFault::Unsupported(what.to_owned()));
         assert_eq!(with(8, 2), unsupported("version 2 of the log format"));
         assert_eq!(with(11, 4), unsupported("required feature bit 10 of the log format"));
-        assert_eq!(with(14, 1), Ok(Header { previous: None, written_back: false }));
-        assert_eq!(with(10, 1), Ok(Header { previous: None, written_back: true }));
+        assert_eq!(with(14, 1), Ok(Header { covers_earlier_opens: true, ..Header::default() }));
+        assert_eq!(with(14, 2), Ok(Header { is_first_of_open: true, ..Header::default() }));
+        assert_eq!(with(14, 4), Ok(Header::default()));
+        assert_eq!(with(10, 1), Ok(Header { written_back: true, ..Header::default() }));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! | `sync` | making logs stable, oldest first |
 //! | `reader` | one frame checked; the next whole frame behind damage found |
 //! | `scan` | reading a log for recovery, and verifying it |
+//! | `rewrite` | writing bytes of a log again where they stand |
 //!
 //! # Format, version 1
 //!
@@ -23,10 +24,11 @@
 //!   0  magic              "BRAIDLOG"
 //!   8  version            u16     1
 //!  10  required features  u32     a reader that lacks one refuses; bit 0: it may hold records that were written back
-//!  14  optional features  u32     a reader may ignore them
+//!  14  optional features  u32     a reader may ignore them; bit 0: its synced marks hold for logs of earlier opens too; bit 1: it is
+//!                                 the first of its open
 //!  18  log id             u64
 //!  26  previous log's id  u64     0: none
-//!  34  its final length   u64     0: none; footer included
+//!  34  where that ends    u64     0: none; its length, footer included, or where recovery cut it
 //!  42  crc                u32     of (log id, 0, bytes 0..42)
 //!
 //! frame   one atomic batch; entry i has the sequence number base + i
@@ -62,9 +64,12 @@
 //! The **synced mark** says what the writer knew to be stable when it wrote the frame:
 //!
 //! - 0: nothing;
-//! - 1: all earlier logs that recovery would read, sealed and synced; nothing of this one;
+//! - 1: all earlier logs that recovery would read, up to where the header says that they end; nothing of this one;
 //! - 46 or more: that, and the first so many bytes of this log, with its length and its name in the directory. Always
 //!   the end of the header or of a frame.
+//!
+//! A mark speaks of logs of its own open, and with optional feature bit 0 of those of earlier opens too: builds before the bit took
+//! old logs for stable after a sync that may have proved nothing.
 //!
 //! # What a crash can do, and why recovery is right
 //!
@@ -79,6 +84,10 @@
 //! [`Corruption`](crate::base::error::Error::Corruption). To learn *m*, [`scan()`] searches every byte offset behind a bad
 //! frame for whole ones. A mark of at least 1 proves the same for every earlier log as a whole. A killed process loses
 //! nothing that was handed to the operating system, and nothing here depends on the difference.
+//!
+//! What no mark covers may be in the page cache alone, even after a later sync of the file: a failed write-back leaves pages clean.
+//! Recovery writes it anew (`db/recover/covered.rs`). A log whose optional feature bit 1 is set, and that no cut and no family of the
+//! manifest names, was begun by an open that ended before its edit. It holds copies at most, and is ignored.
 //!
 //! A bad *header* is like a bad frame at offset 0: the mark 1 says nothing of it, 46 or more do.
 //!
@@ -103,6 +112,7 @@ mod batch;
 mod frame;
 mod places;
 mod reader;
+mod rewrite;
 mod scan;
 mod sync;
 #[cfg(test)]
@@ -111,9 +121,10 @@ pub(crate) mod test_fs;
 mod tests;
 mod writer;
 
-pub use batch::EncodedBatch;
-pub use frame::{HEADER_BYTES, Numbers};
+pub use batch::{EncodedBatch, Entry};
+pub use frame::{HEADER_BYTES, Header, Numbers};
 pub use places::{ValuePlace, ValuePlaces};
+pub use rewrite::rewrite;
 pub use scan::{End, Frame, Scan, read_header, scan, verify};
 pub use sync::LogSync;
 pub use writer::LogWriter;

@@ -53,7 +53,7 @@ impl Reader {
     }
 
     /// The bytes from `start` to `end`, both at most the limit.
-    fn bytes(&mut self, start: u64, end: u64) -> Result<&[u8]> {
+    pub fn bytes(&mut self, start: u64, end: u64) -> Result<&[u8]> {
         let window_end = self.window_at + self.window.len() as u64;
         if start < self.window_at || end > window_end {
             self.fill(start, end)?;

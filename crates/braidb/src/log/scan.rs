@@ -23,6 +23,8 @@ const ZEROS: &str = "zeros instead of a frame";
 pub struct Frame<'a> {
     /// Where it begins in the log.
     pub offset: u64,
+    /// Its length, head and values included.
+    pub bytes: u64,
     /// The numbers of its entries.
     pub numbers: Numbers,
     list: &'a [u8],
@@ -128,7 +130,8 @@ impl Scan {
             unreachable!("a footer is no batch")
         };
         let (list, values) = reader.batch(head)?;
-        visit(&Frame { offset: head.offset, numbers, list, values })?;
+        let bytes = head.end() - head.offset;
+        visit(&Frame { offset: head.offset, bytes, numbers, list, values })?;
         self.frames += 1;
         self.entries += count;
         self.last_seq = self.last_seq.max(numbers.last(count));

@@ -61,8 +61,8 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// Starts the first log of this open. `previous` is the newest log of the open before, with the length that recovery
-    /// accepted. All that recovery accepted must be stable by now: the first frame already says so.
+    /// Starts the first log of this open. `previous` is where recovery cuts the logs of earlier opens. All that stands before must be
+    /// stable by now: the first frame already says so.
     pub fn create(
         shared: Arc<LogSync>,
         id: FileId,
@@ -71,7 +71,9 @@ impl LogWriter {
     ) -> Result<LogWriter> {
         shared.check()?;
         let (log, allocated) = allocate_new(&shared, id)?;
-        start(&shared, &log, Header { previous, written_back: false })?;
+        let header =
+            Header { previous, written_back: false, covers_earlier_opens: true, is_first_of_open: true };
+        start(&shared, &log, header)?;
         Ok(LogWriter {
             shared,
             log,
@@ -89,10 +91,9 @@ impl LogWriter {
         })
     }
 
-    /// Of logs that are closed, [`LogSync::closed`] will tell where their values lie, of all as long as somebody uses it. Asked for
-    /// before the first append.
+    /// From now on [`LogSync::closed`] tells of closed logs where their values lie, of all as long as flushes use it. Asked for before
+    /// the first commit of this open; copies of what recovery found are in no list, so a flush writes them with their values.
     pub fn tell_places(&mut self) {
-        assert_eq!(self.frames, 0, "no frame is left out");
         self.tells_places = true;
         self.places = Some(ValuePlaces::default());
     }
@@ -229,7 +230,13 @@ impl LogWriter {
         assert!(new_id > self.log.id, "numbers of logs ascend");
         let (next, allocated) = allocate_new(&self.shared, new_id)?;
         self.seal()?;
-        start(&self.shared, &next, Header { previous: Some((self.log.id, self.end)), written_back })?;
+        let header = Header {
+            previous: Some((self.log.id, self.end)),
+            written_back,
+            covers_earlier_opens: true,
+            is_first_of_open: false,
+        };
+        start(&self.shared, &next, header)?;
         self.shared.counters().logs_rotated.add(1);
         self.log = next;
         self.previous_bytes = self.end;

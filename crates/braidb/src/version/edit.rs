@@ -17,6 +17,7 @@
 //! 10      log sealed: log, bytes
 //! 11      tier: id, epoch
 //! 12      guard: family, key b, top level
+//! 13      cut is covered: log                                                                      may be skipped
 //! ```
 //!
 //! A table leaves the state with its last slice, so there is no field for that. The order of fields carries no meaning:
@@ -119,6 +120,11 @@ pub enum Change {
         offset: u64,
         resume: FileId,
     },
+    /// All logs up to the end of this log's cut are stable there: synced marks covered them, or recovery wrote them again. Versions
+    /// that do not know the field skip it, and the cut proves nothing to them.
+    CutCovered {
+        log: FileId,
+    },
     /// The log was closed with exactly this length.
     LogSealed {
         log: FileId,
@@ -179,7 +185,7 @@ impl Edit {
         for change in &self.changes {
             payload.clear();
             let number = change.encode(&mut payload);
-            put_varint(&mut out, number << 1);
+            put_varint(&mut out, number << 1 | u64::from(change.may_be_skipped()));
             put_bytes(&mut out, &payload);
         }
         out
@@ -192,7 +198,7 @@ impl Edit {
             let field = (|| Some((decoder.varint()?, decoder.bytes()?)))();
             let (tag, payload) = field.ok_or_else(|| "an edit ends within a field".to_owned())?;
             match Change::decode(tag >> 1, &mut Decoder::new(payload)) {
-                Decoded::Change(change) if tag & 1 == 0 => edit.push(change),
+                Decoded::Change(change) if (tag & 1 == 1) == change.may_be_skipped() => edit.push(change),
                 Decoded::Change(_) | Decoded::Malformed => {
                     return Err(format!("field {} of an edit is malformed", tag >> 1).into());
                 }
@@ -213,6 +219,11 @@ enum Decoded {
 }
 
 impl Change {
+    /// Whether a version that does not know the field may leave it out.
+    fn may_be_skipped(&self) -> bool {
+        matches!(self, Change::CutCovered { .. })
+    }
+
     /// Writes the payload and returns the field's number.
     fn encode(&self, out: &mut Vec<u8>) -> u64 {
         match self {
@@ -287,6 +298,10 @@ impl Change {
                 put_varint(out, *top as u64);
                 12
             }
+            Change::CutCovered { log } => {
+                put_varint(out, log.0);
+                13
+            }
         }
     }
 
@@ -310,6 +325,7 @@ impl Change {
             10 => (|| Some(Change::LogSealed { log: file(input)?, bytes: input.varint()? }))(),
             11 => (|| Some(Change::Tier { id: tier(input)?, epoch: input.varint()? }))(),
             12 => (|| Some(Change::Guard { family: family(input)?, key: key(input)?, top: level(input)? }))(),
+            13 => file(input).map(|log| Change::CutCovered { log }),
             _ => return Decoded::Unknown,
         };
         change.filter(|_| input.is_empty()).map_or(Decoded::Malformed, Decoded::Change)
@@ -441,6 +457,7 @@ mod tests {
         });
         edit.push(Change::ReplayFrom { family: FamilyId(2), log: FileId(5) });
         edit.push(Change::LogCut { log: FileId(6), offset: 4096, resume: FileId(8) });
+        edit.push(Change::CutCovered { log: FileId(6) });
         edit.push(Change::LogSealed { log: FileId(5), bytes: 1 << 40 });
         edit.push(Change::Tier { id: TierId(1), epoch: 2 });
         edit

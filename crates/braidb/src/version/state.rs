@@ -33,6 +33,8 @@ pub struct Family {
 pub struct Cut {
     pub offset: u64,
     pub resume: FileId,
+    /// All logs up to the cut are stable. A cut of a version before this flag says only where its recovery ended.
+    pub is_covered: bool,
 }
 
 /// A table and how many slices refer to it. It leaves with the last of them.
@@ -122,7 +124,12 @@ impl State {
         self.cuts.get(&log).copied()
     }
 
-    /// Whether an earlier recovery found this log behind a gap, so that it is never replayed (rule 4).
+    /// The cuts that replay may still meet, by log.
+    pub fn cuts(&self) -> impl Iterator<Item = (FileId, Cut)> {
+        self.cuts.iter().map(|(&log, &cut)| (log, cut))
+    }
+
+    /// Whether an earlier recovery ended before this log, so that it is never replayed (rule 4).
     pub fn is_set_aside(&self, log: FileId) -> bool {
         self.cuts.range(..log).any(|(_, cut)| log < cut.resume)
     }
@@ -173,8 +180,12 @@ impl State {
             return Err(format!("bodies are named of table {table}, which the edit does not add").into());
         }
         for change in &edit.changes {
-            if let Change::SliceRemoved { family, run, table, low } = change {
-                self.remove_slice(*family, run, *table, low)?;
+            match change {
+                Change::CutCovered { log } => self.cover_cut(*log)?,
+                Change::SliceRemoved { family, run, table, low } => {
+                    self.remove_slice(*family, run, *table, low)?;
+                }
+                _ => {}
             }
         }
         // Between the two: what reaches over a new guard was cut by this very edit (rule 9).
@@ -265,6 +276,7 @@ impl State {
             Change::SliceAdded { .. }
             | Change::SliceRemoved { .. }
             | Change::Guard { .. }
+            | Change::CutCovered { .. }
             | Change::TableBodies { .. } => {}
         }
         Ok(())
@@ -320,13 +332,19 @@ impl State {
             return Err(format!("the sealed log {log} is cut elsewhere").into());
         }
         // A recovery that was itself cut short is repeated: it finds the same end, and starts a later log.
-        let earlier = self.cuts.insert(log, Cut { offset, resume });
+        let earlier = self.cuts.insert(log, Cut { offset, resume, is_covered: false });
         if earlier.is_some_and(|earlier| earlier.offset != offset || earlier.resume > resume) {
             return Err(format!("log {log} is cut at byte {offset}, but was cut elsewhere before").into());
         }
         self.saw_file(log);
         // `resume` may not exist yet, but it is taken.
         self.saw_file(resume);
+        Ok(())
+    }
+
+    fn cover_cut(&mut self, log: FileId) -> Result<(), Reject> {
+        let cut = self.cuts.get_mut(&log).ok_or_else(|| format!("log {log} is covered, but was not cut"))?;
+        cut.is_covered = true;
         Ok(())
     }
 
@@ -481,8 +499,11 @@ impl State {
         for (&log, &bytes) in &self.sealed {
             edit.push(Change::LogSealed { log, bytes });
         }
-        for (&log, &Cut { offset, resume }) in &self.cuts {
+        for (&log, &Cut { offset, resume, is_covered }) in &self.cuts {
             edit.push(Change::LogCut { log, offset, resume });
+            if is_covered {
+                edit.push(Change::CutCovered { log });
+            }
         }
         edit
     }

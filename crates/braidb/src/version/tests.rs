@@ -215,7 +215,10 @@ fn what_is_known_of_logs_goes_when_no_family_replays_them() {
     edit.push(Change::LogCut { log: FileId(4), offset: 77, resume: FileId(8) });
     let first = state().apply(&edit).unwrap();
     assert_eq!(first.sealed_bytes(FileId(3)), Some(10));
-    assert_eq!(first.cut_of(FileId(4)), Some(Cut { offset: 77, resume: FileId(8) }));
+    assert_eq!(first.cut_of(FileId(4)), Some(Cut { offset: 77, resume: FileId(8), is_covered: false }));
+    let covered = |log| first.apply(&Edit { changes: vec![Change::CutCovered { log: FileId(log) }] });
+    assert!(covered(4).unwrap().cut_of(FileId(4)).unwrap().is_covered);
+    assert!(why(covered(3)).contains("not cut"));
     let aside: Vec<u64> = (1..12).filter(|&log| first.is_set_aside(FileId(log))).collect();
     assert_eq!(aside, [5, 6, 7]);
     let cut = |state: &State, log, offset, resume| {
@@ -247,6 +250,7 @@ fn sample_edits() -> Vec<Edit> {
     let mut flush = added(0, 1, &table(FileId(4), "a", "m", (1, 5)));
     flush.push(Change::ReplayFrom { family: FAMILY, log: FileId(3) });
     flush.push(Change::LogCut { log: FileId(6), offset: 512, resume: FileId(9) });
+    flush.push(Change::CutCovered { log: FileId(6) });
     let mut merge = added(1, 2, &table(FileId(9), "a", "m", (1, 5)));
     merge.push(Change::SliceRemoved { family: FAMILY, run: run(0, 1), table: FileId(4), low: b"a".to_vec() });
     vec![family, flush, merge, added(0, 3, &table(FileId(10), "b", "c", (6, 8)))]

@@ -21,6 +21,16 @@ const ID: FileId = FileId(1);
 /// An entry read back.
 type Read = (SeqNo, FamilyId, EntryKind, Vec<u8>, Vec<u8>);
 
+/// The header of the first log of an open without earlier logs.
+fn first_header() -> Header {
+    Header { previous: None, written_back: false, covers_earlier_opens: true, is_first_of_open: true }
+}
+
+/// The header of a log behind `previous`, which was closed with `bytes`.
+fn later_header(previous: FileId, bytes: u64) -> Header {
+    Header { previous: Some((previous, bytes)), is_first_of_open: false, ..first_header() }
+}
+
 /// A log under test, with the next sequence number.
 struct Bench {
     fs: TestFs,
@@ -123,7 +133,7 @@ fn batches_come_back_with_their_numbers() {
         entry(4, 0, EntryKind::Delete, b"z", b""),
     ];
     assert_eq!(entries, expected);
-    let header = Some(Header { previous: None, written_back: false });
+    let header = Some(first_header());
     let expected =
         Scan { header, end: End::Open { offset: end }, frames: 2, entries: 4, last_seq: 4, max_mark: 1 };
     assert_eq!(scan.unwrap(), expected);
@@ -215,7 +225,7 @@ fn real_files_hold_logs_too() {
     let scan = |id| scan(&*fs, &names::log(&dir, id), id, None, &mut |_| Ok(())).unwrap();
     let length = end + FOOTER_BYTES;
     assert_eq!((scan(ID).end, scan(ID).frames), (End::Sealed { length }, 10));
-    assert_eq!(scan(FileId(2)).header, Some(Header { previous: Some((ID, length)), written_back: false }));
+    assert_eq!(scan(FileId(2)).header, Some(later_header(ID, length)));
     assert_eq!(scan(FileId(2)).end, End::Open { offset: writer.end() });
     assert!(LogWriter::create(sync, ID, None, 0).is_err(), "the file exists");
     std::fs::remove_dir_all(&dir).unwrap();
@@ -434,10 +444,7 @@ fn a_rotation_that_cannot_create_the_next_log_leaves_the_old_one_in_use() {
         bench.sync();
         assert_eq!(read(&bench.fs, ID, None).0.unwrap().frames, 2);
         let header = read(&bench.fs, FileId(3), None).0.unwrap().header;
-        assert_eq!(
-            header,
-            Some(Header { previous: Some((ID, bench.data(ID).len() as u64)), written_back: false })
-        );
+        assert_eq!(header, Some(later_header(ID, bench.data(ID).len() as u64)));
     }
 }
 

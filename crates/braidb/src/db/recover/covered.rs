@@ -1,0 +1,244 @@
+//! How much of the logs is stable for certain, and what becomes of the rest.
+//!
+//! After a write-back error Linux leaves pages clean and readable. Recovery then reads bytes from the page cache that the device does
+//! not have, and a later sync succeeds and writes nothing. So *stable is only what a synced mark covers*. These are synced marks:
+//!
+//! - the mark in a frame or a footer: the log up to there, and the earlier logs of its open. With the header's bit
+//!   `covers_earlier_opens` it covers the logs of earlier opens too;
+//! - a `LogSealed` edit, and a table that points into the log: the whole log, and the same earlier logs;
+//! - `replay_from`: a flush or a truncation synced all logs before that one, and its header;
+//! - a cut with the flag `CutCovered`: all logs up to the cut.
+//!
+//! A footer by itself covers nothing, since a rotation syncs nothing. Neither does a cut without the flag: versions before the flag
+//! cut where their recovery ended, after a sync that may have proved nothing.
+//!
+//! The *covered end* is the first place that no mark covers. What stands behind it is written anew before the open accepts a write:
+//!
+//! | uncovered commits | where they go | cut | `replay_from` |
+//! |---|---|---|---|
+//! | less than [`most_copied_bytes`] | as frames with the same numbers into the new log | at the covered end | the new log, for families without covered records |
+//! | more | tables, with all that their families replay | at the covered end | the new log, for these families |
+//! | before a cut without the flag | tables, with all that any family replays | none is needed | the new log, for all families |
+//! | any, and the device is full | into the same bytes of the same logs | at the end of what was replayed | as it was |
+//!
+//! # Which file holds a record at each instant
+//!
+//! `r` is a commit behind the covered end of log 5, and log 9 will be the new one.
+//!
+//! 1. *Copying.* `r` stands in log 5, perhaps only in the page cache. Log 9 is made; its header says that it is the first of its open,
+//!    and that it follows log 5 at the covered end. `r` is appended to log 9. A crash now leaves a log 9 that the manifest does not
+//!    name: recovery ignores it, and finds of log 5 what is left of it.
+//! 2. *Log 9 is synced*, with its name: `r` is stable there. A crash leaves what step 1 leaves.
+//! 3. *The edit* cuts log 5 at its covered end and names log 9. After its sync log 9 is the home of `r`, and what stands behind the cut
+//!    is never read again. `r` is replayed after the covered records, with its own number.
+//!
+//! With tables, step 1 writes tables in place of frames, and step 2 syncs them with their names. On a full device, steps 1 and 2
+//! overwrite the bytes of log 5 with identical bytes, which makes the pages dirty again, and sync them through that descriptor: a
+//! crash at any time leaves what it would have left without.
+
+use super::{NOWHERE, Place, Recovery};
+use crate::base::error::{Error, Result};
+use crate::base::ids::{FileId, SeqNo};
+use crate::base::mutant::mutant;
+use crate::log::{self, EncodedBatch, End, HEADER_BYTES};
+use crate::version::State;
+use crate::visible::EntryKind;
+use std::collections::BTreeSet;
+
+/// Uncovered commits of less than 1 MiB in all are copied to the new log, which costs one write and one sync. More go to tables, so
+/// that a second open after another kill need not write them again. Copies fill at most a quarter of a memory of less than 4 MiB.
+pub(super) fn most_copied_bytes(memtable_bytes: usize) -> u64 {
+    const MOST_BYTES: u64 = 1 << 20;
+    MOST_BYTES.min(memtable_bytes as u64 / 4)
+}
+
+/// The offset of a place behind the end of its log, wherever that is.
+const TO_ITS_END: u64 = u64::MAX;
+
+/// Something that proves what is stable.
+#[derive(Clone, Copy, Debug)]
+struct Proof {
+    /// The log that it stands in, or is about. It covers earlier logs of the same open.
+    of: FileId,
+    end: Place,
+    /// It covers logs of earlier opens too.
+    covers_earlier_opens: bool,
+}
+
+impl Recovery<'_> {
+    /// The covered end of `logs`, ascending: all that is replayed before is stable.
+    pub(super) fn find_covered_end(&self, logs: &[FileId]) -> Result<Place> {
+        if mutant!("cut_trusted") {
+            self.sync_through_other_descriptors(logs)?;
+            return Ok((FileId(u64::MAX), TO_ITS_END));
+        }
+        let mut proofs = self.proofs_of_manifest(logs)?;
+        let for_all = |proofs: &[Proof]| {
+            let for_all = proofs.iter().filter(|proof| proof.covers_earlier_opens);
+            for_all.map(|proof| proof.end).max().unwrap_or(NOWHERE)
+        };
+        for &log in logs.iter().rev() {
+            // What this log could prove is known already.
+            if for_all(&proofs) >= (log, TO_ITS_END) {
+                break;
+            }
+            proofs.extend(self.proof_of_marks(log)?);
+        }
+        let starts: BTreeSet<FileId> = self.state.cuts().map(|(_, cut)| cut.resume).collect();
+        let open_of = |log: FileId| starts.range(..=log).count();
+        let mut covered = for_all(&proofs);
+        for logs in logs.chunk_by(|a, b| open_of(*a) == open_of(*b)) {
+            let last = logs[logs.len() - 1];
+            let end = (last, self.known_end(last).unwrap_or(TO_ITS_END));
+            let own = proofs.iter().filter(|proof| logs.contains(&proof.of)).map(|proof| proof.end);
+            covered = covered.max(own.max().unwrap_or(NOWHERE));
+            if covered < end {
+                break;
+            }
+        }
+        Ok(covered)
+    }
+
+    /// What the manifest proves of `logs`.
+    fn proofs_of_manifest(&self, logs: &[FileId]) -> Result<Vec<Proof>> {
+        let covered = self.state.cuts().filter(|(_, cut)| cut.is_covered);
+        let mut proofs: Vec<Proof> = covered
+            .map(|(of, cut)| Proof { of, end: (of, cut.offset), covers_earlier_opens: true })
+            .collect();
+        let sealed = self.state.logs_sealed().map(|log| (log, TO_ITS_END));
+        let replayed = self.state.families().values().map(|family| (family.replay_from, HEADER_BYTES));
+        let ends: BTreeSet<Place> = sealed.chain(replayed).filter(|(log, _)| logs.contains(log)).collect();
+        for end in ends {
+            let (path, of) = (self.log_path(end.0), end.0);
+            let header = log::read_header(self.env.fs.as_ref(), &path, of)?;
+            let covers_earlier_opens = header.is_some_and(|header| header.covers_earlier_opens);
+            proofs.push(Proof { of, end, covers_earlier_opens });
+        }
+        Ok(proofs)
+    }
+
+    /// What the marks in a log prove.
+    fn proof_of_marks(&self, of: FileId) -> Result<Option<Proof>> {
+        let path = self.log_path(of);
+        let scan = log::scan(self.env.fs.as_ref(), &path, of, self.known_end(of), &mut |_| Ok(()))?;
+        let Some(header) = scan.header else { return Ok(None) };
+        let end = match scan.max_mark {
+            _ if mutant!("footer_trusted") && matches!(scan.end, End::Sealed { .. }) => (of, TO_ITS_END),
+            0 => return Ok(None),
+            // It speaks of earlier logs only.
+            1 => (of, 0),
+            bytes => (of, bytes),
+        };
+        Ok(Some(Proof { of, end, covers_earlier_opens: header.covers_earlier_opens }))
+    }
+
+    /// Recovery before there was a covered end, for a mutant.
+    fn sync_through_other_descriptors(&self, logs: &[FileId]) -> Result<()> {
+        for &id in logs {
+            let path = self.log_path(id);
+            let file = self.env.fs.open(&path).map_err(|error| Error::io("open", &path, error))?;
+            file.sync_data().map_err(|error| Error::io("sync", &path, error))?;
+        }
+        self.env.fs.sync_dir(self.dir).map_err(|error| Error::io("sync", self.dir, error))
+    }
+
+    /// Whether the uncovered commits begin before a cut without the flag. Opens between the two replayed them, and a second cut in
+    /// front of the first would take the commits of these opens along.
+    pub(super) fn is_uncovered_before_a_cut(&self) -> bool {
+        self.replayed.last().is_some_and(|newest| self.covered < *newest)
+            && self.state.cuts().any(|(log, cut)| !cut.is_covered && (log, cut.offset) > self.covered)
+    }
+
+    /// Where the logs are cut: the covered end, as the end of a log that was replayed, or the middle of one. On a full device all of
+    /// it was written again. `None` if no log that was replayed has a covered byte.
+    pub(super) fn cut(&self) -> Option<Place> {
+        let end = if self.in_place { (FileId(u64::MAX), TO_ITS_END) } else { self.covered };
+        // Of a log whose header is not covered nothing is kept.
+        let &(log, bytes) = self.replayed.iter().rev().find(|(log, _)| (*log, HEADER_BYTES) <= end)?;
+        Some((log, if log == end.0 { bytes.min(end.1) } else { bytes }))
+    }
+
+    /// Writes the uncovered bytes of the logs again where they stand, and syncs them.
+    pub(super) fn rewrite_in_place(&self) -> Result<()> {
+        for &(log, end) in self.replayed.iter().filter(|end| self.covered < **end) {
+            let from = if log == self.covered.0 { self.covered.1 } else { 0 };
+            log::rewrite(self.env.fs.as_ref(), &self.log_path(log), log, from, end)?;
+        }
+        self.env.fs.sync_dir(self.dir).map_err(|error| Error::io("sync", self.dir, error))
+    }
+}
+
+/// The uncovered commits, as they were replayed.
+#[derive(Debug)]
+pub(super) struct Uncovered {
+    /// Of their frames.
+    pub bytes: u64,
+    /// From here on nothing is copied.
+    most_copied_bytes: u64,
+    /// The number of the first.
+    pub first_seq: Option<SeqNo>,
+    /// What they wrote, each stretch of numbers without a gap as a batch with its first number.
+    copies: Vec<(EncodedBatch, SeqNo)>,
+}
+
+impl Uncovered {
+    pub fn new(most_copied_bytes: u64) -> Uncovered {
+        Uncovered { bytes: 0, most_copied_bytes, first_seq: None, copies: Vec::new() }
+    }
+
+    /// Whether all of them fit into the new log.
+    pub fn are_copied(&self) -> bool {
+        self.bytes < self.most_copied_bytes
+    }
+
+    /// A frame of so many bytes, whose entries have the numbers from `first` on, is replayed.
+    pub fn add_frame(&mut self, bytes: u64, first: SeqNo) {
+        self.bytes += bytes;
+        self.first_seq.get_or_insert(first);
+        if !self.are_copied() {
+            self.copies = Vec::new();
+        }
+    }
+
+    /// An entry of that frame that its family replays.
+    pub fn add_entry(&mut self, seq: SeqNo, entry: &log::Entry<'_>) {
+        if !self.are_copied() {
+            return;
+        }
+        let goes_on = self.copies.last().is_some_and(|(batch, first)| first + batch.count() as u64 == seq);
+        if !goes_on {
+            self.copies.push((EncodedBatch::default(), seq));
+        }
+        let (batch, _) = self.copies.last_mut().expect("one was just pushed");
+        push(batch, entry);
+    }
+
+    /// The copies of the families that `are_kept` in memory.
+    pub fn copies_of(self, are_kept: &[bool]) -> Vec<(EncodedBatch, SeqNo)> {
+        let mut kept = Uncovered::new(u64::MAX);
+        for (batch, first) in &self.copies {
+            for (seq, entry) in (*first..).zip(batch.entries()) {
+                if are_kept[entry.family.0 as usize] {
+                    kept.add_entry(seq, &entry);
+                }
+            }
+        }
+        kept.copies
+    }
+}
+
+fn push(batch: &mut EncodedBatch, entry: &log::Entry<'_>) {
+    match entry.kind {
+        EntryKind::Put => batch.push_put(entry.family, entry.key, entry.value),
+        EntryKind::Delete => batch.push_delete(entry.family, entry.key),
+    }
+}
+
+/// Whether log `log` was begun by an open that ended before its edit: the manifest does not name it. It holds nothing but copies.
+pub(super) fn is_abandoned(state: &State, log: FileId, header: Option<log::Header>) -> bool {
+    let is_named = || {
+        state.cuts().any(|(_, cut)| cut.resume == log)
+            || state.families().values().any(|family| family.replay_from == log)
+    };
+    header.is_some_and(|header| header.is_first_of_open) && !is_named()
+}
