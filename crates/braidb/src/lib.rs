@@ -1,6 +1,7 @@
-//! BraidDB: an embedded, ordered, persistent key-value store that never loses data.
+//! BraidDB: an embedded, ordered, persistent key-value store.
 //!
-//! A [`Db`] is a sorted map on disk, as pleasant as a `BTreeMap`: open a directory, put, get, scan.
+//! A [`Db`] is a sorted map on disk, as pleasant as a `BTreeMap`: open a directory, put, get, scan. With the defaults a killed
+//! process loses no acknowledged write; a power failure loses the latest ones, unless they were synced.
 //!
 //! ```
 //! use braidb::{Db, Durability, WriteBatch};
@@ -35,7 +36,8 @@
 //! | `Buffer` (default) | nothing is lost | a suffix since the last sync may be lost |
 //! | `Sync` | nothing is lost | nothing is lost |
 //!
-//! What is lost is always a suffix: never a hole, never half a batch. [`Db::persist`] raises all earlier writes at once.
+//! What is lost is always a suffix: never a hole, never half a batch. [`Db::persist`] raises all earlier writes at once. A write that
+//! returned [`Error::Poisoned`] is undecided; after any other error nothing of it was written.
 //!
 //! # Limits
 //!

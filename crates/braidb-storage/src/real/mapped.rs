@@ -9,7 +9,8 @@
 //! - **The space is there.** `preallocate` allocates the blocks and moves the end of the file behind them, so no store is
 //!   beyond the end or in a hole. A full disk is an error of `preallocate`, before a byte is written.
 //! - **The file system writes a block where it lies**, so that changing a page twice takes no space twice: ext4, XFS and
-//!   tmpfs are known to. On others, like btrfs or overlayfs, [`RealFs`](super::RealFs) makes a plain file instead.
+//!   tmpfs do, except for blocks that XFS shares with another file (see below). On others, like btrfs or overlayfs,
+//!   [`RealFs`](super::RealFs) makes a plain file instead.
 //! - **The page is there, and writable.** Before the first store into a page the kernel is asked for it, with
 //!   `MADV_POPULATE_WRITE`, which answers with an error where a store would die; [`STEP_BYTES`] at a time. A kernel before
 //!   5.14 does not know that call.
@@ -22,8 +23,14 @@
 //! Wherever one of this does not hold, the append is a `pwrite` at the same place, which the same page cache serves.
 //!
 //! **Errors.** What the device does to the pages afterwards is reported by the next `sync_data`, as for calls. The process
-//! dies, with nothing lost that `pwrite` would have kept, in two cases: somebody else cuts or punches the file while it is
-//! written; or, within [`TRUST`], the kernel writes the current page out, the file system fails, and an append follows.
+//! dies, with nothing lost that `pwrite` would have kept, in three cases. Another program cuts or punches the file while it is
+//! written. Or, within [`TRUST`], the kernel writes the current page out, the file system fails, and an append follows. Or, within
+//! [`TRUST`], another program shares the blocks of the file by reflink, and an append into the current page finds a full device.
+//!
+//! **Reflink** (`FICLONE`, and `cp` where it makes use of it, on an XFS with that feature). XFS writes the next change of a shared
+//! block to a new one, so the space allocated for it is no longer enough. The kernel protects the page for the sharing. A page
+//! asked for after that is refused with an error, and the `pwrite` in its stead fails: that append is an error, and no signal. Only
+//! the page in use is trusted without asking. The engine shares no file; a program that copies an open log takes this risk.
 //!
 //! # Why the unsafe code is right
 //!
@@ -62,8 +69,8 @@ const LARGE_BYTES: usize = 4 << 10;
 /// seconds, unless memory is short.
 const TRUST: Duration = Duration::from_millis(100);
 
-/// Whether the file system of `file` changes a block that it has written where it lies. One that moves it takes new space
-/// for that, and where there is none left, a store would be a signal.
+/// Whether the file system of `file` changes a block that it has written where it lies, as XFS does unless a reflink shares
+/// the block. One that moves it takes new space for that, and where there is none left, a store would be a signal.
 pub(super) fn overwrites_in_place(file: &fs::File) -> bool {
     const EXT4: FsWord = 0xEF53;
     const XFS: FsWord = 0x5846_5342;

@@ -7,6 +7,9 @@ use std::sync::Arc;
 
 /// What went wrong, and where.
 ///
+/// A write that returned [`Error::Poisoned`] is undecided: it may be there after the next open. After any other error nothing of
+/// the write is in the database, now or later.
+///
 /// Errors are cheap to clone, because one failure of a log may answer many waiting writers.
 ///
 /// ```
@@ -22,7 +25,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The storage refused an operation.
+    /// The storage refused an operation. From a write: space could not be allocated, or the flush or merge failed which had to
+    /// make room first; nothing of the write was written.
     Io { operation: &'static str, path: PathBuf, source: Arc<io::Error> },
     /// Bytes on disk are not those that were written.
     Corruption { path: PathBuf, offset: u64, what: String },
@@ -36,16 +40,18 @@ pub enum Error {
     Locked { path: PathBuf },
     /// An option has a value that cannot work.
     InvalidOption { option: &'static str, why: String },
-    /// A key, a value, a batch or a name is outside the limits.
+    /// A key, a value, a batch or a name is outside the limits; nothing was written.
     TooLarge { what: &'static str, bytes: usize, limit: usize },
     /// The name of a column family is not acceptable.
     InvalidName { name: String, why: &'static str },
     /// A handle of a column family was used with a database that it does not belong to.
     ForeignFamily { name: String },
-    /// The disk is full; nothing was written. Deleting data and compacting still works.
+    /// The disk is full; nothing was written. Puts are refused while there is room left for deletes and a merge, so deleting data
+    /// and compacting still works, unless another program has taken that room.
     Full { path: PathBuf, free_bytes: u64, needed_bytes: u64 },
-    /// An earlier write to the log or manifest failed, so that nothing can be promised any more. Reads still work;
-    /// open the database again to write.
+    /// A write to the log or manifest failed, or its sync did, so that nothing can be promised any more. The writes that met the
+    /// failure are undecided: they may appear after reopening. Later ones are refused, with nothing written. Reads still work; open the
+    /// database again to write.
     Poisoned { cause: Arc<Error> },
     /// The database was closed.
     Closed,
@@ -82,7 +88,7 @@ impl Error {
         }
     }
 
-    /// Whether the disk had no room.
+    /// Whether the disk had no room. [`Error::Full`] alone says that nothing was written: a poisoned database tells its cause here.
     ///
     /// ```
     /// assert!(!braidb::Error::Closed.is_full());

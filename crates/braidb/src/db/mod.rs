@@ -187,8 +187,9 @@ impl Db {
     ///
     /// # Errors
     ///
-    /// [`TooLarge`](crate::Error::TooLarge), [`Full`](crate::Error::Full), [`Poisoned`](crate::Error::Poisoned),
-    /// [`Closed`](crate::Error::Closed). After any other error the write is undecided: it may appear after reopening.
+    /// [`Poisoned`](crate::Error::Poisoned): the log could not be written or synced. The write is undecided and may appear after
+    /// reopening, unless the database was poisoned before. After any other error, as [`TooLarge`](crate::Error::TooLarge),
+    /// [`Full`](crate::Error::Full), [`Closed`](crate::Error::Closed) and [`Io`](crate::Error::Io), nothing of it was written.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.put_at(FamilyId::DEFAULT, key.as_ref(), Some(value.as_ref()))
     }
