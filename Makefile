@@ -3,7 +3,7 @@
 # Where rustup puts cargo, for a shell that has not heard of it yet.
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
-.PHONY: help setup run test lint doc miri loom torture rivals accept-store accept-guards accept-memory accept-heat
+.PHONY: help setup run test lint doc miri loom torture rivals accept-store accept-guards accept-memory accept-heat accept-faults
 
 help:
 	@echo 'make run            build the command and show in half a minute what BraidDB does'
@@ -18,6 +18,7 @@ help:
 	@echo 'make accept-guards  the same for guards'
 	@echo 'make accept-memory  the same for memory'
 	@echo 'make accept-heat    the same for heat'
+	@echo 'make accept-faults  the same for faults, without torture; as root, with a device that fails'
 
 setup:
 	@scripts/setup.sh
@@ -66,3 +67,6 @@ accept-memory: setup
 
 accept-heat: setup
 	scripts/accept/heat
+
+accept-faults: setup
+	scripts/accept/faults
