@@ -1,5 +1,7 @@
 //! Truncations and merges with others between their steps.
 
+mod interrupted;
+
 use super::{Db, MemoryPolicy, Options};
 use crate::base::counters::Counters;
 use crate::base::error::Result;

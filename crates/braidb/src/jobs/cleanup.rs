@@ -10,10 +10,10 @@ use super::{Catalog, Jobs};
 use crate::base::ids::FileId;
 use crate::base::mutant::mutant;
 use crate::base::names;
+use crate::version::puncher::Puncher;
 use crate::version::table_file::TableFile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -58,21 +58,22 @@ impl Jobs {
         }
     }
 
-    /// Punches out of a table what no living slice of it reaches.
+    /// Punches out of a table what no living slice of it reaches, or leaves that to the thread that punches it now. What fails
+    /// is tried again when garbage is collected the next time.
     fn punch(&self, table: &Arc<TableFile>) {
         let path = names::table(&self.dir, table.id);
-        let punch = |hole: Range<u64>| match self.env.fs.punch_hole(&path, hole.start, hole.end - hole.start)
-        {
-            Ok(()) => {
-                self.counters.hole_bytes.add(table.punched(hole));
-                true
+        let mut taken = Puncher::take(table);
+        while let Some(mut puncher) = taken {
+            let Ok(holes) = puncher.new_holes() else { return };
+            for hole in holes {
+                match self.env.fs.punch_hole(&path, hole.start, hole.end - hole.start) {
+                    Ok(()) => self.counters.hole_bytes.add(puncher.punched(hole)),
+                    // Some file systems know no holes; there the policy rewrites what is left of a table sooner or later.
+                    Err(error) if error.kind() == ErrorKind::Unsupported => {}
+                    Err(_) => return,
+                }
             }
-            // Some file systems know no holes; there the policy rewrites what is left of a table sooner or later.
-            Err(error) => error.kind() == ErrorKind::Unsupported,
-        };
-        let is_done = table.new_holes().is_ok_and(|holes| holes.into_iter().all(punch));
-        if !is_done {
-            TableFile::punch_later(table);
+            taken = puncher.end();
         }
     }
 

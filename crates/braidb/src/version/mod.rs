@@ -11,6 +11,7 @@ pub mod cut;
 pub mod edit;
 pub mod level_cursor;
 pub mod manifest;
+pub mod puncher;
 pub mod record;
 pub mod shape;
 pub mod state;

@@ -8,6 +8,7 @@
 //! A table holds the bodies that its handles lead into, so whoever holds the table keeps them (`value/mod.rs`).
 
 use super::edit::NewTable;
+use super::puncher::Holes;
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, TierId};
@@ -21,7 +22,6 @@ use crate::table::Table;
 use crate::value::{Bodies, Body, BodyUse};
 use braidb_storage::FileSystem;
 use parking_lot::Mutex;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -138,8 +138,8 @@ pub struct TableFile {
     /// The range of every slice that lives, in the state or in a view; some twice while an edit is under way. An edit makes
     /// slices only within ranges of living ones, so what none of them covers is dead for good.
     held: Mutex<Vec<KeyRange>>,
-    /// What was punched out of the file since the open.
-    holes: Mutex<Vec<Range<u64>>>,
+    /// Taken by one thread at a time, while it punches.
+    pub(super) holes: Mutex<Holes>,
     store: Arc<TableStore>,
 }
 
@@ -284,30 +284,8 @@ impl TableFile {
         held
     }
 
-    /// What can be punched out of the file now and was not yet. Who has done it says so with [`TableFile::punched`].
-    pub fn new_holes(&self) -> Result<Vec<Range<u64>>> {
-        let mut held = self.held();
-        if mutant!("hole_under_a_neighbour") {
-            held.pop();
-        }
-        let mut extents = self.reader()?.dead_extents(&held);
-        let holes = self.holes.lock();
-        extents.retain(|extent| !holes.contains(extent));
-        Ok(extents)
-    }
-
-    /// A hole was made; returns how many bytes of it are new. Those that it covers are one with it.
-    pub fn punched(&self, hole: Range<u64>) -> u64 {
-        let mut holes = self.holes.lock();
-        let covered = |other: &mut Range<u64>| hole.start <= other.start && other.end <= hole.end;
-        let known: u64 = holes.extract_if(.., covered).map(|other| other.end - other.start).sum();
-        let bytes = hole.end - hole.start - known;
-        holes.push(hole);
-        bytes
-    }
-
     /// Puts the table among those that wait for holes again.
-    pub fn punch_later(table: &Arc<TableFile>) {
+    pub(super) fn punch_later(table: &Arc<TableFile>) {
         table.store.frayed.lock().push(Arc::downgrade(table));
     }
 

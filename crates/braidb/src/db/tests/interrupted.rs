@@ -1,0 +1,190 @@
+//! Jobs that another thread comes in between, or that a panic interrupts: what they hold and count is given back.
+
+use super::{Db, Options};
+use crate::jobs::Jobs;
+use crate::version::cut::cut_part;
+use crate::version::shape::Slice;
+use crate::version::table_file::TableFile;
+use braidb_storage::inline::{Inline, SeededRandom, StepClock};
+use braidb_storage::real::RealFs;
+use braidb_storage::{DirEntry, Env, File, FileSystem, LockGuard};
+use parking_lot::Mutex;
+use std::io;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+type Hook = Box<dyn FnMut(&str) + Send>;
+
+/// The real file system, with a hook before a hole is punched. The hook is not called
+/// while it runs. No hole is made, so that the test needs no file system that knows them.
+#[derive(Default)]
+struct Hooked {
+    hook: Mutex<Option<Hook>>,
+    holes: Mutex<Vec<Range<u64>>>,
+}
+
+impl std::fmt::Debug for Hooked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hooked").finish_non_exhaustive()
+    }
+}
+
+impl Hooked {
+    fn before(&self, call: &str) {
+        let Some(mut hook) = self.hook.lock().take() else { return };
+        hook(call);
+        self.hook.lock().get_or_insert(hook);
+    }
+
+    fn set_hook(&self, hook: impl FnMut(&str) + Send + 'static) {
+        *self.hook.lock() = Some(Box::new(hook));
+    }
+
+    /// Bytes that lie in any hole.
+    fn hole_bytes(&self) -> u64 {
+        let mut holes = self.holes.lock().clone();
+        holes.sort_by_key(|hole| hole.start);
+        let mut end = 0;
+        let bytes_of = |hole: Range<u64>| {
+            let start = hole.start.max(end);
+            end = end.max(hole.end);
+            hole.end.saturating_sub(start)
+        };
+        holes.into_iter().map(bytes_of).sum()
+    }
+}
+
+impl FileSystem for Hooked {
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        RealFs.create_dir_all(dir)
+    }
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        RealFs.create(path)
+    }
+    fn create_log(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        RealFs.create_log(path)
+    }
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        RealFs.open(path)
+    }
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        RealFs.sync_dir(dir)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        RealFs.rename(from, to)
+    }
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        RealFs.link(from, to)
+    }
+    fn unlink(&self, path: &Path) -> io::Result<()> {
+        RealFs.unlink(path)
+    }
+    fn punch_hole(&self, _path: &Path, offset: u64, len: u64) -> io::Result<()> {
+        self.before("punch");
+        self.holes.lock().push(offset..offset + len);
+        Ok(())
+    }
+    fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        RealFs.list(dir)
+    }
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
+        RealFs.lock(path)
+    }
+    fn free_space(&self, path: &Path) -> io::Result<u64> {
+        RealFs.free_space(path)
+    }
+}
+
+/// An open database in a directory of its own, which goes with it.
+struct Bench {
+    db: Db,
+    fs: Arc<Hooked>,
+    dir: PathBuf,
+}
+
+impl Bench {
+    fn new(test: &str, options: Options) -> Bench {
+        let dir = std::env::temp_dir().join(format!("braidb-jobs-{test}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        let fs = Arc::new(Hooked::default());
+        let clock = Arc::new(StepClock::new());
+        let runtime = Arc::new(Inline::new(clock.clone()));
+        let env = Env { fs: fs.clone(), clock, random: Arc::new(SeededRandom::new(1)), runtime };
+        Bench { db: options.env(env).open(&dir).unwrap(), fs, dir }
+    }
+
+    fn jobs(&self) -> Arc<Jobs> {
+        self.db.engine().jobs.clone()
+    }
+
+    /// A table of 200 KB, beside the tree, with four slices: of half of it, of two tenths, and of the rest.
+    fn slices(&self) -> [Option<Slice>; 4] {
+        let key = |row: u32| row.to_be_bytes();
+        (0..200).for_each(|row| self.db.put(key(row), [7; 1000]).unwrap());
+        self.db.flush().unwrap();
+        let view = self.db.engine().view().unwrap();
+        let whole = view.families[0].version.slices().next().expect("the flush wrote a table").clone();
+        let TableFile { id, bytes, checksum, tier, .. } = *whole.table;
+        let table = Arc::new(TableFile::new(id, bytes, checksum, tier, self.jobs().tables.clone()));
+        let mut rest = whole.part().clone();
+        let mut cut = |row| {
+            let (before, after) = cut_part(&table, &rest, &key(row)).unwrap();
+            rest = after.expect("there are keys behind the cut");
+            Some(Slice::new(table.clone(), before.expect("there are keys before the cut")))
+        };
+        let before = [100, 120, 140].map(&mut cut);
+        let [first, second, third] = before;
+        [first, second, third, Some(Slice::new(table, rest))]
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        // It may hold the database.
+        self.fs.hook.lock().take();
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// A slice dies, and another thread collects garbage, between a thread's look for new holes and its count.
+#[test]
+fn a_hole_is_counted_once_however_many_threads_punch() {
+    let bench = Bench::new("holes", Options::new().hot_keys_percent(0).log_table_percent(0));
+    let [first, second, third, fourth] = bench.slices();
+    let (jobs, mut second) = (bench.jobs(), second);
+    let (other, mut is_first) = (jobs.clone(), true);
+    bench.fs.set_hook(move |call| {
+        if call == "punch" && std::mem::take(&mut is_first) {
+            drop(second.take());
+            other.collect_garbage();
+        }
+    });
+    let counted = || bench.db.stats().counts.hole_bytes;
+    drop(first);
+    jobs.collect_garbage();
+    let made = bench.fs.hole_bytes();
+    assert!(made > 110 << 10, "{made} bytes of holes: what died beside the first thread was punched as well");
+    assert_eq!(counted(), made);
+    drop(third);
+    jobs.collect_garbage();
+    assert!(bench.fs.hole_bytes() > made);
+    assert_eq!(counted(), bench.fs.hole_bytes());
+    drop(fourth);
+}
+
+/// A panic while a hole is punched: the next collection of garbage punches the table.
+#[test]
+fn a_panic_leaves_no_table_without_its_holes() {
+    let bench = Bench::new("panicked-hole", Options::new().hot_keys_percent(0).log_table_percent(0));
+    let [first, ..] = &mut bench.slices();
+    bench.fs.set_hook(|call| assert_ne!(call, "punch", "planted"));
+    drop(first.take());
+    let jobs = bench.jobs();
+    assert!(catch_unwind(AssertUnwindSafe(|| jobs.collect_garbage())).is_err());
+    bench.fs.hook.lock().take();
+    jobs.collect_garbage();
+    let counted = bench.db.stats().counts.hole_bytes;
+    assert!(counted > 90 << 10 && counted == bench.fs.hole_bytes(), "{counted}");
+}
