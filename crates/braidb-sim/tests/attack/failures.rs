@@ -171,3 +171,48 @@ fn a_failing_merge_does_not_fail_a_flush() {
     db.settle().unwrap();
     assert_eq!(db.get("a").unwrap().unwrap(), [2; 100]);
 }
+
+/// A thread that panics within `compact`, between two steps or in one. Between them nothing is half done: the scheduler plans merges
+/// again. In one the database is poisoned, and closing it waits for nothing.
+#[test]
+fn a_panic_within_compact_gives_planning_back() {
+    let planted = |op: &Op, is_in_a_step: bool| match is_in_a_step {
+        true => is_kind(op, OpKind::Append, "table"),
+        // What the step replaced goes when it has ended.
+        false => is_kind(op, OpKind::Unlink, "table"),
+    };
+    for is_in_a_step in [false, true] {
+        let (env, fs, _) = sim_env(1);
+        let db = leveled(env).l0_merge_tables(4).l0_overlap_percent(0).open(DIR).unwrap();
+        let put = |keys: [&str; 2]| {
+            keys.iter().for_each(|key| db.put(key, [1; 100]).unwrap());
+            db.flush()
+        };
+        put(["a", "c"]).unwrap();
+        put(["b", "d"]).unwrap();
+        fs.set_hook(Some(Box::new(move |fs, op| {
+            if planted(op, is_in_a_step) {
+                fs.set_hook(None);
+                panic!("planted");
+            }
+        })));
+        let compact = std::panic::AssertUnwindSafe(|| db.compact());
+        assert!(std::panic::catch_unwind(compact).is_err(), "the hook was met");
+        if is_in_a_step {
+            assert!(matches!(db.put("k", "v"), Err(Error::Poisoned { .. })));
+            assert!(matches!(db.settle(), Err(Error::Poisoned { .. })));
+            assert!(db.close().is_err());
+        } else {
+            let merges = db.stats().counts.merges;
+            for _ in 0..4 {
+                put(["a", "d"]).unwrap();
+            }
+            db.settle().unwrap();
+            assert!(db.stats().counts.merges > merges, "no merge was planned");
+            assert_eq!(db.iter().count(), 4);
+            db.close().unwrap();
+        }
+        drop(db);
+        assert_eq!(reopen(&fs).unwrap().get("b").unwrap().unwrap(), [1; 100]);
+    }
+}

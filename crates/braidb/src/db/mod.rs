@@ -424,7 +424,8 @@ impl Db {
     ///
     /// # Errors
     ///
-    /// As [`Db::flush`].
+    /// As [`Db::flush`]. If this thread panics while it merges, the database is poisoned ([`Poisoned`](crate::Error::Poisoned)), as by
+    /// a panic in the background; if it panics between two merges, merging goes on.
     pub fn compact(&self) -> Result<()> {
         self.engine().compact()
     }

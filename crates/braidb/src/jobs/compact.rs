@@ -1,5 +1,8 @@
 //! Manual compaction: the caller's thread carries out the policy's steps one at a time until nothing is left to do, while the
 //! scheduler plans no merges of its own but those that keep writers from waiting.
+//!
+//! A panic of the caller's thread within a step poisons the database, as in any job: what the step left half done is unknown.
+//! Between two steps nothing is half done, and the scheduler plans on.
 
 use super::noticed::Noticed;
 use super::{Jobs, Running};
@@ -13,21 +16,31 @@ use std::sync::Arc;
 /// A step with the version that it was planned for, counted as a running job.
 type ClaimedStep = (Plan, Arc<Version>, Running);
 
+/// A caller of `compact` plans the merges. The last one that ends, by a panic too, gives planning back to the scheduler.
+struct Manual<'a>(&'a Jobs);
+
+impl Manual<'_> {
+    fn new(jobs: &Jobs) -> Manual<'_> {
+        jobs.catalog.lock().manual += 1;
+        Manual(jobs)
+    }
+}
+
+impl Drop for Manual<'_> {
+    fn drop(&mut self) {
+        self.0.catalog.lock().manual -= 1;
+    }
+}
+
 impl Jobs {
     /// Brings everything that was written until now into the last level of its family.
     pub fn compact(self: &Arc<Self>) -> Result<()> {
         self.health.check_writable()?;
-        self.set_manual(true);
+        let manual = Manual::new(self);
         let outcome = self.compact_families();
-        self.set_manual(false);
+        drop(manual);
         self.schedule();
         outcome
-    }
-
-    /// Counts the callers: the last one gives planning back to the scheduler.
-    fn set_manual(&self, enters: bool) {
-        let mut catalog = self.catalog.lock();
-        catalog.manual = if enters { catalog.manual + 1 } else { catalog.manual - 1 };
     }
 
     fn compact_families(self: &Arc<Self>) -> Result<()> {

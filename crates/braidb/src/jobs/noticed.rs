@@ -144,6 +144,21 @@ impl Noticed {
     }
 }
 
+/// A thread that asks samples, counted in the catalog until it has let go of all versions, by a panic too.
+struct Asking<'a> {
+    jobs: &'a Jobs,
+    /// The families' trees, each with what is known of how much their newer entries hide, in thousandths.
+    versions: Vec<(Arc<Version>, u64)>,
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.versions.clear();
+        self.jobs.catalog.lock().asking -= 1;
+        self.jobs.ended.notify_all();
+    }
+}
+
 /// Counts the seeks of one column family that came without a write in between.
 #[derive(Debug, Default)]
 pub struct SeekWatch {
@@ -229,11 +244,8 @@ impl Jobs {
     /// asked next. Called without a lock: it may read files. Cells that change meanwhile are guessed about, and asked the
     /// next time.
     pub(super) fn ask_samples(&self) {
-        let asked = self.versions_in_question();
-        if asked.is_empty() {
-            return;
-        }
-        for (version, permille) in asked {
+        let Some(mut asking) = self.versions_in_question() else { return };
+        while let Some((version, permille)) = asking.versions.pop() {
             let answer = |cell: &Cell| {
                 let are_loaded = cell.slices().all(|(_, slice)| slice.table.load_sample());
                 are_loaded.then(|| samples::estimate(cell))
@@ -242,23 +254,32 @@ impl Jobs {
             self.counters.cells_sampled.add(cells);
             self.counters.rewrites_spared.add(spared);
         }
-        // The versions are let go of by now.
-        self.catalog.lock().asking -= 1;
-        self.ended.notify_all();
     }
 
     /// The families of which some cell is to be asked, and what is known of how much their newer entries hide.
-    fn versions_in_question(&self) -> Vec<(Arc<Version>, u64)> {
+    fn versions_in_question(&self) -> Option<Asking<'_>> {
         let mut catalog = self.catalog.lock();
         if catalog.manual > 0 {
-            return Vec::new();
+            return None;
         }
         let families = catalog.state.families().iter().map(|(&id, family)| (id, family.version.clone()));
         let is_asked = |(_, version): &(_, Arc<Version>)| samples::is_asked(version, &self.options.tree);
         let asked: Vec<(FamilyId, Arc<Version>)> = families.filter(is_asked).collect();
-        catalog.asking += usize::from(!asked.is_empty());
+        if asked.is_empty() {
+            return None;
+        }
         let with_share = |(id, version)| (version, catalog.noticed(id).shadowed_permille);
-        asked.into_iter().map(with_share).collect()
+        let versions = asked.into_iter().map(with_share).collect();
+        // Last: what lowers it locks the catalog.
+        catalog.asking += 1;
+        drop(catalog);
+        Some(Asking { jobs: self, versions })
+    }
+
+    /// How many threads ask samples; `None` while the catalog is locked.
+    #[cfg(test)]
+    pub fn asking(&self) -> Option<usize> {
+        Some(self.catalog.try_lock()?.asking)
     }
 
     /// Counts why L0 is merged.

@@ -1,6 +1,7 @@
 //! Jobs that another thread comes in between, or that a panic interrupts: what they hold and count is given back.
 
-use super::{Db, Options};
+use super::{Db, MemoryPolicy, Options};
+use crate::base::error::Error;
 use crate::jobs::Jobs;
 use crate::version::cut::cut_part;
 use crate::version::shape::Slice;
@@ -17,8 +18,8 @@ use std::sync::Arc;
 
 type Hook = Box<dyn FnMut(&str) + Send>;
 
-/// The real file system, with a hook before a hole is punched. The hook is not called
-/// while it runs. No hole is made, so that the test needs no file system that knows them.
+/// The real file system, with a hook before a file is opened or a hole is punched. The hook is told the call, and not called while it
+/// runs. No hole is made, so that the test needs no file system that knows holes.
 #[derive(Default)]
 struct Hooked {
     hook: Mutex<Option<Hook>>,
@@ -67,6 +68,7 @@ impl FileSystem for Hooked {
         RealFs.create_log(path)
     }
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.before("open");
         RealFs.open(path)
     }
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
@@ -187,4 +189,39 @@ fn a_panic_leaves_no_table_without_its_holes() {
     jobs.collect_garbage();
     let counted = bench.db.stats().counts.hole_bytes;
     assert!(counted > 90 << 10 && counted == bench.fs.hole_bytes(), "{counted}");
+}
+
+/// A panic of a thread that asks samples: nothing was written, so the database is as good as before, and no thread waits for it.
+#[test]
+fn a_panic_while_samples_are_asked_leaves_nothing_behind() {
+    let options = Options::new().memtable_bytes(256 << 10).table_bytes(1 << 20).hot_keys_percent(0);
+    let bench = Bench::new("asking", options.memory_policy(MemoryPolicy::None).max_runs_per_guard(8));
+    let (jobs, has_panicked) = (bench.jobs(), Arc::new(Mutex::new(false)));
+    let (hook_jobs, panics) = (jobs.clone(), has_panicked.clone());
+    bench.fs.set_hook(move |_| {
+        let is_asking = hook_jobs.asking().is_some_and(|threads| threads > 0);
+        if is_asking && !*panics.lock() {
+            *panics.lock() = true;
+            panic!("planted");
+        }
+    });
+    let key = |number: u32| u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+    let insert = |numbers: Range<u32>| -> Result<(), Error> {
+        numbers.clone().try_for_each(|number| bench.db.put(key(number), [7; 20]))?;
+        bench.db.flush()?;
+        bench.db.settle()
+    };
+    let mut number = 0;
+    while bench.db.stats().counts.cells_sampled == 0 {
+        let before = *has_panicked.lock();
+        let inserted = catch_unwind(AssertUnwindSafe(|| insert(number..number + 3_000)));
+        let has_panicked = *has_panicked.lock();
+        assert_eq!(inserted.is_ok(), before == has_panicked, "{inserted:?}");
+        inserted.unwrap_or(Ok(())).unwrap();
+        assert_eq!(jobs.asking(), Some(0), "a thread that settles would wait for ever");
+        number += 3_000;
+        assert!(number < 600_000, "no cell was asked");
+    }
+    assert!(*has_panicked.lock());
+    bench.db.close().unwrap();
 }
