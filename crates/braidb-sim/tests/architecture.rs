@@ -47,7 +47,7 @@ const MAY_BE_AMBIENT: [(&str, &str, &str); 5] = [
         "std::thread",
         "lets other threads run where threads meet; on a stepped runtime there is one, which meets nobody",
     ),
-    ("crates/braidb-sim/src/judge/writers.rs", "std::thread", "judges writers on real threads"),
+    ("crates/braidb-sim/src/judge/writers/", "std::thread", "judges writers on real threads"),
 ];
 
 /// The nouns of DESIGN.md that exist, as ARCHITECTURE.md calls them.

@@ -48,10 +48,21 @@ fn model_with_random_options() {
 
 #[test]
 fn writers_on_threads() {
+    let mut tally = Tally::default();
     for preset in Preset::ALL {
-        let tally = judge(Case { ops: 2_000, ..Case::new(Judge::Writers, 1, preset) }, 1);
-        assert!(tally.get("snapshots") > 0, "{tally}");
+        tally.merge(&judge(Case { ops: 2_000, ..Case::new(Judge::Writers, 1, preset) }, 2));
     }
+    for what in ["snapshots", "snapshots held", "images", "hole_bytes"] {
+        assert!(tally.get(what) > 0, "no {what}: {tally}");
+    }
+}
+
+/// The judges count on it, as `profile.dev` says in the workspace's Cargo.toml.
+#[test]
+#[should_panic(expected = "overflow")]
+fn overflows_are_checked() {
+    let most = std::hint::black_box(u64::MAX);
+    std::hint::black_box(most + std::hint::black_box(1));
 }
 
 #[test]

@@ -1,300 +1,231 @@
-//! Two writers and a reader, on real threads.
+//! Writers and readers on real threads, with flushes, compactions, verifications and new families beside them.
 //!
-//! Each writer owns its keys, in two families. Every batch writes to both families and leaves the writer's count in
-//! both, so a reader, taking snapshots all the time, can tell whether a batch was torn and whether counts ever fall. The
-//! main thread takes crash images meanwhile: what was acknowledged before the image must be in it, what was not yet asked
-//! for after it cannot be. Threads interleave as they like, so a case does not replay exactly; what is checked holds for
-//! every interleaving.
+//! Each writer owns its keys, in all families. Every batch leaves the writer's count in the first two, so a reader, taking
+//! snapshots all the time, can tell whether a batch was torn and whether counts ever fall; what a snapshot or an iterator showed
+//! once, it shows as long as it is held. The main thread takes crash images meanwhile: what was acknowledged before the image must
+//! be in it, what was not yet asked for after it cannot be. A case is several lives of one database: each opens it with options of
+//! its own, after a close or a crash. Threads interleave as they like, so a case does not replay exactly; what is checked holds
+//! for every interleaving. The profile `dev` of the workspace's Cargo.toml, with which judges run, checks overflows.
+
+mod holes;
+mod life;
 
 use super::Case;
 use crate::client::Client;
-use crate::draw::OptionSet;
-use crate::failure::{Failure, Verdict, no_panic};
+use crate::draw::{OptionSet, Preset};
+use crate::failure::{Failure, Verdict};
 use crate::fs::{Crash, SimFs};
-use crate::machine::{DIR, Machine};
+use crate::machine::Machine;
 use crate::report::Tally;
 use crate::rng::Rng;
-use crate::workload::{Bytes, CRASHES, Change, Span};
-use braidb::{Durability, Error, Snapshot};
-use braidb_storage::Env;
-use braidb_storage::inline::SeededRandom;
-use braidb_storage::real::{MonotonicClock, Threads};
+use crate::workload::{Bytes, CRASHES, Change, FAMILIES};
+use braidb::{Durability, Error, Guards};
+use holes::HoleFs;
+use life::Life;
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-const WRITERS: usize = 2;
-const FAMILIES: [usize; 2] = [0, 1];
-/// Crash images that are judged in one case, besides the one at the end.
-const IMAGES: u64 = 6;
+/// The families that hold every writer's count, from the beginning.
+const COUNTED: [usize; 2] = [0, 1];
+/// The family that writers create on their way.
+const LATE: usize = 2;
+/// Crash images that are judged in one life, besides the one at its end.
+const IMAGES: u64 = 3;
 
-/// What one writer did, for all to see.
-#[derive(Debug, Default)]
-struct Progress {
-    /// Batches asked for.
-    issued: AtomicU64,
-    /// Batches that survive a killed process, and lost power.
-    kill_floor: AtomicU64,
-    power_floor: AtomicU64,
-    /// The writer is done, or failed.
-    ended: AtomicBool,
+/// What the writers of a case write. It depends on nothing but the seed and the sizes.
+#[derive(Clone, Copy, Debug)]
+struct Script {
+    seed: u64,
+    writers: usize,
+    /// Batches of each writer in all lives.
+    batches: u64,
 }
 
-impl Progress {
-    fn floor(&self, crash: Crash) -> u64 {
-        match crash {
-            Crash::Process => self.kill_floor.load(Ordering::SeqCst),
-            Crash::PowerAllLost | Crash::PowerTorn => self.power_floor.load(Ordering::SeqCst),
+/// One batch, how durable it is, and a number below 1,000 for what its writer does besides.
+struct Batch {
+    changes: Vec<Change>,
+    durability: Durability,
+    chance: u64,
+}
+
+/// What some writers' keys hold, by family.
+type Contents = [BTreeMap<Bytes, Bytes>; FAMILIES.len()];
+
+impl Script {
+    /// The key under which a writer leaves its count.
+    fn count_key(writer: usize) -> Bytes {
+        format!("w{writer}").into_bytes().into()
+    }
+
+    /// A writer's batch of that number, from 1 on.
+    fn batch(&self, writer: usize, number: u64) -> Batch {
+        let mut rng = Rng::new(self.seed ^ (writer as u64) << 56 ^ number);
+        let count = number.to_be_bytes();
+        let mut changes: Vec<Change> = COUNTED
+            .map(|family| Change { family, key: Script::count_key(writer), value: Some(count[..].into()) })
+            .to_vec();
+        let families = if number > self.batches / 4 { LATE + 1 } else { LATE };
+        for _ in 0..rng.between(1, 4) {
+            let key = format!("w{writer}/{:03}", rng.below(200)).into_bytes().into();
+            let len = rng.pick(&[0, 10, 100, 700]);
+            let value = (!rng.one_in(4)).then(|| number.to_be_bytes().repeat(len / 8 + 1).into());
+            changes.push(Change { family: rng.below(families as u64) as usize, key, value });
+        }
+        let durability =
+            rng.weighted(&[(4, Durability::None), (8, Durability::Buffer), (1, Durability::Sync)]);
+        Batch { changes, durability, chance: rng.below(1_000) }
+    }
+
+    /// Adds what a writer's keys hold after so many of its batches.
+    fn add_contents(&self, contents: &mut Contents, writer: usize, batches: u64) {
+        for number in 1..=batches {
+            for Change { family, key, value } in self.batch(writer, number).changes {
+                match value {
+                    Some(value) => contents[family].insert(key, value),
+                    None => contents[family].remove(&key),
+                };
+            }
         }
     }
 
-    fn acknowledged(&self, batch: u64, durability: Durability) {
-        if durability >= Durability::Buffer {
-            self.kill_floor.store(batch, Ordering::SeqCst);
+    /// Compares everything with what the writers wrote: of each so many batches as its count tells, which must be one of
+    /// `allowed`, the fewest and the most. Returns the counts.
+    fn check(&self, client: &Client, allowed: &[(u64, u64)]) -> Verdict<Vec<u64>> {
+        // With the families that were created since.
+        let client = Client::new(client.db.clone()).map_err(failed)?;
+        let state = client.read_all(None, &[]).map_err(|trouble| Failure::new(trouble.to_string()))?;
+        let mut expected = Contents::default();
+        let mut counts = Vec::new();
+        for (writer, &(fewest, most)) in allowed.iter().enumerate() {
+            let count = state[0].get(&Script::count_key(writer)).map_or(0, |value| number_in(value));
+            if !(fewest..=most).contains(&count) {
+                return Err(Failure::new(format!(
+                    "{count} batches of writer {writer} are there; {fewest} to {most} may be"
+                )));
+            }
+            self.add_contents(&mut expected, writer, count);
+            counts.push(count);
         }
-        if durability >= Durability::Sync {
-            self.power_floor.store(batch, Ordering::SeqCst);
+        match (0..FAMILIES.len()).find(|&family| state[family] != expected[family]) {
+            Some(family) => {
+                Err(Failure::new(format!("family {family} is not what the batches up to the counts wrote")))
+            }
+            None => Ok(counts),
         }
     }
 }
 
-/// The key under which a writer leaves its count.
-fn count_key(writer: usize) -> Bytes {
-    format!("w{writer}").into_bytes().into()
-}
-
-/// The batch of that number: it depends on nothing but the seed.
-fn batch(seed: u64, writer: usize, number: u64) -> (Vec<Change>, Durability, u64) {
-    let mut rng = Rng::new(seed ^ (writer as u64) << 56 ^ number);
-    let count = number.to_be_bytes();
-    let mut changes: Vec<Change> = FAMILIES
-        .map(|family| Change { family, key: count_key(writer), value: Some(count[..].into()) })
-        .to_vec();
-    for _ in 0..rng.between(1, 4) {
-        let key = format!("w{writer}/{:03}", rng.below(200)).into_bytes().into();
-        let len = rng.pick(&[0, 10, 100, 700]);
-        let value = (!rng.one_in(4)).then(|| number.to_be_bytes().repeat(len / 8 + 1).into());
-        changes.push(Change { family: rng.pick(&FAMILIES), key, value });
-    }
-    let durability = rng.weighted(&[(4, Durability::None), (8, Durability::Buffer), (1, Durability::Sync)]);
-    (changes, durability, rng.below(1_000))
-}
-
-/// What a writer's keys hold after so many of its batches.
-type Contents = [BTreeMap<Bytes, Bytes>; 2];
-
-fn contents_after(seed: u64, writer: usize, batches: u64) -> Contents {
-    let mut contents = Contents::default();
-    for number in 1..=batches {
-        for Change { family, key, value } in batch(seed, writer, number).0 {
-            match value {
-                Some(value) => contents[family].insert(key, value),
-                None => contents[family].remove(&key),
-            };
-        }
-    }
-    contents
+/// The number of a batch, as a count holds it.
+fn number_in(count: &[u8]) -> u64 {
+    u64::from_be_bytes(count.try_into().expect("a count has 8 bytes"))
 }
 
 /// Judges a case.
 pub fn judge(case: &Case) -> Verdict<Tally> {
     let mut rng = Rng::new(case.seed);
-    // Threads sleep in earnest: a drawn rate would only make the case long.
-    let set = OptionSet { merge_bytes_per_second: None, ..OptionSet::draw(case.preset, &mut rng) };
-    let fs = SimFs::new();
-    let threads = Threads::new(set.background_threads).map_err(|error| Failure::new(error.to_string()))?;
-    let env = Env {
-        fs: Arc::new(fs.clone()),
-        clock: Arc::new(MonotonicClock::new()),
-        random: Arc::new(SeededRandom::new(rng.bits())),
-        runtime: Arc::new(threads),
-    };
-    let mut client = set.options(env).open(DIR).and_then(Client::new).map_err(failed)?;
-    client.create(1).map_err(failed)?;
-    let progress: [Progress; WRITERS] = Default::default();
-    let done = AtomicBool::new(false);
-    let batches = case.ops / WRITERS as u64;
-    let shared = Shared { client: &client, progress: &progress, seed: case.seed, done: &done };
+    let (writers, lives) = (rng.between(2, 8), rng.between(2, 3));
+    // A case has about as many batches as operations were asked for.
+    let batches_of_life = (case.ops / writers / lives).max(1);
+    let script = Script { seed: case.seed, writers: writers as usize, batches: batches_of_life * lives };
     let mut tally = Tally::default();
-    let images = std::thread::scope(|scope| {
-        let writers: Vec<_> = (0..WRITERS)
-            .map(|writer| scope.spawn(move || shared.write_to_the_end(writer, batches)))
-            .collect();
-        let reader = scope.spawn(move || no_panic(|| shared.read()));
-        let images = take_images(&fs, &shared, batches, &mut rng);
-        let wrote: Vec<Verdict> = writers.into_iter().map(|writer| writer.join().expect("caught")).collect();
-        done.store(true, Ordering::SeqCst);
-        let snapshots = reader.join().expect("caught")?;
-        tally.add("snapshots", snapshots);
-        wrote.into_iter().collect::<Verdict>().map(|()| images)
-    })?;
-    for image in images {
-        tally.add("images", 1);
-        image.judge(case.seed, &set, rng.bits())?;
+    let mut left = Image { fs: SimFs::new(), allowed: vec![(0, 0); script.writers] };
+    for number in 1..=lives {
+        left = live(case.preset, &script, left, batches_of_life, &mut rng, &mut tally)
+            .map_err(|failure| failure.at(format_args!("life {number} of {lives}")))?;
     }
-    // All batches, live, and after closing.
-    check_contents(&client, case.seed, |_| batches..=batches).map_err(|f| f.at("at the end"))?;
-    client.db.close().map_err(failed)?;
-    drop(client);
-    let last = Image { fs: fs.crash_image(Crash::PowerAllLost, 0), allowed: [(batches, batches); WRITERS] };
-    last.judge(case.seed, &set, rng.bits()).map_err(|f| f.at("after closing"))?;
-    tally.add("batches", batches * WRITERS as u64);
+    left.judge(&script, case.preset, &mut rng).map_err(|failure| failure.at("after the last life"))?;
+    tally.add("lives", lives);
     Ok(tally)
 }
 
-/// What the threads share.
-#[derive(Clone, Copy)]
-struct Shared<'a> {
-    client: &'a Client,
-    progress: &'a [Progress; WRITERS],
-    seed: u64,
-    done: &'a AtomicBool,
+/// One life of the database: opens what the one before left, and leaves it closed or crashed.
+fn live(
+    preset: Preset,
+    script: &Script,
+    found: Image,
+    batches: u64,
+    rng: &mut Rng,
+    tally: &mut Tally,
+) -> Verdict<Image> {
+    let set = draw(preset, rng);
+    let holes = HoleFs::new(found.fs.clone());
+    let mut life = Life::open(script, &set, holes.clone(), rng.bits())?;
+    let counts = script.check(&life.client, &found.allowed).map_err(|failure| failure.at("opened"))?;
+    let until: Vec<u64> = counts.iter().map(|count| (count + batches).min(script.batches)).collect();
+    life.begin(&counts, &until);
+    tally.add("batches", until.iter().sum::<u64>() - counts.iter().sum::<u64>());
+    let images = life.live(rng, |life, rng| take_images(&found.fs, life, rng), tally)?;
+    for image in images {
+        tally.add("images", 1);
+        image.judge(script, preset, rng).map_err(|f| f.at("an image taken while writers wrote"))?;
+    }
+    let all: Vec<(u64, u64)> = until.iter().map(|&count| (count, count)).collect();
+    script.check(&life.client, &all).map_err(|failure| failure.at("at the end"))?;
+    let crashed = rng.one_in(3).then(|| Image::take(&found.fs, &life, rng.pick(&CRASHES), rng));
+    let counted_bytes = life.close()?;
+    if counted_bytes != holes.bytes() {
+        let made = holes.bytes();
+        return Err(Failure::new(format!("{counted_bytes} bytes of holes were counted, and {made} made")));
+    }
+    tally.add("hole_bytes", counted_bytes);
+    // All that was written is stable after closing.
+    Ok(crashed.unwrap_or_else(|| Image { fs: found.fs.crash_image(Crash::PowerAllLost, 0), allowed: all }))
 }
 
-impl Shared<'_> {
-    fn write_to_the_end(&self, writer: usize, batches: u64) -> Verdict {
-        let wrote = no_panic(|| self.write(writer, batches));
-        self.progress[writer].ended.store(true, Ordering::SeqCst);
-        wrote
+/// Options for one open. Half of the sets are such that many slices share each table, and die one by one: several threads find
+/// holes in one table at once.
+fn draw(preset: Preset, rng: &mut Rng) -> OptionSet {
+    // Threads sleep in earnest: a drawn rate would only make the case long.
+    let set = OptionSet { merge_bytes_per_second: None, ..OptionSet::draw(preset, rng) };
+    if preset == Preset::Default || rng.one_in(2) {
+        return set;
     }
-
-    fn write(&self, writer: usize, batches: u64) -> Verdict {
-        let progress = &self.progress[writer];
-        for number in 1..=batches {
-            let (changes, durability, chance) = batch(self.seed, writer, number);
-            progress.issued.store(number, Ordering::SeqCst);
-            self.client.write(&changes, Some(durability)).map_err(failed)?;
-            progress.acknowledged(number, durability);
-            match chance {
-                0..3 => {
-                    self.client.db.flush().map_err(failed)?;
-                    progress.acknowledged(number, Durability::Sync);
-                }
-                3..6 => {
-                    self.client.db.persist(Durability::Sync).map_err(failed)?;
-                    progress.acknowledged(number, Durability::Sync);
-                }
-                6 => self.client.db.compact().map_err(failed)?,
-                _ => {}
-            }
-            // Its own writes are visible to a writer at once.
-            let Change { family, key, value } = &changes[changes.len() - 1];
-            let got = self.client.get(*family, key, None).map_err(failed)?;
-            if got.as_deref() != value.as_deref() {
-                return Err(Failure::new(format!("writer {writer} does not see its batch {number}")));
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes snapshots until the writers are done, one at least; in each, both families show the same count, which never falls.
-    fn read(&self) -> Verdict<u64> {
-        let mut last = [0; WRITERS];
-        let mut snapshots = 0;
-        loop {
-            let snapshot = self.client.db.snapshot();
-            for (writer, last) in last.iter_mut().enumerate() {
-                let counts = [self.count(&snapshot, writer, 0)?, self.count(&snapshot, writer, 1)?];
-                if counts[0] != counts[1] || counts[0] < *last {
-                    return Err(Failure::new(format!(
-                        "a snapshot shows batch {counts:?} of writer {writer} in the two families, after {last}"
-                    )));
-                }
-                *last = counts[0];
-            }
-            snapshots += 1;
-            if snapshots % 50 == 1 {
-                self.compare_scans(&snapshot)?;
-            }
-            if self.done.load(Ordering::SeqCst) {
-                return Ok(snapshots);
-            }
-        }
-    }
-
-    fn count(&self, snapshot: &Snapshot, writer: usize, family: usize) -> Verdict<u64> {
-        let value = self.client.get(family, &count_key(writer), Some(snapshot)).map_err(failed)?;
-        Ok(value.map_or(0, |value| u64::from_be_bytes(value[..].try_into().expect("a count has 8 bytes"))))
-    }
-
-    /// A snapshot scanned twice, forward and backward, gives the same.
-    fn compare_scans(&self, snapshot: &Snapshot) -> Verdict {
-        for family in FAMILIES {
-            let scan = || self.client.scan(family, &Span::All, Some(snapshot));
-            let forward: Vec<_> = scan().collect::<Result<_, _>>().map_err(failed)?;
-            let mut backward: Vec<_> = scan().rev().collect::<Result<_, _>>().map_err(failed)?;
-            backward.reverse();
-            if forward != backward {
-                return Err(Failure::new("the two directions of a snapshot differ"));
-            }
-        }
-        Ok(())
+    OptionSet {
+        memtable_bytes: rng.pick(&[8 << 10, 16 << 10, 32 << 10]),
+        table_bytes: rng.pick(&[32 << 10, 128 << 10]),
+        block_bytes: rng.pick(&[256, 1 << 10]),
+        log_bytes: None,
+        hot_keys_percent: 0,
+        log_table_percent: 0,
+        l0_merge_tables: 2,
+        l0_slowdown_tables: 4,
+        l0_stop_tables: 12,
+        background_threads: rng.between(2, 4) as usize,
+        max_runs: rng.pick(&[2, 4]),
+        max_runs_at: None,
+        guards: Guards::Sampled { top_level_bits: rng.pick(&[4, 5, 6]), bit_decrement: 1 },
+        ..set
     }
 }
 
 /// What a crash left, and of each writer the fewest and the most batches that may be in it.
 struct Image {
     fs: SimFs,
-    allowed: [(u64, u64); WRITERS],
-}
-
-/// Takes images while the writers write.
-fn take_images(fs: &SimFs, shared: &Shared, batches: u64, rng: &mut Rng) -> Vec<Image> {
-    let mut images = Vec::new();
-    for i in 1..=IMAGES {
-        let wanted = batches * i / (IMAGES + 1);
-        let progress = &shared.progress[0];
-        while progress.issued.load(Ordering::SeqCst) < wanted && !progress.ended.load(Ordering::SeqCst) {
-            std::thread::yield_now();
-        }
-        let crash = CRASHES[(i % 3) as usize];
-        let low = [0, 1].map(|writer: usize| shared.progress[writer].floor(crash));
-        let image = fs.crash_image(crash, rng.bits());
-        let high = [0, 1].map(|writer: usize| shared.progress[writer].issued.load(Ordering::SeqCst));
-        images.push(Image { fs: image, allowed: [(low[0], high[0]), (low[1], high[1])] });
-    }
-    images
+    allowed: Vec<(u64, u64)>,
 }
 
 impl Image {
-    fn judge(self, seed: u64, set: &OptionSet, machine_seed: u64) -> Verdict {
-        let machine = Machine::new(&self.fs, machine_seed);
-        let client = machine.open(set).and_then(Client::new).map_err(failed)?;
-        check_contents(&client, seed, |writer| self.allowed[writer].0..=self.allowed[writer].1)
-            .map_err(|failure| failure.at("an image taken while writers wrote"))
+    fn take(fs: &SimFs, life: &Life, crash: Crash, rng: &mut Rng) -> Image {
+        let low = life.floors(crash);
+        let fs = fs.crash_image(crash, rng.bits());
+        Image { fs, allowed: low.into_iter().zip(life.issued()).collect() }
+    }
+
+    /// Opens it with options of its own, on one thread.
+    fn judge(self, script: &Script, preset: Preset, rng: &mut Rng) -> Verdict {
+        let machine = Machine::new(&self.fs, rng.bits());
+        let client = machine.open(&draw(preset, rng)).and_then(Client::new).map_err(failed)?;
+        script.check(&client, &self.allowed).map(drop)
     }
 }
 
-/// Compares everything with what the writers wrote: of each so many batches as its count tells, which must be allowed.
-fn check_contents(
-    client: &Client,
-    seed: u64,
-    allowed: impl Fn(usize) -> std::ops::RangeInclusive<u64>,
-) -> Verdict {
-    let state = client.read_all(None, &[]).map_err(|trouble| Failure::new(trouble.to_string()))?;
-    let mut expected = Contents::default();
-    for writer in 0..WRITERS {
-        let count = state[0]
-            .get(&count_key(writer))
-            .map_or(0, |value| u64::from_be_bytes(value[..].try_into().expect("a count has 8 bytes")));
-        if !allowed(writer).contains(&count) {
-            let allowed = allowed(writer);
-            return Err(Failure::new(format!(
-                "{count} batches of writer {writer} are there; {allowed:?} may be"
-            )));
-        }
-        for (family, contents) in contents_after(seed, writer, count).into_iter().enumerate() {
-            expected[family].extend(contents);
-        }
+/// Takes images while the writers write.
+fn take_images(fs: &SimFs, life: &Life, rng: &mut Rng) -> Vec<Image> {
+    let mut images = Vec::new();
+    for at in 1..=IMAGES {
+        life.wait_for(at, IMAGES + 1);
+        images.push(Image::take(fs, life, CRASHES[(at % 3) as usize], rng));
     }
-    for family in FAMILIES {
-        if state[family] != expected[family] {
-            return Err(Failure::new(format!(
-                "family {family} is not what the batches up to the counts wrote"
-            )));
-        }
-    }
-    Ok(())
+    images
 }
 
 fn failed(error: Error) -> Failure {
