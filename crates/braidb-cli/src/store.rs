@@ -130,17 +130,22 @@ pub fn losses(report: &RecoveryReport) -> Vec<String> {
 }
 
 /// Removes the files of a database that nobody has open, and calls `before` once that is certain. The lock's own file stays: it is
-/// what keeps everybody else out meanwhile.
+/// what keeps everybody else out meanwhile. What is removed lies in the directory that was locked, whatever its path leads to later.
 pub fn empty_database(dir: &Path, before: impl FnOnce() -> Outcome) -> Outcome {
     files::create_dir(dir).map_err(|error| Failure::file("create", dir, &error))?;
+    let fs = RealFs.hold_dir(dir).map_err(|error| Failure::file("open", dir, &error))?;
     let lock = dir.join(LOCK);
-    let _held = RealFs.lock(&lock).map_err(|error| match error.kind() {
+    let _held = fs.lock(&lock).map_err(|error| match error.kind() {
         std::io::ErrorKind::WouldBlock => braidb::Error::Locked { path: dir.to_owned() }.into(),
         _ => Failure::file("lock", &lock, &error),
     })?;
     before()?;
-    files::remove_files_in(dir, LOCK)
-        .map_err(|error| storage(&format!("could not remove the files in {}", dir.display()), error))
+    let remove = || -> std::io::Result<()> {
+        let entries = fs.list(dir)?.into_iter();
+        let mut files = entries.filter(|entry| !entry.is_dir && entry.name != LOCK);
+        files.try_for_each(|entry| fs.unlink(&dir.join(entry.name)))
+    };
+    remove().map_err(|error| storage(&format!("could not remove the files in {}", dir.display()), error))
 }
 
 /// Refuses a directory in which something lies already.

@@ -9,6 +9,7 @@
 //! doing and which positions a crash at that moment may leave. The runner forgets nothing of the model before the next
 //! operation begins, so that images can be judged when the call that they interrupted is over.
 
+mod intruder;
 mod lives;
 pub use lives::{crash_image, crash_name};
 
@@ -21,7 +22,7 @@ use crate::model::{Existence, Families, Model, Recovered, differences, show};
 use crate::readers::{Expected, Iterators, Snapshots};
 use crate::report::Tally;
 use crate::rng::Rng;
-use crate::workload::{Bytes, CRASHES, Change, FAMILIES, Op};
+use crate::workload::{Bytes, COUNTER_KEY, CRASHES, Change, FAMILIES, Op, Workload};
 use braidb::{Durability, Error, FamilyTree};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;

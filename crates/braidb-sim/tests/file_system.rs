@@ -6,36 +6,36 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use braidb_sim::fs::SimFs;
-use braidb_storage::real::{HeldDirs, OsRandom, RealFs};
+use braidb_storage::real::{OsRandom, RealFs};
 use braidb_storage::{DirEntry, File, FileSystem, Random};
 
 /// A directory on one of the file systems.
 struct Place {
+    /// What is tried; if it is the directory alone, paths elsewhere are tried on `whole`.
     fs: Arc<dyn FileSystem>,
+    whole: Arc<dyn FileSystem>,
     dir: PathBuf,
     is_real: bool,
 }
 
 impl Place {
     fn simulated() -> Place {
-        let place = Place { fs: Arc::new(SimFs::new()), dir: "/db".into(), is_real: false };
+        let fs = Arc::new(SimFs::new());
+        let place = Place { fs: fs.clone(), whole: fs, dir: "/db".into(), is_real: false };
         place.fs.create_dir_all(&place.dir).unwrap();
         place
     }
 
     fn real() -> Place {
-        Place::over(Arc::new(RealFs))
-    }
-
-    fn held() -> Place {
-        Place::over(Arc::new(HeldDirs::default()))
-    }
-
-    fn over(fs: Arc<dyn FileSystem>) -> Place {
         let dir = std::env::temp_dir().join(format!("braidb-contract-{:016x}", OsRandom.next_u64()));
-        let place = Place { fs, dir, is_real: true };
+        let place = Place { fs: Arc::new(RealFs), whole: Arc::new(RealFs), dir, is_real: true };
         place.fs.create_dir_all(&place.dir).unwrap();
         place
+    }
+
+    fn held(mut self) -> Place {
+        self.fs = self.fs.hold_dir(&self.dir).unwrap();
+        self
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -49,7 +49,7 @@ impl Place {
     }
 
     fn read(&self, name: &str) -> Vec<u8> {
-        all_of(&*self.fs.open(&self.path(name)).unwrap())
+        all_of(&*self.whole.open(&self.path(name)).unwrap())
     }
 
     fn names(&self) -> Vec<String> {
@@ -82,8 +82,9 @@ fn kind<T>(result: std::io::Result<T>) -> ErrorKind {
 macro_rules! contract {
     ($($name:ident)*) => {
         mod real { $(#[test] fn $name() { super::$name(&super::Place::real()); })* }
-        mod held { $(#[test] fn $name() { super::$name(&super::Place::held()); })* }
+        mod held { $(#[test] fn $name() { super::$name(&super::Place::real().held()); })* }
         mod simulated { $(#[test] fn $name() { super::$name(&super::Place::simulated()); })* }
+        mod simulated_and_held { $(#[test] fn $name() { super::$name(&super::Place::simulated().held()); })* }
     };
 }
 
@@ -104,6 +105,8 @@ contract! {
     lists_are_sorted
     directories_are_made_with_their_parents
     locks_exclude
+    a_lock_tells_whether_its_file_has_the_name
+    a_directory_is_held_if_it_is_there
     there_is_free_space
     syncs_succeed
 }
@@ -112,13 +115,13 @@ fn create_refuses_what_exists(place: &Place) {
     place.create("a", b"old");
     assert_eq!(kind(place.fs.create(&place.path("a"))), ErrorKind::AlreadyExists);
     assert_eq!(place.read("a"), b"old");
-    assert_eq!(kind(place.fs.create(&place.path("missing/a"))), ErrorKind::NotFound);
-    assert_eq!(kind(place.fs.create(&place.path("a/b"))), ErrorKind::NotADirectory);
+    assert_eq!(kind(place.whole.create(&place.path("missing/a"))), ErrorKind::NotFound);
+    assert_eq!(kind(place.whole.create(&place.path("a/b"))), ErrorKind::NotADirectory);
 }
 
 fn open_refuses_what_does_not(place: &Place) {
     assert_eq!(kind(place.fs.open(&place.path("a"))), ErrorKind::NotFound);
-    assert_eq!(kind(place.fs.open(&place.dir)), ErrorKind::IsADirectory);
+    assert_eq!(kind(place.whole.open(&place.dir)), ErrorKind::IsADirectory);
 }
 
 fn appends_follow_each_other(place: &Place) {
@@ -236,7 +239,7 @@ fn holes_read_as_zeros(place: &Place) {
     punch(0, 1);
     assert_eq!(place.read("a")[..2], *b"\0x", "who created the file does not matter");
     assert_eq!(kind(place.fs.punch_hole(&place.path("b"), 0, 1)), ErrorKind::NotFound);
-    assert_eq!(kind(place.fs.punch_hole(&place.dir, 0, 1)), ErrorKind::IsADirectory);
+    assert_eq!(kind(place.whole.punch_hole(&place.dir, 0, 1)), ErrorKind::IsADirectory);
 }
 
 fn rename_replaces(place: &Place) {
@@ -247,8 +250,8 @@ fn rename_replaces(place: &Place) {
     assert_eq!(place.read("b"), b"new");
     assert_eq!(all_of(&*old), b"old", "who has the replaced file open keeps it");
     assert_eq!(kind(place.fs.rename(&place.path("a"), &place.path("b"))), ErrorKind::NotFound);
-    place.fs.create_dir_all(&place.path("sub")).unwrap();
-    place.fs.rename(&place.path("b"), &place.path("sub/c")).unwrap();
+    place.whole.create_dir_all(&place.path("sub")).unwrap();
+    place.whole.rename(&place.path("b"), &place.path("sub/c")).unwrap();
     assert_eq!(place.names(), ["sub"]);
     assert_eq!(place.read("sub/c"), b"new");
     place.create("d", b"");
@@ -287,21 +290,21 @@ fn lists_are_sorted(place: &Place) {
     for name in ["b", "000010.log", "a", "000009.log"] {
         place.create(name, b"");
     }
-    place.fs.create_dir_all(&place.path("aa")).unwrap();
+    place.whole.create_dir_all(&place.path("aa")).unwrap();
     assert_eq!(place.names(), ["000009.log", "000010.log", "a", "aa", "b"]);
     let directories = |entry: &DirEntry| entry.is_dir.then(|| entry.name.clone());
     assert_eq!(place.fs.list(&place.dir).unwrap().iter().filter_map(directories).collect::<Vec<_>>(), ["aa"]);
-    assert_eq!(kind(place.fs.list(&place.path("missing"))), ErrorKind::NotFound);
-    assert_eq!(kind(place.fs.list(&place.path("a"))), ErrorKind::NotADirectory);
+    assert_eq!(kind(place.whole.list(&place.path("missing"))), ErrorKind::NotFound);
+    assert_eq!(kind(place.whole.list(&place.path("a"))), ErrorKind::NotADirectory);
 }
 
 fn directories_are_made_with_their_parents(place: &Place) {
-    place.fs.create_dir_all(&place.path("x/y/z")).unwrap();
-    place.fs.create_dir_all(&place.path("x/y")).unwrap();
-    assert!(place.fs.list(&place.path("x/y/z")).unwrap().is_empty());
+    place.whole.create_dir_all(&place.path("x/y/z")).unwrap();
+    place.whole.create_dir_all(&place.path("x/y")).unwrap();
+    assert!(place.whole.list(&place.path("x/y/z")).unwrap().is_empty());
     place.create("file", b"");
-    assert_eq!(kind(place.fs.create_dir_all(&place.path("file/z"))), ErrorKind::NotADirectory);
-    assert_eq!(kind(place.fs.create_dir_all(&place.path("file"))), ErrorKind::NotADirectory);
+    assert_eq!(kind(place.whole.create_dir_all(&place.path("file/z"))), ErrorKind::NotADirectory);
+    assert_eq!(kind(place.whole.create_dir_all(&place.path("file"))), ErrorKind::NotADirectory);
 }
 
 fn locks_exclude(place: &Place) {
@@ -310,9 +313,37 @@ fn locks_exclude(place: &Place) {
     assert_eq!(kind(place.fs.lock(&place.path("LOCK"))), ErrorKind::WouldBlock);
     assert_eq!(kind(place.fs.lock(&place.path("LOCK"))), ErrorKind::WouldBlock, "a refusal changes nothing");
     drop(place.fs.lock(&place.path("OTHER")).unwrap());
+    assert!(lock.is_in_place().unwrap());
     drop(lock);
     drop(place.fs.lock(&place.path("LOCK")).unwrap());
-    assert_eq!(kind(place.fs.lock(&place.path("missing/LOCK"))), ErrorKind::NotFound);
+    assert_eq!(kind(place.whole.lock(&place.path("missing/LOCK"))), ErrorKind::NotFound);
+}
+
+fn a_lock_tells_whether_its_file_has_the_name(place: &Place) {
+    let path = place.path("LOCK");
+    let first = place.fs.lock(&path).unwrap();
+    place.fs.unlink(&path).unwrap();
+    assert!(!first.is_in_place().unwrap(), "removed");
+    let second = place.fs.lock(&path).unwrap();
+    assert!(!first.is_in_place().unwrap() && second.is_in_place().unwrap());
+    place.fs.rename(&path, &place.path("ASIDE")).unwrap();
+    assert!(!second.is_in_place().unwrap(), "renamed");
+    place.fs.link(&place.path("ASIDE"), &path).unwrap();
+    assert!(second.is_in_place().unwrap(), "the name is back");
+    place.create("other", b"");
+    place.fs.rename(&place.path("other"), &path).unwrap();
+    assert!(!second.is_in_place().unwrap(), "replaced");
+}
+
+fn a_directory_is_held_if_it_is_there(place: &Place) {
+    let held = place.fs.hold_dir(&place.dir).unwrap();
+    place.create("a", b"data");
+    assert_eq!(held.list(&place.dir).unwrap().len(), 1);
+    held.unlink(&place.path("a")).unwrap();
+    assert!(place.names().is_empty());
+    assert_eq!(kind(place.whole.hold_dir(&place.path("missing"))), ErrorKind::NotFound);
+    place.create("a", b"data");
+    assert_eq!(kind(place.whole.hold_dir(&place.path("a"))), ErrorKind::NotADirectory);
 }
 
 fn there_is_free_space(place: &Place) {
@@ -324,7 +355,7 @@ fn syncs_succeed(place: &Place) {
     file.sync_data().unwrap();
     place.fs.sync_dir(&place.dir).unwrap();
     place.fs.sync_dir(&place.dir).unwrap();
-    assert_eq!(kind(place.fs.sync_dir(&place.path("missing"))), ErrorKind::NotFound);
+    assert_eq!(kind(place.whole.sync_dir(&place.path("missing"))), ErrorKind::NotFound);
 }
 
 #[test]

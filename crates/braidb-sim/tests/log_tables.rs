@@ -377,7 +377,7 @@ fn damage_to_an_overwritten_value_does_not_end_a_backward_scan() {
 }
 
 /// A file system with a bad sector in one file: reads that touch it fail.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct BadSector {
     fs: SimFs,
     bad: Arc<Mutex<Option<(PathBuf, u64)>>>,
@@ -397,6 +397,9 @@ impl BadSector {
 }
 
 impl FileSystem for BadSector {
+    fn hold_dir(&self, _dir: &Path) -> io::Result<Arc<dyn FileSystem>> {
+        Ok(Arc::new(self.clone()))
+    }
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
         self.fs.create_dir_all(dir)
     }

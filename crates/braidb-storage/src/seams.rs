@@ -23,6 +23,10 @@ use std::sync::Arc;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub trait FileSystem: Send + Sync + Debug {
+    /// A file system that is the directory which `dir` leads to now, whatever `dir` leads to later: after `chdir`, a rename or
+    /// a changed symbolic link. Its paths are `dir` for the directory and `dir.join(name)` for a file; it refuses others with
+    /// `InvalidInput`. Fails with `NotFound` when there is no such directory.
+    fn hold_dir(&self, dir: &Path) -> io::Result<Arc<dyn FileSystem>>;
     /// Creates `dir` and its missing parents, and syncs the directories that gained a name.
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
     /// Creates a file that must not exist yet, open for reading and appending.
@@ -148,11 +152,16 @@ pub struct DirEntry {
 /// let path = std::env::temp_dir().join(format!("braidb-storage-doc-lock-{}", std::process::id()));
 /// let guard: Box<dyn LockGuard> = RealFs.lock(&path)?;
 /// assert!(RealFs.lock(&path).is_err());
-/// drop(guard);
-/// # RealFs.unlink(&path)?;
+/// assert!(guard.is_in_place()?);
+/// RealFs.unlink(&path)?;
+/// assert!(!guard.is_in_place()?);
 /// # Ok::<(), std::io::Error>(())
 /// ```
-pub trait LockGuard: Send + Sync + Debug {}
+pub trait LockGuard: Send + Sync + Debug {
+    /// Whether the file that is locked still has the name under which it was locked. If not, another process can lock
+    /// another file of this name.
+    fn is_in_place(&self) -> io::Result<bool>;
+}
 
 /// A monotonic clock.
 ///

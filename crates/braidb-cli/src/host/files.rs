@@ -66,19 +66,6 @@ pub fn remove_dir(path: &Path) -> io::Result<()> {
     fs::remove_dir_all(path)
 }
 
-/// Removes what lies in a directory, but for one file.
-pub fn remove_files_in(path: &Path, kept: &str) -> io::Result<()> {
-    for entry in fs::read_dir(path)? {
-        let entry = entry?;
-        match entry.file_type()?.is_dir() {
-            true => fs::remove_dir_all(entry.path())?,
-            false if entry.file_name() == kept => {}
-            false => fs::remove_file(entry.path())?,
-        }
-    }
-    Ok(())
-}
-
 /// Whether `path` is missing or an empty directory.
 pub fn is_free(path: &Path) -> io::Result<bool> {
     match fs::read_dir(path) {

@@ -305,6 +305,12 @@ impl SimFs {
 }
 
 impl FileSystem for SimFs {
+    /// Directories cannot be moved here, so paths lead where they led. This is no operation: a descriptor changes nothing.
+    fn hold_dir(&self, dir: &Path) -> io::Result<Arc<dyn FileSystem>> {
+        self.shared.state.lock().names.now.dir(dir)?;
+        Ok(Arc::new(self.clone()))
+    }
+
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
         let found = self.shared.state.lock().names.now.dir(dir);
         match found {
@@ -386,7 +392,7 @@ impl FileSystem for SimFs {
         let is_new = self.shared.state.lock().names.now.file(path).is_err();
         self.admit(OpKind::Lock, path, is_new)?;
         let id = self.shared.state.lock().lock(path)?;
-        Ok(Box::new(SimLock { fs: self.clone(), id }))
+        Ok(Box::new(SimLock { fs: self.clone(), id, path: path.into() }))
     }
 
     fn free_space(&self, path: &Path) -> io::Result<u64> {
@@ -571,9 +577,19 @@ impl Drop for SimFile {
 struct SimLock {
     fs: SimFs,
     id: u64,
+    path: Arc<Path>,
 }
 
-impl LockGuard for SimLock {}
+impl LockGuard for SimLock {
+    /// This is no operation: it changes nothing, and no fault strikes it.
+    fn is_in_place(&self) -> io::Result<bool> {
+        match self.fs.shared.state.lock().names.now.file(&self.path) {
+            Ok(id) => Ok(id == self.id),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
 
 impl Drop for SimLock {
     fn drop(&mut self) {

@@ -1,7 +1,8 @@
 //! The model test: a long random life, compared at every step.
 //!
 //! Puts, deletes, batches over families, gets, scans in both directions and mixed, snapshots and iterators that stay open,
-//! flushes, merges, reopenings and crashes; every answer must be the model's. From time to time everything is read.
+//! flushes, merges, reopenings and crashes; every answer must be the model's. From time to time everything is read. At the
+//! end the lock is removed under an open database, and a second process opens it.
 
 use super::Case;
 use crate::failure::Verdict;
@@ -27,5 +28,7 @@ pub fn judge(case: &Case) -> Verdict<Tally> {
         }
     }
     runner.finish().map_err(|failure| failure.at("at the end"))?;
+    let intruded = runner.intruded(&mut workload);
+    intruded.map_err(|failure| failure.at(format!("with a second process and {}", runner.set())))?;
     Ok(runner.tally().clone())
 }

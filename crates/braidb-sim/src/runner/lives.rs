@@ -81,7 +81,7 @@ impl Runner {
         }
     }
 
-    fn new_machine(&mut self) {
+    pub(super) fn new_machine(&mut self) {
         self.machine = Machine::new(&self.fs, self.rng.bits());
         self.watch_files();
     }

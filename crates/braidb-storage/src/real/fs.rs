@@ -4,25 +4,35 @@
 //! end that this handle keeps, `preallocate` and `punch_hole` on `fallocate`, `sync_data` on `fdatasync` (which also makes
 //! the length stable), `sync_dir` on `fsync` of the directory, `lock` on `flock`. Files of `create_log` are `mapped.rs`,
 //! and the hint `write_out` is `early.rs`.
+//! The functions `…_at` take the directory at which a path starts: the working directory here, the held one in `held.rs`.
+//!
 //! `flock` belongs to the open file and not to the process, so it also keeps out a second open within this process, and it
 //! ends with the process however that ends.
 //!
 //! Nothing is retried but calls that a signal interrupted: after a failed `fdatasync` the kernel may have dropped the
 //! dirty pages, and a second call would report success about bytes that are gone.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock, statvfs};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FallocateFlags, FileType, FlockOperation, Mode, OFlags, StatVfs, fallocate, flock,
+    fstat, openat, statat, statvfs,
+};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::early;
+use super::held::HeldDir;
 use super::mapped::{self, MappedFile};
 use crate::{DirEntry, File, FileSystem, LockGuard};
+
+/// Permissions of a new file, of which the process's umask takes some away: what the standard library asks for.
+const NEW_FILE_MODE: u32 = 0o666;
 
 /// The operating system's files. Paths are used as they are: relative ones start at the working directory.
 ///
@@ -35,6 +45,10 @@ use crate::{DirEntry, File, FileSystem, LockGuard};
 pub struct RealFs;
 
 impl FileSystem for RealFs {
+    fn hold_dir(&self, dir: &Path) -> io::Result<Arc<dyn FileSystem>> {
+        Ok(Arc::new(HeldDir::open(dir)?))
+    }
+
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
         if fs::metadata(dir).is_ok_and(|found| found.is_dir()) {
             return Ok(());
@@ -43,45 +57,37 @@ impl FileSystem for RealFs {
         if parent != dir {
             self.create_dir_all(&parent)?;
         }
-        match fs::create_dir(dir) {
+        let is_made = match fs::create_dir(dir) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match dir.is_dir() {
                 // Another thread or process was quicker.
-                true => {}
+                true => false,
                 false => return Err(Errno::NOTDIR.into()),
             },
-            other => other?,
-        }
+            other => other.map(|()| true)?,
+        };
         self.sync_dir(&parent).inspect_err(|_| {
             // A later sync of the parent would prove nothing of a name that a failed one was to make stable: the next try makes the
             // name anew.
-            let _ = fs::remove_dir(dir);
+            if is_made {
+                let _ = fs::remove_dir(dir);
+            }
         })
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        let file = create_new(path)?;
-        Ok(Arc::new(RealFile { file, appends: Some(AtomicU64::new(0)) }))
+        create_at(CWD, path)
     }
 
     fn create_log(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        let file = create_new(path)?;
-        match mapped::overwrites_in_place(&file) {
-            true => Ok(Arc::new(MappedFile::new(file))),
-            false => Ok(Arc::new(RealFile { file, appends: Some(AtomicU64::new(0)) })),
-        }
+        create_log_at(CWD, path)
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        let file = fs::File::open(path)?;
-        if file.metadata()?.is_dir() {
-            return Err(Errno::ISDIR.into());
-        }
-        Ok(Arc::new(RealFile { file, appends: None }))
+        open_at(CWD, path)
     }
 
     fn open_to_rewrite(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        let file = OpenOptions::new().read(true).write(true).open(path)?;
-        Ok(Arc::new(RewrittenFile { file }))
+        open_to_rewrite_at(CWD, path)
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
@@ -101,42 +107,110 @@ impl FileSystem for RealFs {
     }
 
     fn punch_hole(&self, path: &Path, offset: u64, len: u64) -> io::Result<()> {
-        let file = OpenOptions::new().write(true).open(path)?;
-        if len == 0 {
-            return Ok(());
-        }
-        let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        match retry_on_intr(|| fallocate(&file, how, offset, len)) {
-            Err(Errno::OPNOTSUPP) => Err(io::ErrorKind::Unsupported.into()),
-            other => Ok(other?),
-        }
+        punch_hole_at(CWD, path, offset, len)
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
-        let mut entries = Vec::new();
-        for entry in fs::read_dir(dir)? {
-            let entry = entry?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            entries.push(DirEntry { name, is_dir: entry.file_type()?.is_dir() });
-        }
-        entries.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(entries)
+        list_at(CWD, dir)
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-        retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockExclusive))?;
-        Ok(Box::new(RealLock { file }))
+        lock_at(None, path)
     }
 
     fn free_space(&self, path: &Path) -> io::Result<u64> {
-        let device = retry_on_intr(|| statvfs(path))?;
-        Ok(device.f_bavail.saturating_mul(device.f_frsize))
+        Ok(free_bytes(retry_on_intr(|| statvfs(path))?))
     }
 }
 
-fn create_new(path: &Path) -> io::Result<fs::File> {
-    OpenOptions::new().read(true).write(true).create_new(true).open(path)
+/// [`FileSystem::create`] of a path that starts at `dir`.
+pub(super) fn create_at(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Arc<dyn File>> {
+    let file = create_new_at(dir, path)?;
+    Ok(Arc::new(RealFile { file, appends: Some(AtomicU64::new(0)) }))
+}
+
+/// [`FileSystem::create_log`] of a path that starts at `dir`.
+pub(super) fn create_log_at(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Arc<dyn File>> {
+    let file = create_new_at(dir, path)?;
+    match mapped::overwrites_in_place(&file) {
+        true => Ok(Arc::new(MappedFile::new(file))),
+        false => Ok(Arc::new(RealFile { file, appends: Some(AtomicU64::new(0)) })),
+    }
+}
+
+/// [`FileSystem::open`] of a path that starts at `dir`.
+pub(super) fn open_at(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Arc<dyn File>> {
+    let file = file_at(dir, path, OFlags::RDONLY)?;
+    if file.metadata()?.is_dir() {
+        return Err(Errno::ISDIR.into());
+    }
+    Ok(Arc::new(RealFile { file, appends: None }))
+}
+
+/// [`FileSystem::open_to_rewrite`] of a path that starts at `dir`.
+pub(super) fn open_to_rewrite_at(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Arc<dyn File>> {
+    Ok(Arc::new(RewrittenFile { file: file_at(dir, path, OFlags::RDWR)? }))
+}
+
+/// [`FileSystem::punch_hole`] in a file whose path starts at `dir`.
+pub(super) fn punch_hole_at(dir: BorrowedFd<'_>, path: &Path, offset: u64, len: u64) -> io::Result<()> {
+    let file = file_at(dir, path, OFlags::WRONLY)?;
+    if len == 0 {
+        return Ok(());
+    }
+    let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    match retry_on_intr(|| fallocate(&file, how, offset, len)) {
+        Err(Errno::OPNOTSUPP) => Err(io::ErrorKind::Unsupported.into()),
+        other => Ok(other?),
+    }
+}
+
+/// [`FileSystem::list`] of the directory at `path`, which starts at `dir`.
+pub(super) fn list_at(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Vec<DirEntry>> {
+    let mut stream = Dir::new(file_at(dir, path, OFlags::RDONLY | OFlags::DIRECTORY)?)?;
+    let mut entries = Vec::new();
+    while let Some(entry) = stream.read() {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let kind = match entry.file_type() {
+            // Some file systems keep no types in their directories.
+            FileType::Unknown => match statat(stream.fd()?, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(found) => FileType::from_raw_mode(found.st_mode),
+                Err(Errno::NOENT) => continue,
+                Err(errno) => return Err(errno.into()),
+            },
+            known => known,
+        };
+        entries.push(DirEntry { name: name.to_string_lossy().into_owned(), is_dir: kind.is_dir() });
+    }
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(entries)
+}
+
+/// [`FileSystem::lock`] of a path that starts at `dir`, or at the working directory.
+pub(super) fn lock_at(dir: Option<Arc<fs::File>>, path: &Path) -> io::Result<Box<dyn LockGuard>> {
+    let start = dir.as_ref().map_or(CWD, |dir| dir.as_fd());
+    let file = file_at(start, path, OFlags::RDWR | OFlags::CREATE)?;
+    retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockExclusive))?;
+    Ok(Box::new(RealLock { file, dir, path: path.to_owned() }))
+}
+
+/// The bytes that this process may still write on a device.
+pub(super) fn free_bytes(device: StatVfs) -> u64 {
+    device.f_bavail.saturating_mul(device.f_frsize)
+}
+
+fn create_new_at(dir: BorrowedFd<'_>, path: &Path) -> io::Result<fs::File> {
+    file_at(dir, path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
+}
+
+/// Opens the file at `path`, which starts at `dir`. A program that this process starts does not inherit it.
+pub(super) fn file_at(dir: BorrowedFd<'_>, path: &Path, how: OFlags) -> io::Result<fs::File> {
+    let mode = Mode::from_raw_mode(NEW_FILE_MODE);
+    Ok(retry_on_intr(|| openat(dir, path, how | OFlags::CLOEXEC, mode))?.into())
 }
 
 /// The directory that holds `path`; for a bare name that is the working directory.
@@ -272,12 +346,27 @@ pub(super) fn full_is_full(error: io::Error) -> io::Error {
     }
 }
 
+/// A locked file, and where its name stands.
 #[derive(Debug)]
 struct RealLock {
     file: fs::File,
+    /// Where `path` starts; the working directory if there is none.
+    dir: Option<Arc<fs::File>>,
+    path: PathBuf,
 }
 
-impl LockGuard for RealLock {}
+impl LockGuard for RealLock {
+    fn is_in_place(&self) -> io::Result<bool> {
+        // The locked file is open, so no other file gets its number.
+        let locked = fstat(&self.file)?;
+        let start = self.dir.as_ref().map_or(CWD, |dir| dir.as_fd());
+        match retry_on_intr(|| statat(start, &self.path, AtFlags::empty())) {
+            Ok(found) => Ok((found.st_dev, found.st_ino) == (locked.st_dev, locked.st_ino)),
+            Err(Errno::NOENT) => Ok(false),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+}
 
 impl Drop for RealLock {
     fn drop(&mut self) {

@@ -1,168 +1,253 @@
-//! Directories that stay open once they were synced.
+//! A directory that is held by a descriptor.
 //!
-//! Opening a directory takes a descriptor, and a process may have run out of them just when the names of its files have to
-//! become stable. To whoever asked for the sync that looks like any failed sync, after which nothing can be promised any
-//! more; so a directory is opened when it is synced first, while failing is harmless, and kept.
+//! A path says where a directory was. It leads elsewhere after `chdir` if it is relative, after a rename of the directory or of
+//! one above it, and after a symbolic link on the way was changed. A database that followed it would write, and delete, in the
+//! directory of another one. A descriptor stays with the directory: files are named relative to it, with the `…at` calls.
+//!
+//! The descriptor also syncs the directory. So a process that has run out of descriptors can still make names stable, where a
+//! failed sync would end all writing.
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-use rustix::io::Errno;
+use rustix::fs::{AtFlags, CWD, OFlags, fstatvfs, linkat, renameat, unlinkat};
+use rustix::io::retry_on_intr;
 
-use super::RealFs;
+use super::fs::{
+    create_at, create_log_at, file_at, free_bytes, list_at, lock_at, open_at, open_to_rewrite_at,
+    punch_hole_at,
+};
 use crate::{DirEntry, File, FileSystem, LockGuard};
 
-/// Directories held open at most. A database has one, and syncs the one above it when it is created.
-const MOST_HELD: usize = 4;
-
-/// [`RealFs`], but for the directories that were synced last: these stay open.
-///
-/// ```
-/// use braidb_storage::{FileSystem, real::HeldDirs};
-/// let fs = HeldDirs::default();
-/// fs.sync_dir(&std::env::temp_dir())?; // opens the directory
-/// fs.sync_dir(&std::env::temp_dir())?; // finds it open
-/// # Ok::<(), std::io::Error>(())
-/// ```
-#[derive(Debug, Default)]
-pub struct HeldDirs {
-    /// The one that was used last is at the end.
-    dirs: Mutex<Vec<Held>>,
-}
-
-/// An open directory and its identity, which no other gets as long as it is open.
+/// One directory and the files in it, under the path by which the directory was found. Other paths are refused with
+/// `InvalidInput`.
 #[derive(Clone, Debug)]
-struct Held {
-    identity: (u64, u64),
+pub(super) struct HeldDir {
     dir: Arc<fs::File>,
+    path: PathBuf,
 }
 
-fn identity(metadata: &fs::Metadata) -> (u64, u64) {
-    (metadata.dev(), metadata.ino())
-}
+impl HeldDir {
+    /// Holds the directory that is at `path` now.
+    pub(super) fn open(path: &Path) -> io::Result<HeldDir> {
+        let dir = Arc::new(file_at(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY)?);
+        Ok(HeldDir { dir, path: path.to_owned() })
+    }
 
-impl HeldDirs {
-    /// The directory that is at `path` now, which need not be the one that was there before.
-    fn hold(&self, path: &Path) -> io::Result<Arc<fs::File>> {
-        let found = fs::metadata(path)?;
-        if !found.is_dir() {
-            return Err(Errno::NOTDIR.into());
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.dir.as_fd()
+    }
+
+    /// The part of `path` below the directory.
+    fn below<'a>(&self, path: &'a Path) -> io::Result<&'a Path> {
+        path.strip_prefix(&self.path).map_err(|_| self.refuse(path))
+    }
+
+    /// The name, in the directory, of the file at `path`.
+    fn name<'a>(&self, path: &'a Path) -> io::Result<&'a Path> {
+        let mut parts = self.below(path)?.components();
+        match (parts.next(), parts.next()) {
+            (Some(Component::Normal(name)), None) => Ok(Path::new(name)),
+            _ => Err(self.refuse(path)),
         }
-        let mut dirs = self.dirs.lock();
-        let held = match dirs.iter().position(|held| held.identity == identity(&found)) {
-            Some(at) => dirs.remove(at),
-            None => {
-                let dir = fs::File::open(path)?;
-                Held { identity: identity(&dir.metadata()?), dir: Arc::new(dir) }
-            }
-        };
-        if dirs.len() == MOST_HELD {
-            dirs.remove(0);
+    }
+
+    /// Refuses every path but that of the directory itself.
+    fn check_is_dir(&self, path: &Path) -> io::Result<()> {
+        match self.below(path)?.as_os_str().is_empty() {
+            true => Ok(()),
+            false => Err(self.refuse(path)),
         }
-        dirs.push(held.clone());
-        Ok(held.dir)
+    }
+
+    fn refuse(&self, path: &Path) -> io::Error {
+        let what =
+            format!("{} is no file directly in {}, which is held", path.display(), self.path.display());
+        io::Error::new(io::ErrorKind::InvalidInput, what)
     }
 }
 
-impl FileSystem for HeldDirs {
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.hold(dir)?.sync_all()
+impl FileSystem for HeldDir {
+    fn hold_dir(&self, dir: &Path) -> io::Result<Arc<dyn FileSystem>> {
+        self.check_is_dir(dir)?;
+        Ok(Arc::new(self.clone()))
     }
 
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        RealFs.create_dir_all(dir)
+        self.check_is_dir(dir)
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        RealFs.create(path)
+        create_at(self.fd(), self.name(path)?)
     }
 
     fn create_log(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        RealFs.create_log(path)
+        create_log_at(self.fd(), self.name(path)?)
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        RealFs.open(path)
+        open_at(self.fd(), self.name(path)?)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.check_is_dir(dir)?;
+        self.dir.sync_all()
     }
 
     fn open_to_rewrite(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        RealFs.open_to_rewrite(path)
+        open_to_rewrite_at(self.fd(), self.name(path)?)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        RealFs.rename(from, to)
+        let (from, to) = (self.name(from)?, self.name(to)?);
+        Ok(retry_on_intr(|| renameat(&self.dir, from, &self.dir, to))?)
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        RealFs.link(from, to)
+        let (from, to) = (self.name(from)?, self.name(to)?);
+        Ok(retry_on_intr(|| linkat(&self.dir, from, &self.dir, to, AtFlags::empty()))?)
     }
 
     fn unlink(&self, path: &Path) -> io::Result<()> {
-        RealFs.unlink(path)
+        let name = self.name(path)?;
+        Ok(retry_on_intr(|| unlinkat(&self.dir, name, AtFlags::empty()))?)
     }
 
     fn punch_hole(&self, path: &Path, offset: u64, len: u64) -> io::Result<()> {
-        RealFs.punch_hole(path, offset, len)
+        punch_hole_at(self.fd(), self.name(path)?, offset, len)
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
-        RealFs.list(dir)
+        self.check_is_dir(dir)?;
+        list_at(self.fd(), Path::new("."))
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
-        RealFs.lock(path)
+        lock_at(Some(self.dir.clone()), self.name(path)?)
     }
 
     fn free_space(&self, path: &Path) -> io::Result<u64> {
-        RealFs.free_space(path)
+        // A file is on the device of its directory.
+        self.check_is_dir(path).or_else(|_| self.name(path).map(drop))?;
+        Ok(free_bytes(retry_on_intr(|| fstatvfs(&self.dir))?))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use super::*;
+    use crate::real::RealFs;
 
-    /// What this process has open below `dir`.
-    fn open_below(dir: &Path) -> Vec<PathBuf> {
-        let open = fs::read_dir("/proc/self/fd").unwrap();
-        // One that another test closes meanwhile is none of ours.
-        let targets = open.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
-        targets.filter(|target| target.starts_with(dir)).collect()
+    /// A new directory of the test `name`, and `db` in it, held.
+    fn held(name: &str) -> (PathBuf, PathBuf, Arc<dyn FileSystem>) {
+        let root = std::env::temp_dir().join(format!("braidb-held-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&root);
+        let dir = root.join("db");
+        RealFs.create_dir_all(&dir).unwrap();
+        let fs = RealFs.hold_dir(&dir).unwrap();
+        (root, dir, fs)
+    }
+
+    fn names(fs: &dyn FileSystem, dir: &Path) -> Vec<String> {
+        fs.list(dir).unwrap().into_iter().map(|entry| entry.name).collect()
     }
 
     #[test]
-    fn few_directories_are_held_and_each_is_the_one_that_is_there() {
-        let root = std::env::temp_dir().join(format!("braidb-held-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&root);
-        let dir = |i: usize| root.join(format!("{i}"));
-        let fs = HeldDirs::default();
-        for i in 0..2 * MOST_HELD {
-            fs.create_dir_all(&dir(i)).unwrap();
-            for _ in 0..3 {
-                fs.sync_dir(&dir(i)).unwrap();
-            }
-            assert_eq!(open_below(&root).len(), MOST_HELD.min(i + 1));
+    fn every_call_goes_to_the_directory_that_is_held_and_not_to_the_one_at_its_path() {
+        let (root, dir, fs) = held("calls");
+        let (moved, other) = (root.join("moved"), root.join("other"));
+        fs.create(&dir.join("old")).unwrap().append(&[7; 8192]).unwrap();
+        let lock = fs.lock(&dir.join("LOCK")).unwrap();
+        std::fs::rename(&dir, &moved).unwrap();
+        std::fs::create_dir(&dir).unwrap();
+        for name in ["old", "log", "linked", "LOCK"] {
+            std::fs::write(dir.join(name), "another's").unwrap();
         }
-        // One that is used stays.
-        for i in 0..2 * MOST_HELD {
-            fs.sync_dir(&dir(7)).unwrap();
-            fs.sync_dir(&dir(i)).unwrap();
-            assert!(open_below(&root).contains(&dir(7)));
+        let theirs = || names(&RealFs, &dir);
+        assert_eq!(theirs(), ["LOCK", "linked", "log", "old"]);
+
+        fs.create_log(&dir.join("log")).unwrap().append(b"ours").unwrap();
+        fs.rename(&dir.join("log"), &dir.join("renamed")).unwrap();
+        fs.link(&dir.join("renamed"), &dir.join("linked")).unwrap();
+        fs.sync_dir(&dir).unwrap();
+        assert_eq!(fs.open(&dir.join("old")).unwrap().len().unwrap(), 8192);
+        match fs.punch_hole(&dir.join("old"), 0, 4096) {
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::Unsupported),
+            Ok(()) => assert_eq!(std::fs::read(moved.join("old")).unwrap()[..4096], [0; 4096]),
         }
-        std::fs::remove_dir(dir(7)).unwrap();
-        assert_eq!(fs.sync_dir(&dir(7)).unwrap_err().kind(), io::ErrorKind::NotFound);
-        fs.create_dir_all(&dir(7)).unwrap();
-        assert!(!open_below(&root).contains(&dir(7)), "what is held has no name any more");
-        fs.sync_dir(&dir(7)).unwrap();
-        assert!(open_below(&root).contains(&dir(7)));
-        drop(fs);
-        assert_eq!(open_below(&root), Vec::<PathBuf>::new());
+        assert_eq!(names(&*fs, &dir), ["LOCK", "linked", "old", "renamed"]);
+        assert_eq!(names(&*fs.hold_dir(&dir).unwrap(), &dir), names(&RealFs, &moved));
+        fs.unlink(&dir.join("old")).unwrap();
+        assert!(!moved.join("old").exists());
+        assert!(fs.lock(&dir.join("LOCK")).is_err() && lock.is_in_place().unwrap());
+        assert!(fs.free_space(&dir).unwrap() > 0 && fs.free_space(&dir.join("linked")).unwrap() > 0);
+        fs.create_dir_all(&dir).unwrap();
+
+        assert_eq!(theirs(), ["LOCK", "linked", "log", "old"]);
+        assert!(theirs().iter().all(|name| std::fs::read(dir.join(name)).unwrap() == b"another's"));
+        assert!(!other.exists());
+        drop(lock);
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn paths_elsewhere_are_refused() {
+        let (root, dir, fs) = held("elsewhere");
+        for path in ["", "x", "db/x", "/", "/x"].map(PathBuf::from) {
+            assert_eq!(fs.create(&path).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{path:?}");
+            assert_eq!(fs.list(&path).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{path:?}");
+        }
+        for path in [".", "..", "../x", "sub/x", ""].map(|below| dir.join(below)) {
+            assert_eq!(fs.unlink(&path).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{path:?}");
+        }
+        fs.create(&dir.join("./x")).unwrap();
+        assert_eq!(names(&*fs, &dir.join(".")), ["x"]);
+        assert_eq!(RealFs.hold_dir(&dir.join("x")).unwrap_err().kind(), io::ErrorKind::NotADirectory);
+        assert_eq!(RealFs.hold_dir(&dir.join("y")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        std::fs::remove_dir_all(&root).unwrap();
+        assert_eq!(fs.create(&dir.join("z")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(names(&*fs, &dir), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_lock_that_lost_its_name_says_so() {
+        let (root, dir, fs) = held("lock");
+        let path = dir.join("LOCK");
+        for fs in [fs.clone(), Arc::new(RealFs)] {
+            let lock = fs.lock(&path).unwrap();
+            assert!(lock.is_in_place().unwrap());
+            std::fs::remove_file(&path).unwrap();
+            assert!(!lock.is_in_place().unwrap());
+            let second = fs.lock(&path).unwrap();
+            assert!(second.is_in_place().unwrap() && !lock.is_in_place().unwrap());
+        }
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+
+    /// The directories below `root` that this process has open.
+    fn open_below(root: &Path) -> usize {
+        let open = std::fs::read_dir("/proc/self/fd").unwrap();
+        // A descriptor that another test closes meanwhile cannot be read.
+        let targets = open.filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok());
+        targets.filter(|target| target.starts_with(root)).count()
+    }
+
+    #[test]
+    fn one_descriptor_is_held_and_no_call_keeps_another() {
+        let (root, dir, fs) = held("descriptor");
+        let again = fs.hold_dir(&dir).unwrap();
+        fs.create(&dir.join("x")).unwrap();
+        for _ in 0..3 {
+            fs.sync_dir(&dir).unwrap();
+            fs.list(&dir).unwrap();
+            again.open(&dir.join("x")).unwrap();
+        }
+        assert_eq!(open_below(&root), 1);
+        drop((fs, again));
+        assert_eq!(open_below(&root), 0);
         std::fs::remove_dir_all(&root).unwrap();
     }
 }

@@ -25,7 +25,6 @@ use std::time::Instant;
 use rustix::rand::{GetRandomFlags, getrandom};
 
 pub use fs::RealFs;
-pub use held::HeldDirs;
 pub use threads::Threads;
 
 use crate::{Clock, Env, Random};
@@ -43,7 +42,7 @@ use crate::{Clock, Env, Random};
 pub fn env(background_threads: usize) -> Env {
     let threads = Threads::new(background_threads).expect("the kernel refuses to start a thread");
     Env {
-        fs: Arc::new(HeldDirs::default()),
+        fs: Arc::new(RealFs),
         clock: Arc::new(MonotonicClock::new()),
         random: Arc::new(OsRandom),
         runtime: Arc::new(threads),

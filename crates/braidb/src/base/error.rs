@@ -38,6 +38,9 @@ pub enum Error {
     Unsupported { path: PathBuf, what: String },
     /// Another process, or another handle in this one, has the database open.
     Locked { path: PathBuf },
+    /// The file `LOCK` was removed or replaced while this handle had it locked: another process may have opened the
+    /// database. Reads still work; this handle changes nothing more.
+    LockLost { path: PathBuf },
     /// An option has a value that cannot work.
     InvalidOption { option: &'static str, why: String },
     /// A key, a value, a batch or a name is outside the limits; nothing was written.
@@ -136,6 +139,13 @@ impl fmt::Display for Error {
             Error::Locked { path } => write!(
                 f,
                 "the database in {} is open already, here or in another process; close that one first",
+                path.display()
+            ),
+            Error::LockLost { path } => write!(
+                f,
+                "{} was removed or replaced while this handle had it locked, so another process may have opened the \
+                 database; nothing more is written through this handle: close it, make sure that no other process uses the \
+                 directory, and open the database again",
                 path.display()
             ),
             Error::InvalidOption { option, why } => write!(f, "option `{option}`: {why}"),

@@ -34,6 +34,7 @@ pub const ALL: &[(&str, &str)] = &[
     ("l0_handed_over_out_of_order", "7: a newer table of L0 does not pass an older one that it overlaps"),
     ("l0_move_past_older", "7: a move down takes what is older and overlaps along"),
     ("l0_order_swapped", "7: a lookup asks the newest run of L0 first"),
+    ("lock_not_compared", "17: nothing is deleted once another process may be in the directory"),
     ("log_deleted_one_edit_early", "1: a log goes only after the edit that no longer needs it"),
     ("log_deleted_under_a_handle", "1: a log goes only when no table points into it"),
     ("log_table_before_its_log", "2: a log is synced before the edit that adds a table which points into it"),

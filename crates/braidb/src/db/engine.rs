@@ -21,10 +21,9 @@ use crate::plan::climb::Period;
 use crate::plan::overlap::Verdict;
 use crate::read::{self, Passed};
 use crate::version::table_file::TableFile;
-use crate::version::{Level, Slice, Version};
+use crate::version::{DirLock, Level, Slice, Version};
 use crate::visible::snapshots::Snapshots;
 use crate::write::{CommitQueue, Health, Pressure};
-use braidb_storage::LockGuard;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -52,7 +51,9 @@ pub(crate) struct Engine {
     pub(super) jobs: Arc<Jobs>,
     pub(super) seeks: SeekWatch,
     /// Let go when the database closes.
-    pub(super) lock: Mutex<Option<Box<dyn LockGuard>>>,
+    pub(super) lock: Arc<DirLock>,
+    /// Held while the database closes.
+    pub(super) closing: Mutex<()>,
 }
 
 impl Engine {
@@ -268,7 +269,7 @@ impl Engine {
     /// Persists, seals the log, ends background work and lets go of the directory. The first caller does it.
     pub fn close(&self) -> Result<()> {
         // Held until all is done, so that a second caller returns when the directory is free.
-        let mut lock = self.lock.lock();
+        let _closing = self.closing.lock();
         if !self.health.close() {
             return Ok(());
         }
@@ -281,7 +282,7 @@ impl Engine {
             },
             Err(error) => Err(error),
         };
-        *lock = None;
+        self.lock.release();
         sealed
     }
 }

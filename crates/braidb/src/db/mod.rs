@@ -95,7 +95,7 @@ impl Drop for Handle {
 
 impl Db {
     /// Opens the database in the directory `path`, with the default [`Options`]. If there is none it is created, with the
-    /// directories above it.
+    /// directories above it. The handle stays with this directory, though it be renamed or `path` lead elsewhere later.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-open-{}", std::process::id()));

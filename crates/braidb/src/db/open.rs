@@ -15,13 +15,13 @@ use crate::jobs::{JobOptions, Jobs, Parts, SeekWatch};
 use crate::log::{HEADER_BYTES, LogSync, LogWriter};
 use crate::memory::view::{View, ViewCell};
 use crate::version::{
-    Change, CommitError, Found, Manifest, ManifestConfig, Opened, State, TableStore, examine,
+    Change, CommitError, DirLock, Found, Manifest, ManifestConfig, Opened, State, TableStore, examine,
 };
 use crate::visible::snapshots::Snapshots;
 use crate::write::pressure::Marks;
 use crate::write::queue::Shared;
 use crate::write::{CommitQueue, Health, Pressure, QueueOptions};
-use braidb_storage::{Env, LockGuard};
+use braidb_storage::Env;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ static IDENTITY: AtomicU64 = AtomicU64::new(1);
 
 /// Opens the database in `dir` with options that were checked.
 pub(crate) fn open(dir: &Path, options: Options) -> Result<Db> {
-    let env = options.env_or_real();
+    let mut env = options.env_or_real();
     let found = examine(env.fs.as_ref(), dir).map_err(|error| locked_or(&env, dir, error))?;
     if found == Found::Nothing && !options.create_if_missing {
         return Err(Error::Missing { path: dir.to_owned() });
@@ -44,9 +44,13 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Db> {
     if found == Found::Nothing {
         sync_ancestors(&env, dir).map_err(|error| Error::io("sync the directories above", dir, error))?;
     }
-    let lock = take_lock(&env, dir)?;
-    // Another process may have made it a database before this one had the lock.
+    hold(&mut env, dir)?;
+    let lock = DirLock::take(env.fs.as_ref(), dir)?;
+    // Another process may have made it a database before this one had the lock, or put another directory there.
     let found = examine(env.fs.as_ref(), dir)?;
+    if found == Found::Nothing && !options.create_if_missing {
+        return Err(Error::Missing { path: dir.to_owned() });
+    }
     let engine = Opening::new(dir, env, options).run(found, lock)?;
     Ok(Db::from_engine(Arc::new(engine)))
 }
@@ -65,18 +69,17 @@ fn sync_ancestors(env: &Env, dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-pub(super) fn take_lock(env: &Env, dir: &Path) -> Result<Box<dyn LockGuard>> {
-    let path = dir.join(names::LOCK);
-    env.fs.lock(&path).map_err(|error| match error.kind() {
-        io::ErrorKind::WouldBlock => Error::Locked { path: dir.to_owned() },
-        _ => Error::io("lock", &path, error),
-    })
+/// From here on all files are those of the directory that `dir` leads to now. If another process put a directory there after its
+/// ancestors were synced, the name is as stable as that process made it, and nothing that this one writes depends on it.
+pub(super) fn hold(env: &mut Env, dir: &Path) -> Result<()> {
+    env.fs = env.fs.hold_dir(dir).map_err(|error| Error::io("open the directory", dir, error))?;
+    Ok(())
 }
 
 /// What looks wrong in a directory may be the work of a process that has the database open at this moment.
 fn locked_or(env: &Env, dir: &Path, error: Error) -> Error {
     let has_lock = env.fs.open(&dir.join(names::LOCK)).is_ok();
-    match has_lock.then(|| take_lock(env, dir)) {
+    match has_lock.then(|| DirLock::take(env.fs.as_ref(), dir)) {
         Some(Err(locked @ Error::Locked { .. })) => locked,
         _ => error,
     }
@@ -147,7 +150,8 @@ impl Opening {
         Opening { dir: dir.to_owned(), env, options, counters, cache }
     }
 
-    fn run(self, found: Found, lock: Box<dyn LockGuard>) -> Result<Engine> {
+    fn run(self, found: Found, lock: DirLock) -> Result<Engine> {
+        let lock = Arc::new(lock);
         let Opening { dir, env, options, counters, cache } = &self;
         let listing = Listing::read(env, dir)?;
         let tables =
@@ -155,6 +159,7 @@ impl Opening {
         let config = ManifestConfig {
             fs: env.fs.clone(),
             dir: dir.clone(),
+            lock: lock.clone(),
             counters: counters.clone(),
             tables: tables.clone(),
             manifest_bytes: options.manifest_bytes,
@@ -169,9 +174,9 @@ impl Opening {
         let logs = listing.log_ids();
         let merge_reserve_bytes = self.merge_reserve_bytes(&listing)?;
         let recovery = || Recovery::new(dir, env, options, &state, files.clone(), counters.clone());
-        let begun = match self.begin(recovery(), &logs, files.take()) {
+        let begun = match self.begin(recovery(), &logs, files.take(), &lock) {
             // A full disk keeps nobody from opening, and from deleting something (rule 15).
-            Err(error) if error.is_full() => self.begin(recovery().in_place(), &logs, files.take())?,
+            Err(error) if error.is_full() => self.begin(recovery().in_place(), &logs, files.take(), &lock)?,
             outcome => outcome?,
         };
         let Begun { mut recovered, mut log, log_sync } = begun;
@@ -218,6 +223,7 @@ impl Opening {
             view: view.clone(),
             snapshots: snapshots.clone(),
             health: health.clone(),
+            dir_lock: lock.clone(),
             pressure: pressure.clone(),
             files: files.clone(),
             random: env.random.clone(),
@@ -248,6 +254,7 @@ impl Opening {
             view: view.clone(),
             snapshots: snapshots.clone(),
             health: health.clone(),
+            dir_lock: lock.clone(),
             pressure: pressure.clone(),
             files,
             counters: counters.clone(),
@@ -267,7 +274,8 @@ impl Opening {
             queue,
             jobs,
             seeks: SeekWatch::default(),
-            lock: parking_lot::Mutex::new(Some(lock)),
+            lock,
+            closing: parking_lot::Mutex::default(),
             dir: self.dir,
             options: self.options,
             counters: self.counters,
@@ -277,9 +285,16 @@ impl Opening {
 
     /// Recovers, and begins the new log with what recovery wants to have there. All that was recovered is stable then, and so are the
     /// new log's name and header; only then the edit may name it. After an error nothing refers to that log.
-    fn begin(&self, recovery: Recovery<'_>, logs: &[FileId], new_log: FileId) -> Result<Begun> {
+    fn begin(
+        &self,
+        recovery: Recovery<'_>,
+        logs: &[FileId],
+        new_log: FileId,
+        lock: &DirLock,
+    ) -> Result<Begun> {
         let Opening { dir, env, counters, .. } = self;
         let recovered = recovery.run(logs)?;
+        lock.check()?;
         let log_sync = Arc::new(LogSync::new(env.fs.clone(), dir, counters.clone()));
         // No room is left alone: the reserve is there for what recovery has to write.
         let mut log = LogWriter::create(log_sync.clone(), new_log, recovered.cut, 0)?;

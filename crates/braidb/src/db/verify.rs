@@ -19,7 +19,7 @@ use crate::log;
 use crate::plan::form::LOADED_BYTES;
 use crate::table;
 use crate::value::Body;
-use crate::version::{Found, Manifest, State, TableStore, current, examine};
+use crate::version::{DirLock, Found, Manifest, State, TableStore, current, examine};
 use braidb_storage::Env;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -67,7 +67,7 @@ fn unless_gone<T>(outcome: Result<T>) -> Result<Option<T>> {
 
 /// Verifies a database that is not open.
 pub(crate) fn offline(dir: &Path, options: &Options) -> Result<VerifyReport> {
-    let env = options.env_or_real();
+    let mut env = options.env_or_real();
     match examine(env.fs.as_ref(), dir) {
         Ok(Found::Database) => {}
         Ok(Found::Nothing) => {
@@ -75,7 +75,8 @@ pub(crate) fn offline(dir: &Path, options: &Options) -> Result<VerifyReport> {
         }
         Err(error) => return Check::new(&env, dir).only(error),
     }
-    let _lock = open::take_lock(&env, dir)?;
+    open::hold(&mut env, dir)?;
+    let _lock = DirLock::take(env.fs.as_ref(), dir)?;
     let mut check = Check::new(&env, dir);
     let listing = Listing::read(&env, dir)?;
     let opener = TableStore::detached(env.fs.clone(), dir);

@@ -40,7 +40,11 @@ impl Jobs {
     }
 
     /// Gives back the tables, the parts of tables, and the logs behind tables, that neither the manifest nor any view refers to.
+    /// A poisoned handle gives nothing back: its last edit may not be the last one, or another process may be in the directory.
     pub fn collect_garbage(&self) {
+        if self.health.check_unpoisoned().is_err() {
+            return;
+        }
         for table in self.tables.take_frayed() {
             self.punch(&table);
         }
@@ -51,7 +55,6 @@ impl Jobs {
         // comes by looks again. Nothing goes while nobody knows which edit is the last.
         if let Some(mut catalog) = self.catalog.try_lock()
             && self.tables.bodies().take_any_died()
-            && self.health.check_unpoisoned().is_ok()
         {
             let replay_from = catalog.state.min_replay_from();
             self.unlink_logs_below(&mut catalog, replay_from);

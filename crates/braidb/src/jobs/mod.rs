@@ -42,7 +42,7 @@ mod tidy;
 mod truncate;
 
 use crate::base::counters::Counters;
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::base::ids::{FamilyId, FileId, FileIds};
 use crate::base::key::COMPARATOR;
 use crate::log::LogSync;
@@ -53,7 +53,7 @@ use crate::plan::logs::LogOptions;
 use crate::plan::segments::SegmentOptions;
 use crate::plan::{self, Claims, Plan, Ticket, TreeOptions};
 use crate::table::TableOptions;
-use crate::version::{Change, CommitError, Edit, Manifest, State, TableStore, Version};
+use crate::version::{Change, CommitError, DirLock, Edit, Manifest, State, TableStore, Version};
 use crate::visible::snapshots::Snapshots;
 use crate::write::{CommitQueue, FlushTask, Health, Pressure};
 use braidb_storage::{Env, Lane};
@@ -146,6 +146,7 @@ pub struct Parts {
     pub view: Arc<ViewCell>,
     pub snapshots: Arc<Snapshots>,
     pub health: Arc<Health>,
+    pub dir_lock: Arc<DirLock>,
     pub pressure: Arc<Pressure>,
     pub files: Arc<FileIds>,
     pub counters: Arc<Counters>,
@@ -288,6 +289,14 @@ impl Jobs {
         }
         self.ended.notify_all();
         self.collect_garbage();
+    }
+
+    /// Why a job failed: files of another process may have been in its way.
+    fn blame(&self, error: Error) -> Error {
+        match self.dir_lock.check() {
+            Err(lost @ Error::LockLost { .. }) => self.health.poison(lost),
+            _ => error,
+        }
     }
 
     /// Makes an edit stable. The caller holds the catalog and installs the outcome before letting go of it.
@@ -506,14 +515,14 @@ impl Work {
 impl Running {
     fn flush(mut self) {
         let Some(Work::Flush(task)) = &self.work else { unreachable!("a flush was submitted") };
-        let outcome = self.jobs.flush_task(task);
+        let outcome = self.jobs.flush_task(task).map_err(|error| self.jobs.blame(error));
         self.end(outcome.is_ok());
         self.jobs.end_job(Lane::Flush, outcome);
     }
 
     fn merge(mut self, plan: Plan, version: Arc<Version>) -> Result<()> {
         let Some(Work::Merge(ticket)) = &self.work else { unreachable!("a plan was submitted") };
-        let outcome = self.jobs.execute(plan, version, ticket);
+        let outcome = self.jobs.execute(plan, version, ticket).map_err(|error| self.jobs.blame(error));
         self.end(outcome.is_ok());
         self.jobs.end_job(Lane::Merge, outcome.clone());
         outcome

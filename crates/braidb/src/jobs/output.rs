@@ -17,6 +17,7 @@ use crate::version::{NewTable, State};
 use crate::visible::Cursor;
 use crate::visible::rule::{Fate, Sieve};
 use braidb_storage::FileSystem;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -151,10 +152,20 @@ impl Outputs {
     }
 
     fn start(&mut self) -> Result<TableBuilder> {
-        let id = self.target.files.take();
-        self.ids.push(id);
-        let path = names::table(&self.target.dir, id);
-        TableBuilder::create(self.target.fs.as_ref(), &path, id, self.target.options)
+        loop {
+            let id = self.target.files.take();
+            let path = names::table(&self.target.dir, id);
+            match TableBuilder::create(self.target.fs.as_ref(), &path, id, self.target.options) {
+                // A process that lost the lock made this table (`version/dir_lock.rs`). The next number may be free.
+                Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {}
+                created => {
+                    let table = created?;
+                    // Only now is the file one of these, to be removed if they are not kept.
+                    self.ids.push(id);
+                    return Ok(table);
+                }
+            }
+        }
     }
 
     fn finish(&mut self, table: TableBuilder, written: &Counter) -> Result<()> {

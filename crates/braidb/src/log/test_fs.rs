@@ -110,6 +110,10 @@ impl TestFs {
 }
 
 impl FileSystem for TestFs {
+    fn hold_dir(&self, _dir: &Path) -> io::Result<Arc<dyn FileSystem>> {
+        unreachable!("the log opens no directories")
+    }
+
     fn create(&self, _path: &Path) -> io::Result<Arc<dyn File>> {
         unreachable!("the log makes nothing but logs")
     }
@@ -170,7 +174,17 @@ impl FileSystem for TestFs {
     }
 
     fn lock(&self, _path: &Path) -> io::Result<Box<dyn LockGuard>> {
-        unreachable!("the log locks nothing")
+        Ok(Box::new(TestLock))
+    }
+}
+
+/// A lock that nothing takes away.
+#[derive(Debug)]
+struct TestLock;
+
+impl LockGuard for TestLock {
+    fn is_in_place(&self) -> io::Result<bool> {
+        Ok(true)
     }
 }
 

@@ -7,8 +7,11 @@
 //! are other manifests obsolete. Until the directory is synced nothing refers to the new files, and a failure is undone by
 //! deleting them. A failed sync of the directory poisons, because it may have lost names of other files too; and from the
 //! rename on nobody can say which manifest is in force after a crash.
+//!
+//! If `LOCK` is not the file that was locked, no manifest is started and no edit is relied on (`dir_lock.rs` tells why).
 
 use super::current;
+use super::dir_lock::DirLock;
 use super::edit::{Change, Edit, Reject};
 use super::record::{self, HEADER_BYTES, Kind, MARK_BYTES};
 use super::state::State;
@@ -31,6 +34,7 @@ const ALLOCATION_BYTES: u64 = 64 << 10;
 pub struct ManifestConfig {
     pub fs: Arc<dyn FileSystem>,
     pub dir: PathBuf,
+    pub lock: Arc<DirLock>,
     pub counters: Arc<Counters>,
     pub tables: Arc<TableStore>,
     /// Edits beyond this many bytes, or beyond the size of the snapshot before them if that is more, make it roll over.
@@ -170,6 +174,11 @@ impl Manifest {
         self.id
     }
 
+    /// Whether the next commit rolls over first.
+    pub(super) fn is_due_to_roll(&self) -> bool {
+        self.bytes > self.roll_bytes
+    }
+
     /// Makes `edit`, together with the next file number, stable, and answers the state to install. Tables that it drops are
     /// marked obsolete.
     pub fn commit(&mut self, state: &State, mut edit: Edit) -> Result<State, CommitError> {
@@ -195,7 +204,9 @@ impl Manifest {
     }
 
     fn write(&mut self, state: &State, edit: &Edit) -> Result<(), CommitError> {
-        if self.bytes > self.roll_bytes {
+        let check_lock = |config: &ManifestConfig| config.lock.check().map_err(CommitError::Poison);
+        check_lock(&self.config)?;
+        if self.is_due_to_roll() {
             self.roll(state)?;
         }
         let payload = edit.encode();
@@ -215,6 +226,8 @@ impl Manifest {
         if !mutant!("skip_manifest_sync") {
             self.file.sync_data().map_err(|e| CommitError::Poison(Error::io("sync", &self.path, e)))?;
         }
+        // A process that opens the database from here on reads the edit.
+        check_lock(&self.config)?;
         // Says that the edit is synced; stable with the next one, or when the system likes to.
         append(&mark)?;
         self.synced_bytes = end;
@@ -257,8 +270,12 @@ impl Manifest {
         }
     }
 
-    /// Removes what earlier manifests left. Whatever stays behind is found again by the next sweep.
+    /// Removes what earlier manifests left. Whatever stays behind is found again by the next sweep. A manifest of a process that
+    /// got in before `CURRENT` was renamed stays.
     fn sweep(&self) {
+        if self.config.lock.check().is_err() {
+            return;
+        }
         let Ok(entries) = self.config.fs.list(&self.config.dir) else { return };
         for entry in entries {
             let obsolete = match names::parse(&entry.name) {
@@ -293,7 +310,9 @@ fn install(config: &ManifestConfig, id: FileId, state: &State) -> Result<Started
     let (fs, dir) = (&*config.fs, config.dir.as_path());
     let path = names::manifest(dir, id);
     let (current_tmp, current) = (dir.join(names::CURRENT_TMP), dir.join(names::CURRENT));
-    let prepare = || {
+    config.lock.check().map_err(CommitError::Poison)?;
+    let mut created: Vec<&Path> = Vec::new();
+    let mut prepare = || {
         let mut content = record::header(id);
         let payload = state.snapshot_edit().encode();
         let snapshot =
@@ -302,7 +321,7 @@ fn install(config: &ManifestConfig, id: FileId, state: &State) -> Result<Started
                 Error::TooLarge { what: "the snapshot of the manifest", bytes: payload.len(), limit }
             })?;
         content.extend_from_slice(&snapshot);
-        let file = write_file(config, &path, &content, !mutant!("skip_manifest_sync"))?;
+        let file = write_file(config, &path, &content, !mutant!("skip_manifest_sync"), &mut created)?;
         match fs.unlink(&current_tmp) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
                 return Err(Error::io("remove", &current_tmp, e));
@@ -310,13 +329,14 @@ fn install(config: &ManifestConfig, id: FileId, state: &State) -> Result<Started
             _ => {}
         }
         let named = current::content(id);
-        write_file(config, &current_tmp, named.as_bytes(), !mutant!("skip_current_sync"))?;
+        let synced = !mutant!("skip_current_sync");
+        write_file(config, &current_tmp, named.as_bytes(), synced, &mut created)?;
         Ok(Started { path: path.clone(), file, bytes: content.len() as u64 })
     };
-    let started = prepare().map_err(|e| {
+    let prepared = prepare();
+    let started = prepared.map_err(|e| {
         // Nothing refers to either file. What cannot be removed now is swept up later.
-        let _ = fs.unlink(&current_tmp);
-        let _ = fs.unlink(&path);
+        created.iter().rev().for_each(|path| drop(fs.unlink(path)));
         CommitError::Refused(e)
     })?;
     // The rename must not become stable before the file that it brings into force has its name. A failure is final, although
@@ -324,6 +344,7 @@ fn install(config: &ManifestConfig, id: FileId, state: &State) -> Result<Started
     if !mutant!("skip_manifest_dir_sync") {
         fs.sync_dir(dir).map_err(|e| CommitError::Poison(Error::io("sync", dir, e)))?;
     }
+    config.lock.check().map_err(CommitError::Poison)?;
     fs.rename(&current_tmp, &current)
         .map_err(|e| CommitError::Poison(Error::io("rename", &current_tmp, e)))?;
     if !mutant!("skip_current_dir_sync") {
@@ -334,8 +355,16 @@ fn install(config: &ManifestConfig, id: FileId, state: &State) -> Result<Started
     Ok(started)
 }
 
-fn write_file(config: &ManifestConfig, path: &Path, content: &[u8], sync: bool) -> Result<Arc<dyn File>> {
+/// Writes a new file, and adds it to those that were created, whole or not.
+fn write_file<'a>(
+    config: &ManifestConfig,
+    path: &'a Path,
+    content: &[u8],
+    sync: bool,
+    created: &mut Vec<&'a Path>,
+) -> Result<Arc<dyn File>> {
     let file = config.fs.create(path).map_err(|e| Error::io("create", path, e))?;
+    created.push(path);
     allocate(config, &file, path, content.len() as u64)?;
     file.append(content).map_err(|e| Error::io("append to", path, e))?;
     if sync {

@@ -13,6 +13,8 @@ struct Disk {
     fail_at: Option<u64>,
     free_bytes: Option<u64>,
     allows_unallocated: bool,
+    /// From this operation on.
+    lock_is_lost_at: Option<u64>,
 }
 
 impl Disk {
@@ -20,12 +22,28 @@ impl Disk {
         self.operations += 1;
         if self.fail_at == Some(self.operations) { Err(Error::other("planned")) } else { Ok(()) }
     }
+
+    fn has_lost_lock(&self) -> bool {
+        self.lock_is_lost_at.is_some_and(|at| self.operations >= at)
+    }
 }
 
 #[derive(Debug, Default)]
 pub struct MemFs {
     disk: Arc<Mutex<Disk>>,
     files: Mutex<BTreeMap<PathBuf, Arc<Mutex<Vec<u8>>>>>,
+}
+
+/// The lock of the one directory.
+#[derive(Debug)]
+struct MemLock {
+    disk: Arc<Mutex<Disk>>,
+}
+
+impl LockGuard for MemLock {
+    fn is_in_place(&self) -> Result<bool> {
+        Ok(!self.disk.lock().has_lost_lock())
+    }
 }
 
 #[derive(Debug)]
@@ -59,6 +77,22 @@ impl MemFs {
         self.disk.lock().allows_unallocated = true;
     }
 
+    /// The nth changing operation from now, and all that follow, happen after the name of the lock went to another file.
+    pub fn lose_lock_at(&self, nth: u64) {
+        let mut disk = self.disk.lock();
+        disk.operations = 0;
+        disk.lock_is_lost_at = Some(nth);
+    }
+
+    /// The name of the lock is another file's.
+    pub fn lose_lock(&self) {
+        self.lose_lock_at(0);
+    }
+
+    pub fn has_lost_lock(&self) -> bool {
+        self.disk.lock().has_lost_lock()
+    }
+
     pub fn bytes(&self, path: &Path) -> Option<Vec<u8>> {
         self.files.lock().get(path).map(|bytes| bytes.lock().clone())
     }
@@ -86,6 +120,10 @@ impl MemFs {
 }
 
 impl FileSystem for MemFs {
+    fn hold_dir(&self, _dir: &Path) -> Result<Arc<dyn FileSystem>> {
+        Err(ErrorKind::Unsupported.into())
+    }
+
     fn create_dir_all(&self, _dir: &Path) -> Result<()> {
         Ok(())
     }
@@ -140,7 +178,7 @@ impl FileSystem for MemFs {
     }
 
     fn lock(&self, _path: &Path) -> Result<Box<dyn LockGuard>> {
-        Err(ErrorKind::Unsupported.into())
+        Ok(Box::new(MemLock { disk: self.disk.clone() }))
     }
 
     fn free_space(&self, _path: &Path) -> Result<u64> {

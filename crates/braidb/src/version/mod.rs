@@ -8,6 +8,7 @@ pub mod beneath;
 pub mod current;
 pub mod cursor;
 pub mod cut;
+pub mod dir_lock;
 pub mod edit;
 pub mod level_cursor;
 pub mod manifest;
@@ -24,6 +25,7 @@ mod tests;
 
 pub use beneath::Beneath;
 pub use current::{Found, examine};
+pub use dir_lock::DirLock;
 pub use edit::{Change, Edit, NewTable};
 pub use manifest::{CommitError, Manifest, ManifestConfig, Opened};
 pub use shape::{Cell, Level, Run, RunId, Slice, Version};

@@ -25,7 +25,7 @@ use crate::log::{EncodedBatch, LogSync, LogWriter};
 use crate::memory::view::{FamilyView, View, ViewCell};
 use crate::memory::{Homes, Memory, SegmentWriter};
 use crate::plan::heat::HeatOptions;
-use crate::version::Version;
+use crate::version::{DirLock, Version};
 use crate::visible::EntryKind;
 use crate::visible::snapshots::Snapshots;
 use braidb_storage::Random;
@@ -148,6 +148,7 @@ pub struct Shared {
     pub view: Arc<ViewCell>,
     pub snapshots: Arc<Snapshots>,
     pub health: Arc<Health>,
+    pub dir_lock: Arc<DirLock>,
     pub pressure: Arc<Pressure>,
     pub files: Arc<FileIds>,
     pub random: Arc<dyn Random>,
@@ -348,7 +349,7 @@ impl CommitQueue {
         let first = core.last_seq + 1;
         let end = self.append(core, group, first, durability >= Durability::Buffer)?;
         if durability >= Durability::Sync {
-            self.log_sync.sync_through(core.log.id(), end).map_err(|error| self.health.poison(error))?;
+            self.sync_through(core.log.id(), end)?;
         }
         let log = core.log.id();
         let mut seq = first;
@@ -459,9 +460,15 @@ impl CommitQueue {
             (core.log.id(), core.log.end())
         };
         if durability >= Durability::Sync {
-            self.log_sync.sync_through(log, end).map_err(|error| self.health.poison(error))?;
+            self.sync_through(log, end)?;
         }
         Ok(())
+    }
+
+    /// Makes the logs stable up to here. A process that opens the database after this, whether it should or not, replays them.
+    fn sync_through(&self, log: FileId, end: u64) -> Result<()> {
+        let synced = self.log_sync.sync_through(log, end).and_then(|()| self.dir_lock.check());
+        synced.map_err(|error| self.health.poison(error))
     }
 
     /// The log that is written, and how much of it the operating system has.

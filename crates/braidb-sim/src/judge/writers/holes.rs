@@ -41,6 +41,12 @@ impl HoleFs {
 }
 
 impl FileSystem for HoleFs {
+    fn hold_dir(&self, _dir: &Path) -> io::Result<Arc<dyn FileSystem>> {
+        Ok(Arc::new(self.clone()))
+    }
+    fn open_to_rewrite(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.fs.open_to_rewrite(path)
+    }
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
         self.fs.create_dir_all(dir)
     }

@@ -20,10 +20,10 @@ type Hook = Box<dyn FnMut(&str) + Send>;
 
 /// The real file system, with a hook before a file is opened or a hole is punched. The hook is told the call, and not called while it
 /// runs. No hole is made, so that the test needs no file system that knows holes.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Hooked {
-    hook: Mutex<Option<Hook>>,
-    holes: Mutex<Vec<Range<u64>>>,
+    hook: Arc<Mutex<Option<Hook>>>,
+    holes: Arc<Mutex<Vec<Range<u64>>>>,
 }
 
 impl std::fmt::Debug for Hooked {
@@ -58,6 +58,9 @@ impl Hooked {
 }
 
 impl FileSystem for Hooked {
+    fn hold_dir(&self, _dir: &Path) -> io::Result<Arc<dyn FileSystem>> {
+        Ok(Arc::new(self.clone()))
+    }
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
         RealFs.create_dir_all(dir)
     }

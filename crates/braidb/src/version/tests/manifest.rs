@@ -12,6 +12,7 @@ fn config(fs: &Arc<MemFs>, manifest_bytes: u64) -> ManifestConfig {
     ManifestConfig {
         fs: fs.clone(),
         dir: dir().to_owned(),
+        lock: Arc::new(DirLock::take(&**fs, dir()).unwrap()),
         counters: Arc::new(Counters::default()),
         tables: TableStore::detached(fs.clone(), dir()),
         manifest_bytes,
@@ -30,6 +31,83 @@ fn one_part_of_a_table_in_two_places_is_refused_at_open() {
     opened.manifest.commit(&opened.state, edit).unwrap();
     let error = Manifest::open(config(&fs, 1 << 20)).unwrap_err();
     assert!(error.is_corruption() && error.to_string().contains("same part of table"), "{error}");
+}
+
+fn is_lock_lost(error: &Error) -> bool {
+    matches!(error, Error::LockLost { path } if *path == dir().join("LOCK"))
+}
+
+/// Files that an open manifest of a process which has lost its lock must leave alone.
+fn files(fs: &MemFs) -> Vec<(String, Vec<u8>)> {
+    fs.names().into_iter().map(|name| (name.clone(), fs.bytes(&dir().join(&name)).unwrap())).collect()
+}
+
+#[test]
+fn who_has_lost_the_lock_starts_no_manifest() {
+    let fs = Arc::new(MemFs::default());
+    drop(sample(&fs, 1 << 20));
+    // What another process is about to rename.
+    fs.set_bytes(&dir().join(names::CURRENT_TMP), b"theirs".to_vec());
+    let (before, config) = (files(&fs), config(&fs, 1 << 20));
+    fs.lose_lock();
+    assert!(is_lock_lost(&Manifest::open(config.clone()).unwrap_err()));
+    assert_eq!(files(&fs), before);
+    let empty = Arc::new(MemFs::default());
+    empty.lose_lock();
+    assert!(is_lock_lost(&Manifest::create(self::config(&empty, 1 << 20)).unwrap_err()));
+    assert_eq!(files(&empty), []);
+}
+
+/// The sample, whose manifest rolls over at the next commit.
+fn about_to_roll(fs: &Arc<MemFs>) -> (State, Manifest) {
+    let (states, mut manifest) = sample(fs, 1);
+    let state = states.last().unwrap().clone();
+    while !manifest.is_due_to_roll() {
+        manifest.commit(&state, Edit::default()).unwrap();
+    }
+    (state, manifest)
+}
+
+#[test]
+fn who_has_lost_the_lock_appends_no_edit() {
+    let fs = Arc::new(MemFs::default());
+    let (states, mut manifest) = sample(&fs, 1 << 20);
+    let (state, before) = (states.last().unwrap(), files(&fs));
+    fs.lose_lock();
+    let error = manifest.commit(state, Edit::default()).unwrap_err();
+    assert!(matches!(&error, CommitError::Poison(error) if is_lock_lost(error)), "{error:?}");
+    let error = manifest.commit(state, Edit::default()).unwrap_err();
+    assert!(matches!(&error, CommitError::Poison(Error::Poisoned { .. })), "{error:?}");
+    assert_eq!(files(&fs), before);
+}
+
+/// A second process gets in at each operation of a commit that rolls the manifest over.
+#[test]
+fn who_loses_the_lock_while_a_manifest_rolls_over_deletes_no_manifest_of_others() {
+    let mut seen = Vec::new();
+    for operation in 1.. {
+        let fs = Arc::new(MemFs::default());
+        let (state, mut manifest) = about_to_roll(&fs);
+        let theirs = names::manifest(dir(), FileId(900));
+        fs.set_bytes(&theirs, b"theirs".to_vec());
+        let current = || fs.bytes(&dir().join(names::CURRENT)).unwrap();
+        let before = current();
+        fs.lose_lock_at(operation);
+        let outcome = manifest.commit(&state, Edit::default()).map(drop);
+        if !fs.has_lost_lock() {
+            break;
+        }
+        let is_refused = matches!(&outcome, Err(CommitError::Poison(error)) if is_lock_lost(error));
+        assert!(is_refused || outcome.is_ok(), "{outcome:?}");
+        seen.push((current() != before, fs.bytes(&theirs).is_none(), outcome.is_ok()));
+    }
+    // Once the lock is lost neither the rename, nor the deletion of other manifests, nor the end of the commit comes.
+    assert!(seen.is_sorted(), "{seen:?}");
+    let count = |stage| seen.iter().filter(|&&found| found == stage).count();
+    assert!(count((false, false, false)) >= 10, "before the rename: {seen:?}");
+    assert!(count((true, false, false)) >= 2, "before manifests are deleted: {seen:?}");
+    assert!(count((true, true, false)) >= 2, "before the edit counts: {seen:?}");
+    assert_eq!(count((true, true, true)), 1, "the mark behind the edit: {seen:?}");
 }
 
 /// A new database in which the file numbers up to 10 are taken.

@@ -16,6 +16,7 @@ fn queue() -> CommitQueue {
 
 fn queue_on(fs: TestFs) -> CommitQueue {
     let counters = Arc::new(Counters::default());
+    let dir_lock = Arc::new(DirLock::take(&fs, Path::new("d")).unwrap());
     let log_sync = Arc::new(LogSync::new(Arc::new(fs), Path::new("d"), counters.clone()));
     let log = LogWriter::create(log_sync.clone(), FileId(1), None, 0).unwrap();
     let clock = Arc::new(StepClock::new());
@@ -31,6 +32,7 @@ fn queue_on(fs: TestFs) -> CommitQueue {
         view: Arc::new(ViewCell::new(View::default())),
         snapshots: Arc::new(Snapshots::new(0)),
         health: Arc::new(Health::default()),
+        dir_lock,
         pressure: Arc::new(Pressure::new(marks, clock, runtime, counters.clone())),
         files: Arc::new(FileIds::new(FileId(2))),
         random: Arc::new(SeededRandom::new(1)),

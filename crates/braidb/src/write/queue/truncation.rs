@@ -181,6 +181,8 @@ impl CommitQueue {
 
     /// Closes the log and begins another one.
     pub(super) fn rotate(&self, core: &mut Core) -> Result<FileId> {
+        // The recovery of a process that got in would come across the new log.
+        self.dir_lock.check().map_err(|error| self.health.poison(error))?;
         let next = self.files.take();
         core.log.rotate(next, core.takes_copies).map_err(|error| self.judge(error))?;
         core.log_takes_copies = core.takes_copies;

@@ -1,0 +1,88 @@
+//! The lock of an open database is removed, and a second process opens it too. The first finds out before it deletes anything, so
+//! that the second has all entries, whatever the first tries.
+
+use super::*;
+use braidb::storage::FileSystem;
+use std::path::Path;
+
+/// Operations of the first process before the second comes, so that there is something to flush, merge and delete.
+const OPERATIONS: u64 = 60;
+
+impl Runner {
+    /// Opens the database of a run that is finished twice at once, and closes both.
+    pub fn intruded(&mut self, workload: &mut Workload) -> Verdict {
+        self.new_machine();
+        self.start()?;
+        for _ in 0..OPERATIONS {
+            match workload.next_op() {
+                Op::Reopen { .. } | Op::Crash(_) => {}
+                op => self.run(&op)?,
+            }
+        }
+        // A second process finds what the operating system has.
+        self.run(&Op::Persist(Durability::Buffer))?;
+        self.fs.unlink(&Path::new(DIR).join("LOCK")).expect("the database is open");
+        let machine = Machine::new(&self.fs, self.rng.bits());
+        let second = machine.open(&self.set).and_then(Client::new);
+        let second = second.map_err(|error| Failure::new(format!("the second cannot open: {error}")))?;
+        self.compare_second(&second, "the second opens")?;
+
+        let (what, refused) = self.first_goes_on();
+        self.compare_second(&second, &format!("the first {what}"))?;
+        let finished = second.db.compact().and_then(|()| second.db.close());
+        finished.map_err(|error| Failure::new(format!("the second cannot finish: {error}")))?;
+        drop((second, machine));
+
+        let machine = Machine::new(&self.fs, self.rng.bits());
+        let verified = machine.verify(&self.set).map(|report| report.damages);
+        if !matches!(&verified, Ok(damages) if damages.is_empty()) {
+            return Err(Failure::new(format!("after both have closed: {verified:?}")));
+        }
+        let third = machine.open(&self.set).and_then(Client::new);
+        let third = third.map_err(|error| Failure::new(format!("after both have closed: {error}")))?;
+        self.compare_second(&third, "both have closed")?;
+        if !refused.as_ref().is_err_and(is_lock_lost) {
+            return Err(Failure::new(format!("the first has lost its lock, {what}, and gets {refused:?}")));
+        }
+        self.tally.add("intruders", 1);
+        Ok(())
+    }
+
+    /// What the first process does, in which it should find out, with the outcome; and its end.
+    fn first_goes_on(&mut self) -> (&'static str, Result<(), Error>) {
+        self.machine.call();
+        let client = opened(&self.client).clone();
+        let lost = Change { family: 0, key: COUNTER_KEY.into(), value: Some(b"lost"[..].into()) };
+        // It may succeed: the log of the first still takes it, and the second does not see it.
+        let _ = client.write_plainly(&lost);
+        let (what, refused) = match self.rng.below(4) {
+            0 => ("flushes", client.db.flush()),
+            1 => ("compacts", client.db.compact()),
+            2 => ("syncs", client.db.persist(Durability::Sync)),
+            _ => ("closes", client.db.close()),
+        };
+        self.iterators.clear();
+        self.snapshots.clear();
+        while self.machine.step() {}
+        let _ = client.db.close();
+        self.client = None;
+        (what, refused)
+    }
+
+    fn compare_second(&self, client: &Client, when: &str) -> Verdict {
+        let told = match client.read_all(None, &self.probes) {
+            Ok(actual) if actual == *self.model.state() => return Ok(()),
+            Ok(actual) => differences(self.model.state(), &actual),
+            Err(trouble) => trouble.to_string(),
+        };
+        Err(Failure::new(format!("when {when}: {told}")))
+    }
+}
+
+fn is_lock_lost(error: &Error) -> bool {
+    match error {
+        Error::LockLost { .. } => true,
+        Error::Poisoned { cause } => is_lock_lost(cause),
+        _ => false,
+    }
+}
