@@ -254,10 +254,11 @@ impl LogSync {
         error
     }
 
-    /// Adds the log that will be written from now on.
+    /// Adds the log that will be written from now on. The first one of an open says nothing of logs before it until it is synced: the
+    /// open may end before its edit, and then what was copied to this log is still needed where it was.
     pub(super) fn register(&self, log: Arc<LiveLog>) {
         let mut logs = self.logs.lock();
-        if logs.back().is_none_or(|previous| previous.is_done()) {
+        if logs.back().is_some_and(|previous| previous.is_done()) {
             log.raise_mark(1);
         }
         debug_assert!(logs.back().is_none_or(|previous| previous.id < log.id), "logs ascend");

@@ -62,7 +62,7 @@ pub struct LogWriter {
 
 impl LogWriter {
     /// Starts the first log of this open. `previous` is where recovery cuts the logs of earlier opens. All that stands before must be
-    /// stable by now: the first frame already says so.
+    /// stable by the first sync of this log: frames say so from then on.
     pub fn create(
         shared: Arc<LogSync>,
         id: FileId,

@@ -157,12 +157,12 @@ fn what_was_never_synced_is_torn_and_whole_frames_behind_are_counted() {
             assert_eq!(damages(&bad, None), [], "nothing says that it was synced");
         }
     }
-    // The first page never reached the disk; a mark of 1 in the frames says nothing of that.
+    // The first page never reached the disk, and no frame says that it did.
     let mut bad = data;
     bad[..HEADER_BYTES as usize].fill(0);
     let scan = read_data(&bad, None).0.unwrap();
     assert_eq!(scan.end, End::Torn { offset: 0, bytes, whole_frames_behind: 5 });
-    assert_eq!((scan.header, scan.frames, scan.max_mark), (None, 0, 1));
+    assert_eq!((scan.header, scan.frames, scan.max_mark), (None, 0, 0));
 }
 
 #[test]
