@@ -181,9 +181,6 @@ impl Opening {
         };
         let Begun { mut recovered, mut log, log_sync } = begun;
         log.set_reserve_bytes(merge_reserve_bytes);
-        if options.form_options().live_percent > 0 {
-            log.tell_places();
-        }
         let new_log = log.id();
         recovered.report.manifest_cut = torn.map(|torn| Cut {
             path: torn.path,
@@ -298,6 +295,9 @@ impl Opening {
         let log_sync = Arc::new(LogSync::new(env.fs.clone(), dir, counters.clone()));
         // No room is left alone: the reserve is there for what recovery has to write.
         let mut log = LogWriter::create(log_sync.clone(), new_log, recovered.cut, 0)?;
+        if self.options.form_options().live_percent > 0 {
+            log.tell_places();
+        }
         let mut write = || {
             if mutant!("skip_recovery_sync") {
                 log_sync.sync_through(new_log, HEADER_BYTES)?;

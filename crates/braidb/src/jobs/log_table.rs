@@ -10,8 +10,8 @@
 //!    would keep. Where each value lies, and its checksum, the writer of the log remembers (`log/places.rs`), so nothing is read. A
 //!    number is given once, and the record in memory is the one that was appended with it. Whether the log still holds what was
 //!    appended is found out by whoever reads a value by its handle, a user or a merge: both compare the checksum. A record whose place
-//!    is not known goes to the table with its value, as where logs went unused for long, and so does all that was recovered:
-//!    bodies are only logs that this open
+//!    is not known goes to the table with its value, as where logs went unused for long, and so does what was recovered and not copied
+//!    to the first log of this open: bodies are only logs that this open
 //!    closed, and that the family still replays. Nothing on disk has changed.
 //! 3. *All logs before log 8 are synced*, oldest first, with their names: log 7 is stable up to its footer. Then the index,
 //!    with the handle of `r`, is written and synced, and its name. It is an orphan if we crash.

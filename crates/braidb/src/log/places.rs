@@ -1,7 +1,8 @@
 //! Where the values of a log lie, told by its writer as it appends: for a flush that leaves values where they are.
 //!
 //! Commits have their numbers in the order of the log, one after the other, so the place of one is found by counting. Records that
-//! were written back have numbers of their own.
+//! were written back have numbers of their own. Between the commits that recovery copied to the first log of an open and those of the
+//! open itself numbers may be missing.
 //!
 //! Places take 16 bytes of memory an entry, for as long as recovery would read the log. A log whose values turn out to be small goes
 //! without, since no flush would leave them there; and so do most logs where those before them went unused
@@ -28,10 +29,11 @@ pub struct ValuePlace {
 /// Of each entry of a log, where its value lies.
 #[derive(Debug, Default)]
 pub struct ValuePlaces {
-    /// The number of the first commit.
+    /// The number of the first of `commits`.
     first: SeqNo,
+    /// Commits without a missing number among them, up to the last one.
     commits: Vec<ValuePlace>,
-    /// Records that were written back; by number once the log is closed.
+    /// Records that were written back, and commits before a missing number; by number once the log is closed.
     copies: Vec<(SeqNo, ValuePlace)>,
     value_bytes: u64,
 }
@@ -43,10 +45,12 @@ impl ValuePlaces {
         let places = |base| batch::value_places(batch.list(), batch.has_numbers(), base, values_at);
         match numbers {
             Numbers::From(base) => {
-                if self.commits.is_empty() {
+                let next = self.first + self.commits.len() as u64;
+                assert!(base >= next, "numbers ascend");
+                if base > next {
+                    self.copies.extend((self.first..).zip(self.commits.drain(..)));
                     self.first = base;
                 }
-                assert_eq!(base, self.first + self.commits.len() as u64, "numbers ascend without a gap");
                 match batch.only_place(values_at) {
                     Some(place) => self.commits.push(place),
                     None => self.commits.extend(places(base).map(|(_, place)| place)),

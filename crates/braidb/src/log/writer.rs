@@ -91,9 +91,10 @@ impl LogWriter {
         })
     }
 
-    /// From now on [`LogSync::closed`] tells of closed logs where their values lie, of all as long as flushes use it. Asked for before
-    /// the first commit of this open; copies of what recovery found are in no list, so a flush writes them with their values.
+    /// Of logs that are closed, [`LogSync::closed`] will tell where their values lie, of all as long as flushes use it. Asked for before
+    /// the first append.
     pub fn tell_places(&mut self) {
+        assert_eq!(self.frames, 0, "no frame is left out");
         self.tells_places = true;
         self.places = Some(ValuePlaces::default());
     }
