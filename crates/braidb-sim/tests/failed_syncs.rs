@@ -186,3 +186,36 @@ fn on_a_full_device_the_same_bytes_are_written_where_they_stand() {
     assert!(has(&open(&image, Options::new()).unwrap(), 4_000, 100));
     assert!(image.list(Path::new(DIR)).unwrap().len() > 3);
 }
+
+/// Marks lie behind what they cover. Once a cut has taken them along, the cut itself says that all before it was stable.
+#[test]
+fn damage_before_a_covered_cut_is_no_torn_end() {
+    let options = || Options::new().log_bytes(64 << 10).memtable_bytes(1 << 20);
+    let fs = SimFs::new();
+    let db = open(&fs, options()).unwrap();
+    put(&db, 0, 400, 100);
+    db.persist(Durability::Sync).unwrap();
+    put(&db, 400, 5, 100);
+    let killed = fs.without_process();
+    killed.lose_write_backs(None);
+    let db = open(&killed, options()).unwrap();
+    assert!(has(&db, 405, 100));
+    let image = killed.crash_image(Crash::PowerAllLost, 0);
+    assert!(has(&open(&image.without_process(), options()).unwrap(), 405, 100));
+    let mut logs = image.files();
+    logs.retain(|path| path.extension().is_some_and(|kind| kind == "log"));
+    logs.sort();
+    assert!(logs.len() > 3, "{logs:?}");
+    // The newest is that of the last opening, and the one before it is cut.
+    for damaged in &logs[..logs.len() - 2] {
+        let image = image.without_process();
+        image.flip_bit(damaged, 8 * 10_000).unwrap();
+        let opened = open(&image, options());
+        let error = opened.as_ref().err();
+        assert!(
+            error.is_some_and(Error::is_corruption),
+            "{damaged:?}: {:?}",
+            opened.map(|db| db.recovery().clone())
+        );
+    }
+}

@@ -232,11 +232,13 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// All logs before this one are known to be synced to their ends, and so is its header: some family was flushed up to it, or
-    /// it was closed with a length that the manifest tells.
+    /// All logs before this one are known to be synced to their ends, and so is its header: some family was flushed up to it, it was
+    /// closed with a length that the manifest tells, or replay goes on with it behind a covered cut.
     fn synced_before(&self) -> FileId {
         let replayed = self.state.families().values().map(|family| family.replay_from);
-        replayed.chain(self.state.logs_sealed()).max().expect("there is a default family")
+        let covered = self.state.cuts().filter(|(_, cut)| cut.is_covered).map(|(_, cut)| cut.resume);
+        let synced = replayed.chain(self.state.logs_sealed()).chain(covered);
+        synced.max().expect("there is a default family")
     }
 
     /// Copies of records whose logs are gone come first: they are older than all else that is replayed. They stay in memory, where
