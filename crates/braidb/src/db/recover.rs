@@ -245,6 +245,7 @@ impl<'a> Recovery<'a> {
     /// they were before, whatever the budget.
     fn replay_written_back(&mut self, logs: &[FileId]) -> Result<()> {
         let fs = self.env.fs.clone();
+        let sealed = self.state.logs_sealed().max();
         for &log in logs {
             let path = self.log_path(log);
             let header = log::read_header(fs.as_ref(), &path, log)?;
@@ -255,9 +256,10 @@ impl<'a> Recovery<'a> {
                 continue;
             }
             log::scan(fs.as_ref(), &path, log, self.known_end(log), &mut |frame| {
-                // The edit that relies on copies names the length of their log, and so covers them.
+                // The edit that relies on copies names the length of their log or of a later one. That covers them, unless an older log
+                // ends at a cut without the flag; then all that is replayed goes to tables.
                 if let Numbers::Own { replay_from } = frame.numbers
-                    && (log, frame.offset) < self.covered
+                    && ((log, frame.offset) < self.covered || Some(log) <= sealed)
                 {
                     self.replay_copies(log, replay_from, frame);
                 }
