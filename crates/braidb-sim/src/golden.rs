@@ -6,8 +6,9 @@
 //! empty value, bytes beyond ASCII, a batch over both families, a large value, tables in two levels, a sealed log.
 //!
 //! A second one holds records that were written back to a log, and a third one tables that point to values in logs, which came
-//! later than the rest of the format. A fourth one was killed and recovered. A fifth one, `format-1-recovered-uncovered`, is the fourth
-//! as commit ae2ffe8 wrote it, whose cuts prove nothing stable.
+//! later than the rest of the format. A fourth one was killed and recovered, and in a fifth one a flush has
+//! kept hot keys after that. `format-1-recovered-uncovered` and `format-1-hot-after-recovery-uncovered` are these two as commit ae2ffe8
+//! wrote them, whose cuts prove nothing stable.
 //!
 //! `braidb-sim golden DIR` writes all into directories below DIR. A change of format that older files survive needs no new
 //! golden database; a new version of a format adds a directory and keeps the old ones.
@@ -183,13 +184,62 @@ pub fn write_recovered() -> Result<(Arc<SimFs>, Contents), Error> {
         drop((visits, db));
         fs = Arc::new(killed);
     }
-    // Space that was never written need not be kept.
+    cut_space(&fs);
+    Ok((fs, contents))
+}
+
+/// Writes a database in which a flush kept hot keys behind the cut of a recovery, in whose first log a family still has its only record,
+/// and returns the files and what they must be read as.
+///
+/// # Errors
+///
+/// None, unless the engine is broken.
+pub fn write_hot_after_recovery() -> Result<(Arc<SimFs>, Contents), Error> {
+    // The last flush comes between the two.
+    const HOT_UNTIL: u32 = 500;
+    const WRITES: u32 = 620;
+    let mut fs = Arc::new(SimFs::new());
+    let mut contents = Contents::default();
+    let options = |fs: &Arc<SimFs>| {
+        let options = Options::new().memory_policy(MemoryPolicy::None).hot_keys_percent(10);
+        options.memtable_bytes(8 << 10).log_table_percent(0).env(env_over(fs.clone(), SEED).0)
+    };
+    {
+        let db = options(&fs).open(DIR)?;
+        db.column_family(FAMILIES[1])?.put("idle", "since the first life")?;
+        contents[1].insert(b"idle".to_vec(), b"since the first life".to_vec());
+        let killed = fs.without_process();
+        drop(db);
+        fs = Arc::new(killed);
+    }
+    let db = options(&fs).open(DIR)?;
+    for number in 0..WRITES {
+        // Every other write goes to one of six keys, but for the last ones: of the keys that a flush has kept, only the copies are left.
+        let key = if number % 2 == 0 || number >= HOT_UNTIL { 100 + number } else { number % 12 / 2 };
+        let (key, value) = (format!("key {key}"), format!("{number:040}"));
+        db.put(&key, &value)?;
+        contents[0].insert(key.into_bytes(), value.into_bytes());
+        if number % 50 == 49 {
+            db.settle()?;
+        }
+    }
+    let counts = db.stats().counts;
+    assert!(counts.flushes > 0 && counts.hot_kept > 0, "{counts:?}");
+    let killed = fs.without_process();
+    drop(db);
+    let fs = Arc::new(killed);
+    cut_space(&fs);
+    Ok((fs, contents))
+}
+
+/// Cuts off space of logs that was never written: it need not be kept.
+fn cut_space(fs: &SimFs) {
     for path in fs.files().into_iter().filter(|path| path.extension().is_some_and(|kind| kind == "log")) {
         let bytes = fs.read_file(&path).expect("it is there");
         let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-        fs.write_file(&path, &bytes[..end]).expect("it is there");
+        // A footer ends with a length of eight bytes, of which most are zero.
+        fs.write_file(&path, &bytes[..bytes.len().min(end + 8)]).expect("it is there");
     }
-    Ok((fs, contents))
 }
 
 /// Opens the database that lies on these files.
@@ -260,11 +310,12 @@ pub fn place(files: &BTreeMap<String, Vec<u8>>) -> io::Result<Arc<SimFs>> {
 pub type Write = fn() -> Result<(Arc<SimFs>, Contents), Error>;
 
 /// The golden databases, by the names of their directories.
-pub const ALL: [(&str, Write); 4] = [
+pub const ALL: [(&str, Write); 5] = [
     ("format-1", write),
     ("format-1-written-back", write_with_copies),
     ("format-1-log-tables", write_with_log_tables),
     ("format-1-recovered", write_recovered),
+    ("format-1-hot-after-recovery", write_hot_after_recovery),
 ];
 
 /// Writes the golden databases into a directory of the machine, which holds none of their files yet, and returns the paths.

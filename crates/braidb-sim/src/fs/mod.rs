@@ -130,6 +130,11 @@ impl SimFs {
         self.shared.state.lock().lose_write_backs(seed);
     }
 
+    /// The same for all pending changes of files, and for none of names.
+    pub fn lose_data_write_backs(&self) {
+        self.shared.state.lock().lose_data_write_backs(None);
+    }
+
     /// Limits the space of the device, in bytes. Only file data takes space, in blocks of 4 KiB.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.shared.state.lock().capacity_bytes = bytes;

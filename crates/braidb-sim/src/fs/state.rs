@@ -80,6 +80,11 @@ impl State {
     pub fn lose_write_backs(&mut self, seed: Option<u64>) {
         let mut dice = seed.map(Dice::new);
         self.names.lose_write_backs(dice.as_mut());
+        self.lose_data_write_backs(dice);
+    }
+
+    /// The system fails to write out what is not stable of files: all, or as dice decide.
+    pub fn lose_data_write_backs(&mut self, mut dice: Option<Dice>) {
         self.inodes.values_mut().for_each(|inode| inode.lose_write_backs(dice.as_mut()));
     }
 

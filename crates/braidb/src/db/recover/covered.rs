@@ -34,7 +34,8 @@
 //!
 //! With tables, step 1 writes tables in place of frames, and step 2 syncs them with their names. On a full device, steps 1 and 2
 //! overwrite the bytes of log 5 with identical bytes, which makes the pages dirty again, and sync them through that descriptor: a
-//! crash at any time leaves what it would have left without.
+//! crash at any time leaves what it would have left without. Overwriting renews bytes and no names: a log whose name a failed write-back
+//! lost would stay lost. ext4 and XFS end their journal when a directory cannot be written, so that no opening succeeds there.
 
 use super::{NOWHERE, Place, Recovery};
 use crate::base::error::{Error, Result};
