@@ -95,6 +95,7 @@ fn recovery_json(recovery: &RecoveryReport) -> Value {
         "logs": recovery.logs,
         "frames": recovery.frames,
         "entries": recovery.entries,
+        "rewritten_bytes": recovery.rewritten_bytes,
         "cut": recovery.cut.as_ref().map(cut),
         "manifest_cut": recovery.manifest_cut.as_ref().map(cut),
         "set_aside": set_aside,
@@ -178,6 +179,10 @@ fn recovery_text(recovery: &RecoveryReport, text: &mut String) {
         counted(recovery.entries, "write", "writes"),
     ];
     line(text, &format!("opening replayed {}", replayed.join(", ")));
+    if recovery.rewritten_bytes > 0 {
+        let bytes = bytes_text(recovery.rewritten_bytes);
+        line(text, &format!("  {bytes} of it were written again: nothing proved that the device had them"));
+    }
     match losses(recovery).as_slice() {
         [] => line(text, "  nothing was left out"),
         losses => losses.iter().for_each(|loss| line(text, &format!("  {loss}"))),

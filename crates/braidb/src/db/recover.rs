@@ -205,9 +205,16 @@ impl<'a> Recovery<'a> {
     fn logs_that_count(&mut self, on_disk: &[FileId], first: FileId) -> Result<Vec<FileId>> {
         let mut logs = Vec::new();
         for &id in on_disk.iter().filter(|&&id| id >= first && !self.state.is_set_aside(id)) {
-            let header = log::read_header(self.env.fs.as_ref(), &self.log_path(id), id)?;
-            if !is_abandoned(self.state, id, header) {
+            let (fs, path) = (self.env.fs.clone(), self.log_path(id));
+            if !is_abandoned(self.state, id, log::read_header(fs.as_ref(), &path, id)?) {
                 logs.push(id);
+                continue;
+            }
+            // Its copies may be all that is left of their commits, whose numbers are not given again (rule 3).
+            match log::scan(fs.as_ref(), &path, id, None, &mut |_| Ok(())) {
+                // Nothing depends on what stands in it.
+                Err(Error::Corruption { .. }) => {}
+                scan => self.last_seq = self.last_seq.max(scan?.last_seq),
             }
         }
         Ok(logs)
