@@ -219,3 +219,41 @@ fn damage_before_a_covered_cut_is_no_torn_end() {
         );
     }
 }
+
+/// The manifest lost its last edits, as no crash can do. The log of the last open tells by itself that writes were accepted to it.
+#[test]
+fn a_manifest_that_lost_edits_takes_no_synced_write_along() {
+    for is_closed in [true, false] {
+        let fs = SimFs::new();
+        put(&open(&fs, Options::new()).unwrap(), 0, 3, 10);
+        let db = open(&fs, Options::new()).unwrap();
+        put(&db, 3, 2, 10);
+        db.persist(Durability::Sync).unwrap();
+        put(&db, 5, 1, 10);
+        db.persist(Durability::Sync).unwrap();
+        let killed = fs.crash_image(Crash::PowerAllLost, 0);
+        drop(db);
+        let fs = if is_closed { fs } else { killed };
+        let manifests =
+            fs.files().into_iter().filter(|path| path.extension().is_some_and(|it| it == "manifest"));
+        let manifest = manifests.max().expect("there is one");
+        let bytes = fs.read_file(&manifest).unwrap();
+        let mut refused = 0;
+        for len in 0..bytes.len() {
+            for zeros in [false, true] {
+                let fs = fs.crash_image(Crash::Process, 0);
+                let mut damaged = bytes[..len].to_vec();
+                damaged.resize(if zeros { bytes.len() } else { len }, 0);
+                fs.write_file(&manifest, &damaged).unwrap();
+                match open(&fs, Options::new()) {
+                    Ok(db) => assert!(has(&db, 6, 10), "{len} of {} bytes, closed {is_closed}", bytes.len()),
+                    Err(error) => {
+                        assert!(error.is_corruption(), "{error}");
+                        refused += 1;
+                    }
+                }
+            }
+        }
+        assert!(refused > bytes.len(), "{refused} of {}", 2 * bytes.len());
+    }
+}

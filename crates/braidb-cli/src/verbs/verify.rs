@@ -1,4 +1,4 @@
-//! `verify DIR`: reads every byte without opening the database, so that it works on one that refuses to open.
+//! `verify DIR`: reads every byte that the database uses without opening it, so that it works on one that refuses to open.
 
 use crate::failure::{Failure, Outcome, printing};
 use crate::figures::{bytes_text, counted};
@@ -8,9 +8,10 @@ use crate::text;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Read every byte of every file and print each damaged range; exit status 3 if there is one
+/// Read every byte that the database uses and print each damaged range; exit status 3 if there is one
 ///
-/// Works on a database that refuses to open. Changes nothing.
+/// Works on a database that refuses to open. Changes nothing. An end of a log or manifest that a crash may have torn is no damage: the
+/// next open cuts it off and tells of it.
 #[derive(clap::Args)]
 #[command(after_help = text::EXIT_STATUS)]
 pub struct Args {
@@ -40,7 +41,7 @@ pub fn run(args: &Args) -> Outcome {
     match report.damages.len() {
         0 => Ok(()),
         count => Err(Failure::Storage(format!(
-            "{} in {}; restore what is damaged from a backup",
+            "{} in {}; keep a copy of the whole directory, and go back to an earlier copy of all of it if there is one",
             counted(count as u64, "damaged range", "damaged ranges"),
             args.dir.display()
         ))),

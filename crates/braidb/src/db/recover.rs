@@ -19,7 +19,7 @@
 
 mod covered;
 
-use self::covered::{Uncovered, is_abandoned, most_copied_bytes};
+use self::covered::{Uncovered, is_unnamed, most_copied_bytes};
 use super::options::Options;
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
@@ -205,19 +205,27 @@ impl<'a> Recovery<'a> {
     fn logs_that_count(&mut self, on_disk: &[FileId], first: FileId) -> Result<Vec<FileId>> {
         let mut logs = Vec::new();
         for &id in on_disk.iter().filter(|&&id| id >= first && !self.state.is_set_aside(id)) {
-            let (fs, path) = (self.env.fs.clone(), self.log_path(id));
-            if !is_abandoned(self.state, id, log::read_header(fs.as_ref(), &path, id)?) {
-                logs.push(id);
-                continue;
-            }
-            // Its copies may be all that is left of their commits, whose numbers are not given again (rule 3).
-            match log::scan(fs.as_ref(), &path, id, None, &mut |_| Ok(())) {
-                // Nothing depends on what stands in it.
-                Err(Error::Corruption { .. }) => {}
-                scan => self.last_seq = self.last_seq.max(scan?.last_seq),
+            let header = log::read_header(self.env.fs.as_ref(), &self.log_path(id), id)?;
+            match is_unnamed(self.state, id, header) {
+                true => self.pass_over_abandoned(id)?,
+                false => logs.push(id),
             }
         }
         Ok(logs)
+    }
+
+    /// Passes over a log that its open began and the manifest does not name. If the open ended before its edit, the log holds copies
+    /// alone, with mark 0. Every commit, and the footer, came after the edit and the log's first sync, and so says more.
+    fn pass_over_abandoned(&mut self, id: FileId) -> Result<()> {
+        let path = self.log_path(id);
+        let scan = log::scan(self.env.fs.as_ref(), &path, id, None, &mut |_| Ok(()))?;
+        if scan.max_mark > 0 || matches!(scan.end, End::Sealed { .. }) {
+            let what = "the log was written to, although the manifest does not name it: the manifest is damaged, or older";
+            return Err(Error::corruption(&path, 0, what));
+        }
+        // The copies may be all that is left of their commits, whose numbers are not given again (rule 3).
+        self.last_seq = self.last_seq.max(scan.last_seq);
+        Ok(())
     }
 
     fn log_path(&self, id: FileId) -> PathBuf {
@@ -353,14 +361,14 @@ impl<'a> Recovery<'a> {
                 true => Err(Error::corruption(
                     &path,
                     0,
-                    "the header of the log is gone, although a flush relied on it",
+                    "the header of the log is gone, although the manifest relies on it",
                 )),
                 false => Ok(()),
             };
         }
         let is_whole = matches!(scan.end, End::Sealed { .. }) || known_end.is_some();
         if id < relied && !is_whole {
-            let what = "the log ends here, although a flush relied on more of it";
+            let what = "the log ends here, although the manifest relies on more of it";
             return Err(Error::corruption(&path, end, what));
         }
         // A log that was begun and got no frame is passed over, so that the next one shows whether a frame of it is missing. Not the

@@ -87,7 +87,8 @@
 //!
 //! What no mark covers may be in the page cache alone, even after a later sync of the file: a failed write-back leaves pages clean.
 //! Recovery writes it anew (`db/recover/covered.rs`). A log whose optional feature bit 1 is set, and that no cut and no family of the
-//! manifest names, was begun by an open that ended before its edit. It holds copies at most, and is ignored.
+//! manifest names, was begun by an open that ended before its edit. It holds copies at most, with mark 0, and is ignored. A larger mark
+//! or a footer in it proves that the manifest lost an edit.
 //!
 //! A bad *header* is like a bad frame at offset 0: the mark 1 says nothing of it, 46 or more do.
 //!

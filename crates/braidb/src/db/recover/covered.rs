@@ -235,8 +235,8 @@ fn push(batch: &mut EncodedBatch, entry: &log::Entry<'_>) {
     }
 }
 
-/// Whether log `log` was begun by an open that ended before its edit: the manifest does not name it. It holds nothing but copies.
-pub(super) fn is_abandoned(state: &State, log: FileId, header: Option<log::Header>) -> bool {
+/// Whether log `log` is the first of an open whose edit the manifest does not have.
+pub(super) fn is_unnamed(state: &State, log: FileId, header: Option<log::Header>) -> bool {
     // Versions before the header's bit replayed such a log where it continued the one before, and then cut it.
     let is_named = || {
         state.logs_named().any(|named| named == log)
@@ -257,12 +257,12 @@ mod tests {
 
     /// Commit ae2ffe8 replays log 9, which an open left before its edit, and cuts it. Behind a sealed log it names 9 nowhere else.
     #[test]
-    fn a_log_that_the_manifest_names_in_any_way_is_not_abandoned() {
+    fn a_log_that_the_manifest_names_in_any_way_counts() {
         let store = TableStore::detached(Arc::new(RealFs), Path::new("nowhere"));
         let initial = State::initial(store, FileId(1));
         let first = |log| {
             let header = Header { is_first_of_open: true, ..Header::default() };
-            move |state: &State| is_abandoned(state, FileId(log), Some(header))
+            move |state: &State| is_unnamed(state, FileId(log), Some(header))
         };
         let with = |change| {
             let mut edit = Edit::default();
@@ -271,10 +271,10 @@ mod tests {
         };
         assert!(first(9)(&initial));
         assert!(
-            !is_abandoned(&initial, FileId(9), Some(Header::default())),
+            !is_unnamed(&initial, FileId(9), Some(Header::default())),
             "only the first log of an open is"
         );
-        assert!(!is_abandoned(&initial, FileId(9), None), "a log without a header is judged by replay");
+        assert!(!is_unnamed(&initial, FileId(9), None), "a log without a header is judged by replay");
         let cut = with(Change::LogCut { log: FileId(9), offset: 100, resume: FileId(12) });
         assert_eq!([9, 10, 12].map(|log| first(log)(&cut)), [false, true, false]);
         let replayed = with(Change::ReplayFrom { family: FamilyId::DEFAULT, log: FileId(9) });
