@@ -468,7 +468,11 @@ impl CommitQueue {
     /// Makes the logs stable up to here. A process that opens the database after this, whether it should or not, replays them.
     fn sync_through(&self, log: FileId, end: u64) -> Result<()> {
         let synced = self.log_sync.sync_through(log, end).and_then(|()| self.dir_lock.check());
-        synced.map_err(|error| self.health.poison(error))
+        synced.map_err(|error| match error {
+            // `close` let go of the directory after the sync of a `persist`, which holds no lock. Nothing failed.
+            Error::Closed => error,
+            error => self.health.poison(error),
+        })
     }
 
     /// The log that is written, and how much of it the operating system has.

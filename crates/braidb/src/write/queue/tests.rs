@@ -100,6 +100,18 @@ fn a_leader_that_wanted_no_sync_syncs_for_nobody() {
     assert_eq!(queue.done().2, 0);
 }
 
+/// `close` lets go of the directory after `persist` synced the log and before it looks at `LOCK`.
+#[test]
+fn a_persist_that_meets_a_close_poisons_nothing() {
+    let queue = queue();
+    queue.put(Durability::Buffer);
+    queue.dir_lock.release();
+    let outcome = queue.persist(Durability::Sync);
+    assert!(matches!(outcome, Err(Error::Closed)), "{outcome:?}");
+    assert!(queue.health.cause().is_none());
+    assert_eq!(queue.done().2, 1);
+}
+
 #[test]
 fn who_wants_a_sync_shares_it_with_those_who_wait() {
     let queue = queue();
