@@ -9,7 +9,8 @@
 //! The second process makes its `LOCK` first, then reads the manifest in force and the logs. So an edit that was synced before
 //! the first process found its own `LOCK` in place is one that every second process reads. The first process looks
 //!
-//! 1. before it starts a manifest, and again before it renames `CURRENT.tmp`: `CURRENT` goes on naming the second's manifest;
+//! 1. before it starts a manifest, again before it replaces `CURRENT.tmp`, and again before it renames that: `CURRENT` goes on
+//!    naming the second's manifest;
 //! 2. before it appends an edit, which nobody would read;
 //! 3. after the edit is synced, and before anything relies on it: files that the edit no longer names are deleted only if the
 //!    second process, if there ever is one, reads this edit, and so does not need them;
@@ -17,11 +18,11 @@
 //! 5. before it begins a log: the second's recovery would find the log between its own;
 //! 6. after it synced the log for a writer, and before the writer is told: a second process replays what was synced before.
 //!
-//! Whenever `LOCK` is not in place the handle is poisoned. It deletes no file and punches no hole from then on, and its jobs
-//! end. A record without `Sync` that it acknowledged after the second process read the logs is in the first's log alone, beyond
-//! the place where the second's recovery cut it: it is lost. Tables that the first was writing are orphans for the second, as
-//! after a crash. Both may choose one id: the later one to create the file fails and, for a table, takes the next id. The first
-//! deletes only files that it created.
+//! Whenever `LOCK` is not in place the handle is poisoned. From then on it punches no hole, its jobs end, and it deletes nothing
+//! but new files of its own that no edit names. A record without `Sync` that it acknowledged after the second process read the
+//! logs is in the first's log alone, beyond the place where the second's recovery cut it: it is lost. Tables that the first was
+//! writing are orphans for the second, as after a crash. Both may choose one id: the later one to create the file fails and, for
+//! a table, takes the next id.
 //!
 //! Between a look and the step behind it lie microseconds. If a second process gets in exactly there, a file too many may be
 //! there (1, 2, 5), and in the worst case a `CURRENT` that names the first's manifest (1); no file is deleted (3, 4).

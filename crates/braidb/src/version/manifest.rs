@@ -322,6 +322,8 @@ fn install(config: &ManifestConfig, id: FileId, state: &State) -> Result<Started
             })?;
         content.extend_from_slice(&snapshot);
         let file = write_file(config, &path, &content, !mutant!("skip_manifest_sync"), &mut created)?;
+        // The sync took its time, and a second process may be about to rename its `CURRENT.tmp`.
+        config.lock.check()?;
         match fs.unlink(&current_tmp) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
                 return Err(Error::io("remove", &current_tmp, e));
@@ -337,7 +339,10 @@ fn install(config: &ManifestConfig, id: FileId, state: &State) -> Result<Started
     let started = prepared.map_err(|e| {
         // Nothing refers to either file. What cannot be removed now is swept up later.
         created.iter().rev().for_each(|path| drop(fs.unlink(path)));
-        CommitError::Refused(e)
+        match e {
+            lost @ Error::LockLost { .. } => CommitError::Poison(lost),
+            refused => CommitError::Refused(refused),
+        }
     })?;
     // The rename must not become stable before the file that it brings into force has its name. A failure is final, although
     // nothing refers to the file yet: the names of logs may have been lost with this one.

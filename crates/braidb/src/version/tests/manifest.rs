@@ -110,6 +110,25 @@ fn who_loses_the_lock_while_a_manifest_rolls_over_deletes_no_manifest_of_others(
     assert_eq!(count((true, true, true)), 1, "the mark behind the edit: {seen:?}");
 }
 
+/// A second process gets in at each operation of a commit that rolls the manifest over, and is about to rename `CURRENT.tmp`. If the
+/// first process replaced that file, the second one would bring the first one's manifest into force, and then delete it.
+#[test]
+fn who_loses_the_lock_while_a_manifest_is_written_leaves_current_tmp_to_the_other() {
+    let replaced_at = |operation| {
+        let fs = Arc::new(MemFs::default());
+        let (state, mut manifest) = about_to_roll(&fs);
+        let theirs = dir().join(names::CURRENT_TMP);
+        fs.set_bytes(&theirs, b"theirs".to_vec());
+        fs.lose_lock_at(operation);
+        let outcome = manifest.commit(&state, Edit::default()).map(drop);
+        let is_lost = matches!(&outcome, Err(CommitError::Poison(error)) if is_lock_lost(error));
+        assert!(is_lost || !fs.has_lost_lock(), "{outcome:?}");
+        fs.bytes(&theirs).is_none_or(|bytes| bytes != b"theirs")
+    };
+    // The new manifest is created, allocated, written and synced, in this order; the fifth operation removes `CURRENT.tmp`.
+    assert_eq!((1..=5).map(replaced_at).collect::<Vec<_>>(), [false, false, false, false, true]);
+}
+
 /// A new database in which the file numbers up to 10 are taken.
 fn create(config: ManifestConfig) -> Opened {
     let opened = Manifest::create(config).unwrap();
