@@ -159,7 +159,7 @@ pub struct DirEntry {
 /// ```
 pub trait LockGuard: Send + Sync + Debug {
     /// Whether the file that is locked still has the name under which it was locked. If not, another process can lock
-    /// another file of this name.
+    /// another file of this name. Where the directory may not be searched, whether the file still has any name.
     fn is_in_place(&self) -> io::Result<bool>;
 }
 

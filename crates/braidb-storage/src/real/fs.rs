@@ -363,6 +363,8 @@ impl LockGuard for RealLock {
         match retry_on_intr(|| statat(start, &self.path, AtFlags::empty())) {
             Ok(found) => Ok((found.st_dev, found.st_ino) == (locked.st_dev, locked.st_ino)),
             Err(Errno::NOENT) => Ok(false),
+            // The directory may not be searched now: the name cannot be read. A file that was removed or replaced has no name left.
+            Err(Errno::ACCESS) => Ok(locked.st_nlink > 0),
             Err(errno) => Err(errno.into()),
         }
     }

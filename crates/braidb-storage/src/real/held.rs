@@ -138,6 +138,11 @@ impl FileSystem for HeldDir {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use rustix::process::{Uid, geteuid};
+    use rustix::thread::set_thread_res_uid;
+
     use super::*;
     use crate::real::RealFs;
 
@@ -224,6 +229,34 @@ mod tests {
             let second = fs.lock(&path).unwrap();
             assert!(second.is_in_place().unwrap() && !lock.is_in_place().unwrap());
         }
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+
+    /// Calls `check` on a thread that may not search `dir`.
+    fn without_access(dir: &Path, check: impl FnOnce() + Send) {
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o000)).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // The superuser may search every directory. Only this thread becomes another user.
+                let other = Some(Uid::from_raw(65_534)).filter(|_| geteuid().is_root());
+                set_thread_res_uid(other, other, other).unwrap();
+                check();
+            });
+        });
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).unwrap();
+    }
+
+    #[test]
+    fn a_directory_that_may_not_be_searched_takes_no_lock_away() {
+        let (root, dir, fs) = held("search");
+        let path = dir.join("LOCK");
+        let lock = fs.lock(&path).unwrap();
+        without_access(&dir, || {
+            assert_eq!(fs.open(&path).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+            assert!(lock.is_in_place().unwrap());
+        });
+        std::fs::remove_file(&path).unwrap();
+        without_access(&dir, || assert!(!lock.is_in_place().unwrap()));
         std::fs::remove_dir_all(&root).unwrap();
     }
 
