@@ -22,7 +22,7 @@ fn key(number: u32) -> [u8; 4] {
     number.to_be_bytes()
 }
 
-/// Puts keys from `first` on, each with a value of so many bytes.
+/// Puts `keys` keys from `first` on, each with a value of `value_bytes` bytes.
 fn put(db: &Db, first: u32, keys: u32, value_bytes: usize) {
     for number in first..first + keys {
         db.put(key(number), vec![number as u8; value_bytes]).unwrap();

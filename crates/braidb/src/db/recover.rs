@@ -40,7 +40,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A place in the sequence of logs: the first so many bytes of a log, and all logs before it.
+/// A place in the sequence of logs: a log and an offset. All earlier logs stand before it, and the bytes of the log below the offset.
 type Place = (FileId, u64);
 
 /// Before the first log.

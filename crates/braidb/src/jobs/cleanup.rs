@@ -45,9 +45,7 @@ impl Jobs {
         if self.health.check_unpoisoned().is_err() {
             return;
         }
-        for table in self.tables.take_frayed() {
-            self.punch(&table);
-        }
+        self.punch_all(&self.tables.take_frayed());
         for id in self.tables.take_dead() {
             self.unlink(&names::table(&self.dir, id));
         }
@@ -61,11 +59,17 @@ impl Jobs {
         }
     }
 
-    /// Punches out of a table what no living slice of it reaches, or leaves that to the thread that punches it now. What fails
-    /// is tried again when garbage is collected the next time.
-    fn punch(&self, table: &Arc<TableFile>) {
-        let path = names::table(&self.dir, table.id);
-        let mut taken = Puncher::take(table);
+    /// Punches out of tables what no living slice of them reaches, or leaves a table to the thread that punches it now. What fails is
+    /// tried again when garbage is collected the next time.
+    fn punch_all(&self, tables: &[Arc<TableFile>]) {
+        // All are taken before the first is punched: by a panic there, the others are put among those that wait for holes again.
+        let punchers: Vec<Puncher> = tables.iter().filter_map(Puncher::take).collect();
+        punchers.into_iter().for_each(|puncher| self.punch(puncher));
+    }
+
+    fn punch(&self, puncher: Puncher) {
+        let path = names::table(&self.dir, puncher.table_id());
+        let mut taken = Some(puncher);
         while let Some(mut puncher) = taken {
             let Ok(holes) = puncher.new_holes() else { return };
             for hole in holes {
@@ -97,7 +101,7 @@ impl Jobs {
             |table: &&Arc<TableFile>| living.get(&table.id).is_some_and(|&bytes| bytes < table.full_bytes());
         let frayed: Vec<_> = catalog.state.tables().filter(is_frayed).cloned().collect();
         drop(catalog);
-        frayed.iter().for_each(|table| self.punch(table));
+        self.punch_all(&frayed);
     }
 
     fn unlink(&self, path: &Path) {

@@ -11,7 +11,7 @@
 //!
 //! 1. before it starts a manifest, again before it replaces `CURRENT.tmp`, and again before it renames that: `CURRENT` goes on
 //!    naming the second's manifest;
-//! 2. before it appends an edit, which nobody would read;
+//! 2. before it appends an edit, which no process would read;
 //! 3. after the edit is synced, and before anything relies on it: files that the edit no longer names are deleted only if the
 //!    second process, if there ever is one, reads this edit, and so does not need them;
 //! 4. after `CURRENT` is renamed, before other manifests are deleted: one of them may be the second's;

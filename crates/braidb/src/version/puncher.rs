@@ -9,6 +9,7 @@
 
 use super::table_file::TableFile;
 use crate::base::error::Result;
+use crate::base::ids::FileId;
 use crate::base::mutant::mutant;
 use std::mem;
 use std::ops::Range;
@@ -30,7 +31,7 @@ impl Default for Holes {
 }
 
 /// The one thread that may punch holes out of a table. Dropped before its [`Puncher::end`], after an error or by a panic, it
-/// puts the table among those that wait for holes again.
+/// puts the table back into the list of tables that wait for holes.
 #[derive(Debug)]
 pub struct Puncher {
     table: Arc<TableFile>,
@@ -51,6 +52,11 @@ impl Puncher {
         }
     }
 
+    /// The table that is punched.
+    pub fn table_id(&self) -> FileId {
+        self.table.id
+    }
+
     fn known(&mut self) -> &mut Vec<Range<u64>> {
         self.holes.as_mut().expect("a puncher has the holes until it ends")
     }
@@ -67,7 +73,7 @@ impl Puncher {
         Ok(extents)
     }
 
-    /// A hole was made; returns how many bytes of it are new. Those that it covers are one with it.
+    /// A hole was made; returns how many bytes of it are new. Known holes within it become a part of it.
     pub fn punched(&mut self, hole: Range<u64>) -> u64 {
         let known = self.known();
         let covered = |other: &mut Range<u64>| hole.start <= other.start && other.end <= hole.end;

@@ -192,7 +192,7 @@ impl Uncovered {
         self.bytes < self.most_copied_bytes
     }
 
-    /// A frame of so many bytes, whose entries have the numbers from `first` on, is replayed.
+    /// A frame is replayed: its length, and the number of its first entry.
     pub fn add_frame(&mut self, bytes: u64, first: SeqNo) {
         self.bytes += bytes;
         self.first_seq.get_or_insert(first);
