@@ -257,3 +257,24 @@ fn a_manifest_that_lost_edits_takes_no_synced_write_along() {
         assert!(refused > bytes.len(), "{refused} of {}", 2 * bytes.len());
     }
 }
+
+/// A family has synced commits in the first log, and copies behind them in the log of each opening, which is killed. Only the newest
+/// copies stay.
+#[test]
+fn kills_in_a_row_leave_few_logs() {
+    let mut fs = SimFs::new();
+    let mut most_logs = 0;
+    let db = open(&fs, Options::new()).unwrap();
+    put(&db, 0, 3, 10);
+    db.persist(Durability::Sync).unwrap();
+    put(&db, 3, 2, 10);
+    fs = fs.without_process();
+    for _ in 0..40 {
+        let db = open(&fs, Options::new()).unwrap();
+        assert!(has(&db, 5, 10));
+        fs = fs.without_process();
+        let logs = fs.files().into_iter().filter(|path| path.extension().is_some_and(|it| it == "log"));
+        most_logs = most_logs.max(logs.count());
+    }
+    assert!(most_logs < 5, "{most_logs}");
+}

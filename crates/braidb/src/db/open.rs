@@ -258,7 +258,7 @@ impl Opening {
             tables,
         };
         let jobs = Arc::new(Jobs::new(parts, manifest, state, listing.logs, new_log));
-        jobs.collect_after_open(&orphans);
+        jobs.collect_after_open(&orphans, &recovered.superseded);
         jobs.schedule();
         Ok(Engine {
             identity: IDENTITY.fetch_add(1, Ordering::Relaxed),

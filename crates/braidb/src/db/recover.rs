@@ -57,6 +57,8 @@ pub(super) struct Recovery<'a> {
     families: Vec<Family>,
     /// The logs that were replayed, ascending, and where the good part of each ends.
     replayed: Vec<Place>,
+    /// Logs that hold nothing which any later open needs: those that opens left before their edit, and those without a frame.
+    empty: Vec<FileId>,
     /// What stands before is stable.
     covered: Place,
     /// What stands behind, and is replayed.
@@ -91,6 +93,8 @@ pub(super) struct Recovered {
     pub families: Vec<RecoveredFamily>,
     /// Where the old logs are cut.
     pub cut: Option<Place>,
+    /// The logs behind the cut of which every record stands in the new log or in a table. They go once the edit is stable.
+    pub superseded: Vec<FileId>,
     /// Uncovered commits for the new log, with the first number of each batch.
     copies: Vec<(EncodedBatch, SeqNo)>,
     /// The first number of an uncovered commit.
@@ -145,6 +149,7 @@ impl<'a> Recovery<'a> {
             counters,
             families: state.families().keys().map(family).collect(),
             replayed: Vec::new(),
+            empty: Vec::new(),
             covered: NOWHERE,
             uncovered: Uncovered::new(most_copied_bytes(options.memtable_bytes)),
             last_seq: state.last_seq(),
@@ -225,6 +230,7 @@ impl<'a> Recovery<'a> {
         }
         // The copies may be all that is left of their commits, whose numbers are not given again (rule 3).
         self.last_seq = self.last_seq.max(scan.last_seq);
+        self.empty.push(id);
         Ok(())
     }
 
@@ -374,8 +380,9 @@ impl<'a> Recovery<'a> {
         // A log that was begun and got no frame is passed over, so that the next one shows whether a frame of it is missing. Not the
         // first, without which there would be nothing to follow.
         let is_empty = scan.frames == 0 && matches!(scan.end, End::Open { .. });
-        if !is_empty || known_end.is_some() || self.replayed.is_empty() {
-            self.replayed.push((id, end));
+        match !is_empty || known_end.is_some() || self.replayed.is_empty() {
+            true => self.replayed.push((id, end)),
+            false => self.empty.push(id),
         }
         Ok(())
     }
@@ -508,6 +515,10 @@ impl<'a> Recovery<'a> {
 
     fn finish(mut self) -> Recovered {
         let cut = self.cut();
+        // Of logs set aside behind a gap none is among them: they are all that is left of what they hold.
+        let behind_the_cut = |log: &FileId| cut.is_some_and(|(last, _)| *log > last);
+        let superseded = self.replayed.iter().map(|(log, _)| *log).chain(self.empty.iter().copied());
+        let superseded = superseded.filter(behind_the_cut).collect();
         let (mut settled, mut copied, mut families) = (Vec::new(), Vec::new(), Vec::new());
         let are_kept: Vec<bool> =
             self.families.iter().map(|family| !family.writer.segment().is_empty()).collect();
@@ -532,6 +543,7 @@ impl<'a> Recovery<'a> {
         Recovered {
             families,
             cut,
+            superseded,
             copies,
             first_uncovered,
             last_seq: self.last_seq,

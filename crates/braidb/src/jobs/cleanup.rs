@@ -84,13 +84,25 @@ impl Jobs {
         }
     }
 
-    /// Unlinks what the open found and nothing refers to: tables of jobs that a crash interrupted, and old logs.
-    pub fn collect_after_open(&self, orphans: &[FileId]) {
+    /// Unlinks what the open found and nothing refers to: tables of jobs that a crash interrupted, old logs, and logs that its recovery
+    /// `superseded` behind its cut. Without the last, each kill of a process would leave a log for as long as a family replays from before
+    /// the cut.
+    pub fn collect_after_open(&self, orphans: &[FileId], superseded: &[FileId]) {
         for &id in orphans {
             self.unlink(&names::table(&self.dir, id));
         }
         let mut catalog = self.catalog.lock();
         let replay_from = catalog.state.min_replay_from();
+        // The logs before `replay_from` go below, but for those that tables point into.
+        let bodies = catalog.state.bodies();
+        let is_unneeded = |log: &&FileId| **log >= replay_from && !bodies.contains_key(log);
+        let superseded: Vec<FileId> = superseded.iter().filter(is_unneeded).copied().collect();
+        for log in superseded {
+            assert!(catalog.state.is_set_aside(log), "recovery cut log {log} off");
+            catalog.logs.remove(&log);
+            catalog.older_log_bytes.remove(&log);
+            self.unlink(&names::log(&self.dir, log));
+        }
         self.unlink_logs_below(&mut catalog, replay_from);
         // Holes that a crash kept from being punched.
         let mut living: BTreeMap<FileId, u64> = BTreeMap::new();

@@ -31,6 +31,8 @@
 //! 2. *Log 9 is synced*, with its name: `r` is stable there. A crash leaves what step 1 leaves.
 //! 3. *The edit* cuts log 5 at its covered end and names log 9. After its sync log 9 is the home of `r`, and what stands behind the cut
 //!    is never read again. `r` is replayed after the covered records, with its own number.
+//! 4. *Logs that lie behind the cut as a whole are unlinked*: each of their records stands in log 9. A crash before leaves them, set
+//!    aside by the cut, until no family replays an earlier log.
 //!
 //! With tables, step 1 writes tables in place of frames, and step 2 syncs them with their names. On a full device, steps 1 and 2
 //! overwrite the bytes of log 5 with identical bytes, which makes the pages dirty again, and sync them through that descriptor: a
