@@ -3,8 +3,8 @@
 
 use braidb::{Db, Error, MemoryPolicy, Options};
 use braidb_sim::env_over;
-use braidb_sim::fs::{Crash, SimFs};
-use braidb_storage::{DirEntry, Env, File, FileSystem, LockGuard};
+use braidb_sim::fs::{Beside, BesideFs, Crash, SimFs};
+use braidb_storage::{Env, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -378,12 +378,9 @@ fn damage_to_an_overwritten_value_does_not_end_a_backward_scan() {
     assert_eq!(db.iter().rev().filter(Result::is_ok).count(), 10);
 }
 
-/// A file system with a bad sector in one file: reads that touch it fail.
-#[derive(Clone, Debug)]
-struct BadSector {
-    fs: SimFs,
-    bad: Arc<Mutex<Option<(PathBuf, u64)>>>,
-}
+/// A bad sector in one file: reads that touch it fail.
+#[derive(Debug, Default)]
+struct BadSector(Arc<Mutex<Option<(PathBuf, u64)>>>);
 
 #[derive(Debug)]
 struct BadFile {
@@ -392,51 +389,9 @@ struct BadFile {
     bad: Arc<Mutex<Option<(PathBuf, u64)>>>,
 }
 
-impl BadSector {
-    fn wrap(&self, path: &Path, file: io::Result<Arc<dyn File>>) -> io::Result<Arc<dyn File>> {
-        Ok(Arc::new(BadFile { file: file?, path: path.to_owned(), bad: self.bad.clone() }))
-    }
-}
-
-impl FileSystem for BadSector {
-    fn hold_dir(&self, _dir: &Path) -> io::Result<Arc<dyn FileSystem>> {
-        Ok(Arc::new(self.clone()))
-    }
-    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        self.fs.create_dir_all(dir)
-    }
-    fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        self.wrap(path, self.fs.create(path))
-    }
-    fn create_log(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        self.wrap(path, self.fs.create_log(path))
-    }
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        self.wrap(path, self.fs.open(path))
-    }
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.fs.sync_dir(dir)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.fs.rename(from, to)
-    }
-    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.fs.link(from, to)
-    }
-    fn unlink(&self, path: &Path) -> io::Result<()> {
-        self.fs.unlink(path)
-    }
-    fn punch_hole(&self, path: &Path, offset: u64, len: u64) -> io::Result<()> {
-        self.fs.punch_hole(path, offset, len)
-    }
-    fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
-        self.fs.list(dir)
-    }
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
-        self.fs.lock(path)
-    }
-    fn free_space(&self, path: &Path) -> io::Result<u64> {
-        self.fs.free_space(path)
+impl Beside for BadSector {
+    fn opened(&self, path: &Path, file: Arc<dyn File>) -> Arc<dyn File> {
+        Arc::new(BadFile { file, path: path.to_owned(), bad: self.0.clone() })
     }
 }
 
@@ -471,9 +426,9 @@ impl File for BadFile {
 #[test]
 fn a_merge_needs_only_the_values_of_a_log() {
     let fs = SimFs::new();
-    let bad = Arc::new(Mutex::new(None));
+    let bad = Arc::new(BadSector::default());
     let mut env = env_over(Arc::new(fs.clone()), 3).0;
-    env.fs = Arc::new(BadSector { fs: fs.clone(), bad: bad.clone() });
+    env.fs = Arc::new(BesideFs::new(fs.clone(), bad.clone()));
     let db = options(env).log_table_percent(20).open(DIR).unwrap();
     for round in 0..2 {
         (0..40).for_each(|number| db.put(key(number), value(round, number)).unwrap());
@@ -486,7 +441,7 @@ fn a_merge_needs_only_the_values_of_a_log() {
         let bytes = fs.read_file(&path).unwrap();
         Some((path, bytes.windows(wanted.len()).position(|found| found == wanted)? as u64))
     });
-    *bad.lock().unwrap() = log;
+    *bad.0.lock().unwrap() = log;
     for number in 0..40 {
         assert_eq!(db.get(key(number)).unwrap().unwrap(), value(1, number));
     }

@@ -23,6 +23,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod beside;
 mod content;
 mod crash;
 mod inode;
@@ -40,6 +41,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use braidb_storage::{DirEntry, File, FileSystem, LockGuard};
 use parking_lot::Mutex;
 
+pub use beside::{Beside, BesideFs};
 use content::BLOCK_BYTES;
 pub use crash::Crash;
 use names::Node;

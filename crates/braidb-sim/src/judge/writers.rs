@@ -14,15 +14,16 @@ use super::Case;
 use crate::client::Client;
 use crate::draw::{OptionSet, Preset};
 use crate::failure::{Failure, Verdict};
-use crate::fs::{Crash, SimFs};
+use crate::fs::{BesideFs, Crash, SimFs};
 use crate::machine::Machine;
 use crate::report::Tally;
 use crate::rng::Rng;
 use crate::workload::{Bytes, CRASHES, Change, FAMILIES};
 use braidb::{Durability, Error, Guards};
-use holes::HoleFs;
+use holes::Holes;
 use life::Life;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The families that hold every writer's count, from the beginning.
 const COUNTED: [usize; 2] = [0, 1];
@@ -75,7 +76,7 @@ impl Script {
         Batch { changes, durability, chance: rng.below(1_000) }
     }
 
-    /// Adds what a writer's keys hold after so many of its batches.
+    /// Adds what a writer's keys hold after its first `batches` batches.
     fn add_contents(&self, contents: &mut Contents, writer: usize, batches: u64) {
         for number in 1..=batches {
             for Change { family, key, value } in self.batch(writer, number).changes {
@@ -87,8 +88,8 @@ impl Script {
         }
     }
 
-    /// Compares everything with what the writers wrote: of each so many batches as its count tells, which must be one of
-    /// `allowed`, the fewest and the most. Returns the counts.
+    /// Compares the database with what the writers wrote. The count in the database tells how many batches of a writer it holds; the
+    /// count must lie within the writer's range of `allowed` (fewest, most). Returns the counts.
     fn check(&self, client: &Client, allowed: &[(u64, u64)]) -> Verdict<Vec<u64>> {
         // With the families that were created since.
         let client = Client::new(client.db.clone()).map_err(failed)?;
@@ -147,8 +148,9 @@ fn live(
     tally: &mut Tally,
 ) -> Verdict<Image> {
     let set = draw(preset, rng);
-    let holes = HoleFs::new(found.fs.clone());
-    let mut life = Life::open(script, &set, holes.clone(), rng.bits())?;
+    let holes = Arc::new(Holes::default());
+    let fs = BesideFs::new(found.fs.clone(), holes.clone());
+    let mut life = Life::open(script, &set, fs, rng.bits())?;
     let counts = script.check(&life.client, &found.allowed).map_err(|failure| failure.at("opened"))?;
     let until: Vec<u64> = counts.iter().map(|count| (count + batches).min(script.batches)).collect();
     life.begin(&counts, &until);

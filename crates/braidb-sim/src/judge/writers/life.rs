@@ -1,11 +1,11 @@
 //! One life of the database: what its threads do, and what each of them sees for itself.
 
-use super::holes::HoleFs;
+use super::holes::Holes;
 use super::{COUNTED, LATE, Script, failed, number_in};
 use crate::client::Client;
 use crate::draw::OptionSet;
 use crate::failure::{Failure, Verdict, no_panic};
-use crate::fs::Crash;
+use crate::fs::{BesideFs, Crash};
 use crate::machine::DIR;
 use crate::model::State;
 use crate::readers::Expected;
@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 const READERS: u64 = 2;
 /// Snapshots with their iterators that one reader holds at once.
 const HELD: usize = 3;
-/// One snapshot of so many is held by its reader; the others only show the latest counts.
+/// A reader holds one in `LOOKS` of its snapshots; the others only show the latest counts.
 const LOOKS: u64 = 40;
 /// How long a thread that waits for writers sleeps before it looks again: about as long as a writer takes for a few batches.
 const SLEEP_US: u64 = 100;
@@ -33,7 +33,7 @@ const SLEEP_US: u64 = 100;
 struct Progress {
     /// Batches that were there when the life began.
     start: u64,
-    /// The writer ends after so many.
+    /// The writer ends after this batch.
     until: u64,
     /// Batches asked for.
     issued: AtomicU64,
@@ -67,7 +67,7 @@ pub struct Life<'a> {
 }
 
 impl<'a> Life<'a> {
-    pub fn open(script: &'a Script, set: &OptionSet, fs: HoleFs, seed: u64) -> Verdict<Life<'a>> {
+    pub fn open(script: &'a Script, set: &OptionSet, fs: BesideFs<Holes>, seed: u64) -> Verdict<Life<'a>> {
         let threads =
             Threads::new(set.background_threads).map_err(|error| Failure::new(error.to_string()))?;
         let runtime = Arc::new(threads);
@@ -197,7 +197,7 @@ impl<'a> Life<'a> {
         Ok(())
     }
 
-    /// Carries `help` out so many times, at the same moments as other helpers that do as much.
+    /// Carries `help` out `times` times, spread evenly over the progress of writer 0.
     fn help(&self, times: u64, mut help: impl FnMut(u64) -> Verdict) -> Verdict {
         for at in 1..=times {
             self.wait_for(at, times + 1);
