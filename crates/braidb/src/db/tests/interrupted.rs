@@ -10,6 +10,7 @@ use braidb_storage::inline::{Inline, SeededRandom, StepClock};
 use braidb_storage::real::RealFs;
 use braidb_storage::{DirEntry, Env, File, FileSystem, LockGuard};
 use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,7 +24,7 @@ type Hook = Box<dyn FnMut(&str) + Send>;
 #[derive(Clone, Default)]
 struct Hooked {
     hook: Arc<Mutex<Option<Hook>>>,
-    holes: Arc<Mutex<Vec<Range<u64>>>>,
+    holes: Arc<Mutex<BTreeMap<PathBuf, Vec<Range<u64>>>>>,
 }
 
 impl std::fmt::Debug for Hooked {
@@ -43,18 +44,22 @@ impl Hooked {
         *self.hook.lock() = Some(Box::new(hook));
     }
 
-    /// Bytes that lie in any hole.
+    /// Bytes that lie in any hole, over all tables.
     fn hole_bytes(&self) -> u64 {
-        let mut holes = self.holes.lock().clone();
-        holes.sort_by_key(|hole| hole.start);
-        let mut end = 0;
-        let bytes_of = |hole: Range<u64>| {
-            let start = hole.start.max(end);
-            end = end.max(hole.end);
-            hole.end.saturating_sub(start)
-        };
-        holes.into_iter().map(bytes_of).sum()
+        self.holes.lock().values().map(|holes| bytes_in(holes.clone())).sum()
     }
+}
+
+/// Bytes that lie in any of the `holes` of one table.
+fn bytes_in(mut holes: Vec<Range<u64>>) -> u64 {
+    holes.sort_by_key(|hole| hole.start);
+    let mut end = 0;
+    let bytes_of = |hole: Range<u64>| {
+        let start = hole.start.max(end);
+        end = end.max(hole.end);
+        hole.end.saturating_sub(start)
+    };
+    holes.into_iter().map(bytes_of).sum()
 }
 
 impl FileSystem for Hooked {
@@ -86,9 +91,9 @@ impl FileSystem for Hooked {
     fn unlink(&self, path: &Path) -> io::Result<()> {
         RealFs.unlink(path)
     }
-    fn punch_hole(&self, _path: &Path, offset: u64, len: u64) -> io::Result<()> {
+    fn punch_hole(&self, path: &Path, offset: u64, len: u64) -> io::Result<()> {
         self.before("punch");
-        self.holes.lock().push(offset..offset + len);
+        self.holes.lock().entry(path.to_owned()).or_default().push(offset..offset + len);
         Ok(())
     }
     fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
@@ -192,6 +197,7 @@ fn a_panic_leaves_no_table_without_its_holes() {
     jobs.collect_garbage();
     let counted = bench.db.stats().counts.hole_bytes;
     assert!(counted > 180 << 10, "{counted}");
+    assert_eq!(counted, bench.fs.hole_bytes());
 }
 
 /// A panic of a thread that asks samples: nothing was written, so the database is as good as before, and no thread waits for it.
