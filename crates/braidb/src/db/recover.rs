@@ -57,7 +57,7 @@ pub(super) struct Recovery<'a> {
     families: Vec<Family>,
     /// The logs that were replayed, ascending, and where the good part of each ends.
     replayed: Vec<Place>,
-    /// Logs that hold nothing which any later open needs: those that opens left before their edit, and those without a frame.
+    /// Logs that no later open needs: logs that an open left before its edit, and logs without a frame.
     empty: Vec<FileId>,
     /// What stands before is stable.
     covered: Place,
@@ -115,10 +115,13 @@ pub(super) struct Recovered {
 const LOGS_TO_KEEP: u64 = 8;
 
 impl Family {
-    /// A record in its memory stands at `place`.
+    /// A record in its memory stands at `place`. Replay goes upwards, so that one comparison is enough for nearly all records.
     fn holds(&mut self, place: Place) {
-        let (first, last) = self.held.unwrap_or((place, place));
-        self.held = Some((first.min(place), last.max(place)));
+        match &mut self.held {
+            None => self.held = Some((place, place)),
+            Some((_, last)) if *last <= place => *last = place,
+            Some((first, _)) => *first = place.min(*first),
+        }
     }
 }
 
@@ -205,7 +208,7 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// Of the logs in the directory those that may be replayed: no family is past them, no cut sets them aside, and no open left them
+    /// Of the logs in the directory, each log that may be replayed: no family is past it, no cut sets it aside, and no open left it
     /// before its edit.
     fn logs_that_count(&mut self, on_disk: &[FileId], first: FileId) -> Result<Vec<FileId>> {
         let mut logs = Vec::new();
