@@ -16,7 +16,7 @@ line() {
     is_chosen "$name" || return 0
     if "$@" >"$log" 2>&1; then verdict=PASS passed=$((passed + 1)); else verdict=FAIL failed=$((failed + 1)); fi
     printf '%-16s %s  %5d s  %s\n' "$name" "$verdict" $((SECONDS - start)) "$*"
-    printf '%24s %s\n' '' "$(grep -v '^[[:space:]]*$' "$log" | tail -n1 | cut -c1-400)"
+    printf '%24s %s\n' '' "$(grep -v '^[[:space:]]*$' "$log" | tail -n1 | cut -c1-600)"
     if [ "$verdict" = FAIL ]; then tail -n 15 "$log" | sed 's/^/                         | /'; fi
 }
 
