@@ -52,7 +52,7 @@ struct Round {
     before: u64,
     /// Puts after it, at most.
     after: u64,
-    /// One put in so many asks for a sync.
+    /// Each put asks for a sync with a chance of one in `sync_one_in`.
     sync_one_in: u64,
     /// The process dies after `after` puts, none of which asks for a sync, and does not meet the failure itself.
     is_killed: bool,
@@ -168,7 +168,7 @@ fn what_was_synced_outlives_the_page_cache() {
 }
 
 #[test]
-#[ignore = "a part of what_was_synced_outlives_the_page_cache, which runs it in a process of its own"]
+#[ignore = "a part of what_was_synced_outlives_the_page_cache, which runs it in a process of its own: scripts/accept/faults ext4"]
 fn writes_until_the_device_fails() {
     let mut round = Round::new();
     let db = round.open().unwrap();
@@ -211,7 +211,7 @@ fn writes_until_the_device_fails() {
 }
 
 #[test]
-#[ignore = "a part of what_was_synced_outlives_the_page_cache, which runs it in a process of its own"]
+#[ignore = "a part of what_was_synced_outlives_the_page_cache, which runs it in a process of its own: scripts/accept/faults ext4"]
 fn opens_again_and_writes() {
     let round = Round::new();
     let db = (1..).find_map(|opening| match round.open() {

@@ -202,7 +202,7 @@ impl Second {
 }
 
 #[test]
-#[ignore = "waits for its standard input: the test below runs it"]
+#[ignore = "waits for its standard input: the test below runs it, by cargo test -p braidb --test moved"]
 fn the_second_process() {
     let db = Db::open(std::env::var_os(DIR).expect("started by the other test")).unwrap();
     assert_eq!(keys(&db), keys_of(&["before", "first"]));

@@ -13,7 +13,7 @@ use std::io::Write as _;
 ///
 /// The policy that looks after the tree is carried through the load over sizes alone. Nothing is written, and terabytes take
 /// seconds. Keys are drawn evenly, or come in order; merges are taken to keep up with the writes, and no values to stay in logs.
-/// Where that was so, predictions differed by at most 14% from the bytes that the engine merged, in loads of 30,000 to 270,000
+/// Where merges keep up and values go to tables, predictions differed by at most 14% from the bytes that the engine merged, in loads of 30,000 to 270,000
 /// puts. Where merges fell behind, the engine merged from half as much to 1.6 times as much.
 #[derive(clap::Args)]
 #[command(after_help = text::EXIT_STATUS)]

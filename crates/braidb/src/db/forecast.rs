@@ -16,7 +16,7 @@ impl Options {
     /// Carries a load through the policy that looks after the tree, over sizes alone: no file is touched. Ten terabytes take
     /// seconds. Merges are taken to keep up with the writes, and flushes to write values and all keys to tables.
     ///
-    /// Where that was so, forecasts differed by at most 14% from the bytes that the engine merged, and by 7% from those that it wrote
+    /// Where merges keep up and values go to tables, forecasts differed by at most 14% from the bytes that the engine merged, and by 7% from those that it wrote
     /// for each byte flushed: 30,000, 90,000 and 270,000 puts with 256 KiB of memory (`crates/braidb-sim/tests/forecast.rs`).
     /// With 64 KiB to 1 MiB of memory and 7,000 to a million puts it was 22% and 13% at worst. Where merges fell behind the
     /// writes, the engine merged from half as much as was told to 1.6 times as much.

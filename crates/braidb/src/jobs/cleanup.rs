@@ -49,8 +49,8 @@ impl Jobs {
         for id in self.tables.take_dead() {
             self.unlink(&names::table(&self.dir, id));
         }
-        // Maybe the last table that pointed into a log is gone. A reader does not wait for whoever commits an edit: the next who
-        // comes by looks again. Nothing goes while nobody knows which edit is the last.
+        // Maybe the last table that pointed into a log is gone. A reader does not wait for the committer of an edit: the next
+        // reader looks again. Nothing goes while it is unknown which edit is the last.
         if let Some(mut catalog) = self.catalog.try_lock()
             && self.tables.bodies().take_any_died()
         {
@@ -62,7 +62,7 @@ impl Jobs {
     /// Punches out of tables what no living slice of them reaches, or leaves a table to the thread that punches it now. What fails is
     /// tried again when garbage is collected the next time.
     fn punch_all(&self, tables: &[Arc<TableFile>]) {
-        // All are taken before the first is punched: by a panic there, the others are put among those that wait for holes again.
+        // Every table's puncher is taken before the first hole: a panic then puts the other tables back on the list that waits for holes.
         let punchers: Vec<Puncher> = tables.iter().filter_map(Puncher::take).collect();
         punchers.into_iter().for_each(|puncher| self.punch(puncher));
     }

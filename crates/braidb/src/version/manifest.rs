@@ -360,7 +360,7 @@ fn install(config: &ManifestConfig, id: FileId, state: &State) -> Result<Started
     Ok(started)
 }
 
-/// Writes a new file, and adds it to those that were created, whole or not.
+/// Writes a new file, and adds its path to `created`, also if writing fails.
 fn write_file<'a>(
     config: &ManifestConfig,
     path: &'a Path,
