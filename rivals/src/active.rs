@@ -7,7 +7,7 @@
 
 use crate::Outcome;
 use crate::child::{self, Figures, thread_cpu_ns};
-use crate::draws::{Noise, mix, shuffled, write_decimal};
+use braidb_bench::draws::{Noise, mix, shuffled, write_decimal};
 use crate::hash_index::HashIndex;
 use clap::ValueEnum;
 use engine::{Cursor, EntryKind, Frozen, Records, Segment, SegmentWriter, merge};

@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::child::{self, Figures};
 use crate::clock::Stopwatch;
-use crate::draws::{Noise, mix, shuffled, write_decimal};
+use braidb_bench::draws::{Noise, mix, shuffled, write_decimal};
 use crate::figures::{bytes_text, grouped};
 use crate::process::{self, Usage};
 use crate::stores::{Kind, Reading};

@@ -12,9 +12,6 @@ mod stores;
 #[path = "../../crates/braidb-cli/src/host/clock.rs"]
 #[allow(dead_code, reason = "the command uses more of it")]
 mod clock;
-#[path = "../../crates/braidb-cli/src/verbs/bench/draws.rs"]
-#[allow(dead_code, reason = "the command uses more of it")]
-mod draws;
 #[path = "../../crates/braidb-cli/src/figures.rs"]
 #[allow(dead_code, reason = "the command uses more of it")]
 mod figures;

@@ -10,7 +10,7 @@
 use crate::Outcome;
 use crate::child::{self, Figures, thread_cpu_ns};
 use crate::clock::Stopwatch;
-use crate::draws::{Noise, shuffled, write_decimal};
+use braidb_bench::draws::{Noise, shuffled, write_decimal};
 use crate::process::Usage;
 use clap::ValueEnum;
 use crossbeam_skiplist::SkipMap;

@@ -4,7 +4,6 @@
 //! it, nothing in DIR is touched. Its text says with what the database was filled, and is empty while it is not. So a
 //! later run can measure reads on what an earlier one filled, and only with the same keys.
 
-mod draws;
 mod measure;
 mod paper;
 mod queue;

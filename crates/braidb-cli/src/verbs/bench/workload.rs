@@ -2,8 +2,8 @@
 //! that the number of threads does not change the data.
 
 use super::Settings;
-use super::draws::{HotCold, Noise, Zipfian, mix, shuffled, write_decimal};
 use crate::failure::{Failure, Outcome};
+use braidb_bench::draws::{HotCold, Noise, Zipfian, mix, shuffled, write_decimal};
 use clap::ValueEnum;
 
 /// What is measured. Each draws keys of its own, by its place here: a new one goes to the end.

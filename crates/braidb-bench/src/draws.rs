@@ -1,7 +1,6 @@
 //! What chance gives, fixed by a seed: keys in random order or drawn unevenly, and bytes that do not compress.
 //!
-//! Nothing here knows of the command: the crate that drives other stores (`rivals` at the root) compiles this very file, so
-//! that all are given the same keys in the same order with the same values.
+//! All stores are given the same keys in the same order with the same values.
 
 /// A hash of a number: the finalizer of SplitMix64.
 pub fn mix(number: u64) -> u64 {
@@ -39,6 +38,7 @@ pub fn write_decimal(number: u64, key: &mut [u8]) {
 }
 
 /// Random bytes that values are cut from.
+#[derive(Debug)]
 pub struct Noise(Vec<u8>);
 
 /// Values start at one of so many places in the noise.
@@ -64,6 +64,7 @@ pub const THETA: f64 = 0.99;
 /// Numbers below a count, of which few are drawn often: the method of Gray et al., "Quickly generating billion-record
 /// synthetic databases" (SIGMOD 1994), which YCSB uses. It finds a rank from one random fraction, with two ranks exact and the
 /// others by inverting an integral.
+#[derive(Debug)]
 pub struct Zipfian {
     count: u64,
     /// The sum of `1 / r^THETA` over all ranks.
@@ -107,6 +108,7 @@ impl Zipfian {
 }
 
 /// Numbers below a count, of which some share gets most of the draws, each as often as another; and so among the rest.
+#[derive(Debug)]
 pub struct HotCold {
     count: u64,
     /// How many are hot: at least one.
