@@ -41,13 +41,17 @@ pub fn write_decimal(number: u64, key: &mut [u8]) {
 #[derive(Debug)]
 pub struct Noise(Vec<u8>);
 
-/// Values start at one of so many places in the noise.
+/// Values start at one of 2^20 places in the noise: it fits into the second-level cache, and few values are alike.
 const NOISE_STARTS: usize = 1 << 20;
+
+/// Values of a key start at one of 8 neighbouring places, one for each of its versions in turn. So a value that is read can be checked
+/// against its key, without a table of what was written.
+const VERSIONS: u64 = 8;
 
 impl Noise {
     /// Enough for values of `value_bytes`.
     pub fn new(seed: u64, value_bytes: usize) -> Noise {
-        let words = (value_bytes + NOISE_STARTS).div_ceil(8) as u64;
+        let words = (value_bytes + NOISE_STARTS + VERSIONS as usize).div_ceil(8) as u64;
         Noise((0..words).flat_map(|word| mix(seed ^ mix(word)).to_le_bytes()).collect())
     }
 
@@ -56,10 +60,22 @@ impl Noise {
         let start = mix(number) as usize % NOISE_STARTS;
         &self.0[start..start + value_bytes]
     }
+
+    /// The value that operation `operation` writes under the key of `number`.
+    pub fn version(&self, number: u64, operation: u64, value_bytes: usize) -> &[u8] {
+        let start = mix(number) as usize % NOISE_STARTS + (operation % VERSIONS) as usize;
+        &self.0[start..start + value_bytes]
+    }
+
+    /// Whether `value` is a version that was written under the key of `number`, all of its bytes compared.
+    pub fn is_version(&self, number: u64, value: &[u8]) -> bool {
+        let start = mix(number) as usize % NOISE_STARTS;
+        (start..start + VERSIONS as usize).any(|start| &self.0[start..start + value.len()] == value)
+    }
 }
 
-/// How skewed [`Zipfian`] is: rank `r`, from 1 on, is drawn in proportion to `1 / r^THETA`. YCSB's constant.
-pub const THETA: f64 = 0.99;
+/// How skewed [`Zipfian`] is where nothing else is said: rank `r`, from 1 on, is drawn in proportion to `1 / r^0.99`. YCSB's constant.
+pub const YCSB_EXPONENT: f64 = 0.99;
 
 /// Numbers below a count, of which few are drawn often: the method of Gray et al., "Quickly generating billion-record
 /// synthetic databases" (SIGMOD 1994), which YCSB uses. It finds a rank from one random fraction, with two ranks exact and the
@@ -67,43 +83,58 @@ pub const THETA: f64 = 0.99;
 #[derive(Debug)]
 pub struct Zipfian {
     count: u64,
-    /// The sum of `1 / r^THETA` over all ranks.
+    exponent: f64,
+    /// The sum of `1 / r^exponent` over all ranks.
     zeta: f64,
     alpha: f64,
     eta: f64,
+    /// Rank `r` is number `r`. Otherwise ranks are spread over all numbers.
+    is_in_key_order: bool,
 }
 
 /// Which numbers are hot depends on the count alone: a run with another seed draws in another order, and meets the same.
 const HOT_SEED: u64 = 0x7a69_7066;
 
 impl Zipfian {
-    /// Adds up `count` terms: a tenth of a second for a few millions.
-    pub fn new(count: u64) -> Zipfian {
-        let zeta_of = |ranks: u64| -> f64 { (1..=ranks).map(|rank| (rank as f64).powf(-THETA)).sum() };
+    /// Adds up `count` terms: a tenth of a second for a few millions. The exponent lies between 0 and 1, both excluded.
+    pub fn new(count: u64, exponent: f64) -> Zipfian {
+        assert!(
+            exponent > 0.0 && exponent < 1.0,
+            "the method of Gray et al. needs an exponent between 0 and 1"
+        );
+        let zeta_of = |ranks: u64| -> f64 { (1..=ranks).map(|rank| (rank as f64).powf(-exponent)).sum() };
         let zeta = zeta_of(count);
         // Of less than three numbers none has a rank that `eta` is needed for.
-        let eta = (1.0 - (2.0 / count as f64).powf(1.0 - THETA)) / (1.0 - zeta_of(2) / zeta);
-        Zipfian { count, zeta, alpha: 1.0 / (1.0 - THETA), eta }
+        let eta = (1.0 - (2.0 / count as f64).powf(1.0 - exponent)) / (1.0 - zeta_of(2) / zeta);
+        Zipfian { count, exponent, zeta, alpha: 1.0 / (1.0 - exponent), eta, is_in_key_order: false }
+    }
+
+    /// Rank `r` is number `r`: hot keys are neighbours.
+    pub fn in_key_order(self) -> Zipfian {
+        Zipfian { is_in_key_order: true, ..self }
     }
 
     /// The rank, from 0 on, that belongs to a random number.
-    fn rank(&self, random: u64) -> u64 {
+    pub fn rank(&self, random: u64) -> u64 {
         let fraction = (random >> 11) as f64 / (1_u64 << 53) as f64;
         let share = fraction * self.zeta;
         if share < 1.0 {
             return 0;
         }
-        if share < 1.0 + 0.5_f64.powf(THETA) {
+        if share < 1.0 + 0.5_f64.powf(self.exponent) {
             return 1;
         }
         let rank = self.count as f64 * (self.eta * fraction - self.eta + 1.0).powf(self.alpha);
         (rank as u64).min(self.count - 1)
     }
 
-    /// The number that belongs to a random one. Ranks are spread over all numbers, without two meeting in one (which the
-    /// hash of YCSB lets happen), so that hot keys are not neighbours.
+    /// The number that belongs to a random one. Unless they are in key order, ranks are spread over all numbers, without two meeting
+    /// in one (which the hash of YCSB lets happen), so that hot keys are not neighbours.
     pub fn number(&self, random: u64) -> u64 {
-        shuffled(self.rank(random), self.count, HOT_SEED)
+        match self.is_in_key_order {
+            true => self.rank(random),
+            false => shuffled(self.rank(random), self.count, HOT_SEED),
+        }
     }
 }
 
@@ -159,10 +190,10 @@ mod tests {
     #[test]
     fn ranks_are_drawn_as_often_as_the_formula_says() {
         const DRAWS: u64 = 400_000;
-        let zipfian = Zipfian::new(1000);
+        let zipfian = Zipfian::new(1000, YCSB_EXPONENT);
         let mut drawn = [0_u64; 1000];
         (0..DRAWS).for_each(|draw| drawn[zipfian.rank(mix(draw)) as usize] += 1);
-        let terms: Vec<f64> = (1..=1000).map(|rank| f64::from(rank).powf(-THETA)).collect();
+        let terms: Vec<f64> = (1..=1000).map(|rank| f64::from(rank).powf(-YCSB_EXPONENT)).collect();
         let zeta: f64 = terms.iter().sum();
         assert!((zipfian.zeta - zeta).abs() < 1e-9);
         // Two ranks are exact. The others are found by inverting an integral: single low ones differ by a seventh from the
@@ -181,7 +212,7 @@ mod tests {
 
     #[test]
     fn hot_numbers_are_spread_and_keep_their_place() {
-        let zipfian = Zipfian::new(100_000);
+        let zipfian = Zipfian::new(100_000, YCSB_EXPONENT);
         let mut drawn: BTreeMap<u64, u64> = BTreeMap::new();
         (0..200_000).for_each(|draw| *drawn.entry(zipfian.number(mix(draw))).or_default() += 1);
         assert!(drawn.keys().all(|&number| number < 100_000));
@@ -219,12 +250,36 @@ mod tests {
     }
 
     #[test]
+    fn ranks_in_key_order_are_the_numbers() {
+        let zipfian = Zipfian::new(1000, 0.9).in_key_order();
+        let drawn: Vec<u64> = (0..10_000).map(|draw| zipfian.number(mix(draw))).collect();
+        assert!((0..10_000).all(|draw| zipfian.rank(mix(draw)) == drawn[draw as usize]));
+        let first = drawn.iter().filter(|&&number| number == 0).count();
+        let expected = 10_000.0 / (1..=1000).map(|rank| f64::from(rank).powf(-0.9)).sum::<f64>();
+        assert!((first as f64 / expected - 1.0).abs() < 0.1, "{first} and not {expected}");
+    }
+
+    #[test]
+    fn values_are_checked_against_their_key() {
+        let noise = Noise::new(7, 100);
+        for operation in 0..20 {
+            let value = noise.version(5, operation, 100);
+            assert!(noise.is_version(5, value));
+            assert!(!noise.is_version(6, value));
+            let mut flipped = value.to_vec();
+            flipped[99] ^= 1;
+            assert!(!noise.is_version(5, &flipped));
+        }
+        assert_ne!(noise.version(5, 0, 100), noise.version(5, 1, 100));
+    }
+
+    #[test]
     fn few_numbers_are_drawn_too() {
         for count in 1..=5 {
             let hot_cold = HotCold::new(count, 20, 80);
             let met: BTreeSet<u64> = (0..1000).map(|draw| hot_cold.number(mix(draw))).collect();
             assert_eq!(met, (0..count).collect(), "{count}");
-            let zipfian = Zipfian::new(count);
+            let zipfian = Zipfian::new(count, YCSB_EXPONENT);
             let met: BTreeSet<u64> = (0..1000).map(|draw| zipfian.number(mix(draw))).collect();
             assert_eq!(met, (0..count).collect(), "{count}");
         }

@@ -4,7 +4,19 @@
 //! the engine of any commit. So every store is given the same keys in the same order with the same values.
 
 pub mod draws;
+pub mod drive;
+pub mod host;
+pub mod keys;
+pub mod lane;
 pub mod results;
+pub mod run;
+pub mod settings;
 pub mod store;
+pub mod timer;
+pub mod workload;
 
+pub use run::{Beside, Measured, run};
+pub use settings::{Distribution, Settings};
 pub use store::{Outcome, Store};
+pub use timer::{Timer, WallTimer};
+pub use workload::{WORKLOADS, Workload};

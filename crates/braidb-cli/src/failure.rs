@@ -63,6 +63,16 @@ impl From<braidb::Error> for Failure {
     }
 }
 
+/// The engine's errors are its own; anything else is a wrong answer.
+impl From<Box<dyn std::error::Error + Send + Sync>> for Failure {
+    fn from(error: Box<dyn std::error::Error + Send + Sync>) -> Failure {
+        match error.downcast::<braidb::Error>() {
+            Ok(error) => Failure::from(*error),
+            Err(other) => Failure::Storage(other.to_string()),
+        }
+    }
+}
+
 /// Turns a failure to write output into the end of the verb.
 pub fn printing(error: impl Into<io::Error>) -> Failure {
     let error = error.into();

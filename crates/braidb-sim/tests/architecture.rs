@@ -34,14 +34,11 @@ const AMBIENT: [&str; 9] = [
 ];
 
 /// Who may, and why.
-const MAY_BE_AMBIENT: [(&str, &str, &str); 5] = [
+const MAY_BE_AMBIENT: [(&str, &str, &str); 6] = [
     ("crates/braidb-storage/", "", "the seams themselves"),
     ("crates/braidb-cli/src/host/", "", "the command's own files, processes and clock"),
-    (
-        "crates/braidb-cli/src/verbs/bench/measure.rs",
-        "std::thread",
-        "threads that read and write are what it measures",
-    ),
+    ("crates/braidb-bench/src/host/", "", "the clock, processes and files of benchmarks"),
+    ("crates/braidb-bench/src/run.rs", "std::thread", "threads that read and write are what it measures"),
     (
         "crates/braidb/src/write/queue/waiting.rs",
         "std::thread",

@@ -2,6 +2,6 @@
 //! about its own process. The only home of `std::fs` and of clocks in this crate: a command line is where the world
 //! comes in, so nothing here needs to be replayed from a seed.
 
-pub mod clock;
 pub mod files;
-pub mod process;
+
+pub use braidb_bench::host::{clock, process};

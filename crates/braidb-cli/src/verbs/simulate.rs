@@ -1,6 +1,6 @@
 //! `simulate`.
 
-use super::bench::GuardsArg;
+use super::bench::engine::GuardsArg;
 use crate::failure::{Outcome, printing};
 use crate::figures::{bytes_text, grouped, ratio};
 use crate::text;

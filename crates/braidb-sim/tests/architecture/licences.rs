@@ -20,10 +20,11 @@ const ALLOWED: [&str; 11] = [
 ];
 
 /// Which of our crates each of our crates may be built from.
-const OURS: [(&str, &[&str]); 4] = [
+const OURS: [(&str, &[&str]); 5] = [
     ("braidb-storage", &[]),
     ("braidb", &["braidb-storage"]),
-    ("braidb-cli", &["braidb", "braidb-storage"]),
+    ("braidb-bench", &[]),
+    ("braidb-cli", &["braidb", "braidb-bench", "braidb-storage"]),
     ("braidb-sim", &["braidb", "braidb-storage"]),
 ];
 

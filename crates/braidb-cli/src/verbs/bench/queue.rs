@@ -4,13 +4,14 @@
 //! dropped it, and a scan has to pass that.
 
 use super::Settings;
-use super::workload::{Data, Workload};
 use crate::failure::{Outcome, storage};
 use crate::host::clock::Stopwatch;
 use crate::host::files;
 use crate::store::open_with;
 use crate::text::escaped;
 use braidb::Db;
+use braidb_bench::Workload;
+use braidb_bench::keys::Data;
 use std::path::Path;
 
 /// Rows that a scan reads.
@@ -26,7 +27,8 @@ pub struct Scans {
 }
 
 /// Measures the queue `db`, and a database in `fresh_dir` that is made for it and removed again.
-pub fn compare(db: &Db, fresh_dir: &Path, data: &Data, settings: &Settings) -> Outcome<Scans> {
+pub fn compare(db: &Db, fresh_dir: &Path, workload: &Workload, settings: &Settings) -> Outcome<Scans> {
+    let (data, load) = (&Data::new(workload, &settings.load), &settings.load);
     let queue_us = median_us(db, data, settings)?;
     let remove = || match files::is_free(fresh_dir) {
         Ok(true) => Ok(()),
@@ -34,11 +36,11 @@ pub fn compare(db: &Db, fresh_dir: &Path, data: &Data, settings: &Settings) -> O
             .map_err(|error| storage(&format!("could not remove {}", fresh_dir.display()), error)),
     };
     remove()?;
-    let fresh = open_with(fresh_dir, settings.options())?;
+    let fresh = open_with(fresh_dir, settings.engine.options())?;
     let mut key = Vec::new();
-    for row in settings.num..settings.num + settings.window() {
-        data.key(Workload::Queue, row, &mut key);
-        fresh.put(&key, data.value(Workload::Queue, row))?;
+    for row in load.num..load.num + load.window() {
+        data.write_key(row, &mut key);
+        fresh.put(&key, data.value(row, row))?;
     }
     fresh.flush()?;
     fresh.settle()?;
@@ -49,9 +51,9 @@ pub fn compare(db: &Db, fresh_dir: &Path, data: &Data, settings: &Settings) -> O
 }
 
 fn median_us(db: &Db, data: &Data, settings: &Settings) -> Outcome<f64> {
-    let wanted = ROWS.min(usize::try_from(settings.window()).unwrap_or(usize::MAX));
+    let wanted = ROWS.min(usize::try_from(settings.load.window()).unwrap_or(usize::MAX));
     let mut first = Vec::new();
-    data.key(Workload::Queue, settings.num, &mut first);
+    data.write_key(settings.load.num, &mut first);
     let mut times = Vec::with_capacity(SCANS);
     for _ in 0..SCANS {
         let watch = Stopwatch::start();

@@ -4,7 +4,6 @@ use super::super::stats::hot_keys_json;
 use super::measure::{Lookups, Measured};
 use super::queue::Scans;
 use super::space::LARGE_FILE_BYTES;
-use super::workload::Workload;
 use super::{Measurement, Settings};
 use crate::failure::{Outcome, printing};
 use crate::figures::{bytes_text, counted, grouped, nanoseconds_text, ratio};
@@ -28,39 +27,41 @@ const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p99", 0.99), ("p99_9", 0.99
 
 fn as_json(measured: &Measured, scans: Option<Scans>, args: &Measurement, directory_bytes: u64) -> Value {
     let written = &measured.written;
-    let (settings, operations) = (&args.settings, measured.lane.operations);
+    let (settings, operations) = (&args.settings, measured.run.lane.operations);
     let causes: Map<String, Value> =
         written.causes.iter().map(|(cause, bytes)| (cause.clone(), (*bytes).into())).collect();
     let mut figures = json!({
-        "workload": measured.workload.name(),
-        "num": settings.num,
-        "key_bytes": settings.key_bytes,
-        "value_bytes": settings.value_bytes,
-        "distribution": settings.distribution.name(),
-        "threads": settings.threads,
-        "durability": format!("{:?}", settings.durability).to_lowercase(),
-        "memtable_bytes": settings.memtable_bytes(),
-        "cache_mib": settings.cache_mib,
+        "workload": measured.workload.name,
+        "num": settings.load.num,
+        "key_bytes": settings.load.key_bytes,
+        "value_bytes": settings.load.value_bytes,
+        "distribution": settings.load.distribution(measured.workload).name(),
+        "threads": settings.load.threads,
+        "durability": format!("{:?}", settings.engine.durability).to_lowercase(),
+        "memtable_bytes": settings.engine.memtable_bytes(),
+        "cache_mib": settings.engine.cache_mib,
         "operations": operations,
-        "entries_found": measured.lane.found,
-        "seconds": measured.seconds,
-        "settled_seconds": measured.settled_seconds,
-        "operations_per_second": operations as f64 / measured.seconds,
-        "settled_operations_per_second": operations as f64 / measured.settled_seconds,
-        "latency_ns": latency(&measured.lane.latency),
+        "entries_found": measured.run.lane.found,
+        "checked": measured.run.lane.checked,
+        "families": settings.load.families,
+        "seconds": measured.run.seconds,
+        "settled_seconds": measured.run.settled_seconds,
+        "operations_per_second": operations as f64 / measured.run.seconds,
+        "settled_operations_per_second": operations as f64 / measured.run.settled_seconds,
+        "latency_ns": latency(&measured.run.lane.latency),
         "user_bytes": written.user_bytes,
         "written_bytes": written.total,
         "written_without_log_bytes": written.without_log,
         "written_by_cause": causes,
         "written_per_user_byte": ratio(written.total, written.user_bytes),
-        "wchar_bytes": measured.usage.called_bytes,
+        "wchar_bytes": measured.run.usage.called_bytes,
         "mapped_bytes": written.mapped_bytes,
-        "written_per_wchar": ratio(written.total - written.mapped_bytes, measured.usage.called_bytes),
-        "device_write_bytes": measured.usage.device_bytes,
-        "background_cpu_us": measured.background_cpu_us,
-        "cpu_us_per_operation": ratio(measured.usage.cpu_us, measured.all_operations()),
+        "written_per_wchar": ratio(written.total - written.mapped_bytes, measured.run.usage.called_bytes),
+        "device_write_bytes": measured.run.usage.device_bytes,
+        "background_cpu_us": measured.run.background_cpu_us,
+        "cpu_us_per_operation": ratio(measured.run.usage.cpu_us, measured.run.all_operations()),
         "stall_us": measured.stall_us,
-        "peak_memory_bytes": measured.peak_memory_bytes,
+        "peak_memory_bytes": measured.run.peak_memory_bytes,
         "directory_bytes": directory_bytes,
         "flushed_bytes": written.flushed_bytes,
         "merged_bytes": written.merged_bytes,
@@ -82,17 +83,17 @@ fn as_json(measured: &Measured, scans: Option<Scans>, args: &Measurement, direct
         figures["fresh_scan_us"] = scans.fresh_us.into();
         figures["scan_per_fresh_scan"] = (scans.queue_us / scans.fresh_us).into();
     }
-    if measured.workload == Workload::Mixed {
-        figures["read_percent"] = settings.read_percent.into();
+    if measured.workload.is_mixed() {
+        figures["read_percent"] = settings.load.read_percent.into();
         figures["memory_condensed"] = measured.memory_condensed.into();
         figures["hot_kept"] = measured.hot_kept.into();
         figures["hot_keys"] = measured.hot_keys.as_ref().map(hot_keys_json).into();
-        figures["writes"] = measured.lane.write_latency.len().into();
-        figures["write_latency_ns"] = latency(&measured.lane.write_latency);
+        figures["writes"] = measured.run.lane.write_latency.len().into();
+        figures["write_latency_ns"] = latency(&measured.run.lane.write_latency);
     }
-    if let Some(writer) = &measured.writer {
+    if let Some(writer) = &measured.run.writer {
         figures["writes"] = writer.operations.into();
-        figures["writes_per_second"] = (writer.operations as f64 / measured.seconds).into();
+        figures["writes_per_second"] = (writer.operations as f64 / measured.run.seconds).into();
         figures["write_latency_ns"] = latency(&writer.latency);
     }
     figures
@@ -125,7 +126,8 @@ fn space_figures(measured: &Measured, settings: &Settings) -> Vec<(&'static str,
     if worst.space_amplification() > 0.0 {
         figures.push(("worst_space_amplification", worst.space_amplification().into()));
         figures.push(("worst_directory_bytes", worst.directory_bytes().into()));
-        figures.push(("directory_bound_bytes", settings.directory_bound_bytes(space.live_bytes).into()));
+        figures
+            .push(("directory_bound_bytes", settings.engine.directory_bound_bytes(space.live_bytes).into()));
     }
     figures
 }
@@ -193,43 +195,43 @@ fn write_space(measured: &Measured, text: &mut String) -> std::fmt::Result {
 }
 
 fn write_text(measured: &Measured, directory_bytes: u64, text: &mut String) -> std::fmt::Result {
-    let (operations, written) = (measured.lane.operations, &measured.written);
+    let (operations, written) = (measured.run.lane.operations, &measured.written);
     let rate = |operations: u64, seconds: f64| grouped((operations as f64 / seconds.max(1e-9)) as u64);
     write!(
         text,
         "{:<17}{} operations in {:.2} s, {} a second",
-        measured.workload.name(),
+        measured.workload.name,
         grouped(operations),
-        measured.seconds,
-        rate(operations, measured.seconds)
+        measured.run.seconds,
+        rate(operations, measured.run.seconds)
     )?;
-    let is_mixed = measured.workload == Workload::Mixed;
+    let is_mixed = measured.workload.is_mixed();
     if is_mixed || !measured.workload.reads() {
-        let settled = measured.settled_seconds;
+        let settled = measured.run.settled_seconds;
         write!(text, "; settled {settled:.2} s, {} a second", rate(operations, settled))?;
     }
     if measured.workload.reads() {
-        write!(text, "; {} entries found", grouped(measured.lane.found))?;
+        write!(text, "; {} entries found", grouped(measured.run.lane.found))?;
     }
     match is_mixed {
         true => writeln!(
             text,
             "\n  gets      {}\n  puts      {}",
-            latency_text(&measured.lane.latency),
-            latency_text(&measured.lane.write_latency)
+            latency_text(&measured.run.lane.latency),
+            latency_text(&measured.run.lane.write_latency)
         )?,
-        false => writeln!(text, "\n  latency   {}", latency_text(&measured.lane.latency))?,
+        false => writeln!(text, "\n  latency   {}", latency_text(&measured.run.lane.latency))?,
     }
     if measured.lookups.gets > 0 {
         let (looks, reads) = (measured.lookups.looks_per_get(), measured.lookups.reads_per_get());
         writeln!(text, "  lookups   {looks:.3} tables and logs a get, {reads:.3} of them read from files")?;
     }
-    if let Some(writer) = &measured.writer {
+    if let Some(writer) = &measured.run.writer {
         writeln!(
             text,
             "  beside    {} writes, {} a second; {}",
             grouped(writer.operations),
-            rate(writer.operations, measured.seconds),
+            rate(writer.operations, measured.run.seconds),
             latency_text(&writer.latency)
         )?;
     }
@@ -248,18 +250,18 @@ fn write_text(measured: &Measured, directory_bytes: u64, text: &mut String) -> s
         writeln!(
             text,
             "  kernel    wchar {}, the engine's count without {} mapped is {:.4} of it; sent to the device {}",
-            bytes_text(measured.usage.called_bytes),
+            bytes_text(measured.run.usage.called_bytes),
             bytes_text(written.mapped_bytes),
-            ratio(written.total - written.mapped_bytes, measured.usage.called_bytes),
-            bytes_text(measured.usage.device_bytes)
+            ratio(written.total - written.mapped_bytes, measured.run.usage.called_bytes),
+            bytes_text(measured.run.usage.device_bytes)
         )?;
     }
     writeln!(
         text,
         "  cost      {:.2} µs CPU an operation, {:.2} s of it in the background, {} peak memory, {} in the directory, {:.1} ms stalled",
-        ratio(measured.usage.cpu_us, measured.all_operations()),
-        measured.background_cpu_us as f64 / 1e6,
-        bytes_text(measured.peak_memory_bytes),
+        ratio(measured.run.usage.cpu_us, measured.run.all_operations()),
+        measured.run.background_cpu_us as f64 / 1e6,
+        bytes_text(measured.run.peak_memory_bytes),
         bytes_text(directory_bytes),
         measured.stall_us as f64 / 1e3
     )

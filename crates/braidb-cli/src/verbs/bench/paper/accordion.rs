@@ -6,8 +6,8 @@
 //! that stand in its text are repeated: of its Tables 1 and 2 and its diagrams, the text gives but a few.
 
 use super::{Configuration, Experiment, Figure, Paper, Sizes, Statement};
-use crate::verbs::bench::workload::{Distribution, Workload};
 use braidb::{MemoryPolicy, Options};
+use braidb_bench::Distribution;
 
 pub const PAPER: Paper = Paper {
     title: "Accordion (PVLDB 11(12), 2018)",
@@ -91,7 +91,7 @@ const EXPERIMENTS: [Experiment; 4] = [
     Experiment {
         title: ZIPFIAN_WRITES,
         place: "4.2.1 and 4.2.4; Figures 5, 6, 8, 11 to 13, Tables 1 and 2",
-        workload: Workload::Updaterandom,
+        workload: "updaterandom",
         distribution: Distribution::Zipfian,
         read_percent: 0,
         threads: 1,
@@ -100,7 +100,7 @@ const EXPERIMENTS: [Experiment; 4] = [
     Experiment {
         title: UNIFORM_WRITES,
         place: "4.2.1; Figure 5, Table 1",
-        workload: Workload::Updaterandom,
+        workload: "updaterandom",
         distribution: Distribution::Uniform,
         read_percent: 0,
         threads: 1,
@@ -109,7 +109,7 @@ const EXPERIMENTS: [Experiment; 4] = [
     Experiment {
         title: GETS,
         place: "4.2.2; Figure 9",
-        workload: Workload::Getwhilewriting,
+        workload: "getwhilewriting",
         distribution: Distribution::Zipfian,
         read_percent: 0,
         threads: 1,
@@ -118,7 +118,7 @@ const EXPERIMENTS: [Experiment; 4] = [
     Experiment {
         title: SCANS,
         place: "4.2.3; Figure 10",
-        workload: Workload::Seekwhilewriting,
+        workload: "seekwhilewriting",
         distribution: Distribution::Zipfian,
         read_percent: 0,
         threads: 1,

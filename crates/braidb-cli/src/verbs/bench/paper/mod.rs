@@ -7,15 +7,18 @@
 mod accordion;
 mod triad;
 
+use super::engine::{DurabilityArg, Engine, EngineArgs};
 use super::measure::{Measured, measure};
-use super::workload::{Data, Distribution, Workload};
-use super::{DurabilityArg, Settings, start_empty};
+use super::{Settings, start_empty};
 use crate::failure::{Outcome, printing, storage};
 use crate::figures::{bytes_text, counted, grouped, nanoseconds_text, ratio};
 use crate::host::files;
 use crate::store::{BENCH_DB, BENCH_MARK, open_with, require_free};
 use crate::text;
 use braidb::Options;
+use braidb_bench::draws::YCSB_EXPONENT;
+use braidb_bench::settings::Ranks;
+use braidb_bench::{Distribution, Workload};
 use clap::ValueEnum;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -93,7 +96,8 @@ struct Experiment {
     title: &'static str,
     /// Where the paper has it.
     place: &'static str,
-    workload: Workload,
+    /// Its name.
+    workload: &'static str,
     distribution: Distribution,
     /// Of a workload that mixes reads and writes.
     read_percent: u64,
@@ -173,7 +177,7 @@ impl Figure {
         let written = &measured.written;
         match self {
             Figure::SettledWrites | Figure::SettledOperations => {
-                measured.lane.operations as f64 / measured.settled_seconds
+                measured.run.lane.operations as f64 / measured.run.settled_seconds
             }
             Figure::WrittenWithoutLog => written.without_log as f64,
             Figure::Written(Cause::Log) => (written.total - written.without_log) as f64,
@@ -183,11 +187,11 @@ impl Figure {
             Figure::WrittenPerUserByte => ratio(written.total, written.user_bytes),
             Figure::MergeAmplification => written.merge_amplification(),
             Figure::ReadsPerGet => measured.lookups.reads_per_get(),
-            Figure::BackgroundCpu => measured.background_cpu_us as f64 * 1e3,
+            Figure::BackgroundCpu => measured.run.background_cpu_us as f64 * 1e3,
             Figure::Flushes => measured.flushes as f64,
             Figure::Merges => measured.merges as f64,
             Figure::Latency(permille) => {
-                measured.lane.latency.value_at_quantile(f64::from(permille) / 1000.0) as f64
+                measured.run.lane.latency.value_at_quantile(f64::from(permille) / 1000.0) as f64
             }
         }
     }
@@ -230,11 +234,11 @@ pub fn run(args: &Args) -> Outcome {
     let head = format!(
         "{}\n{} rows of {} bytes, {} {}, {} of memory; median of {}\n",
         paper.title,
-        grouped(settings.num),
-        settings.key_bytes + settings.value_bytes,
+        grouped(settings.load.num),
+        settings.load.key_bytes + settings.load.value_bytes,
         grouped(args.writes(paper)),
-        if paper.experiments[0].workload == Workload::Mixed { "operations" } else { "writes" },
-        bytes_text(settings.memtable_bytes() as u64),
+        if paper.experiments[0].workload().is_mixed() { "operations" } else { "writes" },
+        bytes_text(settings.engine.memtable_bytes() as u64),
         counted(args.rounds, "round", "rounds"),
     );
     let mut out = std::io::stdout();
@@ -246,13 +250,12 @@ fn run_all(paper: &Paper, args: &Args, dir: &Path) -> Outcome<Rounds> {
     for round in 0..args.rounds {
         for experiment in paper.experiments {
             let settings = args.settings(paper, experiment, round);
-            let data = Data::new(&settings)?;
             for configuration in paper.configurations {
                 if !configuration.experiments.contains(&experiment.title) {
                     continue;
                 }
                 eprintln!("round {}: {}: {}", round + 1, experiment.title, configuration.name);
-                let measured = run_one(experiment, configuration, &settings, &data, dir)?;
+                let measured = run_one(experiment, configuration, &settings, dir)?;
                 let figures = experiment.figures.iter().map(|figure| figure.of(&measured)).collect();
                 rounds.entry((experiment.title, configuration.name)).or_default().push(figures);
             }
@@ -266,19 +269,28 @@ fn run_one(
     experiment: &Experiment,
     configuration: &Configuration,
     settings: &Settings,
-    data: &Data,
     dir: &Path,
 ) -> Outcome<Measured> {
-    let options = (configuration.options)(settings.options());
+    let options = (configuration.options)(settings.engine.options());
     start_empty(dir, &options)?;
     let db_dir = dir.join(BENCH_DB);
-    let db = open_with(&db_dir, options)?;
-    if !experiment.workload.starts_empty() {
-        measure(&db, &db_dir, Workload::Fillrandom, data, settings)?;
+    let engine = Engine::new(open_with(&db_dir, options)?, settings.load.families)?;
+    if !experiment.workload().starts_empty() {
+        measure(&engine, &db_dir, named("fillrandom"), settings)?;
     }
-    let measured = measure(&db, &db_dir, experiment.workload, data, settings)?;
-    db.close()?;
+    let measured = measure(&engine, &db_dir, experiment.workload(), settings)?;
+    engine.db.close()?;
     Ok(measured)
+}
+
+fn named(workload: &str) -> &'static Workload {
+    Workload::named(workload).unwrap_or_else(|| panic!("there is no workload {workload}"))
+}
+
+impl Experiment {
+    fn workload(&self) -> &'static Workload {
+        named(self.workload)
+    }
 }
 
 impl Args {
@@ -291,25 +303,33 @@ impl Args {
     }
 
     fn settings(&self, paper: &Paper, experiment: &Experiment, round: u64) -> Settings {
-        let is_of_scans = experiment.workload == Workload::Seekwhilewriting;
+        let is_of_scans = experiment.workload == "seekwhilewriting";
         let (sizes, rows) = (&paper.sizes, self.rows(paper));
         let memtable_bytes = match self.memtable_mib {
             Some(mib) => mib.saturating_mul(1 << 20),
             None => (sizes.memtable_bytes)(rows),
         };
-        Settings {
+        let load = braidb_bench::Settings {
             num: rows,
             writes: Some(self.writes(paper)),
             operations: Some(self.writes(paper)),
+            seconds: 1,
             read_percent: experiment.read_percent,
+            entries: 50,
             reads: Some(if is_of_scans { self.reads / 10 } else { self.reads }),
-            distribution: experiment.distribution,
+            distribution: Some(experiment.distribution),
+            zipf_exponent: YCSB_EXPONENT,
+            ranks: Ranks::Hashed,
             key_bytes: sizes.key_bytes,
             value_bytes: self.row_bytes.unwrap_or(sizes.row_bytes) as usize - sizes.key_bytes,
+            families: 1,
             threads: experiment.threads,
             write_rate: None,
-            durability: DurabilityArg::Buffer,
             window: None,
+            seed: self.seed.wrapping_add(round),
+        };
+        let engine = EngineArgs {
+            durability: DurabilityArg::Buffer,
             memtable_mib: 0,
             memtable_bytes: Some(memtable_bytes),
             cache_mib: 64,
@@ -325,8 +345,8 @@ impl Args {
             hot_keys_percent: None,
             l0_merge_tables: None,
             log_tables: None,
-            seed: self.seed.wrapping_add(round),
-        }
+        };
+        Settings { load, engine }
     }
 }
 
@@ -407,7 +427,7 @@ mod tests {
         let experiments = &[Experiment {
             title: "writes",
             place: "Figure 1",
-            workload: Workload::Updaterandom,
+            workload: "updaterandom",
             distribution: Distribution::Uniform,
             read_percent: 0,
             threads: 1,
@@ -462,6 +482,8 @@ mod tests {
             let baseline = &paper.configurations[0];
             assert_eq!(titles.iter().collect::<BTreeSet<_>>().len(), titles.len(), "{}", paper.title);
             assert_eq!(baseline.experiments, titles, "the baseline takes part in all");
+            let known = |experiment: &Experiment| Workload::named(experiment.workload).is_some();
+            assert!(paper.experiments.iter().all(known), "{}", paper.title);
             for configuration in paper.configurations {
                 assert!(
                     configuration.experiments.iter().all(|title| titles.contains(title)),

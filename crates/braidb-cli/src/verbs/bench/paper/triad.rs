@@ -10,8 +10,8 @@
 //! Time spent in compaction is compared with the processor time of background work.
 
 use super::{Cause, Configuration, Experiment, Figure, Paper, Sizes, Statement};
-use crate::verbs::bench::workload::{Distribution, Workload};
 use braidb::{Guards, MemoryPolicy, Options};
+use braidb_bench::Distribution;
 
 pub const PAPER: Paper = Paper {
     title: "TRIAD (USENIX ATC 2017)",
@@ -116,15 +116,7 @@ const fn load(
     read_percent: u64,
     threads: u64,
 ) -> Experiment {
-    Experiment {
-        title,
-        place,
-        workload: Workload::Mixed,
-        distribution,
-        read_percent,
-        threads,
-        figures: &FIGURES,
-    }
+    Experiment { title, place, workload: "mixed", distribution, read_percent, threads, figures: &FIGURES }
 }
 
 const RATE: Figure = Figure::SettledOperations;

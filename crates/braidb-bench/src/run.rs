@@ -1,0 +1,475 @@
+//! Runs one workload on a store, measures it, and checks what it reads.
+//!
+//! Threads take shares of the operations, so that all end together. One more thread may write beside them. The run ends when the store
+//! has settled: figures of bytes and time include background work. Every answer is checked: a key that was written must be there with a
+//! value that belongs to it, a scan goes upwards and leaves out no key that must be there, and a missing key stays missing. A wrong
+//! answer ends the run with an error.
+
+use crate::host::process::{self, Usage};
+use crate::keys::{Data, TIMELINE_BLOCK};
+use crate::lane::{Ended, Lane};
+use crate::settings::Settings;
+use crate::store::{Outcome, Store};
+use crate::timer::Timer;
+use crate::workload::{Action, BESIDE_READERS, Mix, Workload};
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+/// What a workload did. Differences of before and after, background work included.
+#[derive(Debug)]
+pub struct Measured {
+    /// The workload's operations, by all its threads.
+    pub lane: Lane,
+    /// What the one more thread did that writes beside readers.
+    pub writer: Option<Lane>,
+    /// Keys that were added.
+    pub inserted: u64,
+    /// Until the last operation was done.
+    pub seconds: f64,
+    /// Until the background work was done too.
+    pub settled_seconds: f64,
+    /// What the kernel says.
+    pub usage: Usage,
+    /// Processor time that the threads of the workload did not take: background work, and this program's looking on.
+    pub background_cpu_us: u64,
+    pub peak_memory_bytes: u64,
+    /// The store's own counters, as far as they grew.
+    pub counts: Vec<(String, u64)>,
+}
+
+impl Measured {
+    /// Reads and writes.
+    pub fn all_operations(&self) -> u64 {
+        self.lane.operations + self.writer.as_ref().map_or(0, |writer| writer.operations)
+    }
+}
+
+/// What happens beside the operations.
+#[derive(Clone, Copy)]
+pub struct Beside<'a> {
+    /// Looks, every 50 ms, at what the store takes of the machine; it is told how many operations have begun.
+    pub sample: &'a (dyn Fn(u64) + Sync),
+    /// Is told of operations that ended, 256 at once.
+    pub progress: &'a (dyn Fn(u64) + Sync),
+}
+
+impl std::fmt::Debug for Beside<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Beside").finish_non_exhaustive()
+    }
+}
+
+/// A thread takes 256 operations at once.
+const SHARE: u64 = 256;
+/// The thread that writes beside readers looks after 16 writes whether it is done, or ahead of its rate.
+const WRITER_SHARE: u64 = 16;
+/// Every 50 ms a thread looks at what the store takes of the machine, which takes it about 0.2 ms.
+const BETWEEN_SAMPLES: Duration = Duration::from_millis(50);
+/// Entries of [`Action::SeekRecent`], and the most of [`Action::SeekUpTo100`].
+const SCANNED: u64 = 100;
+
+/// Runs `workload` on `store`, which must hold what the workload starts with.
+///
+/// # Errors
+///
+/// What the store says, and what is wrong with an answer.
+pub fn run(
+    workload: &'static Workload,
+    store: &dyn Store,
+    settings: &Settings,
+    data: &Data,
+    timer: &dyn Timer,
+    beside: Beside<'_>,
+) -> Outcome<Measured> {
+    let is_alone = settings.threads == 1 && !workload.is_beside_writer;
+    if timer.is_modelled() && !is_alone {
+        return Err(
+            format!("{}: a modelled device has one thread, and no writer beside it", workload.name).into()
+        );
+    }
+    store.settle(&mut || {})?;
+    process::forget_peak_memory();
+    let writer_data = workload.is_beside_writer.then(|| Data::new(BESIDE_READERS, settings));
+    let (counts, usage, start_ns) = (store.counts(), Usage::now(), timer.now_ns());
+    let cpu_us = timer.modelled_cpu_us();
+    let next = AtomicU64::new(0);
+    let writer_data = writer_data.as_ref();
+    let inserted = Inserted::default();
+    let run =
+        Run { workload, store, settings, data, writer_data, timer, start_ns, next: &next, inserted, beside };
+    let measure = || {
+        let (lane, writer) = run.on_threads()?;
+        let ended_ns = timer.now_ns();
+        let (mut settled_ns, mut settled_usage) = (ended_ns, Usage::now());
+        store.settle(&mut || (settled_ns, settled_usage) = (timer.now_ns(), Usage::now()))?;
+        Outcome::Ok((lane, writer, ended_ns, settled_ns, settled_usage))
+    };
+    let (lane, writer, ended_ns, settled_ns, settled_usage) = match timer.is_modelled() {
+        true => measure()?,
+        false => sampled(&|| (beside.sample)(next.load(Ordering::Relaxed)), measure)?,
+    };
+    let mut usage = settled_usage.since(&usage);
+    if let (Some(before), Some(after)) = (cpu_us, timer.modelled_cpu_us()) {
+        usage.cpu_us = after - before;
+    }
+    let foreground_cpu_us = lane.cpu_us + writer.as_ref().map_or(0, |writer| writer.cpu_us);
+    let since_start = |ns: u64| (ns - start_ns) as f64 / 1e9;
+    let grown = |((name, before), (_, after)): ((String, u64), (String, u64))| (name, after - before);
+    Ok(Measured {
+        background_cpu_us: usage.cpu_us.saturating_sub(foreground_cpu_us),
+        lane,
+        writer,
+        inserted: run.inserted.next.load(Ordering::Relaxed),
+        seconds: since_start(ended_ns),
+        settled_seconds: since_start(settled_ns),
+        usage,
+        peak_memory_bytes: process::peak_memory_bytes(),
+        counts: counts.into_iter().zip(store.counts()).map(grown).collect(),
+    })
+}
+
+/// Does `work`, and looks on now and then meanwhile, and at its end.
+fn sampled<T>(sample: &(dyn Fn() + Sync), work: impl FnOnce() -> T) -> T {
+    let done = std::thread::scope(|scope| {
+        // Nothing is ever sent: the channel tells, by its end, that the work has ended, if in a panic.
+        let (_working, done) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            while done.recv_timeout(BETWEEN_SAMPLES) == Err(RecvTimeoutError::Timeout) {
+                sample();
+            }
+        });
+        work()
+    });
+    sample();
+    done
+}
+
+/// Keys that threads insert.
+#[derive(Debug, Default)]
+struct Inserted {
+    /// The next one.
+    next: AtomicU64,
+    /// All below are there.
+    all_below: AtomicU64,
+    /// Those above that are there too.
+    above: Mutex<BTreeSet<u64>>,
+}
+
+impl Inserted {
+    fn ended(&self, index: u64) {
+        let mut above = self.above.lock();
+        above.insert(index);
+        let mut all_below = self.all_below.load(Ordering::Relaxed);
+        while above.remove(&all_below) {
+            all_below += 1;
+        }
+        self.all_below.store(all_below, Ordering::Release);
+    }
+}
+
+/// One workload on a store.
+struct Run<'a> {
+    workload: &'static Workload,
+    store: &'a dyn Store,
+    settings: &'a Settings,
+    data: &'a Data,
+    /// Of the thread that writes beside readers.
+    writer_data: Option<&'a Data>,
+    timer: &'a dyn Timer,
+    start_ns: u64,
+    /// The next operation.
+    next: &'a AtomicU64,
+    inserted: Inserted,
+    beside: Beside<'a>,
+}
+
+impl Run<'_> {
+    /// What the threads of the workload did, and the one more that writes.
+    fn on_threads(&self) -> Outcome<(Lane, Option<Lane>)> {
+        if self.timer.is_modelled() {
+            return Ok((self.take_shares()?, None));
+        }
+        let are_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let writer = self.workload.is_beside_writer.then(|| scope.spawn(|| self.write_until(&are_done)));
+            let running: Vec<_> =
+                (0..self.settings.threads).map(|_| scope.spawn(|| self.take_shares())).collect();
+            let lanes: Vec<Outcome<Lane>> =
+                running.into_iter().map(|thread| thread.join().expect("a lane does not panic")).collect();
+            are_done.store(true, Ordering::Relaxed);
+            let writer = writer.map(|thread| thread.join().expect("the writer does not panic"));
+            let mut all = Lane::default();
+            for lane in lanes {
+                all.add(&lane?);
+            }
+            Ok((all, writer.transpose()?))
+        })
+    }
+
+    /// One thread of the workload: takes shares of its operations until none is left, or the time is over.
+    fn take_shares(&self) -> Outcome<Lane> {
+        let operations = self.settings.operations(self.workload).unwrap_or(u64::MAX);
+        let until_ns = self.start_ns + self.settings.seconds * 1_000_000_000;
+        let ends_by_time = operations == u64::MAX;
+        let mut worker = Worker { run: self, lane: Lane::default(), key: Vec::new() };
+        let cpu_us = process::thread_cpu_us();
+        loop {
+            let start = self.next.fetch_add(SHARE, Ordering::Relaxed);
+            if start >= operations || ends_by_time && self.timer.now_ns() >= until_ns {
+                worker.lane.cpu_us = process::thread_cpu_us() - cpu_us;
+                return Ok(worker.lane);
+            }
+            let end = operations.min(start + SHARE);
+            let mut last_ns = self.timer.now_ns();
+            for operation in start..end {
+                self.timer.begin_operation();
+                let ended = worker.perform(self.action(operation, last_ns), operation)?;
+                last_ns = worker.record(ended, last_ns);
+            }
+            (self.beside.progress)(end - start);
+        }
+    }
+
+    /// The thread that writes beside readers, until these are done, and a share at least: it may begin after they ended. At a
+    /// rate, it pauses when it is ahead of that.
+    fn write_until(&self, are_done: &AtomicBool) -> Outcome<Lane> {
+        let data = self.writer_data.expect("it writes beside readers");
+        let mut worker = Worker { run: self, lane: Lane::default(), key: Vec::new() };
+        let (start_ns, cpu_us) = (self.timer.now_ns(), process::thread_cpu_us());
+        loop {
+            let mut last_ns = self.timer.now_ns();
+            let start = worker.lane.operations;
+            for operation in start..start + WRITER_SHARE {
+                worker.put(data, data.drawn(operation, 0), operation)?;
+                last_ns = worker.record(Ended::default(), last_ns);
+            }
+            if let Some(rate) = self.settings.write_rate {
+                let due_ns = start_ns + (worker.lane.operations as f64 / rate as f64 * 1e9) as u64;
+                self.timer.pause(Duration::from_nanos(due_ns.saturating_sub(last_ns)));
+            }
+            if are_done.load(Ordering::Relaxed) {
+                worker.lane.cpu_us = process::thread_cpu_us() - cpu_us;
+                return Ok(worker.lane);
+            }
+        }
+    }
+
+    /// What an operation does that begins at `now_ns`.
+    fn action(&self, operation: u64, now_ns: u64) -> Action {
+        match self.workload.mix {
+            Mix::Only(action) => action,
+            Mix::ByReadPercent if self.data.reads(operation) => Action::Get,
+            Mix::ByReadPercent => Action::Put,
+            Mix::Shares(shares) => {
+                let mut chance = self.data.chance(operation) % 100;
+                let is_drawn = |(share, _): &&(u64, Action)| match chance.checked_sub(*share) {
+                    Some(rest) => {
+                        chance = rest;
+                        false
+                    }
+                    None => true,
+                };
+                shares.iter().find(is_drawn).expect("shares make a hundred").1
+            }
+            Mix::Turns { seconds } => match (now_ns - self.start_ns) / (seconds * 1_000_000_000) % 2 {
+                0 => Action::Put,
+                _ => Action::Get,
+            },
+        }
+    }
+}
+
+/// One thread of a run.
+struct Worker<'a> {
+    run: &'a Run<'a>,
+    lane: Lane,
+    key: Vec<u8>,
+}
+
+impl Worker<'_> {
+    /// Counts an operation that ends now; returns the time.
+    fn record(&mut self, ended: Ended, began_ns: u64) -> u64 {
+        let now_ns = self.run.timer.now_ns();
+        self.lane.record(ended, now_ns - self.run.start_ns, now_ns - began_ns);
+        now_ns
+    }
+
+    fn perform(&mut self, action: Action, operation: u64) -> Outcome<Ended> {
+        let data = self.run.data;
+        let known = || self.run.inserted.all_below.load(Ordering::Acquire);
+        let is_write_among_reads = self.run.workload.is_mixed() && action.writes();
+        let found = match action {
+            Action::PutInOrder => self.put(data, operation * 2, operation)?,
+            Action::PutShuffled => self.put(data, data.shuffled(operation), operation)?,
+            Action::Put => self.put(data, data.drawn(operation, known()), operation)?,
+            Action::Get => self.get(data.drawn(operation, known()))?,
+            Action::GetMissing => self.get_missing(data.drawn(operation, known()) + 1)?,
+            Action::Seek => {
+                let entries = self.run.settings.entries;
+                self.scan_fill(data.drawn(operation, known()), entries)?
+            }
+            Action::SeekUpTo100 => {
+                let entries = data.chance(!operation) % SCANNED + 1;
+                self.scan_fill(data.drawn(operation, known()), entries)?
+            }
+            Action::ReadModifyWrite => {
+                let number = data.drawn(operation, known());
+                let found = self.get(number)?;
+                self.put(data, number, operation)?;
+                found
+            }
+            Action::Insert => self.insert(operation, Data::inserted)?,
+            Action::Slide => self.slide(operation)?,
+            Action::PushOrPop => self.push_or_pop(operation)?,
+            Action::Append => self.insert(operation, Data::appended)?,
+            Action::SeekRecent if known() == 0 => self.insert(operation, Data::appended)?,
+            Action::SeekRecent => self.scan_recent(operation, known())?,
+        };
+        let is_checked = !matches!(
+            action,
+            Action::PutInOrder
+                | Action::PutShuffled
+                | Action::Put
+                | Action::Insert
+                | Action::Append
+                | Action::Slide
+        );
+        Ok(Ended { found, is_checked, is_write_among_reads })
+    }
+
+    fn put(&mut self, data: &Data, number: u64, operation: u64) -> Outcome<u64> {
+        data.write_key(number, &mut self.key);
+        let value = data.value(number, operation);
+        self.run.store.put(data.family(number), &self.key, value)?;
+        self.lane.user_bytes += (self.key.len() + value.len()) as u64;
+        Ok(0)
+    }
+
+    fn get(&mut self, number: u64) -> Outcome<u64> {
+        let data = self.run.data;
+        data.write_key(number, &mut self.key);
+        let mut is_right = false;
+        let see = &mut |value: &[u8]| is_right = data.is_value(number, value);
+        match self.run.store.get(data.family(number), &self.key, see)? {
+            true if is_right => Ok(1),
+            true => Err(self.wrong(number, "has a value that was never written under it")),
+            false => Err(self.wrong(number, "is missing, although it was written")),
+        }
+    }
+
+    fn get_missing(&mut self, number: u64) -> Outcome<u64> {
+        let data = self.run.data;
+        data.write_key(number, &mut self.key);
+        match self.run.store.get(data.family(number), &self.key, &mut |_| {})? {
+            true => Err(self.wrong(number, "is there, although it was never written")),
+            false => Ok(0),
+        }
+    }
+
+    fn wrong(&self, number: u64, what: &str) -> Box<dyn std::error::Error + Send + Sync> {
+        format!("{}: the key {number} {what}", self.run.workload.name).into()
+    }
+
+    fn insert(&mut self, operation: u64, number: fn(&Data, u64) -> u64) -> Outcome<u64> {
+        let index = self.run.inserted.next.fetch_add(1, Ordering::Relaxed);
+        self.put(self.run.data, number(self.run.data, index), operation)?;
+        self.run.inserted.ended(index);
+        Ok(0)
+    }
+
+    /// Reads `entries` entries from a key of a fill on, or of an insert.
+    fn scan_fill(&mut self, from: u64, entries: u64) -> Outcome<u64> {
+        let data = self.run.data;
+        // Where keys are inserted meanwhile, or lie in other families, neighbours are not all known.
+        let knows_neighbours = data.is_of_one_family() && !self.run.workload.inserts();
+        let step = if knows_neighbours { Some(2) } else { None };
+        let count = self.scan(from, entries, step, u64::MAX)?;
+        let expected = if knows_neighbours { entries.min(data.keys() - from / 2) } else { 1 };
+        match count >= expected {
+            true => Ok(count),
+            false => Err(self.wrong(from, &format!("begins a scan of {count} entries, and not {expected}"))),
+        }
+    }
+
+    /// Reads 100 entries of a timeline, not far from its end.
+    fn scan_recent(&mut self, operation: u64, known: u64) -> Outcome<u64> {
+        const RECENT: u64 = 1_000;
+        let back = SCANNED + self.run.data.chance(!operation) % RECENT;
+        let from = known.saturating_sub(back);
+        // Of the last blocks some keys may still come.
+        let whole_below = known / TIMELINE_BLOCK * TIMELINE_BLOCK;
+        match from < whole_below {
+            true => {
+                let step = if self.run.data.is_of_one_family() { Some(1) } else { None };
+                self.scan(from, SCANNED, step, whole_below)
+            }
+            false => Ok(0),
+        }
+    }
+
+    /// Reads up to `entries` entries from the key `from` on, which is there. Below `whole_below` the keys lie `step` apart.
+    fn scan(&mut self, from: u64, entries: u64, step: Option<u64>, whole_below: u64) -> Outcome<u64> {
+        let data = self.run.data;
+        data.write_key(from, &mut self.key);
+        let (mut last, mut trouble) = (None, None);
+        let see = &mut |key: &[u8], value: &[u8]| {
+            let number = data.number_of(key);
+            let expected = match (last, step) {
+                (None, _) => Some(from),
+                (Some(last), Some(step)) if last + step < whole_below => Some(last + step),
+                _ => number.filter(|number| last.is_none_or(|last| last < *number)),
+            };
+            let is_right = number.is_some_and(|number| data.is_value(number, value));
+            if number.is_none() || number != expected || !is_right {
+                trouble.get_or_insert_with(|| {
+                    let value = if is_right { "" } else { ", or has a foreign value" };
+                    format!("begins a scan in which {} comes behind {last:?}{value}", key.escape_ascii())
+                });
+            }
+            last = number;
+        };
+        let limit = usize::try_from(entries).expect("the settings limit it");
+        let count = self.run.store.scan(data.family(from), &self.key, limit, see)? as u64;
+        match trouble {
+            None => Ok(count),
+            Some(trouble) => Err(self.wrong(from, &trouble)),
+        }
+    }
+
+    fn slide(&mut self, operation: u64) -> Outcome<u64> {
+        let data = self.run.data;
+        self.put(data, operation, operation)?;
+        if let Some(oldest) = operation.checked_sub(self.run.settings.window()) {
+            data.write_key(oldest, &mut self.key);
+            self.run.store.delete(data.family(oldest), &self.key)?;
+            self.lane.user_bytes += self.key.len() as u64;
+        }
+        Ok(0)
+    }
+
+    fn push_or_pop(&mut self, operation: u64) -> Outcome<u64> {
+        let (data, window) = (self.run.data, self.run.settings.window());
+        let Some(behind) = operation.checked_sub(window) else { return self.put(data, operation, operation) };
+        if behind % 2 == 0 {
+            return self.put(data, window + behind / 2, operation);
+        }
+        let expected = behind / 2;
+        let mut smallest = None;
+        let key = &mut self.key;
+        let see = &mut |found: &[u8], value: &[u8]| {
+            smallest = data.number_of(found).filter(|number| data.is_value(*number, value));
+            key.clear();
+            key.extend_from_slice(found);
+        };
+        self.run.store.scan(data.family(expected), b"", 1, see)?;
+        if smallest != Some(expected) {
+            return Err(self.wrong(expected, &format!("should be the smallest, which is {smallest:?}")));
+        }
+        self.run.store.delete(data.family(expected), &self.key)?;
+        self.lane.user_bytes += self.key.len() as u64;
+        Ok(1)
+    }
+}

@@ -1,0 +1,171 @@
+//! How large workloads are, and how their keys are drawn: the options that every program has which runs workloads.
+
+use crate::draws::YCSB_EXPONENT;
+use crate::workload::{Count, Workload};
+use clap::ValueEnum;
+
+/// How large workloads are, and how their keys are drawn.
+// A program may have settings of its own beside these.
+#[derive(clap::Args, Clone, Debug)]
+#[group(id = "load")]
+pub struct Settings {
+    /// Keys
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
+    pub num: u64,
+    /// Operations of overwrite and updaterandom [default: NUM]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub writes: Option<u64>,
+    /// Operations of read workloads [default: NUM; for those that seek a tenth of it]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub reads: Option<u64>,
+    /// Operations of mixed, of pushpop, and of the workloads of YCSB and LogStore [default: NUM]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub operations: Option<u64>,
+    /// Seconds that bursts takes
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub seconds: u64,
+    /// Operations of a hundred that read in mixed
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(0..=100))]
+    pub read_percent: u64,
+    /// Entries that seekrandom and seekwhilewriting read from a random key on
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub entries: u64,
+    /// How random keys are drawn [default: as the workload says, and uniform where it says nothing]
+    #[arg(long, value_enum)]
+    pub distribution: Option<Distribution>,
+    /// Exponent of zipfian and latest, between 0 and 1
+    #[arg(long, default_value_t = YCSB_EXPONENT, value_parser = exponent)]
+    pub zipf_exponent: f64,
+    /// Which keys are the hot ones of zipfian
+    #[arg(long, value_enum, default_value_t = Ranks::Hashed)]
+    pub ranks: Ranks,
+    /// Bytes of a key
+    #[arg(long, default_value_t = 16)]
+    pub key_bytes: usize,
+    /// Bytes of a value, which cannot be compressed
+    #[arg(long, default_value_t = 128)]
+    pub value_bytes: usize,
+    /// Column families that the keys are spread over
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub families: u64,
+    /// Threads that read or write
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=256))]
+    pub threads: u64,
+    /// Writes a second that the thread beside the readers is held to [default: as many as it can]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub write_rate: Option<u64>,
+    /// Rows that are alive at a time in queue and pushpop [default: a tenth of NUM]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub window: Option<u64>,
+    /// Where chance starts
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// Which keys are drawn often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Distribution {
+    /// Each as often as any other
+    Uniform,
+    /// A few very often: by Zipf's law, as YCSB draws
+    Zipfian,
+    /// Those that were inserted last most often: by Zipf's law over the age
+    Latest,
+    /// A hundredth of the keys in 99 of 100 operations, spread over all keys
+    #[value(name = "hot-1-99")]
+    Hot1In99,
+    /// A fifth of the keys in 80 of 100 operations, spread over all keys
+    #[value(name = "hot-20-80")]
+    Hot20In80,
+}
+
+impl Distribution {
+    /// As on the command line.
+    pub fn name(self) -> String {
+        self.to_possible_value().expect("none is hidden").get_name().to_owned()
+    }
+}
+
+/// Which keys the ranks of [`Distribution::Zipfian`] are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Ranks {
+    /// Spread over all keys
+    Hashed,
+    /// The smallest key is the hottest
+    Ordered,
+}
+
+fn exponent(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(exponent) if exponent > 0.0 && exponent < 1.0 => Ok(exponent),
+        _ => Err("a number between 0 and 1, both excluded".to_owned()),
+    }
+}
+
+impl Settings {
+    /// What is wrong with the settings, or with their use for these workloads, as a sentence that names the option.
+    ///
+    /// # Errors
+    ///
+    /// The sentence.
+    pub fn check(&self, workloads: &[&Workload]) -> Result<(), String> {
+        let digits = self.num.saturating_mul(2).to_string().len();
+        if self.key_bytes < digits {
+            let bytes = self.key_bytes;
+            return Err(format!("--key-bytes {bytes}: {} keys need {digits} bytes or more", self.num));
+        }
+        for workload in workloads {
+            if workload.has_a_window() && (self.threads > 1 || self.window() > self.num || self.families > 1)
+            {
+                return Err(format!(
+                    "{} needs one thread, one family, and a window of at most NUM, {} rows; --threads is {}, --families {}, --window {}",
+                    workload.name,
+                    self.num,
+                    self.threads,
+                    self.families,
+                    self.window()
+                ));
+            }
+            if self.distribution == Some(Distribution::Latest) && !workload.inserts() {
+                return Err(format!("--distribution latest: {} inserts nothing; ycsb-d does", workload.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows of a queue that are alive at a time.
+    pub fn window(&self) -> u64 {
+        self.window.unwrap_or(self.num.div_ceil(10))
+    }
+
+    /// What a fill writes, as the options that ask for it. (The seed changes no key, only the order.)
+    pub fn filling(&self) -> String {
+        let families = match self.families {
+            1 => String::new(),
+            families => format!(" --families {families}"),
+        };
+        format!(
+            "--num {} --key-bytes {} --value-bytes {}{families}",
+            self.num, self.key_bytes, self.value_bytes
+        )
+    }
+
+    /// How many operations a workload has, those of the thread that writes beside readers left out. `None` if it ends by time.
+    pub fn operations(&self, workload: &Workload) -> Option<u64> {
+        Some(match workload.count {
+            Count::Keys => self.num,
+            Count::Writes => self.writes.unwrap_or(self.num),
+            Count::Operations => self.operations.unwrap_or(self.num),
+            Count::KeysAndWindow => self.num + self.window(),
+            Count::WindowAndOperations => self.window() + self.operations.unwrap_or(self.num),
+            Count::Reads => self.reads.unwrap_or(self.num),
+            Count::Seeks => self.reads.unwrap_or(self.num.div_ceil(10)),
+            Count::Seconds => return None,
+        })
+    }
+
+    /// The distribution that a workload draws by.
+    pub fn distribution(&self, workload: &Workload) -> Distribution {
+        self.distribution.unwrap_or(workload.distribution)
+    }
+}

@@ -1,0 +1,340 @@
+//! The workloads, as data: what each starts with, which operations it has in which proportion, and how their keys are drawn.
+//!
+//! The workloads of YCSB follow its core package (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010); the
+//! variants of LogStore follow its Table I. Records that a workload inserts lie between those of the fill, spread over all of them, as
+//! YCSB's hashed order of insertion spreads them.
+
+use crate::settings::Distribution;
+
+/// One workload.
+#[derive(Debug)]
+pub struct Workload {
+    /// As on the command line.
+    pub name: &'static str,
+    /// One line of help.
+    pub about: &'static str,
+    /// Its draws differ from those of other workloads by this number, which never changes.
+    pub salt: u64,
+    pub start: Start,
+    pub mix: Mix,
+    /// How keys are drawn, unless the settings say otherwise.
+    pub distribution: Distribution,
+    pub count: Count,
+    /// One more thread overwrites random keys meanwhile.
+    pub is_beside_writer: bool,
+}
+
+/// What a workload starts with, and leaves behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// An empty store; afterwards it holds every key, and other workloads can be measured on it.
+    Fills,
+    /// An empty store; afterwards it holds something else.
+    Empty,
+    /// A store that holds every key; afterwards it does too, and holds what was inserted.
+    Filled,
+}
+
+/// How many operations there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// As many as keys.
+    Keys,
+    /// `--writes`.
+    Writes,
+    /// `--reads`, or as many as keys.
+    Reads,
+    /// `--reads`, or a tenth of the keys.
+    Seeks,
+    /// `--operations`.
+    Operations,
+    /// As many as keys, after a window of rows was written.
+    KeysAndWindow,
+    /// `--operations`, after a window of rows was written.
+    WindowAndOperations,
+    /// As many as there are in `--seconds`.
+    Seconds,
+}
+
+/// Which operations there are.
+#[derive(Clone, Copy, Debug)]
+pub enum Mix {
+    Only(Action),
+    /// Gets and puts: `--read-percent` of a hundred are gets.
+    ByReadPercent,
+    /// Each with its share of a hundred.
+    Shares(&'static [(u64, Action)]),
+    /// Puts for so many seconds, then gets for as many, and again.
+    Turns {
+        seconds: u64,
+    },
+}
+
+/// One operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Writes the keys in their order, each once.
+    PutInOrder,
+    /// Writes the keys in random order, each once.
+    PutShuffled,
+    /// Writes a drawn key.
+    Put,
+    /// Gets a drawn key, which must be there.
+    Get,
+    /// Gets a key that lies between those of a fill, which must not be there.
+    GetMissing,
+    /// Moves to a drawn key and reads `--entries` entries.
+    Seek,
+    /// Moves to a drawn key and reads 1 to 100 entries, each number as likely as another.
+    SeekUpTo100,
+    /// Gets a drawn key and writes it again.
+    ReadModifyWrite,
+    /// Writes a new key.
+    Insert,
+    /// Writes the next row of a queue, and deletes the one that is a window older.
+    Slide,
+    /// Writes the next row of a queue. From a window of rows on, each other operation reads the smallest key and deletes it.
+    PushOrPop,
+    /// Writes a key in about the order of time: within each 64 keys they come in random order.
+    Append,
+    /// Reads the last 100 entries before one of the last 1,000 keys.
+    SeekRecent,
+}
+
+impl Action {
+    pub fn writes(self) -> bool {
+        !matches!(
+            self,
+            Action::Get | Action::GetMissing | Action::Seek | Action::SeekUpTo100 | Action::SeekRecent
+        )
+    }
+
+    pub fn reads(self) -> bool {
+        !self.writes() || matches!(self, Action::ReadModifyWrite | Action::PushOrPop)
+    }
+}
+
+impl Workload {
+    /// Whether it begins with an empty store.
+    pub fn starts_empty(&self) -> bool {
+        self.start != Start::Filled
+    }
+
+    /// Whether it leaves behind what others can be measured on: every key.
+    pub fn fills(&self) -> bool {
+        self.start == Start::Fills
+    }
+
+    /// Whether it starts with every key, and leaves these keys and no other.
+    pub fn keeps_the_keys(&self) -> bool {
+        self.start == Start::Filled && !self.inserts()
+    }
+
+    pub fn writes(&self) -> bool {
+        self.is_beside_writer || self.has(Action::writes)
+    }
+
+    pub fn reads(&self) -> bool {
+        self.has(Action::reads)
+    }
+
+    /// Whether its latencies are those of reads, with those of writes apart.
+    pub fn is_mixed(&self) -> bool {
+        !matches!(self.mix, Mix::Only(_))
+    }
+
+    /// Whether it needs a window of rows, in one family, with one thread.
+    pub fn has_a_window(&self) -> bool {
+        self.has(|action| matches!(action, Action::Slide | Action::PushOrPop))
+    }
+
+    /// Whether it adds keys to those of a fill.
+    pub fn inserts(&self) -> bool {
+        self.has(|action| action == Action::Insert)
+    }
+
+    fn has(&self, is: impl Fn(Action) -> bool) -> bool {
+        match self.mix {
+            Mix::Only(action) => is(action),
+            Mix::ByReadPercent | Mix::Turns { .. } => is(Action::Get) || is(Action::Put),
+            Mix::Shares(shares) => shares.iter().any(|(_, action)| is(*action)),
+        }
+    }
+
+    /// The workload of a name.
+    pub fn named(name: &str) -> Option<&'static Workload> {
+        WORKLOADS.iter().find(|workload| workload.name == name)
+    }
+
+    /// A parser of names for a command line, with their help.
+    pub fn parser() -> impl clap::builder::TypedValueParser<Value = &'static Workload> {
+        use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+        let names = WORKLOADS.iter().map(|workload| PossibleValue::new(workload.name).help(workload.about));
+        PossibleValuesParser::new(names)
+            .map(|name| Workload::named(&name).expect("the parser takes no other names"))
+    }
+}
+
+const fn workload(name: &'static str, salt: u64, start: Start, mix: Mix, count: Count) -> Workload {
+    let distribution = Distribution::Uniform;
+    Workload { name, about: "", salt, start, mix, distribution, count, is_beside_writer: false }
+}
+
+impl Workload {
+    const fn about(self, about: &'static str) -> Workload {
+        Workload { about, ..self }
+    }
+
+    const fn drawn(self, distribution: Distribution) -> Workload {
+        Workload { distribution, ..self }
+    }
+
+    const fn beside_writer(self) -> Workload {
+        Workload { is_beside_writer: true, ..self }
+    }
+}
+
+/// What the thread does that writes beside readers.
+pub static BESIDE_READERS: &Workload = &WORKLOADS[2];
+
+/// Gets and read-modify-writes, half of each: YCSB's F, and LogStore's A-RMW.
+const HALF_MODIFIES: Mix = Mix::Shares(&[(50, Action::Get), (50, Action::ReadModifyWrite)]);
+
+/// All of them.
+pub static WORKLOADS: [Workload; 24] = [
+    workload("fillseq", 0, Start::Fills, Mix::Only(Action::PutInOrder), Count::Keys)
+        .about("Write every key once, in order, to an empty database"),
+    workload("fillrandom", 1, Start::Fills, Mix::Only(Action::PutShuffled), Count::Keys)
+        .about("Write every key once, in random order, to an empty database"),
+    workload("overwrite", 2, Start::Filled, Mix::Only(Action::Put), Count::Writes)
+        .about("Write random keys again"),
+    workload("queue", 3, Start::Empty, Mix::Only(Action::Slide), Count::KeysAndWindow).about(
+        "Append rows at one end of an empty database and delete them at the other; then scan from the front",
+    ),
+    workload("readrandom", 4, Start::Filled, Mix::Only(Action::Get), Count::Reads).about("Get random keys"),
+    workload("readmissing", 5, Start::Filled, Mix::Only(Action::GetMissing), Count::Reads)
+        .about("Get keys that are not there"),
+    workload("seekrandom", 6, Start::Filled, Mix::Only(Action::Seek), Count::Seeks)
+        .about("Move to a random key and read ENTRIES entries"),
+    workload("updaterandom", 7, Start::Empty, Mix::Only(Action::Put), Count::Writes)
+        .about("Write random keys to an empty database"),
+    workload("getwhilewriting", 8, Start::Filled, Mix::Only(Action::Get), Count::Reads)
+        .about("Get random keys while one more thread does what overwrite does")
+        .beside_writer(),
+    workload("seekwhilewriting", 9, Start::Filled, Mix::Only(Action::Seek), Count::Seeks)
+        .about(
+            "Move to a random key and read ENTRIES entries, while one more thread does what overwrite does",
+        )
+        .beside_writer(),
+    workload("mixed", 10, Start::Filled, Mix::ByReadPercent, Count::Operations)
+        .about("Get random keys and write random keys again, in a given proportion"),
+    workload("ycsb-load", 11, Start::Fills, Mix::Only(Action::PutShuffled), Count::Keys)
+        .about("YCSB's load phase: write every key once, in hashed order"),
+    workload(
+        "ycsb-a",
+        12,
+        Start::Filled,
+        Mix::Shares(&[(50, Action::Get), (50, Action::Put)]),
+        Count::Operations,
+    )
+    .about("YCSB A: half gets, half updates, Zipfian")
+    .drawn(Distribution::Zipfian),
+    workload(
+        "ycsb-b",
+        13,
+        Start::Filled,
+        Mix::Shares(&[(95, Action::Get), (5, Action::Put)]),
+        Count::Operations,
+    )
+    .about("YCSB B: 95% gets, 5% updates, Zipfian")
+    .drawn(Distribution::Zipfian),
+    workload("ycsb-c", 14, Start::Filled, Mix::Only(Action::Get), Count::Operations)
+        .about("YCSB C: gets, Zipfian")
+        .drawn(Distribution::Zipfian),
+    workload(
+        "ycsb-d",
+        15,
+        Start::Filled,
+        Mix::Shares(&[(95, Action::Get), (5, Action::Insert)]),
+        Count::Operations,
+    )
+    .about("YCSB D: 95% gets of keys that came last, 5% inserts")
+    .drawn(Distribution::Latest),
+    workload(
+        "ycsb-e",
+        16,
+        Start::Filled,
+        Mix::Shares(&[(95, Action::SeekUpTo100), (5, Action::Insert)]),
+        Count::Operations,
+    )
+    .about("YCSB E: 95% scans of 1 to 100 entries, 5% inserts, Zipfian")
+    .drawn(Distribution::Zipfian),
+    workload("ycsb-f", 17, Start::Filled, HALF_MODIFIES, Count::Operations)
+        .about("YCSB F: half gets, half read-modify-writes, Zipfian; LogStore's A-RMW")
+        .drawn(Distribution::Zipfian),
+    workload(
+        "logstore-b90",
+        18,
+        Start::Filled,
+        Mix::Shares(&[(90, Action::Get), (10, Action::Put)]),
+        Count::Operations,
+    )
+    .about("LogStore's B-90: 90% gets, 10% updates, Zipfian")
+    .drawn(Distribution::Zipfian),
+    workload(
+        "logstore-b10",
+        19,
+        Start::Filled,
+        Mix::Shares(&[(10, Action::Get), (90, Action::Put)]),
+        Count::Operations,
+    )
+    .about("LogStore's B-10: 10% gets, 90% updates, Zipfian")
+    .drawn(Distribution::Zipfian),
+    workload("logstore-write", 20, Start::Filled, Mix::Only(Action::Put), Count::Operations)
+        .about("LogStore's Write-Only: updates, Zipfian")
+        .drawn(Distribution::Zipfian),
+    workload(
+        "timeline",
+        21,
+        Start::Empty,
+        Mix::Shares(&[(95, Action::Append), (5, Action::SeekRecent)]),
+        Count::Keys,
+    )
+    .about("Append keys in about the order of time to an empty database, and scan the newest"),
+    workload("pushpop", 22, Start::Empty, Mix::Only(Action::PushOrPop), Count::WindowAndOperations)
+        .about("A queue: push a row, then read the smallest key and delete it"),
+    workload("bursts", 23, Start::Filled, Mix::Turns { seconds: 10 }, Count::Seconds)
+        .about("Overwrite random keys for 10 seconds, then get random keys for 10 seconds, in turns"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_and_salts_are_their_own_and_shares_make_a_hundred() {
+        let names: BTreeSet<&str> = WORKLOADS.iter().map(|workload| workload.name).collect();
+        let salts: BTreeSet<u64> = WORKLOADS.iter().map(|workload| workload.salt).collect();
+        assert_eq!((names.len(), salts.len()), (WORKLOADS.len(), WORKLOADS.len()));
+        for workload in &WORKLOADS {
+            assert!(!workload.about.is_empty(), "{}", workload.name);
+            if let Mix::Shares(shares) = workload.mix {
+                assert_eq!(shares.iter().map(|(share, _)| share).sum::<u64>(), 100, "{}", workload.name);
+            }
+        }
+        assert_eq!(BESIDE_READERS.name, "overwrite");
+    }
+
+    #[test]
+    fn what_a_workload_is_follows_from_its_mix() {
+        let of = |name| Workload::named(name).unwrap();
+        assert!(of("fillseq").writes() && !of("fillseq").reads() && of("fillseq").fills());
+        assert!(of("ycsb-f").writes() && of("ycsb-f").reads() && of("ycsb-f").is_mixed());
+        assert!(!of("ycsb-c").writes() && of("ycsb-c").reads() && !of("ycsb-c").is_mixed());
+        assert!(of("getwhilewriting").writes() && of("getwhilewriting").reads());
+        assert!(of("pushpop").has_a_window() && !of("timeline").has_a_window());
+        assert!(of("ycsb-d").inserts() && !of("ycsb-a").inserts());
+        assert!(Workload::named("novel").is_none());
+    }
+}

@@ -1,0 +1,210 @@
+//! The engine as a workload sees it, and what it is given on the command line.
+
+use braidb::{ColumnFamily, Db, Durability, Guards, MemoryPolicy, Options};
+use braidb_bench::{Outcome, Store};
+use clap::ValueEnum;
+
+/// What the database is given.
+#[derive(clap::Args, Clone, Debug)]
+pub struct EngineArgs {
+    /// What an acknowledged write means
+    #[arg(long, value_enum, default_value_t = DurabilityArg::Buffer)]
+    pub durability: DurabilityArg,
+    /// Memory for writes, in MiB
+    #[arg(long, default_value_t = 64)]
+    pub memtable_mib: usize,
+    /// The same in bytes
+    #[arg(long, value_name = "BYTES", conflicts_with = "memtable_mib")]
+    pub memtable_bytes: Option<usize>,
+    /// Memory for blocks, in MiB
+    #[arg(long, default_value_t = 64)]
+    pub cache_mib: usize,
+    /// Threads that merge
+    #[arg(long, default_value_t = 2)]
+    pub background_threads: usize,
+    /// Runs that a cell of the tree holds before they are merged; 1 is a leveled tree [default: the engine's]
+    #[arg(long)]
+    pub runs: Option<usize>,
+    /// Where levels are cut into cells [default: the engine's]
+    #[arg(long, value_enum)]
+    pub guards: Option<GuardsArg>,
+    /// Merges of L0 wait below so much overlap, in percent; 0 never [default: the engine's]
+    #[arg(long, value_name = "PERCENT")]
+    pub l0_overlap: Option<u32>,
+    /// How memory is kept small until it is flushed [default: the engine's]
+    #[arg(long, value_enum)]
+    pub memory: Option<MemoryArg>,
+    /// From how many superseded versions in a hundred on --memory adaptive drops them
+    #[arg(long, default_value_t = 20)]
+    pub redundancy_percent: u32,
+    /// How much of the memtable new writes gather in, in percent [default: the engine's]
+    #[arg(long)]
+    pub active_percent: Option<u32>,
+    /// Flat segments of memory beside each other [default: the engine's]
+    #[arg(long)]
+    pub segments: Option<usize>,
+    /// Bytes of logs beyond which memory is flushed [default: four times the memory for writes, and at least 64 MiB]
+    #[arg(long, value_name = "BYTES")]
+    pub log_bytes: Option<u64>,
+    /// Keys in a hundred that stay in memory at a flush, to begin with; 0 is none, ever [default: the engine's]
+    #[arg(long)]
+    pub hot_keys_percent: Option<u32>,
+    /// Tables in L0 at which they are merged [default: the engine's]
+    #[arg(long, value_name = "TABLES")]
+    pub l0_merge_tables: Option<usize>,
+    /// At so many bytes in a hundred of a log that would go to tables, these stay in the log; 0 is never [default: the engine's]
+    #[arg(long, value_name = "PERCENT")]
+    pub log_tables: Option<u32>,
+}
+
+/// [`Durability`] on the command line.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum DurabilityArg {
+    None,
+    Buffer,
+    Sync,
+}
+
+/// [`Guards`] on the command line.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum GuardsArg {
+    /// Nowhere
+    None,
+    /// By bytes
+    Balanced,
+    /// By the hashes of keys: 27 bits for L1, 2 fewer for each deeper level
+    Sampled,
+}
+
+/// [`MemoryPolicy`] on the command line.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum MemoryArg {
+    /// Not at all: one skiplist
+    None,
+    /// Flat segments, whose indices are merged
+    Basic,
+    /// All superseded versions go at once
+    Eager,
+    /// Superseded versions go where there are many
+    Adaptive,
+}
+
+impl From<GuardsArg> for Guards {
+    fn from(arg: GuardsArg) -> Guards {
+        match arg {
+            GuardsArg::None => Guards::None,
+            GuardsArg::Balanced => Guards::Balanced,
+            GuardsArg::Sampled => Guards::Sampled { top_level_bits: 27, bit_decrement: 2 },
+        }
+    }
+}
+
+impl EngineArgs {
+    pub fn options(&self) -> Options {
+        let options = Options::new()
+            .durability(match self.durability {
+                DurabilityArg::None => Durability::None,
+                DurabilityArg::Buffer => Durability::Buffer,
+                DurabilityArg::Sync => Durability::Sync,
+            })
+            .memtable_bytes(self.memtable_bytes())
+            .log_bytes(self.log_bound_bytes())
+            .block_cache_bytes(self.cache_mib.saturating_mul(1 << 20))
+            .background_threads(self.background_threads);
+        let memory_policy = self.memory.map(|memory| match memory {
+            MemoryArg::None => MemoryPolicy::None,
+            MemoryArg::Basic => MemoryPolicy::Basic,
+            MemoryArg::Eager => MemoryPolicy::Eager,
+            MemoryArg::Adaptive => MemoryPolicy::Adaptive { redundancy_percent: self.redundancy_percent },
+        });
+        let options = given(options, self.runs, Options::max_runs_per_guard);
+        let options = given(options, self.guards.map(Guards::from), Options::guards);
+        let options = given(options, memory_policy, Options::memory_policy);
+        let options = given(options, self.active_percent, Options::active_percent);
+        let options = given(options, self.segments, Options::pipeline_segments);
+        let options = given(options, self.hot_keys_percent, Options::hot_keys_percent);
+        let options = given(options, self.l0_overlap, Options::l0_overlap_percent);
+        let options = given(options, self.log_tables, Options::log_table_percent);
+        given(options, self.l0_merge_tables, Options::l0_merge_tables)
+    }
+
+    /// What the logs may take. The engine is told always, so that its default is no other.
+    pub fn log_bound_bytes(&self) -> u64 {
+        self.log_bytes.unwrap_or_else(|| (self.memtable_bytes() as u64).saturating_mul(4).max(64 << 20))
+    }
+
+    /// What a database may take on disk while the same keys stay alive: merges write anew what they read, beside logs and
+    /// memory.
+    pub fn directory_bound_bytes(&self, live_bytes: u64) -> u64 {
+        2 * live_bytes + self.log_bound_bytes() + 4 * self.memtable_bytes() as u64
+    }
+
+    pub fn memtable_bytes(&self) -> usize {
+        self.memtable_bytes.unwrap_or(self.memtable_mib.saturating_mul(1 << 20))
+    }
+}
+
+/// Sets an option of the engine, if it is given.
+fn given<T>(options: Options, value: Option<T>, set: fn(Options, T) -> Options) -> Options {
+    match value {
+        Some(value) => set(options, value),
+        None => options,
+    }
+}
+
+/// A database with the families of a workload.
+pub struct Engine {
+    pub db: Db,
+    /// The default family, and `bench 1`, `bench 2`, …
+    families: Vec<ColumnFamily>,
+}
+
+impl Engine {
+    /// Creates the families that are missing.
+    pub fn new(db: Db, families: u64) -> braidb::Result<Engine> {
+        let name = |number| if number == 0 { "default".to_owned() } else { format!("bench {number}") };
+        let families =
+            (0..families).map(|number| db.column_family(&name(number))).collect::<Result<_, _>>()?;
+        Ok(Engine { db, families })
+    }
+}
+
+impl Store for Engine {
+    fn put(&self, family: usize, key: &[u8], value: &[u8]) -> Outcome {
+        Ok(self.families[family].put(key, value)?)
+    }
+
+    fn delete(&self, family: usize, key: &[u8]) -> Outcome {
+        Ok(self.families[family].delete(key)?)
+    }
+
+    fn get(&self, family: usize, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
+        let value = self.families[family].get(key)?;
+        if let Some(value) = &value {
+            see(value);
+        }
+        Ok(value.is_some())
+    }
+
+    fn scan(
+        &self,
+        family: usize,
+        from: &[u8],
+        limit: usize,
+        see: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Outcome<usize> {
+        let mut count = 0;
+        for entry in self.families[family].range(from..).take(limit) {
+            let (key, value) = entry?;
+            see(&key, &value);
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn settle(&self, mark: &mut dyn FnMut()) -> Outcome {
+        self.db.settle()?;
+        mark();
+        Ok(())
+    }
+}
