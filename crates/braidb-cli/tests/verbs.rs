@@ -371,6 +371,37 @@ fn bench_mixes_reads_and_writes() {
 }
 
 #[test]
+fn bench_runs_the_workloads_of_others_and_checks_what_it_reads() {
+    let place = Place::new("ycsb");
+    let db = &place.db();
+    let options = ["--num", "3000", "--families", "3", "--seconds", "1", "--memtable-mib", "1", "--json"];
+    let run = |workloads: &[&str]| -> Vec<serde_json::Value> {
+        let run = braidb(&[&["bench", db], workloads, &options].concat()).exits(0);
+        run.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let ycsb = ["ycsb-load", "ycsb-a", "ycsb-b", "ycsb-c", "ycsb-f", "logstore-b90", "logstore-b10"];
+    for line in run(&[&ycsb[..], &["logstore-write", "bursts", "ycsb-d"]].concat()) {
+        let number = |name: &str| line[name].as_u64().unwrap_or_else(|| panic!("{name}: {line:#}"));
+        let checked = match line["workload"].as_str().unwrap() {
+            "ycsb-load" | "logstore-write" | "bursts" => 0..1,
+            "ycsb-a" | "ycsb-f" => 1400..3001,
+            "logstore-b10" => 250..350,
+            "logstore-b90" => 2650..2750,
+            _ => 2800..3001,
+        };
+        assert!(checked.contains(&number("checked")), "{line:#}");
+        assert_eq!(number("families"), 3);
+    }
+    // What ycsb-d leaves has more keys than a fill.
+    braidb(&["bench", db, "readrandom", "--num", "3000"]).exits(2).tells("fill it first");
+    assert_eq!(run(&["ycsb-load", "ycsb-e", "timeline"]).len(), 3);
+    let zipfian = ["--distribution", "zipfian", "--zipf-exponent", "0.9", "--ranks", "ordered"];
+    braidb(&[&["bench", db, "pushpop", "fillseq", "mixed", "--num", "3000"], &zipfian[..]].concat()).exits(0);
+    braidb(&["bench", db, "fillseq", "--zipf-exponent", "1"]).exits(2).tells("between 0 and 1");
+    braidb(&["bench", db, "overwrite", "--distribution", "latest"]).exits(2).tells("inserts nothing");
+}
+
+#[test]
 fn bench_repeats_a_paper() {
     let place = Place::new("paper");
     let db = &place.db();
