@@ -81,5 +81,5 @@ pub fn verify(path: impl AsRef<std::path::Path>) -> Result<VerifyReport> {
 /// Planted mutants: deliberate bugs that the judges of `braidb-sim` must catch.
 #[cfg(feature = "mutants")]
 pub mod mutants {
-    pub use crate::base::mutant::{ALL, activate};
+    pub use crate::base::mutant::{ALL, activate, slow_puts, spin};
 }

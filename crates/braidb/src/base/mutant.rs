@@ -83,6 +83,8 @@ pub const ALL: &[(&str, &str)] = &[
 #[cfg(feature = "mutants")]
 mod chosen {
     use std::cell::RefCell;
+    use std::hint::black_box;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     // Per thread, so that judges can run side by side; the engine runs on the judge's own thread then.
     thread_local! {
@@ -100,10 +102,29 @@ mod chosen {
     pub fn is_active(name: &str) -> bool {
         ACTIVE.with(|active| active.borrow().as_deref() == Some(name))
     }
+
+    /// Rounds that each put spins.
+    static PUT_SPINS: AtomicU32 = AtomicU32::new(0);
+
+    /// Makes each put of this process slower by `rounds` of [`spin`]: what measures speed is tested by it, as judges are by bugs.
+    pub fn slow_puts(rounds: u32) {
+        PUT_SPINS.store(rounds, Ordering::Relaxed);
+    }
+
+    /// Keeps the processor busy: in each round one multiplication that waits for the last one.
+    pub fn spin(rounds: u32) {
+        black_box((0..rounds).fold(black_box(1_u64), |number, _| black_box(number.wrapping_mul(3))));
+    }
+
+    pub(crate) fn spin_in_put() {
+        spin(PUT_SPINS.load(Ordering::Relaxed));
+    }
 }
 
 #[cfg(feature = "mutants")]
-pub use chosen::{activate, is_active};
+pub(crate) use chosen::spin_in_put;
+#[cfg(feature = "mutants")]
+pub use chosen::{activate, is_active, slow_puts, spin};
 
 macro_rules! mutant {
     ($name:literal) => {{

@@ -558,6 +558,8 @@ impl Db {
 
     pub(crate) fn put_at(&self, family: FamilyId, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         batch::check_entry(0, key, value.unwrap_or_default())?;
+        #[cfg(feature = "mutants")]
+        crate::base::mutant::spin_in_put();
         self.engine().commit_one(family, key, value)
     }
 
