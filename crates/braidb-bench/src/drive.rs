@@ -75,7 +75,7 @@ fn measured_on(
 }
 
 /// The figures of a run, by their names in rows and reports.
-fn result_of(
+pub fn result_of(
     measured: &Measured,
     workload: &Workload,
     settings: &Settings,
