@@ -20,11 +20,12 @@ const ALLOWED: [&str; 11] = [
 ];
 
 /// Which of our crates each of our crates may be built from.
-const OURS: [(&str, &[&str]); 5] = [
+const OURS: [(&str, &[&str]); 6] = [
     ("braidb-storage", &[]),
     ("braidb", &["braidb-storage"]),
     ("braidb-bench", &[]),
-    ("braidb-cli", &["braidb", "braidb-bench", "braidb-storage"]),
+    ("braidb-device", &["braidb-storage"]),
+    ("braidb-cli", &["braidb", "braidb-bench", "braidb-device", "braidb-storage"]),
     ("braidb-sim", &["braidb", "braidb-storage"]),
 ];
 

@@ -1,0 +1,189 @@
+//! Which pages of files are in memory: an exact LRU list over pages of 4 KiB.
+//!
+//! Only the fact is kept here. The bytes are with the file (`inode.rs`), whether its pages are cached or not.
+
+/// No slot.
+pub const NONE: u32 = u32::MAX;
+
+/// A page in the cache.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot {
+    pub file: u64,
+    pub page: u32,
+    pub is_dirty: bool,
+    /// The interval of the device that brings it, or 0: it is there.
+    pub io: u64,
+    /// Towards the page that was used last.
+    newer: u32,
+    older: u32,
+}
+
+/// The slots, and their order of use.
+#[derive(Debug)]
+pub struct PageCache {
+    slots: Vec<Slot>,
+    unused: Vec<u32>,
+    newest: u32,
+    oldest: u32,
+    capacity: usize,
+    used: usize,
+    dirty: usize,
+}
+
+impl PageCache {
+    pub fn new(capacity_pages: usize) -> PageCache {
+        PageCache {
+            slots: Vec::new(),
+            unused: Vec::new(),
+            newest: NONE,
+            oldest: NONE,
+            capacity: capacity_pages,
+            used: 0,
+            dirty: 0,
+        }
+    }
+
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    pub fn dirty(&self) -> usize {
+        self.dirty
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.used == self.capacity
+    }
+
+    pub fn slot(&self, slot: u32) -> &Slot {
+        &self.slots[slot as usize]
+    }
+
+    /// The clean page that was used longest ago. Dirty pages that stand before it count as used now.
+    pub fn victim(&mut self) -> Option<u32> {
+        for _ in 0..self.used {
+            let slot = self.oldest;
+            if !self.slots[slot as usize].is_dirty {
+                return Some(slot);
+            }
+            self.touch(slot);
+        }
+        None
+    }
+
+    /// Adds a page, which must not be there, as the one used last. There must be room.
+    pub fn insert(&mut self, file: u64, page: u32, io: u64) -> u32 {
+        assert!(!self.is_full(), "a page is evicted before another comes");
+        let new = Slot { file, page, is_dirty: false, io, newer: NONE, older: NONE };
+        let slot = match self.unused.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = new;
+                slot
+            }
+            None => {
+                self.slots.push(new);
+                (self.slots.len() - 1) as u32
+            }
+        };
+        self.used += 1;
+        self.push(slot);
+        slot
+    }
+
+    pub fn remove(&mut self, slot: u32) {
+        self.set_dirty(slot, false);
+        self.unlink(slot);
+        self.unused.push(slot);
+        self.used -= 1;
+    }
+
+    /// The page was used.
+    pub fn touch(&mut self, slot: u32) {
+        if self.newest != slot {
+            self.unlink(slot);
+            self.push(slot);
+        }
+    }
+
+    /// Marks a page; whether that changes something.
+    pub fn set_dirty(&mut self, slot: u32, is_dirty: bool) -> bool {
+        let slot = &mut self.slots[slot as usize];
+        let changes = slot.is_dirty != is_dirty;
+        slot.is_dirty = is_dirty;
+        match (changes, is_dirty) {
+            (true, true) => self.dirty += 1,
+            (true, false) => self.dirty -= 1,
+            _ => {}
+        }
+        changes
+    }
+
+    /// The page has come.
+    pub fn arrived(&mut self, slot: u32) {
+        self.slots[slot as usize].io = 0;
+    }
+
+    /// The clean pages.
+    pub fn clean(&self) -> Vec<u32> {
+        let mut found = Vec::new();
+        let mut at = self.oldest;
+        while at != NONE {
+            if !self.slots[at as usize].is_dirty {
+                found.push(at);
+            }
+            at = self.slots[at as usize].newer;
+        }
+        found
+    }
+
+    fn push(&mut self, slot: u32) {
+        let older = self.newest;
+        self.slots[slot as usize].older = older;
+        self.slots[slot as usize].newer = NONE;
+        match older {
+            NONE => self.oldest = slot,
+            older => self.slots[older as usize].newer = slot,
+        }
+        self.newest = slot;
+    }
+
+    fn unlink(&mut self, slot: u32) {
+        let Slot { newer, older, .. } = self.slots[slot as usize];
+        match newer {
+            NONE => self.newest = older,
+            newer => self.slots[newer as usize].older = older,
+        }
+        match older {
+            NONE => self.oldest = newer,
+            older => self.slots[older as usize].newer = newer,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_used_longest_ago_goes_first_and_dirty_ones_stay() {
+        let mut cache = PageCache::new(3);
+        let [a, b, c] = [0, 1, 2].map(|page| cache.insert(1, page, 0));
+        assert!(cache.is_full());
+        cache.touch(a);
+        assert_eq!(cache.victim(), Some(b));
+        assert!(cache.set_dirty(b, true) && !cache.set_dirty(b, true));
+        assert_eq!((cache.victim(), cache.dirty()), (Some(c), 1));
+        cache.remove(c);
+        assert!(!cache.is_full());
+        let d = cache.insert(2, 9, 7);
+        assert_eq!((cache.slot(d).file, cache.slot(d).page, cache.slot(d).io), (2, 9, 7));
+        cache.arrived(d);
+        assert_eq!(cache.slot(d).io, 0);
+        assert_eq!(cache.victim(), Some(a));
+        cache.set_dirty(a, true);
+        cache.set_dirty(d, true);
+        assert_eq!((cache.victim(), cache.clean()), (None, vec![]));
+        cache.remove(b);
+        assert_eq!(cache.dirty(), 2);
+    }
+}

@@ -1,0 +1,14 @@
+//! The kernel's numbers, so that errors look as they do on Linux.
+
+use std::io;
+
+pub const EBADF: i32 = 9;
+pub const EEXIST: i32 = 17;
+pub const ENOTDIR: i32 = 20;
+pub const EISDIR: i32 = 21;
+pub const EINVAL: i32 = 22;
+pub const ENOSPC: i32 = 28;
+
+pub fn errno(number: i32) -> io::Error {
+    io::Error::from_raw_os_error(number)
+}

@@ -1,0 +1,79 @@
+//! What a run did, in integers that are the same on every machine.
+
+use std::fmt;
+
+/// The sums since the model began.
+///
+/// ```
+/// use braidb_device::{Model, Profile};
+/// let model = Model::new(Profile::SSD, 1 << 30, 64 << 20, 1, 7);
+/// model.charge_cpu_ns(1_000);
+/// assert_eq!(model.figures().foreground_cpu_ns, 1_000);
+/// println!("{}", model.figures());
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// The foreground's clock.
+    pub now_ns: u64,
+    /// When the last thing ends that was begun: the foreground, a job, or a request of the device.
+    pub end_ns: u64,
+    /// Requests that read.
+    pub reads: u64,
+    /// Requests that write, the journal's among them.
+    pub writes: u64,
+    /// How often the arm was positioned.
+    pub seeks: u64,
+    /// Bytes that the device read.
+    pub read_bytes: u64,
+    /// Bytes that the device wrote.
+    pub written_bytes: u64,
+    /// How long the device was busy.
+    pub busy_ns: u64,
+    /// Writes of the journal: one for each sync, and one for 5 s of changes that were not synced.
+    pub journal_writes: u64,
+    /// Pages that reads found in the page cache. Holes count as found.
+    pub cache_hits: u64,
+    /// Pages that reads waited for the device for.
+    pub cache_misses: u64,
+    /// Pages that were read ahead.
+    pub ahead_pages: u64,
+    /// How long writers waited because too many pages were dirty.
+    pub throttled_ns: u64,
+    /// Jobs that ran.
+    pub jobs: u64,
+    /// Processor time of the foreground.
+    pub foreground_cpu_ns: u64,
+    /// Processor time of the jobs.
+    pub background_cpu_ns: u64,
+}
+
+impl Figures {
+    /// Each figure with its name.
+    pub fn rows(&self) -> [(&'static str, u64); 16] {
+        [
+            ("now_ns", self.now_ns),
+            ("end_ns", self.end_ns),
+            ("reads", self.reads),
+            ("writes", self.writes),
+            ("seeks", self.seeks),
+            ("read_bytes", self.read_bytes),
+            ("written_bytes", self.written_bytes),
+            ("busy_ns", self.busy_ns),
+            ("journal_writes", self.journal_writes),
+            ("cache_hits", self.cache_hits),
+            ("cache_misses", self.cache_misses),
+            ("ahead_pages", self.ahead_pages),
+            ("throttled_ns", self.throttled_ns),
+            ("jobs", self.jobs),
+            ("foreground_cpu_ns", self.foreground_cpu_ns),
+            ("background_cpu_ns", self.background_cpu_ns),
+        ]
+    }
+}
+
+impl fmt::Display for Figures {
+    /// A line for each figure: its name, a blank, the number.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.rows().iter().try_for_each(|(name, figure)| writeln!(f, "{name} {figure}"))
+    }
+}

@@ -1,0 +1,104 @@
+//! Directories and the names in them. Nothing here takes virtual time.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Component, Path};
+
+use crate::errno::{EEXIST, EISDIR, ENOTDIR, errno};
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Node {
+    File(u64),
+    Dir(u64),
+}
+
+/// A place for a name: the directory, and the name in it.
+pub type Place = (u64, String);
+
+/// The root directory. It always exists; relative paths start there too.
+const ROOT: u64 = 0;
+
+/// All names.
+#[derive(Debug)]
+pub struct Names {
+    dirs: BTreeMap<u64, BTreeMap<String, Node>>,
+}
+
+impl Names {
+    pub fn new() -> Names {
+        Names { dirs: BTreeMap::from([(ROOT, BTreeMap::new())]) }
+    }
+
+    /// The directory at `path`.
+    pub fn dir(&self, path: &Path) -> io::Result<u64> {
+        self.walk(&components(path)?)
+    }
+
+    fn walk(&self, names: &[&str]) -> io::Result<u64> {
+        names.iter().try_fold(ROOT, |dir, name| match self.dirs[&dir].get(*name) {
+            Some(Node::Dir(child)) => Ok(*child),
+            Some(Node::File(_)) => Err(errno(ENOTDIR)),
+            None => Err(io::ErrorKind::NotFound.into()),
+        })
+    }
+
+    /// Where the last name of `path` stands, or would stand.
+    pub fn place(&self, path: &Path) -> io::Result<Place> {
+        let names = components(path)?;
+        let (name, parents) = names.split_last().ok_or_else(|| errno(EISDIR))?;
+        Ok((self.walk(parents)?, (*name).to_owned()))
+    }
+
+    /// The same, if nothing stands there.
+    pub fn vacant(&self, path: &Path) -> io::Result<Place> {
+        let place = self.place(path)?;
+        match self.get(&place) {
+            Some(_) => Err(errno(EEXIST)),
+            None => Ok(place),
+        }
+    }
+
+    /// The file at `path`.
+    pub fn file(&self, path: &Path) -> io::Result<u64> {
+        match self.get(&self.place(path)?) {
+            Some(Node::File(id)) => Ok(id),
+            Some(Node::Dir(_)) => Err(errno(EISDIR)),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    pub fn get(&self, (dir, name): &Place) -> Option<Node> {
+        self.dirs.get(dir)?.get(name).copied()
+    }
+
+    /// Puts a name there, over what stood there.
+    pub fn give(&mut self, (dir, name): Place, node: Node) {
+        if let Node::Dir(id) = node {
+            self.dirs.insert(id, BTreeMap::new());
+        }
+        self.dirs.get_mut(&dir).expect("a place is in a directory").insert(name, node);
+    }
+
+    pub fn take(&mut self, (dir, name): &Place) {
+        self.dirs.get_mut(dir).expect("a place is in a directory").remove(name);
+    }
+
+    /// The names in a directory, sorted.
+    pub fn list(&self, dir: u64) -> impl Iterator<Item = (&String, Node)> {
+        self.dirs[&dir].iter().map(|(name, node)| (name, *node))
+    }
+}
+
+/// The names in `path`, from the root.
+fn components(path: &Path) -> io::Result<Vec<&str>> {
+    let mut names = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::RootDir | Component::CurDir => {}
+            Component::Normal(name) => names.push(name.to_str().ok_or(io::ErrorKind::InvalidFilename)?),
+            Component::ParentDir | Component::Prefix(_) => return Err(io::ErrorKind::InvalidFilename.into()),
+        }
+    }
+    Ok(names)
+}

@@ -1,0 +1,76 @@
+//! Background work and time: jobs that run on the caller's thread, in the virtual time of a worker.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+
+use braidb_storage::{Clock, Job, Lane, Runtime};
+use parking_lot::Mutex;
+
+use crate::kernel::State;
+
+/// The most jobs that one [`ModelRuntime::run_due`] runs. A job that fails at once, and is submitted at once, must not hold the caller.
+const MOST_DUE: usize = 64;
+
+/// The clock of the actor whose code runs. It jumps back when a job begins that was submitted long ago, and forward after it; for
+/// each actor it is monotonic.
+#[derive(Debug)]
+pub struct ModelClock {
+    pub(crate) state: Arc<Mutex<State>>,
+}
+
+impl Clock for ModelClock {
+    fn now_us(&self) -> u64 {
+        self.state.lock().actors.now_ns() / 1_000
+    }
+}
+
+/// The stepped runtime of the model.
+#[derive(Debug)]
+pub struct ModelRuntime {
+    pub(crate) state: Arc<Mutex<State>>,
+}
+
+impl ModelRuntime {
+    /// Runs the job that should be over first, if it should be over at `limit_ns`; whether there was one. The state is not locked
+    /// while the job runs, so it may call everything here.
+    fn run(&self, limit_ns: Option<u64>, waits: bool) -> bool {
+        let Some((job, turn)) = self.state.lock().actors.begin(limit_ns) else { return false };
+        let outcome = catch_unwind(AssertUnwindSafe(job));
+        self.state.lock().actors.end(turn, waits);
+        // A panic passes to the caller, where a test shows it.
+        outcome.unwrap_or_else(|panic| resume_unwind(panic));
+        true
+    }
+
+    /// Runs the jobs that should be over by now, if each takes as long as the last one of its lane. Does not wait for their ends.
+    pub(crate) fn run_due(&self) {
+        let now_ns = self.state.lock().actors.now_ns();
+        (0..MOST_DUE).take_while(|_| self.run(Some(now_ns), false)).count();
+    }
+}
+
+impl Runtime for ModelRuntime {
+    fn submit(&self, lane: Lane, job: Job) {
+        self.state.lock().actors.submit(lane, job);
+    }
+
+    /// The caller is not before the end of the job after this.
+    fn help(&self) -> bool {
+        self.run(None, true)
+    }
+
+    fn is_stepped(&self) -> bool {
+        true
+    }
+
+    /// The caller sleeps. Then a job runs if it should be over by now, without the caller waiting for its end. On threads, too, a pause
+    /// is no promise that a job ends.
+    fn pause_us(&self, us: u64) {
+        let now_ns = {
+            let mut state = self.state.lock();
+            state.actors.sleep(us.max(1) * 1_000);
+            state.actors.now_ns()
+        };
+        self.run(Some(now_ns), false);
+    }
+}

@@ -1,0 +1,285 @@
+//! When the device is busy: one arm, one queue, in virtual time.
+//!
+//! Requests do not come in the order of their times, since a job runs on the caller's thread and may have begun long before the
+//! caller's now. So the device is a list of intervals, and a request takes the first moment, from its own time on, at which the
+//! device is not in the middle of another request:
+//!
+//! - a gap that is long enough, or the end of the list;
+//! - else, between two intervals of which the second has not begun for any waiting actor. It and all that follow move back.
+//!
+//! The second rule makes the queue fair. A job of 10 s of transfers runs at once, on the caller's thread, and books 10 s of the
+//! device ahead. A read that the foreground makes 1 ms later would wait for 10 s without the rule; with it, the read waits for
+//! one request of the job, as on a device that serves requests in the order of their arrival. Two actors that keep one request
+//! each in the queue alternate.
+//!
+//! An inserted request takes the arm away. If the interval behind it was a continuation, it pays for the way back.
+
+use std::collections::VecDeque;
+
+use crate::profile::Profile;
+
+/// What an actor asks of the device.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    /// The first page.
+    pub page: u64,
+    /// How many pages; at least 1.
+    pub pages: u64,
+    /// The file that it is for.
+    pub file: u64,
+    pub is_write: bool,
+    /// The arm has to be positioned even if the last access ended at `page`: a barrier waits for the medium.
+    pub is_barrier: bool,
+}
+
+/// How a request was served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// Tells the interval in [`Timeline::end_of`].
+    pub id: u64,
+    pub start_ns: u64,
+    pub end_ns: u64,
+    /// How often the arm was positioned: 0, 1, or 2 with the way back.
+    pub seeks: u64,
+    /// The time that the device is busy for it, the way back included.
+    pub busy_ns: u64,
+    /// What would have begun at `start_ns` or later was moved back by this.
+    pub shift_ns: u64,
+}
+
+#[derive(Debug)]
+struct Interval {
+    id: u64,
+    start_ns: u64,
+    end_ns: u64,
+    first_page: u64,
+    end_page: u64,
+    /// Of its length, what went into positioning.
+    positioning_ns: u64,
+    file: u64,
+    written_pages: u64,
+}
+
+/// The intervals, in order, without overlaps.
+#[derive(Debug)]
+pub struct Timeline {
+    profile: Profile,
+    device_pages: u64,
+    intervals: VecDeque<Interval>,
+    /// Where the arm stood, and when, after the last interval that was forgotten.
+    forgotten: (u64, u64),
+    next_id: u64,
+}
+
+impl Timeline {
+    pub fn new(profile: Profile, device_pages: u64) -> Timeline {
+        Timeline { profile, device_pages, intervals: VecDeque::new(), forgotten: (0, 0), next_id: 1 }
+    }
+
+    /// Serves a request that is made at `at_ns`. Intervals that begin at `movable_ns` or later may be moved back for it.
+    pub fn serve(&mut self, request: Request, at_ns: u64, movable_ns: Option<u64>) -> Served {
+        let transfer_ns = self.profile.transfer_ns(request.pages);
+        let mut index = self.intervals.partition_point(|interval| interval.end_ns <= at_ns);
+        loop {
+            let (arm, free_ns) = match index.checked_sub(1) {
+                Some(before) => (self.intervals[before].end_page, self.intervals[before].end_ns),
+                None => self.forgotten,
+            };
+            let start_ns = at_ns.max(free_ns);
+            let positioning_ns = match arm == request.page && !request.is_barrier {
+                true => 0,
+                false => self.profile.positioning_ns(arm, request.page, self.device_pages),
+            };
+            let end_ns = start_ns + positioning_ns + transfer_ns;
+            let way_back_ns = self.intervals.get(index).map_or(0, |next| self.way_back_ns(request, next));
+            let next_ns = self.intervals.get(index).map_or(u64::MAX, |next| next.start_ns);
+            let is_movable = movable_ns.is_some_and(|movable_ns| next_ns >= movable_ns.max(start_ns));
+            if end_ns + way_back_ns > next_ns && !is_movable {
+                index += 1;
+                continue;
+            }
+            let shift_ns = (end_ns + way_back_ns).saturating_sub(next_ns);
+            let mut seeks = u64::from(positioning_ns > 0);
+            for later in self.intervals.range_mut(index..) {
+                later.start_ns += shift_ns;
+                later.end_ns += shift_ns;
+            }
+            if let Some(next) = self.intervals.get_mut(index) {
+                seeks += u64::from(way_back_ns > 0 && next.positioning_ns == 0);
+                next.start_ns -= way_back_ns;
+                next.positioning_ns += way_back_ns;
+            }
+            let id = self.next_id;
+            self.next_id += 1;
+            self.intervals.insert(
+                index,
+                Interval {
+                    id,
+                    start_ns,
+                    end_ns,
+                    first_page: request.page,
+                    end_page: request.page + request.pages,
+                    positioning_ns,
+                    file: request.file,
+                    written_pages: if request.is_write { request.pages } else { 0 },
+                },
+            );
+            let busy_ns = end_ns - start_ns + way_back_ns;
+            return Served { id, start_ns, end_ns, seeks, busy_ns, shift_ns };
+        }
+    }
+
+    /// What `next` needs beyond what it was charged, if `request` comes before it.
+    fn way_back_ns(&self, request: Request, next: &Interval) -> u64 {
+        let end_page = request.page + request.pages;
+        if end_page == next.first_page {
+            return 0;
+        }
+        let needed_ns = self.profile.positioning_ns(end_page, next.first_page, self.device_pages);
+        needed_ns.saturating_sub(next.positioning_ns)
+    }
+
+    /// When interval `id` ends; 0 if it was forgotten.
+    pub fn end_of(&self, id: u64) -> u64 {
+        let found = self.intervals.iter().rev().find(|interval| interval.id == id);
+        found.map_or(0, |interval| interval.end_ns)
+    }
+
+    /// When the last write of `file` ends that the list knows; 0 without one.
+    pub fn end_of_writes(&self, file: u64) -> u64 {
+        let is_its_write = |interval: &&Interval| interval.file == file && interval.written_pages > 0;
+        self.intervals.iter().rev().find(is_its_write).map_or(0, |interval| interval.end_ns)
+    }
+
+    /// The pages that are being written at `at_ns` or wait to be, and when the first of these writes ends.
+    pub fn writing_at(&self, at_ns: u64) -> (u64, u64) {
+        let first = self.intervals.partition_point(|interval| interval.end_ns <= at_ns);
+        let mut writes =
+            self.intervals.range(first..).filter(|interval| interval.written_pages > 0).peekable();
+        let first_end_ns = writes.peek().map_or(at_ns, |interval| interval.end_ns);
+        (writes.map(|interval| interval.written_pages).sum(), first_end_ns)
+    }
+
+    /// Forgets what ended before `horizon_ns`. No request may be made for an earlier time after that.
+    pub fn forget(&mut self, horizon_ns: u64) {
+        while let Some(first) = self.intervals.front().filter(|first| first.end_ns <= horizon_ns) {
+            self.forgotten = (first.end_page, first.end_ns);
+            self.intervals.pop_front();
+        }
+    }
+
+    /// When the last interval ends.
+    pub fn end_ns(&self) -> u64 {
+        self.intervals.back().map_or(self.forgotten.1, |last| last.end_ns)
+    }
+
+    /// How many intervals are remembered.
+    pub fn len(&self) -> usize {
+        self.intervals.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use braidb_storage::inline::SeededRandom;
+
+    use super::*;
+
+    const SEEK_NS: u64 = 16_666_666;
+
+    fn timeline() -> Timeline {
+        Timeline::new(Profile::HDD, 1 << 20)
+    }
+
+    fn read(page: u64, pages: u64) -> Request {
+        Request { page, pages, file: 1, is_write: false, is_barrier: false }
+    }
+
+    fn ms(count: u64) -> u64 {
+        count * 1_000_000
+    }
+
+    #[test]
+    fn a_continuation_does_not_seek() {
+        let mut timeline = timeline();
+        let one = timeline.serve(read(100, 10), 0, None);
+        let two = timeline.serve(read(110, 10), 0, None);
+        assert_eq!((one.seeks, one.end_ns), (1, SEEK_NS + 273_067));
+        assert_eq!((two.seeks, two.start_ns, two.end_ns), (0, one.end_ns, one.end_ns + 273_067));
+        let barrier = timeline.serve(Request { is_barrier: true, ..read(120, 1) }, 0, None);
+        assert_eq!((barrier.seeks, barrier.busy_ns), (1, SEEK_NS + 27_307));
+    }
+
+    #[test]
+    fn what_began_earlier_takes_the_first_gap_that_is_long_enough() {
+        let mut timeline = timeline();
+        for at_ms in [0, 30, 90] {
+            timeline.serve(read(1000 * at_ms + 7, 1), ms(at_ms), None);
+        }
+        // From 16.7 ms to 30 ms a seek does not fit.
+        let found = timeline.serve(read(500, 1), ms(5), None);
+        assert_eq!((found.start_ns, found.shift_ns), (ms(30) + SEEK_NS + 27_307, 0));
+        let next = timeline.serve(read(501, 1), ms(5), None);
+        assert_eq!((next.start_ns, next.seeks), (found.end_ns, 0));
+    }
+
+    #[test]
+    fn a_read_waits_for_one_request_of_a_job_and_moves_the_rest_back() {
+        let mut timeline = timeline();
+        let job: Vec<Served> = (0..4).map(|part| timeline.serve(read(part * 256, 256), 0, None)).collect();
+        let read = timeline.serve(read(9000, 1), ms(1), Some(ms(1)));
+        assert_eq!(read.start_ns, job[0].end_ns);
+        assert_eq!(read.seeks, 2, "there and back");
+        assert_eq!(read.shift_ns, 2 * SEEK_NS + 27_307);
+        assert_eq!(timeline.end_of(job[0].id), job[0].end_ns);
+        assert_eq!(timeline.end_of(job[3].id), job[3].end_ns + read.shift_ns);
+    }
+
+    #[test]
+    fn what_has_begun_for_a_waiting_actor_does_not_move() {
+        let mut timeline = timeline();
+        let job: Vec<Served> = (0..4).map(|part| timeline.serve(read(part * 256, 256), 0, None)).collect();
+        let found = timeline.serve(read(9000, 1), ms(1), Some(job[2].start_ns));
+        assert_eq!(found.start_ns, job[1].end_ns);
+    }
+
+    #[test]
+    fn writes_are_found_until_they_are_forgotten() {
+        let mut timeline = timeline();
+        let write = |page, file| Request { page, pages: 10, file, is_write: true, is_barrier: false };
+        let one = timeline.serve(write(0, 7), 0, None);
+        let two = timeline.serve(write(100, 8), 0, None);
+        assert_eq!(timeline.writing_at(0), (20, one.end_ns));
+        assert_eq!(timeline.writing_at(one.end_ns), (10, two.end_ns));
+        assert_eq!((timeline.end_of_writes(7), timeline.end_of_writes(8)), (one.end_ns, two.end_ns));
+        timeline.forget(one.end_ns);
+        assert_eq!((timeline.len(), timeline.end_of_writes(7), timeline.end_of(one.id)), (1, 0, 0));
+    }
+
+    #[test]
+    fn intervals_never_overlap_and_no_time_is_lost() {
+        let (random, mut timeline) = (SeededRandom::new(5), timeline());
+        let mut busy_ns = 0;
+        for _ in 0..3_000 {
+            let request = read(random.below(50) * 16, 1 + random.below(16));
+            let at_ns = random.below(ms(20_000));
+            let movable_ns = (random.below(2) == 0).then_some(at_ns);
+            let served = timeline.serve(request, at_ns, movable_ns);
+            assert!(served.start_ns >= at_ns);
+            busy_ns += served.busy_ns;
+            assert!(busy_ns > 0);
+        }
+        let mut end_ns = 0;
+        for interval in &timeline.intervals {
+            assert!(
+                interval.start_ns >= end_ns,
+                "an interval begins at {}, before {end_ns}",
+                interval.start_ns
+            );
+            end_ns = interval.end_ns;
+        }
+        let held_ns: u64 =
+            timeline.intervals.iter().map(|interval| interval.end_ns - interval.start_ns).sum();
+        assert_eq!(held_ns, busy_ns);
+    }
+}
