@@ -225,6 +225,9 @@ impl Run<'_> {
             let end = operations.min(start + SHARE);
             let mut last_ns = self.timer.now_ns();
             for operation in start..end {
+                if ends_by_time && last_ns >= until_ns {
+                    break;
+                }
                 self.timer.begin_operation();
                 let ended = worker.perform(self.action(operation, last_ns), operation)?;
                 last_ns = worker.record(ended, last_ns);

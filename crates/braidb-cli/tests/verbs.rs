@@ -402,6 +402,35 @@ fn bench_runs_the_workloads_of_others_and_checks_what_it_reads() {
 }
 
 #[test]
+fn bench_measures_on_a_modelled_device() {
+    let place = Place::new("modelled");
+    let db = &place.db();
+    let options = ["--num", "3000", "--memtable-bytes", "65536", "--page-cache-mib", "1", "--cache-mib", "1"];
+    let workloads = ["fillrandom", "readrandom", "ycsb-e", "fillseq"];
+    let on = |device: &str, more: &[&str]| {
+        let command = ["bench", db, "--device", device];
+        braidb(&[&command[..], &workloads, &options, more].concat()).exits(0).text().to_owned()
+    };
+    let hdd = on("hdd", &["--json"]);
+    assert_eq!(hdd, on("hdd", &["--json"]), "the same figures in each run");
+    let lines: Vec<serde_json::Value> = hdd.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), workloads.len());
+    for (line, workload) in lines.iter().zip(workloads) {
+        assert_eq!(line["workload"], workload);
+        // What a fill wrote fits into the page cache.
+        let is_busy = line["figures"]["device_busy_ns"].as_f64().unwrap() > 0.0;
+        assert_eq!(is_busy, workload != "readrandom", "{line:#}");
+        assert!(line["figures"]["called_bytes"].is_null(), "the host's figures mean nothing: {line:#}");
+    }
+    let text = on("nvme", &[]);
+    assert!(text.contains(" modelled s, ") && text.contains("  device    nvme: "), "{text}");
+    assert!(!place.path("db").exists(), "nothing is written to DIR");
+    braidb(&["bench", db, "readrandom", "--device", "ssd"]).exits(2).tells("put a fill before readrandom");
+    braidb(&["bench", db, "fillseq", "--threads", "2", "--device", "ssd"]).exits(2).tells("one thread");
+    braidb(&["bench", db, "fillseq", "--device", "ssd", "--device-mib", "1"]).exits(3).tells("is full");
+}
+
+#[test]
 fn bench_repeats_a_paper() {
     let place = Place::new("paper");
     let db = &place.db();

@@ -4,6 +4,7 @@
 //! it, nothing in DIR is touched. Its text says with what the database was filled, and is empty while it is not. So a
 //! later run can measure reads on what an earlier one filled, and only with the same keys.
 
+mod device;
 pub mod engine;
 mod measure;
 mod paper;
@@ -18,6 +19,7 @@ use crate::text;
 use braidb::{Db, Durability, Options};
 use braidb_bench::Workload;
 use braidb_bench::keys::Data;
+use device::DeviceArgs;
 use engine::{Engine, EngineArgs};
 use std::path::{Path, PathBuf};
 
@@ -60,6 +62,8 @@ struct Measurement {
     workloads: Vec<&'static Workload>,
     #[command(flatten)]
     settings: Settings,
+    #[command(flatten)]
+    device: DeviceArgs,
     /// Print one JSON object a line for each workload
     #[arg(long)]
     json: bool,
@@ -77,7 +81,10 @@ struct Settings {
 pub fn run(args: &Args) -> Outcome {
     match &args.reproduction {
         Some(Reproduction::Paper(args)) => paper::run(args),
-        None => run_workloads(&args.measurement),
+        None => match args.measurement.device.device {
+            Some(device) => device::run_workloads(&args.measurement, device).map(|_| ()),
+            None => run_workloads(&args.measurement),
+        },
     }
 }
 

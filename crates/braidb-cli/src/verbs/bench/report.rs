@@ -138,7 +138,7 @@ fn latency(latency: &Histogram<u64>) -> Value {
     QUANTILES.iter().map(quantile).collect::<Map<String, Value>>().into()
 }
 
-fn latency_text(latency: &Histogram<u64>) -> String {
+pub fn latency_text(latency: &Histogram<u64>) -> String {
     let quantile = |(name, quantile): (&str, f64)| {
         format!("{} {}", name.replace('_', "."), nanoseconds_text(latency.value_at_quantile(quantile)))
     };

@@ -1,0 +1,201 @@
+//! `bench DIR WORKLOAD… --device NAME`: the workloads on a modelled device, in modelled time.
+//!
+//! The database lies in the model's memory, and DIR is only its name there. Times follow from the seed and from the tables of
+//! `braidb-device`, so that they are equal on every machine. Processor time of the engine's operations is charged by a fixed price.
+
+use super::Measurement;
+use super::engine::Engine;
+use super::report::latency_text;
+use crate::failure::{Failure, Outcome, printing};
+use crate::figures::{bytes_text, grouped};
+use braidb_bench::drive::result_of;
+use braidb_bench::keys::Data;
+use braidb_bench::results::{Machine, Run};
+use braidb_bench::{Beside, Measured, Timer, Workload, run};
+use braidb_device::{Figures, Model, Profile};
+use clap::ValueEnum;
+use std::io::Write as _;
+use std::time::Duration;
+
+/// A modelled device on the command line.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum DeviceArg {
+    /// 60 accesses a second under load, 150 MB/s: LogStore's disk
+    Hdd,
+    /// 1,500 accesses a second, 240 MB/s: LogStore's SSD
+    Ssd,
+    /// 6,000 accesses a second, 480 MB/s: LogStore's NVMe
+    Nvme,
+    /// A disk of 7,200 turns a minute: 8.5 ms to seek by the mean, half a turn of 4.2 ms, 150 MB/s
+    Disk7200,
+}
+
+impl DeviceArg {
+    fn profile(self) -> Profile {
+        match self {
+            DeviceArg::Hdd => Profile::HDD,
+            DeviceArg::Ssd => Profile::SSD,
+            DeviceArg::Nvme => Profile::NVME,
+            DeviceArg::Disk7200 => Profile::DISK7200,
+        }
+    }
+}
+
+/// A modelled device.
+#[derive(clap::Args, Clone, Debug)]
+pub struct DeviceArgs {
+    /// Measure on a modelled device, in modelled time that is equal on every machine; nothing is written to DIR
+    #[arg(long, value_enum)]
+    pub device: Option<DeviceArg>,
+    /// Size of the modelled device, in MiB
+    #[arg(long, default_value_t = 64 << 10, value_parser = clap::value_parser!(u64).range(1..=16 << 20))]
+    device_mib: u64,
+    /// Page cache of the modelled machine, in MiB
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=16 << 20))]
+    page_cache_mib: u64,
+}
+
+/// Processor time of one operation of the engine, in nanoseconds: about what a get or put of a small entry takes on the machines of
+/// docs/performance.md.
+const OPERATION_NS: u64 = 1_000;
+
+/// The time of a model.
+struct ModelTimer<'a>(&'a Model);
+
+impl Timer for ModelTimer<'_> {
+    fn now_ns(&self) -> u64 {
+        self.0.now_ns()
+    }
+
+    fn begin_operation(&self) {
+        self.0.step();
+        self.0.charge_cpu_ns(OPERATION_NS);
+    }
+
+    fn pause(&self, duration: Duration) {
+        self.0.idle_until_ns(self.0.now_ns() + duration.as_nanos() as u64);
+    }
+
+    fn modelled_cpu_us(&self) -> Option<u64> {
+        let figures = self.0.figures();
+        Some((figures.foreground_cpu_ns + figures.background_cpu_ns) / 1_000)
+    }
+
+    fn is_modelled(&self) -> bool {
+        true
+    }
+}
+
+/// Runs the workloads on the device.
+pub fn run_workloads(args: &Measurement, device: DeviceArg) -> Outcome<Vec<Run>> {
+    let (settings, sizes) = (&args.settings, &args.device);
+    args.check()?;
+    if !args.workloads[0].starts_empty() {
+        let name = args.workloads[0].name;
+        return Err(Failure::Use(format!("a modelled device begins empty; put a fill before {name}")));
+    }
+    if settings.load.threads > 1 || args.workloads.iter().any(|workload| workload.is_beside_writer) {
+        let what = "a modelled device has one thread, and no writer beside it; leave out --threads and …whilewriting";
+        return Err(Failure::Use(what.to_owned()));
+    }
+    let mib = |mib: u64| mib << 20;
+    let begin = || {
+        let workers = settings.engine.background_threads.max(1);
+        let (device_bytes, cache_bytes) = (mib(sizes.device_mib), mib(sizes.page_cache_mib));
+        let model = Model::new(device.profile(), device_bytes, cache_bytes, workers, settings.load.seed);
+        let db = settings.engine.options().env(model.env()).open(args.dir())?;
+        Outcome::Ok((Engine::new(db, settings.load.families)?, model))
+    };
+    let mut machine: Option<(Engine, Model)> = None;
+    let mut runs = Vec::new();
+    for &workload in &args.workloads {
+        let (engine, model) = match machine.take() {
+            Some(machine) if !workload.starts_empty() => machine,
+            _ => begin()?,
+        };
+        let before = model.figures();
+        let data = Data::new(workload, &settings.load);
+        let beside = Beside { sample: &|_| {}, progress: &|_| {} };
+        let measured = run(workload, &engine, &settings.load, &data, &ModelTimer(&model), beside)?;
+        let result = result(args, workload, &measured, &model, &before);
+        print(args, &measured, &result)?;
+        runs.push(result);
+        machine = Some((engine, model));
+    }
+    Ok(runs)
+}
+
+/// The figures of a run, with the model's in place of the kernel's.
+fn result(
+    args: &Measurement,
+    workload: &Workload,
+    measured: &Measured,
+    model: &Model,
+    before: &Figures,
+) -> Run {
+    let machine = Machine { device: model.profile().name().to_owned(), ..Machine::default() };
+    let side = format!("braidb on modelled {}", model.profile().name());
+    let mut run = result_of(measured, workload, &args.settings.load, &side, &machine, 0);
+    // Of the machine that models, which mean nothing here.
+    for name in [
+        "called_bytes",
+        "mapped_bytes",
+        "device_bytes",
+        "peak_memory_bytes",
+        "worst_directory_bytes",
+        "written_per_user_byte",
+    ] {
+        run.figures.remove(name);
+    }
+    let after = model.figures();
+    let grown = before
+        .rows()
+        .into_iter()
+        .zip(after.rows())
+        .map(|((name, before), (_, after))| (name, after - before));
+    let grown = grown.filter(|(name, _)| !matches!(*name, "now_ns" | "end_ns"));
+    run.figures.extend(grown.map(|(name, figure)| (format!("device_{name}"), figure as f64)));
+    run
+}
+
+fn print(args: &Measurement, measured: &Measured, run: &Run) -> Outcome {
+    let text = match args.json {
+        true => format!("{}\n", serde_json::to_string(run).expect("figures are JSON")),
+        false => as_text(args, measured, run),
+    };
+    let mut out = std::io::stdout();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(printing)
+}
+
+fn as_text(args: &Measurement, measured: &Measured, run: &Run) -> String {
+    let figure = |name: &str| run.figures.get(name).copied().unwrap_or(0.0);
+    let device = |name: &str| figure(&format!("device_{name}"));
+    let user_bytes = measured.lane.user_bytes;
+    let per_user_byte = match user_bytes {
+        0 => String::new(),
+        bytes => format!(", {:.3} for each user byte", device("written_bytes") / bytes as f64),
+    };
+    format!(
+        "{:<17}{} operations in {:.3} modelled s, {} a second; settled {:.3} s, {} a second\n  \
+         latency   {}\n  \
+         device    {}: {:.1}% busy, {} reads of {}, {} writes of {}{per_user_byte}, {} seeks\n  \
+         cache     {} pages found of {}, {:.1} ms throttled\n",
+        run.workload,
+        grouped(measured.lane.operations),
+        measured.seconds,
+        grouped(figure("operations_per_second") as u64),
+        measured.settled_seconds,
+        grouped(figure("settled_operations_per_second") as u64),
+        latency_text(&measured.lane.all_latencies()),
+        args.device.device.map_or("", |device| device.profile().name()),
+        100.0 * device("busy_ns") / (measured.settled_seconds.max(1e-9) * 1e9),
+        grouped(device("reads") as u64),
+        bytes_text(device("read_bytes") as u64),
+        grouped(device("writes") as u64),
+        bytes_text(device("written_bytes") as u64),
+        grouped(device("seeks") as u64),
+        grouped(device("cache_hits") as u64),
+        grouped((device("cache_hits") + device("cache_misses")) as u64),
+        device("throttled_ns") / 1e6,
+    )
+}
