@@ -8,6 +8,7 @@ pub mod drive;
 pub mod host;
 pub mod keys;
 pub mod lane;
+pub mod paired;
 pub mod results;
 pub mod run;
 pub mod settings;

@@ -3,4 +3,5 @@
 
 pub mod clock;
 pub mod files;
+pub mod machine;
 pub mod process;
