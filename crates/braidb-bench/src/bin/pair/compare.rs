@@ -1,0 +1,139 @@
+//! `pair compare A B -- WORKLOAD…`: measures two sides in turns and holds their ratios to limits.
+
+use crate::limits::Limited;
+use crate::side::Side;
+use crate::turns::{self, Plan, Prepared, Taken};
+use crate::{drivers, git, host, lock, table};
+use braidb_bench::Outcome;
+use braidb_bench::paired;
+use braidb_bench::results::{Limit, Pair};
+use std::path::{Path, PathBuf};
+
+/// Measures two sides of the engine in turns
+///
+/// A side is a commit, or . for the working tree, and options of the engine: "ae2ffe8 l0_overlap=0 guards=none". With mutant=NAME a bug
+/// is planted; both sides are built with the feature then, so that both pay for it. Every round runs A and B, and A twice more: the
+/// ratios of the same side say how far chance goes. A limit holds if the median of the ratios A / B is within it, or within that
+/// spread of it. Each run is a process of its own in a fresh directory. Other measurements wait meanwhile.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The side in the numerator
+    a: String,
+    /// The side in the denominator
+    b: String,
+    /// Rounds [default: 7; 3 if the first run takes over 30 s]
+    #[arg(long, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(2..=turns::MOST_ROUNDS as u64))]
+    rounds: Option<usize>,
+    /// What the ratio of a figure is held to: FIGURE>=0.97, FIGURE<=1.1, or WORKLOAD/FIGURE>=0.97 for one workload
+    #[arg(long = "limit", value_name = "LIMIT")]
+    limits: Vec<Limited>,
+    /// Measures all once more if a limit fails; the second measurement decides
+    #[arg(long, requires = "limits")]
+    repeat: bool,
+    /// Judges so many lines, each with rounds of its own, which share the runs of A beside A
+    #[arg(long, default_value_t = 1, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=100))]
+    lines: usize,
+    /// Where chance starts; each round has the next seed
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=u64::MAX / 2))]
+    seed: u64,
+    /// Writes the ratios to a file, a line of JSON for each workload and line
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Adds each run to a file, as a line of JSON with load, steal time, device and processor
+    #[arg(long, value_name = "FILE")]
+    rows: Option<PathBuf>,
+    /// Where the stores lie, each of which is removed after its run [default: scratch/pair]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Workloads and their options
+    #[arg(last = true, required = true, value_name = "WORKLOAD")]
+    workloads: Vec<String>,
+}
+
+/// Measures, prints, and returns whether all limits hold.
+pub fn run(args: &Args) -> Outcome<bool> {
+    let root = git::root()?;
+    let (a, b) = (Side::read(&root, &args.a)?, Side::read(&root, &args.b)?);
+    let _held = lock::acquire()?;
+    let has_mutants = a.mutant.is_some() || b.mutant.is_some();
+    let prepare = |side: Side| -> Outcome<Prepared> {
+        let driver = drivers::build(&root, &side, has_mutants)?;
+        Ok(Prepared { side, driver })
+    };
+    let mut plan = Plan {
+        a: prepare(a)?,
+        b: prepare(b)?,
+        workloads: args.workloads.clone(),
+        lines: args.lines,
+        rounds: args.rounds,
+        seed: args.seed,
+        directory: run_directory(args.dir.as_deref(), &root),
+        rows: args.rows.clone(),
+    };
+    let (pairs, passed) = measure(&plan, &args.limits)?;
+    if passed == args.lines || !args.repeat {
+        write_pairs(args.json.as_deref(), &pairs)?;
+        return Ok(passed == args.lines);
+    }
+    println!("A limit failed. All is measured once more; the second measurement decides.");
+    // The seeds of the repeat are none of the first measurement.
+    plan.seed += turns::MOST_ROUNDS as u64;
+    let (pairs, passed) = measure(&plan, &args.limits)?;
+    write_pairs(args.json.as_deref(), &pairs)?;
+    Ok(passed == args.lines)
+}
+
+/// Where each run keeps its store. The lock keeps other measurements out of it, and what a killed one left there goes with the first run.
+fn run_directory(parent: Option<&Path>, root: &Path) -> PathBuf {
+    let parent = parent.map_or_else(|| root.join("scratch/pair"), Path::to_owned);
+    parent.join("braidb-pair-run")
+}
+
+/// Takes all rounds and prints what they say. Returns the ratios, and how many lines pass.
+fn measure(plan: &Plan, limits: &[Limited]) -> Outcome<(Vec<Pair>, usize)> {
+    let taken = turns::take(plan)?;
+    check_workloads(&taken, limits)?;
+    let (mut pairs, mut passed) = (Vec::new(), 0);
+    for line in 0..plan.lines {
+        let mut passes = true;
+        for taken in &taken {
+            let judged = &taken.judged[line];
+            let pair = paired::pair(judged, &taken.same, &limits_of(&judged[0].0.workload, limits))?;
+            if plan.lines == 1 {
+                print!("{}", table::of(&pair, judged));
+            }
+            let (text, all_pass) = table::verdicts(&pair);
+            print!("{text}");
+            passes &= all_pass;
+            pairs.push(pair);
+        }
+        passed += usize::from(passes);
+    }
+    if !limits.is_empty() {
+        println!("{passed} of {} lines passed", plan.lines);
+    }
+    Ok((pairs, passed))
+}
+
+/// The limits that hold for a workload, by figure.
+fn limits_of(workload: &str, limits: &[Limited]) -> Vec<(String, Limit)> {
+    let is_meant = |limited: &&Limited| limited.workload.as_deref().is_none_or(|name| name == workload);
+    limits.iter().filter(is_meant).map(|limited| (limited.figure.clone(), limited.limit)).collect()
+}
+
+/// Refuses a limit on a workload that did not run, which would hold nothing.
+fn check_workloads(taken: &[Taken], limits: &[Limited]) -> Outcome {
+    let names: Vec<&str> = taken.iter().map(|taken| taken.same[0].0.workload.as_str()).collect();
+    for name in limits.iter().filter_map(|limited| limited.workload.as_deref()) {
+        if !names.contains(&name) {
+            return Err(format!("the limit names {name}, which did not run; {} did", names.join(", ")).into());
+        }
+    }
+    Ok(())
+}
+
+fn write_pairs(file: Option<&Path>, pairs: &[Pair]) -> Outcome {
+    let Some(file) = file else { return Ok(()) };
+    let lines: Vec<String> = pairs.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
+    host::write_text(file, &format!("{}\n", lines.join("\n")))
+}

@@ -1,0 +1,142 @@
+//! Builds the driver of a side: one driver of HEAD, linked to the engine of any commit.
+//!
+//! A commit is checked out into scratch/pair/COMMIT, once, and stays there. Its driver is a package of its own in
+//! scratch/pair/drivers/COMMIT, generated here, which depends on the engine of that commit and on the workloads of the working tree. The
+//! sources of all drivers are rivals/adapter.
+
+use crate::git::git;
+use crate::host;
+use crate::side::Side;
+use braidb_bench::Outcome;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A program to run instead of building drivers: tests of this tool have one that measures nothing.
+const INSTEAD: &str = "BRAIDB_PAIR_DRIVER";
+
+/// The driver of a side. `has_mutants`: the engine asks at each planted place whether its mutant is active.
+pub fn build(root: &Path, side: &Side, has_mutants: bool) -> Outcome<PathBuf> {
+    if let Some(program) = host::path_of(INSTEAD) {
+        return Ok(program);
+    }
+    let scratch = root.join("scratch/pair");
+    let checkout = checkout(root, &scratch, side)?;
+    let name = side.commit.as_deref().unwrap_or("working-tree");
+    let package = scratch.join("drivers").join(name);
+    host::create_dir(&package)?;
+    host::write_text(&package.join("Cargo.toml"), &manifest(root, &checkout, name))?;
+    // The same versions of dependencies on both sides. Cargo adds what an old commit needs beside them.
+    if let Some(versions) = host::read_text(&root.join("Cargo.lock"))?
+        && host::read_text(&package.join("Cargo.lock"))?.is_none()
+    {
+        host::write_text(&package.join("Cargo.lock"), &versions)?;
+    }
+    let target = scratch.join("target");
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--release", "--quiet", "--target-dir"]).arg(&target).arg("--manifest-path");
+    cargo.arg(package.join("Cargo.toml")).env("BRAIDB_ENGINE", checkout.join("crates/braidb"));
+    cargo.env("BRAIDB_ENGINE_NAME", side.commit.as_deref().unwrap_or("the working tree"));
+    if has_mutants {
+        cargo.args(["--features", "mutants"]);
+    }
+    let status =
+        cargo.status().map_err(|error| format!("could not start cargo: {error}; run `make setup`"))?;
+    if !status.success() {
+        return Err(format!(
+            "the driver of {} does not build: see above, and {}",
+            side.name,
+            package.display()
+        )
+        .into());
+    }
+    // Cargo's own file is replaced by the next build, so a copy runs.
+    let kept = package.join(if has_mutants { "driver-with-mutants" } else { "driver" });
+    host::copy(&target.join("release").join(binary(name)), &kept)?;
+    Ok(kept)
+}
+
+/// Where the sources of the side's engine are.
+fn checkout(root: &Path, scratch: &Path, side: &Side) -> Outcome<PathBuf> {
+    let Some(commit) = &side.commit else { return Ok(root.to_owned()) };
+    let checkout = scratch.join(commit);
+    if !checkout.join("Cargo.toml").exists() {
+        // What is left of a checkout that was broken off, or that a person removed.
+        host::remove_dir(&checkout)?;
+        git(root, &["worktree", "prune"])?;
+        let place = checkout.to_string_lossy();
+        git(root, &["worktree", "add", "--quiet", "--detach", &place, commit])?;
+    }
+    match checkout.join("crates/braidb/Cargo.toml").exists() {
+        true => Ok(checkout),
+        false => Err(format!("commit {commit} has no engine in crates/braidb").into()),
+    }
+}
+
+/// The name of a driver's package and program.
+fn binary(name: &str) -> String {
+    format!("driver-{}", &name[..name.len().min(12)])
+}
+
+/// The package of a driver. A name in quotes is escaped as TOML wants it, which is as Rust's `Debug` does for a path without control
+/// characters.
+fn manifest(root: &Path, checkout: &Path, name: &str) -> String {
+    let (engine, bench) = (checkout.join("crates/braidb"), root.join("crates/braidb-bench"));
+    let adapter = root.join("rivals/adapter");
+    let (main, build) = (adapter.join("main.rs"), adapter.join("build.rs"));
+    let binary = binary(name);
+    format!(
+        r#"# Written by scripts/pair, see crates/braidb-bench/src/bin/pair/drivers.rs.
+[workspace]
+
+[package]
+name = "{binary}"
+version = "0.0.0"
+edition = "2024"
+publish = false
+build = {build:?}
+
+[[bin]]
+name = "{binary}"
+path = {main:?}
+
+[features]
+mutants = ["braidb/mutants"]
+
+[dependencies]
+braidb = {{ path = {engine:?} }}
+braidb-bench = {{ path = {bench:?} }}
+clap = {{ version = "4.5", features = ["derive", "wrap_help"] }}
+serde_json = "1"
+
+# As in the engine's workspace.
+[profile.release]
+lto = "fat"
+codegen-units = 1
+panic = "unwind"
+debug = "line-tables-only"
+"#
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_names_the_engine_of_the_commit_and_the_workloads_of_here() {
+        let text = manifest(
+            Path::new("/here"),
+            Path::new("/here/scratch/pair/0123456789abcdef"),
+            "0123456789abcdef",
+        );
+        for expected in [
+            r#"name = "driver-0123456789ab""#,
+            r#"braidb = { path = "/here/scratch/pair/0123456789abcdef/crates/braidb" }"#,
+            r#"braidb-bench = { path = "/here/crates/braidb-bench" }"#,
+            r#"path = "/here/rivals/adapter/main.rs""#,
+            r#"mutants = ["braidb/mutants"]"#,
+        ] {
+            assert!(text.contains(expected), "{expected}\n{text}");
+        }
+    }
+}

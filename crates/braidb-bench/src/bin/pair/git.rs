@@ -1,0 +1,81 @@
+//! What git knows of the repository: its root, commits, and a hash of the sources.
+
+use crate::host;
+use braidb_bench::Outcome;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What a line of acceptance depends on. Documents are left out, so that they may change without losing a row.
+const SOURCES: [&str; 5] = ["crates", "rivals", "scripts", "Cargo.toml", "Cargo.lock"];
+
+/// Runs git in `directory` and returns what it prints, without the last line end.
+pub fn git(directory: &Path, arguments: &[&str]) -> Outcome<String> {
+    said(Command::new("git").current_dir(directory).args(arguments))
+}
+
+fn said(command: &mut Command) -> Outcome<String> {
+    let output = command.output().map_err(|error| format!("could not start git: {error}; install it"))?;
+    if !output.status.success() {
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{command:?} failed: {}", complaint.trim()).into());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
+}
+
+/// The root of the repository around the working directory.
+pub fn root() -> Outcome<PathBuf> {
+    git(Path::new("."), &["rev-parse", "--show-toplevel"]).map(PathBuf::from)
+}
+
+/// The full hash of the commit that `name` means.
+pub fn commit(root: &Path, name: &str) -> Outcome<String> {
+    git(root, &["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{name}^{{commit}}")])
+        .map_err(|_| {
+            format!("{name} is no commit of {}; name a commit, or . for the working tree", root.display())
+                .into()
+        })
+}
+
+/// A hash of the sources as they stand in the working tree, new files included and ignored files left out. A commit of what stands there
+/// does not change it.
+pub fn hash_of_sources(root: &Path) -> Outcome<String> {
+    // Git hashes what an index holds, so the sources go to an index of their own. A copy of the real one spares git to read each file.
+    let index = std::env::temp_dir().join(format!("braidb-sources-{}.index", std::process::id()));
+    let real = root.join(git(root, &["rev-parse", "--git-path", "index"])?);
+    let hash = hash_with_index(root, &real, &index);
+    host::remove_file(&index)?;
+    hash
+}
+
+fn hash_with_index(root: &Path, real: &Path, index: &Path) -> Outcome<String> {
+    if real.exists() {
+        host::copy(real, index)?;
+    }
+    let with_index = |arguments: &[&str]| {
+        said(Command::new("git").current_dir(root).env("GIT_INDEX_FILE", index).args(arguments))
+    };
+    for source in SOURCES {
+        match root.join(source).exists() {
+            true => with_index(&["add", "--all", "--", source])?,
+            false => with_index(&["rm", "-r", "--cached", "--quiet", "--ignore-unmatch", "--", source])?,
+        };
+    }
+    let mut listing = vec!["ls-files", "--stage", "--"];
+    listing.extend(SOURCES);
+    let staged = with_index(&listing)?;
+    hash_of_text(root, &staged)
+}
+
+fn hash_of_text(root: &Path, text: &str) -> Outcome<String> {
+    let mut command = Command::new("git");
+    command.current_dir(root).args(["hash-object", "--stdin"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn()?;
+    let mut input = child.stdin.take().ok_or("git takes no input")?;
+    std::io::Write::write_all(&mut input, text.as_bytes())?;
+    drop(input);
+    let output = child.wait_with_output()?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
+        false => Err("git hash-object failed".into()),
+    }
+}

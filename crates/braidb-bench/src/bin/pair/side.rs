@@ -1,0 +1,81 @@
+//! A side of a comparison, as the command line says it: `COMMIT` or `.`, options, and a mutant.
+
+use crate::git;
+use braidb_bench::Outcome;
+use std::path::Path;
+
+/// What is compared: an engine and how it is opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Side {
+    /// As the command line says it, one space between words: the name of the side in tables and rows.
+    pub name: String,
+    /// The full hash of a commit; `None` is the working tree.
+    pub commit: Option<String>,
+    /// Options of the engine and their values.
+    pub options: Vec<(String, String)>,
+    /// A bug that is planted in the engine, for which the engine is built with the feature `mutants`.
+    pub mutant: Option<String>,
+}
+
+impl Side {
+    /// Reads `ae2ffe8 l0_overlap=0 guards=none` or `. mutant=slow_put:130`.
+    pub fn read(root: &Path, text: &str) -> Outcome<Side> {
+        let mut words = text.split_whitespace();
+        let commit = match words.next() {
+            None => return Err("a side is empty; name a commit, or . for the working tree".into()),
+            Some(".") => None,
+            Some(name) => Some(git::commit(root, name)?),
+        };
+        let (mut options, mut mutant) = (Vec::new(), None);
+        for word in words {
+            match word.split_once('=') {
+                Some(("mutant", name)) if !name.is_empty() => mutant = Some(name.to_owned()),
+                Some((option, value)) if !option.is_empty() && !value.is_empty() => {
+                    options.push((option.to_owned(), value.to_owned()));
+                }
+                _ => {
+                    return Err(format!(
+                        "{word:?} in the side {text:?} is neither OPTION=VALUE nor mutant=NAME"
+                    )
+                    .into());
+                }
+            }
+        }
+        let name = text.split_whitespace().collect::<Vec<&str>>().join(" ");
+        Ok(Side { name, commit, options, mutant })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Outcome<Side> {
+        Side::read(Path::new(env!("CARGO_MANIFEST_DIR")), text)
+    }
+
+    #[test]
+    fn the_working_tree_with_options_and_a_mutant() {
+        let side = read(" .  guards=none l0_overlap=0 mutant=slow_put:130").unwrap();
+        assert_eq!(side.name, ". guards=none l0_overlap=0 mutant=slow_put:130");
+        assert_eq!(side.commit, None);
+        let options = [("guards", "none"), ("l0_overlap", "0")];
+        assert_eq!(side.options, options.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert_eq!(side.mutant.as_deref(), Some("slow_put:130"));
+    }
+
+    #[test]
+    fn a_wrong_side_is_refused_with_its_word() {
+        for (text, expected) in [
+            ("", "empty"),
+            (". guards", "\"guards\""),
+            (". guards=", "\"guards=\""),
+            (". mutant=", "\"mutant=\""),
+            ("no-such-commit", "no-such-commit is no commit"),
+            ("--all", "--all is no commit"),
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The tool `pair` over a driver that measures nothing.
+#![allow(clippy::disallowed_methods, reason = "reads what the tool leaves in a directory")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const DRIVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fake-driver.sh");
+
+/// A repository without a commit, which is removed when the test ends.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(test: &str) -> Scratch {
+        let path = std::env::temp_dir().join(format!("braidb-pair-{test}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        let done = Command::new("git").args(["init", "--quiet"]).arg(&path).status().unwrap();
+        assert!(done.success());
+        Scratch(path)
+    }
+
+    /// `pair compare` with `arguments`.
+    fn compare(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pair"));
+        command.arg("compare").arg("--dir").arg(&self.0).args(arguments);
+        command.current_dir(&self.0).env("BRAIDB_PAIR_DRIVER", DRIVER);
+        command.env("FAKE_LOG", self.0.join("log")).env("BRAIDB_MEASURING_LOCK", self.0.join("lock"));
+        command.env_remove("BRAIDB_MEASURING").output().unwrap()
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.0.join(name)).unwrap()
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn equal_sides_pass_and_a_slow_side_fails() {
+    let scratch = Scratch::new("verdict");
+    let limits = ["--limit", "cpu_us_per_operation<=1.03", "--limit", "settled_operations_per_second>=0.97"];
+    let equal = scratch.compare(&[&[". x=1", "."], &limits[..], &["--", "fillrandom"]].concat());
+    let told = text(&equal.stdout);
+    assert_eq!(equal.status.code(), Some(0), "{told}{}", text(&equal.stderr));
+    assert!(told.contains("1 of 1 lines passed") && !told.contains("FAIL"), "{told}");
+    assert!(told.contains("operations a second, settled"), "{told}");
+
+    let slow = scratch.compare(&[&[". slow=10", "."], &limits[..], &["--", "fillrandom"]].concat());
+    let told = text(&slow.stdout);
+    assert_eq!(slow.status.code(), Some(1), "{told}");
+    assert!(told.contains("0 of 1 lines passed") && told.contains("FAIL"), "{told}");
+    assert!(told.contains("0.9000 times, at least 0.97 wanted"), "{told}");
+}
+
+#[test]
+fn rounds_have_a_seed_each_and_change_their_order() {
+    let scratch = Scratch::new("order");
+    let rows = scratch.path("rows.jsonl");
+    let done = scratch.compare(&[
+        "--rounds",
+        "4",
+        "--seed",
+        "50",
+        "--rows",
+        &rows,
+        ". x=1",
+        ".",
+        "--",
+        "fillrandom",
+    ]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let (a, b) = (". x=1", ".");
+    let expected: Vec<String> = [[a, b, a, a], [a, a, a, b], [b, a, a, a], [a, a, b, a]]
+        .iter()
+        .zip(50..)
+        .flat_map(|(sides, seed)| sides.map(|side| format!("{side}: {seed}")))
+        .collect();
+    assert_eq!(scratch.read("log").lines().collect::<Vec<_>>(), expected);
+    let rows: Vec<serde_json::Value> =
+        scratch.read("rows.jsonl").lines().map(|row| serde_json::from_str(row).unwrap()).collect();
+    assert_eq!(rows.len(), 16);
+    assert_eq!((rows[3]["place"].as_str(), rows[3]["round"].as_u64()), (Some("A'"), Some(1)));
+    assert!(rows[0]["machine"]["device"].as_str().unwrap().contains(" on "), "{}", rows[0]);
+    assert!(rows[0]["unix_seconds"].as_u64().unwrap() > 1_700_000_000);
+    // The stores of all runs are gone.
+    assert!(!scratch.0.join("braidb-pair-run").exists());
+}
+
+#[test]
+fn lines_of_a_block_share_the_runs_of_a_beside_a() {
+    let scratch = Scratch::new("lines");
+    let json = scratch.path("pairs.jsonl");
+    let limit = "gets/cpu_us_per_operation<=1.03";
+    let done = scratch.compare(&[
+        "--rounds",
+        "2",
+        "--lines",
+        "3",
+        "--limit",
+        limit,
+        "--json",
+        &json,
+        ".",
+        ". x=1",
+        "--",
+        "fillrandom",
+        "gets",
+    ]);
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    assert!(text(&done.stdout).contains("3 of 3 lines passed"), "{}", text(&done.stdout));
+    assert_eq!(scratch.read("log").lines().count(), 2 * (2 * 3 + 2));
+    let pairs: Vec<braidb_bench::results::Pair> =
+        scratch.read("pairs.jsonl").lines().map(|pair| serde_json::from_str(pair).unwrap()).collect();
+    assert_eq!(pairs.len(), 3 * 2);
+    let limited = |workload: &str| {
+        let of = pairs.iter().filter(|pair| pair.workload == workload);
+        of.flat_map(|pair| &pair.figures).filter(|figure| figure.limit.is_some()).count()
+    };
+    assert_eq!((limited("fillrandom"), limited("gets")), (0, 3));
+}
+
+#[test]
+fn a_repeat_decides_and_both_are_printed() {
+    let scratch = Scratch::new("repeat");
+    let done = scratch.compare(&[
+        "--rounds",
+        "2",
+        "--repeat",
+        "--limit",
+        "cpu_us_per_operation<=1.03",
+        ". slow=10",
+        ".",
+        "--",
+        "fillrandom",
+    ]);
+    let told = text(&done.stdout);
+    assert_eq!(done.status.code(), Some(1), "{told}");
+    assert_eq!(told.matches("FAIL").count(), 2, "{told}");
+    assert!(told.contains("the second measurement decides"), "{told}");
+    let log = scratch.read("log");
+    assert!(log.contains(": 1\n") && log.contains(": 1001\n"), "{log}");
+}
+
+#[test]
+fn trouble_is_told_with_its_cause() {
+    let scratch = Scratch::new("trouble");
+    for (arguments, expected) in [
+        (vec![". fail=1", ".", "--", "fillrandom"], "the engine has no option fail"),
+        (vec![".", "no-such-commit", "--", "fillrandom"], "no-such-commit is no commit"),
+        (vec!["--limit", "p98_us<=1", ".", ".", "--", "fillrandom"], "the limit names the figure p98_us"),
+        (
+            vec!["--limit", "gets/p98_us<=1", ".", ".", "--", "fillrandom"],
+            "the limit names gets, which did not run",
+        ),
+        (vec!["--limit", "p98_us<1", ".", ".", "--", "fillrandom"], "is no limit"),
+        (vec![".", ".", "--"], "required"),
+        (vec!["--rounds", "1", ".", ".", "--", "fillrandom"], "2..=1000"),
+    ] {
+        let done = scratch.compare(&arguments);
+        let told = text(&done.stderr);
+        assert_eq!(done.status.code(), Some(2), "{arguments:?}: {told}");
+        assert!(told.contains(expected), "{arguments:?}: {told}");
+    }
+}
+
+#[test]
+fn a_second_measurement_waits_for_the_first() {
+    let scratch = Scratch::new("lock");
+    let lock = scratch.0.join("lock");
+    let holder = fs::File::create(&lock).unwrap();
+    fs::write(&lock, "process 42: somebody\n").unwrap();
+    holder.lock().unwrap();
+    let log = scratch.0.join("stderr");
+    let mut waiting = Command::new(env!("CARGO_BIN_EXE_pair"))
+        .args(["compare", "--rounds", "2", ".", ".", "--dir"])
+        .arg(&scratch.0)
+        .args(["--", "fillrandom"])
+        .env("BRAIDB_PAIR_DRIVER", DRIVER)
+        .env("FAKE_LOG", scratch.0.join("log"))
+        .env("BRAIDB_MEASURING_LOCK", &lock)
+        .env_remove("BRAIDB_MEASURING")
+        .current_dir(&scratch.0)
+        .stdout(fs::File::create(scratch.0.join("stdout")).unwrap())
+        .stderr(fs::File::create(&log).unwrap())
+        .spawn()
+        .unwrap();
+    while !has_line(&log, "process 42: somebody") {
+        assert!(waiting.try_wait().unwrap().is_none(), "it did not wait: {}", scratch.read("stderr"));
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert!(!scratch.0.join("log").exists(), "a driver ran meanwhile");
+    drop(holder);
+    assert!(waiting.wait().unwrap().success(), "{}", scratch.read("stderr"));
+    assert_eq!(scratch.read("log").lines().count(), 8);
+}
+
+fn has_line(path: &Path, part: &str) -> bool {
+    fs::read_to_string(path).is_ok_and(|text| text.contains(part))
+}
