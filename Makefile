@@ -3,7 +3,7 @@
 # Where rustup puts cargo, for a shell that has not heard of it yet.
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
-.PHONY: help setup run test lint doc miri loom torture rivals accept-store accept-guards accept-memory accept-heat accept-faults
+.PHONY: help setup run test lint doc miri loom torture rivals accept-store accept-guards accept-memory accept-heat accept-faults accept-ruler
 
 help:
 	@echo 'make run            build the command and show in half a minute what BraidDB does'
@@ -19,6 +19,8 @@ help:
 	@echo 'make accept-memory  the same for memory'
 	@echo 'make accept-heat    the same for heat'
 	@echo 'make accept-faults  the same for faults, without torture; as root, with a device that fails'
+	@echo 'make accept-ruler   the same for the ruler, which measures with nothing else on the machine'
+	@echo '                    with AGAIN=LINE a line of these runs again that has a result already'
 
 setup:
 	@scripts/setup.sh
@@ -56,17 +58,24 @@ rivals: setup
 	$(RIVALS) fill scratch/rivals
 	$(RIVALS) memory
 
+# A line that has a result for these sources is not run again, unless it is asked for: make accept-heat AGAIN='ws1 ws2'
+AGAIN ?=
+ACCEPT = $(foreach line,$(AGAIN),--again $(line))
+
 accept-store: setup
-	scripts/accept/store
+	scripts/accept/store $(ACCEPT)
 
 accept-guards: setup
-	scripts/accept/guards
+	scripts/accept/guards $(ACCEPT)
 
 accept-memory: setup
-	scripts/accept/memory
+	scripts/accept/memory $(ACCEPT)
 
 accept-heat: setup
-	scripts/accept/heat
+	scripts/accept/heat $(ACCEPT)
 
 accept-faults: setup
-	scripts/accept/faults
+	scripts/accept/faults $(ACCEPT)
+
+accept-ruler: setup
+	scripts/accept/ruler $(ACCEPT)

@@ -1,29 +1,160 @@
-# What the scripts share that judge a list of lines. Sourced in the root of the repository, with the lines to run as the
-# script's arguments.
+# shellcheck shell=bash
+# What the scripts share that judge a list of lines. Sourced in the root of the repository, with the arguments of the script:
+#
+#   [LINE…]              only these lines
+#   --again LINE         runs LINE anew, although it has a result (once for each such line)
+#
+# A line's result is a row in scratch/rows/TOPIC.jsonl. It is kept by the hash of crates/, rivals/, scripts/ and the Cargo files, so a line
+# runs once for these sources, whether it passes or fails, and the whole table is printed each time. Documents may change meanwhile.
+# With another size or seed in the environment (see `sizes`) nothing is looked up and nothing is kept.
 
+topic=$(basename "$0")
 logs=scratch/accept
 mkdir -p "$logs"
-chosen=" $* "
-passed=0 failed=0
+passed=0 failed=0 missing=0
+chosen=() again=() seen=()
+
+while [ $# -gt 0 ]; do
+    case $1 in
+    --again)
+        [ $# -ge 2 ] || { echo "$topic: --again takes the name of a line" >&2; exit 2; }
+        again+=("$2")
+        shift
+        ;;
+    -*) echo "$topic: there is no option $1; see the first lines of $0" >&2; exit 2 ;;
+    *) chosen+=("$1") ;;
+    esac
+    shift
+done
+
+# is_in WORD WORD…: whether the first word is one of the others.
+is_in() {
+    local word=$1 other
+    shift
+    for other in "$@"; do [ "$word" != "$other" ] || return 0; done
+    return 1
+}
 
 # is_chosen LINE
-is_chosen() { [ "$chosen" = "  " ] || [[ "$chosen" == *" $1 "* ]]; }
+is_chosen() { [ ${#chosen[@]} = 0 ] || is_in "$1" "${chosen[@]}"; }
 
-# line NAME COMMAND…: runs it. Its figure is the last thing that it prints.
-line() {
-    local name=$1 log=$logs/$1.log start=$SECONDS verdict
+# --- rows ---
+
+# What a person may set that changes what lines measure. Each script says what its own mean.
+sizes=(RUNS NUM OPERATIONS POINTS ROUNDS REOPENINGS BEFORE SEED)
+
+# The tool that keeps rows. A test names one that is built already.
+if [ -z "${BRAIDB_PAIR:-}" ]; then
+    cargo build --release --quiet -p braidb-bench --bin pair || exit 2
+    BRAIDB_PAIR=${CARGO_TARGET_DIR:-target}/release/pair
+fi
+
+set_sizes=()
+for size in "${sizes[@]}"; do [ -z "${!size:-}" ] || set_sizes+=("$size"); done
+[ ${#set_sizes[@]} = 0 ] || echo "not kept: ${set_sizes[*]} is set"
+
+# is_kept LINE: whether its result is one of the list.
+is_kept() {
+    [ ${#set_sizes[@]} = 0 ] || return 1
+    [ "$1" != torture ] || [ "${TORTURE_MINUTES:-60}" = 60 ]
+}
+
+# results_of_lines: the name of a directory for what several lines judge. It is emptied when the sources change, when a line is asked for
+# again, and where results are not kept.
+results_of_lines() {
+    local directory=$logs/$topic hash
+    hash=$("$BRAIDB_PAIR" row hash) || hash=unknown
+    if [ ${#again[@]} -gt 0 ] || [ ${#set_sizes[@]} -gt 0 ] || [ "$hash" = unknown ] ||
+        [ "$(cat "$directory/sources" 2>/dev/null)" != "$hash" ]; then
+        rm -rf "$directory"
+        mkdir -p "$directory"
+        # Without sizes of a person's, so that the next call does not take what these measured.
+        [ ${#set_sizes[@]} -gt 0 ] || echo "$hash" >"$directory/sources"
+    fi
+    echo "$directory"
+}
+
+# --- lines ---
+
+# Lines that take longer are warned of; torture takes as long as it takes.
+most_seconds=1800
+
+# tell NAME VERDICT SECONDS COMMAND FIGURE [WHEN]
+tell() {
+    printf '%-16s %s  %5d s  %s%s\n' "$1" "$2" "$3" "$4" "${6:+  ($6)}"
+    printf '%24s %s\n' '' "$5"
+    case $2 in PASS) passed=$((passed + 1)) ;; *) failed=$((failed + 1)) ;; esac
+    if [ "$3" -gt "$most_seconds" ] && [ "$1" != torture ]; then
+        echo "warning: $1 took $3 s, and a line may take $most_seconds"
+    fi
+}
+
+# tell_row NAME COMMAND…: prints the result that the line has. Exit status 1 if it has none.
+tell_row() {
+    local name=$1 row status verdict seconds date commit
     shift
+    row=$("$BRAIDB_PAIR" row show "$topic" "$name" -- "$@")
+    status=$?
+    [ "$status" != 1 ] || return 1
+    [ "$status" = 0 ] || { echo "$topic: the rows cannot be read" >&2; exit 2; }
+    read -r verdict seconds date commit <<<"$row"
+    tell "$name" "$verdict" "$seconds" "$*" "$(sed -n 2p <<<"$row")" "$date, $commit"
+}
+
+# has_row NAME COMMAND…: whether the line has a result.
+has_row() {
+    local name=$1
+    shift
+    is_kept "$name" && "$BRAIDB_PAIR" row show "$topic" "$name" -- "$@" >/dev/null
+}
+
+# line NAME COMMAND…: prints the result that the line has, or runs it. Its figure is the last thing that the command prints.
+line() {
+    local name=$1 log=$logs/$1.log start=$SECONDS verdict=FAIL started='' figure
+    shift
+    seen+=("$name")
     is_chosen "$name" || return 0
-    if "$@" >"$log" 2>&1; then verdict=PASS passed=$((passed + 1)); else verdict=FAIL failed=$((failed + 1)); fi
-    printf '%-16s %s  %5d s  %s\n' "$name" "$verdict" $((SECONDS - start)) "$*"
-    printf '%24s %s\n' '' "$(grep -v '^[[:space:]]*$' "$log" | tail -n1 | cut -c1-600)"
+    if is_kept "$name"; then
+        if ! is_in "$name" "${again[@]}" && tell_row "$name" "$@"; then return 0; fi
+        started=$("$BRAIDB_PAIR" row start) || started=
+    fi
+    if "$@" >"$log" 2>&1; then verdict=PASS; fi
+    figure=$(grep -v '^[[:space:]]*$' "$log" | tail -n1 | cut -c1-600)
+    if [ -n "$started" ]; then
+        "$BRAIDB_PAIR" row keep --started "$started" --verdict "$verdict" --figure "$figure" "$topic" "$name" -- "$@" ||
+            echo "warning: the result of $name is not kept"
+    fi
+    tell "$name" "$verdict" $((SECONDS - start)) "$*" "$figure"
     if [ "$verdict" = FAIL ]; then tail -n 15 "$log" | sed 's/^/                         | /'; fi
 }
 
-# sum_up: the last line of the script.
+# sum_up: the last line of the script. A name that no line has is an error.
 sum_up() {
+    local name
+    for name in "${chosen[@]}" "${again[@]}"; do
+        is_in "$name" "${seen[@]}" || { echo "$topic: there is no line $name; there are ${seen[*]}" >&2; missing=1; }
+    done
     echo "$passed passed, $failed failed"
-    [ "$failed" = 0 ]
+    [ "$failed" = 0 ] && [ "$missing" = 0 ]
+}
+
+# --- what lines run ---
+
+# measuring COMMAND…: keeps other measurements of this machine waiting meanwhile, see crates/braidb-bench/src/bin/pair/lock.rs. What the
+# command starts waits for nothing.
+measuring() {
+    local lock=${BRAIDB_MEASURING_LOCK:-/tmp/braidb-measuring.lock}
+    if [ -n "${BRAIDB_MEASURING:-}" ]; then
+        "$@"
+        return
+    fi
+    (
+        exec 9>>"$lock" || exit 1
+        flock --nonblock 9 || { echo "waits for a measurement ($lock): $(cat "$lock")" >&2 && flock 9; } || exit 1
+        echo "process $BASHPID: $topic, $*" >"$lock"
+        export BRAIDB_MEASURING=1
+        "$@" 9>&-
+    )
 }
 
 # Built with the assertions on, as the tests are.
