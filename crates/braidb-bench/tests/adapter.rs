@@ -1,0 +1,46 @@
+//! The driver of `scripts/pair` knows every option of the engine: rivals/adapter is built for a comparison only, so no compiler tells
+//! when an option is added.
+#![allow(clippy::disallowed_methods, reason = "reads sources")]
+
+use std::fs;
+use std::path::Path;
+
+/// Setters that a comparison does not need: every run makes its store, on the real file system, and levels have the same limit.
+const LEFT_OUT: [&str; 3] = ["create_if_missing", "env", "max_runs_per_guard_at"];
+
+/// An option that every commit has, so that no `cfg` guards it.
+const ALWAYS_THERE: &str = "durability";
+
+fn read(path: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[test]
+fn every_option_of_the_engine_can_be_set() {
+    let engine = read("crates/braidb/src/db/options.rs");
+    let setters: Vec<&str> = engine
+        .split("pub fn ")
+        .skip(1)
+        .filter_map(|function| function.split_once("(mut self").map(|(name, _)| name))
+        .filter(|name| name.chars().all(|letter| letter.is_alphanumeric() || letter == '_'))
+        .filter(|name| !LEFT_OUT.contains(name))
+        .collect();
+    assert!(setters.len() > 20, "{setters:?}");
+    let (build, options) = (read("rivals/adapter/build.rs"), read("rivals/adapter/options.rs"));
+    let mut unguarded = Vec::new();
+    for name in setters {
+        let arm = options.contains(&format!("\"{name}\" =>"));
+        assert!(arm, "rivals/adapter/options.rs cannot set {name}: add an arm to `set`");
+        let is_guarded = build.contains(&format!("\"{name}\","))
+            && options.contains(&format!("#[cfg(has_{name})]\n        \""));
+        if !is_guarded {
+            unguarded.push(name);
+        }
+    }
+    assert_eq!(
+        unguarded,
+        [ALWAYS_THERE],
+        "an option that old commits lack stands in KNOWN of rivals/adapter/build.rs and has its cfg in options.rs"
+    );
+}

@@ -1,0 +1,58 @@
+//! Tells the adapter what the engine has that it is linked to: `has_NAME` for each setter of `braidb::Options`, and
+//! `has_slow_puts` for the mutant of this name.
+
+use std::path::{Path, PathBuf};
+
+/// The options that adapter.rs knows and that some commit lacks.
+const KNOWN: [&str; 24] = [
+    "active_percent",
+    "background_threads",
+    "block_bytes",
+    "block_cache_bytes",
+    "filter_bits_per_key",
+    "guards",
+    "hot_keys_percent",
+    "l0_merge_tables",
+    "l0_overlap_percent",
+    "l0_overlap_tables",
+    "l0_slowdown_tables",
+    "l0_stop_tables",
+    "log_bytes",
+    "log_rewrite_percent",
+    "log_table_percent",
+    "manifest_bytes",
+    "max_runs_per_guard",
+    "memory_policy",
+    "memtable_bytes",
+    "merge_bytes_per_second",
+    "open_files",
+    "overlap_scope",
+    "pipeline_segments",
+    "table_bytes",
+];
+
+fn main() {
+    println!("cargo:rerun-if-env-changed=BRAIDB_ENGINE");
+    println!("cargo:rerun-if-env-changed=BRAIDB_ENGINE_NAME");
+    let engine = std::env::var_os("BRAIDB_ENGINE")
+        .expect("scripts/pair sets BRAIDB_ENGINE to the crate of the engine");
+    let engine = PathBuf::from(engine);
+    let options = read(&engine.join("src/db/options.rs"));
+    for name in KNOWN {
+        println!("cargo:rustc-check-cfg=cfg(has_{name})");
+        if options.contains(&format!("pub fn {name}(mut self")) {
+            println!("cargo:rustc-cfg=has_{name}");
+        }
+    }
+    println!("cargo:rustc-check-cfg=cfg(has_slow_puts)");
+    if read(&engine.join("src/base/mutant.rs")).contains("pub fn slow_puts(") {
+        println!("cargo:rustc-cfg=has_slow_puts");
+    }
+}
+
+/// The text of a file of the engine, which cargo watches from now on.
+fn read(path: &Path) -> String {
+    println!("cargo:rerun-if-changed={}", path.display());
+    std::fs::read_to_string(path)
+        .unwrap_or_else(|error| panic!("the engine must have its sources in {}: {error}", path.display()))
+}

@@ -1,0 +1,94 @@
+//! A mutant of the engine: a bug that is active on every thread which calls it, or puts that are slower.
+//!
+//! The engine asks a variable of the thread which mutant is active, so each thread of a workload switches it on before its first call.
+//! Threads of the engine itself have no mutant. Without the feature `mutants` nothing of this is compiled.
+
+use braidb_bench::Outcome;
+
+/// `slow_put:NANOSECONDS` makes each put take so much longer.
+const SLOW_PUT: &str = "slow_put:";
+
+/// A mutant that the linked engine has, or none.
+#[derive(Clone, Copy, Debug)]
+pub struct Mutant {
+    #[cfg(feature = "mutants")]
+    name: Option<&'static str>,
+}
+
+impl Mutant {
+    /// Finds a mutant by its name. `slow_put:NANOSECONDS` is active from now on.
+    ///
+    /// # Errors
+    ///
+    /// The engine has no such mutant, or is built without mutants.
+    #[cfg(feature = "mutants")]
+    pub fn find(name: Option<&str>) -> Outcome<Mutant> {
+        let Some(name) = name else { return Ok(Mutant { name: None }) };
+        if let Some(nanoseconds) = name.strip_prefix(SLOW_PUT) {
+            let nanoseconds: u32 = nanoseconds.parse().map_err(|_| {
+                format!("mutant={name}: write {SLOW_PUT}NANOSECONDS, a whole number below 4,294,967,296")
+            })?;
+            slow_puts(nanoseconds)?;
+            return Ok(Mutant { name: None });
+        }
+        match braidb::mutants::ALL.iter().find(|(known, _)| *known == name) {
+            Some((known, _)) => Ok(Mutant { name: Some(known) }),
+            None => Err(has_not(name)),
+        }
+    }
+
+    /// As above, for an engine that is built without mutants.
+    #[cfg(not(feature = "mutants"))]
+    pub fn find(name: Option<&str>) -> Outcome<Mutant> {
+        match name {
+            None => Ok(Mutant {}),
+            Some(name) => {
+                Err(format!("--mutant {name}: this driver has no mutants, {SLOW_PUT} neither").into())
+            }
+        }
+    }
+
+    /// Switches the mutant on for the thread that calls. Sides without a mutant pay for the question as well.
+    #[cfg(feature = "mutants")]
+    pub fn plant(self) {
+        std::thread_local! {
+            static IS_PLANTED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+        }
+        if !IS_PLANTED.get() {
+            braidb::mutants::activate(self.name);
+            IS_PLANTED.set(true);
+        }
+    }
+
+    #[cfg(not(feature = "mutants"))]
+    pub fn plant(self) {}
+}
+
+#[cfg(feature = "mutants")]
+fn has_not(mutant: &str) -> Box<dyn std::error::Error + Send + Sync> {
+    let engine = env!("BRAIDB_ENGINE_NAME");
+    format!("the engine of {engine} has no mutant {mutant}; see its crates/braidb/src/base/mutant.rs").into()
+}
+
+/// Makes each put spin for so long.
+#[cfg(all(feature = "mutants", has_slow_puts))]
+fn slow_puts(nanoseconds: u32) -> Outcome {
+    /// Rounds of a trial, which takes a tenth of a millisecond or so.
+    const TRIAL_ROUNDS: u32 = 1 << 16;
+    /// The shortest of 50 trials counts: what else runs on the machine makes a trial longer and never shorter.
+    const TRIALS: u32 = 50;
+    let trial = |_| {
+        let start = std::time::Instant::now();
+        braidb::mutants::spin(TRIAL_ROUNDS);
+        start.elapsed()
+    };
+    let shortest = (0..TRIALS).map(trial).min().ok_or("no trial was made")?;
+    let round_ns = shortest.as_nanos().max(1) as f64 / f64::from(TRIAL_ROUNDS);
+    braidb::mutants::slow_puts((f64::from(nanoseconds) / round_ns).round() as u32);
+    Ok(())
+}
+
+#[cfg(all(feature = "mutants", not(has_slow_puts)))]
+fn slow_puts(_nanoseconds: u32) -> Outcome {
+    Err(has_not(SLOW_PUT))
+}

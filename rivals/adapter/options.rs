@@ -1,0 +1,123 @@
+//! Options of the engine by name, as far as the linked commit has them (see build.rs).
+
+use braidb::{Durability, Options};
+use braidb_bench::Outcome;
+use std::str::FromStr;
+
+/// The commit that is linked.
+const ENGINE: &str = env!("BRAIDB_ENGINE_NAME");
+
+/// Sets what `text` says: `NAME=VALUE`, with the name of a setter of `braidb::Options`. `l0_overlap`, `log_tables`, `hot_keys`, `runs` and
+/// `memory` are short names, as in `braidb bench`.
+///
+/// # Errors
+///
+/// The engine has no such option, or the value is none of its values.
+pub fn set(options: Options, text: &str) -> Outcome<Options> {
+    let Some((name, value)) = text.split_once('=') else {
+        return Err(format!("--set {text}: write NAME=VALUE").into());
+    };
+    match name {
+        #[cfg(has_active_percent)]
+        "active_percent" => Ok(options.active_percent(number(name, value)?)),
+        #[cfg(has_background_threads)]
+        "background_threads" => Ok(options.background_threads(number(name, value)?)),
+        #[cfg(has_block_bytes)]
+        "block_bytes" => Ok(options.block_bytes(number(name, value)?)),
+        #[cfg(has_block_cache_bytes)]
+        "block_cache_bytes" => Ok(options.block_cache_bytes(number(name, value)?)),
+        "durability" => Ok(options.durability(durability(value)?)),
+        #[cfg(has_filter_bits_per_key)]
+        "filter_bits_per_key" => Ok(options.filter_bits_per_key(number(name, value)?)),
+        #[cfg(has_guards)]
+        "guards" => Ok(options.guards(guards(value)?)),
+        #[cfg(has_hot_keys_percent)]
+        "hot_keys" | "hot_keys_percent" => Ok(options.hot_keys_percent(number(name, value)?)),
+        #[cfg(has_l0_merge_tables)]
+        "l0_merge_tables" => Ok(options.l0_merge_tables(number(name, value)?)),
+        #[cfg(has_l0_overlap_percent)]
+        "l0_overlap" | "l0_overlap_percent" => Ok(options.l0_overlap_percent(number(name, value)?)),
+        #[cfg(has_l0_overlap_tables)]
+        "l0_overlap_tables" => Ok(options.l0_overlap_tables(number(name, value)?)),
+        #[cfg(has_l0_slowdown_tables)]
+        "l0_slowdown_tables" => Ok(options.l0_slowdown_tables(number(name, value)?)),
+        #[cfg(has_l0_stop_tables)]
+        "l0_stop_tables" => Ok(options.l0_stop_tables(number(name, value)?)),
+        #[cfg(has_log_bytes)]
+        "log_bytes" => Ok(options.log_bytes(number(name, value)?)),
+        #[cfg(has_log_rewrite_percent)]
+        "log_rewrite_percent" => Ok(options.log_rewrite_percent(number(name, value)?)),
+        #[cfg(has_log_table_percent)]
+        "log_tables" | "log_table_percent" => Ok(options.log_table_percent(number(name, value)?)),
+        #[cfg(has_manifest_bytes)]
+        "manifest_bytes" => Ok(options.manifest_bytes(number(name, value)?)),
+        #[cfg(has_max_runs_per_guard)]
+        "runs" | "max_runs_per_guard" => Ok(options.max_runs_per_guard(number(name, value)?)),
+        #[cfg(has_memory_policy)]
+        "memory" | "memory_policy" => Ok(options.memory_policy(memory_policy(value)?)),
+        #[cfg(has_memtable_bytes)]
+        "memtable_bytes" => Ok(options.memtable_bytes(number(name, value)?)),
+        #[cfg(has_merge_bytes_per_second)]
+        "merge_bytes_per_second" => Ok(options.merge_bytes_per_second(Some(number(name, value)?))),
+        #[cfg(has_open_files)]
+        "open_files" => Ok(options.open_files(number(name, value)?)),
+        #[cfg(has_overlap_scope)]
+        "overlap_scope" => Ok(options.overlap_scope(overlap_scope(value)?)),
+        #[cfg(has_pipeline_segments)]
+        "pipeline_segments" => Ok(options.pipeline_segments(number(name, value)?)),
+        #[cfg(has_table_bytes)]
+        "table_bytes" => Ok(options.table_bytes(number(name, value)?)),
+        _ => Err(format!(
+            "the engine of {ENGINE} has no option {name}; names are those of its crates/braidb/src/db/options.rs"
+        )
+        .into()),
+    }
+}
+
+fn number<T: FromStr>(name: &str, value: &str) -> Outcome<T> {
+    value.parse().map_err(|_| format!("{name}={value}: {value} is no number that the option takes").into())
+}
+
+fn durability(value: &str) -> Outcome<Durability> {
+    match value {
+        "none" => Ok(Durability::None),
+        "buffer" => Ok(Durability::Buffer),
+        "sync" => Ok(Durability::Sync),
+        _ => Err(format!("durability={value}: write none, buffer or sync").into()),
+    }
+}
+
+#[cfg(has_guards)]
+fn guards(value: &str) -> Outcome<braidb::Guards> {
+    match value {
+        "none" => Ok(braidb::Guards::None),
+        "balanced" => Ok(braidb::Guards::Balanced),
+        _ => Err(format!("guards={value}: write none or balanced").into()),
+    }
+}
+
+#[cfg(has_memory_policy)]
+fn memory_policy(value: &str) -> Outcome<braidb::MemoryPolicy> {
+    match value {
+        "none" => Ok(braidb::MemoryPolicy::None),
+        "basic" => Ok(braidb::MemoryPolicy::Basic),
+        "eager" => Ok(braidb::MemoryPolicy::Eager),
+        _ => match value.strip_prefix("adaptive-") {
+            Some(percent) => {
+                Ok(braidb::MemoryPolicy::Adaptive { redundancy_percent: number("memory_policy", percent)? })
+            }
+            None => {
+                Err(format!("memory_policy={value}: write none, basic, eager or adaptive-PERCENT").into())
+            }
+        },
+    }
+}
+
+#[cfg(has_overlap_scope)]
+fn overlap_scope(value: &str) -> Outcome<braidb::OverlapScope> {
+    match value {
+        "l0" => Ok(braidb::OverlapScope::L0),
+        "l0-and-l1" => Ok(braidb::OverlapScope::L0AndL1),
+        _ => Err(format!("overlap_scope={value}: write l0 or l0-and-l1").into()),
+    }
+}
