@@ -9,6 +9,7 @@ pub mod host;
 pub mod keys;
 pub mod lane;
 pub mod paired;
+pub mod report;
 pub mod results;
 pub mod run;
 pub mod settings;

@@ -1,0 +1,180 @@
+//! Numbers as people read them, with separators between thousands and with the unit that fits.
+
+/// What a number counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Whole things: 1,234,567.
+    Count,
+    Microseconds,
+    Bytes,
+    /// Three digits that matter: 12.3.
+    Plain,
+}
+
+impl Unit {
+    /// Zero and more reads in this unit; what is not finite in words.
+    pub fn text(self, value: f64) -> String {
+        if value.is_nan() {
+            return "—".to_owned();
+        }
+        if value.is_infinite() {
+            return "infinite".to_owned();
+        }
+        match self {
+            Unit::Count => grouped(value),
+            Unit::Microseconds => time(value),
+            Unit::Bytes => bytes(value),
+            Unit::Plain => plain(value),
+        }
+    }
+}
+
+/// Rounded to a whole number, with a comma between groups of three digits.
+pub fn grouped(value: f64) -> String {
+    let digits = format!("{:.0}", value.abs());
+    let mut text = if value < 0.0 && digits != "0" { "-".to_owned() } else { String::new() };
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Three digits that matter, all digits of what is larger.
+fn plain(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        size if size < 0.00095 => format!("{value:.1e}"),
+        size if size < 0.9995 => format!("{value:.3}"),
+        size if size < 9.995 => format!("{value:.2}"),
+        size if size < 99.95 => format!("{value:.1}"),
+        _ => grouped(value),
+    }
+}
+
+/// Without zeros at the end of the fraction, of which `least` digits stay.
+fn trimmed(text: &str, least: usize) -> String {
+    let keep = text.find('.').map_or(text.len(), |point| point + 1 + least);
+    let mut end = text.len();
+    while end > keep && text[..end].ends_with('0') {
+        end -= 1;
+    }
+    text[..end].to_owned()
+}
+
+/// Microseconds in the unit that fits.
+fn time(us: f64) -> String {
+    match us.abs() {
+        0.0 => "0 µs".to_owned(),
+        size if size < 0.9995 => format!("{:.0} ns", us * 1e3),
+        size if size < 9.995 => format!("{us:.2} µs"),
+        size if size < 999.95 => format!("{us:.1} µs"),
+        size if size < 999_950.0 => format!("{:.1} ms", us / 1e3),
+        _ => format!("{:.1} s", us / 1e6),
+    }
+}
+
+/// Bytes with a binary unit.
+fn bytes(value: f64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if value.abs() < 1024.0 {
+        return format!("{value:.0} B");
+    }
+    let mut scaled = value / 1024.0;
+    let mut unit = 0;
+    while scaled.abs() >= 1023.95 && unit + 1 < UNITS.len() {
+        scaled /= 1024.0;
+        unit += 1;
+    }
+    format!("{scaled:.1} {}", UNITS[unit])
+}
+
+/// For the tick of an axis: 250k, 1.5M.
+pub fn short(value: f64) -> String {
+    for (size, letter) in [(1e9, "G"), (1e6, "M"), (1e3, "k")] {
+        if value.abs() >= size {
+            return format!("{}{letter}", fewest(value / size));
+        }
+    }
+    fewest(value)
+}
+
+/// With as few decimals as two digits behind the point need.
+pub fn fewest(value: f64) -> String {
+    trimmed(&format!("{value:.2}"), 0).trim_end_matches('.').to_owned()
+}
+
+/// A ratio of two figures, with three decimals.
+pub fn ratio(value: f64) -> String {
+    if value.is_finite() { format!("{value:.3}") } else { Unit::Plain.text(value) }
+}
+
+/// How many times one figure is another: 1.9 times, 1.04 times, 230 times.
+pub fn times(factor: f64) -> String {
+    match factor {
+        near if near < 1.095 => format!("{near:.2} times"),
+        some if some < 9.95 => format!("{some:.1} times"),
+        many => format!("{} times", grouped(many)),
+    }
+}
+
+/// A number with its noun: 1 run, 2 runs.
+pub fn counted(number: usize, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(number as f64), if number == 1 { one } else { many })
+}
+
+/// A percentile as its name: p50, p99.9; the hundredth is the maximum.
+pub fn percentile(percent: f64) -> String {
+    if percent >= 100.0 {
+        return "max".to_owned();
+    }
+    format!("p{}", trimmed(&format!("{percent:.6}"), 0).trim_end_matches('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        let cases = [
+            (Unit::Count, 1_234_567.4, "1,234,567"),
+            (Unit::Count, 999.0, "999"),
+            (Unit::Count, -0.2, "0"),
+            (Unit::Count, -1234.0, "-1,234"),
+            (Unit::Microseconds, 0.0, "0 µs"),
+            (Unit::Microseconds, 0.25, "250 ns"),
+            (Unit::Microseconds, 1.654, "1.65 µs"),
+            (Unit::Microseconds, 12.34, "12.3 µs"),
+            (Unit::Microseconds, 999.96, "1.0 ms"),
+            (Unit::Microseconds, 3_100_000.0, "3.1 s"),
+            (Unit::Bytes, 0.0, "0 B"),
+            (Unit::Bytes, 1536.0, "1.5 KiB"),
+            (Unit::Bytes, 1_048_575.0, "1.0 MiB"),
+            (Unit::Bytes, 5_368_709_120.0, "5.0 GiB"),
+            (Unit::Plain, 0.0, "0"),
+            (Unit::Plain, 1.5, "1.50"),
+            (Unit::Plain, 1.234, "1.23"),
+            (Unit::Plain, 0.5, "0.500"),
+            (Unit::Plain, 12.34, "12.3"),
+            (Unit::Plain, 4321.0, "4,321"),
+            (Unit::Plain, 0.00001, "1.0e-5"),
+            (Unit::Plain, f64::INFINITY, "infinite"),
+            (Unit::Bytes, f64::NAN, "—"),
+        ];
+        for (unit, value, text) in cases {
+            assert_eq!(unit.text(value), text, "{unit:?} {value}");
+        }
+        assert_eq!([0.0, 250_000.0, 1.5e6, 2e9].map(short), ["0", "250k", "1.5M", "2G"]);
+        assert_eq!(
+            [1.04, 1.9, 3.21, 230.4].map(times),
+            ["1.04 times", "1.9 times", "3.2 times", "230 times"]
+        );
+        assert_eq!([50.0, 99.9, 99.999, 100.0].map(percentile), ["p50", "p99.9", "p99.999", "max"]);
+        assert_eq!(counted(1, "run", "runs") + " " + &counted(2000, "run", "runs"), "1 run 2,000 runs");
+        assert_eq!([0.5, 1.25, 2.0].map(fewest), ["0.5", "1.25", "2"]);
+        assert_eq!([0.98234, f64::INFINITY].map(ratio), ["0.982", "infinite"]);
+    }
+}

@@ -1,0 +1,231 @@
+//! Rounds brought together: the median of each figure, the run that stands for its rounds, and who is ahead of whom.
+
+use super::figure::{self, Better, Shown};
+use super::numbers::{self, Unit};
+use crate::paired::median;
+use crate::results::Run;
+use std::collections::BTreeSet;
+
+/// The rounds of a workload on one side.
+#[derive(Debug)]
+pub struct Cell<'a> {
+    pub side: &'a str,
+    pub runs: Vec<&'a Run>,
+}
+
+/// A figure over the rounds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rounds {
+    pub median: f64,
+    pub lowest: f64,
+    pub highest: f64,
+}
+
+impl Rounds {
+    /// The lowest and the highest, without a unit where both have that of the median; none where the rounds read alike.
+    pub fn range(&self, unit: Unit) -> Option<String> {
+        let [median, lowest, highest] =
+            [self.median, self.lowest, self.highest].map(|value| unit.text(value));
+        if lowest == highest {
+            return None;
+        }
+        let unit_of = |text: &str| text.split_once(' ').map(|(_, unit)| unit.to_owned());
+        let is_one_unit = unit_of(&median) == unit_of(&lowest) && unit_of(&median) == unit_of(&highest);
+        let number = |text: &str| text.split(' ').next().unwrap_or_default().to_owned();
+        let texts = if is_one_unit { [number(&lowest), number(&highest)] } else { [lowest, highest] };
+        Some(texts.join(" to "))
+    }
+}
+
+impl Cell<'_> {
+    /// A figure over those rounds that have it.
+    pub fn figure(&self, name: &str) -> Option<Rounds> {
+        let values: Vec<f64> = self.runs.iter().filter_map(|run| run.figures.get(name).copied()).collect();
+        let lowest = values.iter().copied().min_by(f64::total_cmp)?;
+        let highest = values.iter().copied().max_by(f64::total_cmp)?;
+        Some(Rounds { median: median(&values), lowest, highest })
+    }
+
+    /// The round whose curves are shown: the middle one by operations a second; of an even number the slower of the two.
+    pub fn middle(&self) -> &Run {
+        let rate = |run: &Run| run.figures.get("operations_per_second").copied().unwrap_or(0.0);
+        let mut sorted = self.runs.clone();
+        sorted.sort_by(|left, right| rate(left).total_cmp(&rate(right)));
+        sorted[(sorted.len() - 1) / 2]
+    }
+}
+
+/// Each workload with its cells. Workloads and sides come in the order in which the runs name them first.
+pub fn by_workload(runs: &[Run]) -> Vec<(&str, Vec<Cell<'_>>)> {
+    let sides = sides(runs);
+    in_order(runs.iter().map(|run| run.workload.as_str()))
+        .into_iter()
+        .map(|workload| {
+            let cell = |side| {
+                let rounds = runs.iter().filter(|run| run.workload == workload && run.side == side);
+                Cell { side, runs: rounds.collect() }
+            };
+            (workload, sides.iter().copied().map(cell).filter(|cell| !cell.runs.is_empty()).collect())
+        })
+        .collect()
+}
+
+/// The sides in the order in which the runs name them first. The place of a side is its colour.
+pub fn sides(runs: &[Run]) -> Vec<&str> {
+    in_order(runs.iter().map(|run| run.side.as_str()))
+}
+
+/// Each text once, in the order of first appearance.
+pub fn in_order<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut seen = BTreeSet::new();
+    texts.filter(|text| seen.insert(*text)).collect()
+}
+
+/// Those of `names` that a run has, as they are shown.
+pub fn present(runs: &[Run], names: &[&str]) -> Vec<Shown> {
+    names
+        .iter()
+        .filter(|name| runs.iter().any(|run| run.figures.contains_key(**name)))
+        .map(|name| figure::shown(name))
+        .collect()
+}
+
+/// The figures that have no column in the summary, in the order of their names.
+pub fn others(runs: &[Run]) -> Vec<Shown> {
+    let names: BTreeSet<&String> = runs.iter().flat_map(|run| run.figures.keys()).collect();
+    names.into_iter().filter(|name| !figure::is_in_summary(name)).map(|name| figure::shown(name)).collect()
+}
+
+/// Whether a side is this engine (`BraidDB`, or `braidb` as the crate is called), with whatever options.
+pub fn is_ours(side: &str) -> bool {
+    let side = side.to_lowercase();
+    side.starts_with("braiddb") || side.starts_with("braidb")
+}
+
+/// Where a side stands beside the best other store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Standing<'a> {
+    pub other: &'a str,
+    /// How many times the better one is the worse one; infinite if the better one has nothing of a cost.
+    pub factor: f64,
+    pub is_behind: bool,
+}
+
+impl Standing<'_> {
+    /// Less than this between two medians is called level: half of the last digit that is shown.
+    const LEVEL: f64 = 1.005;
+
+    pub fn text(&self) -> String {
+        let word = if self.is_behind { "behind" } else { "ahead of" };
+        if self.factor < Self::LEVEL {
+            format!("level with {}", self.other)
+        } else if self.factor.is_finite() {
+            format!("{word} {} by {}", self.other, numbers::times(self.factor))
+        } else {
+            format!("{word} {} by any number of times: one has 0", self.other)
+        }
+    }
+}
+
+/// Where `cell`, if it is of this engine, stands beside the best store of `cells` that is not.
+pub fn standing<'a>(cell: &Cell<'_>, cells: &[Cell<'a>], shown: &Shown) -> Option<Standing<'a>> {
+    if !is_ours(cell.side) || shown.better == Better::Neither {
+        return None;
+    }
+    let ours = cell.figure(&shown.name)?.median;
+    let others = cells.iter().filter(|other| !is_ours(other.side));
+    let others = others.filter_map(|other| Some((other.side, other.figure(&shown.name)?.median)));
+    let (other, best) = others.min_by(|left, right| match shown.better {
+        Better::Higher => right.1.total_cmp(&left.1),
+        _ => left.1.total_cmp(&right.1),
+    })?;
+    let (more, less) = (ours.max(best), ours.min(best));
+    if !(less >= 0.0 && more.is_finite()) {
+        return None;
+    }
+    let factor = if more == less { 1.0 } else { more / less };
+    let is_behind = factor >= Standing::LEVEL && (ours < best) == (shown.better == Better::Higher);
+    Some(Standing { other, factor, is_behind })
+}
+
+/// What was behind, a sentence for each side of this engine and workload; empty where there is no other store.
+pub fn behind(cells: &[Cell<'_>], columns: &[Shown]) -> Vec<(String, Vec<String>)> {
+    let ours = cells.iter().filter(|cell| is_ours(cell.side));
+    ours.filter_map(|cell| {
+        let standings: Vec<(&Shown, Standing<'_>)> =
+            columns.iter().filter_map(|shown| Some((shown, standing(cell, cells, shown)?))).collect();
+        let is_compared = !standings.is_empty();
+        let told = standings.iter().filter(|(_, standing)| standing.is_behind);
+        let told = told.map(|(shown, standing)| format!("{} {}", shown.label, standing.text())).collect();
+        is_compared.then(|| (cell.side.to_owned(), told))
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(side: &str, rate: f64) -> Run {
+        let p99_us = if rate > 0.0 { 1e6 / rate } else { 0.0 };
+        let figures = [("operations_per_second".to_owned(), rate), ("p99_us".to_owned(), p99_us)].into();
+        Run { workload: "w".to_owned(), side: side.to_owned(), figures, ..Run::default() }
+    }
+
+    #[test]
+    fn the_middle_round_stands_for_all() {
+        let runs = [run("a", 30.0), run("a", 10.0), run("b", 7.0), run("a", 20.0), run("b", 5.0)];
+        let workloads = by_workload(&runs);
+        let [(_, cells)] = &workloads[..] else { panic!("{workloads:?}") };
+        assert_eq!([cells[0].side, cells[1].side], ["a", "b"]);
+        let rate = "operations_per_second";
+        assert_eq!(cells[0].figure(rate), Some(Rounds { median: 20.0, lowest: 10.0, highest: 30.0 }));
+        assert_eq!(cells[1].figure(rate).unwrap().median, 6.0);
+        assert_eq!(cells[1].figure("absent"), None);
+        assert_eq!([cells[0].middle().figures[rate], cells[1].middle().figures[rate]], [20.0, 5.0]);
+    }
+
+    #[test]
+    fn ranges_name_a_unit_only_where_it_changes() {
+        let range = |lowest, median, highest| Rounds { median, lowest, highest }.range(Unit::Microseconds);
+        assert_eq!(range(1.0, 1.2, 1.5).as_deref(), Some("1.00 to 1.50"));
+        assert_eq!(range(0.9, 1.2, 1.5).as_deref(), Some("900 ns to 1.50 µs"));
+        assert_eq!(range(1.2, 1.2, 1.2), None);
+    }
+
+    #[test]
+    fn who_is_behind_is_told_in_words() {
+        let told = |rates: [f64; 3]| {
+            let runs = [run("BraidDB", rates[0]), run("LevelDB", rates[1]), run("LMDB", rates[2])];
+            let workloads = by_workload(&runs);
+            let cells = &workloads[0].1;
+            ["operations_per_second", "p99_us"]
+                .map(|name| standing(&cells[0], cells, &figure::shown(name)).unwrap().text())
+        };
+        assert_eq!(
+            told([100.0, 190.0, 80.0]),
+            ["behind LevelDB by 1.9 times", "behind LevelDB by 1.9 times"]
+        );
+        assert_eq!(
+            told([100.0, 50.0, 20.0]),
+            ["ahead of LevelDB by 2.0 times", "ahead of LevelDB by 2.0 times"]
+        );
+        assert_eq!(told([100.0, 50.0, 100.2])[0], "level with LMDB");
+        assert_eq!(
+            told([0.0, 50.0, 20.0]),
+            [
+                "behind LevelDB by any number of times: one has 0",
+                "ahead of LevelDB by any number of times: one has 0"
+            ]
+        );
+    }
+
+    #[test]
+    fn without_another_store_no_side_is_behind() {
+        let runs = [run("braidb new", 1.0), run("braidb old", 2.0)];
+        assert!(behind(&by_workload(&runs)[0].1, &[figure::shown("p99_us")]).is_empty());
+        let runs = [run("BraidDB", 1.0), run("redb", 2.0)];
+        let told = behind(&by_workload(&runs)[0].1, &[figure::shown("p99_us")]);
+        assert_eq!(told, [("BraidDB".to_owned(), vec!["p99 behind redb by 2.0 times".to_owned()])]);
+    }
+}
