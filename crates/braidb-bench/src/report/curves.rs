@@ -224,7 +224,7 @@ fn draw(id: &str, title: &str, description: &str, axes: &Axes, lines: Vec<Line<'
     for (share, label) in axes.x_ticks.iter().rev() {
         svg.line((x(*share), bottom), (x(*share), bottom + 4.0), "base");
         let half = svg::width_of(label) / 2.0;
-        if x(*share) + half + 4.0 <= free_until {
+        if x(*share) + half + 8.0 <= free_until {
             svg.text((x(*share), bottom + 17.0), Anchor::Middle, "tick", label);
             free_until = x(*share) - half;
         }
