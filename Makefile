@@ -3,7 +3,7 @@
 # Where rustup puts cargo, for a shell that has not heard of it yet.
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
-.PHONY: help setup run test lint doc miri loom torture rivals accept-store accept-guards accept-memory accept-heat accept-faults accept-ruler
+.PHONY: help setup setup-rivals run test lint doc miri loom torture rivals check-rivals accept-store accept-guards accept-memory accept-heat accept-faults accept-ruler
 
 help:
 	@echo 'make run            build the command and show in half a minute what BraidDB does'
@@ -14,6 +14,7 @@ help:
 	@echo 'make loom           the concurrency models: skiplist, views, snapshots, and what readers hold'
 	@echo 'make torture        the judges with fresh seeds, for HOURS=n (1, and 0.1, are fine)'
 	@echo 'make rivals         other stores beside this one, in the same run'
+	@echo 'make check-rivals   whether the driver of the other stores compiles, RocksDB left out'
 	@echo 'make accept-store   each line of the "done when" list of the store, with PASS or FAIL'
 	@echo 'make accept-guards  the same for guards'
 	@echo 'make accept-memory  the same for memory'
@@ -53,10 +54,16 @@ torture: setup
 
 # A workspace of its own, see rivals/README.md.
 RIVALS = cargo run --release --quiet --manifest-path rivals/Cargo.toml --
-rivals: setup
+setup-rivals:
+	@scripts/setup.sh rivals
+
+rivals: setup-rivals
 	rm -rf scratch/rivals
 	$(RIVALS) fill scratch/rivals
 	$(RIVALS) memory
+
+check-rivals: setup-rivals
+	cargo check --manifest-path rivals/Cargo.toml --all-targets --locked
 
 # A line that has a result for these sources is not run again, unless it is asked for: make accept-heat AGAIN='ws1 ws2'
 AGAIN ?=
@@ -68,7 +75,7 @@ accept-store: setup
 accept-guards: setup
 	scripts/accept/guards $(ACCEPT)
 
-accept-memory: setup
+accept-memory: setup-rivals
 	scripts/accept/memory $(ACCEPT)
 
 accept-heat: setup
@@ -77,5 +84,5 @@ accept-heat: setup
 accept-faults: setup
 	scripts/accept/faults $(ACCEPT)
 
-accept-ruler: setup
+accept-ruler: setup-rivals
 	scripts/accept/ruler $(ACCEPT)

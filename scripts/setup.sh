@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes sure of what the build needs, and installs what is missing: a C linker, and a Rust toolchain that is new enough.
-# With the argument `miri`, also a nightly toolchain with Miri. Changes nothing when all is there.
+# With the argument `miri`, also a nightly toolchain with Miri; with `rivals`, what the stores in rivals/ link against; with
+# `rocksdb`, also what the feature of this name compiles RocksDB with. Changes nothing when all is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,6 +28,16 @@ install() {
     else
         echo "setup: no package manager that I know; please install: $*" >&2
         return 1
+    fi
+}
+
+# named APT DNF PACMAN ZYPPER APK: the name of a package for the package manager that `install` will use.
+named() {
+    if command -v apt-get >/dev/null; then echo "$1"
+    elif command -v dnf >/dev/null; then echo "$2"
+    elif command -v pacman >/dev/null; then echo "$3"
+    elif command -v zypper >/dev/null; then echo "$4"
+    else echo "$5"
     fi
 }
 
@@ -59,4 +70,21 @@ fi
 
 if [ "${1:-}" = miri ] && ! cargo +nightly miri --version >/dev/null 2>&1; then
     rustup toolchain install nightly --profile minimal --component miri --component rust-src
+fi
+
+case "${1:-}" in
+rivals | rocksdb)
+    # Prints a path where the linker finds the library, the bare name elsewhere.
+    if [ "$(cc -print-file-name=libleveldb.so)" = libleveldb.so ]; then
+        install "$(named libleveldb-dev leveldb-devel leveldb leveldb-devel leveldb-dev)"
+    fi
+    ;;
+esac
+
+if [ "${1:-}" = rocksdb ]; then
+    command -v c++ >/dev/null || install "$(named g++ gcc-c++ gcc gcc-c++ g++)"
+    # The crate reads RocksDB's header with it.
+    if [ -z "$(find /usr/lib* -name 'libclang.so*' -o -name 'libclang-[0-9]*.so*' 2>/dev/null)" ]; then
+        install "$(named libclang-dev clang-devel clang clang-devel clang-dev)"
+    fi
 fi

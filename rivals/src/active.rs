@@ -7,8 +7,8 @@
 
 use crate::Outcome;
 use crate::child::{self, Figures, thread_cpu_ns};
-use braidb_bench::draws::{Noise, mix, shuffled, write_decimal};
 use crate::hash_index::HashIndex;
+use braidb_bench::draws::{Noise, mix, shuffled, write_decimal};
 use clap::ValueEnum;
 use engine::{Cursor, EntryKind, Frozen, Records, Segment, SegmentWriter, merge};
 use std::ffi::OsString;

@@ -2,14 +2,14 @@
 
 use crate::Outcome;
 use crate::child::{self, Figures};
-use crate::clock::Stopwatch;
-use braidb_bench::draws::{Noise, mix, shuffled, write_decimal};
 use crate::figures::{bytes_text, grouped};
-use crate::process::{self, Usage};
-use crate::stores::{Kind, Reading};
+use crate::stores::{Kind, Settings};
+use braidb_bench::draws::{Noise, mix, shuffled, write_decimal};
+use braidb_bench::host::clock::Stopwatch;
+use braidb_bench::host::files;
+use braidb_bench::host::process::{self, Usage};
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Fill databases on disk with the same keys in the same random order, and wait until they have settled
@@ -56,6 +56,8 @@ pub struct OneArgs {
     sizes: Sizes,
 }
 
+/// The stores that are filled, in turns.
+const SIDES: [Kind; 2] = [Kind::Braidb, Kind::Fjall];
 const KEY_BYTES: usize = 16;
 /// So many keys are read back after a fill.
 const CHECKED: u64 = 1000;
@@ -65,7 +67,7 @@ pub fn run(args: &Args) -> Outcome {
         return Err(format!("{} exists; choose a new directory", args.dir.display()).into());
     }
     fs::create_dir_all(&args.dir)?;
-    let mut runs = Kind::ALL.map(|kind| (kind, Vec::new()));
+    let mut runs = SIDES.map(|kind| (kind, Vec::new()));
     for round in 1..=args.rounds {
         for (kind, runs) in &mut runs {
             let figures = child::figures_of(&args.sizes.command_line(*kind, &args.dir.join("db")))?;
@@ -126,7 +128,8 @@ fn table(sides: &[(String, Figures); 2]) -> String {
 pub fn run_one(args: &OneArgs) -> Outcome {
     let sizes = &args.sizes;
     let mib = |mib: usize| mib.saturating_mul(1 << 20);
-    let store = args.store.open(&args.dir, mib(sizes.memtable_mib), mib(sizes.cache_mib))?;
+    let settings = Settings { memtable_bytes: mib(sizes.memtable_mib), cache_bytes: mib(sizes.cache_mib) };
+    let store = args.store.open_with(&args.dir, 1, &settings)?;
     let noise = Noise::new(sizes.seed, sizes.value_bytes);
     let mut key = [0; KEY_BYTES];
     let number = |put: u64| shuffled(put, sizes.num, sizes.seed);
@@ -134,18 +137,21 @@ pub fn run_one(args: &OneArgs) -> Outcome {
     let (watch, before) = (Stopwatch::start(), Usage::now());
     for put in 0..sizes.num {
         write_decimal(number(put), &mut key);
-        store.put(&key, noise.value(put, sizes.value_bytes))?;
+        store.put(0, &key, noise.value(put, sizes.value_bytes))?;
     }
     let seconds = watch.seconds();
-    let read = || Reading { seconds: watch.seconds(), usage: Usage::now().since(&before) };
-    let settled = store.settle(&read)?;
+    let mut settled = None;
+    store.settle(&mut || settled = Some((watch.seconds(), Usage::now().since(&before))))?;
+    let (settled_seconds, usage) = settled.ok_or("the store settled without a mark")?;
     let peak_memory_bytes = process::peak_memory_bytes();
-    let directory_bytes = allocated_below(&args.dir)?;
+    let directory_bytes = files::allocated_below(&args.dir)?;
 
     for check in 0..CHECKED {
         let put = mix(check) % sizes.num;
         write_decimal(number(put), &mut key);
-        if store.get(&key)?.as_deref() != Some(noise.value(put, sizes.value_bytes)) {
+        let mut is_right = false;
+        store.get(0, &key, &mut |value| is_right = value == noise.value(put, sizes.value_bytes))?;
+        if !is_right {
             return Err(format!("{} does not have what put {put} wrote", args.store.name()).into());
         }
     }
@@ -156,11 +162,11 @@ pub fn run_one(args: &OneArgs) -> Outcome {
     let figures = Figures::from(
         [
             ("puts_per_second", puts / seconds),
-            ("settled_puts_per_second", puts / settled.seconds),
-            ("cpu_us_per_put", settled.usage.cpu_us as f64 / puts),
-            ("called_bytes", settled.usage.called_bytes as f64),
-            ("device_bytes", settled.usage.device_bytes as f64),
-            ("called_per_user_byte", settled.usage.called_bytes as f64 / user_bytes),
+            ("settled_puts_per_second", puts / settled_seconds),
+            ("cpu_us_per_put", usage.cpu_us as f64 / puts),
+            ("called_bytes", usage.called_bytes as f64),
+            ("device_bytes", usage.device_bytes as f64),
+            ("called_per_user_byte", usage.called_bytes as f64 / user_bytes),
             ("directory_bytes", directory_bytes as f64),
             ("peak_memory_bytes", peak_memory_bytes as f64),
         ]
@@ -168,18 +174,4 @@ pub fn run_one(args: &OneArgs) -> Outcome {
     );
     println!("{}", serde_json::to_string(&figures)?);
     Ok(())
-}
-
-/// What the file system has allocated for all files below a directory: without holes, with what is reserved.
-fn allocated_below(dir: &Path) -> Outcome<u64> {
-    let mut bytes = 0;
-    for entry in fs::read_dir(dir)? {
-        let entry = entry?;
-        let metadata = entry.metadata()?;
-        bytes += match metadata.is_dir() {
-            true => allocated_below(&entry.path())?,
-            false => metadata.blocks() * 512,
-        };
-    }
-    Ok(bytes)
 }

@@ -1,28 +1,21 @@
-//! Other stores beside BraidDB, in one run on one machine: `fill` fills databases on disk, `memory` and `instructions` look at
-//! maps in memory, `active` at another active segment. Sides take turns, each run is a process of its own, and the medians are compared.
+//! Other stores beside BraidDB, on one machine: `run` measures workloads on one store, `fill` fills BraidDB and fjall in turns, `memory`
+//! and `instructions` look at maps in memory, `active` at another active segment. Each run is a process of its own.
 
 mod active;
 mod child;
 mod fill;
 mod hash_index;
 mod maps;
+mod run;
 mod stores;
 
-/// These files are the command's own (`braidb bench`): the same keys, order, values and figures.
-#[path = "../../crates/braidb-cli/src/host/clock.rs"]
-#[allow(dead_code, reason = "the command uses more of it")]
-mod clock;
+/// This file is the command's own (`braidb bench`), so that figures look alike.
 #[path = "../../crates/braidb-cli/src/figures.rs"]
 #[allow(dead_code, reason = "the command uses more of it")]
 mod figures;
-#[path = "../../crates/braidb-cli/src/host/process.rs"]
-#[allow(dead_code, reason = "the command uses more of it")]
-mod process;
 
+use braidb_bench::Outcome;
 use clap::{Parser, Subcommand};
-
-/// What a part of the program returns.
-type Outcome<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Measure other stores and BraidDB in the same run
 #[derive(Parser)]
@@ -35,6 +28,7 @@ struct Command {
 #[derive(Subcommand)]
 enum Verb {
     Fill(fill::Args),
+    Run(Box<run::Args>),
     Memory(maps::Args),
     Instructions(maps::Sizes),
     Active(active::Args),
@@ -49,6 +43,7 @@ enum Verb {
 fn main() -> Outcome {
     match Command::parse().verb {
         Verb::Fill(args) => fill::run(&args),
+        Verb::Run(args) => run::run(&args),
         Verb::Memory(args) => maps::run(&args),
         Verb::Instructions(sizes) => maps::count_instructions(&sizes),
         Verb::Active(args) => active::run(&args),

@@ -9,9 +9,9 @@
 
 use crate::Outcome;
 use crate::child::{self, Figures, thread_cpu_ns};
-use crate::clock::Stopwatch;
 use braidb_bench::draws::{Noise, shuffled, write_decimal};
-use crate::process::Usage;
+use braidb_bench::host::clock::Stopwatch;
+use braidb_bench::host::process::Usage;
 use clap::ValueEnum;
 use crossbeam_skiplist::SkipMap;
 use engine::{Pipeline, Tidying};

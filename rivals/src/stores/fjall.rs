@@ -1,0 +1,79 @@
+//! fjall. A family is a keyspace. Its journal is handed to the operating system at each put, which is its default.
+
+use super::{FILTER_BITS_PER_KEY, OPEN_FILES, Settings, family_name, quiet};
+use crate::Outcome;
+use braidb_bench::Store;
+use fjall::config::{BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
+use fjall::{Database, Keyspace, KeyspaceCreateOptions};
+use std::path::Path;
+
+struct Fjall {
+    db: Database,
+    keyspaces: Vec<Keyspace>,
+}
+
+pub fn open(dir: &Path, families: usize, settings: &Settings) -> Outcome<Box<dyn Store>> {
+    let builder = Database::builder(dir).cache_size(settings.cache_bytes as u64);
+    let db = builder.max_cached_files(Some(OPEN_FILES.into())).open()?;
+    let filter = FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS_PER_KEY.into()));
+    let options = || {
+        KeyspaceCreateOptions::default()
+            .max_memtable_size(settings.memtable_bytes as u64)
+            .filter_policy(FilterPolicy::all(filter))
+            .data_block_compression_policy(CompressionPolicy::disabled())
+            .index_block_compression_policy(CompressionPolicy::disabled())
+    };
+    let keyspaces = (0..families).map(|family| db.keyspace(&family_name(family), options));
+    let keyspaces = keyspaces.collect::<Result<_, _>>()?;
+    Ok(Box::new(Fjall { db, keyspaces }))
+}
+
+impl Store for Fjall {
+    fn put(&self, family: usize, key: &[u8], value: &[u8]) -> Outcome {
+        Ok(self.keyspaces[family].insert(key, value)?)
+    }
+
+    fn delete(&self, family: usize, key: &[u8]) -> Outcome {
+        Ok(self.keyspaces[family].remove(key)?)
+    }
+
+    fn get(&self, family: usize, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
+        let value = self.keyspaces[family].get(key)?;
+        Ok(value.inspect(|value| see(value)).is_some())
+    }
+
+    fn scan(
+        &self,
+        family: usize,
+        from: &[u8],
+        limit: usize,
+        see: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Outcome<usize> {
+        let mut seen = 0;
+        for entry in self.keyspaces[family].range(from..).take(limit) {
+            let (key, value) = entry.into_inner()?;
+            see(&key, &value);
+            seen += 1;
+        }
+        Ok(seen)
+    }
+
+    /// fjall has no call for this, but counters: flushes that wait, sealed memtables, compactions under way and those that ended.
+    fn settle(&self, mark: &mut dyn FnMut()) -> Outcome {
+        quiet::wait(mark, || {
+            let ended = self.db.compactions_completed();
+            let is_idle = self.db.outstanding_flushes() == 0
+                && self.keyspaces.iter().all(|keyspace| keyspace.sealed_memtable_count() == 0)
+                && self.db.active_compactions() == 0;
+            Ok(is_idle.then_some(ended))
+        })
+    }
+
+    /// It does not tell bytes.
+    fn counts(&self) -> Vec<(String, u64)> {
+        vec![
+            ("compactions".to_owned(), self.db.compactions_completed() as u64),
+            ("compaction_us".to_owned(), self.db.time_compacting().as_micros() as u64),
+        ]
+    }
+}

@@ -1,0 +1,86 @@
+//! LMDB, through `heed`. A family is a named database; a put is a transaction of its own.
+//!
+//! `MDB_NOSYNC`: a commit hands the changed pages to the operating system by write calls and does not sync, so that a process that
+//! dies loses nothing. `MDB_WRITEMAP` would change pages in a mapping of the file instead: fewer copies, but no write call at a
+//! commit, and no bytes that could be counted beside those of other stores.
+
+use super::family_name;
+use crate::Outcome;
+use braidb_bench::Store;
+use heed::types::Bytes;
+use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithTls};
+use std::ops::Bound;
+use std::path::Path;
+
+/// Addresses that the file may fill, not memory; its file grows as it is written. 50 million pairs of 128 bytes fill a quarter.
+const MAP_BYTES: usize = 64 << 30;
+
+struct Lmdb {
+    env: Env<WithTls>,
+    families: Vec<Database<'static, Bytes, Bytes>>,
+}
+
+pub fn open(dir: &Path, families: usize) -> Outcome<Box<dyn Store>> {
+    let mut options = EnvOpenOptions::new();
+    options.map_size(MAP_BYTES).max_dbs(u32::try_from(families)?);
+    // SAFETY: setting the flags demands that the consequences of `MDB_NOSYNC` are borne: a crash of the machine may corrupt the
+    // file, and a benchmark's file is thrown away. Opening demands that nothing changes the file or the lock file behind LMDB:
+    // the directory belongs to this run, other processes that open it with LMDB are kept apart by its lock file, which is in
+    // use since `MDB_NOLOCK` is not set, and `heed` refuses or shares a second open of this process.
+    let env = unsafe { options.flags(EnvFlags::NO_SYNC).open(dir)? };
+    let mut databases = Vec::new();
+    for family in 0..families {
+        let created = env.create_databases_and_commit(env.write_txn()?, |opener, transaction| {
+            let database = opener.create_database(transaction, Some(&family_name(family)))?;
+            heed::Result::Ok(CommitOrAbort::<_, ()>::Commit(database))
+        })?;
+        databases.push(created.unwrap_commit());
+    }
+    Ok(Box::new(Lmdb { env, families: databases }))
+}
+
+impl Store for Lmdb {
+    fn put(&self, family: usize, key: &[u8], value: &[u8]) -> Outcome {
+        let mut transaction = self.env.write_txn()?;
+        self.families[family].put(&mut transaction, key, value)?;
+        Ok(transaction.commit()?)
+    }
+
+    fn delete(&self, family: usize, key: &[u8]) -> Outcome {
+        let mut transaction = self.env.write_txn()?;
+        self.families[family].delete(&mut transaction, key)?;
+        Ok(transaction.commit()?)
+    }
+
+    fn get(&self, family: usize, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
+        let transaction = self.env.read_txn()?;
+        let value = self.families[family].get(&transaction, key)?;
+        Ok(value.inspect(|value| see(value)).is_some())
+    }
+
+    fn scan(
+        &self,
+        family: usize,
+        from: &[u8],
+        limit: usize,
+        see: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Outcome<usize> {
+        let transaction = self.env.read_txn()?;
+        // LMDB has no empty keys and refuses to look for one.
+        let start = if from.is_empty() { Bound::Unbounded } else { Bound::Included(from) };
+        let bounds = (start, Bound::Unbounded);
+        let mut seen = 0;
+        for entry in self.families[family].range(&transaction, &bounds)?.take(limit) {
+            let (key, value) = entry?;
+            see(key, value);
+            seen += 1;
+        }
+        Ok(seen)
+    }
+
+    /// It does all of its work in the calls that ask for it.
+    fn settle(&self, mark: &mut dyn FnMut()) -> Outcome {
+        mark();
+        Ok(())
+    }
+}

@@ -1,0 +1,121 @@
+//! The stores, one file each, opened alike: a log that is handed to the operating system at every put and never synced for it, no
+//! compression, the same memory for writes and for blocks. `README.md` tells what a store has no setting for.
+
+mod braid;
+mod fjall;
+mod leveldb;
+mod lmdb;
+mod quiet;
+mod redb;
+#[cfg(feature = "rocksdb")]
+mod rocksdb;
+#[cfg(test)]
+mod tests;
+
+use crate::Outcome;
+use braidb::Options;
+use braidb_bench::Store;
+use clap::ValueEnum;
+use std::fs;
+use std::path::Path;
+
+/// Which store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// BraidDB with its defaults.
+    Braidb,
+    /// BraidDB with the block cache that the other stores have.
+    BraidbCached,
+    Leveldb,
+    Lmdb,
+    Redb,
+    Fjall,
+    /// Needs the cargo feature of its name.
+    Rocksdb,
+}
+
+/// The memory of a store.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Bytes of writes that gather in memory before they are flushed.
+    pub memtable_bytes: usize,
+    /// Bytes of memory for blocks of tables.
+    pub cache_bytes: usize,
+}
+
+impl Settings {
+    /// What all stores have but [`Kind::Braidb`].
+    pub const ALIKE: Settings = Settings { memtable_bytes: 64 << 20, cache_bytes: 1 << 30 };
+}
+
+/// Files that a store may hold open, where it has such a setting.
+const OPEN_FILES: u16 = 1000;
+/// Bits of Bloom filter for each key, where a store has filters.
+const FILTER_BITS_PER_KEY: u8 = 10;
+
+impl Kind {
+    /// As the command line has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Braidb => "braidb",
+            Kind::BraidbCached => "braidb-cached",
+            Kind::Leveldb => "leveldb",
+            Kind::Lmdb => "lmdb",
+            Kind::Redb => "redb",
+            Kind::Fjall => "fjall",
+            Kind::Rocksdb => "rocksdb",
+        }
+    }
+
+    /// Opens the store in `dir` with the settings of the comparison. `dir` is created if its parent exists. A store that is
+    /// there already has to be opened with as many families as it was created with.
+    pub fn open(self, dir: &Path, families: usize) -> Outcome<Box<dyn Store>> {
+        match self {
+            Kind::Braidb => self.opened(dir, || braid::open(Options::new(), dir, families)),
+            _ => self.open_with(dir, families, &Settings::ALIKE),
+        }
+    }
+
+    /// As [`Kind::open`], with other memory. LMDB has no use for it.
+    pub fn open_with(self, dir: &Path, families: usize, settings: &Settings) -> Outcome<Box<dyn Store>> {
+        self.opened(dir, || match self {
+            Kind::Braidb | Kind::BraidbCached => {
+                let options = Options::new().memtable_bytes(settings.memtable_bytes);
+                braid::open(options.block_cache_bytes(settings.cache_bytes), dir, families)
+            }
+            Kind::Leveldb => leveldb::open(dir, families, settings),
+            Kind::Lmdb => lmdb::open(dir, families),
+            Kind::Redb => redb::open(dir, families, settings),
+            Kind::Fjall => fjall::open(dir, families, settings),
+            #[cfg(feature = "rocksdb")]
+            Kind::Rocksdb => rocksdb::open(dir, families, settings),
+            #[cfg(not(feature = "rocksdb"))]
+            Kind::Rocksdb => Err("this build has no RocksDB; build it with `--features rocksdb`".into()),
+        })
+    }
+
+    /// Makes sure of the directory, calls `open`, and says in an error which store could not be opened where.
+    fn opened(self, dir: &Path, open: impl FnOnce() -> Outcome<Box<dyn Store>>) -> Outcome<Box<dyn Store>> {
+        if dir.exists() && !dir.is_dir() {
+            return Err(format!("{} is not a directory; choose another path", dir.display()).into());
+        }
+        let is_new = !dir.exists();
+        if is_new {
+            fs::create_dir(dir).map_err(|error| {
+                format!("could not create {}: {error}; its parent has to be a directory", dir.display())
+            })?;
+        }
+        open().map_err(|error| {
+            if is_new {
+                // It goes only if it is empty.
+                let _ = fs::remove_dir(dir);
+            }
+            format!("could not open {} in {}: {error}", self.name(), dir.display()).into()
+        })
+    }
+}
+
+/// The name of a family in stores whose families have names.
+fn family_name(family: usize) -> String {
+    format!("family{family}")
+}

@@ -1,0 +1,66 @@
+//! Waiting for a store that tells what it is doing, but has no call that waits until it is done.
+
+use crate::Outcome;
+use std::time::{Duration, Instant};
+
+/// So long a store has to be idle, and look the same, until it counts as settled: a worker may take a task off a queue some time
+/// before it raises the counter that tells of it.
+const QUIET: Duration = Duration::from_millis(200);
+/// The time between two looks. A look at LevelDB's directory takes about 0.1 ms.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+/// A store that is busy for longer has stopped working, as after a failed write; no run takes half of it.
+const GIVE_UP: Duration = Duration::from_secs(3600);
+
+/// Calls `look` until it has returned the same `Some` for [`QUIET`]; it returns `None` while the store is busy. `mark` is called
+/// at the first look of each idle while.
+pub fn wait<S: PartialEq>(mark: &mut dyn FnMut(), mut look: impl FnMut() -> Outcome<Option<S>>) -> Outcome {
+    let start = Instant::now();
+    let mut idle: Option<(S, Instant)> = None;
+    loop {
+        idle = match (look()?, idle) {
+            (None, _) => None,
+            (Some(now), Some((before, since))) if now == before => {
+                if since.elapsed() >= QUIET {
+                    return Ok(());
+                }
+                Some((before, since))
+            }
+            (Some(now), _) => {
+                mark();
+                Some((now, Instant::now()))
+            }
+        };
+        if start.elapsed() > GIVE_UP {
+            return Err("the store has not settled for an hour; its own log may tell why".into());
+        }
+        std::thread::sleep(BETWEEN_LOOKS);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn only_the_last_idle_while_counts() {
+        // Idle once, busy, another state, and then the same for good.
+        let script = [Some(1), None, None, Some(1), Some(2), Some(3)];
+        let (looks, marks) = (Cell::new(0), Cell::new(Vec::new()));
+        let look = || {
+            let state = script[looks.get().min(script.len() - 1)];
+            looks.set(looks.get() + 1);
+            Ok(state)
+        };
+        let mut mark = || marks.set([marks.take(), vec![looks.get()]].concat());
+        wait(&mut mark, look).unwrap();
+        assert_eq!(marks.take(), [1, 4, 5, 6], "the looks at which an idle while began");
+        assert!(looks.get() > script.len());
+    }
+
+    #[test]
+    fn an_error_ends_it() {
+        let error = wait::<()>(&mut || (), || Err("broken".into())).unwrap_err();
+        assert_eq!(error.to_string(), "broken");
+    }
+}

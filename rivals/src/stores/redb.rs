@@ -1,0 +1,136 @@
+//! redb. A family is a table; a put is a transaction of its own.
+//!
+//! `Durability::None` leaves what was committed in the memory of the process, and `Durability::Immediate` writes it to the file and
+//! syncs; redb 4 has no level between the two. So transactions are `Immediate` over a file whose sync does nothing: a commit hands
+//! its pages to the operating system by write calls, and a process that dies loses nothing.
+
+use super::{Settings, family_name};
+use crate::Outcome;
+use braidb_bench::Store;
+use redb::backends::FileBackend;
+use redb::{BackendError, Database, ReadableDatabase, StorageBackend, TableDefinition};
+use std::fs::OpenOptions;
+use std::io;
+use std::ops::Bound;
+use std::path::Path;
+
+struct Redb {
+    db: Database,
+    /// The names of the tables.
+    families: Vec<String>,
+}
+
+pub fn open(dir: &Path, families: usize, settings: &Settings) -> Outcome<Box<dyn Store>> {
+    let path = dir.join("data.redb");
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+    let backend = Unsynced(FileBackend::new(file)?);
+    let db = Database::builder().set_cache_size(settings.cache_bytes).create_with_backend(backend)?;
+    let families: Vec<_> = (0..families).map(family_name).collect();
+    let transaction = db.begin_write()?;
+    for name in &families {
+        transaction.open_table(table(name))?;
+    }
+    transaction.commit()?;
+    Ok(Box::new(Redb { db, families }))
+}
+
+fn table(name: &str) -> TableDefinition<'_, &'static [u8], &'static [u8]> {
+    TableDefinition::new(name)
+}
+
+impl Store for Redb {
+    fn put(&self, family: usize, key: &[u8], value: &[u8]) -> Outcome {
+        let transaction = self.db.begin_write()?;
+        transaction.open_table(table(&self.families[family]))?.insert(key, value)?;
+        Ok(transaction.commit()?)
+    }
+
+    fn delete(&self, family: usize, key: &[u8]) -> Outcome {
+        let transaction = self.db.begin_write()?;
+        transaction.open_table(table(&self.families[family]))?.remove(key)?;
+        Ok(transaction.commit()?)
+    }
+
+    fn get(&self, family: usize, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
+        let table = self.db.begin_read()?.open_table(table(&self.families[family]))?;
+        let value = table.get(key)?;
+        Ok(value.inspect(|value| see(value.value())).is_some())
+    }
+
+    fn scan(
+        &self,
+        family: usize,
+        from: &[u8],
+        limit: usize,
+        see: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Outcome<usize> {
+        let table = self.db.begin_read()?.open_table(table(&self.families[family]))?;
+        let mut seen = 0;
+        for entry in table.range(from..)?.take(limit) {
+            let (key, value) = entry?;
+            see(key.value(), value.value());
+            seen += 1;
+        }
+        Ok(seen)
+    }
+
+    /// It does all of its work in the calls that ask for it.
+    fn settle(&self, mark: &mut dyn FnMut()) -> Outcome {
+        mark();
+        Ok(())
+    }
+}
+
+/// A file whose sync does nothing.
+#[derive(Debug)]
+struct Unsynced(FileBackend);
+
+impl StorageBackend for Unsynced {
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.0.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.0.write(offset, data)
+    }
+
+    fn close(&self) -> io::Result<()> {
+        self.0.close()
+    }
+
+    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.0.try_lock_range(start, end)
+    }
+
+    fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.0.try_lock_shared_range(start, end)
+    }
+
+    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.0.lock_range(start, end)
+    }
+
+    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.0.lock_shared_range(start, end)
+    }
+
+    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.0.unlock_range(start, end)
+    }
+
+    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.0.query_lock_range(start, end)
+    }
+}

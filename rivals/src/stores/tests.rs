@@ -1,0 +1,199 @@
+//! Every store that this build has does what a map does, says when it has settled, and refuses what it cannot open.
+
+use super::*;
+use braidb_bench::draws::{Noise, mix};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// So small that a few megabytes are flushed and merged.
+const SMALL: Settings = Settings { memtable_bytes: 256 << 10, cache_bytes: 8 << 20 };
+
+/// The stores of this build.
+fn kinds() -> impl Iterator<Item = Kind> {
+    let all = Kind::value_variants().iter().copied();
+    all.filter(|&kind| cfg!(feature = "rocksdb") || kind != Kind::Rocksdb)
+}
+
+/// A path in a directory of a test; the directory goes with it.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(test: &str, kind: Kind) -> Place {
+        let path = std::env::temp_dir().join(format!("rivals-{test}-{}-{}", kind.name(), std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).unwrap();
+        Place(path)
+    }
+
+    fn db(&self) -> PathBuf {
+        self.0.join("db")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn names_are_those_of_the_command_line() {
+    for kind in Kind::value_variants() {
+        assert_eq!(Kind::from_str(kind.name(), false), Ok(*kind));
+    }
+}
+
+type Model = Vec<BTreeMap<Vec<u8>, Vec<u8>>>;
+
+/// A key of 1 to 5 bytes, so that some are prefixes of others and many are hit twice.
+fn key(random: u64) -> Vec<u8> {
+    const BYTES: [u8; 4] = [0, b'a', b'b', 0xff];
+    let bytes = 1 + mix(random) % 5;
+    (0..bytes).map(|place| BYTES[mix(random ^ place) as usize % BYTES.len()]).collect()
+}
+
+/// One random operation on both; reads are compared.
+fn operate(store: &dyn Store, model: &mut Model, random: u64, noise: &Noise) {
+    let family = mix(random ^ 0xf) as usize % model.len();
+    let (key, map) = (key(random), &mut model[family]);
+    match random % 10 {
+        0..5 => {
+            let value = noise.value(random, mix(random ^ 1) as usize % 300);
+            store.put(family, &key, value).unwrap();
+            map.insert(key, value.to_vec());
+        }
+        5 => {
+            store.delete(family, &key).unwrap();
+            map.remove(&key);
+        }
+        6..9 => {
+            let mut seen = None;
+            let is_there = store.get(family, &key, &mut |value| seen = Some(value.to_vec())).unwrap();
+            assert_eq!(seen.as_ref(), map.get(&key));
+            assert_eq!(is_there, seen.is_some());
+        }
+        _ => compare_from(store, map, family, &key, mix(random ^ 2) as usize % 20),
+    }
+}
+
+fn compare_from(
+    store: &dyn Store,
+    map: &BTreeMap<Vec<u8>, Vec<u8>>,
+    family: usize,
+    from: &[u8],
+    limit: usize,
+) {
+    let mut seen = Vec::new();
+    let count = store.scan(family, from, limit, &mut |key, value| seen.push((key.to_vec(), value.to_vec())));
+    let expected = map.range(from.to_vec()..).take(limit).map(|(key, value)| (key.clone(), value.clone()));
+    assert_eq!(count.unwrap(), seen.len());
+    assert_eq!(seen, expected.collect::<Vec<_>>());
+}
+
+#[test]
+fn stores_do_what_a_map_does() {
+    let noise = Noise::new(1, 300);
+    for kind in kinds() {
+        for families in [1, 3] {
+            let place = Place::new("model", kind);
+            let mut model = vec![BTreeMap::new(); families];
+            for session in 0..4 {
+                let store = kind.open_with(&place.db(), families, &SMALL).unwrap();
+                for (family, map) in model.iter().enumerate() {
+                    compare_from(&*store, map, family, b"", usize::MAX);
+                }
+                for operation in 0..400 {
+                    operate(&*store, &mut model, mix(session << 32 | operation), &noise);
+                }
+            }
+            assert!(model.iter().all(|map| map.len() > 20), "{kind:?}: {}", model[0].len());
+        }
+    }
+}
+
+#[test]
+fn stores_settle_and_tell_when() {
+    const BYTES: u64 = 1000;
+    const PUTS: u64 = 6000;
+    let noise = Noise::new(2, BYTES as usize);
+    for kind in kinds() {
+        let place = Place::new("settle", kind);
+        let store = kind.open_with(&place.db(), 1, &SMALL).unwrap();
+        let before = store.counts();
+        for put in 0..PUTS {
+            store.put(0, &mix(put).to_be_bytes(), noise.value(put, BYTES as usize)).unwrap();
+        }
+        let marks = Cell::new(0);
+        store.settle(&mut || marks.set(marks.get() + 1)).unwrap();
+        assert!(marks.get() > 0, "{kind:?}");
+        let after = store.counts();
+        let names =
+            |counts: &[(String, u64)]| counts.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&before), names(&after), "{kind:?}");
+        assert!(before.iter().zip(&after).all(|(before, after)| before.1 <= after.1), "{kind:?}");
+        assert!(before.is_empty() || before != after, "{kind:?} counted nothing");
+        let settled = files_below(&place.db());
+        std::thread::sleep(Duration::from_millis(100));
+        // Files may go, but none comes, and none changes its size.
+        let later = files_below(&place.db());
+        assert!(later.iter().all(|(path, bytes)| settled.get(path) == Some(bytes)), "{kind:?}: {later:?}");
+        for put in 0..PUTS {
+            let mut is_right = false;
+            let expected = noise.value(put, BYTES as usize);
+            store.get(0, &mix(put).to_be_bytes(), &mut |value| is_right = value == expected).unwrap();
+            assert!(is_right, "{kind:?}: put {put}");
+        }
+    }
+}
+
+/// All files with their bytes.
+fn files_below(dir: &Path) -> BTreeMap<PathBuf, u64> {
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => files.extend(files_below(&path)),
+            false => drop(files.insert(path.clone(), fs::metadata(&path).unwrap().len())),
+        }
+    }
+    files
+}
+
+#[test]
+fn what_cannot_be_opened_is_an_error() {
+    for kind in kinds() {
+        let place = Place::new("foreign", kind);
+        let file = place.0.join("file");
+        fs::write(&file, "not a directory").unwrap();
+        let below_missing = place.0.join("missing").join("db");
+        for (path, told) in
+            [(&file, "is not a directory"), (&below_missing, "its parent has to be a directory")]
+        {
+            let error = kind.open(path, 1).err().expect("there is nothing to open").to_string();
+            assert!(error.contains(told) && error.contains(path.to_str().unwrap()), "{kind:?}: {error}");
+        }
+        assert!(!below_missing.exists() && fs::read(&file).unwrap() == b"not a directory");
+
+        kind.open_with(&place.db(), 1, &SMALL).unwrap().put(0, b"key", b"value").unwrap();
+        for path in files_below(&place.db()).into_keys() {
+            fs::write(path, "not what a store writes\n".repeat(1000)).unwrap();
+        }
+        let error =
+            kind.open_with(&place.db(), 1, &SMALL).err().expect("nothing of the store is left").to_string();
+        assert!(
+            error.contains(place.db().to_str().unwrap()) && error.contains(kind.name()),
+            "{kind:?}: {error}"
+        );
+    }
+}
+
+#[cfg(not(feature = "rocksdb"))]
+#[test]
+fn a_build_without_rocksdb_says_how_to_get_it() {
+    let place = Place::new("without", Kind::Rocksdb);
+    let error = Kind::Rocksdb.open(&place.db(), 1).err().expect("it is not there").to_string();
+    assert!(error.contains("--features rocksdb"), "{error}");
+    assert!(!place.db().exists());
+}
