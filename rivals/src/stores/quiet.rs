@@ -6,8 +6,11 @@ use std::time::{Duration, Instant};
 /// So long a store has to be idle, and look the same, until it counts as settled: a worker may take a task off a queue some time
 /// before it raises the counter that tells of it.
 const QUIET: Duration = Duration::from_millis(200);
-/// The time between two looks. A look at LevelDB's directory takes about 0.1 ms.
+/// The least time between two looks.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+/// The time between two looks is at least so many times that of a look, so that looking, which counts as time of the store while
+/// it is busy, takes at most a fiftieth of a processor.
+const PAUSE_PER_LOOK: u32 = 50;
 /// A store that is busy for longer has stopped working, as after a failed write; no run takes half of it.
 const GIVE_UP: Duration = Duration::from_secs(3600);
 
@@ -17,7 +20,10 @@ pub fn wait<S: PartialEq>(mark: &mut dyn FnMut(), mut look: impl FnMut() -> Outc
     let start = Instant::now();
     let mut idle: Option<(S, Instant)> = None;
     loop {
-        idle = match (look()?, idle) {
+        let began = Instant::now();
+        let state = look()?;
+        let pause = BETWEEN_LOOKS.max(began.elapsed() * PAUSE_PER_LOOK);
+        idle = match (state, idle) {
             (None, _) => None,
             (Some(now), Some((before, since))) if now == before => {
                 if since.elapsed() >= QUIET {
@@ -33,7 +39,7 @@ pub fn wait<S: PartialEq>(mark: &mut dyn FnMut(), mut look: impl FnMut() -> Outc
         if start.elapsed() > GIVE_UP {
             return Err("the store has not settled for an hour; its own log may tell why".into());
         }
-        std::thread::sleep(BETWEEN_LOOKS);
+        std::thread::sleep(pause);
     }
 }
 

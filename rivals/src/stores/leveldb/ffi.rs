@@ -1,6 +1,7 @@
 //! The part of LevelDB's C interface (`leveldb/c.h`) that is needed, made safe. All unsafe calls of LevelDB are in this file.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::marker::PhantomData;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::{ptr, slice};
@@ -18,8 +19,9 @@ mod c {
         leveldb_writeoptions_t
     }
 
+    // C++ is behind them and throws where memory ends; with this ABI the exception may pass through Rust, where nothing catches it.
     #[link(name = "leveldb")]
-    unsafe extern "C" {
+    unsafe extern "C-unwind" {
         pub fn leveldb_open(
             options: *const leveldb_options_t,
             name: *const c_char,
@@ -118,8 +120,8 @@ pub struct Database {
     parts: Parts,
 }
 
-/// What a database refers to while it is open. None of the pointers is null: LevelDB allocates with `new`, which does not return
-/// null, and an exception out of it ends the process, because no exception may leave an `extern "C"` function.
+/// What a database refers to while it is open. None of the pointers is null: LevelDB allocates with `new`, which throws where memory
+/// ends and does not return null.
 struct Parts {
     options: *mut c::leveldb_options_t,
     cache: *mut c::leveldb_cache_t,
@@ -219,7 +221,7 @@ impl Database {
     /// Shows entries from the first key that is not below `from` on, until `see` returns `false`.
     pub fn scan(&self, from: &[u8], see: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<(), Error> {
         // SAFETY: the database is open, and the iterator is destroyed before it is closed, as it borrows it.
-        let cursor = Cursor(unsafe { c::leveldb_create_iterator(self.db, self.parts.read) }, self);
+        let cursor = Cursor(unsafe { c::leveldb_create_iterator(self.db, self.parts.read) }, PhantomData);
         // SAFETY: the iterator is alive and no other thread has it; the slice is as long as it is said to be.
         unsafe { c::leveldb_iter_seek(cursor.0, from.as_ptr().cast(), from.len()) };
         while let Some((key, value)) = cursor.entry() {
@@ -250,7 +252,7 @@ impl Drop for Database {
 }
 
 /// An iterator that is destroyed at the end, also if the code that looks at its entries panics.
-struct Cursor<'a>(*mut c::leveldb_iterator_t, #[allow(dead_code, reason = "keeps it open")] &'a Database);
+struct Cursor<'a>(*mut c::leveldb_iterator_t, PhantomData<&'a Database>);
 
 impl Cursor<'_> {
     /// The entry that it is at: both slices are valid until it moves.

@@ -8,7 +8,8 @@ use crate::Outcome;
 use braidb_bench::Store;
 use ffi::{Database, Sizes};
 use std::collections::BTreeMap;
-use std::fs;
+use std::ffi::{CStr, OsString};
+use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
 
 struct LevelDb {
@@ -44,26 +45,23 @@ impl LevelDb {
         }
     }
 
-    fn property(&self, name: &'static std::ffi::CStr) -> Outcome<String> {
+    fn property(&self, name: &'static CStr) -> Outcome<String> {
         let unknown = || format!("this release of LevelDB does not tell {}", name.to_string_lossy());
         Ok(self.db.property(name).ok_or_else(unknown)?)
     }
 
     /// What the directory holds if LevelDB wants to do nothing: files by name, with their bytes.
-    fn idle_files(&self) -> Outcome<Option<BTreeMap<String, u64>>> {
-        let mut files = BTreeMap::new();
-        for entry in fs::read_dir(&self.dir)? {
-            let entry = entry?;
-            // A file that is deleted meanwhile is work, too.
-            let Ok(metadata) = entry.metadata() else { return Ok(None) };
-            files.insert(entry.file_name().to_string_lossy().into_owned(), metadata.len());
-        }
+    fn idle_files(&self) -> Outcome<Option<BTreeMap<OsString, u64>>> {
+        let files = fs::read_dir(&self.dir)?.collect::<Result<Vec<_>, _>>()?;
         // The log of a full memtable stays until the memtable is in a table.
-        let is_flushing = files.keys().filter(|name| name.ends_with(".log")).count() > 1;
-        if is_flushing || wants_compaction(&self.property(c"leveldb.sstables")?)? {
+        let logs =
+            files.iter().filter(|file| Path::new(&file.file_name()).extension() == Some("log".as_ref()));
+        if logs.count() > 1 || wants_compaction(&self.property(c"leveldb.sstables")?)? {
             return Ok(None);
         }
-        Ok(Some(files))
+        let with_bytes = |file: &DirEntry| Some((file.file_name(), file.metadata().ok()?.len()));
+        // A file that has vanished since is work, too.
+        Ok(files.iter().map(with_bytes).collect())
     }
 }
 
