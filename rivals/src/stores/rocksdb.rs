@@ -66,17 +66,19 @@ impl Rocksdb {
 
 impl Store for Rocksdb {
     fn put(&self, family: usize, key: &[u8], value: &[u8]) -> Outcome {
-        Ok(match self.family(family) {
-            None => self.db.put(key, value)?,
-            Some(family) => self.db.put_cf(family, key, value)?,
-        })
+        let done = match self.family(family) {
+            None => self.db.put(key, value),
+            Some(family) => self.db.put_cf(family, key, value),
+        };
+        Ok(done?)
     }
 
     fn delete(&self, family: usize, key: &[u8]) -> Outcome {
-        Ok(match self.family(family) {
-            None => self.db.delete(key)?,
-            Some(family) => self.db.delete_cf(family, key)?,
-        })
+        let done = match self.family(family) {
+            None => self.db.delete(key),
+            Some(family) => self.db.delete_cf(family, key),
+        };
+        Ok(done?)
     }
 
     fn get(&self, family: usize, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
