@@ -148,14 +148,15 @@ fn stores_settle_and_tell_when() {
     }
 }
 
-/// All files with their bytes.
+/// All files with their bytes. A file that vanishes meanwhile is left out.
 fn files_below(dir: &Path) -> BTreeMap<PathBuf, u64> {
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
-        match path.is_dir() {
+        let Ok(metadata) = fs::metadata(&path) else { continue };
+        match metadata.is_dir() {
             true => files.extend(files_below(&path)),
-            false => drop(files.insert(path.clone(), fs::metadata(&path).unwrap().len())),
+            false => drop(files.insert(path, metadata.len())),
         }
     }
     files
