@@ -1,4 +1,4 @@
-//! Who lives in virtual time: the foreground and the workers, each with a clock of its own, and the jobs that wait.
+//! The foreground and the workers, each with a clock of its own in virtual time, and the jobs that wait.
 //!
 //! The workers are those of `braidb_storage::real::Threads`: one for flushes, one for what tidies memory, and N for merges. So no lane
 //! keeps another one waiting, as on threads.
@@ -13,7 +13,7 @@ use braidb_storage::{Job, Lane};
 
 use crate::costs::JOB_NS;
 
-/// The actor that is nobody's job: the thread of the benchmark.
+/// The actor that runs outside of jobs: the thread of the benchmark.
 pub const FOREGROUND: usize = 0;
 
 /// How often one lane has its turn while another one waits. A job that fails at once, and is submitted again at once, must not
@@ -40,8 +40,8 @@ struct Waiting {
 struct Queue {
     waiting: VecDeque<Waiting>,
     workers: Range<usize>,
-    /// How long its last job took.
-    last_ns: u64,
+    /// How long its jobs usually take: half of it is the last one.
+    usual_ns: u64,
 }
 
 /// A job that runs.
@@ -78,7 +78,7 @@ impl Actors {
     /// The foreground, and workers for `merges` merges at once.
     pub fn new(merges: usize) -> Actors {
         assert!(merges >= 1, "workers must be at least 1");
-        let lane = |workers| Queue { waiting: VecDeque::new(), workers, last_ns: 0 };
+        let lane = |workers| Queue { waiting: VecDeque::new(), workers, usual_ns: 0 };
         let memory = 2 + merges..3 + merges;
         Actors {
             actors: vec![Actor::default(); 3 + merges],
@@ -148,7 +148,7 @@ impl Actors {
     }
 
     /// What the device does from `from_ns` on was moved back by `by_ns`, and with it the actors that are already beyond. The current
-    /// one is who moved it.
+    /// one has moved it.
     pub fn shift(&mut self, from_ns: u64, by_ns: u64) {
         let current = self.current();
         for (index, actor) in self.actors.iter_mut().enumerate() {
@@ -176,16 +176,21 @@ impl Actors {
         self.lanes[lane as usize].waiting.push_back(Waiting { job, submitted_ns });
     }
 
-    /// Takes the job that should be over first: it ran as long as the last one of its lane. With `limit_ns`, only if it should be
-    /// over by then. The caller runs it, and then calls [`Actors::end`].
+    /// Takes the job that should be over first, if each takes the usual time of its lane. With `limit_ns`, only one that should be over
+    /// by then. The caller runs it, and then calls [`Actors::end`].
+    ///
+    /// Without a limit the caller waits for the end, and flushes go first whatever they take. A writer that waits for memory
+    /// must not be held by a merge that looked short; one that waits for a merge loses no more than a flush.
     pub fn begin(&mut self, limit_ns: Option<u64>) -> Option<(Job, Turn)> {
         let (tired, turns) = self.streak;
         let candidates = (0..self.lanes.len()).filter_map(|lane| self.next_of(lane));
         let candidates =
             candidates.filter(|(end_ns, ..)| limit_ns.is_none_or(|limit_ns| *end_ns <= limit_ns));
-        // Ties go to the lane that stands first: flushes.
-        let (_, lane, worker, start_ns) =
-            candidates.min_by_key(|(end_ns, lane, ..)| (turns >= TURNS && *lane == tired, *end_ns, *lane))?;
+        let (_, lane, worker, start_ns) = candidates.min_by_key(|(end_ns, lane, ..)| {
+            let is_tired = turns >= TURNS && *lane == tired;
+            let is_first = limit_ns.is_none() && *lane == Lane::Flush as usize;
+            (is_tired, !is_first, *end_ns, *lane)
+        })?;
         self.streak = if lane == tired { (lane, turns + 1) } else { (lane, 1) };
         let waiting = self.lanes[lane].waiting.pop_front().expect("a candidate waits");
         let turn = Turn { lane, worker, start_ns, caller: self.current() };
@@ -207,7 +212,7 @@ impl Actors {
             (actor.depth > 0, actor.now_ns, *worker)
         })?;
         let start_ns = self.actors[worker].now_ns.max(waiting.submitted_ns);
-        Some((start_ns + queue.last_ns, lane, worker, start_ns))
+        Some((start_ns + queue.usual_ns, lane, worker, start_ns))
     }
 
     /// The job is over. A caller that `waits` is then not before its end.
@@ -217,7 +222,8 @@ impl Actors {
         let actor = &mut self.actors[turn.worker];
         actor.depth -= 1;
         let end_ns = actor.now_ns;
-        self.lanes[turn.lane].last_ns = end_ns.saturating_sub(turn.start_ns);
+        let (took_ns, usual_ns) = (end_ns - turn.start_ns, &mut self.lanes[turn.lane].usual_ns);
+        *usual_ns = if *usual_ns == 0 { took_ns } else { (*usual_ns + took_ns) / 2 };
         assert_eq!(self.current(), turn.caller, "the caller of a job runs again after it");
         if waits {
             self.wait_until(end_ns);
@@ -267,6 +273,23 @@ mod tests {
         assert_eq!(run(&mut actors, Some(799_999), 400_000, false), None);
         assert_eq!(run(&mut actors, Some(800_000), 400_000, false), Some((0, 400_000)));
         assert_eq!(run(&mut actors, None, 1_000_000, true), Some((1, 1_000_000)));
+    }
+
+    #[test]
+    fn a_caller_that_waits_has_flushes_run_first() {
+        let mut actors = Actors::new(1);
+        actors.submit(Lane::Flush, nothing());
+        run(&mut actors, None, 600_000, true);
+        let now_ns = actors.now_ns();
+        for lane in [Lane::Merge, Lane::Flush, Lane::Merge] {
+            actors.submit(lane, nothing());
+        }
+        assert_eq!(run(&mut actors, Some(now_ns), 10_000, false), Some((1, now_ns)));
+        assert_eq!(run(&mut actors, None, 300_000, false), Some((0, now_ns)));
+        assert_eq!(run(&mut actors, None, 20_000, false), Some((1, now_ns + 10_000)));
+        actors.submit(Lane::Flush, nothing());
+        assert_eq!(run(&mut actors, Some(now_ns + 749_999), 1, false), None, "300 us, and 450 us");
+        assert_eq!(run(&mut actors, Some(now_ns + 750_000), 1_000_000, false), Some((0, now_ns + 300_000)));
     }
 
     #[test]

@@ -44,23 +44,23 @@
 //! **A get reads it again.** A page in the cache costs a call and a copy. A missing one costs the device, and is then kept until
 //! it is the page used longest ago. A handle that reads in order has 16 to 128 KiB read ahead, beside its reader.
 //!
-//! # Who waits for whom
+//! # Actors: the foreground and the workers
 //!
 //! The foreground and each worker have a clock of their own (`actors.rs`). There are as many workers as `braidb_storage::real::Threads` has:
 //! one for flushes, one for memory, N for merges. Only one of them runs at a time, on the one thread of the host.
 //!
 //! A job begins, in virtual time, when it was submitted and its worker is free. It runs, on the host, when the foreground asks for
-//! progress, or when [`Model::step`] finds that it should be over: that it would be, if it took as long as the last one of its lane. So
+//! progress, or when [`Model::step`] finds that it should be over: that it would be, if it took the usual time of its lane. So
 //! it may run when the foreground is far beyond its begin. Its requests then take the gaps that the foreground has left. If it ends
 //! in the foreground's future, it has booked the device ahead. A foreground that comes later does not wait for all of that: it waits
 //! for the request in service, and moves the rest back. The two alternate, as on a device that knows no future.
 //!
 //! A caller of `help` waits for the job: its clock is then not before the job's end. `pause_us` and `step` do not wait. Of the jobs that
-//! may run, that one runs first which should be over first, since on threads it would be the first to wake the waiting caller.
+//! may run, a flush runs first if the caller waits, and else the one that should be over first.
 //!
 //! # What it does not model
 //!
-//! - **Effects appear when the job runs**, not when it ends. A job that takes longer than the last one of its lane shows its tables too
+//! - **Effects appear when the job runs**, not when it ends: its tables, and what it leaves in the page cache. A job that takes longer than is usual in its lane shows its tables too
 //!   early, at most by the difference; a shorter one too late.
 //! - **The foreground's past stands.** A job that runs late cannot delay a read that the foreground has already made.
 //! - **A core for each actor.** Workers do not compete for processors, and no call waits for a lock of another actor. The engine's own work

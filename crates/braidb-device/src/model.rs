@@ -94,7 +94,7 @@ impl Model {
         self.state.lock().actors.wait_until(now_ns);
     }
 
-    /// Runs the jobs that should be over by now: each as long as the last one of its lane, from its submission or from when a worker
+    /// Runs the jobs that should be over by now, if each takes the usual time of its lane, from its submission or from when a worker
     /// was free. A benchmark calls it before each operation, so that effects appear about when they would on threads.
     pub fn step(&self) {
         self.runtime.run_due();

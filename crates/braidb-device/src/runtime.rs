@@ -42,7 +42,7 @@ impl ModelRuntime {
         true
     }
 
-    /// Runs the jobs that should be over by now, if each takes as long as the last one of its lane. Does not wait for their ends.
+    /// Runs the jobs that should be over by now, if each takes the usual time of its lane. Does not wait for their ends.
     pub(crate) fn run_due(&self) {
         let now_ns = self.state.lock().actors.now_ns();
         (0..MOST_DUE).take_while(|_| self.run(Some(now_ns), false)).count();

@@ -50,6 +50,8 @@ pub struct Served {
 #[derive(Debug)]
 struct Interval {
     id: u64,
+    /// When the actor asked for it.
+    asked_ns: u64,
     start_ns: u64,
     end_ns: u64,
     first_page: u64,
@@ -76,8 +78,9 @@ impl Timeline {
         Timeline { profile, device_pages, intervals: VecDeque::new(), forgotten: (0, 0), next_id: 1 }
     }
 
-    /// Serves a request that is made at `at_ns`. Intervals that begin at `movable_ns` or later may be moved back for it.
-    pub fn serve(&mut self, request: Request, at_ns: u64, movable_ns: Option<u64>) -> Served {
+    /// Serves a request that an actor asks for at `asked_ns`, from `at_ns` on. Intervals that begin at `movable_ns` or later may be
+    /// moved back for it.
+    pub fn serve(&mut self, request: Request, asked_ns: u64, at_ns: u64, movable_ns: u64) -> Served {
         let transfer_ns = self.profile.transfer_ns(request.pages);
         let mut index = self.intervals.partition_point(|interval| interval.end_ns <= at_ns);
         loop {
@@ -93,7 +96,7 @@ impl Timeline {
             let end_ns = start_ns + positioning_ns + transfer_ns;
             let way_back_ns = self.intervals.get(index).map_or(0, |next| self.way_back_ns(request, next));
             let next_ns = self.intervals.get(index).map_or(u64::MAX, |next| next.start_ns);
-            let is_movable = movable_ns.is_some_and(|movable_ns| next_ns >= movable_ns.max(start_ns));
+            let is_movable = next_ns >= movable_ns.max(start_ns);
             if end_ns + way_back_ns > next_ns && !is_movable {
                 index += 1;
                 continue;
@@ -103,6 +106,10 @@ impl Timeline {
             for later in self.intervals.range_mut(index..) {
                 later.start_ns += shift_ns;
                 later.end_ns += shift_ns;
+                // An actor that is moved back asks later, too.
+                if later.asked_ns > start_ns {
+                    later.asked_ns += shift_ns;
+                }
             }
             if let Some(next) = self.intervals.get_mut(index) {
                 seeks += u64::from(way_back_ns > 0 && next.positioning_ns == 0);
@@ -115,6 +122,7 @@ impl Timeline {
                 index,
                 Interval {
                     id,
+                    asked_ns,
                     start_ns,
                     end_ns,
                     first_page: request.page,
@@ -139,23 +147,26 @@ impl Timeline {
         needed_ns.saturating_sub(next.positioning_ns)
     }
 
-    /// When interval `id` ends; 0 if it was forgotten.
-    pub fn end_of(&self, id: u64) -> u64 {
+    /// When interval `id` ends; 0 if it was forgotten, or asked for after `at_ns`.
+    pub fn end_of(&self, id: u64, at_ns: u64) -> u64 {
         let found = self.intervals.iter().rev().find(|interval| interval.id == id);
-        found.map_or(0, |interval| interval.end_ns)
+        found.filter(|interval| interval.asked_ns <= at_ns).map_or(0, |interval| interval.end_ns)
     }
 
-    /// When the last write of `file` ends that the list knows; 0 without one.
-    pub fn end_of_writes(&self, file: u64) -> u64 {
-        let is_its_write = |interval: &&Interval| interval.file == file && interval.written_pages > 0;
+    /// When the last write of `file` ends that was asked for by `at_ns`; 0 if the list knows none.
+    pub fn end_of_writes(&self, file: u64, at_ns: u64) -> u64 {
+        let is_its_write = |interval: &&Interval| {
+            interval.file == file && interval.written_pages > 0 && interval.asked_ns <= at_ns
+        };
         self.intervals.iter().rev().find(is_its_write).map_or(0, |interval| interval.end_ns)
     }
 
-    /// The pages that are being written at `at_ns` or wait to be, and when the first of these writes ends.
+    /// The pages that are being written at `at_ns` or wait to be, and when the first of these writes ends. A job that ran ahead has booked
+    /// writes that it asks for later than that; they do not count.
     pub fn writing_at(&self, at_ns: u64) -> (u64, u64) {
         let first = self.intervals.partition_point(|interval| interval.end_ns <= at_ns);
-        let mut writes =
-            self.intervals.range(first..).filter(|interval| interval.written_pages > 0).peekable();
+        let is_write = |interval: &&Interval| interval.written_pages > 0 && interval.asked_ns <= at_ns;
+        let mut writes = self.intervals.range(first..).filter(is_write).peekable();
         let first_end_ns = writes.peek().map_or(at_ns, |interval| interval.end_ns);
         (writes.map(|interval| interval.written_pages).sum(), first_end_ns)
     }
@@ -195,6 +206,11 @@ mod tests {
         Request { page, pages, file: 1, is_write: false, is_barrier: false }
     }
 
+    /// Serves what is asked for at `at_ns`.
+    fn serve(timeline: &mut Timeline, request: Request, at_ns: u64, movable_ns: u64) -> Served {
+        timeline.serve(request, at_ns, at_ns, movable_ns)
+    }
+
     fn ms(count: u64) -> u64 {
         count * 1_000_000
     }
@@ -202,11 +218,11 @@ mod tests {
     #[test]
     fn a_continuation_does_not_seek() {
         let mut timeline = timeline();
-        let one = timeline.serve(read(100, 10), 0, None);
-        let two = timeline.serve(read(110, 10), 0, None);
+        let one = serve(&mut timeline, read(100, 10), 0, u64::MAX);
+        let two = serve(&mut timeline, read(110, 10), 0, u64::MAX);
         assert_eq!((one.seeks, one.end_ns), (1, SEEK_NS + 273_067));
         assert_eq!((two.seeks, two.start_ns, two.end_ns), (0, one.end_ns, one.end_ns + 273_067));
-        let barrier = timeline.serve(Request { is_barrier: true, ..read(120, 1) }, 0, None);
+        let barrier = serve(&mut timeline, Request { is_barrier: true, ..read(120, 1) }, 0, u64::MAX);
         assert_eq!((barrier.seeks, barrier.busy_ns), (1, SEEK_NS + 27_307));
     }
 
@@ -214,32 +230,34 @@ mod tests {
     fn what_began_earlier_takes_the_first_gap_that_is_long_enough() {
         let mut timeline = timeline();
         for at_ms in [0, 30, 90] {
-            timeline.serve(read(1000 * at_ms + 7, 1), ms(at_ms), None);
+            serve(&mut timeline, read(1000 * at_ms + 7, 1), ms(at_ms), u64::MAX);
         }
         // From 16.7 ms to 30 ms a seek does not fit.
-        let found = timeline.serve(read(500, 1), ms(5), None);
+        let found = serve(&mut timeline, read(500, 1), ms(5), u64::MAX);
         assert_eq!((found.start_ns, found.shift_ns), (ms(30) + SEEK_NS + 27_307, 0));
-        let next = timeline.serve(read(501, 1), ms(5), None);
+        let next = serve(&mut timeline, read(501, 1), ms(5), u64::MAX);
         assert_eq!((next.start_ns, next.seeks), (found.end_ns, 0));
     }
 
     #[test]
     fn a_read_waits_for_one_request_of_a_job_and_moves_the_rest_back() {
         let mut timeline = timeline();
-        let job: Vec<Served> = (0..4).map(|part| timeline.serve(read(part * 256, 256), 0, None)).collect();
-        let read = timeline.serve(read(9000, 1), ms(1), Some(ms(1)));
+        let job: Vec<Served> =
+            (0..4).map(|part| serve(&mut timeline, read(part * 256, 256), 0, u64::MAX)).collect();
+        let read = serve(&mut timeline, read(9000, 1), ms(1), ms(1));
         assert_eq!(read.start_ns, job[0].end_ns);
         assert_eq!(read.seeks, 2, "there and back");
         assert_eq!(read.shift_ns, 2 * SEEK_NS + 27_307);
-        assert_eq!(timeline.end_of(job[0].id), job[0].end_ns);
-        assert_eq!(timeline.end_of(job[3].id), job[3].end_ns + read.shift_ns);
+        assert_eq!(timeline.end_of(job[0].id, ms(900)), job[0].end_ns);
+        assert_eq!(timeline.end_of(job[3].id, ms(900)), job[3].end_ns + read.shift_ns);
     }
 
     #[test]
     fn what_has_begun_for_a_waiting_actor_does_not_move() {
         let mut timeline = timeline();
-        let job: Vec<Served> = (0..4).map(|part| timeline.serve(read(part * 256, 256), 0, None)).collect();
-        let found = timeline.serve(read(9000, 1), ms(1), Some(job[2].start_ns));
+        let job: Vec<Served> =
+            (0..4).map(|part| serve(&mut timeline, read(part * 256, 256), 0, u64::MAX)).collect();
+        let found = serve(&mut timeline, read(9000, 1), ms(1), job[2].start_ns);
         assert_eq!(found.start_ns, job[1].end_ns);
     }
 
@@ -247,13 +265,19 @@ mod tests {
     fn writes_are_found_until_they_are_forgotten() {
         let mut timeline = timeline();
         let write = |page, file| Request { page, pages: 10, file, is_write: true, is_barrier: false };
-        let one = timeline.serve(write(0, 7), 0, None);
-        let two = timeline.serve(write(100, 8), 0, None);
+        let one = serve(&mut timeline, write(0, 7), 0, u64::MAX);
+        let two = serve(&mut timeline, write(100, 8), 0, u64::MAX);
+        serve(&mut timeline, write(900, 9), ms(900), u64::MAX);
         assert_eq!(timeline.writing_at(0), (20, one.end_ns));
         assert_eq!(timeline.writing_at(one.end_ns), (10, two.end_ns));
-        assert_eq!((timeline.end_of_writes(7), timeline.end_of_writes(8)), (one.end_ns, two.end_ns));
+        assert_eq!((timeline.end_of_writes(7, 0), timeline.end_of_writes(8, 0)), (one.end_ns, two.end_ns));
+        assert_eq!((timeline.end_of_writes(9, ms(899)), timeline.end_of_writes(9, ms(900)) > 0), (0, true));
         timeline.forget(one.end_ns);
-        assert_eq!((timeline.len(), timeline.end_of_writes(7), timeline.end_of(one.id)), (1, 0, 0));
+        assert_eq!(
+            (timeline.len(), timeline.end_of_writes(7, 0), timeline.end_of(one.id, ms(900))),
+            (2, 0, 0)
+        );
+        assert_eq!(timeline.writing_at(ms(900)).0, 10);
     }
 
     #[test]
@@ -263,8 +287,8 @@ mod tests {
         for _ in 0..3_000 {
             let request = read(random.below(50) * 16, 1 + random.below(16));
             let at_ns = random.below(ms(20_000));
-            let movable_ns = (random.below(2) == 0).then_some(at_ns);
-            let served = timeline.serve(request, at_ns, movable_ns);
+            let movable_ns = if random.below(2) == 0 { at_ns } else { u64::MAX };
+            let served = serve(&mut timeline, request, at_ns, movable_ns);
             assert!(served.start_ns >= at_ns);
             busy_ns += served.busy_ns;
             assert!(busy_ns > 0);

@@ -1,4 +1,4 @@
-//! What takes virtual time, and whose: sync, write-back, dirty limits, jobs beside the foreground.
+//! What takes virtual time, and of which actor: sync, write-back, dirty limits, jobs beside the foreground.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -221,6 +221,35 @@ fn a_read_beside_a_job_waits_for_a_request_and_not_for_the_job() {
     let (moved_ns, busy_ns) = (after.end_ns - before.end_ns, after.busy_ns - before.busy_ns);
     assert_eq!(busy_ns, 2 * SEEK_NS + PAGE_NS, "there and back");
     assert!((busy_ns - MS..=busy_ns).contains(&moved_ns), "what the read took, the job lost: {moved_ns} ns");
+}
+
+#[test]
+fn what_a_job_that_ran_ahead_will_ask_for_holds_up_no_caller() {
+    let (model, env) = hdd(256 * MIB);
+    stored(&model, &env, "a", 64);
+    let shared = create(&env, "shared");
+    let (read_all, job_env) = (reading(&env, "a"), env.clone());
+    let end_of_job: Arc<dyn File> = shared.clone();
+    env.runtime.submit(
+        Lane::Merge,
+        Box::new(move || {
+            read_all();
+            end_of_job.append(&[1; 4096]).unwrap();
+            // More than a tenth of the cache: it is written back without a sync.
+            create(&job_env, "large").append(&vec![0; 40 * MIB as usize]).unwrap();
+            end_of_job.sync_data().unwrap();
+        }),
+    );
+    model.step();
+    let (start_ns, throttled_ns) = (model.now_ns(), model.figures().throttled_ns);
+    assert!(model.figures().end_ns > start_ns + 64 * MIB_NS);
+    model.charge_cpu_ns(30 * MS);
+    shared.append(&[2; 4096]).unwrap();
+    shared.sync_data().unwrap();
+    let took_ns = model.now_ns() - start_ns - 30 * MS;
+    assert!(took_ns < 5 * SEEK_NS + 3 * MIB_NS, "{took_ns} ns");
+    create(&env, "other").append(&vec![0; 16 * MIB as usize]).unwrap();
+    assert_eq!(model.figures().throttled_ns, throttled_ns, "the job's writes are in the future");
 }
 
 #[test]

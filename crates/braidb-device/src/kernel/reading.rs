@@ -1,0 +1,176 @@
+//! Reading: the page cache first, then the device, and read-ahead for handles that read in order.
+
+use std::ops::Range;
+
+use super::{REQUEST_PAGES, State, Wait, page_of};
+use crate::cache::NONE;
+use crate::costs;
+use crate::profile::PAGE_BYTES;
+use crate::space::Extent;
+use crate::timeline::Request;
+
+impl State {
+    /// Reads, waiting for what is not in the page cache, and asks for more if the handle reads in order.
+    pub fn read(&mut self, id: u64, ahead: &mut Ahead, offset: u64, buf: &mut [u8]) -> usize {
+        let read = self.inodes[&id].read(offset, buf);
+        self.enter(costs::CALL_NS + costs::copy_ns(read as u64));
+        if read == 0 {
+            return 0;
+        }
+        let (first, end) = (page_of(offset), page_of(offset + read as u64 - 1) + 1);
+        self.bring(id, first..end, Wait::Yes);
+        if let Some(more) = ahead.after(first, end) {
+            let file_pages = self.inode(id).len.div_ceil(PAGE_BYTES) as u32;
+            self.bring(id, more.start..more.end.min(file_pages), Wait::No);
+        }
+        read
+    }
+
+    /// Has the device read the pages that are not in the page cache.
+    pub(super) fn bring(&mut self, id: u64, pages: Range<u32>, wait: Wait) {
+        let mut missing: Vec<(u32, Extent)> = Vec::new();
+        for page in pages {
+            let Some(found) = self.inodes[&id].pages.get(page as usize) else { break };
+            let (slot, place) = (found.slot, u64::from(found.place));
+            if slot != NONE || !found.is_written {
+                if wait == Wait::Yes {
+                    self.figures.cache_hits += 1;
+                    self.use_slot(slot);
+                }
+                continue;
+            }
+            match missing.last_mut() {
+                Some((first, run))
+                    if run.page + run.pages == place
+                        && u64::from(*first) + run.pages == u64::from(page)
+                        && run.pages < REQUEST_PAGES =>
+                {
+                    run.pages += 1;
+                }
+                _ => missing.push((page, Extent { page: place, pages: 1 })),
+            }
+        }
+        for (first, run) in missing {
+            let Extent { page: place, pages } = run;
+            let request = Request { page: place, pages, file: id, is_write: false, is_barrier: false };
+            let io = self.serve(request, wait);
+            self.actors.charge(pages * costs::PAGE_NS);
+            let (count, io) = match wait {
+                Wait::Yes => (&mut self.figures.cache_misses, 0),
+                Wait::No => (&mut self.figures.ahead_pages, io),
+            };
+            *count += pages;
+            (first..first + pages as u32).for_each(|page| self.keep(id, page, io));
+        }
+    }
+
+    /// A page of the cache is read: if it is on its way, the actor waits for it. If a job that ran ahead asks for it later than now, the
+    /// page counts as there, as all that such a job has done.
+    fn use_slot(&mut self, slot: u32) {
+        if slot == NONE {
+            return;
+        }
+        self.cache.touch(slot);
+        let io = self.cache.slot(slot).io;
+        if io != 0 {
+            self.actors.wait_until(self.timeline.end_of(io, self.actors.now_ns()));
+            self.cache.arrived(slot);
+        }
+    }
+
+    /// Puts a page into the cache, from which another one goes if it is full.
+    pub(super) fn keep(&mut self, id: u64, page: u32, io: u64) {
+        while self.cache.is_full() {
+            match self.cache.victim() {
+                Some(slot) => self.evict(slot),
+                None => self.write_oldest(Wait::Yes),
+            }
+        }
+        let slot = self.cache.insert(id, page, io);
+        self.inode(id).pages[page as usize].slot = slot;
+    }
+
+    fn evict(&mut self, slot: u32) {
+        let gone = *self.cache.slot(slot);
+        self.inode(gone.file).pages[gone.page as usize].slot = NONE;
+        self.cache.remove(slot);
+    }
+
+    /// Drops all clean pages from the cache.
+    pub fn drop_cache(&mut self) {
+        self.cache.clean().into_iter().for_each(|slot| self.evict(slot));
+    }
+}
+
+/// What a handle has read, and asked for ahead of its reader: as Linux's `file_ra_state`.
+#[derive(Debug, Default)]
+pub struct Ahead {
+    /// The page behind the last read.
+    next: Option<u32>,
+    /// Pages asked for at a time; 0 while reads are not in order.
+    window: u32,
+    /// Pages before this one were asked for.
+    until: u32,
+}
+
+impl Ahead {
+    /// The smallest window: 16 KiB.
+    const LEAST_PAGES: u32 = 4;
+    /// The largest: 128 KiB, Linux's `read_ahead_kb`.
+    const MOST_PAGES: u32 = 32;
+
+    /// The first window for a reader that takes `pages` at a time: twice as many. Two reads of 128 KiB are then two requests.
+    fn first_window(pages: u32) -> u32 {
+        (2 * pages.min(Ahead::MOST_PAGES).next_power_of_two()).clamp(Ahead::LEAST_PAGES, Ahead::MOST_PAGES)
+    }
+
+    /// The pages to ask for after a read of `first..end`.
+    fn after(&mut self, first: u32, end: u32) -> Option<Range<u32>> {
+        if self.next == Some(end) && first + 1 == end {
+            return None;
+        }
+        // Two blocks side by side may share a page.
+        let is_in_order = self.next.map_or(first == 0, |next| first == next || first + 1 == next);
+        self.next = Some(end);
+        if !is_in_order {
+            (self.window, self.until) = (0, 0);
+            return None;
+        }
+        let from = self.until.max(end);
+        if from - end > self.window / 2 {
+            return None;
+        }
+        self.window = match self.window {
+            0 => Ahead::first_window(end - first),
+            window => (2 * window).min(Ahead::MOST_PAGES),
+        };
+        self.until = from + self.window;
+        Some(from..self.until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_grows_while_reads_are_in_order_and_stays_ahead() {
+        let mut ahead = Ahead::default();
+        assert_eq!(ahead.after(100, 101), None);
+        assert_eq!(ahead.after(101, 102), Some(102..106));
+        assert_eq!(ahead.after(102, 103), None);
+        assert_eq!(ahead.after(103, 104), Some(106..114));
+        assert_eq!(ahead.after(103, 104), None, "the page again");
+        assert_eq!(ahead.after(103, 105), None, "half a page was read before");
+        for page in 105..200 {
+            ahead.after(page, page + 1);
+        }
+        assert_eq!(ahead.window, 32);
+        assert_eq!(ahead.after(7, 8), None);
+        assert_eq!((ahead.window, ahead.until), (0, 0));
+        assert_eq!(Ahead::default().after(0, 1), Some(1..5), "the beginning of a file is read in order");
+        let mut large = Ahead::default();
+        assert_eq!(large.after(0, 32), Some(32..64));
+        assert_eq!(large.after(32, 64), Some(64..96), "a read is one request");
+    }
+}
