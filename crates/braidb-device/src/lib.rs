@@ -60,8 +60,9 @@
 //!
 //! # What it does not model
 //!
-//! - **Effects appear when the job runs**, not when it ends: its tables, and what it leaves in the page cache. A job that takes longer than is usual in its lane shows its tables too
-//!   early, at most by the difference; a shorter one too late.
+//! - **Effects appear when the job runs**, not when it ends: its tables, and what it leaves in the page cache. A job that takes longer
+//!   than is usual in its lane shows its tables too early, at most by the difference; a shorter one too late. An engine
+//!   that says it is settled may thus have jobs whose end is still to come: [`Model::wait_for_jobs`].
 //! - **The foreground's past stands.** A job that runs late cannot delay a read that the foreground has already made.
 //! - **A core for each actor.** Workers do not compete for processors, and no call waits for a lock of another actor. The engine's own work
 //!   in a job is 2 ns for each byte that it appends; what a job computes without writing is free.

@@ -100,6 +100,14 @@ impl Model {
         self.runtime.run_due();
     }
 
+    /// The foreground waits for the ends of all jobs that ran. The engine sees a job as done as soon as it ran, so a benchmark calls
+    /// this after `settle`.
+    pub fn wait_for_jobs(&self) {
+        let mut state = self.state.lock();
+        let latest_ns = state.actors.latest_ns();
+        state.actors.wait_until(latest_ns);
+    }
+
     /// Drops all clean pages from the page cache, as `echo 1 > /proc/sys/vm/drop_caches` does.
     pub fn drop_cache(&self) {
         self.state.lock().drop_cache();

@@ -62,6 +62,7 @@ fn run(profile: Profile, seed: u64) -> String {
     }
     note("20,000 puts");
     db.settle().unwrap();
+    model.wait_for_jobs();
     note("settling");
     for _ in 0..GETS {
         let number = random.below(KEYS);

@@ -282,6 +282,8 @@ fn a_pause_lets_a_due_job_run_without_waiting_for_it() {
     env.runtime.pause_us(1_000);
     assert_eq!((model.now_ns(), model.figures().jobs), (start_ns + MS, 1));
     assert!(model.figures().end_ns > start_ns + 8 * MIB_NS);
+    model.wait_for_jobs();
+    assert_eq!(model.now_ns(), model.figures().end_ns);
 }
 
 #[test]
