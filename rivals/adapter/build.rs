@@ -4,11 +4,12 @@
 use std::path::{Path, PathBuf};
 
 /// The options that adapter.rs knows and that some commit lacks.
-const KNOWN: [&str; 24] = [
+const KNOWN: [&str; 25] = [
     "active_percent",
     "background_threads",
     "block_bytes",
     "block_cache_bytes",
+    "defer_below_l0",
     "filter_bits_per_key",
     "guards",
     "hot_keys_percent",

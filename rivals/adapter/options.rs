@@ -26,6 +26,8 @@ pub fn set(options: Options, text: &str) -> Outcome<Options> {
         "block_bytes" => Ok(options.block_bytes(number(name, value)?)),
         #[cfg(has_block_cache_bytes)]
         "block_cache_bytes" => Ok(options.block_cache_bytes(number(name, value)?)),
+        #[cfg(has_defer_below_l0)]
+        "defer_below_l0" => Ok(options.defer_below_l0(yes_or_no(name, value)?)),
         "durability" => Ok(options.durability(durability(value)?)),
         #[cfg(has_filter_bits_per_key)]
         "filter_bits_per_key" => Ok(options.filter_bits_per_key(number(name, value)?)),
@@ -76,6 +78,11 @@ pub fn set(options: Options, text: &str) -> Outcome<Options> {
 
 fn number<T: FromStr>(name: &str, value: &str) -> Outcome<T> {
     value.parse().map_err(|_| format!("{name}={value}: {value} is no number that the option takes").into())
+}
+
+#[cfg(has_defer_below_l0)]
+fn yes_or_no(name: &str, value: &str) -> Outcome<bool> {
+    value.parse().map_err(|_| format!("{name}={value}: write true or false").into())
 }
 
 fn durability(value: &str) -> Outcome<Durability> {

@@ -546,7 +546,12 @@ fn simulate_predicts_without_writing() {
         assert_eq!(figures["levels"].as_array().unwrap().len(), 7);
         figures["merge_amplification"].as_f64().unwrap()
     };
-    let leveled = amplification(&["--runs", "1", "--guards", "none", "--l0-overlap", "0"]);
+    let leveled = |more: &[&str]| amplification(&[&["--runs", "1", "--guards", "none"], more].concat());
+    let (overlap, below) = (["--l0-overlap", "0"], ["--defer-below-l0", "false"]);
+    let both = leveled(&[]);
+    assert!(both < leveled(&overlap) && both < leveled(&below));
+    let leveled = leveled(&[overlap, below].concat());
+    assert!(both < leveled);
     assert!(amplification(&["--runs", "4", "--guards", "balanced"]) < leveled * 0.7);
     assert!(amplification(&["--runs", "8", "--guards", "sampled", "--memtable-mib", "128"]) < leveled);
     assert!((amplification(&["--sequential"]) - 1.0).abs() < 1e-9);

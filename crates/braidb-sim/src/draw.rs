@@ -70,6 +70,7 @@ pub struct OptionSet {
     pub l0_overlap_percent: u32,
     pub l0_overlap_tables: usize,
     pub overlap_scope: OverlapScope,
+    pub defer_below_l0: bool,
     pub background_threads: usize,
     pub max_runs: usize,
     /// Another number of runs for one level.
@@ -100,6 +101,7 @@ const DEFAULT: OptionSet = OptionSet {
     l0_overlap_percent: 40,
     l0_overlap_tables: 6,
     overlap_scope: OverlapScope::L0,
+    defer_below_l0: true,
     background_threads: 2,
     max_runs: 4,
     max_runs_at: None,
@@ -161,7 +163,7 @@ impl OptionSet {
             true => OptionSet { max_runs: 1, max_runs_at: None, guards: Guards::None, ..set },
             false => set,
         };
-        OptionSet {
+        let set = OptionSet {
             memory_policy: draw_memory_policy(policies),
             active_percent: policies.pick(&[1, 4, 10, 25, 100]),
             pipeline_segments: policies.pick(&[1, 2, 4, 16]),
@@ -174,7 +176,10 @@ impl OptionSet {
             hot_keys_percent: policies.pick(&[0, 1, 10, 30, 50]),
             log_table_percent: policies.pick(&[0, 1, 50, 80]),
             ..set
-        }
+        };
+        // Drawn last, and mostly as it was when the two were one option: older seeds draw what they drew.
+        let is_switched_alone = policies.one_in(3);
+        OptionSet { defer_below_l0: (set.l0_overlap_percent > 0) != is_switched_alone, ..set }
     }
 
     fn draw_each(durability: Durability, rng: &mut Rng, policies: &mut Rng) -> OptionSet {
@@ -203,6 +208,7 @@ impl OptionSet {
             l0_overlap_percent: DEFAULT.l0_overlap_percent,
             l0_overlap_tables: DEFAULT.l0_overlap_tables,
             overlap_scope: DEFAULT.overlap_scope,
+            defer_below_l0: DEFAULT.defer_below_l0,
             background_threads: rng.between(1, 3) as usize,
             max_runs: draw_max_runs(policies),
             max_runs_at: draw_max_runs_at(policies),
@@ -234,6 +240,7 @@ impl OptionSet {
             .l0_overlap_percent(self.l0_overlap_percent)
             .l0_overlap_tables(self.l0_overlap_tables)
             .overlap_scope(self.overlap_scope)
+            .defer_below_l0(self.defer_below_l0)
             .background_threads(self.background_threads)
             .max_runs_per_guard(self.max_runs)
             .guards(self.guards)
@@ -290,7 +297,7 @@ impl fmt::Display for OptionSet {
         write!(
             f,
             "durability {:?}, memtable {} ({:?}, {}% active, {} segments, {}% hot), block {}, cache {}, filter bits {}, open files {}, table {}, \
-             log {log} (rewritten at {rewrite}%, a body at {body}%), manifest {}, L0 {}/{}/{} (waits below {}% to {} tables, {:?}), threads {}, runs {}{runs_at}, guards {:?}, merges at {rate}",
+             log {log} (rewritten at {rewrite}%, a body at {body}%), manifest {}, L0 {}/{}/{} (waits below {}% to {} tables, {:?}), deferral below {}, threads {}, runs {}{runs_at}, guards {:?}, merges at {rate}",
             self.durability,
             self.memtable_bytes,
             self.memory_policy,
@@ -309,6 +316,7 @@ impl fmt::Display for OptionSet {
             self.l0_overlap_percent,
             self.l0_overlap_tables,
             self.overlap_scope,
+            self.defer_below_l0,
             self.background_threads,
             self.max_runs,
             self.guards

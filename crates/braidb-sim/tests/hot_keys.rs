@@ -22,6 +22,7 @@ fn options(env: Env, hot_keys_percent: u32) -> Options {
         .guards(Guards::None)
         .log_table_percent(0)
         .l0_overlap_percent(0)
+        .defer_below_l0(false)
         .hot_keys_percent(hot_keys_percent)
         .env(env)
 }

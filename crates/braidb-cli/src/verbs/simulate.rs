@@ -42,6 +42,9 @@ pub struct Args {
     /// Merges of L0 wait below so much overlap, in percent; 0 never [default: the engine's]
     #[arg(long, value_name = "PERCENT")]
     l0_overlap: Option<u32>,
+    /// Whether merges below L0 of a leveled tree wait for each other [default: the engine's]
+    #[arg(long, value_name = "BOOL")]
+    defer_below_l0: Option<bool>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -57,6 +60,9 @@ pub fn run(args: &Args) -> Outcome {
     }
     if let Some(percent) = args.l0_overlap {
         options = options.l0_overlap_percent(percent);
+    }
+    if let Some(yes) = args.defer_below_l0 {
+        options = options.defer_below_l0(yes);
     }
     let load = Load {
         entries: args.num,

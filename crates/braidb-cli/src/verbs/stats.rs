@@ -334,6 +334,7 @@ fn work_text(stats: &Stats, text: &mut String) {
     count("merges on several threads", counts.merges_shared, String::new());
     count("merges of L0 by overlap", counts.l0_overlap_merges, String::new());
     count("merges of L0 by count", counts.l0_count_merges, String::new());
+    count("merges within L0", counts.l0_gather_merges, String::new());
     count("tables that L0 waited with", counts.l0_deferrals, "little overlap".to_owned());
     count(
         "cells asked for overlap",

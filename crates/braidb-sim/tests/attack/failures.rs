@@ -183,7 +183,8 @@ fn a_panic_within_compact_gives_planning_back() {
     };
     for is_in_a_step in [false, true] {
         let (env, fs, _) = sim_env(1);
-        let db = leveled(env).l0_merge_tables(4).l0_overlap_percent(0).open(DIR).unwrap();
+        let db =
+            leveled(env).l0_merge_tables(4).l0_overlap_percent(0).defer_below_l0(false).open(DIR).unwrap();
         let put = |keys: [&str; 2]| {
             keys.iter().for_each(|key| db.put(key, [1; 100]).unwrap());
             db.flush()

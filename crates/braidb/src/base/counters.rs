@@ -72,6 +72,8 @@ pub struct Counters {
     pub l0_overlap_merges: Counter,
     /// Merges of L0 because it has many tables.
     pub l0_count_merges: Counter,
+    /// Merges of tables of L0 with each other, which bring nothing down.
+    pub l0_gather_merges: Counter,
     /// Cells whose samples told how much their runs overlap; and those that were not rewritten because of it.
     pub cells_sampled: Counter,
     pub rewrites_spared: Counter,

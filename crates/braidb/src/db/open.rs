@@ -327,8 +327,8 @@ impl Opening {
         Ok(merge.saturating_add(2 * self.options.table_bytes).min(free.saturating_add(used) / 2))
     }
 
-    /// Fetches the sketches that merges of L0 are deferred by. Where that fails, nothing is deferred; and whoever needs the
-    /// table itself is told of the damage.
+    /// Fetches the sketches that merges of L0 are deferred by, and its tables gathered. Where that fails, no merge of L0 is deferred,
+    /// and all bytes of its tables count as left; the reader that needs the table itself is told of the damage.
     fn load_sketches(&self, state: &State) {
         let options = self.options.tree_options();
         for version in state.families().values().map(|family| &family.version) {

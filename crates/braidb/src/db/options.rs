@@ -22,6 +22,9 @@ use std::path::Path;
 /// each has about so many bytes.
 const COLD_BYTES: usize = 4;
 
+/// The least target of L1, in tables of a full memtable; with deferral below L0 it is larger.
+const BASE_TABLES: usize = 4;
+
 /// An active segment is not full before it has so many bytes.
 const LEAST_ACTIVE_BYTES: u64 = 512;
 
@@ -60,6 +63,7 @@ pub struct Options {
     pub(crate) l0_overlap_percent: u32,
     pub(crate) l0_overlap_tables: usize,
     pub(crate) overlap_scope: OverlapScope,
+    pub(crate) defer_below_l0: bool,
     pub(crate) background_threads: usize,
     /// By level.
     pub(crate) max_runs_per_guard: [usize; LEVELS],
@@ -93,6 +97,7 @@ impl Default for Options {
             l0_overlap_percent: 40,
             l0_overlap_tables: 6,
             overlap_scope: OverlapScope::L0,
+            defer_below_l0: true,
             background_threads: 2,
             max_runs_per_guard: [4; LEVELS],
             guards: Guards::Balanced,
@@ -271,7 +276,7 @@ impl Options {
     }
 
     /// Tables in L0 up to which a merge is deferred by [`Options::l0_overlap_percent`]: 1 to 1000; below
-    /// [`Options::l0_slowdown_tables`] in any case. Default: 6.
+    /// [`Options::l0_slowdown_tables`] in any case. L1 is sized by it too, see [`Options::defer_below_l0`]. Default: 6.
     pub fn l0_overlap_tables(mut self, tables: usize) -> Options {
         self.l0_overlap_tables = tables;
         self
@@ -281,6 +286,30 @@ impl Options {
     /// Default: [`OverlapScope::L0`].
     pub fn overlap_scope(mut self, scope: OverlapScope) -> Options {
         self.overlap_scope = scope;
+        self
+    }
+
+    /// Whether merges below L0 wait for each other, in a leveled tree: [`Options::max_runs_per_guard`] 1 and [`Guards::None`].
+    /// Other trees take no notice. What a level brings down costs about all of the next one, so it is brought down less often:
+    ///
+    /// - L1 may hold one memtable more than [`Options::l0_overlap_tables`], at most as many as [`Options::l0_slowdown_tables`],
+    ///   and at least 4, which is what it holds otherwise.
+    /// - Each level is larger than the one above by one and the same factor, which is at most the usual 10, and goes down in
+    ///   stretches of two tables ([`Options::table_bytes`]). L1 goes before L0 comes into it.
+    /// - Tables of L0 are merged within L0 while less than a quarter of what they overlap in L1 would be left of them.
+    ///
+    /// It is independent of [`Options::l0_overlap_percent`], which alone is TRIAD-DISK (section 4.2 of the paper, Algorithm 2);
+    /// this switch is no part of TRIAD. Tables of L0 carry sketches if either is on. Default: true.
+    ///
+    /// ```
+    /// let load = braidb::Load { entries: 20_000_000, entry_bytes: 144, keys: u64::MAX, is_sequential: false };
+    /// let leveled = || braidb::Options::new().max_runs_per_guard(1).guards(braidb::Guards::None);
+    /// let written = |options: braidb::Options| Ok::<_, braidb::Error>(options.forecast(&load)?.merge_amplification());
+    /// assert!(written(leveled())? < written(leveled().defer_below_l0(false))?);
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    pub fn defer_below_l0(mut self, yes: bool) -> Options {
+        self.defer_below_l0 = yes;
         self
     }
 
@@ -436,21 +465,26 @@ impl Options {
             tables: self.l0_overlap_tables,
             scope: self.overlap_scope,
         };
-        // L1 holds as much as a merge of L0 brings at least: else each one would have L1 merged down as well.
-        let waits = overlap.percent > 0 && self.max_runs_per_guard[1] <= 1 && self.guards == Guards::None;
-        let l0_tables = if waits { (overlap.tables + 1).clamp(4, self.l0_slowdown_tables.max(4)) } else { 4 };
-        TreeOptions {
+        let tree = TreeOptions {
             l0_merge_tables: self.l0_merge_tables,
             l0_slowdown_tables: self.l0_slowdown_tables,
             l0_stop_tables: self.l0_stop_tables,
             overlap,
-            base_bytes: l0_tables as u64 * self.memtable_bytes as u64,
+            defers_below_l0: self.defer_below_l0,
+            base_bytes: BASE_TABLES as u64 * self.memtable_bytes as u64,
             growth: 10,
             table_bytes: self.table_bytes,
             max_runs: self.max_runs_per_guard,
             guards: self.guards,
             cold_ops: (self.memtable_bytes / COLD_BYTES) as u64,
+        };
+        if !tree.is_patient() {
+            return tree;
         }
+        // L1 holds as much as a merge of L0 brings at least: else each one would have L1 merged down as well.
+        let most_tables = self.l0_slowdown_tables.max(BASE_TABLES);
+        let l0_tables = (overlap.tables + 1).clamp(BASE_TABLES, most_tables);
+        TreeOptions { base_bytes: l0_tables as u64 * self.memtable_bytes as u64, ..tree }
     }
 
     /// Whether [`open`](Options::open) would take these options; touches nothing.
@@ -512,5 +546,32 @@ impl Options {
             return Err(Error::InvalidOption { option: "l0_stop_tables", why });
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In memtables of 1 MiB.
+    fn l1(options: Options) -> u64 {
+        options.memtable_bytes(1 << 20).tree_options().base_bytes >> 20
+    }
+
+    #[test]
+    fn l1_is_larger_where_merges_below_l0_are_deferred_whatever_overlap_is() {
+        for percent in [0, 40] {
+            let leveled = || {
+                let leveled = Options::new().max_runs_per_guard(1).guards(Guards::None);
+                leveled.l0_overlap_percent(percent).defer_below_l0(true)
+            };
+            assert_eq!(l1(leveled()), 7, "one more than the tables that L0 waits with");
+            assert_eq!(l1(leveled().l0_overlap_tables(1000)), 8, "the soft limit");
+            assert_eq!(l1(leveled().l0_overlap_tables(1)), 4);
+            assert_eq!(l1(leveled().l0_slowdown_tables(3)), 4);
+            assert_eq!(l1(leveled().defer_below_l0(false)), 4);
+            assert_eq!(l1(leveled().max_runs_per_guard(2)), 4);
+            assert_eq!(l1(leveled().guards(Guards::Balanced)), 4);
+        }
     }
 }

@@ -59,6 +59,7 @@ counts! {
     l0_deferrals: "Tables after which a merge of L0 was deferred, because few keys stand in several of its tables.",
     l0_overlap_merges: "Merges of L0 because enough keys stand in several of its tables.",
     l0_count_merges: "Merges of L0 because of the number of its tables, or of what they hold dead.",
+    l0_gather_merges: "Merges of tables of L0 with each other, because little would be left of them beside L1 (`defer_below_l0`).",
     cells_sampled: "Cells whose samples of keys told how much their runs overlap, once for each change of a cell.",
     rewrites_spared: "Of those, cells that would have been rewritten for their garbage if their samples had not told that they have little.",
     merges_shared: "Large merges whose parts were for several threads.",
@@ -206,8 +207,9 @@ pub struct FamilyStats {
     pub memory: Vec<LayoutStats>,
     /// Segments of memory behind the one that is written to, each one more place to look.
     pub segments: u64,
-    /// How much the tables of L0 overlapped when a merge of them was considered last; `None` before that, and where no merge
-    /// is ever deferred.
+    /// How much the tables of L0 overlapped when a merge of them was considered last; `None` before that, and where nothing
+    /// asks: neither [`Options::l0_overlap_percent`](crate::Options::l0_overlap_percent) nor
+    /// [`Options::defer_below_l0`](crate::Options::defer_below_l0) is at work.
     pub l0_overlap: Option<OverlapStats>,
     /// How many hot keys stay in memory at a flush; `None` if none ever does.
     pub hot_keys: Option<HotKeyStats>,

@@ -284,8 +284,9 @@ impl Jobs {
 
     /// Counts why L0 is merged.
     pub(super) fn count_l0_merge(&self, catalog: &mut Catalog, plan: &Plan, version: &Version) {
-        let Plan::Merge(Merge { family, from: 0, .. }) = plan else { return };
-        match catalog.noticed(*family).weigh_l0(version, &self.options.tree) {
+        let &Plan::Merge(Merge { family, from: 0, to, .. }) = plan else { return };
+        match catalog.noticed(family).weigh_l0(version, &self.options.tree) {
+            _ if to == 0 => self.counters.l0_gather_merges.add(1),
             Verdict::Overlap => self.counters.l0_overlap_merges.add(1),
             Verdict::Due => self.counters.l0_count_merges.add(1),
             // Asked for by hand, or for the space.

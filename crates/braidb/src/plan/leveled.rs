@@ -4,7 +4,8 @@
 //! that the next level becomes the last. The target of each level above is computed upward from the last one's real size,
 //! each `growth` times smaller, but never below `base_bytes`.
 //!
-//! *Patience.* Where merges of L0 wait for each other, so do those of the levels below: what a level brings down costs the next one
+//! *Patience.* With `defers_below_l0` the merges of the levels below L0 wait for each other. A merge of L0 is no part of it: whether
+//! one waits is asked in [`super::overlap`], and either policy works without the other. What a level brings down costs the next one
 //! about its whole size, so it pays to bring more at once, until the merges that come into the level cost as much as the one
 //! out of it. That is where each level is larger than the one above by one and the same factor, from what a merge of L0 brings
 //! to what the last level holds: the factor is a root of their quotient, and never above `growth`. A patient level goes down
@@ -31,7 +32,7 @@
 //! proposed again.
 
 use super::options::Now;
-use super::overlap::{self, OverlapScope, Verdict};
+use super::overlap::{self, Verdict};
 use super::{Claim, Claims, Input, Merge, Move, Plan, Step, TreeOptions, Use};
 use crate::base::counters::LEVELS;
 use crate::base::ids::{FamilyId, FileId, SeqNo};
@@ -278,7 +279,7 @@ impl Planner<'_> {
         let bytes: u64 = group.iter().map(|input| input.slice.bytes).sum();
         let largest = group.iter().map(|input| input.slice.bytes).max().unwrap_or(0);
         // What is known of L0 with L1 tells nothing of L0 alone; and of keys, nothing of the versions that readers need.
-        let is_of_l0 = self.options.overlap.scope == OverlapScope::L0;
+        let is_of_l0 = !self.options.asks_l1();
         let are_settled = group.iter().all(|input| input.slice.seqs.1 <= now.settled);
         let gone_permille = now.overlap_permille.filter(|_| is_of_l0 && are_settled).unwrap_or(0).min(1000);
         let left_bytes = (u128::from(bytes) * u128::from(1000 - gone_permille) / 1000) as u64;

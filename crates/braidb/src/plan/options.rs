@@ -48,6 +48,8 @@ pub struct TreeOptions {
     /// At so many tables in L0 writes wait; nothing goes before making them fewer.
     pub l0_stop_tables: usize,
     pub overlap: OverlapOptions,
+    /// In a leveled tree merges below L0 wait for each other, and small tables of L0 are merged within L0.
+    pub defers_below_l0: bool,
     /// The least target of a level.
     pub base_bytes: u64,
     /// How many times larger each level is than the one above.

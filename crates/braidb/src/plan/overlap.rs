@@ -6,6 +6,8 @@
 //!
 //! *Overlap* is the share of keys that go in a merge: 1 - distinct keys of all tables / sum of the distinct keys of each, from
 //! their sketches. Where a table has none, as those of earlier versions, nobody waits: the null policy counts tables.
+//! Deferral below L0 ([`super::leveled`]) asks for the same estimate, with this policy or without it: it gathers tables of L0 by
+//! what would be left of them.
 //!
 //! *What waits* is a merge. A table that moves as metadata costs nothing whenever it moves, so it doesn't wait: one that lies
 //! alone in its range, as in sequential writes, or one that a cell of L1 has room for. Where cells of L1 hold several runs, L0
@@ -57,15 +59,28 @@ impl TreeOptions {
         self.max_runs[1] <= 1
     }
 
-    /// Whether the merges of a leveled tree wait for each other.
+    /// Whether the merges below L0 of a leveled tree wait for each other.
     pub fn is_patient(&self) -> bool {
-        self.overlap.percent > 0 && self.merges_l0() && self.guards == Guards::None
+        self.defers_below_l0 && self.merges_l0() && self.guards == Guards::None
+    }
+
+    /// Whether merges of L0 wait for overlap.
+    fn defers_l0(&self) -> bool {
+        self.overlap.percent > 0 && self.merges_l0()
+    }
+
+    /// Whether the tables of L1 are asked as well. Only merges of L0 that wait for overlap have a use for the answer.
+    pub fn asks_l1(&self) -> bool {
+        self.defers_l0() && self.overlap.scope == OverlapScope::L0AndL1
     }
 
     /// Whether tables that are written to `level` need sketches.
     pub fn wants_sketch(&self, level: usize) -> bool {
-        let is_asked = level == 0 || level == 1 && self.overlap.scope == OverlapScope::L0AndL1;
-        self.overlap.percent > 0 && self.merges_l0() && is_asked
+        match level {
+            0 => self.defers_l0() || self.is_patient(),
+            1 => self.asks_l1(),
+            _ => false,
+        }
     }
 }
 
@@ -97,7 +112,9 @@ pub fn verdict<'a>(
     if tables < options.l0_merge_tables {
         return Verdict::Few;
     }
-    let Some(permille) = overlap_permille else { return Verdict::Due };
+    let Some(permille) = overlap_permille.filter(|_| options.overlap.percent > 0) else {
+        return Verdict::Due;
+    };
     if permille >= 10 * u64::from(options.overlap.percent) {
         return Verdict::Overlap;
     }
@@ -115,7 +132,7 @@ pub fn weigh(version: &Version, options: &TreeOptions) -> (Option<u64>, Verdict)
 }
 
 /// Of a thousand keys in the tables that a merge of L0 concerns, so many stand in another of them too. `None` if there is no
-/// question of a merge, if merges are never deferred, or where a sketch is missing.
+/// question of a merge, if no policy asks, or where a sketch is missing.
 pub fn estimate_permille(version: &Version, options: &TreeOptions) -> Option<u64> {
     let mut slices = concerned(version, options)?;
     // A sketch is of a whole table, which may lie in many cells of L1.
@@ -137,7 +154,7 @@ pub fn concerned(version: &Version, options: &TreeOptions) -> Option<Vec<Arc<Sli
         return None;
     }
     let mut slices: Vec<Arc<Slice>> = l0.slices().map(|(_, _, slice)| slice.clone()).collect();
-    if options.overlap.scope == OverlapScope::L0AndL1
+    if options.asks_l1()
         && let Some(range) = KeyRange::hull(slices.iter().map(|slice| &slice.range))
     {
         slices.extend(version.level(1).overlapping(&range).map(|(_, _, slice)| slice.clone()));

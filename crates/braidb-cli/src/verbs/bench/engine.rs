@@ -31,6 +31,9 @@ pub struct EngineArgs {
     /// Merges of L0 wait below so much overlap, in percent; 0 never [default: the engine's]
     #[arg(long, value_name = "PERCENT")]
     pub l0_overlap: Option<u32>,
+    /// Whether merges below L0 of a leveled tree wait for each other [default: the engine's]
+    #[arg(long, value_name = "BOOL")]
+    pub defer_below_l0: Option<bool>,
     /// How memory is kept small until it is flushed [default: the engine's]
     #[arg(long, value_enum)]
     pub memory: Option<MemoryArg>,
@@ -124,6 +127,7 @@ impl EngineArgs {
         let options = given(options, self.segments, Options::pipeline_segments);
         let options = given(options, self.hot_keys_percent, Options::hot_keys_percent);
         let options = given(options, self.l0_overlap, Options::l0_overlap_percent);
+        let options = given(options, self.defer_below_l0, Options::defer_below_l0);
         let options = given(options, self.log_tables, Options::log_table_percent);
         given(options, self.l0_merge_tables, Options::l0_merge_tables)
     }

@@ -58,6 +58,7 @@ fn overlapping_jobs_keep_every_key_in_order() {
         for seed in 1..=3 {
             let mut sim = Simulator::with(runs, guards, 1 + seed as usize % 5);
             sim.options.overlap.percent = [0, 40, 90][seed as usize % 3];
+            sim.options.defers_below_l0 = seed % 4 < 2;
             live(seed, &mut sim, |_, _| {});
             assert!(sim.deepest_cell <= 2 * runs + 2, "{} runs with a bound of {runs}", sim.deepest_cell);
             assert_eq!(guards == Guards::None, sim.splits == 0, "{runs} {guards:?}");
@@ -79,6 +80,7 @@ fn options_change_within_a_life() {
                 options.max_runs[1 + turn % 3] = 1 + turn % 5;
                 options.guards = choices[turn % 3];
                 options.overlap.percent = [40, 0, 90][turn % 3];
+                options.defers_below_l0 = turn % 4 < 2;
                 options.overlap.scope = [OverlapScope::L0, OverlapScope::L0AndL1][turn % 2];
             }
         });

@@ -13,6 +13,7 @@ fn tree(runs: usize, guards: Guards, percent: u32) -> Simulator {
     sim.options.l0_slowdown_tables = 6;
     sim.options.table_bytes *= 4;
     sim.options.overlap.percent = percent;
+    sim.options.defers_below_l0 = percent > 0;
     sim
 }
 
@@ -183,6 +184,7 @@ fn a_verdict_goes_by_number_overlap_and_limit() {
 #[test]
 fn the_scope_says_which_tables_are_asked() {
     let mut sim = tree(1, Guards::None, 40);
+    sim.options.defers_below_l0 = false;
     // L1 has all keys; tables of L0 each every fourth, and no two the same.
     (0..400).for_each(|key| sim.put(key));
     sim.compact();
@@ -202,6 +204,11 @@ fn the_scope_says_which_tables_are_asked() {
     assert!(sim.options.wants_sketch(0) && !sim.options.wants_sketch(1));
     sim.options.overlap.percent = 0;
     assert!(!sim.options.wants_sketch(0) && estimate_permille(&sim.version(), &sim.options).is_none());
+    // Deferral below L0 asks as well, and of L0 alone.
+    sim.options.defers_below_l0 = true;
+    sim.options.overlap.scope = OverlapScope::L0AndL1;
+    assert!(sim.options.wants_sketch(0) && !sim.options.wants_sketch(1));
+    assert!(estimate(&sim) < 30, "{}", estimate(&sim));
 }
 
 #[test]

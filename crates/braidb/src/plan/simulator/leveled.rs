@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::base::key::Span;
-use crate::plan::leveled::FAIR;
 
 #[test]
 fn a_sequential_fill_merges_not_a_byte() {
@@ -47,6 +46,7 @@ fn overlapping_jobs_keep_every_key_in_order() {
         let mut rng = Rng(0x9e37_79b9_7f4a_7c15 ^ seed);
         let mut sim = Simulator::new(1 + seed as usize % 5);
         sim.options.overlap.percent = [0, 40, 90][seed as usize % 3];
+        sim.options.defers_below_l0 = seed % 4 < 2;
         sim.options.overlap.tables = [6, 1_000][seed as usize % 2];
         let keys = 5_000;
         for step in 0..20_000 {
@@ -193,72 +193,12 @@ fn tables_whose_logs_are_to_go_are_rewritten() {
     }
 }
 
-/// Where merges wait, flushes of little do not have L1 written again; where they do not, they do.
-#[test]
-fn small_tables_of_l0_are_gathered_until_they_are_a_fair_part_of_l1() {
-    let [gathers, counts] = [40, 0].map(|percent| {
-        let mut sim = Simulator::new(4);
-        sim.options.overlap.percent = percent;
-        let mut rng = Rng(42);
-        (0..30_000).for_each(|_| {
-            sim.put(rng.below(20_000));
-            sim.settle();
-        });
-        let (before, mut most) = (sim.merged_into, 0);
-        for _ in 0..300 {
-            (0..5).for_each(|_| sim.keep(rng.below(20_000)));
-            sim.flush();
-            sim.settle();
-            most = most.max(sim.level_bytes()[0]);
-            assert!(sim.version().level(0).runs() <= 7);
-        }
-        sim.check(20_000);
-        assert!(most <= 2 * sim.level_bytes()[1].max(sim.options.base_bytes) / FAIR, "{most}");
-        [0, 1].map(|level| sim.merged_into[level] - before[level])
-    });
-    assert!(counts[0] == 0 && gathers[1] > 0, "{gathers:?} {counts:?}");
-    assert!(gathers[0] + gathers[1] < counts[1] / 2, "{gathers:?} {counts:?}");
-}
-
-/// Tables are small, too, if they hold the same keys again and again. Nobody knows that where all that is known is of L0 with L1.
-#[test]
-fn large_tables_of_the_same_keys_are_gathered() {
-    let [gathers, counts] = [OverlapScope::L0, OverlapScope::L0AndL1].map(|scope| {
-        let mut sim = Simulator::new(4);
-        let mut rng = Rng(42);
-        for step in 0.. {
-            if step > 30_000 && sim.memtable.is_empty() && sim.version().level(0).is_empty() {
-                break;
-            }
-            sim.put(rng.below(20_000));
-            sim.settle();
-        }
-        sim.options.overlap = OverlapOptions { percent: 40, tables: 3, scope };
-        let l1: (u64, u64) = sim
-            .version()
-            .level(1)
-            .slices()
-            .fold((0, 0), |(bytes, keys), (_, _, slice)| (bytes + slice.bytes, keys + slice.entries));
-        // Four tables are a quarter more than the fair part, and one of them is much less.
-        let keys = l1.1 * 5 / 4 / 4 / FAIR;
-        let before = sim.merged_into;
-        for _ in 0..12 {
-            (0..keys).for_each(|key| sim.keep(key * (20_000 / keys)));
-            sim.flush();
-            sim.settle();
-        }
-        sim.check(20_000);
-        [0, 1].map(|level| sim.merged_into[level] - before[level])
-    });
-    assert!(gathers[0] > 0 && gathers[1] == 0, "{gathers:?} {counts:?}");
-    assert!(counts[0] == 0 && counts[1] > 2 * gathers[0], "{gathers:?} {counts:?}");
-}
-
 /// A table of L0 that lies under others is no part of what the newest become, if it is large.
 #[test]
 fn what_is_gathered_stays_above_what_is_older() {
     let mut sim = Simulator::new(4);
     sim.options.overlap.percent = 40;
+    sim.options.defers_below_l0 = true;
     (0..60_000).for_each(|step| {
         sim.put(step * 7_919 % 20_000);
         sim.settle();

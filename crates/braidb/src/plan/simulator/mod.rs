@@ -2,6 +2,7 @@
 //! edits and edits pass through [`State::apply`], so shape, claims and recency are checked at every step, and at the end
 //! every key is looked up as a reader would.
 
+mod below;
 mod cells;
 mod deferral;
 mod leveled;
@@ -108,6 +109,7 @@ impl Simulator {
             l0_slowdown_tables: 20,
             l0_stop_tables: 20,
             overlap: OverlapOptions { percent: 0, tables: 6, scope: OverlapScope::L0 },
+            defers_below_l0: false,
             base_bytes: 4 * memtable_bytes,
             growth: 10,
             table_bytes: memtable_bytes,

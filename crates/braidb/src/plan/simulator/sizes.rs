@@ -16,11 +16,15 @@ fn forecast_of(sim: &Simulator, entries: u64, keys: u64, is_sequential: bool) ->
 fn a_forecast_agrees_with_a_tree_of_keys() {
     // (memtables written, memtables a cell, keys by memtables written)
     for (memtables, cell, keys) in [(68, 1, u64::MAX), (250, 16, u64::MAX), (150, 4, 30)] {
-        for (runs, percent) in [(1, 0), (1, 40), (2, 0), (4, 40), (8, 0)] {
+        let leveled = [(1, 0, false), (1, 0, true), (1, 40, false), (1, 40, true)];
+        for (runs, percent, defers_below_l0) in
+            leveled.into_iter().chain([(2, 0, true), (4, 40, true), (8, 0, true)])
+        {
             for guards in [Guards::None, Guards::Balanced] {
                 let mut sim = Simulator::with(runs, guards, 4);
                 sim.options.l0_slowdown_tables = 6;
                 sim.options.overlap.percent = percent;
+                sim.options.defers_below_l0 = defers_below_l0;
                 sim.options.table_bytes *= cell;
                 // As few as in tables of that size: they say nothing.
                 sim.sample_bits = Some(ZERO_BITS);
@@ -34,7 +38,8 @@ fn a_forecast_agrees_with_a_tree_of_keys() {
                     sim.settle();
                 }
                 let what = format!(
-                    "{runs} runs, {guards:?}, {percent}% overlap, {memtables} memtables, {keys} keys"
+                    "{runs} runs, {guards:?}, {percent}% overlap, deferral below {defers_below_l0}, \
+                     {memtables} memtables, {keys} keys"
                 );
                 let near = |name, told: f64, found: f64| {
                     assert!((told / found - 1.0).abs() < 0.15, "{name}: {told:.2}, but {found:.2}: {what}");

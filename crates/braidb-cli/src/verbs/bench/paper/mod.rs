@@ -337,6 +337,7 @@ impl Args {
             runs: None,
             guards: None,
             l0_overlap: None,
+            defer_below_l0: None,
             memory: None,
             redundancy_percent: 20,
             active_percent: None,

@@ -1,0 +1,99 @@
+//! Deferral below L0, in a whole database: a switch of its own, beside that of overlap. At the defaults it changes nothing.
+
+use braidb::{Guards, MemoryPolicy, Options};
+use braidb_sim::rng::Rng;
+use braidb_sim::sim_env;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+const DIR: &str = "/db";
+const ROWS: u64 = 10_000;
+const WRITES: u64 = 40_000;
+
+/// What a load did to its files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Trace {
+    flushed_bytes: u64,
+    /// By the level that merges wrote to.
+    merged_bytes: [u64; 7],
+    merges: u64,
+    /// Of these, merges of L0: by overlap, by count, and within L0.
+    l0_merges: [u64; 3],
+    /// Operations on files.
+    ops: u64,
+    /// A hash of these operations, in their order, and of what the files hold in the end.
+    hash: u64,
+}
+
+/// 40,000 writes to 10,000 rows, on the stepped runtime: every run is the same to the last byte.
+fn trace(options: Options) -> Trace {
+    let (env, fs, _) = sim_env(1);
+    fs.record_ops();
+    let options = options.memtable_bytes(64 << 10).table_bytes(64 << 10);
+    let db = options.env(env).open(DIR).unwrap();
+    let mut rng = Rng::new(7);
+    for number in 0..WRITES {
+        let key = rng.below(ROWS).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+        db.put(key, [number as u8; 128]).unwrap();
+    }
+    db.flush().unwrap();
+    db.settle().unwrap();
+    let counts = db.stats().counts;
+    db.close().unwrap();
+    let mut hasher = DefaultHasher::new();
+    let ops = fs.take_recorded_ops();
+    for op in &ops {
+        (format!("{:?}", op.kind), &op.path, &op.to, op.bytes).hash(&mut hasher);
+    }
+    for path in fs.files() {
+        (&path, fs.read_file(&path).unwrap()).hash(&mut hasher);
+    }
+    Trace {
+        flushed_bytes: counts.flush_bytes,
+        merged_bytes: counts.merge_bytes,
+        merges: counts.merges,
+        l0_merges: [counts.l0_overlap_merges, counts.l0_count_merges, counts.l0_gather_merges],
+        ops: ops.len() as u64,
+        hash: hasher.finish(),
+    }
+}
+
+/// The four trees that the two policies make, by overlap and deferral.
+fn sides(options: &Options) -> [Trace; 4] {
+    [(0, false), (40, false), (0, true), (40, true)]
+        .map(|(percent, defers)| trace(options.clone().l0_overlap_percent(percent).defer_below_l0(defers)))
+}
+
+/// Trees whose cells hold several runs, or that have guards, do not hear of the switch.
+#[test]
+fn what_is_no_leveled_tree_writes_the_same_bytes_in_the_same_order() {
+    let null = Options::new().memory_policy(MemoryPolicy::None);
+    for options in [Options::new(), null, Options::new().max_runs_per_guard(1)] {
+        let [none, overlap, below, both] = sides(&options);
+        assert_eq!(trace(options), both, "the defaults are both");
+        assert_eq!(none, below);
+        assert_eq!(overlap, both);
+    }
+}
+
+/// In a leveled tree each changes what is written, alone and beside the other.
+#[test]
+fn each_of_the_two_works_without_the_other() {
+    let leveled = Options::new().max_runs_per_guard(1).guards(Guards::None);
+    let leveled = leveled.hot_keys_percent(0).log_table_percent(0);
+    let [none, overlap, below, both] = sides(&leveled);
+    assert_eq!(trace(leveled), both, "the defaults are both");
+    for (name, side) in [("none", &none), ("overlap", &overlap), ("below L0", &below), ("both", &both)] {
+        println!("figure: {name}: {side:?}");
+    }
+    // L0 waits for more tables, so it comes to L1 less often; nothing is merged within L0, and L2 gets what it got.
+    assert!(overlap.merged_bytes[1] < none.merged_bytes[1] && overlap.merged_bytes[0] == 0);
+    assert!(overlap.merged_bytes[2] > none.merged_bytes[2] / 4 * 3);
+    // Tables of L0 are gathered, and L1 comes to L2 less often. (It is larger, and L0 comes to it as often as without.)
+    assert!(below.merged_bytes[0] > 0 && none.merged_bytes[0] == 0);
+    assert!(below.l0_merges[2] > 0 && [&none, &overlap].into_iter().all(|side| side.l0_merges[2] == 0));
+    // No merge is one of overlap where nothing waits for it, though sketches tell of it.
+    assert_eq!((none.l0_merges[0], below.l0_merges[0]), (0, 0));
+    assert!(below.merged_bytes[2] < none.merged_bytes[2] / 2);
+    let merged = |side: &Trace| side.merged_bytes.iter().sum::<u64>();
+    assert!([&none, &overlap, &below].into_iter().all(|side| merged(&both) < merged(side)));
+}
