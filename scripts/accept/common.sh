@@ -82,7 +82,7 @@ most_seconds=1800
 # tell NAME VERDICT SECONDS COMMAND FIGURE [WHEN]
 tell() {
     printf '%-16s %s  %5d s  %s%s\n' "$1" "$2" "$3" "$4" "${6:+  ($6)}"
-    printf '%24s %s\n' '' "$5"
+    sed 's/^/                         /' <<<"$5"
     case $2 in PASS) passed=$((passed + 1)) ;; *) failed=$((failed + 1)) ;; esac
     if [ "$3" -gt "$most_seconds" ] && [ "$1" != torture ]; then
         echo "warning: $1 took $3 s, and a line may take $most_seconds"
@@ -98,7 +98,7 @@ tell_row() {
     [ "$status" != 1 ] || return 1
     [ "$status" = 0 ] || { echo "$topic: the rows cannot be read" >&2; exit 2; }
     read -r verdict seconds date commit <<<"$row"
-    tell "$name" "$verdict" "$seconds" "$*" "$(sed -n 2p <<<"$row")" "$date, $commit"
+    tell "$name" "$verdict" "$seconds" "$*" "$(sed -n '2,$p' <<<"$row")" "$date, $commit"
 }
 
 # has_row NAME COMMAND…: whether the line has a result.
@@ -108,9 +108,10 @@ has_row() {
     is_kept "$name" && "$BRAIDB_PAIR" row show "$topic" "$name" -- "$@" >/dev/null
 }
 
-# line NAME COMMAND…: prints the result that the line has, or runs it. Its figure is the last thing that the command prints.
+# line NAME COMMAND…: prints the result that the line has, or runs it. Its figure is the last thing that the command prints. What the
+# command prints with `* ` in front stands beneath, as a table.
 line() {
-    local name=$1 log=$logs/$1.log start=$SECONDS verdict=FAIL started='' figure
+    local name=$1 log=$logs/$1.log start=$SECONDS verdict=FAIL started='' figure table
     shift
     seen+=("$name")
     is_chosen "$name" || return 0
@@ -120,12 +121,14 @@ line() {
     fi
     if "$@" >"$log" 2>&1; then verdict=PASS; fi
     figure=$(grep -v '^[[:space:]]*$' "$log" | tail -n1 | cut -c1-600)
+    table=$(sed -n 's/^\* //p' "$log")
+    figure+=${table:+$'\n'$table}
     if [ -n "$started" ]; then
         "$BRAIDB_PAIR" row keep --started "$started" --verdict "$verdict" --figure "$figure" "$topic" "$name" -- "$@" ||
             echo "warning: the result of $name is not kept"
     fi
     tell "$name" "$verdict" $((SECONDS - start)) "$*" "$figure"
-    if [ "$verdict" = FAIL ]; then tail -n 15 "$log" | sed 's/^/                         | /'; fi
+    if [ "$verdict" = FAIL ]; then grep -v '^\* ' "$log" | tail -n 15 | sed 's/^/                         | /'; fi
 }
 
 # sum_up: the last line of the script. A name that no line has is an error.
@@ -166,6 +169,14 @@ torture_this_commit() {
         return 1
     fi
     sim torture --minutes "${TORTURE_MINUTES:-60}" && echo "clean at commit $(git rev-parse --short HEAD)"
+}
+
+# build_commit COMMIT DIR: the command of another commit, in DIR/target/release. It is built once and kept.
+build_commit() {
+    local commit=$1 dir=$2
+    [ ! -x "$dir/target/release/braidb" ] || return 0
+    mkdir -p "$dir" && git archive "$commit" | tar -x -C "$dir" || return 1
+    (cd "$dir" && CARGO_TARGET_DIR=$dir/target cargo build --release --quiet -p braidb-cli)
 }
 
 # one_test FILE TEST: runs one test of braidb-sim. Its figure is what it prints with `figure:` in front.
