@@ -11,7 +11,7 @@ use crate::figures::{bytes_text, grouped};
 use braidb_bench::drive::result_of;
 use braidb_bench::keys::Data;
 use braidb_bench::results::{Machine, Run};
-use braidb_bench::{Beside, Measured, Timer, Workload, run};
+use braidb_bench::{Beside, Measured, Store, Timer, Workload, run};
 use braidb_device::{Figures, Model, Profile};
 use clap::ValueEnum;
 use std::io::Write as _;
@@ -61,6 +61,43 @@ const OPERATION_NS: u64 = 1_000;
 
 /// The time of a model.
 struct ModelTimer<'a>(&'a Model);
+
+/// The engine on a model. Its background work is done on the host before its modelled time is over.
+struct ModelledEngine<'a> {
+    engine: &'a Engine,
+    model: &'a Model,
+}
+
+impl Store for ModelledEngine<'_> {
+    fn put(&self, family: usize, key: &[u8], value: &[u8]) -> braidb_bench::Outcome {
+        self.engine.put(family, key, value)
+    }
+
+    fn delete(&self, family: usize, key: &[u8]) -> braidb_bench::Outcome {
+        self.engine.delete(family, key)
+    }
+
+    fn get(&self, family: usize, key: &[u8], see: &mut dyn FnMut(&[u8])) -> braidb_bench::Outcome<bool> {
+        self.engine.get(family, key, see)
+    }
+
+    fn scan(
+        &self,
+        family: usize,
+        from: &[u8],
+        limit: usize,
+        see: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> braidb_bench::Outcome<usize> {
+        self.engine.scan(family, from, limit, see)
+    }
+
+    fn settle(&self, mark: &mut dyn FnMut()) -> braidb_bench::Outcome {
+        self.engine.db.settle()?;
+        self.model.wait_for_jobs();
+        mark();
+        Ok(())
+    }
+}
 
 impl Timer for ModelTimer<'_> {
     fn now_ns(&self) -> u64 {
@@ -114,9 +151,10 @@ pub fn run_workloads(args: &Measurement, device: DeviceArg) -> Outcome<Vec<Run>>
             _ => begin()?,
         };
         let before = model.figures();
+        let modelled = ModelledEngine { engine: &engine, model: &model };
         let data = Data::new(workload, &settings.load);
         let beside = Beside { sample: &|_| {}, progress: &|_| {} };
-        let measured = run(workload, &engine, &settings.load, &data, &ModelTimer(&model), beside)?;
+        let measured = run(workload, &modelled, &settings.load, &data, &ModelTimer(&model), beside)?;
         let result = result(args, workload, &measured, &model, &before);
         print(args, &measured, &result)?;
         runs.push(result);
