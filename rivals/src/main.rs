@@ -1,4 +1,4 @@
-//! Other stores beside BraidDB, on one machine: `run` measures workloads on one store, `fill` fills BraidDB and fjall in turns, `memory`
+//! Other stores beside BraidDB, on one machine: `run` measures workloads on one store, `table` all workloads on all stores, `fill` fills BraidDB and fjall in turns, `memory`
 //! and `instructions` look at maps in memory, `active` at another active segment. Each run is a process of its own.
 
 mod active;
@@ -8,6 +8,7 @@ mod hash_index;
 mod maps;
 mod run;
 mod stores;
+mod table;
 
 /// This file is the command's own (`braidb bench`), so that figures look alike.
 #[path = "../../crates/braidb-cli/src/figures.rs"]
@@ -29,6 +30,7 @@ struct Command {
 enum Verb {
     Fill(fill::Args),
     Run(Box<run::Args>),
+    Table(table::Args),
     Memory(maps::Args),
     Instructions(maps::Sizes),
     Active(active::Args),
@@ -44,6 +46,7 @@ fn main() -> Outcome {
     match Command::parse().verb {
         Verb::Fill(args) => fill::run(&args),
         Verb::Run(args) => run::run(&args),
+        Verb::Table(args) => table::run(&args),
         Verb::Memory(args) => maps::run(&args),
         Verb::Instructions(sizes) => maps::count_instructions(&sizes),
         Verb::Active(args) => active::run(&args),

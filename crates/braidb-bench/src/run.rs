@@ -71,6 +71,9 @@ const BETWEEN_SAMPLES: Duration = Duration::from_millis(50);
 /// Entries of [`Action::SeekRecent`], and the most of [`Action::SeekUpTo100`].
 const SCANNED: u64 = 100;
 
+/// Entries of [`Action::SeekLong`].
+const LONG: u64 = 1_000;
+
 /// Runs `workload` on `store`, which must hold what the workload starts with.
 ///
 /// # Errors
@@ -314,6 +317,7 @@ impl Worker<'_> {
                 let entries = self.run.settings.entries;
                 self.scan_fill(data.drawn(operation, known()), entries)?
             }
+            Action::SeekLong => self.scan_fill(data.drawn(operation, known()), LONG)?,
             Action::SeekUpTo100 => {
                 let entries = data.chance(!operation) % SCANNED + 1;
                 self.scan_fill(data.drawn(operation, known()), entries)?

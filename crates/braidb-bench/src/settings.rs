@@ -15,7 +15,7 @@ pub struct Settings {
     /// Operations of overwrite and updaterandom [default: NUM]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub writes: Option<u64>,
-    /// Operations of read workloads [default: NUM; for those that seek a tenth of it]
+    /// Operations of read workloads [default: NUM; for those that seek a tenth of it, for seeklong a hundredth]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub reads: Option<u64>,
     /// Operations of mixed, of pushpop, and of the workloads of YCSB and LogStore [default: NUM]
@@ -160,6 +160,7 @@ impl Settings {
             Count::WindowAndOperations => self.window() + self.operations.unwrap_or(self.num),
             Count::Reads => self.reads.unwrap_or(self.num),
             Count::Seeks => self.reads.unwrap_or(self.num.div_ceil(10)),
+            Count::LongSeeks => self.reads.unwrap_or(self.num.div_ceil(100)),
             Count::Seconds => return None,
         })
     }

@@ -46,6 +46,8 @@ pub enum Count {
     Reads,
     /// `--reads`, or a tenth of the keys.
     Seeks,
+    /// `--reads`, or a hundredth of the keys.
+    LongSeeks,
     /// `--operations`.
     Operations,
     /// As many as keys, after a window of rows was written.
@@ -85,6 +87,8 @@ pub enum Action {
     GetMissing,
     /// Moves to a drawn key and reads `--entries` entries.
     Seek,
+    /// Moves to a drawn key and reads 1,000 entries.
+    SeekLong,
     /// Moves to a drawn key and reads 1 to 100 entries, each number as likely as another.
     SeekUpTo100,
     /// Gets a drawn key and writes it again.
@@ -105,7 +109,12 @@ impl Action {
     pub fn writes(self) -> bool {
         !matches!(
             self,
-            Action::Get | Action::GetMissing | Action::Seek | Action::SeekUpTo100 | Action::SeekRecent
+            Action::Get
+                | Action::GetMissing
+                | Action::Seek
+                | Action::SeekLong
+                | Action::SeekUpTo100
+                | Action::SeekRecent
         )
     }
 
@@ -201,7 +210,7 @@ pub static BESIDE_READERS: &Workload = &WORKLOADS[2];
 const HALF_MODIFIES: Mix = Mix::Shares(&[(50, Action::Get), (50, Action::ReadModifyWrite)]);
 
 /// All of them.
-pub static WORKLOADS: [Workload; 24] = [
+pub static WORKLOADS: [Workload; 25] = [
     workload("fillseq", 0, Start::Fills, Mix::Only(Action::PutInOrder), Count::Keys)
         .about("Write every key once, in order, to an empty database"),
     workload("fillrandom", 1, Start::Fills, Mix::Only(Action::PutShuffled), Count::Keys)
@@ -305,6 +314,8 @@ pub static WORKLOADS: [Workload; 24] = [
         .about("A queue: push a row, then read the smallest key and delete it"),
     workload("bursts", 23, Start::Filled, Mix::Turns { seconds: 10 }, Count::Seconds)
         .about("Overwrite random keys for 10 seconds, then get random keys for 10 seconds, in turns"),
+    workload("seeklong", 24, Start::Filled, Mix::Only(Action::SeekLong), Count::LongSeeks)
+        .about("Move to a random key and read 1,000 entries"),
 ];
 
 #[cfg(test)]

@@ -402,6 +402,24 @@ fn bench_runs_the_workloads_of_others_and_checks_what_it_reads() {
 }
 
 #[test]
+fn bench_writes_a_report() {
+    let place = Place::new("report");
+    let db = &place.db();
+    let report = |name: &str| place.path(name).display().to_string();
+    let (page, tables) = (report("out.html"), report("out.md"));
+    let command = ["bench", db, "fillrandom", "readrandom", "--num", "2000"];
+    braidb(&[&command[..], &["--report", &page]].concat()).exits(0);
+    let page = std::fs::read_to_string(&page).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("readrandom") && page.contains("<svg"));
+    braidb(&[&command[..], &["--report", &tables, "--device", "nvme"]].concat()).exits(0);
+    let tables = std::fs::read_to_string(&tables).unwrap();
+    assert!(tables.contains("| fillrandom | braidb on modelled nvme |"), "{tables}");
+    // What is wrong is told before anything is measured.
+    let nowhere = report("nowhere/out.html");
+    braidb(&[&command[..], &["--report", &nowhere]].concat()).exits(2).tells("nowhere is not a directory");
+}
+
+#[test]
 fn bench_measures_on_a_modelled_device() {
     let place = Place::new("modelled");
     let db = &place.db();

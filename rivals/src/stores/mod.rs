@@ -54,6 +54,18 @@ const OPEN_FILES: u16 = 1000;
 const FILTER_BITS_PER_KEY: u8 = 10;
 
 impl Kind {
+    /// Those that this build has.
+    pub const BUILT: &[Kind] = &[
+        Kind::Braidb,
+        Kind::BraidbCached,
+        Kind::Leveldb,
+        Kind::Lmdb,
+        Kind::Redb,
+        Kind::Fjall,
+        #[cfg(feature = "rocksdb")]
+        Kind::Rocksdb,
+    ];
+
     /// As the command line has it.
     pub fn name(self) -> &'static str {
         match self {

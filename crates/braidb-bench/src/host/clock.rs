@@ -1,7 +1,7 @@
 //! Time, to the nanosecond: a benchmark measures operations that take less than one tick of the engine's clock.
 #![allow(clippy::disallowed_methods, reason = "see the module `host`")]
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Measures from a moment on.
 #[derive(Clone, Copy, Debug)]
@@ -30,4 +30,40 @@ impl Stopwatch {
 /// Waits, so that a person can read.
 pub fn pause(duration: Duration) {
     std::thread::sleep(duration);
+}
+
+/// The day by UTC: `2026-11-23`.
+pub fn today() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    date_of(seconds / 86_400)
+}
+
+/// The date of a day since the first of January 1970. Years begin in March here, so that a leap day is the last of its year.
+fn date_of(days: u64) -> String {
+    // 146,097 days are 400 years; the first such years begin on the first of March of the year 0, 719,468 days before 1970.
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    // From March on, five months have 153 days.
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::date_of;
+
+    #[test]
+    fn days_have_their_dates() {
+        for (days, date) in
+            [(0, "1970-01-01"), (11_016, "2000-02-29"), (11_017, "2000-03-01"), (20_780, "2026-11-23")]
+        {
+            assert_eq!(date_of(days), date);
+        }
+        assert_eq!((date_of(47_540), date_of(47_541)), ("2100-02-28".to_owned(), "2100-03-01".to_owned()));
+    }
 }

@@ -7,6 +7,7 @@
 mod device;
 pub mod engine;
 mod measure;
+mod page;
 mod paper;
 mod queue;
 mod report;
@@ -18,7 +19,9 @@ use crate::store::{BENCH_DB, BENCH_MARK, empty_database, open_with, require_free
 use crate::text;
 use braidb::{Db, Durability, Options};
 use braidb_bench::Workload;
+use braidb_bench::host::machine;
 use braidb_bench::keys::Data;
+use braidb_bench::results::Run;
 use device::DeviceArgs;
 use engine::{Engine, EngineArgs};
 use std::path::{Path, PathBuf};
@@ -67,6 +70,9 @@ struct Measurement {
     /// Print one JSON object a line for each workload
     #[arg(long)]
     json: bool,
+    /// Write a report when all is measured: a page of HTML, or Markdown if FILE ends with .md
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
 }
 
 /// How large workloads are, and what the database is given.
@@ -82,13 +88,13 @@ pub fn run(args: &Args) -> Outcome {
     match &args.reproduction {
         Some(Reproduction::Paper(args)) => paper::run(args),
         None => match args.measurement.device.device {
-            Some(device) => device::run_workloads(&args.measurement, device).map(|_| ()),
-            None => run_workloads(&args.measurement),
+            Some(device) => page::write(&args.measurement, device::run_workloads(&args.measurement, device)?),
+            None => page::write(&args.measurement, run_workloads(&args.measurement)?),
         },
     }
 }
 
-fn run_workloads(args: &Measurement) -> Outcome {
+fn run_workloads(args: &Measurement) -> Outcome<Vec<Run>> {
     let (dir, settings) = (args.dir(), &args.settings);
     args.check()?;
     let mark = dir.join(BENCH_MARK);
@@ -99,7 +105,7 @@ fn run_workloads(args: &Measurement) -> Outcome {
     if !args.workloads[0].starts_empty() {
         require_filled(args, &mark, &db_dir)?;
     }
-    let mut engine: Option<Engine> = None;
+    let (mut engine, mut runs): (Option<Engine>, _) = (None, Vec::new());
     for &workload in &args.workloads {
         if workload.starts_empty() {
             if let Some(old) = engine.take() {
@@ -114,7 +120,9 @@ fn run_workloads(args: &Measurement) -> Outcome {
         if !workload.fills() && !workload.keeps_the_keys() {
             set_mark(&mark, "")?;
         }
+        let watch = machine::Watch::start(dir);
         let measured = measure::measure(&open, &db_dir, workload, settings)?;
+        runs.push(page::run_of(&measured, settings, watch.stop()));
         let scans = match workload.name {
             "queue" => Some(queue::compare(&open.db, &dir.join("fresh"), workload, settings)?),
             _ => None,
@@ -126,10 +134,10 @@ fn run_workloads(args: &Measurement) -> Outcome {
         }
         engine = Some(open);
     }
-    match engine {
-        Some(engine) => Ok(engine.db.close()?),
-        None => Ok(()),
+    if let Some(engine) = engine {
+        engine.db.close()?;
     }
+    Ok(runs)
 }
 
 impl Measurement {
@@ -147,6 +155,13 @@ impl Measurement {
             return Err(Failure::Use(format!("{option}: the limit is {limit}")));
         }
         load.check(&self.workloads).map_err(Failure::Use)?;
+        if let Some(report) = &self.report {
+            // A path without a parent is a name in the current directory.
+            let parent = report.parent().filter(|parent| !parent.as_os_str().is_empty());
+            if let Some(parent) = parent.filter(|parent| !parent.is_dir()) {
+                return Err(Failure::Use(format!("--report: {} is not a directory", parent.display())));
+            }
+        }
         let needs_a_fill = |pair: &&[&'static Workload]| {
             !pair[0].fills() && !pair[0].keeps_the_keys() && !pair[1].starts_empty()
         };

@@ -1,0 +1,203 @@
+//! `table DIR ROWS`: all workloads on all stores. Each run is a process of its own, and stores take turns within a round. Each result is
+//! added to the file ROWS at once, so that a table which was interrupted goes on where it ended.
+//!
+//! Workloads that follow each other on one store are a *course*: it begins with a fill. `cargo run -p braidb-bench --example
+//! render_report` makes a report of the rows.
+
+use crate::Outcome;
+use crate::child;
+use crate::stores::Kind;
+use braidb_bench::host::machine::Watch;
+use braidb_bench::results::Run;
+use std::ffi::OsString;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Measure all workloads on all stores, in turns
+#[derive(clap::Args)]
+pub struct Args {
+    /// A directory, which is created if its parent exists; stores lie in it, one at a time
+    dir: PathBuf,
+    /// Results, a JSON object a line; those that are there already are not measured again
+    rows: PathBuf,
+    /// Stores [default: all that this build has]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    stores: Vec<Kind>,
+    /// Courses, by name [default: all]
+    #[arg(long, value_delimiter = ',')]
+    courses: Vec<String>,
+    /// Rounds
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: u64,
+    /// Keys
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    num: u64,
+}
+
+/// Workloads that follow each other, each on what the one before left.
+struct Course {
+    name: &'static str,
+    workloads: &'static [&'static str],
+    /// Options beyond those that all have.
+    options: &'static [&'static str],
+}
+
+const COURSES: [Course; 9] = [
+    Course {
+        name: "random",
+        workloads: &["fillrandom", "overwrite", "readrandom", "readmissing", "seekrandom", "seeklong"],
+        options: &[],
+    },
+    Course { name: "in-order", workloads: &["fillseq", "readrandom", "seekrandom"], options: &[] },
+    Course {
+        name: "ycsb",
+        workloads: &["ycsb-load", "ycsb-a", "ycsb-b", "ycsb-c", "ycsb-f", "ycsb-d"],
+        options: &[],
+    },
+    Course { name: "ycsb-e", workloads: &["ycsb-load", "ycsb-e"], options: &[] },
+    Course {
+        name: "logstore",
+        workloads: &["fillrandom", "logstore-b90", "logstore-b10", "logstore-write"],
+        options: &["--zipf-exponent", "0.9"],
+    },
+    Course { name: "ends", workloads: &["updaterandom", "queue", "pushpop", "timeline"], options: &[] },
+    Course {
+        name: "beside-writes",
+        workloads: &["fillrandom", "mixed", "getwhilewriting", "seekwhilewriting"],
+        options: &["--write-rate", "50000"],
+    },
+    Course {
+        name: "families",
+        workloads: &["fillrandom", "overwrite", "readrandom", "seekrandom"],
+        options: &["--families", "64"],
+    },
+    // One turn of writes and one of reads.
+    Course { name: "bursts", workloads: &["fillrandom", "bursts"], options: &["--seconds", "20"] },
+];
+
+/// What was measured already: store, course and round, which is the seed.
+type Known = Vec<(String, &'static str, u64)>;
+
+pub fn run(args: &Args) -> Outcome {
+    let unknown = args.courses.iter().find(|name| COURSES.iter().all(|course| course.name != name.as_str()));
+    if let Some(name) = unknown {
+        let names: Vec<&str> = COURSES.iter().map(|course| course.name).collect();
+        return Err(format!("there is no course {name}; there are {}", names.join(", ")).into());
+    }
+    if !args.dir.exists() {
+        fs::create_dir(&args.dir)
+            .map_err(|error| format!("could not create {}: {error}", args.dir.display()))?;
+    }
+    let stores = match args.stores.is_empty() {
+        true => Kind::BUILT.to_vec(),
+        false => args.stores.clone(),
+    };
+    let known = known_in(&args.rows)?;
+    let is_chosen =
+        |course: &&Course| args.courses.is_empty() || args.courses.iter().any(|name| name == course.name);
+    for round in 1..=args.rounds {
+        for course in COURSES.iter().filter(is_chosen) {
+            // Each round begins with another store, so that none always follows the same one.
+            for place in 0..stores.len() {
+                let store = stores[(place + round as usize) % stores.len()];
+                if !known.contains(&(store.name().to_owned(), course.name, round)) {
+                    eprintln!("round {round}: {}, {}", course.name, store.name());
+                    measure(args, store, course, round)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What rows call a workload. A workload finds other data in one course than in another.
+fn label(course: &Course, workload: &str) -> String {
+    format!("{}: {workload}", course.name)
+}
+
+/// The courses that the file holds. A run that failed left no row of its last workload, and is not among them.
+fn known_in(rows: &Path) -> Outcome<Known> {
+    let text = match fs::read_to_string(rows) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        text => text.map_err(|error| format!("could not read {}: {error}", rows.display()))?,
+    };
+    let parse = |(at, line): (usize, &str)| -> Outcome<Option<(String, &'static str, u64)>> {
+        let run: Run = serde_json::from_str(line)
+            .map_err(|error| format!("{}, line {}: {error}; remove the line", rows.display(), at + 1))?;
+        let is_last = |course: &&Course| {
+            course.workloads.last().is_some_and(|workload| label(course, workload) == run.workload)
+        };
+        Ok(COURSES.iter().find(is_last).map(|course| (run.side, course.name, run.seed)))
+    };
+    let courses: Vec<Option<_>> = text.lines().enumerate().map(parse).collect::<Outcome<_>>()?;
+    Ok(courses.into_iter().flatten().collect())
+}
+
+/// Runs a course on a store in a process of its own, and adds its results.
+fn measure(args: &Args, store: Kind, course: &Course, round: u64) -> Outcome {
+    let mut line: Vec<OsString> = vec!["run".into(), store.name().into(), args.dir.clone().into()];
+    line.extend(course.workloads.iter().chain(course.options).map(OsString::from));
+    for (option, value) in [("--num", args.num), ("--seed", round)] {
+        line.extend([option.into(), value.to_string().into()]);
+    }
+    line.push("--json".into());
+    let watch = Watch::start(&args.dir);
+    let (out, _) = child::output_of(&[], &line)?;
+    let machine = watch.stop();
+    let mut file = OpenOptions::new().create(true).append(true).open(&args.rows)?;
+    let mut rows = String::new();
+    for line in out.lines() {
+        let run: Run = serde_json::from_str(line)?;
+        let run = Run { workload: label(course, &run.workload), machine: machine.clone(), ..run };
+        rows += &serde_json::to_string(&run)?;
+        rows.push('\n');
+    }
+    // At once, so that a table that is interrupted holds whole courses.
+    Ok(file.write_all(rows.as_bytes())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use braidb_bench::Workload;
+
+    #[test]
+    fn courses_name_workloads_and_begin_empty() {
+        for course in &COURSES {
+            let workloads: Vec<&Workload> =
+                course.workloads.iter().map(|name| Workload::named(name).expect(name)).collect();
+            assert!(workloads[0].starts_empty(), "{}", course.name);
+            for pair in workloads.windows(2) {
+                let is_kept = pair[0].fills() || pair[0].keeps_the_keys();
+                assert!(is_kept || pair[1].starts_empty(), "{}: {}", course.name, pair[1].name);
+            }
+        }
+        let measured =
+            |workload: &&Workload| COURSES.iter().any(|course| course.workloads.contains(&workload.name));
+        let left_out: Vec<&str> = braidb_bench::WORKLOADS
+            .iter()
+            .filter(|workload| !measured(workload))
+            .map(|workload| workload.name)
+            .collect();
+        assert_eq!(left_out, [""; 0], "all workloads are in the table");
+    }
+
+    #[test]
+    fn a_table_goes_on_where_it_ended() {
+        let dir = std::env::temp_dir().join(format!("rivals-table-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let rows = dir.join("rows.jsonl");
+        assert_eq!(known_in(&rows).unwrap(), []);
+        let run = |workload: &str, seed| {
+            let workload = format!("in-order: {workload}");
+            let run = Run { workload, side: "lmdb".to_owned(), seed, ..Run::default() };
+            format!("{}\n", serde_json::to_string(&run).unwrap())
+        };
+        fs::write(&rows, run("fillseq", 1) + &run("seekrandom", 1) + &run("fillseq", 2)).unwrap();
+        assert_eq!(known_in(&rows).unwrap(), [("lmdb".to_owned(), "in-order", 1)]);
+        fs::write(&rows, "{").unwrap();
+        assert!(known_in(&rows).unwrap_err().to_string().contains("line 1"));
+        fs::remove_dir_all(&dir).unwrap();
+    }
+}
