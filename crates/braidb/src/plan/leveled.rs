@@ -192,7 +192,7 @@ impl Planner<'_> {
             return most;
         }
         let whole = self.version.level(last).bytes() as f64 / self.options.base_bytes.max(1) as f64;
-        whole.powf(1.0 / last as f64).min(most)
+        libm::pow(whole, 1.0 / last as f64).min(most)
     }
 
     /// The levels over their targets, most urgent first.

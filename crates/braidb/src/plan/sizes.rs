@@ -154,7 +154,7 @@ impl Machine {
         let distinct = if self.load.is_sequential || self.is_unique() {
             entries as f64
         } else {
-            keys * (1.0 - (-(entries as f64) / keys).exp())
+            keys * (1.0 - libm::exp(-(entries as f64) / keys))
         };
         let Some(part) = self.part(low, high, distinct, (first, self.written)) else { return };
         self.sample(entries);
@@ -383,7 +383,7 @@ impl Machine {
             }
         });
         let keys = self.load.keys as f64;
-        let met = keys * (1.0 - (-(self.written as f64) / keys).exp());
+        let met = keys * (1.0 - libm::exp(-(self.written as f64) / keys));
         let is_even = self.load.is_sequential || self.is_unique();
         let live = if is_even { self.load.keys.min(self.written) } else { met as u64 };
         let space_bytes = levels.iter().map(|level| level.bytes).sum();

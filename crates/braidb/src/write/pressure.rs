@@ -152,7 +152,7 @@ impl Pressure {
     fn admit_slowly(&self, bytes: usize, debt: f64, wake_jobs: &dyn Fn() -> Result<()>) -> Result<()> {
         let start_us = self.clock.now_us();
         let outcome = if debt < 1.0 {
-            let price_ns = (500.0 * (10.0 * debt).exp2() * bytes as f64 / 1024.0) as u64;
+            let price_ns = (500.0 * libm::exp2(10.0 * debt) * bytes as f64 / 1024.0) as u64;
             let owed_ns = self.owed_ns.fetch_add(price_ns, Ordering::Relaxed) + price_ns;
             if owed_ns >= PAYMENT_US * 1000 {
                 let owed_ns = self.owed_ns.swap(0, Ordering::Relaxed);

@@ -149,7 +149,7 @@ impl Cost {
             "skewed" if rng.below(10) < 9 => 10 * rng.below(KEYS / 10),
             // The logarithm of the rank is uniform.
             "zipfian" => {
-                (KEYS as f64).powf(rng.below(1 << 20) as f64 / f64::from(1 << 20)) as u64 * 7_919 % KEYS
+                libm::pow(KEYS as f64, rng.below(1 << 20) as f64 / f64::from(1 << 20)) as u64 * 7_919 % KEYS
             }
             _ => rng.below(KEYS),
         };
