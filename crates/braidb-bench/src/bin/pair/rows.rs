@@ -18,7 +18,7 @@ pub enum Verb {
     Start,
     /// Prints the hash of the sources that rows are kept by
     Hash,
-    /// Prints the row of a line: verdict, seconds, date and commit on one line, its figure on the next; exit status 1 if there is none
+    /// Prints the row of a line: verdict, seconds, date and commit on one line, its figure and its table on the next; exit status 1 if there is none
     Show(Line),
     /// Keeps the row of a line that ran, unless the sources changed meanwhile
     Keep(Keep),
@@ -145,7 +145,7 @@ fn keep(root: &Path, kept: &Keep) -> Outcome {
         topic: kept.line.topic.clone(),
         line: kept.line.line.clone(),
         command: kept.line.command.join(" "),
-        figure: kept.figure.replace('\n', " "),
+        figure: kept.figure.clone(),
         verdict: kept.verdict,
         seconds: now.unix_seconds.saturating_sub(before.unix_seconds),
         hash: now.hash,
