@@ -43,8 +43,10 @@ pub struct Served {
     pub seeks: u64,
     /// The time that the device is busy for it, the way back included.
     pub busy_ns: u64,
-    /// What would have begun at `start_ns` or later was moved back by this.
+    /// What would have begun at `moved_from_ns` or later was moved back by this.
     pub shift_ns: u64,
+    /// When the interval behind this request began before it was moved; `u64::MAX` if there is none.
+    pub moved_from_ns: u64,
 }
 
 #[derive(Debug)]
@@ -106,8 +108,8 @@ impl Timeline {
             for later in self.intervals.range_mut(index..) {
                 later.start_ns += shift_ns;
                 later.end_ns += shift_ns;
-                // An actor that is moved back asks later, too.
-                if later.asked_ns > start_ns {
+                // An actor that is moved back asks later, too. One that asked before is not: it waits longer.
+                if later.asked_ns > next_ns {
                     later.asked_ns += shift_ns;
                 }
             }
@@ -133,7 +135,7 @@ impl Timeline {
                 },
             );
             let busy_ns = end_ns - start_ns + way_back_ns;
-            return Served { id, start_ns, end_ns, seeks, busy_ns, shift_ns };
+            return Served { id, start_ns, end_ns, seeks, busy_ns, shift_ns, moved_from_ns: next_ns };
         }
     }
 

@@ -343,3 +343,24 @@ fn hits_cost_no_device_and_misses_do() {
     assert_eq!((after.cache_misses - before.cache_misses, after.cache_hits), (301, before.cache_hits));
     assert_eq!(after.reads - before.reads, 301);
 }
+
+#[test]
+fn a_caller_that_computes_is_not_held_up_by_two_jobs_that_meet_at_the_device() {
+    let (model, env) = hdd(64 * MIB);
+    stored(&model, &env, "a", 1);
+    stored(&model, &env, "b", 1);
+    let start_ns = model.now_ns();
+    // The first job asks the device after 10 ms, the second one after 5 ms: so it moves the first one's read back.
+    for (lane, name, after_ms) in [(Lane::Flush, "a", 10), (Lane::Merge, "b", 5)] {
+        let (job, beside) = (reading(&env, name), model.clone());
+        let job = move || {
+            beside.charge_cpu_ns(after_ms * MS);
+            job();
+        };
+        env.runtime.submit(lane, Box::new(job));
+    }
+    model.charge_cpu_ns(8 * MS);
+    model.step();
+    assert_eq!(model.figures().jobs, 2);
+    assert_eq!(model.now_ns() - start_ns, 8 * MS, "the foreground asked the device for nothing");
+}

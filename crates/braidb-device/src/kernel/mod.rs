@@ -121,7 +121,7 @@ impl State {
         let movable_ns = at_ns.max(self.actors.foreground().now_ns);
         let served = self.timeline.serve(request, now_ns, at_ns, movable_ns);
         if served.shift_ns > 0 {
-            self.actors.shift(served.start_ns, served.shift_ns);
+            self.actors.shift(served.moved_from_ns, served.shift_ns);
         }
         if is_patient {
             self.actors.queued_until(served.end_ns);
