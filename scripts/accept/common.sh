@@ -74,6 +74,18 @@ results_of_lines() {
     echo "$directory"
 }
 
+# renew_results: empties the directory of results_of_lines if it holds what other sources did than those that stand there now. A
+# script runs for hours, and sources may change between two of its lines.
+renew_results() {
+    local directory=$logs/$topic hash
+    [ -f "$directory/sources" ] || return 0
+    hash=$("$BRAIDB_PAIR" row hash) || hash=unknown
+    [ "$(cat "$directory/sources")" != "$hash" ] || return 0
+    rm -rf "$directory"
+    mkdir -p "$directory"
+    echo "$hash" >"$directory/sources"
+}
+
 # --- lines ---
 
 # Lines that take longer are warned of; torture takes as long as it takes.
@@ -119,7 +131,9 @@ line() {
         if ! is_in "$name" "${again[@]}" && tell_row "$name" "$@"; then return 0; fi
         started=$("$BRAIDB_PAIR" row start) || started=
     fi
+    renew_results
     if "$@" >"$log" 2>&1; then verdict=PASS; fi
+    renew_results
     figure=$(grep -v '^[[:space:]]*$' "$log" | tail -n1 | cut -c1-600)
     table=$(sed -n 's/^\* //p' "$log")
     figure+=${table:+$'\n'$table}

@@ -26,6 +26,7 @@ line shared   shared
 if [ -n "${WITH_MORE:-}" ]; then
     line good    good 8
     line edits   edits
+    line later   shared
     line holder  holder
 fi
 sum_up
@@ -230,6 +231,20 @@ fn a_line_that_changes_the_sources_is_not_kept() {
     assert_eq!(ran, "edits");
     assert!(told.contains("the sources changed while edits ran"), "{told}");
     assert!(repository.rows().is_empty());
+}
+
+#[test]
+fn what_lines_share_is_measured_anew_when_the_sources_change_while_the_script_runs() {
+    let repository = Repository::new("meanwhile");
+    let lines = ["shared", "edits", "later"];
+    let (ran, told, _) = repository.accept_with(&[("WITH_MORE", "1")], &lines);
+    assert_eq!(ran, "shared edits shared", "{told}");
+    assert!(!told.contains("measured 2 times"), "the row of `later` has what other sources did: {told}");
+    // Back at the sources of before, what `later` measured with others does not count.
+    repository.write("crates/engine.rs", "engine");
+    fs::remove_file(repository.0.join("scratch/rows/toy.jsonl")).unwrap();
+    let (_, told, _) = repository.accept(&["shared"]);
+    assert!(told.contains("measured 1 times"), "{told}");
 }
 
 #[test]
