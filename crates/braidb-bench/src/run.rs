@@ -288,6 +288,16 @@ impl Run<'_> {
     }
 }
 
+/// Which keys follow each other in a scan.
+#[derive(Clone, Copy)]
+enum Neighbours {
+    /// So far apart.
+    Apart(u64),
+    /// Every even number, and odd ones between them.
+    FillAndInserts,
+    Unknown,
+}
+
 /// One thread of a run.
 struct Worker<'a> {
     run: &'a Run<'a>,
@@ -390,11 +400,20 @@ impl Worker<'_> {
     /// Reads `entries` entries from a key of a fill on, or of an insert.
     fn scan_fill(&mut self, from: u64, entries: u64) -> Outcome<u64> {
         let data = self.run.data;
-        // Where keys are inserted meanwhile, or lie in other families, neighbours are not all known.
-        let knows_neighbours = data.is_of_one_family() && !self.run.workload.inserts();
-        let step = if knows_neighbours { Some(2) } else { None };
-        let count = self.scan(from, entries, step, u64::MAX)?;
-        let expected = if knows_neighbours { entries.min(data.keys() - from / 2) } else { 1 };
+        // Which keys lie in the family is not counted. Keys that are inserted meanwhile come between those of the fill.
+        let neighbours = match data.is_of_one_family() {
+            true if self.run.workload.inserts() => Neighbours::FillAndInserts,
+            true => Neighbours::Apart(2),
+            false => Neighbours::Unknown,
+        };
+        let count = self.scan(from, entries, neighbours, u64::MAX)?;
+        let of_fill = data.keys() - from.div_ceil(2);
+        let expected = if data.is_of_one_family() { entries.min(of_fill.max(1)) } else { 1 };
+        self.at_least(from, count, expected)
+    }
+
+    /// The count of a scan, which must not be below `expected`.
+    fn at_least(&self, from: u64, count: u64, expected: u64) -> Outcome<u64> {
         match count >= expected {
             true => Ok(count),
             false => Err(self.wrong(from, &format!("begins a scan of {count} entries, and not {expected}"))),
@@ -410,27 +429,31 @@ impl Worker<'_> {
         let whole_below = known / TIMELINE_BLOCK * TIMELINE_BLOCK;
         match from < whole_below {
             true => {
-                let step = if self.run.data.is_of_one_family() { Some(1) } else { None };
-                self.scan(from, SCANNED, step, whole_below)
+                let is_of_one_family = self.run.data.is_of_one_family();
+                let neighbours = if is_of_one_family { Neighbours::Apart(1) } else { Neighbours::Unknown };
+                let count = self.scan(from, SCANNED, neighbours, whole_below)?;
+                self.at_least(from, count, if is_of_one_family { SCANNED.min(whole_below - from) } else { 1 })
             }
             false => Ok(0),
         }
     }
 
-    /// Reads up to `entries` entries from the key `from` on, which is there. Below `whole_below` the keys lie `step` apart.
-    fn scan(&mut self, from: u64, entries: u64, step: Option<u64>, whole_below: u64) -> Outcome<u64> {
+    /// Reads up to `entries` entries from the key `from` on, which is there. Below `whole_below` all neighbours are there.
+    fn scan(&mut self, from: u64, entries: u64, neighbours: Neighbours, whole_below: u64) -> Outcome<u64> {
         let data = self.run.data;
         data.write_key(from, &mut self.key);
         let (mut last, mut trouble) = (None, None);
         let see = &mut |key: &[u8], value: &[u8]| {
             let number = data.number_of(key);
-            let expected = match (last, step) {
-                (None, _) => Some(from),
-                (Some(last), Some(step)) if last + step < whole_below => Some(last + step),
-                _ => number.filter(|number| last.is_none_or(|last| last < *number)),
-            };
+            let is_next = number.is_some_and(|number| match (last, neighbours) {
+                (None, _) => number == from,
+                (Some(last), Neighbours::Apart(step)) if last + step < whole_below => number == last + step,
+                // The next even number is a key of the fill.
+                (Some(last), Neighbours::FillAndInserts) => last < number && number <= (last / 2 + 1) * 2,
+                (Some(last), _) => last < number,
+            });
             let is_right = number.is_some_and(|number| data.is_value(number, value));
-            if number.is_none() || number != expected || !is_right {
+            if !is_next || !is_right {
                 trouble.get_or_insert_with(|| {
                     let value = if is_right { "" } else { ", or has a foreign value" };
                     format!("begins a scan in which {} comes behind {last:?}{value}", key.escape_ascii())
