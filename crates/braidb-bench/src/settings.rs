@@ -130,7 +130,15 @@ impl Settings {
                 return Err(format!("--distribution latest: {} inserts nothing; ycsb-d does", workload.name));
             }
         }
-        Ok(())
+        let needs_a_fill =
+            |pair: &&[&Workload]| !pair[0].fills() && !pair[0].keeps_the_keys() && !pair[1].starts_empty();
+        match workloads.windows(2).find(needs_a_fill) {
+            Some(pair) => Err(format!(
+                "{} cannot be measured on what {} leaves; put a fill before it",
+                pair[1].name, pair[0].name
+            )),
+            None => Ok(()),
+        }
     }
 
     /// Rows of a queue that are alive at a time.

@@ -244,4 +244,9 @@ fn a_drive_tells_the_figures_of_each_workload() {
     assert_eq!(told[0].figures["user_bytes"], 3000.0 * 56.0);
     assert_eq!(told[3].figures["checked"], 3000.0);
     assert!(drive(&["readrandom"]).unwrap_err().to_string().contains("put a fill before it"));
+    // What ycsb-d inserts, no workload knows that comes after it.
+    for after in ["readmissing", "seekrandom"] {
+        let error = drive(&["fillrandom", "ycsb-d", after]).unwrap_err().to_string();
+        assert!(error.contains("cannot be measured on what ycsb-d leaves"), "{error}");
+    }
 }
