@@ -25,12 +25,7 @@ pub fn build(root: &Path, side: &Side, has_mutants: bool) -> Outcome<PathBuf> {
     let package = scratch.join("drivers").join(name);
     host::create_dir(&package)?;
     host::write_text(&package.join("Cargo.toml"), &manifest(root, &checkout, name))?;
-    // The same versions of dependencies on both sides. Cargo adds what an old commit needs beside them.
-    if let Some(versions) = host::read_text(&root.join("Cargo.lock"))?
-        && host::read_text(&package.join("Cargo.lock"))?.is_none()
-    {
-        host::write_text(&package.join("Cargo.lock"), &versions)?;
-    }
+    give_versions(root, &package)?;
     let target = scratch.join("target");
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--release", "--quiet", "--target-dir"]).arg(&target).arg("--manifest-path");
@@ -53,6 +48,19 @@ pub fn build(root: &Path, side: &Side, has_mutants: bool) -> Outcome<PathBuf> {
     let kept = package.join(if has_mutants { "driver-with-mutants" } else { "driver" });
     host::copy(&target.join("release").join(binary(name)), &kept)?;
     Ok(kept)
+}
+
+/// The same versions of dependencies on both sides, and those of the working tree: a driver that was built before gets them again when
+/// they change. Cargo adds what an old commit needs beside them, so what was given is kept apart.
+fn give_versions(root: &Path, package: &Path) -> Outcome {
+    let given = package.join("given.lock");
+    if let Some(versions) = host::read_text(&root.join("Cargo.lock"))?
+        && host::read_text(&given)?.as_ref() != Some(&versions)
+    {
+        host::write_text(&package.join("Cargo.lock"), &versions)?;
+        host::write_text(&given, &versions)?;
+    }
+    Ok(())
 }
 
 /// Where the sources of the side's engine are.
@@ -121,6 +129,24 @@ debug = "line-tables-only"
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_driver_that_was_built_before_gets_new_versions() {
+        let root = std::env::temp_dir().join(format!("braidb-pair-versions-{}", std::process::id()));
+        let package = root.join("package");
+        host::create_dir(&package).unwrap();
+        let versions = |text: &str| {
+            host::write_text(&root.join("Cargo.lock"), text).unwrap();
+            give_versions(&root, &package).unwrap();
+            host::read_text(&package.join("Cargo.lock")).unwrap().unwrap()
+        };
+        assert_eq!(versions("old"), "old");
+        // As cargo does for an old commit.
+        host::write_text(&package.join("Cargo.lock"), "old and more").unwrap();
+        assert_eq!(versions("old"), "old and more");
+        assert_eq!(versions("new"), "new");
+        host::remove_dir(&root).unwrap();
+    }
 
     #[test]
     fn a_manifest_names_the_engine_of_the_commit_and_the_workloads_of_here() {
