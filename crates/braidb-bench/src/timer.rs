@@ -7,7 +7,7 @@ use std::time::Duration;
 pub trait Timer: Sync {
     fn now_ns(&self) -> u64;
 
-    /// A thread of the workload begins an operation. A modelled device charges processor time, and runs background work that is due.
+    /// A thread of the workload begins an operation. A modelled device runs background work that is due.
     fn begin_operation(&self) {}
 
     /// Lets time pass: a thread is ahead of the rate that it is held to.

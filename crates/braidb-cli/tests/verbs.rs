@@ -440,6 +440,15 @@ fn bench_measures_on_a_modelled_device() {
         assert_eq!(is_busy, workload != "readrandom", "{line:#}");
         assert!(line["figures"]["called_bytes"].is_null(), "the host's figures mean nothing: {line:#}");
     }
+    // A scan pays for each entry, and what reads and writes pays for both.
+    let cpu_us = |workload: &str, more: &[&str]| {
+        let command = ["bench", db, "--device", "nvme", "fillrandom", workload, "--json"];
+        let all = braidb(&[&command[..], &options, more].concat()).exits(0).text().to_owned();
+        let line: serde_json::Value = serde_json::from_str(all.lines().last().unwrap()).unwrap();
+        line["figures"]["cpu_us_per_operation"].as_f64().unwrap()
+    };
+    assert!(cpu_us("seekrandom", &["--entries", "100"]) > 5.0 * cpu_us("seekrandom", &["--entries", "1"]));
+    assert!(cpu_us("ycsb-f", &[]) > 1.5);
     let text = on("nvme", &[]);
     assert!(text.contains(" modelled s, ") && text.contains("  device    nvme: "), "{text}");
     assert!(!place.path("db").exists(), "nothing is written to DIR");
