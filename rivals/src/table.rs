@@ -58,8 +58,8 @@ const COURSES: [Course; 9] = [
     Course { name: "ycsb-e", workloads: &["ycsb-load", "ycsb-e"], options: &[] },
     Course {
         name: "logstore",
-        workloads: &["fillrandom", "logstore-b90", "logstore-b10", "logstore-write"],
-        options: &["--zipf-exponent", "0.9"],
+        workloads: &["fillrandom", "logstore-rmw", "logstore-b90", "logstore-b10", "logstore-write"],
+        options: &[],
     },
     Course { name: "ends", workloads: &["updaterandom", "queue", "pushpop", "timeline"], options: &[] },
     Course {

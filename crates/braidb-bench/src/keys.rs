@@ -46,7 +46,7 @@ impl Data {
     /// The data of `workload`. Takes a tenth of a second for each million of keys where draws are Zipfian.
     pub fn new(workload: &Workload, settings: &Settings) -> Data {
         let keys = settings.num;
-        let zipfian = || Zipfian::new(keys, settings.zipf_exponent);
+        let zipfian = || Zipfian::new(keys, settings.zipf_exponent(workload));
         let draws = match settings.distribution(workload) {
             Distribution::Uniform => Draws::Uniform,
             Distribution::Zipfian if settings.ranks == Ranks::Ordered => {

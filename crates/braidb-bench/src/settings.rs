@@ -1,6 +1,5 @@
 //! How large workloads are, and how their keys are drawn: the options that every program has which runs workloads.
 
-use crate::draws::YCSB_EXPONENT;
 use crate::workload::{Count, Workload};
 use clap::ValueEnum;
 
@@ -33,9 +32,9 @@ pub struct Settings {
     /// How random keys are drawn [default: as the workload says, and uniform where it says nothing]
     #[arg(long, value_enum)]
     pub distribution: Option<Distribution>,
-    /// Exponent of zipfian and latest, between 0 and 1
-    #[arg(long, default_value_t = YCSB_EXPONENT, value_parser = exponent)]
-    pub zipf_exponent: f64,
+    /// Exponent of zipfian and latest, between 0 and 1 [default: 0.9 for LogStore's workloads, 0.99 for the others]
+    #[arg(long, value_parser = exponent)]
+    pub zipf_exponent: Option<f64>,
     /// Which keys are the hot ones of zipfian
     #[arg(long, value_enum, default_value_t = Ranks::Hashed)]
     pub ranks: Ranks,
@@ -171,6 +170,11 @@ impl Settings {
             Count::LongSeeks => self.reads.unwrap_or(self.num.div_ceil(100)),
             Count::Seconds => return None,
         })
+    }
+
+    /// The exponent that a workload draws by where it draws by Zipf's law.
+    pub fn zipf_exponent(&self, workload: &Workload) -> f64 {
+        self.zipf_exponent.unwrap_or(workload.zipf_exponent)
     }
 
     /// The distribution that a workload draws by.

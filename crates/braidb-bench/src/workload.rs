@@ -4,6 +4,7 @@
 //! variants of LogStore follow its Table I. Records that a workload inserts lie between those of the fill, spread over all of them, as
 //! YCSB's hashed order of insertion spreads them.
 
+use crate::draws::YCSB_EXPONENT;
 use crate::settings::Distribution;
 
 /// One workload.
@@ -19,6 +20,8 @@ pub struct Workload {
     pub mix: Mix,
     /// How keys are drawn, unless the settings say otherwise.
     pub distribution: Distribution,
+    /// How skewed Zipf's law is, unless the settings say otherwise.
+    pub zipf_exponent: f64,
     pub count: Count,
     /// One more thread overwrites random keys meanwhile.
     pub is_beside_writer: bool,
@@ -184,9 +187,23 @@ impl Workload {
     }
 }
 
+/// The exponent of LogStore's workloads (section VI).
+const LOGSTORE_EXPONENT: f64 = 0.9;
+
 const fn workload(name: &'static str, salt: u64, start: Start, mix: Mix, count: Count) -> Workload {
     let distribution = Distribution::Uniform;
-    Workload { name, about: "", salt, start, mix, distribution, count, is_beside_writer: false }
+    let zipf_exponent = YCSB_EXPONENT;
+    Workload {
+        name,
+        about: "",
+        salt,
+        start,
+        mix,
+        distribution,
+        zipf_exponent,
+        count,
+        is_beside_writer: false,
+    }
 }
 
 impl Workload {
@@ -198,6 +215,11 @@ impl Workload {
         Workload { distribution, ..self }
     }
 
+    /// Draws as LogStore's evaluation does (section VI).
+    const fn drawn_as_by_logstore(self) -> Workload {
+        Workload { distribution: Distribution::Zipfian, zipf_exponent: LOGSTORE_EXPONENT, ..self }
+    }
+
     const fn beside_writer(self) -> Workload {
         Workload { is_beside_writer: true, ..self }
     }
@@ -206,11 +228,11 @@ impl Workload {
 /// What the thread does that writes beside readers.
 pub static BESIDE_READERS: &Workload = &WORKLOADS[2];
 
-/// Gets and read-modify-writes, half of each: YCSB's F, and LogStore's A-RMW.
+/// Gets and read-modify-writes, half of each: YCSB's F, and LogStore's A-RMW with its own exponent.
 const HALF_MODIFIES: Mix = Mix::Shares(&[(50, Action::Get), (50, Action::ReadModifyWrite)]);
 
 /// All of them.
-pub static WORKLOADS: [Workload; 25] = [
+pub static WORKLOADS: [Workload; 26] = [
     workload("fillseq", 0, Start::Fills, Mix::Only(Action::PutInOrder), Count::Keys)
         .about("Write every key once, in order, to an empty database"),
     workload("fillrandom", 1, Start::Fills, Mix::Only(Action::PutShuffled), Count::Keys)
@@ -279,7 +301,7 @@ pub static WORKLOADS: [Workload; 25] = [
     .about("YCSB E: 95% scans of 1 to 100 entries, 5% inserts, Zipfian")
     .drawn(Distribution::Zipfian),
     workload("ycsb-f", 17, Start::Filled, HALF_MODIFIES, Count::Operations)
-        .about("YCSB F: half gets, half read-modify-writes, Zipfian; LogStore's A-RMW")
+        .about("YCSB F: half gets, half read-modify-writes, Zipfian")
         .drawn(Distribution::Zipfian),
     workload(
         "logstore-b90",
@@ -289,7 +311,7 @@ pub static WORKLOADS: [Workload; 25] = [
         Count::Operations,
     )
     .about("LogStore's B-90: 90% gets, 10% updates, Zipfian")
-    .drawn(Distribution::Zipfian),
+    .drawn_as_by_logstore(),
     workload(
         "logstore-b10",
         19,
@@ -298,10 +320,10 @@ pub static WORKLOADS: [Workload; 25] = [
         Count::Operations,
     )
     .about("LogStore's B-10: 10% gets, 90% updates, Zipfian")
-    .drawn(Distribution::Zipfian),
+    .drawn_as_by_logstore(),
     workload("logstore-write", 20, Start::Filled, Mix::Only(Action::Put), Count::Operations)
         .about("LogStore's Write-Only: updates, Zipfian")
-        .drawn(Distribution::Zipfian),
+        .drawn_as_by_logstore(),
     workload(
         "timeline",
         21,
@@ -314,6 +336,9 @@ pub static WORKLOADS: [Workload; 25] = [
         .about("A queue: push a row, then read the smallest key and delete it"),
     workload("bursts", 23, Start::Filled, Mix::Turns { seconds: 10 }, Count::Seconds)
         .about("Overwrite random keys for 10 seconds, then get random keys for 10 seconds, in turns"),
+    workload("logstore-rmw", 25, Start::Filled, HALF_MODIFIES, Count::Operations)
+        .about("LogStore's A-RMW: half gets, half read-modify-writes, Zipfian")
+        .drawn_as_by_logstore(),
     workload("seeklong", 24, Start::Filled, Mix::Only(Action::SeekLong), Count::LongSeeks)
         .about("Move to a random key and read 1,000 entries"),
 ];

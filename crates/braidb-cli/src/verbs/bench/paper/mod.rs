@@ -16,7 +16,6 @@ use crate::host::files;
 use crate::store::{BENCH_DB, BENCH_MARK, open_with, require_free};
 use crate::text;
 use braidb::Options;
-use braidb_bench::draws::YCSB_EXPONENT;
 use braidb_bench::settings::Ranks;
 use braidb_bench::{Distribution, Workload};
 use clap::ValueEnum;
@@ -318,7 +317,7 @@ impl Args {
             entries: 50,
             reads: Some(if is_of_scans { self.reads / 10 } else { self.reads }),
             distribution: Some(experiment.distribution),
-            zipf_exponent: YCSB_EXPONENT,
+            zipf_exponent: None,
             ranks: Ranks::Hashed,
             key_bytes: sizes.key_bytes,
             value_bytes: self.row_bytes.unwrap_or(sizes.row_bytes) as usize - sizes.key_bytes,
