@@ -481,7 +481,8 @@ impl Options {
         if !tree.is_patient() {
             return tree;
         }
-        // L1 holds as much as a merge of L0 brings at least: else each one would have L1 merged down as well.
+        // L1 holds as much as a merge of L0 brings that waited for overlap, whether such merges wait or not: a smaller L1 would have to be
+        // merged down with each of them. A larger `l0_merge_tables` does not make L1 larger.
         let most_tables = self.l0_slowdown_tables.max(BASE_TABLES);
         let l0_tables = (overlap.tables + 1).clamp(BASE_TABLES, most_tables);
         TreeOptions { base_bytes: l0_tables as u64 * self.memtable_bytes as u64, ..tree }
