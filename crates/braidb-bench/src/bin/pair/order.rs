@@ -39,9 +39,10 @@ impl Turn {
 pub fn round(number: usize, lines: usize) -> Vec<Turn> {
     let mut pairs: Vec<[Turn; 2]> = (0..lines).map(|line| [Turn::A(line), Turn::B(line)]).collect();
     pairs.push([Turn::SameLeft, Turn::SameRight]);
-    let lap = number / pairs.len();
+    // Two rounds one way, two the other: so each pair changes within 7 rounds, and so does the pair that a round begins with, whose first
+    // run takes about 2% more processor time than later ones.
     for (place, pair) in pairs.iter_mut().enumerate() {
-        if (lap + place) % 2 == 1 {
+        if (number / 2 + place) % 2 == 1 {
             pair.reverse();
         }
     }
@@ -53,7 +54,6 @@ pub fn round(number: usize, lines: usize) -> Vec<Turn> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
 
     #[test]
     fn each_of_four_runs_is_first_once_in_four_rounds() {
@@ -81,22 +81,28 @@ mod tests {
 
     #[test]
     fn no_side_always_comes_first() {
+        let is_before = |turns: &[Turn], one: Turn, other: Turn| {
+            turns.iter().position(|turn| *turn == one) < turns.iter().position(|turn| *turn == other)
+        };
         for lines in 1..6 {
-            // As many rounds as there are orders.
-            let rounds = 2 * (lines + 1);
-            let mut firsts: BTreeMap<&str, usize> = BTreeMap::new();
-            for number in 0..rounds {
-                let turns = round(number, lines);
-                *firsts.entry(turns[0].name()).or_default() += 1;
-                for line in 0..lines {
-                    let is_a_first = turns.iter().position(|turn| *turn == Turn::A(line))
-                        < turns.iter().position(|turn| *turn == Turn::B(line));
-                    *firsts.entry(["later", "before"][usize::from(is_a_first)]).or_default() += 1;
-                }
+            // In the 7 rounds of a measurement, 3 or 4 times for each pair.
+            let seven: Vec<Vec<Turn>> = (0..7).map(|number| round(number, lines)).collect();
+            let firsts = |one, other| seven.iter().filter(|turns| is_before(turns, one, other)).count();
+            for line in 0..lines {
+                assert!(
+                    (3..=4).contains(&firsts(Turn::A(line), Turn::B(line))),
+                    "{lines} lines: line {line}"
+                );
             }
-            assert_eq!(firsts["before"], firsts["later"], "{lines} lines: {firsts:?}");
-            assert_eq!(firsts["A"], firsts["B"], "{lines} lines: {firsts:?}");
-            assert_eq!(firsts["A'"], firsts["A''"], "{lines} lines: {firsts:?}");
+            assert!((3..=4).contains(&firsts(Turn::SameLeft, Turn::SameRight)), "{lines} lines");
+            // Both sides of pairs come at the beginning of a round.
+            let is_left = |turns: &&Vec<Turn>| matches!(turns[0], Turn::A(_) | Turn::SameLeft);
+            let begins = seven.iter().filter(is_left).count();
+            assert!((2..=5).contains(&begins), "{lines} lines: {begins} of 7");
         }
+        // With five lines in a block, as scripts/accept/ruler has them, about equally often.
+        let begins =
+            (0..7).filter(|&number| matches!(round(number, 5)[0], Turn::A(_) | Turn::SameLeft)).count();
+        assert!((3..=4).contains(&begins), "{begins} of 7");
     }
 }
