@@ -69,7 +69,7 @@ pub enum Mix {
     ByReadPercent,
     /// Each with its share of a hundred.
     Shares(&'static [(u64, Action)]),
-    /// Puts for so many seconds, then gets for as many, and again.
+    /// Puts for `seconds`, then gets for `seconds`, in turns.
     Turns {
         seconds: u64,
     },

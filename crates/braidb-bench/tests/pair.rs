@@ -181,7 +181,7 @@ fn a_second_measurement_waits_for_the_first() {
     let scratch = Scratch::new("lock");
     let lock = scratch.0.join("lock");
     let holder = fs::File::create(&lock).unwrap();
-    fs::write(&lock, "process 42: somebody\n").unwrap();
+    fs::write(&lock, "process 42: a measurement\n").unwrap();
     holder.lock().unwrap();
     let log = scratch.0.join("stderr");
     let mut waiting = Command::new(env!("CARGO_BIN_EXE_pair"))
@@ -197,7 +197,7 @@ fn a_second_measurement_waits_for_the_first() {
         .stderr(fs::File::create(&log).unwrap())
         .spawn()
         .unwrap();
-    while !has_line(&log, "process 42: somebody") {
+    while !has_line(&log, "process 42: a measurement") {
         assert!(waiting.try_wait().unwrap().is_none(), "it did not wait: {}", scratch.read("stderr"));
         std::thread::sleep(std::time::Duration::from_millis(5));
     }

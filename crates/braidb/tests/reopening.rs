@@ -46,7 +46,7 @@ fn cpu_seconds() -> f64 {
 }
 
 #[test]
-#[ignore = "a part of scripts/accept/faults reopen"]
+#[ignore = "one side of a comparison with an older commit: scripts/accept/faults reopen runs it"]
 fn writes() {
     let db = open();
     let mut number: u64 = 0;
@@ -63,7 +63,7 @@ fn writes() {
 }
 
 #[test]
-#[ignore = "a part of scripts/accept/faults reopen"]
+#[ignore = "one side of a comparison with an older commit: scripts/accept/faults reopen runs it"]
 fn opens() {
     let (called, dirtied) = (count("wchar"), count("write_bytes"));
     let (start, cpu) = (Instant::now(), cpu_seconds());

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 const QUIET: Duration = Duration::from_millis(200);
 /// The least time between two looks.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
-/// The time between two looks is at least so many times that of a look, so that looking, which counts as time of the store while
+/// The time between two looks is at least this multiple of a look's time, so that looking, which counts as time of the store while
 /// it is busy, takes at most a fiftieth of a processor.
 const PAUSE_PER_LOOK: u32 = 50;
 /// A store that is busy for longer has stopped working, as after a failed write; no run takes half of it.

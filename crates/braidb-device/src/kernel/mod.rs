@@ -45,7 +45,7 @@ pub struct State {
     inodes: BTreeMap<u64, Inode>,
     next_id: u64,
     timeline: Timeline,
-    /// The timeline is cut when it has so many intervals.
+    /// The timeline forgets its past when it has this number of intervals.
     forget_at: usize,
     /// Files with dirty pages, by the age of the first one.
     dirty_files: BTreeSet<(u64, u64)>,

@@ -30,7 +30,7 @@ pub struct Args {
     /// Measures all once more if a limit fails; the second measurement decides
     #[arg(long, requires = "limits")]
     repeat: bool,
-    /// Judges so many lines, each with rounds of its own, which share the runs of A beside A
+    /// Lines to judge: each has rounds of its own, and all share the runs of A beside A
     #[arg(long, default_value_t = 1, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=100))]
     lines: usize,
     /// Where chance starts; each round has the next seed

@@ -89,7 +89,7 @@ pub fn take(plan: &Plan) -> Outcome<Vec<Taken>> {
     Ok(taken)
 }
 
-/// How many rounds there are of runs that take so many seconds.
+/// How many rounds there are if a run takes `seconds`.
 fn rounds_of(seconds: f64) -> usize {
     match seconds > LONG_RUN_SECONDS {
         true => ROUNDS_OF_LONG_RUNS,

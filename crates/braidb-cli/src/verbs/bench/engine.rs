@@ -55,7 +55,7 @@ pub struct EngineArgs {
     /// Tables in L0 at which they are merged [default: the engine's]
     #[arg(long, value_name = "TABLES")]
     pub l0_merge_tables: Option<usize>,
-    /// At so many bytes in a hundred of a log that would go to tables, these stay in the log; 0 is never [default: the engine's]
+    /// Values stay in their log if at least this share of its bytes would go to tables, in percent; 0 is never [default: the engine's]
     #[arg(long, value_name = "PERCENT")]
     pub log_tables: Option<u32>,
 }

@@ -166,7 +166,7 @@ impl Measurement {
 }
 
 impl Settings {
-    /// Keys and values that are alive after a workload that inserted so many keys, or while it runs.
+    /// Bytes of keys and values that are alive after a workload that added `inserted` keys; with 0, while it runs.
     fn live_bytes(&self, workload: &Workload, data: &Data, inserted: u64) -> u64 {
         let load = &self.load;
         let rows = if workload.has_a_window() {

@@ -123,8 +123,8 @@ fn small_tables_of_l0_are_gathered_until_they_are_a_fair_part_of_l1() {
     }
 }
 
-/// Tables are small, too, if they hold the same keys again and again. Nobody knows that where all that is known is of L0 with L1,
-/// which only overlap asks for.
+/// Tables are small, too, if they hold the same keys again and again. The estimate of L0 with L1, which only overlap asks for, does
+/// not tell how alike the tables of L0 are.
 #[test]
 fn large_tables_of_the_same_keys_are_gathered() {
     let scopes = [
