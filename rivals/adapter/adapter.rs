@@ -1,6 +1,6 @@
-//! The engine of any commit as a store for workloads, by what all commits have of its public API.
+//! The engine of any commit as a store for workloads, by what all commits have of its public API. The driver of `scripts/pair` and that of
+//! the rivals compile this file.
 
-use crate::mutant::Mutant;
 use braidb::{ColumnFamily, Db, Options};
 use braidb_bench::{Outcome, Store};
 use std::path::Path;
@@ -9,13 +9,11 @@ use std::path::Path;
 pub struct Braid {
     db: Db,
     families: Vec<ColumnFamily>,
-    mutant: Mutant,
 }
 
 impl Braid {
     /// Opens `dir` with `families` families; the first is the default one.
-    pub fn open(dir: &Path, options: Options, families: u64, mutant: Mutant) -> Outcome<Braid> {
-        mutant.plant();
+    pub fn open(dir: &Path, options: Options, families: u64) -> Outcome<Braid> {
         let db = options.open(dir)?;
         let name = |number: u64| match number {
             0 => "default".to_owned(),
@@ -23,23 +21,20 @@ impl Braid {
         };
         let families =
             (0..families).map(|number| db.column_family(&name(number))).collect::<Result<Vec<_>, _>>()?;
-        Ok(Braid { db, families, mutant })
+        Ok(Braid { db, families })
     }
 }
 
 impl Store for Braid {
     fn put(&self, family: usize, key: &[u8], value: &[u8]) -> Outcome {
-        self.mutant.plant();
         Ok(self.families[family].put(key, value)?)
     }
 
     fn delete(&self, family: usize, key: &[u8]) -> Outcome {
-        self.mutant.plant();
         Ok(self.families[family].delete(key)?)
     }
 
     fn get(&self, family: usize, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
-        self.mutant.plant();
         let found = self.families[family].get(key)?;
         if let Some(value) = &found {
             see(value);
@@ -54,7 +49,6 @@ impl Store for Braid {
         limit: usize,
         see: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Outcome<usize> {
-        self.mutant.plant();
         let mut count = 0;
         for entry in self.families[family].range(from..).take(limit) {
             let (key, value) = entry?;
@@ -70,17 +64,21 @@ impl Store for Braid {
         Ok(())
     }
 
-    /// What was written, by cause, and `mapped_bytes`: of the log, what was stored into a mapping.
+    /// What was written, by cause, and `mapped_bytes`: of log and write-back, what was stored into a mapping.
     fn counts(&self) -> Vec<(String, u64)> {
         let counts = self.db.stats().counts;
         let named = counts.named();
-        // A commit that maps no log has no such count.
+        // A commit that maps no log, or writes nothing back, has no such count.
         let of = |name: &str| named.iter().find(|(known, _)| *known == name).map_or(0, |(_, count)| *count);
-        let mut written: Vec<(String, u64)> =
-            ["log_bytes", "manifest_bytes", "flush_bytes"].map(|name| (name.to_owned(), of(name))).into();
-        written.push(("mapped_bytes".to_owned(), of("log_mapped_bytes")));
-        let merged = counts.merge_bytes.iter().enumerate();
-        written.extend(merged.map(|(level, bytes)| (format!("merge_l{level}_bytes"), *bytes)));
-        written
+        let causes = [
+            ("log_bytes", of("log_bytes").saturating_sub(of("written_back_bytes"))),
+            ("write_back_bytes", of("written_back_bytes")),
+            ("flush_bytes", of("flush_bytes")),
+            ("manifest_bytes", of("manifest_bytes")),
+            ("mapped_bytes", of("log_mapped_bytes")),
+        ];
+        let merges =
+            (0..).zip(counts.merge_bytes).map(|(level, bytes)| (format!("merge_l{level}_bytes"), bytes));
+        causes.map(|(name, bytes)| (name.to_owned(), bytes)).into_iter().chain(merges).collect()
     }
 }

@@ -11,7 +11,7 @@ use braidb_bench::drive::drive;
 use braidb_bench::results::Machine;
 use braidb_bench::{Outcome, Settings, Store, Workload};
 use clap::Parser;
-use mutant::Mutant;
+use mutant::{Mutant, Planted};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -41,7 +41,10 @@ fn run(arguments: &Arguments) -> Outcome {
     let open = |dir: &Path| -> Outcome<Box<dyn Store>> {
         let options =
             arguments.options.iter().try_fold(braidb::Options::new(), |set, text| options::set(set, text));
-        Ok(Box::new(Braid::open(dir, options?, arguments.settings.families, mutant)?))
+        // Opening is a call of the engine too.
+        mutant.plant();
+        let store = Braid::open(dir, options?, arguments.settings.families)?;
+        Ok(Box::new(Planted { store, mutant }))
     };
     let mut out = std::io::stdout();
     let mut tell = |run: &_| -> Outcome {

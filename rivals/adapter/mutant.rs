@@ -3,7 +3,7 @@
 //! The engine asks a variable of the thread which mutant is active, so each thread of a workload switches it on before its first call.
 //! Threads of the engine itself have no mutant. Without the feature `mutants` nothing of this is compiled.
 
-use braidb_bench::Outcome;
+use braidb_bench::{Outcome, Store};
 
 /// `slow_put:NANOSECONDS` makes each put take so much longer.
 const SLOW_PUT: &str = "slow_put:";
@@ -62,6 +62,48 @@ impl Mutant {
 
     #[cfg(not(feature = "mutants"))]
     pub fn plant(self) {}
+}
+
+/// A store of which each thread plants the mutant before its first call.
+pub struct Planted<S> {
+    pub store: S,
+    pub mutant: Mutant,
+}
+
+impl<S: Store> Store for Planted<S> {
+    fn put(&self, family: usize, key: &[u8], value: &[u8]) -> Outcome {
+        self.mutant.plant();
+        self.store.put(family, key, value)
+    }
+
+    fn delete(&self, family: usize, key: &[u8]) -> Outcome {
+        self.mutant.plant();
+        self.store.delete(family, key)
+    }
+
+    fn get(&self, family: usize, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
+        self.mutant.plant();
+        self.store.get(family, key, see)
+    }
+
+    fn scan(
+        &self,
+        family: usize,
+        from: &[u8],
+        limit: usize,
+        see: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Outcome<usize> {
+        self.mutant.plant();
+        self.store.scan(family, from, limit, see)
+    }
+
+    fn settle(&self, mark: &mut dyn FnMut()) -> Outcome {
+        self.store.settle(mark)
+    }
+
+    fn counts(&self) -> Vec<(String, u64)> {
+        self.store.counts()
+    }
 }
 
 #[cfg(feature = "mutants")]

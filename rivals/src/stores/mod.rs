@@ -1,6 +1,7 @@
 //! The stores, one file each, opened alike: a log that is handed to the operating system at every put and never synced for it, no
 //! compression, the same memory for writes and for blocks. `README.md` tells what a store has no setting for.
 
+#[path = "../../adapter/adapter.rs"]
 mod braid;
 mod fjall;
 mod leveldb;
@@ -13,6 +14,7 @@ mod rocksdb;
 mod tests;
 
 use crate::Outcome;
+use braid::Braid;
 use braidb::Options;
 use braidb_bench::Store;
 use clap::ValueEnum;
@@ -83,7 +85,7 @@ impl Kind {
     /// there already has to be opened with as many families as it was created with.
     pub fn open(self, dir: &Path, families: usize) -> Outcome<Box<dyn Store>> {
         match self {
-            Kind::Braidb => self.opened(dir, || braid::open(Options::new(), dir, families)),
+            Kind::Braidb => self.opened(dir, || braid(Options::new(), dir, families)),
             _ => self.open_with(dir, families, &Settings::ALIKE),
         }
     }
@@ -93,7 +95,7 @@ impl Kind {
         self.opened(dir, || match self {
             Kind::Braidb | Kind::BraidbCached => {
                 let options = Options::new().memtable_bytes(settings.memtable_bytes);
-                braid::open(options.block_cache_bytes(settings.cache_bytes), dir, families)
+                braid(options.block_cache_bytes(settings.cache_bytes), dir, families)
             }
             Kind::Leveldb => leveldb::open(dir, families, settings),
             Kind::Lmdb => lmdb::open(dir, families),
@@ -125,6 +127,10 @@ impl Kind {
             format!("could not open {} in {}: {error}", self.name(), dir.display()).into()
         })
     }
+}
+
+fn braid(options: Options, dir: &Path, families: usize) -> Outcome<Box<dyn Store>> {
+    Ok(Box::new(Braid::open(dir, options, families as u64)?))
 }
 
 /// The name of a family in stores whose families have names.

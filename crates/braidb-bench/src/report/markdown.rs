@@ -1,11 +1,12 @@
-//! The tables of a report as Markdown, for a document that is read in a terminal too: prose ends at 140 columns.
+//! The tables of a report as Markdown, for a document that is read in a terminal too: prose ends at 140 columns. Figures that have no
+//! column in the summary, charts and ranges are on the page of HTML alone.
 
 use super::Report;
 use super::chart::{ABSENT, Table};
-use super::figure;
-use super::page::{behind_text, circumstances, others_table};
+use super::figure::{self, Shown};
+use super::page::circumstances;
 use super::ratios;
-use super::summary::{self, Standing};
+use super::summary::{self, Cell};
 use std::fmt::Write;
 
 const COLUMNS: usize = 140;
@@ -38,66 +39,84 @@ pub fn document(report: &Report) -> String {
             false => text.push_str(&table(&ratios::table(pair, false), 1)),
         }
     }
-    let others = others_table(&report.runs);
-    if !others.rows.is_empty() {
-        let _ = write!(text, "\n### All other figures\n\n{}", table(&others, 3));
+    text
+}
+
+/// The figures of the summary: of one side, a table with a column a figure; of several, a table a figure with a column a side.
+fn summary_text(report: &Report) -> String {
+    let figures = [figure::RATES.as_slice(), &figure::COSTS, &figure::LATENCIES].concat();
+    let columns = summary::present(&report.runs, &figures);
+    if columns.is_empty() {
+        return "\nNo run has a figure to summarize.\n".to_owned();
+    }
+    let workloads = summary::by_workload(&report.runs);
+    let sides = summary::sides(&report.runs);
+    let mut text = String::new();
+    if report.runs.len() > workloads.iter().map(|(_, cells)| cells.len()).sum() {
+        text.push_str(
+            "\nMedians of the rounds; ± is half of what lies between the lowest and the highest round.\n",
+        );
+    }
+    if let [side] = sides.as_slice() {
+        let _ = write!(text, "\n### {}\n\n{}", escaped(side), table(&side_table(&workloads, &columns), 1));
+        return text;
+    }
+    for shown in &columns {
+        let title = heading(shown);
+        let _ = write!(text, "\n### {title}\n\n{}", table(&figure_table(&workloads, &sides, shown), 1));
     }
     text
 }
 
-fn summary_text(report: &Report) -> String {
-    let groups = [
-        ("Operations a second", figure::RATES.as_slice(), true),
-        ("Processor, bytes and memory", figure::COSTS.as_slice(), false),
-        ("Latency", figure::LATENCIES.as_slice(), false),
-    ];
-    let workloads = summary::by_workload(&report.runs);
-    let mut text = String::new();
-    let mut all = Vec::new();
-    for (title, names, has_standing) in groups {
-        let columns = summary::present(&report.runs, names);
-        let Some(main) = columns.first() else { continue };
-        let compared = |cells: &[summary::Cell<'_>]| {
-            cells.iter().any(|cell| summary::standing(cell, cells, main).is_some())
-        };
-        let has_standing = has_standing && workloads.iter().any(|(_, cells)| compared(cells));
-        let mut head = vec!["workload".to_owned(), "store".to_owned()];
-        head.extend(columns.iter().map(|shown| shown.label.clone()));
-        head.extend(has_standing.then(|| "beside the best other store".to_owned()));
-        let mut rows = Vec::new();
-        for (workload, cells) in &workloads {
-            for cell in cells {
-                let mut row = vec![(*workload).to_owned(), cell.side.to_owned()];
-                row.extend(columns.iter().map(|shown| match cell.figure(&shown.name) {
-                    None => ABSENT.to_owned(),
-                    Some(rounds) => {
-                        let range =
-                            rounds.range(shown.unit).map_or(String::new(), |range| format!(" ({range})"));
-                        format!("{}{range}", shown.unit.text(rounds.median))
-                    }
-                }));
-                let standing = summary::standing(cell, cells, main);
-                row.extend(has_standing.then(|| standing.as_ref().map_or(ABSENT.to_owned(), Standing::text)));
-                rows.push(row);
-            }
+/// The label of a figure, with a capital letter unless it is the name of a percentile.
+fn heading(shown: &Shown) -> String {
+    match shown.label.split_at_checked(1) {
+        Some((first, rest)) if !rest.starts_with(|letter: char| letter.is_ascii_digit()) => {
+            first.to_uppercase() + rest
         }
-        let _ = write!(text, "\n### {title}\n\n{}", table(&Table { head, rows }, 2));
-        all.extend(columns);
+        _ => shown.label.clone(),
     }
-    if text.is_empty() {
-        return "\nNo run has a figure to summarize.\n".to_owned();
+}
+
+/// All figures of one side, a row a workload.
+fn side_table(workloads: &[(&str, Vec<Cell<'_>>)], columns: &[Shown]) -> Table {
+    let head = std::iter::once("workload".to_owned()).chain(columns.iter().map(|shown| shown.label.clone()));
+    let row = |(workload, cells): &(&str, Vec<Cell<'_>>)| {
+        let figures = columns.iter().map(|shown| figure_text(cells.first(), shown));
+        std::iter::once((*workload).to_owned()).chain(figures).collect()
+    };
+    Table { head: head.collect(), rows: workloads.iter().map(row).collect() }
+}
+
+/// A figure of all sides, a row a workload, and where each side of this engine stands beside the best other store.
+fn figure_table(workloads: &[(&str, Vec<Cell<'_>>)], sides: &[&str], shown: &Shown) -> Table {
+    let cell_of = |cells: &'_ [Cell<'_>], side: &str| cells.iter().position(|cell| cell.side == side);
+    let stands = |cells: &[Cell<'_>], side: &str| {
+        let at = cell_of(cells, side)?;
+        summary::standing(&cells[at], cells, shown).map(|standing| standing.text())
+    };
+    let is_compared = |side: &&&str| workloads.iter().any(|(_, cells)| stands(cells, side).is_some());
+    let compared: Vec<&str> = sides.iter().filter(is_compared).copied().collect();
+    let mut head = vec!["workload".to_owned()];
+    head.extend(sides.iter().map(|side| (*side).to_owned()));
+    head.extend(compared.iter().map(|side| format!("{side} is")));
+    let row = |(workload, cells): &(&str, Vec<Cell<'_>>)| {
+        let figures = sides.iter().map(|side| figure_text(cell_of(cells, side).map(|at| &cells[at]), shown));
+        let standings = compared.iter().map(|side| stands(cells, side).unwrap_or_else(|| ABSENT.to_owned()));
+        std::iter::once((*workload).to_owned()).chain(figures).chain(standings).collect()
+    };
+    Table { head, rows: workloads.iter().map(row).collect() }
+}
+
+/// The median, and half of the range in percent of it where the rounds differ by a percent.
+fn figure_text(cell: Option<&Cell<'_>>, shown: &Shown) -> String {
+    let Some(rounds) = cell.and_then(|cell| cell.figure(&shown.name)) else { return ABSENT.to_owned() };
+    let text = shown.unit.text(rounds.median);
+    let percent = 50.0 * (rounds.highest - rounds.lowest) / rounds.median;
+    match percent.is_finite() && percent >= 0.5 {
+        true => format!("{text} ±{percent:.0}%"),
+        false => text,
     }
-    let mut behind = String::new();
-    for (workload, cells) in &workloads {
-        for (side, told) in summary::behind(cells, &all) {
-            let line = format!("{}, {}", escaped(workload), escaped(&behind_text(&side, &told)));
-            behind.push_str(&wrapped(&line, "- "));
-        }
-    }
-    if !behind.is_empty() {
-        let _ = write!(text, "\n### Where BraidDB is behind the best other store\n\n{behind}");
-    }
-    text
 }
 
 /// A table whose first `names` columns are names; the others are figures, at the right.

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 ///     "bytes_by_cause":{},"operations_by_second":[359000],"percentiles_us":[[50,2.1]],
 ///     "machine":{"load":0.5,"steal_seconds":0,"device":"ext4 on /dev/vda","processor":"2 x Quick 9"}}"#;
 /// report.add_rows("rows.jsonl", &row.replace('\n', " ")).unwrap();
-/// assert!(report.to_markdown().contains("| fillrandom | LevelDB | 359,000 |"));
+/// assert!(report.to_markdown().contains("| fillrandom | 359,000 |"));
 /// assert!(report.to_html().starts_with("<!DOCTYPE html>"));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ impl Report {
         page::page(self)
     }
 
-    /// The tables of the page as Markdown, which starts with a heading of the second level.
+    /// The summary and the ratios of the page as Markdown, which starts with a heading of the second level.
     pub fn to_markdown(&self) -> String {
         markdown::document(self)
     }

@@ -138,7 +138,7 @@ fn tables(report: &Report) -> String {
 }
 
 /// What a side of this engine is behind in, as a sentence.
-pub fn behind_text(side: &str, told: &[String]) -> String {
+fn behind_text(side: &str, told: &[String]) -> String {
     match told {
         [] => format!("{side} is behind no other store here."),
         told => format!("{side}: {}.", told.join("; ")),
@@ -223,7 +223,7 @@ fn pairs(report: &Report) -> String {
 }
 
 /// What a figure without a column is, over the rounds.
-pub fn others_table(runs: &[Run]) -> Table {
+fn others_table(runs: &[Run]) -> Table {
     let columns = summary::others(runs);
     let mut rows = Vec::new();
     for (workload, cells) in summary::by_workload(runs) {
