@@ -24,6 +24,9 @@ pub struct Args {
     /// Stores [default: all that this build has]
     #[arg(long, value_enum, value_delimiter = ',')]
     stores: Vec<Kind>,
+    /// Stores that are left out
+    #[arg(long, value_enum, value_delimiter = ',')]
+    without: Vec<Kind>,
     /// Courses, by name [default: all]
     #[arg(long, value_delimiter = ',')]
     courses: Vec<String>,
@@ -89,10 +92,14 @@ pub fn run(args: &Args) -> Outcome {
         fs::create_dir(&args.dir)
             .map_err(|error| format!("could not create {}: {error}", args.dir.display()))?;
     }
-    let stores = match args.stores.is_empty() {
+    let mut stores = match args.stores.is_empty() {
         true => Kind::BUILT.to_vec(),
         false => args.stores.clone(),
     };
+    stores.retain(|store| !args.without.contains(store));
+    if stores.is_empty() {
+        return Err("--without leaves no store to measure; name fewer".into());
+    }
     let known = known_in(&args.rows)?;
     let is_chosen =
         |course: &&Course| args.courses.is_empty() || args.courses.iter().any(|name| name == course.name);

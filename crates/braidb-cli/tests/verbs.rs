@@ -413,7 +413,10 @@ fn bench_writes_a_report() {
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("readrandom") && page.contains("<svg"));
     braidb(&[&command[..], &["--report", &tables, "--device", "nvme"]].concat()).exits(0);
     let tables = std::fs::read_to_string(&tables).unwrap();
-    assert!(tables.contains("| fillrandom | braidb on modelled nvme |"), "{tables}");
+    assert!(
+        tables.contains("### braidb on modelled nvme\n") && tables.contains("\n| fillrandom | "),
+        "{tables}"
+    );
     // What is wrong is told before anything is measured.
     let nowhere = report("nowhere/out.html");
     braidb(&[&command[..], &["--report", &nowhere]].concat()).exits(2).tells("nowhere is not a directory");
