@@ -10,7 +10,7 @@ use crate::child::{self, Figures, thread_cpu_ns};
 use crate::hash_index::HashIndex;
 use braidb_bench::draws::{Noise, mix, shuffled, write_decimal};
 use clap::ValueEnum;
-use engine::{Cursor, EntryKind, Frozen, Records, Segment, SegmentWriter, merge};
+use engine::{Cursor, EntryKind, Immutable, Records, Segment, SegmentWriter, merge};
 use std::ffi::OsString;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -112,7 +112,7 @@ impl Active for Skiplist {
     }
 
     fn flatten(&self) -> usize {
-        let merged = merge(&[Frozen::List(self.0.clone())], None, Records::Stay, || true);
+        let merged = merge(&[Immutable::List(self.0.clone())], None, Records::Stay, || true);
         merged.map_or(0, |merged| black_box(merged).entries as usize)
     }
 }

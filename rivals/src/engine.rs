@@ -26,6 +26,6 @@ mod pipeline;
 
 pub use base::key;
 pub use base::key::hash;
-pub use memory::{Frozen, Records, Segment, SegmentWriter, merge};
-pub use pipeline::{Pipeline, Tidying};
+pub use memory::{Immutable, Records, Segment, SegmentWriter, merge};
+pub use pipeline::{MemoryCompaction, Pipeline};
 pub use visible::{Cursor, EntryKind};

@@ -14,7 +14,7 @@ use braidb_bench::host::clock::Stopwatch;
 use braidb_bench::host::process::Usage;
 use clap::ValueEnum;
 use crossbeam_skiplist::SkipMap;
-use engine::{Pipeline, Tidying};
+use engine::{MemoryCompaction, Pipeline};
 use std::ffi::OsString;
 
 /// Time inserts and updates of maps in memory
@@ -94,9 +94,9 @@ impl Side {
     fn map(self) -> Box<dyn Map> {
         match self {
             Side::Crossbeam => Box::new(Boxed::new()),
-            Side::Braidb => Box::new(Pipeline::new(Tidying::Beside)),
-            Side::BraidbInline => Box::new(Pipeline::new(Tidying::Inline)),
-            Side::BraidbWriter => Box::new(Pipeline::new(Tidying::Never)),
+            Side::Braidb => Box::new(Pipeline::new(MemoryCompaction::Beside)),
+            Side::BraidbInline => Box::new(Pipeline::new(MemoryCompaction::Inline)),
+            Side::BraidbWriter => Box::new(Pipeline::new(MemoryCompaction::Never)),
         }
     }
 }

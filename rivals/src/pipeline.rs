@@ -6,11 +6,11 @@
 use crate::base::ids::SeqNo;
 use crate::base::key::hash;
 use crate::memory::view::{FamilyView, View, ViewCell};
-use crate::memory::{Flat, Frozen, Memory, Records, Segment, SegmentWriter, merge};
-use crate::plan::segments::{MemoryPolicy, Redundancy, SegmentOptions, Tidy, tidy};
+use crate::memory::{Flat, Immutable, Memory, Records, Segment, SegmentWriter, merge};
+use crate::plan::memory::segments::{MemoryPolicy, MemoryStep, Redundancy, SegmentOptions, compact_memory};
 use crate::version::Version;
 use crate::visible::EntryKind;
-use crate::visible::rule::Sieve;
+use crate::visible::rule::RetentionFilter;
 use crate::visible::snapshots::Snapshots;
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ const PIPELINE_LIMIT: usize = 2 + SEGMENTS.segments;
 
 /// Who tidies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tidying {
+pub enum MemoryCompaction {
     /// A thread of its own, beside the writer, as in the engine.
     Beside,
     /// The writer, after each roll: the same work, in the same order in each run.
@@ -38,14 +38,14 @@ pub enum Tidying {
 /// The memory component.
 pub struct Pipeline {
     shared: Arc<Shared>,
-    tidying: Tidying,
+    tidying: MemoryCompaction,
 }
 
 struct Shared {
     core: Mutex<Core>,
     view: ViewCell,
     snapshots: Snapshots,
-    tidier: Mutex<Tidier>,
+    compactor: Mutex<MemoryCompactor>,
     work: Mutex<Work>,
     changed: Condvar,
     /// A roll happened that nobody was told about yet.
@@ -60,7 +60,7 @@ struct Core {
 }
 
 #[derive(Default)]
-struct Tidier {
+struct MemoryCompactor {
     redundancy: Redundancy,
     replaced: Vec<(Weak<Flat>, u64)>,
     steps: u64,
@@ -75,19 +75,19 @@ struct Work {
 
 impl Pipeline {
     /// An empty one. The thread that tidies, if there is one, ends with the process.
-    pub fn new(tidying: Tidying) -> Pipeline {
+    pub fn new(tidying: MemoryCompaction) -> Pipeline {
         let (segment, writer) = Segment::new(1);
         let family = FamilyView { memory: Memory::new(segment), version: Arc::new(Version::default()) };
         let shared = Arc::new(Shared {
             core: Mutex::new(Core { writer, last_seq: 0, pipeline: 0 }),
             view: ViewCell::new(View { families: vec![family] }),
             snapshots: Snapshots::new(0),
-            tidier: Mutex::default(),
+            compactor: Mutex::default(),
             work: Mutex::default(),
             changed: Condvar::new(),
             rolled: AtomicBool::new(false),
         });
-        if tidying == Tidying::Beside {
+        if tidying == MemoryCompaction::Beside {
             let shared = shared.clone();
             std::thread::spawn(move || shared.tidy_for_ever());
         }
@@ -109,9 +109,9 @@ impl Pipeline {
         // Nobody is woken under the lock.
         if shared.rolled.load(Ordering::Relaxed) && shared.rolled.swap(false, Ordering::AcqRel) {
             match self.tidying {
-                Tidying::Beside => shared.want_tidying(),
-                Tidying::Inline => while shared.tidy_once() {},
-                Tidying::Never => {}
+                MemoryCompaction::Beside => shared.want_tidying(),
+                MemoryCompaction::Inline => while shared.tidy_once() {},
+                MemoryCompaction::Never => {}
             }
         }
     }
@@ -119,7 +119,7 @@ impl Pipeline {
     fn roll(&self, core: &mut Core) {
         let (segment, writer) = Segment::new(core.last_seq);
         core.writer = writer;
-        if self.tidying == Tidying::Never {
+        if self.tidying == MemoryCompaction::Never {
             self.shared.view.update(|view| view.families[0].memory = Memory::new(segment));
             return;
         }
@@ -153,7 +153,7 @@ impl Pipeline {
 
     /// Steps that tidied.
     pub fn steps(&self) -> u64 {
-        self.shared.tidier.lock().steps
+        self.shared.compactor.lock().steps
     }
 }
 
@@ -178,44 +178,46 @@ impl Shared {
         }
     }
 
-    /// As `jobs/tidy.rs`: does the next step; `false` if none is wanted.
+    /// As `jobs/memory_compaction.rs`: does the next step; `false` if none is wanted.
     fn tidy_once(&self) -> bool {
-        let mut tidier = self.tidier.lock();
-        tidier.replaced.retain(|(segment, _)| segment.strong_count() > 0);
-        let held: u64 = tidier.replaced.iter().map(|(_, bytes)| bytes).sum();
+        let mut compactor = self.compactor.lock();
+        compactor.replaced.retain(|(segment, _)| segment.strong_count() > 0);
+        let held: u64 = compactor.replaced.iter().map(|(_, bytes)| bytes).sum();
         let view = self.view.load_full();
         let memory = &view.families[0].memory;
         let pipeline = memory.pipeline();
-        let copied = held + pipeline.iter().map(Frozen::bytes).sum::<u64>();
+        let copied = held + pipeline.iter().map(Immutable::bytes).sum::<u64>();
         let may_copy = memory.bytes() + copied <= HARD_BYTES;
         // In the engine chance decides; here it is even.
-        let Some(step) = tidy(pipeline, &tidier.redundancy, u64::MAX / 2, may_copy, false, &SEGMENTS) else {
+        let Some(step) =
+            compact_memory(pipeline, &compactor.redundancy, u64::MAX / 2, may_copy, false, &SEGMENTS)
+        else {
             return false;
         };
         let old = pipeline[step.parts()].to_vec();
         drop(view);
-        let sieve = || Some(Sieve::new(self.snapshots.drop_proof()));
+        let sieve = || Some(RetentionFilter::new(self.snapshots.drop_proof()));
         let (sieve, records) = match step {
-            Tidy::Flatten(_) => (sieve(), Records::CopiedIfSparse),
-            Tidy::Merge(_) => (None, Records::Stay),
-            Tidy::Compact(_) => (sieve(), Records::Copied),
+            MemoryStep::Flatten(_) => (sieve(), Records::CopiedIfSparse),
+            MemoryStep::Merge(_) => (None, Records::Stay),
+            MemoryStep::Compact(_) => (sieve(), Records::Copied),
         };
         let merged = merge(&old, sieve, records, || true).expect("no flush takes what was rolled");
         let mut core = self.core.lock();
         self.view.update(|view| {
             let memory = &mut view.families[0].memory;
-            *memory = memory.tidied(&old, Frozen::Flat(merged.flat.clone())).expect("no flush takes it");
+            *memory = memory.replaced(&old, Immutable::Flat(merged.flat.clone())).expect("no flush takes it");
             core.pipeline = memory.pipeline().len();
         });
         drop(core);
-        tidier.redundancy.tidied(&step, &merged);
-        if let Tidy::Compact(_) = step {
-            tidier.replaced.extend(old.iter().filter_map(|old| match old {
-                Frozen::Flat(flat) => Some((Arc::downgrade(flat), flat.bytes())),
-                Frozen::List(_) => None,
+        compactor.redundancy.replaced(&step, &merged);
+        if let MemoryStep::Compact(_) = step {
+            compactor.replaced.extend(old.iter().filter_map(|old| match old {
+                Immutable::Flat(flat) => Some((Arc::downgrade(flat), flat.bytes())),
+                Immutable::List(_) => None,
             }));
         }
-        tidier.steps += 1;
+        compactor.steps += 1;
         true
     }
 }

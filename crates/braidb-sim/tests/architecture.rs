@@ -134,9 +134,9 @@ fn used_modules(code: &str, depth: usize) -> Vec<String> {
     }
     for (at, _) in code.match_indices("super::") {
         let rest = &code[at..];
-        let climbs = rest.split("::").take_while(|part| *part == "super").count();
-        if is_start(at) && climbs >= depth {
-            used.extend(heads(rest, climbs * "super::".len()));
+        let ups = rest.split("::").take_while(|part| *part == "super").count();
+        if is_start(at) && ups >= depth {
+            used.extend(heads(rest, ups * "super::".len()));
         }
     }
     used

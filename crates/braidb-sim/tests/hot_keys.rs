@@ -107,8 +107,8 @@ fn what_is_hot_is_not_flushed() {
         db.stats()
     };
     let (off, on) = (written(0), written(10));
-    assert_eq!((off.counts.hot_kept, off.counts.memory_condensed, off.counts.written_back), (0, 0, 0));
-    assert!(on.counts.hot_kept > 0 && on.counts.memory_condensed > 0, "{:?}", on.counts);
+    assert_eq!((off.counts.hot_kept, off.counts.full_memory_compactions, off.counts.written_back), (0, 0, 0));
+    assert!(on.counts.hot_kept > 0 && on.counts.full_memory_compactions > 0, "{:?}", on.counts);
     assert!(!on.families[0].hot_keys.as_ref().unwrap().periods.is_empty());
     let bytes = |stats: &braidb::Stats| {
         let counts = &stats.counts;

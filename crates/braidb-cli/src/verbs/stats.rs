@@ -316,12 +316,16 @@ fn work_text(stats: &Stats, text: &mut String) {
     count("logs rotated", counts.logs_rotated, String::new());
     count(
         "logs gone without a flush",
-        counts.logs_truncated,
+        counts.logs_collected,
         format!("{} writes written back", grouped(counts.written_back)),
     );
     count("flushes", counts.flushes, String::new());
     count("hot keys that stayed", counts.hot_kept, String::new());
-    count("condensed, not flushed", counts.memory_condensed, "memory of superseded versions".to_owned());
+    count(
+        "condensed, not flushed",
+        counts.full_memory_compactions,
+        "memory of superseded versions".to_owned(),
+    );
     count("flushes to log tables", counts.log_tables, String::new());
     count(
         "values read from logs",

@@ -38,7 +38,7 @@ pub struct Counters {
     /// Records written back.
     pub written_back: Counter,
     /// Logs that went because all in them was dead or written back, without a flush.
-    pub logs_truncated: Counter,
+    pub logs_collected: Counter,
     pub log_syncs: Counter,
     pub log_groups: Counter,
     pub logs_rotated: Counter,
@@ -50,7 +50,7 @@ pub struct Counters {
     pub memory_merges: Counter,
     pub memory_compactions: Counter,
     /// Full memories that were made one segment, so that maybe no flush was wanted.
-    pub memory_condensed: Counter,
+    pub full_memory_compactions: Counter,
     /// Hot keys that stayed in memory at a flush.
     pub hot_kept: Counter,
     /// Versions that went before a flush saw them.

@@ -8,7 +8,7 @@
 pub const ALL: &[(&str, &str)] = &[
     ("cell_order_swapped", "7: a lookup asks the newest run of a cell first"),
     ("checksum_without_place", "14: a checksum covers header, file id and offset"),
-    ("cut_loses_the_rest", "1: a slice that is cut for an installment of a merge keeps both sides"),
+    ("cut_loses_the_rest", "1: a slice that is cut for an increment of a merge keeps both sides"),
     ("cut_trusted", "4: a cut of a recovery, and a sync of old pages, prove nothing stable"),
     ("footer_trusted", "4: a footer proves nothing stable, since a rotation syncs nothing"),
     ("frozen_before_active", "7: for each key, sequence numbers fall from top to bottom"),

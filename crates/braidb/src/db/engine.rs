@@ -16,9 +16,9 @@ use crate::cache::BlockCache;
 use crate::jobs::{Jobs, SeekWatch};
 use crate::log::{EncodedBatch, LogSync};
 use crate::memory::view::{FamilyView, View, ViewCell};
-use crate::memory::{Frozen, Live, Memory};
-use crate::plan::climb::Period;
-use crate::plan::overlap::Verdict;
+use crate::memory::{Immutable, Live, Memory};
+use crate::plan::memory::tuner::Period;
+use crate::plan::tree::overlap::Verdict;
 use crate::read::{self, Passed};
 use crate::version::table_file::TableFile;
 use crate::version::{DirLock, Level, Slice, Version};
@@ -118,7 +118,7 @@ impl Engine {
                 Err(second) => return Err(second),
             }
         }
-        self.wake_jobs_if_wanted();
+        self.wake_jobs_if_requested();
         outcome
     }
 
@@ -127,21 +127,21 @@ impl Engine {
         self.pressure.admit(bytes, &|| {
             self.health.check_writable()?;
             // At a hard limit with nothing frozen, the last freeze found no room: only another try can help.
-            self.queue.retry_freeze()?;
+            self.queue.retry_switch()?;
             self.jobs.schedule();
             Ok(())
         })
     }
 
-    fn wake_jobs_if_wanted(&self) {
-        if self.queue.take_wanted() {
+    fn wake_jobs_if_requested(&self) {
+        if self.queue.take_flush_requested() {
             self.jobs.schedule();
         }
         if self.queue.take_log_full() {
             self.jobs.log_is_full();
         }
         if self.queue.take_rolled() {
-            self.jobs.tidy();
+            self.jobs.compact_memory();
         }
     }
 
@@ -177,14 +177,14 @@ impl Engine {
     /// A scan is positioned at `key`. Where scans without writes in between begin again and again, a merge may pay.
     pub fn seek_begun(&self, family: FamilyId, key: &[u8]) {
         if self.seeks.seek(self.snapshots.visible()) {
-            self.jobs.sought(family, key);
+            self.jobs.hint_seek(family, key);
         }
     }
 
     /// A scan ended that read this.
     pub fn scan_ended(&self, family: FamilyId, passed: Passed) {
         if self.health.check_open().is_ok() {
-            self.jobs.scanned(family, passed.range, passed.wasted, passed.shown);
+            self.jobs.scanned(family, passed.range, passed.wasted, passed.entries_returned);
         }
     }
 
@@ -225,15 +225,15 @@ impl Engine {
         let view = self.view.load();
         let names = self.jobs.family_names();
         let versions = view.families.iter().map(|family| &family.version);
-        let noticed = self.jobs.overlaps().into_iter().zip(self.jobs.climbs());
-        let families = view.families.iter().zip(names).zip(noticed);
-        let families = families.map(|((family, name), (overlap, climb))| FamilyStats {
+        let planned = self.jobs.overlaps().into_iter().zip(self.jobs.tuners());
+        let families = view.families.iter().zip(names).zip(planned);
+        let families = families.map(|((family, name), (overlap, tuner))| FamilyStats {
             name,
             memory_bytes: family.memory.bytes(),
             memory: layout_stats(&family.memory),
-            segments: family.memory.frozen().count() as u64,
+            segments: family.memory.immutable().count() as u64,
             l0_overlap: overlap.map(overlap_stats),
-            hot_keys: climb.map(hot_key_stats),
+            hot_keys: tuner.map(hot_key_stats),
             levels: family.version.levels().enumerate().map(level_stats).collect(),
         });
         let pinned = self.jobs.pinned_logs();
@@ -308,8 +308,8 @@ fn log_tables(version: &Version) -> BTreeMap<FileId, u64> {
 
 fn layout_stats(memory: &Memory) -> Vec<LayoutStats> {
     let mut layouts: BTreeMap<&'static str, LayoutStats> = BTreeMap::new();
-    let active = Frozen::List(memory.active().clone());
-    for part in memory.frozen().chain([&active]).filter(|part| part.entries() > 0) {
+    let active = Immutable::List(memory.active().clone());
+    for part in memory.immutable().chain([&active]).filter(|part| part.entries() > 0) {
         let layout = part.layout();
         let stats = layouts.entry(layout).or_insert_with(|| LayoutStats { layout, ..LayoutStats::default() });
         stats.segments += 1;

@@ -2,7 +2,7 @@
 
 use super::{MemoryPolicy, Options};
 use crate::base::error::Result;
-use crate::plan::sizes::{Forecast, Load, forecast};
+use crate::plan::tree::sizes::{Forecast, Load, forecast};
 use crate::version::TableStore;
 use std::path::Path;
 
@@ -48,7 +48,7 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::{Frozen, Records, Segment, merge};
+    use crate::memory::{Immutable, Records, Segment, merge};
     use crate::visible::EntryKind;
 
     #[test]
@@ -60,7 +60,7 @@ mod tests {
             writer.insert(&key, seq, EntryKind::Put, &value);
         }
         drop(writer);
-        let flat = merge(&[Frozen::List(segment.clone())], None, Records::Stay, || true).unwrap().flat;
+        let flat = merge(&[Immutable::List(segment.clone())], None, Records::Stay, || true).unwrap().flat;
         for (bytes, expected) in [(segment.bytes(), LIST_BYTES), (flat.bytes(), FLAT_BYTES)] {
             let each = bytes / entries - 144;
             assert!(each.abs_diff(expected) <= 6, "{each} and not {expected}");

@@ -16,7 +16,7 @@ mod tests;
 mod tree;
 mod verify;
 
-pub use crate::plan::sizes::{Forecast, LevelForecast, Load};
+pub use crate::plan::tree::sizes::{Forecast, LevelForecast, Load};
 pub use batch::WriteBatch;
 pub use bounds::IntoBounds;
 pub use family::ColumnFamily;

@@ -197,7 +197,7 @@ impl Opening {
         edit.push(Change::LastSeq(recovered.last_seq));
         let committed = manifest.commit(&state, edit);
         if let Ok(state) = &committed {
-            recovered.outputs.hand_over_sketches(state);
+            recovered.outputs.pass_on_sketches(state);
         }
         // Unless the edit is certainly not on disk, the tables that it names must stay.
         if !matches!(committed, Err(CommitError::Refused(_))) {
@@ -239,7 +239,7 @@ impl Opening {
             log,
             recovered.last_seq,
             families,
-            recovered.homes,
+            recovered.logs_by_seq,
             shared,
         ));
         let parts = Parts {

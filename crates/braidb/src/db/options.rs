@@ -8,12 +8,12 @@ use crate::db::verify::{self, VerifyReport};
 pub use crate::plan::Guards;
 use crate::plan::TreeOptions;
 use crate::plan::form::FormOptions;
-use crate::plan::heat::HeatOptions;
-use crate::plan::logs::LogOptions;
-use crate::plan::overlap::OverlapOptions;
-pub use crate::plan::overlap::OverlapScope;
-pub use crate::plan::segments::MemoryPolicy;
-use crate::plan::segments::SegmentOptions;
+use crate::plan::memory::heat::HeatOptions;
+use crate::plan::memory::logs::LogOptions;
+pub use crate::plan::memory::segments::MemoryPolicy;
+use crate::plan::memory::segments::SegmentOptions;
+use crate::plan::tree::overlap::OverlapOptions;
+pub use crate::plan::tree::overlap::OverlapScope;
 use crate::table::TableOptions;
 use braidb_storage::Env;
 use std::path::Path;
@@ -427,7 +427,7 @@ impl Options {
             log_bytes: self.log_bytes_or_default(),
             memtable_bytes: self.memtable_bytes as u64,
             rewrite_percent: self.log_rewrite_percent,
-            keeps_hot: self.heat_options().may_condense(),
+            keeps_hot: self.heat_options().may_compact_full(),
         }
     }
 

@@ -30,10 +30,10 @@ use crate::base::names;
 use crate::base::report::{Cut, RecoveryReport};
 use crate::jobs::output::{Outputs, Target};
 use crate::log::{self, EncodedBatch, End, Frame, LogWriter, Numbers, Scan};
-use crate::memory::{Homes, Segment, SegmentWriter};
+use crate::memory::{LogsBySeq, Segment, SegmentWriter};
 use crate::plan::Edge;
 use crate::version::{Change, Edit, RunId, State};
-use crate::visible::rule::{DropProof, Sieve};
+use crate::visible::rule::{DropProof, RetentionFilter};
 use crate::write::queue::RecoveredFamily;
 use braidb_storage::Env;
 use std::collections::BTreeSet;
@@ -68,7 +68,7 @@ pub(super) struct Recovery<'a> {
     last_commit: SeqNo,
     /// The numbers of the copies that were taken. Beside a copy its record would be one too many.
     copies: BTreeSet<SeqNo>,
-    homes: Homes,
+    logs_by_seq: LogsBySeq,
     report: RecoveryReport,
     outputs: Outputs,
     edit: Edit,
@@ -101,7 +101,7 @@ pub(super) struct Recovered {
     first_uncovered: Option<SeqNo>,
     pub last_seq: SeqNo,
     /// Where the records in memory stand in the logs.
-    pub homes: Homes,
+    pub logs_by_seq: LogsBySeq,
     pub report: RecoveryReport,
     pub outputs: Outputs,
     pub edit: Edit,
@@ -158,7 +158,7 @@ impl<'a> Recovery<'a> {
             last_seq: state.last_seq(),
             last_commit: 0,
             copies: BTreeSet::new(),
-            homes: Homes::default(),
+            logs_by_seq: LogsBySeq::default(),
             report: RecoveryReport::default(),
             outputs: Outputs::new(target),
             edit: Edit::default(),
@@ -305,8 +305,8 @@ impl<'a> Recovery<'a> {
                 family.writer.segment().get(entry.key, hash(entry.key), MAX_SEQ).map(|found| found.seq);
             if newest.is_none_or(|newest| newest < seq) {
                 // Until a log begins with a number, the home is that of all numbers.
-                if self.homes.of(seq).is_none() {
-                    self.homes.log_began(0, log);
+                if self.logs_by_seq.of(seq).is_none() {
+                    self.logs_by_seq.log_began(0, log);
                 }
                 family.holds((log, frame.offset));
                 family.writer.insert(entry.key, seq, entry.kind, entry.value);
@@ -403,8 +403,8 @@ impl<'a> Recovery<'a> {
                 format!("the numbers of a batch begin at {first}, but {} was given before", self.last_commit);
             return Err(Error::corruption(path, frame.offset, what));
         }
-        if self.homes.of(first) != Some(log) {
-            self.homes.log_began(first, log);
+        if self.logs_by_seq.of(first) != Some(log) {
+            self.logs_by_seq.log_began(first, log);
         }
         let is_uncovered = (log, frame.offset) >= self.covered;
         if is_uncovered {
@@ -454,7 +454,7 @@ impl<'a> Recovery<'a> {
         let (_, writer) = Segment::new(self.env.random.next_u64());
         let full = std::mem::replace(&mut family.writer, writer);
         // There are no readers yet.
-        let sieve = Sieve::new(DropProof::new(Vec::new(), MAX_SEQ));
+        let sieve = RetentionFilter::new(DropProof::new(Vec::new(), MAX_SEQ));
         let before = self.outputs.tables.len();
         let written = &self.counters.flush_bytes;
         self.outputs.write(
@@ -550,7 +550,7 @@ impl<'a> Recovery<'a> {
             copies,
             first_uncovered,
             last_seq: self.last_seq,
-            homes: self.homes,
+            logs_by_seq: self.logs_by_seq,
             report: self.report,
             outputs: self.outputs,
             edit: self.edit,
@@ -566,7 +566,7 @@ impl Recovered {
         for (batch, first) in &self.copies {
             log.append(&[(batch, *first)], false)?;
         }
-        log.hand_over()
+        log.write_out()
     }
 
     /// Completes the edit once the new log exists and is stable: where the old ones end, and which families still need them.
@@ -585,7 +585,7 @@ impl Recovered {
             self.families[family.0 as usize].first_log = Some(new_log);
         }
         if let Some(first) = self.first_uncovered {
-            self.homes.log_began(first, new_log);
+            self.logs_by_seq.log_began(first, new_log);
         }
     }
 }

@@ -43,7 +43,7 @@ impl Drop for Scratch {
 
 /// A directory that does not exist.
 fn dir(test: &str) -> Scratch {
-    let dir = std::env::temp_dir().join(format!("braidb-truncation-{test}-{}", std::process::id()));
+    let dir = std::env::temp_dir().join(format!("braidb-collection-{test}-{}", std::process::id()));
     let dir = Scratch(dir);
     dir.remove();
     dir
@@ -88,14 +88,14 @@ fn fill_a_log(db: &Db) {
 }
 
 /// Truncates the logs, with somebody else after the beginning. Whether there was something to do and no freeze in between.
-fn truncate(db: &Db, meanwhile: impl FnOnce()) -> bool {
+fn collect(db: &Db, meanwhile: impl FnOnce()) -> bool {
     let jobs = &db.engine().jobs;
-    let mut begun = db.engine().queue.begin_truncation().unwrap().expect("no flush is under way");
+    let mut begun = db.engine().queue.begin_log_collection().unwrap().expect("no flush is under way");
     meanwhile();
     let Some(replay_from) = jobs.choose_logs(&begun) else { return false };
     let is_written = jobs.write_back(&mut begun, replay_from).unwrap();
     if is_written {
-        jobs.finish_truncation(&mut begun, replay_from).unwrap();
+        jobs.finish_log_collection(&mut begun, replay_from).unwrap();
     }
     db.engine().queue.end_copies();
     is_written
@@ -110,10 +110,10 @@ fn a_freeze_before_the_view_is_taken_ends_a_truncation() {
     db.put("cold", "v").unwrap();
     fill_a_log(&db);
     let queue = db.engine().queue.clone();
-    let truncated = truncate(&db, || drop(queue.freeze_all().unwrap()));
+    let collected = collect(&db, || drop(queue.switch_all_memtables().unwrap()));
     assert_eq!(db.get("cold").unwrap().unwrap(), b"v");
     let reopened = open(&killed(&dir), 1);
-    assert_eq!(reopened.get("cold").unwrap().as_deref(), Some(&b"v"[..]), "truncated: {truncated:?}");
+    assert_eq!(reopened.get("cold").unwrap().as_deref(), Some(&b"v"[..]), "collected: {collected:?}");
 }
 
 /// A log fills up while what is alive is counted: it was not there at the beginning, and must not be the one to replay from. What
@@ -123,7 +123,7 @@ fn a_log_that_fills_up_during_the_count_does_not_go() {
     let dir = dir("full");
     let db = open(&dir, 1);
     fill_a_log(&db);
-    let truncated = truncate(&db, || {
+    let collected = collect(&db, || {
         let before = db.stats().counts.memory_flushes;
         while db.stats().counts.memory_flushes == before {
             db.put("hot", [b'h'; 100]).unwrap();
@@ -133,7 +133,7 @@ fn a_log_that_fills_up_during_the_count_does_not_go() {
     });
     assert_eq!(db.get("fresh").unwrap().unwrap(), b"v");
     let reopened = open(&killed(&dir), 1);
-    assert_eq!(reopened.get("fresh").unwrap().as_deref(), Some(&b"v"[..]), "truncated: {truncated:?}");
+    assert_eq!(reopened.get("fresh").unwrap().as_deref(), Some(&b"v"[..]), "collected: {collected:?}");
 }
 
 /// The same, with the segment still active: what the new log got is copied, since its home is taken for the log before, and
@@ -143,13 +143,13 @@ fn a_log_that_begins_during_the_count_is_not_copied() {
     let dir = dir("twice");
     let db = open(&dir, 100);
     fill_a_log(&db);
-    let truncated = truncate(&db, || {
+    let collected = collect(&db, || {
         fill_a_log(&db);
         db.put("fresh", "v").unwrap();
     });
     assert_eq!(db.get("fresh").unwrap().unwrap(), b"v");
     let reopened = open(&killed(&dir), 100);
-    assert_eq!(reopened.get("fresh").unwrap().as_deref(), Some(&b"v"[..]), "truncated: {truncated:?}");
+    assert_eq!(reopened.get("fresh").unwrap().as_deref(), Some(&b"v"[..]), "collected: {collected:?}");
 }
 
 /// Logs with right checksums in which a number comes twice: as a commit that is damage; a copy of what is there is left out. Neither
@@ -200,9 +200,9 @@ fn open_hot(dir: &Path, memtable_bytes: usize) -> Db {
 /// Truncates the logs before `replay_from`, whatever that costs.
 fn truncate_before(db: &Db, replay_from: FileId) {
     let engine = db.engine();
-    let mut begun = engine.queue.begin_truncation().unwrap().expect("no flush is under way");
+    let mut begun = engine.queue.begin_log_collection().unwrap().expect("no flush is under way");
     assert!(engine.jobs.write_back(&mut begun, replay_from).unwrap());
-    engine.jobs.finish_truncation(&mut begun, replay_from).unwrap();
+    engine.jobs.finish_log_collection(&mut begun, replay_from).unwrap();
     engine.queue.end_copies();
 }
 
@@ -249,11 +249,11 @@ fn a_hot_key_outlives_truncations_and_flushes_of_another_family() {
 /// What the climber is told of flushes: all writes of its family, what stayed, and how much of that was written again in time.
 #[test]
 fn periods_of_flushes_tell_what_hot_keys_cost_and_save() {
-    let dir = dir("climb");
+    let dir = dir("tuner");
     let db = open_hot(&dir, 64 << 10);
     let (other, value) = (db.column_family("b").unwrap(), [7u8; 200]);
-    let climb = || db.stats().families[0].hot_keys.clone().expect("it is on");
-    assert_eq!((climb().ppm, climb().periods.len()), (500_000, 0));
+    let tuner = || db.stats().families[0].hot_keys.clone().expect("it is on");
+    assert_eq!((tuner().ppm, tuner().periods.len()), (500_000, 0));
     // Eight keys are written thrice between two flushes, and eight are in the first half of that time only.
     let (mut writes, mut cold) = (0, 0u32);
     let mut flush = |hot: std::ops::Range<u8>| {
@@ -275,14 +275,14 @@ fn periods_of_flushes_tell_what_hot_keys_cost_and_save() {
     };
     flush(0..16);
     let counted = flush(0..16) + flush(0..16) + flush(0..8);
-    let period = climb().periods[0].clone();
+    let period = tuner().periods[0].clone();
     assert_eq!((period.ppm, period.flushes, period.writes), (500_000, 3, counted));
     let entry_bytes = period.saved_bytes / (16 + 16 + 8);
     assert!((200..300).contains(&entry_bytes) && period.saved_bytes == 40 * entry_bytes, "{period:?}");
     assert!(period.written_back_bytes >= 40 * entry_bytes, "{period:?}");
     assert!(period.flush_bytes > 0, "{period:?}");
     assert_eq!(
-        climb().ppm,
+        tuner().ppm,
         500_000,
         "all that stayed was written again: nothing better is to be had by keeping less"
     );
@@ -305,7 +305,7 @@ fn memory_that_was_condensed_keeps_nobody_waiting() {
         put += 1;
     }
     wait();
-    assert_eq!(db.stats().counts.memory_condensed, 1, "{:?}", db.stats().counts);
+    assert_eq!(db.stats().counts.full_memory_compactions, 1, "{:?}", db.stats().counts);
     let kept = memory(0);
     // All of it is deleted.
     for key in (0..860u32).chain(0..860) {

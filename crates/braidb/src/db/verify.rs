@@ -39,8 +39,8 @@ pub(super) fn online(engine: &Engine) -> Result<VerifyReport> {
     })?;
     check.tables(&state)?;
     // What the newest log gets from here on is not looked at.
-    let (newest, handed_over) = engine.queue.handed_over()?;
-    let mut ends = BTreeMap::from([(newest, handed_over)]);
+    let (newest, written_out) = engine.queue.written_out()?;
+    let mut ends = BTreeMap::from([(newest, written_out)]);
     for (log, sealed_bytes) in engine.log_sync.live() {
         logs.insert(log);
         ends.extend(sealed_bytes.map(|bytes| (log, bytes)));

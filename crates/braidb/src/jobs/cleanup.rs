@@ -25,7 +25,7 @@ impl Jobs {
         let named = catalog.state.bodies();
         let is_body = |id: &FileId| {
             let is_forgotten = mutant!("log_deleted_under_a_handle")
-                || mutant!("handle_into_a_rewritten_log") && catalog.truncating;
+                || mutant!("handle_into_a_rewritten_log") && catalog.collecting_logs;
             !is_forgotten && (named.contains_key(id) || self.tables.bodies().is_held(*id))
         };
         let (kept, gone): (BTreeSet<FileId>, BTreeSet<FileId>) =

@@ -4,7 +4,7 @@
 //! A panic of the caller's thread within a step poisons the database, as in any job: what the step left half done is unknown.
 //! Between two steps nothing is half done, and the scheduler plans on.
 
-use super::noticed::Noticed;
+use super::hints::Hints;
 use super::{Jobs, Running};
 use crate::base::error::Result;
 use crate::base::ids::FamilyId;
@@ -63,10 +63,10 @@ impl Jobs {
                 return false;
             }
             let version = &catalog.state.families()[&family].version;
-            let nothing = Noticed::default();
+            let nothing = Hints::default();
             let options = &self.options.tree;
             let to_rewrite = self.tables_to_rewrite(catalog);
-            let now = catalog.noticed.get(&family).unwrap_or(&nothing).now(
+            let now = catalog.hints.get(&family).unwrap_or(&nothing).now(
                 &self.snapshots,
                 version,
                 options,

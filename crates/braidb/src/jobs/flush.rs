@@ -17,7 +17,7 @@
 //! 6. *Log 3 is unlinked*, when no other family replays it.
 //!
 //! The family is not frozen again before all of this is done (rule 3), so no copy lands behind the point from which the next flush
-//! will have it replayed. `write/queue/truncation.rs` says how recovery reads copies. Without hot keys, steps 2 and 3 are
+//! will have it replayed. `write/queue/collection.rs` says how recovery reads copies. Without hot keys, steps 2 and 3 are
 //! nothing, and the module's head tells the rest.
 //!
 //! If there is no room for the copies, nothing is kept, and all of it goes to the table. Those that were appended stand in a table as
@@ -33,16 +33,17 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::{FamilyId, FileId};
 use crate::base::mutant::mutant;
 use crate::log::EncodedBatch;
-use crate::memory::{Flat, Frozen, FrozenCursor, Separated, Survivors, count_updates, separate};
-use crate::plan::heat::Hot;
-use crate::plan::{Edge, climb};
+use crate::memory::{Flat, Immutable, ImmutableCursor, Separated, Survivors, count_updates, separate};
+use crate::plan::Edge;
+use crate::plan::memory::heat::Hot;
+use crate::plan::memory::tuner;
 use crate::version::{Change, Edit, NewTable};
 use crate::visible::merge::MergeCursor;
-use crate::visible::rule::Sieve;
+use crate::visible::rule::RetentionFilter;
 use crate::visible::{Cursor, EntryKind};
 use crate::write::FlushTask;
+use crate::write::queue::collection::Closed;
 use crate::write::queue::room::Kept;
-use crate::write::queue::truncation::Closed;
 use braidb_storage::Lane;
 use std::sync::Arc;
 
@@ -53,7 +54,7 @@ pub(super) const FRAME_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 struct Flushed {
     /// Becomes a table. Newest first.
-    parts: Vec<Frozen>,
+    parts: Vec<Immutable>,
     /// What is to be written of them, if that is known.
     survivors: Option<Arc<Survivors>>,
     /// What stays in memory.
@@ -69,7 +70,7 @@ struct Flushed {
 
 impl Flushed {
     /// All of these become a table.
-    fn all(parts: Vec<Frozen>) -> Flushed {
+    fn all(parts: Vec<Immutable>) -> Flushed {
         Flushed {
             parts,
             survivors: None,
@@ -116,26 +117,26 @@ impl Jobs {
         }
         let heat = &self.options.heat;
         let tree_keys = self.view.load().families[task.family.0 as usize].version.keys();
-        let entries = parts.iter().map(Frozen::entries).sum();
+        let entries = parts.iter().map(Immutable::entries).sum();
         let (hot_ppm, kept_at) = {
             let mut catalog = self.catalog.lock();
-            let climb = &catalog.noticed(task.family).climb;
-            (climb.hot_ppm(heat.hot_ppm), climb.kept_at())
+            let tuner = &catalog.hints(task.family).tuner;
+            (tuner.hot_ppm(heat.hot_ppm), tuner.kept_at())
         };
         // Whoever may condense wants to know what is alive.
-        if !task.may_keep || !heat.may_condense() && !heat.may_keep_enough(hot_ppm, entries, tree_keys) {
+        if !task.may_keep || !heat.may_compact_full() && !heat.may_keep_enough(hot_ppm, entries, tree_keys) {
             return Flushed::all(parts);
         }
         let updates = count_updates(&parts, kept_at);
-        let bytes: u64 = parts.iter().map(Frozen::bytes).sum();
+        let bytes: u64 = parts.iter().map(Immutable::bytes).sum();
         let live_permille = Some(updates.live_bytes() * 1000 / bytes.max(1));
         let rested_bytes = Some(updates.rested_bytes());
         let Some(hot) = heat.hot(updates.by_count(), tree_keys, hot_ppm) else {
             return Flushed { live_permille, rested_bytes, ..Flushed::all(parts) };
         };
-        let sieve = Sieve::new(self.snapshots.drop_proof());
-        let Separated { hot: kept, cold, dropped } = separate(&parts, &updates, hot.from, sieve);
-        let cold = cold.map(Frozen::Flat).into_iter().collect();
+        let retention = RetentionFilter::new(self.snapshots.drop_proof());
+        let Separated { hot: kept, cold, dropped } = separate(&parts, &updates, hot.from, retention);
+        let cold = cold.map(Immutable::Flat).into_iter().collect();
         Flushed { hot: Some((kept, hot)), dropped, live_permille, rested_bytes, ..Flushed::all(cold) }
     }
 
@@ -143,15 +144,15 @@ impl Jobs {
     fn write_flush(&self, task: &FlushTask, flushed: Flushed, places: Places) -> Result<()> {
         let mut outputs = Outputs::new(self.target(0)).leaving(places);
         let mut sampled = Vec::new();
-        let sieve = Sieve::new(self.snapshots.drop_proof());
+        let retention = RetentionFilter::new(self.snapshots.drop_proof());
         let mut source: Box<dyn Cursor> = match &flushed.survivors {
             Some(survivors) => Box::new(survivors.cursor()),
-            None => Box::new(MergeCursor::new(flushed.parts.iter().map(Frozen::cursor).collect())),
+            None => Box::new(MergeCursor::new(flushed.parts.iter().map(Immutable::cursor).collect())),
         };
         // Tombstones stay: what they hide may lie in any level. One table, whatever its size: a run of L0 is one slice.
         outputs.write(
             &mut source,
-            sieve,
+            retention,
             |_| false,
             |key, _| {
                 sampled.extend(self.options.tree.guards.sampled_level(key).map(|top| (key.to_vec(), top)));
@@ -170,7 +171,7 @@ impl Jobs {
         // With the values that stay in logs: merges will write them.
         let bytes =
             |table: &NewTable| table.bytes + table.bodies.iter().map(|body| body.live_bytes).sum::<u64>();
-        let ended = climb::Flushed {
+        let ended = tuner::Flushed {
             is_asked_for: !task.may_keep || flushed.has_no_room,
             writes: task.writes,
             last_seq: task.last_seq,
@@ -198,15 +199,15 @@ impl Jobs {
             self.unlink_logs_below(&mut catalog, task.replay_from);
         }
         self.commit_tables(&mut catalog, edit, outputs)?;
-        let noticed = catalog.noticed(task.family);
-        noticed.chosen(sampled);
-        noticed.climb.flushed(&ended, self.options.heat.hot_ppm);
+        let hints = catalog.hints(task.family);
+        hints.chosen(sampled);
+        hints.tuner.flushed(&ended, self.options.heat.hot_ppm);
         let version = catalog.state.families()[&task.family].version.clone();
         // First the logs, then memory: what is still counted of the logs decides whether another family is frozen.
         let replay_from = catalog.state.min_replay_from();
         self.unlink_logs_below(&mut catalog, replay_from);
         self.counters.hot_kept.add(hot.as_ref().map_or(0, |hot| hot.entries()));
-        let mut kept = Kept { hot: hot.map(Frozen::Flat), live_permille: flushed.live_permille };
+        let mut kept = Kept { hot: hot.map(Immutable::Flat), live_permille: flushed.live_permille };
         let late = if mutant!("hot_installed_late") { kept.hot.take() } else { None };
         self.queue.finish_flush(task, kept, version, replay_from);
         if let Some(hot) = late {
@@ -216,7 +217,7 @@ impl Jobs {
         // A family with little in memory may keep logs that could go.
         catalog.log_full = true;
         self.memory_flushed(task.family);
-        self.shown.lock().remove(&task.family);
+        self.entries_returned.lock().remove(&task.family);
         self.counters.flushes.add(1);
         self.counters.entries_dropped.add(dropped);
         self.counters.log_tables.add(log_tables.0);
@@ -230,7 +231,7 @@ impl Jobs {
             // Nobody would ever end the wait: here is who makes room.
             return Err(Error::Closed);
         }
-        let mut cursor = FrozenCursor::Flat(hot.cursor());
+        let mut cursor = ImmutableCursor::Flat(hot.cursor());
         cursor.seek_to_first()?;
         let mut copies = EncodedBatch::default();
         while cursor.valid() {

@@ -33,12 +33,12 @@ use super::{Catalog, Jobs};
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, SeqNo};
 use crate::log::{ValuePlace, ValuePlaces};
-use crate::memory::{Frozen, Survivors};
+use crate::memory::{Immutable, Survivors};
 use crate::plan::Merge;
 use crate::plan::form::{self, Choice, LEAST_VALUE_BYTES, LogOfFlush, LogOfMerge, Pinned};
 use crate::value::{Body, Handle, Image};
 use crate::visible::EntryKind;
-use crate::visible::rule::Sieve;
+use crate::visible::rule::RetentionFilter;
 use crate::write::FlushTask;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -111,11 +111,11 @@ impl Jobs {
     pub(super) fn place_values(
         &self,
         task: &FlushTask,
-        parts: &[Frozen],
+        parts: &[Immutable],
     ) -> Result<(Places, Option<Arc<Survivors>>)> {
-        let shown = self.shown.lock().get(&task.family).copied().unwrap_or(0);
+        let entries_returned = self.entries_returned.lock().get(&task.family).copied().unwrap_or(0);
         let version = self.view.load().families[task.family.0 as usize].version.clone();
-        if self.options.form.live_percent == 0 || form::is_scanned(shown, version.keys()) {
+        if self.options.form.live_percent == 0 || form::is_scanned(entries_returned, version.keys()) {
             return Ok((Places::default(), None));
         }
         let (mut candidates, log_bytes, pinned_bytes) = self.closed_logs(task);
@@ -181,10 +181,10 @@ impl Jobs {
 
     /// Counts, of each log, what the flush would leave in it. Returns the number of each value, with the log that it lies in, and all
     /// that is to be written.
-    fn count_values(&self, parts: &[Frozen], logs: &mut [Candidate]) -> (Vec<Found>, Arc<Survivors>) {
+    fn count_values(&self, parts: &[Immutable], logs: &mut [Candidate]) -> (Vec<Found>, Arc<Survivors>) {
         let mut found = Vec::new();
-        let sieve = Sieve::new(self.snapshots.drop_proof());
-        let survivors = Survivors::of(parts, sieve, |seq, kind, value_bytes| {
+        let retention = RetentionFilter::new(self.snapshots.drop_proof());
+        let survivors = Survivors::of(parts, retention, |seq, kind, value_bytes| {
             if kind == EntryKind::Put && value_bytes >= LEAST_VALUE_BYTES {
                 // What was written back stands in several logs: the youngest is replayed for the longest time.
                 let log = logs.iter().rposition(|log| log.places.hold(seq));

@@ -8,12 +8,12 @@ use crate::base::ids::{FamilyId, FileId};
 use crate::base::key::Span;
 use crate::base::mutant::mutant;
 use crate::base::part::Part;
-use crate::plan::edits::Moment;
+use crate::plan::tree::edits::Moment;
 use crate::plan::{Cutter, Input, Merge, Plan, Split, Ticket};
 use crate::version::cut::{cut_part, middle};
 use crate::version::table_file::TableFile;
 use crate::version::{Beneath, Change, Edit, NewTable, Slice, Version};
-use crate::visible::rule::Sieve;
+use crate::visible::rule::RetentionFilter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,7 +28,7 @@ impl Jobs {
     ) -> Result<()> {
         let family = plan.family();
         match plan {
-            Plan::Merge(merge) => self.merge_in_installments(merge, version, ticket),
+            Plan::Merge(merge) => self.merge_incrementally(merge, version, ticket),
             Plan::Move(moved) => {
                 self.rearrange(family, ticket, |moment| moved.edit(moment))?;
                 self.counters.trivial_moves.add(1);
@@ -44,7 +44,7 @@ impl Jobs {
     }
 
     /// Holds no input longer than its installment, so that it can go. Whoever closes the database waits for one of them.
-    fn merge_in_installments(
+    fn merge_incrementally(
         self: &Arc<Self>,
         merge: Merge,
         version: Arc<Version>,
@@ -55,11 +55,11 @@ impl Jobs {
             return self.merge(&merge, version, ticket);
         }
         self.rearrange(family, ticket, |moment| merge.cut_edit(moment, &seams))?;
-        let installments = merge.installments(&self.version(family), &seams);
+        let increments = merge.increments(&self.version(family), &seams);
         drop((merge, version));
-        for installment in installments {
-            self.merge(&installment, self.version(family), ticket)?;
-            drop(installment);
+        for increment in increments {
+            self.merge(&increment, self.version(family), ticket)?;
+            drop(increment);
             self.collect_garbage();
             if self.catalog.lock().is_stopped {
                 break;
@@ -85,11 +85,11 @@ impl Jobs {
         // Else what other merges replace would stay on disk, with its logs, until this one is done.
         drop(version);
         self.collect_garbage();
-        let sieve = Sieve::new(self.snapshots.drop_proof());
+        let retention = RetentionFilter::new(self.snapshots.drop_proof());
         let images = self.load_bodies(merge);
         let runs = Arc::new(runs_of(merge));
         let (to, beneath) = (merge.to, Arc::new(beneath));
-        let stretch = Stretch { span: Span::ALL, runs, to, cutter, sieve, beneath };
+        let stretch = Stretch { span: Span::ALL, runs, to, cutter, retention, beneath };
         let outputs = self.write_merge(merge, stretch)?;
 
         drop(images);
@@ -102,10 +102,10 @@ impl Jobs {
             merge.edit(moment, &outputs.tables)
         })?;
         self.commit_tables(&mut catalog, edit, outputs)?;
-        let noticed = catalog.noticed(merge.family);
-        noticed.merged(written_bytes);
+        let hints = catalog.hints(merge.family);
+        hints.merged(written_bytes);
         if let Some(oldest) = oldest_of_last {
-            noticed.shadowed(merge, oldest, shadowed);
+            hints.shadowed(merge, oldest, shadowed);
         }
         self.show(&catalog, merge.family);
         drop(catalog);

@@ -12,11 +12,11 @@
 //!
 //! *Flush to a log table.* The story is told in `jobs/log_table.rs`.
 //!
-//! *Write-back.* The story is told in `write/queue/truncation.rs`.
+//! *Write-back.* The story is told in `write/queue/collection.rs`.
 //!
 //! *Merge.* The record stands in an input until the edit that names the outputs, all of them synced with their names, is
 //! synced; after that in an output. Inputs are unlinked when no view holds them. A large merge is carried out in installments
-//! (`plan/installments.rs`): its first edit only cuts slices, and each installment is such a merge.
+//! (`plan/tree/incremental.rs`): its first edit only cuts slices, and each installment is such a merge.
 //!
 //! *Move, split, join.* The table stays where it is; the edit gives its slices another level or cell, or cuts them in two.
 //!
@@ -25,21 +25,21 @@
 //!
 //! # Lock order
 //!
-//! `catalog` → the commit lock → the view's swap lock; `catalog` → `tidier`. Commits to the manifest happen under
+//! `catalog` → the commit lock → the view's swap lock; `catalog` → `compactor`. Commits to the manifest happen under
 //! `catalog`, and so does the installation of what they changed, so that views show versions in the order of their edits.
 
 mod cleanup;
+mod collect_logs;
 mod compact;
 mod flush;
+mod hints;
 mod log_table;
+mod memory_compaction;
 mod merge;
-mod noticed;
 pub mod output;
 mod pacer;
-mod pieces;
 mod stretch;
-mod tidy;
-mod truncate;
+mod subcompactions;
 
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
@@ -48,17 +48,18 @@ use crate::base::key::COMPARATOR;
 use crate::log::LogSync;
 use crate::memory::view::ViewCell;
 use crate::plan::form::FormOptions;
-use crate::plan::heat::HeatOptions;
-use crate::plan::logs::LogOptions;
-use crate::plan::segments::SegmentOptions;
+use crate::plan::memory::heat::HeatOptions;
+use crate::plan::memory::logs::LogOptions;
+use crate::plan::memory::segments::SegmentOptions;
 use crate::plan::{self, Claims, Plan, Ticket, TreeOptions};
 use crate::table::TableOptions;
 use crate::version::{Change, CommitError, DirLock, Edit, Manifest, State, TableStore, Version};
 use crate::visible::snapshots::Snapshots;
 use crate::write::{CommitQueue, FlushTask, Health, Pressure};
 use braidb_storage::{Env, Lane};
-use noticed::Noticed;
-pub use noticed::SeekWatch;
+use hints::Hints;
+pub use hints::SeekWatch;
+use memory_compaction::MemoryCompactor;
 use output::{Outputs, Target};
 use pacer::Pacer;
 use parking_lot::{Condvar, Mutex};
@@ -68,7 +69,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
-use tidy::Tidier;
 
 /// How long a thread that waits for jobs sleeps before it looks again by itself.
 const WAIT: Duration = Duration::from_millis(100);
@@ -95,14 +95,14 @@ pub struct JobOptions {
 pub struct Jobs {
     parts: Parts,
     catalog: Mutex<Catalog>,
-    tidier: Mutex<Tidier>,
+    compactor: Mutex<MemoryCompactor>,
     /// Signalled when a job ends.
     ended: Condvar,
     pacer: Option<Pacer>,
     /// Merges that read and write at this moment.
     merging: AtomicU64,
     /// Entries that scans of a family showed since its last flush.
-    shown: Mutex<BTreeMap<FamilyId, u64>>,
+    entries_returned: Mutex<BTreeMap<FamilyId, u64>>,
 }
 
 /// The manifest, and what is under way.
@@ -119,12 +119,12 @@ struct Catalog {
     merges_running: usize,
     /// A log became full since a job looked whether old ones can go; and whether one is looking now.
     log_full: bool,
-    truncating: bool,
+    collecting_logs: bool,
     /// Callers of `compact`, who plan the merges; the scheduler plans only what keeps writers from waiting.
     manual: usize,
     is_stopped: bool,
     /// Threads that ask samples, and hold versions meanwhile.
-    asking: usize,
+    sampling_threads: usize,
     /// Logs on disk.
     logs: BTreeSet<FileId>,
     /// Bytes of those that earlier opens wrote.
@@ -132,7 +132,7 @@ struct Catalog {
     /// What flushes would have left in logs since the oldest were let go; and the last of those.
     refused_bytes: u64,
     let_go: Option<FileId>,
-    noticed: BTreeMap<FamilyId, Noticed>,
+    hints: BTreeMap<FamilyId, Hints>,
 }
 
 /// The parts of the engine that jobs work on.
@@ -177,15 +177,15 @@ impl Jobs {
             flushes_running: 0,
             merges_running: 0,
             log_full: false,
-            truncating: false,
+            collecting_logs: false,
             manual: 0,
             is_stopped: false,
-            asking: 0,
+            sampling_threads: 0,
             logs: logs.iter().map(|(id, _)| *id).chain([new_log]).collect(),
             older_log_bytes: logs.into_iter().collect(),
             refused_bytes: 0,
             let_go: None,
-            noticed: BTreeMap::new(),
+            hints: BTreeMap::new(),
         };
         let pacer = parts
             .options
@@ -194,11 +194,11 @@ impl Jobs {
         let jobs = Jobs {
             parts,
             catalog: Mutex::new(catalog),
-            tidier: Mutex::default(),
+            compactor: Mutex::default(),
             ended: Condvar::new(),
             pacer,
             merging: AtomicU64::new(0),
-            shown: Mutex::default(),
+            entries_returned: Mutex::default(),
         };
         jobs.count_l0(&jobs.catalog.lock());
         jobs
@@ -206,7 +206,7 @@ impl Jobs {
 
     /// Starts whatever is wanted and allowed now. Called after a freeze, after a job, and by writers that wait.
     pub fn schedule(self: &Arc<Self>) {
-        self.tidy();
+        self.compact_memory();
         self.ask_samples();
         let mut catalog = self.catalog.lock();
         if catalog.is_stopped || self.health.check_writable().is_err() {
@@ -218,7 +218,7 @@ impl Jobs {
             let running = Running { jobs: self.clone(), work: Some(Work::Flush(task)) };
             self.env.runtime.submit(Lane::Flush, Box::new(move || running.flush()));
         }
-        self.start_truncation(&mut catalog);
+        self.start_log_collection(&mut catalog);
         while catalog.merges_running < self.options.merges {
             let Some((plan, version)) = self.propose(&catalog) else {
                 catalog.all_answered(self.queue.has_flushes());
@@ -237,8 +237,8 @@ impl Jobs {
         families.into_iter().find_map(|(&id, family)| {
             let options = &self.options.tree;
             let (version, claims) = (&family.version, &catalog.claims);
-            let nothing = Noticed::default();
-            let now = catalog.noticed.get(&id).unwrap_or(&nothing).now(
+            let nothing = Hints::default();
+            let now = catalog.hints.get(&id).unwrap_or(&nothing).now(
                 &self.snapshots,
                 version,
                 options,
@@ -315,7 +315,7 @@ impl Jobs {
     /// As [`Jobs::commit`], for an edit that names `outputs`. They go again only if the edit is certainly not on disk.
     fn commit_tables(&self, catalog: &mut Catalog, edit: Edit, outputs: Outputs) -> Result<()> {
         let committed = self.commit(catalog, edit);
-        outputs.hand_over_sketches(&catalog.state);
+        outputs.pass_on_sketches(&catalog.state);
         if committed.is_ok() || self.health.check_unpoisoned().is_err() {
             outputs.keep();
         }
@@ -410,7 +410,7 @@ impl Jobs {
         // waited for; writers that go on would make others without end.
         let _wanted = TablesWanted::new(self);
         for _ in 0..2 {
-            let wanted = self.queue.freeze_all()?;
+            let wanted = self.queue.switch_all_memtables()?;
             self.wait_until(&[Lane::Flush], |_| self.queue.has_flushed(&wanted))?;
         }
         Ok(())
@@ -422,10 +422,10 @@ impl Jobs {
         self.wait_until(&[Lane::Flush, Lane::Merge], |catalog| {
             catalog.flushes_running == 0
                 && catalog.merges_running == 0
-                && !catalog.truncating
-                && catalog.asking == 0
+                && !catalog.collecting_logs
+                && catalog.sampling_threads == 0
                 && !self.queue.has_flushes()
-                && self.is_tidy()
+                && self.is_memory_compacted()
                 && self.propose(catalog).is_none()
         })?;
         // What readers held until now can go as well.
@@ -437,11 +437,11 @@ impl Jobs {
     pub fn stop(self: &Arc<Self>) {
         let mut catalog = self.catalog.lock();
         catalog.is_stopped = true;
-        while catalog.jobs > 0 || !self.stop_tidying() {
+        while catalog.jobs > 0 || !self.stop_memory_compaction() {
             drop(catalog);
             let helped = self.env.runtime.help();
             catalog = self.catalog.lock();
-            if !helped && (catalog.jobs > 0 || !self.stop_tidying()) {
+            if !helped && (catalog.jobs > 0 || !self.stop_memory_compaction()) {
                 self.ended.wait_for(&mut catalog, WAIT);
             }
         }
@@ -500,13 +500,13 @@ enum Work {
     Merge(Ticket),
     /// For a merge of another thread.
     Help,
-    Truncation,
+    LogCollection,
 }
 
 impl Work {
     fn lane(&self) -> Lane {
         match self {
-            Work::Flush(_) | Work::Truncation => Lane::Flush,
+            Work::Flush(_) | Work::LogCollection => Lane::Flush,
             Work::Merge(_) | Work::Help => Lane::Merge,
         }
     }
@@ -550,8 +550,8 @@ impl Running {
                 catalog.claims.release(ticket);
             }
             Work::Help => {}
-            Work::Truncation => {
-                catalog.truncating = false;
+            Work::LogCollection => {
+                catalog.collecting_logs = false;
                 self.jobs.queue.end_copies();
             }
         }

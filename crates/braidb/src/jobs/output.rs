@@ -15,7 +15,7 @@ use crate::plan::Edge;
 use crate::table::{TableBuilder, TableOptions};
 use crate::version::{NewTable, State};
 use crate::visible::Cursor;
-use crate::visible::rule::{Fate, Sieve};
+use crate::visible::rule::{Fate, RetentionFilter};
 use braidb_storage::FileSystem;
 use std::io;
 use std::path::PathBuf;
@@ -91,7 +91,7 @@ impl Outputs {
     pub fn write(
         &mut self,
         source: &mut dyn Cursor,
-        mut sieve: Sieve,
+        mut retention: RetentionFilter,
         nothing_below: impl Fn(&[u8]) -> bool,
         mut edge: impl FnMut(&[u8], u64) -> Edge,
         go_on: impl Fn() -> Result<()>,
@@ -102,7 +102,7 @@ impl Outputs {
         source.seek(&self.span.low)?;
         while source.valid() && self.span.end.as_ref().is_none_or(|end| source.key() < end.as_slice()) {
             let (key, seq, kind) = (source.key(), source.seq(), source.kind());
-            match sieve.fate(key, seq, kind, &nothing_below) {
+            match retention.fate(key, seq, kind, &nothing_below) {
                 Fate::Shadowed => self.shadowed += 1,
                 Fate::Spent => self.spent += 1,
                 Fate::Keep => {
@@ -184,7 +184,7 @@ impl Outputs {
     }
 
     /// Tells `state` the sketches of those tables that it holds.
-    pub fn hand_over_sketches(&self, state: &State) {
+    pub fn pass_on_sketches(&self, state: &State) {
         for NewTable { id, sketch, .. } in &self.tables {
             if let (Some(table), Some(sketch)) = (state.table(*id), sketch) {
                 table.know_sketch(sketch);

@@ -2,7 +2,7 @@
 //!
 //! Writers wait for merges of L0, and those for merges of what L0 goes into. In a leveled tree such a merge often claims all that
 //! there is to do: beside it no second one can run, and while one thread merges, the others have nothing to do. So a large one is
-//! cut at a key near its middle, and its halves are pieces for two threads (`jobs/pieces.rs`).
+//! cut at a key near its middle, and its halves are pieces for two threads (`jobs/subcompactions.rs`).
 //!
 //! The tables of both are named by one edit, so the halves are nothing that a reader or a crash could tell apart: which file holds
 //! a record at each instant is as for any merge. The thread that began holds the inputs, and the logs that were loaded, until both
@@ -11,7 +11,7 @@
 
 use super::Jobs;
 use super::output::Outputs;
-use super::pieces::{Owned, Pieces};
+use super::subcompactions::{Owned, Subcompactions};
 use crate::base::error::Result;
 use crate::base::key::Span;
 use crate::base::mutant::mutant;
@@ -20,7 +20,7 @@ use crate::version::cursor::RunCursor;
 use crate::version::cut::middle;
 use crate::version::{Beneath, Slice};
 use crate::visible::merge::MergeCursor;
-use crate::visible::rule::Sieve;
+use crate::visible::rule::RetentionFilter;
 use std::sync::Arc;
 
 /// A merge that reads less than this part of a table's size is not worth a second thread, and the small tables that a cut makes.
@@ -35,7 +35,7 @@ pub(super) struct Stretch {
     pub runs: Arc<Vec<Arc<Vec<Arc<Slice>>>>>,
     pub to: usize,
     pub cutter: Cutter,
-    pub sieve: Sieve,
+    pub retention: RetentionFilter,
     pub beneath: Arc<Beneath>,
 }
 
@@ -49,7 +49,7 @@ impl Stretch {
             runs: self.runs.clone(),
             to: self.to,
             cutter: self.cutter.clone(),
-            sieve: self.sieve.clone(),
+            retention: self.retention.clone(),
             beneath: self.beneath.clone(),
         };
         (Stretch { span: Span { low: self.span.low, end: Some(key) }, ..self }, upper)
@@ -59,25 +59,25 @@ impl Stretch {
 impl Jobs {
     /// Writes all that a merge writes.
     pub(super) fn write_merge(self: &Arc<Self>, merge: &Merge, stretch: Stretch) -> Result<Outputs> {
-        let Some(key) = self.where_to_halve(merge, &stretch)? else {
+        let Some(key) = self.where_to_cut(merge, &stretch)? else {
             return self.write_stretch(stretch, || Ok(()));
         };
         let (lower, upper) = stretch.cut(key);
-        let halves = Owned::new([lower, upper], self.health.clone());
+        let parts = Owned::new([lower, upper], self.health.clone());
         self.counters.merges_shared.add(1);
-        let shared = halves.share();
+        let shared = parts.share();
         self.ask_for_help(move |jobs| {
-            jobs.write_half(&shared);
+            jobs.write_subcompaction(&shared);
         });
-        while self.write_half(&halves) {}
-        let mut written = halves.outcome()?.into_iter();
+        while self.write_subcompaction(&parts) {}
+        let mut written = parts.outcome()?.into_iter();
         let mut outputs = written.next().expect("the lower half was written");
         written.for_each(|upper| outputs.append(upper));
         Ok(outputs)
     }
 
     /// A key that makes two halves of a merge, if it is one that writers may come to wait for, and there is a thread for the second.
-    fn where_to_halve(&self, merge: &Merge, stretch: &Stretch) -> Result<Option<Vec<u8>>> {
+    fn where_to_cut(&self, merge: &Merge, stretch: &Stretch) -> Result<Option<Vec<u8>>> {
         let is_small = merge.bytes() < merge.table_bytes / LEAST_SHARE_OF_TABLE;
         // A run of L0 is one slice; and where there are guards, merges of other cells are there for other threads.
         if merge.from > 1 || merge.to == 0 || is_small || merge.is_guarded() || !self.has_idle_thread() {
@@ -87,18 +87,18 @@ impl Jobs {
     }
 
     /// `false` if no half is left.
-    fn write_half(&self, halves: &Pieces<Stretch, Outputs>) -> bool {
-        halves.work(|half| self.write_stretch(half, || halves.go_on()))
+    fn write_subcompaction(&self, parts: &Subcompactions<Stretch, Outputs>) -> bool {
+        parts.work(|half| self.write_stretch(half, || parts.go_on()))
     }
 
     fn write_stretch(&self, stretch: Stretch, go_on: impl Fn() -> Result<()>) -> Result<Outputs> {
-        let Stretch { span, runs, to, mut cutter, sieve, beneath } = stretch;
+        let Stretch { span, runs, to, mut cutter, retention, beneath } = stretch;
         let cursors = runs.iter().map(|run| RunCursor::new(run.clone(), false)).collect();
         let mut paced_bytes = 0;
         let mut outputs = Outputs::new(self.target(to)).within(span);
         outputs.write(
             &mut MergeCursor::new(cursors),
-            sieve,
+            retention,
             |key| !beneath.may_hold(key),
             |key, written| {
                 if written < paced_bytes || written - paced_bytes >= PACE_BYTES {

@@ -123,9 +123,9 @@ impl LogWriter {
     /// No batch is empty. After an error none of them counts, unless the writer has failed for good: then any may have
     /// reached the log.
     ///
-    /// With `hand_over` they are with the operating system when this returns, and so is everything before them; without,
+    /// With `write_out` they are with the operating system when this returns, and so is everything before them; without,
     /// they may wait in memory for a later call.
-    pub fn append(&mut self, group: &[(&EncodedBatch, SeqNo)], hand_over: bool) -> Result<u64> {
+    pub fn append(&mut self, group: &[(&EncodedBatch, SeqNo)], write_out: bool) -> Result<u64> {
         self.check()?;
         let bytes: u64 = group.iter().map(|(batch, _)| MAX_HEAD_BYTES + batch.bytes() as u64).sum();
         let has_puts = group.iter().any(|(batch, _)| batch.has_puts());
@@ -133,8 +133,8 @@ impl LogWriter {
         for &(batch, base) in group {
             self.put_frame(batch, Numbers::From(base))?;
         }
-        if hand_over || self.buffer.len() >= BUFFER_BYTES {
-            self.hand_over()?;
+        if write_out || self.buffer.len() >= BUFFER_BYTES {
+            self.write_out()?;
         }
         Ok(self.end)
     }
@@ -148,7 +148,7 @@ impl LogWriter {
         self.allocate(self.end + bytes + FOOTER_BYTES, true)?;
         let before = self.end;
         self.put_frame(batch, Numbers::Own { replay_from })?;
-        self.hand_over()?;
+        self.write_out()?;
         self.shared.counters().written_back_bytes.add(self.end - before);
         Ok(self.end)
     }
@@ -170,19 +170,19 @@ impl LogWriter {
             self.buffer.extend_from_slice(batch.values());
             return Ok(());
         }
-        self.hand_over_with(batch.values())
+        self.write_out_with(batch.values())
     }
 
     /// Hands the frames that wait in memory over to the operating system.
-    pub fn hand_over(&mut self) -> Result<()> {
+    pub fn write_out(&mut self) -> Result<()> {
         match self.buffer.is_empty() {
             true => Ok(()),
-            false => self.hand_over_with(&[]),
+            false => self.write_out_with(&[]),
         }
     }
 
     /// Hands over what waits in memory, and then `values`, which end its last frame.
-    fn hand_over_with(&mut self, values: &[u8]) -> Result<()> {
+    fn write_out_with(&mut self, values: &[u8]) -> Result<()> {
         self.shared.check()?;
         append(&self.shared, &self.log, &[&self.buffer, values])?;
         self.buffer.clear();
@@ -261,7 +261,7 @@ impl LogWriter {
         self.check()?;
         frame::put_footer(&mut self.buffer, self.log.id, self.end, self.log.mark(), self.frames);
         self.end += FOOTER_BYTES;
-        self.hand_over()?;
+        self.write_out()?;
         // Zeros may stand behind a footer, so a cut that fails, or is lost in a crash, costs nothing but space.
         let _ = self.log.file.truncate(self.end);
         self.log.set_sealed(self.places.take().map(ValuePlaces::close));

@@ -17,7 +17,7 @@
 //! leading zeros. A get of a key that is not there, as most gets are from most segments, searches nothing: it asks the filter.
 
 use super::arena::{ALIGN, Arena, Bump};
-use super::homes::LiveIntervals;
+use super::logs_by_seq::LiveIntervals;
 use super::node::{Record, Ref};
 use super::sorted::{Sorted, SortedCursor};
 use crate::base::ids::SeqNo;

@@ -7,12 +7,12 @@
 //! ```
 //!
 //! A [`Segment`] is a skiplist: one node a user key, and in each node a chain of the key's versions, newest first. Updating
-//! a hot key is a look-up and one pointer. Readers take no lock and never wait. A [`Frozen`] segment has no writer any more:
+//! a hot key is a look-up and one pointer. Readers take no lock and never wait. A [`Immutable`] segment has no writer any more:
 //! it is such a list, or a [`Flat`] array of references to the same records, or to copies. A segment that is one of many has a
 //! Bloom filter, so that a get searches only those that hold its key. [`Memory`] is an immutable
 //! value that a view holds; changing the memory component means building another one.
 //!
-//! All `unsafe` lives in `arena`, `node`, and the few lines of `skiplist`, `segment`, `cursor`, `flat`, `frozen` and `separate` that
+//! All `unsafe` lives in `arena`, `node`, and the few lines of `skiplist`, `segment`, `cursor`, `flat`, `immutable` and `separate` that
 //! call them. The proof, in short; each block says which part it uses:
 //!
 //! 1. *Nothing moves, nothing is freed early.* The arena hands out memory in chunks that stay where they are until
@@ -33,8 +33,8 @@ mod arena;
 mod cursor;
 mod filter;
 mod flat;
-mod frozen;
-mod homes;
+mod immutable;
+mod logs_by_seq;
 #[cfg(all(test, loom))]
 mod loom_model;
 mod node;
@@ -50,8 +50,8 @@ pub mod view;
 
 pub use cursor::SegmentCursor;
 pub use flat::Flat;
-pub use frozen::{Frozen, FrozenCursor, Merged, Records, merge};
-pub use homes::{Homes, Live, count_live};
+pub use immutable::{Immutable, ImmutableCursor, Merged, Records, merge};
+pub use logs_by_seq::{Live, LogsBySeq, count_live};
 pub use pipeline::Memory;
 pub use segment::{Segment, SegmentWriter};
 pub use separate::{Separated, Written, count_updates, separate};

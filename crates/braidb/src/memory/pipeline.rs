@@ -12,7 +12,7 @@
 //! Who tidies works beside all others, and gives up if what it read is not in the pipeline any more: a flush took it. To
 //! compare these segments is to compare a version of the pipeline, only that a roll, which takes nothing away, does not count.
 
-use super::frozen::Frozen;
+use super::immutable::Immutable;
 use super::segment::Segment;
 use crate::base::ids::SeqNo;
 use crate::base::mutant::mutant;
@@ -25,15 +25,15 @@ use std::sync::Arc;
 pub struct Memory {
     active: Arc<Segment>,
     /// Newest first, as below.
-    pipeline: Arc<[Frozen]>,
-    flushing: Arc<[Frozen]>,
+    pipeline: Arc<[Immutable]>,
+    flushing: Arc<[Immutable]>,
     /// All of the pipeline is to be compacted at once, and not flushed.
-    condenses: bool,
+    compacts_full: bool,
 }
 
 impl Memory {
     pub fn new(active: Arc<Segment>) -> Memory {
-        Memory { active, pipeline: Arc::new([]), flushing: Arc::new([]), condenses: false }
+        Memory { active, pipeline: Arc::new([]), flushing: Arc::new([]), compacts_full: false }
     }
 
     pub fn active(&self) -> &Arc<Segment> {
@@ -41,66 +41,68 @@ impl Memory {
     }
 
     /// The segments that were active before, and no flush has taken.
-    pub fn pipeline(&self) -> &[Frozen] {
+    pub fn pipeline(&self) -> &[Immutable] {
         &self.pipeline
     }
 
     /// All immutable segments.
-    pub fn frozen(&self) -> impl Iterator<Item = &Frozen> {
+    pub fn immutable(&self) -> impl Iterator<Item = &Immutable> {
         self.pipeline.iter().chain(&*self.flushing)
     }
 
     /// An in-memory flush: the active segment becomes the newest of the pipeline.
     pub fn roll(&self, new_active: Arc<Segment>) -> Memory {
-        let mut pipeline: Vec<Frozen> = Vec::with_capacity(self.pipeline.len() + 1);
-        pipeline.push(Frozen::List(Arc::clone(&self.active)));
+        let mut pipeline: Vec<Immutable> = Vec::with_capacity(self.pipeline.len() + 1);
+        pipeline.push(Immutable::List(Arc::clone(&self.active)));
         pipeline.extend(self.pipeline.iter().cloned());
-        if mutant!("rolled_behind_older") && pipeline.len() > 2 && !pipeline[1..3].iter().any(Frozen::is_list)
+        if mutant!("rolled_behind_older")
+            && pipeline.len() > 2
+            && !pipeline[1..3].iter().any(Immutable::is_list)
         {
             pipeline.swap(1, 2);
         }
         let pipeline = pipeline.into();
-        let (flushing, condenses) = (Arc::clone(&self.flushing), self.condenses);
-        Memory { active: new_active, pipeline, flushing, condenses }
+        let (flushing, compacts_full) = (Arc::clone(&self.flushing), self.compacts_full);
+        Memory { active: new_active, pipeline, flushing, compacts_full }
     }
 
     /// Whether all of the pipeline is to be compacted at once.
-    pub fn condenses(&self) -> bool {
-        self.condenses
+    pub fn compacts_full(&self) -> bool {
+        self.compacts_full
     }
 
     /// Memory is full, mostly of what is superseded, and whoever tidies is to make one segment of its pipeline; or that was done.
-    pub fn condensing(self, condenses: bool) -> Memory {
-        Memory { condenses, ..self }
+    pub fn with_full_compaction(self, compacts_full: bool) -> Memory {
+        Memory { compacts_full, ..self }
     }
 
     /// A flush takes all of memory; only one at a time does.
     pub fn take(&self, new_active: Arc<Segment>) -> Memory {
         assert!(self.flushing.is_empty(), "a family has one flushing set at a time");
         let Memory { pipeline, .. } = self.roll(new_active.clone());
-        Memory { active: new_active, pipeline: Arc::new([]), flushing: pipeline, condenses: false }
+        Memory { active: new_active, pipeline: Arc::new([]), flushing: pipeline, compacts_full: false }
     }
 
     /// What [`Memory::take`] took.
-    pub fn flushing(&self) -> &Arc<[Frozen]> {
+    pub fn flushing(&self) -> &Arc<[Immutable]> {
         &self.flushing
     }
 
     /// The flushing set stands in a table, but for what is `kept` of it. That is older than all that came since.
-    pub fn flushed(&self, kept: Option<Frozen>) -> Memory {
+    pub fn flushed(&self, kept: Option<Immutable>) -> Memory {
         let flushed = Memory { flushing: Arc::new([]), ..self.clone() };
         kept.map_or(flushed.clone(), |kept| flushed.with_oldest(kept))
     }
 
     /// With one more segment at the old end of the pipeline.
-    pub fn with_oldest(&self, oldest: Frozen) -> Memory {
+    pub fn with_oldest(&self, oldest: Immutable) -> Memory {
         let pipeline = self.pipeline.iter().cloned().chain([oldest]).collect();
         Memory { pipeline, ..self.clone() }
     }
 
     /// With `new` in the place of `old`, neighbours in the pipeline; `None` if these are not there any more.
-    pub fn tidied(&self, old: &[Frozen], new: Frozen) -> Option<Memory> {
-        let is_old = |window: &[Frozen]| window.iter().zip(old).all(|(a, b)| a.is(b));
+    pub fn replaced(&self, old: &[Immutable], new: Immutable) -> Option<Memory> {
+        let is_old = |window: &[Immutable]| window.iter().zip(old).all(|(a, b)| a.is(b));
         let (at, gone) = match self.pipeline.windows(old.len()).position(is_old) {
             Some(at) => (at, old.len()),
             None if mutant!("tidied_after_a_flush_took_it") => (self.pipeline.len(), 0),
@@ -113,16 +115,16 @@ impl Memory {
 
     /// The newest version of `key`, whose hash is `hash`, at or below `at`.
     pub fn get(&self, key: &[u8], hash: u64, at: SeqNo) -> Option<Found> {
-        let get_frozen = || self.frozen().find_map(|part| part.get(key, hash, at));
+        let get_immutable = || self.immutable().find_map(|part| part.get(key, hash, at));
         if mutant!("frozen_before_active") {
-            return get_frozen().or_else(|| self.active.get(key, hash, at));
+            return get_immutable().or_else(|| self.active.get(key, hash, at));
         }
-        self.active.get(key, hash, at).or_else(get_frozen)
+        self.active.get(key, hash, at).or_else(get_immutable)
     }
 
     /// Bytes of all segments.
     pub fn bytes(&self) -> u64 {
-        self.active.bytes() + self.frozen().map(Frozen::bytes).sum::<u64>()
+        self.active.bytes() + self.immutable().map(Immutable::bytes).sum::<u64>()
     }
 }
 
@@ -131,7 +133,7 @@ mod tests {
     use super::*;
     use crate::base::key::hash;
     use crate::memory::SegmentWriter;
-    use crate::memory::frozen::{Records, merge};
+    use crate::memory::immutable::{Records, merge};
     use crate::visible::EntryKind;
 
     fn segment(versions: &[(&[u8], SeqNo)]) -> SegmentWriter {
@@ -154,7 +156,7 @@ mod tests {
 
     fn merged(memory: &Memory, parts: std::ops::Range<usize>) -> Option<Memory> {
         let old = &memory.pipeline[parts];
-        memory.tidied(old, Frozen::Flat(merge(old, None, Records::Stay, || true).unwrap().flat))
+        memory.replaced(old, Immutable::Flat(merge(old, None, Records::Stay, || true).unwrap().flat))
     }
 
     #[test]
@@ -168,13 +170,13 @@ mod tests {
     fn tidying_changes_no_answer_and_leaves_the_old_value_alone() {
         let memory = three_segments();
         for parts in [0..1, 1..2, 0..2] {
-            let tidied = merged(&memory, parts.clone()).unwrap();
-            assert_eq!(tidied.pipeline.len(), 3 - parts.len());
+            let replaced = merged(&memory, parts.clone()).unwrap();
+            assert_eq!(replaced.pipeline.len(), 3 - parts.len());
             for at in 0..9 {
-                assert_eq!(seqs(&tidied, at), seqs(&memory, at), "at {at}");
+                assert_eq!(seqs(&replaced, at), seqs(&memory, at), "at {at}");
             }
         }
-        assert!(memory.pipeline.iter().all(Frozen::is_list));
+        assert!(memory.pipeline.iter().all(Immutable::is_list));
     }
 
     #[test]
@@ -184,11 +186,11 @@ mod tests {
         assert_eq!((taken.pipeline.len(), taken.flushing.len()), (0, 3));
         assert_eq!(seqs(&taken, 9), [Some(6), Some(7), Some(3), None]);
         let old = &memory.pipeline[..];
-        let flat = Frozen::Flat(merge(old, None, Records::Stay, || true).unwrap().flat);
-        assert!(taken.tidied(old, flat.clone()).is_none());
+        let flat = Immutable::Flat(merge(old, None, Records::Stay, || true).unwrap().flat);
+        assert!(taken.replaced(old, flat.clone()).is_none());
         // A roll is in nobody's way.
         let rolled = memory.roll(segment(&[]).segment().clone());
-        assert_eq!(rolled.tidied(old, flat).unwrap().pipeline.len(), 2);
+        assert_eq!(rolled.replaced(old, flat).unwrap().pipeline.len(), 2);
         let flushed = taken.flushed(None);
         assert_eq!(seqs(&flushed, 9), [None, Some(7), None, None]);
         assert_eq!(flushed.bytes(), flushed.active.bytes());

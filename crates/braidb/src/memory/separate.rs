@@ -12,12 +12,12 @@
 //! (rule 7). A reader who holds a snapshot finds its version there.
 
 use super::flat::{Flat, FlatBuilder};
-use super::frozen::{Frozen, arenas_of, ends_of};
+use super::immutable::{Immutable, arenas_of, ends_of};
 use crate::base::ids::SeqNo;
 use crate::base::mutant::mutant;
 use crate::visible::Cursor;
 use crate::visible::merge::MergeCursor;
-use crate::visible::rule::{Fate, Sieve};
+use crate::visible::rule::{Fate, RetentionFilter};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -69,13 +69,13 @@ pub struct Separated {
     pub dropped: u64,
 }
 
-fn filled(parts: &[Frozen]) -> Vec<&Frozen> {
+fn filled(parts: &[Immutable]) -> Vec<&Immutable> {
     parts.iter().filter(|part| part.entries() > 0).collect()
 }
 
 /// Counts how often the keys of `parts`, newest first, were written; what a flush kept of them counts half. That flush took all that
 /// was written up to `kept_at`: a key with no newer version rested.
-pub fn count_updates(parts: &[Frozen], kept_at: SeqNo) -> Updates {
+pub fn count_updates(parts: &[Immutable], kept_at: SeqNo) -> Updates {
     let mut cursor = MergeCursor::new(filled(parts).iter().map(|part| part.cursor()).collect());
     let mut updates = Updates::default();
     cursor.seek_to_first().expect("memory does not fail");
@@ -99,7 +99,12 @@ pub fn count_updates(parts: &[Frozen], kept_at: SeqNo) -> Updates {
 }
 
 /// Takes the keys apart that were written `hot_from` times or more; some were. Half of their counts is forgotten.
-pub fn separate(parts: &[Frozen], updates: &Updates, hot_from: u16, mut sieve: Sieve) -> Separated {
+pub fn separate(
+    parts: &[Immutable],
+    updates: &Updates,
+    hot_from: u16,
+    mut retention: RetentionFilter,
+) -> Separated {
     let parts = filled(parts);
     let (first, last) = ends_of(&parts).expect("a flushing set holds something");
     let is_hot = |count: u16| count >= hot_from;
@@ -119,7 +124,7 @@ pub fn separate(parts: &[Frozen], updates: &Updates, hot_from: u16, mut sieve: S
             count = *counts.next().expect("each key was counted");
             last_key = Some(key);
         }
-        let fate = sieve.fate(key, record.seq(), record.kind(), |_| false);
+        let fate = retention.fate(key, record.seq(), record.kind(), |_| false);
         let is_lost = mutant!("hot_versions_lost_under_snapshot") && is_hot(count) && !is_newest;
         if is_newest && is_hot(count) {
             // Half of it is forgotten: a key that rests cools down in a few flushes, and one that was hit less by chance stays.
@@ -147,19 +152,19 @@ mod tests {
     use crate::visible::EntryKind::{self, Delete, Put};
     use crate::visible::rule::DropProof;
 
-    fn list(entries: &[(&str, u64, EntryKind)]) -> Frozen {
+    fn list(entries: &[(&str, u64, EntryKind)]) -> Immutable {
         let (segment, mut writer) = Segment::new(1);
         for &(key, seq, kind) in entries {
             writer.insert(key.as_bytes(), seq, kind, if kind == Put { b"v" } else { b"" });
         }
-        Frozen::List(segment)
+        Immutable::List(segment)
     }
 
-    fn sieve(snapshots: &[u64]) -> Sieve {
-        Sieve::new(DropProof::new(snapshots.to_vec(), u64::MAX))
+    fn retention(snapshots: &[u64]) -> RetentionFilter {
+        RetentionFilter::new(DropProof::new(snapshots.to_vec(), u64::MAX))
     }
 
-    fn rows(part: &Frozen) -> Vec<(String, u64, EntryKind)> {
+    fn rows(part: &Immutable) -> Vec<(String, u64, EntryKind)> {
         let mut cursor = part.cursor();
         cursor.seek_to_first().unwrap();
         let mut rows = Vec::new();
@@ -171,7 +176,7 @@ mod tests {
     }
 
     /// `b` was written five times, `d` thrice, and deleted in the end; the others once.
-    fn parts() -> Vec<Frozen> {
+    fn parts() -> Vec<Immutable> {
         let old = list(&[("a", 1, Put), ("b", 2, Put), ("b", 3, Put), ("d", 4, Put), ("e", 5, Put)]);
         let new = list(&[("b", 6, Put), ("b", 7, Put), ("c", 8, Put), ("d", 9, Put), ("b", 10, Put)]);
         vec![list(&[("d", 11, Delete)]), new, old]
@@ -179,16 +184,16 @@ mod tests {
 
     #[test]
     fn updates_are_counted_through_merges() {
-        let counts = |parts: &[Frozen]| count_updates(parts, 0).counts;
+        let counts = |parts: &[Immutable]| count_updates(parts, 0).counts;
         assert_eq!(counts(&parts()), [1, 5, 1, 3, 1]);
         for records in [Records::Stay, Records::Copied] {
             for dropped in [false, true] {
                 let parts = parts();
-                let merged = merge(&parts[1..], dropped.then(|| sieve(&[])), records, || true).unwrap();
-                let parts = [parts[0].clone(), Frozen::Flat(merged.flat)];
+                let merged = merge(&parts[1..], dropped.then(|| retention(&[])), records, || true).unwrap();
+                let parts = [parts[0].clone(), Immutable::Flat(merged.flat)];
                 assert_eq!(counts(&parts), [1, 5, 1, 3, 1], "{records:?}, {dropped}");
-                let merged = merge(&parts, Some(sieve(&[3])), records, || true).unwrap();
-                assert_eq!(counts(&[Frozen::Flat(merged.flat)]), [1, 5, 1, 3, 1]);
+                let merged = merge(&parts, Some(retention(&[3])), records, || true).unwrap();
+                assert_eq!(counts(&[Immutable::Flat(merged.flat)]), [1, 5, 1, 3, 1]);
             }
         }
         let updates = count_updates(&parts(), 0);
@@ -201,24 +206,24 @@ mod tests {
         let parts = parts();
         let updates = count_updates(&parts, 0);
         let row = |key: &str, seq, kind| (key.to_owned(), seq, kind);
-        let separated = separate(&parts, &updates, 3, sieve(&[]));
-        assert_eq!(rows(&Frozen::Flat(separated.hot.clone())), [row("b", 10, Put), row("d", 11, Delete)]);
-        let cold = Frozen::Flat(separated.cold.unwrap());
+        let separated = separate(&parts, &updates, 3, retention(&[]));
+        assert_eq!(rows(&Immutable::Flat(separated.hot.clone())), [row("b", 10, Put), row("d", 11, Delete)]);
+        let cold = Immutable::Flat(separated.cold.unwrap());
         assert_eq!(rows(&cold), [row("a", 1, Put), row("c", 8, Put), row("e", 5, Put)]);
         assert_eq!(separated.dropped, 6);
         assert!(separated.hot.is_serialized(), "the old arenas can go");
 
-        let separated = separate(&parts, &updates, 5, sieve(&[6, 9]));
-        assert_eq!(rows(&Frozen::Flat(separated.hot)), [row("b", 10, Put)]);
-        let cold = rows(&Frozen::Flat(separated.cold.unwrap()));
+        let separated = separate(&parts, &updates, 5, retention(&[6, 9]));
+        assert_eq!(rows(&Immutable::Flat(separated.hot)), [row("b", 10, Put)]);
+        let cold = rows(&Immutable::Flat(separated.cold.unwrap()));
         assert_eq!(cold.iter().map(|row| row.1).collect::<Vec<_>>(), [1, 7, 6, 8, 11, 9, 4, 5]);
     }
 
     #[test]
     fn hotness_fades() {
-        let separated = separate(&parts(), &count_updates(&parts(), 0), 1, sieve(&[]));
+        let separated = separate(&parts(), &count_updates(&parts(), 0), 1, retention(&[]));
         assert!(separated.cold.is_none());
-        let kept = Frozen::Flat(separated.hot);
+        let kept = Immutable::Flat(separated.hot);
         assert_eq!(count_updates(std::slice::from_ref(&kept), 11).counts, [0, 2, 0, 1, 0]);
         let again = [list(&[("b", 12, Put)]), kept];
         let updates = count_updates(&again, 11);

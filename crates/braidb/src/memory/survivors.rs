@@ -3,12 +3,12 @@
 //! Skiplists are slow to walk, since each node tells only then where the next one lies. The second walk, over the list, knows that of
 //! all records, and has them fetched ahead.
 
-use super::frozen::Frozen;
+use super::immutable::Immutable;
 use super::node::{Record, Ref};
 use super::sorted::{Sorted, SortedCursor};
 use crate::base::ids::SeqNo;
 use crate::visible::merge::MergeCursor;
-use crate::visible::rule::{Fate, Sieve};
+use crate::visible::rule::{Fate, RetentionFilter};
 use crate::visible::{Cursor, EntryKind};
 use std::fmt;
 use std::sync::Arc;
@@ -17,26 +17,26 @@ use std::sync::Arc;
 pub struct Survivors {
     // Read only while the segments are held.
     records: Vec<Ref<'static, Record>>,
-    _segments: Vec<Frozen>,
+    _segments: Vec<Immutable>,
     /// How many entries the sieve did not keep.
     pub dropped: u64,
 }
 
 impl Survivors {
-    /// What `sieve` keeps of `parts`, newest first; tombstones stay. `see` is told the number, the kind and the bytes of the value of
+    /// What `retention` keeps of `parts`, newest first; tombstones stay. `see` is told the number, the kind and the bytes of the value of
     /// each.
     pub fn of(
-        parts: &[Frozen],
-        mut sieve: Sieve,
+        parts: &[Immutable],
+        mut retention: RetentionFilter,
         mut see: impl FnMut(SeqNo, EntryKind, usize),
     ) -> Arc<Survivors> {
-        let entries: u64 = parts.iter().map(Frozen::entries).sum();
+        let entries: u64 = parts.iter().map(Immutable::entries).sum();
         let mut records = Vec::with_capacity(entries as usize);
-        let mut cursor = MergeCursor::new(parts.iter().map(Frozen::cursor).collect());
+        let mut cursor = MergeCursor::new(parts.iter().map(Immutable::cursor).collect());
         cursor.seek_to_first().expect("memory does not fail");
         while cursor.valid() {
             let record = cursor.winner().record();
-            if sieve.fate(cursor.key(), record.seq(), record.kind(), |_| false) == Fate::Keep {
+            if retention.fate(cursor.key(), record.seq(), record.kind(), |_| false) == Fate::Keep {
                 see(record.seq(), record.kind(), record.value().len());
                 records.push(record);
             }
@@ -91,13 +91,13 @@ mod tests {
     use crate::visible::EntryKind::{Delete, Put};
     use crate::visible::rule::DropProof;
 
-    fn list(entries: &[(&str, SeqNo, &str)]) -> Frozen {
+    fn list(entries: &[(&str, SeqNo, &str)]) -> Immutable {
         let (segment, mut writer) = Segment::new(1);
         for &(key, seq, value) in entries {
             let kind = if value.is_empty() { Delete } else { Put };
             writer.insert(key.as_bytes(), seq, kind, value.as_bytes());
         }
-        Frozen::List(segment)
+        Immutable::List(segment)
     }
 
     fn row(cursor: &SurvivorsCursor) -> (String, SeqNo) {
@@ -112,14 +112,14 @@ mod tests {
             list(&[("a", 1, "hidden"), ("b", 2, "old"), ("b", 5, "new"), ("c", 3, "for the reader")]),
         ];
         let mut seen = Vec::new();
-        let sieve = Sieve::new(DropProof::new(vec![4], 10));
-        let survivors = Survivors::of(&parts, sieve, |seq, kind, bytes| seen.push((seq, kind, bytes)));
+        let retention = RetentionFilter::new(DropProof::new(vec![4], 10));
+        let survivors = Survivors::of(&parts, retention, |seq, kind, bytes| seen.push((seq, kind, bytes)));
         drop(parts);
         let expected = [(8, Delete, 0), (1, Put, 6), (5, Put, 3), (2, Put, 3), (9, Put, 6), (3, Put, 14)];
         assert_eq!((seen, survivors.dropped), (expected.to_vec(), 0));
 
         let parts = [list(&[("b", 9, "new")]), list(&[("a", 1, "only"), ("b", 2, "old"), ("d", 3, "only")])];
-        let survivors = Survivors::of(&parts, Sieve::new(DropProof::new(vec![], 10)), |_, _, _| {});
+        let survivors = Survivors::of(&parts, RetentionFilter::new(DropProof::new(vec![], 10)), |_, _, _| {});
         drop(parts);
         assert_eq!(survivors.dropped, 1);
         let rows = [("a".to_owned(), 1), ("b".to_owned(), 9), ("d".to_owned(), 3)];
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn nothing_survives_of_nothing() {
         let survivors =
-            Survivors::of(&[list(&[])], Sieve::new(DropProof::new(vec![], 1)), |_, _, _| panic!());
+            Survivors::of(&[list(&[])], RetentionFilter::new(DropProof::new(vec![], 1)), |_, _, _| panic!());
         let mut cursor = survivors.cursor();
         cursor.seek_to_first().unwrap();
         assert!(!cursor.valid());

@@ -1,11 +1,11 @@
 //! Segments in all layouts against an ordered map, and one under a reader and a writer at once.
 
 use super::cursor::SegmentCursor;
-use super::frozen::FrozenCursor;
+use super::immutable::ImmutableCursor;
 use super::*;
 use crate::base::ids::{MAX_SEQ, SeqNo};
 use crate::base::key::hash;
-use crate::visible::rule::{DropProof, Sieve};
+use crate::visible::rule::{DropProof, RetentionFilter};
 use crate::visible::snapshots::Snapshots;
 use crate::visible::{Cursor, EntryKind};
 use std::cmp::Reverse;
@@ -189,7 +189,7 @@ fn a_cursor_does_not_turn_round() {
 }
 
 /// Lists of about as many versions each, newest first, and all that they hold. All keys begin with `shared`.
-fn lists(dice: &mut Dice, shared: &[u8]) -> (Vec<Frozen>, Model) {
+fn lists(dice: &mut Dice, shared: &[u8]) -> (Vec<Immutable>, Model) {
     let (mut lists, mut model, mut seq) = (Vec::new(), Model::new(), 0);
     for _ in 0..1 + dice.below(4) {
         let (segment, mut writer) = Segment::new(dice.below(9));
@@ -201,7 +201,7 @@ fn lists(dice: &mut Dice, shared: &[u8]) -> (Vec<Frozen>, Model) {
             writer.insert(&key, seq, kind, &value);
             model.insert((key, Reverse(seq)), (kind, value));
         }
-        lists.insert(0, Frozen::List(segment));
+        lists.insert(0, Immutable::List(segment));
     }
     (lists, model)
 }
@@ -212,13 +212,13 @@ fn seen(model: &Model, key: &[u8], at: SeqNo) -> Option<(SeqNo, EntryKind, Vec<u
     versions.next().map(|((_, seq), (kind, value))| (seq.0, *kind, value.clone()))
 }
 
-fn check_flat(flat: &Frozen, model: &Model, shared: &[u8], dice: &mut Dice) {
+fn check_flat(flat: &Immutable, model: &Model, shared: &[u8], dice: &mut Dice) {
     let expected = rows_of(model);
     assert_eq!(flat.entries(), expected.len() as u64);
     let tombstones = expected.iter().filter(|row| row.2 == EntryKind::Delete).count();
     assert_eq!(flat.tombstones(), tombstones as u64);
-    let next = |cursor: &mut FrozenCursor| cursor.next().unwrap();
-    let prev = |cursor: &mut FrozenCursor| cursor.prev().unwrap();
+    let next = |cursor: &mut ImmutableCursor| cursor.next().unwrap();
+    let prev = |cursor: &mut ImmutableCursor| cursor.prev().unwrap();
     let mut cursor = flat.cursor();
     cursor.seek_to_first().unwrap();
     assert_eq!(rows(&mut cursor, next), expected);
@@ -262,7 +262,8 @@ fn a_flat_segment_is_the_same_map_in_each_layout() {
         for part in &mut parts {
             let layout = records()[dice.below(3) as usize];
             if dice.below(2) == 0 {
-                *part = Frozen::Flat(merge(std::slice::from_ref(part), None, layout, || true).unwrap().flat);
+                *part =
+                    Immutable::Flat(merge(std::slice::from_ref(part), None, layout, || true).unwrap().flat);
             }
         }
         for layout in records() {
@@ -270,12 +271,12 @@ fn a_flat_segment_is_the_same_map_in_each_layout() {
             let keys = model.keys().map(|(key, _)| key).collect::<std::collections::BTreeSet<_>>();
             let counts = (merged.entries, merged.keys, merged.dropped);
             assert_eq!(counts, (model.len() as u64, keys.len() as u64, 0));
-            check_flat(&Frozen::Flat(merged.flat), &model, &shared, &mut dice);
+            check_flat(&Immutable::Flat(merged.flat), &model, &shared, &mut dice);
         }
         // All that it was made of is gone but for the records.
         let flat = merge(&parts, None, Records::Stay, || true).unwrap().flat;
         drop(parts);
-        check_flat(&Frozen::Flat(flat), &model, &shared, &mut dice);
+        check_flat(&Immutable::Flat(flat), &model, &shared, &mut dice);
     }
 }
 
@@ -292,7 +293,7 @@ fn a_search_finds_its_place_among_many_entries() {
         writer.insert(&key(number), 1 + number as u64, EntryKind::Put, &number.to_le_bytes());
     }
     drop(writer);
-    let flat = merge(&[Frozen::List(segment)], None, Records::Stay, || true).unwrap().flat;
+    let flat = merge(&[Immutable::List(segment)], None, Records::Stay, || true).unwrap().flat;
     let mut cursor = flat.cursor();
     for number in (0..count).step_by(step) {
         let wanted = key(number);
@@ -319,11 +320,11 @@ fn filters_stop_gets_before_they_search() {
         for number in 0..count {
             writer.insert(&number.to_be_bytes(), 1 + number, EntryKind::Put, b"");
         }
-        Frozen::List(segment)
+        Immutable::List(segment)
     });
-    let flat = Frozen::Flat(merge(&segments[1..], None, Records::Stay, || true).unwrap().flat);
+    let flat = Immutable::Flat(merge(&segments[1..], None, Records::Stay, || true).unwrap().flat);
     // Under the hash of another key nothing is found where a filter stands in between.
-    let found = |segment: &Frozen, hash: fn(&[u8]) -> u64| {
+    let found = |segment: &Immutable, hash: fn(&[u8]) -> u64| {
         let keys = (0..count).map(u64::to_be_bytes);
         keys.filter(|key| segment.get(key, hash(key), MAX_SEQ).is_some()).count() as u64
     };
@@ -347,11 +348,11 @@ fn what_a_reader_may_see_survives_every_step() {
             let start = dice.below(parts.len() as u64) as usize;
             let end = start + 1 + dice.below((parts.len() - start) as u64) as usize;
             let proof = DropProof::new(snapshots.clone(), horizon);
-            let sieve = (dice.below(3) > 0).then(|| Sieve::new(proof));
+            let retention = (dice.below(3) > 0).then(|| RetentionFilter::new(proof));
             let layout = [Records::Stay, Records::CopiedIfSparse, Records::Copied][dice.below(3) as usize];
-            let merged = merge(&parts[start..end], sieve, layout, || true).unwrap();
+            let merged = merge(&parts[start..end], retention, layout, || true).unwrap();
             assert_eq!(merged.flat.entries(), merged.entries - merged.dropped);
-            parts.splice(start..end, [Frozen::Flat(merged.flat)]);
+            parts.splice(start..end, [Immutable::Flat(merged.flat)]);
             for (key, _) in model.keys() {
                 for at in snapshots.iter().copied().chain(horizon..=last) {
                     let found = parts.iter().find_map(|part| part.get(key, hash(key), at));
@@ -374,7 +375,7 @@ fn values_and_cursors_keep_the_records_of_a_flat_segment_alive() {
         writer.insert(b"k", 6, EntryKind::Put, b"a value");
         drop(writer);
         let records = Arc::downgrade(segment.versions());
-        let flat = Frozen::Flat(merge(&[Frozen::List(segment)], None, layout, || true).unwrap().flat);
+        let flat = Immutable::Flat(merge(&[Immutable::List(segment)], None, layout, || true).unwrap().flat);
         assert_eq!(records.upgrade().is_some(), layout == Records::Stay);
         let value = flat.get(b"k", hash(b"k"), MAX_SEQ).unwrap().value;
         let mut cursor = flat.cursor();
@@ -467,7 +468,7 @@ fn bytes_a_key_are_what_the_document_says() {
             writer.insert(&key, seq, EntryKind::Put, &vec![7; value_bytes]);
         }
         drop(writer);
-        let list = [Frozen::List(segment.clone())];
+        let list = [Immutable::List(segment.clone())];
         let flat = |records| merge(&list, None, records, || true).unwrap().flat.bytes();
         let bytes = [segment.bytes(), flat(Records::Stay), flat(Records::Copied)];
         found.push(bytes.map(|bytes| bytes / entries));

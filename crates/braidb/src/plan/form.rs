@@ -34,7 +34,7 @@ const LEAST_LONE_BYTES: u64 = 1024;
 /// the values that a flush leaves cost scans more than they spare it, if scans read all keys alike.
 const SCANNED_SHARE: u64 = 32;
 /// Fewer entries are nobody's habit.
-const LEAST_SHOWN: u64 = 10_000;
+const MIN_ENTRIES_RETURNED: u64 = 10_000;
 /// Most bytes of logs that are loaded at once for one merge.
 pub const LOADED_BYTES: u64 = 64 << 20;
 /// A log is loaded for a merge which wants one byte in so many of it.
@@ -123,8 +123,8 @@ pub fn choose(logs: &[LogOfFlush], place: &Place, options: &FormOptions) -> Choi
 }
 
 /// Whether scans, which showed so many entries since the last flush, read the tree too much for a log table.
-pub fn is_scanned(shown: u64, tree_keys: u64) -> bool {
-    shown >= LEAST_SHOWN && shown.saturating_mul(SCANNED_SHARE) > tree_keys
+pub fn is_scanned(entries_returned: u64, tree_keys: u64) -> bool {
+    entries_returned >= MIN_ENTRIES_RETURNED && entries_returned.saturating_mul(SCANNED_SHARE) > tree_keys
 }
 
 /// A log that stays for the sake of tables, and what of it slices still lead to.

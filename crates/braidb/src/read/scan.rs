@@ -31,7 +31,7 @@ pub struct Passed {
     pub range: KeyRange,
     /// How many more entries were read for nothing than were shown.
     pub wasted: u64,
-    pub shown: u64,
+    pub entries_returned: u64,
 }
 
 /// Counts what a walk reads.
@@ -39,7 +39,7 @@ pub struct Passed {
 struct Count {
     first_key: Option<Vec<u8>>,
     skipped: u64,
-    shown: u64,
+    entries_returned: u64,
 }
 
 impl Count {
@@ -47,13 +47,17 @@ impl Count {
         let first_key = self.first_key.as_deref()?;
         let range =
             KeyRange { low: first_key.min(last_key).to_vec(), high: first_key.max(last_key).to_vec() };
-        Some(Passed { range, wasted: self.skipped.saturating_sub(self.shown), shown: self.shown })
+        Some(Passed {
+            range,
+            wasted: self.skipped.saturating_sub(self.entries_returned),
+            entries_returned: self.entries_returned,
+        })
     }
 }
 
 /// Every sorted source of a view: memory, the runs of L0, and the levels below.
 fn sources(view: &FamilyView) -> Vec<Source> {
-    let memory = view.memory.frozen().map(|segment| Source::Frozen(segment.cursor()));
+    let memory = view.memory.immutable().map(|segment| Source::Immutable(segment.cursor()));
     let runs = view.version.level(0).cells.iter().flat_map(|cell| &cell.runs);
     let runs = runs.map(|run| Source::Run(Box::new(RunCursor::new(run.slices.clone(), true))));
     let levels =
@@ -140,7 +144,7 @@ impl Forward {
             let value = pin_put(&mut self.merge)?;
             self.merge.next()?;
             if let Some(value) = value {
-                self.count.shown += 1;
+                self.count.entries_returned += 1;
                 return Ok(Some((self.key.clone(), value)));
             }
             self.count.skipped += 1;
@@ -205,7 +209,7 @@ impl Backward {
             if let Some(value) = newest {
                 let value = value.get()?;
                 self.count.skipped -= 1;
-                self.count.shown += 1;
+                self.count.entries_returned += 1;
                 return Ok(Some((self.key.clone(), value)));
             }
         }

@@ -4,7 +4,7 @@
 use crate::base::error::Result;
 use crate::base::ids::SeqNo;
 use crate::base::value::Value;
-use crate::memory::{FrozenCursor, SegmentCursor};
+use crate::memory::{ImmutableCursor, SegmentCursor};
 use crate::version::cursor::RunCursor;
 use crate::version::level_cursor::LevelCursor;
 use crate::visible::{Cursor, EntryKind, LazyValue};
@@ -12,7 +12,7 @@ use crate::visible::{Cursor, EntryKind, LazyValue};
 /// A cursor over one part of a view. Runs are few and their cursors large.
 pub enum Source {
     Active(SegmentCursor),
-    Frozen(FrozenCursor),
+    Immutable(ImmutableCursor),
     Run(Box<RunCursor>),
     Level(LevelCursor),
 }
@@ -22,7 +22,7 @@ macro_rules! of_part {
     ($source:expr, $cursor:ident => $call:expr) => {
         match $source {
             Source::Active($cursor) => $call,
-            Source::Frozen($cursor) => $call,
+            Source::Immutable($cursor) => $call,
             Source::Run($cursor) => $call,
             Source::Level($cursor) => $call,
         }

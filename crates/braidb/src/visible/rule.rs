@@ -21,7 +21,7 @@ impl DropProof {
     }
 
     /// A number that every reader, now or later, is at or above.
-    pub fn settled(&self) -> SeqNo {
+    pub fn watermark(&self) -> SeqNo {
         self.snapshots.first().map_or(self.horizon, |&oldest| oldest.min(self.horizon))
     }
 
@@ -36,8 +36,8 @@ impl DropProof {
     }
 
     /// Whether a tombstone is below every reader, so that nobody can see what it hides.
-    fn is_settled(&self, seq: SeqNo) -> bool {
-        seq <= self.settled()
+    fn is_below_watermark(&self, seq: SeqNo) -> bool {
+        seq <= self.watermark()
     }
 }
 
@@ -53,16 +53,16 @@ pub enum Fate {
 
 /// Decides the fate of entries that arrive in order: keys ascending, versions newest first.
 #[derive(Clone, Debug)]
-pub struct Sieve {
+pub struct RetentionFilter {
     proof: DropProof,
     key: Vec<u8>,
     /// The number of the version of `key` seen last, kept or not: it hides the ones that follow.
     newer: Option<SeqNo>,
 }
 
-impl Sieve {
-    pub fn new(proof: DropProof) -> Sieve {
-        Sieve { proof, key: Vec::new(), newer: None }
+impl RetentionFilter {
+    pub fn new(proof: DropProof) -> RetentionFilter {
+        RetentionFilter { proof, key: Vec::new(), newer: None }
     }
 
     /// Decides about the next entry. `nothing_below` says whether no older version of the key can exist anywhere outside
@@ -91,7 +91,7 @@ impl Sieve {
         // A spent tombstone goes although older versions of the key may follow in this job's input: they are below
         // every reader as well, so each of them is shadowed by what came before it, this tombstone included.
         if kind == EntryKind::Delete
-            && self.proof.is_settled(seq)
+            && self.proof.is_below_watermark(seq)
             && (nothing_below(key) || mutant!("tombstone_dropped_early"))
         {
             return Fate::Spent;
@@ -111,8 +111,8 @@ mod tests {
         bottom: bool,
         versions: &[(SeqNo, EntryKind)],
     ) -> Vec<Fate> {
-        let mut sieve = Sieve::new(DropProof::new(snapshots.to_vec(), horizon));
-        versions.iter().map(|&(seq, kind)| sieve.fate(b"k", seq, kind, |_| bottom)).collect()
+        let mut retention = RetentionFilter::new(DropProof::new(snapshots.to_vec(), horizon));
+        versions.iter().map(|&(seq, kind)| retention.fate(b"k", seq, kind, |_| bottom)).collect()
     }
 
     #[test]
@@ -150,9 +150,9 @@ mod tests {
 
     #[test]
     fn keys_do_not_shadow_each_other() {
-        let mut sieve = Sieve::new(DropProof::new(vec![], 9));
-        assert_eq!(sieve.fate(b"a", 9, Put, |_| true), Fate::Keep);
-        assert_eq!(sieve.fate(b"b", 3, Put, |_| true), Fate::Keep);
-        assert_eq!(sieve.fate(b"b", 2, Put, |_| true), Fate::Shadowed);
+        let mut retention = RetentionFilter::new(DropProof::new(vec![], 9));
+        assert_eq!(retention.fate(b"a", 9, Put, |_| true), Fate::Keep);
+        assert_eq!(retention.fate(b"b", 3, Put, |_| true), Fate::Keep);
+        assert_eq!(retention.fate(b"b", 2, Put, |_| true), Fate::Shadowed);
     }
 }

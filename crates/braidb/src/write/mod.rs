@@ -9,7 +9,7 @@
 //! 4. *After the insertion in memory and publishing*: as before, and readable. It is acknowledged now.
 //! 5. *After a freeze*: the record's log is closed by a footer and a newer log takes new records. The frozen segment still
 //!    needs the old logs: `replay_from` of its family stands at or before them.
-//!    *After a write-back* (`queue/truncation.rs` has its own story) a newer log.
+//!    *After a write-back* (`queue/collection.rs` has its own story) a newer log.
 //! 6. *After the flush's edit* (module `jobs`): a synced L0 table. The same edit advances `replay_from` past the old logs,
 //!    which go when the last family that could replay them has moved on.
 //!
@@ -27,6 +27,6 @@ pub mod queue;
 
 pub use health::Health;
 pub use pressure::Pressure;
+pub use queue::collection::LogCollection;
 pub use queue::room::FlushTask;
-pub use queue::truncation::Truncation;
 pub use queue::{CommitQueue, QueueOptions};

@@ -10,12 +10,12 @@
 //! When only the active segment is, the leader rolls it into the pipeline, which concerns no file; nor does it if full memory is
 //! condensed instead of flushed (`queue/room.rs`).
 
+pub mod collection;
 pub mod room;
-pub mod truncation;
 mod waiting;
 
 use self::room::{ActiveFamily, FlushTask};
-use self::waiting::{Batch, GroupVec, Patience, SERVED_EVERY, Waiter, Waiting};
+use self::waiting::{Batch, GroupVec, SERVED_EVERY, SpinPolicy, Waiter, Waiting};
 use super::{Health, Pressure};
 use crate::base::counters::Counters;
 use crate::base::durability::Durability;
@@ -23,8 +23,8 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::{FamilyId, FileId, FileIds, SeqNo};
 use crate::log::{EncodedBatch, LogSync, LogWriter};
 use crate::memory::view::{FamilyView, View, ViewCell};
-use crate::memory::{Homes, Memory, SegmentWriter};
-use crate::plan::heat::HeatOptions;
+use crate::memory::{LogsBySeq, Memory, SegmentWriter};
+use crate::plan::memory::heat::HeatOptions;
 use crate::version::{DirLock, Version};
 use crate::visible::EntryKind;
 use crate::visible::snapshots::Snapshots;
@@ -63,7 +63,7 @@ pub struct CommitQueue {
     waiting: Waiting,
     flushes: Mutex<VecDeque<FlushTask>>,
     /// A freeze happened that nobody told the jobs about yet.
-    wanted: AtomicBool,
+    flush_requested: AtomicBool,
     /// A roll did.
     rolled: AtomicBool,
     /// A log was closed because it was full.
@@ -78,7 +78,7 @@ struct Core {
     /// By family id.
     families: Vec<ActiveFamily>,
     last_seq: SeqNo,
-    homes: Homes,
+    logs_by_seq: LogsBySeq,
     /// The log is closed when it ends here.
     rotate_at_bytes: u64,
     /// A write-back is under way: the header of each new log says that it may hold copies.
@@ -93,7 +93,7 @@ struct Core {
     /// Callers who wait for all memory to be in tables.
     tables_wanted: usize,
     /// A rotation found no room; memory stays as it is until the disk has some.
-    freeze_failed: Option<Error>,
+    switch_failed: Option<Error>,
 }
 
 /// The commit lock. Whoever panics under it leaves numbers and frames that may not be taken again (rule 3), so the database
@@ -170,10 +170,10 @@ impl CommitQueue {
         log: LogWriter,
         last_seq: SeqNo,
         recovered: Vec<RecoveredFamily>,
-        mut homes: Homes,
+        mut logs_by_seq: LogsBySeq,
         shared: Shared,
     ) -> CommitQueue {
-        homes.log_began(last_seq + 1, log.id());
+        logs_by_seq.log_began(last_seq + 1, log.id());
         let mut families = Vec::new();
         let mut view = View::default();
         for family in recovered {
@@ -186,7 +186,7 @@ impl CommitQueue {
             log,
             families,
             last_seq,
-            homes,
+            logs_by_seq,
             rotate_at_bytes: options.log_file_bytes,
             takes_copies: false,
             log_takes_copies: false,
@@ -194,14 +194,14 @@ impl CommitQueue {
             unserved: 0,
             flushing_bytes: 0,
             tables_wanted: 0,
-            freeze_failed: None,
+            switch_failed: None,
         };
         let queue = CommitQueue {
             options,
             core: Mutex::new(core),
             waiting: Waiting::default(),
             flushes: Mutex::default(),
-            wanted: AtomicBool::new(false),
+            flush_requested: AtomicBool::new(false),
             rolled: AtomicBool::new(false),
             log_full: AtomicBool::new(false),
             shared,
@@ -278,22 +278,22 @@ impl CommitQueue {
         let waiter = Arc::new(waiter);
         self.waiting.push(waiter.clone());
         let leader = self.waiting.leader();
-        let patience = Patience::new(leader.is_trusted());
-        let may_look = waiter.durability < Durability::Sync;
-        for look in (0..).take_while(|&look| may_look && patience.looks(look)) {
+        let spins = SpinPolicy::new(leader.is_trusted());
+        let may_spin = waiter.durability < Durability::Sync;
+        for spin in (0..).take_while(|&spin| may_spin && spins.goes_on(spin)) {
             if let Some(outcome) = waiter.outcome() {
                 return outcome;
             }
-            if patience.has_ended(look)
+            if spins.may_take_lock(spin)
                 && !self.core.is_locked()
                 && let Some(core) = self.try_lock()
             {
-                if patience.trusts() && waiter.outcome().is_none() {
+                if spins.waits_for_leader() && waiter.outcome().is_none() {
                     leader.stayed_away();
                 }
                 return self.lead_until_done(core, &waiter);
             }
-            patience.pause(look);
+            spins.pause(spin);
         }
         if self.waiting.may_sleep(&waiter) {
             waiter.sleep();
@@ -374,11 +374,11 @@ impl CommitQueue {
     }
 
     /// Appends the group to the log; returns where it ends.
-    fn append(&self, core: &mut Core, group: &[&EncodedBatch], first: SeqNo, hand_over: bool) -> Result<u64> {
+    fn append(&self, core: &mut Core, group: &[&EncodedBatch], first: SeqNo, write_out: bool) -> Result<u64> {
         let reserve_bytes = self.options.merge_reserve_bytes + self.pressure.memory_bytes();
         core.log.set_reserve_bytes(reserve_bytes);
         let appended = if let [only] = group {
-            core.log.append(&[(only, first)], hand_over)
+            core.log.append(&[(only, first)], write_out)
         } else {
             let mut seq = first;
             let mut numbered = GroupVec::new();
@@ -386,7 +386,7 @@ impl CommitQueue {
                 numbered.push((*batch, seq));
                 seq += batch.count() as u64;
             }
-            core.log.append(&numbered, hand_over)
+            core.log.append(&numbered, write_out)
         };
         appended.map_err(|error| self.judge(error))
     }
@@ -400,25 +400,28 @@ impl CommitQueue {
     }
 
     /// Whether so many flushes of each family ended.
-    pub fn has_flushed(&self, wanted: &[u64]) -> bool {
+    pub fn has_flushed(&self, flush_requested: &[u64]) -> bool {
         let core = self.lock();
-        core.families.iter().zip(wanted).all(|(family, &wanted)| family.flushed >= wanted)
+        core.families
+            .iter()
+            .zip(flush_requested)
+            .all(|(family, &flush_requested)| family.flushed >= flush_requested)
     }
 
     /// Whether a freeze happened since this was asked last. Writers ask after each commit and wake the jobs, since nobody
     /// may do so while holding the commit lock.
     #[inline]
-    pub fn take_wanted(&self) -> bool {
-        self.wanted.load(Ordering::Relaxed) && self.wanted.swap(false, Ordering::AcqRel)
+    pub fn take_flush_requested(&self) -> bool {
+        self.flush_requested.load(Ordering::Relaxed) && self.flush_requested.swap(false, Ordering::AcqRel)
     }
 
-    /// As [`CommitQueue::take_wanted`], for rolls.
+    /// As [`CommitQueue::take_flush_requested`], for rolls.
     #[inline]
     pub fn take_rolled(&self) -> bool {
         self.rolled.load(Ordering::Relaxed) && self.rolled.swap(false, Ordering::AcqRel)
     }
 
-    /// As [`CommitQueue::take_wanted`], for logs that were closed because they were full.
+    /// As [`CommitQueue::take_flush_requested`], for logs that were closed because they were full.
     #[inline]
     pub fn take_log_full(&self) -> bool {
         self.log_full.load(Ordering::Relaxed) && self.log_full.swap(false, Ordering::AcqRel)
@@ -455,7 +458,7 @@ impl CommitQueue {
             let mut core = self.lock();
             self.health.check_writable()?;
             if durability >= Durability::Buffer {
-                core.log.hand_over().map_err(|error| self.health.poison(error))?;
+                core.log.write_out().map_err(|error| self.health.poison(error))?;
             }
             (core.log.id(), core.log.end())
         };
@@ -476,10 +479,10 @@ impl CommitQueue {
     }
 
     /// The log that is written, and how much of it the operating system has.
-    pub fn handed_over(&self) -> Result<(FileId, u64)> {
+    pub fn written_out(&self) -> Result<(FileId, u64)> {
         let mut core = self.lock();
         if self.health.check_unpoisoned().is_ok() {
-            core.log.hand_over().map_err(|error| self.health.poison(error))?;
+            core.log.write_out().map_err(|error| self.health.poison(error))?;
         }
         Ok((core.log.id(), core.log.end()))
     }
@@ -489,7 +492,7 @@ impl CommitQueue {
         {
             let mut core = self.lock();
             self.health.check_unpoisoned()?;
-            core.log.hand_over().map_err(|error| self.health.poison(error))?;
+            core.log.write_out().map_err(|error| self.health.poison(error))?;
         }
         self.log_sync.sync_through(log, crate::log::HEADER_BYTES).map_err(|error| self.health.poison(error))
     }
@@ -499,7 +502,7 @@ impl CommitQueue {
     pub fn seal(&self) -> Result<(FileId, u64)> {
         let mut core = self.lock();
         self.health.check_unpoisoned()?;
-        core.log.hand_over()?;
+        core.log.write_out()?;
         self.log_sync.sync_through(core.log.id(), core.log.end())?;
         core.log.seal()?;
         let (id, end) = (core.log.id(), core.log.end());

@@ -27,7 +27,7 @@ pub struct Measured {
     pub worst: Worst,
     pub flushes: u64,
     /// Full memories that were made smaller instead.
-    pub memory_condensed: u64,
+    pub full_memory_compactions: u64,
     /// Keys that flushes left in memory.
     pub hot_kept: u64,
     /// How many may be left, and what was measured on the way to that.
@@ -131,7 +131,7 @@ pub fn measure(
         space,
         worst,
         flushes: new.flushes - old.flushes,
-        memory_condensed: new.memory_condensed - old.memory_condensed,
+        full_memory_compactions: new.full_memory_compactions - old.full_memory_compactions,
         hot_kept: new.hot_kept - old.hot_kept,
         hot_keys: after.families[0].hot_keys.clone(),
         merges: new.merges - old.merges,

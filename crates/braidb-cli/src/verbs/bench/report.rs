@@ -85,7 +85,7 @@ fn as_json(measured: &Measured, scans: Option<Scans>, args: &Measurement, direct
     }
     if measured.workload.is_mixed() {
         figures["read_percent"] = settings.load.read_percent.into();
-        figures["memory_condensed"] = measured.memory_condensed.into();
+        figures["full_memory_compactions"] = measured.full_memory_compactions.into();
         figures["hot_kept"] = measured.hot_kept.into();
         figures["hot_keys"] = measured.hot_keys.as_ref().map(hot_keys_json).into();
         figures["writes"] = measured.run.lane.write_latency.len().into();

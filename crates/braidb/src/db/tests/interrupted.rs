@@ -204,12 +204,13 @@ fn a_panic_leaves_no_table_without_its_holes() {
 #[test]
 fn a_panic_while_samples_are_asked_leaves_nothing_behind() {
     let options = Options::new().memtable_bytes(256 << 10).table_bytes(1 << 20).hot_keys_percent(0);
-    let bench = Bench::new("asking", options.memory_policy(MemoryPolicy::None).max_runs_per_guard(8));
+    let bench =
+        Bench::new("sampling_threads", options.memory_policy(MemoryPolicy::None).max_runs_per_guard(8));
     let (jobs, has_panicked) = (bench.jobs(), Arc::new(Mutex::new(false)));
     let (hook_jobs, panics) = (jobs.clone(), has_panicked.clone());
     bench.fs.set_hook(move |_| {
-        let is_asking = hook_jobs.asking().is_some_and(|threads| threads > 0);
-        if is_asking && !*panics.lock() {
+        let is_sampling = hook_jobs.sampling_threads().is_some_and(|threads| threads > 0);
+        if is_sampling && !*panics.lock() {
             *panics.lock() = true;
             panic!("planted");
         }
@@ -227,7 +228,7 @@ fn a_panic_while_samples_are_asked_leaves_nothing_behind() {
         let has_panicked = *has_panicked.lock();
         assert_eq!(inserted.is_ok(), before == has_panicked, "{inserted:?}");
         inserted.unwrap_or(Ok(())).unwrap();
-        assert_eq!(jobs.asking(), Some(0), "a thread that settles would wait for ever");
+        assert_eq!(jobs.sampling_threads(), Some(0), "a thread that settles would wait for ever");
         number += 3_000;
         assert!(number < 600_000, "no cell was asked");
     }

@@ -75,15 +75,15 @@ fn survives_crashes(seed: u64) -> bool {
                 bench.writer.rotate(*ids.last().unwrap(), false).unwrap();
             }
             1 | 2 => {
-                bench.writer.hand_over().unwrap();
+                bench.writer.write_out().unwrap();
                 bench.sync();
                 synced = bench.seq - 1;
             }
             _ => {
                 let mut batch = put(&bench.seq.to_be_bytes(), &vec![7; dice.below(40) as usize]);
                 (0..dice.below(3)).for_each(|_| batch.push_delete(FamilyId(3), b"more"));
-                let hand_over = dice.below(2) == 0;
-                bench.append(&[batch, delete(b"gone")], hand_over).unwrap();
+                let write_out = dice.below(2) == 0;
+                bench.append(&[batch, delete(b"gone")], write_out).unwrap();
             }
         }
         for _ in 0..4 {

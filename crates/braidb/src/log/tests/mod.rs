@@ -52,14 +52,14 @@ impl Bench {
         Bench { fs, sync, counters, writer, seq: 1 }
     }
 
-    fn append(&mut self, batches: &[EncodedBatch], hand_over: bool) -> Result<u64> {
+    fn append(&mut self, batches: &[EncodedBatch], write_out: bool) -> Result<u64> {
         let mut group = Vec::new();
         let mut seq = self.seq;
         for batch in batches {
             group.push((batch, seq));
             seq += batch.count() as u64;
         }
-        let end = self.writer.append(&group, hand_over)?;
+        let end = self.writer.append(&group, write_out)?;
         self.seq = seq;
         Ok(end)
     }
@@ -75,7 +75,7 @@ impl Bench {
     }
 
     fn close(&mut self) {
-        self.writer.hand_over().unwrap();
+        self.writer.write_out().unwrap();
         self.sync();
         self.writer.seal().unwrap();
         self.sync();
@@ -264,8 +264,8 @@ fn a_group_is_one_append_and_frames_wait_only_when_asked() {
     bench.append(&[put(b"e", &[5; 64 << 10])], false).unwrap();
     assert_eq!(bench.fs.take_calls(), ["append 000001.log"], "the buffer is full");
     bench.append(&[put(b"f", b"6")], false).unwrap();
-    bench.writer.hand_over().unwrap();
-    bench.writer.hand_over().unwrap();
+    bench.writer.write_out().unwrap();
+    bench.writer.write_out().unwrap();
     assert_eq!(bench.fs.take_calls(), ["append 000001.log"]);
     assert_eq!(read(&bench.fs, ID, None).0.unwrap().frames, 6);
 }

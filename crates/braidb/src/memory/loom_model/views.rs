@@ -1,15 +1,15 @@
 //! Readers beside those who change the view: a roll, a step that tidies, a flush. The steps are those of the commit queue and
 //! the jobs, and stand here without what else these do (the log, tables); what they call is the engine's own.
 
-use super::super::frozen::FrozenCursor;
+use super::super::immutable::ImmutableCursor;
 use super::super::view::{FamilyView, View, ViewCell};
-use super::super::{Frozen, Memory, Records, Segment, SegmentWriter, count_updates, merge, separate};
+use super::super::{Immutable, Memory, Records, Segment, SegmentWriter, count_updates, merge, separate};
 use crate::base::ids::SeqNo;
 use crate::base::key::hash;
 use crate::base::sync;
 use crate::base::value::Value;
 use crate::version::Version;
-use crate::visible::rule::Sieve;
+use crate::visible::rule::RetentionFilter;
 use crate::visible::snapshots::Snapshots;
 use crate::visible::{Cursor, EntryKind};
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl Writer {
         });
     }
 
-    /// As `CommitQueue::freeze_family`, and later `finish_flush`.
+    /// As `CommitQueue::switch_memtable`, and later `finish_flush`.
     fn flush(&mut self) {
         let (segment, writer) = Segment::with_filter(1, 0);
         self.writer = writer;
@@ -85,26 +85,26 @@ impl Writer {
             taken = Some(memory.flushing().clone());
         });
         let taken = taken.expect("set above");
-        let sieve = Sieve::new(self.database.snapshots.drop_proof());
-        let separated = separate(&taken, &count_updates(&taken, 0), 0, sieve);
+        let retention = RetentionFilter::new(self.database.snapshots.drop_proof());
+        let separated = separate(&taken, &count_updates(&taken, 0), 0, retention);
         self.database.view.update(|view| {
             let family = &mut view.families[0];
-            family.memory = family.memory.flushed(Some(Frozen::Flat(separated.hot)));
+            family.memory = family.memory.flushed(Some(Immutable::Flat(separated.hot)));
             family.version = self.database.flushed.clone();
         });
     }
 }
 
 impl Database {
-    /// As `jobs/tidy.rs`: the pipeline as it is becomes one flat segment, unless a flush takes it.
-    fn tidy(&self, records: Records) {
+    /// As `jobs/memory_compaction.rs`: the pipeline as it is becomes one flat segment, unless a flush takes it.
+    fn compact_memory(&self, records: Records) {
         let old = self.view.load().families[0].memory.pipeline().to_vec();
-        let sieve = Sieve::new(self.snapshots.drop_proof());
-        let Some(merged) = merge(&old, Some(sieve), records, || true) else { return };
+        let retention = RetentionFilter::new(self.snapshots.drop_proof());
+        let Some(merged) = merge(&old, Some(retention), records, || true) else { return };
         self.view.update(|view| {
             let memory = &mut view.families[0].memory;
-            if let Some(tidied) = memory.tidied(&old, Frozen::Flat(merged.flat)) {
-                *memory = tidied;
+            if let Some(replaced) = memory.replaced(&old, Immutable::Flat(merged.flat)) {
+                *memory = replaced;
             }
         });
     }
@@ -152,11 +152,11 @@ fn loom_no_swap_of_the_view_hides_a_key() {
             writer.put(b"k");
             writer.flush();
         });
-        let tidier = database.clone();
-        let tidies = loom::thread::spawn(move || tidier.tidy(Records::Stay));
+        let compactor = database.clone();
+        let compacts = loom::thread::spawn(move || compactor.compact_memory(Records::Stay));
         check_get(&database, b"k", 2);
         writes.join().unwrap();
-        tidies.join().unwrap();
+        compacts.join().unwrap();
         let view = database.view.load();
         assert!(database.is_flushed(&view) && Database::get(&view, b"k", SeqNo::MAX).is_none());
     });
@@ -184,18 +184,18 @@ fn loom_two_who_change_the_view_lose_nothing() {
     model(3, || {
         let (database, mut writer) = database(&[b"k", b"k"]);
         writer.roll();
-        let tidier = database.clone();
-        let tidies = loom::thread::spawn(move || tidier.tidy(Records::Stay));
+        let compactor = database.clone();
+        let compacts = loom::thread::spawn(move || compactor.compact_memory(Records::Stay));
         writer.put(b"k");
         writer.roll();
         check_get(&database, b"k", 0);
-        tidies.join().unwrap();
+        compacts.join().unwrap();
         let view = database.view.load();
         let pipeline = view.families[0].memory.pipeline();
-        let entries: Vec<u64> = pipeline.iter().map(Frozen::entries).collect();
+        let entries: Vec<u64> = pipeline.iter().map(Immutable::entries).collect();
         // Either both lists became one, or the older one became flat behind the newer.
         assert!(entries == [1] || entries == [1, 1], "{entries:?}");
-        assert_eq!(pipeline.last().map(Frozen::is_list), Some(false));
+        assert_eq!(pipeline.last().map(Immutable::is_list), Some(false));
     });
 }
 
@@ -203,11 +203,11 @@ fn loom_two_who_change_the_view_lose_nothing() {
 fn loom_a_get_misses_nothing_that_a_proof_lets_go() {
     model(3, || {
         let (database, mut writer) = database(&[b"k"]);
-        let tidier = database.clone();
+        let compactor = database.clone();
         let writes = loom::thread::spawn(move || {
             writer.put(b"k");
             writer.roll();
-            tidier.tidy(Records::Stay);
+            compactor.compact_memory(Records::Stay);
         });
         check_get(&database, b"k", 0);
         writes.join().unwrap();
@@ -218,11 +218,11 @@ fn loom_a_get_misses_nothing_that_a_proof_lets_go() {
 fn loom_what_a_snapshot_sees_is_not_dropped() {
     model(3, || {
         let (database, mut writer) = database(&[b"k"]);
-        let tidier = database.clone();
+        let compactor = database.clone();
         let writes = loom::thread::spawn(move || {
             writer.put(b"k");
             writer.roll();
-            tidier.tidy(Records::Copied);
+            compactor.compact_memory(Records::Copied);
             writer.put(b"k");
         });
         let seq = database.snapshots.register();
@@ -241,14 +241,14 @@ fn loom_a_proof_beside_a_writer_and_a_snapshot() {
     model(2, || {
         let (database, mut writer) = database(&[b"k", b"k"]);
         writer.roll();
-        let tidier = database.clone();
-        let tidies = loom::thread::spawn(move || tidier.tidy(Records::Copied));
+        let compactor = database.clone();
+        let compacts = loom::thread::spawn(move || compactor.compact_memory(Records::Copied));
         let writes = loom::thread::spawn(move || writer.put(b"k"));
         let seq = database.snapshots.register();
         let view = database.view.load_full();
         assert_eq!(Database::get(&view, b"k", seq), Some(seq));
         drop(view);
-        tidies.join().unwrap();
+        compacts.join().unwrap();
         writes.join().unwrap();
         assert_eq!(Database::get(&database.view.load(), b"k", seq), Some(seq));
         database.snapshots.release(seq);
@@ -263,13 +263,13 @@ fn memory_goes_with_its_last_reader<T: 'static>(
 ) {
     model(3, move || {
         let (database, mut writer) = database(&[b"k"]);
-        let tidier = database.clone();
+        let compactor = database.clone();
         let changes = loom::thread::spawn(move || {
             writer.roll();
             // A list, a flat segment over the same records, another one, and one over copies.
-            tidier.tidy(Records::Stay);
-            tidier.tidy(Records::Stay);
-            tidier.tidy(Records::Copied);
+            compactor.compact_memory(Records::Stay);
+            compactor.compact_memory(Records::Stay);
+            compactor.compact_memory(Records::Copied);
             writer.flush();
         });
         let held = take(&database.view.load().families[0].memory);
@@ -285,8 +285,8 @@ fn memory_goes_with_its_last_reader<T: 'static>(
     });
 }
 
-fn cursor(memory: &Memory) -> Option<FrozenCursor> {
-    let mut cursor = memory.frozen().find(|part| part.entries() > 0)?.cursor();
+fn cursor(memory: &Memory) -> Option<ImmutableCursor> {
+    let mut cursor = memory.immutable().find(|part| part.entries() > 0)?.cursor();
     cursor.seek_to_first().unwrap();
     Some(cursor)
 }

@@ -9,7 +9,7 @@
 use super::{CommitQueue, Core};
 use crate::base::error::Result;
 use crate::base::ids::{FamilyId, FileId, SeqNo};
-use crate::memory::{Frozen, Segment, SegmentWriter};
+use crate::memory::{Immutable, Segment, SegmentWriter};
 use crate::version::Version;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 pub struct FlushTask {
     pub family: FamilyId,
     /// Newest first.
-    pub segments: Arc<[Frozen]>,
+    pub segments: Arc<[Immutable]>,
     /// The log that began with the freeze: once the table is in the manifest, `family` replays from here.
     pub replay_from: FileId,
     /// Families that had nothing in memory at the freeze: they need no older log either.
@@ -36,7 +36,7 @@ pub struct FlushTask {
 #[derive(Debug, Default)]
 pub struct Kept {
     /// The hot keys. All stand in the log that began with the freeze, or in later ones.
-    pub hot: Option<Frozen>,
+    pub hot: Option<Immutable>,
     /// How many of a thousand bytes of the flushing set were alive, if that was counted.
     pub live_permille: Option<u64>,
 }
@@ -54,7 +54,7 @@ pub(super) struct ActiveFamily {
     /// Its flushing set is not in a table yet.
     pub(super) flushing: bool,
     /// All of its pipeline is being made one segment, in the hope that no flush is wanted then: so many bytes were there.
-    pub(super) condensing_bytes: Option<u64>,
+    pub(super) compacting_bytes: Option<u64>,
     /// What stayed of it when memory was full.
     pub(super) kept_bytes: u64,
     /// How many of a thousand bytes were alive then.
@@ -68,7 +68,7 @@ pub(super) struct ActiveFamily {
 enum Fullness {
     /// It is being condensed.
     Waits,
-    Condenses,
+    CompactsFull,
     Flushes,
 }
 
@@ -86,8 +86,8 @@ impl CommitQueue {
             let largest = candidates().max_by_key(|(_, family)| family.bytes());
             match largest.map(|(index, family)| (index, self.fullness(family, active, kept))) {
                 Some((_, Fullness::Waits)) => None,
-                Some((index, Fullness::Condenses)) => {
-                    self.condense(core, index);
+                Some((index, Fullness::CompactsFull)) => {
+                    self.compact_full(core, index);
                     None
                 }
                 Some((_, Fullness::Flushes)) | None => largest,
@@ -102,7 +102,7 @@ impl CommitQueue {
             None
         };
         let choice = choice.map(|(index, _)| FamilyId(index as u32));
-        core.freeze_failed = choice.and_then(|family| self.freeze_family(core, family, true).err());
+        core.switch_failed = choice.and_then(|family| self.switch_memtable(core, family, true).err());
         if choice.is_none() {
             self.rotate_full_log(core);
             self.roll_full_segments(core);
@@ -150,82 +150,84 @@ impl CommitQueue {
         // Whoever condenses may be behind, although writes are slowed down meanwhile: then it is flushed.
         let has_room =
             memory_bytes < self.options.heat.most_bytes() && !self.options.heat.is_still_full(kept_bytes);
-        match family.condensing_bytes {
+        match family.compacting_bytes {
             Some(_) if has_room => Fullness::Waits,
-            None if has_room && self.options.heat.condenses(family.live_permille) => Fullness::Condenses,
+            None if has_room && self.options.heat.compacts_full(family.live_permille) => {
+                Fullness::CompactsFull
+            }
             _ => Fullness::Flushes,
         }
     }
 
     /// All memory of a family is to become one segment.
-    fn condense(&self, core: &mut Core, index: usize) {
+    fn compact_full(&self, core: &mut Core, index: usize) {
         let family = &mut core.families[index];
-        family.condensing_bytes = Some(family.bytes());
+        family.compacting_bytes = Some(family.bytes());
         if !family.writer.segment().is_empty() {
             self.roll(family, index);
         }
         self.view.update(|view| {
             let memory = &mut view.families[index].memory;
-            *memory = memory.clone().condensing(true);
+            *memory = memory.clone().with_full_compaction(true);
         });
         self.rolled.store(true, Ordering::Release);
     }
 
     /// Puts `new` in the place of `old` in the pipeline of a family. `false`, and nothing happens, if a flush took them.
-    /// `condenses` says that this is what a full memory was to become.
-    pub fn tidied(&self, family: FamilyId, old: &[Frozen], new: Frozen, condenses: bool) -> bool {
+    /// `compacts_full` says that this is what a full memory was to become.
+    pub fn replaced(&self, family: FamilyId, old: &[Immutable], new: Immutable, compacts_full: bool) -> bool {
         let mut core = self.lock();
         let mut is_done = false;
         let new_bytes = new.bytes();
         self.view.update(|view| {
             let memory = &mut view.families[family.0 as usize].memory;
-            if let Some(tidied) = memory.tidied(old, new) {
-                *memory = if condenses { tidied.condensing(false) } else { tidied };
+            if let Some(replaced) = memory.replaced(old, new) {
+                *memory = if compacts_full { replaced.with_full_compaction(false) } else { replaced };
                 is_done = true;
             }
             let active = &mut core.families[family.0 as usize];
             active.pipeline = memory.pipeline().len();
-            active.pipeline_bytes = memory.pipeline().iter().map(Frozen::bytes).sum();
+            active.pipeline_bytes = memory.pipeline().iter().map(Immutable::bytes).sum();
             // What was kept may have been superseded.
             active.kept_bytes = active.kept_bytes.min(active.pipeline_bytes);
         });
-        if is_done && condenses {
-            self.condensed(&mut core, family, new_bytes);
+        if is_done && compacts_full {
+            self.full_compacted(&mut core, family, new_bytes);
         }
         self.count_memory(&core);
         is_done
     }
 
     /// Whether memory of some family is to be condensed.
-    pub fn condenses(&self) -> bool {
-        self.view.load().families.iter().any(|family| family.memory.condenses())
+    pub fn compacts_full(&self) -> bool {
+        self.view.load().families.iter().any(|family| family.memory.compacts_full())
     }
 
     /// There is no memory for a copy of what is alive: what was to be condensed is flushed, by the next write.
-    pub fn give_up_condensing(&self) {
+    pub fn give_up_full_memory_compaction(&self) {
         let mut core = self.lock();
-        for family in core.families.iter_mut().filter(|family| family.condensing_bytes.is_some()) {
-            family.condensing_bytes = None;
+        for family in core.families.iter_mut().filter(|family| family.compacting_bytes.is_some()) {
+            family.compacting_bytes = None;
             family.live_permille = Some(1000);
         }
         self.view.update(|view| {
             for family in &mut view.families {
-                family.memory = family.memory.clone().condensing(false);
+                family.memory = family.memory.clone().with_full_compaction(false);
             }
         });
     }
 
     /// If memory was full, a compaction tells how much of it is alive. If that is nearly all, the next write has it flushed.
-    fn condensed(&self, core: &mut Core, family: FamilyId, bytes: u64) {
-        let condensed = &mut core.families[family.0 as usize];
-        let Some(full_bytes) = condensed.condensing_bytes.take() else { return };
-        condensed.live_permille = Some(bytes * 1000 / full_bytes.max(1));
-        condensed.kept_bytes = bytes;
-        self.counters.memory_condensed.add(1);
+    fn full_compacted(&self, core: &mut Core, family: FamilyId, bytes: u64) {
+        let full_compacted = &mut core.families[family.0 as usize];
+        let Some(full_bytes) = full_compacted.compacting_bytes.take() else { return };
+        full_compacted.live_permille = Some(bytes * 1000 / full_bytes.max(1));
+        full_compacted.kept_bytes = bytes;
+        self.counters.full_memory_compactions.add(1);
     }
 
     /// Rotates the log and turns all memory of the family into a flush task, in one step.
-    fn freeze_family(&self, core: &mut Core, family: FamilyId, may_keep: bool) -> Result<()> {
+    fn switch_memtable(&self, core: &mut Core, family: FamilyId, may_keep: bool) -> Result<()> {
         // What stays in memory will be written back to the log that begins now.
         let may_keep = may_keep && self.options.heat.is_on() && core.tables_wanted == 0;
         let replay_from = self.rotate_for(core, may_keep)?;
@@ -248,8 +250,8 @@ impl CommitQueue {
             segments = Some(memory.flushing().clone());
         });
         let segments = segments.expect("the view was updated");
-        core.flushing_bytes += segments.iter().map(Frozen::bytes).sum::<u64>();
-        self.wanted.store(true, Ordering::Release);
+        core.flushing_bytes += segments.iter().map(Immutable::bytes).sum::<u64>();
+        self.flush_requested.store(true, Ordering::Release);
         self.flushes.lock().push_back(FlushTask {
             family,
             segments,
@@ -263,9 +265,9 @@ impl CommitQueue {
     }
 
     /// Somebody waits for all memory to be in tables, or does not any more: as long as one does, nothing stays in memory.
-    pub fn want_tables(&self, wanted: bool) {
+    pub fn want_tables(&self, flush_requested: bool) {
         let mut core = self.lock();
-        if wanted {
+        if flush_requested {
             core.tables_wanted += 1;
         } else {
             core.tables_wanted -= 1;
@@ -274,27 +276,27 @@ impl CommitQueue {
 
     /// Freezes every family that has something in memory and is not being flushed. Returns how many flushes of each family will
     /// have ended when those under way have.
-    pub fn freeze_all(&self) -> Result<Vec<u64>> {
+    pub fn switch_all_memtables(&self) -> Result<Vec<u64>> {
         let mut core = self.lock();
         self.health.check_writable()?;
         for index in 0..core.families.len() {
             let family = &core.families[index];
             if !family.flushing && !family.is_empty() {
-                self.freeze_family(&mut core, FamilyId(index as u32), false)?;
+                self.switch_memtable(&mut core, FamilyId(index as u32), false)?;
             }
         }
         self.count_memory(&core);
-        Ok(core.families.iter().map(ActiveFamily::freezes).collect())
+        Ok(core.families.iter().map(ActiveFamily::switches).collect())
     }
 
     /// Freezes one family if it has so many tombstones in memory, and is not being flushed.
-    pub fn freeze_tombstones(&self, family: FamilyId, least: u64) -> Result<()> {
+    pub fn switch_memtable_of_tombstones(&self, family: FamilyId, least: u64) -> Result<()> {
         let mut core = self.lock();
         self.health.check_writable()?;
         let memory = self.view.load().families[family.0 as usize].memory.clone();
-        let frozen: u64 = memory.pipeline().iter().map(Frozen::tombstones).sum();
-        if !core.families[family.0 as usize].flushing && memory.active().tombstones() + frozen >= least {
-            self.freeze_family(&mut core, family, false)?;
+        let immutable: u64 = memory.pipeline().iter().map(Immutable::tombstones).sum();
+        if !core.families[family.0 as usize].flushing && memory.active().tombstones() + immutable >= least {
+            self.switch_memtable(&mut core, family, false)?;
         }
         self.count_memory(&core);
         Ok(())
@@ -304,7 +306,7 @@ impl CommitQueue {
     /// one swap: between two, a reader would miss the hot keys. No family replays logs before `replay_from` any more.
     pub fn finish_flush(&self, task: &FlushTask, kept: Kept, version: Arc<Version>, replay_from: FileId) {
         let mut core = self.lock();
-        core.homes.forget_below(replay_from);
+        core.logs_by_seq.forget_below(replay_from);
         let flushed = &mut core.families[task.family.0 as usize];
         flushed.flushing = false;
         flushed.flushed += 1;
@@ -318,7 +320,7 @@ impl CommitQueue {
             family.memory = family.memory.flushed(kept.hot.clone());
             family.version = version.clone();
         });
-        core.flushing_bytes -= task.segments.iter().map(Frozen::bytes).sum::<u64>();
+        core.flushing_bytes -= task.segments.iter().map(Immutable::bytes).sum::<u64>();
         // Memory may be over its bound again already: what could not be frozen beside this flush can be now.
         if self.health.check_writable().is_ok() {
             self.make_room(&mut core);
@@ -328,7 +330,7 @@ impl CommitQueue {
     }
 
     /// The bug that `hot_installed_late` plants: hot keys come to the view in a swap of their own.
-    pub fn keep_hot(&self, family: FamilyId, hot: Frozen) {
+    pub fn keep_hot(&self, family: FamilyId, hot: Immutable) {
         let mut core = self.lock();
         let home = core.log.id();
         core.families[family.0 as usize].keep(&hot, home);
@@ -343,13 +345,13 @@ impl CommitQueue {
     /// # Errors
     ///
     /// Why it cannot.
-    pub fn retry_freeze(&self) -> Result<()> {
+    pub fn retry_switch(&self) -> Result<()> {
         let mut core = self.lock();
         self.health.check_writable()?;
-        if core.freeze_failed.is_some() {
+        if core.switch_failed.is_some() {
             self.make_room(&mut core);
         }
-        core.freeze_failed.clone().map_or(Ok(()), Err)
+        core.switch_failed.clone().map_or(Ok(()), Err)
     }
 
     pub(super) fn count_memory(&self, core: &Core) {
@@ -367,7 +369,7 @@ impl ActiveFamily {
             rolled_writes: 0,
             first_log,
             flushing: false,
-            condensing_bytes: None,
+            compacting_bytes: None,
             kept_bytes: 0,
             live_permille: None,
             flushed: 0,
@@ -379,7 +381,7 @@ impl ActiveFamily {
     }
 
     /// What a flush left in memory joins the pipeline; all of it stands in `home` or in later logs.
-    fn keep(&mut self, hot: &Frozen, home: FileId) {
+    fn keep(&mut self, hot: &Immutable, home: FileId) {
         self.pipeline += 1;
         self.kept_bytes = hot.bytes();
         self.pipeline_bytes += hot.bytes();
@@ -387,7 +389,7 @@ impl ActiveFamily {
     }
 
     /// How often it was frozen.
-    pub(super) fn freezes(&self) -> u64 {
+    pub(super) fn switches(&self) -> u64 {
         self.flushed + u64::from(self.flushing)
     }
 

@@ -48,7 +48,7 @@ fn queue_on(fs: TestFs) -> CommitQueue {
     };
     let (_, writer) = Segment::new(1);
     let family = RecoveredFamily { writer, first_log: None, version: Arc::default() };
-    CommitQueue::new(options, log, 0, vec![family], Homes::default(), shared)
+    CommitQueue::new(options, log, 0, vec![family], LogsBySeq::default(), shared)
 }
 
 impl CommitQueue {

@@ -5,7 +5,7 @@
 //! goes on to lead: the others leave their batches in the list, even when the lock is free for the moment, and the leader commits
 //! all of them as one group after every [`SERVED_EVERY`]th commit of its own.
 //!
-//! That writers meet all the time is seen from how often those who do not lead find the lock taken ([`Leader::trust`]). Where
+//! That writers meet all the time is seen from how often those who do not lead find the lock taken ([`Leader::score`]). Where
 //! they mostly find it free, they take it. Nobody relies on the leader's coming back, either: who waits for it in vain takes the
 //! lock, and leads from there on. Between the first looks a processor does nothing; later ones let other threads run, since where
 //! there are more of them than processors, it is the leader who may wait for one. They come late where the writers meet few: a
@@ -39,17 +39,17 @@ const GROUP_BYTES: usize = 1 << 20;
 /// A leader serves those who wait after so many commits of its own, counted while somebody waits.
 pub(super) const SERVED_EVERY: u32 = 4;
 /// Who waits looks so often without letting other threads run, some microseconds, in which the lock mostly becomes free;
-const SHORT_LOOKS: u32 = 400;
+const BUSY_SPINS: u32 = 400;
 /// where leaders are trusted, that often,
-const TRUSTING_SHORT_LOOKS: u32 = 8;
+const BUSY_SPINS_OF_TRUSTING: u32 = 8;
 /// and that often in all though the lock is free.
-const PATIENT_LOOKS: u32 = 20;
+const SPINS_LEFT_TO_LEADER: u32 = 20;
 /// After that it lets others run between so many looks, and then sleeps.
-const LONG_LOOKS: u32 = 92;
+const YIELDING_SPINS: u32 = 92;
 /// Leaders are trusted with more than this, which does not come by chance where the lock is taken one time in three,
-const LITTLE_TRUST: u32 = 6;
+const TRUSTED_ABOVE_SCORE: u32 = 6;
 /// and this is the most. A leader that stays away halves it, so after two of them nobody waits for a third.
-const MOST_TRUST: u32 = 16;
+const MAX_SCORE: u32 = 16;
 
 /// One for each member of a group: most groups are small, and a commit under the lock allocates nothing for them.
 pub(super) type GroupVec<T> = SmallVec<[T; 8]>;
@@ -225,7 +225,7 @@ pub(super) struct Leader {
     thread: AtomicUsize,
     /// Rises when one who does not lead finds the lock taken, falls when it finds it free, and halves when a leader does not come.
     /// What two threads do to it at once may be lost.
-    trust: AtomicU32,
+    score: AtomicU32,
 }
 
 impl Leader {
@@ -242,61 +242,61 @@ impl Leader {
         if self.thread.load(Ordering::Relaxed) == this_thread() {
             return false;
         }
-        let trust = self.trust.load(Ordering::Relaxed);
-        self.set_trust(if is_taken { trust + 1 } else { trust.saturating_sub(1) });
-        trust > LITTLE_TRUST
+        let score = self.score.load(Ordering::Relaxed);
+        self.set_score(if is_taken { score + 1 } else { score.saturating_sub(1) });
+        score > TRUSTED_ABOVE_SCORE
     }
 
     pub fn is_trusted(&self) -> bool {
-        self.trust.load(Ordering::Relaxed) > LITTLE_TRUST
+        self.score.load(Ordering::Relaxed) > TRUSTED_ABOVE_SCORE
     }
 
     pub fn stayed_away(&self) {
-        self.set_trust(self.trust.load(Ordering::Relaxed) / 2);
+        self.set_score(self.score.load(Ordering::Relaxed) / 2);
     }
 
-    fn set_trust(&self, trust: u32) {
-        let trust = trust.min(MOST_TRUST);
+    fn set_score(&self, score: u32) {
+        let score = score.min(MAX_SCORE);
         // Not stored where it is so: all read it.
-        if self.trust.load(Ordering::Relaxed) != trust {
-            self.trust.store(trust, Ordering::Relaxed);
+        if self.score.load(Ordering::Relaxed) != score {
+            self.score.store(score, Ordering::Relaxed);
         }
     }
 }
 
 /// How somebody waits.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
-    short_looks: u32,
-    patient_looks: u32,
+pub(super) struct SpinPolicy {
+    busy_spins: u32,
+    leader_spins: u32,
 }
 
-impl Patience {
-    pub fn new(is_leader_trusted: bool) -> Patience {
+impl SpinPolicy {
+    pub fn new(is_leader_trusted: bool) -> SpinPolicy {
         match is_leader_trusted {
-            true => Patience { short_looks: TRUSTING_SHORT_LOOKS, patient_looks: PATIENT_LOOKS },
-            false => Patience { short_looks: SHORT_LOOKS, patient_looks: 0 },
+            true => SpinPolicy { busy_spins: BUSY_SPINS_OF_TRUSTING, leader_spins: SPINS_LEFT_TO_LEADER },
+            false => SpinPolicy { busy_spins: BUSY_SPINS, leader_spins: 0 },
         }
     }
 
     /// Whether a leader was waited for.
-    pub fn trusts(&self) -> bool {
-        self.patient_looks > 0
+    pub fn waits_for_leader(&self) -> bool {
+        self.leader_spins > 0
     }
 
     /// Whether to take the lock if it is free, when it has looked so often.
-    pub fn has_ended(&self, look: u32) -> bool {
-        look >= self.patient_looks
+    pub fn may_take_lock(&self, spin: u32) -> bool {
+        spin >= self.leader_spins
     }
 
     /// Whether to look once more.
-    pub fn looks(&self, look: u32) -> bool {
-        look < self.short_looks + LONG_LOOKS
+    pub fn goes_on(&self, spin: u32) -> bool {
+        spin < self.busy_spins + YIELDING_SPINS
     }
 
     /// What comes after a look.
-    pub fn pause(&self, look: u32) {
-        if look < self.short_looks {
+    pub fn pause(&self, spin: u32) {
+        if spin < self.busy_spins {
             std::hint::spin_loop();
         } else {
             std::thread::yield_now();
@@ -324,7 +324,7 @@ mod tests {
             std::thread::scope(|scope| scope.spawn(|| leader.is_trusted_other(is_taken)).join().unwrap())
         };
         assert!(!seen(false) && !leader.is_trusted());
-        (0..=LITTLE_TRUST).for_each(|_| assert!(!seen(true), "it may be by chance"));
+        (0..=TRUSTED_ABOVE_SCORE).for_each(|_| assert!(!seen(true), "it may be by chance"));
         (0..1_000).for_each(|_| assert!(seen(true)));
         assert!(!leader.is_trusted_other(true), "a leader waits for nobody");
         std::thread::scope(|scope| scope.spawn(|| leader.is_me(Durability::Sync)).join().unwrap());

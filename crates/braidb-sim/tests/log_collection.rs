@@ -1,0 +1,235 @@
+//! Logs go without a flush: what memory keeps alive of them is written back, and comes back after every crash.
+
+use braidb::{ColumnFamily, Db, Error, MemoryPolicy, Options};
+use braidb_sim::fs::{Crash, Fault, Lasting, OpKind, SimFs};
+use braidb_sim::{env_over, sim_env};
+use braidb_storage::{Env, FileSystem, Runtime};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+const DIR: &str = "/db";
+
+/// Memory that never fills up, and logs of 16 KiB each.
+fn options(env: Env) -> Options {
+    Options::new()
+        .memtable_bytes(1 << 20)
+        .memory_policy(MemoryPolicy::Eager)
+        .active_percent(1)
+        .log_bytes(64 << 10)
+        .env(env)
+}
+
+fn reopen(fs: &SimFs) -> Result<Db, Error> {
+    options(env_over(Arc::new(fs.clone()), 2).0).open(DIR)
+}
+
+const COLD: usize = 20;
+const HOT: usize = 5;
+
+/// Some keys that are written once, one that is deleted, and a few that are written all the time, in two families.
+struct Load {
+    db: Db,
+    other: ColumnFamily,
+    round: usize,
+}
+
+impl Load {
+    fn on(db: Db) -> Load {
+        let other = db.column_family("other").unwrap();
+        Load { db, other, round: 0 }
+    }
+
+    fn cold(&self) {
+        self.db.put("gone", "old").unwrap();
+        self.db.flush().unwrap();
+        for key in 0..COLD {
+            self.db.put(format!("cold{key:02}"), format!("{key}")).unwrap();
+            self.other.put(format!("cold{key:02}"), format!("other {key}")).unwrap();
+        }
+        self.db.delete("gone").unwrap();
+    }
+
+    fn hot(&mut self, rounds: usize) {
+        for _ in 0..rounds {
+            self.round += 1;
+            for key in 0..HOT {
+                self.db.put(format!("hot{key}"), format!("{:050}", self.round)).unwrap();
+            }
+            // Where one thread does everything, background work gets its turn here.
+            if self.round.is_multiple_of(4) {
+                self.db.settle().unwrap();
+            }
+        }
+    }
+}
+
+fn check(db: &Db, rounds: std::ops::RangeInclusive<usize>) {
+    let other = db.column_family("other").unwrap();
+    for key in 0..COLD {
+        let name = format!("cold{key:02}");
+        assert_eq!(db.get(&name).unwrap().as_deref(), Some(format!("{key}").as_bytes()), "{name}");
+        assert_eq!(other.get(&name).unwrap().as_deref(), Some(format!("other {key}").as_bytes()), "{name}");
+    }
+    assert_eq!(db.get("gone").unwrap(), None);
+    for key in 0..HOT {
+        let value = db.get(format!("hot{key}")).unwrap().expect("it was written");
+        let round: usize = std::str::from_utf8(&value).unwrap().parse().unwrap();
+        assert!(rounds.contains(&round), "hot{key} is of round {round}");
+    }
+    assert_eq!(db.iter().count(), COLD + HOT);
+}
+
+fn logs(fs: &SimFs) -> Vec<PathBuf> {
+    fs.files().into_iter().filter(|path| path.extension().is_some_and(|found| found == "log")).collect()
+}
+
+#[test]
+fn logs_of_superseded_records_go_without_a_flush() {
+    let (env, fs, _) = sim_env(1);
+    let mut load = Load::on(options(env).open(DIR).unwrap());
+    load.cold();
+    let flushes = load.db.stats().counts.flushes;
+    for _ in 0..20 {
+        load.hot(100);
+        load.db.settle().unwrap();
+        let stats = load.db.stats();
+        assert!(stats.log_bytes_live <= 64 << 10, "{:?}", stats.logs);
+        let live: u64 = stats.logs.iter().map(|log| log.live_entries).sum();
+        assert!(live >= (2 * COLD + HOT + 1) as u64, "{:?}", stats.logs);
+    }
+    let counts = load.db.stats().counts;
+    assert_eq!(counts.flushes, flushes, "nothing was flushed");
+    assert!(counts.logs_collected > 20, "{counts:?}");
+    // The cold records and the tombstone, many times; but by far not everything.
+    assert!(
+        counts.written_back > (2 * COLD) as u64 && counts.written_back < counts.user_ops / 4,
+        "{counts:?}"
+    );
+    assert!(counts.written_back_bytes > 0 && counts.written_back_bytes < counts.log_bytes / 4);
+
+    // Killed, opened, worked on and killed again: the copies are copied.
+    let mut image = fs.crash_image(Crash::Process, 1);
+    for life in 0..3 {
+        let db = reopen(&image).unwrap();
+        let rounds = load.round + life * 300;
+        check(&db, rounds..=rounds);
+        assert!(db.verify().unwrap().damages.is_empty());
+        let mut next = Load { round: rounds, ..Load::on(db) };
+        next.hot(300);
+        next.db.settle().unwrap();
+        image = image.crash_image(Crash::Process, 1);
+    }
+}
+
+#[test]
+fn left_out_it_leaves_the_logs_to_flushes() {
+    let (env, _, _) = sim_env(1);
+    let mut load = Load::on(options(env).log_rewrite_percent(0).open(DIR).unwrap());
+    load.cold();
+    load.hot(2000);
+    load.db.settle().unwrap();
+    let counts = load.db.stats().counts;
+    assert!(counts.flushes > 5 && counts.logs_collected == 0 && counts.written_back == 0, "{counts:?}");
+}
+
+/// Before each storage operation of a load that truncates, power fails.
+#[test]
+fn power_may_fail_at_every_step() {
+    for crash in [Crash::Process, Crash::PowerAllLost, Crash::PowerTorn] {
+        let (env, fs, _) = sim_env(1);
+        let mut load = Load::on(options(env).open(DIR).unwrap());
+        load.cold();
+        load.hot(1);
+        load.db.persist(braidb::Durability::Sync).unwrap();
+        let images = Arc::new(Mutex::new(Vec::new()));
+        let taken = images.clone();
+        fs.set_hook(Some(Box::new(move |fs, op| {
+            let is_step = op.kind.mutates();
+            if is_step {
+                let mut taken = taken.lock().unwrap();
+                let seed = taken.len() as u64;
+                // Appends of copies and of commits come in hundreds.
+                if op.kind != OpKind::Append || seed.is_multiple_of(7) {
+                    taken.push(fs.crash_image(crash, seed));
+                }
+            }
+        })));
+        load.hot(500);
+        load.db.settle().unwrap();
+        fs.set_hook(None);
+        assert!(load.db.stats().counts.logs_collected > 5);
+        let images = std::mem::take(&mut *images.lock().unwrap());
+        assert!(images.len() > 50, "{}", images.len());
+        for image in images {
+            check(&reopen(&image).unwrap(), 1..=load.round);
+        }
+    }
+}
+
+/// A truncation that fails does not fail a flush, which frees the logs as well.
+#[test]
+fn a_failing_truncation_does_not_fail_a_flush() {
+    let (env, fs, runtime) = sim_env(1);
+    let db = options(env).memory_policy(MemoryPolicy::None).open(DIR).unwrap();
+    while db.stats().counts.logs_rotated < 3 {
+        db.put("hot", [b'h'; 500]).unwrap();
+    }
+    // It alone is alive, and not in the logs that go.
+    db.put("hot", "last").unwrap();
+    // The first half of the truncation. The other one waits, and finds nothing to copy.
+    assert!(runtime.help());
+    let mut created = 0;
+    fs.set_hook(Some(Box::new(move |fs, op| {
+        if op.kind == OpKind::Create && op.path.extension().is_some_and(|found| found == "log") {
+            created += 1;
+            // The first is the flush's own.
+            if created == 2 {
+                fs.fail_nth(1, Fault::Io, Lasting::Once, 1);
+            }
+        }
+    })));
+    db.flush().unwrap();
+    assert_eq!(db.stats().counts.job_failures, 1, "the truncation failed");
+}
+
+/// Copies stand for records that were synced long ago: damage to them is no torn tail.
+#[test]
+fn damaged_copies_are_corruption() {
+    let (env, fs, _) = sim_env(1);
+    let mut load = Load::on(options(env).open(DIR).unwrap());
+    load.cold();
+    while load.db.stats().counts.logs_collected == 0 {
+        load.hot(10);
+        load.db.settle().unwrap();
+    }
+    let image = fs.crash_image(Crash::PowerAllLost, 1);
+    check(&reopen(&image).unwrap(), 1..=load.round);
+    let holds_copies = |path: &PathBuf| {
+        let content = read(&image, path);
+        content.windows(7).any(|bytes| bytes == b"other 7")
+    };
+    let paths: Vec<_> = logs(&image).into_iter().filter(holds_copies).collect();
+    assert_eq!(paths.len(), 1, "one copy of each is there");
+    let content = read(&image, &paths[0]);
+    let at = content.windows(7).position(|bytes| bytes == b"other 7").unwrap();
+    for damaged in [flipped(&content, at), content[..at].to_vec()] {
+        let image = fs.crash_image(Crash::PowerAllLost, 1);
+        image.write_file(&paths[0], &damaged).unwrap();
+        let refused = reopen(&image).map(|_| ()).unwrap_err();
+        assert!(refused.is_corruption(), "{refused}");
+        assert!(refused.to_string().contains(paths[0].to_str().unwrap()), "{refused}");
+    }
+}
+
+fn read(fs: &SimFs, path: &Path) -> Vec<u8> {
+    let file = fs.open(path).unwrap();
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    file.read_exact_at(0, &mut bytes).unwrap();
+    bytes
+}
+
+fn flipped(content: &[u8], at: usize) -> Vec<u8> {
+    let mut content = content.to_vec();
+    content[at] ^= 1;
+    content
+}

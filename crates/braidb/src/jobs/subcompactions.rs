@@ -1,0 +1,148 @@
+//! Pieces of one large merge, for whatever threads have time for them.
+//!
+//! The thread that carries a merge out lays its pieces out, asks another one for help, and works at the pieces itself until none
+//! is left. If a thread comes to it before that, it takes a piece. Thus nobody ever waits for a job that is still queued: the
+//! owner of the pieces waits at the end for those alone that somebody is at.
+//!
+//! Pieces are started in order, and what becomes of them is collected in order. After the first failure none is started any more.
+
+use super::{Jobs, Running, Work};
+use crate::base::error::{Error, Result};
+use crate::write::Health;
+use braidb_storage::Lane;
+use parking_lot::{Condvar, Mutex};
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Deref;
+use std::sync::Arc;
+
+#[cfg(test)]
+mod tests;
+
+/// Pieces `T`, each of which is to become an `R`.
+pub struct Subcompactions<T, R> {
+    state: Mutex<State<T, R>>,
+    /// Signalled when a piece is no longer worked at.
+    ended: Condvar,
+    health: Arc<Health>,
+}
+
+struct State<T, R> {
+    /// With their numbers.
+    ready: VecDeque<(usize, T)>,
+    /// So many are worked at.
+    taken: usize,
+    done: BTreeMap<usize, R>,
+    failure: Option<Error>,
+}
+
+impl<T, R> Subcompactions<T, R> {
+    /// Does the next piece; `false` if none is left.
+    pub fn work(&self, make: impl FnOnce(T) -> Result<R>) -> bool {
+        let (number, part) = {
+            let mut state = self.state.lock();
+            let Some(next) = state.ready.pop_front() else { return false };
+            state.taken += 1;
+            next
+        };
+        let mut held = Held { parts: self, number, outcome: None };
+        held.outcome = Some(make(part));
+        true
+    }
+
+    /// The failure that makes it vain to go on with any piece.
+    pub fn go_on(&self) -> Result<()> {
+        self.state.lock().failure.as_ref().map_or(Ok(()), |error| Err(error.clone()))
+    }
+
+    /// Nothing is begun any more.
+    fn close(&self) {
+        let rest = std::mem::take(&mut self.state.lock().ready);
+        // Outside of the lock: pieces hold files.
+        drop(rest);
+    }
+}
+
+/// A piece that somebody is at.
+struct Held<'a, T, R> {
+    parts: &'a Subcompactions<T, R>,
+    number: usize,
+    /// `None` after a panic.
+    outcome: Option<Result<R>>,
+}
+
+impl<T, R> Drop for Held<'_, T, R> {
+    fn drop(&mut self) {
+        let outcome = self.outcome.take().unwrap_or_else(|| Err(self.parts.health.poison_after_panic()));
+        // Dropped outside of the lock: pieces hold files.
+        let mut never_begun = VecDeque::new();
+        let mut state = self.parts.state.lock();
+        state.taken -= 1;
+        match outcome {
+            Ok(made) => drop(state.done.insert(self.number, made)),
+            Err(error) => {
+                state.failure.get_or_insert(error);
+                std::mem::swap(&mut state.ready, &mut never_begun);
+            }
+        }
+        drop(state);
+        self.parts.ended.notify_all();
+    }
+}
+
+/// Pieces and the duty to see them through. However it ends, nobody begins with one later.
+pub struct Owned<T, R>(Arc<Subcompactions<T, R>>);
+
+impl<T, R> Owned<T, R> {
+    pub fn new(parts: impl IntoIterator<Item = T>, health: Arc<Health>) -> Owned<T, R> {
+        let ready = parts.into_iter().enumerate().collect();
+        let state = State { ready, taken: 0, done: BTreeMap::new(), failure: None };
+        Owned(Arc::new(Subcompactions { state: Mutex::new(state), ended: Condvar::new(), health }))
+    }
+
+    /// For a thread that helps.
+    pub fn share(&self) -> Arc<Subcompactions<T, R>> {
+        self.0.clone()
+    }
+
+    /// What became of the pieces that were begun, in order, once nobody is at any; or the first failure.
+    pub fn outcome(self) -> Result<Vec<R>> {
+        self.close();
+        let mut state = self.state.lock();
+        while state.taken > 0 {
+            self.ended.wait(&mut state);
+        }
+        let done = std::mem::take(&mut state.done);
+        match state.failure.take() {
+            None => Ok(done.into_values().collect()),
+            Some(error) => Err(error),
+        }
+    }
+}
+
+impl<T, R> Deref for Owned<T, R> {
+    type Target = Subcompactions<T, R>;
+
+    fn deref(&self) -> &Subcompactions<T, R> {
+        &self.0
+    }
+}
+
+impl<T, R> Drop for Owned<T, R> {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Jobs {
+    /// Whether a merging thread has nothing to do.
+    pub(super) fn has_idle_thread(&self) -> bool {
+        self.catalog.lock().merges_running < self.options.merges
+    }
+
+    /// Has another merging thread do a piece, once it has time.
+    pub(super) fn ask_for_help(self: &Arc<Self>, help: impl FnOnce(&Jobs) + Send + 'static) {
+        self.catalog.lock().jobs += 1;
+        let running = Running { jobs: self.clone(), work: Some(Work::Help) };
+        self.env.runtime.submit(Lane::Merge, Box::new(move || running.help(help)));
+    }
+}

@@ -1,0 +1,287 @@
+//! Bringing runs to the next level: L0 tables and whole runs as metadata where there is room, else all runs of a cell by a merge
+//! whose output is appended below, or takes the newest runs there along.
+
+use super::{Planner, Price, cheaper, within};
+use crate::base::key::{KeyRange, Span};
+use crate::base::mutant::mutant;
+use crate::plan::{Claim, Input, Merge, Move, Plan, Use};
+use crate::version::{Run, RunId, Slice};
+use std::sync::Arc;
+
+/// A run is small for the level below when that holds so many times its bytes there: moved down as it is, it would leave
+/// merges of small pieces to many narrow cells.
+const SMALL: u64 = 10;
+
+/// A merge that brings a cell down, and what it costs.
+pub(super) struct Down {
+    pub merge: Merge,
+    pub price: Price,
+}
+
+/// What arrives in one cell of the next level.
+struct Arrival {
+    /// Where the cell stands in the level.
+    index: usize,
+    /// Holds all keys that arrive.
+    range: KeyRange,
+}
+
+impl Planner<'_> {
+    /// An L0 table, or all of them, on the way to L1. With `urgent` a cell of L1 takes runs up to its hard bound.
+    pub(super) fn l0(&self, urgent: bool) -> Option<Plan> {
+        if let Some(plan) = self.move_l0_down(urgent) {
+            return Some(plan);
+        }
+        if urgent || self.options.max_runs[1] <= 1 { self.allowed(self.l0_merge()?) } else { None }
+    }
+
+    /// An L0 table to L1 as metadata. Tables go oldest first: none passes an older one that it overlaps (rule 7).
+    pub(super) fn move_l0_down(&self, urgent: bool) -> Option<Plan> {
+        let runs = &self.cell(0, 0).runs;
+        let slices = || runs.iter().map(|run| &run.slices[0]);
+        for place in (0..runs.len()).rev() {
+            let is_wild = mutant!("l0_handed_over_out_of_order");
+            let place = if is_wild { runs.len() - 1 - place } else { place };
+            let range = &runs[place].slices[0].range;
+            if (is_wild || slices().skip(place + 1).all(|older| !older.range.overlaps(range)))
+                && let Some(plan) = self.move_table_down(place, urgent)
+            {
+                return Some(plan);
+            }
+        }
+        None
+    }
+
+    /// Keeps less urgent work out of the way of an L0 merge, which would wait for a gap for ever: what it needs is kept free
+    /// although some of it is in use now.
+    pub(super) fn reserve_for_l0(&mut self) {
+        let runs = &self.cell(0, 0).runs;
+        let span = self.span(0, 0);
+        let tables = self.claim(0, span.clone(), Use::Take);
+        if self.options.max_runs[1] > 1 || self.claims.conflicts(&tables) {
+            return;
+        }
+        let wanted = self.arrivals(1, runs, &span).into_iter();
+        let mut kept: Vec<Claim> =
+            wanted.map(|arrival| self.claim(1, self.span(1, arrival.index), Use::Own)).collect();
+        kept.push(tables);
+        self.claims.add(kept);
+    }
+
+    fn move_table_down(&self, place: usize, urgent: bool) -> Option<Plan> {
+        let slice = &self.cell(0, 0).runs[place].slices[0];
+        let span = Span::from(&slice.range);
+        let has_room = |arrival: &Arrival| {
+            let sum = self.sum(1, arrival.index);
+            let limit = match self.options.max_runs[1] {
+                0 | 1 => 1,
+                _ if urgent || sum.is_taken => self.hard_runs(1),
+                _ => self.due_runs(1),
+            };
+            self.joins(1, arrival) || sum.runs < limit
+        };
+        if !self.arrivals(1, &self.cell(0, 0).runs[place..=place], &span).iter().all(has_room) {
+            return None;
+        }
+        let claims = vec![self.claim(0, span.clone(), Use::Take), self.claim(1, span, Use::Append)];
+        let inputs = self.inputs(0, 0, place).collect();
+        self.allowed(Plan::Move(Move { family: self.family, inputs, to: 1, into: None, claims }))
+    }
+
+    /// All of L0 by a merge.
+    fn l0_merge(&self) -> Option<Plan> {
+        let down = self.merge_down(0, 0)?;
+        Some(Plan::Merge(down.merge))
+    }
+
+    /// What arrives at level `to` when runs go there.
+    fn arrivals(&self, to: usize, runs: &[Run], span: &Span) -> Vec<Arrival> {
+        let mut arrivals = Vec::new();
+        for index in self.cells_in(to, span) {
+            let span = self.span(to, index);
+            let ranges = runs.iter().flat_map(|run| within(run, &span)).map(|slice| &slice.range);
+            if let Some(range) = KeyRange::hull(ranges) {
+                arrivals.push(Arrival { index, range });
+            }
+        }
+        arrivals
+    }
+
+    /// Whether what arrives goes into a run that stands there.
+    fn joins(&self, to: usize, arrival: &Arrival) -> bool {
+        let newest = self.cell(to, arrival.index).runs.first();
+        !self.sum(to, arrival.index).is_taken
+            && newest.is_none_or(|run| run.overlapping(&arrival.range).is_empty())
+    }
+
+    /// Moves a cell's oldest run down as metadata, if no cell below becomes due by that; with `only_large`, only a run that
+    /// is not small for the level below.
+    pub(super) fn move_down(&self, level: usize, index: usize, only_large: bool) -> Option<Plan> {
+        let (to, sum) = (level + 1, self.sum(level, index));
+        if sum.is_taken || sum.runs == 0 {
+            return None;
+        }
+        let oldest = sum.runs - 1;
+        let span = self.span(level, index);
+        let mut below_bytes = 0;
+        for arrival in self.arrivals(to, &self.cell(level, index).runs[oldest..], &span) {
+            if !self.joins(to, &arrival) {
+                let target = self.sum(to, arrival.index);
+                if target.runs + 1 >= self.due_runs(to) {
+                    return None;
+                }
+                below_bytes += target.bytes;
+            }
+        }
+        if only_large && sum.oldest_bytes.saturating_mul(SMALL) < below_bytes {
+            return None;
+        }
+        let claims = vec![self.claim(level, span.clone(), Use::Take), self.claim(to, span, Use::Append)];
+        let inputs = self.inputs(level, index, oldest).collect();
+        self.allowed(Plan::Move(Move { family: self.family, inputs, to, into: None, claims }))
+    }
+
+    /// Whether all of a cell is small for the level below.
+    pub(super) fn is_small_for(&self, level: usize, index: usize) -> bool {
+        let below = self.cells_in(level + 1, &self.span(level, index));
+        let below_bytes: u64 = below.map(|index| self.sum(level + 1, index).bytes).sum();
+        self.sum(level, index).bytes.saturating_mul(SMALL) < below_bytes
+    }
+
+    /// Brings all of a cell down: a lone run as metadata if there is room, else by a merge.
+    pub(super) fn bring_down(&self, level: usize, index: usize) -> Option<Plan> {
+        if self.sum(level, index).runs == 1
+            && let Some(plan) = self.move_down(level, index, false)
+        {
+            return Some(plan);
+        }
+        self.allowed(Plan::Merge(self.merge_down(level, index)?.merge))
+    }
+
+    /// The merge of all runs of a cell into the next level, unless running jobs keep a cell there from taking its output.
+    pub(super) fn merge_down(&self, level: usize, index: usize) -> Option<Down> {
+        let (to, span) = (level + 1, self.span(level, index));
+        let runs = &self.cell(level, index).runs;
+        if runs.is_empty() || level > 0 && self.sum(level, index).is_taken {
+            return None;
+        }
+        let mut inputs: Vec<Input> = (0..runs.len()).flat_map(|run| self.inputs(level, index, run)).collect();
+        let mut claims =
+            vec![self.claim(level, span.clone(), Use::Take), self.claim(to, span.clone(), Use::Append)];
+        let arrivals = self.arrivals(to, runs, &span);
+        let mut removed = (runs.len() * arrivals.len()).saturating_sub(arrivals.len()) as u64;
+        for arrival in &arrivals {
+            let wanted = if self.joins(to, arrival) { 0 } else { self.runs_to_take_along(to, arrival) };
+            let target = self.sum(to, arrival.index);
+            if wanted > 0 && (target.is_taken || target.is_appended) {
+                if target.runs >= self.hard_runs(to) || self.options.max_runs[to] <= 1 {
+                    return None;
+                }
+            } else if wanted > 0 {
+                removed += wanted as u64;
+                inputs.extend(self.taken_along(to, arrival, wanted));
+                claims.push(self.claim(to, self.span(to, arrival.index), Use::Own));
+            }
+        }
+        let merge = self.merge(level, to, inputs, claims);
+        let cost = merge.bytes().saturating_mul(arrivals.len() as u64);
+        Some(Down { merge, price: (cost, removed) })
+    }
+
+    /// How many of the newest runs of a cell a merge from above takes along. None as long as the cell does not become due, or
+    /// some of its older runs are cheaper to merge among themselves.
+    fn runs_to_take_along(&self, to: usize, arrival: &Arrival) -> usize {
+        let runs = &self.cell(to, arrival.index).runs;
+        let due = self.due_runs(to);
+        if runs.len() + 1 < due {
+            return 0;
+        }
+        let mut best: Option<Price> = None;
+        let mut cost = 0;
+        for (place, run) in runs.iter().enumerate() {
+            cost += run.overlapping(&arrival.range).iter().map(|slice| slice.bytes).sum::<u64>();
+            let price = (cost, place as u64 + 1);
+            let is_enough = runs.len() - place < due;
+            if is_enough && best.is_none_or(|than| !cheaper(than, price)) {
+                best = Some(price);
+            }
+        }
+        let (cost, taken) = best.expect("all runs are enough");
+        if let Some((window, window_cost)) = self.best_window(to, arrival.index) {
+            let gone = window.len() - 1;
+            if runs.len() + 1 - gone < due && cheaper((window_cost, gone as u64), (cost, taken)) {
+                return 0;
+            }
+        }
+        taken as usize
+    }
+
+    /// The slices of the newest `count` runs of a cell that what arrives overlaps, directly or through others: what stays
+    /// behind must not come to lie under what was older.
+    fn taken_along(&self, to: usize, arrival: &Arrival, count: usize) -> Vec<Input> {
+        let cell = self.cell(to, arrival.index);
+        let mut range = arrival.range.clone();
+        loop {
+            let before = range.clone();
+            for run in &cell.runs[..count] {
+                run.overlapping(&range.clone()).iter().for_each(|slice| range.extend(&slice.range));
+            }
+            if range == before {
+                break;
+            }
+        }
+        let input = |run: &Run, slice: &Arc<Slice>| Input {
+            run: RunId { level: to, cell: cell.low.clone(), epoch: run.epoch },
+            slice: slice.clone(),
+        };
+        let runs = cell.runs[..count].iter();
+        runs.flat_map(|run| run.overlapping(&range).iter().map(move |slice| input(run, slice))).collect()
+    }
+
+    /// A cell whose newest run overlaps nothing of the one below it, so that they are one run for nothing. It came while
+    /// somebody had taken the older one; sequential writes would make piles of such.
+    pub(super) fn gather(&self) -> Option<Plan> {
+        self.every_cell(1..self.last + 1).find_map(|(level, index)| {
+            let [newest, next, ..] = self.cell(level, index).runs.as_slice() else { return None };
+            let is_apart = newest.slices.iter().all(|slice| next.overlapping(&slice.range).is_empty());
+            if !is_apart || self.sum(level, index).is_taken {
+                return None;
+            }
+            let claims = vec![self.claim(level, self.span(level, index), Use::Take)];
+            let inputs = self.inputs(level, index, 0).collect();
+            // Not by the rule for arrivals: others may put newer runs on top before this is done.
+            let cell = self.cell(level, index).low.clone();
+            let into = Some(RunId { level, cell, epoch: next.epoch });
+            self.allowed(Plan::Move(Move { family: self.family, inputs, to: level, into, claims }))
+        })
+    }
+
+    /// A level over its target, and a run of it that can move for nothing.
+    pub(super) fn free_moves(&self) -> Option<Plan> {
+        self.over_target().find_map(|level| {
+            let mut cells: Vec<usize> = (0..self.sums[level].len()).collect();
+            cells.sort_by_key(|&index| self.sum(level, index).seqs.0);
+            cells.into_iter().find_map(|index| self.move_down(level, index, false))
+        })
+    }
+
+    /// A level over its target, and the cell of it whose way down costs least for its bytes.
+    pub(super) fn large_levels(&self) -> Option<Plan> {
+        self.over_target().find_map(|level| self.cheapest_down(level))
+    }
+
+    pub(super) fn cheapest_down(&self, level: usize) -> Option<Plan> {
+        let offer = |index: usize| {
+            let merge = self.merge_down(level, index)?.merge;
+            let permille = u128::from(merge.bytes()) * 1000 / u128::from(self.sum(level, index).bytes.max(1));
+            Some((permille, self.sum(level, index).seqs.0, merge))
+        };
+        let mut offers: Vec<_> = (0..self.sums[level].len()).filter_map(offer).collect();
+        offers.sort_by_key(|&(permille, oldest, _)| (permille, oldest));
+        offers.into_iter().find_map(|(.., merge)| self.allowed(Plan::Merge(merge)))
+    }
+
+    fn over_target(&self) -> impl Iterator<Item = usize> {
+        (1..self.last + 1).rev().filter(|&level| self.free_bytes(level) > self.target_bytes(level))
+    }
+}

@@ -1,0 +1,271 @@
+//! Space: what outranks every deferral, and what only pays in the long run.
+//!
+//! Nobody counts what a newer run hides of an older one; it is *estimated*, in entries. Every tombstone of the newer runs
+//! hides one entry, and is garbage itself. What else hides one, the samples of a cell's tables tell (`cells/samples.rs`).
+//!
+//! Where they say nothing (small cells, tables of older builds, levels above the last), such a share of the newer entries
+//! hides one as the latest merges of whole cells have met. Since a cell may differ, as many are feared in it as would by
+//! chance if its runs held random draws of one set of keys: a change of habits cannot fill the disk unnoticed. Samples know
+//! whether the fear of a single cell is right; where they know of more garbage than was guessed or feared, it counts in the
+//! sum of all cells, which is bounded too.
+//!
+//! A cell is rewritten for its garbage only when all of it is settled: then nothing of it stays, and the same is never
+//! proposed again.
+
+use super::{Planner, Sum};
+use crate::base::ids::{Epoch, FileId, SeqNo};
+use crate::plan::{Merge, Plan};
+use crate::version::{Slice, Version};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A last-level cell is rewritten when one entry in so many is garbage.
+const GARBAGE_SHARE: u64 = 5;
+/// Above, a cell goes down when one entry in so many is a tombstone.
+const TOMBSTONE_SHARE: u64 = 4;
+/// Where all garbage of a family is more than so many thousandths of what lives in its last level, the worst cell is seen to.
+const FAMILY_PERMILLE: u64 = 220;
+/// That is, if one entry in so many of the cell is garbage.
+const WORST_SHARE: u64 = 10;
+/// A table is nearly dead when slices still refer to less than one part in so many.
+const DEAD_SHARE: u64 = 4;
+
+impl Merge {
+    /// The oldest run of a last-level cell, if it is an input; `version` is the one that is merged.
+    pub fn oldest_of_last(&self, version: &Version) -> Option<Epoch> {
+        if self.from != self.to || self.to != version.last_level() {
+            return None;
+        }
+        let oldest = version.level(self.to).cell(&self.inputs[0].run.cell).runs.last()?.epoch;
+        self.inputs.iter().any(|input| input.run.epoch == oldest).then_some(oldest)
+    }
+
+    /// Of a thousand versions that were put on top of the oldest run of a last-level cell, so many hid one of it; known after
+    /// a merge with that run, by the versions that the merge dropped as hidden. Tombstones are left out: they hide by nature.
+    pub fn shadowed_permille(&self, oldest: Epoch, hidden: u64) -> Option<u64> {
+        let newer = || self.inputs.iter().filter(|input| input.run.epoch != oldest).map(|input| &input.slice);
+        let tombstones: u64 = newer().map(|slice| slice.tombstones).sum();
+        let puts = newer().map(|slice| slice.entries).sum::<u64>().saturating_sub(tombstones);
+        (hidden.saturating_sub(tombstones).min(puts) * 1000).checked_div(puts)
+    }
+}
+
+fn hidden_by_share(newer: u64, tombstones: u64, older: u64, permille: u64) -> u64 {
+    let puts = u128::from(newer - tombstones.min(newer));
+    let met = puts * u128::from(permille) / 1000;
+    (met + u128::from(tombstones)).min(u128::from(older)) as u64
+}
+
+/// Of a last-level cell.
+impl Sum {
+    pub(super) fn newer(&self) -> u64 {
+        self.entries - self.oldest_entries
+    }
+
+    pub(super) fn newer_tombstones(&self) -> u64 {
+        self.tombstones - self.oldest_tombstones
+    }
+
+    /// Estimated, in entries, where `permille` of a thousand newer puts hid an older entry lately.
+    fn garbage(&self, permille: u64) -> u64 {
+        self.garbage + self.known().unwrap_or_else(|| self.guessed(permille))
+    }
+
+    /// What the cell is rewritten for, by itself: what there may be, whatever was met elsewhere and before, but no more than samples
+    /// know of. Should they know of more, that counts for the family alone: to rewrite each such cell at once was measured to cost a
+    /// quarter more bytes.
+    fn feared_garbage(&self, permille: u64) -> u64 {
+        let newer = u128::from(self.newer());
+        let by_chance = (newer * newer / u128::from(self.oldest_entries.max(1))) as u64;
+        let feared = by_chance.min(self.oldest_entries).max(self.guessed(permille));
+        self.garbage + self.known().map_or(feared, |known| known.min(feared))
+    }
+
+    /// What newer entries hide, going by what was met lately.
+    fn guessed(&self, permille: u64) -> u64 {
+        hidden_by_share(self.newer(), self.newer_tombstones(), self.oldest_entries, permille)
+    }
+
+    /// What newer entries hide by the samples, but no less than their tombstones do.
+    fn known(&self) -> Option<u64> {
+        Some(self.hidden?.max(self.newer_tombstones().min(self.oldest_entries)))
+    }
+
+    /// Whether so much is garbage, or may be, that the cell should become one run.
+    pub(super) fn is_garbage_heavy(&self, permille: u64) -> bool {
+        self.feared_garbage(permille).saturating_mul(GARBAGE_SHARE) >= self.entries.max(1)
+    }
+
+    /// Whether a rewrite could be wanted if all newer entries hid one.
+    pub(super) fn may_be_worth(&self) -> bool {
+        self.runs > 1 && (self.garbage + self.newer()).saturating_mul(WORST_SHARE) >= self.entries
+    }
+}
+
+impl Planner<'_> {
+    fn is_below_watermark(&self, sum: &Sum) -> bool {
+        sum.seqs.1 <= self.now.watermark
+    }
+
+    /// How many entries `newer` ones, of them `tombstones`, hide of `older` ones, going by what was met lately.
+    fn hidden(&self, newer: u64, tombstones: u64, older: u64) -> u64 {
+        hidden_by_share(newer, tombstones, older, self.now.shadowed_permille)
+    }
+
+    /// The estimated garbage of a last-level cell, in entries.
+    fn cell_garbage(&self, sum: &Sum) -> u64 {
+        sum.garbage(self.now.shadowed_permille)
+    }
+
+    /// Whether a last-level cell has so much garbage that all of it is to become one run.
+    pub(super) fn wants_rewrite(&self, level: usize, index: usize) -> bool {
+        let sum = self.sum(level, index);
+        self.is_below_watermark(sum) && sum.is_garbage_heavy(self.now.shadowed_permille)
+    }
+
+    /// What gives space back.
+    pub(super) fn garbage(&self) -> Option<Plan> {
+        self.garbage_of_last().or_else(|| self.tombstones_above()).or_else(|| self.garbage_of_family())
+    }
+
+    fn garbage_of_last(&self) -> Option<Plan> {
+        (0..self.sums[self.last].len()).find_map(|index| {
+            let sum = self.sum(self.last, index);
+            if sum.is_taken || sum.runs == 0 || !self.is_below_watermark(sum) {
+                return None;
+            }
+            if sum.runs > 1 {
+                return if self.wants_rewrite(self.last, index) {
+                    self.rewrite(self.last, index)
+                } else {
+                    None
+                };
+            }
+            if sum.garbage == 0 {
+                return None;
+            }
+            let mut slices = self.cell(self.last, index).runs[0].slices.iter();
+            let heavy = slices.position(|s| s.garbage().saturating_mul(GARBAGE_SHARE) >= s.entries)?;
+            self.rewrite_slice(self.last, index, 0, heavy)
+        })
+    }
+
+    /// Brings tombstones nearer to what they hide.
+    fn tombstones_above(&self) -> Option<Plan> {
+        self.every_cell(1..self.last).find_map(|(level, index)| {
+            let sum = self.sum(level, index);
+            let is_heavy = sum.tombstones.saturating_mul(TOMBSTONE_SHARE) > sum.entries;
+            if is_heavy && !sum.is_taken && self.is_below_watermark(sum) {
+                self.bring_down(level, index)
+            } else {
+                None
+            }
+        })
+    }
+
+    /// Where many cells have some garbage each: rewrites the worst of the last level, or else brings down the largest above.
+    fn garbage_of_family(&self) -> Option<Plan> {
+        let last = &self.sums[self.last];
+        let in_last: u64 = last.iter().map(|sum| self.cell_garbage(sum)).sum();
+        let live = last.iter().map(|sum| sum.entries).sum::<u64>().saturating_sub(in_last);
+        let above = |measure: fn(&Sum) -> u64| self.sums[..self.last].iter().flatten().map(measure).sum();
+        let garbage_above = self.hidden(above(|sum| sum.entries), above(|sum| sum.tombstones), live);
+        let garbage = garbage_above + in_last;
+        if garbage == 0 || garbage.saturating_mul(1000) < live.saturating_mul(FAMILY_PERMILLE) {
+            return None;
+        }
+        let is_worth = |sum: &Sum| {
+            let is_free = sum.runs > 0 && !sum.is_taken && self.is_below_watermark(sum);
+            is_free && self.cell_garbage(sum).saturating_mul(WORST_SHARE) >= sum.entries
+        };
+        let permille = |index: usize| {
+            let sum = &last[index];
+            u128::from(self.cell_garbage(sum)) * 1000 / u128::from(sum.entries)
+        };
+        let worth = (0..last.len()).filter(|&index| is_worth(&last[index]));
+        if let Some(index) = worth.max_by_key(|&index| permille(index)) {
+            return self.rewrite(self.last, index);
+        }
+        // A merge of L0 that was deferred: its tables hide most for what it costs.
+        if self.sum(0, 0).runs >= self.options.l0_merge_tables
+            && let Some(plan) = self.l0(false)
+        {
+            return Some(plan);
+        }
+        let filled = self.every_cell(1..self.last).filter(|&(level, index)| self.sum(level, index).runs > 0);
+        match filled.max_by_key(|&(level, index)| self.sum(level, index).bytes) {
+            Some((level, index)) => self.bring_down(level, index),
+            None => self.l0(false),
+        }
+    }
+
+    /// Old tombstones above the last level, and what is left of nearly dead tables.
+    pub(super) fn cold(&self) -> Option<Plan> {
+        let cold: SeqNo = self.now.watermark.min(self.now.visible.checked_sub(self.options.cold_ops)?);
+        self.old_tombstones(cold).or_else(|| self.nearly_dead(cold))
+    }
+
+    fn old_tombstones(&self, cold: SeqNo) -> Option<Plan> {
+        self.every_cell(1..self.last + 1).find_map(|(level, index)| {
+            let sum = self.sum(level, index);
+            if sum.tombstones == 0 || sum.is_taken || sum.seqs.0 > cold {
+                return None;
+            }
+            let mut slices = self.cell(level, index).slices().map(|(_, slice)| slice);
+            if !slices.any(|slice| slice.tombstones > 0 && slice.seqs.1 <= cold) {
+                return None;
+            }
+            if level < self.last {
+                return self.bring_down(level, index);
+            }
+            if self.is_below_watermark(sum) { self.rewrite(level, index) } else { None }
+        })
+    }
+
+    /// Takes handles out of a table whose logs are to go: a slice that has some is rewritten, and what lies in L0 goes down.
+    pub(super) fn pinning(&self) -> Option<Plan> {
+        let to_rewrite = self.now.to_rewrite;
+        if to_rewrite.is_empty() {
+            return None;
+        }
+        let is_pinning = |slice: &Arc<Slice>| to_rewrite.contains(&slice.table.id);
+        let deep = self.every_cell(1..self.last + 1).find_map(|(level, index)| {
+            let mut runs = self.cell(level, index).runs.iter().enumerate();
+            let (run, slice) =
+                runs.find_map(|(place, run)| Some((place, run.slices.iter().position(is_pinning)?)))?;
+            if self.sum(level, index).is_taken { None } else { self.rewrite_slice(level, index, run, slice) }
+        });
+        deep.or_else(|| {
+            let is_in_l0 = self.version.level(0).slices().any(|(_, _, slice)| is_pinning(slice));
+            if is_in_l0 { self.l0(true) } else { None }
+        })
+    }
+
+    /// A slice that keeps a nearly dead table alive is rewritten, together with a neighbouring run if there is one.
+    fn nearly_dead(&self, cold: SeqNo) -> Option<Plan> {
+        let mut live_bytes: BTreeMap<FileId, u64> = BTreeMap::new();
+        for slice in self.version.slices().filter(|slice| slice.bytes < slice.table.full_bytes()) {
+            *live_bytes.entry(slice.table.id).or_default() += slice.bytes;
+        }
+        let pins = |slice: &Arc<Slice>| {
+            let live_bytes = live_bytes.get(&slice.table.id).copied().unwrap_or(slice.table.full_bytes());
+            slice.seqs.1 <= cold && live_bytes.saturating_mul(DEAD_SHARE) < slice.table.full_bytes()
+        };
+        self.every_cell(1..self.last + 1).find_map(|(level, index)| {
+            if self.sum(level, index).is_taken {
+                return None;
+            }
+            let runs = &self.cell(level, index).runs;
+            let mut places = runs
+                .iter()
+                .enumerate()
+                .filter_map(|(place, run)| Some((place, run.slices.iter().position(&pins)?)));
+            let (run, slice) = places.next()?;
+            if runs.len() == 1 {
+                return self.rewrite_slice(level, index, 0, slice);
+            }
+            let start = run.min(runs.len() - 2);
+            self.merge_window(level, index, start..start + 2)
+        })
+    }
+}

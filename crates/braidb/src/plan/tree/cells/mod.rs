@@ -1,0 +1,364 @@
+//! The fragmented tree: guards cut each level into cells, and a cell holds several runs, so that a merge appends to the level
+//! below and rewrites nothing there.
+//!
+//! *One list.* Above each key lies one list of runs, newest first, which the levels cut into pieces of bounded length. Bringing
+//! a cell's oldest run down changes metadata only; bytes are written when a piece has no room left. What is merged then is
+//! what costs the fewest bytes for each run that it removes: neighbouring runs of one cell (*in place*), or all of a cell with
+//! nothing or with the newest runs of the cells below (*down*). Small runs are merged often and big ones seldom, as in a
+//! binomial heap, and a wide cell's small runs become one file before they reach the narrow cells of a deep level.
+//!
+//! *Jobs* take a whole cell. The guards of a level stand on the next one too, so the cells below divide a cell's span exactly,
+//! and jobs of different cells never meet.
+//!
+//! *Targets* are those of the leveled tree ([`super::leveled`]).
+//!
+//! *Order.* First what writes wait for: L0 at its limit, then cells far over their bound. Then metadata: handing L0 over to
+//! L1, joining runs that do not overlap, moving runs down, splitting what is too large. Then space: cells whose garbage, or
+//! whose tombstones, outrank every deferral. Then cells at their bound, the one furthest over it first, and levels over
+//! their target; then what keeps logs that should go. Last whatever only pays in the long run: age, nearly dead tables,
+//! guards between small cells, scans over garbage, seeks.
+
+mod down;
+mod garbage;
+mod guards;
+mod inplace;
+pub mod samples;
+mod seeks;
+
+use super::options::Now;
+use super::overlap::{self, Verdict};
+use super::{Claim, Claims, Input, Merge, Plan, Step, TreeOptions, Use};
+use crate::base::counters::LEVELS;
+use crate::base::ids::{FamilyId, SeqNo};
+use crate::base::key::Span;
+use crate::version::{Cell, Run, RunId, Slice, Version};
+use std::cmp::{Ordering, Reverse};
+use std::ops::Range;
+
+/// The most urgent plan for a family that no running job excludes.
+pub fn propose(
+    family: FamilyId,
+    version: &Version,
+    claims: &Claims,
+    now: &Now<'_>,
+    options: &TreeOptions,
+) -> Option<Plan> {
+    let mut planner = Planner::new(family, version, claims.clone(), now, options);
+    let tables = version.level(0).runs();
+    if tables >= options.l0_stop_tables
+        && let Some(plan) = planner.l0(true)
+    {
+        return Some(plan);
+    }
+    if let Some(plan) =
+        planner.gather().or_else(|| planner.deep_cells(1..planner.last + 1, |level| planner.hard_runs(level)))
+    {
+        return Some(plan);
+    }
+    let l0 = version.level(0).slices().map(|(_, _, slice)| slice);
+    let verdict = overlap::verdict(l0, now.overlap_permille, options);
+    if verdict == Verdict::Deferred {
+        if let Some(plan) = planner.move_l0_down(false) {
+            return Some(plan);
+        }
+    } else if verdict != Verdict::Few {
+        if let Some(plan) = planner.l0(false) {
+            return Some(plan);
+        }
+        // What L1 has to do before it can take more.
+        if let Some(plan) = planner.deep_cells(1..2, |level| planner.due_runs(level)) {
+            return Some(plan);
+        }
+        planner.reserve_for_l0();
+    }
+    planner
+        .free_moves()
+        .or_else(|| planner.splits())
+        .or_else(|| planner.garbage())
+        .or_else(|| planner.deep_cells(1..planner.last + 1, |level| planner.due_runs(level)))
+        .or_else(|| planner.large_levels())
+        .or_else(|| planner.pinning())
+        .or_else(|| planner.cold())
+        .or_else(|| planner.joins_of_cells())
+        .or_else(|| planner.garbage_hints())
+        .or_else(|| planner.seek_hints())
+}
+
+/// A plan that makes L0 smaller, whether that is due or not.
+pub fn relieve_l0(
+    family: FamilyId,
+    version: &Version,
+    claims: &Claims,
+    now: &Now<'_>,
+    options: &TreeOptions,
+) -> Option<Plan> {
+    Planner::new(family, version, claims.clone(), now, options).l0(true)
+}
+
+/// The next step of a manual compaction.
+pub fn full(
+    family: FamilyId,
+    version: &Version,
+    claims: &Claims,
+    upto: SeqNo,
+    now: &Now<'_>,
+    options: &TreeOptions,
+) -> Step {
+    let everywhere = Span { low: Vec::new(), end: None };
+    Planner::new(family, version, claims.clone(), now, options).clean(&everywhere, upto)
+}
+
+/// What one pass over a cell's slices and the claims tells.
+#[derive(Clone, Copy, Debug)]
+struct Sum {
+    runs: usize,
+    bytes: u64,
+    entries: u64,
+    tombstones: u64,
+    /// Tombstones, and older versions of a key in the same slice.
+    garbage: u64,
+    /// Of the oldest run.
+    oldest_bytes: u64,
+    oldest_entries: u64,
+    oldest_tombstones: u64,
+    /// What samples say of entries that newer runs hide.
+    hidden: Option<u64>,
+    seqs: (SeqNo, SeqNo),
+    /// A running job replaces runs of the cell.
+    is_taken: bool,
+    /// A running job puts its output among the cell's runs, or on top.
+    is_appended: bool,
+}
+
+impl Sum {
+    fn of(cell: &Cell) -> Sum {
+        let mut sum = Sum {
+            runs: cell.runs.len(),
+            bytes: 0,
+            entries: 0,
+            tombstones: 0,
+            garbage: 0,
+            oldest_bytes: 0,
+            oldest_entries: 0,
+            oldest_tombstones: 0,
+            hidden: cell.hidden(),
+            seqs: (SeqNo::MAX, 0),
+            is_taken: false,
+            is_appended: false,
+        };
+        for run in &cell.runs {
+            (sum.oldest_bytes, sum.oldest_entries, sum.oldest_tombstones) = (0, 0, 0);
+            for slice in &*run.slices {
+                sum.oldest_bytes = sum.oldest_bytes.saturating_add(slice.bytes);
+                sum.oldest_entries = sum.oldest_entries.saturating_add(slice.entries);
+                sum.oldest_tombstones = sum.oldest_tombstones.saturating_add(slice.tombstones);
+                sum.garbage = sum.garbage.saturating_add(slice.garbage());
+                sum.seqs = (sum.seqs.0.min(slice.seqs.0), sum.seqs.1.max(slice.seqs.1));
+            }
+            sum.bytes = sum.bytes.saturating_add(sum.oldest_bytes);
+            sum.entries = sum.entries.saturating_add(sum.oldest_entries);
+            sum.tombstones = sum.tombstones.saturating_add(sum.oldest_tombstones);
+        }
+        sum
+    }
+}
+
+struct Planner<'a> {
+    family: FamilyId,
+    version: &'a Version,
+    /// Those of running jobs, and those kept free for something more urgent.
+    claims: Claims,
+    now: &'a Now<'a>,
+    options: &'a TreeOptions,
+    /// The deepest level that holds anything, L1 at least.
+    last: usize,
+    /// By level and cell.
+    sums: Vec<Vec<Sum>>,
+}
+
+impl<'a> Planner<'a> {
+    fn new(
+        family: FamilyId,
+        version: &'a Version,
+        claims: Claims,
+        now: &'a Now<'a>,
+        options: &'a TreeOptions,
+    ) -> Planner<'a> {
+        let sums = |level: &crate::version::Level| level.cells.iter().map(|cell| Sum::of(cell)).collect();
+        let sums = version.levels().map(sums).collect();
+        let last = version.last_level().max(1);
+        let mut planner = Planner { family, version, claims, now, options, last, sums };
+        for level in 1..LEVELS {
+            let held: Vec<(Span, Use)> =
+                planner.claims.held(family, level).map(|claim| (claim.span.clone(), claim.kind)).collect();
+            for (span, kind) in held {
+                for index in planner.cells_in(level, &span) {
+                    let sum = &mut planner.sums[level][index];
+                    sum.is_taken |= kind != Use::Append;
+                    sum.is_appended |= kind != Use::Take;
+                }
+            }
+        }
+        planner
+    }
+
+    fn cell(&self, level: usize, index: usize) -> &'a Cell {
+        &self.version.level(level).cells[index]
+    }
+
+    fn sum(&self, level: usize, index: usize) -> &Sum {
+        &self.sums[level][index]
+    }
+
+    /// The cells of the given levels, top to bottom and in key order.
+    fn every_cell(&self, levels: Range<usize>) -> impl DoubleEndedIterator<Item = (usize, usize)> {
+        levels.flat_map(|level| (0..self.sums[level].len()).map(move |index| (level, index)))
+    }
+
+    /// The cells of a level that reach into a span.
+    fn cells_in(&self, level: usize, span: &Span) -> Range<usize> {
+        let level = self.version.level(level);
+        let end = |end: &Vec<u8>| level.cells.partition_point(|cell| cell.low < *end);
+        level.cell_index(&span.low)..span.end.as_ref().map_or(level.cells.len(), end)
+    }
+
+    /// The number of runs at which a cell is merged. A bound of 2 would rewrite a cell for each run that arrives; it is
+    /// given one more.
+    fn due_runs(&self, level: usize) -> usize {
+        match self.options.max_runs[level] {
+            0 | 1 => 2,
+            runs => runs.max(3),
+        }
+    }
+
+    /// The number of runs that a cell never exceeds by a plan.
+    fn hard_runs(&self, level: usize) -> usize {
+        (2 * self.options.max_runs[level]).max(self.due_runs(level))
+    }
+
+    /// The next step towards all of a span up to `upto` lying in the last level, as clean as readers allow.
+    fn clean(&self, span: &Span, upto: SeqNo) -> Step {
+        let is_in = |slice: &Slice| slice.seqs.0 <= upto && span.overlaps(&Span::from(&slice.range));
+        if self.version.level(0).slices().any(|(_, _, slice)| is_in(slice)) {
+            return self.l0(true).map_or(Step::Blocked, Step::Do);
+        }
+        let mut is_done = true;
+        let cells =
+            (1..self.last + 1).flat_map(|level| self.cells_in(level, span).map(move |index| (level, index)));
+        for (level, index) in cells {
+            let sum = self.sum(level, index);
+            if sum.runs == 0 || sum.seqs.0 > upto {
+                continue;
+            }
+            // What came on top since is left alone.
+            let old = self.first_old_run(level, index, upto);
+            let plan = if level < self.last {
+                is_done = false;
+                self.bring_down(level, index)
+            } else if sum.runs - old > 1 {
+                is_done = false;
+                self.merge_window(level, index, old..sum.runs)
+            } else {
+                let unclean = self.unclean(level, index, old, upto);
+                is_done &= unclean.is_none();
+                unclean.and_then(|slice| self.rewrite_slice(level, index, old, slice))
+            };
+            if let Some(plan) = plan {
+                return Step::Do(plan);
+            }
+        }
+        if is_done { Step::Done } else { Step::Blocked }
+    }
+
+    /// The size that `level` should not exceed.
+    fn target_bytes(&self, level: usize) -> u64 {
+        let TreeOptions { base_bytes, growth, .. } = *self.options;
+        match level.cmp(&self.last) {
+            _ if level + 1 == LEVELS => u64::MAX,
+            Ordering::Less => {
+                let last_bytes: u64 = self.sums[self.last].iter().map(|sum| sum.bytes).sum();
+                (level..self.last).fold(last_bytes, |bytes, _| bytes / growth).max(base_bytes)
+            }
+            Ordering::Equal => (1..level).fold(base_bytes, |bytes, _| bytes.saturating_mul(growth)),
+            Ordering::Greater => u64::MAX,
+        }
+    }
+
+    /// Bytes of a level that no running job is about to take away.
+    fn free_bytes(&self, level: usize) -> u64 {
+        self.sums[level].iter().filter(|sum| !sum.is_taken).map(|sum| sum.bytes).sum()
+    }
+
+    /// The first cells of levels that have reached a bound: the one furthest over its own first, then the deepest.
+    fn deep_cells(&self, levels: Range<usize>, bound: impl Fn(usize) -> usize) -> Option<Plan> {
+        let mut deep: Vec<(usize, usize, usize)> = Vec::new();
+        for (level, index) in self.every_cell(levels) {
+            let sum = self.sum(level, index);
+            if sum.runs >= bound(level) && !sum.is_taken {
+                deep.push((sum.runs * 1000 / bound(level), level, index));
+            }
+        }
+        deep.sort_by_key(|&(over, level, index)| (Reverse((over, level)), index));
+        deep.into_iter().find_map(|(_, level, index)| self.shorten(level, index))
+    }
+
+    /// Makes a cell's list of runs shorter, as cheaply as it can be done.
+    fn shorten(&self, level: usize, index: usize) -> Option<Plan> {
+        if level == self.last {
+            return self.window_or_whole(level, index);
+        }
+        if let Some(plan) = self.move_down(level, index, true) {
+            return Some(plan);
+        }
+        let (window, cost) = self.best_window(level, index)?;
+        let in_place = (cost, window.len() as u64 - 1);
+        match self.merge_down(level, index) {
+            Some(down) if !self.is_small_for(level, index) && cheaper(down.price, in_place) => {
+                Some(Plan::Merge(down.merge))
+            }
+            _ => self.merge_window(level, index, window),
+        }
+    }
+
+    fn claim(&self, level: usize, span: Span, kind: Use) -> Claim {
+        Claim { family: self.family, level, span, kind }
+    }
+
+    fn span(&self, level: usize, index: usize) -> Span {
+        self.version.level(level).span(index)
+    }
+
+    /// The slices of one run of a cell.
+    fn inputs(&self, level: usize, index: usize, run: usize) -> impl Iterator<Item = Input> {
+        let cell = self.cell(level, index);
+        let run = &cell.runs[run];
+        run.slices.iter().map(move |slice| Input {
+            run: RunId { level, cell: cell.low.clone(), epoch: run.epoch },
+            slice: slice.clone(),
+        })
+    }
+
+    fn merge(&self, from: usize, to: usize, inputs: Vec<Input>, claims: Vec<Claim>) -> Merge {
+        let table_bytes = self.options.table_bytes;
+        Merge { family: self.family, from, to, inputs, table_bytes, grandparent_bytes: u64::MAX, claims }
+    }
+
+    fn allowed(&self, plan: Plan) -> Option<Plan> {
+        Some(plan).filter(|plan| self.claims.allow(plan))
+    }
+}
+
+/// Bytes to be written, and the runs that this removes.
+type Price = (u64, u64);
+
+/// Whether `a` costs fewer bytes for each run than `b`.
+fn cheaper(a: Price, b: Price) -> bool {
+    u128::from(a.0) * u128::from(b.1) < u128::from(b.0) * u128::from(a.1)
+}
+
+/// The slices of a run that reach into a span.
+fn within<'a>(run: &'a Run, span: &Span) -> &'a [std::sync::Arc<crate::version::Slice>] {
+    let start = run.slices.partition_point(|slice| slice.range.high < span.low);
+    let ends_before = |end: &Vec<u8>| run.slices.partition_point(|slice| slice.range.low < *end);
+    &run.slices[start..span.end.as_ref().map_or(run.slices.len(), ends_before).max(start)]
+}

@@ -1,0 +1,95 @@
+//! What a policy is told besides the shape of the tree: its measures, and what is true of the moment.
+
+use super::overlap::OverlapOptions;
+use crate::base::counters::LEVELS;
+use crate::base::ids::{FileId, SeqNo};
+use crate::base::key::{KeyRange, hash};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where the levels of the tree are cut into *cells*, which are merged one by one.
+///
+/// ```
+/// use braidb::{Guards, Options};
+/// let options = Options::new().guards(Guards::Sampled { top_level_bits: 27, bit_decrement: 2 });
+/// # drop(options);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guards {
+    /// Not at all: a tree without guards has one cell a level.
+    None,
+    /// So that cells have about the same size.
+    Balanced,
+    /// At keys whose hash ends in enough one bits: `top_level_bits` of them for L1, `bit_decrement` fewer for each deeper
+    /// level. PebblesDB, section 4.4.
+    Sampled {
+        /// From 1 to 60. 27 suits 100 million keys; with too many, cells stay large.
+        top_level_bits: u32,
+        /// From 1 to 60: each level has 2 to the power of this times as many guards as the one above.
+        bit_decrement: u32,
+    },
+}
+
+impl Guards {
+    /// The topmost level that `key` may be a guard on, if it is sampled at all.
+    pub fn sampled_level(&self, key: &[u8]) -> Option<usize> {
+        let Guards::Sampled { top_level_bits, bit_decrement } = *self else { return None };
+        let ones = hash(key).trailing_ones();
+        (1..LEVELS).find(|&level| ones >= top_level_bits.saturating_sub(bit_decrement * (level as u32 - 1)))
+    }
+}
+
+/// The measures of a tree.
+#[derive(Clone, Copy, Debug)]
+pub struct TreeOptions {
+    /// So many tables in L0 start bringing them down.
+    pub l0_merge_tables: usize,
+    /// From so many tables in L0 on writes are slowed down; no merge of L0 is deferred.
+    pub l0_slowdown_tables: usize,
+    /// At so many tables in L0 writes wait; nothing goes before making them fewer.
+    pub l0_stop_tables: usize,
+    pub overlap: OverlapOptions,
+    /// In a leveled tree merges below L0 wait for each other, and small tables of L0 are merged within L0.
+    pub defers_below_l0: bool,
+    /// The least target of a level.
+    pub base_bytes: u64,
+    /// How many times larger each level is than the one above.
+    pub growth: u64,
+    /// Tables are cut near this size, and so are cells.
+    pub table_bytes: u64,
+    /// How many runs make a cell due, level by level; 1 is a leveled tree. The number for L0 is not used.
+    pub max_runs: [usize; LEVELS],
+    pub guards: Guards,
+    /// After so many operations a tombstone goes down, and what is left of a nearly dead table is rewritten.
+    pub cold_ops: u64,
+}
+
+/// A range of keys in which scans read more garbage than a rewrite costs.
+#[derive(Clone, Debug)]
+pub struct Garbage {
+    pub range: KeyRange,
+    /// What was written up to this number is to be cleaned.
+    pub upto: SeqNo,
+}
+
+/// The moment at which a policy is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Now<'a> {
+    /// Every present and future reader is at or above this number.
+    pub watermark: SeqNo,
+    /// The newest number that readers see.
+    pub visible: SeqNo,
+    /// Of a thousand keys in the tables that a merge of L0 concerns, so many stand in another of them too; `None` where
+    /// that is not known or not asked.
+    pub overlap_permille: Option<u64>,
+    /// Of a thousand entries that came on top of a last-level run, so many hid one of it: what the latest merges of whole
+    /// cells have met; 1000 before the first.
+    pub shadowed_permille: u64,
+    /// Keys at which seeks landed so often in a row that fewer runs would pay.
+    pub seek_hints: &'a [Vec<u8>],
+    /// What scans lost most of their time to.
+    pub garbage_hints: &'a [Garbage],
+    /// Tables that should give up their handles, so that the logs which they point into can go.
+    pub to_rewrite: &'a BTreeSet<FileId>,
+    /// Sampled keys that merges have met, with their top levels, and that do not stand on all of these yet.
+    pub sampled: &'a BTreeMap<Vec<u8>, usize>,
+}

@@ -1,0 +1,125 @@
+//! The forecast beside the simulator of the planners, which has a tree of single keys: under the same policy both must tell the
+//! same to 15%. Neither is the engine; `crates/braidb-sim/tests/forecast.rs` compares the forecast with that.
+
+use super::*;
+use crate::base::sample::ZERO_BITS;
+use crate::plan::tree::sizes::{Forecast, Load, forecast};
+
+/// So many memtables of `sim`'s size, of keys drawn from `keys`.
+fn forecast_of(sim: &Simulator, entries: u64, keys: u64, is_sequential: bool) -> Forecast {
+    let load = Load { entries, entry_bytes: PUT_BYTES, keys, is_sequential };
+    let store = TableStore::detached(Arc::new(RealFs), Path::new("nowhere"));
+    forecast(&load, MEMTABLE as u64 * PUT_BYTES, &sim.options, store)
+}
+
+#[test]
+fn a_forecast_agrees_with_a_tree_of_keys() {
+    // (memtables written, memtables a cell, keys by memtables written)
+    for (memtables, cell, keys) in [(68, 1, u64::MAX), (250, 16, u64::MAX), (150, 4, 30)] {
+        let leveled = [(1, 0, false), (1, 0, true), (1, 40, false), (1, 40, true)];
+        for (runs, percent, defers_below_l0) in
+            leveled.into_iter().chain([(2, 0, true), (4, 40, true), (8, 0, true)])
+        {
+            for guards in [Guards::None, Guards::Balanced] {
+                let mut sim = Simulator::with(runs, guards, 4);
+                sim.options.l0_slowdown_tables = 6;
+                sim.options.overlap.percent = percent;
+                sim.options.defers_below_l0 = defers_below_l0;
+                sim.options.table_bytes *= cell;
+                // As few as in tables of that size: they say nothing.
+                sim.sample_bits = Some(ZERO_BITS);
+                let keys = keys.saturating_mul(memtables);
+                let spread = if keys == u64::MAX { 1 } else { u64::MAX / keys };
+                let forecast = forecast_of(&sim, memtables * 100, keys, false);
+                let mut rng = Rng(42);
+                for _ in 0..memtables {
+                    (0..100).for_each(|_| sim.keep(rng.below(keys) * spread));
+                    sim.flush();
+                    sim.settle();
+                }
+                let what = format!(
+                    "{runs} runs, {guards:?}, {percent}% overlap, deferral below {defers_below_l0}, \
+                     {memtables} memtables, {keys} keys"
+                );
+                let near = |name, told: f64, found: f64| {
+                    assert!((told / found - 1.0).abs() < 0.15, "{name}: {told:.2}, but {found:.2}: {what}");
+                };
+                near("written", forecast.merge_amplification(), 1.0 + sim.amplification());
+                let space = forecast.space_bytes as f64 / forecast.live_bytes as f64;
+                near("space", space, sim.space());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_forecast_knows_what_samples_tell() {
+    for (runs, keys) in [(4, u64::MAX), (8, u64::MAX), (4, 30_000)] {
+        let mut sim = Simulator::with(runs, Guards::Balanced, 4);
+        sim.sample_bits = Some(ZERO_BITS);
+        sim.options.l0_slowdown_tables = 6;
+        sim.options.table_bytes *= 320;
+        let spread = u64::MAX / keys;
+        let forecast = forecast_of(&sim, 60_000, keys, false);
+        let mut rng = Rng(42);
+        for _ in 0..600 {
+            (0..100).for_each(|_| sim.keep(rng.below(keys) * spread));
+            sim.flush();
+            sim.settle();
+        }
+        let (told, found) = (forecast.merge_amplification(), 1.0 + sim.amplification());
+        assert!((told / found - 1.0).abs() < 0.15, "{told:.2}, but {found:.2}: {runs} runs, {keys} keys");
+        assert!(sim.answers.spared > 0 || keys < u64::MAX, "{:?}", sim.answers);
+    }
+}
+
+#[test]
+fn sequential_writes_are_forecast_to_merge_nothing_until_they_come_again() {
+    for guards in [Guards::None, Guards::Balanced, Guards::Sampled { top_level_bits: 10, bit_decrement: 2 }] {
+        let sim = Simulator::with(4, guards, 4);
+        let once = forecast_of(&sim, 20_000, 20_000, true);
+        assert_eq!((once.merged_bytes, once.live_bytes), ([0; LEVELS], 2_000_000), "{guards:?}");
+        assert_eq!((once.flushed_bytes, once.space_bytes), (2_000_000, 2_000_000));
+        assert!(once.rearrangements > 100);
+        let twice = forecast_of(&sim, 40_000, 20_000, true);
+        assert_eq!((twice.flushed_bytes, twice.live_bytes), (4_000_000, 2_000_000));
+        assert!(twice.merges > 0 && twice.space_bytes < 2_600_000, "{twice:?}");
+    }
+}
+
+#[test]
+fn a_forecast_of_ten_terabytes_has_few_cells() {
+    let options = TreeOptions {
+        base_bytes: 4 << 30,
+        table_bytes: 64 << 20,
+        ..Simulator::with(4, Guards::Balanced, 4).options
+    };
+    let load = Load { entries: 10_000_000_000, entry_bytes: 1_000, keys: u64::MAX, is_sequential: false };
+    let store = TableStore::detached(Arc::new(RealFs), Path::new("nowhere"));
+    let forecast = forecast(&load, 1 << 30, &options, store);
+    assert!(forecast.space_bytes.abs_diff(forecast.live_bytes) < forecast.live_bytes / 1_000_000);
+    let amplification = forecast.merge_amplification();
+    assert!((7.0..13.0).contains(&amplification), "{amplification}");
+    let last = forecast.levels.iter().rev().find(|level| level.bytes > 0).unwrap();
+    assert!((64..512).contains(&last.cells), "{last:?}");
+}
+
+#[test]
+fn a_forecast_knows_which_merges_wait() {
+    let merges = |keys: u64, percent: u32, scope: OverlapScope| {
+        let mut sim = Simulator::with(1, Guards::None, 4);
+        sim.options.l0_slowdown_tables = 6;
+        sim.options.overlap = OverlapOptions { percent, tables: 6, scope };
+        sim.options.base_bytes = 1 << 30;
+        let forecast = forecast_of(&sim, 24 * 100, keys, false);
+        (forecast.merges, forecast.levels[0].runs)
+    };
+    // Of a thousand keys a table has 95, of a hundred 63: four tables share 137 and 607 keys in a thousand.
+    assert_eq!(merges(1_000, 0, OverlapScope::L0), (6, 0));
+    assert_eq!(merges(1_000, 40, OverlapScope::L0), (4, 0));
+    assert_eq!(merges(100, 40, OverlapScope::L0), (6, 0));
+    assert_eq!(merges(1_000, 13, OverlapScope::L0), (6, 0));
+    // After a merge of six, L1 has 450 keys, and 242 in a thousand are shared with four more tables.
+    assert_eq!(merges(1_000, 22, OverlapScope::L0), (4, 0));
+    assert_eq!(merges(1_000, 22, OverlapScope::L0AndL1), (5, 2));
+}

@@ -1,0 +1,473 @@
+//! The planners over sizes alone: what a load will cost, without data, files or time.
+//!
+//! Tables have no entries here, only parts: a range of positions and a count. A merge writes what is left of its inputs if
+//! keys are drawn evenly, which a product of densities tells. The plans, claims and edits are the real ones, applied to a
+//! real [`State`], so a forecast cannot differ from the engine in policy, only in what a load is like: jobs are taken to
+//! keep up with writes, and each runs alone.
+//!
+//! A tree of very many cells is forecast with fewer and larger ones. Cells of one level fare alike under an even load, and
+//! how many there are of them hardly matters.
+
+use super::edits::Moment;
+use super::{Claims, Guards, Merge, Now, Plan, Split, TreeOptions, overlap, propose, samples};
+use crate::base::counters::LEVELS;
+use crate::base::error::Result;
+use crate::base::ids::{FamilyId, FileId, SeqNo, TierId};
+use crate::base::key::KeyRange;
+use crate::base::part::Part;
+use crate::base::sample::{LEAST, ZERO_BITS};
+use crate::version::{Cell, Edit, NewTable, Run, Slice, State, TableStore, Version};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+const FAMILY: FamilyId = FamilyId::DEFAULT;
+/// More cells than these on the last level are made fewer.
+const MOST_CELLS: u64 = 128;
+
+/// The writes to forecast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    pub entries: u64,
+    /// Of a key and its value.
+    pub entry_bytes: u64,
+    /// The number of different keys; at `entries` or more, each write has a key of its own.
+    pub keys: u64,
+    /// Keys come in order instead of drawn by chance, again from the first one after the last.
+    pub is_sequential: bool,
+}
+
+/// What a load is going to cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Forecast {
+    pub flushed_bytes: u64,
+    /// Written by merges, by the level written to.
+    pub merged_bytes: [u64; LEVELS],
+    pub merges: u64,
+    /// Changes of metadata: runs moved, cells split and joined.
+    pub rearrangements: u64,
+    /// Bytes that somebody can still read.
+    pub live_bytes: u64,
+    /// Bytes of all tables when all work is done.
+    pub space_bytes: u64,
+    /// The most that they were, with the outputs of merges beside their inputs.
+    pub peak_space_bytes: u64,
+    pub levels: [LevelForecast; LEVELS],
+}
+
+/// One level of the tree in the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LevelForecast {
+    pub cells: u64,
+    pub runs: u64,
+    pub slices: u64,
+    pub bytes: u64,
+}
+
+impl Forecast {
+    /// Bytes written by flushes and merges for each byte flushed.
+    pub fn merge_amplification(&self) -> f64 {
+        let merged: u64 = self.merged_bytes.iter().sum();
+        (self.flushed_bytes + merged) as f64 / self.flushed_bytes.max(1) as f64
+    }
+}
+
+/// Carries a load through the policy. `store` serves no table: nothing is read.
+pub fn forecast(load: &Load, memtable_bytes: u64, options: &TreeOptions, store: Arc<TableStore>) -> Forecast {
+    let mut machine = Machine::new(*load, options, store);
+    let memtable_entries = (memtable_bytes / load.entry_bytes.max(1)).max(1);
+    while machine.written < load.entries {
+        machine.flush(memtable_entries.min(load.entries - machine.written));
+        machine.settle();
+    }
+    machine.forecast()
+}
+
+struct Machine {
+    load: Load,
+    options: TreeOptions,
+    state: State,
+    /// Nothing runs beside anything else.
+    claims: Claims,
+    shadowed_permille: u64,
+    sampled: BTreeMap<Vec<u8>, usize>,
+    /// By top level, the parts of a key to be sampled that are still missing to a whole one.
+    unsampled: [f64; LEVELS],
+    chance: u64,
+    written: u64,
+    next_file: u64,
+    flushed_bytes: u64,
+    merged_bytes: [u64; LEVELS],
+    merges: u64,
+    rearrangements: u64,
+    peak_space_bytes: u64,
+}
+
+impl Machine {
+    fn new(load: Load, options: &TreeOptions, store: Arc<TableStore>) -> Machine {
+        let load = Load { keys: load.keys.clamp(1, load.entries.max(1)), ..load };
+        let least = load.keys.saturating_mul(load.entry_bytes) / MOST_CELLS;
+        Machine {
+            load,
+            options: TreeOptions { table_bytes: options.table_bytes.max(least), ..*options },
+            state: State::initial(store, FileId(1)),
+            claims: Claims::default(),
+            shadowed_permille: 1000,
+            sampled: BTreeMap::new(),
+            unsampled: [0.0; LEVELS],
+            chance: 0x9e37_79b9_7f4a_7c15,
+            written: 0,
+            next_file: 1,
+            flushed_bytes: 0,
+            merged_bytes: [0; LEVELS],
+            merges: 0,
+            rearrangements: 0,
+            peak_space_bytes: 0,
+        }
+    }
+
+    fn version(&self) -> Arc<Version> {
+        self.state.families()[&FAMILY].version.clone()
+    }
+
+    /// How many different keys there are among so many positions.
+    fn keys_in(&self, positions: f64) -> f64 {
+        self.load.keys as f64 * positions / POSITIONS
+    }
+
+    /// Whether no key is written twice.
+    fn is_unique(&self) -> bool {
+        self.load.keys == self.load.entries
+    }
+
+    fn flush(&mut self, entries: u64) {
+        let (low, high, entries) = if self.load.is_sequential {
+            let (first, step) = (self.written % self.load.keys, u64::MAX / self.load.keys);
+            let entries = entries.min(self.load.keys - first);
+            (first * step, (first + entries) * step - 1, entries)
+        } else {
+            let margin = u64::MAX / entries.max(2) / 2;
+            (margin, u64::MAX - margin, entries)
+        };
+        let first = self.written + 1;
+        self.written += entries;
+        let keys = self.load.keys as f64;
+        let distinct = if self.load.is_sequential || self.is_unique() {
+            entries as f64
+        } else {
+            keys * (1.0 - libm::exp(-(entries as f64) / keys))
+        };
+        let Some(part) = self.part(low, high, distinct, (first, self.written)) else { return };
+        self.sample(entries);
+        let table = self.new_table(vec![part]);
+        self.flushed_bytes += table.bytes;
+        let mut edit = Edit::default();
+        edit.add_whole_table(FAMILY, &self.version().flush_run(), &table);
+        self.commit(&edit);
+    }
+
+    /// Keys of a flush that may become guards: as many as by chance, and where chance wants them.
+    fn sample(&mut self, entries: u64) {
+        let Guards::Sampled { top_level_bits, bit_decrement } = self.options.guards else { return };
+        let bits = |level: usize| top_level_bits.saturating_sub(bit_decrement * (level as u32 - 1));
+        let share = |level: usize| 0.5f64.powi(bits(level) as i32);
+        let last = self.version().last_level().max(1);
+        // Guards closer than the cells are large are as good as none.
+        let wanted = (self.load.keys as f64 * share(last)).max(1.0);
+        let kept = (4.0 * MOST_CELLS as f64 / wanted).min(1.0);
+        for level in 1..=last {
+            let above = if level == 1 { 0.0 } else { share(level - 1) };
+            self.unsampled[level] += entries as f64 * (share(level) - above) * kept;
+            while self.unsampled[level] >= 1.0 {
+                self.unsampled[level] -= 1.0;
+                self.chance ^= self.chance << 13;
+                self.chance ^= self.chance >> 7;
+                self.chance ^= self.chance << 17;
+                self.sampled.insert(self.chance.to_be_bytes().to_vec(), level);
+            }
+        }
+    }
+
+    fn part(&self, low: u64, high: u64, entries: f64, seqs: (SeqNo, SeqNo)) -> Option<Part> {
+        let count = entries.round() as u64;
+        let range = KeyRange { low: low.to_be_bytes().to_vec(), high: high.to_be_bytes().to_vec() };
+        let bytes = count * self.load.entry_bytes;
+        (count > 0).then_some(Part { range, seqs, entries: count, tombstones: 0, keys: count, bytes })
+    }
+
+    fn new_table(&mut self, parts: Vec<Part>) -> NewTable {
+        let id = FileId(self.next_file);
+        self.next_file += 1;
+        let bytes = parts.iter().map(|part| part.bytes).sum();
+        NewTable { id, bytes, checksum: 0, tier: TierId::FAST, parts, sketch: None, bodies: Vec::new() }
+    }
+
+    fn commit(&mut self, edit: &Edit) {
+        self.state = self.state.apply(edit).expect("the policy's edits fit");
+    }
+
+    fn settle(&mut self) {
+        loop {
+            let version = self.version();
+            let answer = |cell: &Cell| Some(self.hidden(cell));
+            samples::ask(&version, &self.options, self.shadowed_permille, answer);
+            let now = Now {
+                watermark: self.written,
+                visible: self.written,
+                overlap_permille: self.overlap_permille(&version),
+                shadowed_permille: self.shadowed_permille,
+                seek_hints: &[],
+                garbage_hints: &[],
+                to_rewrite: &BTreeSet::new(),
+                sampled: &self.sampled,
+            };
+            let Some(plan) = propose(FAMILY, &version, &self.claims, &now, &self.options) else { break };
+            self.execute(&plan, &version);
+        }
+        let guards = self.version();
+        self.sampled.retain(|key, top| guards.guards().get(key).is_none_or(|stands_on| stands_on > top));
+    }
+
+    /// What sketches would tell.
+    fn overlap_permille(&self, version: &Version) -> Option<u64> {
+        let slices = overlap::concerned(version, &self.options)?;
+        let sum: u64 = slices.iter().map(|slice| slice.entries).sum();
+        Some(overlap::permille(self.distinct(|| slices.iter()), sum as f64))
+    }
+
+    /// What samples would tell, if they were exact.
+    fn hidden(&self, cell: &Cell) -> Option<u64> {
+        let slices = || cell.slices().map(|(_, slice)| slice);
+        let entries: u64 = slices().map(|slice| slice.entries).sum();
+        if entries >> ZERO_BITS < LEAST {
+            return None;
+        }
+        Some((entries as f64 - self.distinct(slices)).max(0.0) as u64)
+    }
+
+    /// How many different keys there are in slices.
+    fn distinct<'a, I: Iterator<Item = &'a Arc<Slice>>>(&self, slices: impl Fn() -> I) -> f64 {
+        let high = slices().map(|slice| position(&slice.range.high)).max().unwrap_or(0);
+        let stretches = stretches(&edges(slices()), high).into_iter();
+        stretches.map(|(low, high)| self.left(slices(), low, high)).sum()
+    }
+
+    fn execute(&mut self, plan: &Plan, version: &Version) {
+        if let Plan::Merge(merge) = plan
+            && let seams = merge.seams()
+            && !seams.is_empty()
+        {
+            let cut = |_: FileId, part: &Part, key: &[u8]| Ok(self.cut(part, position(key)));
+            let moment = Moment { version, others: &self.claims, cut: &cut };
+            let edit = merge.cut_edit(&moment, &seams).expect("nothing is read that could fail");
+            self.commit(&edit);
+            for increment in merge.increments(&self.version(), &seams) {
+                self.carry_out(&Plan::Merge(increment), &self.version());
+            }
+            return;
+        }
+        self.carry_out(plan, version);
+    }
+
+    fn carry_out(&mut self, plan: &Plan, version: &Version) {
+        let outputs = match plan {
+            Plan::Merge(merge) => self.merge(merge, version),
+            _ => Vec::new(),
+        };
+        let cut = |_: FileId, part: &Part, key: &[u8]| Ok(self.cut(part, position(key)));
+        let moment = Moment { version, others: &self.claims, cut: &cut };
+        let edit = match plan {
+            Plan::Merge(merge) => merge.edit(&moment, &outputs),
+            Plan::Move(moved) => moved.edit(&moment),
+            Plan::Split(split) => split_edit(split, version, &moment),
+            Plan::Join(join) => Ok(join.edit()),
+        };
+        self.commit(&edit.expect("nothing is read that could fail"));
+        self.rearrangements += u64::from(!matches!(plan, Plan::Merge(_)));
+    }
+
+    fn cut(&self, part: &Part, at: u64) -> (Option<Part>, Option<Part>) {
+        let (low, high) = (position(&part.range.low), position(&part.range.high));
+        if at <= low || at > high {
+            let (before, behind) = (at > high, at <= low);
+            return (before.then(|| part.clone()), behind.then(|| part.clone()));
+        }
+        let share = (at - low) as f64 / width(low, high);
+        let before = (part.entries as f64 * share).round();
+        let behind = part.entries as f64 - before;
+        (self.part(low, at - 1, before, part.seqs), self.part(at, high, behind, part.seqs))
+    }
+
+    fn merge(&mut self, merge: &Merge, version: &Version) -> Vec<NewTable> {
+        let space = |state: &State| state.tables().map(|table| table.bytes).sum::<u64>();
+        let tables = self.output(merge, version);
+        let written: u64 = tables.iter().map(|table| table.bytes).sum();
+        self.merges += 1;
+        self.merged_bytes[merge.to] += written;
+        self.peak_space_bytes = self.peak_space_bytes.max(space(&self.state) + written);
+        let read: u64 = merge.inputs.iter().map(|input| input.slice.entries).sum();
+        let kept: u64 = tables.iter().flat_map(|table| &table.parts).map(|part| part.entries).sum();
+        if let Some(oldest) = merge.oldest_of_last(version)
+            && let Some(permille) = merge.shadowed_permille(oldest, read.saturating_sub(kept))
+        {
+            self.shadowed_permille = samples::learn(self.shadowed_permille, permille);
+        }
+        tables
+    }
+
+    /// The tables that a merge writes: evenly filled between the edges of its inputs, cut as [`super::Cutter`] cuts.
+    fn output(&mut self, merge: &Merge, version: &Version) -> Vec<NewTable> {
+        let range = merge.range();
+        let guards: BTreeSet<u64> = version.level(merge.to).guards_inside(&range).map(position).collect();
+        let slices = || merge.inputs.iter().map(|input| &input.slice);
+        let mut edges = edges(slices());
+        edges.extend(&guards);
+        let seqs = merge.inputs.iter().fold((SeqNo::MAX, 0), |seqs: (SeqNo, SeqNo), input| {
+            (seqs.0.min(input.slice.seqs.0), seqs.1.max(input.slice.seqs.1))
+        });
+        let mut open = Open { tables: vec![Vec::new()], ..Open::default() };
+        for (low, high) in stretches(&edges, position(&range.high)) {
+            if guards.contains(&low) {
+                open.end_part(self, seqs);
+                if open.bytes >= self.options.table_bytes / 4 * 3 {
+                    open.end_table();
+                }
+            }
+            let full_bytes = if guards.is_empty() { merge.table_bytes } else { merge.table_bytes / 4 * 5 }
+                .max(self.load.entry_bytes);
+            let (mut low, mut entries) = (low, self.left(slices(), low, high));
+            while entries >= 1.0 {
+                let room = full_bytes.saturating_sub(open.bytes) / self.load.entry_bytes;
+                if entries <= room as f64 {
+                    break;
+                }
+                let taken = room.max(1) as f64;
+                let at = (low as f64 + width(low, high) * taken / entries) as u64;
+                let at = at.clamp(low, high - 1);
+                open.add(low, at, taken, self.load.entry_bytes);
+                open.end_part(self, seqs);
+                open.end_table();
+                (low, entries) = (at + 1, entries - taken);
+            }
+            open.add(low, high, entries, self.load.entry_bytes);
+        }
+        open.end_part(self, seqs);
+        let tables = open.tables.into_iter().filter(|parts| !parts.is_empty());
+        tables.map(|parts| self.new_table(parts)).collect()
+    }
+
+    /// How many entries a merge leaves between two positions at which none of its slices begins or ends.
+    fn left<'a>(&self, slices: impl Iterator<Item = &'a Arc<Slice>>, low: u64, high: u64) -> f64 {
+        let inside = slices.filter_map(|slice| {
+            let (first, last) = (position(&slice.range.low), position(&slice.range.high));
+            let share = width(low, high) / width(first, last);
+            (first <= low && last >= high).then_some(slice.entries as f64 * share)
+        });
+        if self.is_unique() {
+            return inside.sum();
+        }
+        let keys = self.keys_in(width(low, high));
+        let missing: f64 = inside.map(|entries| 1.0 - (entries / keys).min(1.0)).product();
+        keys * (1.0 - missing)
+    }
+
+    fn forecast(self) -> Forecast {
+        let version = self.version();
+        let levels = std::array::from_fn(|number| {
+            let level = version.level(number);
+            let totals = level.totals();
+            LevelForecast {
+                cells: level.cells.len() as u64,
+                runs: totals.runs as u64,
+                slices: totals.slices as u64,
+                bytes: totals.bytes,
+            }
+        });
+        let keys = self.load.keys as f64;
+        let met = keys * (1.0 - libm::exp(-(self.written as f64) / keys));
+        let is_even = self.load.is_sequential || self.is_unique();
+        let live = if is_even { self.load.keys.min(self.written) } else { met as u64 };
+        let space_bytes = levels.iter().map(|level| level.bytes).sum();
+        Forecast {
+            flushed_bytes: self.flushed_bytes,
+            merged_bytes: self.merged_bytes,
+            merges: self.merges,
+            rearrangements: self.rearrangements,
+            live_bytes: live * self.load.entry_bytes,
+            space_bytes,
+            peak_space_bytes: self.peak_space_bytes.max(space_bytes),
+            levels,
+        }
+    }
+}
+
+/// The tables of a merge while they are written.
+#[derive(Default)]
+struct Open {
+    /// The last one is open.
+    tables: Vec<Vec<Part>>,
+    /// Of the open table.
+    bytes: u64,
+    /// The open part: its ends and its entries.
+    part: Option<(u64, u64, f64)>,
+}
+
+impl Open {
+    fn add(&mut self, low: u64, high: u64, entries: f64, entry_bytes: u64) {
+        if entries <= 0.0 {
+            return;
+        }
+        self.bytes += (entries * entry_bytes as f64) as u64;
+        let part = self.part.get_or_insert((low, high, 0.0));
+        (part.1, part.2) = (high, part.2 + entries);
+    }
+
+    fn end_part(&mut self, machine: &Machine, seqs: (SeqNo, SeqNo)) {
+        if let Some((low, high, entries)) = self.part.take() {
+            let parts = self.tables.last_mut().expect("one is open");
+            parts.extend(machine.part(low, high, entries, seqs));
+        }
+    }
+
+    fn end_table(&mut self) {
+        self.tables.push(Vec::new());
+        self.bytes = 0;
+    }
+}
+
+/// Where slices begin, and where each would go on if it were longer.
+fn edges<'a>(slices: impl Iterator<Item = &'a Arc<Slice>>) -> BTreeSet<u64> {
+    let ends = |slice: &'a Arc<Slice>| {
+        let after = position(&slice.range.high).checked_add(1);
+        [Some(position(&slice.range.low)), after]
+    };
+    slices.flat_map(ends).flatten().collect()
+}
+
+/// What lies from one edge to the next, and behind the last one up to the end of all positions if `high` lies there.
+fn stretches(edges: &BTreeSet<u64>, high: u64) -> Vec<(u64, u64)> {
+    let last = edges.last().filter(|&&last| last < high).map(|&last| (last, u64::MAX));
+    edges.iter().zip(edges.iter().skip(1)).map(|(&low, &next)| (low, next - 1)).chain(last).collect()
+}
+
+/// Cuts a cell in the middle of its largest slice, if the policy names no guard.
+fn split_edit(split: &Split, version: &Version, moment: &Moment<'_>) -> Result<Edit> {
+    let middle = || {
+        let cell = version.level(split.level).cell(&split.cell);
+        let slices = cell.runs.iter().flat_map(|run: &Run| run.slices.iter());
+        let largest = slices.max_by_key(|slice| slice.bytes).expect("a large cell has slices");
+        let (low, high) = (position(&largest.range.low), position(&largest.range.high));
+        (low + (high - low).div_ceil(2)).to_be_bytes().to_vec()
+    };
+    split.edit(moment, &split.guard.clone().unwrap_or_else(middle))
+}
+
+const POSITIONS: f64 = u64::MAX as f64;
+
+/// Keys stand evenly on all numbers of 64 bits.
+fn position(key: &[u8]) -> u64 {
+    crate::base::key::prefix_u64(key)
+}
+
+fn width(low: u64, high: u64) -> f64 {
+    (high - low) as f64 + 1.0
+}

@@ -1,0 +1,203 @@
+//! Write-back: what memory keeps alive of the oldest logs is appended to the newest, so that they can go without a flush.
+//!
+//! # Which file holds a record at each instant
+//!
+//! `r` is the newest version of its key; its home, log 3, is to go, and replay will begin with log 4.
+//!
+//! 1. *The survivors are chosen*, from a view taken under the commit lock by [`CommitQueue::begin_log_collection`]: `r` stands
+//!    in log 3. A version that is not chosen, because a newer one was in memory already, hangs on that one's record, in log 4
+//!    or later.
+//! 2. *Copies are appended* to the log that is written, each with its own number: `r` stands in log 3, and maybe in log 9. A crash
+//!    now leaves `replay_from` at 3: recovery replays log 3 and leaves the copies alone, since their frame says that they are for
+//!    those who replay from log 4.
+//! 3. *The log is closed* behind the last copy. *All logs before the new one are synced*, oldest first: now the copies are stable,
+//!    and so is every record that made one of log 3 dead (rule 2). Were the next step to come first, a power failure could take the
+//!    copies, or a newer version, and log 3 with the older one would be gone as well.
+//! 4. *The edit* sets `replay_from` to 4 and names the length of the closed log. After its sync, log 9 is the home of `r`, and damage
+//!    to it, or to a log before it, is corruption and no torn tail. Recovery puts the copies into memory before all else.
+//! 5. *Log 3 is unlinked.*
+//!
+//! **No freeze in between** (rule 3). A freeze takes all memory of a family for a flush, and begins a log from which the family
+//! will replay. A copy of what the flush took that landed behind that point would be replayed beside the table: an old version
+//! on top of newer ones, or of a tombstone that a merge has dropped by then. So each append looks, under the commit lock,
+//! whether a family was frozen since the beginning, and gives up if so: the flush frees the logs anyhow. For the same reason
+//! nothing begins while a flush is under way: its flushing set still needs the log, and may not be written back.
+//!
+//! **Order.** Copies are older than anything replayed from log 4 on, so recovery takes them first; among the copies of one key, of
+//! several passes, the largest number counts.
+//!
+//! # What a flush keeps
+//!
+//! A flush writes back, too: the hot keys, which stay in memory (`jobs/flush.rs` has that story). Its copies lie in the log that
+//! began with the freeze, or behind it, and say that they are for those who replay from that log. The family cannot be frozen
+//! before the flush has ended; and no truncation begins meanwhile, or goes on.
+//!
+//! Nobody waits for this but the next flush; it waits for no memory, and a write meets it only at the commit lock, for one frame
+//! (rule 16).
+
+use super::room::ActiveFamily;
+use super::{CommitQueue, Core};
+use crate::base::error::Result;
+use crate::base::ids::FileId;
+use crate::base::mutant::mutant;
+use crate::log::EncodedBatch;
+use crate::memory::LogsBySeq;
+use crate::memory::view::View;
+use std::sync::Arc;
+
+/// A write-back under way, and what was true when it began. All of that was seen at once: what is copied is what the view shows, and
+/// it would not do to let a log go that began after it.
+#[derive(Debug)]
+pub struct LogCollection {
+    /// How often each family had been frozen.
+    switches: Vec<u64>,
+    pub view: Arc<View>,
+    /// The homes of what the view shows.
+    pub logs_by_seq: LogsBySeq,
+    /// The log that was written.
+    pub log: FileId,
+    /// The log that the first copy went to.
+    home: Option<FileId>,
+}
+
+impl LogCollection {
+    pub fn has_copies(&self) -> bool {
+        self.home.is_some()
+    }
+}
+
+/// The log behind the last copy.
+#[derive(Clone, Copy, Debug)]
+pub struct Closed {
+    pub log: FileId,
+    pub bytes: u64,
+    /// The log that is written from now on.
+    pub next: FileId,
+}
+
+impl CommitQueue {
+    /// Begins a write-back; `None` while a family is being flushed.
+    pub fn begin_log_collection(&self) -> Result<Option<LogCollection>> {
+        let core = self.lock();
+        self.health.check_writable()?;
+        if core.families.iter().any(|family| family.flushing) && !mutant!("write_back_beside_a_flush") {
+            return Ok(None);
+        }
+        let switches = core.families.iter().map(ActiveFamily::switches).collect();
+        let (view, logs_by_seq, log) = (self.view.load_full(), core.logs_by_seq.clone(), core.log.id());
+        Ok(Some(LogCollection { switches, view, logs_by_seq, log, home: None }))
+    }
+
+    /// Appends copies of records whose homes are older than `replay_from`. `false` if a family was frozen meanwhile: then nothing
+    /// was appended, and the write-back is over.
+    pub fn write_back(
+        &self,
+        collection: &mut LogCollection,
+        copies: &EncodedBatch,
+        replay_from: FileId,
+    ) -> Result<bool> {
+        let mut core = self.lock();
+        self.health.check_writable()?;
+        if !core.is_as_at(collection) {
+            return Ok(false);
+        }
+        if collection.home.is_none() {
+            core.takes_copies = true;
+            collection.home = Some(self.rotate(&mut core)?);
+        }
+        self.append_copies(&mut core, copies, replay_from)?;
+        Ok(true)
+    }
+
+    /// Appends copies of what stays in memory when a flush, of a family that will replay from `replay_from`, is done.
+    pub fn write_back_hot(&self, copies: &EncodedBatch, replay_from: FileId) -> Result<()> {
+        let mut core = self.lock();
+        self.health.check_writable()?;
+        core.takes_copies = true;
+        if !core.log_takes_copies {
+            self.rotate(&mut core)?;
+        }
+        self.append_copies(&mut core, copies, replay_from)
+    }
+
+    fn append_copies(&self, core: &mut Core, copies: &EncodedBatch, replay_from: FileId) -> Result<()> {
+        let appended = core.log.append_written_back(copies, replay_from);
+        appended.map_err(|error| self.judge(error))?;
+        self.counters.written_back.add(copies.count() as u64);
+        Ok(())
+    }
+
+    /// Closes the log that the copies went to.
+    pub fn close_copies(&self) -> Result<Closed> {
+        let mut core = self.lock();
+        self.health.check_writable()?;
+        core.takes_copies = false;
+        let log = core.log.id();
+        let next = self.rotate(&mut core)?;
+        Ok(Closed { log, bytes: core.log.previous_bytes(), next })
+    }
+
+    /// No more copies come, for whatever reason.
+    pub fn end_copies(&self) {
+        self.lock().takes_copies = false;
+    }
+
+    /// The edit is stable: no family replays a log before `replay_from` any more.
+    pub fn collected(&self, collection: &LogCollection, replay_from: FileId) {
+        let mut core = self.lock();
+        if let Some(home) = collection.home {
+            core.logs_by_seq.written_back(replay_from, home);
+        }
+        core.logs_by_seq.forget_below(replay_from);
+        for family in &mut core.families {
+            family.first_log = family.first_log.map(|log| log.max(replay_from));
+        }
+    }
+
+    /// The homes of what is in memory.
+    pub fn logs_by_seq(&self) -> LogsBySeq {
+        self.lock().logs_by_seq.clone()
+    }
+
+    /// Closes a log that has its full size, so that it can go alone. A full disk does not keep anybody from writing on.
+    pub(super) fn rotate_full_log(&self, core: &mut Core) {
+        if core.log.end() < core.rotate_at_bytes {
+            return;
+        }
+        match self.rotate(core) {
+            Ok(_) => self.log_full.store(true, std::sync::atomic::Ordering::Release),
+            Err(_) => core.rotate_at_bytes = core.log.end() + self.options.log_file_bytes / 4,
+        }
+    }
+
+    /// The same; the new log may be one for copies.
+    pub(super) fn rotate_for(&self, core: &mut Core, copies: bool) -> Result<FileId> {
+        let before = core.takes_copies;
+        core.takes_copies |= copies;
+        let rotated = self.rotate(core);
+        core.takes_copies = before;
+        rotated
+    }
+
+    /// Closes the log and begins another one.
+    pub(super) fn rotate(&self, core: &mut Core) -> Result<FileId> {
+        // The recovery of a process that got in would come across the new log.
+        self.dir_lock.check().map_err(|error| self.health.poison(error))?;
+        let next = self.files.take();
+        core.log.rotate(next, core.takes_copies).map_err(|error| self.judge(error))?;
+        core.log_takes_copies = core.takes_copies;
+        let first = core.last_seq + 1;
+        core.logs_by_seq.log_began(first, next);
+        core.rotate_at_bytes = self.options.log_file_bytes;
+        Ok(next)
+    }
+}
+
+impl Core {
+    /// Whether no family was frozen since.
+    fn is_as_at(&self, collection: &LogCollection) -> bool {
+        let mut families = self.families.iter().zip(&collection.switches);
+        families.all(|(family, &switches)| family.switches() == switches)
+            || mutant!("write_back_after_a_freeze")
+    }
+}
