@@ -23,6 +23,7 @@ use crate::read::{self, Passed};
 use crate::version::table_file::TableFile;
 use crate::version::{DirLock, Level, Slice, Version};
 use crate::visible::snapshots::Snapshots;
+use crate::write::queue::Committed;
 use crate::write::{CommitQueue, Health, Pressure};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -106,19 +107,23 @@ impl Engine {
     }
 
     /// Commits, and once more after a flush if the device has no room: memory that becomes tables gives its logs back.
-    fn commit(&self, attempt: impl Fn() -> Result<()>) -> Result<()> {
-        let mut outcome = attempt();
+    fn commit(&self, attempt: impl Fn() -> Committed) -> Result<()> {
+        let Committed { mut outcome, wants } = attempt();
+        self.jobs.act_on(wants);
         if let Err(error @ Error::Full { .. }) = &outcome
             && self.jobs.log_bytes() >= WORTH_FLUSHING_BYTES
         {
             match self.jobs.flush() {
-                Ok(()) => outcome = attempt(),
+                Ok(()) => {
+                    let second = attempt();
+                    self.jobs.act_on(second.wants);
+                    outcome = second.outcome;
+                }
                 // The first error says what is wanted.
                 Err(second) if second.is_full() => return Err(error.clone()),
                 Err(second) => return Err(second),
             }
         }
-        self.wake_jobs_if_requested();
         outcome
     }
 
@@ -127,22 +132,10 @@ impl Engine {
         self.pressure.admit(bytes, &|| {
             self.health.check_writable()?;
             // At a hard limit with nothing frozen, the last freeze found no room: only another try can help.
-            self.queue.retry_switch()?;
+            self.jobs.act_on(self.queue.retry_switch()?);
             self.jobs.schedule();
             Ok(())
         })
-    }
-
-    fn wake_jobs_if_requested(&self) {
-        if self.queue.take_flush_requested() {
-            self.jobs.schedule();
-        }
-        if self.queue.take_log_full() {
-            self.jobs.log_is_full();
-        }
-        if self.queue.take_rolled() {
-            self.jobs.compact_memory();
-        }
     }
 
     pub fn get(&self, family: FamilyId, key: &[u8], at: Option<SeqNo>) -> Result<Option<Value>> {

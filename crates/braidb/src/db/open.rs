@@ -20,15 +20,12 @@ use crate::version::{
 use crate::visible::snapshots::Snapshots;
 use crate::write::pressure::Marks;
 use crate::write::queue::Shared;
-use crate::write::{CommitQueue, Health, Pressure, QueueOptions};
+use crate::write::{CommitQueue, FlushQueue, Health, MemoryRoom, Pressure, RoomParts};
 use braidb_storage::Env;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// A pipeline may grow so much longer than the policy wants it before no more is added.
-const PIPELINE_LIMIT: usize = 2;
 
 /// Numbers the opens of this process.
 static IDENTITY: AtomicU64 = AtomicU64::new(1);
@@ -217,36 +214,31 @@ impl Opening {
         let view = Arc::new(ViewCell::new(View::default()));
         let shared = Shared {
             log_sync: log_sync.clone(),
-            view: view.clone(),
             snapshots: snapshots.clone(),
             health: health.clone(),
             dir_lock: lock.clone(),
             pressure: pressure.clone(),
             files: files.clone(),
-            random: env.random.clone(),
             counters: counters.clone(),
         };
-        let queue_options = QueueOptions {
-            active_bytes: options.active_bytes(),
-            pipeline_limit: PIPELINE_LIMIT + options.pipeline_segments,
-            log_bytes: options.log_bytes_or_default(),
-            log_file_bytes: options.log_options().file_bytes(),
-            heat: options.heat_options(),
-            merge_reserve_bytes,
+        let flushes = Arc::new(FlushQueue::default());
+        let room = RoomParts {
+            view: view.clone(),
+            pressure: pressure.clone(),
+            random: env.random.clone(),
+            counters: counters.clone(),
+            flushes: flushes.clone(),
         };
-        let queue = Arc::new(CommitQueue::new(
-            queue_options,
-            log,
-            recovered.last_seq,
-            families,
-            recovered.logs_by_seq,
-            shared,
-        ));
+        let room = MemoryRoom::new(options.memory_limits(), families, room);
+        let (last_seq, logs_by_seq) = (recovered.last_seq, recovered.logs_by_seq);
+        let queue = CommitQueue::new(room, merge_reserve_bytes, log, last_seq, logs_by_seq, shared);
+        let queue = Arc::new(queue);
         let parts = Parts {
             dir: dir.clone(),
             env: env.clone(),
             options: self.job_options(merge_reserve_bytes),
             queue: queue.clone(),
+            flushes,
             log_sync: log_sync.clone(),
             view: view.clone(),
             snapshots: snapshots.clone(),
@@ -353,8 +345,7 @@ impl Opening {
             table: self.options.table_options(0),
             tree: self.options.tree_options(),
             segments: self.options.segment_options(),
-            logs: self.options.log_options(),
-            heat: self.options.heat_options(),
+            memory: self.options.memory_limits(),
             form: self.options.form_options(),
             merge_reserve_bytes,
             merges: self.options.background_threads,

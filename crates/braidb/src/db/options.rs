@@ -8,8 +8,7 @@ use crate::db::verify::{self, VerifyReport};
 pub use crate::plan::Guards;
 use crate::plan::TreeOptions;
 use crate::plan::form::FormOptions;
-use crate::plan::memory::heat::HeatOptions;
-use crate::plan::memory::logs::LogOptions;
+use crate::plan::memory::limits::{MemoryLimits, MemoryOptions};
 pub use crate::plan::memory::segments::MemoryPolicy;
 use crate::plan::memory::segments::SegmentOptions;
 use crate::plan::tree::overlap::OverlapOptions;
@@ -422,22 +421,16 @@ impl Options {
         self.log_bytes.unwrap_or((4 * self.memtable_bytes as u64).max(64 << 20))
     }
 
-    pub(crate) fn log_options(&self) -> LogOptions {
-        LogOptions {
-            log_bytes: self.log_bytes_or_default(),
+    pub(crate) fn memory_limits(&self) -> MemoryLimits {
+        MemoryLimits::new(MemoryOptions {
             memtable_bytes: self.memtable_bytes as u64,
-            rewrite_percent: self.log_rewrite_percent,
-            keeps_hot: self.heat_options().may_compact_full(),
-        }
-    }
-
-    pub(crate) fn heat_options(&self) -> HeatOptions {
-        HeatOptions {
+            active_bytes: self.active_bytes(),
+            pipeline_segments: self.pipeline_segments,
+            log_bytes: self.log_bytes_or_default(),
+            log_rewrite_percent: self.log_rewrite_percent,
             hot_ppm: 10_000 * self.hot_keys_percent,
             has_superseded: matches!(self.memory_policy, MemoryPolicy::None | MemoryPolicy::Basic),
-            memtable_bytes: self.memtable_bytes as u64,
-            log_bytes: self.log_bytes_or_default(),
-        }
+        })
     }
 
     pub(crate) fn form_options(&self) -> FormOptions {

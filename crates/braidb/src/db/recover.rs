@@ -34,7 +34,7 @@ use crate::memory::{LogsBySeq, Segment, SegmentWriter};
 use crate::plan::Edge;
 use crate::version::{Change, Edit, RunId, State};
 use crate::visible::rule::{DropProof, RetentionFilter};
-use crate::write::queue::RecoveredFamily;
+use crate::write::RecoveredFamily;
 use braidb_storage::Env;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

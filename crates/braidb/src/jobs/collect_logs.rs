@@ -19,21 +19,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Jobs {
-    /// A log was closed because it was full: maybe old ones can go.
-    pub fn log_is_full(self: &Arc<Self>) {
-        self.catalog.lock().log_full = true;
-        self.schedule();
-    }
-
     /// Looks whether logs can go, if there is one more since that was done last, or a flush has ended, and none is under way. At most
     /// one such job is there.
     pub(super) fn start_log_collection(self: &Arc<Self>, catalog: &mut Catalog) {
-        let is_flushing = catalog.flushes_running > 0 || self.queue.has_flushes();
+        let is_flushing = catalog.flushes_running > 0 || self.flushes.has_tasks();
         if catalog.collecting_logs || is_flushing || !std::mem::take(&mut catalog.log_full) {
             return;
         }
         let bytes = self.logs(catalog).values().sum();
-        if !self.options.logs.are_near_bound(bytes, self.pressure.memory_bytes()) {
+        if !self.options.memory.are_logs_near_bound(bytes, self.pressure.memory_bytes()) {
             return;
         }
         catalog.jobs += 1;
@@ -55,7 +49,7 @@ impl Jobs {
         let live_bytes = |id: &FileId| live.get(id).map_or(0, |live| live.bytes);
         let uses: Vec<LogUse> =
             then.map(|(id, &bytes)| LogUse { id: *id, bytes, live_bytes: live_bytes(id) }).collect();
-        collection(&uses, &self.options.logs)
+        collection(&uses, &self.options.memory)
     }
 
     /// Lets the logs go: all that is alive of them is written back. After an error nothing has changed, unless the database is
@@ -180,7 +174,7 @@ impl Running {
             }
             // It says nothing of a flush that failed before, and does not have it tried again.
             Ok(()) => {
-                if !self.jobs.queue.has_flushes() {
+                if !self.jobs.flushes.has_tasks() {
                     self.jobs.schedule();
                 }
                 self.jobs.ended.notify_all();

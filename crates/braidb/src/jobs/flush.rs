@@ -35,7 +35,7 @@ use crate::base::mutant::mutant;
 use crate::log::EncodedBatch;
 use crate::memory::{Flat, Immutable, ImmutableCursor, Separated, Survivors, count_updates, separate};
 use crate::plan::Edge;
-use crate::plan::memory::heat::Hot;
+use crate::plan::memory::heat::{Hot, choose_hot, may_keep_enough};
 use crate::plan::memory::tuner;
 use crate::version::{Change, Edit, NewTable};
 use crate::visible::merge::MergeCursor;
@@ -43,7 +43,7 @@ use crate::visible::rule::RetentionFilter;
 use crate::visible::{Cursor, EntryKind};
 use crate::write::FlushTask;
 use crate::write::queue::collection::Closed;
-use crate::write::queue::room::Kept;
+use crate::write::room::Kept;
 use braidb_storage::Lane;
 use std::sync::Arc;
 
@@ -115,23 +115,23 @@ impl Jobs {
         if mutant!("flush_leaves_a_segment_out") && parts.len() > 1 {
             parts.pop();
         }
-        let heat = &self.options.heat;
+        let limits = &self.options.memory;
         let tree_keys = self.view.load().families[task.family.0 as usize].version.keys();
         let entries = parts.iter().map(Immutable::entries).sum();
         let (hot_ppm, kept_at) = {
             let mut catalog = self.catalog.lock();
             let tuner = &catalog.hints(task.family).tuner;
-            (tuner.hot_ppm(heat.hot_ppm), tuner.kept_at())
+            (tuner.hot_ppm(limits.start_ppm()), tuner.kept_at())
         };
         // Whoever may condense wants to know what is alive.
-        if !task.may_keep || !heat.may_compact_full() && !heat.may_keep_enough(hot_ppm, entries, tree_keys) {
+        if !task.may_keep || !limits.may_compact_full() && !may_keep_enough(hot_ppm, entries, tree_keys) {
             return Flushed::all(parts);
         }
         let updates = count_updates(&parts, kept_at);
         let bytes: u64 = parts.iter().map(Immutable::bytes).sum();
         let live_permille = Some(updates.live_bytes() * 1000 / bytes.max(1));
         let rested_bytes = Some(updates.rested_bytes());
-        let Some(hot) = heat.hot(updates.by_count(), tree_keys, hot_ppm) else {
+        let Some(hot) = choose_hot(updates.by_count(), tree_keys, hot_ppm, limits) else {
             return Flushed { live_permille, rested_bytes, ..Flushed::all(parts) };
         };
         let retention = RetentionFilter::new(self.snapshots.drop_proof());
@@ -201,7 +201,7 @@ impl Jobs {
         self.commit_tables(&mut catalog, edit, outputs)?;
         let hints = catalog.hints(task.family);
         hints.chosen(sampled);
-        hints.tuner.flushed(&ended, self.options.heat.hot_ppm);
+        hints.tuner.flushed(&ended, self.options.memory.start_ppm());
         let version = catalog.state.families()[&task.family].version.clone();
         // First the logs, then memory: what is still counted of the logs decides whether another family is frozen.
         let replay_from = catalog.state.min_replay_from();

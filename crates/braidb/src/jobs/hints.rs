@@ -304,12 +304,12 @@ impl Jobs {
     /// How many keys of a million may stay at the next flush of each family, and what the latest periods wrote; `None` where none
     /// ever stays.
     pub fn tuners(&self) -> Vec<Option<(u32, Vec<Period>)>> {
-        let heat = &self.options.heat;
+        let limits = &self.options.memory;
         let mut catalog = self.catalog.lock();
         let families: Vec<FamilyId> = catalog.state.families().keys().copied().collect();
         let mut of = |id| {
             let tuner = &catalog.hints(id).tuner;
-            heat.is_on().then(|| (tuner.hot_ppm(heat.hot_ppm), tuner.trace().copied().collect()))
+            limits.keeps_hot().then(|| (tuner.hot_ppm(limits.start_ppm()), tuner.trace().copied().collect()))
         };
         families.into_iter().map(&mut of).collect()
     }

@@ -54,8 +54,8 @@ impl Jobs {
     /// wait.
     pub fn compact_memory(self: &Arc<Self>) {
         // What readers hold of earlier segments is not given back by one more copy of all memory.
-        if self.queue.compacts_full() && !self.pressure.has_room_for(self.memory_held_bytes()) {
-            self.queue.give_up_full_memory_compaction();
+        if self.compacts_full() && !self.pressure.has_room_for(self.memory_held_bytes()) {
+            self.queue.room().give_up_full_compaction();
         }
         let mut compactor = self.compactor.lock();
         if compactor.is_busy || compactor.is_stopped || self.health.check_unpoisoned().is_err() {
@@ -66,6 +66,11 @@ impl Jobs {
         drop(compactor);
         let tidying = MemoryCompaction { jobs: self.clone(), family, step, compacts_full, old };
         self.env.runtime.submit(Lane::Memory, Box::new(move || tidying.merge()));
+    }
+
+    /// Whether full memory of a family is to be compacted.
+    fn compacts_full(&self) -> bool {
+        self.view.load().families.iter().any(|family| family.memory.compacts_full())
     }
 
     /// Of the families that a step would serve, that with the most segments comes first: however busy another one is, none waits
@@ -156,7 +161,8 @@ impl MemoryCompaction {
         let jobs = self.jobs.clone();
         let is_compaction = matches!(self.step, MemoryStep::Compact(_));
         let new = Immutable::Flat(merged.flat.clone());
-        if jobs.queue.replaced(self.family, &self.old, new, self.compacts_full) {
+        let is_done = jobs.queue.room().replace(self.family, &self.old, new, self.compacts_full);
+        if is_done {
             let counters = &jobs.counters;
             match self.step {
                 MemoryStep::Flatten(_) => {}

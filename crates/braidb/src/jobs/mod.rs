@@ -48,14 +48,13 @@ use crate::base::key::COMPARATOR;
 use crate::log::LogSync;
 use crate::memory::view::ViewCell;
 use crate::plan::form::FormOptions;
-use crate::plan::memory::heat::HeatOptions;
-use crate::plan::memory::logs::LogOptions;
+use crate::plan::memory::limits::MemoryLimits;
 use crate::plan::memory::segments::SegmentOptions;
 use crate::plan::{self, Claims, Plan, Ticket, TreeOptions};
 use crate::table::TableOptions;
 use crate::version::{Change, CommitError, DirLock, Edit, Manifest, State, TableStore, Version};
 use crate::visible::snapshots::Snapshots;
-use crate::write::{CommitQueue, FlushTask, Health, Pressure};
+use crate::write::{CommitQueue, FlushQueue, FlushTask, Health, Pressure, Wants};
 use braidb_storage::{Env, Lane};
 use hints::Hints;
 pub use hints::SeekWatch;
@@ -79,8 +78,7 @@ pub struct JobOptions {
     pub table: TableOptions,
     pub tree: TreeOptions,
     pub segments: SegmentOptions,
-    pub logs: LogOptions,
-    pub heat: HeatOptions,
+    pub memory: MemoryLimits,
     pub form: FormOptions,
     /// Room on the device that is left for the largest merge.
     pub merge_reserve_bytes: u64,
@@ -142,6 +140,7 @@ pub struct Parts {
     pub env: Env,
     pub options: JobOptions,
     pub queue: Arc<CommitQueue>,
+    pub flushes: Arc<FlushQueue>,
     pub log_sync: Arc<LogSync>,
     pub view: Arc<ViewCell>,
     pub snapshots: Arc<Snapshots>,
@@ -204,6 +203,25 @@ impl Jobs {
         jobs
     }
 
+    /// Starts what a commit wants to have done. The caller holds no lock.
+    #[inline]
+    pub fn act_on(self: &Arc<Self>, wants: Wants) {
+        if wants != Wants::default() {
+            self.start_wanted(wants);
+        }
+    }
+
+    fn start_wanted(self: &Arc<Self>, wants: Wants) {
+        if wants.log_collection {
+            self.catalog.lock().log_full = true;
+        }
+        if wants.flush || wants.log_collection {
+            self.schedule();
+        } else if wants.memory_compaction {
+            self.compact_memory();
+        }
+    }
+
     /// Starts whatever is wanted and allowed now. Called after a freeze, after a job, and by writers that wait.
     pub fn schedule(self: &Arc<Self>) {
         self.compact_memory();
@@ -212,7 +230,7 @@ impl Jobs {
         if catalog.is_stopped || self.health.check_writable().is_err() {
             return;
         }
-        while let Some(task) = self.queue.take_flush() {
+        while let Some(task) = self.flushes.take() {
             catalog.jobs += 1;
             catalog.flushes_running += 1;
             let running = Running { jobs: self.clone(), work: Some(Work::Flush(task)) };
@@ -221,7 +239,7 @@ impl Jobs {
         self.start_log_collection(&mut catalog);
         while catalog.merges_running < self.options.merges {
             let Some((plan, version)) = self.propose(&catalog) else {
-                catalog.all_answered(self.queue.has_flushes());
+                catalog.all_answered(self.flushes.has_tasks());
                 self.count_deferrals(&mut catalog);
                 break;
             };
@@ -369,7 +387,7 @@ impl Jobs {
             replay_from,
         });
         self.commit(&mut catalog, edit)?;
-        let added = self.queue.add_family(Arc::new(Version::default()));
+        let added = self.queue.room().add_family(Arc::new(Version::default()));
         assert_eq!(added, id, "families are numbered in the order of their creation");
         Ok(id)
     }
@@ -411,7 +429,7 @@ impl Jobs {
         let _wanted = TablesWanted::new(self);
         for _ in 0..2 {
             let wanted = self.queue.switch_all_memtables()?;
-            self.wait_until(&[Lane::Flush], |_| self.queue.has_flushed(&wanted))?;
+            self.wait_until(&[Lane::Flush], |_| self.queue.room().has_flushed(&wanted))?;
         }
         Ok(())
     }
@@ -424,7 +442,7 @@ impl Jobs {
                 && catalog.merges_running == 0
                 && !catalog.collecting_logs
                 && catalog.sampling_threads == 0
-                && !self.queue.has_flushes()
+                && !self.flushes.has_tasks()
                 && self.is_memory_compacted()
                 && self.propose(catalog).is_none()
         })?;
@@ -476,14 +494,14 @@ struct TablesWanted<'a>(&'a Jobs);
 
 impl TablesWanted<'_> {
     fn new(jobs: &Jobs) -> TablesWanted<'_> {
-        jobs.queue.want_tables(true);
+        jobs.queue.room().request_tables();
         TablesWanted(jobs)
     }
 }
 
 impl Drop for TablesWanted<'_> {
     fn drop(&mut self) {
-        self.0.queue.want_tables(false);
+        self.0.queue.room().end_table_request();
     }
 }
 
@@ -542,7 +560,7 @@ impl Running {
             Work::Flush(task) => {
                 catalog.flushes_running -= 1;
                 if !is_done {
-                    self.jobs.queue.return_flush(task);
+                    self.jobs.flushes.put_back(task);
                 }
             }
             Work::Merge(ticket) => {

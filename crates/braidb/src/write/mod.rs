@@ -21,12 +21,16 @@
 //! The catalog's lock (module `jobs`) → `core`, the commit lock → `waiting`, `flushes` → the lock of `LogSync` → the view's
 //! swap lock. So nobody wakes the jobs while holding `core`: a writer does it after its commit.
 
+pub mod flush_queue;
 pub mod health;
 pub mod pressure;
 pub mod queue;
+pub mod room;
 
+pub use flush_queue::{FlushQueue, FlushTask};
 pub use health::Health;
 pub use pressure::Pressure;
+pub use queue::CommitQueue;
 pub use queue::collection::LogCollection;
-pub use queue::room::FlushTask;
-pub use queue::{CommitQueue, QueueOptions};
+pub use queue::memory::Wants;
+pub use room::{MemoryRoom, RecoveredFamily, RoomParts};

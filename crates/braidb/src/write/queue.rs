@@ -8,92 +8,72 @@
 //! and their numbers are published. Nothing is visible or acknowledged before it is as durable as its writer asked. When memory
 //! is full, the leader freezes a family in the same step: the log rotates, so that positions decide what is replayed (rule 3).
 //! When only the active segment is, the leader rolls it into the pipeline, which concerns no file; nor does it if full memory is
-//! condensed instead of flushed (`queue/room.rs`).
+//! condensed instead of flushed (`write/room.rs`).
 
 pub mod collection;
-pub mod room;
+pub mod memory;
 mod waiting;
 
-use self::room::{ActiveFamily, FlushTask};
+use self::memory::Wants;
 use self::waiting::{Batch, GroupVec, SERVED_EVERY, SpinPolicy, Waiter, Waiting};
+use super::room::MemoryRoom;
 use super::{Health, Pressure};
 use crate::base::counters::Counters;
 use crate::base::durability::Durability;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FamilyId, FileId, FileIds, SeqNo};
 use crate::log::{EncodedBatch, LogSync, LogWriter};
-use crate::memory::view::{FamilyView, View, ViewCell};
-use crate::memory::{LogsBySeq, Memory, SegmentWriter};
-use crate::plan::memory::heat::HeatOptions;
-use crate::version::{DirLock, Version};
+use crate::memory::LogsBySeq;
+use crate::version::DirLock;
 use crate::visible::EntryKind;
 use crate::visible::snapshots::Snapshots;
-use braidb_storage::Random;
 use parking_lot::{Mutex, MutexGuard};
-use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A scratch batch that grew beyond this is given back after the write.
 const SCRATCH_BYTES: usize = 256 << 10;
 
-/// Limits of the queue.
-#[derive(Clone, Copy, Debug)]
-pub struct QueueOptions {
-    /// An active segment goes to the pipeline at this; `u64::MAX` if none does.
-    pub active_bytes: u64,
-    /// But not to a pipeline of so many segments: whoever tidies it is behind, and a larger active segment serves better.
-    pub pipeline_limit: usize,
-    /// Live logs beyond this make the oldest one's family flush.
-    pub log_bytes: u64,
-    /// A log is closed at this size.
-    pub log_file_bytes: u64,
-    /// What stays in memory when it is full.
-    pub heat: HeatOptions,
-    /// Room on the device that puts leave for the largest merge; and as much again as memory holds, for its flush.
-    pub merge_reserve_bytes: u64,
-}
-
 /// The one way into the log and into memory.
 #[derive(Debug)]
 pub struct CommitQueue {
-    options: QueueOptions,
     core: Mutex<Core>,
     waiting: Waiting,
-    flushes: Mutex<VecDeque<FlushTask>>,
-    /// A freeze happened that nobody told the jobs about yet.
-    flush_requested: AtomicBool,
-    /// A roll did.
-    rolled: AtomicBool,
-    /// A log was closed because it was full.
-    log_full: AtomicBool,
+    /// A log is closed at this size.
+    log_file_bytes: u64,
+    /// Room on the device that puts leave for the largest merge. As much again as memory holds is left for its flush.
+    merge_reserve_bytes: u64,
     shared: Shared,
+}
+
+/// What became of a commit.
+#[derive(Debug)]
+pub struct Committed {
+    pub outcome: Result<()>,
+    /// What the commit, and those that it led, want to have done.
+    pub wants: Wants,
 }
 
 /// What the holder of the commit lock may touch.
 #[derive(Debug)]
 struct Core {
     log: LogWriter,
-    /// By family id.
-    families: Vec<ActiveFamily>,
+    room: MemoryRoom,
     last_seq: SeqNo,
     logs_by_seq: LogsBySeq,
     /// The log is closed when it ends here.
     rotate_at_bytes: u64,
-    /// A write-back is under way: the header of each new log says that it may hold copies.
+    /// A job copies records: the header of each new log says that it may hold copies.
     takes_copies: bool,
-    /// That of the log that is written says so.
+    /// Whether the current log's header says that it may hold copied records.
     log_takes_copies: bool,
     scratch: EncodedBatch,
-    /// Commits of leaders' own while somebody waited, since those were served.
+    /// The leader's own commits since it last served the waiting writers.
     unserved: u32,
-    /// Bytes of all flushing sets.
-    flushing_bytes: u64,
-    /// Callers who wait for all memory to be in tables.
-    tables_wanted: usize,
-    /// A rotation found no room; memory stays as it is until the disk has some.
+    /// The log could not be rotated. Memory stays as it is until the disk has room.
     switch_failed: Option<Error>,
+    /// What no thread was told of yet.
+    wants: Wants,
 }
 
 /// The commit lock. Whoever panics under it leaves numbers and frames that may not be taken again (rule 3), so the database
@@ -133,77 +113,48 @@ impl Drop for Held<'_> {
     }
 }
 
-/// What recovery hands over: where each family stands.
-#[derive(Debug)]
-pub struct RecoveredFamily {
-    pub writer: SegmentWriter,
-    pub first_log: Option<FileId>,
-    pub version: Arc<Version>,
-}
-
 /// Everything that the queue shares with the rest of the engine.
 #[derive(Debug)]
 pub struct Shared {
     pub log_sync: Arc<LogSync>,
-    pub view: Arc<ViewCell>,
     pub snapshots: Arc<Snapshots>,
     pub health: Arc<Health>,
     pub dir_lock: Arc<DirLock>,
     pub pressure: Arc<Pressure>,
     pub files: Arc<FileIds>,
-    pub random: Arc<dyn Random>,
     pub counters: Arc<Counters>,
 }
 
-impl Deref for CommitQueue {
-    type Target = Shared;
-
-    fn deref(&self) -> &Shared {
-        &self.shared
-    }
-}
-
 impl CommitQueue {
-    /// A queue that appends to `log`, over the families that recovery brought back. Fills the view.
+    /// A queue that appends to `log`, and inserts into `room`.
     pub fn new(
-        options: QueueOptions,
+        room: MemoryRoom,
+        merge_reserve_bytes: u64,
         log: LogWriter,
         last_seq: SeqNo,
-        recovered: Vec<RecoveredFamily>,
         mut logs_by_seq: LogsBySeq,
         shared: Shared,
     ) -> CommitQueue {
         logs_by_seq.log_began(last_seq + 1, log.id());
-        let mut families = Vec::new();
-        let mut view = View::default();
-        for family in recovered {
-            let memory = Memory::new(family.writer.segment().clone());
-            view.families.push(FamilyView { memory, version: family.version });
-            families.push(ActiveFamily::new(family.writer, family.first_log));
-        }
-        shared.view.update(|current| *current = view);
+        let log_file_bytes = room.limits().log_file_bytes();
         let core = Core {
             log,
-            families,
+            room,
             last_seq,
             logs_by_seq,
-            rotate_at_bytes: options.log_file_bytes,
+            rotate_at_bytes: log_file_bytes,
             takes_copies: false,
             log_takes_copies: false,
             scratch: EncodedBatch::default(),
             unserved: 0,
-            flushing_bytes: 0,
-            tables_wanted: 0,
             switch_failed: None,
+            wants: Wants::default(),
         };
         let queue = CommitQueue {
-            options,
             core: Mutex::new(core),
             waiting: Waiting::default(),
-            flushes: Mutex::default(),
-            flush_requested: AtomicBool::new(false),
-            rolled: AtomicBool::new(false),
-            log_full: AtomicBool::new(false),
+            log_file_bytes,
+            merge_reserve_bytes,
             shared,
         };
         queue.make_room(&mut queue.lock());
@@ -225,7 +176,7 @@ impl CommitQueue {
         key: &[u8],
         value: Option<&[u8]>,
         durability: Durability,
-    ) -> Result<()> {
+    ) -> Committed {
         let fill = |batch: &mut EncodedBatch| match value {
             Some(value) => batch.push_put(family, key, value),
             None => batch.push_delete(family, key),
@@ -239,7 +190,7 @@ impl CommitQueue {
                 core.scratch = batch;
             }
             self.serve(&mut core);
-            return outcome;
+            return Committed { outcome, wants: core.take_wants() };
         }
         let mut batch = EncodedBatch::with_room_for(key, value);
         fill(&mut batch);
@@ -247,11 +198,11 @@ impl CommitQueue {
     }
 
     /// Commits a batch, which is not empty.
-    pub fn commit_batch(&self, batch: &Arc<EncodedBatch>, durability: Durability) -> Result<()> {
+    pub fn commit_batch(&self, batch: &Arc<EncodedBatch>, durability: Durability) -> Committed {
         if let Some(mut core) = self.try_lead(durability) {
             let outcome = self.commit_group(&mut core, &[batch], durability);
             self.serve(&mut core);
-            return outcome;
+            return Committed { outcome, wants: core.take_wants() };
         }
         self.commit_waiting(Waiter::new(Batch::Shared(batch.clone()), durability))
     }
@@ -274,7 +225,7 @@ impl CommitQueue {
     }
 
     /// Leaves the batch to whoever leads next, maybe this thread.
-    fn commit_waiting(&self, waiter: Waiter) -> Result<()> {
+    fn commit_waiting(&self, waiter: Waiter) -> Committed {
         let waiter = Arc::new(waiter);
         self.waiting.push(waiter.clone());
         let leader = self.waiting.leader();
@@ -282,7 +233,7 @@ impl CommitQueue {
         let may_spin = waiter.durability < Durability::Sync;
         for spin in (0..).take_while(|&spin| may_spin && spins.goes_on(spin)) {
             if let Some(outcome) = waiter.outcome() {
-                return outcome;
+                return Committed::by_another(outcome);
             }
             if spins.may_take_lock(spin)
                 && !self.core.is_locked()
@@ -298,17 +249,17 @@ impl CommitQueue {
         if self.waiting.may_sleep(&waiter) {
             waiter.sleep();
             if let Some(outcome) = waiter.outcome() {
-                return outcome;
+                return Committed::by_another(outcome);
             }
         }
         self.lead_until_done(self.lock(), &waiter)
     }
 
     /// Commits groups until the waiter was in one.
-    fn lead_until_done(&self, mut core: Held<'_>, waiter: &Waiter) -> Result<()> {
+    fn lead_until_done(&self, mut core: Held<'_>, waiter: &Waiter) -> Committed {
         loop {
             if let Some(outcome) = waiter.outcome() {
-                return outcome;
+                return Committed { outcome, wants: core.take_wants() };
             }
             self.waiting.leader().is_me(waiter.durability);
             self.lead(&mut core, Durability::Sync);
@@ -329,7 +280,7 @@ impl CommitQueue {
     /// Commits the oldest waiters as one group, of those who ask for no more than `most`.
     fn lead(&self, core: &mut Core, most: Durability) {
         core.unserved = 0;
-        let group = self.waiting.take(most, &self.health);
+        let group = self.waiting.take(most, &self.shared.health);
         let Some(durability) = group.waiters().iter().map(|waiter| waiter.durability).max() else { return };
         let batches: GroupVec<&EncodedBatch> = group.waiters().iter().map(|waiter| &*waiter.batch).collect();
         let outcome = self.commit_group(core, &batches, durability);
@@ -345,7 +296,7 @@ impl CommitQueue {
     }
 
     fn commit_group(&self, core: &mut Core, group: &[&EncodedBatch], durability: Durability) -> Result<()> {
-        self.health.check_writable()?;
+        self.shared.health.check_writable()?;
         let first = core.last_seq + 1;
         let end = self.append(core, group, first, durability >= Durability::Buffer)?;
         if durability >= Durability::Sync {
@@ -356,26 +307,24 @@ impl CommitQueue {
         let mut user_bytes = 0;
         for batch in group {
             for entry in batch.entries() {
-                let family = &mut core.families[entry.family.0 as usize];
-                family.first_log.get_or_insert(log);
-                family.writer.insert(entry.key, seq, entry.kind, entry.value);
+                core.room.insert(entry.family, log, entry.key, seq, entry.kind, entry.value);
                 user_bytes +=
                     entry.key.len() + if entry.kind == EntryKind::Put { entry.value.len() } else { 0 };
                 seq += 1;
             }
         }
         core.last_seq = seq - 1;
-        self.snapshots.publish(core.last_seq);
-        self.counters.user_ops.add(seq - first);
-        self.counters.user_bytes.add(user_bytes as u64);
-        self.counters.log_groups.add(1);
-        self.make_room(core);
+        self.shared.snapshots.publish(core.last_seq);
+        self.shared.counters.user_ops.add(seq - first);
+        self.shared.counters.user_bytes.add(user_bytes as u64);
+        self.shared.counters.log_groups.add(1);
+        self.make_room_if_full(core);
         Ok(())
     }
 
     /// Appends the group to the log; returns where it ends.
     fn append(&self, core: &mut Core, group: &[&EncodedBatch], first: SeqNo, write_out: bool) -> Result<u64> {
-        let reserve_bytes = self.options.merge_reserve_bytes + self.pressure.memory_bytes();
+        let reserve_bytes = self.merge_reserve_bytes + self.shared.pressure.memory_bytes();
         core.log.set_reserve_bytes(reserve_bytes);
         let appended = if let [only] = group {
             core.log.append(&[(only, first)], write_out)
@@ -393,72 +342,19 @@ impl CommitQueue {
 
     /// After a failure of the log: poisons unless the log says that nothing was written.
     fn judge(&self, error: Error) -> Error {
-        match self.log_sync.failure() {
-            Some(_) => self.health.poison(error),
+        match self.shared.log_sync.failure() {
+            Some(_) => self.shared.health.poison(error),
             None => error,
         }
-    }
-
-    /// Whether so many flushes of each family ended.
-    pub fn has_flushed(&self, flush_requested: &[u64]) -> bool {
-        let core = self.lock();
-        core.families
-            .iter()
-            .zip(flush_requested)
-            .all(|(family, &flush_requested)| family.flushed >= flush_requested)
-    }
-
-    /// Whether a freeze happened since this was asked last. Writers ask after each commit and wake the jobs, since nobody
-    /// may do so while holding the commit lock.
-    #[inline]
-    pub fn take_flush_requested(&self) -> bool {
-        self.flush_requested.load(Ordering::Relaxed) && self.flush_requested.swap(false, Ordering::AcqRel)
-    }
-
-    /// As [`CommitQueue::take_flush_requested`], for rolls.
-    #[inline]
-    pub fn take_rolled(&self) -> bool {
-        self.rolled.load(Ordering::Relaxed) && self.rolled.swap(false, Ordering::AcqRel)
-    }
-
-    /// As [`CommitQueue::take_flush_requested`], for logs that were closed because they were full.
-    #[inline]
-    pub fn take_log_full(&self) -> bool {
-        self.log_full.load(Ordering::Relaxed) && self.log_full.swap(false, Ordering::AcqRel)
-    }
-
-    /// The oldest flush task, if there is one.
-    pub fn take_flush(&self) -> Option<FlushTask> {
-        self.flushes.lock().pop_front()
-    }
-
-    /// Whether a flush waits to be taken.
-    pub fn has_flushes(&self) -> bool {
-        !self.flushes.lock().is_empty()
-    }
-
-    /// A flush that failed will be tried again, before the others.
-    pub fn return_flush(&self, task: FlushTask) {
-        self.flushes.lock().push_front(task);
-    }
-
-    /// Adds an empty family at the end of the list.
-    pub fn add_family(&self, version: Arc<Version>) -> FamilyId {
-        let mut core = self.lock();
-        let (segment, writer) = self.new_segment();
-        let id = FamilyId(core.families.len() as u32);
-        core.families.push(ActiveFamily::new(writer, None));
-        self.view.update(|view| view.families.push(FamilyView { memory: Memory::new(segment), version }));
-        id
     }
 
     /// Raises all earlier writes to `durability`.
     pub fn persist(&self, durability: Durability) -> Result<()> {
         let (log, end) = {
             let mut core = self.lock();
-            self.health.check_writable()?;
+            self.shared.health.check_writable()?;
             if durability >= Durability::Buffer {
-                core.log.write_out().map_err(|error| self.health.poison(error))?;
+                core.log.write_out().map_err(|error| self.shared.health.poison(error))?;
             }
             (core.log.id(), core.log.end())
         };
@@ -470,19 +366,19 @@ impl CommitQueue {
 
     /// Makes the logs stable up to here. A process that opens the database after this, whether it should or not, replays them.
     fn sync_through(&self, log: FileId, end: u64) -> Result<()> {
-        let synced = self.log_sync.sync_through(log, end).and_then(|()| self.dir_lock.check());
+        let synced = self.shared.log_sync.sync_through(log, end).and_then(|()| self.shared.dir_lock.check());
         synced.map_err(|error| match error {
             // `close` let go of the directory after the sync of a `persist`, which holds no lock. Nothing failed.
             Error::Closed => error,
-            error => self.health.poison(error),
+            error => self.shared.health.poison(error),
         })
     }
 
     /// The log that is written, and how much of it the operating system has.
     pub fn written_out(&self) -> Result<(FileId, u64)> {
         let mut core = self.lock();
-        if self.health.check_unpoisoned().is_ok() {
-            core.log.write_out().map_err(|error| self.health.poison(error))?;
+        if self.shared.health.check_unpoisoned().is_ok() {
+            core.log.write_out().map_err(|error| self.shared.health.poison(error))?;
         }
         Ok((core.log.id(), core.log.end()))
     }
@@ -491,23 +387,33 @@ impl CommitQueue {
     pub fn sync_before(&self, log: FileId) -> Result<()> {
         {
             let mut core = self.lock();
-            self.health.check_unpoisoned()?;
-            core.log.write_out().map_err(|error| self.health.poison(error))?;
+            self.shared.health.check_unpoisoned()?;
+            core.log.write_out().map_err(|error| self.shared.health.poison(error))?;
         }
-        self.log_sync.sync_through(log, crate::log::HEADER_BYTES).map_err(|error| self.health.poison(error))
+        self.shared
+            .log_sync
+            .sync_through(log, crate::log::HEADER_BYTES)
+            .map_err(|error| self.shared.health.poison(error))
     }
 
     /// Closes the log with a footer and syncs it: the last write of this open. Returns its id and final length. All else
     /// is synced before the footer is written, so that the footer's mark vouches for it.
     pub fn seal(&self) -> Result<(FileId, u64)> {
         let mut core = self.lock();
-        self.health.check_unpoisoned()?;
+        self.shared.health.check_unpoisoned()?;
         core.log.write_out()?;
-        self.log_sync.sync_through(core.log.id(), core.log.end())?;
+        self.shared.log_sync.sync_through(core.log.id(), core.log.end())?;
         core.log.seal()?;
         let (id, end) = (core.log.id(), core.log.end());
-        self.log_sync.sync_through(id, end)?;
+        self.shared.log_sync.sync_through(id, end)?;
         Ok((id, end))
+    }
+}
+
+impl Committed {
+    /// A leader committed the batch. It takes what its commits want along.
+    fn by_another(outcome: Result<()>) -> Committed {
+        Committed { outcome, wants: Wants::default() }
     }
 }
 

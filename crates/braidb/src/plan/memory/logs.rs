@@ -6,34 +6,8 @@
 //! where hot keys stay in memory, because all of them are written back then. Whatever the answer, what goes are the oldest
 //! logs without a gap: recovery reads the rest from front to end.
 
+use super::limits::MemoryLimits;
 use crate::base::ids::FileId;
-
-/// The measures of the logs.
-#[derive(Clone, Copy, Debug)]
-pub struct LogOptions {
-    /// Bytes of logs at which memory is flushed.
-    pub log_bytes: u64,
-    /// Bytes of memory at which it is.
-    pub memtable_bytes: u64,
-    /// Near that bound, logs of which at most so many bytes in a hundred are alive are written back. With 0 none are.
-    pub rewrite_percent: u32,
-    /// Memory may be full for long without being flushed, because hot keys stay in it.
-    pub keeps_hot: bool,
-}
-
-impl LogOptions {
-    /// A log is closed at this size, so that it can go before the bound is met.
-    pub fn file_bytes(&self) -> u64 {
-        if self.rewrite_percent == 0 { u64::MAX } else { self.log_bytes / 4 }
-    }
-
-    /// Whether logs of so many bytes are worth a look at what is alive of them, when memory has so many.
-    pub fn are_near_bound(&self, bytes: u64, memory_bytes: u64) -> bool {
-        let is_near = bytes > self.log_bytes / 4 * 3;
-        let is_flushed_soon = memory_bytes > self.memtable_bytes / 2 && !self.keeps_hot;
-        self.rewrite_percent > 0 && is_near && !is_flushed_soon
-    }
-}
 
 /// One log, and how much of it memory keeps alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,8 +23,8 @@ pub struct LogUse {
 /// Of all that could go, those go that cost least for what they give back, and as many as cost at most twice that. In the youngest
 /// log much is alive that will be superseded soon; in the oldest stands what was written back last time, a short log that is all
 /// alive, and behind it long ones that are not.
-pub fn collection(logs: &[LogUse], options: &LogOptions) -> Option<FileId> {
-    let worst = Share { live: u64::from(options.rewrite_percent), gone: 100 };
+pub fn collection(logs: &[LogUse], limits: &MemoryLimits) -> Option<FileId> {
+    let worst = Share { live: u64::from(limits.max_live_percent()), gone: 100 };
     let mut share = Share { live: 0, gone: 0 };
     let shares: Vec<(Share, FileId)> = logs
         .windows(2)
@@ -59,7 +33,7 @@ pub fn collection(logs: &[LogUse], options: &LogOptions) -> Option<FileId> {
             (share, pair[1].id)
         })
         // What is alive of a short log may be little: alone it is not worth the syncs.
-        .filter(|(share, _)| share.gone >= options.file_bytes() && !share.is_more_than(worst))
+        .filter(|(share, _)| share.gone >= limits.log_file_bytes() && !share.is_more_than(worst))
         .collect();
     let best = shares.iter().map(|(share, _)| *share).reduce(|a, b| if a.is_more_than(b) { b } else { a })?;
     let enough = Share { live: 2 * best.live, ..best };
@@ -82,14 +56,19 @@ impl Share {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::memory::limits::MemoryOptions;
 
     fn collected(logs: &[(u64, u64)], rewrite_percent: u32) -> Option<u64> {
         let uses: Vec<_> = (1..)
             .zip(logs)
             .map(|(id, &(bytes, live_bytes))| LogUse { id: FileId(id), bytes, live_bytes })
             .collect();
-        let options = LogOptions { log_bytes: 400, memtable_bytes: 100, rewrite_percent, keeps_hot: false };
-        collection(&uses, &options).map(|log| log.0)
+        let options = MemoryOptions {
+            log_bytes: 400,
+            log_rewrite_percent: rewrite_percent,
+            ..crate::plan::memory::limits::tests::OPTIONS
+        };
+        collection(&uses, &MemoryLimits::new(options)).map(|log| log.0)
     }
 
     #[test]
@@ -115,16 +94,5 @@ mod tests {
     fn a_log_that_holds_nothing_is_never_the_first() {
         assert_eq!(collected(&[(100, 0), (0, 0), (100, 90), (300, 1)], 50), Some(3));
         assert_eq!(collected(&[(100, 7), (90, 0), (100, 90), (300, 1)], 50), Some(3));
-    }
-
-    #[test]
-    fn it_can_be_left_out() {
-        let out = LogOptions { log_bytes: 400, memtable_bytes: 100, rewrite_percent: 0, keeps_hot: false };
-        assert_eq!((out.file_bytes(), out.are_near_bound(400, 0)), (u64::MAX, false));
-        let options = LogOptions { rewrite_percent: 50, ..out };
-        assert_eq!(options.file_bytes(), 100);
-        assert!(options.are_near_bound(301, 50));
-        assert!(!options.are_near_bound(300, 50) && !options.are_near_bound(301, 51));
-        assert!(LogOptions { keeps_hot: true, ..options }.are_near_bound(301, 51));
     }
 }

@@ -280,7 +280,9 @@ impl Period {
 mod tests {
     use super::*;
     use crate::memory::Written;
-    use crate::plan::memory::heat::HeatOptions;
+    use crate::plan::memory::heat::choose_hot;
+    use crate::plan::memory::limits::tests::OPTIONS;
+    use crate::plan::memory::limits::{MemoryLimits, MemoryOptions};
     use std::collections::{BTreeMap, BTreeSet};
 
     const KEYS: usize = 20_000;
@@ -311,7 +313,7 @@ mod tests {
     struct Store {
         /// Superseded versions take no room.
         compacts_full: bool,
-        heat: HeatOptions,
+        limits: MemoryLimits,
         tuner: Option<HotKeyTuner>,
         /// How often each key was written, and whether that was since the last flush.
         memory: BTreeMap<usize, (u16, bool)>,
@@ -324,15 +326,15 @@ mod tests {
     impl Store {
         fn new(compacts_full: bool, start_ppm: u32, tuners: bool) -> Store {
             let bytes = ENTRIES as u64 * ENTRY_BYTES;
-            let heat = HeatOptions {
+            let limits = MemoryLimits::new(MemoryOptions {
                 hot_ppm: start_ppm,
-                has_superseded: compacts_full,
                 memtable_bytes: bytes,
                 log_bytes: 8 * bytes,
-            };
+                ..OPTIONS
+            });
             Store {
                 compacts_full,
-                heat,
+                limits,
                 tuner: tuners.then(HotKeyTuner::default),
                 memory: BTreeMap::new(),
                 used: 0,
@@ -343,7 +345,9 @@ mod tests {
         }
 
         fn ppm(&self) -> u32 {
-            self.tuner.as_ref().map_or(self.heat.hot_ppm, |tuner| tuner.hot_ppm(self.heat.hot_ppm))
+            self.tuner
+                .as_ref()
+                .map_or(self.limits.start_ppm(), |tuner| tuner.hot_ppm(self.limits.start_ppm()))
         }
 
         fn write(&mut self, key: usize) {
@@ -364,7 +368,7 @@ mod tests {
                 *written = Written { keys: written.keys + 1, bytes: written.bytes + ENTRY_BYTES };
                 rested_bytes += if is_new { 0 } else { ENTRY_BYTES };
             }
-            let hot = self.heat.hot(&by_count, KEYS as u64, self.ppm());
+            let hot = choose_hot(&by_count, KEYS as u64, self.ppm(), &self.limits);
             let hot_from = hot.map_or(u16::MAX, |hot| hot.from);
             let (kept, table): (BTreeMap<_, _>, BTreeMap<_, _>) =
                 std::mem::take(&mut self.memory).into_iter().partition(|(_, (count, _))| *count >= hot_from);
@@ -383,7 +387,7 @@ mod tests {
                 rested_bytes: Some(rested_bytes),
             };
             if let Some(tuner) = &mut self.tuner {
-                tuner.flushed(&flushed, self.heat.hot_ppm);
+                tuner.flushed(&flushed, self.limits.start_ppm());
             }
             self.merge(table);
         }

@@ -35,7 +35,6 @@
 //! Nobody waits for this but the next flush; it waits for no memory, and a write meets it only at the commit lock, for one frame
 //! (rule 16).
 
-use super::room::ActiveFamily;
 use super::{CommitQueue, Core};
 use crate::base::error::Result;
 use crate::base::ids::FileId;
@@ -79,12 +78,12 @@ impl CommitQueue {
     /// Begins a write-back; `None` while a family is being flushed.
     pub fn begin_log_collection(&self) -> Result<Option<LogCollection>> {
         let core = self.lock();
-        self.health.check_writable()?;
-        if core.families.iter().any(|family| family.flushing) && !mutant!("write_back_beside_a_flush") {
+        self.shared.health.check_writable()?;
+        if core.room.is_flushing() && !mutant!("write_back_beside_a_flush") {
             return Ok(None);
         }
-        let switches = core.families.iter().map(ActiveFamily::switches).collect();
-        let (view, logs_by_seq, log) = (self.view.load_full(), core.logs_by_seq.clone(), core.log.id());
+        let switches = core.room.switches();
+        let (view, logs_by_seq, log) = (core.room.view(), core.logs_by_seq.clone(), core.log.id());
         Ok(Some(LogCollection { switches, view, logs_by_seq, log, home: None }))
     }
 
@@ -97,7 +96,7 @@ impl CommitQueue {
         replay_from: FileId,
     ) -> Result<bool> {
         let mut core = self.lock();
-        self.health.check_writable()?;
+        self.shared.health.check_writable()?;
         if !core.is_as_at(collection) {
             return Ok(false);
         }
@@ -112,7 +111,7 @@ impl CommitQueue {
     /// Appends copies of what stays in memory when a flush, of a family that will replay from `replay_from`, is done.
     pub fn write_back_hot(&self, copies: &EncodedBatch, replay_from: FileId) -> Result<()> {
         let mut core = self.lock();
-        self.health.check_writable()?;
+        self.shared.health.check_writable()?;
         core.takes_copies = true;
         if !core.log_takes_copies {
             self.rotate(&mut core)?;
@@ -123,14 +122,14 @@ impl CommitQueue {
     fn append_copies(&self, core: &mut Core, copies: &EncodedBatch, replay_from: FileId) -> Result<()> {
         let appended = core.log.append_written_back(copies, replay_from);
         appended.map_err(|error| self.judge(error))?;
-        self.counters.written_back.add(copies.count() as u64);
+        self.shared.counters.written_back.add(copies.count() as u64);
         Ok(())
     }
 
     /// Closes the log that the copies went to.
     pub fn close_copies(&self) -> Result<Closed> {
         let mut core = self.lock();
-        self.health.check_writable()?;
+        self.shared.health.check_writable()?;
         core.takes_copies = false;
         let log = core.log.id();
         let next = self.rotate(&mut core)?;
@@ -149,9 +148,7 @@ impl CommitQueue {
             core.logs_by_seq.written_back(replay_from, home);
         }
         core.logs_by_seq.forget_below(replay_from);
-        for family in &mut core.families {
-            family.first_log = family.first_log.map(|log| log.max(replay_from));
-        }
+        core.room.forget_logs_before(replay_from);
     }
 
     /// The homes of what is in memory.
@@ -165,8 +162,8 @@ impl CommitQueue {
             return;
         }
         match self.rotate(core) {
-            Ok(_) => self.log_full.store(true, std::sync::atomic::Ordering::Release),
-            Err(_) => core.rotate_at_bytes = core.log.end() + self.options.log_file_bytes / 4,
+            Ok(_) => core.wants.log_collection = true,
+            Err(_) => core.rotate_at_bytes = core.log.end() + (self.log_file_bytes / 4).max(1),
         }
     }
 
@@ -182,13 +179,13 @@ impl CommitQueue {
     /// Closes the log and begins another one.
     pub(super) fn rotate(&self, core: &mut Core) -> Result<FileId> {
         // The recovery of a process that got in would come across the new log.
-        self.dir_lock.check().map_err(|error| self.health.poison(error))?;
-        let next = self.files.take();
+        self.shared.dir_lock.check().map_err(|error| self.shared.health.poison(error))?;
+        let next = self.shared.files.take();
         core.log.rotate(next, core.takes_copies).map_err(|error| self.judge(error))?;
         core.log_takes_copies = core.takes_copies;
         let first = core.last_seq + 1;
         core.logs_by_seq.log_began(first, next);
-        core.rotate_at_bytes = self.options.log_file_bytes;
+        core.rotate_at_bytes = self.log_file_bytes;
         Ok(next)
     }
 }
@@ -196,8 +193,8 @@ impl CommitQueue {
 impl Core {
     /// Whether no family was frozen since.
     fn is_as_at(&self, collection: &LogCollection) -> bool {
-        let mut families = self.families.iter().zip(&collection.switches);
-        families.all(|(family, &switches)| family.switches() == switches)
-            || mutant!("write_back_after_a_freeze")
+        let switches = self.room.switches();
+        let mut families = switches.iter().zip(&collection.switches);
+        families.all(|(now, then)| now == then) || mutant!("write_back_after_a_freeze")
     }
 }

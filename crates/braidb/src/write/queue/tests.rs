@@ -4,7 +4,10 @@ use super::waiting::Batch;
 use super::*;
 use crate::log::test_fs::TestFs;
 use crate::memory::Segment;
+use crate::memory::view::{View, ViewCell};
+use crate::plan::memory::limits::{MemoryLimits, MemoryOptions};
 use crate::write::pressure::Marks;
+use crate::write::{RecoveredFamily, RoomParts};
 use braidb_storage::inline::{Inline, SeededRandom, StepClock};
 use std::path::Path;
 
@@ -27,28 +30,36 @@ fn queue_on(fs: TestFs) -> CommitQueue {
         l0_hard_tables: 20,
     };
     let runtime = Arc::new(Inline::new(clock.clone()));
+    let pressure = Arc::new(Pressure::new(marks, clock, runtime, counters.clone()));
+    let room = RoomParts {
+        view: Arc::new(ViewCell::new(View::default())),
+        pressure: pressure.clone(),
+        random: Arc::new(SeededRandom::new(1)),
+        counters: counters.clone(),
+        flushes: Arc::default(),
+    };
     let shared = Shared {
         log_sync,
-        view: Arc::new(ViewCell::new(View::default())),
         snapshots: Arc::new(Snapshots::new(0)),
         health: Arc::new(Health::default()),
         dir_lock,
-        pressure: Arc::new(Pressure::new(marks, clock, runtime, counters.clone())),
+        pressure,
         files: Arc::new(FileIds::new(FileId(2))),
-        random: Arc::new(SeededRandom::new(1)),
         counters,
     };
-    let options = QueueOptions {
+    let limits = MemoryLimits::new(MemoryOptions {
+        memtable_bytes: 1 << 30,
         active_bytes: u64::MAX,
-        pipeline_limit: 1,
+        pipeline_segments: 1,
         log_bytes: 1 << 30,
-        log_file_bytes: 1 << 30,
-        heat: HeatOptions { hot_ppm: 0, has_superseded: false, memtable_bytes: 1 << 30, log_bytes: 1 << 30 },
-        merge_reserve_bytes: 0,
-    };
+        log_rewrite_percent: 0,
+        hot_ppm: 0,
+        has_superseded: false,
+    });
     let (_, writer) = Segment::new(1);
     let family = RecoveredFamily { writer, first_log: None, version: Arc::default() };
-    CommitQueue::new(options, log, 0, vec![family], LogsBySeq::default(), shared)
+    let room = MemoryRoom::new(limits, vec![family], room);
+    CommitQueue::new(room, 0, log, 0, LogsBySeq::default(), shared)
 }
 
 impl CommitQueue {
@@ -66,13 +77,13 @@ impl CommitQueue {
     }
 
     fn put(&self, durability: Durability) {
-        self.commit_one(FAMILY, b"own", Some(b"value"), durability).unwrap();
+        self.commit_one(FAMILY, b"own", Some(b"value"), durability).outcome.unwrap();
     }
 
     /// How many commits are in the log, how many groups these were, and how many syncs there were.
     fn done(&self) -> (u64, u64, u64) {
-        let counters = &self.counters;
-        (self.snapshots.visible(), counters.log_groups.get(), counters.log_syncs.get())
+        let counters = &self.shared.counters;
+        (self.shared.snapshots.visible(), counters.log_groups.get(), counters.log_syncs.get())
     }
 }
 
@@ -105,10 +116,10 @@ fn a_leader_that_wanted_no_sync_syncs_for_nobody() {
 fn a_persist_that_meets_a_close_poisons_nothing() {
     let queue = queue();
     queue.put(Durability::Buffer);
-    queue.dir_lock.release();
+    queue.shared.dir_lock.release();
     let outcome = queue.persist(Durability::Sync);
     assert!(matches!(outcome, Err(Error::Closed)), "{outcome:?}");
-    assert!(queue.health.cause().is_none());
+    assert!(queue.shared.health.cause().is_none());
     assert_eq!(queue.done().2, 1);
 }
 
@@ -207,7 +218,7 @@ fn what_has_no_room_fails_alone() {
 fn a_failure_reaches_all_of_a_group() {
     let queue = queue();
     let waiters = [b"a", b"b"].map(|key| queue.leave(key, Durability::Buffer));
-    queue.health.poison_after_panic();
+    queue.shared.health.poison_after_panic();
     queue.lead(&mut queue.lock(), Durability::Sync);
     assert!(waiters.iter().all(|waiter| waiter.outcome().unwrap().is_err()));
     assert_eq!(queue.done(), (0, 0, 0));

@@ -1,0 +1,412 @@
+//! When memory or logs are full, and what is done then: every threshold of the memory component, and the one decision that
+//! compares with them.
+//!
+//! A commit compares a few counters with a [`Trigger`]. If one of them is reached, the commit queue asks [`decide`], which sees the
+//! memory of all families at once. No other file reads [`MemoryLimits`].
+//!
+//! | threshold | value | origin | effect |
+//! |---|---|---|---|
+//! | active segment | `active_percent` of the budget | Accordion 3.1 | the segment joins its pipeline |
+//! | pipeline | `pipeline_segments` + 2 segments | measured | memory compaction is behind: the active segment grows on |
+//! | full memory | the budget; half of it for new writes where hot keys stayed | TRIAD 4.1 | the largest family is flushed |
+//! | memory that must go | 15/8 of the budget | below the hard limit of 2 budgets | flushed, whatever compacts it |
+//! | superseded memory | at most 750 of 1,000 bytes were alive | TRIAD 4.1, `FLUSH_TH` | full memory is compacted instead of flushed |
+//! | logs | `log_bytes` | TRIAD 4.3 | the family with the oldest record is flushed |
+//! | log file | a quarter of `log_bytes` | measured | the log is closed; the oldest logs may be collected |
+//! | logs near their bound | 3/4 of `log_bytes` | measured | the log collection counts what is alive |
+//! | hot key | written twice, and more than half as often as the mean | TRIAD 4.1; the half is measured | it may stay at a flush |
+//! | hot keys, least | 1 key in 32 of the flushing set | measured | with fewer, none stays |
+//! | hot keys, most | 3/4 of the budget and 1/4 of `log_bytes` | measured | the hottest stay that fit |
+
+use crate::base::ids::FileId;
+
+/// What the options say about memory and logs.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryOptions {
+    /// The budget of all families, in bytes.
+    pub memtable_bytes: u64,
+    /// An active segment goes to the pipeline at this; `u64::MAX` if none does.
+    pub active_bytes: u64,
+    /// Flat segments that a pipeline keeps.
+    pub pipeline_segments: usize,
+    /// Bytes of live logs at which memory is flushed.
+    pub log_bytes: u64,
+    /// Logs near their bound of which at most so many bytes in a hundred are alive are collected. With 0 none are.
+    pub log_rewrite_percent: u32,
+    /// At most so many keys of a million stay at a flush, until the tuner knows more; 0 switches hot keys off.
+    pub hot_ppm: u32,
+    /// No memory compaction drops superseded versions before memory is full.
+    pub has_superseded: bool,
+}
+
+/// The thresholds of the memory component. The table at the head of this file lists them.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryLimits {
+    options: MemoryOptions,
+}
+
+/// A pipeline may grow by this many segments beyond `pipeline_segments` before rolls stop. Two, so that one segment is flattened
+/// while another one fills.
+const PIPELINE_SLACK: usize = 2;
+/// Memory is compacted instead of flushed if at most this many of 1,000 bytes were alive when it was full the last time. A copy of
+/// 3/4 of memory gives back a quarter of the budget.
+const COMPACT_FULL_PERMILLE: u64 = 750;
+/// A flush keeps hot keys only if they are at least one key in this many of its flushing set. Taking fewer apart costs more
+/// processor time than they spare the flush.
+const MIN_HOT_SHARE: u64 = 32;
+const MILLION: u128 = 1_000_000;
+
+impl MemoryLimits {
+    pub fn new(options: MemoryOptions) -> MemoryLimits {
+        assert!(options.hot_ppm <= MILLION as u32 && options.log_rewrite_percent <= 100);
+        MemoryLimits { options }
+    }
+
+    /// Whether a flush may leave hot keys in memory.
+    pub fn keeps_hot(&self) -> bool {
+        self.options.hot_ppm > 0
+    }
+
+    /// The share of hot keys that the tuner starts from, in keys of a million.
+    pub fn start_ppm(&self) -> u32 {
+        self.options.hot_ppm
+    }
+
+    /// Whether full memory is ever compacted instead of flushed. Where the memory policy compacts the pipeline anyhow, most of full
+    /// memory is alive; counting that again took an eighth of the speed.
+    pub fn may_compact_full(&self) -> bool {
+        self.keeps_hot() && self.options.has_superseded
+    }
+
+    /// Whether full memory is compacted before it is flushed. `live_permille` is how much was alive the last time, if it was counted.
+    pub fn compacts_full(&self, live_permille: Option<u64>) -> bool {
+        self.may_compact_full() && live_permille.is_none_or(|live| live <= COMPACT_FULL_PERMILLE)
+    }
+
+    /// Whether `kept_bytes`, which survived a compaction of full memory, still fill the budget. Then memory is flushed after all. A
+    /// lower bound would leave little room for new writes beside hot keys, and bring many small flushes.
+    pub fn is_still_full(&self, kept_bytes: u64) -> bool {
+        kept_bytes > self.options.memtable_bytes
+    }
+
+    /// The bytes at which memory is full when `kept_bytes` of them stayed at the last flush. New writes have half of the budget, and
+    /// all stays below 23/16 budgets: from 24/16 on writes are slowed down.
+    pub fn full_bytes(&self, kept_bytes: u64) -> u64 {
+        let budget = self.options.memtable_bytes;
+        let full = match self.is_still_full(kept_bytes) {
+            true => kept_bytes,
+            false => budget.max((kept_bytes + budget / 2).min(budget / 16 * 23)),
+        };
+        full.min(self.must_flush_bytes())
+    }
+
+    /// The bytes at which memory is flushed even if it is being compacted: 15/8 of the budget. Writes wait at 2 budgets, and only a
+    /// write triggers a flush.
+    fn must_flush_bytes(&self) -> u64 {
+        self.options.memtable_bytes / 8 * 15
+    }
+
+    /// Whether an active segment of so many bytes joins a pipeline of so many segments.
+    fn rolls(&self, active_bytes: u64, pipeline_segments: usize) -> bool {
+        active_bytes >= self.options.active_bytes
+            && pipeline_segments < self.options.pipeline_segments + PIPELINE_SLACK
+    }
+
+    /// The size for which an active segment's filter is made; none if segments do not go to a pipeline.
+    pub fn filtered_bytes(&self) -> Option<u64> {
+        Some(self.options.active_bytes).filter(|&bytes| bytes != u64::MAX)
+    }
+
+    /// A log is closed at this size, so that it can go before the bound of all logs is met.
+    pub fn log_file_bytes(&self) -> u64 {
+        if self.options.log_rewrite_percent == 0 { u64::MAX } else { self.options.log_bytes / 4 }
+    }
+
+    /// The most bytes in a hundred that may be alive of logs that are collected.
+    pub fn max_live_percent(&self) -> u32 {
+        self.options.log_rewrite_percent
+    }
+
+    /// Whether the log collection counts what is alive, when there are so many bytes of logs and memory has so many. Memory that is
+    /// more than half full is flushed soon, which frees the logs for nothing; not so where full memory is compacted.
+    pub fn are_logs_near_bound(&self, log_bytes: u64, memory_bytes: u64) -> bool {
+        let is_near = log_bytes > self.options.log_bytes / 4 * 3;
+        let is_flushed_soon = memory_bytes > self.options.memtable_bytes / 2 && !self.may_compact_full();
+        self.options.log_rewrite_percent > 0 && is_near && !is_flushed_soon
+    }
+
+    /// The most keys that may stay of a flushing set of `keys` keys in a tree of `tree_keys`, at `hot_ppm` of a million.
+    pub fn max_hot_keys(keys: u64, tree_keys: u64, hot_ppm: u32) -> u64 {
+        (u128::from(keys.max(tree_keys)) * u128::from(hot_ppm) / MILLION) as u64
+    }
+
+    /// `hot_keys` as keys of a million.
+    pub fn hot_ppm(hot_keys: u64, keys: u64, tree_keys: u64) -> u32 {
+        (u128::from(hot_keys) * MILLION / u128::from(keys.max(tree_keys).max(1))) as u32
+    }
+
+    /// The most bytes of hot keys that may stay: 3/4 of the budget, so that the next flush does not come at once, and 1/4 of the
+    /// logs, which get a copy of them.
+    pub fn max_hot_bytes(&self) -> u64 {
+        (self.options.memtable_bytes / 4 * 3).min(self.options.log_bytes / 4)
+    }
+
+    /// Whether keys written `count` times each are hot, where `keys` keys were written `writes` times. TRIAD (4.1) asks for more than
+    /// the mean. Where nearly all of memory is hot, half of these keys lie below the mean by chance, so half of it is enough.
+    pub fn is_hot(count: u16, keys: u64, writes: u64) -> bool {
+        count > 1 && 2 * u64::from(count) * keys > writes
+    }
+
+    /// Whether so many hot keys of `keys` are worth taking apart.
+    pub fn is_worth_splitting(hot_keys: u64, keys: u64) -> bool {
+        hot_keys.saturating_mul(MIN_HOT_SHARE) >= keys
+    }
+
+    /// What a commit compares its counters with while `kept_bytes` of memory are hot keys.
+    pub fn trigger(&self, kept_bytes: u64) -> Trigger {
+        Trigger {
+            memory_bytes: self.full_bytes(kept_bytes),
+            active_bytes: self.options.active_bytes,
+            log_bytes: self.options.log_bytes,
+        }
+    }
+}
+
+/// The counters at which a commit asks [`decide`].
+#[derive(Clone, Copy, Debug)]
+pub struct Trigger {
+    /// Of active segments and pipelines of all families.
+    pub memory_bytes: u64,
+    /// Of one active segment.
+    pub active_bytes: u64,
+    /// Of all logs; more than this fires.
+    pub log_bytes: u64,
+}
+
+/// The memory of one family, as [`decide`] sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FamilyState {
+    pub active_bytes: u64,
+    pub pipeline_bytes: u64,
+    pub pipeline_segments: usize,
+    /// Nothing was written since the last flush.
+    pub is_empty: bool,
+    /// What the last flush, or compaction of full memory, left.
+    pub kept_bytes: u64,
+    /// How many of 1,000 bytes were alive when memory was full the last time, if it was counted.
+    pub live_permille: Option<u64>,
+    /// The log that holds its oldest record outside of a flushing set.
+    pub first_log: Option<FileId>,
+    /// A flush of it runs: its flushing set is not in a table yet.
+    pub is_flushing: bool,
+    /// Its full memory is being compacted.
+    pub is_compacting: bool,
+}
+
+impl FamilyState {
+    fn bytes(&self) -> u64 {
+        self.active_bytes + self.pipeline_bytes
+    }
+}
+
+/// Memory and logs at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryState<'a> {
+    /// By family id.
+    pub families: &'a [FamilyState],
+    /// Bytes of the logs that this open wrote and that are still there.
+    pub log_bytes: u64,
+    /// The log that is written has the size at which logs are closed.
+    pub is_log_full: bool,
+    /// A caller waits until all memory is in tables, so nothing may stay.
+    pub are_tables_requested: bool,
+}
+
+/// What memory or logs need; a number is an index of [`MemoryState::families`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryAction {
+    Nothing,
+    /// The active segment joins the pipeline. No file is concerned.
+    Roll(usize),
+    /// The pipeline becomes one segment without superseded versions. No file is concerned.
+    CompactFull(usize),
+    /// The log is closed, and the log collection looks whether the oldest can go.
+    CloseLog,
+    /// All memory of the family becomes a table, but for the hot keys if they may stay.
+    Flush {
+        family: usize,
+        may_keep: bool,
+    },
+}
+
+/// What is most urgent. The caller carries it out and asks again, until the answer is `Nothing` or `Flush`.
+pub fn decide(state: &MemoryState<'_>, limits: &MemoryLimits) -> MemoryAction {
+    let families = state.families;
+    let memory_bytes: u64 = families.iter().map(FamilyState::bytes).sum();
+    let kept_bytes: u64 = families.iter().map(|family| family.kept_bytes).sum();
+    let flushable =
+        || families.iter().enumerate().filter(|(_, family)| !family.is_flushing && !family.is_empty);
+    let flush =
+        |family| MemoryAction::Flush { family, may_keep: limits.keeps_hot() && !state.are_tables_requested };
+    if memory_bytes >= limits.full_bytes(kept_bytes) {
+        if let Some((index, family)) = flushable().max_by_key(|(_, family)| family.bytes()) {
+            // A compaction that is behind, although writes are slowed down meanwhile, is given up for a flush.
+            let has_room = memory_bytes < limits.must_flush_bytes() && !limits.is_still_full(kept_bytes);
+            match family.is_compacting {
+                true if has_room => {}
+                false if has_room && limits.compacts_full(family.live_permille) => {
+                    return MemoryAction::CompactFull(index);
+                }
+                _ => return flush(index),
+            }
+        }
+    } else if state.log_bytes > limits.options.log_bytes && !families.iter().any(|family| family.is_flushing)
+    {
+        // A flush under way may be what frees the logs.
+        let oldest = families.iter().filter_map(|family| family.first_log).min();
+        if let Some((index, _)) = flushable().find(|(_, family)| family.first_log == oldest) {
+            return flush(index);
+        }
+    }
+    if state.is_log_full {
+        return MemoryAction::CloseLog;
+    }
+    let rolls = |family: &FamilyState| limits.rolls(family.active_bytes, family.pipeline_segments);
+    families.iter().position(rolls).map_or(MemoryAction::Nothing, MemoryAction::Roll)
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// A budget of 1 MiB, hot keys up to 1% of all, superseded versions until memory is full.
+    pub const OPTIONS: MemoryOptions = MemoryOptions {
+        memtable_bytes: 1 << 20,
+        active_bytes: 40 << 10,
+        pipeline_segments: 4,
+        log_bytes: 1 << 20,
+        log_rewrite_percent: 50,
+        hot_ppm: 10_000,
+        has_superseded: true,
+    };
+
+    fn limits() -> MemoryLimits {
+        MemoryLimits::new(OPTIONS)
+    }
+
+    #[test]
+    fn full_memory_is_compacted_while_that_makes_room() {
+        let (limits, eager) =
+            (limits(), MemoryLimits::new(MemoryOptions { has_superseded: false, ..OPTIONS }));
+        assert!(!eager.compacts_full(Some(0)), "the memory policy compacts");
+        assert!(
+            limits.compacts_full(None) && limits.compacts_full(Some(750)) && !limits.compacts_full(Some(751))
+        );
+        assert_eq!(limits.full_bytes(0), 1 << 20);
+        assert_eq!(limits.full_bytes(600 << 10), (600 + 512) << 10, "new writes have half of the budget");
+        assert_eq!(limits.full_bytes(960 << 10), (960 + 512) << 10);
+        assert_eq!(limits.full_bytes(1 << 20), (960 + 512) << 10, "writes are not slowed down yet");
+        assert!(limits.is_still_full(1025 << 10) && limits.full_bytes(1025 << 10) == 1025 << 10);
+        assert_eq!(limits.full_bytes(1 << 30), (1 << 20) / 8 * 15, "below the hard limit");
+    }
+
+    #[test]
+    fn logs_are_collected_near_their_bound_unless_a_flush_is_near() {
+        let of = |log_rewrite_percent, has_superseded| {
+            let options = MemoryOptions {
+                memtable_bytes: 100,
+                log_bytes: 400,
+                log_rewrite_percent,
+                has_superseded,
+                ..OPTIONS
+            };
+            MemoryLimits::new(options)
+        };
+        let (out, on, hot) = (of(0, false), of(50, false), of(50, true));
+        assert!(!out.are_logs_near_bound(400, 0) && out.log_file_bytes() == u64::MAX);
+        assert!(on.are_logs_near_bound(301, 50) && on.log_file_bytes() == 100);
+        assert!(!on.are_logs_near_bound(300, 50) && !on.are_logs_near_bound(301, 51));
+        assert!(hot.are_logs_near_bound(301, 51));
+    }
+
+    /// A family with so many KiB in its active segment and its pipeline.
+    fn family(active_kib: u64, pipeline_kib: u64) -> FamilyState {
+        FamilyState {
+            active_bytes: active_kib << 10,
+            pipeline_bytes: pipeline_kib << 10,
+            pipeline_segments: usize::from(pipeline_kib > 0),
+            is_empty: active_kib + pipeline_kib == 0,
+            live_permille: Some(1000),
+            first_log: Some(FileId(7)),
+            ..FamilyState::default()
+        }
+    }
+
+    fn state(families: &[FamilyState]) -> MemoryState<'_> {
+        MemoryState { families, log_bytes: 0, is_log_full: false, are_tables_requested: false }
+    }
+
+    fn decided(families: &[FamilyState]) -> MemoryAction {
+        decide(&state(families), &limits())
+    }
+
+    const fn flush(family: usize) -> MemoryAction {
+        MemoryAction::Flush { family, may_keep: true }
+    }
+
+    #[test]
+    fn a_full_active_segment_rolls_unless_the_pipeline_is_long() {
+        assert_eq!(decided(&[]), MemoryAction::Nothing);
+        assert_eq!(decided(&[family(39, 0), family(39, 500)]), MemoryAction::Nothing);
+        assert_eq!(decided(&[family(39, 0), family(40, 500)]), MemoryAction::Roll(1));
+        let long = FamilyState { pipeline_segments: 6, ..family(90, 500) };
+        assert_eq!(decided(&[long]), MemoryAction::Nothing);
+    }
+
+    #[test]
+    fn the_largest_family_that_is_not_being_flushed_goes() {
+        let flushing = FamilyState { is_flushing: true, ..family(0, 600) };
+        assert_eq!(decided(&[family(1, 1), family(30, 400), flushing]), flush(1));
+        assert_eq!(
+            decided(&[family(0, 0), flushing, FamilyState { is_flushing: true, ..family(0, 600) }]),
+            MemoryAction::Nothing
+        );
+        let families = [family(0, 1024)];
+        let requested = MemoryState { are_tables_requested: true, ..state(&families) };
+        assert_eq!(decide(&requested, &limits()), MemoryAction::Flush { family: 0, may_keep: false });
+    }
+
+    #[test]
+    fn memory_of_superseded_versions_is_compacted_until_it_must_go() {
+        let superseded = |kib| FamilyState { live_permille: Some(500), ..family(0, kib) };
+        assert_eq!(decided(&[superseded(1023)]), MemoryAction::Nothing);
+        assert_eq!(decided(&[superseded(1024)]), MemoryAction::CompactFull(0));
+        let compacting = |kib| FamilyState { is_compacting: true, ..superseded(kib) };
+        assert_eq!(decided(&[compacting(1919)]), MemoryAction::Nothing);
+        assert_eq!(decided(&[compacting(1920)]), flush(0), "the compaction is behind");
+        let alive = FamilyState { kept_bytes: 1025 << 10, ..superseded(1025) };
+        assert_eq!(decided(&[alive]), flush(0), "compacting gave nothing back");
+    }
+
+    #[test]
+    fn logs_over_their_bound_flush_the_family_with_the_oldest_record() {
+        let old = FamilyState { first_log: Some(FileId(3)), ..family(1, 0) };
+        let over = |families: &[FamilyState]| {
+            decide(&MemoryState { log_bytes: (1 << 20) + 1, ..state(families) }, &limits())
+        };
+        assert_eq!(over(&[family(30, 300), old]), flush(1));
+        let flushing = FamilyState { is_flushing: true, ..family(0, 1) };
+        assert_eq!(over(&[flushing, old]), MemoryAction::Nothing, "a flush may free the logs");
+        assert_eq!(
+            decide(&MemoryState { log_bytes: 1 << 20, ..state(&[old]) }, &limits()),
+            MemoryAction::Nothing
+        );
+    }
+
+    #[test]
+    fn a_full_log_is_closed_before_segments_roll() {
+        let families = [family(40, 0)];
+        let full = MemoryState { is_log_full: true, ..state(&families) };
+        assert_eq!(decide(&full, &limits()), MemoryAction::CloseLog);
+    }
+}

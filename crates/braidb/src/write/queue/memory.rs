@@ -1,0 +1,164 @@
+//! What the commit queue does about full memory and full logs, and the steps in which log and memory change together.
+//!
+//! After each commit the room compares counters. If one fires, [`decide`] says what is most urgent. Rolling a segment and compacting
+//! memory concern no file. Switching a memtable rotates the log and gives a flush all memory of a family in one step, so that
+//! positions decide what recovery replays (rule 3).
+
+use super::{CommitQueue, Core};
+use crate::base::error::Result;
+use crate::base::ids::{FamilyId, FileId};
+use crate::memory::Immutable;
+use crate::plan::memory::limits::{MemoryAction, MemoryState, decide};
+use crate::version::Version;
+use crate::write::flush_queue::FlushTask;
+use crate::write::room::{Kept, MemoryRoom};
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+/// What a commit, or another step under the commit lock, wants to have done beside the writers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[must_use = "the jobs do not begin by themselves"]
+pub struct Wants {
+    /// A memtable was switched: its flush waits in the queue.
+    pub flush: bool,
+    /// A pipeline has a new segment, or is to be compacted.
+    pub memory_compaction: bool,
+    /// A log was closed because it was full: the oldest logs may be collected.
+    pub log_collection: bool,
+}
+
+/// The memory room, behind the commit lock. The lock is held until the guard drops.
+pub struct RoomGuard<'a>(super::Held<'a>);
+
+impl Deref for RoomGuard<'_> {
+    type Target = MemoryRoom;
+
+    fn deref(&self) -> &MemoryRoom {
+        &self.0.room
+    }
+}
+
+impl DerefMut for RoomGuard<'_> {
+    fn deref_mut(&mut self) -> &mut MemoryRoom {
+        &mut self.0.room
+    }
+}
+
+impl CommitQueue {
+    /// The memory of all families, under the commit lock.
+    pub fn room(&self) -> RoomGuard<'_> {
+        RoomGuard(self.lock())
+    }
+
+    /// After a commit: makes room if a counter says that memory or logs may be full.
+    pub(super) fn make_room_if_full(&self, core: &mut Core) {
+        let is_triggered = core.room.is_triggered(self.shared.log_sync.appended());
+        if is_triggered || core.log.end() >= core.rotate_at_bytes {
+            self.make_room(core);
+        }
+    }
+
+    /// Carries out what memory and logs need. If switching a memtable fails, the write that triggered it still succeeds.
+    /// `switch_failed` keeps the error; the next write at a hard limit retries and returns it.
+    pub(super) fn make_room(&self, core: &mut Core) {
+        core.switch_failed = None;
+        loop {
+            let families = core.room.states();
+            let state = MemoryState {
+                families: &families,
+                log_bytes: self.shared.log_sync.appended(),
+                is_log_full: core.log.end() >= core.rotate_at_bytes,
+                are_tables_requested: core.room.are_tables_requested(),
+            };
+            match decide(&state, core.room.limits()) {
+                MemoryAction::Nothing => return,
+                MemoryAction::Roll(family) => {
+                    core.room.roll(family);
+                    core.wants.memory_compaction = true;
+                }
+                MemoryAction::CompactFull(family) => {
+                    core.room.compact_full(family);
+                    core.wants.memory_compaction = true;
+                }
+                MemoryAction::CloseLog => self.rotate_full_log(core),
+                MemoryAction::Flush { family, may_keep } => {
+                    core.switch_failed = self.switch_memtable(core, FamilyId(family as u32), may_keep).err();
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Rotates the log and turns all memory of the family into a flush task, in one step.
+    fn switch_memtable(&self, core: &mut Core, family: FamilyId, may_keep: bool) -> Result<()> {
+        // The flush copies what stays in memory to the log that begins now.
+        let replay_from = self.rotate_for(core, may_keep)?;
+        core.room.switch(family, replay_from, core.last_seq, may_keep);
+        core.wants.flush = true;
+        Ok(())
+    }
+
+    /// Switches the memtable of every family that has something in memory and is not being flushed. Returns how many flushes of
+    /// each family will have ended when those under way have. The caller schedules the flushes.
+    pub fn switch_all_memtables(&self) -> Result<Vec<u64>> {
+        let mut core = self.lock();
+        self.shared.health.check_writable()?;
+        for family in core.room.flushable() {
+            self.switch_memtable(&mut core, family, false)?;
+        }
+        Ok(core.room.switches())
+    }
+
+    /// Switches the memtable of one family if at least `min` tombstones are in it. The caller schedules the flush.
+    pub fn switch_memtable_of_tombstones(&self, family: FamilyId, min: u64) -> Result<()> {
+        let mut core = self.lock();
+        self.shared.health.check_writable()?;
+        match core.room.flushable_tombstones(family) >= min {
+            true => self.switch_memtable(&mut core, family, false),
+            false => Ok(()),
+        }
+    }
+
+    /// The flush's edit is durable: the table and the hot keys take the place of the flushing set. No family replays logs before
+    /// `replay_from` any more. The scheduler runs after each flush, so what this step wants is done then.
+    pub fn finish_flush(&self, task: &FlushTask, kept: Kept, version: Arc<Version>, replay_from: FileId) {
+        let mut core = self.lock();
+        core.logs_by_seq.forget_below(replay_from);
+        core.room.flushed(task, kept, version);
+        // Memory may be over its bound again: a memtable that could not be switched beside this flush can be switched now.
+        if self.shared.health.check_writable().is_ok() {
+            self.make_room(&mut core);
+        }
+    }
+
+    /// The bug that `hot_installed_late` plants: hot keys come to the view in a swap of their own.
+    pub fn keep_hot(&self, family: FamilyId, hot: Immutable) {
+        let mut core = self.lock();
+        let log = core.log.id();
+        core.room.keep_hot(family, hot, log);
+    }
+
+    /// Tries again to switch a memtable if the last try failed, for want of room for a new log.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot.
+    pub fn retry_switch(&self) -> Result<Wants> {
+        let mut core = self.lock();
+        self.shared.health.check_writable()?;
+        if core.switch_failed.is_some() {
+            self.make_room(&mut core);
+        }
+        match &core.switch_failed {
+            Some(error) => Err(error.clone()),
+            None => Ok(core.take_wants()),
+        }
+    }
+}
+
+impl Core {
+    /// What commits want to have done and no thread was told of yet.
+    pub(super) fn take_wants(&mut self) -> Wants {
+        std::mem::take(&mut self.wants)
+    }
+}

@@ -1,0 +1,422 @@
+//! The memory room: all that is in memory, of all families.
+//!
+//! ```text
+//!  insert ──► active segment ── roll ──► pipeline ── switch ──► flushing set ── flushed ──► a table
+//!                                           ▲                        └─ hot keys stay ─┐
+//!                                           └──────────────────────────────────────────┘
+//! ```
+//!
+//! A segment that is full is *rolled* into the pipeline, which concerns no file. When all of memory is full, or the logs are, the
+//! commit queue *switches the memtable* of a family: it rotates the log, and the room gives a flush all memory of the family, in one
+//! step, so that positions decide what recovery replays (rule 3). If most of memory was superseded when it was full the last time,
+//! one segment is made of it instead, beside the writers. `plan/memory/limits.rs` decides; the room counts and carries out.
+//!
+//! The room lives behind the commit lock. It holds each family's [`Memory`] and shows readers a copy in the view after every change.
+
+use super::flush_queue::FlushTask;
+use super::{FlushQueue, Pressure};
+use crate::base::counters::Counters;
+use crate::base::ids::{FamilyId, FileId, SeqNo};
+use crate::memory::view::{FamilyView, View, ViewCell};
+use crate::memory::{Immutable, Memory, Segment, SegmentWriter};
+use crate::plan::memory::limits::{FamilyState, MemoryLimits, Trigger};
+use crate::version::Version;
+use crate::visible::EntryKind;
+use braidb_storage::Random;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// What a flush leaves in memory.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// The hot keys. All stand in the log that began with the switch, or in later ones.
+    pub hot: Option<Immutable>,
+    /// How many of 1,000 bytes of the flushing set were alive, if that was counted.
+    pub live_permille: Option<u64>,
+}
+
+/// A family as recovery brought it back.
+#[derive(Debug)]
+pub struct RecoveredFamily {
+    pub writer: SegmentWriter,
+    pub first_log: Option<FileId>,
+    pub version: Arc<Version>,
+}
+
+/// One family's memory.
+#[derive(Debug)]
+struct FamilyMemory {
+    /// The writer of `memory`'s active segment.
+    writer: SegmentWriter,
+    memory: Memory,
+    /// Of `memory`'s pipeline; the commit path does not walk it.
+    pipeline_bytes: u64,
+    /// Entries of segments that were rolled since the last switch.
+    rolled_writes: u64,
+    /// The log that holds its oldest record in the active segment and the pipeline.
+    first_log: Option<FileId>,
+    /// Bytes of its full memory when a compaction of it was asked for; `None` if none is.
+    compacting_bytes: Option<u64>,
+    /// What the last flush, or compaction of full memory, left.
+    kept_bytes: u64,
+    /// How many of 1,000 bytes were alive then, if that was counted.
+    live_permille: Option<u64>,
+    /// Flushes that ended.
+    flushed: u64,
+}
+
+/// What the room shares with the rest of the engine.
+#[derive(Clone, Debug)]
+pub struct RoomParts {
+    pub view: Arc<ViewCell>,
+    pub pressure: Arc<Pressure>,
+    pub random: Arc<dyn Random>,
+    pub counters: Arc<Counters>,
+    pub flushes: Arc<FlushQueue>,
+}
+
+/// See the module's head.
+#[derive(Debug)]
+pub struct MemoryRoom {
+    limits: MemoryLimits,
+    parts: RoomParts,
+    /// By family id.
+    families: Vec<FamilyMemory>,
+    /// Bytes of all active segments and pipelines.
+    bytes: u64,
+    /// Bytes of all flushing sets.
+    flushing_bytes: u64,
+    /// What a commit compares `bytes` with.
+    trigger: Trigger,
+    /// An active segment has the size at which it joins its pipeline.
+    is_segment_full: bool,
+    /// Callers who wait for all memory to be in tables.
+    table_requests: usize,
+}
+
+impl MemoryRoom {
+    /// A room with the families that recovery brought back, by id. Fills the view.
+    pub fn new(limits: MemoryLimits, recovered: Vec<RecoveredFamily>, parts: RoomParts) -> MemoryRoom {
+        let mut room = MemoryRoom {
+            limits,
+            parts,
+            families: Vec::new(),
+            bytes: 0,
+            flushing_bytes: 0,
+            trigger: limits.trigger(0),
+            is_segment_full: true,
+            table_requests: 0,
+        };
+        let mut view = View::default();
+        for RecoveredFamily { writer, first_log, version } in recovered {
+            let family = FamilyMemory::new(writer, first_log);
+            view.families.push(FamilyView { memory: family.memory.clone(), version });
+            room.families.push(family);
+        }
+        room.parts.view.update(|current| *current = view);
+        room.recount();
+        room
+    }
+
+    /// Adds an empty family at the end of the list.
+    pub fn add_family(&mut self, version: Arc<Version>) -> FamilyId {
+        let id = FamilyId(self.families.len() as u32);
+        let family = FamilyMemory::new(self.new_segment(), None);
+        let memory = family.memory.clone();
+        self.families.push(family);
+        self.parts.view.update(|view| view.families.push(FamilyView { memory, version }));
+        id
+    }
+
+    /// Adds a version of `key`, whose record stands in `log`.
+    pub fn insert(
+        &mut self,
+        family: FamilyId,
+        log: FileId,
+        key: &[u8],
+        seq: SeqNo,
+        kind: EntryKind,
+        value: &[u8],
+    ) {
+        let family = &mut self.families[family.0 as usize];
+        family.first_log.get_or_insert(log);
+        let before = family.writer.segment().bytes();
+        family.writer.insert(key, seq, kind, value);
+        let bytes = family.writer.segment().bytes();
+        self.bytes += bytes - before;
+        self.is_segment_full |= bytes >= self.trigger.active_bytes;
+    }
+
+    /// After a commit: tells the back-pressure how full memory is, and returns whether the commit queue has to decide.
+    #[inline]
+    pub fn is_triggered(&self, log_bytes: u64) -> bool {
+        self.parts.pressure.set_memory_bytes(self.bytes + self.flushing_bytes);
+        self.bytes >= self.trigger.memory_bytes || self.is_segment_full || log_bytes > self.trigger.log_bytes
+    }
+
+    /// What the decision sees of each family.
+    pub fn states(&self) -> SmallVec<[FamilyState; 4]> {
+        self.families.iter().map(FamilyMemory::state).collect()
+    }
+
+    pub fn limits(&self) -> &MemoryLimits {
+        &self.limits
+    }
+
+    pub fn are_tables_requested(&self) -> bool {
+        self.table_requests > 0
+    }
+
+    /// An in-memory flush: the active segment of a family goes to its pipeline.
+    pub fn roll(&mut self, index: usize) {
+        let writer = self.new_segment();
+        let family = &mut self.families[index];
+        family.rolled_writes += family.writer.segment().entries();
+        let memory = family.memory.roll(Arc::clone(writer.segment()));
+        family.writer = writer;
+        self.show(index, memory);
+        self.parts.counters.memory_flushes.add(1);
+    }
+
+    /// All memory of a family is to become one segment.
+    pub fn compact_full(&mut self, index: usize) {
+        self.families[index].compacting_bytes = Some(self.families[index].bytes());
+        if !self.families[index].writer.segment().is_empty() {
+            self.roll(index);
+        }
+        let memory = self.families[index].memory.clone().with_full_compaction(true);
+        self.show(index, memory);
+    }
+
+    /// The memtable of a family is switched: all its memory becomes a flush task. The log that recovery will replay it from,
+    /// `replay_from`, has begun in the same step.
+    pub fn switch(&mut self, family: FamilyId, replay_from: FileId, last_seq: SeqNo, may_keep: bool) {
+        let idle = |(index, other): (usize, &FamilyMemory)| {
+            let is_idle = !other.is_flushing() && other.is_empty();
+            is_idle.then_some(FamilyId(index as u32))
+        };
+        let idle = self.families.iter().enumerate().filter_map(idle).collect();
+        let index = family.0 as usize;
+        let writer = self.new_segment();
+        let old = &mut self.families[index];
+        let writes = old.rolled_writes + old.writer.segment().entries();
+        let memory = old.memory.take(Arc::clone(writer.segment()));
+        // Dropping the old writer makes sure that nothing is added to what the flush takes.
+        let new = FamilyMemory::new(writer, None);
+        *old = FamilyMemory { flushed: old.flushed, live_permille: old.live_permille, ..new };
+        let segments = memory.flushing().clone();
+        self.flushing_bytes += segments.iter().map(Immutable::bytes).sum::<u64>();
+        self.show(index, memory);
+        let task = FlushTask { family, segments, replay_from, idle, may_keep, writes, last_seq };
+        self.parts.flushes.add(task);
+    }
+
+    /// The flush's edit is durable: puts the new version, and what is kept in memory, into the view in place of the flushing set, in
+    /// one swap. Between two swaps a reader would miss the hot keys.
+    pub fn flushed(&mut self, task: &FlushTask, kept: Kept, version: Arc<Version>) {
+        let index = task.family.0 as usize;
+        let family = &mut self.families[index];
+        assert!(Arc::ptr_eq(family.memory.flushing(), &task.segments), "a flush ends once");
+        family.flushed += 1;
+        family.live_permille = kept.live_permille.or(family.live_permille);
+        if let Some(hot) = &kept.hot {
+            family.keep(hot, task.replay_from);
+        }
+        let memory = family.memory.flushed(kept.hot);
+        self.flushing_bytes -= task.segments.iter().map(Immutable::bytes).sum::<u64>();
+        self.show_with(index, memory, |view| view.version = version);
+    }
+
+    /// The bug that `hot_installed_late` plants: hot keys come to the view in a swap of their own.
+    pub fn keep_hot(&mut self, family: FamilyId, hot: Immutable, log: FileId) {
+        let index = family.0 as usize;
+        self.families[index].keep(&hot, log);
+        let memory = self.families[index].memory.with_oldest(hot);
+        self.show(index, memory);
+    }
+
+    /// Puts `new` in the place of `old` in the pipeline of a family. `false`, and nothing happens, if a flush took them.
+    /// `compacts_full` says that `old` is all of a full memory.
+    pub fn replace(
+        &mut self,
+        family: FamilyId,
+        old: &[Immutable],
+        new: Immutable,
+        compacts_full: bool,
+    ) -> bool {
+        let index = family.0 as usize;
+        let new_bytes = new.bytes();
+        let Some(memory) = self.families[index].memory.replaced(old, new) else { return false };
+        if compacts_full {
+            self.full_compacted(index, new_bytes);
+            self.show(index, memory.with_full_compaction(false));
+        } else {
+            self.show(index, memory);
+        }
+        true
+    }
+
+    /// A compaction of full memory tells how much of it is alive. If that is nearly all, the next write has it flushed.
+    fn full_compacted(&mut self, index: usize, new_bytes: u64) {
+        let family = &mut self.families[index];
+        let Some(full_bytes) = family.compacting_bytes.take() else { return };
+        family.live_permille = Some(new_bytes * 1000 / full_bytes.max(1));
+        family.kept_bytes = new_bytes;
+        self.parts.counters.full_memory_compactions.add(1);
+    }
+
+    /// There is no memory for a copy of what is alive: what was to be compacted is flushed, by the next write.
+    pub fn give_up_full_compaction(&mut self) {
+        for index in 0..self.families.len() {
+            let family = &mut self.families[index];
+            if family.compacting_bytes.take().is_some() {
+                family.live_permille = Some(1000);
+                let memory = family.memory.clone().with_full_compaction(false);
+                self.show(index, memory);
+            }
+        }
+    }
+
+    /// A caller waits for all memory to be in tables. As long as one does, nothing stays in memory.
+    pub fn request_tables(&mut self) {
+        self.table_requests += 1;
+    }
+
+    pub fn end_table_request(&mut self) {
+        self.table_requests -= 1;
+    }
+
+    /// The families with something in memory that no flush has taken, and none of which is being flushed.
+    pub fn flushable(&self) -> Vec<FamilyId> {
+        let families = self.families.iter().enumerate();
+        let flushable = families.filter(|(_, family)| !family.is_flushing() && !family.is_empty());
+        flushable.map(|(index, _)| FamilyId(index as u32)).collect()
+    }
+
+    /// Tombstones of a family that no flush has taken; none while it is being flushed.
+    pub fn flushable_tombstones(&self, family: FamilyId) -> u64 {
+        let family = &self.families[family.0 as usize];
+        let immutable: u64 = family.memory.pipeline().iter().map(Immutable::tombstones).sum();
+        if family.is_flushing() { 0 } else { family.memory.active().tombstones() + immutable }
+    }
+
+    /// What readers see.
+    pub fn view(&self) -> Arc<View> {
+        self.parts.view.load_full()
+    }
+
+    /// Whether a family is being flushed.
+    pub fn is_flushing(&self) -> bool {
+        self.families.iter().any(FamilyMemory::is_flushing)
+    }
+
+    /// How often each family's memtable was switched. Equal answers mean that no flush began in between.
+    pub fn switches(&self) -> Vec<u64> {
+        self.families.iter().map(FamilyMemory::switches).collect()
+    }
+
+    /// Whether so many flushes of each family ended.
+    pub fn has_flushed(&self, flushes: &[u64]) -> bool {
+        self.families.iter().zip(flushes).all(|(family, &flushes)| family.flushed >= flushes)
+    }
+
+    /// No family replays a log before `replay_from` any more.
+    pub fn forget_logs_before(&mut self, replay_from: FileId) {
+        for family in &mut self.families {
+            family.first_log = family.first_log.map(|log| log.max(replay_from));
+        }
+    }
+
+    /// The writer of an empty active segment. A segment that goes to a pipeline has a filter, because gets then ask many.
+    fn new_segment(&self) -> SegmentWriter {
+        let seed = self.parts.random.next_u64();
+        match self.limits.filtered_bytes() {
+            None => Segment::new(seed).1,
+            Some(full_bytes) => Segment::with_filter(seed, full_bytes).1,
+        }
+    }
+
+    fn show(&mut self, index: usize, memory: Memory) {
+        self.show_with(index, memory, |_| {});
+    }
+
+    /// Makes `memory` the family's, and shows it, with another change of its view, in one swap.
+    fn show_with(&mut self, index: usize, memory: Memory, change: impl FnOnce(&mut FamilyView)) {
+        let family = &mut self.families[index];
+        family.set(memory.clone());
+        self.parts.view.update(|view| {
+            let view = &mut view.families[index];
+            view.memory = memory;
+            change(view);
+        });
+        self.recount();
+    }
+
+    /// After a change of segments: sums, and what a commit compares them with.
+    fn recount(&mut self) {
+        self.bytes = self.families.iter().map(FamilyMemory::bytes).sum();
+        self.trigger = self.limits.trigger(self.families.iter().map(|family| family.kept_bytes).sum());
+        let is_full = |family: &FamilyMemory| family.writer.segment().bytes() >= self.trigger.active_bytes;
+        self.is_segment_full = self.families.iter().any(is_full);
+        self.parts.pressure.set_memory_bytes(self.bytes + self.flushing_bytes);
+    }
+}
+
+impl FamilyMemory {
+    fn new(writer: SegmentWriter, first_log: Option<FileId>) -> FamilyMemory {
+        FamilyMemory {
+            memory: Memory::new(Arc::clone(writer.segment())),
+            writer,
+            pipeline_bytes: 0,
+            rolled_writes: 0,
+            first_log,
+            compacting_bytes: None,
+            kept_bytes: 0,
+            live_permille: None,
+            flushed: 0,
+        }
+    }
+
+    fn set(&mut self, memory: Memory) {
+        self.pipeline_bytes = memory.pipeline().iter().map(Immutable::bytes).sum();
+        // What was kept may have been superseded.
+        self.kept_bytes = self.kept_bytes.min(self.pipeline_bytes);
+        self.memory = memory;
+    }
+
+    fn bytes(&self) -> u64 {
+        self.writer.segment().bytes() + self.pipeline_bytes
+    }
+
+    /// What a flush left in memory joins the pipeline. All of it stands in `log` or in later logs.
+    fn keep(&mut self, hot: &Immutable, log: FileId) {
+        self.kept_bytes = hot.bytes();
+        self.first_log = Some(log);
+    }
+
+    fn is_flushing(&self) -> bool {
+        !self.memory.flushing().is_empty()
+    }
+
+    fn switches(&self) -> u64 {
+        self.flushed + u64::from(self.is_flushing())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.memory.pipeline().is_empty() && self.writer.segment().is_empty()
+    }
+
+    fn state(&self) -> FamilyState {
+        FamilyState {
+            active_bytes: self.writer.segment().bytes(),
+            pipeline_bytes: self.pipeline_bytes,
+            pipeline_segments: self.memory.pipeline().len(),
+            is_empty: self.is_empty(),
+            kept_bytes: self.kept_bytes,
+            live_permille: self.live_permille,
+            first_log: self.first_log,
+            is_flushing: self.is_flushing(),
+            is_compacting: self.compacting_bytes.is_some(),
+        }
+    }
+}
