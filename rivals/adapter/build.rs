@@ -1,5 +1,5 @@
-//! Tells the adapter what the engine has that it is linked to: `has_NAME` for each setter of `braidb::Options`, and
-//! `has_slow_puts` for the mutant of this name.
+//! Tells the adapter what the engine has that it is linked to: `has_NAME` for each setter of `braidb::Options` or
+//! `braidb::Tuning`, `has_tuning` where the second exists, and `has_slow_puts` for the mutant of this name.
 
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,12 @@ fn main() {
     let engine = std::env::var_os("BRAIDB_ENGINE")
         .expect("scripts/pair sets BRAIDB_ENGINE to the crate of the engine");
     let engine = PathBuf::from(engine);
-    let options = read(&engine.join("src/db/options.rs"));
+    let mut options = read(&engine.join("src/db/options.rs"));
+    println!("cargo:rustc-check-cfg=cfg(has_tuning)");
+    if options.contains("pub fn tuning(mut self") {
+        println!("cargo:rustc-cfg=has_tuning");
+        options.push_str(&read(&engine.join("src/db/tuning.rs")));
+    }
     for name in KNOWN {
         println!("cargo:rustc-check-cfg=cfg(has_{name})");
         if options.contains(&format!("pub fn {name}(mut self")) {

@@ -7,7 +7,19 @@ use std::str::FromStr;
 /// The commit that is linked.
 const ENGINE: &str = env!("BRAIDB_ENGINE_NAME");
 
-/// Sets what `text` says: `NAME=VALUE`, with the name of a setter of `braidb::Options`. `l0_overlap`, `log_tables`, `hot_keys`, `runs` and
+/// Calls a setter of `Tuning`, or of `Options` where the linked commit has no `Tuning` yet.
+macro_rules! tune {
+    ($options:expr, $setter:ident, $value:expr) => {{
+        let value = $value;
+        #[cfg(has_tuning)]
+        let options = $options.tuning(|tuning| tuning.$setter(value));
+        #[cfg(not(has_tuning))]
+        let options = $options.$setter(value);
+        Ok(options)
+    }};
+}
+
+/// Sets what `text` says: `NAME=VALUE`, with the name of a setter of `braidb::Options` or `braidb::Tuning`. `l0_overlap`, `log_tables`, `hot_keys`, `runs` and
 /// `memory` are short names, as in `braidb bench`.
 ///
 /// # Errors
@@ -19,44 +31,44 @@ pub fn set(options: Options, text: &str) -> Outcome<Options> {
     };
     match name {
         #[cfg(has_active_percent)]
-        "active_percent" => Ok(options.active_percent(number(name, value)?)),
+        "active_percent" => tune!(options, active_percent, number(name, value)?),
         #[cfg(has_background_threads)]
         "background_threads" => Ok(options.background_threads(number(name, value)?)),
         #[cfg(has_block_bytes)]
-        "block_bytes" => Ok(options.block_bytes(number(name, value)?)),
+        "block_bytes" => tune!(options, block_bytes, number(name, value)?),
         #[cfg(has_block_cache_bytes)]
         "block_cache_bytes" => Ok(options.block_cache_bytes(number(name, value)?)),
         #[cfg(has_defer_below_l0)]
-        "defer_below_l0" => Ok(options.defer_below_l0(yes_or_no(name, value)?)),
+        "defer_below_l0" => tune!(options, defer_below_l0, yes_or_no(name, value)?),
         "durability" => Ok(options.durability(durability(value)?)),
         #[cfg(has_filter_bits_per_key)]
         "filter_bits_per_key" => Ok(options.filter_bits_per_key(number(name, value)?)),
         #[cfg(has_guards)]
-        "guards" => Ok(options.guards(guards(value)?)),
+        "guards" => tune!(options, guards, guards(value)?),
         #[cfg(has_hot_keys_percent)]
-        "hot_keys" | "hot_keys_percent" => Ok(options.hot_keys_percent(number(name, value)?)),
+        "hot_keys" | "hot_keys_percent" => tune!(options, hot_keys_percent, number(name, value)?),
         #[cfg(has_l0_merge_tables)]
-        "l0_merge_tables" => Ok(options.l0_merge_tables(number(name, value)?)),
+        "l0_merge_tables" => tune!(options, l0_merge_tables, number(name, value)?),
         #[cfg(has_l0_overlap_percent)]
-        "l0_overlap" | "l0_overlap_percent" => Ok(options.l0_overlap_percent(number(name, value)?)),
+        "l0_overlap" | "l0_overlap_percent" => tune!(options, l0_overlap_percent, number(name, value)?),
         #[cfg(has_l0_overlap_tables)]
-        "l0_overlap_tables" => Ok(options.l0_overlap_tables(number(name, value)?)),
+        "l0_overlap_tables" => tune!(options, l0_overlap_tables, number(name, value)?),
         #[cfg(has_l0_slowdown_tables)]
-        "l0_slowdown_tables" => Ok(options.l0_slowdown_tables(number(name, value)?)),
+        "l0_slowdown_tables" => tune!(options, l0_slowdown_tables, number(name, value)?),
         #[cfg(has_l0_stop_tables)]
-        "l0_stop_tables" => Ok(options.l0_stop_tables(number(name, value)?)),
+        "l0_stop_tables" => tune!(options, l0_stop_tables, number(name, value)?),
         #[cfg(has_log_bytes)]
-        "log_bytes" => Ok(options.log_bytes(number(name, value)?)),
+        "log_bytes" => tune!(options, log_bytes, number(name, value)?),
         #[cfg(has_log_rewrite_percent)]
-        "log_rewrite_percent" => Ok(options.log_rewrite_percent(number(name, value)?)),
+        "log_rewrite_percent" => tune!(options, log_rewrite_percent, number(name, value)?),
         #[cfg(has_log_table_percent)]
-        "log_tables" | "log_table_percent" => Ok(options.log_table_percent(number(name, value)?)),
+        "log_tables" | "log_table_percent" => tune!(options, log_table_percent, number(name, value)?),
         #[cfg(has_manifest_bytes)]
-        "manifest_bytes" => Ok(options.manifest_bytes(number(name, value)?)),
+        "manifest_bytes" => tune!(options, manifest_bytes, number(name, value)?),
         #[cfg(has_max_runs_per_guard)]
-        "runs" | "max_runs_per_guard" => Ok(options.max_runs_per_guard(number(name, value)?)),
+        "runs" | "max_runs_per_guard" => tune!(options, max_runs_per_guard, number(name, value)?),
         #[cfg(has_memory_policy)]
-        "memory" | "memory_policy" => Ok(options.memory_policy(memory_policy(value)?)),
+        "memory" | "memory_policy" => tune!(options, memory_policy, memory_policy(value)?),
         #[cfg(has_memtable_bytes)]
         "memtable_bytes" => Ok(options.memtable_bytes(number(name, value)?)),
         #[cfg(has_merge_bytes_per_second)]
@@ -64,13 +76,13 @@ pub fn set(options: Options, text: &str) -> Outcome<Options> {
         #[cfg(has_open_files)]
         "open_files" => Ok(options.open_files(number(name, value)?)),
         #[cfg(has_overlap_scope)]
-        "overlap_scope" => Ok(options.overlap_scope(overlap_scope(value)?)),
+        "overlap_scope" => tune!(options, overlap_scope, overlap_scope(value)?),
         #[cfg(has_pipeline_segments)]
-        "pipeline_segments" => Ok(options.pipeline_segments(number(name, value)?)),
+        "pipeline_segments" => tune!(options, pipeline_segments, number(name, value)?),
         #[cfg(has_table_bytes)]
-        "table_bytes" => Ok(options.table_bytes(number(name, value)?)),
+        "table_bytes" => tune!(options, table_bytes, number(name, value)?),
         _ => Err(format!(
-            "the engine of {ENGINE} has no option {name}; names are those of its crates/braidb/src/db/options.rs"
+            "the engine of {ENGINE} has no option {name}; names are those of its crates/braidb/src/db/options.rs and tuning.rs"
         )
         .into()),
     }

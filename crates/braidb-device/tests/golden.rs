@@ -46,7 +46,9 @@ fn operate<T>(model: &Model, operation: impl FnOnce() -> T) -> T {
 }
 
 fn open(model: &Model) -> Db {
-    let options = Options::new().memtable_bytes(256 << 10).log_bytes(1 << 20).table_bytes(512 << 10);
+    let options = Options::new()
+        .memtable_bytes(256 << 10)
+        .tuning(|tuning| tuning.log_bytes(1 << 20).table_bytes(512 << 10));
     options.block_cache_bytes(128 << 10).background_threads(2).env(model.env()).open("/db").unwrap()
 }
 

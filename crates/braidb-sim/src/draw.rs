@@ -5,7 +5,7 @@
 //! set from its seed: one of the named presets, or each option by itself. A later policy joins by adding its option here.
 
 use crate::rng::Rng;
-use braidb::{Durability, Guards, MemoryPolicy, Options, OverlapScope};
+use braidb::{Durability, Guards, MemoryPolicy, Options, OverlapScope, Tuning};
 use braidb_storage::Env;
 use std::fmt;
 
@@ -222,13 +222,21 @@ impl OptionSet {
         let options = Options::new()
             .durability(self.durability)
             .memtable_bytes(self.memtable_bytes)
+            .block_cache_bytes(self.block_cache_bytes)
+            .filter_bits_per_key(self.filter_bits_per_key)
+            .open_files(self.open_files)
+            .background_threads(self.background_threads)
+            .merge_bytes_per_second(self.merge_bytes_per_second)
+            .env(env);
+        options.tuning(|tuning| self.tuning(tuning))
+    }
+
+    fn tuning(&self, tuning: Tuning) -> Tuning {
+        let tuning = tuning
             .memory_policy(self.memory_policy)
             .active_percent(self.active_percent)
             .pipeline_segments(self.pipeline_segments)
             .block_bytes(self.block_bytes)
-            .block_cache_bytes(self.block_cache_bytes)
-            .filter_bits_per_key(self.filter_bits_per_key)
-            .open_files(self.open_files)
             .table_bytes(self.table_bytes)
             .log_rewrite_percent(self.log_rewrite_percent)
             .hot_keys_percent(self.hot_keys_percent)
@@ -241,18 +249,15 @@ impl OptionSet {
             .l0_overlap_tables(self.l0_overlap_tables)
             .overlap_scope(self.overlap_scope)
             .defer_below_l0(self.defer_below_l0)
-            .background_threads(self.background_threads)
             .max_runs_per_guard(self.max_runs)
-            .guards(self.guards)
-            .merge_bytes_per_second(self.merge_bytes_per_second)
-            .env(env);
-        let options = match self.max_runs_at {
-            Some((level, runs)) => options.max_runs_per_guard_at(level, runs),
-            None => options,
+            .guards(self.guards);
+        let tuning = match self.max_runs_at {
+            Some((level, runs)) => tuning.max_runs_per_guard_at(level, runs),
+            None => tuning,
         };
         match self.log_bytes {
-            Some(bytes) => options.log_bytes(bytes),
-            None => options,
+            Some(bytes) => tuning.log_bytes(bytes),
+            None => tuning,
         }
     }
 }

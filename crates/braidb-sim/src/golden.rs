@@ -95,7 +95,9 @@ pub fn write() -> Result<(Arc<SimFs>, Contents), Error> {
 pub fn write_with_copies() -> Result<(Arc<SimFs>, Contents), Error> {
     let fs = Arc::new(SimFs::new());
     let (env, _) = env_over(fs.clone(), SEED);
-    let options = Options::new().memory_policy(MemoryPolicy::Eager).log_bytes(16 << 10).env(env);
+    let options = Options::new()
+        .tuning(|tuning| tuning.memory_policy(MemoryPolicy::Eager).log_bytes(16 << 10))
+        .env(env);
     let db = options.open(DIR)?;
     let visits = db.column_family(FAMILIES[1])?;
     let mut contents = Contents::default();
@@ -133,7 +135,7 @@ pub fn write_with_copies() -> Result<(Arc<SimFs>, Contents), Error> {
 pub fn write_with_log_tables() -> Result<(Arc<SimFs>, Contents), Error> {
     let fs = Arc::new(SimFs::new());
     let (env, _) = env_over(fs.clone(), SEED);
-    let db = Options::new().log_table_percent(10).env(env).open(DIR)?;
+    let db = Options::new().tuning(|tuning| tuning.log_table_percent(10)).env(env).open(DIR)?;
     let visits = db.column_family(FAMILIES[1])?;
     let mut contents = Contents::default();
     for round in 0..2u32 {
@@ -201,8 +203,12 @@ pub fn write_hot_after_recovery() -> Result<(Arc<SimFs>, Contents), Error> {
     let mut fs = Arc::new(SimFs::new());
     let mut contents = Contents::default();
     let options = |fs: &Arc<SimFs>| {
-        let options = Options::new().memory_policy(MemoryPolicy::None).hot_keys_percent(10);
-        options.memtable_bytes(8 << 10).log_table_percent(0).env(env_over(fs.clone(), SEED).0)
+        let options =
+            Options::new().tuning(|tuning| tuning.memory_policy(MemoryPolicy::None).hot_keys_percent(10));
+        options
+            .memtable_bytes(8 << 10)
+            .tuning(|tuning| tuning.log_table_percent(0))
+            .env(env_over(fs.clone(), SEED).0)
     };
     {
         let db = options(&fs).open(DIR)?;
@@ -250,7 +256,7 @@ fn cut_space(fs: &SimFs) {
 pub fn open(fs: &Arc<SimFs>) -> Result<Db, Error> {
     let (env, _) = env_over(fs.clone(), SEED);
     // Small blocks, so that a small table has several.
-    Options::new().block_bytes(1 << 10).memtable_bytes(1 << 20).env(env).open(DIR)
+    Options::new().tuning(|tuning| tuning.block_bytes(1 << 10)).memtable_bytes(1 << 20).env(env).open(DIR)
 }
 
 /// Reads the whole database in every way that reads all.

@@ -44,19 +44,22 @@ fn life(seed: u64) {
         println!("{what}");
         let options = Options::new()
             .memtable_bytes(memtable)
-            .table_bytes([64 << 10, 256 << 10, 4 << 20][rng.below(3) as usize])
-            .l0_merge_tables(merge)
-            .l0_slowdown_tables(slow)
-            .l0_stop_tables(stop)
-            .l0_overlap_percent(percent)
-            .l0_overlap_tables(tables)
-            .overlap_scope(scope)
-            .defer_below_l0(defers)
-            .hot_keys_percent(hot)
-            .log_table_percent(log)
-            .max_runs_per_guard(runs)
+            .tuning(|tuning| {
+                tuning
+                    .table_bytes([64 << 10, 256 << 10, 4 << 20][rng.below(3) as usize])
+                    .l0_merge_tables(merge)
+                    .l0_slowdown_tables(slow)
+                    .l0_stop_tables(stop)
+                    .l0_overlap_percent(percent)
+                    .l0_overlap_tables(tables)
+                    .overlap_scope(scope)
+                    .defer_below_l0(defers)
+                    .hot_keys_percent(hot)
+                    .log_table_percent(log)
+                    .max_runs_per_guard(runs)
+            })
             .background_threads(1 + rng.below(3) as usize)
-            .guards(guards);
+            .tuning(|tuning| tuning.guards(guards));
         let db = options.env(env_over(fs.clone(), seed + turn).0).open(DIR).unwrap();
         assert_eq!(entries(&db), model.len(), "after reopening: {what}");
         let (mut snapshot, flush_every) = (None, [0, 50, 700][rng.below(3) as usize]);

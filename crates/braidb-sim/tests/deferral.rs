@@ -28,7 +28,7 @@ struct Trace {
 fn trace(options: Options) -> Trace {
     let (env, fs, _) = sim_env(1);
     fs.record_ops();
-    let options = options.memtable_bytes(64 << 10).table_bytes(64 << 10);
+    let options = options.memtable_bytes(64 << 10).tuning(|tuning| tuning.table_bytes(64 << 10));
     let db = options.env(env).open(DIR).unwrap();
     let mut rng = Rng::new(7);
     for number in 0..WRITES {
@@ -59,15 +59,16 @@ fn trace(options: Options) -> Trace {
 
 /// The four trees that the two policies make, by overlap and deferral.
 fn sides(options: &Options) -> [Trace; 4] {
-    [(0, false), (40, false), (0, true), (40, true)]
-        .map(|(percent, defers)| trace(options.clone().l0_overlap_percent(percent).defer_below_l0(defers)))
+    [(0, false), (40, false), (0, true), (40, true)].map(|(percent, defers)| {
+        trace(options.clone().tuning(|tuning| tuning.l0_overlap_percent(percent).defer_below_l0(defers)))
+    })
 }
 
 /// Trees whose cells hold several runs, or that have guards, do not hear of the switch.
 #[test]
 fn what_is_no_leveled_tree_writes_the_same_bytes_in_the_same_order() {
-    let null = Options::new().memory_policy(MemoryPolicy::None);
-    for options in [Options::new(), null, Options::new().max_runs_per_guard(1)] {
+    let null = Options::new().tuning(|tuning| tuning.memory_policy(MemoryPolicy::None));
+    for options in [Options::new(), null, Options::new().tuning(|tuning| tuning.max_runs_per_guard(1))] {
         let [none, overlap, below, both] = sides(&options);
         assert_eq!(trace(options), both, "the defaults are both");
         assert_eq!(none, below);
@@ -78,8 +79,8 @@ fn what_is_no_leveled_tree_writes_the_same_bytes_in_the_same_order() {
 /// In a leveled tree each changes what is written, alone and beside the other.
 #[test]
 fn each_of_the_two_works_without_the_other() {
-    let leveled = Options::new().max_runs_per_guard(1).guards(Guards::None);
-    let leveled = leveled.hot_keys_percent(0).log_table_percent(0);
+    let leveled = Options::new().tuning(|tuning| tuning.max_runs_per_guard(1).guards(Guards::None));
+    let leveled = leveled.tuning(|tuning| tuning.hot_keys_percent(0).log_table_percent(0));
     let [none, overlap, below, both] = sides(&leveled);
     assert_eq!(trace(leveled), both, "the defaults are both");
     for (name, side) in [("none", &none), ("overlap", &overlap), ("below L0", &below), ("both", &both)] {

@@ -91,7 +91,7 @@ fn an_opening_that_failed_is_not_believed_by_the_next() {
 #[test]
 fn what_write_back_dropped_behind_the_back_of_a_dead_process_is_written_anew() {
     // With logs of 16 KiB most of it lies in logs that were closed, and not synced.
-    let options = || Options::new().log_bytes(64 << 10).memtable_bytes(1 << 20);
+    let options = || Options::new().tuning(|tuning| tuning.log_bytes(64 << 10)).memtable_bytes(1 << 20);
     let fs = SimFs::new();
     let db = open(&fs, options()).unwrap();
     put(&db, 0, 50, 100);
@@ -190,7 +190,7 @@ fn on_a_full_device_the_same_bytes_are_written_where_they_stand() {
 /// Marks lie behind what they cover. Once a cut has taken them along, the cut itself says that all before it was stable.
 #[test]
 fn damage_before_a_covered_cut_is_no_torn_end() {
-    let options = || Options::new().log_bytes(64 << 10).memtable_bytes(1 << 20);
+    let options = || Options::new().tuning(|tuning| tuning.log_bytes(64 << 10)).memtable_bytes(1 << 20);
     let fs = SimFs::new();
     let db = open(&fs, options()).unwrap();
     put(&db, 0, 400, 100);

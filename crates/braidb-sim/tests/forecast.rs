@@ -38,8 +38,11 @@ fn carried_out(options: &Options, load: &Load) -> (u64, u64) {
 #[test]
 fn a_forecast_comes_true_in_the_engine() {
     for (runs, guards) in [(4, Guards::Balanced), (1, Guards::None)] {
-        let options = Options::new().memtable_bytes(MEMTABLE_BYTES).table_bytes(MEMTABLE_BYTES as u64);
-        let options = options.max_runs_per_guard(runs).guards(guards).log_table_percent(0);
+        let options = Options::new()
+            .memtable_bytes(MEMTABLE_BYTES)
+            .tuning(|tuning| tuning.table_bytes(MEMTABLE_BYTES as u64));
+        let options =
+            options.tuning(|tuning| tuning.max_runs_per_guard(runs).guards(guards).log_table_percent(0));
         for (entries, writes_per_key) in
             [30_000u64, 90_000, 270_000].into_iter().flat_map(|n| [(n, 0), (n, 4u64)])
         {

@@ -17,13 +17,16 @@ const HOT: u32 = 30;
 fn options(env: Env, hot_keys_percent: u32) -> Options {
     Options::new()
         .memtable_bytes(64 << 10)
-        .memory_policy(MemoryPolicy::None)
-        .max_runs_per_guard(1)
-        .guards(Guards::None)
-        .log_table_percent(0)
-        .l0_overlap_percent(0)
-        .defer_below_l0(false)
-        .hot_keys_percent(hot_keys_percent)
+        .tuning(|tuning| {
+            tuning
+                .memory_policy(MemoryPolicy::None)
+                .max_runs_per_guard(1)
+                .guards(Guards::None)
+                .log_table_percent(0)
+                .l0_overlap_percent(0)
+                .defer_below_l0(false)
+                .hot_keys_percent(hot_keys_percent)
+        })
         .env(env)
 }
 

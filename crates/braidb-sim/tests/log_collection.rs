@@ -13,9 +13,7 @@ const DIR: &str = "/db";
 fn options(env: Env) -> Options {
     Options::new()
         .memtable_bytes(1 << 20)
-        .memory_policy(MemoryPolicy::Eager)
-        .active_percent(1)
-        .log_bytes(64 << 10)
+        .tuning(|tuning| tuning.memory_policy(MemoryPolicy::Eager).active_percent(1).log_bytes(64 << 10))
         .env(env)
 }
 
@@ -124,7 +122,7 @@ fn logs_of_superseded_records_go_without_a_flush() {
 #[test]
 fn left_out_it_leaves_the_logs_to_flushes() {
     let (env, _, _) = sim_env(1);
-    let mut load = Load::on(options(env).log_rewrite_percent(0).open(DIR).unwrap());
+    let mut load = Load::on(options(env).tuning(|tuning| tuning.log_rewrite_percent(0)).open(DIR).unwrap());
     load.cold();
     load.hot(2000);
     load.db.settle().unwrap();
@@ -170,7 +168,7 @@ fn power_may_fail_at_every_step() {
 #[test]
 fn a_failing_truncation_does_not_fail_a_flush() {
     let (env, fs, runtime) = sim_env(1);
-    let db = options(env).memory_policy(MemoryPolicy::None).open(DIR).unwrap();
+    let db = options(env).tuning(|tuning| tuning.memory_policy(MemoryPolicy::None)).open(DIR).unwrap();
     while db.stats().counts.logs_rotated < 3 {
         db.put("hot", [b'h'; 500]).unwrap();
     }

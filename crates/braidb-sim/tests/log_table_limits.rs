@@ -18,7 +18,10 @@ const SEEDS: u64 = 20;
 const STRIDE: usize = 11;
 
 fn options(env: Env) -> Options {
-    Options::new().memtable_bytes(1 << 20).memory_policy(MemoryPolicy::None).log_table_percent(50).env(env)
+    Options::new()
+        .memtable_bytes(1 << 20)
+        .tuning(|tuning| tuning.memory_policy(MemoryPolicy::None).log_table_percent(50))
+        .env(env)
 }
 
 fn open(fs: &SimFs, change: impl Fn(Options) -> Options) -> Result<Db, Error> {
@@ -40,12 +43,9 @@ fn deletes_make_room_on_a_disk_full_of_log_tables() {
         let fs = SimFs::new();
         fs.set_capacity(Some(8 << 20));
         let config = |options: Options| {
-            options
-                .memtable_bytes(128 << 10)
-                .table_bytes(64 << 10)
-                .log_bytes(4 << 20)
-                .log_table_percent(percent)
-                .block_bytes(1024)
+            options.memtable_bytes(128 << 10).tuning(|tuning| {
+                tuning.table_bytes(64 << 10).log_bytes(4 << 20).log_table_percent(percent).block_bytes(1024)
+            })
         };
         let db = open(&fs, config).unwrap();
         let mut end = 0;
@@ -79,7 +79,8 @@ fn large_logs_keep_large_values_alone() {
     for (percent_small, small_bytes, bytes, log_tables) in
         [(0, 0, 255, 0), (67, 20, 2000, 1), (67, 200, 1500, 0)]
     {
-        let config = |options: Options| options.memtable_bytes(64 << 20).log_bytes(128 << 20);
+        let config =
+            |options: Options| options.memtable_bytes(64 << 20).tuning(|tuning| tuning.log_bytes(128 << 20));
         let db = open(&SimFs::new(), config).unwrap();
         let value = vec![7; bytes];
         let mut written = 0;
@@ -184,21 +185,26 @@ fn one_case(seed: u64) {
         let env = env_over(Arc::new(fs.clone()), seed + life).0;
         let db = Options::new()
             .memtable_bytes(memtable)
-            .log_table_percent(percent)
-            .hot_keys_percent(hot)
-            .log_bytes(log)
-            .max_runs_per_guard(runs)
-            .guards(guards)
-            .log_rewrite_percent(rewrite)
-            .block_bytes(block)
+            .tuning(|tuning| {
+                tuning
+                    .log_table_percent(percent)
+                    .hot_keys_percent(hot)
+                    .log_bytes(log)
+                    .max_runs_per_guard(runs)
+                    .guards(guards)
+                    .log_rewrite_percent(rewrite)
+                    .block_bytes(block)
+            })
             .durability(durability)
-            .table_bytes(table)
-            .manifest_bytes(manifest)
+            .tuning(|tuning| tuning.table_bytes(table).manifest_bytes(manifest))
             .open_files(16)
-            .l0_overlap_percent(rng.pick(&[0, 40, 90]))
-            .defer_below_l0(seed.is_multiple_of(2))
-            .active_percent(rng.pick(&[4, 25, 100]))
-            .memory_policy(rng.pick(&[MemoryPolicy::None, MemoryPolicy::Eager, MemoryPolicy::Basic]))
+            .tuning(|tuning| {
+                tuning
+                    .l0_overlap_percent(rng.pick(&[0, 40, 90]))
+                    .defer_below_l0(seed.is_multiple_of(2))
+                    .active_percent(rng.pick(&[4, 25, 100]))
+                    .memory_policy(rng.pick(&[MemoryPolicy::None, MemoryPolicy::Eager, MemoryPolicy::Basic]))
+            })
             .env(env)
             .open(DIR)
             .unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -299,7 +305,10 @@ fn nothing_leaks_and_nothing_is_lost() {
 fn cold_log_tables_do_not_end_log_tables_for_all_others() {
     let log_tables_of_the_second_half = |cold: bool| {
         let fs = SimFs::new();
-        let db = open(&fs, |options| options.memtable_bytes(64 << 10).log_bytes(256 << 10)).unwrap();
+        let db = open(&fs, |options| {
+            options.memtable_bytes(64 << 10).tuning(|tuning| tuning.log_bytes(256 << 10))
+        })
+        .unwrap();
         let busy = db.column_family("busy").unwrap();
         // In order and once: tables move down as metadata.
         for number in 0..if cold { 4000 } else { 0 } {
@@ -326,7 +335,9 @@ fn cold_log_tables_do_not_end_log_tables_for_all_others() {
 #[test]
 fn logs_of_cold_tables_are_not_let_go_again_and_again() {
     let fs = SimFs::new();
-    let db = open(&fs, |options| options.memtable_bytes(64 << 10).log_bytes(256 << 10)).unwrap();
+    let db =
+        open(&fs, |options| options.memtable_bytes(64 << 10).tuning(|tuning| tuning.log_bytes(256 << 10)))
+            .unwrap();
     for number in 0..30_000 {
         db.put(format!("key {number:06}"), value(1, number)).unwrap();
         if number % 1000 == 999 {
@@ -354,13 +365,16 @@ fn readers_never_lose_a_log() {
         let runs = [1, 2, 4][seed as usize % 3];
         let db = Options::new()
             .memtable_bytes(16 << 10)
-            .table_bytes(8 << 10)
-            .log_bytes([8 << 10, 64 << 10][seed as usize % 2])
-            .log_table_percent(1)
-            .hot_keys_percent([0, 20][seed as usize % 2])
-            .max_runs_per_guard(runs)
+            .tuning(|tuning| {
+                tuning
+                    .table_bytes(8 << 10)
+                    .log_bytes([8 << 10, 64 << 10][seed as usize % 2])
+                    .log_table_percent(1)
+                    .hot_keys_percent([0, 20][seed as usize % 2])
+                    .max_runs_per_guard(runs)
+            })
             // Values are too small to be left where L1 has many cells.
-            .guards(Guards::None)
+            .tuning(|tuning| tuning.guards(Guards::None))
             .open_files(16)
             .block_cache_bytes(0)
             .env(env)
@@ -417,8 +431,13 @@ fn readers_never_lose_a_log() {
 #[test]
 fn errors_leave_no_file_behind() {
     let change = |options: Options| {
-        let options = options.memtable_bytes(8 << 10).log_bytes(32 << 10).table_bytes(4 << 10).open_files(16);
-        options.log_table_percent(10).hot_keys_percent(10).max_runs_per_guard(2).block_bytes(256)
+        let options = options
+            .memtable_bytes(8 << 10)
+            .tuning(|tuning| tuning.log_bytes(32 << 10).table_bytes(4 << 10))
+            .open_files(16);
+        options.tuning(|tuning| {
+            tuning.log_table_percent(10).hot_keys_percent(10).max_runs_per_guard(2).block_bytes(256)
+        })
     };
     for fault in [Fault::Io, Fault::Full, Fault::Sync] {
         for lasting in [Lasting::Once, Lasting::ForEver] {

@@ -13,7 +13,10 @@ const DIR: &str = "/db";
 const KEYS: usize = 60;
 
 fn options(env: Env) -> Options {
-    Options::new().memtable_bytes(1 << 20).memory_policy(MemoryPolicy::None).log_table_percent(50).env(env)
+    Options::new()
+        .memtable_bytes(1 << 20)
+        .tuning(|tuning| tuning.memory_policy(MemoryPolicy::None).log_table_percent(50))
+        .env(env)
 }
 
 fn open(fs: &SimFs, change: impl Fn(Options) -> Options) -> Result<Db, Error> {
@@ -90,8 +93,8 @@ fn what_does_not_pay_is_a_sorted_table() {
         assert_eq!(logs_with(&fs, "round"), 0);
     };
     let once = |db: &Db| put_round(db, 1);
-    sorted(|options| options.log_table_percent(0), once);
-    sorted(|options| options.log_table_percent(95), once);
+    sorted(|options| options.tuning(|tuning| tuning.log_table_percent(0)), once);
+    sorted(|options| options.tuning(|tuning| tuning.log_table_percent(95)), once);
     // Less than half of the log is alive.
     sorted(|options| options, |db| (0..3).for_each(|round| put_round(db, round)));
     // Small values.
@@ -125,7 +128,7 @@ fn logs_in_key_order_move_down_as_they_are() {
 #[test]
 fn what_is_scanned_is_written_to_tables() {
     let fs = SimFs::new();
-    let db = open(&fs, |options| options.log_table_percent(30)).unwrap();
+    let db = open(&fs, |options| options.tuning(|tuning| tuning.log_table_percent(30))).unwrap();
     let other = db.column_family("other").unwrap();
     let scan = |entries: usize| {
         let shown: usize = (0..entries.div_ceil(KEYS)).map(|_| db.iter().count()).sum();
@@ -173,7 +176,7 @@ fn a_log_stays_under_an_iterator_and_goes_after_it() {
 fn one_log_serves_the_tables_of_two_families() {
     let fs = SimFs::new();
     // Both together are most of the log, and the second flush counts what the first one left there.
-    let db = open(&fs, |options| options.log_table_percent(30)).unwrap();
+    let db = open(&fs, |options| options.tuning(|tuning| tuning.log_table_percent(30))).unwrap();
     let other = db.column_family("other").unwrap();
     for number in 0..KEYS {
         db.put(key(number), value(1, number)).unwrap();
@@ -221,7 +224,7 @@ fn bodies_outlive_crashes_and_are_not_replayed() {
         assert_eq!(db.get(key(5)).unwrap().unwrap(), value(1, 5));
         drop(db);
         // Once more, from what an orderly close leaves, and without the option: tables lead to logs all the same.
-        let db = open(&image, |options| options.log_table_percent(0)).unwrap();
+        let db = open(&image, |options| options.tuning(|tuning| tuning.log_table_percent(0))).unwrap();
         db.delete("after").unwrap();
         check(&db, 1);
         db.compact().unwrap();
@@ -267,8 +270,8 @@ fn only_logs_of_this_open_become_bodies() {
 fn a_rewritten_log_stays_while_tables_lead_to_it() {
     let fs = SimFs::new();
     let small = |options: Options| {
-        let options = options.memory_policy(MemoryPolicy::Eager).active_percent(10);
-        options.memtable_bytes(32 << 10).log_bytes(64 << 10)
+        let options = options.tuning(|tuning| tuning.memory_policy(MemoryPolicy::Eager).active_percent(10));
+        options.memtable_bytes(32 << 10).tuning(|tuning| tuning.log_bytes(64 << 10))
     };
     let db = open(&fs, small).unwrap();
     let quiet = db.column_family("quiet").unwrap();
@@ -338,8 +341,10 @@ fn damage_behind_a_handle_is_told() {
 #[test]
 fn a_backward_scan_reads_only_the_values_that_it_shows() {
     let fs = SimFs::new();
-    let db = open(&fs, |options| options.l0_merge_tables(100).l0_slowdown_tables(100).l0_stop_tables(101))
-        .unwrap();
+    let db = open(&fs, |options| {
+        options.tuning(|tuning| tuning.l0_merge_tables(100).l0_slowdown_tables(100).l0_stop_tables(101))
+    })
+    .unwrap();
     for round in 0..8 {
         (0..10).for_each(|number| db.put(key(number), value(round, number)).unwrap());
         db.flush().unwrap();
@@ -429,7 +434,7 @@ fn a_merge_needs_only_the_values_of_a_log() {
     let bad = Arc::new(BadSector::default());
     let mut env = env_over(Arc::new(fs.clone()), 3).0;
     env.fs = Arc::new(BesideFs::new(fs.clone(), bad.clone()));
-    let db = options(env).log_table_percent(20).open(DIR).unwrap();
+    let db = options(env).tuning(|tuning| tuning.log_table_percent(20)).open(DIR).unwrap();
     for round in 0..2 {
         (0..40).for_each(|number| db.put(key(number), value(round, number)).unwrap());
     }
@@ -477,8 +482,9 @@ fn whether_a_key_is_there_reads_no_value() {
 fn a_destroyed_log_is_not_told_value_by_value() {
     const VALUES: usize = 8_000;
     let fs = SimFs::new();
-    let config =
-        |options: Options| options.memtable_bytes(8 << 20).log_bytes(64 << 20).log_rewrite_percent(0);
+    let config = |options: Options| {
+        options.memtable_bytes(8 << 20).tuning(|tuning| tuning.log_bytes(64 << 20).log_rewrite_percent(0))
+    };
     let db = open(&fs, config).unwrap();
     (0..VALUES).for_each(|number| db.put(format!("{number:06}"), value(0, number)).unwrap());
     db.flush().unwrap();

@@ -13,10 +13,10 @@ const KEYS: u32 = 1_000;
 /// A leveled tree that merges L0 at 3 tables, or waits up to 5, and defers nothing below L0: else tables have sketches without
 /// overlap too.
 fn open(fs: &Arc<SimFs>, percent: u32) -> Db {
-    let leveled = Options::new().max_runs_per_guard(1).guards(Guards::None).l0_merge_tables(3);
+    let leveled =
+        Options::new().tuning(|tuning| tuning.max_runs_per_guard(1).guards(Guards::None).l0_merge_tables(3));
     leveled
-        .l0_overlap_percent(percent)
-        .defer_below_l0(false)
+        .tuning(|tuning| tuning.l0_overlap_percent(percent).defer_below_l0(false))
         .env(env_over(fs.clone(), 1).0)
         .open(DIR)
         .unwrap()
@@ -154,9 +154,12 @@ impl Cost {
     fn of(options: Options, percent: u32, defers_below_l0: bool, load: &str) -> Cost {
         const ROWS: u64 = 40_000;
         let fs = Arc::new(SimFs::new());
-        let options = options.l0_overlap_percent(percent).defer_below_l0(defers_below_l0);
-        let options = options.memtable_bytes(256 << 10).table_bytes(256 << 10);
-        let options = options.memory_policy(MemoryPolicy::None).active_percent(100).hot_keys_percent(0);
+        let options =
+            options.tuning(|tuning| tuning.l0_overlap_percent(percent).defer_below_l0(defers_below_l0));
+        let options = options.memtable_bytes(256 << 10).tuning(|tuning| tuning.table_bytes(256 << 10));
+        let options = options.tuning(|tuning| {
+            tuning.memory_policy(MemoryPolicy::None).active_percent(100).hot_keys_percent(0)
+        });
         let db = options.env(env_over(fs.clone(), 1).0).open(DIR).unwrap();
         let mut rng = Rng::new(7);
         let draw = |rng: &mut Rng| match load {
@@ -190,10 +193,10 @@ impl Cost {
 
 #[test]
 fn waiting_writes_less_and_reads_hardly_more() {
-    let leveled = Options::new().max_runs_per_guard(1).guards(Guards::None);
+    let leveled = Options::new().tuning(|tuning| tuning.max_runs_per_guard(1).guards(Guards::None));
     let trees = [
         ("leveled", leveled, 0.98),
-        ("guards, 1 run", Options::new().max_runs_per_guard(1), 0.99),
+        ("guards, 1 run", Options::new().tuning(|tuning| tuning.max_runs_per_guard(1)), 0.99),
         // L0 is handed over, and nothing waits.
         ("guards, 4 runs", Options::new(), 1.0),
     ];

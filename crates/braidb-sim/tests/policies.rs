@@ -275,26 +275,32 @@ impl Shape {
 
 /// Small enough that a few hundred kilobytes make deep levels of many cells.
 fn small() -> Options {
-    Options::new().memtable_bytes(4 << 10).table_bytes(8 << 10).block_bytes(256).manifest_bytes(64 << 10)
+    Options::new()
+        .memtable_bytes(4 << 10)
+        .tuning(|tuning| tuning.table_bytes(8 << 10).block_bytes(256).manifest_bytes(64 << 10))
 }
 
 const SAMPLED: Guards = Guards::Sampled { top_level_bits: 7, bit_decrement: 2 };
 
 /// Every policy, by name.
 fn policies() -> Vec<(&'static str, Options)> {
-    let policy = |runs, guards| small().max_runs_per_guard(runs).guards(guards);
+    let policy = |runs, guards| small().tuning(|tuning| tuning.max_runs_per_guard(runs).guards(guards));
     vec![
         // Where L0 waits for more tables, L1 is larger, and there are fewer levels.
-        ("leveled", policy(1, Guards::None).l0_overlap_tables(3)),
+        ("leveled", policy(1, Guards::None).tuning(|tuning| tuning.l0_overlap_tables(3))),
         ("one guard, 4 runs", policy(4, Guards::None)),
         ("2 runs, balanced", policy(2, Guards::Balanced)),
         ("4 runs, balanced", policy(4, Guards::Balanced)),
-        ("8 runs, balanced", policy(8, Guards::Balanced).hot_keys_percent(30).log_table_percent(40)),
+        (
+            "8 runs, balanced",
+            policy(8, Guards::Balanced).tuning(|tuning| tuning.hot_keys_percent(30).log_table_percent(40)),
+        ),
         ("1 run, balanced", policy(1, Guards::Balanced)),
         ("4 runs, sampled", policy(4, SAMPLED)),
         (
             "8 runs, but 1 on L1 and 2 on L3",
-            policy(8, SAMPLED).max_runs_per_guard_at(1, 1).max_runs_per_guard_at(3, 2),
+            policy(8, SAMPLED)
+                .tuning(|tuning| tuning.max_runs_per_guard_at(1, 1).max_runs_per_guard_at(3, 2)),
         ),
     ]
 }
@@ -337,8 +343,12 @@ fn all_policies_answer_alike() {
 fn threads_share_large_merges() {
     let ops = || workload(6, 24_000);
     let expected = expected(ops());
-    let options =
-        |_| small().max_runs_per_guard(1).guards(Guards::None).background_threads(3).log_table_percent(40);
+    let options = |_| {
+        small()
+            .tuning(|tuning| tuning.max_runs_per_guard(1).guards(Guards::None))
+            .background_threads(3)
+            .tuning(|tuning| tuning.log_table_percent(40))
+    };
     let run = run(ops(), World::new(Some(3)), options);
     run.answers.expect(&expected, "on threads");
     assert!(run.levels >= 3 && run.merges_shared > 0, "{} levels, {} shared", run.levels, run.merges_shared);
@@ -349,7 +359,8 @@ fn threads_share_large_merges() {
 fn deep_levels_and_merges_at_once() {
     let ops = || workload(5, 24_000);
     let expected = expected(ops());
-    let options = |_| small().max_runs_per_guard(4).guards(SAMPLED).background_threads(3);
+    let options =
+        |_| small().tuning(|tuning| tuning.max_runs_per_guard(4).guards(SAMPLED)).background_threads(3);
     let run = run(ops(), World::new(Some(3)), options);
     run.answers.expect(&expected, "on threads");
     assert!(

@@ -9,8 +9,10 @@ use std::sync::Arc;
 const DIR: &str = "/db";
 
 fn open(fs: &Arc<SimFs>, runs: usize) -> Db {
-    let options = Options::new().memtable_bytes(256 << 10).table_bytes(1 << 20).hot_keys_percent(0);
-    let options = options.memory_policy(MemoryPolicy::None).max_runs_per_guard(runs);
+    let options = Options::new()
+        .memtable_bytes(256 << 10)
+        .tuning(|tuning| tuning.table_bytes(1 << 20).hot_keys_percent(0));
+    let options = options.tuning(|tuning| tuning.memory_policy(MemoryPolicy::None).max_runs_per_guard(runs));
     options.env(env_over(fs.clone(), 1).0).open(DIR).unwrap()
 }
 

@@ -34,9 +34,11 @@ fn a_cold_slice_does_not_pin_a_dead_table() {
     /// One stretch of neighbouring rows in four is written once and never again.
     const STRETCH: u64 = 250;
     let (env, fs, _) = sim_env(1);
-    let options = Options::new().memtable_bytes(32 << 10).table_bytes(256 << 10).block_bytes(1 << 10);
+    let options = Options::new()
+        .memtable_bytes(32 << 10)
+        .tuning(|tuning| tuning.table_bytes(256 << 10).block_bytes(1 << 10));
     let sampled = Guards::Sampled { top_level_bits: 9, bit_decrement: 2 };
-    let db = options.guards(sampled).env(env).open("/db").unwrap();
+    let db = options.tuning(|tuning| tuning.guards(sampled)).env(env).open("/db").unwrap();
     let is_cold = |number: &u64| (number / STRETCH).is_multiple_of(4);
     for round in 0..4 {
         let rows = (0..ROWS).map(|number| number * 7_919 % ROWS);
@@ -84,7 +86,10 @@ fn open_descriptors_are_bounded() {
     const BESIDES: u64 = 5 + 3;
     let dir = std::env::temp_dir().join(format!("braidb-descriptors-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&dir);
-    let options = Options::new().memtable_bytes(64 << 10).table_bytes(16 << 10).block_cache_bytes(0);
+    let options = Options::new()
+        .memtable_bytes(64 << 10)
+        .tuning(|tuning| tuning.table_bytes(16 << 10))
+        .block_cache_bytes(0);
     let db = options.open_files(OPEN_FILES).open(&dir).unwrap();
     let mut most = 0;
     for number in 0..40_000_u64 {

@@ -66,7 +66,7 @@ pub use braidb_storage as storage;
 pub use db::{
     CellTree, ColumnFamily, Counts, Db, FamilyStats, FamilyTree, Forecast, Guards, HotKeyPeriod, HotKeyStats,
     IntoBounds, Iter, LayoutStats, LevelForecast, LevelStats, LevelTree, Load, LogStats, MemoryPolicy,
-    Options, OverlapScope, OverlapStats, RunTree, SliceTree, Snapshot, Stats, WriteBatch,
+    Options, OverlapScope, OverlapStats, RunTree, SliceTree, Snapshot, Stats, Tuning, WriteBatch,
 };
 
 /// Reads every byte of the database in `path` without opening it; as [`Options::verify`] with the defaults.

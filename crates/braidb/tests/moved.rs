@@ -238,7 +238,7 @@ fn who_lost_the_lock_to_a_second_process_writes_and_deletes_nothing_more() {
         let root = root(way);
         let dir = root.join("db");
         make(&dir, "before");
-        let db = Options::new().log_bytes(LOG_BYTES).open(&dir).unwrap();
+        let db = Options::new().tuning(|tuning| tuning.log_bytes(LOG_BYTES)).open(&dir).unwrap();
         fill(&db, "first");
         db.flush().unwrap();
         db.compact().unwrap();

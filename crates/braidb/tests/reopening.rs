@@ -18,7 +18,7 @@ const VALUE_BYTES: usize = 128;
 /// All of the logs stay: memory holds what is in them.
 fn open() -> Db {
     let dir = PathBuf::from(std::env::var_os(DIR).expect("run scripts/accept/faults reopen"));
-    Options::new().memtable_bytes(512 << 20).log_bytes(2 << 30).open(dir).unwrap()
+    Options::new().memtable_bytes(512 << 20).tuning(|tuning| tuning.log_bytes(2 << 30)).open(dir).unwrap()
 }
 
 fn end(db: &Db) {

@@ -53,16 +53,16 @@ pub struct Args {
 pub fn run(args: &Args) -> Outcome {
     let mut options = Options::new().memtable_bytes(args.memtable_mib.saturating_mul(1 << 20));
     if let Some(runs) = args.runs {
-        options = options.max_runs_per_guard(runs);
+        options = options.tuning(|tuning| tuning.max_runs_per_guard(runs));
     }
     if let Some(guards) = args.guards {
-        options = options.guards(guards.into());
+        options = options.tuning(|tuning| tuning.guards(guards.into()));
     }
     if let Some(percent) = args.l0_overlap {
-        options = options.l0_overlap_percent(percent);
+        options = options.tuning(|tuning| tuning.l0_overlap_percent(percent));
     }
     if let Some(yes) = args.defer_below_l0 {
-        options = options.defer_below_l0(yes);
+        options = options.tuning(|tuning| tuning.defer_below_l0(yes));
     }
     let load = Load {
         entries: args.num,

@@ -156,7 +156,7 @@ fn a_panicked_job_poisons_before_its_work_is_given_back() {
 fn a_failing_merge_does_not_fail_a_flush() {
     let (env, fs, runtime) = sim_env(1);
     // Full memory is flushed, and not condensed first.
-    let db = leveled(env).l0_merge_tables(2).hot_keys_percent(0).open(DIR).unwrap();
+    let db = leveled(env).tuning(|tuning| tuning.l0_merge_tables(2).hot_keys_percent(0)).open(DIR).unwrap();
     for _ in 0..2 {
         db.put("a", [1; 5_000]).unwrap();
         assert!(runtime.help(), "the flush of a full memtable");
@@ -183,8 +183,10 @@ fn a_panic_within_compact_gives_planning_back() {
     };
     for is_in_a_step in [false, true] {
         let (env, fs, _) = sim_env(1);
-        let db =
-            leveled(env).l0_merge_tables(4).l0_overlap_percent(0).defer_below_l0(false).open(DIR).unwrap();
+        let db = leveled(env)
+            .tuning(|tuning| tuning.l0_merge_tables(4).l0_overlap_percent(0).defer_below_l0(false))
+            .open(DIR)
+            .unwrap();
         let put = |keys: [&str; 2]| {
             keys.iter().for_each(|key| db.put(key, [1; 100]).unwrap());
             db.flush()

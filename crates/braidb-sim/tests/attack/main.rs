@@ -23,7 +23,7 @@ fn small(env: Env) -> Options {
 
 /// The same with a tree in which L0 goes down by merges, and they leave the rest of a level free.
 fn leveled(env: Env) -> Options {
-    small(env).max_runs_per_guard(1).guards(Guards::None)
+    small(env).tuning(|tuning| tuning.max_runs_per_guard(1).guards(Guards::None))
 }
 
 /// Opens what stands on `fs`, as another process would.
@@ -97,7 +97,7 @@ fn a_crash_while_opening_is_not_taken_for_damage_later() {
 #[test]
 fn a_damaged_header_of_the_oldest_log_is_no_torn_one() {
     let (env, fs, runtime) = sim_env(1);
-    let db = Options::new().log_bytes(4 << 10).env(env).open(DIR).unwrap();
+    let db = Options::new().tuning(|tuning| tuning.log_bytes(4 << 10)).env(env).open(DIR).unwrap();
     let (second, third) = (db.column_family("second").unwrap(), db.column_family("third").unwrap());
     // Logs over their bound freeze the first family, then the second. The third one has a record in the log between.
     db.put("k", [0; 5000]).unwrap();
@@ -285,7 +285,7 @@ fn verify_leaves_out_what_was_set_aside() {
 #[test]
 fn verify_bears_a_manifest_that_rolls_over() {
     let (env, _, _) = sim_env(1);
-    let db = small(env).manifest_bytes(1 << 10).open(DIR).unwrap();
+    let db = small(env).tuning(|tuning| tuning.manifest_bytes(1 << 10)).open(DIR).unwrap();
     let ends = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -308,7 +308,9 @@ fn verify_bears_a_manifest_that_rolls_over() {
 fn a_device_smaller_than_memory_fills_and_empties() {
     let (env, fs, _) = sim_env(1);
     fs.set_capacity(Some(4 << 20));
-    let options = |env: Env| Options::new().memtable_bytes(8 << 20).table_bytes(64 << 10).env(env);
+    let options = |env: Env| {
+        Options::new().memtable_bytes(8 << 20).tuning(|tuning| tuning.table_bytes(64 << 10)).env(env)
+    };
     let db = options(env).open(DIR).unwrap();
     let key = |number: u32| number.to_be_bytes();
     let value = [7; 1000];
@@ -342,7 +344,8 @@ fn a_device_smaller_than_memory_fills_and_empties() {
 #[test]
 fn writing_goes_on_beside_a_compaction() {
     let (env, fs, _) = sim_env(1);
-    let options = leveled(env).l0_merge_tables(4).l0_slowdown_tables(5).l0_stop_tables(6);
+    let options =
+        leveled(env).tuning(|tuning| tuning.l0_merge_tables(4).l0_slowdown_tables(5).l0_stop_tables(6));
     let db = options.open(DIR).unwrap();
     for _ in 0..2 {
         db.put("a", [1; 100]).unwrap();
@@ -367,7 +370,7 @@ fn writing_goes_on_beside_a_compaction() {
 #[test]
 fn a_flush_for_the_logs_makes_no_other_one() {
     let (env, _, runtime) = sim_env(1);
-    let db = Options::new().log_bytes(4 << 10).env(env).open(DIR).unwrap();
+    let db = Options::new().tuning(|tuning| tuning.log_bytes(4 << 10)).env(env).open(DIR).unwrap();
     let other = db.column_family("other").unwrap();
     db.put("k", [0; 5000]).unwrap();
     other.put("k", "v").unwrap();

@@ -7,7 +7,7 @@ use super::*;
 fn a_scan_passes_a_hot_key_by_its_next_one() {
     for policy in [MemoryPolicy::None, MemoryPolicy::Basic] {
         let (env, ..) = sim_env(1);
-        let db = Options::new().memory_policy(policy).env(env).open(DIR).unwrap();
+        let db = Options::new().tuning(|tuning| tuning.memory_policy(policy)).env(env).open(DIR).unwrap();
         for key in ["a", "hot\0", "hot\x01", "z"] {
             db.put(key, key).unwrap();
         }
@@ -37,8 +37,11 @@ fn a_scan_passes_a_hot_key_by_its_next_one() {
 #[test]
 fn a_busy_family_does_not_keep_others_from_being_tidied() {
     let (env, _, runtime) = sim_env(1);
-    let options = Options::new().memtable_bytes(256 << 10).memory_policy(MemoryPolicy::Basic).env(env);
-    let db = options.pipeline_segments(16).open(DIR).unwrap();
+    let options = Options::new()
+        .memtable_bytes(256 << 10)
+        .tuning(|tuning| tuning.memory_policy(MemoryPolicy::Basic))
+        .env(env);
+    let db = options.tuning(|tuning| tuning.pipeline_segments(16)).open(DIR).unwrap();
     let busy = db.column_family("busy").unwrap();
     let quiet = db.column_family("quiet").unwrap();
     let roll = |family: &ColumnFamily| {
@@ -106,7 +109,9 @@ fn iterators_beside_tidying_show_whole_batches() {
             random: Arc::new(SeededRandom::new(1)),
             runtime: Arc::new(Threads::new(1).unwrap()),
         };
-        let options = Options::new().memtable_bytes(16 << 10).memory_policy(policy).pipeline_segments(1);
+        let options = Options::new()
+            .memtable_bytes(16 << 10)
+            .tuning(|tuning| tuning.memory_policy(policy).pipeline_segments(1));
         let db = options.durability(Durability::None).env(env).open(DIR).unwrap();
         let is_done = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -141,7 +146,9 @@ fn iterators_do_not_pin_one_copy_of_memory_each() {
     for policy in [MemoryPolicy::Eager, MemoryPolicy::Adaptive { redundancy_percent: 1 }] {
         let (env, _, runtime) = sim_env(1);
         let budget = 256 << 10;
-        let options = Options::new().memtable_bytes(budget).memory_policy(policy).pipeline_segments(1);
+        let options = Options::new()
+            .memtable_bytes(budget)
+            .tuning(|tuning| tuning.memory_policy(policy).pipeline_segments(1));
         let db = options.env(env).open(DIR).unwrap();
         let mut kept = Vec::new();
         let mut most = 0;

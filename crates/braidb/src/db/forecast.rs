@@ -23,8 +23,8 @@ impl Options {
     ///
     /// ```
     /// let load = braidb::Load { entries: 100_000_000, entry_bytes: 144, keys: u64::MAX, is_sequential: false };
-    /// let tiered = braidb::Options::new().max_runs_per_guard(8).forecast(&load)?;
-    /// let leveled = braidb::Options::new().max_runs_per_guard(1).guards(braidb::Guards::None).forecast(&load)?;
+    /// let tiered = braidb::Options::new().tuning(|tuning| tuning.max_runs_per_guard(8)).forecast(&load)?;
+    /// let leveled = braidb::Options::new().tuning(|tuning| tuning.max_runs_per_guard(1).guards(braidb::Guards::None)).forecast(&load)?;
     /// assert!(tiered.merge_amplification() < leveled.merge_amplification());
     /// # Ok::<(), braidb::Error>(())
     /// ```
@@ -34,7 +34,7 @@ impl Options {
     /// [`Error::InvalidOption`](crate::Error::InvalidOption) names an option that cannot work.
     pub fn forecast(&self, load: &Load) -> Result<Forecast> {
         self.check()?;
-        let overhead_bytes = match self.memory_policy {
+        let overhead_bytes = match self.tuning.memory_policy {
             MemoryPolicy::None => LIST_BYTES,
             _ => FLAT_BYTES,
         };

@@ -14,6 +14,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod tuning;
 mod verify;
 
 pub use crate::plan::tree::sizes::{Forecast, LevelForecast, Load};
@@ -27,6 +28,7 @@ pub use stats::{
     Counts, FamilyStats, HotKeyPeriod, HotKeyStats, LayoutStats, LevelStats, LogStats, OverlapStats, Stats,
 };
 pub use tree::{CellTree, FamilyTree, LevelTree, RunTree, SliceTree};
+pub use tuning::Tuning;
 
 use crate::base::durability::Durability;
 use crate::base::error::Result;

@@ -159,7 +159,7 @@ impl Opening {
             lock: lock.clone(),
             counters: counters.clone(),
             tables: tables.clone(),
-            manifest_bytes: options.manifest_bytes,
+            manifest_bytes: options.tuning.manifest_bytes,
         };
         let Opened { state, mut manifest, numbers: files, torn } = match found {
             Found::Database => Manifest::open(config)?,
@@ -314,9 +314,9 @@ impl Opening {
         let free = free.map_err(|error| Error::io("ask for the free space of", &self.dir, error))?;
         let used: u64 = listing.logs.iter().chain(&listing.tables).map(|(_, bytes)| bytes).sum();
         let memtable = self.options.memtable_bytes as u64;
-        let l0 = self.options.l0_stop_tables as u64 * memtable;
+        let l0 = self.options.tuning.l0_stop_tables as u64 * memtable;
         let merge = l0.saturating_add(self.options.tree_options().base_bytes);
-        Ok(merge.saturating_add(2 * self.options.table_bytes).min(free.saturating_add(used) / 2))
+        Ok(merge.saturating_add(2 * self.options.tuning.table_bytes).min(free.saturating_add(used) / 2))
     }
 
     /// Fetches the sketches that merges of L0 are deferred by, and its tables gathered. Where that fails, no merge of L0 is deferred,
@@ -335,8 +335,8 @@ impl Opening {
         Marks {
             memory_soft_bytes: memtable + memtable / 2,
             memory_hard_bytes: 2 * memtable,
-            l0_soft_tables: self.options.l0_slowdown_tables as u64,
-            l0_hard_tables: self.options.l0_stop_tables as u64,
+            l0_soft_tables: self.options.tuning.l0_slowdown_tables as u64,
+            l0_hard_tables: self.options.tuning.l0_stop_tables as u64,
         }
     }
 

@@ -222,8 +222,8 @@ pub struct FamilyStats {
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("braidb-doc-overlap-{}", std::process::id()));
 /// # let _ = std::fs::remove_dir_all(&dir);
-/// let leveled = braidb::Options::new().max_runs_per_guard(1).guards(braidb::Guards::None);
-/// let db = leveled.l0_merge_tables(2).open(&dir)?;
+/// let leveled = braidb::Options::new().tuning(|tuning| tuning.max_runs_per_guard(1).guards(braidb::Guards::None));
+/// let db = leveled.tuning(|tuning| tuning.l0_merge_tables(2)).open(&dir)?;
 /// for table in 0..2u32 {
 ///     for key in 0..100u32 {
 ///         db.put((2 * key + table).to_be_bytes(), "v")?;
@@ -251,7 +251,7 @@ pub struct OverlapStats {
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("braidb-doc-hotkeys-{}", std::process::id()));
 /// # let _ = std::fs::remove_dir_all(&dir);
-/// let db = braidb::Options::new().memtable_bytes(16 << 10).hot_keys_percent(10).open(&dir)?;
+/// let db = braidb::Options::new().memtable_bytes(16 << 10).tuning(|tuning| tuning.hot_keys_percent(10)).open(&dir)?;
 /// for n in 0..4000u32 {
 ///     let key = if n % 2 == 0 { n % 64 } else { n };
 ///     db.put(key.to_be_bytes(), [7; 100])?;

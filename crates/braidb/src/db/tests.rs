@@ -58,8 +58,9 @@ fn open_or(dir: &Path, active_percent: u32) -> Result<Db> {
     let clock = Arc::new(StepClock::new());
     let runtime = Arc::new(Inline::new(clock.clone()));
     let env = Env { fs: Arc::new(RealFs), clock, random: Arc::new(SeededRandom::new(1)), runtime };
-    let options = Options::new().memtable_bytes(1 << 20).memory_policy(MemoryPolicy::Basic);
-    options.active_percent(active_percent).log_bytes(64 << 10).env(env).open(dir)
+    let options =
+        Options::new().memtable_bytes(1 << 20).tuning(|tuning| tuning.memory_policy(MemoryPolicy::Basic));
+    options.tuning(|tuning| tuning.active_percent(active_percent).log_bytes(64 << 10)).env(env).open(dir)
 }
 
 /// What a killed process leaves.
@@ -193,8 +194,10 @@ fn open_hot(dir: &Path, memtable_bytes: usize) -> Db {
     let clock = Arc::new(StepClock::new());
     let runtime = Arc::new(Inline::new(clock.clone()));
     let env = Env { fs: Arc::new(RealFs), clock, random: Arc::new(SeededRandom::new(1)), runtime };
-    let options = Options::new().memtable_bytes(memtable_bytes).memory_policy(MemoryPolicy::Basic);
-    options.hot_keys_percent(50).log_bytes(64 << 20).env(env).open(dir).unwrap()
+    let options = Options::new()
+        .memtable_bytes(memtable_bytes)
+        .tuning(|tuning| tuning.memory_policy(MemoryPolicy::Basic));
+    options.tuning(|tuning| tuning.hot_keys_percent(50).log_bytes(64 << 20)).env(env).open(dir).unwrap()
 }
 
 /// Truncates the logs before `replay_from`, whatever that costs.

@@ -1,6 +1,6 @@
 //! The engine as a workload sees it, and what it is given on the command line.
 
-use braidb::{ColumnFamily, Db, Durability, Guards, MemoryPolicy, Options};
+use braidb::{ColumnFamily, Db, Durability, Guards, MemoryPolicy, Options, Tuning};
 use braidb_bench::{Outcome, Store};
 use clap::ValueEnum;
 
@@ -111,7 +111,7 @@ impl EngineArgs {
                 DurabilityArg::Sync => Durability::Sync,
             })
             .memtable_bytes(self.memtable_bytes())
-            .log_bytes(self.log_bound_bytes())
+            .tuning(|tuning| tuning.log_bytes(self.log_bound_bytes()))
             .block_cache_bytes(self.cache_mib.saturating_mul(1 << 20))
             .background_threads(self.background_threads);
         let memory_policy = self.memory.map(|memory| match memory {
@@ -120,16 +120,18 @@ impl EngineArgs {
             MemoryArg::Eager => MemoryPolicy::Eager,
             MemoryArg::Adaptive => MemoryPolicy::Adaptive { redundancy_percent: self.redundancy_percent },
         });
-        let options = given(options, self.runs, Options::max_runs_per_guard);
-        let options = given(options, self.guards.map(Guards::from), Options::guards);
-        let options = given(options, memory_policy, Options::memory_policy);
-        let options = given(options, self.active_percent, Options::active_percent);
-        let options = given(options, self.segments, Options::pipeline_segments);
-        let options = given(options, self.hot_keys_percent, Options::hot_keys_percent);
-        let options = given(options, self.l0_overlap, Options::l0_overlap_percent);
-        let options = given(options, self.defer_below_l0, Options::defer_below_l0);
-        let options = given(options, self.log_tables, Options::log_table_percent);
-        given(options, self.l0_merge_tables, Options::l0_merge_tables)
+        options.tuning(|tuning| {
+            let tuning = given(tuning, self.runs, Tuning::max_runs_per_guard);
+            let tuning = given(tuning, self.guards.map(Guards::from), Tuning::guards);
+            let tuning = given(tuning, memory_policy, Tuning::memory_policy);
+            let tuning = given(tuning, self.active_percent, Tuning::active_percent);
+            let tuning = given(tuning, self.segments, Tuning::pipeline_segments);
+            let tuning = given(tuning, self.hot_keys_percent, Tuning::hot_keys_percent);
+            let tuning = given(tuning, self.l0_overlap, Tuning::l0_overlap_percent);
+            let tuning = given(tuning, self.defer_below_l0, Tuning::defer_below_l0);
+            let tuning = given(tuning, self.log_tables, Tuning::log_table_percent);
+            given(tuning, self.l0_merge_tables, Tuning::l0_merge_tables)
+        })
     }
 
     /// What the logs may take. The engine is told always, so that its default is no other.
@@ -149,10 +151,10 @@ impl EngineArgs {
 }
 
 /// Sets an option of the engine, if it is given.
-fn given<T>(options: Options, value: Option<T>, set: fn(Options, T) -> Options) -> Options {
+fn given<T>(tuning: Tuning, value: Option<T>, set: fn(Tuning, T) -> Tuning) -> Tuning {
     match value {
-        Some(value) => set(options, value),
-        None => options,
+        Some(value) => set(tuning, value),
+        None => tuning,
     }
 }
 

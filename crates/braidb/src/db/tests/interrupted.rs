@@ -161,7 +161,8 @@ impl Drop for Bench {
 /// A slice dies, and another thread collects garbage, between a thread's look for new holes and its count.
 #[test]
 fn a_hole_is_counted_once_however_many_threads_punch() {
-    let bench = Bench::new("holes", Options::new().hot_keys_percent(0).log_table_percent(0));
+    let bench =
+        Bench::new("holes", Options::new().tuning(|tuning| tuning.hot_keys_percent(0).log_table_percent(0)));
     let [first, second, third, fourth] = bench.slices();
     let (jobs, mut second) = (bench.jobs(), second);
     let (other, mut is_first) = (jobs.clone(), true);
@@ -187,7 +188,10 @@ fn a_hole_is_counted_once_however_many_threads_punch() {
 /// A panic while a hole is punched: the next collection of garbage punches this table and the others that waited.
 #[test]
 fn a_panic_leaves_no_table_without_its_holes() {
-    let bench = Bench::new("panicked-hole", Options::new().hot_keys_percent(0).log_table_percent(0));
+    let bench = Bench::new(
+        "panicked-hole",
+        Options::new().tuning(|tuning| tuning.hot_keys_percent(0).log_table_percent(0)),
+    );
     let ([first, ..], [second, ..]) = (&mut bench.slices(), &mut bench.slices());
     bench.fs.set_hook(|call| assert_ne!(call, "punch", "planted"));
     drop((first.take(), second.take()));
@@ -203,9 +207,13 @@ fn a_panic_leaves_no_table_without_its_holes() {
 /// A panic of a thread that asks samples: nothing was written, so the database is as good as before, and no thread waits for it.
 #[test]
 fn a_panic_while_samples_are_asked_leaves_nothing_behind() {
-    let options = Options::new().memtable_bytes(256 << 10).table_bytes(1 << 20).hot_keys_percent(0);
-    let bench =
-        Bench::new("sampling_threads", options.memory_policy(MemoryPolicy::None).max_runs_per_guard(8));
+    let options = Options::new()
+        .memtable_bytes(256 << 10)
+        .tuning(|tuning| tuning.table_bytes(1 << 20).hot_keys_percent(0));
+    let bench = Bench::new(
+        "sampling_threads",
+        options.tuning(|tuning| tuning.memory_policy(MemoryPolicy::None).max_runs_per_guard(8)),
+    );
     let (jobs, has_panicked) = (bench.jobs(), Arc::new(Mutex::new(false)));
     let (hook_jobs, panics) = (jobs.clone(), has_panicked.clone());
     bench.fs.set_hook(move |_| {

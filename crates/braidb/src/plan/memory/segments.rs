@@ -13,7 +13,7 @@ use std::ops::Range;
 ///
 /// ```
 /// use braidb::{MemoryPolicy, Options};
-/// let options = Options::new().memory_policy(MemoryPolicy::Adaptive { redundancy_percent: 35 });
+/// let options = Options::new().tuning(|tuning| tuning.memory_policy(MemoryPolicy::Adaptive { redundancy_percent: 35 }));
 /// # drop(options);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 ///
 /// ```
 /// use braidb::{Guards, Options};
-/// let options = Options::new().guards(Guards::Sampled { top_level_bits: 27, bit_decrement: 2 });
+/// let options = Options::new().tuning(|tuning| tuning.guards(Guards::Sampled { top_level_bits: 27, bit_decrement: 2 }));
 /// # drop(options);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

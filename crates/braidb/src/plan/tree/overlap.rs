@@ -32,7 +32,7 @@ const GARBAGE_SHARE: u64 = 4;
 ///
 /// ```
 /// use braidb::{Options, OverlapScope};
-/// let options = Options::new().overlap_scope(OverlapScope::L0AndL1);
+/// let options = Options::new().tuning(|tuning| tuning.overlap_scope(OverlapScope::L0AndL1));
 /// # drop(options);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

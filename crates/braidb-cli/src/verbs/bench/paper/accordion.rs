@@ -33,12 +33,14 @@ const EVERYWHERE: [&str; 4] = [ZIPFIAN_WRITES, UNIFORM_WRITES, GETS, SCANS];
 
 /// The paper's A and S, unless a name says otherwise.
 fn of_paper(options: Options, policy: MemoryPolicy) -> Options {
-    options
-        .memory_policy(policy)
-        .hot_keys_percent(0)
-        .log_table_percent(0)
-        .active_percent(2)
-        .pipeline_segments(5)
+    options.tuning(|tuning| {
+        tuning
+            .memory_policy(policy)
+            .hot_keys_percent(0)
+            .log_table_percent(0)
+            .active_percent(2)
+            .pipeline_segments(5)
+    })
 }
 
 fn adaptive(options: Options, redundancy_percent: u32) -> Options {
@@ -58,29 +60,31 @@ const fn configuration(
 const CONFIGURATIONS: [Configuration; 13] = [
     // The paper's NoCompaction.
     configuration("none", &EVERYWHERE, |options| {
-        options.memory_policy(MemoryPolicy::None).hot_keys_percent(0).log_table_percent(0)
+        options.tuning(|tuning| {
+            tuning.memory_policy(MemoryPolicy::None).hot_keys_percent(0).log_table_percent(0)
+        })
     }),
     // What a user gets.
     configuration("default", &EVERYWHERE, |options| options),
     configuration("basic", &EVERYWHERE, |options| of_paper(options, MemoryPolicy::Basic)),
     configuration("basic S 2", &[ZIPFIAN_WRITES, SCANS], |options| {
-        of_paper(options, MemoryPolicy::Basic).pipeline_segments(2)
+        of_paper(options, MemoryPolicy::Basic).tuning(|tuning| tuning.pipeline_segments(2))
     }),
     configuration("basic S 4", &[ZIPFIAN_WRITES], |options| {
-        of_paper(options, MemoryPolicy::Basic).pipeline_segments(4)
+        of_paper(options, MemoryPolicy::Basic).tuning(|tuning| tuning.pipeline_segments(4))
     }),
     configuration("basic A 0.05", &[ZIPFIAN_WRITES], |options| {
-        of_paper(options, MemoryPolicy::Basic).active_percent(5)
+        of_paper(options, MemoryPolicy::Basic).tuning(|tuning| tuning.active_percent(5))
     }),
     configuration("basic A 0.1", &[ZIPFIAN_WRITES], |options| {
-        of_paper(options, MemoryPolicy::Basic).active_percent(10)
+        of_paper(options, MemoryPolicy::Basic).tuning(|tuning| tuning.active_percent(10))
     }),
     configuration("basic A 0.25", &[ZIPFIAN_WRITES], |options| {
-        of_paper(options, MemoryPolicy::Basic).active_percent(25)
+        of_paper(options, MemoryPolicy::Basic).tuning(|tuning| tuning.active_percent(25))
     }),
     configuration("eager", &[ZIPFIAN_WRITES], |options| of_paper(options, MemoryPolicy::Eager)),
     configuration("eager A 0.25", &[ZIPFIAN_WRITES], |options| {
-        of_paper(options, MemoryPolicy::Eager).active_percent(25)
+        of_paper(options, MemoryPolicy::Eager).tuning(|tuning| tuning.active_percent(25))
     }),
     configuration("adaptive R 0.2", &EVERYWHERE, |options| adaptive(options, 20)),
     configuration("adaptive R 0.35", &[ZIPFIAN_WRITES, UNIFORM_WRITES], |options| adaptive(options, 35)),

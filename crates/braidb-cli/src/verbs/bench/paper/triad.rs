@@ -39,14 +39,15 @@ const LEAST_BYTES: usize = 64 << 10;
 
 /// The baseline: every technique off. What a configuration has, it turns on again.
 fn plain(options: Options) -> Options {
-    let options = options.memory_policy(MemoryPolicy::None).max_runs_per_guard(1).guards(Guards::None);
-    let options = options.l0_merge_tables(4).defer_below_l0(false);
-    options.hot_keys_percent(0).l0_overlap_percent(0).log_table_percent(0)
+    let options = options
+        .tuning(|tuning| tuning.memory_policy(MemoryPolicy::None).max_runs_per_guard(1).guards(Guards::None));
+    let options = options.tuning(|tuning| tuning.l0_merge_tables(4).defer_below_l0(false));
+    options.tuning(|tuning| tuning.hot_keys_percent(0).l0_overlap_percent(0).log_table_percent(0))
 }
 
 /// The three techniques of the paper.
 fn all(options: Options) -> Options {
-    plain(options).hot_keys_percent(1).l0_overlap_percent(40).log_table_percent(50)
+    plain(options).tuning(|tuning| tuning.hot_keys_percent(1).l0_overlap_percent(40).log_table_percent(50))
 }
 
 const NONE: &str = "none";
@@ -63,28 +64,28 @@ const CONFIGURATIONS: [Configuration; 7] = [
     Configuration {
         name: HOT_KEYS,
         experiments: &TITLES,
-        options: |options| plain(options).hot_keys_percent(1),
+        options: |options| plain(options).tuning(|tuning| tuning.hot_keys_percent(1)),
     },
     Configuration {
         name: OVERLAP,
         experiments: &TITLES,
-        options: |options| plain(options).l0_overlap_percent(40),
+        options: |options| plain(options).tuning(|tuning| tuning.l0_overlap_percent(40)),
     },
     Configuration {
         name: LOG_TABLES,
         experiments: &TITLES,
-        options: |options| plain(options).log_table_percent(50),
+        options: |options| plain(options).tuning(|tuning| tuning.log_table_percent(50)),
     },
     Configuration { name: ALL, experiments: &TITLES, options: all },
     Configuration {
         name: BELOW_L0,
         experiments: &TITLES,
-        options: |options| plain(options).defer_below_l0(true),
+        options: |options| plain(options).tuning(|tuning| tuning.defer_below_l0(true)),
     },
     Configuration {
         name: ALL_AND_BELOW_L0,
         experiments: &TITLES,
-        options: |options| all(options).defer_below_l0(true),
+        options: |options| all(options).tuning(|tuning| tuning.defer_below_l0(true)),
     },
 ];
 

@@ -1,0 +1,299 @@
+//! Tuning: what experiments, judges and comparisons change.
+
+use super::options::range;
+use crate::base::counters::LEVELS;
+use crate::base::error::{Error, Result};
+use crate::plan::Guards;
+use crate::plan::memory::segments::MemoryPolicy;
+use crate::plan::tree::overlap::OverlapScope;
+
+/// What experiments change, by [`Options::tuning`](crate::Options::tuning). The defaults are meant for every load; a program needs none
+/// of this.
+///
+/// ```
+/// use braidb::{Guards, Options};
+/// // A classic leveled tree.
+/// let leveled = Options::new().tuning(|tuning| tuning.max_runs_per_guard(1).guards(Guards::None));
+/// assert!(leveled.check().is_ok());
+/// ```
+#[derive(Clone, Debug)]
+pub struct Tuning {
+    pub(crate) memory_policy: MemoryPolicy,
+    pub(crate) active_percent: u32,
+    pub(crate) pipeline_segments: usize,
+    pub(crate) block_bytes: usize,
+    pub(crate) table_bytes: u64,
+    pub(crate) log_bytes: Option<u64>,
+    pub(crate) log_rewrite_percent: u32,
+    pub(crate) hot_keys_percent: u32,
+    pub(crate) log_table_percent: u32,
+    pub(crate) manifest_bytes: u64,
+    pub(crate) l0_merge_tables: usize,
+    pub(crate) l0_slowdown_tables: usize,
+    pub(crate) l0_stop_tables: usize,
+    pub(crate) l0_overlap_percent: u32,
+    pub(crate) l0_overlap_tables: usize,
+    pub(crate) overlap_scope: OverlapScope,
+    pub(crate) defer_below_l0: bool,
+    /// By level.
+    pub(crate) max_runs_per_guard: [usize; LEVELS],
+    pub(crate) guards: Guards,
+}
+
+impl Default for Tuning {
+    fn default() -> Tuning {
+        Tuning {
+            memory_policy: MemoryPolicy::Adaptive { redundancy_percent: 20 },
+            active_percent: 4,
+            pipeline_segments: 4,
+            block_bytes: 4 << 10,
+            table_bytes: 64 << 20,
+            log_bytes: None,
+            log_rewrite_percent: 25,
+            hot_keys_percent: 1,
+            log_table_percent: 50,
+            manifest_bytes: 4 << 20,
+            l0_merge_tables: 4,
+            l0_slowdown_tables: 8,
+            l0_stop_tables: 20,
+            l0_overlap_percent: 40,
+            l0_overlap_tables: 6,
+            overlap_scope: OverlapScope::L0,
+            defer_below_l0: true,
+            max_runs_per_guard: [4; LEVELS],
+            guards: Guards::Balanced,
+        }
+    }
+}
+
+impl Tuning {
+    /// How memory is kept small until it is flushed. Default: [`MemoryPolicy::Adaptive`] from 20% on.
+    pub fn memory_policy(mut self, policy: MemoryPolicy) -> Tuning {
+        self.memory_policy = policy;
+        self
+    }
+
+    /// How much of `memtable_bytes` new writes gather in, of each column family, before they are flattened: 1 to 100, in
+    /// percent. Less is nearer to the processor's cache, more is less often. Not used with [`MemoryPolicy::None`]. Default: 4.
+    pub fn active_percent(mut self, percent: u32) -> Tuning {
+        self.active_percent = percent;
+        self
+    }
+
+    /// Flat segments of memory that a column family keeps beside each other, each one more place to look for a key: 1 to 16.
+    /// Not used with [`MemoryPolicy::None`]; with [`MemoryPolicy::Eager`] only while there is no memory to copy. Default: 4.
+    pub fn pipeline_segments(mut self, segments: usize) -> Tuning {
+        self.pipeline_segments = segments;
+        self
+    }
+
+    /// The size at which a data block of a table is cut, in bytes: from 64 to 1 MiB. Default: 4 KiB.
+    pub fn block_bytes(mut self, bytes: usize) -> Tuning {
+        self.block_bytes = bytes;
+        self
+    }
+
+    /// The size at which a merge starts its next table, in bytes: from 4 KiB to 2 GiB. Default: 64 MiB.
+    pub fn table_bytes(mut self, bytes: u64) -> Tuning {
+        self.table_bytes = bytes;
+        self
+    }
+
+    /// Bytes of logs beyond which memory is flushed so that the oldest can go; at least 4 KiB. Default: the larger of four
+    /// times the memtable budget and 64 MiB.
+    pub fn log_bytes(mut self, bytes: u64) -> Tuning {
+        self.log_bytes = Some(bytes);
+        self
+    }
+
+    /// When logs have three quarters of [`Tuning::log_bytes`] and memory is not half full, and so few bytes in a hundred
+    /// of the oldest are alive, because newer writes superseded the rest, what is alive is written to the newest log again,
+    /// and they go without a flush. 0 to 90; 0 leaves logs to flushes. Default: 25.
+    pub fn log_rewrite_percent(mut self, percent: u32) -> Tuning {
+        self.log_rewrite_percent = percent;
+        self
+    }
+
+    /// How many keys in a hundred stay in memory at a flush, at first: those that were written most often since the last
+    /// one. They are written back to the log, so nothing is lost without them. From there the share goes up or down, to
+    /// half of the keys or to none, as flushes show what is written least; [`HotKeyStats`](crate::HotKeyStats) tells how it
+    /// stands. It begins here again with each open. Where so few keys may stay that a flush would hardly notice, none does.
+    /// With the memory policies `None` and `Basic`, memory that is full of superseded versions is compacted and not
+    /// flushed. 0 to 50; 0 flushes all of memory whenever it is full. Default: 1.
+    pub fn hot_keys_percent(mut self, percent: u32) -> Tuning {
+        self.hot_keys_percent = percent;
+        self
+    }
+
+    /// When so many bytes in a hundred of a log are values that a flush would write to a table, and these are not small,
+    /// the flush writes only keys and where in the log the values are. The log stays until merges have written the values
+    /// elsewhere; what stays that way is at most three quarters of [`Tuning::log_bytes`]. Where values lie is kept in
+    /// memory, 16 bytes for each write since the flush before, unless values are small. Where logs are too large for merges
+    /// to load several at once, 16 MiB a flush, only values of a kilobyte and more are left there. Values of a family that
+    /// is scanned much are always written, since a scan would read each of them by itself. 0 to 100; 0 writes values
+    /// always. Default: 50.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-olog-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// let db = braidb::Options::new().tuning(|tuning| tuning.log_table_percent(50)).open(&dir)?;
+    /// db.put("key", [7; 1000])?;
+    /// db.flush()?;
+    /// assert_eq!(db.stats().counts.log_tables, 1);
+    /// assert!(db.stats().counts.flush_bytes < 1000);
+    /// assert_eq!(db.get("key")?.unwrap(), [7; 1000]);
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    pub fn log_table_percent(mut self, percent: u32) -> Tuning {
+        self.log_table_percent = percent;
+        self
+    }
+
+    /// The size beyond which the manifest is written anew, in bytes; at least 1 KiB. Default: 4 MiB.
+    pub fn manifest_bytes(mut self, bytes: u64) -> Tuning {
+        self.manifest_bytes = bytes;
+        self
+    }
+
+    /// Tables in L0 at which they are merged into L1; at least 1. Default: 4.
+    pub fn l0_merge_tables(mut self, tables: usize) -> Tuning {
+        self.l0_merge_tables = tables;
+        self
+    }
+
+    /// Tables in L0 from which on writes are slowed down; at least `l0_merge_tables`. Default: 8.
+    pub fn l0_slowdown_tables(mut self, tables: usize) -> Tuning {
+        self.l0_slowdown_tables = tables;
+        self
+    }
+
+    /// Tables in L0 at which writes wait; more than `l0_slowdown_tables`. Default: 20.
+    pub fn l0_stop_tables(mut self, tables: usize) -> Tuning {
+        self.l0_stop_tables = tables;
+        self
+    }
+
+    /// A merge of L0 is deferred while fewer of its keys than this, in percent, stand in more than one of its tables: 0 to 90. It
+    /// never waits with more than [`Tuning::l0_overlap_tables`], from [`Tuning::l0_slowdown_tables`] on, or where a quarter of
+    /// L0 is tombstones. 0 merges at [`Tuning::l0_merge_tables`] always. Tables that move down without being written don't wait.
+    /// Default: 40.
+    ///
+    /// No effect at the defaults, where cells of L1 hold several runs and L0 is never merged.
+    ///
+    /// ```
+    /// let refused = braidb::Options::new().tuning(|tuning| tuning.l0_overlap_percent(91)).forecast(&braidb::Load {
+    ///     entries: 1, entry_bytes: 100, keys: 1, is_sequential: false,
+    /// });
+    /// assert!(matches!(refused, Err(braidb::Error::InvalidOption { option: "l0_overlap_percent", .. })));
+    /// ```
+    pub fn l0_overlap_percent(mut self, percent: u32) -> Tuning {
+        self.l0_overlap_percent = percent;
+        self
+    }
+
+    /// Tables in L0 up to which a merge is deferred by [`Tuning::l0_overlap_percent`]: 1 to 1000; below
+    /// [`Tuning::l0_slowdown_tables`] in any case. L1 is sized by it too, see [`Tuning::defer_below_l0`]. Default: 6.
+    ///
+    /// No effect at the defaults, where cells of L1 hold several runs and L0 is never merged.
+    pub fn l0_overlap_tables(mut self, tables: usize) -> Tuning {
+        self.l0_overlap_tables = tables;
+        self
+    }
+
+    /// Which tables are asked how much they overlap. With [`OverlapScope::L0AndL1`] the tables of L1 carry sketches too.
+    /// Default: [`OverlapScope::L0`].
+    ///
+    /// No effect at the defaults, where cells of L1 hold several runs and L0 is never merged.
+    pub fn overlap_scope(mut self, scope: OverlapScope) -> Tuning {
+        self.overlap_scope = scope;
+        self
+    }
+
+    /// Whether merges below L0 wait for each other, in a leveled tree: [`Tuning::max_runs_per_guard`] 1 and [`Guards::None`].
+    /// No effect in other trees, and so none at the defaults. What a level brings down costs about all of the next one, so it is brought down less often:
+    ///
+    /// - L1 may hold one memtable more than [`Tuning::l0_overlap_tables`], at most as many as [`Tuning::l0_slowdown_tables`],
+    ///   and at least 4, which is what it holds otherwise.
+    /// - Each level is larger than the one above by one and the same factor, which is at most the usual 10, and goes down in
+    ///   stretches of two tables ([`Tuning::table_bytes`]). L1 goes before L0 comes into it.
+    /// - Tables of L0 are merged within L0 while less than a quarter of what they overlap in L1 would be left of them.
+    ///
+    /// It is independent of [`Tuning::l0_overlap_percent`], which alone is TRIAD-DISK (section 4.2 of the paper, Algorithm 2);
+    /// this switch is no part of TRIAD. Tables of L0 carry sketches if either is on. Default: true.
+    ///
+    /// ```
+    /// let load = braidb::Load { entries: 20_000_000, entry_bytes: 144, keys: u64::MAX, is_sequential: false };
+    /// let leveled = || braidb::Options::new().tuning(|tuning| tuning.max_runs_per_guard(1).guards(braidb::Guards::None));
+    /// let written = |options: braidb::Options| Ok::<_, braidb::Error>(options.forecast(&load)?.merge_amplification());
+    /// assert!(written(leveled())? < written(leveled().tuning(|tuning| tuning.defer_below_l0(false)))?);
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    pub fn defer_below_l0(mut self, yes: bool) -> Tuning {
+        self.defer_below_l0 = yes;
+        self
+    }
+
+    /// How many runs, sorted pieces that may overlap, a cell of the tree holds before they are merged: from 1 to 32. More
+    /// mean fewer bytes written and more places to look for a key; 1 is a classic leveled tree. Default: 4.
+    pub fn max_runs_per_guard(mut self, runs: usize) -> Tuning {
+        self.max_runs_per_guard = [runs; LEVELS];
+        self
+    }
+
+    /// Where levels are cut into cells. Default: [`Guards::Balanced`].
+    pub fn guards(mut self, guards: Guards) -> Tuning {
+        self.guards = guards;
+        self
+    }
+
+    /// As [`Tuning::max_runs_per_guard`], for one level, 1 to 6.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such level.
+    pub fn max_runs_per_guard_at(mut self, level: usize, runs: usize) -> Tuning {
+        assert!((1..LEVELS).contains(&level), "levels with guards are 1 to {}, not {level}", LEVELS - 1);
+        self.max_runs_per_guard[level] = runs;
+        self
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        range("active_percent", u64::from(self.active_percent), 1, 100)?;
+        range("pipeline_segments", self.pipeline_segments as u64, 1, 16)?;
+        if let MemoryPolicy::Adaptive { redundancy_percent } = self.memory_policy {
+            range("memory_policy", u64::from(redundancy_percent), 1, 99)?;
+        }
+        range("block_bytes", self.block_bytes as u64, 64, 1 << 20)?;
+        range("table_bytes", self.table_bytes, 4 << 10, 2 << 30)?;
+        if let Some(bytes) = self.log_bytes {
+            range("log_bytes", bytes, 4 << 10, 1 << 50)?;
+        }
+        range("hot_keys_percent", u64::from(self.hot_keys_percent), 0, 50)?;
+        range("log_rewrite_percent", u64::from(self.log_rewrite_percent), 0, 90)?;
+        range("log_table_percent", u64::from(self.log_table_percent), 0, 100)?;
+        range("manifest_bytes", self.manifest_bytes, 1 << 10, 1 << 40)?;
+        for runs in self.max_runs_per_guard {
+            range("max_runs_per_guard", runs as u64, 1, 32)?;
+        }
+        if let Guards::Sampled { top_level_bits, bit_decrement } = self.guards {
+            range("guards", u64::from(top_level_bits), 1, 60)?;
+            range("guards", u64::from(bit_decrement), 1, 60)?;
+        }
+        range("l0_merge_tables", self.l0_merge_tables as u64, 1, 1000)?;
+        range("l0_slowdown_tables", self.l0_slowdown_tables as u64, 1, 1000)?;
+        range("l0_stop_tables", self.l0_stop_tables as u64, 1, 2000)?;
+        range("l0_overlap_percent", u64::from(self.l0_overlap_percent), 0, 90)?;
+        range("l0_overlap_tables", self.l0_overlap_tables as u64, 1, 1000)?;
+        let (merge, slowdown, stop) = (self.l0_merge_tables, self.l0_slowdown_tables, self.l0_stop_tables);
+        if slowdown < merge {
+            let why = format!("{slowdown} is less than `l0_merge_tables`, {merge}; raise it too");
+            return Err(Error::InvalidOption { option: "l0_slowdown_tables", why });
+        }
+        if stop <= slowdown {
+            let why = format!("{stop} is not more than `l0_slowdown_tables`, {slowdown}; raise it too");
+            return Err(Error::InvalidOption { option: "l0_stop_tables", why });
+        }
+        Ok(())
+    }
+}
