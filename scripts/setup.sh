@@ -64,7 +64,8 @@ if ! cargo_will_do; then
         fi
     fi
     rustup toolchain install stable --profile minimal --component clippy --component rustfmt
-    rustup default stable
+    # For this directory alone: the default toolchain is the user's.
+    rustup override set stable
     cargo_will_do || { echo "setup: cargo $wanted or newer is needed; found: $(cargo --version)" >&2; exit 1; }
 fi
 

@@ -68,9 +68,9 @@ enum Stage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Side {
     Crossbeam,
-    /// Tidied by a thread of its own, as in the engine.
+    /// Compacted by a thread of its own, as in the engine.
     Braidb,
-    /// Tidied by the thread that writes.
+    /// Compacted by the thread that writes.
     BraidbInline,
     /// The writer's own work: what was rolled is let go, so there is no full map.
     BraidbWriter,

@@ -1,6 +1,6 @@
 //! The memory component of one column family with the engine's defaults for 64 MiB, and what the engine does with it: a
 //! write enters the active segment under the commit lock and is published; a full active segment is rolled into the pipeline;
-//! and whoever tidies does step after step until the policy wants none. There is no log, and no flush: beyond 64 MiB it
+//! and memory compaction does step after step until the policy wants none. There is no log, and no flush: beyond 64 MiB it
 //! grows.
 
 use crate::base::ids::SeqNo;
@@ -24,7 +24,7 @@ const SEGMENTS: SegmentOptions =
     SegmentOptions { policy: MemoryPolicy::Adaptive { redundancy_percent: 20 }, segments: 4 };
 const PIPELINE_LIMIT: usize = 2 + SEGMENTS.segments;
 
-/// Who tidies.
+/// Which thread compacts memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryCompaction {
     /// A thread of its own, beside the writer, as in the engine.
@@ -66,7 +66,7 @@ struct MemoryCompactor {
     steps: u64,
 }
 
-/// Between the writer and the thread that tidies.
+/// Between the writer and the thread that compacts memory.
 #[derive(Default)]
 struct Work {
     is_wanted: bool,
@@ -74,7 +74,7 @@ struct Work {
 }
 
 impl Pipeline {
-    /// An empty one. The thread that tidies, if there is one, ends with the process.
+    /// An empty one. The thread that compacts memory, if there is one, ends with the process.
     pub fn new(tidying: MemoryCompaction) -> Pipeline {
         let (segment, writer) = Segment::new(1);
         let family = FamilyView { memory: Memory::new(segment), version: Arc::new(Version::default()) };
@@ -151,7 +151,7 @@ impl Pipeline {
         self.shared.view.load().families[0].memory.bytes()
     }
 
-    /// Steps that tidied.
+    /// Steps of memory compaction.
     pub fn steps(&self) -> u64 {
         self.shared.compactor.lock().steps
     }

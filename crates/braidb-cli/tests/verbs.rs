@@ -257,7 +257,7 @@ fn bench_draws_few_keys_often() {
     let bench = |more: &[&str]| {
         let options =
             ["--num", "5000", "--writes", "20000", "--value-bytes", "84", "--memtable-mib", "1", "--json"];
-        // Without tidying, and without what hot keys have done to full memory: whether that makes a flush needless depends on
+        // Without memory compaction, and without what hot keys have done to full memory: whether that makes a flush needless depends on
         // how soon it happens.
         let command = ["bench", db, "updaterandom", "--memory", "none", "--hot-keys-percent", "0"];
         let run = braidb(&[&command[..], &options, more].concat()).exits(0);

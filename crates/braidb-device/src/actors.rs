@@ -1,6 +1,6 @@
 //! The foreground and the workers, each with a clock of its own in virtual time, and the jobs that wait.
 //!
-//! The workers are those of `braidb_storage::real::Threads`: one for flushes, one for what tidies memory, and N for merges. So no lane
+//! The workers are those of `braidb_storage::real::Threads`: one for flushes, one for what compacts memory, and N for merges. So no lane
 //! keeps another one waiting, as on threads.
 //!
 //! A job runs on the caller's thread, but in the time of a worker: it begins when the worker is free and the job was submitted,

@@ -5,7 +5,7 @@
 //! it replaced, so that the state at any position in between can be rebuilt by walking back.
 //!
 //! After a crash a database must equal the model at ONE position: that alone says no hole, no half batch, nothing
-//! resurrected. Which positions are allowed follows from section 7 of DESIGN.md:
+//! resurrected. Which positions are allowed follows from the contract in docs/crash-safety.md:
 //!
 //! ```text
 //!        first ........... power floor ....... kill floor ........... end (+1: a write under way)

@@ -94,11 +94,12 @@ fn every_nth_bit() {
     }
 }
 
-/// Where the rounds begin that catch a mutant soon. Any seed catches it in the end.
+/// The seed of the rounds that catch a mutant within seconds. Eight rounds from another seed may miss `write_back_after_a_freeze`: one of
+/// the seeds 1 to 7 did not find it, and one took 32 cases.
 fn seed_for(mutant: &str) -> u64 {
     match mutant {
         "sequence_reused" | "write_back_beside_a_flush" => 2,
-        "overlap_ignores_the_limit" | "rolled_behind_older" => 4,
+        "overlap_ignores_the_limit" | "rolled_behind_older" | "write_back_after_a_freeze" => 4,
         _ => 1,
     }
 }

@@ -164,7 +164,7 @@ fn power_may_fail_at_every_step() {
     }
 }
 
-/// A truncation that fails does not fail a flush, which frees the logs as well.
+/// A log collection that fails does not fail a flush, which frees the logs as well.
 #[test]
 fn a_failing_truncation_does_not_fail_a_flush() {
     let (env, fs, runtime) = sim_env(1);
@@ -174,7 +174,7 @@ fn a_failing_truncation_does_not_fail_a_flush() {
     }
     // It alone is alive, and not in the logs that go.
     db.put("hot", "last").unwrap();
-    // The first half of the truncation. The other one waits, and finds nothing to copy.
+    // The first half of the log collection. The other one waits, and finds nothing to copy.
     assert!(runtime.help());
     let mut created = 0;
     fs.set_hook(Some(Box::new(move |fs, op| {

@@ -338,7 +338,7 @@ fn all_policies_answer_alike() {
     );
 }
 
-/// Of a leveled tree: large merges of L0 go in halves, those of deeper levels in installments, and any thread may take one.
+/// Of a leveled tree: large merges of L0 go in subcompactions, those of deeper levels in increments, and any thread may take one.
 #[test]
 fn threads_share_large_merges() {
     let ops = || workload(6, 24_000);

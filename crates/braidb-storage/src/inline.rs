@@ -2,7 +2,7 @@
 //!
 //! [`Inline`] has no threads. Jobs wait in their lanes until somebody calls `help` or `pause_us`, or the engine itself
 //! has to wait, and then run on that caller's thread, one a call: flushes first, but after each flush a merge, and every
-//! other time what tidies memory, since on threads no lane keeps another waiting. With one user thread the order of
+//! other time what compacts memory, since on threads no lane keeps another waiting. With one user thread the order of
 //! everything is then a function of the calls made, and a seed replays a run. [`SeededRandom`] and [`StepClock`] do the
 //! same for chance and time; time passes only where somebody pauses or advances it.
 

@@ -207,7 +207,7 @@ pub enum Lane {
     Flush,
     /// Everything else that works on files.
     Merge,
-    /// Tidies memory; waits for no file.
+    /// Compacts memory; waits for no file.
     Memory,
 }
 

@@ -1,6 +1,6 @@
 //! The judge of the judges: bugs planted in the engine, each of which must be found by the general methods.
 //!
-//! A mutant breaks one rule of section 6 of DESIGN.md, on this thread only. The judges go at it in rounds of growing
+//! A mutant breaks one rule of docs/crash-safety.md, on this thread only. The judges go at it in rounds of growing
 //! effort, each round with fresh seeds, until one of them complains; a mutant that outlives the last round shows that the
 //! judges are blind to that rule. Without a mutant the same rounds must find nothing, or the findings mean nothing.
 //!

@@ -155,7 +155,7 @@ fn a_panicked_job_poisons_before_its_work_is_given_back() {
 #[test]
 fn a_failing_merge_does_not_fail_a_flush() {
     let (env, fs, runtime) = sim_env(1);
-    // Full memory is flushed, and not condensed first.
+    // Full memory is flushed, and not compacted first.
     let db = leveled(env).tuning(|tuning| tuning.l0_merge_tables(2).hot_keys_percent(0)).open(DIR).unwrap();
     for _ in 0..2 {
         db.put("a", [1; 5_000]).unwrap();

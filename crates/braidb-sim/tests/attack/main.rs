@@ -99,7 +99,7 @@ fn a_damaged_header_of_the_oldest_log_is_no_torn_one() {
     let (env, fs, runtime) = sim_env(1);
     let db = Options::new().tuning(|tuning| tuning.log_bytes(4 << 10)).env(env).open(DIR).unwrap();
     let (second, third) = (db.column_family("second").unwrap(), db.column_family("third").unwrap());
-    // Logs over their bound freeze the first family, then the second. The third one has a record in the log between.
+    // Logs over their bound switch the memtable of the first family, then the second. The third one has a record in the log between.
     db.put("k", [0; 5000]).unwrap();
     let oldest = newest(&fs, "log");
     let mut batch = WriteBatch::new();

@@ -1,4 +1,4 @@
-//! Readers and tidying beside writers.
+//! Readers and memory compaction beside writers.
 
 use super::*;
 
@@ -33,7 +33,7 @@ fn a_scan_passes_a_hot_key_by_its_next_one() {
     }
 }
 
-/// Memory of a family is tidied although another one wants a step each time.
+/// Memory of a family is compacted although another one wants a step each time.
 #[test]
 fn a_busy_family_does_not_keep_others_from_being_tidied() {
     let (env, _, runtime) = sim_env(1);

@@ -3,7 +3,7 @@
 //!
 //! `mutant!("name")` marks the place. Every name stands in [`ALL`] (a test compares the two).
 
-/// Every mutant, with the rule of DESIGN.md section 6 that it breaks.
+/// Every mutant, with the rule of docs/crash-safety.md that it breaks.
 #[cfg(feature = "mutants")]
 pub const ALL: &[(&str, &str)] = &[
     ("cell_order_swapped", "7: a lookup asks the newest run of a cell first"),

@@ -131,7 +131,7 @@ impl Engine {
     fn admit(&self, bytes: usize) -> Result<()> {
         self.pressure.admit(bytes, &|| {
             self.health.check_writable()?;
-            // At a hard limit with nothing frozen, the last freeze found no room: only another try can help.
+            // At a hard limit with no memtable switched, the last switch found no room: only another try can help.
             self.jobs.act_on(self.queue.retry_switch()?);
             self.jobs.schedule();
             Ok(())

@@ -114,7 +114,7 @@ impl Options {
         self
     }
 
-    /// Threads that merge, 1 to 64; one more flushes, and one tidies memory. Default: 2. Not used when [`Options::env`] brings
+    /// Threads that merge, 1 to 64; one more flushes, and one compacts memory. Default: 2. Not used when [`Options::env`] brings
     /// a runtime.
     pub fn background_threads(mut self, threads: usize) -> Options {
         self.background_threads = threads;

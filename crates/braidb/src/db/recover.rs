@@ -318,7 +318,7 @@ impl<'a> Recovery<'a> {
     }
 
     /// The oldest log that is there follows one that is not replayed any more. Otherwise some are missing, or the manifest
-    /// is older than they are, as after a truncation.
+    /// is older than they are, as after a log collection.
     fn check_beginning(&self, logs: &[FileId], first: FileId) -> Result<()> {
         let Some(&oldest) = logs.first() else { return Ok(()) };
         let header = log::read_header(self.env.fs.as_ref(), &self.log_path(oldest), oldest)?;

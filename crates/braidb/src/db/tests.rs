@@ -1,4 +1,4 @@
-//! Truncations and merges with others between their steps.
+//! Log collections and merges with others between their steps.
 
 mod interrupted;
 
@@ -88,7 +88,7 @@ fn fill_a_log(db: &Db) {
     }
 }
 
-/// Truncates the logs, with somebody else after the beginning. Whether there was something to do and no freeze in between.
+/// Collects the logs, with somebody else after the beginning. Whether there was something to do and no freeze in between.
 fn collect(db: &Db, meanwhile: impl FnOnce()) -> bool {
     let jobs = &db.engine().jobs;
     let mut begun = db.engine().queue.begin_log_collection().unwrap().expect("no flush is under way");
@@ -102,8 +102,8 @@ fn collect(db: &Db, meanwhile: impl FnOnce()) -> bool {
     is_written
 }
 
-/// A freeze between the beginning and the view: the view's pipeline shows none of what the flush took, so there is nothing to
-/// copy, and nobody looks whether there was a freeze.
+/// A switch between the beginning and the view: the view's pipeline shows none of what the flush took, so there is nothing to
+/// copy, and nobody looks whether there was a switch.
 #[test]
 fn a_freeze_before_the_view_is_taken_ends_a_truncation() {
     let dir = dir("freeze");
@@ -200,7 +200,7 @@ fn open_hot(dir: &Path, memtable_bytes: usize) -> Db {
     options.tuning(|tuning| tuning.hot_keys_percent(50).log_bytes(64 << 20)).env(env).open(dir).unwrap()
 }
 
-/// Truncates the logs before `replay_from`, whatever that costs.
+/// Collects the logs before `replay_from`, whatever that costs.
 fn truncate_before(db: &Db, replay_from: FileId) {
     let engine = db.engine();
     let mut begun = engine.queue.begin_log_collection().unwrap().expect("no flush is under way");
@@ -226,7 +226,7 @@ fn a_hot_key_outlives_truncations_and_flushes_of_another_family() {
     }
     rotate();
     db.put("a2", "v").unwrap();
-    // Far more than memory holds: the other family is frozen at once, and its hot key stays.
+    // Far more than memory holds: the other family's memtable is switched at once, and its hot key stays.
     other.put("big", &big).unwrap();
     db.settle().unwrap();
     assert_eq!(db.stats().counts.hot_kept, 1);
@@ -249,7 +249,7 @@ fn a_hot_key_outlives_truncations_and_flushes_of_another_family() {
     assert_eq!(found.as_deref(), Some(&[7; 10][..]), "{logs:?}");
 }
 
-/// What the climber is told of flushes: all writes of its family, what stayed, and how much of that was written again in time.
+/// What the tuner is told of flushes: all writes of its family, what stayed, and how much of that was written again in time.
 #[test]
 fn periods_of_flushes_tell_what_hot_keys_cost_and_save() {
     let dir = dir("tuner");
@@ -291,7 +291,7 @@ fn periods_of_flushes_tell_what_hot_keys_cost_and_save() {
     );
 }
 
-/// What stayed of a family when it was condensed goes on counting, also when all of it was deleted since. Whoever waits at the hard
+/// What stayed of a family when it was compacted goes on counting, also when all of it was deleted since. Whoever waits at the hard
 /// limit must be let in some day.
 #[test]
 fn memory_that_was_condensed_keeps_nobody_waiting() {
@@ -301,7 +301,7 @@ fn memory_that_was_condensed_keeps_nobody_waiting() {
     let budget = 1u64 << 20;
     let memory = |index: usize| db.stats().families[index].memory_bytes;
     let wait = || db.settle().unwrap();
-    // Nearly a budget of different keys, some of them overwritten: condensed once, and nearly all of it stays.
+    // Nearly a budget of different keys, some of them overwritten: compacted once, and nearly all of it stays.
     let mut put = 0u32;
     while db.stats().memory_bytes < budget {
         db.put((put % 860).to_be_bytes(), [1; 1000]).unwrap();
@@ -344,11 +344,11 @@ fn a_flush_that_was_asked_for_leaves_nothing_in_memory() {
     let db = open_hot(&dir, 64 << 10);
     let hot = || (0..8u8).for_each(|round| db.put("hot", [round; 10]).unwrap());
     hot();
-    // Once memory was full of what is alive, it is not condensed the next time.
+    // Once memory was full of what is alive, it is not compacted the next time.
     db.put("big", vec![b'x'; 121 << 10]).unwrap();
     db.settle().unwrap();
     hot();
-    // Frozen at once, and its flush waits for its turn; meanwhile memory fills up again.
+    // Switched at once, and its flush waits for its turn; meanwhile memory fills up again.
     db.put("big", vec![b'x'; 66 << 10]).unwrap();
     hot();
     db.put("large", vec![b'x'; 70 << 10]).unwrap();
@@ -358,7 +358,7 @@ fn a_flush_that_was_asked_for_leaves_nothing_in_memory() {
     assert_eq!(left, 0, "after {} flushes", db.stats().counts.flushes);
 }
 
-/// Memory is to be condensed while a merge that the policy wanted is under way, and the active segment is empty just then.
+/// Memory is to be compacted while a merge that the policy wanted is under way, and the active segment is empty just then.
 #[test]
 fn tidying_ends_when_memory_is_condensed_beside_a_merge() {
     for steps in 0..6 {

@@ -211,7 +211,9 @@ impl Tuning {
     }
 
     /// Whether merges below L0 wait for each other, in a leveled tree: [`Tuning::max_runs_per_guard`] 1 and [`Guards::None`].
-    /// No effect in other trees, and so none at the defaults. What a level brings down costs about all of the next one, so it is brought down less often:
+    /// No effect in other trees, and so none at the defaults.
+    ///
+    /// What a level brings down costs about all of the next one, so it is brought down less often:
     ///
     /// - L1 may hold one memtable more than [`Tuning::l0_overlap_tables`], at most as many as [`Tuning::l0_slowdown_tables`],
     ///   and at least 4, which is what it holds otherwise.

@@ -1,4 +1,4 @@
-//! Truncating the log: what memory keeps alive of the oldest logs is written back to the newest, and they go without a flush. The
+//! Log collection: what memory keeps alive of the oldest logs is written back to the newest, and they go without a flush. The
 //! story, and what a crash leaves at each step, stands in `write/queue/collection.rs`; whether it pays, in `plan/memory/logs.rs`.
 
 use super::flush::FRAME_BYTES;
@@ -84,7 +84,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// Copies what is alive and has its home before `replay_from`. `false` if a freeze came in between.
+    /// Copies what is alive and has its home before `replay_from`. `false` if a switch came in between.
     pub fn write_back(&self, begun: &mut LogCollection, replay_from: FileId) -> Result<bool> {
         for (index, family) in begun.view.clone().families.iter().enumerate() {
             let parts = [Immutable::List(family.memory.active().clone())];
@@ -130,7 +130,7 @@ impl Running {
                 Some(replay_from) if mutant!("write_back_beside_a_flush") => {
                     self.write_back(begun, replay_from);
                 }
-                // Who need not be there before the next freeze may come late.
+                // Who need not be there before the next switch may come late.
                 Some(replay_from) => {
                     let others_first = if mutant!("write_back_after_a_freeze") { 8 } else { 0 };
                     self.write_back_later(begun, replay_from, others_first);
@@ -160,7 +160,7 @@ impl Running {
         self.end_log_collection(outcome);
     }
 
-    /// Nobody waits for a truncation: where it fails a flush will free the logs, and whoever waits for that is not told of this. Only
+    /// Nobody waits for a log collection: where it fails a flush will free the logs, and whoever waits for that is not told of this. Only
     /// a failure that ends all writing concerns everybody.
     fn end_log_collection(mut self, outcome: Result<()>) {
         self.end(outcome.is_ok());

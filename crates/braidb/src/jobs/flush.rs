@@ -2,7 +2,7 @@
 //!
 //! # Which file holds a record at each instant, if it stays in memory
 //!
-//! `r` is the newest version of a hot key; it stands in log 3. The freeze began log 7; logs before it are to go.
+//! `r` is the newest version of a hot key; it stands in log 3. The switch began log 7; logs before it are to go.
 //!
 //! 1. *Logs before 7 are synced.* *The table is written and synced*, with the cold keys, and with older versions of the hot one if a
 //!    snapshot needs them: `r` stands in log 3. A crash leaves `replay_from` at 3 or before, and an orphan table.
@@ -16,8 +16,8 @@
 //!    between would find an old version of `r`, or none. The segment is the oldest of the pipeline: whatever was written since is newer.
 //! 6. *Log 3 is unlinked*, when no other family replays it.
 //!
-//! The family is not frozen again before all of this is done (rule 3), so no copy lands behind the point from which the next flush
-//! will have it replayed. `write/queue/collection.rs` says how recovery reads copies. Without hot keys, steps 2 and 3 are
+//! The family's memtable is not switched again before all of this is done (rule 3). So no copy lands behind the point from which the
+//! next flush will have it replayed. `write/queue/collection.rs` says how recovery reads copies. Without hot keys, steps 2 and 3 are
 //! nothing, and the module's head tells the rest.
 //!
 //! If there is no room for the copies, nothing is kept, and all of it goes to the table. Those that were appended stand in a table as
@@ -123,7 +123,7 @@ impl Jobs {
             let tuner = &catalog.hints(task.family).tuner;
             (tuner.hot_ppm(limits.start_ppm()), tuner.kept_at())
         };
-        // Whoever may condense wants to know what is alive.
+        // A memory that may be compacted when it is full wants to know what is alive.
         if !task.may_keep || !limits.may_compact_full() && !may_keep_enough(hot_ppm, entries, tree_keys) {
             return Flushed::all(parts);
         }
@@ -203,7 +203,7 @@ impl Jobs {
         hints.chosen(sampled);
         hints.tuner.flushed(&ended, self.options.memory.start_ppm());
         let version = catalog.state.families()[&task.family].version.clone();
-        // First the logs, then memory: what is still counted of the logs decides whether another family is frozen.
+        // First the logs, then memory: what is still counted of the logs decides whether another family's memtable is switched.
         let replay_from = catalog.state.min_replay_from();
         self.unlink_logs_below(&mut catalog, replay_from);
         self.counters.hot_kept.add(hot.as_ref().map_or(0, |hot| hot.entries()));
@@ -225,7 +225,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// Copies the hot keys to the log that began with the freeze, or behind it, and makes the copies stable.
+    /// Copies the hot keys to the log that began with the switch, or behind it, and makes the copies stable.
     fn write_back_hot(&self, family: FamilyId, hot: &Arc<Flat>, replay_from: FileId) -> Result<Closed> {
         if mutant!("write_back_waits_for_memory") && !self.pressure.has_room_for(0) {
             // Nobody would ever end the wait: here is who makes room.

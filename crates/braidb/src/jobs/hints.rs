@@ -204,7 +204,7 @@ impl Jobs {
         let is_due = catalog.hints(family).wasted(range, wasted, &version, self.snapshots.visible());
         drop(catalog);
         if is_due {
-            // Tombstones in memory are only cleared away by way of a flush. If it cannot be frozen now, there are other reasons
+            // Tombstones in memory are only cleared away by way of a flush. If it cannot be switched now, there are other reasons
             // to worry, and later scans ask again.
             let _ = self.queue.switch_memtable_of_tombstones(family, WASTED_ENTRIES);
             self.schedule();

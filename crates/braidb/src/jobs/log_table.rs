@@ -2,9 +2,9 @@
 //!
 //! # Which file holds a record at each instant
 //!
-//! `r` is a put of a large value; its record stands in log 7, its family replays from log 5, and log 8 begins with the freeze.
+//! `r` is a put of a large value; its record stands in log 7, its family replays from log 5, and log 8 begins with the switch.
 //!
-//! 1. *The freeze* takes `r` for the flush. It stands in memory and in log 7, which is closed: nobody appends to it any more, and
+//! 1. *The switch* takes `r` for the flush. It stands in memory and in log 7, which is closed: nobody appends to it any more, and
 //!    its length is known. A crash replays it, now and at every step before 4.
 //! 2. *The form is chosen* (`plan/form.rs`). Memory is walked, so that it is known how much of each closed log the table
 //!    would keep. Where each value lies, and its checksum, the writer of the log remembers (`log/places.rs`), so nothing is read. A
@@ -27,7 +27,7 @@
 //! 7. *Log 7 goes* when no family replays it, no table of the state names it, and no view holds one that does; all three are asked
 //!    under the lock that edits are made under. A crash in between leaves it to the next open, which asks the same.
 //!
-//! Moves, splits and hand-overs from L0 to L1 change slices alone: the table stays what it is, and so do its handles.
+//! Moves, splits and trivial moves from L0 to L1 change slices alone: the table stays what it is, and so do its handles.
 
 use super::{Catalog, Jobs};
 use crate::base::error::{Error, Result};
@@ -50,7 +50,7 @@ pub struct ClosedLog {
     pub bytes: u64,
 }
 
-/// A log before the freeze that may become a body, and where its values lie.
+/// A log before the switch that may become a body, and where its values lie.
 struct Candidate {
     log: LogOfFlush,
     places: Arc<ValuePlaces>,
@@ -105,7 +105,7 @@ impl Jobs {
     /// it had to know for that what the flush writes, it tells that too.
     ///
     /// No log that is chosen here goes before the edit that names it, although no lock is held on the way: its family replays it
-    /// until then, and truncation, which alone could end that meanwhile, runs on the one thread of [`Lane::Flush`] as well.
+    /// until then, and a log collection, which alone could end that meanwhile, runs on the one thread of [`Lane::Flush`] as well.
     ///
     /// [`Lane::Flush`]: braidb_storage::Lane::Flush
     pub(super) fn place_values(
@@ -158,7 +158,7 @@ impl Jobs {
         Ok((places, Some(survivors)))
     }
 
-    /// Of the logs before the freeze that the family replays, those that may become bodies, oldest first, and the bytes of all; and
+    /// Of the logs before the switch that the family replays, those that may become bodies, oldest first, and the bytes of all; and
     /// those of all bodies.
     fn closed_logs(&self, task: &FlushTask) -> (Vec<Candidate>, u64, u64) {
         let catalog = self.catalog.lock();

@@ -1,4 +1,4 @@
-//! Tidying memory: segments of a pipeline become one, beside everybody else.
+//! Memory compaction: segments of a pipeline become one, beside everybody else.
 //!
 //! # Which file holds a record at each instant
 //!

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 impl Jobs {
     /// Carries out a plan that was made for `version`, whose ranges are claimed since by `ticket`. After an error nothing has
-    /// changed but what earlier installments of a merge did, unless the database is poisoned.
+    /// changed but what earlier increments of a merge did, unless the database is poisoned.
     pub(super) fn execute(
         self: &Arc<Self>,
         plan: Plan,
@@ -43,7 +43,7 @@ impl Jobs {
         }
     }
 
-    /// Holds no input longer than its installment, so that it can go. Whoever closes the database waits for one of them.
+    /// Holds no input longer than its increment, so that it can go. Whoever closes the database waits for one of them.
     fn merge_incrementally(
         self: &Arc<Self>,
         merge: Merge,

@@ -15,8 +15,8 @@
 //! *Write-back.* The story is told in `write/queue/collection.rs`.
 //!
 //! *Merge.* The record stands in an input until the edit that names the outputs, all of them synced with their names, is
-//! synced; after that in an output. Inputs are unlinked when no view holds them. A large merge is carried out in installments
-//! (`plan/tree/incremental.rs`): its first edit only cuts slices, and each installment is such a merge.
+//! synced; after that in an output. Inputs are unlinked when no view holds them. A large merge is carried out in increments
+//! (`plan/tree/incremental.rs`): its first edit only cuts slices, and each increment is such a merge.
 //!
 //! *Move, split, join.* The table stays where it is; the edit gives its slices another level or cell, or cuts them in two.
 //!
@@ -222,7 +222,7 @@ impl Jobs {
         }
     }
 
-    /// Starts whatever is wanted and allowed now. Called after a freeze, after a job, and by writers that wait.
+    /// Starts whatever is wanted and allowed now. Called after a switch, after a job, and by writers that wait.
     pub fn schedule(self: &Arc<Self>) {
         self.compact_memory();
         self.ask_samples();

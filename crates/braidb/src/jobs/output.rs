@@ -1,4 +1,4 @@
-//! Writing tables: the one loop that flushes, merges and recovery share. Entries arrive in order, the sieve decides their fate,
+//! Writing tables: the one loop that flushes, merges and recovery share. Entries arrive in order, the retention filter decides their fate,
 //! and tables are cut at a size, never between two versions of one key.
 //!
 //! The tables belong to nobody until an edit names them. [`Outputs`] deletes them when it is dropped before that, so that a
@@ -85,7 +85,7 @@ impl Outputs {
         tables.fold((0, 0), |(count, bytes), table| (count + 1, bytes + table.bytes))
     }
 
-    /// Writes what the sieve keeps of `source` into synced tables; their names are not stable yet. `nothing_below` is the sieve's
+    /// Writes what the retention filter keeps of `source` into synced tables; their names are not stable yet. `nothing_below` is the retention filter's
     /// question; `edge` says, in front of a new key, what of the open table of so many bytes (0: none) ends there;
     /// an error of `go_on` ends the work early.
     pub fn write(

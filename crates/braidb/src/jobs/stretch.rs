@@ -2,12 +2,12 @@
 //!
 //! Writers wait for merges of L0, and those for merges of what L0 goes into. In a leveled tree such a merge often claims all that
 //! there is to do: beside it no second one can run, and while one thread merges, the others have nothing to do. So a large one is
-//! cut at a key near its middle, and its halves are pieces for two threads (`jobs/subcompactions.rs`).
+//! cut at a key near its middle, and its parts are subcompactions for two threads (`jobs/subcompactions.rs`).
 //!
-//! The tables of both are named by one edit, so the halves are nothing that a reader or a crash could tell apart: which file holds
+//! The tables of both are named by one edit, so the parts are nothing that a reader or a crash could tell apart: which file holds
 //! a record at each instant is as for any merge. The thread that began holds the inputs, and the logs that were loaded, until both
-//! halves are written. No more stands on disk at any time than if one thread wrote it all, which is why a merge in installments is
-//! halved installment by installment: two of them at once took more space than the bound allows.
+//! parts are written. No more stands on disk at any time than if one thread wrote it all, which is why a merge in increments is
+//! halved increment by increment: two of them at once took more space than the bound allows.
 
 use super::Jobs;
 use super::output::Outputs;
@@ -76,7 +76,7 @@ impl Jobs {
         Ok(outputs)
     }
 
-    /// A key that makes two halves of a merge, if it is one that writers may come to wait for, and there is a thread for the second.
+    /// A key that cuts in two a merge, if it is one that writers may come to wait for, and there is a thread for the second.
     fn where_to_cut(&self, merge: &Merge, stretch: &Stretch) -> Result<Option<Vec<u8>>> {
         let is_small = merge.bytes() < merge.table_bytes / LEAST_SHARE_OF_TABLE;
         // A run of L0 is one slice; and where there are guards, merges of other cells are there for other threads.

@@ -53,7 +53,7 @@ pub(super) struct LiveLog {
     pub file: Arc<dyn File>,
     /// Bytes handed to the operating system.
     handed: AtomicU64,
-    /// Set after the last byte, the footer's, was handed over: `handed` is final.
+    /// Set after the last byte, the footer's, was written to the operating system: `handed` is final.
     sealed: AtomicBool,
     /// Where its values lie, if that is told; set before `sealed`.
     places: OnceLock<Arc<ValuePlaces>>,
@@ -84,7 +84,7 @@ impl LiveLog {
         self.handed.load(Ordering::Acquire)
     }
 
-    /// Tells that `bytes` more were handed over.
+    /// Tells that `bytes` more were written to the operating system.
     pub fn add_handed(&self, bytes: u64) {
         self.handed.fetch_add(bytes, Ordering::Release);
     }
@@ -129,7 +129,7 @@ impl LogSync {
         }
     }
 
-    /// Makes the first `offset` bytes of log `id`, and all earlier logs, stable. They were handed over before. A log that
+    /// Makes the first `offset` bytes of log `id`, and all earlier logs, stable. They are with the operating system. A log that
     /// was forgotten needs nothing.
     ///
     /// After an error nothing is known of what is stable, and the database must stop writing.
@@ -156,7 +156,7 @@ impl LogSync {
         log.mark() >= offset.max(HEADER_BYTES)
     }
 
-    /// Syncs what was handed over of `log`; all earlier ones are done.
+    /// Syncs what was written to the operating system of `log`; all earlier ones are done.
     fn sync_one(&self, log: &LiveLog) -> Result<()> {
         // Captured before the sync: bytes appended while it runs may or may not be covered.
         let handed = log.handed();
@@ -209,12 +209,12 @@ impl LogSync {
         self.unused.load(Ordering::Relaxed) < UNUSED_LOGS || nth.is_multiple_of(TRIED_SHARE)
     }
 
-    /// The logs that are not forgotten, oldest first, with what was handed over.
+    /// The logs that are not forgotten, oldest first, with what was written to the operating system.
     pub fn sizes(&self) -> Vec<(FileId, u64)> {
         self.logs.lock().iter().map(|log| (log.id, log.handed())).collect()
     }
 
-    /// Bytes handed over to the logs that are not forgotten.
+    /// Bytes written to the logs that are not forgotten.
     pub fn appended(&self) -> u64 {
         self.logs.lock().iter().map(|log| log.handed()).sum()
     }

@@ -38,7 +38,7 @@ const DIRECT_BYTES: usize = 1 << 20;
 pub struct LogWriter {
     shared: Arc<LogSync>,
     log: Arc<LiveLog>,
-    /// Frames at the end of the log that were not handed over yet.
+    /// Frames at the end of the log that were not written to the operating system yet.
     buffer: Vec<u8>,
     /// Where the next frame goes, counting the buffer.
     end: u64,
@@ -109,7 +109,7 @@ impl LogWriter {
         self.log.id
     }
 
-    /// Where the next frame goes. What was handed over may end earlier.
+    /// Where the next frame goes. What was written to the operating system may end earlier.
     pub fn end(&self) -> u64 {
         self.end
     }

@@ -111,7 +111,7 @@ pub struct Merged {
     pub dropped: u64,
 }
 
-/// Makes one segment of `parts`, newest first, which no writer has any more. With a sieve, what it finds hidden goes.
+/// Makes one segment of `parts`, newest first, which no writer has any more. With a retention filter, what it finds hidden goes.
 /// `None` if they hold nothing, or `go_on`, which is asked now and then, says that nobody wants it any more.
 pub fn merge(
     parts: &[Immutable],

@@ -1,7 +1,7 @@
 //! Which log holds each record of memory, and how much of each log is alive.
 //!
 //! A record's *home* is the oldest log from which recovery would read it. Numbers are given in the order of the log, so the home
-//! follows from the sequence number: each log began with some number. Records that a truncation writes back get a younger home, and
+//! follows from the sequence number: each log began with some number. Records that a log collection writes back get a younger home, and
 //! that happens to all records of the oldest logs at once. So a short list of intervals says it for all. (The hot keys that a
 //! flush copies stay in the intervals that they were in, whose homes are too old for them.)
 //!
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!([1, 60, 85, 90].map(|seq| logs_by_seq.of(seq).unwrap().0), [11, 11, 10, 11]);
     }
 
-    /// A truncation copies by the homes of its beginning, and begins two logs itself.
+    /// A log collection copies by the homes of its beginning, and begins two logs itself.
     #[test]
     fn truncations_leave_homes_exact_however_many_logs_there_are() {
         for logs in [1, 2, 30, 300] {

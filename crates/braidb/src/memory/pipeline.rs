@@ -9,7 +9,7 @@
 //!  flushed      flushing ─► (a table)      hot keys stay, as the oldest segment of the pipeline
 //! ```
 //!
-//! Who tidies works beside all others, and gives up if what it read is not in the pipeline any more: a flush took it. To
+//! Memory compaction works beside all others, and gives up if what it read is not in the pipeline any more: a flush took it. To
 //! compare these segments is to compare a version of the pipeline, only that a roll, which takes nothing away, does not count.
 
 use super::immutable::Immutable;
@@ -71,7 +71,7 @@ impl Memory {
         self.compacts_full
     }
 
-    /// Memory is full, mostly of what is superseded, and whoever tidies is to make one segment of its pipeline; or that was done.
+    /// Memory is full, mostly of what is superseded, and memory compaction is to make one segment of its pipeline; or that was done.
     pub fn with_full_compaction(self, compacts_full: bool) -> Memory {
         Memory { compacts_full, ..self }
     }

@@ -122,7 +122,7 @@ impl fmt::Debug for Segment {
     }
 }
 
-/// The right to insert into one segment. There is one for each; dropping it freezes the segment for good.
+/// The right to insert into one segment. There is one for each; dropping it makes the segment immutable.
 pub struct SegmentWriter {
     segment: Arc<Segment>,
     inserter: Inserter,

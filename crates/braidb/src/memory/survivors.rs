@@ -13,12 +13,12 @@ use crate::visible::{Cursor, EntryKind};
 use std::fmt;
 use std::sync::Arc;
 
-/// The entries that a sieve kept, in order.
+/// The entries that a retention filter kept, in order.
 pub struct Survivors {
     // Read only while the segments are held.
     records: Vec<Ref<'static, Record>>,
     _segments: Vec<Immutable>,
-    /// How many entries the sieve did not keep.
+    /// How many entries the retention filter did not keep.
     pub dropped: u64,
 }
 

@@ -1,6 +1,6 @@
 //! A view: what a read sees, memory pointers and a version, taken at once.
 //!
-//! One immutable [`View`] holds all families. Readers load it without a lock; whoever changes it (a freeze, an edit, a new
+//! One immutable [`View`] holds all families. Readers load it without a lock; whoever changes it (a switch, an edit, a new
 //! family) builds the next one from the current one under the swap lock, so that no change is lost. A flush removes its
 //! segments and adds its table in ONE swap: no reader can miss the data or have to meet it twice.
 

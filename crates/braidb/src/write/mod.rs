@@ -1,4 +1,4 @@
-//! Writing: back-pressure, the commit queue with its group commit, and freezing memory for a flush.
+//! Writing: back-pressure, the commit queue with its group commit, and switching memtables for a flush.
 //!
 //! # Which file holds a record at each instant
 //!
@@ -7,7 +7,7 @@
 //!    A crash now may leave the record or not; recovery takes it if its frame is whole. It was not acknowledged.
 //! 3. *After the sync* (`Sync` only): on stable storage, together with all earlier logs, oldest first.
 //! 4. *After the insertion in memory and publishing*: as before, and readable. It is acknowledged now.
-//! 5. *After a freeze*: the record's log is closed by a footer and a newer log takes new records. The frozen segment still
+//! 5. *After a switch*: the record's log is closed by a footer and a newer log takes new records. The immutable segment still
 //!    needs the old logs: `replay_from` of its family stands at or before them.
 //!    *After a write-back* (`queue/collection.rs` has its own story) a newer log.
 //! 6. *After the flush's edit* (module `jobs`): a synced L0 table. The same edit advances `replay_from` past the old logs,

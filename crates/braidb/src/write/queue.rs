@@ -6,9 +6,9 @@
 //!
 //! A group: numbers are assigned, the log is appended to, and synced if a member asks for it; then the batches enter memory
 //! and their numbers are published. Nothing is visible or acknowledged before it is as durable as its writer asked. When memory
-//! is full, the leader freezes a family in the same step: the log rotates, so that positions decide what is replayed (rule 3).
+//! is full, the leader switches the memtable of a family in the same step: the log rotates, so that positions decide what is replayed (rule 3).
 //! When only the active segment is, the leader rolls it into the pipeline, which concerns no file; nor does it if full memory is
-//! condensed instead of flushed (`write/room.rs`).
+//! compacted instead of flushed (`write/room.rs`).
 
 pub mod collection;
 pub mod memory;

@@ -6,7 +6,7 @@
 //! - the mark in a frame or a footer: the log up to there, and the earlier logs of its open. With the header's bit
 //!   `covers_earlier_opens` it covers the logs of earlier opens too;
 //! - a `LogSealed` edit, and a table that points into the log: the whole log, and the same earlier logs;
-//! - `replay_from`: a flush or a truncation synced all logs before the log that it names, and the header of that log;
+//! - `replay_from`: a flush or a log collection synced all logs before the log that it names, and the header of that log;
 //! - a cut with the flag `CutCovered`: all logs up to the cut.
 //!
 //! A footer by itself covers nothing, since a rotation syncs nothing. Neither does a cut without the flag: versions before the flag

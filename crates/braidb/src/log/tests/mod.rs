@@ -64,7 +64,7 @@ impl Bench {
         Ok(end)
     }
 
-    /// One put of `bytes` bytes under a key of eight, handed over.
+    /// One put of `bytes` bytes under a key of eight, written to the operating system.
     fn put(&mut self, bytes: usize) -> Result<u64> {
         let value = vec![self.seq as u8; bytes];
         self.append(&[put(&self.seq.to_be_bytes(), &value)], true)

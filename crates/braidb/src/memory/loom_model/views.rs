@@ -1,4 +1,4 @@
-//! Readers beside those who change the view: a roll, a step that tidies, a flush. The steps are those of the commit queue and
+//! Readers beside those who change the view: a roll, a step of memory compaction, a flush. The steps are those of the commit queue and
 //! the jobs, and stand here without what else these do (the log, tables); what they call is the engine's own.
 
 use super::super::immutable::ImmutableCursor;

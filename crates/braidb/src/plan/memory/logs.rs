@@ -1,4 +1,4 @@
-//! Truncating the log: when what is alive of the oldest logs is written back, so that they can go without a flush.
+//! Log collection: when what is alive of the oldest logs is written back, so that they can go without a flush.
 //!
 //! Writing back costs the bytes that are alive, once; a flush costs all of memory, and a part in every merge that follows.
 //! So when the logs near their bound, at which a flush would be due, memory is not half full, and little of the oldest logs

@@ -1,4 +1,4 @@
-//! Tidying memory: when segments of the pipeline are flattened, merged or compacted.
+//! Memory compaction: when segments of the pipeline are flattened, merged or compacted.
 //!
 //! Flattening gives back the nodes of a skiplist, and the versions that nobody needs within the segment. Merging the indices
 //! gives readers fewer places to look, compacting gives back all versions that nobody needs, for the price of copying the

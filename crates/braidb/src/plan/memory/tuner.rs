@@ -2,7 +2,7 @@
 //!
 //! A key that stays costs its copy in the log. It saves what a flush would have written of it, and what merges would have, if it is
 //! written again before the next flush. And it costs room: memory is full sooner, so there are more flushes, and each of them is one
-//! more table to merge. Which of these is most depends on the load, the budget, and how memory is tidied; it is hard to foresee
+//! more table to merge. Which of these is most depends on the load, the budget, and how memory is compacted; it is hard to foresee
 //! and easy to measure. So `K` begins where the option has it, and is measured against its neighbours:
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! A large merge in *installments*: stretch by stretch, each with an edit of its own.
+//! A large merge in *increments*: stretch by stretch, each with an edit of its own.
 //!
 //! The inputs of a merge go when its edit is made, so a merge of nearly the whole tree would hold all of it twice. Instead what
 //! comes from above is cut, as metadata, where tables of the target level begin; then each stretch between two such *seams* is
@@ -6,7 +6,7 @@
 //! early, the rest stands where it stood, cut in slices: a tree like any other.
 //!
 //! Slices of L0 stay whole, since L0 is taken table by table; and it is small. Where there are guards, merges are of single cells,
-//! whose tables end at guards; installments cost 6% more bytes there and saved little space.
+//! whose tables end at guards; increments cost 6% more bytes there and saved little space.
 
 use super::edits::Moment;
 use super::{Input, Merge};
@@ -21,7 +21,7 @@ impl Merge {
         self.inputs.iter().any(|input| !input.run.cell.is_empty())
     }
 
-    /// Where the next installment begins, in key order: at slices of the target level that nothing there reaches over, about a
+    /// Where the next increment begins, in key order: at slices of the target level that nothing there reaches over, about a
     /// table apart. None if the merge is small.
     pub fn seams(&self) -> Vec<Vec<u8>> {
         if self.from == 0 || self.from == self.to || self.is_guarded() {
@@ -68,7 +68,7 @@ impl Merge {
         Ok(edit)
     }
 
-    /// The installments, in key order, made for the version in which the cuts have been made. A stretch into which nothing
+    /// The increments, in key order, made for the version in which the cuts have been made. A stretch into which nothing
     /// comes from above has none.
     pub fn increments(&self, version: &Version, seams: &[Vec<u8>]) -> Vec<Merge> {
         let pieces: Vec<Input> = self.inputs.iter().flat_map(|input| pieces(input, version)).collect();

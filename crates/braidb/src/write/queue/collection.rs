@@ -17,10 +17,10 @@
 //!    to it, or to a log before it, is corruption and no torn tail. Recovery puts the copies into memory before all else.
 //! 5. *Log 3 is unlinked.*
 //!
-//! **No freeze in between** (rule 3). A freeze takes all memory of a family for a flush, and begins a log from which the family
+//! **No switch in between** (rule 3). A switch takes all memory of a family for a flush, and begins a log from which the family
 //! will replay. A copy of what the flush took that landed behind that point would be replayed beside the table: an old version
 //! on top of newer ones, or of a tombstone that a merge has dropped by then. So each append looks, under the commit lock,
-//! whether a family was frozen since the beginning, and gives up if so: the flush frees the logs anyhow. For the same reason
+//! whether a family's memtable was switched since the beginning, and gives up if so: the flush frees the logs anyhow. For the same reason
 //! nothing begins while a flush is under way: its flushing set still needs the log, and may not be written back.
 //!
 //! **Order.** Copies are older than anything replayed from log 4 on, so recovery takes them first; among the copies of one key, of
@@ -29,8 +29,8 @@
 //! # What a flush keeps
 //!
 //! A flush writes back, too: the hot keys, which stay in memory (`jobs/flush.rs` has that story). Its copies lie in the log that
-//! began with the freeze, or behind it, and say that they are for those who replay from that log. The family cannot be frozen
-//! before the flush has ended; and no truncation begins meanwhile, or goes on.
+//! began with the switch, or behind it, and say that they are for those who replay from that log. The family cannot be switched
+//! before the flush has ended; and no log collection begins meanwhile, or goes on.
 //!
 //! Nobody waits for this but the next flush; it waits for no memory, and a write meets it only at the commit lock, for one frame
 //! (rule 16).
@@ -48,7 +48,7 @@ use std::sync::Arc;
 /// it would not do to let a log go that began after it.
 #[derive(Debug)]
 pub struct LogCollection {
-    /// How often each family had been frozen.
+    /// How often each family's memtable had been switched.
     switches: Vec<u64>,
     pub view: Arc<View>,
     /// The homes of what the view shows.
@@ -87,7 +87,7 @@ impl CommitQueue {
         Ok(Some(LogCollection { switches, view, logs_by_seq, log, home: None }))
     }
 
-    /// Appends copies of records whose homes are older than `replay_from`. `false` if a family was frozen meanwhile: then nothing
+    /// Appends copies of records whose homes are older than `replay_from`. `false` if a family's memtable was switched meanwhile: then nothing
     /// was appended, and the write-back is over.
     pub fn write_back(
         &self,
@@ -191,7 +191,7 @@ impl CommitQueue {
 }
 
 impl Core {
-    /// Whether no family was frozen since.
+    /// Whether no family's memtable was switched since.
     fn is_as_at(&self, collection: &LogCollection) -> bool {
         let switches = self.room.switches();
         let mut families = switches.iter().zip(&collection.switches);

@@ -387,7 +387,7 @@ fn l0_is_handed_over_beside_a_job_of_l1_and_never_past_an_older_table() {
         assert!(sim.memtable.is_empty());
     };
     let mut begun = 0;
-    // Nothing finishes but hand-overs: L1 takes runs up to its hard bound while its first ones are being merged.
+    // Nothing finishes but trivial moves: L1 takes runs up to its hard bound while its first ones are being merged.
     for _ in 0..30 {
         flush(&mut sim);
         while let Some(plan) = sim.propose() {
