@@ -1,5 +1,5 @@
-//! The structure that ARCHITECTURE.md promises, checked against the sources: which module may use which, where files,
-//! clocks, chance and threads may be touched, the licences of what we depend on, and that the document tells the truth.
+//! The structure that ARCHITECTURE.md promises, checked against the sources: which module may use which, and where files,
+//! clocks, randomness and threads may be used. Also checks the licences of dependencies, and that the document is true.
 #![allow(clippy::disallowed_methods, reason = "reads the sources of the workspace")]
 
 #[path = "architecture/licences.rs"]
@@ -11,16 +11,16 @@ use source::{Source, sources};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The modules of `braidb`: each may use itself and those behind it.
+/// The modules of `braidb`. Each may use itself and later ones.
 const ORDER: [&str; 13] = [
     "db", "read", "jobs", "write", "plan", "memory", "version", "table", "value", "log", "cache", "visible",
     "base",
 ];
 
-/// Longest file, in lines.
+/// Lines of the longest source file allowed.
 const MAX_LINES: usize = 700;
 
-/// What makes one run differ from the next, and so passes through a seam of `braidb-storage`.
+/// Names whose effects differ from run to run. Only the seams of `braidb-storage` may use them.
 const AMBIENT: [&str; 13] = [
     "std::fs",
     "std::thread",
@@ -31,14 +31,14 @@ const AMBIENT: [&str; 13] = [
     "HashSet",
     "getrandom",
     "rand::",
-    // The C library's: the last bit depends on its version. The crate libm has others.
+    // The last bit of these C library functions depends on its version. The crate libm has replacements.
     ".exp(",
     ".exp2(",
     ".ln(",
     ".powf(",
 ];
 
-/// Who may, and why.
+/// Exceptions: the path, the word (all words if empty), and the reason.
 const MAY_BE_AMBIENT: [(&str, &str, &str); 8] = [
     ("crates/braidb-storage/", "", "the seams themselves"),
     (
@@ -90,7 +90,7 @@ const NOUNS: [&str; 28] = [
     "batch",
 ];
 
-/// The module of `braidb` that a file belongs to, and how deep its own module lies; `None` for the root.
+/// The module of `braidb` that a file belongs to, and the depth of the file's own module. `None` for the root.
 fn module_of(source: &Source) -> Option<(&str, usize)> {
     let path = source.path.strip_prefix("crates/braidb/src/")?.strip_suffix(".rs")?;
     let mut parts: Vec<&str> = path.split('/').collect();
@@ -100,7 +100,7 @@ fn module_of(source: &Source) -> Option<(&str, usize)> {
     if parts == ["lib"] { None } else { Some((parts[0], parts.len())) }
 }
 
-/// The names that directly follow a path's start at `at`: one, or the heads of a group in braces.
+/// The names that follow a path's start at `at`: one, or the first names of a group in braces.
 fn heads(code: &str, at: usize) -> Vec<String> {
     let name = |text: &str| -> String {
         text.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
@@ -123,7 +123,7 @@ fn heads(code: &str, at: usize) -> Vec<String> {
     heads
 }
 
-/// Every top-level module that a file of `braidb` names, by a path from the root or by `super` up to the root.
+/// Every top-level module that a file of `braidb` names, by a path from `crate` or by `super` up to the root.
 fn used_modules(code: &str, depth: usize) -> Vec<String> {
     let is_start = |at: usize| !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
     let mut used = Vec::new();
@@ -158,7 +158,7 @@ fn no_arrow_runs_up() {
         }
     }
     assert!(arrows > 300, "only {arrows} paths were found: the scan is blind");
-    assert!(wrong.is_empty(), "arrows that run up:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "modules that use earlier modules of ORDER:\n{}", wrong.join("\n"));
 }
 
 #[test]
@@ -179,13 +179,13 @@ fn every_module_has_its_place() {
     }
 }
 
-/// Whether the code uses `word`, also where a group of imports takes it apart.
+/// Whether the code uses `word`, also through a group of imports.
 fn uses(source: &Source, word: &str) -> bool {
     let in_group = |module: &str| {
         let starts = source.code.match_indices("std::{");
         starts.flat_map(|(at, _)| heads(&source.code, at + "std::".len())).any(|head| head == module)
     };
-    // To ask whether a panic is under way is no way to differ from run to run.
+    // `std::thread::panicking` only asks whether a panic is under way, so it does not make runs differ.
     let is_harmless = |at: usize| source.code[at..].starts_with("std::thread::panicking");
     source.words(word).any(|at| !is_harmless(at)) || word.strip_prefix("std::").is_some_and(in_group)
 }
@@ -206,7 +206,7 @@ fn only_the_seams_touch_the_machine() {
     }
     assert!(
         wrong.is_empty(),
-        "through the back door, instead of a seam of braidb-storage:\n{}",
+        "these files use the machine directly, instead of a seam of braidb-storage:\n{}",
         wrong.join("\n")
     );
     for (path, word, _) in MAY_BE_AMBIENT {
@@ -214,7 +214,7 @@ fn only_the_seams_touch_the_machine() {
             source.path.starts_with(path)
                 && AMBIENT.iter().any(|w| (word.is_empty() || *w == word) && uses(source, w))
         };
-        assert!(sources.iter().any(|source| is_needed(&source)), "{path} needs no leave for {word} any more");
+        assert!(sources.iter().any(|source| is_needed(&source)), "{path} needs no exception for {word}");
     }
 }
 
@@ -222,7 +222,7 @@ fn only_the_seams_touch_the_machine() {
 fn mutants_are_listed_and_planted() {
     let mut planted = BTreeSet::new();
     for source in sources() {
-        // The names are string literals, which `code` leaves out.
+        // The names are string literals, which `code` omits.
         for (at, call) in source.without_comments.match_indices("mutant!(\"") {
             let name = &source.without_comments[at + call.len()..];
             planted.insert(name[..name.find('"').expect("the literal ends")].to_owned());
@@ -257,7 +257,7 @@ fn files_are_short_and_finished() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What users see of `braidb`: the files of its public types.
+/// The files of `braidb` with public types.
 const PUBLIC: [&str; 14] = [
     "base/durability.rs",
     "base/error.rs",
@@ -304,7 +304,7 @@ fn every_public_type_and_main_method_has_an_example() {
     assert!(without.is_empty(), "{}", without.join("\n"));
 }
 
-/// What stands in backticks in `text`.
+/// The texts in backticks in `text`.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
@@ -337,7 +337,7 @@ fn each_noun_has_its_file() {
     }
 }
 
-/// Every page that is kept true, docs/decisions included. docs/performance.md names files of older commits.
+/// Every document that must stay true. docs/decisions/measurements.md is left out, because it names files of older commits.
 fn documents() -> Vec<String> {
     let mut documents: Vec<String> =
         ["README.md", "ARCHITECTURE.md", "CHANGELOG.md"].map(str::to_owned).to_vec();
@@ -345,8 +345,9 @@ fn documents() -> Vec<String> {
         for entry in std::fs::read_dir(source::root().join(dir)).expect("the repository has documents") {
             let name =
                 entry.expect("a directory can be read").file_name().into_string().expect("names are UTF-8");
-            documents
-                .extend((name.ends_with(".md") && name != "performance.md").then(|| format!("{dir}/{name}")));
+            documents.extend(
+                (name.ends_with(".md") && name != "measurements.md").then(|| format!("{dir}/{name}")),
+            );
         }
     }
     assert!(documents.len() > 30, "{documents:?}");
@@ -372,7 +373,7 @@ fn documents_name_only_what_exists() {
     }
 }
 
-/// Whether a quoted text means a file of ours.
+/// Whether a quoted text names a file of the repository.
 fn is_path(text: &str) -> bool {
     let is_file =
         [".rs", ".md", ".toml", ".sh"].iter().any(|end| text.ends_with(end)) || text.starts_with("scripts/");
