@@ -1,6 +1,6 @@
-# `make run` and `make test` are all that a fresh machine needs. The others are for those who change the engine.
+# A fresh machine needs `make run` and `make test` alone. The other targets are for developers of the engine.
 
-# Where rustup puts cargo, for a shell that has not heard of it yet.
+# The directory where rustup puts cargo, for a shell whose PATH lacks it.
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
 .PHONY: help setup setup-rivals run test lint doc miri loom torture rivals check-rivals accept-store accept-guards accept-memory accept-heat accept-faults accept-ruler
@@ -44,7 +44,7 @@ miri: setup
 	@scripts/setup.sh miri
 	cargo +nightly miri test -p braidb --lib -- memory:: base::value::
 
-# Every crate is built with the flag, so in a directory of its own; with the assertions on, as the other tests.
+# The flag changes every crate, so loom has a target directory of its own. Assertions are on, as in the other tests.
 loom: setup
 	RUSTFLAGS='--cfg loom' cargo test -p braidb --lib --target-dir target/loom -- memory::loom_model
 
@@ -52,7 +52,7 @@ HOURS ?= 1
 torture: setup
 	cargo run -p braidb-sim -- torture --minutes $$(awk 'BEGIN { m = 60 * $(HOURS); print (m > int(m)) ? int(m) + 1 : int(m) }')
 
-# A workspace of its own, see rivals/README.md.
+# rivals/ is a workspace of its own: see rivals/README.md.
 RIVALS = cargo run --release --quiet --manifest-path rivals/Cargo.toml --
 setup-rivals:
 	@scripts/setup.sh rivals
@@ -65,7 +65,7 @@ rivals: setup-rivals
 check-rivals: setup-rivals
 	cargo check --manifest-path rivals/Cargo.toml --all-targets --locked
 
-# A line that has a result for these sources is not run again, unless it is asked for: make accept-heat AGAIN='ws1 ws2'
+# A line with a result for these sources is not run again, unless AGAIN names it: make accept-heat AGAIN='ws1 ws2'
 AGAIN ?=
 ACCEPT = $(foreach line,$(AGAIN),--again $(line))
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes sure of what the build needs, and installs what is missing: a C linker, and a Rust toolchain that is new enough.
-# With the argument `miri`, also a nightly toolchain with Miri; with `rivals`, what the stores in rivals/ link against; with
-# `rocksdb`, also what the feature of this name compiles RocksDB with. Changes nothing when all is there.
+# Checks for the tools that the build needs, and installs missing ones: a C linker, and a Rust toolchain that is new enough. With the
+# argument `miri`, also a nightly toolchain with Miri. With `rivals`, also the libraries that the stores in rivals/ link against. With
+# `rocksdb`, also the tools that the feature `rocksdb` needs to compile RocksDB. Changes nothing if nothing is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,7 +12,7 @@ as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
-# install PACKAGE…: by whichever package manager the system has.
+# install PACKAGE…: installs packages by the package manager of the system.
 install() {
     echo "setup: installing $*" >&2
     if command -v apt-get >/dev/null; then
@@ -31,7 +31,7 @@ install() {
     fi
 }
 
-# named APT DNF PACMAN ZYPPER APK: the name of a package for the package manager that `install` will use.
+# named APT DNF PACMAN ZYPPER APK: the name of a package for the package manager that `install` uses.
 named() {
     if command -v apt-get >/dev/null; then echo "$1"
     elif command -v dnf >/dev/null; then echo "$2"
@@ -41,7 +41,7 @@ named() {
     fi
 }
 
-# Whether cargo is there and at least as new as Cargo.toml asks for.
+# cargo_will_do: whether cargo exists and is at least as new as Cargo.toml asks for.
 cargo_will_do() {
     local version
     version=$(cargo --version 2>/dev/null | cut -d' ' -f2) || return 1
@@ -58,13 +58,13 @@ if ! cargo_will_do; then
             command -v curl >/dev/null || install curl ca-certificates
             curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y --no-modify-path --profile minimal
         fi
-        # A package of rustup brings `rustup-init` and no cargo of its own.
+        # Some distributions' package of rustup brings `rustup-init` and no cargo of its own.
         if ! command -v rustup >/dev/null && command -v rustup-init >/dev/null; then
             rustup-init -y --no-modify-path --profile minimal
         fi
     fi
     rustup toolchain install stable --profile minimal --component clippy --component rustfmt
-    # For this directory alone: the default toolchain is the user's.
+    # The override holds for this directory alone: the default toolchain belongs to the user.
     rustup override set stable
     cargo_will_do || { echo "setup: cargo $wanted or newer is needed; found: $(cargo --version)" >&2; exit 1; }
 fi
@@ -75,7 +75,7 @@ fi
 
 case "${1:-}" in
 rivals | rocksdb)
-    # Prints a path where the linker finds the library, the bare name elsewhere.
+    # `cc` prints a path if the linker finds the library, and the bare name otherwise.
     if [ "$(cc -print-file-name=libleveldb.so)" = libleveldb.so ]; then
         install "$(named libleveldb-dev leveldb-devel leveldb leveldb-devel leveldb-dev)"
     fi
@@ -84,7 +84,7 @@ esac
 
 if [ "${1:-}" = rocksdb ]; then
     command -v c++ >/dev/null || install "$(named g++ gcc-c++ gcc gcc-c++ g++)"
-    # The crate reads RocksDB's header with it.
+    # The crate reads RocksDB's header with libclang.
     if [ -z "$(find /usr/lib* -name 'libclang.so*' -o -name 'libclang-[0-9]*.so*' 2>/dev/null)" ]; then
         install "$(named libclang-dev clang-devel clang clang-devel clang-dev)"
     fi

@@ -1,5 +1,5 @@
-//! The engine of any commit as a store for workloads, by what all commits have of its public API. The driver of `scripts/pair` and that of
-//! the rivals compile this file.
+//! The engine of any commit as a store for workloads, over the part of its public API that all commits have. The driver of `scripts/pair`
+//! and the driver of the rivals both compile this file.
 
 use braidb::{ColumnFamily, Db, Options};
 use braidb_bench::{Outcome, Store};
@@ -64,11 +64,11 @@ impl Store for Braid {
         Ok(())
     }
 
-    /// What was written, by cause, and `mapped_bytes`: of log and write-back, what was stored into a mapping.
+    /// The bytes written, by cause. `mapped_bytes` are the bytes of log and write-back that were stored into a mapping.
     fn counts(&self) -> Vec<(String, u64)> {
         let counts = self.db.stats().counts;
         let named = counts.named();
-        // A commit that maps no log, or writes nothing back, has no such count.
+        // A commit that maps no log, or writes nothing back, lacks the count.
         let of = |name: &str| named.iter().find(|(known, _)| *known == name).map_or(0, |(_, count)| *count);
         let causes = [
             ("log_bytes", of("log_bytes").saturating_sub(of("written_back_bytes"))),

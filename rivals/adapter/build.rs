@@ -1,5 +1,5 @@
-//! Tells the adapter what the engine has that it is linked to: `has_NAME` for each setter of `braidb::Options` or
-//! `braidb::Tuning`, `has_tuning` where the second exists, and `has_slow_puts` for the mutant of this name.
+//! Tells the adapter which options the linked engine has. It sets `has_NAME` for each setter of `braidb::Options` or `braidb::Tuning`,
+//! `has_tuning` if `braidb::Tuning` exists, and `has_slow_puts` for the mutant `slow_put`.
 
 use std::path::{Path, PathBuf};
 
@@ -56,7 +56,7 @@ fn main() {
     }
 }
 
-/// The text of a file of the engine, which cargo watches from now on.
+/// The text of a source file of the engine. Cargo reruns this script if the file changes.
 fn read(path: &Path) -> String {
     println!("cargo:rerun-if-changed={}", path.display());
     std::fs::read_to_string(path)

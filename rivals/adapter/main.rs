@@ -1,6 +1,6 @@
 //! The driver of `scripts/pair`: runs workloads on the engine of one commit and prints a result for each, a line of JSON.
 //!
-//! `pair` generates a package around these sources for each commit, see crates/braidb-bench/src/bin/pair/drivers.rs.
+//! `pair` generates a package around these sources for each commit: see crates/braidb-bench/src/bin/pair/drivers.rs.
 
 mod adapter;
 mod mutant;
@@ -31,7 +31,7 @@ struct Arguments {
     /// A bug to plant in the engine
     #[arg(long)]
     mutant: Option<String>,
-    /// What results call the engine
+    /// The name of the engine in results
     #[arg(long)]
     side: String,
 }
@@ -41,7 +41,7 @@ fn run(arguments: &Arguments) -> Outcome {
     let open = |dir: &Path| -> Outcome<Box<dyn Store>> {
         let options =
             arguments.options.iter().try_fold(braidb::Options::new(), |set, text| options::set(set, text));
-        // Opening is a call of the engine too.
+        // Opening the database calls the engine, so this thread plants the mutant first.
         mutant.plant();
         let store = Braid::open(dir, options?, arguments.settings.families)?;
         Ok(Box::new(Planted { store, mutant }))
@@ -51,7 +51,7 @@ fn run(arguments: &Arguments) -> Outcome {
         writeln!(out, "{}", serde_json::to_string(run)?)?;
         Ok(out.flush()?)
     };
-    // `pair` looks at the machine from outside, around the whole process.
+    // `pair` measures the machine around the whole process, so the driver does not.
     let machine = Machine::default();
     let Arguments { dir, workloads, settings, side, .. } = arguments;
     drive(dir, workloads, settings, side, &machine, &open, &mut tell)

@@ -1,14 +1,14 @@
-//! A mutant of the engine: a bug that is active on every thread which calls it, or puts that are slower.
+//! A mutant of the engine: a bug that is active on every thread that calls the engine, or puts that are slower.
 //!
-//! The engine asks a variable of the thread which mutant is active, so each thread of a workload switches it on before its first call.
+//! The engine reads from a thread-local variable which mutant is active, so each thread of a workload sets it before its first call.
 //! Threads of the engine itself have no mutant. Without the feature `mutants` nothing of this is compiled.
 
 use braidb_bench::{Outcome, Store};
 
-/// `slow_put:NANOSECONDS` makes each put take so much longer.
+/// The name of the mutant that slows puts. `slow_put:NANOSECONDS` makes each put take NANOSECONDS longer.
 const SLOW_PUT: &str = "slow_put:";
 
-/// A mutant that the linked engine has, or none.
+/// A mutant of the linked engine, or none.
 #[derive(Clone, Copy, Debug)]
 pub struct Mutant {
     #[cfg(feature = "mutants")]
@@ -16,7 +16,7 @@ pub struct Mutant {
 }
 
 impl Mutant {
-    /// Finds a mutant by its name. `slow_put:NANOSECONDS` is active from now on.
+    /// Finds a mutant by its name. `slow_put:NANOSECONDS` is active as soon as this function returns.
     ///
     /// # Errors
     ///
@@ -37,7 +37,7 @@ impl Mutant {
         }
     }
 
-    /// As above, for an engine that is built without mutants.
+    /// Accepts no mutant, because the engine is built without mutants.
     #[cfg(not(feature = "mutants"))]
     pub fn find(name: Option<&str>) -> Outcome<Mutant> {
         match name {
@@ -48,7 +48,7 @@ impl Mutant {
         }
     }
 
-    /// Switches the mutant on for the thread that calls. Sides without a mutant pay for the question as well.
+    /// Makes the mutant active on the calling thread. Sides without a mutant pay for the check of the engine as well.
     #[cfg(feature = "mutants")]
     pub fn plant(self) {
         std::thread_local! {
@@ -64,7 +64,7 @@ impl Mutant {
     pub fn plant(self) {}
 }
 
-/// A store of which each thread plants the mutant before its first call.
+/// A store that plants the mutant on each thread before the thread's first call.
 pub struct Planted<S> {
     pub store: S,
     pub mutant: Mutant,
@@ -112,12 +112,12 @@ fn has_not(mutant: &str) -> Box<dyn std::error::Error + Send + Sync> {
     format!("the engine of {engine} has no mutant {mutant}; see its crates/braidb/src/base/mutant.rs").into()
 }
 
-/// Makes each put spin for so long.
+/// Makes each put spin for this time.
 #[cfg(all(feature = "mutants", has_slow_puts))]
 fn slow_puts(nanoseconds: u32) -> Outcome {
-    /// Rounds of a trial, which takes a tenth of a millisecond or so.
+    /// Rounds of a trial. A trial takes about a tenth of a millisecond.
     const TRIAL_ROUNDS: u32 = 1 << 16;
-    /// The shortest of 50 trials counts: what else runs on the machine makes a trial longer and never shorter.
+    /// The number of trials. The shortest counts, because other work on the machine makes a trial longer and never shorter.
     const TRIALS: u32 = 50;
     let trial = |_| {
         let start = std::time::Instant::now();

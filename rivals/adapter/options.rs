@@ -1,13 +1,13 @@
-//! Options of the engine by name, as far as the linked commit has them (see build.rs).
+//! Options of the engine by name, for the options that the linked commit has (see build.rs).
 
 use braidb::{Durability, Options};
 use braidb_bench::Outcome;
 use std::str::FromStr;
 
-/// The commit that is linked.
+/// The commit of the linked engine.
 const ENGINE: &str = env!("BRAIDB_ENGINE_NAME");
 
-/// Calls a setter of `Tuning`, or of `Options` where the linked commit has no `Tuning` yet.
+/// Calls a setter of `Tuning`, or of `Options` where the linked commit has no `Tuning`.
 macro_rules! tune {
     ($options:expr, $setter:ident, $value:expr) => {{
         let value = $value;
@@ -19,12 +19,12 @@ macro_rules! tune {
     }};
 }
 
-/// Sets what `text` says: `NAME=VALUE`, with the name of a setter of `braidb::Options` or `braidb::Tuning`. `l0_overlap`, `log_tables`, `hot_keys`, `runs` and
-/// `memory` are short names, as in `braidb bench`.
+/// Sets one option. `text` is `NAME=VALUE`, with the name of a setter of `braidb::Options` or `braidb::Tuning`. `l0_overlap`, `log_tables`,
+/// `hot_keys`, `runs` and `memory` are short names, as in `braidb bench`.
 ///
 /// # Errors
 ///
-/// The engine has no such option, or the value is none of its values.
+/// The engine lacks the option, or the option lacks the value.
 pub fn set(options: Options, text: &str) -> Outcome<Options> {
     let Some((name, value)) = text.split_once('=') else {
         return Err(format!("--set {text}: write NAME=VALUE").into());

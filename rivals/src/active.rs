@@ -1,9 +1,8 @@
-//! `active`: the active segment as it is, a skiplist, beside a hash index over records in the order in which they came.
+//! `active`: compares the active segment, a skiplist, with a hash index over records in arrival order.
 //!
-//! Stages follow each other in a new segment: *insert* of keys in random order until it is full, *hit* and *miss*, the first
-//! *scan* (a seek and 50 entries), *flatten*, and *update* of one key. A small segment is filled again and again until as much
-//! was written as a large one holds. Times are processor time, of an operation on average: one thread writes and reads, so others
-//! that want the processor do not count.
+//! A run has stages, all in one new segment. *insert* writes keys in random order until the segment is full. *hit* and *miss* get keys. The
+//! first *scan* is a seek and 50 entries. *flatten* follows, then *update* of one key. A small segment is filled repeatedly until the bytes
+//! of a large one were written. Times are processor time for each operation. One thread writes and reads, so other processes do not count.
 
 use crate::Outcome;
 use crate::child::{self, Figures, thread_cpu_ns};
@@ -26,7 +25,7 @@ pub struct Args {
     instructions: bool,
 }
 
-/// One run.
+/// Measures one run.
 #[derive(clap::Args)]
 pub struct OneArgs {
     #[arg(value_enum)]
@@ -50,9 +49,9 @@ enum Side {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Keys {
-    /// Digits with zeros in front: the first eight bytes are alike, and a skiplist's prefixes decide nothing.
+    /// Digits with zeros in front: the first eight bytes are equal, so a skiplist's prefixes decide nothing.
     Digits,
-    /// Random bytes: its prefixes decide everything.
+    /// Random bytes, so a skiplist's prefixes decide everything.
     Random,
 }
 
@@ -69,20 +68,20 @@ enum Stage {
 
 const KEY_BYTES: usize = 16;
 const VALUE_BYTES: usize = 128;
-/// What such a pair takes in a skiplist.
+/// The bytes that a pair takes in a skiplist.
 const PAIR_BYTES: u64 = 218;
 const LARGE_BYTES: u64 = 64 << 20;
 const SMALL_BYTES: u64 = LARGE_BYTES * 4 / 100;
 const SCANNED: usize = 50;
 const SEED: u64 = 1;
 
-/// What is asked of an active segment.
+/// The operations of an active segment.
 trait Active {
     fn insert(&mut self, key: &[u8], seq: u64, value: &[u8]);
     fn get(&self, key: &[u8]) -> Option<usize>;
     /// The bytes of the first 50 keys from `key` on.
     fn scan(&self, key: &[u8]) -> usize;
-    /// How many entries came into order.
+    /// Puts the entries in order. Returns their number.
     fn flatten(&self) -> usize;
 }
 
@@ -206,7 +205,7 @@ impl Stage {
         self.to_possible_value().expect("none is hidden").get_name().to_owned()
     }
 
-    /// How many operations a stage is; flattening counts a pair as one.
+    /// The number of operations of a stage. Flattening counts a pair as one operation.
     fn operations(self, pairs: u64) -> u64 {
         match self {
             Stage::Nothing | Stage::Scan => 1,
@@ -259,7 +258,7 @@ fn times(keys: Keys, bytes: u64, rounds: u64) -> Outcome<[Figures; 2]> {
     Ok(runs.map(|(_, runs)| child::medians(&runs)))
 }
 
-/// What a run has more than one that ends a stage earlier, it spent on that stage.
+/// Counts the instructions of each stage: the difference between a run that ends with the stage and a run that ends one stage earlier.
 fn counts(keys: Keys, bytes: u64) -> Outcome<[Figures; 2]> {
     let count = |side| -> Outcome<Figures> {
         let mut figures = Figures::new();

@@ -1,5 +1,5 @@
-//! Runs in processes of their own, so that processor time, bytes and memory of one are not counted with another's; and what
-//! becomes of their figures.
+//! Runs this program in child processes, so that processor time, bytes and memory of each run are counted apart. Reads and combines the
+//! figures of the runs.
 
 use crate::Outcome;
 use rustix::time::{ClockId, clock_gettime};
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 /// The figures of one run, by name.
 pub type Figures = BTreeMap<String, f64>;
 
-/// Runs this program with these arguments, under `wrapper` if there is one; returns standard output and standard error.
+/// Runs this program with `arguments`, under `wrapper` if there is one. Returns standard output and standard error.
 pub fn output_of(wrapper: &[&str], arguments: &[OsString]) -> Outcome<(String, String)> {
     let program = std::env::current_exe()?.into_os_string();
     let mut line: Vec<OsString> = wrapper.iter().map(OsString::from).collect();
@@ -26,22 +26,22 @@ pub fn output_of(wrapper: &[&str], arguments: &[OsString]) -> Outcome<(String, S
     Ok((out, err))
 }
 
-/// Figures that a run of this program prints as JSON.
+/// Runs this program, and reads the figures that it prints as JSON.
 pub fn figures_of(arguments: &[OsString]) -> Outcome<Figures> {
     Ok(serde_json::from_str(&output_of(&[], arguments)?.0)?)
 }
 
-/// Processor time of this thread.
+/// Processor time of the calling thread.
 pub fn thread_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// How many instructions a run of this program executes, with all its threads.
+/// The number of instructions that a run of this program executes in all its threads.
 pub fn instructions(arguments: &[OsString]) -> Outcome<f64> {
     let valgrind = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"];
     let (_, told) = output_of(&valgrind, arguments)?;
-    // `==PID== I refs: 1,234`, with spaces that depend on its release.
+    // The line is `==PID== I refs: 1,234`. Its spaces depend on the release of valgrind.
     let line = told.lines().find(|line| line.split_whitespace().skip(1).take(2).eq(["I", "refs:"]));
     let count = line.and_then(|line| line.split_whitespace().last());
     let count = count.ok_or_else(|| format!("cachegrind does not tell its count: {told}"))?;

@@ -1,5 +1,5 @@
-//! BraidDB's memory without the rest of BraidDB. The crate `braidb` shows none of its modules, so those that memory needs
-//! are compiled from their own sources once more, and [`Pipeline`] calls them as the commit queue and the jobs do.
+//! BraidDB's memory component without the rest of BraidDB. The crate `braidb` exports none of its modules. So this crate compiles the
+//! modules that memory needs from their own sources. [`Pipeline`] calls them as the commit queue and the jobs do.
 
 macro_rules! modules_of_the_engine {
     ($($name:ident at $path:literal),+) => {$(

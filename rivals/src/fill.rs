@@ -46,7 +46,7 @@ struct Sizes {
     seed: u64,
 }
 
-/// One run.
+/// Fills one store.
 #[derive(clap::Args)]
 pub struct OneArgs {
     #[arg(value_enum)]
@@ -59,7 +59,7 @@ pub struct OneArgs {
 /// The stores that are filled, in turns.
 const SIDES: [Kind; 2] = [Kind::Braidb, Kind::Fjall];
 const KEY_BYTES: usize = 16;
-/// So many keys are read back after a fill.
+/// The number of keys that are read back after a fill.
 const CHECKED: u64 = 1000;
 
 pub fn run(args: &Args) -> Outcome {

@@ -1,28 +1,28 @@
-//! A prototype of another active segment: records in an arena in the order in which they came, a hash table that leads to the
-//! newest version of each key, and an order that is made when somebody asks for it.
+//! A prototype of another active segment. An arena holds records in arrival order, and a hash table leads to the newest version of each
+//! key. The records are sorted only when a reader needs their order.
 //!
-//! It is written for one thread and without `unsafe`. Beside readers its slots would be atomics, which cost nothing on x86-64,
-//! and a table that grew would have to outlive the one before: it is measured at its best.
+//! The prototype is written for one thread and without `unsafe`. With concurrent readers its slots would be atomics, which cost nothing on
+//! x86-64. When the table grows, the old table would have to stay alive for them. So the prototype is measured at its best.
 
 use engine::key::{hash, prefix_u64};
 
 /// One record: `older`, `seq`, `hash`, two lengths, the key, the value.
 const HEAD: usize = 4 + 8 + 8 + 4 + 4;
-/// No older version. A record is never at the end of what 32 bits reach.
+/// The offset that stands for no older version. No record starts at this offset, which is the last that 32 bits reach.
 const NONE: u32 = u32::MAX;
 
 pub struct HashIndex {
     arena: Vec<u8>,
-    /// The upper half of the key's hash and where its newest record lies; linear probing.
+    /// The upper half of the key's hash, and the offset of its newest record. Collisions use linear probing.
     slots: Vec<Option<(u32, u32)>>,
     keys: usize,
 }
 
-/// An entry in order: the first bytes behind what all keys share, and where its record lies.
+/// An entry in order: its first bytes behind the prefix that all keys share, and the offset of its record.
 pub type Sorted = Vec<(u64, u32)>;
 
 impl HashIndex {
-    /// An empty one with room for so many bytes of records, which is reserved and not touched.
+    /// An empty index that reserves room for `bytes` bytes of records and does not touch it.
     pub fn new(bytes: usize) -> HashIndex {
         HashIndex { arena: Vec::with_capacity(bytes), slots: vec![None; 1024], keys: 0 }
     }
@@ -53,7 +53,7 @@ impl HashIndex {
         Some(self.value(at))
     }
 
-    /// All versions in order: what flattening needs.
+    /// All versions in order, as flattening needs them.
     pub fn sorted_versions(&self) -> Sorted {
         let keys = self.sorted_keys();
         let mut sorted = Vec::with_capacity(keys.len());
@@ -67,7 +67,7 @@ impl HashIndex {
         sorted
     }
 
-    /// The newest version of each key in order: what a scan needs.
+    /// The newest version of each key in order, as a scan needs it.
     pub fn sorted_keys(&self) -> Sorted {
         let records = || self.slots.iter().flatten().map(|&(_, at)| at);
         let first = records().next().map_or(&[][..], |at| self.key(at));
@@ -96,7 +96,7 @@ impl HashIndex {
         u32::from_le_bytes(self.arena[start..start + 4].try_into().expect("four bytes"))
     }
 
-    /// The slot of a key, or the free one that it would get.
+    /// The slot of a key, or the free slot that the key would get.
     fn slot(&self, hash: u64, key: &[u8]) -> usize {
         let mask = self.slots.len() - 1;
         let mut slot = hash as usize & mask;
@@ -144,7 +144,7 @@ mod tests {
         assert!(keys.is_sorted_by(|one, other| index.key(one.1) < index.key(other.1)));
         let versions = index.sorted_versions();
         assert_eq!(versions.len(), 6000);
-        // Of a key, what came later lies behind in the arena and comes first.
+        // Of one key, a newer version lies behind in the arena and comes first in order.
         let order = |at: u32| (index.key(at), std::cmp::Reverse(at));
         assert!(versions.is_sorted_by(|one, other| order(one.1) < order(other.1)));
     }

@@ -1,5 +1,6 @@
-//! Other stores beside BraidDB, on one machine: `run` measures workloads on one store, `table` all workloads on all stores, `fill` fills BraidDB and fjall in turns, `memory`
-//! and `instructions` look at maps in memory, `active` at another active segment. Each run is a process of its own.
+//! Other stores beside BraidDB, on one machine. `run` measures workloads on one store, and `table` all workloads on all stores. `fill`
+//! fills BraidDB and fjall in turns. `memory` and `instructions` measure maps in memory, and `active` another active segment. Each run is a
+//! process of its own.
 
 mod active;
 mod child;
@@ -10,7 +11,7 @@ mod run;
 mod stores;
 mod table;
 
-/// This file is the command's own (`braidb bench`), so that figures look alike.
+/// This file belongs to the command `braidb bench`, so that figures look alike.
 #[path = "../../crates/braidb-cli/src/figures.rs"]
 #[allow(dead_code, reason = "the command uses more of it")]
 mod figures;

@@ -1,11 +1,11 @@
 //! `memory` and `instructions`: maps in memory that hold as many pairs as a budget of 64 MiB has room for.
 //!
-//! Keys come in random order. The first nine tenths are the map's *load*; the last tenth are inserts into what is nearly
-//! full. Then one key, the hot one, is written again and again, each time with another value. Keys are made beforehand;
-//! what a map has to allocate or to copy for a pair is its own cost.
+//! Keys come in random order. The first nine tenths are the map's *load*. The last tenth are inserts into a map that is nearly full. Then
+//! one key, the hot key, is written repeatedly, each time with another value. Keys are made beforehand. The allocations and copies that a
+//! map makes for a pair count for the map.
 //!
-//! Times are those of the thread that writes, and `writer_cpu` what it had of a processor in that time: less, where others
-//! wanted it too. `cpu` is the processor time of all threads until a map has nothing left to do for what was written.
+//! Times are measured on the thread that writes. `writer_cpu` is the processor time of this thread, which is less if other threads wanted
+//! the processor too. `cpu` is the processor time of all threads until a map has finished its work for the writes.
 
 use crate::Outcome;
 use crate::child::{self, Figures, thread_cpu_ns};
@@ -44,7 +44,7 @@ pub struct Sizes {
     value_bytes: usize,
 }
 
-/// One run.
+/// Measures one run.
 #[derive(clap::Args)]
 pub struct OneArgs {
     #[arg(value_enum)]
@@ -56,7 +56,7 @@ pub struct OneArgs {
     until: Stage,
 }
 
-/// How far a run goes.
+/// The stage with which a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 enum Stage {
     Loaded,
@@ -64,22 +64,22 @@ enum Stage {
     Updated,
 }
 
-/// A map in memory. Another one is a variant here, its name, and a [`Map`].
+/// A map in memory. A further map needs a variant here, its name, and a [`Map`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Side {
     Crossbeam,
-    /// Compacted by a thread of its own, as in the engine.
+    /// BraidDB's memory, compacted by a thread of its own, as in the engine.
     Braidb,
-    /// Compacted by the thread that writes.
+    /// BraidDB's memory, compacted by the thread that writes.
     BraidbInline,
-    /// The writer's own work: what was rolled is let go, so there is no full map.
+    /// The writer's own work: a full segment is dropped, so there is no full map.
     BraidbWriter,
 }
 
 impl Side {
-    /// Those whose times tell something.
+    /// The sides whose times mean something.
     const TIMED: [Side; 3] = [Side::Crossbeam, Side::Braidb, Side::BraidbInline];
-    /// Those that execute the same instructions each time.
+    /// The sides that execute an equal number of instructions in each run.
     const COUNTED: [Side; 3] = [Side::Crossbeam, Side::BraidbInline, Side::BraidbWriter];
 
     fn name(self) -> &'static str {
@@ -101,13 +101,13 @@ impl Side {
     }
 }
 
-/// What is asked of a map: it keeps a copy of the pair, in place of an older one with that key.
+/// The operations of a map. A map keeps a copy of each pair, which replaces an older pair with its key.
 trait Map {
     fn insert(&self, key: &[u8], value: &[u8]);
 
     fn holds(&self, key: &[u8], value: &[u8]) -> bool;
 
-    /// Waits until nothing is left to do for what was written.
+    /// Waits until the work for the writes is finished.
     fn settle(&self) {}
 }
 
@@ -147,7 +147,7 @@ impl Sizes {
         self.pairs.unwrap_or(BUDGET_BYTES / (KEY_BYTES + self.value_bytes) as u64)
     }
 
-    /// Pairs that are not the load.
+    /// The number of pairs that are not the load.
     fn inserts(&self) -> u64 {
         self.pairs() / 10
     }
@@ -234,12 +234,12 @@ pub fn run_one(args: &OneArgs) -> Outcome {
     }
     check(&*map, args, &keys, &noise)?;
     println!("{}", serde_json::to_string(&figures)?);
-    // Taking the map apart is no part of what is counted.
+    // Dropping the map would count too, so the map is leaked.
     std::mem::forget(map);
     Ok(())
 }
 
-/// That a map holds what it was given; a thousand pairs speak for all.
+/// Checks a thousand pairs of a map.
 fn check(map: &dyn Map, args: &OneArgs, keys: &[u8], noise: &Noise) -> Outcome {
     if args.side == Side::BraidbWriter {
         return Ok(());
@@ -257,7 +257,7 @@ fn check(map: &dyn Map, args: &OneArgs, keys: &[u8], noise: &Noise) -> Outcome {
     Ok(())
 }
 
-/// Runs of different length under cachegrind: what one has more than the other, it spent on what it did more.
+/// Counts instructions by runs of different length under cachegrind: the difference of two runs is the cost of the additional operations.
 pub fn count_instructions(sizes: &Sizes) -> Outcome {
     println!("{} pairs of {KEY_BYTES} and {} bytes", sizes.pairs(), sizes.value_bytes);
     for side in Side::COUNTED {

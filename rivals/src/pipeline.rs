@@ -1,7 +1,6 @@
-//! The memory component of one column family with the engine's defaults for 64 MiB, and what the engine does with it: a
-//! write enters the active segment under the commit lock and is published; a full active segment is rolled into the pipeline;
-//! and memory compaction does step after step until the policy wants none. There is no log, and no flush: beyond 64 MiB it
-//! grows.
+//! The memory component of one column family with the engine's defaults for 64 MiB, called as in the engine. A write enters the active
+//! segment under the commit lock and is published. A full active segment is rolled into the pipeline. Memory compaction does step after
+//! step until the policy wants none. There is no log and no flush, so memory grows beyond 64 MiB.
 
 use crate::base::ids::SeqNo;
 use crate::base::key::hash;
@@ -24,21 +23,21 @@ const SEGMENTS: SegmentOptions =
     SegmentOptions { policy: MemoryPolicy::Adaptive { redundancy_percent: 20 }, segments: 4 };
 const PIPELINE_LIMIT: usize = 2 + SEGMENTS.segments;
 
-/// Which thread compacts memory.
+/// The thread that compacts memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryCompaction {
     /// A thread of its own, beside the writer, as in the engine.
     Beside,
-    /// The writer, after each roll: the same work, in the same order in each run.
+    /// The writer, after each roll: equal work, in equal order, in each run.
     Inline,
-    /// Nobody, and a segment that was rolled is let go: what remains is the writer's own work.
+    /// No thread: a segment that was rolled is dropped. The remaining work is the writer's own.
     Never,
 }
 
 /// The memory component.
 pub struct Pipeline {
     shared: Arc<Shared>,
-    tidying: MemoryCompaction,
+    compaction: MemoryCompaction,
 }
 
 struct Shared {
@@ -48,11 +47,11 @@ struct Shared {
     compactor: Mutex<MemoryCompactor>,
     work: Mutex<Work>,
     changed: Condvar,
-    /// A roll happened that nobody was told about yet.
+    /// Whether a segment was rolled since the writer last started memory compaction.
     rolled: AtomicBool,
 }
 
-/// What the commit lock guards.
+/// The state that the commit lock guards.
 struct Core {
     writer: SegmentWriter,
     last_seq: SeqNo,
@@ -66,7 +65,7 @@ struct MemoryCompactor {
     steps: u64,
 }
 
-/// Between the writer and the thread that compacts memory.
+/// The messages between the writer and the thread that compacts memory.
 #[derive(Default)]
 struct Work {
     is_wanted: bool,
@@ -74,8 +73,8 @@ struct Work {
 }
 
 impl Pipeline {
-    /// An empty one. The thread that compacts memory, if there is one, ends with the process.
-    pub fn new(tidying: MemoryCompaction) -> Pipeline {
+    /// An empty pipeline. The thread that compacts memory, if there is one, ends with the process.
+    pub fn new(compaction: MemoryCompaction) -> Pipeline {
         let (segment, writer) = Segment::new(1);
         let family = FamilyView { memory: Memory::new(segment), version: Arc::new(Version::default()) };
         let shared = Arc::new(Shared {
@@ -87,14 +86,14 @@ impl Pipeline {
             changed: Condvar::new(),
             rolled: AtomicBool::new(false),
         });
-        if tidying == MemoryCompaction::Beside {
+        if compaction == MemoryCompaction::Beside {
             let shared = shared.clone();
             std::thread::spawn(move || shared.tidy_for_ever());
         }
-        Pipeline { shared, tidying }
+        Pipeline { shared, compaction }
     }
 
-    /// As `CommitQueue::commit_one`, without the log.
+    /// Writes a pair as `CommitQueue::commit_one` does, without the log.
     pub fn insert(&self, key: &[u8], value: &[u8]) {
         let shared = &*self.shared;
         let mut core = shared.core.lock();
@@ -106,10 +105,10 @@ impl Pipeline {
             self.roll(&mut core);
         }
         drop(core);
-        // Nobody is woken under the lock.
+        // The writer starts memory compaction after it has released the lock.
         if shared.rolled.load(Ordering::Relaxed) && shared.rolled.swap(false, Ordering::AcqRel) {
-            match self.tidying {
-                MemoryCompaction::Beside => shared.want_tidying(),
+            match self.compaction {
+                MemoryCompaction::Beside => shared.want_compaction(),
                 MemoryCompaction::Inline => while shared.tidy_once() {},
                 MemoryCompaction::Never => {}
             }
@@ -119,7 +118,7 @@ impl Pipeline {
     fn roll(&self, core: &mut Core) {
         let (segment, writer) = Segment::new(core.last_seq);
         core.writer = writer;
-        if self.tidying == MemoryCompaction::Never {
+        if self.compaction == MemoryCompaction::Never {
             self.shared.view.update(|view| view.families[0].memory = Memory::new(segment));
             return;
         }
@@ -131,7 +130,7 @@ impl Pipeline {
         self.shared.rolled.store(true, Ordering::Release);
     }
 
-    /// Calls `read` with the newest value.
+    /// Calls `read` with the newest value of `key`.
     pub fn get<T>(&self, key: &[u8], read: impl FnOnce(Option<&[u8]>) -> T) -> T {
         let view = self.shared.view.load();
         let found = view.families[0].memory.get(key, hash(key), self.shared.snapshots.visible());
@@ -146,19 +145,19 @@ impl Pipeline {
         }
     }
 
-    /// Bytes in memory, as the budget counts them.
+    /// Bytes in memory, as the memory budget counts them.
     pub fn bytes(&self) -> u64 {
         self.shared.view.load().families[0].memory.bytes()
     }
 
-    /// Steps of memory compaction.
+    /// The number of memory compaction steps.
     pub fn steps(&self) -> u64 {
         self.shared.compactor.lock().steps
     }
 }
 
 impl Shared {
-    fn want_tidying(&self) {
+    fn want_compaction(&self) {
         self.work.lock().is_wanted = true;
         self.changed.notify_all();
     }
@@ -178,7 +177,7 @@ impl Shared {
         }
     }
 
-    /// As `jobs/memory_compaction.rs`: does the next step; `false` if none is wanted.
+    /// Does the next step, as `jobs/memory_compaction.rs` does; returns `false` if the policy wants none.
     fn tidy_once(&self) -> bool {
         let mut compactor = self.compactor.lock();
         compactor.replaced.retain(|(segment, _)| segment.strong_count() > 0);
@@ -188,7 +187,7 @@ impl Shared {
         let pipeline = memory.pipeline();
         let copied = held + pipeline.iter().map(Immutable::bytes).sum::<u64>();
         let may_copy = memory.bytes() + copied <= HARD_BYTES;
-        // In the engine chance decides; here it is even.
+        // In the engine this number is random. Here it is the middle of its range.
         let Some(step) =
             compact_memory(pipeline, &compactor.redundancy, u64::MAX / 2, may_copy, false, &SEGMENTS)
         else {
@@ -196,13 +195,13 @@ impl Shared {
         };
         let old = pipeline[step.parts()].to_vec();
         drop(view);
-        let sieve = || Some(RetentionFilter::new(self.snapshots.drop_proof()));
-        let (sieve, records) = match step {
-            MemoryStep::Flatten(_) => (sieve(), Records::CopiedIfSparse),
+        let retention = || Some(RetentionFilter::new(self.snapshots.drop_proof()));
+        let (retention, records) = match step {
+            MemoryStep::Flatten(_) => (retention(), Records::CopiedIfSparse),
             MemoryStep::Merge(_) => (None, Records::Stay),
-            MemoryStep::Compact(_) => (sieve(), Records::Copied),
+            MemoryStep::Compact(_) => (retention(), Records::Copied),
         };
-        let merged = merge(&old, sieve, records, || true).expect("no flush takes what was rolled");
+        let merged = merge(&old, retention, records, || true).expect("no flush takes what was rolled");
         let mut core = self.core.lock();
         self.view.update(|view| {
             let memory = &mut view.families[0].memory;

@@ -36,7 +36,7 @@ pub fn run(args: &Args) -> Outcome {
         &args.workloads,
         &args.settings,
         args.store.name(),
-        // The one that starts the processes knows what else the machine does.
+        // The process that starts the runs measures the machine, so this process does not.
         &Machine::default(),
         &|dir| args.store.open(dir, families),
         &mut |run| {
@@ -46,7 +46,7 @@ pub fn run(args: &Args) -> Outcome {
     )
 }
 
-/// The figures that are looked at first.
+/// The most important figures of a run, in one line.
 fn line(run: &Run) -> String {
     let figure = |name: &str| run.figures.get(name).copied().unwrap_or(f64::NAN);
     format!(

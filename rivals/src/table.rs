@@ -1,5 +1,5 @@
 //! `table DIR ROWS`: all workloads on all stores. Each run is a process of its own, and stores take turns within a round. Each result is
-//! added to the file ROWS at once, so that a table which was interrupted goes on where it ended.
+//! added to the file ROWS at once, so that an interrupted table goes on where it ended.
 //!
 //! Workloads that follow each other on one store are a *course*: it begins with a fill. `cargo run -p braidb-bench --example
 //! render_report` makes a report of the rows.
@@ -38,11 +38,11 @@ pub struct Args {
     num: u64,
 }
 
-/// Workloads that follow each other, each on what the one before left.
+/// Workloads on one store, each on the data that the previous one left.
 struct Course {
     name: &'static str,
     workloads: &'static [&'static str],
-    /// Options beyond those that all have.
+    /// Options beyond the options of all courses.
     options: &'static [&'static str],
 }
 
@@ -65,7 +65,7 @@ const COURSES: [Course; 10] = [
         options: &[],
     },
     Course { name: "ends", workloads: &["updaterandom", "queue", "timeline"], options: &[] },
-    // Each pop looks for the smallest key behind the tombstones of all pops before it. In LevelDB, whose memtable keeps them, a million
+    // Each pop looks for the smallest key behind the tombstones of all earlier pops. LevelDB's memtable keeps these tombstones: a million
     // pops did not end within five minutes.
     Course { name: "pushpop", workloads: &["pushpop"], options: &["--operations", "20000"] },
     Course {
@@ -78,11 +78,11 @@ const COURSES: [Course; 10] = [
         workloads: &["fillrandom", "overwrite", "readrandom", "seekrandom"],
         options: &["--families", "64"],
     },
-    // One turn of writes and one of reads.
+    // The seconds give one turn of writes and one of reads.
     Course { name: "bursts", workloads: &["fillrandom", "bursts"], options: &["--seconds", "20"] },
 ];
 
-/// What was measured already: store, course and round, which is the seed.
+/// The runs that were measured already: store, course and round. The round is the seed.
 type Known = Vec<(String, &'static str, u64)>;
 
 pub fn run(args: &Args) -> Outcome {
@@ -108,7 +108,7 @@ pub fn run(args: &Args) -> Outcome {
         |course: &&Course| args.courses.is_empty() || args.courses.iter().any(|name| name == course.name);
     for round in 1..=args.rounds {
         for course in COURSES.iter().filter(is_chosen) {
-            // Each round begins with another store, so that none always follows the same one.
+            // Each round begins with another store, so that no store always follows the same one.
             for place in 0..stores.len() {
                 let store = stores[(place + round as usize) % stores.len()];
                 if !known.contains(&(store.name().to_owned(), course.name, round)) {
@@ -121,12 +121,12 @@ pub fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
-/// What rows call a workload. A workload finds other data in one course than in another.
+/// The name of a workload in rows. A workload finds other data in one course than in another.
 fn label(course: &Course, workload: &str) -> String {
     format!("{}: {workload}", course.name)
 }
 
-/// The courses that the file holds. A run that failed left no row of its last workload, and is not among them.
+/// The courses that the file holds. A run that failed left no row of its last workload, so its course is not among them.
 fn known_in(rows: &Path) -> Outcome<Known> {
     let text = match fs::read_to_string(rows) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
@@ -163,7 +163,7 @@ fn measure(args: &Args, store: Kind, course: &Course, round: u64) -> Outcome {
         rows += &serde_json::to_string(&run)?;
         rows.push('\n');
     }
-    // At once, so that a table that is interrupted holds whole courses.
+    // All rows are written at once, so that an interrupted table holds whole courses.
     Ok(file.write_all(rows.as_bytes())?)
 }
 

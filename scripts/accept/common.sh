@@ -1,12 +1,12 @@
 # shellcheck shell=bash
-# What the scripts share that judge a list of lines. Sourced in the root of the repository, with the arguments of the script:
+# Functions that the scripts share which judge a list of lines. They source this file in the root of the repository, with their arguments:
 #
 #   [LINE…]              only these lines
 #   --again LINE         runs LINE anew, although it has a result (once for each such line)
 #
-# A line's result is a row in scratch/rows/TOPIC.jsonl. It is kept by the hash of crates/, rivals/, scripts/ and the Cargo files, so a line
-# runs once for these sources, whether it passes or fails, and the whole table is printed each time. Documents may change meanwhile.
-# With another size or seed in the environment (see `sizes`) nothing is looked up and nothing is kept.
+# A line's result is a row in scratch/rows/TOPIC.jsonl. It is kept by the hash of crates/, rivals/, scripts/ and the Cargo files. So a line
+# runs once for these sources, whether it passes or fails, and the script prints the whole table each time. Documents may change meanwhile.
+# With another size or seed in the environment (see `sizes`) the script neither looks up nor keeps a result.
 
 topic=$(basename "$0")
 logs=scratch/accept
@@ -35,15 +35,15 @@ is_in() {
     return 1
 }
 
-# is_chosen LINE
+# is_chosen LINE: whether the arguments name the line, or no line.
 is_chosen() { [ ${#chosen[@]} = 0 ] || is_in "$1" "${chosen[@]}"; }
 
 # --- rows ---
 
-# What a person may set that changes what lines measure. Each script says what its own mean.
+# The environment variables that change what lines measure. Each script explains its own.
 sizes=(RUNS NUM OPERATIONS POINTS ROUNDS REOPENINGS BEFORE SEED)
 
-# The tool that keeps rows. A test names one that is built already.
+# The tool that keeps rows. A test names a tool that is built already.
 if [ -z "${BRAIDB_PAIR:-}" ]; then
     cargo build --release --quiet -p braidb-bench --bin pair || exit 2
     BRAIDB_PAIR=${CARGO_TARGET_DIR:-target}/release/pair
@@ -53,14 +53,14 @@ set_sizes=()
 for size in "${sizes[@]}"; do [ -z "${!size:-}" ] || set_sizes+=("$size"); done
 [ ${#set_sizes[@]} = 0 ] || echo "not kept: ${set_sizes[*]} is set"
 
-# is_kept LINE: whether its result is one of the list.
+# is_kept LINE: whether the result of the line may be kept: all sizes are the list's own.
 is_kept() {
     [ ${#set_sizes[@]} = 0 ] || return 1
     [ "$1" != torture ] || [ "${TORTURE_MINUTES:-60}" = 60 ]
 }
 
-# results_of_lines: the name of a directory for what several lines judge. It is emptied when the sources change, when a line is asked for
-# again, and where results are not kept.
+# results_of_lines: prints the name of a directory for results that several lines judge. The directory is emptied if the sources changed, if
+# a line is asked for again, and if results are not kept.
 results_of_lines() {
     local directory=$logs/$topic hash
     hash=$("$BRAIDB_PAIR" row hash) || hash=unknown
@@ -68,14 +68,14 @@ results_of_lines() {
         [ "$(cat "$directory/sources" 2>/dev/null)" != "$hash" ]; then
         rm -rf "$directory"
         mkdir -p "$directory"
-        # Without sizes of a person's, so that the next call does not take what these measured.
+        # Results with sizes of the environment get no hash, so that the next call does not reuse them.
         [ ${#set_sizes[@]} -gt 0 ] || echo "$hash" >"$directory/sources"
     fi
     echo "$directory"
 }
 
-# renew_results: empties the directory of results_of_lines if it holds what other sources did than those that stand there now. A
-# script runs for hours, and sources may change between two of its lines.
+# renew_results: empties the directory of results_of_lines if its results belong to other sources than the current ones. A script runs for
+# hours, and sources may change between two of its lines.
 renew_results() {
     local directory=$logs/$topic hash
     [ -f "$directory/sources" ] || return 0
@@ -88,10 +88,10 @@ renew_results() {
 
 # --- lines ---
 
-# Lines that take longer are warned of; torture takes as long as it takes.
+# The seconds that a line may take before the script warns. Torture has no limit.
 most_seconds=1800
 
-# tell NAME VERDICT SECONDS COMMAND FIGURE [WHEN]
+# tell NAME VERDICT SECONDS COMMAND FIGURE [WHEN]: prints a result and counts its verdict.
 tell() {
     printf '%-16s %s  %5d s  %s%s\n' "$1" "$2" "$3" "$4" "${6:+  ($6)}"
     sed 's/^/                         /' <<<"$5"
@@ -101,7 +101,7 @@ tell() {
     fi
 }
 
-# tell_row NAME COMMAND…: prints the result that the line has. Exit status 1 if it has none.
+# tell_row NAME COMMAND…: prints the kept result of the line. Exit status 1 if the line has none.
 tell_row() {
     local name=$1 row status verdict seconds date commit
     shift
@@ -113,15 +113,15 @@ tell_row() {
     tell "$name" "$verdict" "$seconds" "$*" "$(sed -n '2,$p' <<<"$row")" "$date, $commit"
 }
 
-# has_row NAME COMMAND…: whether the line has a result.
+# has_row NAME COMMAND…: whether the line has a kept result.
 has_row() {
     local name=$1
     shift
     is_kept "$name" && "$BRAIDB_PAIR" row show "$topic" "$name" -- "$@" >/dev/null
 }
 
-# line NAME COMMAND…: prints the result that the line has, or runs it. Its figure is the last thing that the command prints. What the
-# command prints with `* ` in front stands beneath, as a table.
+# line NAME COMMAND…: prints the kept result of the line, or runs the line. Its figure is the last line that the command prints. Output
+# lines with `* ` in front stand beneath, as a table.
 line() {
     local name=$1 log=$logs/$1.log start=$SECONDS verdict=FAIL started='' figure table
     shift
@@ -145,7 +145,7 @@ line() {
     if [ "$verdict" = FAIL ]; then grep -v '^\* ' "$log" | tail -n 15 | sed 's/^/                         | /'; fi
 }
 
-# sum_up: the last line of the script. A name that no line has is an error.
+# sum_up: prints the last line of the script. A name that no line has is an error.
 sum_up() {
     local name
     for name in "${chosen[@]}" "${again[@]}"; do
@@ -157,8 +157,8 @@ sum_up() {
 
 # --- what lines run ---
 
-# measuring COMMAND…: keeps other measurements of this machine waiting meanwhile, see crates/braidb-bench/src/bin/pair/lock.rs. What the
-# command starts waits for nothing.
+# measuring COMMAND…: runs the command while other measurements of this machine wait: see crates/braidb-bench/src/bin/pair/lock.rs.
+# Measurements that the command starts do not wait.
 measuring() {
     local lock=${BRAIDB_MEASURING_LOCK:-/tmp/braidb-measuring.lock}
     if [ -n "${BRAIDB_MEASURING:-}" ]; then
@@ -174,7 +174,7 @@ measuring() {
     )
 }
 
-# Built with the assertions on, as the tests are.
+# The simulator is built with assertions, as the tests are.
 sim() { cargo run --quiet -p braidb-sim -- "$@"; }
 
 torture_this_commit() {
@@ -185,7 +185,7 @@ torture_this_commit() {
     sim torture --minutes "${TORTURE_MINUTES:-60}" && echo "clean at commit $(git rev-parse --short HEAD)"
 }
 
-# build_commit COMMIT DIR: the command of another commit, in DIR/target/release. It is built once and kept.
+# build_commit COMMIT DIR: builds the command of another commit in DIR/target/release. It is built once and kept.
 build_commit() {
     local commit=$1 dir=$2
     [ ! -x "$dir/target/release/braidb" ] || return 0
@@ -193,7 +193,7 @@ build_commit() {
     (cd "$dir" && CARGO_TARGET_DIR=$dir/target cargo build --release --quiet -p braidb-cli)
 }
 
-# one_test FILE TEST: runs one test of braidb-sim. Its figure is what it prints with `figure:` in front.
+# one_test FILE TEST: runs one test of braidb-sim. Its figure is the output behind `figure:`.
 one_test() {
     local out=$logs/$2.out
     cargo test --quiet -p braidb-sim --test "$1" -- --exact "$2" --nocapture | tee "$out"
@@ -203,5 +203,5 @@ one_test() {
     return "$status"
 }
 
-# holds CONDITION: arithmetic on fractions, which fails if a figure is missing.
+# holds CONDITION: whether a condition on fractions holds. It fails if a figure is missing.
 holds() { awk "BEGIN { exit !($1) }"; }

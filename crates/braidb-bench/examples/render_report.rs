@@ -1,4 +1,4 @@
-//! Renders rows of JSON, which `scratch/` keeps, as a report:
+//! Renders rows of JSON, such as the files in `scratch/`, as a report:
 //!
 //! ```text
 //! cat scratch/*.jsonl | cargo run -p braidb-bench --example render_report -- html TITLE COMMIT COMMAND DATE > report.html

@@ -1,4 +1,4 @@
-//! What chance gives, fixed by a seed: keys in random order or drawn unevenly, and bytes that do not compress.
+//! Random draws that a seed fixes: keys in random order or drawn unevenly, and bytes that do not compress.
 //!
 //! All stores are given the same keys in the same order with the same values.
 
@@ -10,8 +10,8 @@ pub fn mix(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The place of `number` in a random order of all numbers below `count`: a Feistel network over the next power of
-/// four, walked until it comes back below `count`.
+/// The place of `number` in a random order of all numbers below `count`. A Feistel network permutes the numbers below the next power of
+/// four. It is applied repeatedly until the result is below `count`.
 pub fn shuffled(number: u64, count: u64, seed: u64) -> u64 {
     let half_bits = (64 - (count - 1).leading_zeros()).div_ceil(2).max(1);
     let mask = (1 << half_bits) - 1;
@@ -28,7 +28,7 @@ pub fn shuffled(number: u64, count: u64, seed: u64) -> u64 {
     }
 }
 
-/// Fills `key` with a number's decimal digits, zeros in front: keys order as their numbers do.
+/// Fills `key` with a number's decimal digits and leading zeros: keys sort in the order of their numbers.
 pub fn write_decimal(number: u64, key: &mut [u8]) {
     let mut rest = number;
     for digit in key.iter_mut().rev() {
@@ -37,25 +37,25 @@ pub fn write_decimal(number: u64, key: &mut [u8]) {
     }
 }
 
-/// Random bytes that values are cut from.
+/// The random bytes from which values are cut.
 #[derive(Debug)]
 pub struct Noise(Vec<u8>);
 
-/// Values start at one of 2^20 places in the noise: it fits into the second-level cache, and few values are alike.
+/// The number of places in the noise where values start. 2^20 bytes fit into the second-level cache, and few values are alike.
 const NOISE_STARTS: usize = 1 << 20;
 
-/// Values of a key start at one of 8 neighbouring places, one for each of its versions in turn. So a value that is read can be checked
-/// against its key, without a table of what was written.
+/// The number of versions of a key's value. The versions start at neighbouring places in the noise, one for each write in turn. So a read
+/// can check a value against its key without a table of what was written.
 const VERSIONS: u64 = 8;
 
 impl Noise {
-    /// Enough for values of `value_bytes`.
+    /// Makes noise for values of `value_bytes` bytes.
     pub fn new(seed: u64, value_bytes: usize) -> Noise {
         let words = (value_bytes + NOISE_STARTS + VERSIONS as usize).div_ceil(8) as u64;
         Noise((0..words).flat_map(|word| mix(seed ^ mix(word)).to_le_bytes()).collect())
     }
 
-    /// The value that belongs to `number`.
+    /// The value of `number`.
     pub fn value(&self, number: u64, value_bytes: usize) -> &[u8] {
         let start = mix(number) as usize % NOISE_STARTS;
         &self.0[start..start + value_bytes]
@@ -67,19 +67,19 @@ impl Noise {
         &self.0[start..start + value_bytes]
     }
 
-    /// Whether `value` is a version that was written under the key of `number`, all of its bytes compared.
+    /// Whether `value` is a version that was written under the key of `number`. Compares all of its bytes.
     pub fn is_version(&self, number: u64, value: &[u8]) -> bool {
         let start = mix(number) as usize % NOISE_STARTS;
         (start..start + VERSIONS as usize).any(|start| &self.0[start..start + value.len()] == value)
     }
 }
 
-/// How skewed [`Zipfian`] is where nothing else is said: rank `r`, from 1 on, is drawn in proportion to `1 / r^0.99`. YCSB's constant.
+/// The default skew of [`Zipfian`], which is YCSB's constant: rank `r`, from 1 on, is drawn in proportion to `1 / r^0.99`.
 pub const YCSB_EXPONENT: f64 = 0.99;
 
-/// Numbers below a count, of which few are drawn often: the method of Gray et al., "Quickly generating billion-record
-/// synthetic databases" (SIGMOD 1994), which YCSB uses. It finds a rank from one random fraction, with two ranks exact and the
-/// others by inverting an integral.
+/// Numbers below a count, of which few are drawn often. The method is the one of Gray et al., "Quickly generating billion-record synthetic
+/// databases" (SIGMOD 1994), which YCSB uses. It finds a rank from one random fraction: the first two ranks exactly, the others by
+/// inverting an integral.
 #[derive(Debug)]
 pub struct Zipfian {
     count: u64,
@@ -88,15 +88,16 @@ pub struct Zipfian {
     zeta: f64,
     alpha: f64,
     eta: f64,
-    /// Rank `r` is number `r`. Otherwise ranks are spread over all numbers.
+    /// Whether rank `r` is number `r`. Otherwise ranks are spread over all numbers.
     is_in_key_order: bool,
 }
 
-/// Which numbers are hot depends on the count alone: a run with another seed draws in another order, and meets the same.
+/// The seed that spreads ranks over the numbers. It is fixed, so that the hot numbers depend on the count alone. Another seed of a run
+/// changes the order of draws, but not the hot numbers.
 const HOT_SEED: u64 = 0x7a69_7066;
 
 impl Zipfian {
-    /// Adds up `count` terms: a tenth of a second for a few millions. The exponent lies between 0 and 1, both excluded.
+    /// Adds up `count` terms, which takes a tenth of a second for a few millions. The exponent lies between 0 and 1, both excluded.
     pub fn new(count: u64, exponent: f64) -> Zipfian {
         assert!(
             exponent > 0.0 && exponent < 1.0,
@@ -104,17 +105,17 @@ impl Zipfian {
         );
         let zeta_of = |ranks: u64| -> f64 { (1..=ranks).map(|rank| (rank as f64).powf(-exponent)).sum() };
         let zeta = zeta_of(count);
-        // Of less than three numbers none has a rank that `eta` is needed for.
+        // With fewer than three numbers, no rank needs `eta`.
         let eta = (1.0 - (2.0 / count as f64).powf(1.0 - exponent)) / (1.0 - zeta_of(2) / zeta);
         Zipfian { count, exponent, zeta, alpha: 1.0 / (1.0 - exponent), eta, is_in_key_order: false }
     }
 
-    /// Rank `r` is number `r`: hot keys are neighbours.
+    /// Makes rank `r` number `r`: hot keys are neighbours.
     pub fn in_key_order(self) -> Zipfian {
         Zipfian { is_in_key_order: true, ..self }
     }
 
-    /// The rank, from 0 on, that belongs to a random number.
+    /// The rank, from 0 on, for a random number.
     pub fn rank(&self, random: u64) -> u64 {
         let fraction = (random >> 11) as f64 / (1_u64 << 53) as f64;
         let share = fraction * self.zeta;
@@ -128,8 +129,8 @@ impl Zipfian {
         (rank as u64).min(self.count - 1)
     }
 
-    /// The number that belongs to a random one. Unless they are in key order, ranks are spread over all numbers, without two meeting
-    /// in one (which the hash of YCSB lets happen), so that hot keys are not neighbours.
+    /// The number for a random number. Unless ranks are in key order, they are spread over all numbers, so that hot keys are not
+    /// neighbours. No two ranks share a number; with YCSB's hash they can.
     pub fn number(&self, random: u64) -> u64 {
         match self.is_in_key_order {
             true => self.rank(random),
@@ -138,13 +139,13 @@ impl Zipfian {
     }
 }
 
-/// Numbers below a count, of which some share gets most of the draws, each as often as another; and so among the rest.
+/// Numbers below a count. The hot ones get most of the draws. All hot numbers are equally likely, and so are all others.
 #[derive(Debug)]
 pub struct HotCold {
     count: u64,
-    /// How many are hot: at least one.
+    /// The number of hot numbers, at least one.
     hot: u64,
-    /// Draws of a hundred that meet a hot one.
+    /// The percentage of draws that return a hot number.
     hot_draws_percent: u64,
 }
 
@@ -153,7 +154,7 @@ impl HotCold {
         HotCold { count, hot: (count * hot_percent / 100).max(1), hot_draws_percent }
     }
 
-    /// The number that belongs to a random one. The hot ones are spread over all, as [`Zipfian::number`] spreads them.
+    /// The number for a random number. The hot numbers are spread over all numbers as by [`Zipfian::number`].
     pub fn number(&self, random: u64) -> u64 {
         let rank = match (mix(random) % 100 < self.hot_draws_percent, self.count - self.hot) {
             (true, _) | (false, 0) => random % self.hot,
@@ -176,7 +177,7 @@ mod tests {
         }
         assert!(
             (0..1000).filter(|&number| shuffled(number, 1000, 7) == number).count() < 20,
-            "hardly any stays"
+            "few numbers keep their place"
         );
     }
 
@@ -196,8 +197,8 @@ mod tests {
         let terms: Vec<f64> = (1..=1000).map(|rank| f64::from(rank).powf(-YCSB_EXPONENT)).collect();
         let zeta: f64 = terms.iter().sum();
         assert!((zipfian.zeta - zeta).abs() < 1e-9);
-        // Two ranks are exact. The others are found by inverting an integral: single low ones differ by a seventh from the
-        // sum, and ranges of them less the longer they are.
+        // The first two ranks are exact. The others are found by inverting an integral: the share of a single low rank differs by a seventh
+        // from the sum. The share of a range differs less, the longer the range is.
         let of_ranks = |from: usize, to: usize| -> (f64, f64) {
             let share = drawn[from..to].iter().sum::<u64>() as f64 / DRAWS as f64;
             (share, terms[from..to].iter().sum::<f64>() / zeta)
@@ -222,7 +223,7 @@ mod tests {
         assert_eq!(by_count[0].1, shuffled(0, 100_000, HOT_SEED), "the hottest is rank 0");
         let mut hot: Vec<u64> = by_count[..20].iter().map(|(_, number)| *number).collect();
         hot.sort_unstable();
-        assert!(hot.windows(2).all(|pair| pair[1] - pair[0] > 1), "none is a neighbour of another: {hot:?}");
+        assert!(hot.windows(2).all(|pair| pair[1] - pair[0] > 1), "hot numbers are neighbours: {hot:?}");
         assert!(hot[0] < 25_000 && hot[19] > 75_000, "{hot:?}");
     }
 
@@ -238,14 +239,14 @@ mod tests {
             let met: u64 = hot.iter().map(|&number| drawn[number as usize]).sum();
             let (share, expected) = (met as f64 / DRAWS as f64, hot_draws_percent as f64 / 100.0);
             assert!((share - expected).abs() < 0.003, "{share} and not {expected}");
-            // Each hot one is drawn about as often as another, and a tenth of them lies in each tenth of the numbers.
+            // Each hot number is drawn about as often as another, and a tenth of the hot numbers lies in each tenth of all numbers.
             let mean = met as f64 / hot.len() as f64;
             assert!(hot.iter().all(|&number| (drawn[number as usize] as f64 / mean - 1.0).abs() < 0.6));
             for tenth in 0..10 {
                 let here = hot.range(tenth * 1000..(tenth + 1) * 1000).count() as f64 / hot.len() as f64;
                 assert!((0.02..0.2).contains(&here), "{here} of the hot numbers from {} on", tenth * 1000);
             }
-            assert!(drawn.iter().filter(|&&count| count > 0).count() > 3000, "cold ones are drawn too");
+            assert!(drawn.iter().filter(|&&count| count > 0).count() > 3000, "cold numbers are drawn too");
         }
     }
 

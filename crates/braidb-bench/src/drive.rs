@@ -1,4 +1,4 @@
-//! A run of several workloads in a process of its own: what the drivers of `rivals` and of `scripts/pair` do.
+//! Runs several workloads in a process of its own, for the drivers of `rivals` and of `scripts/pair`.
 
 use crate::host::files;
 use crate::keys::Data;
@@ -15,16 +15,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Opens a store in a directory.
 pub type Open<'a> = dyn Fn(&Path) -> Outcome<Box<dyn Store>> + 'a;
 
-/// Percentiles of the curve in a report: closer together the nearer they come to 100.
+/// The percentiles of the curve in a report. Their distances shrink towards 100.
 const PERCENTILES: [f64; 14] =
     [0.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 98.0, 99.0, 99.5, 99.9, 99.95, 99.99, 100.0];
 
-/// Runs the workloads one after the other on stores in `dir`/store, which is removed at the end, and before each workload that starts
-/// with an empty store. `tell` is given each result at once.
+/// Runs the workloads one after the other on stores in `dir`/store. The directory is removed before each workload that starts with an empty
+/// store, and at the end. `tell` gets each result at once.
 ///
 /// # Errors
 ///
-/// What is wrong with the settings, what the store says, and what is wrong with an answer.
+/// Wrong settings, an error of the store, or a wrong answer of the store.
 pub fn drive(
     dir: &Path,
     workloads: &[&'static Workload],

@@ -1,28 +1,28 @@
-//! The keys and values of workloads. All follow from the seed and the number of the operation, so that the number of threads does not
-//! change the data; only what was inserted meanwhile depends on the order in which threads come.
+//! The keys and values of workloads. They follow from the seed and the number of the operation, so the number of threads does not change
+//! the data. Only the order of inserts depends on the order in which threads come.
 //!
-//! A key is a decimal number. A fill writes the even numbers below twice the count of keys; inserted keys are odd, and so are keys that
-//! are looked for in vain. Queues and timelines count from 0.
+//! A key is a decimal number. A fill writes the even numbers below twice the count of keys. Inserted keys are odd, and so are the keys of
+//! gets that must find nothing. Queues and timelines count from 0.
 
 use crate::draws::{HotCold, Noise, Zipfian, mix, shuffled, write_decimal};
 use crate::settings::{Distribution, Ranks, Settings};
 use crate::workload::{Mix, Workload};
 
-/// Keys of a timeline come in random order within this many: events of one moment arrive so.
+/// The number of keys of a timeline that come in random order among each other, as events of one moment arrive.
 pub const TIMELINE_BLOCK: u64 = 64;
 
-/// Inserted keys lie in another random order than those of a fill.
+/// The seed that makes the random order of inserted keys differ from the order of a fill.
 const INSERT_SEED: u64 = 0x696e_7365_7274;
 
-/// Families are drawn by another hash than keys.
+/// The salt that makes the hash of families differ from the hash of keys.
 const FAMILY_SALT: u64 = 0x66_616d_696c_7900;
 
-/// [`Distribution`] over the keys that there are.
+/// [`Distribution`] over the existing keys.
 #[derive(Debug)]
 enum Draws {
     Uniform,
     Zipfian(Zipfian),
-    /// Ranks are ages.
+    /// Ranks are ages of keys.
     Latest(Zipfian),
     HotCold(HotCold),
 }
@@ -43,7 +43,7 @@ pub struct Data {
 }
 
 impl Data {
-    /// The data of `workload`. Takes a tenth of a second for each million of keys where draws are Zipfian.
+    /// The data of `workload`. Zipfian draws take a tenth of a second for each million of keys here.
     pub fn new(workload: &Workload, settings: &Settings) -> Data {
         let keys = settings.num;
         let zipfian = || Zipfian::new(keys, settings.zipf_exponent(workload));
@@ -76,10 +76,10 @@ impl Data {
         self.keys
     }
 
-    /// A number that decides about an operation, other than its key.
+    /// The random number for the choices of an operation other than its key.
     pub fn chance(&self, operation: u64) -> u64 {
         match self.mix {
-            // The salt came later, and the choices of `mixed` are kept as they were.
+            // The salt is younger than `mixed`, whose choices must not change.
             Mix::ByReadPercent => mix(!self.seed ^ mix(!operation)),
             _ => mix(!self.seed ^ mix(!operation ^ self.salt)),
         }
@@ -90,7 +90,8 @@ impl Data {
         self.chance(operation) % 100 < self.read_percent
     }
 
-    /// The key of a fill that operation `operation` draws, as a number; of all keys if the draw is by age, of which `inserted` were added.
+    /// The number of the key that operation `operation` draws from the keys of a fill. A draw by age takes all keys, of which `inserted`
+    /// were inserted.
     pub fn drawn(&self, operation: u64, inserted: u64) -> u64 {
         let random = mix(self.seed ^ mix(operation ^ self.salt));
         match &self.draws {
@@ -108,7 +109,7 @@ impl Data {
         }
     }
 
-    /// The key that the `index`th insert writes. After as many inserts as there are keys, the first ones are written again.
+    /// The key that the `index`th insert writes. After `keys` inserts, the first inserted keys are written again.
     pub fn inserted(&self, index: u64) -> u64 {
         shuffled(index % self.keys, self.keys, self.seed ^ INSERT_SEED) * 2 + 1
     }
@@ -139,7 +140,7 @@ impl Data {
         }
     }
 
-    /// Whether the keys of the one family are all those of a fill, so that each key's neighbours are known.
+    /// Whether the one family holds all keys of a fill, so that each key's neighbours are known.
     pub fn is_of_one_family(&self) -> bool {
         self.families == 1
     }
@@ -205,7 +206,7 @@ mod tests {
             };
             let drawn: Vec<u64> = (0..10_000).map(|operation| data.drawn(operation, inserted)).collect();
             let newest = drawn.iter().filter(|&&number| number == newest).count();
-            // One of 7.5, the sum of r^-0.99 for the ranks to 1000.
+            // The newest key gets one draw of 7.5, the sum of r^-0.99 for the ranks to 1000.
             assert!((1150..1500).contains(&newest), "{newest} of 10,000 draws meet the newest key");
             let known: BTreeSet<u64> = (0..1000)
                 .map(|operation| data.shuffled(operation))
@@ -238,7 +239,8 @@ mod tests {
         }
     }
 
-    /// Other commits and other stores are measured with the same keys: these are what `bench` has drawn since its beginning.
+    /// The draws must never change: other commits and other stores are measured with equal keys. The constants are the draws of the first
+    /// `bench`.
     #[test]
     fn draws_never_change() {
         let of = |workload| {

@@ -1,11 +1,11 @@
-//! What threads of a workload did: operations, their latencies, and how many ended in each second.
+//! Records of a workload's threads: operations, their latencies, and how many ended in each second.
 
 use hdrhistogram::Histogram;
 
-/// Latencies above an hour (in nanoseconds) are recorded as an hour.
+/// The highest latency that is recorded, in nanoseconds: an hour. A higher latency is recorded as an hour.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// What one thread did, or several.
+/// The operations of one thread, or the sum over several.
 #[derive(Clone, Debug)]
 pub struct Lane {
     pub operations: u64,
@@ -15,9 +15,9 @@ pub struct Lane {
     pub user_bytes: u64,
     /// Operations whose answer was compared with what the store must hold.
     pub checked: u64,
-    /// Nanoseconds of each operation. Where a workload reads and writes, nanoseconds of operations that read.
+    /// Nanoseconds of each operation. In a workload that reads and writes, nanoseconds of each operation that reads.
     pub latency: Histogram<u64>,
-    /// Where a workload reads and writes, nanoseconds of each operation that writes.
+    /// In a workload that reads and writes, nanoseconds of each operation that writes. Otherwise empty.
     pub write_latency: Histogram<u64>,
     /// Operations that ended in each second since the workload began.
     pub by_second: Vec<u64>,
@@ -30,7 +30,7 @@ pub struct Lane {
 pub struct Ended {
     pub found: u64,
     pub is_checked: bool,
-    /// It goes to [`Lane::write_latency`].
+    /// The latency goes to [`Lane::write_latency`].
     pub is_write_among_reads: bool,
 }
 
@@ -79,7 +79,7 @@ impl Lane {
         self.cpu_us += other.cpu_us;
     }
 
-    /// Latencies of all operations, those that read and those that write.
+    /// Latencies of all operations: reads and writes.
     pub fn all_latencies(&self) -> Histogram<u64> {
         let mut all = self.latency.clone();
         all.add(&self.write_latency).expect("both have the same bounds");

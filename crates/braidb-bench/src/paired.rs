@@ -1,14 +1,14 @@
-//! Paired ratios: what two sides that ran in turns say of each other, and whether a limit holds.
+//! Paired ratios: the comparison of two sides that ran in turns, and the verdict on a limit.
 //!
-//! A round runs side A and side B one after the other, so that both meet the same machine, and takes the ratio of their figures.
-//! The median of the ratios is the result. How far chance moves a median is measured by rounds of A beside A. A limit is
-//! widened by that spread, so that an unchanged build does not fail by chance.
+//! A round runs side A and side B one after the other, so that both meet the same machine. It takes the ratio of their figures. The median
+//! of the ratios is the result. Rounds of A beside A measure how much chance moves a median. A limit is widened by that spread, so that an
+//! unchanged build does not fail by chance.
 
 use crate::Outcome;
 use crate::results::{Limit, Pair, PairedFigure, Run};
 use std::fmt;
 
-/// The standard error of a median of normally distributed ratios is 1.25 (√(π/2)) times that of their mean.
+/// The standard error of a median of normally distributed ratios over the standard error of their mean: 1.25 (√(π/2)).
 const MEDIAN_OVER_MEAN: f64 = 1.25;
 
 /// `a` over `b`. Nothing over nothing is 1; something over nothing is infinite.
@@ -33,8 +33,8 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// 1.25 s / √n, with s the standard deviation (over n - 1) of the n `ratios`: how far chance moves their median. Infinite
-/// for fewer than two ratios, and where a ratio is infinite.
+/// The standard error of the median of `ratios`: 1.25 s / √n, with s the standard deviation (over n - 1) of the n ratios. Infinite for
+/// fewer than two ratios, and where a ratio is infinite.
 pub fn spread(ratios: &[f64]) -> f64 {
     let count = ratios.len() as f64;
     if ratios.len() < 2 || ratios.iter().any(|ratio| ratio.is_infinite()) {
@@ -45,8 +45,8 @@ pub fn spread(ratios: &[f64]) -> f64 {
     MEDIAN_OVER_MEAN * variance.sqrt() / count.sqrt()
 }
 
-/// Compares the runs of a workload on two sides, figure by figure. `judged` are runs of A and B, one pair a round; `same` are
-/// runs of A and A, other runs than those in `judged`. A figure is compared if every run has it.
+/// Compares the runs of a workload on two sides, figure by figure. `judged` are runs of A and B, one pair a round. `same` are runs of A and
+/// A, which differ from the runs in `judged`. A figure is compared if every run has it.
 ///
 /// # Errors
 ///
@@ -105,7 +105,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The verdict on a figure; `None` where it has no limit. A spread that is not finite excuses nothing.
+    /// The verdict on a figure; `None` where the figure has no limit. A spread that is not finite does not widen the limit.
     pub fn of(figure: &PairedFigure) -> Option<Verdict> {
         let excess = match figure.limit? {
             Limit::AtLeast(least) => least - figure.median,
@@ -231,12 +231,12 @@ mod tests {
         assert!(pair(&judged, &[(other.clone(), other)], &[]).is_err());
     }
 
-    /// About normally distributed with a standard deviation of 1: twelve uniform draws added up, less their mean.
+    /// A draw that is about normally distributed with a standard deviation of 1: twelve uniform draws added up, less their mean.
     fn bell(seed: u64) -> f64 {
         (0..12).map(|draw| mix(mix(seed).wrapping_add(draw)) as f64 / u64::MAX as f64).sum::<f64>() - 6.0
     }
 
-    /// Of 1,000 lines of 7 rounds, those that pass where A has `speed` times the rate of B and each run varies by `noise`.
+    /// How many of 1,000 lines of 7 rounds pass if A has `speed` times the rate of B and each run varies by `noise`.
     fn passes_in_a_thousand(speed: f64, noise: f64) -> usize {
         let draw = |number: u64| 1.0 + noise * bell(number);
         let passes = |line: u64| {

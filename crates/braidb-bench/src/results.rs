@@ -1,9 +1,9 @@
-//! What a measurement found, as it is kept in rows of JSON and shown in reports.
+//! Results of a measurement, as rows of JSON keep them and reports show them.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
-/// One workload on one store.
+/// The result of one workload on one store.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// The name of the workload.
@@ -11,30 +11,30 @@ pub struct Run {
     /// Which store, commit or set of options was measured.
     pub side: String,
     pub seed: u64,
-    /// By name, with the unit last.
+    /// The figures by name. A name ends with its unit.
     pub figures: BTreeMap<String, f64>,
-    /// Bytes that the store wrote, by cause: `log`, `flush`, `merge_l1`. Empty where it does not tell.
+    /// Bytes that the store wrote, by cause: `log`, `flush`, `merge_l1`. Empty if the store does not tell them.
     pub bytes_by_cause: BTreeMap<String, u64>,
-    /// Operations that ended in each second from the start on; the last second is the one in which the store had settled.
+    /// The operations that ended in each second from the start on. In the last second the store had settled.
     pub operations_by_second: Vec<u64>,
     /// Latencies of the operations, as percentile (0 to 100) and microseconds, both ascending.
     pub percentiles_us: Vec<(f64, f64)>,
     pub machine: Machine,
 }
 
-/// What else the machine did during a run.
+/// The state of the machine during a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
-    /// Processes that wanted to run, as a mean over a minute, at the beginning.
+    /// The mean number of processes that wanted to run in the last minute, at the beginning of the run.
     pub load: f64,
     /// Processor time that the hypervisor gave to other machines, over all processors.
     pub steal_seconds: f64,
-    /// The file system and the device below the directory.
+    /// The file system of the store's directory, and its device.
     pub device: String,
     pub processor: String,
 }
 
-/// Two sides of a workload in turns, figure by figure.
+/// The comparison of two sides on a workload, figure by figure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pair {
     pub workload: String,
@@ -45,14 +45,14 @@ pub struct Pair {
     pub figures: Vec<PairedFigure>,
 }
 
-/// The ratios of one figure. What is infinite is `null` in JSON, which has no infinity.
+/// The ratios of one figure. An infinite number is `null` in JSON, which has no infinity.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PairedFigure {
     pub name: String,
     /// A over B, one for each round.
     #[serde(deserialize_with = "all_from_null")]
     pub ratios: Vec<f64>,
-    /// A over A, of other runs than those above.
+    /// A over A, of other runs than the ones in `ratios`.
     #[serde(deserialize_with = "all_from_null")]
     pub ratios_of_same: Vec<f64>,
     /// The median of `ratios`.
@@ -61,25 +61,25 @@ pub struct PairedFigure {
     /// 1.25 s / √n, with s the standard deviation of `ratios`.
     #[serde(deserialize_with = "from_null")]
     pub spread: f64,
-    /// The same of `ratios_of_same`.
+    /// 1.25 s / √n, with s the standard deviation of `ratios_of_same`.
     #[serde(deserialize_with = "from_null")]
     pub spread_of_same: f64,
-    /// What the median is held to, if anything.
+    /// The limit on the median, if there is one.
     pub limit: Option<Limit>,
 }
 
-/// A number that JSON may have as `null`, which stands for infinity.
+/// A number of which JSON may have `null` instead, which stands for infinity.
 fn from_null<'de, D: Deserializer<'de>>(source: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(source)?.unwrap_or(f64::INFINITY))
 }
 
-/// As [`from_null`], for each number of a list.
+/// A list of numbers, each read as by [`from_null`].
 fn all_from_null<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<f64>, D::Error> {
     let numbers: Vec<Option<f64>> = Deserialize::deserialize(source)?;
     Ok(numbers.into_iter().map(|number| number.unwrap_or(f64::INFINITY)).collect())
 }
 
-/// What a ratio is held to.
+/// A limit on a ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Limit {
     AtLeast(f64),

@@ -1,9 +1,12 @@
 //! Runs one workload on a store, measures it, and checks what it reads.
 //!
-//! Threads take shares of the operations, so that all end together. One more thread may write beside them. The run ends when the store
-//! has settled: figures of bytes and time include background work. Every answer is checked: a key that was written must be there with a
-//! value that belongs to it, a scan goes upwards and leaves out no key that must be there, and a missing key stays missing. A wrong
-//! answer ends the run with an error.
+//! The threads share the operations, so that all end together. One more thread may write beside them. The run ends when the store has
+//! settled: figures of bytes and time include background work. The run checks every answer:
+//! - A key that was written must be there with a value that belongs to it.
+//! - A scan must go upwards and contain every key that must be there.
+//! - A missing key must stay missing.
+//!
+//! A wrong answer ends the run with an error.
 
 use crate::host::process::{self, Usage};
 use crate::keys::{Data, TIMELINE_BLOCK};
@@ -18,25 +21,25 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-/// What a workload did. Differences of before and after, background work included.
+/// The measurement of a workload. Its counters are differences of two readings, background work included.
 #[derive(Debug)]
 pub struct Measured {
     /// The workload's operations, by all its threads.
     pub lane: Lane,
-    /// What the one more thread did that writes beside readers.
+    /// The operations of the additional thread that writes beside readers.
     pub writer: Option<Lane>,
-    /// Keys that were added.
+    /// The number of keys that were inserted.
     pub inserted: u64,
-    /// Until the last operation was done.
+    /// Seconds until the last operation was done.
     pub seconds: f64,
-    /// Until the background work was done too.
+    /// Seconds until the background work was done too.
     pub settled_seconds: f64,
-    /// What the kernel says.
+    /// The kernel's figures about this process.
     pub usage: Usage,
-    /// Processor time that the threads of the workload did not take: background work, and this program's looking on.
+    /// Processor time of all threads but the workload's: background work, and the sampling of this program.
     pub background_cpu_us: u64,
     pub peak_memory_bytes: u64,
-    /// The store's own counters, as far as they grew.
+    /// The store's own counters: their growth during the workload.
     pub counts: Vec<(String, u64)>,
 }
 
@@ -47,12 +50,12 @@ impl Measured {
     }
 }
 
-/// What happens beside the operations.
+/// Callbacks that run beside the operations.
 #[derive(Clone, Copy)]
 pub struct Beside<'a> {
-    /// Looks, every 50 ms, at what the store takes of the machine; it is told how many operations have begun.
+    /// Samples, every 50 ms, what the store takes of the machine. Its argument is the number of operations that have begun.
     pub sample: &'a (dyn Fn(u64) + Sync),
-    /// Is told of operations that ended, 256 at once.
+    /// Gets the number of operations that ended, 256 at once.
     pub progress: &'a (dyn Fn(u64) + Sync),
 }
 
@@ -62,13 +65,13 @@ impl std::fmt::Debug for Beside<'_> {
     }
 }
 
-/// A thread takes 256 operations at once.
+/// Operations that a thread takes at once.
 const SHARE: u64 = 256;
-/// The thread that writes beside readers looks after 16 writes whether it is done, or ahead of its rate.
+/// Writes after which the thread beside readers checks whether the readers are done, and whether it is ahead of its rate.
 const WRITER_SHARE: u64 = 16;
-/// Every 50 ms a thread looks at what the store takes of the machine, which takes it about 0.2 ms.
+/// The time between two samples of what the store takes of the machine. A sample takes about 0.2 ms.
 const BETWEEN_SAMPLES: Duration = Duration::from_millis(50);
-/// Entries of [`Action::SeekRecent`], and the most of [`Action::SeekUpTo100`].
+/// Entries of [`Action::SeekRecent`], and the upper bound for [`Action::SeekUpTo100`].
 const SCANNED: u64 = 100;
 
 /// Entries of [`Action::SeekLong`].
@@ -78,7 +81,7 @@ const LONG: u64 = 1_000;
 ///
 /// # Errors
 ///
-/// What the store says, and what is wrong with an answer.
+/// An error of the store, or a wrong answer of the store.
 pub fn run(
     workload: &'static Workload,
     store: &dyn Store,
@@ -134,10 +137,10 @@ pub fn run(
     })
 }
 
-/// Does `work`, and looks on now and then meanwhile, and at its end.
+/// Does `work`. Samples every [`BETWEEN_SAMPLES`] meanwhile, and once at the end.
 fn sampled<T>(sample: &(dyn Fn() + Sync), work: impl FnOnce() -> T) -> T {
     let done = std::thread::scope(|scope| {
-        // Nothing is ever sent: the channel tells, by its end, that the work has ended, if in a panic.
+        // The channel carries no message. Its end tells that the work has ended, also by a panic.
         let (_working, done) = mpsc::channel::<()>();
         scope.spawn(move || {
             while done.recv_timeout(BETWEEN_SAMPLES) == Err(RecvTimeoutError::Timeout) {
@@ -153,11 +156,11 @@ fn sampled<T>(sample: &(dyn Fn() + Sync), work: impl FnOnce() -> T) -> T {
 /// Keys that threads insert.
 #[derive(Debug, Default)]
 struct Inserted {
-    /// The next one.
+    /// The index of the next insert.
     next: AtomicU64,
-    /// All below are there.
+    /// All inserts with a lower index are done.
     all_below: AtomicU64,
-    /// Those above that are there too.
+    /// The inserts above `all_below` that are done too.
     above: Mutex<BTreeSet<u64>>,
 }
 
@@ -173,24 +176,24 @@ impl Inserted {
     }
 }
 
-/// One workload on a store.
+/// The state of one workload on a store.
 struct Run<'a> {
     workload: &'static Workload,
     store: &'a dyn Store,
     settings: &'a Settings,
     data: &'a Data,
-    /// Of the thread that writes beside readers.
+    /// The data of the thread that writes beside readers.
     writer_data: Option<&'a Data>,
     timer: &'a dyn Timer,
     start_ns: u64,
-    /// The next operation.
+    /// The number of the next operation.
     next: &'a AtomicU64,
     inserted: Inserted,
     beside: Beside<'a>,
 }
 
 impl Run<'_> {
-    /// What the threads of the workload did, and the one more that writes.
+    /// Runs the threads of the workload, and the thread that writes beside readers. Returns their operations.
     fn on_threads(&self) -> Outcome<(Lane, Option<Lane>)> {
         if self.timer.is_modelled() {
             return Ok((self.take_shares()?, None));
@@ -212,7 +215,7 @@ impl Run<'_> {
         })
     }
 
-    /// One thread of the workload: takes shares of its operations until none is left, or the time is over.
+    /// Runs one thread of the workload: takes shares of the operations until none is left or the time is over.
     fn take_shares(&self) -> Outcome<Lane> {
         let operations = self.settings.operations(self.workload).unwrap_or(u64::MAX);
         let until_ns = self.start_ns + self.settings.seconds * 1_000_000_000;
@@ -239,10 +242,10 @@ impl Run<'_> {
         }
     }
 
-    /// The thread that writes beside readers, until these are done, and a share at least: it may begin after they ended. At a
-    /// rate, it pauses when it is ahead of that.
+    /// Runs the thread that writes beside readers until the readers are done. It writes at least one share, because it may begin after the
+    /// readers ended. With `--write-rate` it pauses when it is ahead of the rate.
     fn write_until(&self, are_done: &AtomicBool) -> Outcome<Lane> {
-        let data = self.writer_data.expect("it writes beside readers");
+        let data = self.writer_data.expect("the workload has a writer");
         let mut worker = Worker { run: self, lane: Lane::default(), key: Vec::new() };
         let (start_ns, cpu_us) = (self.timer.now_ns(), process::thread_cpu_us());
         loop {
@@ -263,7 +266,7 @@ impl Run<'_> {
         }
     }
 
-    /// What an operation does that begins at `now_ns`.
+    /// The action of an operation that begins at `now_ns`.
     fn action(&self, operation: u64, now_ns: u64) -> Action {
         match self.workload.mix {
             Mix::Only(action) => action,
@@ -288,12 +291,12 @@ impl Run<'_> {
     }
 }
 
-/// Which keys follow each other in a scan.
+/// Which keys must follow each other in a scan.
 #[derive(Clone, Copy)]
 enum Neighbours {
-    /// So far apart.
+    /// Neighbouring keys have this distance.
     Apart(u64),
-    /// Every even number, and odd ones between them.
+    /// Every even number is a key; odd numbers may be.
     FillAndInserts,
     Unknown,
 }
@@ -306,7 +309,7 @@ struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    /// Counts an operation that ends now; returns the time.
+    /// Counts an operation that ends now. Returns the time.
     fn record(&mut self, ended: Ended, began_ns: u64) -> u64 {
         let now_ns = self.run.timer.now_ns();
         self.lane.record(ended, now_ns - self.run.start_ns, now_ns - began_ns);
@@ -397,10 +400,10 @@ impl Worker<'_> {
         Ok(0)
     }
 
-    /// Reads `entries` entries from a key of a fill on, or of an insert.
+    /// Reads `entries` entries, starting at a key of a fill or of an insert.
     fn scan_fill(&mut self, from: u64, entries: u64) -> Outcome<u64> {
         let data = self.run.data;
-        // Which keys lie in the family is not counted. Keys that are inserted meanwhile come between those of the fill.
+        // The keys of a family are not counted. Inserted keys lie between the keys of the fill.
         let neighbours = match data.is_of_one_family() {
             true if self.run.workload.inserts() => Neighbours::FillAndInserts,
             true => Neighbours::Apart(2),
@@ -412,7 +415,7 @@ impl Worker<'_> {
         self.at_least(from, count, expected)
     }
 
-    /// The count of a scan, which must not be below `expected`.
+    /// Returns the count of a scan, or an error if it is below `expected`.
     fn at_least(&self, from: u64, count: u64, expected: u64) -> Outcome<u64> {
         match count >= expected {
             true => Ok(count),
@@ -420,12 +423,12 @@ impl Worker<'_> {
         }
     }
 
-    /// Reads 100 entries of a timeline, not far from its end.
+    /// Reads 100 entries of a timeline, from a key that lies 100 to 1,099 keys before its end.
     fn scan_recent(&mut self, operation: u64, known: u64) -> Outcome<u64> {
         const RECENT: u64 = 1_000;
         let back = SCANNED + self.run.data.chance(!operation) % RECENT;
         let from = known.saturating_sub(back);
-        // Of the last blocks some keys may still come.
+        // Keys of the last block may still be missing.
         let whole_below = known / TIMELINE_BLOCK * TIMELINE_BLOCK;
         match from < whole_below {
             true => {
@@ -438,7 +441,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Reads up to `entries` entries from the key `from` on, which is there. Below `whole_below` all neighbours are there.
+    /// Reads up to `entries` entries from the existing key `from` on. Below `whole_below` all neighbours exist.
     fn scan(&mut self, from: u64, entries: u64, neighbours: Neighbours, whole_below: u64) -> Outcome<u64> {
         let data = self.run.data;
         data.write_key(from, &mut self.key);
@@ -461,7 +464,7 @@ impl Worker<'_> {
             }
             last = number;
         };
-        let limit = usize::try_from(entries).expect("the settings limit it");
+        let limit = usize::try_from(entries).expect("the settings limit entries");
         let count = self.run.store.scan(data.family(from), &self.key, limit, see)? as u64;
         match trouble {
             None => Ok(count),

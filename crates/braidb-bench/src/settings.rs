@@ -1,4 +1,4 @@
-//! How large workloads are, and how their keys are drawn: the options that every program has which runs workloads.
+//! The size of workloads and the draw of their keys: the options of every program that runs workloads.
 
 use crate::workload::{Count, Workload};
 use clap::ValueEnum;
@@ -68,7 +68,7 @@ pub enum Distribution {
     Uniform,
     /// A few very often: by Zipf's law, as YCSB draws
     Zipfian,
-    /// Those that were inserted last most often: by Zipf's law over the age
+    /// The keys that were inserted last most often: by Zipf's law over the age
     Latest,
     /// A hundredth of the keys in 99 of 100 operations, spread over all keys
     #[value(name = "hot-1-99")]
@@ -102,11 +102,11 @@ fn exponent(text: &str) -> Result<f64, String> {
 }
 
 impl Settings {
-    /// What is wrong with the settings, or with their use for these workloads, as a sentence that names the option.
+    /// Checks the settings for these workloads. An error is a sentence that names the option.
     ///
     /// # Errors
     ///
-    /// The sentence.
+    /// The sentence, if the settings are wrong, or do not fit these workloads.
     pub fn check(&self, workloads: &[&Workload]) -> Result<(), String> {
         let digits = self.num.saturating_mul(2).to_string().len();
         if self.key_bytes < digits {
@@ -140,12 +140,12 @@ impl Settings {
         }
     }
 
-    /// Rows of a queue that are alive at a time.
+    /// The number of rows of a queue that are alive at a time.
     pub fn window(&self) -> u64 {
         self.window.unwrap_or(self.num.div_ceil(10))
     }
 
-    /// What a fill writes, as the options that ask for it. (The seed changes no key, only the order.)
+    /// The options that tell what a fill writes. They lack the seed, which changes no key, only the order.
     pub fn filling(&self) -> String {
         let families = match self.families {
             1 => String::new(),
@@ -157,7 +157,8 @@ impl Settings {
         )
     }
 
-    /// How many operations a workload has, those of the thread that writes beside readers left out. `None` if it ends by time.
+    /// The number of operations of a workload, without the operations of the thread that writes beside readers. `None` if the workload ends
+    /// by time.
     pub fn operations(&self, workload: &Workload) -> Option<u64> {
         Some(match workload.count {
             Count::Keys => self.num,
@@ -172,7 +173,7 @@ impl Settings {
         })
     }
 
-    /// The exponent that a workload draws by where it draws by Zipf's law.
+    /// The exponent of the Zipfian draws of a workload.
     pub fn zipf_exponent(&self, workload: &Workload) -> f64 {
         self.zipf_exponent.unwrap_or(workload.zipf_exponent)
     }

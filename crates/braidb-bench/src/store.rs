@@ -1,11 +1,11 @@
-//! What a workload asks of a store.
+//! The interface that a workload needs of a store.
 
 use std::error::Error;
 
-/// What a step of a benchmark returns.
+/// The result of a step of a benchmark.
 pub type Outcome<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// An open store. Families are numbers from 0, as many as it was opened with.
+/// An open store. Families have the numbers from 0 on; their number is fixed when the store is opened.
 pub trait Store: Sync {
     /// Writes `value` under `key`. The store hands its log to the operating system before this returns.
     fn put(&self, family: usize, key: &[u8], value: &[u8]) -> Outcome;
@@ -13,7 +13,7 @@ pub trait Store: Sync {
     /// Removes `key`, which may be missing.
     fn delete(&self, family: usize, key: &[u8]) -> Outcome;
 
-    /// Shows the value of `key` to `see`, without copying it where the store can. Returns whether there is one.
+    /// Shows the value of `key` to `see`, without a copy where the store can. Returns whether there is a value.
     fn get(&self, family: usize, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Outcome<bool>;
 
     /// Shows up to `limit` entries (key, value) to `see`, upwards from the first key that is not below `from`. Returns their count.
@@ -25,11 +25,11 @@ pub trait Store: Sync {
         see: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Outcome<usize>;
 
-    /// Waits until no background work is left. Memory stays in memory. Calls `mark` when the work may have ended; if `mark` is called
-    /// several times, the last call tells when it did, so that a store which has to be watched for a while is not charged for the watch.
+    /// Waits until no background work is left. Memory is not flushed. Calls `mark` when the work may have ended. If `mark` is called
+    /// several times, the last call marks the end. So the time that a store has to be watched is not counted.
     fn settle(&self, mark: &mut dyn FnMut()) -> Outcome;
 
-    /// Counters of the store's own, by name with the unit last, that only grow. The names are the same at each call.
+    /// The store's own counters, by name. A name ends with its unit. Counters only grow, and their names are equal at each call.
     fn counts(&self) -> Vec<(String, u64)> {
         Vec::new()
     }

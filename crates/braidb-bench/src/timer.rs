@@ -1,24 +1,24 @@
-//! The time by which a workload is measured: that of the machine, or that of a modelled device.
+//! The clock of a workload: the machine's time, or the time of a modelled device.
 
 use crate::host::clock::{Stopwatch, pause};
 use std::time::Duration;
 
-/// Measures time from its own beginning on.
+/// Measures time from its creation on.
 pub trait Timer: Sync {
     fn now_ns(&self) -> u64;
 
-    /// A thread of the workload begins an operation. A modelled device runs background work that is due.
+    /// Tells that a thread of the workload begins an operation. A modelled device then runs the background work that is due.
     fn begin_operation(&self) {}
 
-    /// Lets time pass: a thread is ahead of the rate that it is held to.
+    /// Lets time pass, because a thread is ahead of the rate that it must keep.
     fn pause(&self, duration: Duration);
 
-    /// Processor time since the beginning, where it is not the kernel that knows it.
+    /// Processor time since the beginning, where the kernel does not tell it.
     fn modelled_cpu_us(&self) -> Option<u64> {
         None
     }
 
-    /// Whether the time is modelled. A modelled run has one thread, and no other thread looks on.
+    /// Whether the time is modelled. A modelled run has one thread, and no sampling thread.
     fn is_modelled(&self) -> bool {
         false
     }

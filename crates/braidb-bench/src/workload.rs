@@ -1,8 +1,8 @@
-//! The workloads, as data: what each starts with, which operations it has in which proportion, and how their keys are drawn.
+//! The workloads, as data: the start of each, the shares of its operations, and the draw of their keys.
 //!
-//! The workloads of YCSB follow its core package (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010); the
-//! variants of LogStore follow its Table I. Records that a workload inserts lie between those of the fill, spread over all of them, as
-//! YCSB's hashed order of insertion spreads them.
+//! The workloads of YCSB follow its core package (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010). The variants
+//! of LogStore follow its Table I. Inserted records lie between the records of the fill and are spread over all of them, as by YCSB's
+//! hashed order of insertion.
 
 use crate::draws::YCSB_EXPONENT;
 use crate::settings::Distribution;
@@ -10,11 +10,11 @@ use crate::settings::Distribution;
 /// One workload.
 #[derive(Debug)]
 pub struct Workload {
-    /// As on the command line.
+    /// The name on the command line.
     pub name: &'static str,
     /// One line of help.
     pub about: &'static str,
-    /// Its draws differ from those of other workloads by this number, which never changes.
+    /// The number that makes the draws of this workload differ from other workloads. It never changes.
     pub salt: u64,
     pub start: Start,
     pub mix: Mix,
@@ -27,47 +27,47 @@ pub struct Workload {
     pub is_beside_writer: bool,
 }
 
-/// What a workload starts with, and leaves behind.
+/// The state of the store before and after a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// An empty store; afterwards it holds every key, and other workloads can be measured on it.
+    /// An empty store. Afterwards it holds every key, and other workloads can be measured on it.
     Fills,
-    /// An empty store; afterwards it holds something else.
+    /// An empty store. Afterwards it holds something else.
     Empty,
-    /// A store that holds every key; afterwards it does too, and holds what was inserted.
+    /// A store that holds every key. Afterwards it holds every key and the inserted ones.
     Filled,
 }
 
-/// How many operations there are.
+/// The number of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
-    /// As many as keys.
+    /// The number of keys.
     Keys,
     /// `--writes`.
     Writes,
-    /// `--reads`, or as many as keys.
+    /// `--reads`, or the number of keys.
     Reads,
-    /// `--reads`, or a tenth of the keys.
+    /// `--reads`, or a tenth of the number of keys.
     Seeks,
-    /// `--reads`, or a hundredth of the keys.
+    /// `--reads`, or a hundredth of the number of keys.
     LongSeeks,
     /// `--operations`.
     Operations,
-    /// As many as keys, after a window of rows was written.
+    /// The number of keys, after a window of rows was written.
     KeysAndWindow,
     /// `--operations`, after a window of rows was written.
     WindowAndOperations,
-    /// As many as there are in `--seconds`.
+    /// As many as end within `--seconds`.
     Seconds,
 }
 
-/// Which operations there are.
+/// The kinds of operations and their shares.
 #[derive(Clone, Copy, Debug)]
 pub enum Mix {
     Only(Action),
     /// Gets and puts: `--read-percent` of a hundred are gets.
     ByReadPercent,
-    /// Each with its share of a hundred.
+    /// Each action with its share of a hundred.
     Shares(&'static [(u64, Action)]),
     /// Puts for `seconds`, then gets for `seconds`, in turns.
     Turns {
@@ -86,23 +86,23 @@ pub enum Action {
     Put,
     /// Gets a drawn key, which must be there.
     Get,
-    /// Gets a key that lies between those of a fill, which must not be there.
+    /// Gets a key between the keys of a fill. The key must not be there.
     GetMissing,
     /// Moves to a drawn key and reads `--entries` entries.
     Seek,
     /// Moves to a drawn key and reads 1,000 entries.
     SeekLong,
-    /// Moves to a drawn key and reads 1 to 100 entries, each number as likely as another.
+    /// Moves to a drawn key and reads 1 to 100 entries. Each number is equally likely.
     SeekUpTo100,
     /// Gets a drawn key and writes it again.
     ReadModifyWrite,
     /// Writes a new key.
     Insert,
-    /// Writes the next row of a queue, and deletes the one that is a window older.
+    /// Writes the next row of a queue, and deletes the row that is a window older.
     Slide,
-    /// Writes the next row of a queue. From a window of rows on, each other operation reads the smallest key and deletes it.
+    /// Writes the next row of a queue. After a window of rows, every second operation reads the smallest key and deletes it.
     PushOrPop,
-    /// Writes a key in about the order of time: within each 64 keys they come in random order.
+    /// Writes a key in about the order of time: each block of 64 keys comes in random order.
     Append,
     /// Reads the last 100 entries before one of the last 1,000 keys.
     SeekRecent,
@@ -127,17 +127,17 @@ impl Action {
 }
 
 impl Workload {
-    /// Whether it begins with an empty store.
+    /// Whether the workload begins with an empty store.
     pub fn starts_empty(&self) -> bool {
         self.start != Start::Filled
     }
 
-    /// Whether it leaves behind what others can be measured on: every key.
+    /// Whether the workload leaves every key behind, so that other workloads can be measured on the store.
     pub fn fills(&self) -> bool {
         self.start == Start::Fills
     }
 
-    /// Whether it starts with every key, and leaves these keys and no other.
+    /// Whether the workload starts with every key, and leaves these keys and no other.
     pub fn keeps_the_keys(&self) -> bool {
         self.start == Start::Filled && !self.inserts()
     }
@@ -150,17 +150,17 @@ impl Workload {
         self.has(Action::reads)
     }
 
-    /// Whether its latencies are those of reads, with those of writes apart.
+    /// Whether the workload keeps the latencies of reads and of writes apart.
     pub fn is_mixed(&self) -> bool {
         !matches!(self.mix, Mix::Only(_))
     }
 
-    /// Whether it needs a window of rows, in one family, with one thread.
+    /// Whether the workload needs a window of rows, in one family, with one thread.
     pub fn has_a_window(&self) -> bool {
         self.has(|action| matches!(action, Action::Slide | Action::PushOrPop))
     }
 
-    /// Whether it adds keys to those of a fill.
+    /// Whether the workload inserts keys that a fill does not write.
     pub fn inserts(&self) -> bool {
         self.has(|action| action == Action::Insert)
     }
@@ -173,7 +173,7 @@ impl Workload {
         }
     }
 
-    /// The workload of a name.
+    /// The workload with this name.
     pub fn named(name: &str) -> Option<&'static Workload> {
         WORKLOADS.iter().find(|workload| workload.name == name)
     }
@@ -225,13 +225,13 @@ impl Workload {
     }
 }
 
-/// What the thread does that writes beside readers.
+/// The workload of the thread that writes beside readers: overwrite.
 pub static BESIDE_READERS: &Workload = &WORKLOADS[2];
 
-/// Gets and read-modify-writes, half of each: YCSB's F, and LogStore's A-RMW with its own exponent.
+/// Gets and read-modify-writes, half of each: YCSB's F, and LogStore's A-RMW with an exponent of its own.
 const HALF_MODIFIES: Mix = Mix::Shares(&[(50, Action::Get), (50, Action::ReadModifyWrite)]);
 
-/// All of them.
+/// All workloads.
 pub static WORKLOADS: [Workload; 26] = [
     workload("fillseq", 0, Start::Fills, Mix::Only(Action::PutInOrder), Count::Keys)
         .about("Write every key once, in order, to an empty database"),

@@ -1,11 +1,11 @@
-//! Acceptance that resumes: scripts/accept/common.sh and `pair row`, in a repository of a test's own.
+//! Acceptance that resumes: scripts/accept/common.sh and `pair row`, in a repository that the test creates.
 #![allow(clippy::disallowed_methods, reason = "makes the files of a repository")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A list of lines. Each line counts its runs in a file, so that a test sees which ran.
+/// A list of lines. Each line writes its runs to a file, so that a test sees which lines ran.
 const TOY: &str = r#"#!/usr/bin/env bash
 set -uo pipefail
 cd "$(dirname "$0")/../.."
@@ -70,7 +70,7 @@ impl Repository {
         self.git(&["commit", "--quiet", "--message", "a commit"]);
     }
 
-    /// The lines that ran, what was printed, and the exit status.
+    /// The lines that ran, the output, and the exit status.
     fn accept_with(&self, environment: &[(&str, &str)], arguments: &[&str]) -> (String, String, i32) {
         let ran = self.0.join("scratch/ran");
         let _ = fs::remove_file(&ran);
@@ -137,7 +137,7 @@ fn a_line_runs_once_for_the_same_sources() {
         rows[0]["date"].as_str().unwrap().ends_with('Z') && !rows[0]["commit"].as_str().unwrap().is_empty()
     );
 
-    // The whole table comes from the rows. What failed still fails.
+    // The second run takes the whole table from the rows. A failed line still fails.
     let (ran, again, status) = repository.accept(&[]);
     assert_eq!((ran.as_str(), status), ("", 1), "{again}");
     assert!(again.contains("3 passed, 1 failed"), "{again}");
@@ -154,7 +154,7 @@ fn sources_change_the_hash_and_documents_do_not() {
     assert_eq!(repository.accept(&[]).0, all);
     repository.write("docs/guide.md", "another guide");
     repository.write("docs/new.md", "new");
-    assert_eq!(repository.accept(&[]).0, "", "documents");
+    assert_eq!(repository.accept(&[]).0, "", "changed documents run no line");
     for (path, text) in [
         ("crates/engine.rs", "another engine"),
         ("crates/new.rs", "a new file"),
@@ -167,14 +167,14 @@ fn sources_change_the_hash_and_documents_do_not() {
         assert_eq!(repository.accept(&[]).0, "", "{path}");
     }
     repository.commit();
-    assert_eq!(repository.accept(&[]).0, "", "a commit of what stands in the working tree");
+    assert_eq!(repository.accept(&[]).0, "", "a commit of the working tree runs no line");
     fs::remove_dir_all(repository.0.join("rivals")).unwrap();
-    assert_eq!(repository.accept(&[]).0, all, "a directory is gone");
+    assert_eq!(repository.accept(&[]).0, all, "a removed directory runs all lines");
     repository.write("crates/engine.rs", "engine");
     fs::remove_file(repository.0.join("crates/new.rs")).unwrap();
     fs::remove_file(repository.0.join("scripts/new")).unwrap();
     repository.write("Cargo.toml", "manifest");
-    assert_eq!(repository.accept(&[]).0, "", "the sources of before have their rows");
+    assert_eq!(repository.accept(&[]).0, "", "the earlier sources have their rows");
 }
 
 #[test]
@@ -183,11 +183,11 @@ fn a_line_is_run_again_when_asked_or_changed() {
     repository.accept(&[]);
     assert_eq!(repository.accept(&["--again", "bad"]).0, "bad");
     assert_eq!(repository.rows().len(), 5);
-    // Of two rows the last counts, and what lines share is measured anew.
+    // Of two rows the last counts. `--again` also repeats the measurement that lines share.
     let (ran, told, _) = repository.accept(&["--again", "shared", "shared"]);
     assert_eq!(ran, "shared");
     assert!(told.contains("measured 1 times"), "{told}");
-    // The same line with another command.
+    // A line with another command has no row yet.
     let (ran, told, _) = repository.accept_with(&[("WITH_MORE", "1")], &["good"]);
     assert_eq!(ran, "good");
     assert!(told.contains("good 8") && told.contains("the figure of good is 8"), "{told}");
@@ -239,8 +239,8 @@ fn what_lines_share_is_measured_anew_when_the_sources_change_while_the_script_ru
     let lines = ["shared", "edits", "later"];
     let (ran, told, _) = repository.accept_with(&[("WITH_MORE", "1")], &lines);
     assert_eq!(ran, "shared edits shared", "{told}");
-    assert!(!told.contains("measured 2 times"), "the row of `later` has what other sources did: {told}");
-    // Back at the sources of before, what `later` measured with others does not count.
+    assert!(!told.contains("measured 2 times"), "the row of `later` has results of other sources: {told}");
+    // After a return to the earlier sources, the measurement of `later` with other sources does not count.
     repository.write("crates/engine.rs", "engine");
     fs::remove_file(repository.0.join("scratch/rows/toy.jsonl")).unwrap();
     let (_, told, _) = repository.accept(&["shared"]);

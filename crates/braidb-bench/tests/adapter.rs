@@ -1,15 +1,15 @@
-//! The driver of `scripts/pair` knows every option of the engine: rivals/adapter is built for a comparison only, so no compiler tells
-//! when an option is added.
+//! The driver of `scripts/pair` knows every option of the engine. rivals/adapter is built for a comparison only, so no compiler tells of a
+//! new option. This test does.
 #![allow(clippy::disallowed_methods, reason = "reads sources")]
 
 use std::fs;
 use std::path::Path;
 
-/// Setters that a comparison does not need: each run makes its store, on the real file system, levels have the same limit, and the
-/// setters of `Tuning` are set by their own names.
+/// Setters that a comparison does not need. Each run makes its store, on the real file system. All levels have one limit. The setters of
+/// `Tuning` are set by their own names.
 const LEFT_OUT: [&str; 4] = ["create_if_missing", "env", "max_runs_per_guard_at", "tuning"];
 
-/// An option that every commit has, so that no `cfg` guards it.
+/// An option that every commit has, so no `cfg` guards it.
 const ALWAYS_THERE: &str = "durability";
 
 fn read(path: &str) -> String {
@@ -42,6 +42,6 @@ fn every_option_of_the_engine_can_be_set() {
     assert_eq!(
         unguarded,
         [ALWAYS_THERE],
-        "an option that old commits lack stands in KNOWN of rivals/adapter/build.rs and has its cfg in options.rs"
+        "an option that old commits lack needs an entry in KNOWN of rivals/adapter/build.rs and a cfg in options.rs"
     );
 }

@@ -1,4 +1,4 @@
-//! The tool `pair` over a driver that measures nothing.
+//! The tool `pair` with a driver that measures nothing.
 #![allow(clippy::disallowed_methods, reason = "reads what the tool leaves in a directory")]
 
 use std::fs;
@@ -95,7 +95,7 @@ fn rounds_have_a_seed_each_and_change_their_order() {
     assert_eq!((rows[3]["place"].as_str(), rows[3]["round"].as_u64()), (Some("A'"), Some(1)));
     assert!(rows[0]["machine"]["device"].as_str().unwrap().contains(" on "), "{}", rows[0]);
     assert!(rows[0]["unix_seconds"].as_u64().unwrap() > 1_700_000_000);
-    // The stores of all runs are gone.
+    // The stores of all runs are removed.
     assert!(!scratch.0.join("braidb-pair-run").exists());
 }
 
@@ -198,7 +198,7 @@ fn a_second_measurement_waits_for_the_first() {
         .spawn()
         .unwrap();
     while !has_line(&log, "process 42: a measurement") {
-        assert!(waiting.try_wait().unwrap().is_none(), "it did not wait: {}", scratch.read("stderr"));
+        assert!(waiting.try_wait().unwrap().is_none(), "pair did not wait: {}", scratch.read("stderr"));
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     assert!(!scratch.0.join("log").exists(), "a driver ran meanwhile");

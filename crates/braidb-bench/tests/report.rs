@@ -1,4 +1,4 @@
-//! Reports as a whole: well-formed, without anything from elsewhere, and whole for whatever runs hold.
+//! Reports as a whole: they are well-formed, load nothing, and are complete for any content of runs.
 
 use braidb_bench::report::Report;
 use braidb_bench::results::{Limit, Machine, Pair, PairedFigure, Run};
@@ -6,7 +6,7 @@ use quick_xml::Reader;
 use quick_xml::events::Event;
 use std::collections::BTreeSet;
 
-/// Names that would be markup if they were not escaped.
+/// A name that would be markup if it were not escaped.
 const ODD: &str = "<b>&\"'|`*_x_ http://x src=y url(z)";
 
 fn run(workload: &str, side: &str, rate: f64) -> Run {
@@ -77,7 +77,7 @@ fn sample() -> Report {
     )
 }
 
-/// Every report that a test below looks at.
+/// Every report that the tests below check.
 fn all() -> Vec<(&'static str, Report)> {
     let only = |change: &dyn Fn(&mut Run)| {
         let mut one = run("fill", "BraidDB", 600.0);
@@ -127,7 +127,7 @@ fn all() -> Vec<(&'static str, Report)> {
     ]
 }
 
-/// The names of the elements and their attributes; fails where elements do not nest, or an attribute or entity is broken.
+/// The names of the elements and their attributes. Fails where elements do not nest, or an attribute or entity is broken.
 fn elements(html: &str) -> Vec<(String, Vec<(String, String)>)> {
     let mut reader = Reader::from_str(html);
     let mut open = Vec::new();
@@ -179,7 +179,7 @@ fn pages_are_well_formed_and_whole() {
                 );
             }
         }
-        // Each reference of a chart to its title and of the contents to a section has its aim.
+        // Each reference from a chart to its title, and from the contents to a section, has a target.
         for (key, value) in elements.iter().flat_map(|(_, attributes)| attributes) {
             let aims = match key.as_str() {
                 "aria-labelledby" => value.split(' ').collect(),
@@ -256,7 +256,7 @@ fn medians_and_the_middle_run_are_shown() {
         markdown.contains("| fill | 600 ±17% |") && markdown.contains("| behind LevelDB by 1.9 times |"),
         "{markdown}"
     );
-    // The middle run's second second has 300 operations.
+    // The middle run has 300 operations in its second second.
     assert!(html.contains("<tr><th scope=\"row\">1</th><td>300</td><td>570</td><td>10</td></tr>"));
 }
 

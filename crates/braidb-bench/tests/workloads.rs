@@ -1,4 +1,4 @@
-//! Every workload runs on a map in memory, its answers are checked, and a store that lies is found out.
+//! Every workload runs on a map in memory and checks its answers. A store with wrong answers is detected.
 
 use braidb_bench::drive::drive;
 use braidb_bench::keys::Data;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 type Family = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// A store that answers as it should, but for its lie.
+/// A store with correct answers, except for its lie.
 #[derive(Default)]
 struct Map {
     families: RwLock<BTreeMap<usize, Family>>,
@@ -111,7 +111,7 @@ fn run_on(store: &Map, workload: &'static Workload, settings: &Settings) -> Outc
     run(workload, store, settings, &data, &WallTimer::start(), beside)
 }
 
-/// A store that holds what the workload starts with.
+/// A store in the state with which the workload starts.
 fn store_for(workload: &Workload, settings: &Settings, lie: Option<Lie>) -> Map {
     let mut store = Map::default();
     if !workload.starts_empty() {
@@ -138,7 +138,7 @@ fn every_workload_runs() {
         }
         assert_eq!(lane.by_second.iter().sum::<u64>(), lane.operations, "{name}");
         assert_eq!(lane.all_latencies().len(), lane.operations, "{name}");
-        // A second of bursts does not come to its gets.
+        // In its one second, bursts does not reach its gets.
         assert_eq!(lane.checked > 0, workload.reads() && name != "bursts", "{name}");
         assert_eq!(lane.write_latency.is_empty(), !workload.is_mixed(), "{name}");
         assert_eq!(measured.writer.is_some(), workload.is_beside_writer, "{name}");
@@ -244,7 +244,7 @@ fn a_drive_tells_the_figures_of_each_workload() {
     assert_eq!(told[0].figures["user_bytes"], 3000.0 * 56.0);
     assert_eq!(told[3].figures["checked"], 3000.0);
     assert!(drive(&["readrandom"]).unwrap_err().to_string().contains("put a fill before it"));
-    // What ycsb-d inserts, no workload knows that comes after it.
+    // No later workload knows the keys that ycsb-d inserts.
     for after in ["readmissing", "seekrandom"] {
         let error = drive(&["fillrandom", "ycsb-d", after]).unwrap_err().to_string();
         assert!(error.contains("cannot be measured on what ycsb-d leaves"), "{error}");

@@ -1,28 +1,28 @@
-//! Why a verb ends without success, and the exit status that says so.
+//! The reasons for which a verb fails, and their exit statuses.
 
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The end of a verb that did not do what was asked.
+/// The failure of a verb.
 #[derive(Debug)]
 pub enum Failure {
-    /// What was asked for is not there: exit status 1.
+    /// The key or the family does not exist: exit status 1.
     NotFound(String),
-    /// The request cannot be met as it stands; the data is in order: exit status 2.
+    /// The request cannot be met, and the data is in order: exit status 2.
     Use(String),
     /// The data is damaged or the storage failed: exit status 3.
     Storage(String),
-    /// Whoever read our output has gone: a quiet end, exit status 0.
+    /// The reader of the output has gone: a quiet end, exit status 0.
     ReaderGone,
 }
 
-/// What a verb returns.
+/// The result of a verb.
 pub type Outcome<T = ()> = Result<T, Failure>;
 
 impl Failure {
-    /// A file other than the database's could not be used.
+    /// The failure to use a file that does not belong to the database.
     pub fn file(doing: &str, path: &Path, error: &io::Error) -> Failure {
         let message = format!("could not {doing} {}: {error}", path.display());
         match error.kind() {
@@ -33,7 +33,7 @@ impl Failure {
         }
     }
 
-    /// Prints the message and gives the exit status.
+    /// Prints the message and returns the exit status.
     pub fn report(self) -> ExitCode {
         let (status, message) = match self {
             Failure::NotFound(message) => (1, message),
@@ -46,7 +46,7 @@ impl Failure {
     }
 }
 
-/// Wrong input leaves the data in order; everything else counts as trouble with the storage.
+/// Wrong input leaves the data in order. Every other error counts as trouble with the storage.
 impl From<braidb::Error> for Failure {
     fn from(error: braidb::Error) -> Failure {
         use braidb::Error::*;
@@ -63,7 +63,7 @@ impl From<braidb::Error> for Failure {
     }
 }
 
-/// The engine's errors are its own; anything else is a wrong answer.
+/// An error of the engine is converted as such. Any other error is a wrong answer.
 impl From<Box<dyn std::error::Error + Send + Sync>> for Failure {
     fn from(error: Box<dyn std::error::Error + Send + Sync>) -> Failure {
         match error.downcast::<braidb::Error>() {
@@ -73,7 +73,7 @@ impl From<Box<dyn std::error::Error + Send + Sync>> for Failure {
     }
 }
 
-/// Turns a failure to write output into the end of the verb.
+/// Turns a failure to write output into a failure of the verb.
 pub fn printing(error: impl Into<io::Error>) -> Failure {
     let error = error.into();
     match error.kind() {
@@ -82,7 +82,7 @@ pub fn printing(error: impl Into<io::Error>) -> Failure {
     }
 }
 
-/// A failure of the storage, with what was being done.
+/// A failure of the storage. `doing` tells the step that failed.
 pub fn storage(doing: &str, error: impl Display) -> Failure {
     Failure::Storage(format!("{doing}: {error}"))
 }

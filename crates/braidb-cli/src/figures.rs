@@ -1,6 +1,6 @@
-//! Figures as people read them.
+//! Figures in readable form.
 
-/// With a separator between groups of three digits: 1,234,567.
+/// A number with a separator between groups of three digits: 1,234,567.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -43,7 +43,7 @@ pub fn nanoseconds_text(ns: u64) -> String {
     }
 }
 
-/// `part` of `whole`; 0 when there is no whole.
+/// `part` divided by `whole`; 0 if `whole` is 0.
 pub fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }

@@ -1,4 +1,4 @@
-//! Opening a database for a verb, and closing it again.
+//! Opens a database for a verb, and closes it.
 
 use crate::failure::{Failure, Outcome, storage};
 use crate::figures::counted;
@@ -22,10 +22,10 @@ pub struct Target {
 pub const BENCH_MARK: &str = "BRAIDB-BENCH";
 pub const BENCH_DB: &str = "db";
 
-/// The file that says whether a process has a database open.
+/// The file whose lock tells whether a process has a database open.
 const LOCK: &str = "LOCK";
 
-/// The family that every database has.
+/// The column family that every database has.
 const DEFAULT_FAMILY: &str = "default";
 
 impl Target {
@@ -60,7 +60,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Closes the database, so that a failure to do so is seen.
+    /// Closes the database. An error of the close is returned.
     pub fn close(self) -> Outcome {
         Ok(self.db.close()?)
     }
@@ -72,7 +72,7 @@ pub fn open_existing(dir: &Path, durability: Durability) -> Outcome<Db> {
     open_with(dir, Options::new().durability(durability).create_if_missing(false))
 }
 
-/// Opens a database, and tells on standard error if its recovery left anything out.
+/// Opens a database, and prints to standard error what its recovery left out.
 pub fn open_with(dir: &Path, options: Options) -> Outcome<Db> {
     require_plausible(dir)?;
     let db = options.open(dir)?;
@@ -80,7 +80,7 @@ pub fn open_with(dir: &Path, options: Options) -> Outcome<Db> {
     Ok(db)
 }
 
-/// Refuses a path where no database can be, in better words than those of the engine.
+/// Refuses a path where no database can be, with a clearer message than the engine's.
 pub fn require_directory(dir: &Path) -> Outcome {
     match dir.exists() {
         true => require_plausible(dir),
@@ -88,7 +88,7 @@ pub fn require_directory(dir: &Path) -> Outcome {
     }
 }
 
-/// Refuses what exists and is no directory, and the directory around a benchmark's database.
+/// Refuses a path that exists and is no directory, and the directory around a benchmark's database.
 fn require_plausible(dir: &Path) -> Outcome {
     if dir.exists() && !dir.is_dir() {
         return Err(is_a_file(dir));
@@ -108,7 +108,7 @@ fn is_a_file(path: &Path) -> Failure {
     Failure::Use(format!("{} is a file, not a directory", path.display()))
 }
 
-/// What a recovery left out, in words.
+/// The losses of a recovery, in words.
 pub fn losses(report: &RecoveryReport) -> Vec<String> {
     let cut_in = |file, cut: &Cut| {
         format!(
@@ -129,8 +129,9 @@ pub fn losses(report: &RecoveryReport) -> Vec<String> {
     .collect()
 }
 
-/// Removes the files of a database that nobody has open, and calls `before` once that is certain. The lock's own file stays: it is
-/// what keeps everybody else out meanwhile. What is removed lies in the directory that was locked, whatever its path leads to later.
+/// Removes the files of a database that no process has open. Calls `before` once the lock is held. The file of the lock stays, because its
+/// lock keeps other processes out meanwhile. The files are removed from the directory that was locked, even if its path later leads
+/// elsewhere.
 pub fn empty_database(dir: &Path, before: impl FnOnce() -> Outcome) -> Outcome {
     files::create_dir(dir).map_err(|error| Failure::file("create", dir, &error))?;
     let fs = RealFs.hold_dir(dir).map_err(|error| Failure::file("open", dir, &error))?;
@@ -148,7 +149,7 @@ pub fn empty_database(dir: &Path, before: impl FnOnce() -> Outcome) -> Outcome {
     remove().map_err(|error| storage(&format!("could not remove the files in {}", dir.display()), error))
 }
 
-/// Refuses a directory in which something lies already.
+/// Refuses a directory that is not empty.
 pub fn require_free(dir: &Path) -> Outcome {
     match files::is_free(dir) {
         Ok(true) => Ok(()),

@@ -1,4 +1,4 @@
-//! Keys and values as text: one form for the command line, for output, and for rows of `load` and `dump`.
+//! Keys and values as text: one form for the command line, for output, and for the rows of `load` and `dump`.
 //!
 //! ```text
 //! text  := unit*
@@ -8,8 +8,10 @@
 //! row   := key TAB value NEWLINE          (no raw tab, newline or carriage return within key or value)
 //! ```
 //!
-//! Many texts stand for the same bytes; output is the one canonical form: printable ASCII and valid UTF-8 as they
-//! are, the four short escapes, and `\xNN` in lower case for control characters and bytes that are not UTF-8.
+//! Many texts stand for equal bytes. Output has the one canonical form:
+//! - Printable ASCII and valid UTF-8 stand as they are.
+//! - Tab, newline, carriage return and backslash have the four short escapes.
+//! - Other control characters, and bytes that are not UTF-8, are `\xNN` in lower case.
 
 use crate::failure::{Failure, Outcome};
 use std::ffi::OsStr;
@@ -23,10 +25,10 @@ Exit status: 0 done; 1 no such key; 2 wrong use, such as no database or no colum
     };
 }
 
-/// The help text on how a verb ends.
+/// The help text on exit statuses.
 pub const EXIT_STATUS: &str = exit_status!();
 
-/// The help text on this form, and on how a verb ends.
+/// The help text on this form and on exit statuses.
 pub const HELP: &str = concat!(
     "\
 Keys and values are any bytes. On the command line, in rows and in output they are written alike:

@@ -7,7 +7,7 @@ use common::{Noise, Place, braidb, braidb_with, start};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
-/// Every byte as `\xNN`: a text that is right and not canonical.
+/// Every byte as `\xNN`: a text that is correct and not canonical.
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("\\x{byte:02X}")).collect()
 }
@@ -20,14 +20,14 @@ fn any_bytes_come_back_through_dump_and_load() {
     let input: String = rows.iter().map(|(key, value)| format!("{}\t{}\n", hex(key), hex(value))).collect();
     braidb_with(&["load", &place.db()], input.as_bytes()).exits(0);
 
-    // The database holds the bytes that were meant …
+    // The database holds the intended bytes …
     let db = braidb::Db::open(place.path("db")).unwrap();
     let stored =
         db.iter().map(|entry| entry.map(|(key, value)| (key, value.to_vec()))).collect::<Result<_, _>>();
     assert_eq!(rows, stored.unwrap());
     drop(db);
 
-    // … and its dump loads into an equal one, and is dumped alike.
+    // … and its dump loads into an equal database, whose dump is equal.
     let dump = braidb(&["dump", &place.db()]).exits(0).out;
     let copy = place.path("copy").into_os_string().into_string().unwrap();
     braidb_with(&["load", &copy], &dump).exits(0);
@@ -94,7 +94,7 @@ fn of_equal_keys_the_last_row_stays_whatever_was_stored() {
     let db = &place.db();
     braidb_with(&["load", db], b"k\tone\nk\ttwo\n").exits(0).tells("2 written");
     braidb(&["get", db, "k"]).prints("two\n");
-    // The last row equals what is stored, but not what the row before it puts there.
+    // The last row equals the stored value, but the row before it writes another one.
     braidb_with(&["load", db], b"k\tone\nk\ttwo\n").exits(0).tells("2 written, 0 stored before");
     braidb(&["get", db, "k"]).prints("two\n");
     braidb_with(&["load", db], b"k\ttwo\nk\tone\n").exits(0).tells("1 written, 1 stored before");
@@ -123,7 +123,7 @@ fn a_load_that_was_killed_is_loaded_again() {
 
     let mut child = start(&["load", &place.db()]);
     let mut stdin = child.stdin.take().unwrap();
-    // The child has taken all of this but what fits the pipe and its own buffer, and waits for more.
+    // The child has read all of this but the content of the pipe and of its own buffer, and waits for more.
     stdin.write_all(rows[..40_000].concat().as_bytes()).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();

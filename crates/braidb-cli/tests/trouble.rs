@@ -1,4 +1,4 @@
-//! What goes wrong around a database: each with its exit status and a message that tells what to do.
+//! Errors around a database: each with its exit status and a message that tells what to do.
 #![allow(clippy::disallowed_methods, reason = "these tests work on real files")]
 
 mod common;
@@ -107,7 +107,7 @@ fn a_database_in_use_is_refused() {
     braidb(&["get", &place.db(), "k"]).prints("v\n");
 }
 
-/// A benchmark empties its directory, but neither when it is refused, nor under another one that is still running.
+/// A benchmark empties its directory, but neither when it is refused, nor while another benchmark runs on it.
 #[test]
 fn a_refused_benchmark_leaves_the_filled_database() {
     let place = Place::new("bench-refused");
@@ -125,7 +125,7 @@ fn a_refused_benchmark_leaves_the_filled_database() {
     assert_eq!(db.iter().count(), 1000);
     db.close().unwrap();
     assert!(dump() == before);
-    // It still says with what it was filled.
+    // The directory still tells the fill of its database.
     braidb(&["bench", &dir, "readrandom", "--num", "1000"]).exits(0);
     braidb(&fill).exits(0);
     assert!(dump() == before);
@@ -149,7 +149,7 @@ fn a_torn_end_of_the_log_is_told() {
     let db = braidb::Db::open(place.path("db")).unwrap();
     db.put("k", "v").unwrap();
     db.put("l", "w").unwrap();
-    // What a crash leaves: the files as they are while the database is open, without the last bytes of the last write.
+    // A crash leaves the files as they are while the database is open. Here the last bytes of the last write are missing.
     let crashed = place.path("crashed");
     fs::create_dir(&crashed).unwrap();
     for name in place.db_files() {
@@ -185,7 +185,7 @@ fn a_flipped_bit_in_a_table_is_found() {
     assert!(run.text().contains(name) && run.text().contains(": bytes "), "{run:?}");
     let run = braidb(&["dump", &place.db()]).exits(3).tells(name);
     assert!(run.text().lines().count() < 5000);
-    // A file that could not be dumped whole does not appear.
+    // A dump that could not be written whole does not appear.
     let file = place.path("dump.tsv");
     braidb(&["dump", &place.db(), file.to_str().unwrap()]).exits(3).tells(name);
     assert_eq!(names(&place.path("")), ["db"]);

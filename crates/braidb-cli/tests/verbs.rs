@@ -1,4 +1,4 @@
-//! Each verb on a database in order, through the real binary.
+//! Each verb on an intact database, through the real binary.
 #![allow(clippy::disallowed_methods, reason = "these tests work on real files")]
 
 mod common;
@@ -186,7 +186,7 @@ fn bench_measures_every_workload() {
         assert_eq!(line["user_bytes"].as_u64().unwrap(), if writes { operations * 144 } else { 0 });
         assert_eq!(line["written_per_user_byte"].as_f64().unwrap() >= 1.0, writes, "{line:#}");
         assert!(line["latency_ns"]["max"].as_u64() >= line["latency_ns"]["p50"].as_u64());
-        // What is on disk holds every row, and some files are open.
+        // The files on disk hold every row, and some files are open.
         assert_eq!(line["live_bytes"].as_u64(), Some(5000 * 144));
         assert!(line["space_amplification"].as_f64().unwrap() > 0.9, "{line:#}");
         assert!(line["most_descriptors"].as_u64().unwrap() >= 4 && line["merged_bytes"].is_u64(), "{line:#}");
@@ -196,10 +196,10 @@ fn bench_measures_every_workload() {
     assert_eq!((found(3), found(4)), (5000, 0));
     assert!((400 * 50..=500 * 50).contains(&found(5)), "{}", found(5));
 
-    // A later run finds the data; a text for people.
+    // A later run finds the data, and prints text.
     let run = braidb(&["bench", db, "readrandom", "--num", "5000", "--reads", "100"]).exits(0);
     assert!(run.text().contains("100 entries found") && run.text().contains("p99.9"), "{run:?}");
-    // … but not others than were filled.
+    // … but it refuses other keys than the fill's.
     let run = braidb(&["bench", db, "readrandom", "--num", "9999"]).exits(2);
     run.tells("was filled with --num 5000 --key-bytes 16 --value-bytes 128");
     braidb(&["bench", db, "overwrite", "--num", "5000", "--value-bytes", "1"])
@@ -241,12 +241,12 @@ fn bench_measures_a_queue() {
     for part in ["  merged ", "  space ", ", at worst)", "  files ", "  scan "] {
         assert!(run.text().contains(part), "{run:?}");
     }
-    // The rows that a queue leaves are others than those of a fill.
+    // The rows that a queue leaves are not the rows of a fill.
     bench(&["readrandom"]).exits(2).tells("put a fill before it");
     braidb(&["bench", db, "readrandom", "--num", "20000"]).exits(2).tells("fill it first");
     bench(&["--threads", "2"]).exits(2).tells("one thread");
     braidb(&["bench", db, "queue", "--num", "10", "--window", "11"]).exits(2).tells("--window 11");
-    // An option that only the engine can judge is refused by name.
+    // The engine refuses a wrong value of its option by name.
     bench(&["--runs", "0"]).exits(2).tells("max_runs_per_guard");
 }
 
@@ -257,8 +257,8 @@ fn bench_draws_few_keys_often() {
     let bench = |more: &[&str]| {
         let options =
             ["--num", "5000", "--writes", "20000", "--value-bytes", "84", "--memtable-mib", "1", "--json"];
-        // Without memory compaction, and without what hot keys have done to full memory: whether that makes a flush needless depends on
-        // how soon it happens.
+        // The commands run without memory compaction and without hot keys. Whether these make a flush needless depends on how soon they
+        // happen.
         let command = ["bench", db, "updaterandom", "--memory", "none", "--hot-keys-percent", "0"];
         let run = braidb(&[&command[..], &options, more].concat()).exits(0);
         let figures: serde_json::Value = serde_json::from_slice(&run.out).unwrap();
@@ -270,10 +270,10 @@ fn bench_draws_few_keys_often() {
         assert!(number("flushes") > 0 && figures["merges"].is_u64(), "{figures:#}");
         number("live_bytes") / 100
     };
-    // Of 5000 keys, 20,000 draws meet nearly all if all are alike.
+    // If all keys are equally likely, 20,000 draws meet nearly all of 5000 keys.
     let (uniform, zipfian) = (bench(&["--distribution", "uniform"]), bench(&["--distribution", "zipfian"]));
     assert!((4850..5000).contains(&uniform) && (2000..4500).contains(&zipfian), "{uniform}, {zipfian}");
-    // What it leaves lacks keys.
+    // The database that updaterandom leaves lacks keys.
     braidb(&["bench", db, "readrandom", "--num", "5000"]).exits(2).tells("fill it first");
     braidb(&["bench", db, "updaterandom", "getwhilewriting"]).exits(2).tells("put a fill before it");
 }
@@ -294,7 +294,7 @@ fn bench_measures_reads_beside_a_writer() {
         let number = |name: &str| line[name].as_u64().unwrap();
         assert_eq!(number("operations"), 3000);
         assert!(number("entries_found") > 2800 * entries, "{line:#}");
-        // The writer's part counts apart.
+        // The writer's operations are counted apart.
         assert_eq!(number("user_bytes"), number("writes") * 144);
         assert!(number("writes") > 0 && line["writes_per_second"].as_f64().unwrap() > 0.0, "{line:#}");
         for latency in ["latency_ns", "write_latency_ns"] {
@@ -316,7 +316,7 @@ fn bench_mixes_reads_and_writes() {
     let bench = |more: &[&str]| {
         let command = ["bench", db, "fillrandom", "mixed", "--num", "3000", "--operations", "10000"];
         let row = ["--key-bytes", "8", "--value-bytes", "255"];
-        // Little memory, so that whatever the timing something is flushed.
+        // Memory is small, so that something is flushed with any timing.
         let engine = ["--memtable-bytes", "65536", "--memory", "none", "--runs", "1", "--guards", "none"];
         let heat = ["--hot-keys-percent", "0", "--l0-merge-tables", "2", "--log-bytes", "1048576"];
         braidb(&[&command[..], &row, &engine, &heat, more].concat()).exits(0)
@@ -347,7 +347,7 @@ fn bench_mixes_reads_and_writes() {
         assert!((line["merge_amplification"].as_f64().unwrap() - amplification).abs() < 1e-9);
         let looks_per_get = (number("table_reads") + number("log_reads")) as f64 / number("gets") as f64;
         assert!((line["looks_per_get"].as_f64().unwrap() - looks_per_get).abs() < 1e-9);
-        // What the block cache has is read once.
+        // A block in the block cache is not read from a file.
         assert!(line["reads_per_get"].as_f64().unwrap() <= looks_per_get);
         assert_eq!(number("live_bytes"), 3000 * 263);
         assert_eq!(number("directory_bound_bytes"), 2 * 3000 * 263 + (1 << 20) + 4 * 65_536);
@@ -356,7 +356,7 @@ fn bench_mixes_reads_and_writes() {
         assert_eq!(line["written_by_cause"]["write_back"].as_u64(), Some(number("written_back_bytes")));
         assert!(line["background_cpu_us"].is_u64(), "{line:#}");
     }
-    // The same operations again, whatever the threads.
+    // The operations are equal for any number of threads.
     let again = mixed(&["--read-percent", "10", "--distribution", "hot-1-99"]);
     assert_eq!((&again["gets"], &again["user_bytes"]), (&few["gets"], &few["user_bytes"]));
     let run = bench(&["--distribution", "uniform"]);
@@ -392,7 +392,7 @@ fn bench_runs_the_workloads_of_others_and_checks_what_it_reads() {
         assert!(checked.contains(&number("checked")), "{line:#}");
         assert_eq!(number("families"), 3);
     }
-    // What ycsb-d leaves has more keys than a fill.
+    // The database that ycsb-d leaves has more keys than a fill.
     braidb(&["bench", db, "readrandom", "--num", "3000"]).exits(2).tells("fill it first");
     assert_eq!(run(&["ycsb-load", "ycsb-e", "timeline"]).len(), 3);
     let zipfian = ["--distribution", "zipfian", "--zipf-exponent", "0.9", "--ranks", "ordered"];
@@ -417,7 +417,7 @@ fn bench_writes_a_report() {
         tables.contains("### braidb on modelled nvme\n") && tables.contains("\n| fillrandom | "),
         "{tables}"
     );
-    // What is wrong is told before anything is measured.
+    // The command tells an unusable path before it measures anything.
     let nowhere = report("nowhere/out.html");
     braidb(&[&command[..], &["--report", &nowhere]].concat()).exits(2).tells("nowhere is not a directory");
 }
@@ -438,12 +438,12 @@ fn bench_measures_on_a_modelled_device() {
     assert_eq!(lines.len(), workloads.len());
     for (line, workload) in lines.iter().zip(workloads) {
         assert_eq!(line["workload"], workload);
-        // What a fill wrote fits into the page cache.
+        // The bytes that a fill wrote fit into the page cache.
         let is_busy = line["figures"]["device_busy_ns"].as_f64().unwrap() > 0.0;
         assert_eq!(is_busy, workload != "readrandom", "{line:#}");
         assert!(line["figures"]["called_bytes"].is_null(), "the host's figures mean nothing: {line:#}");
     }
-    // A scan pays for each entry, and what reads and writes pays for both.
+    // A scan costs processor time for each entry, and a read-modify-write for both operations.
     let cpu_us = |workload: &str, more: &[&str]| {
         let command = ["bench", db, "--device", "nvme", "fillrandom", workload, "--json"];
         let all = braidb(&[&command[..], &options, more].concat()).exits(0).text().to_owned();
@@ -477,7 +477,7 @@ fn bench_repeats_a_paper() {
         assert!(run.text().contains(part), "{part}: {}", run.text());
     }
     run.tells("round 2: Gets under writes, Zipfian: none");
-    // The directory is a benchmark's, and of nothing else.
+    // A benchmark may reuse the directory of a reproduction. A reproduction refuses a directory that is no benchmark's.
     braidb(&["bench", db, "fillseq", "--num", "10"]).exits(0);
     braidb(&["put", &place.path("other").display().to_string(), "k", "v"]).exits(0);
     let other = place.path("other").display().to_string();
@@ -499,7 +499,7 @@ fn bench_repeats_a_paper_of_mixed_loads() {
     ] {
         assert!(run.text().contains(part), "{part}: {}", run.text());
     }
-    // The paper's figures stand beside, also of what is not measured here.
+    // The paper's figures stand beside ours, also for configurations that this run does not measure.
     let lines: Vec<Vec<&str>> = run.text().lines().map(|line| line.split_whitespace().collect()).collect();
     let told = |line: &Vec<&str>| line.ends_with(&["at", "most", "+5%"]) && line.starts_with(&["all"]);
     assert_eq!(lines.iter().filter(|line| told(line)).count(), 1, "{}", run.text());
@@ -554,7 +554,7 @@ fn wrong_use_is_told() {
         assert!(run.out.is_empty() && !run.err.is_empty(), "{run:?}");
     }
     assert!(!place.path("db").exists());
-    // An option that only the engine can judge is refused by name.
+    // The engine refuses a wrong value of its option by name.
     braidb(&["bench", db, "fillseq", "--background-threads", "0"]).exits(2).tells("background_threads");
     for verb in ["put", "load", "stats", "verify", "compact", "bench", "tour"] {
         assert!(braidb(&[verb, "--help"]).exits(0).text().contains("Exit status"), "{verb}");

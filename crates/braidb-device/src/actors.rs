@@ -1,10 +1,11 @@
 //! The foreground and the workers, each with a clock of its own in virtual time, and the jobs that wait.
 //!
-//! The workers are those of `braidb_storage::real::Threads`: one for flushes, one for what compacts memory, and N for merges. So no lane
-//! keeps another one waiting, as on threads.
+//! There are as many workers as in `braidb_storage::real::Threads`: one for flushes, one for memory compaction, and N
+//! for merges. So, as on threads, no lane keeps another one waiting.
 //!
-//! A job runs on the caller's thread, but in the time of a worker: it begins when the worker is free and the job was submitted,
-//! which may be long before the caller's now. The actors that run form a stack, since a job may ask for progress itself.
+//! A job runs on the caller's thread, but in the time of a worker. It begins when the worker is free and the job was
+//! submitted, which may be long before the caller's now. The running actors form a stack, because a job may ask for
+//! progress itself.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,21 +14,21 @@ use braidb_storage::{Job, Lane};
 
 use crate::costs::JOB_NS;
 
-/// The actor that runs outside of jobs: the thread of the benchmark.
+/// The index of the actor that runs outside of jobs: the thread of the benchmark.
 pub const FOREGROUND: usize = 0;
 
-/// How often one lane has its turn while another one waits. A job that fails at once, and is submitted again at once, must not
-/// starve the others.
+/// Turns in a row of one lane while another lane waits. A job that fails at once, and is submitted again at once, must
+/// not starve other lanes.
 const TURNS: u32 = 8;
 
 /// An actor and its clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Actor {
     pub now_ns: u64,
-    /// When the device has written what the actor does not wait for.
+    /// When the device ends the writes for which the actor does not wait.
     pub queued_ns: u64,
     pub cpu_ns: u64,
-    /// How often it is on the stack.
+    /// How many times the actor is on the stack.
     depth: u32,
 }
 
@@ -40,11 +41,11 @@ struct Waiting {
 struct Queue {
     waiting: VecDeque<Waiting>,
     workers: Range<usize>,
-    /// How long its jobs usually take: half of it is the last one.
+    /// The usual time of the lane's jobs: the mean of the last job's time and the usual time before.
     usual_ns: u64,
 }
 
-/// A job that runs.
+/// A running job.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn {
     lane: usize,
@@ -58,7 +59,7 @@ pub struct Actors {
     actors: Vec<Actor>,
     stack: Vec<usize>,
     lanes: [Queue; 3],
-    /// The lane that had the last turn, and how many it had in a row.
+    /// The lane that had the last turn, and the number of its turns in a row.
     streak: (usize, u32),
     jobs_run: u64,
 }
@@ -89,12 +90,12 @@ impl Actors {
         }
     }
 
-    /// The actor whose code runs.
+    /// The current actor: the last one on the stack.
     pub fn current(&self) -> usize {
-        *self.stack.last().expect("the foreground never leaves")
+        *self.stack.last().expect("the foreground stays on the stack")
     }
 
-    /// Its clock.
+    /// The clock of the current actor.
     pub fn now_ns(&self) -> u64 {
         self.actors[self.current()].now_ns
     }
@@ -111,12 +112,12 @@ impl Actors {
         self.actors[1..].iter().map(|actor| actor.cpu_ns).sum()
     }
 
-    /// The clock that is ahead of all.
+    /// The latest of all clocks.
     pub fn latest_ns(&self) -> u64 {
         self.actors.iter().map(|actor| actor.now_ns).max().unwrap_or(0)
     }
 
-    /// The current actor computes. It has a core of its own.
+    /// The current actor computes for `ns`, on a core of its own.
     pub fn charge(&mut self, ns: u64) {
         let current = self.current();
         self.actors[current].now_ns += ns;
@@ -136,7 +137,7 @@ impl Actors {
         *now_ns = (*now_ns).max(ns);
     }
 
-    /// When the device can begin to write what the current actor does not wait for: behind earlier such writes.
+    /// The earliest begin of a write for which the current actor does not wait: after its earlier such writes.
     pub fn queue_ns(&self) -> u64 {
         let actor = &self.actors[self.current()];
         actor.now_ns.max(actor.queued_ns)
@@ -147,8 +148,8 @@ impl Actors {
         self.actors[current].queued_ns = ns;
     }
 
-    /// What the device does from `from_ns` on was moved back by `by_ns`, and with it the actors that are already beyond. The current
-    /// one has moved it.
+    /// Moves back, by `by_ns`, all other actors that are beyond `from_ns`, because the current actor moved the device's
+    /// requests from there on.
     pub fn shift(&mut self, from_ns: u64, by_ns: u64) {
         let current = self.current();
         for (index, actor) in self.actors.iter_mut().enumerate() {
@@ -161,7 +162,7 @@ impl Actors {
         }
     }
 
-    /// No actor can ask the device for anything before this moment.
+    /// The earliest time at which any actor can still send the device a request.
     pub fn horizon_ns(&self) -> u64 {
         let running = self.stack.iter().map(|actor| self.actors[*actor].now_ns);
         let waiting = self.lanes.iter().flat_map(|lane| {
@@ -176,11 +177,12 @@ impl Actors {
         self.lanes[lane as usize].waiting.push_back(Waiting { job, submitted_ns });
     }
 
-    /// Takes the job that should be over first, if each takes the usual time of its lane. With `limit_ns`, only one that should be over
-    /// by then. The caller runs it, and then calls [`Actors::end`].
+    /// Takes the job with the earliest expected end; a job is expected to take the usual time of its lane. With
+    /// `limit_ns`, takes a job only if its expected end is not later. The caller runs the job, and then calls
+    /// [`Actors::end`].
     ///
-    /// Without a limit the caller waits for the end, and flushes go first whatever they take. A writer that waits for memory
-    /// must not be held by a merge that looked short; one that waits for a merge loses no more than a flush.
+    /// Without a limit the caller waits for the end, and flushes always go first. Otherwise a merge that looked short
+    /// could hold up a writer that waits for memory. A writer that waits for a merge loses at most the time of a flush.
     pub fn begin(&mut self, limit_ns: Option<u64>) -> Option<(Job, Turn)> {
         let (tired, turns) = self.streak;
         let candidates = (0..self.lanes.len()).filter_map(|lane| self.next_of(lane));
@@ -192,7 +194,7 @@ impl Actors {
             (is_tired, !is_first, *end_ns, *lane)
         })?;
         self.streak = if lane == tired { (lane, turns + 1) } else { (lane, 1) };
-        let waiting = self.lanes[lane].waiting.pop_front().expect("a candidate waits");
+        let waiting = self.lanes[lane].waiting.pop_front().expect("a candidate is a waiting job");
         let turn = Turn { lane, worker, start_ns, caller: self.current() };
         self.actors[worker].now_ns = start_ns;
         self.actors[worker].depth += 1;
@@ -202,11 +204,11 @@ impl Actors {
         Some((waiting.job, turn))
     }
 
-    /// The end that is expected of the next job of a lane, with the lane, the worker and the start.
+    /// The expected end of the next job of a lane, with the lane, the worker and the start.
     fn next_of(&self, lane: usize) -> Option<(u64, usize, usize, u64)> {
         let queue = &self.lanes[lane];
         let waiting = queue.waiting.front()?;
-        // If all are on the stack, the job is one that a worker runs while it waits.
+        // If all workers are on the stack, the job runs on a worker that waits inside another job.
         let worker = queue.workers.clone().min_by_key(|worker| {
             let actor = &self.actors[*worker];
             (actor.depth > 0, actor.now_ns, *worker)
@@ -215,7 +217,7 @@ impl Actors {
         Some((start_ns + queue.usual_ns, lane, worker, start_ns))
     }
 
-    /// The job is over. A caller that `waits` is then not before its end.
+    /// Ends a job. If the caller `waits`, its clock is then not before the job's end.
     pub fn end(&mut self, turn: Turn, waits: bool) {
         let worker = self.stack.pop();
         assert_eq!(worker, Some(turn.worker), "jobs end in the reverse order of their begin");

@@ -1,6 +1,6 @@
-//! Which pages of files are in memory: an exact LRU list over pages of 4 KiB.
+//! The page cache: an exact LRU list of the cached pages of files, 4 KiB each.
 //!
-//! Only the fact is kept here. The bytes are with the file (`inode.rs`), whether its pages are cached or not.
+//! The list holds no bytes. `inode.rs` holds the bytes of all pages, cached or not.
 
 /// No slot.
 pub const NONE: u32 = u32::MAX;
@@ -11,9 +11,9 @@ pub struct Slot {
     pub file: u64,
     pub page: u32,
     pub is_dirty: bool,
-    /// The interval of the device that brings it, or 0: it is there.
+    /// The interval of the device that reads the page, or 0 if the page is present.
     pub io: u64,
-    /// Towards the page that was used last.
+    /// The next page in the list towards the most recently used one.
     newer: u32,
     older: u32,
 }
@@ -59,7 +59,7 @@ impl PageCache {
         &self.slots[slot as usize]
     }
 
-    /// The clean page that was used longest ago. Dirty pages that stand before it count as used now.
+    /// The least recently used clean page. Dirty pages before it are moved to the most recently used end.
     pub fn victim(&mut self) -> Option<u32> {
         for _ in 0..self.used {
             let slot = self.oldest;
@@ -71,9 +71,9 @@ impl PageCache {
         None
     }
 
-    /// Adds a page, which must not be there, as the one used last. There must be room.
+    /// Adds a page, which must not be in the cache, as the most recently used one. The cache must not be full.
     pub fn insert(&mut self, file: u64, page: u32, io: u64) -> u32 {
-        assert!(!self.is_full(), "a page is evicted before another comes");
+        assert!(!self.is_full(), "a page is evicted before another is added");
         let new = Slot { file, page, is_dirty: false, io, newer: NONE, older: NONE };
         let slot = match self.unused.pop() {
             Some(slot) => {
@@ -97,7 +97,7 @@ impl PageCache {
         self.used -= 1;
     }
 
-    /// The page was used.
+    /// Makes a page the most recently used one.
     pub fn touch(&mut self, slot: u32) {
         if self.newest != slot {
             self.unlink(slot);
@@ -105,7 +105,7 @@ impl PageCache {
         }
     }
 
-    /// Marks a page; whether that changes something.
+    /// Sets whether a page is dirty. Returns whether this changes it.
     pub fn set_dirty(&mut self, slot: u32, is_dirty: bool) -> bool {
         let slot = &mut self.slots[slot as usize];
         let changes = slot.is_dirty != is_dirty;
@@ -118,12 +118,12 @@ impl PageCache {
         changes
     }
 
-    /// The page has come.
+    /// Marks a page as present.
     pub fn arrived(&mut self, slot: u32) {
         self.slots[slot as usize].io = 0;
     }
 
-    /// The clean pages.
+    /// The slots of all clean pages, least recently used first.
     pub fn clean(&self) -> Vec<u32> {
         let mut found = Vec::new();
         let mut at = self.oldest;

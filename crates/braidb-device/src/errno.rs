@@ -1,4 +1,4 @@
-//! The kernel's numbers, so that errors look as they do on Linux.
+//! The kernel's error numbers, so that errors look as on Linux.
 
 use std::io;
 

@@ -1,8 +1,8 @@
-//! What a run did, in integers that are the same on every machine.
+//! The figures of a run, as integers that are equal on every machine.
 
 use std::fmt;
 
-/// The sums since the model began.
+/// All sums since the start of the model.
 ///
 /// ```
 /// use braidb_device::{Model, Profile};
@@ -13,37 +13,37 @@ use std::fmt;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// The foreground's clock.
+    /// The foreground's clock, in nanoseconds.
     pub now_ns: u64,
-    /// When the last thing ends that was begun: the foreground, a job, or a request of the device.
+    /// The latest end, in nanoseconds, of the foreground, a job, or a request of the device.
     pub end_ns: u64,
     /// Requests that read.
     pub reads: u64,
-    /// Requests that write, the journal's among them.
+    /// Requests that write, including the journal's.
     pub writes: u64,
-    /// How often the arm was positioned.
+    /// Number of seeks.
     pub seeks: u64,
     /// Bytes that the device read.
     pub read_bytes: u64,
     /// Bytes that the device wrote.
     pub written_bytes: u64,
-    /// How long the device was busy.
+    /// Time that the device was busy, in nanoseconds.
     pub busy_ns: u64,
-    /// Writes of the journal: one for each sync, and one for 5 s of changes that were not synced.
+    /// Writes of the journal: one for each sync, and one for every 5 s of changes without a sync.
     pub journal_writes: u64,
     /// Pages that reads found in the page cache. Holes count as found.
     pub cache_hits: u64,
-    /// Pages that reads waited for the device for.
+    /// Pages for which reads waited for the device.
     pub cache_misses: u64,
     /// Pages that were read ahead.
     pub ahead_pages: u64,
-    /// How long writers waited because too many pages were dirty.
+    /// Time that writers waited because too many pages were dirty, in nanoseconds.
     pub throttled_ns: u64,
     /// Jobs that ran.
     pub jobs: u64,
-    /// Processor time of the foreground.
+    /// Processor time of the foreground, in nanoseconds.
     pub foreground_cpu_ns: u64,
-    /// Processor time of the jobs.
+    /// Processor time of the jobs, in nanoseconds.
     pub background_cpu_ns: u64,
 }
 
@@ -72,7 +72,7 @@ impl Figures {
 }
 
 impl fmt::Display for Figures {
-    /// A line for each figure: its name, a blank, the number.
+    /// One line for each figure: its name, a blank, the number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.rows().iter().try_for_each(|(name, figure)| writeln!(f, "{name} {figure}"))
     }

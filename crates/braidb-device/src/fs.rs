@@ -1,4 +1,4 @@
-//! The file system's side of the seam: what each method refuses, and what it charges.
+//! The file system behind the seam: the checks and the costs of each method.
 
 use std::io;
 use std::path::{Component, Path};
@@ -16,16 +16,16 @@ use crate::log::LogState;
 use crate::names::Node;
 use crate::profile::PAGE_BYTES;
 
-/// The files of the model. It has one directory at first, the root; relative paths start there too.
+/// The files of the model. At first there is only the root directory; relative paths start there too.
 #[derive(Clone, Debug)]
 pub struct ModelFs {
     pub(crate) state: Arc<Mutex<State>>,
-    /// The one directory whose paths are served, after [`FileSystem::hold_dir`].
+    /// The only directory whose paths are served, after [`FileSystem::hold_dir`].
     pub(crate) held: Option<Arc<Path>>,
 }
 
 impl ModelFs {
-    /// Refuses a path that is no file directly in the directory that is held, nor that directory itself.
+    /// Refuses all paths except the held directory and files directly in it.
     fn check(&self, path: &Path) -> io::Result<()> {
         let Some(held) = &self.held else { return Ok(()) };
         let mut below = path.strip_prefix(held).map_err(|_| refuse(path, held))?.components();
@@ -35,7 +35,7 @@ impl ModelFs {
         }
     }
 
-    /// Locks the state for a call with this path.
+    /// Checks `path` and locks the state for a call that costs `cpu_ns`.
     fn enter(&self, path: &Path, cpu_ns: u64) -> io::Result<parking_lot::MutexGuard<'_, State>> {
         self.check(path)?;
         let mut state = self.state.lock();
@@ -54,7 +54,7 @@ fn refuse(path: &Path, held: &Path) -> io::Error {
 }
 
 impl FileSystem for ModelFs {
-    /// Directories cannot be moved here, so the path leads where it led.
+    /// Directories cannot be moved in the model, so the path always leads to one directory.
     fn hold_dir(&self, dir: &Path) -> io::Result<Arc<dyn FileSystem>> {
         self.enter(dir, costs::OPEN_NS)?.names.dir(dir)?;
         Ok(Arc::new(ModelFs { state: self.state.clone(), held: Some(dir.into()) }))
@@ -142,17 +142,17 @@ impl FileSystem for ModelFs {
     }
 }
 
-/// What a handle may do: what was created may be changed through it, what was only opened may not.
+/// The access of a handle: a handle that created its file may change it, other handles may not.
 #[derive(Debug)]
 enum Access {
     Read,
-    /// Bytes are written again where they stand.
+    /// Bytes may be rewritten in place.
     Rewrite,
     /// The next append goes to `end`, which moves only after a whole append.
     Append {
         end: AtomicU64,
     },
-    /// Appends are stores into a mapping where that is possible.
+    /// Appends are stores into a mapping where possible.
     Log(Mutex<LogState>),
 }
 
@@ -166,7 +166,7 @@ struct ModelFile {
 }
 
 impl ModelFile {
-    /// Locks the state for a call that only handles which created their file may make.
+    /// Locks the state for a call that only the handle that created the file may make.
     fn change(&self, cpu_ns: u64) -> io::Result<parking_lot::MutexGuard<'_, State>> {
         match self.access {
             Access::Read | Access::Rewrite => Err(errno(EBADF)),
@@ -204,7 +204,7 @@ impl File for ModelFile {
                 log.appended(len, is_store);
             }
             Access::Append { end } => {
-                // Appends come from one thread at a time, which orders these two accesses.
+                // Only one thread at a time appends, which orders these two accesses.
                 let at = end.load(Ordering::Relaxed);
                 state.enter(costs::CALL_NS + costs::copy_ns(len));
                 state.write(self.id, at, data)?;
@@ -290,7 +290,7 @@ impl Drop for ModelFile {
     }
 }
 
-/// A locked file, and where its name stands.
+/// A locked file, and the place of its name.
 #[derive(Debug)]
 struct ModelLock {
     state: Arc<Mutex<State>>,

@@ -1,7 +1,7 @@
 //! One file: its bytes, the place of each page on the device and in the page cache, and which pages are dirty.
 //!
-//! A page is a hole, or granted (it has space, but no place yet), or placed. Bytes are held in memory page by page; a page of
-//! zeros takes no memory, so that a test reads a gigabyte without having one.
+//! A page is a hole, or granted (space without a place), or placed. Bytes are held in host memory page by page. A page
+//! of zeros takes no memory, so a test can read a gigabyte without allocating it.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -16,15 +16,16 @@ static ZEROS: [u8; PAGE_BYTES as usize] = [0; PAGE_BYTES as usize];
 /// A page of a file.
 #[derive(Debug)]
 pub struct FilePage {
-    /// The bytes; none for zeros.
+    /// The bytes; `None` for zeros.
     data: Option<Bytes>,
     /// The page on the device, or [`NONE`].
     pub place: u32,
     /// The slot of the page cache, or [`NONE`].
     pub slot: u32,
-    /// It has space that was granted, without a place.
+    /// Whether the page has granted space without a place.
     pub is_granted: bool,
-    /// The device holds its bytes: a read of it outside the cache goes there. Preallocated pages are read as zeros.
+    /// Whether the device holds the page's bytes, so an uncached read goes to the device. Preallocated pages are read
+    /// as zeros.
     pub is_written: bool,
 }
 
@@ -43,14 +44,14 @@ pub struct Inode {
     pub len: u64,
     pub pages: Vec<FilePage>,
     pub dirty: BTreeSet<u32>,
-    /// When the first of the dirty pages became so.
+    /// When the first dirty page became dirty.
     pub dirty_since_ns: u64,
     pub links: u32,
     pub handles: u32,
     pub is_locked: bool,
 }
 
-/// The pieces of a range of bytes that lie in one page each: the page, and where in it.
+/// Splits a range of bytes at page boundaries: the page of each piece, and the range within the page.
 pub fn pieces(offset: u64, len: u64) -> impl Iterator<Item = (u32, Range<usize>)> {
     let end = offset + len;
     let mut at = offset;
@@ -71,7 +72,7 @@ impl Inode {
         Inode { links: 1, handles: 1, ..Inode::default() }
     }
 
-    /// The page, after the list was made long enough for it.
+    /// The page; extends the list of pages if necessary.
     pub fn page_mut(&mut self, page: u32) -> &mut FilePage {
         while self.pages.len() <= page as usize {
             self.pages.push(FilePage::HOLE);
@@ -79,7 +80,7 @@ impl Inode {
         &mut self.pages[page as usize]
     }
 
-    /// Copies the bytes at `offset`, up to the length, and returns how many that were.
+    /// Copies the bytes from `offset` on, up to the length. Returns the number of bytes.
     pub fn read(&self, offset: u64, buf: &mut [u8]) -> usize {
         let wanted = (buf.len() as u64).min(self.len.saturating_sub(offset));
         let mut filled = 0;
@@ -94,7 +95,7 @@ impl Inode {
         filled
     }
 
-    /// Sets bytes of one page. The length stays.
+    /// Sets bytes of one page, without changing the length.
     pub fn write(&mut self, page: u32, within: Range<usize>, bytes: &[u8]) {
         let data = &mut self.page_mut(page).data;
         if data.is_none() && bytes == &ZEROS[..bytes.len()] {
@@ -103,14 +104,14 @@ impl Inode {
         data.get_or_insert_with(|| Box::new([0; PAGE_BYTES as usize]))[within].copy_from_slice(bytes);
     }
 
-    /// Zeros bytes of one page, if the file has it.
+    /// Sets bytes of one page to zero, if the file has the page.
     pub fn zero(&mut self, page: u32, within: Range<usize>) {
         if let Some(data) = self.pages.get_mut(page as usize).and_then(|page| page.data.as_mut()) {
             data[within].fill(0);
         }
     }
 
-    /// Makes a page a hole. Its space and its slot must have been given back.
+    /// Makes a page a hole. The caller must have freed its space and its slot.
     pub fn forget(&mut self, page: u32) {
         self.pages[page as usize] = FilePage::HOLE;
     }

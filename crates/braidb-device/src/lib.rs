@@ -1,8 +1,8 @@
-//! A device that can be measured anywhere: a model behind the storage seam, on virtual time.
+//! A storage device as a model behind the storage seam, on virtual time: measurements do not depend on the machine.
 //!
-//! Times that a noisy machine measures differ by a third from run to run. This model gives the same nanoseconds on every machine: the
-//! engine runs for real, and its files, clock and background work are those of a machine that is only computed. [`Model::env`]
-//! has the four seams of `braidb_storage`; [`Model::figures`] says what the run cost.
+//! Times measured on a noisy machine differ by a third from run to run. This model gives the same nanoseconds on every
+//! machine. The engine runs for real, on computed files, clock and background work. [`Model::env`] has the four seams
+//! of `braidb_storage`; [`Model::figures`] returns the costs of the run.
 //!
 //! ```
 //! use braidb::Options;
@@ -23,62 +23,72 @@
 //!
 //! # The life of a byte
 //!
-//! **The engine appends.** [`ModelFs`] takes the bytes into host memory, and the actor that appends pays for a call and a copy from a
-//! fixed table of nanoseconds (`costs.rs`). A log's append is mostly a store into a mapping, and pays less (`log.rs`). The pages become
-//! dirty in a page cache of a stated size (`cache.rs`). Space is counted now, and a full device refuses now; the place comes later
-//! (`space.rs`), so that files that grow side by side are not interleaved.
+//! **The engine appends.** [`ModelFs`] copies the bytes into host memory. The actor that appends pays for a call and a
+//! copy, from a fixed table of nanoseconds (`costs.rs`). An append to a log is mostly a store into a mapping, and costs
+//! less (`log.rs`). The pages become dirty in a page cache of a given size (`cache.rs`). Space is counted at the
+//! append, and a full device refuses it then. The place on the device is chosen at write-back (`space.rs`), so files
+//! that grow side by side are not interleaved.
 //!
-//! **The page is written back.** By a sync; by [`braidb_storage::File::write_out`]; because over 10% of the cache are dirty; or because the
-//! page is 30 s old. These are Linux's defaults, and so is the rule that writers wait while over 20% are dirty or under write. A
-//! first-fit allocator gives each run of pages its place behind the file's last one, or in the first free extent that holds the run.
-//! Requests are of 1 MiB at most (`kernel.rs`). Pages of a file that is deleted before cost the device nothing.
+//! **The page is written back.** Causes are a sync; [`braidb_storage::File::write_out`]; over 10% dirty pages in the
+//! cache; and an age of 30 s. These are Linux's defaults. As on Linux, writers wait while over 20% of the cache are
+//! dirty or being written. A first-fit allocator places each run of pages behind the file's last one, or in the first
+//! free extent that holds the run. Requests have at most 1 MiB (`kernel/`). Pages of a file that is deleted before
+//! write-back cost the device nothing.
 //!
-//! **The device serves the request** (`timeline.rs`). There is one arm. An access that begins where the last one ended is a transfer;
-//! any other one is a seek first, as long as the [`Profile`] says. There is one queue, in the order of arrival: a request begins at the
-//! first moment, from its actor's time on, at which the device is not in the middle of another one.
+//! **The device serves the request** (`timeline.rs`). There is one arm. An access that begins where the last one ended
+//! is only a transfer. Any other access first seeks, for the time that the [`Profile`] gives. There is one queue, in
+//! the order of arrival. A request begins at the first moment, from its actor's time on, at which the device is not
+//! inside another request.
 //!
-//! **A sync waits** for the dirty pages of the file, for those under way, and for one write of the journal, which always seeks: it stands for
-//! the flush of the device's cache. Names and blocks that change are written with the next sync of any file or directory, or after
-//! 5 s, as by ext4. A model that charged a seek for each `unlink` would charge what no file system does.
+//! **A sync waits** for the dirty pages of the file, for those already being written, and for one write of the journal.
+//! The journal write always seeks; it stands for the flush of the device's cache. Changed names and blocks are written
+//! with the next sync of any file or directory, or after 5 s, as by ext4. No file system seeks for each `unlink`, and
+//! neither does this model.
 //!
-//! **A get reads it again.** A page in the cache costs a call and a copy. A missing one costs the device, and is then kept until
-//! it is the page used longest ago. A handle that reads in order has 16 to 128 KiB read ahead, beside its reader.
+//! **A get reads the page again.** A page in the cache costs a call and a copy. A missing page costs a device request,
+//! and then stays cached until it is the least recently used page. For a handle that reads in order, 16 to 128 KiB are
+//! read ahead while the reader goes on.
 //!
 //! # Actors: the foreground and the workers
 //!
-//! The foreground and each worker have a clock of their own (`actors.rs`). There are as many workers as `braidb_storage::real::Threads` has:
-//! one for flushes, one for memory, N for merges. Only one of them runs at a time, on the one thread of the host.
+//! The foreground and each worker have a clock of their own (`actors.rs`). There are as many workers as in
+//! `braidb_storage::real::Threads`: one for flushes, one for memory compaction, N for merges. Only one actor runs at a
+//! time, on the one thread of the host.
 //!
-//! A job begins, in virtual time, when it was submitted and its worker is free. It runs, on the host, when the foreground asks for
-//! progress, or when [`Model::step`] finds that it should be over: that it would be, if it took the usual time of its lane. So
-//! it may run when the foreground is far beyond its begin. Its requests then take the gaps that the foreground has left. If it ends
-//! in the foreground's future, it has booked the device ahead. A foreground that comes later does not wait for all of that: it waits
-//! for the request in service, and moves the rest back. The two alternate, as on a device that knows no future.
+//! In virtual time, a job begins when it was submitted and its worker is free. On the host, the job runs when the
+//! foreground asks for progress, or when [`Model::step`] expects it to have ended. [`Model::step`] expects the usual
+//! time of the job's lane. So a job may run when the foreground is far beyond the job's begin. Its requests then take
+//! the gaps that the foreground has left.
 //!
-//! A caller of `help` waits for the job: its clock is then not before the job's end. `pause_us` and `step` do not wait. Of the jobs that
-//! may run, a flush runs first if the caller waits, and else the one that should be over first.
+//! A job that ends in the foreground's future has booked the device ahead. A later request of the foreground does not
+//! wait for all of these bookings. It waits for the request in service, and moves the rest back. So the two alternate,
+//! as on a device that does not know the future.
 //!
-//! # What it does not model
+//! A caller of `help` waits for the job: its clock is then not before the job's end. `pause_us` and `step` do not wait.
+//! If the caller waits, a flush runs first; otherwise the job with the earliest expected end does.
 //!
-//! - **Effects appear when the job runs**, not when it ends: its tables, and what it leaves in the page cache. A job that takes longer
-//!   than is usual in its lane shows its tables too early, at most by the difference; a shorter one too late. An engine
-//!   that says it is settled may thus have jobs whose end is still to come: [`Model::wait_for_jobs`].
-//! - **The foreground's past stands.** A job that runs late cannot delay a read that the foreground has already made.
-//! - **A core for each actor.** Workers do not compete for processors, and no call waits for a lock of another actor. The engine's own work
-//!   in a job is 2 ns for each byte that it appends; what a job computes without writing is free.
+//! # Limits of the model
+//!
+//! - **Effects appear when the job runs**, not when it ends: its tables, and its pages in the page cache. A job that
+//!   takes longer than usual in its lane shows its tables too early, at most by the difference. A shorter job shows
+//!   them too late. So an engine that reports itself settled may have jobs that end later: [`Model::wait_for_jobs`].
+//! - **The foreground's past is fixed.** A job that runs late cannot delay a read that the foreground has already made.
+//! - **A core for each actor.** Workers do not compete for processors, and no call waits for a lock of another actor.
+//!   The engine's own work in a job costs 2 ns for each byte that it appends; computation without writing is free.
 //! - **One user thread.** Two threads of the host that share a model would share the foreground's clock.
-//! - **No parallelism in the device**: the rates of `ssd` and `nvme` are those of one client, and a queue of them does not go faster.
-//!   Nor does it garbage-collect, or write slower than it reads.
-//! - **No scheduler but order of arrival**: neither elevator nor time slices. What would merge in a queue merges only if it is one request.
-//! - **The page cache holds file pages only**, in exact LRU order; directories and inodes are always in memory. Read-ahead knows what
-//!   Linux's does for one handle, but not its guesses about interleaved readers.
+//! - **No parallelism in the device**: the rates of `ssd` and `nvme` were measured with one client, and a queue of
+//!   requests does not go faster. The device does not garbage-collect, and writes as fast as it reads.
+//! - **No scheduler**: the order of arrival counts, without elevator or time slices. Accesses merge only within one
+//!   request.
+//! - **The page cache holds file pages only**, in exact LRU order; directories and inodes are always in memory.
+//!   Read-ahead works as Linux's for one handle, without Linux's guesses about interleaved readers.
 //! - **No crash and no error** but a full device: `braidb-sim` has these.
 //!
-//! # The same on every machine
+//! # Equal results on every machine
 //!
-//! All that is charged is integers; the square root of a seek by distance is an exact one of `u128`. No map has an order that depends on
-//! the process, and no host clock is read. The device draws nothing: rotation is its mean. `tests/golden.rs` compares the figures of the
-//! engine over `hdd` and `ssd` with numbers that are checked in.
+//! All costs are integers; the square root of a seek by distance is an exact one of `u128`. No map has an order that
+//! depends on the process, and no host clock is read. The device draws no random numbers: rotation is its mean.
+//! `tests/golden.rs` compares the figures of the engine over `hdd` and `ssd` with checked-in numbers.
 
 mod actors;
 mod cache;

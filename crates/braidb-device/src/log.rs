@@ -1,16 +1,17 @@
-//! What an append to a log costs: mostly a store into a mapping, as in `braidb_storage::real`, and sometimes a call.
+//! The cost of an append to a log: mostly a store into a mapping, as in `braidb_storage::real`, and sometimes a call.
 //!
-//! A store needs allocated space and pages that were asked for, 16 KiB at a time. Pages are trusted until a sync, or for 100 ms.
-//! The first append after that is a call, and the second one asks again. Appends over 4 KiB are calls.
+//! A store needs allocated space and requested pages; one request covers 16 KiB. Pages are trusted until a sync, or for
+//! 100 ms. The first append after that is a call, and the second one requests pages again. Appends over 4 KiB are
+//! calls, unless their pages are ready.
 
 use crate::costs;
 use crate::profile::PAGE_BYTES;
 
-/// Pages are asked for in steps of this size: `STEP_BYTES` of the real one.
+/// Bytes of pages that one request covers: `STEP_BYTES` of `braidb_storage`.
 const STEP_BYTES: u64 = 16 << 10;
-/// Larger appends are calls: `LARGE_BYTES` of the real one.
+/// Appends of more bytes than this request no pages: `LARGE_BYTES` of `braidb_storage`.
 const LARGE_BYTES: u64 = 4 << 10;
-/// How long a page is trusted: `TRUST` of the real one.
+/// Time that a requested page is trusted, in ns: `TRUST` of `braidb_storage`.
 const TRUST_NS: u64 = 100_000_000;
 
 /// The state of a handle that created a log.
@@ -18,21 +19,21 @@ const TRUST_NS: u64 = 100_000_000;
 pub struct LogState {
     end: u64,
     allocated: u64,
-    /// Pages were asked for up to here.
+    /// The end of the requested pages.
     ready: u64,
     asked_ns: u64,
-    /// The call that is due after pages are no longer trusted was made.
+    /// Whether the call was made that is due after pages lost their trust.
     has_called: bool,
     stored_bytes: u64,
 }
 
 impl LogState {
-    /// Where the next append goes.
+    /// The offset of the next append.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Bytes that were appended without a call.
+    /// Bytes that were appended without a system call.
     pub fn stored_bytes(&self) -> u64 {
         self.stored_bytes
     }
@@ -56,7 +57,7 @@ impl LogState {
         self.ready = (self.end + STEP_BYTES).min(self.allocated);
         self.asked_ns = now_ns;
         let pages = self.ready.div_ceil(PAGE_BYTES) - self.end / PAGE_BYTES;
-        // The pages are brought into the cache by a read, and then into the mapping.
+        // A read brings the pages into the cache, then another call makes them writable in the mapping.
         (2 * costs::CALL_NS + pages * costs::POPULATE_NS + costs::STORE_NS, true)
     }
 
@@ -77,7 +78,7 @@ impl LogState {
         self.end = len;
     }
 
-    /// A sync protects the pages.
+    /// Notes a sync, which protects the pages.
     pub fn synced(&mut self) {
         self.distrust();
     }
@@ -105,14 +106,14 @@ mod tests {
         assert_eq!(append(&mut log, 100, 0), (600 + 5 * 250 + 20, true));
         assert_eq!(append(&mut log, 100, 0), (20, true));
         assert_eq!(append(&mut log, 5_000, 0), (20, true));
-        assert_eq!(append(&mut log, 12_000, 0), (300, false), "a large one beyond the step");
+        assert_eq!(append(&mut log, 12_000, 0), (300, false), "a large append beyond the requested pages");
         log.synced();
         assert_eq!(append(&mut log, 100, 0), (300, false));
         assert!(append(&mut log, 100, 1_000).1);
         assert_eq!(append(&mut log, 100, 1_001 + TRUST_NS), (300, false));
         assert_eq!((log.stored_bytes(), log.end()), (5_300, 17_600));
         log.truncated(100);
-        assert_eq!(append(&mut log, 1, 0), (300, false), "the space is gone");
+        assert_eq!(append(&mut log, 1, 0), (300, false), "the truncated file has no allocated space");
         assert_eq!(append(&mut log, 1, 0), (300, false));
     }
 }

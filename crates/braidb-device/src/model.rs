@@ -1,4 +1,4 @@
-//! The model as its user sees it.
+//! The public interface of the model.
 
 use std::fmt;
 use std::sync::Arc;
@@ -45,8 +45,9 @@ impl fmt::Debug for Model {
 }
 
 impl Model {
-    /// An empty device of `device_bytes` with a page cache of `page_cache_bytes`, and background threads of which `workers` merge. The
-    /// seed is that of [`Env::random`]; the device itself draws nothing.
+    /// An empty device of `device_bytes` with a page cache of `page_cache_bytes`. `workers` background threads merge;
+    /// one flushes, and one compacts memory. `seed` is the seed of [`Env::random`]; the device itself draws no random
+    /// numbers.
     ///
     /// # Panics
     ///
@@ -63,7 +64,7 @@ impl Model {
         Model { state, runtime, random: Arc::new(SeededRandom::new(seed)), profile }
     }
 
-    /// The seams of this model. Each call gives handles to the same machine.
+    /// The seams of this model. All calls return handles to one machine.
     pub fn env(&self) -> Env {
         Env {
             fs: Arc::new(ModelFs { state: self.state.clone(), held: None }),
@@ -78,30 +79,31 @@ impl Model {
         self.profile
     }
 
-    /// The clock of the actor whose code runs: outside of jobs, the foreground.
+    /// The clock of the current actor: outside of jobs, the foreground.
     pub fn now_ns(&self) -> u64 {
         self.state.lock().actors.now_ns()
     }
 
-    /// The current actor computes for `ns`. A benchmark charges each operation of the engine, for calls at the seam charge only
-    /// themselves.
+    /// The current actor computes for `ns`. A benchmark charges each operation of the engine with this, because calls
+    /// at the seam charge only their own cost.
     pub fn charge_cpu_ns(&self, ns: u64) {
         self.state.lock().actors.charge(ns);
     }
 
-    /// The foreground has nothing to do until `now_ns`: a benchmark that makes its operations at a given rate waits so.
+    /// The foreground idles until `now_ns`, as in a benchmark with a fixed rate of operations.
     pub fn idle_until_ns(&self, now_ns: u64) {
         self.state.lock().actors.wait_until(now_ns);
     }
 
-    /// Runs the jobs that should be over by now, if each takes the usual time of its lane, from its submission or from when a worker
-    /// was free. A benchmark calls it before each operation, so that effects appear about when they would on threads.
+    /// Runs the jobs whose expected end is not later than now. A job is expected to take the usual time of its lane,
+    /// from its submission or from when a worker was free. A benchmark calls this before each operation, so effects
+    /// appear about when they would on threads.
     pub fn step(&self) {
         self.runtime.run_due();
     }
 
-    /// The foreground waits for the ends of all jobs that ran. The engine sees a job as done as soon as it ran, so a benchmark calls
-    /// this after `settle`.
+    /// The foreground waits for the ends of all jobs that ran. The engine counts a job as done as soon as it ran, so a
+    /// benchmark calls this after `settle`.
     pub fn wait_for_jobs(&self) {
         let mut state = self.state.lock();
         let latest_ns = state.actors.latest_ns();
@@ -113,7 +115,7 @@ impl Model {
         self.state.lock().drop_cache();
     }
 
-    /// The sums until now.
+    /// All figures up to now.
     pub fn figures(&self) -> Figures {
         self.state.lock().figures()
     }

@@ -1,4 +1,4 @@
-//! Directories and the names in them. Nothing here takes virtual time.
+//! Directories and the names in them. Operations here take no virtual time.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -6,14 +6,14 @@ use std::path::{Component, Path};
 
 use crate::errno::{EEXIST, EISDIR, ENOTDIR, errno};
 
-/// What a name stands for.
+/// The file or directory of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Node {
     File(u64),
     Dir(u64),
 }
 
-/// A place for a name: the directory, and the name in it.
+/// A place for a name: the id of the directory, and the name in it.
 pub type Place = (u64, String);
 
 /// The root directory. It always exists; relative paths start there too.
@@ -43,14 +43,14 @@ impl Names {
         })
     }
 
-    /// Where the last name of `path` stands, or would stand.
+    /// The place of the last name of `path`, which may be vacant.
     pub fn place(&self, path: &Path) -> io::Result<Place> {
         let names = components(path)?;
         let (name, parents) = names.split_last().ok_or_else(|| errno(EISDIR))?;
         Ok((self.walk(parents)?, (*name).to_owned()))
     }
 
-    /// The same, if nothing stands there.
+    /// The place of the last name of `path`, or `EEXIST` if the name exists.
     pub fn vacant(&self, path: &Path) -> io::Result<Place> {
         let place = self.place(path)?;
         match self.get(&place) {
@@ -72,7 +72,7 @@ impl Names {
         self.dirs.get(dir)?.get(name).copied()
     }
 
-    /// Puts a name there, over what stood there.
+    /// Puts a name into its place, replacing an existing one.
     pub fn give(&mut self, (dir, name): Place, node: Node) {
         if let Node::Dir(id) = node {
             self.dirs.insert(id, BTreeMap::new());

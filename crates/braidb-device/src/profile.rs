@@ -1,4 +1,4 @@
-//! What a device costs: the time to get to a place, and the time to transfer bytes there.
+//! The times of a device: to get to a place, and to transfer bytes there.
 //!
 //! All arithmetic is in integers, so each machine computes the same nanoseconds.
 
@@ -22,12 +22,12 @@ pub struct Profile {
     positioning: Positioning,
 }
 
-/// How long the device takes from the end of one access to the beginning of the next, if that lies elsewhere.
+/// The time from the end of one access to the beginning of the next, if the next access lies elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Positioning {
-    /// The same time whatever the distance.
+    /// A fixed time that does not depend on the distance.
     Same { ns: u64 },
-    /// `track_ns + stroke_ns * sqrt(distance / size)` for the arm, and `rotation_ns` until the sector comes.
+    /// `track_ns + stroke_ns * sqrt(distance / size)` for the arm, and `rotation_ns` until the sector arrives.
     ByDistance { track_ns: u64, stroke_ns: u64, rotation_ns: u64 },
 }
 
@@ -38,13 +38,14 @@ impl Profile {
     pub const SSD: Profile = Profile::flat("ssd", 1_500, 240_000_000);
     /// A local NVMe drive of a cloud: 6,000 discontiguous accesses a second (LogStore VI-A3) and 480 MB/s (LogStore VI-B1).
     pub const NVME: Profile = Profile::flat("nvme", 6_000, 480_000_000);
-    /// A disk of 7,200 turns a minute: a seek of 8.5 ms between random places, 4.2 ms for half a turn, and 150 MB/s. These are the
-    /// figures of issue 19, and usual ones of data sheets.
+    /// A disk with 7,200 turns a minute: a seek of 8.5 ms between random places, 4.2 ms for half a turn, and 150 MB/s.
+    /// The figures are from issue 19, and usual in data sheets.
     ///
-    /// A seek over a share `x` of the device takes `1 ms + 14.0625 ms * sqrt(x)`: 1 ms to the next track, 15.1 ms from end to end.
-    /// Two places drawn uniformly are `x` apart with density `2 (1 - x)`. The mean of `sqrt(x)` is then 8/15, and the mean of
-    /// a seek is 1 ms + 7.5 ms = 8.5 ms. The square root is the arm's: it speeds up half the way and slows down for the rest.
-    /// The rotation is the mean, always: a drawn one would need more accesses for the same mean.
+    /// A seek over a share `x` of the device takes `1 ms + 14.0625 ms * sqrt(x)`: 1 ms to the next track, 15.1 ms from
+    /// end to end. The distance of two uniformly drawn places has density `2 (1 - x)`. The mean of `sqrt(x)` is then
+    /// 8/15, and the mean of a seek is 1 ms + 7.5 ms = 8.5 ms. The square root models the arm, which speeds up half the
+    /// way and then slows down. The rotation is always the mean: a drawn one would need more accesses for the same
+    /// mean.
     pub const DISK7200: Profile = Profile {
         name: "disk7200",
         bytes_per_second: 150_000_000,
@@ -72,7 +73,7 @@ impl Profile {
         self.name
     }
 
-    /// The rate of a transfer, in bytes.
+    /// The rate of a transfer, in bytes per second.
     pub fn bytes_per_second(&self) -> u64 {
         self.bytes_per_second
     }
@@ -87,7 +88,7 @@ impl Profile {
         }
     }
 
-    /// The time to get from page `from` to page `to` of a device of `device_pages`, even if that is no way at all.
+    /// The time to get from page `from` to page `to` of a device of `device_pages`, even if the pages are equal.
     pub(crate) fn positioning_ns(&self, from: u64, to: u64, device_pages: u64) -> u64 {
         match self.positioning {
             Positioning::Same { ns } => ns,
@@ -122,7 +123,7 @@ mod tests {
         assert!((8_450_000..8_550_000).contains(&mean_ns), "{mean_ns} ns");
         assert_eq!(disk.mean_positioning_ns(), 12_700_000);
         assert_eq!(disk.positioning_ns(0, pages, pages), 1_000_000 + 14_062_500 + 4_200_000);
-        assert_eq!(disk.positioning_ns(7, 8, pages), 5_200_000 + 858, "the next page: 14.1 ms / 2^14");
+        assert_eq!(disk.positioning_ns(7, 8, pages), 5_200_000 + 858, "a seek by one page: 14.1 ms / 2^14");
     }
 
     #[test]

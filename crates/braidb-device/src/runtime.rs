@@ -8,11 +8,12 @@ use parking_lot::Mutex;
 
 use crate::kernel::State;
 
-/// The most jobs that one [`ModelRuntime::run_due`] runs. A job that fails at once, and is submitted at once, must not hold the caller.
+/// Most jobs that one [`ModelRuntime::run_due`] runs. A job that fails at once, and is submitted again at once, must
+/// not hold up the caller.
 const MOST_DUE: usize = 64;
 
-/// The clock of the actor whose code runs. It jumps back when a job begins that was submitted long ago, and forward after it; for
-/// each actor it is monotonic.
+/// The clock of the current actor. It jumps back when a job begins that was submitted long ago, and forward after the
+/// job. For each actor it is monotonic.
 #[derive(Debug)]
 pub struct ModelClock {
     pub(crate) state: Arc<Mutex<State>>,
@@ -31,18 +32,19 @@ pub struct ModelRuntime {
 }
 
 impl ModelRuntime {
-    /// Runs the job that should be over first, if it should be over at `limit_ns`; whether there was one. The state is not locked
-    /// while the job runs, so it may call everything here.
+    /// Runs the job with the earliest expected end, if this end is not later than `limit_ns`. Returns whether there was
+    /// one. The state is not locked while the job runs, so the job may call everything here.
     fn run(&self, limit_ns: Option<u64>, waits: bool) -> bool {
         let Some((job, turn)) = self.state.lock().actors.begin(limit_ns) else { return false };
         let outcome = catch_unwind(AssertUnwindSafe(job));
         self.state.lock().actors.end(turn, waits);
-        // A panic passes to the caller, where a test shows it.
+        // A panic passes to the caller, so a test fails with it.
         outcome.unwrap_or_else(|panic| resume_unwind(panic));
         true
     }
 
-    /// Runs the jobs that should be over by now, if each takes the usual time of its lane. Does not wait for their ends.
+    /// Runs the jobs whose expected end is not later than now; a job is expected to take the usual time of its lane.
+    /// Does not wait for their ends.
     pub(crate) fn run_due(&self) {
         let now_ns = self.state.lock().actors.now_ns();
         (0..MOST_DUE).take_while(|_| self.run(Some(now_ns), false)).count();
@@ -54,7 +56,7 @@ impl Runtime for ModelRuntime {
         self.state.lock().actors.submit(lane, job);
     }
 
-    /// The caller is not before the end of the job after this.
+    /// Runs one job; the caller's clock is then not before the job's end.
     fn help(&self) -> bool {
         self.run(None, true)
     }
@@ -63,8 +65,8 @@ impl Runtime for ModelRuntime {
         true
     }
 
-    /// The caller sleeps. Then a job runs if it should be over by now, without the caller waiting for its end. On threads, too, a pause
-    /// is no promise that a job ends.
+    /// The caller sleeps. Then a job runs if its expected end is not later than now; the caller does not wait for its
+    /// end. On threads, too, a pause does not guarantee the end of a job.
     fn pause_us(&self, us: u64) {
         let now_ns = {
             let mut state = self.state.lock();

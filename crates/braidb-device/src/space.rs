@@ -1,8 +1,8 @@
-//! Where files lie on the device: a first-fit allocator of extents.
+//! The places of files on the device: a first-fit allocator of extents.
 //!
-//! Appended pages are only counted at first, as by a file system with delayed allocation. They get their place at write-back, a whole
-//! run at a time, so that two files that grow side by side are not interleaved page by page. A count that was granted can always
-//! be turned into places.
+//! Appended pages are only counted at first, as by a file system with delayed allocation. A whole run of pages gets its
+//! place at write-back. So two files that grow side by side are not interleaved page by page. Granted pages can always
+//! be placed.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub struct Space {
     /// Free extents by their first page. No two of them touch.
     free: BTreeMap<u64, u64>,
     free_pages: u64,
-    /// Of the free pages, those that were granted and have no place yet.
+    /// The free pages that were granted and have no place yet.
     granted_pages: u64,
 }
 
@@ -35,23 +35,23 @@ impl Space {
         self.free_pages - self.granted_pages
     }
 
-    /// Grants one page that gets its place later; whether there was one.
+    /// Grants one page, to be placed later. Returns whether there was one.
     pub fn grant(&mut self) -> bool {
         let is_granted = self.available_pages() > 0;
         self.granted_pages += u64::from(is_granted);
         is_granted
     }
 
-    /// Takes back granted pages: they get their place now, or never.
+    /// Takes back granted pages: they get their place now, or never will.
     pub fn ungrant(&mut self, pages: u64) {
-        assert!(pages <= self.granted_pages, "more pages are given back than were granted");
+        assert!(pages <= self.granted_pages, "at most the granted pages are given back");
         self.granted_pages -= pages;
     }
 
-    /// Finds places for `pages`, which must be available. The first is `hint` if that page is free, which continues a file. Else it is the
-    /// first free extent that holds what is left; while none does, the first free extent is used up.
+    /// Allocates `pages`, which must be available. Begins at `hint` if this page is free, which continues a file.
+    /// Otherwise uses the first free extent that holds the rest; if none does, first uses up the first free extent.
     pub fn allocate(&mut self, pages: u64, hint: Option<u64>) -> Vec<Extent> {
-        assert!(pages <= self.available_pages(), "space is counted before it is taken");
+        assert!(pages <= self.available_pages(), "pages are available before they are allocated");
         let mut taken = Vec::new();
         let mut left = pages;
         if let Some((page, free)) = hint.and_then(|hint| self.free.get_key_value(&hint)) {
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(other, extent(15, 5));
         assert_eq!(space.allocate(5, Some(15)), [extent(20, 5)], "the hint is taken");
         space.release(other);
-        assert_eq!(space.allocate(8, Some(15)), [extent(15, 5), extent(25, 8 - 5)], "as far as it goes");
+        assert_eq!(space.allocate(8, Some(15)), [extent(15, 5), extent(25, 8 - 5)], "up to a used page");
     }
 
     #[test]

@@ -1,64 +1,66 @@
-//! When the device is busy: one arm, one queue, in virtual time.
+//! The busy times of the device: one arm, one queue, in virtual time.
 //!
-//! Requests do not come in the order of their times, since a job runs on the caller's thread and may have begun long before the
-//! caller's now. So the device is a list of intervals, and a request takes the first moment, from its own time on, at which the
-//! device is not in the middle of another request:
+//! Requests do not arrive in the order of their times. A job runs on the caller's thread, and may have begun long
+//! before the caller's now. So the device is a list of intervals. A request takes the first moment, from its own time
+//! on, at which the device is not inside another request:
 //!
 //! - a gap that is long enough, or the end of the list;
-//! - else, between two intervals of which the second has not begun for any waiting actor. It and all that follow move back.
+//! - else, the place between two intervals of which the second has not begun for any waiting actor. The second interval
+//!   and all later ones move back.
 //!
-//! The second rule makes the queue fair. A job of 10 s of transfers runs at once, on the caller's thread, and books 10 s of the
-//! device ahead. A read that the foreground makes 1 ms later would wait for 10 s without the rule; with it, the read waits for
-//! one request of the job, as on a device that serves requests in the order of their arrival. Two actors that keep one request
-//! each in the queue alternate.
+//! The second rule makes the queue fair. Suppose that a job of 10 s of transfers runs at once, on the caller's thread,
+//! and books 10 s of the device ahead. Without the rule, a read of the foreground 1 ms later would wait for 10 s. With
+//! the rule, the read waits for one request of the job, as on a device that serves requests in the order of arrival.
+//! Two actors that each keep one request in the queue alternate.
 //!
-//! An inserted request takes the arm away. If the interval behind it was a continuation, it pays for the way back.
+//! An inserted request moves the arm. If the interval behind it continued the one before, this interval then pays for a
+//! seek back.
 
 use std::collections::VecDeque;
 
 use crate::profile::Profile;
 
-/// What an actor asks of the device.
+/// A request of an actor to the device.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
     /// The first page.
     pub page: u64,
-    /// How many pages; at least 1.
+    /// The number of pages; at least 1.
     pub pages: u64,
-    /// The file that it is for.
+    /// The file of the request.
     pub file: u64,
     pub is_write: bool,
-    /// The arm has to be positioned even if the last access ended at `page`: a barrier waits for the medium.
+    /// Whether the arm seeks even if the last access ended at `page`: a barrier waits for the medium.
     pub is_barrier: bool,
 }
 
-/// How a request was served.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
-    /// Tells the interval in [`Timeline::end_of`].
+    /// The id of the interval, for [`Timeline::end_of`].
     pub id: u64,
     pub start_ns: u64,
     pub end_ns: u64,
-    /// How often the arm was positioned: 0, 1, or 2 with the way back.
+    /// Number of seeks: 0, 1, or 2 with the seek back.
     pub seeks: u64,
-    /// The time that the device is busy for it, the way back included.
+    /// The time that the device is busy with the request, including the seek back.
     pub busy_ns: u64,
-    /// What would have begun at `moved_from_ns` or later was moved back by this.
+    /// The time by which intervals that began at `moved_from_ns` or later were moved back.
     pub shift_ns: u64,
-    /// When the interval behind this request began before it was moved; `u64::MAX` if there is none.
+    /// The begin, before the move, of the interval behind this request; `u64::MAX` if there is none.
     pub moved_from_ns: u64,
 }
 
 #[derive(Debug)]
 struct Interval {
     id: u64,
-    /// When the actor asked for it.
+    /// When the actor sent the request.
     asked_ns: u64,
     start_ns: u64,
     end_ns: u64,
     first_page: u64,
     end_page: u64,
-    /// Of its length, what went into positioning.
+    /// The part of the interval that is spent on positioning.
     positioning_ns: u64,
     file: u64,
     written_pages: u64,
@@ -70,7 +72,7 @@ pub struct Timeline {
     profile: Profile,
     device_pages: u64,
     intervals: VecDeque<Interval>,
-    /// Where the arm stood, and when, after the last interval that was forgotten.
+    /// The page of the arm and the time at the end of the last forgotten interval.
     forgotten: (u64, u64),
     next_id: u64,
 }
@@ -80,8 +82,8 @@ impl Timeline {
         Timeline { profile, device_pages, intervals: VecDeque::new(), forgotten: (0, 0), next_id: 1 }
     }
 
-    /// Serves a request that an actor asks for at `asked_ns`, from `at_ns` on. Intervals that begin at `movable_ns` or later may be
-    /// moved back for it.
+    /// Serves a request that an actor sends at `asked_ns`, at `at_ns` or later. May move back intervals that begin at
+    /// `movable_ns` or later.
     pub fn serve(&mut self, request: Request, asked_ns: u64, at_ns: u64, movable_ns: u64) -> Served {
         let transfer_ns = self.profile.transfer_ns(request.pages);
         let mut index = self.intervals.partition_point(|interval| interval.end_ns <= at_ns);
@@ -108,7 +110,8 @@ impl Timeline {
             for later in self.intervals.range_mut(index..) {
                 later.start_ns += shift_ns;
                 later.end_ns += shift_ns;
-                // An actor that is moved back asks later, too. One that asked before is not: it waits longer.
+                // A request is sent later if its actor was moved back. If it was sent before `next_ns`, it only waits
+                // longer.
                 if later.asked_ns > next_ns {
                     later.asked_ns += shift_ns;
                 }
@@ -139,7 +142,7 @@ impl Timeline {
         }
     }
 
-    /// What `next` needs beyond what it was charged, if `request` comes before it.
+    /// The additional positioning time of `next` if `request` is served before it.
     fn way_back_ns(&self, request: Request, next: &Interval) -> u64 {
         let end_page = request.page + request.pages;
         if end_page == next.first_page {
@@ -149,13 +152,13 @@ impl Timeline {
         needed_ns.saturating_sub(next.positioning_ns)
     }
 
-    /// When interval `id` ends; 0 if it was forgotten, or asked for after `at_ns`.
+    /// The end of interval `id`; 0 if the interval was forgotten or was requested after `at_ns`.
     pub fn end_of(&self, id: u64, at_ns: u64) -> u64 {
         let found = self.intervals.iter().rev().find(|interval| interval.id == id);
         found.filter(|interval| interval.asked_ns <= at_ns).map_or(0, |interval| interval.end_ns)
     }
 
-    /// When the last write of `file` ends that was asked for by `at_ns`; 0 if the list knows none.
+    /// The end of the last write of `file` that was requested by `at_ns`; 0 if the list has none.
     pub fn end_of_writes(&self, file: u64, at_ns: u64) -> u64 {
         let is_its_write = |interval: &&Interval| {
             interval.file == file && interval.written_pages > 0 && interval.asked_ns <= at_ns
@@ -163,8 +166,8 @@ impl Timeline {
         self.intervals.iter().rev().find(is_its_write).map_or(0, |interval| interval.end_ns)
     }
 
-    /// The pages that are being written at `at_ns` or wait to be, and when the first of these writes ends. A job that ran ahead has booked
-    /// writes that it asks for later than that; they do not count.
+    /// The number of pages that are being written at `at_ns` or wait to be, and the end of the first of these writes.
+    /// Writes that a job which ran ahead requests after `at_ns` do not count.
     pub fn writing_at(&self, at_ns: u64) -> (u64, u64) {
         let first = self.intervals.partition_point(|interval| interval.end_ns <= at_ns);
         let is_write = |interval: &&Interval| interval.written_pages > 0 && interval.asked_ns <= at_ns;
@@ -173,7 +176,7 @@ impl Timeline {
         (writes.map(|interval| interval.written_pages).sum(), first_end_ns)
     }
 
-    /// Forgets what ended before `horizon_ns`. No request may be made for an earlier time after that.
+    /// Forgets intervals that ended by `horizon_ns`. From then on, no request may be made for an earlier time.
     pub fn forget(&mut self, horizon_ns: u64) {
         while let Some(first) = self.intervals.front().filter(|first| first.end_ns <= horizon_ns) {
             self.forgotten = (first.end_page, first.end_ns);
@@ -181,12 +184,12 @@ impl Timeline {
         }
     }
 
-    /// When the last interval ends.
+    /// The end of the last interval.
     pub fn end_ns(&self) -> u64 {
         self.intervals.back().map_or(self.forgotten.1, |last| last.end_ns)
     }
 
-    /// How many intervals are remembered.
+    /// The number of remembered intervals.
     pub fn len(&self) -> usize {
         self.intervals.len()
     }
@@ -208,7 +211,7 @@ mod tests {
         Request { page, pages, file: 1, is_write: false, is_barrier: false }
     }
 
-    /// Serves what is asked for at `at_ns`.
+    /// Serves a request that is sent at `at_ns`.
     fn serve(timeline: &mut Timeline, request: Request, at_ns: u64, movable_ns: u64) -> Served {
         timeline.serve(request, at_ns, at_ns, movable_ns)
     }
@@ -234,7 +237,7 @@ mod tests {
         for at_ms in [0, 30, 90] {
             serve(&mut timeline, read(1000 * at_ms + 7, 1), ms(at_ms), u64::MAX);
         }
-        // From 16.7 ms to 30 ms a seek does not fit.
+        // A seek does not fit between 16.7 ms and 30 ms.
         let found = serve(&mut timeline, read(500, 1), ms(5), u64::MAX);
         assert_eq!((found.start_ns, found.shift_ns), (ms(30) + SEEK_NS + 27_307, 0));
         let next = serve(&mut timeline, read(501, 1), ms(5), u64::MAX);
@@ -248,7 +251,7 @@ mod tests {
             (0..4).map(|part| serve(&mut timeline, read(part * 256, 256), 0, u64::MAX)).collect();
         let read = serve(&mut timeline, read(9000, 1), ms(1), ms(1));
         assert_eq!(read.start_ns, job[0].end_ns);
-        assert_eq!(read.seeks, 2, "there and back");
+        assert_eq!(read.seeks, 2, "a seek there and a seek back");
         assert_eq!(read.shift_ns, 2 * SEEK_NS + 27_307);
         assert_eq!(timeline.end_of(job[0].id, ms(900)), job[0].end_ns);
         assert_eq!(timeline.end_of(job[3].id, ms(900)), job[3].end_ns + read.shift_ns);

@@ -1,4 +1,4 @@
-//! The files of the model behave as the real ones: bytes, lengths, refusals.
+//! The files of the model behave like real files: bytes, lengths, refused calls.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -155,7 +155,7 @@ fn a_full_device_refuses_and_gets_its_space_back() {
     file.preallocate(4 * MIB).unwrap();
     assert_eq!((free(), file.len().unwrap()), (all - 4 * MIB, 0));
     assert_eq!(kind(file.preallocate(9 * MIB)), ErrorKind::StorageFull);
-    assert_eq!(free(), all - 4 * MIB, "a refused one takes nothing");
+    assert_eq!(free(), all - 4 * MIB, "a refused call takes no space");
     let other = fs.create(path("b")).unwrap();
     other.append(&vec![1; MIB as usize]).unwrap();
     assert_eq!(free(), all - 5 * MIB);
@@ -168,7 +168,7 @@ fn a_full_device_refuses_and_gets_its_space_back() {
     assert_eq!(free(), all - 4 * MIB);
     file.sync_data().unwrap();
     fs.unlink(path("a")).unwrap();
-    assert_eq!(free(), all - 4 * MIB, "a handle is open");
+    assert_eq!(free(), all - 4 * MIB, "an unlinked file with an open handle keeps its space");
     drop(file);
     assert_eq!(free(), all - MIB);
     fs.unlink(path("b")).unwrap();

@@ -1,7 +1,7 @@
-//! The engine over the model: the same figures on every machine, to the nanosecond.
+//! The engine over the model: equal figures on every machine, to the nanosecond.
 //!
-//! `tests/golden/*.txt` hold them. After a change of the engine or of the model that is meant to change them, run
-//! `BRAIDB_DEVICE_BLESS=1 cargo test -p braidb-device --test golden`, and say in the commit why they moved.
+//! `tests/golden/*.txt` hold the expected figures. If a change of the engine or the model changes them on purpose, run
+//! `BRAIDB_DEVICE_BLESS=1 cargo test -p braidb-device --test golden`. Give the reason in the commit.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ const KEYS: u64 = 20_000;
 const GETS: u64 = 2_000;
 const SCANS: u64 = 200;
 const SCAN_ENTRIES: usize = 50;
-/// Processor time of an operation of the engine without its calls: about what a core takes for a put or a get from memory.
+/// Processor time of one operation of the engine without its calls, in ns: about the time of a put or get in memory.
 const OP_NS: u64 = 1_000;
 
 fn key(number: u64) -> [u8; 16] {
@@ -38,7 +38,7 @@ fn shuffled(count: u64, random: &SeededRandom) -> Vec<u64> {
     numbers
 }
 
-/// One operation of the benchmark: what is due runs first, and the engine's own work is charged.
+/// One operation of the benchmark: runs the due jobs first, and charges the engine's own work.
 fn operate<T>(model: &Model, operation: impl FnOnce() -> T) -> T {
     model.step();
     model.charge_cpu_ns(OP_NS);
@@ -52,7 +52,7 @@ fn open(model: &Model) -> Db {
     options.block_cache_bytes(128 << 10).background_threads(2).env(model.env()).open("/db").unwrap()
 }
 
-/// Fills a store in random order, reads from it, scans it; and returns the figures after each of these.
+/// Fills a store in random order, reads from it, and scans it. Returns the figures after each of these steps.
 fn run(profile: Profile, seed: u64) -> String {
     let model = Model::new(profile, 1 << 30, 1 << 20, 2, seed);
     let db = open(&model);
@@ -126,5 +126,5 @@ fn two_models_on_two_threads_show_what_one_shows_alone() {
             assert!(thread.join().unwrap() == alone, "the figures of a run beside another one differ");
         }
     });
-    assert!(run(Profile::NVME, 4) != alone, "another seed is another order of keys");
+    assert!(run(Profile::NVME, 4) != alone, "another seed gives another order of keys");
 }

@@ -1,4 +1,4 @@
-//! A sequential read of 1 GB and 10,000 random reads of 4 KiB take what the profile says, to 2%.
+//! A sequential read of 1 GB and 10,000 random reads of 4 KiB take the time that the profile gives, to 2%.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use braidb_storage::inline::SeededRandom;
 const FILE_BYTES: u64 = 1_000_000_000;
 const PAGE: usize = 4096;
 
-/// A model of which a file of 1 GB takes nearly all, with nothing in its page cache.
+/// A model with a file of 1 GB, which takes nearly the whole device, and an empty page cache.
 fn with_file(profile: Profile) -> (Model, std::sync::Arc<dyn File>) {
     // The journal takes a 64th of the device.
     let model = Model::new(profile, FILE_BYTES / 63 * 64 + (8 << 20), 4 << 20, 1, 1);

@@ -1,4 +1,4 @@
-//! What takes virtual time, and of which actor: sync, write-back, dirty limits, jobs beside the foreground.
+//! Which operations take virtual time, and of which actor: sync, write-back, dirty limits, jobs beside the foreground.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use braidb_storage::{Env, File, Job, Lane};
 const MIB: u64 = 1 << 20;
 const MS: u64 = 1_000_000;
 const SEEK_NS: u64 = 16_666_666;
-/// 1 MiB at 150 MB/s.
+/// Transfer time of 1 MiB at 150 MB/s, in ns.
 const MIB_NS: u64 = 6_990_507;
 const PAGE_NS: u64 = 27_307;
 
@@ -23,7 +23,7 @@ fn create(env: &Env, name: &str) -> Arc<dyn File> {
     env.fs.create(Path::new(name)).unwrap()
 }
 
-/// A file of `mib` MiB on the device, and nothing in the cache.
+/// A file of `mib` MiB on the device, with an empty page cache.
 fn stored(model: &Model, env: &Env, name: &str, mib: u64) -> Arc<dyn File> {
     let file = create(env, name);
     (0..mib).for_each(|_| file.append(&vec![0; MIB as usize]).unwrap());
@@ -44,7 +44,7 @@ fn reading(env: &Env, name: &'static str) -> Job {
     })
 }
 
-/// What the foreground did meanwhile took `ns` of the device, and at most 2 ms of the processor.
+/// Checks that the foreground has spent `ns` on the device since `start_ns`, and at most 2 ms on the processor.
 #[track_caller]
 fn assert_took(model: &Model, start_ns: u64, ns: u64) {
     let took_ns = model.now_ns() - start_ns;
@@ -56,7 +56,7 @@ fn a_sync_waits_for_the_pages_and_one_barrier() {
     let (model, env) = hdd(64 * MIB);
     let file = create(&env, "a");
     file.append(&vec![1; 2 * MIB as usize]).unwrap();
-    assert_eq!(model.figures().writes, 0, "nothing is written before");
+    assert_eq!(model.figures().writes, 0, "no page is written before the sync");
     let start_ns = model.now_ns();
     file.sync_data().unwrap();
     assert_took(&model, start_ns, SEEK_NS + 2 * MIB_NS + SEEK_NS + PAGE_NS);
@@ -103,7 +103,7 @@ fn writers_do_not_wait_below_the_limit_and_go_at_the_rate_of_the_device_above_it
     let file = create(&env, "a");
     let write = |mib: u64| (0..mib).for_each(|_| file.append(&vec![1; MIB as usize]).unwrap());
     write(10);
-    assert_eq!(model.figures().writes, 0, "10% may be dirty");
+    assert_eq!(model.figures().writes, 0, "up to 10% of the cache may be dirty");
     write(10);
     let figures = model.figures();
     assert!(figures.writes > 0 && figures.throttled_ns == 0, "{figures}");
@@ -141,7 +141,7 @@ fn pages_of_a_deleted_file_are_never_written() {
 
 #[test]
 fn space_that_is_given_back_is_reused_from_the_front() {
-    // On this device a seek takes longer over a longer way, so places show in times.
+    // On this device a longer seek takes more time, so times show the places of files.
     let read_after_read = |first: &str, second: &str| {
         let model = Model::new(Profile::DISK7200, 1 << 30, 64 * MIB, 1, 1);
         let env = model.env();
@@ -153,14 +153,14 @@ fn space_that_is_given_back_is_reused_from_the_front() {
         let mut page = [0; 4096];
         env.fs.open(Path::new(first)).unwrap().read_exact_at(4096, &mut page).unwrap();
         let start_ns = model.now_ns();
-        // The end, for a long file is placed in parts.
+        // Reads the end of the file, because a long file is placed in parts.
         let file = env.fs.open(Path::new(second)).unwrap();
         file.read_exact_at(file.len().unwrap() - 4096, &mut page).unwrap();
         model.now_ns() - start_ns
     };
     let (front, behind) = (read_after_read("b", "c"), read_after_read("b", "d"));
-    assert!(front < 8 * MS, "c is where a was: {front} ns");
-    assert!(behind > 14 * MS, "d does not fit there: {behind} ns");
+    assert!(front < 8 * MS, "c is at the place of a: {front} ns");
+    assert!(behind > 14 * MS, "d does not fit into the place of a: {behind} ns");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_job_overlaps_with_the_foreground() {
     assert_took(&model, start_ns, SEEK_NS + 8 * MIB_NS);
     let figures = model.figures();
     assert!(figures.background_cpu_ns > 0 && figures.background_cpu_ns < 2 * MS);
-    // The work was over long ago.
+    // This job ends, in virtual time, before the foreground asks for progress.
     let start_ns = model.now_ns();
     env.runtime.submit(Lane::Flush, reading(&env, "a"));
     model.charge_cpu_ns(500 * MS);
@@ -219,8 +219,8 @@ fn a_read_beside_a_job_waits_for_a_request_and_not_for_the_job() {
     assert!(took_ns < SEEK_NS + 2 * MIB_NS, "{took_ns} ns");
     let after = model.figures();
     let (moved_ns, busy_ns) = (after.end_ns - before.end_ns, after.busy_ns - before.busy_ns);
-    assert_eq!(busy_ns, 2 * SEEK_NS + PAGE_NS, "there and back");
-    assert!((busy_ns - MS..=busy_ns).contains(&moved_ns), "what the read took, the job lost: {moved_ns} ns");
+    assert_eq!(busy_ns, 2 * SEEK_NS + PAGE_NS, "a seek there and a seek back");
+    assert!((busy_ns - MS..=busy_ns).contains(&moved_ns), "the read delays the job by {moved_ns} ns");
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn what_a_job_that_ran_ahead_will_ask_for_holds_up_no_caller() {
         Box::new(move || {
             read_all();
             end_of_job.append(&[1; 4096]).unwrap();
-            // More than a tenth of the cache: it is written back without a sync.
+            // 40 MiB are more than 10% of the cache, so they are written back without a sync.
             create(&job_env, "large").append(&vec![0; 40 * MIB as usize]).unwrap();
             end_of_job.sync_data().unwrap();
         }),
@@ -259,7 +259,7 @@ fn a_step_runs_what_is_due_and_nothing_else() {
     let jobs = || model.figures().jobs;
     env.runtime.submit(Lane::Flush, reading(&env, "a"));
     model.step();
-    assert_eq!(jobs(), 1, "the first one of a lane is expected to take no time");
+    assert_eq!(jobs(), 1, "the first job of a lane is expected to take no time");
     model.drop_cache();
     model.idle_until_ns(model.figures().end_ns);
     env.runtime.submit(Lane::Flush, reading(&env, "a"));
@@ -301,7 +301,7 @@ fn a_job_may_submit_and_help_and_sees_its_own_clock() {
             charged.charge_cpu_ns(10 * MS);
             assert_eq!(inner.clock.now_us(), before_us + 10_000);
             assert!(inner.runtime.help());
-            // The flush began when it was submitted, beside the merge.
+            // The flush began at its submission, beside the merge.
             assert_eq!(inner.clock.now_us(), before_us + 30_005);
             let nested = charged.clone();
             inner.runtime.submit(Lane::Merge, Box::new(move || nested.charge_cpu_ns(MS)));
@@ -336,7 +336,7 @@ fn hits_cost_no_device_and_misses_do() {
     read(77, &mut page);
     assert!(model.now_ns() - start_ns < 1_000);
     let before = model.figures();
-    // 300 other pages push it out of a cache of 256.
+    // 300 other pages evict page 77 from a cache of 256 pages.
     (0..300).for_each(|index| read(1_000 + index * 3, &mut page));
     read(77, &mut page);
     let after = model.figures();
@@ -350,7 +350,8 @@ fn a_caller_that_computes_is_not_held_up_by_two_jobs_that_meet_at_the_device() {
     stored(&model, &env, "a", 1);
     stored(&model, &env, "b", 1);
     let start_ns = model.now_ns();
-    // The first job asks the device after 10 ms, the second one after 5 ms: so it moves the first one's read back.
+    // The first job sends its read after 10 ms, the second after 5 ms. So the second job moves the first job's read
+    // back.
     for (lane, name, after_ms) in [(Lane::Flush, "a", 10), (Lane::Merge, "b", 5)] {
         let (job, beside) = (reading(&env, name), model.clone());
         let job = move || {
@@ -362,5 +363,5 @@ fn a_caller_that_computes_is_not_held_up_by_two_jobs_that_meet_at_the_device() {
     model.charge_cpu_ns(8 * MS);
     model.step();
     assert_eq!(model.figures().jobs, 2);
-    assert_eq!(model.now_ns() - start_ns, 8 * MS, "the foreground asked the device for nothing");
+    assert_eq!(model.now_ns() - start_ns, 8 * MS, "the foreground sent the device no request");
 }

@@ -1,17 +1,17 @@
-//! One open database as the judges use it: its families by index, one way to ask for any scan, and a reading of
-//! everything that compares all the ways to read.
+//! One open database as the judges use it. It opens families by index, scans with one call, and compares all ways to read
+//! everything.
 
 use crate::model::{State, show, show_bytes};
 use crate::workload::{Bytes, COUNTER_KEY, Change, FAMILIES, Span};
 use braidb::{ColumnFamily, Db, Durability, Iter, Snapshot, Value, WriteBatch};
 use std::collections::BTreeMap;
 
-/// Why a reading has no result.
+/// Why a read has no result.
 #[derive(Debug)]
 pub enum Trouble {
     /// The database reported an error.
     Failed(braidb::Error),
-    /// Two ways to read disagree, or entries are out of order: silently wrong.
+    /// Two ways to read disagree, or entries are out of order: a silent error.
     Wrong(String),
 }
 
@@ -38,7 +38,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// The families that exist are opened; others are when they are asked for.
+    /// Opens the existing families. [`Client::create`] opens the others.
     pub fn new(db: Db) -> Result<Client, braidb::Error> {
         let mut client = Client { db, families: Default::default() };
         let existing = client.db.column_families();
@@ -82,7 +82,7 @@ impl Client {
         }
     }
 
-    /// Writes one change by the calls for one key.
+    /// Writes one change by the single-key calls.
     pub fn write_plainly(&self, Change { family, key, value }: &Change) -> Result<(), braidb::Error> {
         match (family, value) {
             (0, Some(value)) => self.db.put(key, value),
@@ -107,7 +107,7 @@ impl Client {
         }
     }
 
-    /// Whether a key is there now.
+    /// Whether a key exists now.
     pub fn contains(&self, family: usize, key: &[u8]) -> Result<bool, braidb::Error> {
         match family {
             0 => self.db.contains_key(key),
@@ -135,8 +135,8 @@ impl Client {
         }
     }
 
-    /// Reads everything: each family forward, then backward, then key by key (also the `probes`, which may be absent),
-    /// and compares the three.
+    /// Reads every family forward, backward and key by key, and compares the three results. `probes` are further keys to get,
+    /// which may be absent.
     pub fn read_all(&self, snapshot: Option<&Snapshot>, probes: &[Bytes]) -> Result<State, Trouble> {
         let mut state = State::default();
         for (family, contents) in state.iter_mut().enumerate() {

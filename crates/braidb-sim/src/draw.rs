@@ -1,24 +1,24 @@
 //! Option sets.
 //!
-//! A judge learns as much from an odd set of options as from an odd set of operations: blocks of 64 bytes cut at every
-//! entry, memory of 4 KiB flushes all the time, logs of 4 KiB force flushes of other families. So every case draws its
-//! set from its seed: one of the named presets, or each option by itself. A later policy joins by adding its option here.
+//! Odd option sets find as many bugs as odd operations. Blocks of 64 bytes are cut at every entry. Memory of 4 KiB flushes all
+//! the time. Logs of 4 KiB force flushes of other families. So every case draws its set from its seed: one of the named
+//! presets, or each option by itself. A later policy joins by adding its option here.
 
 use crate::rng::Rng;
 use braidb::{Durability, Guards, MemoryPolicy, Options, OverlapScope, Tuning};
 use braidb_storage::Env;
 use std::fmt;
 
-/// A family of option sets.
+/// A named way to draw option sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
-    /// What a user gets who sets nothing.
+    /// The defaults.
     Default,
-    /// 4 KiB of memory: flushes and merges without end.
+    /// 4 KiB of memory: constant flushes and merges.
     SmallMemory,
-    /// Blocks, tables, logs and manifests as small as they can be.
+    /// Blocks, tables, logs and manifests of minimal size.
     TinyFiles,
-    /// Levels of few kilobytes in many cells of one table each, and every way to choose guards and runs.
+    /// Levels of a few kilobytes in many cells of one table each, with every setting of guards and runs.
     Guards,
     /// Every option by itself, small values more often than large ones.
     Random,
@@ -39,7 +39,7 @@ impl Preset {
         }
     }
 
-    /// The preset of that name.
+    /// The preset called `name`.
     pub fn named(name: &str) -> Option<Preset> {
         Preset::ALL.into_iter().find(|preset| preset.name() == name)
     }
@@ -73,7 +73,7 @@ pub struct OptionSet {
     pub defer_below_l0: bool,
     pub background_threads: usize,
     pub max_runs: usize,
-    /// Another number of runs for one level.
+    /// A level and its own number of runs, which overrides `max_runs`.
     pub max_runs_at: Option<(usize, usize)>,
     pub guards: Guards,
     pub merge_bytes_per_second: Option<u64>,
@@ -110,9 +110,9 @@ const DEFAULT: OptionSet = OptionSet {
 };
 
 impl OptionSet {
-    /// Draws a set of the family `preset`. The durability is drawn for every preset: no judge may depend on it.
+    /// Draws a set of the preset `preset`. The durability is drawn for every preset: no judge may depend on it.
     pub fn draw(preset: Preset, rng: &mut Rng) -> OptionSet {
-        // From dice of their own: what older seeds draw besides stays as it was.
+        // A separate generator, so that the other draws of older seeds stay unchanged.
         let policies = &mut rng.clone().fork();
         let durability =
             rng.pick(&[Durability::None, Durability::Buffer, Durability::Buffer, Durability::Sync]);
@@ -158,7 +158,7 @@ impl OptionSet {
             },
             Preset::Random => OptionSet::draw_each(durability, rng, policies),
         };
-        // A leveled tree is more than one policy among many: it has a planner of its own.
+        // A leveled tree gets a chance of 1 in 5, because it has its own planner.
         let set = match policies.one_in(5) {
             true => OptionSet { max_runs: 1, max_runs_at: None, guards: Guards::None, ..set },
             false => set,
@@ -168,7 +168,7 @@ impl OptionSet {
             active_percent: policies.pick(&[1, 4, 10, 25, 100]),
             pipeline_segments: policies.pick(&[1, 2, 4, 16]),
             log_rewrite_percent: policies.pick(&[0, 1, 50, 90]),
-            // So short that it fills up before memory does.
+            // Short logs fill up before memory does.
             log_bytes: policies.pick(&[set.log_bytes, set.log_bytes, Some(4 << 10), Some(8 << 10)]),
             l0_overlap_percent: policies.pick(&[0, 40, 90, 90]),
             l0_overlap_tables: policies.pick(&[1, 3, 6, 1000]),
@@ -177,7 +177,7 @@ impl OptionSet {
             log_table_percent: policies.pick(&[0, 1, 50, 80]),
             ..set
         };
-        // Drawn last, and mostly as it was when the two were one option: older seeds draw what they drew.
+        // Drawn last, so that older seeds keep their draws. Mostly equal to the overlap switch: the two were one option once.
         let is_switched_alone = policies.one_in(3);
         OptionSet { defer_below_l0: (set.l0_overlap_percent > 0) != is_switched_alone, ..set }
     }
@@ -194,7 +194,7 @@ impl OptionSet {
             block_bytes: rng.pick(&[64, 100, 256, 1 << 10, 4 << 10, 64 << 10]),
             block_cache_bytes: rng.pick(&[0, 1, 1 << 10, 32 << 10, 1 << 20]),
             filter_bits_per_key: rng.pick(&[0, 1, 4, 10, 16, 32]),
-            // The fewest; more than there ever are would not be tried.
+            // Mostly the minimum. A bound that is never reached would not be tested.
             open_files: policies.pick(&[16, 16, 512]),
             table_bytes: rng.pick(&[4 << 10, 4 << 10, 10 << 10, 64 << 10, 64 << 20]),
             log_bytes: rng.pick(&[None, Some(4 << 10), Some(16 << 10), Some(256 << 10)]),
@@ -275,12 +275,12 @@ fn draw_memory_policy(rng: &mut Rng) -> MemoryPolicy {
     }
 }
 
-/// Sometimes one level has a bound of its own.
+/// Draws, in one of 4 cases, a separate bound for one level.
 fn draw_max_runs_at(rng: &mut Rng) -> Option<(usize, usize)> {
     rng.one_in(4).then(|| (rng.between(1, 6) as usize, draw_max_runs(rng)))
 }
 
-/// With 4 bits, one key of 16 is a guard on L1 already; with 27, hardly any is one anywhere.
+/// Draws guards. With 4 bits, one key in 16 is already a guard on L1. With 27, hardly any key is a guard on any level.
 fn draw_guards(rng: &mut Rng) -> Guards {
     match rng.below(5) {
         0 => Guards::None,

@@ -7,7 +7,7 @@ use braidb_storage::inline::{Inline, SeededRandom, StepClock};
 
 use crate::fs::SimFs;
 
-/// An [`Env`] over a new [`SimFs`], with the two parts of it that a test steers.
+/// An [`Env`] over a new [`SimFs`], and the two parts of it that a test controls.
 ///
 /// ```
 /// use braidb_sim::sim_env;
@@ -24,7 +24,7 @@ pub fn sim_env(seed: u64) -> (Env, Arc<SimFs>, Arc<Inline>) {
     (env, fs, runtime)
 }
 
-/// An [`Env`] over a file system that exists, such as a crash image.
+/// An [`Env`] over an existing file system, such as a crash image.
 pub fn env_over(fs: Arc<SimFs>, seed: u64) -> (Env, Arc<Inline>) {
     let clock = Arc::new(StepClock::new());
     let runtime = Arc::new(Inline::new(Arc::clone(&clock)));

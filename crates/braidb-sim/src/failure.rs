@@ -1,11 +1,11 @@
-//! What a judge says when it found something: the story, and the one command that replays it. Panics count as findings.
+//! A judge's finding: what failed, and the one command that replays it. Panics count as findings.
 
 use std::cell::RefCell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
-/// A broken promise.
+/// A broken promise, as a judge reports it.
 #[derive(Clone, Debug)]
 pub struct Failure {
     pub what: String,
@@ -16,7 +16,7 @@ impl Failure {
         Failure { what: what.into() }
     }
 
-    /// Says where it happened.
+    /// Prepends where the failure happened.
     pub fn at(self, place: impl fmt::Display) -> Failure {
         Failure { what: format!("{place}: {}", self.what) }
     }
@@ -34,16 +34,16 @@ impl From<String> for Failure {
     }
 }
 
-/// What a judge says.
+/// A judge's result.
 pub type Verdict<T = ()> = Result<T, Failure>;
 
 thread_local! {
-    /// While this thread runs something whose panics are findings: the last panic's message and place.
+    /// The last panic's message and place, while panics of this thread count as findings.
     static CAUGHT: RefCell<Option<String>> = const { RefCell::new(None) };
     static CATCHING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Runs `judged`; a panic on this thread becomes a failure that tells message and place, and is not printed.
+/// Runs `judged`. A panic on this thread becomes a failure with message and place, and is not printed.
 pub fn no_panic<T>(judged: impl FnOnce() -> Verdict<T>) -> Verdict<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

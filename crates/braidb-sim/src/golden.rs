@@ -1,17 +1,20 @@
-//! The golden database: what every later version must read, byte for byte as an earlier one wrote it.
+//! The golden databases: every later version must read them, byte for byte as an earlier version wrote them.
 //!
-//! It is written on the simulated file system from fixed seeds, so that the same code writes the same bytes, and it is
-//! checked in under `crates/braidb/tests/golden`, in a directory for each version of the formats. It has a file of each
-//! kind, and in them each thing that a format can say today: two families, old versions, tombstones, an empty key and an
-//! empty value, bytes beyond ASCII, a batch over both families, a large value, tables in two levels, a sealed log.
+//! The databases are written on the simulated file system from fixed seeds, so that the same code writes the same bytes. Each
+//! is checked in under `crates/braidb/tests/golden`, in a directory whose name has the version of the formats.
 //!
-//! A second one holds records that were written back to a log, and a third one tables that point to values in logs, which came
-//! later than the rest of the format. A fourth one was killed and recovered, and in a fifth one a flush has
-//! kept hot keys after that. `format-1-recovered-uncovered` and `format-1-hot-after-recovery-uncovered` are these two as commit ae2ffe8
-//! wrote them, whose cuts prove nothing stable.
+//! * `format-1` has a file of each kind, with each thing that the first format can express. It has two families, old versions,
+//!   tombstones, an empty key, an empty value and bytes beyond ASCII. It also has a batch over both families, a large value,
+//!   tables in two levels and a sealed log.
+//! * `format-1-written-back` holds records that were written back to a log.
+//! * `format-1-log-tables` has tables that point to values in logs, a later addition to the format.
+//! * `format-1-recovered` was killed and recovered.
+//! * `format-1-hot-after-recovery`: a flush kept hot keys after a recovery.
+//! * `format-1-recovered-uncovered` and `format-1-hot-after-recovery-uncovered` were written by commit ae2ffe8, whose cuts
+//!   prove nothing stable.
 //!
-//! `braidb-sim golden DIR` writes all into directories below DIR. A change of format that older files survive needs no new
-//! golden database; a new version of a format adds a directory and keeps the old ones.
+//! `braidb-sim golden DIR` writes all but the last two into directories below DIR. A change of format that older files survive
+//! needs no new golden database. A new version of a format adds a directory and keeps the old ones.
 
 use crate::env_over;
 use crate::fs::SimFs;
@@ -29,10 +32,10 @@ pub const FAMILIES: [&str; 2] = ["default", "visits"];
 
 const SEED: u64 = 7;
 
-/// What the database holds, by family.
+/// The contents of the database, by family.
 pub type Contents = [BTreeMap<Vec<u8>, Vec<u8>>; 2];
 
-/// Writes the golden database, and returns the files and what they must be read as.
+/// Writes the first golden database. Returns the files and the contents that they must be read as.
 ///
 /// # Errors
 ///
@@ -52,7 +55,7 @@ pub fn write() -> Result<(Arc<SimFs>, Contents), Error> {
     }
     db.compact()?;
 
-    // A table in L0, with versions that a snapshot holds, and tombstones.
+    // A table in L0, with tombstones and with versions that a snapshot holds.
     let held = db.snapshot();
     for round in 0..3u32 {
         db.put("hot", format!("version {round}"))?;
@@ -71,7 +74,7 @@ pub fn write() -> Result<(Arc<SimFs>, Contents), Error> {
     db.flush()?;
     drop((held, middle));
 
-    // The log: single writes, and a batch over both families.
+    // The log holds single writes, and a batch over both families.
     db.put("", "the empty key")?;
     db.put("empty value", "")?;
     let mut batch = WriteBatch::new();
@@ -87,7 +90,8 @@ pub fn write() -> Result<(Arc<SimFs>, Contents), Error> {
     Ok((fs, contents))
 }
 
-/// Writes a database of which a log holds records that were written back, and returns the files and what they must be read as.
+/// Writes a database in which a log holds records that were written back. Returns the files and the contents that they must be
+/// read as.
 ///
 /// # Errors
 ///
@@ -126,8 +130,8 @@ pub fn write_with_copies() -> Result<(Arc<SimFs>, Contents), Error> {
     Ok((fs, contents))
 }
 
-/// Writes a database with tables, of both families, that point to values in one log, and returns the files and what they must be
-/// read as.
+/// Writes a database with tables of both families that point to values in one log. Returns the files and the contents that they
+/// must be read as.
 ///
 /// # Errors
 ///
@@ -160,8 +164,8 @@ pub fn write_with_log_tables() -> Result<(Arc<SimFs>, Contents), Error> {
     Ok((fs, contents))
 }
 
-/// Writes a database whose process was killed twice, so that a recovery has cut its first log, and returns the files and what they
-/// must be read as.
+/// Writes a database whose process was killed twice, so that a recovery has cut its first log. Returns the files and the
+/// contents that they must be read as.
 ///
 /// # Errors
 ///
@@ -190,14 +194,14 @@ pub fn write_recovered() -> Result<(Arc<SimFs>, Contents), Error> {
     Ok((fs, contents))
 }
 
-/// Writes a database in which a flush kept hot keys behind the cut of a recovery, in whose first log a family still has its only record,
-/// and returns the files and what they must be read as.
+/// Writes a database in which a flush kept hot keys behind the cut of a recovery. A family still has its only record in the
+/// first log. Returns the files and the contents that they must be read as.
 ///
 /// # Errors
 ///
 /// None, unless the engine is broken.
 pub fn write_hot_after_recovery() -> Result<(Arc<SimFs>, Contents), Error> {
-    // The last flush comes between the two.
+    // The last flush comes between writes `HOT_UNTIL` and `WRITES`.
     const HOT_UNTIL: u32 = 500;
     const WRITES: u32 = 620;
     let mut fs = Arc::new(SimFs::new());
@@ -220,7 +224,8 @@ pub fn write_hot_after_recovery() -> Result<(Arc<SimFs>, Contents), Error> {
     }
     let db = options(&fs).open(DIR)?;
     for number in 0..WRITES {
-        // Every other write goes to one of six keys, but for the last ones: of the keys that a flush has kept, only the copies are left.
+        // Every other write before `HOT_UNTIL` goes to one of six keys. Later writes do not, so hot keys survive only as copies
+        // in the log.
         let key = if number % 2 == 0 || number >= HOT_UNTIL { 100 + number } else { number % 12 / 2 };
         let (key, value) = (format!("key {key}"), format!("{number:040}"));
         db.put(&key, &value)?;
@@ -238,32 +243,32 @@ pub fn write_hot_after_recovery() -> Result<(Arc<SimFs>, Contents), Error> {
     Ok((fs, contents))
 }
 
-/// Cuts off space of logs that was never written: it need not be kept.
+/// Cuts off the zeros behind the end of logs. They need not be checked in.
 fn cut_space(fs: &SimFs) {
     for path in fs.files().into_iter().filter(|path| path.extension().is_some_and(|kind| kind == "log")) {
         let bytes = fs.read_file(&path).expect("it is there");
         let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-        // A footer ends with a length of eight bytes, of which most are zero.
+        // A footer ends with a length of eight bytes, most of which are zero.
         fs.write_file(&path, &bytes[..bytes.len().min(end + 8)]).expect("it is there");
     }
 }
 
-/// Opens the database that lies on these files.
+/// Opens the database on the files of `fs`.
 ///
 /// # Errors
 ///
 /// As [`Options::open`].
 pub fn open(fs: &Arc<SimFs>) -> Result<Db, Error> {
     let (env, _) = env_over(fs.clone(), SEED);
-    // Small blocks, so that a small table has several.
+    // Small blocks give a small table several blocks.
     Options::new().tuning(|tuning| tuning.block_bytes(1 << 10)).memtable_bytes(1 << 20).env(env).open(DIR)
 }
 
-/// Reads the whole database in every way that reads all.
+/// Reads the whole database forward, backward and by key, and checks that all agree.
 ///
 /// # Errors
 ///
-/// Those of the reads.
+/// Errors of the reads.
 pub fn read(db: &Db) -> Result<Contents, Error> {
     let mut contents = Contents::default();
     for (name, held) in FAMILIES.iter().zip(&mut contents) {
@@ -282,11 +287,11 @@ pub fn read(db: &Db) -> Result<Contents, Error> {
     Ok(contents)
 }
 
-/// The database's own files, by name, without the lock.
+/// The database's files, by name, without the lock.
 ///
 /// # Errors
 ///
-/// Those of the file system.
+/// Errors of the file system.
 pub fn files(fs: &dyn FileSystem, dir: &Path) -> io::Result<BTreeMap<String, Vec<u8>>> {
     let mut files = BTreeMap::new();
     for entry in fs.list(dir)?.into_iter().filter(|entry| !entry.is_dir && entry.name != "LOCK") {
@@ -302,7 +307,7 @@ pub fn files(fs: &dyn FileSystem, dir: &Path) -> io::Result<BTreeMap<String, Vec
 ///
 /// # Errors
 ///
-/// Those of the file system.
+/// Errors of the file system.
 pub fn place(files: &BTreeMap<String, Vec<u8>>) -> io::Result<Arc<SimFs>> {
     let fs = Arc::new(SimFs::new());
     fs.create_dir_all(Path::new(DIR))?;
@@ -312,7 +317,7 @@ pub fn place(files: &BTreeMap<String, Vec<u8>>) -> io::Result<Arc<SimFs>> {
     Ok(fs)
 }
 
-/// Writes a golden database.
+/// A function that writes a golden database.
 pub type Write = fn() -> Result<(Arc<SimFs>, Contents), Error>;
 
 /// The golden databases, by the names of their directories.
@@ -324,11 +329,11 @@ pub const ALL: [(&str, Write); 5] = [
     ("format-1-hot-after-recovery", write_hot_after_recovery),
 ];
 
-/// Writes the golden databases into a directory of the machine, which holds none of their files yet, and returns the paths.
+/// Writes the golden databases into a directory of the real file system that holds none of their files yet. Returns the paths.
 ///
 /// # Errors
 ///
-/// Those of the file system.
+/// Errors of the file system.
 pub fn save(to: &dyn FileSystem, dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for (name, write) in ALL {

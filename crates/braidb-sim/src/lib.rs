@@ -1,8 +1,8 @@
-//! The judges of BraidDB: what tries to make it lose data, from a seed that replays.
+//! The judges of BraidDB: tests that try to make it lose data, from a seed that replays.
 //!
-//! Underneath lie the simulated file system ([`fs`]) and the machine over it ([`machine`]). A [`workload`] draws operations
-//! and a [`draw`] option sets; the [`runner`] runs them on the database and the [`model`] together. The [`judge`]s decide
-//! what to do to the database meanwhile: nothing, crash it anywhere, fail its storage, flip its bits, plant bugs in it.
+//! The base is the simulated file system ([`fs`]) and the machine over it ([`machine`]). A [`workload`] draws operations and
+//! [`draw`] draws option sets. The [`runner`] runs them on the database and the [`model`] together. A [`judge`] decides what
+//! else happens to the database: nothing, crashes anywhere, failing storage, flipped bits, planted bugs.
 
 pub mod client;
 pub mod draw;

@@ -1,11 +1,11 @@
-//! The machine under the database: a simulated file system, a stepped runtime, seeded chance, a clock that stands still.
+//! The machine under the database: a simulated file system, a stepped runtime, seeded randomness and a clock that stands still.
 //!
-//! A machine is what a process is to the real thing: it opens the database on files that outlive it, and a crash leaves
-//! nothing of it but those files. It knows what the engine is doing (opening, a background job of one lane, neither),
-//! because a judge that stops it at one storage operation wants to know what it interrupted.
+//! A machine stands for one process: it opens the database on files that outlive it. A crash leaves only these files. The
+//! machine knows what the engine is doing: opening, a background job of one lane, or neither. A judge that stops the machine at
+//! one storage operation reports what it interrupted.
 //!
-//! On one thread a wait that nobody pays would last for ever. Between calls that it is told of ([`Machine::call`]) the machine
-//! notices one: the engine asks for help again and again, and neither does a job run nor is a file touched.
+//! On one thread, a wait for work that no job does would last for ever. The machine detects it between announced calls
+//! ([`Machine::call`]): the engine asks for help `PATIENCE` times, no job runs and no file is touched.
 
 use crate::draw::OptionSet;
 use crate::fs::SimFs;
@@ -19,13 +19,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The directory of the database on every simulated file system.
 pub const DIR: &str = "/db";
 
-/// So often in a row the engine asks for help in vain before it is said to hang.
+/// Consecutive requests for help without effect after which the engine counts as hanging.
 const PATIENCE: u32 = 30;
 
 /// What the engine is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
-    /// A call of the user.
+    /// A call by the user.
     Call,
     /// Opening the database.
     Opening,
@@ -33,21 +33,21 @@ pub enum Doing {
     Job(Lane, Begun),
 }
 
-/// The beginning of a job.
+/// The state of the machine when a job began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Begun {
-    /// Each job of a machine has its own.
+    /// The job's number, unique on its machine.
     pub number: u64,
-    /// How often a log had been read.
+    /// Reads of logs on the file system before the job.
     pub log_reads: u64,
 }
 
-/// Tells what the engine is doing; shared by a machine and who watches it.
+/// Tells what the engine is doing. The machine and its observers share it.
 #[derive(Clone, Debug)]
 pub struct Watch(Arc<Mutex<Doing>>);
 
 impl Watch {
-    /// What it is doing now.
+    /// What the engine is doing now.
     pub fn doing(&self) -> Doing {
         *self.0.lock()
     }
@@ -67,7 +67,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A machine over those files. Its chance depends on `seed` alone.
+    /// A machine over the files of `fs`. Its random numbers depend on `seed` alone.
     pub fn new(fs: &SimFs, seed: u64) -> Machine {
         let clock = Arc::new(StepClock::new());
         let inline = Arc::new(Inline::new(clock.clone()));
@@ -84,7 +84,7 @@ impl Machine {
         Machine { inline, watch, waits, env }
     }
 
-    /// A call of the engine begins, on the one thread that there is. Should it wait for ever, that is a panic.
+    /// Announces a call of the engine on the only thread. A wait that cannot end panics from now on.
     pub fn call(&self) {
         *self.waits.in_vain.lock() = Some((0, self.waits.fs.ops()));
     }
@@ -115,17 +115,17 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // A dead process does no more work; jobs may hold the engine, and so keep it alive.
+        // A dead process does no more work. Pending jobs may hold the engine alive.
         self.inline.drop_pending();
     }
 }
 
-/// Notices a wait that nobody pays.
+/// Detects a wait that cannot end.
 #[derive(Debug)]
 struct Waits {
     fs: SimFs,
-    /// How often in a row help was asked for in vain, and the operations on files at the last time; `None` if nobody said
-    /// that there is one thread only.
+    /// Consecutive requests for help without effect, and the count of file operations at the last one. `None` until
+    /// [`Machine::call`] says that there is only one thread.
     in_vain: Mutex<Option<(u32, u64)>>,
 }
 
@@ -140,13 +140,13 @@ impl Waits {
     }
 }
 
-/// The stepped runtime, telling which lane the job that runs came from.
+/// The stepped runtime. It records the lane and number of the running job.
 #[derive(Debug)]
 struct Watched {
     inline: Arc<Inline>,
     watch: Watch,
     waits: Arc<Waits>,
-    /// The number of the next one, from 1.
+    /// The number of the next job, from 1.
     jobs: AtomicU64,
 }
 

@@ -8,8 +8,9 @@
 //! braidb-sim golden DIR
 //! ```
 //!
-//! It prints what was covered. A failure is told with the one command that replays it; the exit status is then 1, and 2
-//! after a wrong use. `golden` judges nothing: it writes the golden database (see [`golden`]) into a new directory.
+//! The command prints what was covered. For a failure it prints the one command that replays it. The exit status is 1 after a
+//! failure and 2 after wrong usage. `golden` judges nothing: it writes the golden database (see [`golden`]) into a new
+//! directory.
 
 use braidb_sim::draw::Preset;
 use braidb_sim::failure::Verdict;
@@ -26,7 +27,7 @@ const USAGE: &str = "usage: braidb-sim model|writers|crash|errors|flips|mutants|
 [--total N] [--points N] [--rounds N] [--mutant NAME] [--minutes M] [--trace]
        braidb-sim golden DIR";
 
-/// What the command line asks for.
+/// The parsed command line.
 #[derive(Debug, Default)]
 struct Wanted {
     seed: Option<u64>,
@@ -75,7 +76,7 @@ impl Wanted {
         Ok(wanted)
     }
 
-    /// The seed asked for, or a fresh one.
+    /// The seed of the command line, or a random one.
     fn seed(&self) -> u64 {
         self.seed.unwrap_or_else(|| OsRandom.next_u64() >> 24)
     }
@@ -125,7 +126,7 @@ fn wrong_use(what: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Runs cases of neighbouring seeds until what was asked for is reached: so many cases, operations or points.
+/// Runs cases of consecutive seeds until the wanted number of cases, operations or points is reached.
 fn run_cases(judge: Judge, wanted: &Wanted) -> Verdict {
     let clock = MonotonicClock::new();
     let preset = wanted.preset.unwrap_or(Preset::Random);

@@ -1,11 +1,11 @@
 //! The model: what the database must contain, and what it may contain after a crash.
 //!
-//! The contents of all families are plain maps. Writes have *positions*: position 0 is the empty database, and each write
-//! that may have happened adds one. The model keeps the writes since the last point that nothing can undo, each with what
-//! it replaced, so that the state at any position in between can be rebuilt by walking back.
+//! The contents of all families are plain maps. Writes have *positions*: position 0 is the empty database. Each write that may
+//! have happened adds one. The model keeps the writes since the last point that no crash can undo, each with its undo. Walking
+//! back rebuilds the state at any position in between.
 //!
-//! After a crash a database must equal the model at ONE position: that alone says no hole, no half batch, nothing
-//! resurrected. Which positions are allowed follows from the contract in docs/crash-safety.md:
+//! After a crash a database must equal the model at ONE position. This excludes holes, half batches and resurrected entries.
+//! The contract in docs/crash-safety.md defines the allowed positions:
 //!
 //! ```text
 //!        first ........... power floor ....... kill floor ........... end (+1: a write under way)
@@ -15,14 +15,14 @@
 //! ```
 //!
 //! * A write acknowledged in `Sync`, and `persist(Sync)`, `flush`, `compact` and `close` move both floors to the end.
-//! * A write acknowledged in `Buffer`, and `persist(Buffer)`, move the kill floor: earlier writes lie before it in the log.
-//! * A write in `None` moves neither.
-//! * A write that failed is *doubtful*: it may be there after the next opening. It is never seen before that, and if a
-//!   later write is acknowledged, it never happened.
-//! * An opening that succeeded has synced what it found: both floors move to the position that was found.
+//! * A write acknowledged in `Buffer`, and `persist(Buffer)`, move the kill floor. All earlier writes precede it in the log.
+//! * A write in `None` moves neither floor.
+//! * A failed write is *doubtful*: the next opening may find it, and no read before shows it. If a later write is acknowledged,
+//!   the doubtful write never happened.
+//! * A successful opening has synced what it found: both floors move to the found position.
 //!
-//! Every batch leaves its number under [`COUNTER_KEY`], which tells quickly which position a database is at. Numbers are
-//! never used again, so a write from a future that a crash took back cannot pass for a new one.
+//! Every batch stores its number under [`COUNTER_KEY`]. The number quickly tells the position of a database. Numbers are never
+//! reused, so a write that a crash took back cannot pass for a later one.
 
 use crate::fs::Crash;
 use crate::workload::{Bytes, COUNTER_KEY, Change, FAMILIES};
@@ -47,7 +47,7 @@ fn apply(state: &mut State, change: &Change) -> Change {
 #[derive(Clone, Debug)]
 struct Write {
     changes: Arc<[Change]>,
-    /// What brings back the state before, in the order in which to apply it. Empty until the write is applied.
+    /// The changes that restore the previous state, in the order in which to apply them. Empty until the write is applied.
     undo: Arc<[Change]>,
 }
 
@@ -59,7 +59,7 @@ impl Write {
     }
 }
 
-/// What must be in the database.
+/// The expected contents of the database.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     state: State,
@@ -71,24 +71,24 @@ pub struct Model {
     kill_floor: u64,
     power_floor: u64,
     last_number: u64,
-    /// Of each family: whether it was created, and whether it may have been.
+    /// For each family: whether it exists, may exist, or does not.
     created: Families,
 }
 
-/// What is known of every family.
+/// What the model knows of every family.
 pub type Families = [Existence; FAMILIES.len()];
 
-/// Whether a family is there.
+/// Whether a family exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Existence {
     #[default]
     No,
-    /// Its creation is under way, or failed.
+    /// The creation is under way, or failed.
     Perhaps,
     Yes,
 }
 
-/// A state that was recovered, and the position that it is at.
+/// A recovered state and its position.
 #[derive(Clone, Debug)]
 pub struct Recovered {
     pub position: u64,
@@ -96,24 +96,24 @@ pub struct Recovered {
 }
 
 impl Model {
-    /// An empty database: the default family is always there.
+    /// An empty database. The default family always exists.
     pub fn new() -> Model {
         let mut model = Model::default();
         model.created[0] = Existence::Yes;
         model
     }
 
-    /// What reads see now.
+    /// The state that reads see now.
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// The position of the last write that was acknowledged.
+    /// The position of the last acknowledged write.
     pub fn end(&self) -> u64 {
         self.first + self.history.len() as u64
     }
 
-    /// The positions that a database may be at after `crash`, were it to happen now.
+    /// The positions that a database may be at if `crash` happened now.
     pub fn allowed(&self, crash: Crash) -> RangeInclusive<u64> {
         let floor = match crash {
             Crash::Process => self.kill_floor,
@@ -122,7 +122,7 @@ impl Model {
         floor..=self.end() + u64::from(self.under_way.is_some()) + self.doubtful.len() as u64
     }
 
-    /// A write is about to be asked for. A counted one gets a number, which is added to its changes. Returns them.
+    /// Begins a write and returns its changes. If `counted`, adds a change that stores the write's number.
     pub fn begin(&mut self, mut changes: Vec<Change>, counted: bool) -> Arc<[Change]> {
         assert!(self.under_way.is_none(), "one write at a time");
         if counted {
@@ -137,7 +137,7 @@ impl Model {
         changes
     }
 
-    /// The write under way was acknowledged.
+    /// Records that the write under way was acknowledged.
     pub fn acknowledge(&mut self, durability: Durability) {
         let mut write = self.under_way.take().expect("a write is under way");
         write.apply(&mut self.state);
@@ -146,22 +146,22 @@ impl Model {
         self.persisted(durability);
     }
 
-    /// The write under way failed; it may yet be found.
+    /// Records that the write under way failed. A later opening may still find it.
     pub fn doubt(&mut self) {
         self.doubtful.extend(self.under_way.take());
     }
 
-    /// The write under way was refused: it did not happen.
+    /// Records that the write under way was refused. It did not happen.
     pub fn refuse(&mut self) {
         self.under_way = None;
     }
 
-    /// Writes that failed since the last one that was acknowledged.
+    /// Failed writes since the last acknowledged one.
     pub fn doubts(&self) -> usize {
         self.doubtful.len()
     }
 
-    /// Everything acknowledged until now was promoted to `durability`.
+    /// Records that all acknowledged writes now have `durability`.
     pub fn persisted(&mut self, durability: Durability) {
         if durability >= Durability::Buffer {
             self.kill_floor = self.end();
@@ -171,14 +171,15 @@ impl Model {
         }
     }
 
-    /// A crash happened. What lost power left is stable; what a killed process left is as stable as it was.
+    /// Records a crash. A power failure leaves only stable data. A kill leaves the stability of data unchanged.
     pub fn crashed(&mut self, crash: Crash) {
         if crash != Crash::Process {
             self.kill_floor = self.power_floor;
         }
     }
 
-    /// Forgets how to walk back behind the power floor. Not while an image from before the floor moved is unchecked.
+    /// Forgets the undo of writes below the power floor. Must not run while an image from before the last move of the floor is
+    /// unchecked.
     pub fn trim(&mut self) {
         while self.first < self.power_floor {
             self.history.pop_front();
@@ -186,28 +187,28 @@ impl Model {
         }
     }
 
-    /// What is known of every family.
+    /// What the model knows of every family.
     pub fn families(&self) -> Families {
         self.created
     }
 
-    /// Goes back to what was known of the families.
+    /// Restores an earlier knowledge of the families.
     pub fn set_families(&mut self, families: Families) {
         self.created = families;
     }
 
-    /// Whether the family is there.
+    /// Whether the family exists.
     pub fn existence(&self, family: usize) -> Existence {
         self.created[family]
     }
 
-    /// What was learnt about a family.
+    /// Sets whether a family exists.
     pub fn set_existence(&mut self, family: usize, existence: Existence) {
         self.created[family] = existence;
     }
 
-    /// A database was opened and found at this position, which is stable from now on. Families that may have been
-    /// created, are or are not, as `families` tells.
+    /// Restarts the model after an opening found `recovered`, whose position is stable from now on. `families` decides for
+    /// every doubtful family whether it exists.
     pub fn restart(&mut self, recovered: Recovered, families: &[String]) {
         for (existence, name) in self.created.iter_mut().zip(FAMILIES) {
             *existence =
@@ -222,7 +223,7 @@ impl Model {
         self.power_floor = self.first;
     }
 
-    /// Whether the families that are there may be those that are there: all that were created, none that was not.
+    /// Whether the existing `families` are possible: every created family, and none that was never created.
     pub fn check_families(&self, families: &[String]) -> Result<(), String> {
         for (existence, name) in self.created.iter().zip(FAMILIES) {
             let found = families.iter().any(|family| family == name);
@@ -240,7 +241,7 @@ impl Model {
         }
     }
 
-    /// Finds the one allowed position that `actual` is at, the latest if there are several, or tells what is wrong.
+    /// Finds the allowed position that `actual` equals, the latest if several do. Otherwise describes the error.
     pub fn find(&self, actual: &State, allowed: &RangeInclusive<u64>) -> Result<Recovered, String> {
         assert!(*allowed.start() >= self.first, "the model has forgotten the state at {}", allowed.start());
         assert!(
@@ -249,7 +250,7 @@ impl Model {
         );
         let found = |position, state| Ok(Recovered { position, state });
         if *allowed.end() > self.end() {
-            // Any of the doubtful writes, in their order.
+            // Any subset of the doubtful writes may have happened, in their order.
             for chosen in (1_u32..1 << self.doubtful.len()).rev() {
                 let mut state = self.state.clone();
                 for (i, write) in self.doubtful.iter().enumerate() {
@@ -289,7 +290,7 @@ impl Model {
         })
     }
 
-    /// Tells where a state stands whose number belongs to no allowed position.
+    /// Describes a state whose number belongs to no allowed position.
     fn misplaced(&self, number: Option<Bytes>, allowed: &RangeInclusive<u64>) -> String {
         let shown = |number: &Bytes| match <[u8; 8]>::try_from(&number[..]) {
             Ok(bytes) => u64::from_le_bytes(bytes).to_string(),
@@ -315,7 +316,7 @@ impl Model {
     }
 }
 
-/// Tells the first few differences between two states.
+/// Describes the first 3 differences between two states.
 pub fn differences(expected: &State, actual: &State) -> String {
     let mut told = Vec::new();
     for (family, name) in FAMILIES.iter().enumerate() {
@@ -391,7 +392,7 @@ mod tests {
         }
         assert_eq!(model.find(&State::default(), &(0..=5)).unwrap().position, 0);
         assert!(model.find(&states[0], &(2..=5)).unwrap_err().contains("position 1"));
-        // A hole: the newest number without an older write.
+        // A hole: the newest number is there, and an older write is missing.
         let mut hole = states[4].clone();
         hole[1].clear();
         assert!(model.find(&hole, &(0..=5)).unwrap_err().contains("no state that ever was"));

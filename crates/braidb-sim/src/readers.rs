@@ -1,5 +1,5 @@
-//! Long-lived readers: snapshots and iterators that stay open while the database changes under them, each with what it
-//! must go on to see, and the comparison of one scan, taken from both ends in any mixture, with the model.
+//! Long-lived readers: snapshots and iterators that stay open while the database changes. Each knows what it must still show. A
+//! scan may take entries from both ends in any mixture, and is compared with the model.
 
 use crate::client::Client;
 use crate::model::{State, show_bytes};
@@ -7,7 +7,7 @@ use crate::workload::{Bytes, FAMILIES, Scan};
 use braidb::{Iter, Snapshot};
 use std::collections::VecDeque;
 
-/// More than these are not kept open at a time.
+/// Snapshots, and iterators, that are open at a time. An old one is dropped for a new one.
 const MOST: usize = 4;
 
 /// The snapshots that are open.
@@ -15,7 +15,7 @@ const MOST: usize = 4;
 pub struct Snapshots(Vec<(Snapshot, State)>);
 
 impl Snapshots {
-    /// Takes one; the oldest goes if there are many.
+    /// Takes a snapshot. Drops the oldest one if `MOST` are open.
     pub fn take(&mut self, client: &Client, state: &State) {
         if self.0.len() == MOST {
             self.0.remove(0);
@@ -23,13 +23,13 @@ impl Snapshots {
         self.0.push((client.db.snapshot(), state.clone()));
     }
 
-    /// The one that `which` chooses.
+    /// The snapshot that `which` chooses, modulo their number.
     pub fn choose(&self, which: u64) -> Option<&(Snapshot, State)> {
         let count = self.0.len() as u64;
         (count > 0).then(|| &self.0[(which % count) as usize])
     }
 
-    /// Lets go of one.
+    /// Drops the snapshot that `which` chooses.
     pub fn drop_one(&mut self, which: u64) {
         if !self.0.is_empty() {
             let at = (which % self.0.len() as u64) as usize;
@@ -37,18 +37,18 @@ impl Snapshots {
         }
     }
 
-    /// Lets go of all.
+    /// Drops all snapshots.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// Every one, with what it must see.
+    /// All snapshots, each with the state that it must show.
     pub fn iter(&self) -> impl Iterator<Item = &(Snapshot, State)> {
         self.0.iter()
     }
 }
 
-/// An iterator and the entries that it has yet to give.
+/// An iterator and the entries that it must still give.
 #[derive(Debug)]
 pub struct Expected {
     iter: Iter,
@@ -57,7 +57,7 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// Starts `scan`; `state` is what the snapshot, or the database now, contains.
+    /// Starts `scan`. `state` is what the snapshot, or else the database now, contains.
     pub fn start(client: &Client, scan: &Scan, snapshot: Option<&Snapshot>, state: &State) -> Expected {
         let entries = state[scan.family]
             .iter()
@@ -67,8 +67,8 @@ impl Expected {
         Expected { iter: client.scan(scan.family, &scan.span, snapshot), entries, scan: scan.clone() }
     }
 
-    /// Takes `steps` entries, each from the end that a bit of `directions` names, and compares. `Ok(false)`: it is done.
-    /// An error of the database is passed on as the inner result.
+    /// Takes `steps` entries and compares them. A bit of `directions` chooses the end for each. `Ok(false)` means that the
+    /// iterator is done. The inner result passes an error of the database on.
     #[allow(
         clippy::type_complexity,
         reason = "the outer result is the judge's, the inner one the database's"
@@ -112,7 +112,7 @@ impl Expected {
 pub struct Iterators(Vec<Expected>);
 
 impl Iterators {
-    /// Keeps one; the oldest goes if there are many.
+    /// Keeps an iterator. Drops the oldest one if `MOST` are open.
     pub fn keep(&mut self, iterator: Expected) {
         if self.0.len() == MOST {
             self.0.remove(0);
@@ -120,7 +120,7 @@ impl Iterators {
         self.0.push(iterator);
     }
 
-    /// Lets one take some steps. Those that are done, and those that failed, go. The errors are as in
+    /// Advances the iterator that `which` chooses. An iterator that is done or failed is dropped. Errors are as in
     /// [`Expected::advance`].
     pub fn advance(
         &mut self,
@@ -145,7 +145,7 @@ impl Iterators {
         }
     }
 
-    /// Lets go of one.
+    /// Drops the iterator that `which` chooses.
     pub fn drop_one(&mut self, which: u64) {
         if !self.0.is_empty() {
             let at = (which % self.0.len() as u64) as usize;
@@ -153,12 +153,12 @@ impl Iterators {
         }
     }
 
-    /// The database was closed: every iterator says so, and goes.
+    /// Expects every iterator to report that the database was closed, and drops them.
     pub fn expect_closed(&mut self) -> Result<(), String> {
         for mut expected in self.0.drain(..) {
             match expected.iter.next() {
                 Some(Err(braidb::Error::Closed)) => {}
-                // A range that was empty from the start.
+                // The range was empty from the start.
                 None if expected.entries.is_empty() => {}
                 other => return Err(format!("{} gives {other:?} after close", expected.describe())),
             }
@@ -166,12 +166,12 @@ impl Iterators {
         Ok(())
     }
 
-    /// Lets go of all.
+    /// Drops all iterators.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// Whether none is open.
+    /// Whether no iterator is open.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

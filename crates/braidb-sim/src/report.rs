@@ -1,4 +1,4 @@
-//! What a judge covered: counts by name. A judge that found nothing must show what it looked at.
+//! What a judge covered: counts by name. A judge that found nothing must show what it tested.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,12 +12,12 @@ impl Tally {
         *self.0.entry(name).or_default() += count;
     }
 
-    /// The count of that name.
+    /// The count of `name`.
     pub fn get(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or(0)
     }
 
-    /// Adds the counts of another one.
+    /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &Tally) {
         for (name, count) in &other.0 {
             self.add(name, *count);

@@ -1,7 +1,7 @@
-//! The judges' dice.
+//! The judges' seeded random numbers.
 //!
-//! Everything that a judge draws comes from one 64-bit seed, so that a failure replays from the number that it prints.
-//! The generator is SplitMix64: each seed, also 0, 1 and 2, starts a stream of its own.
+//! Every random choice of a judge comes from one 64-bit seed. A failed case prints its seed and replays from it. The generator
+//! is SplitMix64: every seed starts its own stream, also 0, 1 and 2.
 
 /// A seeded generator.
 #[derive(Clone, Debug)]
@@ -21,34 +21,33 @@ impl Rng {
         bits ^ (bits >> 31)
     }
 
-    /// A generator for another purpose, which shares nothing with this one: what one of them draws does not move the
-    /// other.
+    /// Returns an independent generator. Draws from either generator do not move the other.
     pub fn fork(&mut self) -> Rng {
         Rng(self.bits())
     }
 
-    /// A number below `n`; `n` is not 0.
+    /// A number below `n`, which must not be 0.
     pub fn below(&mut self, n: u64) -> u64 {
-        // The bias of the remainder is below 2^-40 for all the small numbers that are asked for here.
+        // The bias of the remainder is below 2^-40, because judges ask for small `n` only.
         self.bits() % n
     }
 
-    /// A number from `low` to `high`, both included.
+    /// A number from `low` to `high`, both inclusive.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high - low + 1)
     }
 
-    /// True once in `n` times.
+    /// True with probability 1 in `n`.
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 
-    /// One of `choices`.
+    /// One of `choices`, all equally likely.
     pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len() as u64) as usize]
     }
 
-    /// One of `choices`, each as likely as its weight.
+    /// One of `choices`, each with a probability proportional to its weight.
     pub fn weighted<T: Copy>(&mut self, choices: &[(u64, T)]) -> T {
         let total = choices.iter().map(|(weight, _)| weight).sum();
         let mut drawn = self.below(total);

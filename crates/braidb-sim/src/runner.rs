@@ -1,13 +1,13 @@
 //! Runs operations against the database and the model together, and compares.
 //!
-//! A runner owns the files, the machine over them, the model and the open database. Without faults every operation must
-//! succeed and agree with the model. With faults switched on (the error judge), an operation may fail once a fault has
-//! struck: then the error must be clear, reads that succeed must still be right, a write that failed is doubtful, and the
-//! runner opens the database again when it stays poisoned.
+//! A runner owns the files, the machine over them, the model and the open database. Without faults every operation must succeed
+//! and agree with the model. With faults (the error judge), an operation may fail once a fault has struck. Then the error must
+//! be clear, and successful reads must still be right. A failed write is doubtful. The runner reopens a database that stays
+//! poisoned.
 //!
-//! Who wants to look at each storage operation (the crash explorer) gives an observer; it is told what the engine was
-//! doing and which positions a crash at that moment may leave. The runner forgets nothing of the model before the next
-//! operation begins, so that images can be judged when the call that they interrupted is over.
+//! An observer, such as the crash explorer, sees each storage operation. The runner tells it what the engine was doing and
+//! which positions a crash at that moment may leave. The runner keeps the whole model until the next operation begins. So
+//! images can be judged after the call that they interrupted.
 
 mod intruder;
 mod lives;
@@ -29,7 +29,7 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// When a storage operation happens.
+/// The circumstances of a storage operation.
 #[derive(Clone, Debug)]
 pub struct Moment {
     pub doing: Doing,
@@ -50,29 +50,29 @@ impl May {
     }
 }
 
-/// Is told of each storage operation that changes something, before it takes effect.
+/// Called for each storage operation that changes something, before it takes effect.
 pub type Observer = Arc<Mutex<dyn FnMut(&SimFs, &fs::Op, Moment) + Send>>;
 
-/// The open database. Not a method, so that other parts of the runner stay free.
+/// The open database. A function, not a method, so that other fields of the runner stay free to borrow.
 fn opened(client: &Option<Client>) -> &Client {
     client.as_ref().expect("the database is open")
 }
 
-/// The tables that some slice refers to.
+/// The tables that slices refer to.
 fn tables_of(trees: &[FamilyTree]) -> BTreeSet<u64> {
     let cells = trees.iter().flat_map(|tree| &tree.levels).flat_map(|level| &level.cells);
     let slices = cells.flat_map(|cell| &cell.runs).flat_map(|run| &run.slices);
     slices.map(|slice| slice.table).collect()
 }
 
-/// What may be expected of the device.
+/// What the runner may expect of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Device {
     /// Every operation succeeds.
     Good,
     /// Operations may fail once a fault of the file system has struck.
     Faulty,
-    /// It may be full at any time.
+    /// The device may be full at any time.
     Small,
 }
 
@@ -82,7 +82,7 @@ impl std::fmt::Debug for Runner {
     }
 }
 
-/// How many writes may be in doubt at a time: more are not tried before the database was opened again.
+/// Doubtful writes at a time. After 3 the runner reopens the database before it tries another write.
 const MOST_DOUBTS: usize = 3;
 
 /// Drives one database through its lives.
@@ -92,22 +92,23 @@ pub struct Runner {
     preset: Preset,
     rng: Rng,
     model: Model,
-    // Before the machine, whose end loses the jobs that they would wait for.
+    // Declared before the machine, so that the client and its readers are dropped first. Their drop may wait for jobs that the
+    // machine's drop loses.
     client: Option<Client>,
     snapshots: Snapshots,
     iterators: Iterators,
     machine: Machine,
-    /// What the last opening found; becomes the model when the next operation begins.
+    /// What the last opening found. It becomes the model when the next operation begins.
     found: Option<(Recovered, Vec<String>)>,
     may: Arc<Mutex<May>>,
     observer: Option<Observer>,
     device: Device,
-    /// The database said that it is poisoned.
+    /// Whether the database has reported that it is poisoned.
     poisoned: bool,
-    /// Every key that may be written, for looking up what must be absent.
+    /// Every key that may be written. Used to look up keys that must be absent.
     probes: Vec<Bytes>,
     tally: Tally,
-    /// Tells what it does.
+    /// Whether the runner prints what it does.
     trace: bool,
     operations: u64,
 }
@@ -121,7 +122,7 @@ impl Runner {
         Runner::over(fs, preset, set, rng, Model::new(), probes)
     }
 
-    /// A runner over files that are there, of which `model` knows what they may hold.
+    /// A runner over existing files. `model` knows what they may hold.
     pub fn over(
         fs: SimFs,
         preset: Preset,
@@ -152,29 +153,29 @@ impl Runner {
         }
     }
 
-    /// From now on `observer` sees every storage operation that changes something.
+    /// Shows `observer` every later storage operation that changes something.
     pub fn observe(&mut self, observer: Observer) {
         self.observer = Some(observer);
         self.watch_files();
     }
 
-    /// Nobody watches any more.
+    /// Removes the observer.
     pub fn unobserve(&mut self) {
         self.observer = None;
         self.fs.set_hook(None);
     }
 
-    /// Tells every operation, and every error that is forgiven, on standard output.
+    /// Prints every operation and every forgiven error to standard output.
     pub fn trace(&mut self, on: bool) {
         self.trace = on;
     }
 
-    /// From now on the device is this good.
+    /// Sets what the runner may expect of the device from now on.
     pub fn expect(&mut self, device: Device) {
         self.device = device;
     }
 
-    /// Whether an error may be the device's fault.
+    /// Whether a fault of the device may have caused an error.
     fn may_fail(&self) -> bool {
         match self.device {
             Device::Good => false,
@@ -199,7 +200,7 @@ impl Runner {
         &self.probes
     }
 
-    /// What was done until now.
+    /// The counts of what was done so far.
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
@@ -281,7 +282,7 @@ impl Runner {
         }
     }
 
-    /// The end of a run: everything is compared, the snapshots too, and the database is closed.
+    /// Ends a run: compares everything, also the snapshots, and closes the database.
     pub fn finish(&mut self) -> Verdict {
         self.run(&Op::Verify)?;
         self.compare_all()?;
@@ -307,7 +308,7 @@ impl Runner {
         Ok(())
     }
 
-    /// What was found by the last opening is what is there now; what lies behind the floors is forgotten.
+    /// Makes what the last opening found the state of the model, and trims the model below the power floor.
     fn begin_operation(&mut self) {
         if let Some((recovered, families)) = self.found.take() {
             self.model.restart(recovered, &families);
@@ -329,7 +330,7 @@ impl Runner {
         })));
     }
 
-    /// Judges the result of a call: `None` if it failed and may.
+    /// Judges the result of a call. `None` means that it failed and was allowed to.
     fn succeeded<T>(&mut self, result: Result<T, Error>, what: &str) -> Verdict<Option<T>> {
         match result {
             Ok(value) => Ok(Some(value)),
@@ -340,7 +341,7 @@ impl Runner {
         }
     }
 
-    /// An error is a failure, unless a fault has struck, and the error is clear.
+    /// Forgives an error if a fault may have caused it and the error is clear. Otherwise the error is a failure.
     fn forgive(&mut self, error: &Error, what: &str) -> Verdict {
         if !self.may_fail() {
             return Err(Failure::new(format!("{what} fails though no fault has struck: {error}")));
@@ -367,7 +368,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Creates a family unless it is there; whether it is there now.
+    /// Creates a family unless it exists. Returns whether it exists now.
     fn create_family(&mut self, family: usize) -> Verdict<bool> {
         let client = self.client.as_mut().expect("the database is open");
         if !client.has(family) {
@@ -402,7 +403,7 @@ impl Runner {
             Err(error) => {
                 let was_poisoned = self.poisoned;
                 self.forgive(&error, "a write")?;
-                // Poisoned before, it was refused at the door; a full device refuses before a byte is written.
+                // A database that was poisoned before refuses the write. A full device refuses it before a byte is written.
                 match was_poisoned || matches!(error, Error::Full { .. }) {
                     true => self.model.refuse(),
                     false => self.model.doubt(),
@@ -468,7 +469,7 @@ impl Runner {
         self.succeeded(advanced, "a scan").map(|_| ())
     }
 
-    /// Waits until nothing is left to do; then only files that are in use may be left.
+    /// Waits until no work is left. Then only files in use may exist.
     fn settle(&mut self) -> Verdict {
         let db = &opened(&self.client).db;
         let settled = db.settle();
@@ -496,7 +497,7 @@ impl Runner {
         }
     }
 
-    /// Reads everything, of the database and of each snapshot, in every way, and compares.
+    /// Reads everything, from the database and each snapshot, in every way, and compares.
     pub fn compare_all(&mut self) -> Verdict {
         self.begin_operation();
         let Some(client) = self.client.clone() else { return Ok(()) };

@@ -1,13 +1,15 @@
 //! Workloads: endless streams of operations, drawn from a seed.
 //!
-//! An operation is plain data and knows nothing of the database, so that the same stream drives the model test, the crash
-//! explorer and the error test, and replays. A workload first draws its *character* (how many keys and how skewed, how
-//! large the values, how many deletes, how often it flushes, reads, takes snapshots), because bugs hide in extremes that
-//! an even mixture never visits: a run of increasing keys moves tables down as metadata, one key written for ever has a
-//! long chain of versions, values larger than the whole memory flush at every write.
+//! An operation is plain data and knows nothing of the database. So one stream drives the model test, the crash explorer and
+//! the error test, and replays.
 //!
-//! Keys are few, so that they are overwritten, deleted and written again; some are empty, some are prefixes of others,
-//! some are all 0xff, some are long. A later feature joins by adding an operation here.
+//! A workload first draws its *character*: how many keys, how skewed, how large the values, how many deletes. The character
+//! also says how often the workload flushes, reads and takes snapshots. Bugs hide in extremes that an even mixture never
+//! visits. A run of increasing keys makes trivial moves. One key written for ever has a long chain of versions. Values larger
+//! than the memtable flush at every write.
+//!
+//! Keys are few, so that they are overwritten, deleted and written again. Some keys are empty, prefixes of others, all 0xff or
+//! long. A later feature joins by adding an operation here.
 
 use crate::fs::Crash;
 use crate::model::show_bytes;
@@ -19,7 +21,7 @@ use std::sync::Arc;
 /// Column families that a workload uses; 0 is the default one.
 pub const FAMILIES: [&str; 3] = ["default", "beta", "gamma \u{3b3}"];
 
-/// The key, in the default family, under which each batch leaves its number. No workload key equals it.
+/// The key in the default family under which each batch leaves its number. No other workload key equals it.
 pub const COUNTER_KEY: &[u8] = b"\0op";
 
 /// Every way to crash.
@@ -28,7 +30,7 @@ pub const CRASHES: [Crash; 3] = [Crash::Process, Crash::PowerAllLost, Crash::Pow
 /// Bytes of a key or a value, shared between operation, model and history.
 pub type Bytes = Arc<[u8]>;
 
-/// A put, or a delete where there is no value.
+/// A put, or a delete if `value` is `None`.
 #[derive(Clone, Debug)]
 pub struct Change {
     pub family: usize,
@@ -45,7 +47,7 @@ pub enum Span {
 }
 
 impl Span {
-    /// Whether it contains `key`.
+    /// Whether the span contains `key`.
     pub fn contains(&self, key: &[u8]) -> bool {
         match self {
             Span::All => true,
@@ -67,13 +69,13 @@ impl Span {
     }
 }
 
-/// A scan; `snapshot` chooses among the snapshots that are open (modulo their number), none reads what is there now.
+/// A scan. `snapshot` chooses among the open snapshots, modulo their number. `None` reads the present state.
 #[derive(Clone, Debug)]
 pub struct Scan {
     pub family: usize,
     pub span: Span,
     pub snapshot: Option<u64>,
-    /// One bit a step: 1 takes from the back. All zeros scans forward, all ones backward.
+    /// One bit per step: 1 takes from the back. All zeros scan forward, all ones backward.
     pub directions: u64,
     pub steps: usize,
 }
@@ -81,9 +83,9 @@ pub struct Scan {
 /// One operation.
 #[derive(Clone, Debug)]
 pub enum Op {
-    /// A batch, with the number of the write added under [`COUNTER_KEY`].
+    /// A batch. The runner adds the number of the write under [`COUNTER_KEY`].
     Write(Vec<Change>, Option<Durability>),
-    /// A lone put or delete by the simple calls, without the number.
+    /// One put or delete by the single-key calls, without the number.
     Plain(Change),
     Get {
         family: usize,
@@ -106,19 +108,19 @@ pub enum Op {
     Flush,
     Compact,
     Settle,
-    /// Runs so many background jobs.
+    /// Runs this many background jobs.
     Step(usize),
     CreateFamily(usize),
     Verify,
     Reopen {
-        /// Closed first, or just dropped.
+        /// Whether the database is closed first, or only dropped.
         close: bool,
     },
     Crash(Crash),
 }
 
 impl Op {
-    /// What it is called.
+    /// The name of the operation in reports.
     pub fn name(&self) -> &'static str {
         match self {
             Op::Write(..) => "batch",
@@ -142,7 +144,7 @@ impl Op {
         }
     }
 
-    /// It in full, but for its bytes.
+    /// The whole operation as text, with keys and values shortened.
     pub fn brief(&self) -> String {
         let change = |change: &Change| {
             let value = change.value.as_ref().map_or("deleted".to_owned(), |value| show_bytes(value));
@@ -171,7 +173,7 @@ enum Sizes {
     Large,
 }
 
-/// How keys are chosen.
+/// The distribution of keys.
 #[derive(Clone, Copy, Debug)]
 enum Order {
     Uniform,
@@ -179,7 +181,7 @@ enum Order {
     Increasing,
 }
 
-/// The kinds of operation, for drawing by weight.
+/// The kinds of operation, to draw by weight.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Write,
@@ -199,10 +201,10 @@ enum Kind {
     Crash,
 }
 
-/// What the judge that asks for a workload can bear.
+/// The limits of a workload that its judge sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Whether the workload crashes by itself.
+    /// Whether the workload contains crashes.
     pub crashes: bool,
     /// The largest value, in bytes.
     pub value_bytes: usize,
@@ -217,7 +219,7 @@ pub struct Workload {
     order: Order,
     sizes: Sizes,
     limits: Limits,
-    /// Of 100 changes, how many delete.
+    /// Deletes per 100 changes.
     deletes: u64,
     batch_entries: u64,
     weights: Vec<(u64, Kind)>,
@@ -225,7 +227,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// The workload of that seed.
+    /// The workload of the seed `seed`.
     pub fn new(seed: u64, limits: Limits) -> Workload {
         let mut rng = Rng::new(seed);
         let count = rng.pick(&[6, 30, 120, 120, 400]);
@@ -236,7 +238,7 @@ impl Workload {
         let families = rng.between(1, FAMILIES.len() as u64) as usize;
         let batch_entries = rng.pick(&[1, 3, 8]);
         let reads = rng.pick(&[4, 15]);
-        let lazy = rng.one_in(3); // Hardly ever flushes or merges by itself: memory, L0 and logs pile up.
+        let lazy = rng.one_in(3); // Flushes and merges are rare: memory, L0 and logs grow.
         let weights = vec![
             (60, Kind::Write),
             (6, Kind::Plain),
@@ -257,7 +259,7 @@ impl Workload {
         Workload { rng, keys, families, order, sizes, limits, deletes, batch_entries, weights, drawn: 0 }
     }
 
-    /// Every key that it can write.
+    /// Every key that the workload can write.
     pub fn keys(&self) -> &[Bytes] {
         &self.keys
     }
@@ -294,7 +296,7 @@ impl Workload {
                 Op::Persist(self.rng.pick(&[Durability::None, Durability::Buffer, Durability::Sync]))
             }
             Kind::Flush => Op::Flush,
-            // Compacting everything and asking for all work to be done are rare; else there is nothing left to go wrong.
+            // Full compactions and `settle` are rare. Frequent ones would leave no work that could go wrong.
             Kind::Compact => {
                 if self.rng.one_in(4) {
                     Op::Compact
@@ -329,13 +331,13 @@ impl Workload {
                 let below = self.rng.between(1, count);
                 self.rng.below(below)
             }
-            // Sixteen neighbours at a time, then on, around and around.
+            // A window of 16 neighbouring keys that moves on by one key every 8 operations and wraps around.
             Order::Increasing => (self.drawn / 8 + self.rng.below(16)) % count,
         };
         self.keys[index as usize].clone()
     }
 
-    /// A key to ask for: one that may be there, or one right beside it.
+    /// A key to look up: one that may exist, or a close neighbour of one.
     fn draw_probe(&mut self) -> Vec<u8> {
         let mut key = self.draw_key().to_vec();
         match self.rng.below(8) {
@@ -354,7 +356,7 @@ impl Workload {
         Change { family, key, value }
     }
 
-    /// A value names the operation that wrote it, so that a wrong one tells where it comes from.
+    /// Draws a value. It starts with the operation's number, so that a wrong value shows its origin.
     fn draw_value(&mut self) -> Bytes {
         let bytes = match (self.sizes, self.rng.below(100)) {
             (_, 0..8) => 0,
@@ -419,7 +421,7 @@ impl Workload {
     }
 }
 
-/// Draws `count` different keys, in order.
+/// Draws `count` different keys, in key order.
 fn draw_keys(count: u64, rng: &mut Rng) -> Vec<Bytes> {
     let mut keys = std::collections::BTreeSet::new();
     for awkward in [&b""[..], b"\0", b"\0\0", b"\xff", b"\xff\xff", b"a", b"ab", b"abcdefgh", b"abcdefghi"] {

@@ -1,4 +1,5 @@
-//! Deferral below L0 with every bound of the other options: no write waits for ever, and no answer is lost, over reopenings that change it.
+//! Deferral below L0 with every bound of the other options. No write waits for ever, and no answer is lost over reopenings that
+//! change the options.
 
 use braidb::{Db, Durability, Guards, Options, OverlapScope};
 use braidb_sim::env_over;
@@ -87,7 +88,7 @@ fn life(seed: u64) {
         drop(snapshot);
         gathers += db.stats().counts.l0_gather_merges;
         if rng.below(2) == 0 {
-            // What is synced is there after a loss of power, whatever merges were under way.
+            // Synced writes survive a power failure during any merge.
             db.persist(Durability::Sync).unwrap();
             let image = fs.crash_image(Crash::PowerTorn, seed);
             drop(db);

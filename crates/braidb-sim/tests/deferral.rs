@@ -1,4 +1,5 @@
-//! Deferral below L0, in a whole database: a switch of its own, beside that of overlap. At the defaults it changes nothing.
+//! Deferral below L0, in a whole database. Its switch is independent of the switch of overlap. At the defaults it changes
+//! nothing.
 
 use braidb::{Guards, MemoryPolicy, Options};
 use braidb_sim::rng::Rng;
@@ -13,18 +14,18 @@ const WRITES: u64 = 40_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Trace {
     flushed_bytes: u64,
-    /// By the level that merges wrote to.
+    /// Bytes merged, by the level that merges wrote to.
     merged_bytes: [u64; 7],
     merges: u64,
-    /// Of these, merges of L0: by overlap, by count, and within L0.
+    /// Merges of L0: by overlap, by count, and within L0.
     l0_merges: [u64; 3],
     /// Operations on files.
     ops: u64,
-    /// A hash of these operations, in their order, and of what the files hold in the end.
+    /// A hash of all operations on files, in order, and of the final contents of the files.
     hash: u64,
 }
 
-/// 40,000 writes to 10,000 rows, on the stepped runtime: every run is the same to the last byte.
+/// Runs 40,000 writes to 10,000 rows on the stepped runtime. Every run gives identical bytes.
 fn trace(options: Options) -> Trace {
     let (env, fs, _) = sim_env(1);
     fs.record_ops();
@@ -57,42 +58,43 @@ fn trace(options: Options) -> Trace {
     }
 }
 
-/// The four trees that the two policies make, by overlap and deferral.
+/// The traces without both policies, with overlap, with deferral below L0, and with both.
 fn sides(options: &Options) -> [Trace; 4] {
     [(0, false), (40, false), (0, true), (40, true)].map(|(percent, defers)| {
         trace(options.clone().tuning(|tuning| tuning.l0_overlap_percent(percent).defer_below_l0(defers)))
     })
 }
 
-/// Trees whose cells hold several runs, or that have guards, do not hear of the switch.
+/// Trees whose cells hold several runs, or that have guards, ignore the switch.
 #[test]
 fn what_is_no_leveled_tree_writes_the_same_bytes_in_the_same_order() {
     let null = Options::new().tuning(|tuning| tuning.memory_policy(MemoryPolicy::None));
     for options in [Options::new(), null, Options::new().tuning(|tuning| tuning.max_runs_per_guard(1))] {
         let [none, overlap, below, both] = sides(&options);
-        assert_eq!(trace(options), both, "the defaults are both");
+        assert_eq!(trace(options), both, "both policies are on by default");
         assert_eq!(none, below);
         assert_eq!(overlap, both);
     }
 }
 
-/// In a leveled tree each changes what is written, alone and beside the other.
+/// In a leveled tree each policy changes what is written, alone and beside the other.
 #[test]
 fn each_of_the_two_works_without_the_other() {
     let leveled = Options::new().tuning(|tuning| tuning.max_runs_per_guard(1).guards(Guards::None));
     let leveled = leveled.tuning(|tuning| tuning.hot_keys_percent(0).log_table_percent(0));
     let [none, overlap, below, both] = sides(&leveled);
-    assert_eq!(trace(leveled), both, "the defaults are both");
+    assert_eq!(trace(leveled), both, "both policies are on by default");
     for (name, side) in [("none", &none), ("overlap", &overlap), ("below L0", &below), ("both", &both)] {
         println!("figure: {name}: {side:?}");
     }
-    // L0 waits for more tables, so it comes to L1 less often; nothing is merged within L0, and L2 gets what it got.
+    // L0 waits for more tables, so it merges into L1 less often. No merge stays within L0, and L2 gets about as many bytes.
     assert!(overlap.merged_bytes[1] < none.merged_bytes[1] && overlap.merged_bytes[0] == 0);
     assert!(overlap.merged_bytes[2] > none.merged_bytes[2] / 4 * 3);
-    // Tables of L0 are gathered, and L1 comes to L2 less often. (It is larger, and L0 comes to it as often as without.)
+    // Merges gather tables within L0, and L1 merges into L2 less often. L1 is larger, and L0 merges into it as often as without
+    // deferral.
     assert!(below.merged_bytes[0] > 0 && none.merged_bytes[0] == 0);
     assert!(below.l0_merges[2] > 0 && [&none, &overlap].into_iter().all(|side| side.l0_merges[2] == 0));
-    // No merge is one of overlap where nothing waits for it, though sketches tell of it.
+    // Without the overlap policy no merge counts as one of overlap, although sketches exist.
     assert_eq!((none.l0_merges[0], below.l0_merges[0]), (0, 0));
     assert!(below.merged_bytes[2] < none.merged_bytes[2] / 2);
     let merged = |side: &Trace| side.merged_bytes.iter().sum::<u64>();

@@ -1,5 +1,5 @@
-//! A sync that failed is not forgotten by opening the database again: what the page cache shows and the device may lack is
-//! written anew before the database accepts a write.
+//! A reopening must not forget a failed sync. The page cache may show data that the device lacks. The database writes such data
+//! again before it accepts a write.
 
 use braidb::storage::inline::{Inline, SeededRandom, StepClock};
 use braidb::storage::{Env, FileSystem};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 const DIR: &str = "/db";
 
-/// Opens the database with the machine's other seams at their simplest.
+/// Opens the database on one thread with the simplest clock and random numbers.
 fn open(fs: &SimFs, options: Options) -> Result<Db, Error> {
     let clock = Arc::new(StepClock::new());
     let runtime = Arc::new(Inline::new(clock.clone()));
@@ -29,7 +29,7 @@ fn put(db: &Db, first: u32, keys: u32, value_bytes: usize) {
     }
 }
 
-/// Whether the database has the keys 0 to `keys` and no more.
+/// Whether the database has the keys 0 to `keys` (exclusive) and no others.
 fn has(db: &Db, keys: u32, value_bytes: usize) -> bool {
     let found: Vec<_> = db.iter().map(|entry| entry.unwrap()).collect();
     found.len() == keys as usize
@@ -38,12 +38,12 @@ fn has(db: &Db, keys: u32, value_bytes: usize) -> bool {
         })
 }
 
-/// Opens what a power failure leaves that takes everything unsynced.
+/// Opens what is left after a power failure that loses all unsynced data.
 fn after_a_power_failure(fs: &SimFs) -> Db {
     open(&fs.crash_image(Crash::PowerAllLost, 0), Options::new()).expect("the database opens")
 }
 
-/// The case of a device behind a file system that runs full: `persist` fails, the user mends the cause and opens again.
+/// A file system on a device that runs full: `persist` fails, the user mends the cause and opens again.
 #[test]
 fn what_a_failed_sync_dropped_is_written_anew() {
     let fs = SimFs::new();
@@ -62,7 +62,7 @@ fn what_a_failed_sync_dropped_is_written_anew() {
     assert!(db.verify().unwrap().damages.is_empty());
 }
 
-/// Each sync of the first opening fails in turn. What it was to make stable is lost for the second opening's syncs.
+/// Each sync of the first opening fails in turn. The syncs of the second opening cannot make the lost data stable.
 #[test]
 fn an_opening_that_failed_is_not_believed_by_the_next() {
     let killed = {
@@ -87,10 +87,10 @@ fn an_opening_that_failed_is_not_believed_by_the_next() {
     }
 }
 
-/// The process that the failed write-back could be told of is dead.
+/// The failed write-back is reported to no process, because the process that wrote the data is dead.
 #[test]
 fn what_write_back_dropped_behind_the_back_of_a_dead_process_is_written_anew() {
-    // With logs of 16 KiB most of it lies in logs that were closed, and not synced.
+    // With logs of 16 KiB most of the data lies in logs that were closed and not synced.
     let options = || Options::new().tuning(|tuning| tuning.log_bytes(64 << 10)).memtable_bytes(1 << 20);
     let fs = SimFs::new();
     let db = open(&fs, options()).unwrap();
@@ -106,14 +106,14 @@ fn what_write_back_dropped_behind_the_back_of_a_dead_process_is_written_anew() {
     assert!((35_000..50_000).contains(&report.rewritten_bytes), "only what no mark covered: {report:?}");
     assert!(has(&after_a_power_failure(&killed), 400, 100));
     assert!(db.verify().unwrap().damages.is_empty());
-    // Another kill, before anything is written: the copies stand in one log by now.
+    // Another kill, before any write. The copies are in one log by now.
     let again = killed.without_process();
     again.lose_write_backs(None);
     let _db = open(&again, options()).unwrap();
     assert!(has(&after_a_power_failure(&again), 400, 100));
 }
 
-/// From 1 MiB on tables are written, and the next opening has nothing to write.
+/// From 1 MiB of uncovered data on, recovery writes tables, and the next opening has nothing to write.
 #[test]
 fn much_that_no_mark_covers_goes_to_tables_once() {
     let fs = SimFs::new();
@@ -157,7 +157,7 @@ fn nothing_is_written_anew_after_a_clean_close() {
     assert!(has(&after_a_power_failure(&fs), 400, 100));
 }
 
-/// There is room for the manifest and an empty log, and for nothing else.
+/// The device has room for the manifest and an empty log, and for nothing else.
 #[test]
 fn on_a_full_device_the_same_bytes_are_written_where_they_stand() {
     let fs = SimFs::new();
@@ -187,7 +187,7 @@ fn on_a_full_device_the_same_bytes_are_written_where_they_stand() {
     assert!(image.list(Path::new(DIR)).unwrap().len() > 3);
 }
 
-/// Marks lie behind what they cover. Once a cut has taken them along, the cut itself says that all before it was stable.
+/// Marks lie behind the data that they cover. A cut that drops marks says itself that all data before it was stable.
 #[test]
 fn damage_before_a_covered_cut_is_no_torn_end() {
     let options = || Options::new().tuning(|tuning| tuning.log_bytes(64 << 10)).memtable_bytes(1 << 20);
@@ -206,7 +206,7 @@ fn damage_before_a_covered_cut_is_no_torn_end() {
     logs.retain(|path| path.extension().is_some_and(|kind| kind == "log"));
     logs.sort();
     assert!(logs.len() > 3, "{logs:?}");
-    // The newest is that of the last opening, and the one before it is cut.
+    // The newest log belongs to the last opening, and the log before it is cut.
     for damaged in &logs[..logs.len() - 2] {
         let image = image.without_process();
         image.flip_bit(damaged, 8 * 10_000).unwrap();
@@ -220,7 +220,7 @@ fn damage_before_a_covered_cut_is_no_torn_end() {
     }
 }
 
-/// The manifest lost its last edits, as no crash can do. The log of the last open tells by itself that writes were accepted to it.
+/// The manifest lost its last edits, which no crash can do. The log of the last open still tells that it accepted writes.
 #[test]
 fn a_manifest_that_lost_edits_takes_no_synced_write_along() {
     for is_closed in [true, false] {
@@ -258,8 +258,8 @@ fn a_manifest_that_lost_edits_takes_no_synced_write_along() {
     }
 }
 
-/// A family has synced commits in the first log, and copies behind them in the log of each opening, which is killed. Only the newest
-/// copies stay.
+/// A family has synced commits in the first log. Each opening adds copies in its own log, and is killed. Only the newest copies
+/// must stay.
 #[test]
 fn kills_in_a_row_leave_few_logs() {
     let mut fs = SimFs::new();

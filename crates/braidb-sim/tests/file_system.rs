@@ -1,5 +1,5 @@
-//! One contract for all file systems: every promise of the traits is tried on the real ones and on the simulated one.
-//! What the engine's judges prove over `SimFs` holds on a disk only as far as the two agree here.
+//! One contract for all file systems: every promise of the traits is tested on the real ones and on the simulated one. What the
+//! judges prove over `SimFs` holds on a disk only as far as the two agree here.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use braidb_storage::{DirEntry, File, FileSystem, Random};
 
 /// A directory on one of the file systems.
 struct Place {
-    /// What is tried; if it is the directory alone, paths elsewhere are tried on `whole`.
+    /// The file system under test. If it holds only the directory, paths elsewhere are tested on `whole`.
     fs: Arc<dyn FileSystem>,
     whole: Arc<dyn FileSystem>,
     dir: PathBuf,
@@ -60,7 +60,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         if self.is_real {
-            // A test that failed keeps its message; what is left in the temporary directory does no harm.
+            // An error here must not hide the message of a failed test. Leftovers in the temporary directory do no harm.
             let _ = std::fs::remove_dir_all(&self.dir);
         }
     }
@@ -156,7 +156,7 @@ fn an_opened_file_is_for_reading(place: &Place) {
     assert!(file.append(b"more").is_err());
     assert!(file.truncate(0).is_err());
     assert!(file.preallocate(100).is_err());
-    // Recovery makes stable what it has only read.
+    // Recovery syncs files that it has only read.
     file.sync_data().unwrap();
     assert_eq!(place.read("a"), b"data");
 }
@@ -186,24 +186,24 @@ fn behind_the_end_of_a_log_there_may_be_zeros(place: &Place) {
     file.append(&[b'x'; 100_000]).unwrap();
     expected.extend([b'x'; 100_000]);
     assert_eq!(file.len().unwrap(), expected.len() as u64);
-    assert_eq!(file.read_at(expected.len() as u64, &mut [0]).unwrap(), 0, "none that the writer sees");
+    assert_eq!(file.read_at(expected.len() as u64, &mut [0]).unwrap(), 0, "the writer sees no zeros");
     assert!(all_of(&*file) == expected);
     let found = place.read("a");
     let (written, zeros) = found.split_at(expected.len());
     assert!(written == expected && zeros.iter().all(|&byte| byte == 0));
-    // More than was preallocated.
+    // This append goes beyond the preallocated space.
     file.append(&[b'y'; 100_000]).unwrap();
     expected.extend([b'y'; 100_000]);
     assert!(place.read("a") == expected);
     file.preallocate(1 << 20).unwrap();
     file.truncate(expected.len() as u64).unwrap();
-    assert!(place.read("a") == expected, "a cut takes the zeros away");
+    assert!(place.read("a") == expected, "a truncation removes the zeros");
     file.preallocate(1 << 20).unwrap();
     file.append(b"more").unwrap();
     file.append(b"more").unwrap();
     expected.extend(b"moremore");
     drop(file);
-    assert!(place.read("a").starts_with(&expected), "closing keeps all of it");
+    assert!(place.read("a").starts_with(&expected), "closing keeps all written bytes");
 }
 
 fn truncate_cuts_and_fills(place: &Place) {
@@ -237,7 +237,7 @@ fn holes_read_as_zeros(place: &Place) {
     assert_eq!(place.read("a")[18_998..19_002], *b"xx\0\0");
     drop(file);
     punch(0, 1);
-    assert_eq!(place.read("a")[..2], *b"\0x", "who created the file does not matter");
+    assert_eq!(place.read("a")[..2], *b"\0x", "the creating handle need not be open");
     assert_eq!(kind(place.fs.punch_hole(&place.path("b"), 0, 1)), ErrorKind::NotFound);
     assert_eq!(kind(place.whole.punch_hole(&place.dir, 0, 1)), ErrorKind::IsADirectory);
 }
@@ -248,7 +248,7 @@ fn rename_replaces(place: &Place) {
     place.fs.rename(&place.path("a"), &place.path("b")).unwrap();
     assert_eq!(place.names(), ["b"]);
     assert_eq!(place.read("b"), b"new");
-    assert_eq!(all_of(&*old), b"old", "who has the replaced file open keeps it");
+    assert_eq!(all_of(&*old), b"old", "an open handle keeps the replaced file");
     assert_eq!(kind(place.fs.rename(&place.path("a"), &place.path("b"))), ErrorKind::NotFound);
     place.whole.create_dir_all(&place.path("sub")).unwrap();
     place.whole.rename(&place.path("b"), &place.path("sub/c")).unwrap();
@@ -360,7 +360,7 @@ fn syncs_succeed(place: &Place) {
 
 #[test]
 fn relative_directories_are_made_on_both() {
-    // The parent of a bare name is the working directory, spelled "" by `Path::parent`.
+    // The parent of a bare name is the working directory, which `Path::parent` spells "".
     let name = format!("braidb-contract-{:016x}", OsRandom.next_u64());
     let name = Path::new(&name);
     for fs in [&RealFs as &dyn FileSystem, &SimFs::new()] {

@@ -1,7 +1,6 @@
-//! Forecasts beside the engine: what `Options::forecast` tells of a load is compared with what the engine writes in it, on the
-//! simulated machine, at three sizes.
+//! Compares `Options::forecast` with what the engine writes, on the simulated machine, at three sizes of the load.
 //!
-//! Merges keep up with the writes here, as a forecast takes them to, and no values stay in logs, which a forecast leaves out.
+//! Merges keep up with the writes and no values stay in logs, as a forecast assumes.
 
 use braidb::{Guards, Load, Options};
 use braidb_sim::rng::Rng;
@@ -10,10 +9,11 @@ use braidb_sim::sim_env;
 const MEMTABLE_BYTES: usize = 256 << 10;
 /// Bytes of a value. A key has 16.
 const VALUE_BYTES: usize = 128;
-/// Puts between two moments at which no background work is left: a memtable takes about 1,400.
+/// Puts between two calls of `settle`. A memtable takes about 1,400.
 const PUTS_BEFORE_SETTLING: u64 = 64;
 
-/// How far bytes merged, and bytes flushed and merged for each byte flushed, may lie from the forecast. 14% and 7% were found.
+/// Largest relative error of the forecast: of bytes merged, and of bytes flushed and merged per byte flushed. 14% and 7% were
+/// found.
 const MOST_OFF: f64 = 0.15;
 
 /// Bytes flushed and bytes merged by the engine.
@@ -22,7 +22,7 @@ fn carried_out(options: &Options, load: &Load) -> (u64, u64) {
     let db = options.clone().env(env).open("/db").unwrap();
     let mut rng = Rng::new(7);
     for number in 0..load.entries {
-        // Spread over all keys of eight bytes: the multiplier is odd, so no two become one.
+        // Spreads the keys over all 64-bit numbers. The multiplier is odd, so no two keys become equal.
         let drawn = rng.below(load.keys).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         db.put((u128::from(drawn) << 64).to_be_bytes(), [number as u8; VALUE_BYTES]).unwrap();
         if number % PUTS_BEFORE_SETTLING == 0 {

@@ -1,6 +1,6 @@
-//! Databases that earlier versions wrote stay readable; files of formats that are unknown are refused, by name.
+//! Databases that earlier versions wrote stay readable. Files of unknown formats are refused, by name.
 //!
-//! The fields that the tests change are those of docs/formats.md, found and checksummed from its text alone.
+//! The tests change fields of docs/formats.md, and find and checksum them from its text alone.
 
 use braidb::{Db, Error, storage::real::RealFs};
 use braidb_sim::fs::{Crash, SimFs};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 type Files = BTreeMap<String, Vec<u8>>;
 
-/// The database of format version 1, as it is checked in.
+/// The checked-in database of format version 1.
 fn checked_in() -> Files {
     stored("format-1")
 }
@@ -29,7 +29,7 @@ fn expected() -> Contents {
     golden::write().expect("the golden database can be written").1
 }
 
-/// Opens the database, reads everything and closes it again.
+/// Opens the database and reads everything.
 fn open_and_read(fs: &Arc<SimFs>) -> Result<(Db, Contents), Error> {
     let db = golden::open(fs)?;
     let contents = golden::read(&db)?;
@@ -56,7 +56,7 @@ fn what_was_written_is_read() {
     let verified = db.verify().unwrap();
     assert!(verified.damages.is_empty(), "{verified:?}");
 
-    // It goes on from there: everything is rewritten by the present code, and is still the same.
+    // The present code rewrites everything, and the contents stay the same.
     db.compact().unwrap();
     db.close().unwrap();
     assert_eq!(open_and_read(&fs).unwrap().1, expected);
@@ -65,10 +65,10 @@ fn what_was_written_is_read() {
 #[test]
 fn records_that_were_written_back_are_read() {
     let files = stored("format-1-written-back");
-    // Bit 0 of the required features, by docs/formats.md.
+    // Byte 10 of a log holds the required features. Bit 0 says that the log may hold written-back records (docs/formats.md).
     let logs: Vec<_> = files.iter().filter(|(name, _)| name.ends_with(".log")).collect();
-    assert!(logs.iter().any(|(_, bytes)| bytes[10] == 1), "a log may hold such records");
-    assert!(logs.iter().all(|(_, bytes)| bytes[10] == 0 || find(bytes, b"cold/3")), "and does");
+    assert!(logs.iter().any(|(_, bytes)| bytes[10] == 1), "a log may hold written-back records");
+    assert!(logs.iter().all(|(_, bytes)| bytes[10] == 0 || find(bytes, b"cold/3")), "it holds one");
     let expected = golden::write_with_copies().unwrap().1;
     assert!(expected[0].len() == 6 && expected[1].len() == 1);
     let fs = golden::place(&files).unwrap();
@@ -96,7 +96,7 @@ fn values_that_stayed_in_logs_are_read() {
     assert!(db.verify().unwrap().damages.is_empty());
     let stats = db.stats();
     assert!(stats.log_tables == 4 && stats.pinned_logs == 2, "{stats:?}");
-    // What is compacted points into no log, and the logs go.
+    // A compacted table points into no log, and the logs go.
     db.compact().unwrap();
     let stats = db.stats();
     assert_eq!((stats.log_tables, stats.pinned_logs, stats.pinned_log_bytes), (0, 0, 0));
@@ -111,11 +111,11 @@ fn values_that_stayed_in_logs_are_read() {
     assert_eq!(open_and_read(&fs).unwrap().1, expected);
 }
 
-/// Opens a database after a kill, which the name says, after a power failure, and after a close, and expects `expected`.
+/// Opens the killed database `name`, opens it after a power failure and after a close, and expects `expected` each time.
 fn is_read_after_a_kill(name: &str, expected: &Contents) -> Db {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../braidb/tests/golden").join(name);
     let files = golden::files(&RealFs, &dir).expect("the golden database is there");
-    // The optional features, by docs/formats.md: bit 0 is in each log since there is one.
+    // Byte 14 of a log holds the optional features (docs/formats.md). Bit 0 is set in every log of versions that know it.
     let is_new = !name.ends_with("-uncovered");
     let logs = files.iter().filter(|(name, _)| name.ends_with(".log"));
     assert!(logs.map(|(_, bytes)| bytes[14] & 1).all(|bit| bit == u8::from(is_new)));
@@ -132,7 +132,7 @@ fn is_read_after_a_kill(name: &str, expected: &Contents) -> Db {
     db
 }
 
-/// Cuts of ae2ffe8 prove nothing stable: what it recovered, and what was written since, goes to tables.
+/// Cuts of commit ae2ffe8 prove nothing stable. What it recovered, and what was written since, goes to tables.
 #[test]
 fn a_recovered_database_is_read_whatever_its_cut_proves() {
     let expected = golden::write_recovered().unwrap().1;
@@ -153,7 +153,7 @@ fn hot_keys_are_read_that_were_kept_after_a_recovery() {
     }
 }
 
-/// A log that tables point into is as needed as a table.
+/// A log that tables point into is as necessary as a table.
 #[test]
 fn a_missing_or_short_log_behind_a_table_refuses_to_open() {
     let files = stored("format-1-log-tables");
@@ -189,14 +189,14 @@ fn the_present_code_writes_one_too() {
     assert_eq!(files(&golden::write().unwrap().0), files(&again), "the same code writes the same bytes");
 }
 
-/// Where the fields of a file lie that say what a reader must know.
+/// The positions of the fields that tell what a reader must support.
 struct Fields {
     extension: &'static str,
-    /// Bytes from the start of the header or footer: the version, the lowest byte of each set of features.
+    /// Bytes from the start of the header or footer: the version, and the lowest byte of each set of features.
     version: usize,
     required: usize,
     optional: usize,
-    /// The checksum, and where the header or footer ends.
+    /// The checksum, and the end of the header or footer.
     checksum: usize,
     end: usize,
     is_footer: bool,
@@ -233,7 +233,7 @@ const FIELDS: [Fields; 3] = [
 ];
 
 impl Fields {
-    /// Changes one byte of the header or footer of file `name`, and puts its checksum right again.
+    /// Changes one byte of the header or footer of the file `name`, and corrects its checksum.
     fn change(&self, name: &str, bytes: &mut [u8], field: usize, value: u8) {
         let start = if self.is_footer { bytes.len() - self.end } else { 0 };
         let part = &mut bytes[start..start + self.end];
@@ -251,7 +251,7 @@ impl Fields {
         part[self.checksum..][..4].copy_from_slice(&crc);
     }
 
-    /// The golden database with that change in its newest file of the kind, and the path of the file.
+    /// The golden database with one byte changed in its newest file of this kind, and the path of the file.
     fn changed(&self, field: usize, value: u8) -> (Arc<SimFs>, PathBuf) {
         let mut files = checked_in();
         let name = files.keys().rfind(|name| name.ends_with(self.extension)).expect("there is one").clone();
@@ -283,7 +283,7 @@ fn optional_features_are_ignored() {
     for fields in &FIELDS {
         let (fs, file) = fields.changed(fields.optional, 1 << 5);
         match open_and_read(&fs) {
-            // The manifest knows the checksum of the whole table, which only `verify` compares.
+            // Only `verify` compares the manifest's checksum of the whole table.
             Ok((_, contents)) => assert_eq!(contents, expected(), "{}", file.display()),
             Err(error) => panic!("{error}"),
         }

@@ -1,5 +1,5 @@
-//! Keys that are written all the time stay in memory at a flush: fewer bytes are written, and every write comes back after a crash at
-//! any step, in order.
+//! Keys that are written all the time stay in memory at a flush. Fewer bytes are written, and after a crash at any step every
+//! write comes back, in order.
 
 use braidb::{Db, Durability, Guards, MemoryPolicy, Options, WriteBatch};
 use braidb_sim::fs::{Crash, OpKind, SimFs};
@@ -13,7 +13,7 @@ const DIR: &str = "/db";
 const KEYS: u32 = 3_000;
 const HOT: u32 = 30;
 
-/// A leveled tree with little memory that nobody compacts, so that what flushes do is all there is.
+/// A leveled tree with little memory and `MemoryPolicy::None`, so that only flushes empty the memory.
 fn options(env: Env, hot_keys_percent: u32) -> Options {
     Options::new()
         .memtable_bytes(64 << 10)
@@ -30,7 +30,7 @@ fn options(env: Env, hot_keys_percent: u32) -> Options {
         .env(env)
 }
 
-/// Write number `number`: to a hot key in nine of ten cases, and now and then it is a deletion. `TICK` has the number, always.
+/// Write number `number`: to a hot key in nine of ten cases, a deletion in one of eight. `TICK` always holds the number.
 #[derive(Clone)]
 struct Write {
     key: String,
@@ -46,7 +46,7 @@ fn write(number: u32) -> Write {
     Write { key: format!("key {key:05}"), value }
 }
 
-/// What is there after so many writes.
+/// The contents after `writes` writes.
 fn after(writes: u32) -> BTreeMap<String, String> {
     let mut model = BTreeMap::new();
     for number in 1..=writes {
@@ -69,7 +69,7 @@ fn put(db: &Db, number: u32) {
         None => batch.delete(key),
     };
     db.write(batch).unwrap();
-    // Where one thread does everything, background work gets its turn here.
+    // On one thread, background work runs only here.
     if number.is_multiple_of(50) {
         db.settle().unwrap();
     }
@@ -80,7 +80,7 @@ fn shown(entries: braidb::Iter) -> BTreeMap<String, String> {
     entries.map(|entry| entry.map(|(key, value)| (text(&key), text(&value))).unwrap()).collect()
 }
 
-/// So many writes are there, each of them and no other.
+/// The number of writes that the database holds. Panics unless it holds exactly the first writes up to that number.
 fn surviving(db: &Db) -> u32 {
     let shown = shown(db.iter());
     let writes = shown.get(TICK).map_or(0, |number| number.parse().unwrap());
@@ -122,7 +122,7 @@ fn what_is_hot_is_not_flushed() {
 
 const SYNCED: u32 = 5_000;
 
-/// Before each storage operation of flushes that leave hot keys in memory, power fails.
+/// Power fails before each storage operation of flushes that leave hot keys in memory.
 #[test]
 fn power_may_fail_at_every_step() {
     for crash in [Crash::Process, Crash::PowerAllLost, Crash::PowerTorn] {
@@ -136,7 +136,7 @@ fn power_may_fail_at_every_step() {
             if op.kind.mutates() {
                 let (steps, images) = &mut *taken.lock().unwrap();
                 *steps += 1;
-                // Appends of commits come in thousands.
+                // Appends of commits come in thousands, so only every 199th step is kept.
                 if op.kind != OpKind::Append || steps.is_multiple_of(199) {
                     images.push(fs.crash_image(crash, *steps));
                 }
@@ -151,7 +151,7 @@ fn power_may_fail_at_every_step() {
         let mut last = SYNCED;
         for image in images {
             let writes = surviving(&reopen(&image));
-            // What a killed process had acknowledged is there; of what power takes, only what was synced once.
+            // A killed process keeps every acknowledged write. A power failure keeps only the synced ones.
             assert!(writes >= if crash == Crash::Process { last } else { SYNCED }, "{writes} after {last}");
             last = writes;
         }

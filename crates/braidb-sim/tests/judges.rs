@@ -1,10 +1,10 @@
-//! The judges at a size for every day, on fixed seeds. `make accept-store` and `make torture` run them at full size.
+//! The judges at an everyday size, on fixed seeds. `make accept-store` and `make torture` run them at full size.
 
 use braidb_sim::draw::Preset;
 use braidb_sim::judge::{Case, Judge, crash, mutants};
 use braidb_sim::report::Tally;
 
-/// Runs cases of neighbouring seeds and returns what they covered.
+/// Runs cases of consecutive seeds, and returns what they covered.
 fn judge(first: Case, cases: u64) -> Tally {
     let mut tally = Tally::default();
     for seed in first.seed..first.seed + cases {
@@ -57,7 +57,7 @@ fn writers_on_threads() {
     }
 }
 
-/// The judges count on it, as `profile.dev` says in the workspace's Cargo.toml.
+/// The judges rely on overflow checks, which `profile.dev` of the workspace's Cargo.toml switches on.
 #[test]
 #[should_panic(expected = "overflow")]
 fn overflows_are_checked() {
@@ -70,7 +70,7 @@ fn crashes_everywhere() {
     let mut tally = judge(Case { ops: 200, ..Case::new(Judge::Crash, 1, Preset::TinyFiles) }, 4);
     tally.merge(&judge(Case { ops: 200, ..Case::new(Judge::Crash, 100, Preset::Random) }, 4));
     tally.merge(&judge(Case { ops: 200, ..Case::new(Judge::Crash, 200, Preset::Default) }, 1));
-    // One in whose middle the oldest logs go without a flush.
+    // In this case the oldest logs go without a flush.
     tally.merge(&judge(Case::new(Judge::Crash, 311, Preset::Random), 1));
     if let Err(blind) = crash::check_coverage(&tally) {
         panic!("{blind}: {tally}");
@@ -94,17 +94,17 @@ fn every_nth_bit() {
     }
 }
 
-/// The seed of the rounds that catch a mutant within seconds. Eight rounds from another seed may miss `write_back_after_a_freeze`: one of
-/// the seeds 1 to 7 did not find it, and one took 32 cases.
+/// The seed whose rounds catch the mutant within seconds. Eight rounds from another seed may miss `write_back_after_a_switch`:
+/// one of the seeds 1 to 7 did not find it, and one took 32 cases.
 fn seed_for(mutant: &str) -> u64 {
     match mutant {
         "sequence_reused" | "write_back_beside_a_flush" => 2,
-        "overlap_ignores_the_limit" | "rolled_behind_older" | "write_back_after_a_freeze" => 4,
+        "overlap_ignores_the_limit" | "rolled_behind_older" | "write_back_after_a_switch" => 4,
         _ => 1,
     }
 }
 
-/// Every third mutant, so that three threads share them.
+/// Tests every third mutant, so that three test threads share them.
 fn every_third_mutant_is_caught(first: usize) {
     let missed: Vec<&str> = braidb::mutants::ALL
         .iter()

@@ -1,4 +1,4 @@
-//! Logs go without a flush: what memory keeps alive of them is written back, and comes back after every crash.
+//! Log collection frees logs without a flush: it writes their live records back. The records must come back after every crash.
 
 use braidb::{ColumnFamily, Db, Error, MemoryPolicy, Options};
 use braidb_sim::fs::{Crash, Fault, Lasting, OpKind, SimFs};
@@ -24,7 +24,7 @@ fn reopen(fs: &SimFs) -> Result<Db, Error> {
 const COLD: usize = 20;
 const HOT: usize = 5;
 
-/// Some keys that are written once, one that is deleted, and a few that are written all the time, in two families.
+/// Keys that are written once, one that is deleted, and 5 that are written all the time, in two families.
 struct Load {
     db: Db,
     other: ColumnFamily,
@@ -53,7 +53,7 @@ impl Load {
             for key in 0..HOT {
                 self.db.put(format!("hot{key}"), format!("{:050}", self.round)).unwrap();
             }
-            // Where one thread does everything, background work gets its turn here.
+            // On one thread, background work runs only here.
             if self.round.is_multiple_of(4) {
                 self.db.settle().unwrap();
             }
@@ -98,14 +98,14 @@ fn logs_of_superseded_records_go_without_a_flush() {
     let counts = load.db.stats().counts;
     assert_eq!(counts.flushes, flushes, "nothing was flushed");
     assert!(counts.logs_collected > 20, "{counts:?}");
-    // The cold records and the tombstone, many times; but by far not everything.
+    // The cold records and the tombstone are written back many times, but far fewer records than all.
     assert!(
         counts.written_back > (2 * COLD) as u64 && counts.written_back < counts.user_ops / 4,
         "{counts:?}"
     );
     assert!(counts.written_back_bytes > 0 && counts.written_back_bytes < counts.log_bytes / 4);
 
-    // Killed, opened, worked on and killed again: the copies are copied.
+    // Each life ends in a kill, so that later lives copy copies.
     let mut image = fs.crash_image(Crash::Process, 1);
     for life in 0..3 {
         let db = reopen(&image).unwrap();
@@ -130,7 +130,7 @@ fn left_out_it_leaves_the_logs_to_flushes() {
     assert!(counts.flushes > 5 && counts.logs_collected == 0 && counts.written_back == 0, "{counts:?}");
 }
 
-/// Before each storage operation of a load that truncates, power fails.
+/// Power fails before each storage operation of a load that collects logs.
 #[test]
 fn power_may_fail_at_every_step() {
     for crash in [Crash::Process, Crash::PowerAllLost, Crash::PowerTorn] {
@@ -146,7 +146,7 @@ fn power_may_fail_at_every_step() {
             if is_step {
                 let mut taken = taken.lock().unwrap();
                 let seed = taken.len() as u64;
-                // Appends of copies and of commits come in hundreds.
+                // Appends of copies and of commits come in hundreds, so only every seventh is kept.
                 if op.kind != OpKind::Append || seed.is_multiple_of(7) {
                     taken.push(fs.crash_image(crash, seed));
                 }
@@ -164,33 +164,33 @@ fn power_may_fail_at_every_step() {
     }
 }
 
-/// A log collection that fails does not fail a flush, which frees the logs as well.
+/// A failing log collection does not fail a flush, which frees the logs too.
 #[test]
-fn a_failing_truncation_does_not_fail_a_flush() {
+fn a_failing_log_collection_does_not_fail_a_flush() {
     let (env, fs, runtime) = sim_env(1);
     let db = options(env).tuning(|tuning| tuning.memory_policy(MemoryPolicy::None)).open(DIR).unwrap();
     while db.stats().counts.logs_rotated < 3 {
         db.put("hot", [b'h'; 500]).unwrap();
     }
-    // It alone is alive, and not in the logs that go.
+    // This record alone is live, and it is not in the logs that go.
     db.put("hot", "last").unwrap();
-    // The first half of the log collection. The other one waits, and finds nothing to copy.
+    // The first step of the log collection. The second step waits, and finds nothing to copy.
     assert!(runtime.help());
     let mut created = 0;
     fs.set_hook(Some(Box::new(move |fs, op| {
         if op.kind == OpKind::Create && op.path.extension().is_some_and(|found| found == "log") {
             created += 1;
-            // The first is the flush's own.
+            // The flush creates the first log, the log collection the second.
             if created == 2 {
                 fs.fail_nth(1, Fault::Io, Lasting::Once, 1);
             }
         }
     })));
     db.flush().unwrap();
-    assert_eq!(db.stats().counts.job_failures, 1, "the truncation failed");
+    assert_eq!(db.stats().counts.job_failures, 1, "the log collection failed");
 }
 
-/// Copies stand for records that were synced long ago: damage to them is no torn tail.
+/// Copies replace records that were synced long ago, so damage to copies is no torn tail.
 #[test]
 fn damaged_copies_are_corruption() {
     let (env, fs, _) = sim_env(1);

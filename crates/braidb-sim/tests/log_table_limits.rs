@@ -1,4 +1,4 @@
-//! What log tables may take of the device and of other log tables, whoever reads meanwhile and whatever fails.
+//! How much of the device log tables may take, and how they limit each other, with any reader and any failure.
 
 use braidb::{Db, Durability, Error, Guards, MemoryPolicy, Options};
 use braidb_sim::env_over;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 const DIR: &str = "/db";
 /// Random cases of `nothing_leaks_and_nothing_is_lost`.
 const SEEDS: u64 = 20;
-/// Every so many file operations, one fails for `errors_leave_no_file_behind`.
+/// `errors_leave_no_file_behind` fails every `STRIDE`-th file operation, one per run.
 const STRIDE: usize = 11;
 
 fn options(env: Env) -> Options {
@@ -36,7 +36,7 @@ fn value(round: usize, number: usize) -> String {
     format!("round {round}, {number:03}, {}", "long ".repeat(20))
 }
 
-/// The disk is full of log tables and their logs: deletes and a compaction make room, as they do without log tables.
+/// A disk is full of log tables and their logs. Deletes and a compaction make room, as they do without log tables.
 #[test]
 fn deletes_make_room_on_a_disk_full_of_log_tables() {
     for percent in [0, 1] {
@@ -72,8 +72,8 @@ fn deletes_make_room_on_a_disk_full_of_log_tables() {
     }
 }
 
-/// A merge reads the values of logs that are too large for it one by one. So only large ones are left there, however many small ones
-/// stand beside them.
+/// A merge reads the values of too large logs one by one. So only large values stay in such logs, with any number of small ones
+/// beside them.
 #[test]
 fn large_logs_keep_large_values_alone() {
     for (percent_small, small_bytes, bytes, log_tables) in
@@ -97,7 +97,7 @@ fn large_logs_keep_large_values_alone() {
     }
 }
 
-/// What stands on the device beside what the database needs, when nobody reads and nothing is wanted.
+/// Checks that, without readers and pending work, the device holds only files that the database needs.
 fn check_files(fs: &SimFs, db: &Db, what: &str) {
     let stats = db.stats();
     let mut tables: Vec<u64> = Vec::new();
@@ -158,7 +158,7 @@ fn one_case(seed: u64) {
     let mut model = Model::new();
     let mut config = None;
     for life in 0..5 {
-        // Sometimes the same options again, sometimes others.
+        // Half of the lives keep the options of the previous life.
         if config.is_none() || rng.one_in(2) {
             let guards = match rng.below(3) {
                 0 => Guards::None,
@@ -300,7 +300,7 @@ fn nothing_leaks_and_nothing_is_lost() {
     (1..=SEEDS).for_each(one_case);
 }
 
-/// Tables that nothing is merged with would keep all the logs that may be kept.
+/// Log tables that no merge touches must not use up all the log space that tables may keep.
 #[test]
 fn cold_log_tables_do_not_end_log_tables_for_all_others() {
     let log_tables_of_the_second_half = |cold: bool| {
@@ -310,7 +310,7 @@ fn cold_log_tables_do_not_end_log_tables_for_all_others() {
         })
         .unwrap();
         let busy = db.column_family("busy").unwrap();
-        // In order and once: tables move down as metadata.
+        // Keys in order, each written once: tables go down by trivial moves.
         for number in 0..if cold { 4000 } else { 0 } {
             db.put(format!("key {number:06}"), value(1, number)).unwrap();
         }
@@ -331,7 +331,7 @@ fn cold_log_tables_do_not_end_log_tables_for_all_others() {
     assert!(beside_cold * 2 >= alone, "{beside_cold} log tables beside cold ones, {alone} without");
 }
 
-/// Where nothing is merged, only a small part of what is written is left in logs and written to tables later.
+/// Without other merges, only a small part of the written bytes is left in logs and rewritten to tables later.
 #[test]
 fn logs_of_cold_tables_are_not_let_go_again_and_again() {
     let fs = SimFs::new();
@@ -350,7 +350,7 @@ fn logs_of_cold_tables_are_not_let_go_again_and_again() {
     assert!(merged > 0 && merged < written / 3, "{merged} of {written}");
 }
 
-/// Threads read while logs come and go, on a file system where an unlinked file is gone at once.
+/// Threads read while logs come and go, on a file system where an unlinked file becomes unreadable at once.
 #[test]
 fn readers_never_lose_a_log() {
     for seed in 0..3 {
@@ -373,7 +373,7 @@ fn readers_never_lose_a_log() {
                     .hot_keys_percent([0, 20][seed as usize % 2])
                     .max_runs_per_guard(runs)
             })
-            // Values are too small to be left where L1 has many cells.
+            // Guards would give L1 many cells, and these values are too small to stay in logs then.
             .tuning(|tuning| tuning.guards(Guards::None))
             .open_files(16)
             .block_cache_bytes(0)
@@ -387,7 +387,7 @@ fn readers_never_lose_a_log() {
                 scope.spawn(move || {
                     let (mut rng, mut from) = (Rng::new(seed * 10 + reader), 0);
                     while !stop.load(Ordering::Relaxed) {
-                        // Were more scanned than is written, flushes would leave nothing in logs.
+                        // Readers scan no more than the writer writes. Otherwise flushes would leave no values in logs.
                         if written.load(Ordering::Relaxed) < from {
                             std::thread::yield_now();
                             continue;
@@ -427,7 +427,7 @@ fn readers_never_lose_a_log() {
     }
 }
 
-/// Whatever fails once or for good: what was acknowledged is there after the next open, and nothing stays on the device for good.
+/// Each fault strikes once or for ever. After the next open every acknowledged write is there, and no unneeded file stays.
 #[test]
 fn errors_leave_no_file_behind() {
     let change = |options: Options| {
@@ -446,7 +446,7 @@ fn errors_leave_no_file_behind() {
                 let fs = SimFs::new();
                 drop(open(&fs, change).unwrap());
                 fs.fail_nth(nth, fault, lasting, nth);
-                // What each key may hold: the last value that was acknowledged, and those that failed since.
+                // What each key may hold: the last acknowledged value, and the values of later failed writes.
                 let mut may: BTreeMap<(usize, usize), Vec<Option<String>>> = BTreeMap::new();
                 let mut log_tables = 0;
                 if let Ok(db) = open(&fs, change)

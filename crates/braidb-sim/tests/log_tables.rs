@@ -1,5 +1,5 @@
-//! Values stay in the log where they were written first: as long as a table leads there or anybody reads such a table, and no
-//! longer.
+//! Values stay in the log where they were first written, as long as a table points there or a reader uses such a table. Then
+//! the log goes.
 
 use braidb::{Db, Error, MemoryPolicy, Options};
 use braidb_sim::env_over;
@@ -49,7 +49,7 @@ fn check(db: &Db, round: usize) {
     assert_eq!(db.verify().unwrap().damages, []);
 }
 
-/// How many logs hold the bytes.
+/// The number of logs that contain the text.
 fn logs_with(fs: &SimFs, wanted: &str) -> usize {
     let logs = fs.files().into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "log"));
     let holds = |path: &Path| {
@@ -95,7 +95,7 @@ fn what_does_not_pay_is_a_sorted_table() {
     let once = |db: &Db| put_round(db, 1);
     sorted(|options| options.tuning(|tuning| tuning.log_table_percent(0)), once);
     sorted(|options| options.tuning(|tuning| tuning.log_table_percent(95)), once);
-    // Less than half of the log is alive.
+    // Less than half of the log is live.
     sorted(|options| options, |db| (0..3).for_each(|round| put_round(db, round)));
     // Small values.
     sorted(
@@ -104,7 +104,7 @@ fn what_does_not_pay_is_a_sorted_table() {
     );
 }
 
-/// A fill in key order: its tables lie apart and move down as metadata, and the values stay where they were written first.
+/// A fill in key order: its tables do not overlap and go down by trivial moves. The values stay where they were first written.
 #[test]
 fn logs_in_key_order_move_down_as_they_are() {
     let fs = SimFs::new();
@@ -124,7 +124,7 @@ fn logs_in_key_order_move_down_as_they_are() {
     assert_eq!(db.verify().unwrap().damages, []);
 }
 
-/// A scan would read each value in a log by itself.
+/// A scan reads each value in a log separately, so flushes of scanned families write the values to tables.
 #[test]
 fn what_is_scanned_is_written_to_tables() {
     let fs = SimFs::new();
@@ -144,7 +144,7 @@ fn what_is_scanned_is_written_to_tables() {
         db.stats().counts.log_tables - before
     };
     assert_eq!(log_tables(1, 5_000), 2);
-    assert_eq!(log_tables(2, 10_000), 1, "the other one is not scanned");
+    assert_eq!(log_tables(2, 10_000), 1, "the family `other` is not scanned");
     assert_eq!(log_tables(3, 0), 2);
 }
 
@@ -160,12 +160,12 @@ fn a_log_stays_under_an_iterator_and_goes_after_it() {
     put_round(&db, 2);
     db.compact().unwrap();
     db.settle().unwrap();
-    assert_eq!(db.stats().log_tables, 0, "the tree points nowhere any more");
-    assert_eq!(logs_with(&fs, "round 1"), 1, "but the iterator does");
+    assert_eq!(db.stats().log_tables, 0, "the tree points into no log");
+    assert_eq!(logs_with(&fs, "round 1"), 1, "the iterator keeps the log");
     for number in 1..KEYS {
         assert_eq!(iter.next().unwrap().unwrap().1, value(1, number));
     }
-    // The snapshot alone keeps versions, not files: these were merged into a table.
+    // A snapshot alone keeps versions, not files: the merge wrote these versions to a table.
     drop(iter);
     assert_eq!(logs_with(&fs, "round 1"), 0);
     assert_eq!(snapshot.get(key(3)).unwrap().unwrap(), value(1, 3));
@@ -175,7 +175,7 @@ fn a_log_stays_under_an_iterator_and_goes_after_it() {
 #[test]
 fn one_log_serves_the_tables_of_two_families() {
     let fs = SimFs::new();
-    // Both together are most of the log, and the second flush counts what the first one left there.
+    // Both families together are most of the log. The second flush counts what the first one left in it.
     let db = open(&fs, |options| options.tuning(|tuning| tuning.log_table_percent(30))).unwrap();
     let other = db.column_family("other").unwrap();
     for number in 0..KEYS {
@@ -185,7 +185,7 @@ fn one_log_serves_the_tables_of_two_families() {
     db.flush().unwrap();
     let stats = db.stats();
     assert_eq!((stats.log_tables, stats.pinned_logs), (2, 1));
-    // A table that goes leaves the log to the other.
+    // When one family's table goes, the log stays for the other family's table.
     for number in 0..KEYS {
         db.delete(key(number)).unwrap();
     }
@@ -223,7 +223,7 @@ fn bodies_outlive_crashes_and_are_not_replayed() {
         assert_eq!((db.stats().pinned_logs, logs_with(&image, "round 1")), (1, 1));
         assert_eq!(db.get(key(5)).unwrap().unwrap(), value(1, 5));
         drop(db);
-        // Once more, from what an orderly close leaves, and without the option: tables lead to logs all the same.
+        // Opens again after an orderly close, with log tables switched off. Tables still point to logs.
         let db = open(&image, |options| options.tuning(|tuning| tuning.log_table_percent(0))).unwrap();
         db.delete("after").unwrap();
         check(&db, 1);
@@ -233,7 +233,7 @@ fn bodies_outlive_crashes_and_are_not_replayed() {
     }
 }
 
-/// Only the open that wrote a log knows where its values lie: what an earlier one wrote goes to the table.
+/// Only the open that wrote a log knows where its values lie. A flush writes the values of earlier logs to the table.
 #[test]
 fn only_logs_of_this_open_become_bodies() {
     for is_closed in [true, false] {
@@ -252,7 +252,7 @@ fn only_logs_of_this_open_become_bodies() {
         db.flush().unwrap();
         let stats = db.stats();
         assert_eq!((stats.counts.log_tables, stats.pinned_logs), (1, 1));
-        // After a kill recovery has copied the first round to the log of this open.
+        // After a kill, recovery has copied the first round to the log of this open.
         let copied = usize::from(!is_closed);
         assert_eq!((logs_with(&image, "round 1"), logs_with(&image, "round 2")), (copied, 1));
         for number in 0..KEYS {
@@ -265,7 +265,7 @@ fn only_logs_of_this_open_become_bodies() {
     }
 }
 
-/// A log to which one family's table leads, and which another family still replays until what is alive there is written back.
+/// One family's table points to a log that another family still replays, until the log's live records are written back.
 #[test]
 fn a_rewritten_log_stays_while_tables_lead_to_it() {
     let fs = SimFs::new();
@@ -304,7 +304,7 @@ fn a_rewritten_log_stays_while_tables_lead_to_it() {
     assert_eq!(db.verify().unwrap().damages, []);
 }
 
-/// Damage in a log is told with its name and place, by reads and by `verify`.
+/// Reads and `verify` report damage in a log with its file and offset.
 #[test]
 fn damage_behind_a_handle_is_told() {
     let fs = SimFs::new();
@@ -333,7 +333,7 @@ fn damage_behind_a_handle_is_told() {
         other => panic!("{other:?}"),
     }
     assert_eq!(db.iter().filter(Result::is_err).count(), 1);
-    assert!(db.compact().unwrap_err().is_corruption(), "a merge does not pass over it");
+    assert!(db.compact().unwrap_err().is_corruption(), "a merge does not skip the damage");
     assert_eq!(db.get(key(34)).unwrap().unwrap(), value(1, 34));
 }
 
@@ -358,7 +358,7 @@ fn a_backward_scan_reads_only_the_values_that_it_shows() {
     assert_eq!((forward, backward), (10, 10));
 }
 
-/// The value that was overwritten comes first to a backward scan.
+/// A backward scan meets the overwritten value first.
 #[test]
 fn damage_to_an_overwritten_value_does_not_end_a_backward_scan() {
     let fs = SimFs::new();
@@ -427,7 +427,7 @@ impl File for BadFile {
     }
 }
 
-/// A merge that would load the log whole finds that the device cannot read some part of it, which nobody needs.
+/// A merge reads only the needed values of a log. A merge that loaded the whole log would fail at the unreadable sector.
 #[test]
 fn a_merge_needs_only_the_values_of_a_log() {
     let fs = SimFs::new();
@@ -440,7 +440,7 @@ fn a_merge_needs_only_the_values_of_a_log() {
     }
     db.flush().unwrap();
     assert_eq!(db.stats().log_tables, 1);
-    // Among the values of round 0, which nobody needs.
+    // The bad sector is in the values of round 0, which no reader needs.
     let wanted = value(0, 20).into_bytes();
     let log = fs.files().into_iter().find_map(|path| {
         let bytes = fs.read_file(&path).unwrap();
@@ -466,7 +466,7 @@ fn a_scan_reads_no_value_beyond_its_bound() {
     assert_eq!(db.stats().counts.log_reads, 4);
 }
 
-/// Whether a key is there stands in the index.
+/// The index of a log table tells whether a key exists.
 #[test]
 fn whether_a_key_is_there_reads_no_value() {
     let fs = SimFs::new();
@@ -477,7 +477,7 @@ fn whether_a_key_is_there_reads_no_value() {
     assert_eq!(db.stats().counts.log_reads, 0);
 }
 
-/// The second half of a log is zeros: that is not told with one damage for each of its values.
+/// If the second half of a log is zeros, `verify` must not report one damage for each value.
 #[test]
 fn a_destroyed_log_is_not_told_value_by_value() {
     const VALUES: usize = 8_000;

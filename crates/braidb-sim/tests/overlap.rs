@@ -10,8 +10,8 @@ use std::sync::Arc;
 const DIR: &str = "/db";
 const KEYS: u32 = 1_000;
 
-/// A leveled tree that merges L0 at 3 tables, or waits up to 5, and defers nothing below L0: else tables have sketches without
-/// overlap too.
+/// A leveled tree that merges L0 at 3 tables, or waits up to 5. Deferral below L0 is off, because with it tables have sketches
+/// even without overlap.
 fn open(fs: &Arc<SimFs>, percent: u32) -> Db {
     let leveled =
         Options::new().tuning(|tuning| tuning.max_runs_per_guard(1).guards(Guards::None).l0_merge_tables(3));
@@ -22,7 +22,7 @@ fn open(fs: &Arc<SimFs>, percent: u32) -> Db {
         .unwrap()
 }
 
-/// Table number `table` of L0: over the range of all others, and none of their keys.
+/// Writes table number `table` of L0: over the key range of all others, and without any of their keys.
 fn write(db: &Db, table: u32) {
     for number in 0..KEYS {
         db.put((number * 100 + table).to_be_bytes(), [7; 20]).unwrap();
@@ -51,7 +51,7 @@ fn what_l0_waits_for_is_known_after_a_reopening() {
     write(&db, 4);
     let stats = db.stats();
     assert_eq!((l0(&db), stats.counts.l0_deferrals, stats.counts.merges), (5, 1, 0));
-    // Sketches are verified as all else.
+    // `verify` checks sketches too.
     assert_eq!(db.verify().unwrap().damages, []);
     write(&db, 5);
     assert_eq!((l0(&db), db.stats().counts.l0_deferrals), (6, 2));
@@ -59,7 +59,7 @@ fn what_l0_waits_for_is_known_after_a_reopening() {
     let stats = db.stats();
     assert_eq!((l0(&db), stats.counts.l0_count_merges, stats.counts.merges), (0, 1, 1));
     assert_eq!(stats.families[0].l0_overlap.as_ref().unwrap().decision, "count");
-    // Of three tables two have the same keys, then three of four.
+    // Of three tables two have equal keys, then three of four.
     (0..2).for_each(|_| write(&db, 0));
     write(&db, 1);
     let stats = db.stats();
@@ -70,7 +70,7 @@ fn what_l0_waits_for_is_known_after_a_reopening() {
     let overlap = stats.families[0].l0_overlap.clone().unwrap();
     assert!((47..53).contains(&overlap.percent) && overlap.decision == "overlap", "{overlap:?}");
     assert_eq!((l0(&db), stats.counts.l0_overlap_merges), (0, 1));
-    // With the option off nothing waits, whoever wrote the tables.
+    // With the option off no merge waits, even for tables that were written with it on.
     (10..13).for_each(|table| write(&db, table));
     assert_eq!(l0(&db), 3);
     db.close().unwrap();
@@ -98,7 +98,7 @@ fn a_recovered_table_has_a_sketch() {
     let db = open(&fs, 40);
     (0..2).for_each(|table| write(&db, table));
     db.close().unwrap();
-    // So many logs are too many to stay in memory.
+    // 10 logs are too many to stay in memory.
     for life in 0..10 {
         let db = open(&fs, 40);
         for number in (0..KEYS).filter(|number| number % 10 == life) {
@@ -120,7 +120,7 @@ fn a_damaged_sketch_is_reported_by_who_reads_the_table_and_makes_nobody_wait() {
     db.close().unwrap();
     let path = fs.files().into_iter().find(|path| is_table(path)).unwrap();
     let bytes = fs.read_file(&path).unwrap();
-    // The footer says where the properties lie; the sketch is their last field.
+    // The footer says where the properties lie. The sketch is their last field.
     let place = |at: usize| {
         let at = bytes.len() - 64 + at;
         u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
@@ -139,14 +139,14 @@ fn is_table(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "table")
 }
 
-/// What a load costs.
+/// The costs of a load.
 #[derive(Debug)]
 struct Cost {
-    /// Bytes flushed and merged, a byte flushed.
+    /// Bytes flushed and merged per byte flushed.
     written: f64,
-    /// Tables that a get reads.
+    /// Tables read per get.
     tables_read: f64,
-    /// And those that its filters are asked for.
+    /// Tables whose filters are asked or that are read, per get.
     tables_asked: f64,
 }
 
@@ -163,7 +163,7 @@ impl Cost {
         let db = options.env(env_over(fs.clone(), 1).0).open(DIR).unwrap();
         let mut rng = Rng::new(7);
         let draw = |rng: &mut Rng| match load {
-            // A tenth of the rows gets nine writes of ten.
+            // A tenth of the rows gets nine of ten writes.
             "skewed" if rng.below(10) < 9 => rng.below(ROWS / 10) * 10,
             _ => rng.below(ROWS),
         };
@@ -197,12 +197,12 @@ fn waiting_writes_less_and_reads_hardly_more() {
     let trees = [
         ("leveled", leveled, 0.98),
         ("guards, 1 run", Options::new().tuning(|tuning| tuning.max_runs_per_guard(1)), 0.99),
-        // L0 is handed over, and nothing waits.
+        // L0 goes down by trivial moves, and no merge waits.
         ("guards, 4 runs", Options::new(), 1.0),
     ];
     for (name, options, most) in trees {
         for load in ["inserts", "uniform", "skewed"] {
-            // Both policies wait; each alone is told beside.
+            // Measures neither and both policies, and in a leveled tree each policy alone.
             let null = Cost::of(options.clone(), 0, false, load);
             let waits = Cost::of(options.clone(), 40, true, load);
             println!("figure: {name}, {load}: {null:.2?}, waiting {waits:.2?}");

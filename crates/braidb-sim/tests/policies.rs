@@ -1,7 +1,7 @@
-//! Every way to shape the tree answers alike: one workload through leveled trees, trees of one cell, of several runs, of
-//! sampled and of balanced guards, and through a plain map. Only what is written, and where, may differ.
+//! Every shape of the tree gives the same answers. One workload runs through leveled trees, trees of one cell, of several runs,
+//! of sampled and of balanced guards, and through a plain map. Only what is written, and where, may differ.
 //!
-//! What `make accept-guards` shows of a test, the test prints behind `figure:`.
+//! Each test prints behind `figure:` what `make accept-guards` shows of it.
 
 use braidb::{FamilyTree, Guards, Options, Snapshot, WriteBatch};
 use braidb_sim::env_over;
@@ -18,12 +18,12 @@ const DIR: &str = "/db";
 type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// One operation. Snapshots and iterations name a place; which one it is does not depend on the policy.
+/// One operation. Snapshots are named by an index that does not depend on the policy.
 #[derive(Clone, Debug)]
 enum Op {
     Write(Vec<(Vec<u8>, Option<Vec<u8>>)>),
     Get(Vec<u8>, Option<usize>),
-    /// From a key, so many rows, forward or backward.
+    /// First key, number of rows, whether backward, and the snapshot.
     Scan(Vec<u8>, usize, bool, Option<usize>),
     TakeSnapshot,
     DropSnapshot(usize),
@@ -34,15 +34,15 @@ enum Op {
     Reopen,
 }
 
-/// Keys are numbers below this.
+/// Keys are the numbers below 5,000.
 const KEYS: u64 = 5_000;
 
 fn key(number: u64) -> Vec<u8> {
     format!("row/{number:07}").into_bytes()
 }
 
-/// The workload: all keys once, then updates and deletes of everything, of a hot tenth, and of a stretch that moves on; with
-/// batches, reads, snapshots, and reopenings between.
+/// The workload: all keys once, then updates and deletes of all keys, of a hot tenth and of a moving stretch. Batches, reads,
+/// snapshots and reopenings come in between.
 fn workload(seed: u64, ops: u64) -> impl Iterator<Item = Op> {
     let mut rng = Rng::new(seed);
     let mut snapshots = 0_usize;
@@ -89,12 +89,12 @@ fn workload(seed: u64, ops: u64) -> impl Iterator<Item = Op> {
     })
 }
 
-/// What reads answered, in their order, and at the end everything, forward and backward.
+/// The answers of all reads, in order. The last two are everything forward and everything backward.
 #[derive(Default)]
 struct Answers(Vec<Rows>);
 
 impl Answers {
-    /// Fails at the first answer that differs.
+    /// Panics at the first answer that differs.
     #[track_caller]
     fn expect(&self, expected: &Answers, policy: &str) {
         for (number, (answer, expected)) in self.0.iter().zip(&expected.0).enumerate() {
@@ -110,7 +110,7 @@ impl Answers {
     }
 }
 
-/// The plain map's answers.
+/// The answers of a plain map.
 fn expected(ops: impl Iterator<Item = Op>) -> Answers {
     let mut answers = Answers::default();
     let (mut map, mut snapshots) = (Map::new(), Vec::<Map>::new());
@@ -147,22 +147,22 @@ fn expected(ops: impl Iterator<Item = Op>) -> Answers {
     answers
 }
 
-/// A policy's way through the workload.
+/// The result of one policy's run.
 struct Run {
     answers: Answers,
-    /// The most levels that held something at one moment.
+    /// The most levels that held something at one time.
     levels: usize,
-    /// The most cells of one level.
+    /// The most cells of one level at one time.
     cells: usize,
-    /// Since the last opening.
+    /// Counts since the last opening.
     merges_at_once: u64,
     merges_shared: u64,
 }
 
-/// What the database runs on, life after life.
+/// The files and the runtime of a database, over all its lives.
 struct World {
     fs: SimFs,
-    /// Real threads, or the caller's own.
+    /// The number of background threads. `None` runs jobs on the caller's thread.
     threads: Option<usize>,
     lives: u64,
 }
@@ -190,7 +190,7 @@ fn rows(iter: impl Iterator<Item = braidb::Result<(Vec<u8>, braidb::Value)>>) ->
     iter.map(|row| row.map(|(key, value)| (key, value.to_vec())).unwrap()).collect()
 }
 
-/// Drives a database through the workload; `options` may differ from life to life.
+/// Runs a database through the workload. `options` may differ from life to life.
 fn run(ops: impl Iterator<Item = Op>, mut world: World, options: impl Fn(u64) -> Options) -> Run {
     let mut answers = Answers::default();
     let (mut levels, mut cells) = (0, 0);
@@ -258,7 +258,7 @@ fn run(ops: impl Iterator<Item = Op>, mut world: World, options: impl Fn(u64) ->
     Run { answers, levels, cells, merges_at_once, merges_shared }
 }
 
-/// What a tree looks like.
+/// The shape of a tree.
 struct Shape {
     levels: usize,
     cells: usize,
@@ -273,7 +273,7 @@ impl Shape {
     }
 }
 
-/// Small enough that a few hundred kilobytes make deep levels of many cells.
+/// Options so small that a few hundred kilobytes make deep levels of many cells.
 fn small() -> Options {
     Options::new()
         .memtable_bytes(4 << 10)
@@ -286,7 +286,7 @@ const SAMPLED: Guards = Guards::Sampled { top_level_bits: 7, bit_decrement: 2 };
 fn policies() -> Vec<(&'static str, Options)> {
     let policy = |runs, guards| small().tuning(|tuning| tuning.max_runs_per_guard(runs).guards(guards));
     vec![
-        // Where L0 waits for more tables, L1 is larger, and there are fewer levels.
+        // L0 waits for more tables here, so L1 is larger and there are fewer levels.
         ("leveled", policy(1, Guards::None).tuning(|tuning| tuning.l0_overlap_tables(3))),
         ("one guard, 4 runs", policy(4, Guards::None)),
         ("2 runs, balanced", policy(2, Guards::Balanced)),
@@ -338,7 +338,8 @@ fn all_policies_answer_alike() {
     );
 }
 
-/// Of a leveled tree: large merges of L0 go in subcompactions, those of deeper levels in increments, and any thread may take one.
+/// In a leveled tree, large merges of L0 run in subcompactions and merges of deeper levels in increments. Any thread may take
+/// one.
 #[test]
 fn threads_share_large_merges() {
     let ops = || workload(6, 24_000);

@@ -1,4 +1,4 @@
-//! Cells that are asked how much their runs overlap, in a whole database: over reopenings, with older tables, with damage.
+//! Cells that sample how much their runs overlap, in a whole database: over reopenings, with older tables, with damage.
 
 use braidb::{Db, Error, MemoryPolicy, Options};
 use braidb_sim::env_over;
@@ -20,7 +20,7 @@ fn key(number: u32) -> [u8; 8] {
     u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
 }
 
-/// New keys, in no order.
+/// Inserts new keys, in random order, and settles.
 fn insert(db: &Db, numbers: std::ops::Range<u32>) {
     for number in numbers {
         db.put(key(number), [7; 20]).unwrap();
@@ -44,13 +44,13 @@ fn inserts_are_not_feared_after_a_reopening_either() {
     let fs = Arc::new(SimFs::new());
     let db = open(&fs, 8);
     let mut number = 0;
-    // Up to where a cell has been spared, and is as it was then.
+    // Inserts until a cell has spared a rewrite and still has several runs.
     while asked(&db).1 == 0 || db.stats().families[0].levels.iter().all(|level| level.most_runs <= 1) {
         insert(&db, number..number + 3_000);
         number += 3_000;
         assert!(number < 600_000, "no cell was spared");
     }
-    assert_eq!(db.verify().unwrap().damages, [], "samples are verified as all else");
+    assert_eq!(db.verify().unwrap().damages, [], "`verify` checks samples too");
     db.close().unwrap();
     let db = open(&fs, 8);
     db.settle().unwrap();
@@ -68,9 +68,9 @@ fn tables_without_samples_are_guessed_about() {
     assert_eq!(asked(&db), (0, 0));
     db.close().unwrap();
     let db = open(&fs, 8);
-    // Its tables lie over all others.
+    // The new tables overlap all older tables.
     insert(&db, 60_000..90_000);
-    assert_eq!(asked(&db), (0, 0), "a cell that has an old table gives no answer");
+    assert_eq!(asked(&db), (0, 0), "a cell with an old table has no samples");
     (0..90_000).step_by(97).for_each(|number| assert!(db.contains_key(key(number)).unwrap()));
     assert_eq!(db.verify().unwrap().damages, []);
 }
@@ -82,14 +82,14 @@ fn a_damaged_sample_is_reported_by_who_reads_the_table() {
     insert(&db, 0..60_000);
     db.close().unwrap();
     for path in tables(&fs) {
-        // The footer says where the properties end; the sample is their last field.
+        // The footer says where the properties end. The sample is their last field.
         let bytes = fs.read_file(&path).unwrap();
         let at = bytes.len() - 64 + 32;
         let index = u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
         fs.flip_bit(&path, (index - 20) * 8).unwrap();
     }
     let db = open(&fs, 8);
-    // Nobody needs the tables yet but for their samples, which are missing now.
+    // So far the database needs only the samples of the tables, and they are missing now.
     let settled = db.settle();
     assert_eq!(asked(&db), (0, 0));
     let is_damage = |outcome: Result<(), Error>| matches!(outcome, Err(Error::Corruption { .. }));

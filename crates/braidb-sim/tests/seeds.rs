@@ -1,9 +1,9 @@
-//! Cases that once found a bug. They stay for ever.
+//! Cases that once found a bug. They are never removed.
 
 use braidb_sim::draw::Preset;
 use braidb_sim::judge::{Case, Judge};
 
-/// A case, and what it found.
+/// A case, and the bug that it found.
 type Seed = (Judge, u64, Preset, u64, u64, &'static str);
 
 /// Judge, seed, preset, operations, stride, and the bug.
@@ -93,7 +93,7 @@ fn bugs_stay_dead() {
     for &(judge, seed, preset, ops, stride, bug) in SEEDS {
         let case = Case { ops, stride, ..Case::new(judge, seed, preset) };
         if let Err(failure) = case.run() {
-            panic!("{bug}: it is back: {failure}");
+            panic!("{bug}: the bug is back: {failure}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the simulated file system loses in a crash, what it must not lose, and how it fails.
+//! What the simulated file system loses in a crash, what it must keep, and how it fails.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -24,7 +24,7 @@ fn sim() -> SimFs {
     fs
 }
 
-/// A file that is stable with its name.
+/// Creates a file that is stable with its name.
 fn stable(fs: &SimFs, name: &str, data: &[u8]) -> Arc<dyn File> {
     let file = fs.create(path(name)).unwrap();
     file.append(data).unwrap();
@@ -33,12 +33,12 @@ fn stable(fs: &SimFs, name: &str, data: &[u8]) -> Arc<dyn File> {
     file
 }
 
-/// The bytes of a file after a crash; `None` if it has no name.
+/// The bytes of a file after a crash. `None` if it has no name.
 fn left(fs: &SimFs, crash: Crash, seed: u64, name: &str) -> Option<Vec<u8>> {
     fs.crash_image(crash, seed).read_file(path(name)).ok()
 }
 
-/// Everything that `name` may hold after power is lost.
+/// Everything that `name` may hold after a power failure.
 fn torn(fs: &SimFs, name: &str) -> BTreeSet<Option<Vec<u8>>> {
     (0..400).map(|seed| left(fs, Crash::PowerTorn, seed, name)).collect()
 }
@@ -114,7 +114,7 @@ fn an_image_is_stable_and_apart() {
 
 #[test]
 fn torn_writes_differ_by_seed_and_replay() {
-    /// The ends of the writes and of the disk's sectors.
+    /// The ends of the writes and of the disk's sectors, in bytes.
     const PLACES: [usize; 10] = [100, 512, 1_024, 1_100, 1_536, 2_048, 2_100, 2_560, 3_072, 3_100];
     let fs = sim();
     let file = stable(&fs, A, &[b'o'; 100]);
@@ -130,7 +130,7 @@ fn torn_writes_differ_by_seed_and_replay() {
     for image in &images {
         assert_eq!(image[..100], [b'o'; 100], "what is stable is not touched");
         assert!([100, 1_100, 2_100, 3_100].contains(&image.len()), "a length is kept or dropped, not torn");
-        // Sector by sector of the disk, within each write: kept whole, or zero.
+        // Each sector of the disk, within each write, is kept whole or zero.
         for pair in PLACES.windows(2).filter(|pair| pair[1] <= image.len()) {
             let (now, written) = (&image[pair[0]..pair[1]], &whole[pair[0]..pair[1]]);
             assert!(now == written || now.iter().all(|byte| *byte == 0));
@@ -188,7 +188,7 @@ fn names_are_reordered() {
     fs.link(path(A), path(B)).unwrap();
     fs.unlink(path(A)).unwrap();
     let images: BTreeSet<_> = (0..100).map(|seed| fs.crash_image(Crash::PowerTorn, seed).files()).collect();
-    // Without a sync between the two, even both names may be gone.
+    // Without a sync between link and unlink, both names may be gone.
     assert_eq!(images.len(), 4, "{images:?}");
 }
 
@@ -294,7 +294,7 @@ fn a_failed_append_leaves_any_part() {
         let now = fs.read_file(path(A)).unwrap();
         assert!(b"head0123".starts_with(&now));
         lengths.insert(now.len());
-        // The handle's end did not move: the next append covers the rest.
+        // The failed append did not move the handle's end, so the next append overwrites its bytes.
         file.append(b"abcdefgh").unwrap();
         assert_eq!(fs.read_file(path(A)).unwrap(), b"headabcdefgh");
     }
@@ -342,7 +342,7 @@ fn the_hook_sees_the_moment_before_each_change() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let notes = Arc::clone(&seen);
     fs.set_hook(Some(Box::new(move |fs, op| {
-        // The hook may use the file system itself, and that does not call it again.
+        // The hook may use the file system. Its own operations do not call it again.
         fs.sync_dir(path("/")).unwrap();
         let image = fs.crash_image(Crash::Process, 0);
         notes.lock().push((op.kind, image.file_len(path(A)).ok()));
@@ -406,7 +406,7 @@ fn all_of(file: &dyn File) -> Vec<u8> {
     bytes
 }
 
-/// Random operations, faults included: no image is ever broken, a killed process leaves what is shown, and what a crash
+/// Runs random operations, with faults. Every image must be whole, a killed process leaves what reads show, and what a crash
 /// left is stable.
 #[test]
 fn images_are_whole_at_every_point() {
@@ -421,7 +421,7 @@ fn images_are_whole_at_every_point() {
             if random.below(20) == 0 {
                 fs.fail_nth(1 + random.below(5), Fault::Io, Lasting::Once, random.next_u64());
             }
-            // Most of these are refused at times: the name exists, or does not, or a fault strikes.
+            // Some of these operations are refused: the name exists, or does not exist, or a fault strikes.
             match (random.below(10), open.last()) {
                 (0, _) => open.extend(fs.create(any()).ok()),
                 (1, _) => open.extend(fs.open(any()).ok()),
@@ -463,7 +463,7 @@ fn a_killed_process_leaves_unsynced_data_unsynced() {
     assert_eq!(next.read_file(path(A)).unwrap(), b"synced not synced");
     assert!(next.lock(path(B)).is_ok(), "locks die with their process");
     assert_eq!(next.crash_image(Crash::PowerAllLost, 1).read_file(path(A)).unwrap(), b"synced ");
-    // A sync by the next process makes stable what the killed one wrote.
+    // A sync by the next process makes stable what the killed process wrote.
     next.open(path(A)).unwrap().sync_data().unwrap();
     assert_eq!(next.crash_image(Crash::PowerAllLost, 1).read_file(path(A)).unwrap(), b"synced not synced");
     assert_eq!(fs.crash_image(Crash::PowerAllLost, 1).read_file(path(A)).unwrap(), b"synced ");
@@ -511,8 +511,8 @@ fn a_log_is_as_long_as_its_space_and_a_kill_may_tear_a_store() {
     let next = next.lock().take().unwrap();
     assert_eq!(next.read_file(path(A)).unwrap(), image(&|at| at < 100));
     assert_eq!(next.crash_image(Crash::PowerAllLost, 1).read_file(path(A)).unwrap(), image(&|_| false));
-    assert_eq!(left(&fs, Crash::Process, 0, A).unwrap(), image(&|_| true), "it has come to its end");
-    // What does not fit is a call.
+    assert_eq!(left(&fs, Crash::Process, 0, A).unwrap(), image(&|_| true), "the store is complete");
+    // An append beyond the space of the file is a system call, so a kill does not tear it.
     fs.set_hook(Some(Box::new(|fs, _| {
         assert!((0..50).all(|seed| !left(fs, Crash::Process, seed, A).unwrap().contains(&b'y')));
     })));

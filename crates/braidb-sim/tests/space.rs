@@ -1,6 +1,7 @@
-//! What tables with many slices may not cost: a table that a cold slice keeps, and a descriptor for each table.
+//! Limits of tables with many slices: a cold slice must not keep a whole table, and not every table may have an open
+//! descriptor.
 //!
-//! What `make accept-guards` shows of a test, the test prints behind `figure:`.
+//! Each test prints behind `figure:` what `make accept-guards` shows of it.
 
 #![allow(clippy::disallowed_methods, reason = "one test asks what the real file system holds open")]
 
@@ -17,7 +18,7 @@ fn value(number: u64, round: u64) -> Vec<u8> {
     format!("{round}/{number:>98}").into_bytes()
 }
 
-/// Bytes that slices refer to, by table.
+/// The bytes that slices refer to, by table.
 fn tables(db: &Db) -> BTreeMap<u64, u64> {
     let mut tables = BTreeMap::new();
     for level in db.tree().iter().flat_map(|tree| &tree.levels) {
@@ -31,7 +32,7 @@ fn tables(db: &Db) -> BTreeMap<u64, u64> {
 #[test]
 fn a_cold_slice_does_not_pin_a_dead_table() {
     const ROWS: u64 = 20_000;
-    /// One stretch of neighbouring rows in four is written once and never again.
+    /// Rows of a stretch. One stretch in four is written once and never again.
     const STRETCH: u64 = 250;
     let (env, fs, _) = sim_env(1);
     let options = Options::new()
@@ -48,7 +49,7 @@ fn a_cold_slice_does_not_pin_a_dead_table() {
     }
     db.flush().unwrap();
     db.settle().unwrap();
-    // What is allocated beyond what slices refer to: indexes, filters, and what is dead.
+    // Space beyond what slices refer to: indexes, filters, and dead data.
     let (mut alive, mut pinned, mut holed) = (0, 0, 0);
     for (table, bytes) in tables(&db) {
         let path = PathBuf::from(format!("/db/{table:06}.table"));
@@ -62,7 +63,8 @@ fn a_cold_slice_does_not_pin_a_dead_table() {
         "figure: {} bytes punched out, {holed} tables with holes; slices refer to {alive} bytes, {pinned} more are allocated",
         counts.hole_bytes
     );
-    // Without holes it would be half of that, and several times as much if nearly dead tables were not rewritten either.
+    // Without holes, `pinned` would be half of `alive`. It would be several times as much if nearly dead tables were not
+    // rewritten either.
     assert!(pinned < alive / 3, "slices refer to {alive} bytes and keep {pinned} more");
     for number in 0..ROWS {
         let round = if is_cold(&number) { 0 } else { 3 };
@@ -71,18 +73,18 @@ fn a_cold_slice_does_not_pin_a_dead_table() {
     assert!(db.verify().unwrap().damages.is_empty());
 }
 
-/// Files that this process has open in `dir`.
+/// Files in `dir` that this process has open.
 fn open_in(dir: &std::path::Path) -> u64 {
     let links =
         std::fs::read_dir("/proc/self/fd").unwrap().map(|entry| std::fs::read_link(entry.unwrap().path()));
-    // What was closed meanwhile is not open.
+    // A descriptor that was closed meanwhile gives an error and does not count.
     links.filter(|link| link.as_ref().is_ok_and(|link| link.starts_with(dir))).count() as u64
 }
 
 #[test]
 fn open_descriptors_are_bounded() {
     const OPEN_FILES: usize = 16;
-    /// The lock, the directory, manifest and log, a log that is being synced; and of each of three jobs its output.
+    /// The lock, the directory, the manifest, the log, and a log that is being synced. Three jobs have one output each.
     const BESIDES: u64 = 5 + 3;
     let dir = std::env::temp_dir().join(format!("braidb-descriptors-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&dir);
@@ -109,7 +111,7 @@ fn open_descriptors_are_bounded() {
     most = most.max(open_in(&dir));
     let tables = tables(&db).len();
     assert!(tables > 4 * OPEN_FILES, "{tables} tables");
-    // This thread reads.
+    // `+ 1` because this thread may hold one more file open while it reads.
     assert!(most <= OPEN_FILES as u64 + BESIDES + 1, "{most} files of the database were open at once");
     println!("figure: at most {most} files open, of {tables} tables; open_files is {OPEN_FILES}");
     db.close().unwrap();

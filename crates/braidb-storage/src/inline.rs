@@ -1,10 +1,12 @@
-//! Seams without surprises: background work, chance and time that a test steps by hand.
+//! Deterministic seams: background work, chance and time that a test steps by hand.
 //!
-//! [`Inline`] has no threads. Jobs wait in their lanes until somebody calls `help` or `pause_us`, or the engine itself
-//! has to wait, and then run on that caller's thread, one a call: flushes first, but after each flush a merge, and every
-//! other time what compacts memory, since on threads no lane keeps another waiting. With one user thread the order of
-//! everything is then a function of the calls made, and a seed replays a run. [`SeededRandom`] and [`StepClock`] do the
-//! same for chance and time; time passes only where somebody pauses or advances it.
+//! [`Inline`] has no threads. Jobs wait in their lanes until a caller uses `help` or `pause_us`, or until the engine
+//! itself waits. Each call runs one job on the caller's thread. Flushes go first, but after each flush a merge runs,
+//! and every other turn belongs to memory compaction. The reason: on threads, no lane keeps another waiting. With one
+//! user thread, the order of all events is a function of the calls, so a seed replays a run.
+//!
+//! [`SeededRandom`] and [`StepClock`] make chance and time deterministic too. Time passes only when a caller pauses or
+//! advances the clock.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -17,8 +19,8 @@ use crate::{Clock, Job, Lane, Random, Runtime};
 
 /// A [`Runtime`] that runs jobs on the threads that ask for progress.
 ///
-/// Jobs may submit jobs and may ask for progress themselves: the queue is not locked while a job runs, so a nested call
-/// starts the next job. A panic in a job passes to the caller, where a test shows it.
+/// Jobs may submit jobs and may call `help` themselves. The queue is not locked while a job runs, so a nested call
+/// starts the next job. A panic in a job passes to the caller, so a test fails with it.
 ///
 /// ```
 /// use braidb_storage::inline::{Inline, StepClock};
@@ -40,9 +42,10 @@ struct Lanes {
     flush: VecDeque<Job>,
     merge: VecDeque<Job>,
     memory: VecDeque<Job>,
-    /// The last job was of the memory lane.
+    /// Whether the last job was of the memory lane.
     tidied: bool,
-    /// The last other job was a flush: a merge that waits has its turn. A flush that fails for ever must not starve merges.
+    /// Whether the last job of the other two lanes was a flush: a waiting merge has the next turn. A flush that fails
+    /// for ever must not starve merges.
     flushed: bool,
 }
 
@@ -77,17 +80,17 @@ impl Inline {
         Inline { lanes: Mutex::default(), clock }
     }
 
-    /// How many jobs wait.
+    /// The number of waiting jobs.
     pub fn pending(&self) -> usize {
         let lanes = self.lanes.lock();
         lanes.flush.len() + lanes.merge.len() + lanes.memory.len()
     }
 
-    /// Drops the jobs that wait, as the death of a process would. They may hold what holds this runtime, so a test that
-    /// abandons an engine calls this to have its memory back.
+    /// Drops all waiting jobs, as the death of a process would. Jobs may hold the owner of this runtime, so a test that
+    /// abandons an engine calls this to free the memory.
     pub fn drop_pending(&self) {
         let dropped = mem::take(&mut *self.lanes.lock());
-        // Outside the lock: what a job holds may submit another from its own drop.
+        // Outside the lock: the drop of a job may submit another job.
         drop(dropped);
     }
 }
@@ -123,7 +126,7 @@ impl Runtime for Inline {
     }
 }
 
-/// A clock that stands still until it is told to advance.
+/// A clock that stands still until a caller advances it.
 ///
 /// ```
 /// use braidb_storage::{Clock, inline::StepClock};
@@ -155,8 +158,8 @@ impl Clock for StepClock {
     }
 }
 
-/// A stream of random numbers that depends on nothing but its seed (SplitMix64: Steele, Lea and Flood, OOPSLA 2014).
-/// Good enough for tests, predictable by design.
+/// A stream of random numbers that depends only on its seed (SplitMix64: Steele, Lea and Flood, OOPSLA 2014). Good
+/// enough for tests, predictable by design.
 ///
 /// ```
 /// use braidb_storage::{Random, inline::SeededRandom};
@@ -199,7 +202,7 @@ mod tests {
         Arc::new(Inline::new(Arc::new(StepClock::new())))
     }
 
-    /// A place to note what happened, and a job that notes `what`.
+    /// A list of events, and a job that adds `what` to the list.
     type Notes = Arc<Mutex<Vec<&'static str>>>;
 
     fn noting(notes: &Notes, what: &'static str) -> Job {
@@ -215,7 +218,7 @@ mod tests {
         runtime.submit(Lane::Flush, noting(&notes, "flush 1"));
         runtime.submit(Lane::Flush, noting(&notes, "flush 2"));
         assert_eq!(runtime.pending(), 4);
-        assert!(notes.lock().is_empty(), "nothing runs by itself");
+        assert!(notes.lock().is_empty(), "no job runs by itself");
         while runtime.help() {}
         assert_eq!(*notes.lock(), ["flush 1", "merge 1", "flush 2", "merge 2"]);
         assert_eq!(runtime.pending(), 0);
@@ -235,7 +238,7 @@ mod tests {
             }),
         );
         assert!(runtime.help());
-        assert_eq!(*notes.lock(), ["nested", "outer"], "one call runs one job, besides those it runs itself");
+        assert_eq!(*notes.lock(), ["nested", "outer"], "one call runs one job, besides nested calls");
         assert!(runtime.help());
         assert!(!runtime.help());
         assert_eq!(*notes.lock(), ["nested", "outer", "later"]);
@@ -256,7 +259,7 @@ mod tests {
     #[test]
     fn dropped_jobs_never_run() {
         let (runtime, notes) = (inline(), Notes::default());
-        // The cycle that an engine makes: a job owns what owns the runtime.
+        // The reference cycle of an engine: a job owns the owner of the runtime.
         let (cycle, job) = (Arc::clone(&runtime), noting(&notes, "never"));
         runtime.submit(
             Lane::Flush,

@@ -1,14 +1,14 @@
-//! The four traits, and [`Env`], which carries one of each.
+//! The traits for files, time, chance and threads, and [`Env`], which carries one implementation of each.
 
 use std::fmt::Debug;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What the engine needs of a file system, and nothing more.
+/// A file system: the operations that the engine needs.
 ///
-/// Durability is explicit, as in POSIX: bytes are stable after [`File::sync_data`], and a name (created, renamed,
-/// linked or unlinked) is stable after [`FileSystem::sync_dir`] of its directory.
+/// Durability is explicit, as in POSIX. Bytes are stable after [`File::sync_data`]. A name (created, renamed, linked or
+/// unlinked) is stable after [`FileSystem::sync_dir`] of its directory.
 ///
 /// ```
 /// use braidb_storage::{FileSystem, real::RealFs};
@@ -23,42 +23,43 @@ use std::sync::Arc;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub trait FileSystem: Send + Sync + Debug {
-    /// A file system that is the directory which `dir` leads to now, whatever `dir` leads to later: after `chdir`, a rename or
-    /// a changed symbolic link. Its paths are `dir` for the directory and `dir.join(name)` for a file; it refuses others with
-    /// `InvalidInput`. Fails with `NotFound` when there is no such directory.
+    /// Returns a file system with only the directory that is at `dir` now. It stays with this directory, even if `dir`
+    /// later leads elsewhere: after `chdir`, a rename or a changed symbolic link. Its paths are `dir` for the directory
+    /// and `dir.join(name)` for a file; it refuses others with `InvalidInput`. Fails with `NotFound` if the directory
+    /// does not exist.
     fn hold_dir(&self, dir: &Path) -> io::Result<Arc<dyn FileSystem>>;
     /// Creates `dir` and its missing parents, and syncs the directories that gained a name.
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
     /// Creates a file that must not exist yet, open for reading and appending.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>>;
-    /// The same for a file that takes many small appends, each of which is with the operating system when
-    /// [`File::append`] returns, as always, but need not be a system call. The price is in the file's length: to this handle
-    /// it ends where its appends do, but others may find zeros behind that, up to what was preallocated, until
-    /// [`File::truncate`] cuts them off. A process that dies during an append may leave any part of it.
+    /// Like [`FileSystem::create`], for a file of many small appends. When [`File::append`] returns, the bytes are with
+    /// the operating system, as always, but without a system call for each append. To this handle, the file ends at its
+    /// last append. Other handles may find zeros behind it, up to the preallocated length, until [`File::truncate`]
+    /// cuts them off. A process that dies during an append may leave any part of the append.
     fn create_log(&self, path: &Path) -> io::Result<Arc<dyn File>>;
     /// Opens an existing file for reading. It can be synced, but only the handle that created a file changes its bytes.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>>;
-    /// Opens an existing file for [`File::rewrite`], which leaves its bytes as they are. Fails with `Unsupported` where that cannot be
-    /// done.
+    /// Opens an existing file for [`File::rewrite`], and leaves its bytes as they are. Fails with `Unsupported` on a
+    /// file system that cannot rewrite files.
     fn open_to_rewrite(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         let _ = path;
         Err(io::ErrorKind::Unsupported.into())
     }
     /// Makes the names in `dir` stable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
-    /// Renames a file, replacing what stood at `to`, atomically.
+    /// Renames a file atomically, replacing a file at `to`.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Gives the file at `from` a second name.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a name; open files stay readable.
     fn unlink(&self, path: &Path) -> io::Result<()>;
-    /// Gives a range of a file, whoever created it, back to the device; it reads as zeros from then on. The length stays. The
-    /// hole is stable after a sync of the file. Fails with `Unsupported`, and changes nothing, on a file system without holes.
+    /// Gives a range of any file back to the device; the range then reads as zeros. The length stays. The hole is
+    /// stable after a sync of the file. Fails with `Unsupported`, and changes nothing, on a file system without holes.
     fn punch_hole(&self, path: &Path, offset: u64, len: u64) -> io::Result<()>;
-    /// The entries of `dir`, sorted by name. Fails with `NotFound` when there is no such directory.
+    /// The entries of `dir`, sorted by name. Fails with `NotFound` if the directory does not exist.
     fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>>;
-    /// Takes an exclusive lock on `path` (created if missing), held until the guard is dropped. `WouldBlock` when
-    /// another process, or another open in this one, holds it.
+    /// Takes an exclusive lock on `path` (created if missing), held until the guard is dropped. Fails with `WouldBlock`
+    /// if another process, or another open in this process, holds the lock.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>>;
     /// Bytes that this process may still write on the device that holds `path`.
     fn free_space(&self, path: &Path) -> io::Result<u64>;
@@ -82,25 +83,26 @@ pub trait File: Send + Sync + Debug {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize>;
     /// Writes all of `data` at the end. After an error the tail of the file is undefined.
     fn append(&self, data: &[u8]) -> io::Result<()>;
-    /// Reserves space for the first `len` bytes without changing the file's length, but for what
-    /// [`FileSystem::create_log`] says. A full disk is an error of kind
-    /// `StorageFull` and leaves the bytes as they were. Does nothing on a file system that cannot reserve.
+    /// Reserves space for the first `len` bytes without changing the file's length, except for files of
+    /// [`FileSystem::create_log`]. A full disk is an error of kind `StorageFull` and leaves the bytes as they were.
+    /// Does nothing on a file system that cannot reserve.
     fn preallocate(&self, len: u64) -> io::Result<()>;
     /// Cuts the file, or fills it up with zeros, to `len` bytes.
     fn truncate(&self, len: u64) -> io::Result<()>;
-    /// Makes data and length stable. After an error what was not yet stable may be lost, whatever a later call says.
+    /// Makes data and length stable. After an error, bytes that were not yet stable may be lost, even if a later call
+    /// succeeds.
     fn sync_data(&self) -> io::Result<()>;
-    /// Writes over bytes of a file of [`FileSystem::open_to_rewrite`] the bytes that it shows there, and that a failed sync, or a failed
-    /// write-back by the system, may have kept from the device. They are stable, with the file's length, after a
-    /// [`File::sync_data`] of this handle. Other handles fail with `Unsupported`.
+    /// Writes bytes again in place, through a handle of [`FileSystem::open_to_rewrite`]. `data` must be the bytes that
+    /// the file shows at `offset`: a failed sync or write-back may have kept them from the device. The bytes and the
+    /// file's length are stable after a [`File::sync_data`] of this handle. Other handles fail with `Unsupported`.
     fn rewrite(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let _ = (offset, data);
         Err(io::ErrorKind::Unsupported.into())
     }
-    /// Asks the device to write these bytes soon, and waits for nothing, so that a sync later finds less to do. Nothing is stable
-    /// before that sync, and what fails here, it reports. Does nothing where the system has no such call.
+    /// Asks the device to write these bytes soon, without waiting, so that a later sync has less to do. Bytes are
+    /// stable only after a sync, which also reports errors of this write. Does nothing if the system has no such call.
     fn write_out(&self, _offset: u64, _len: u64) {}
-    /// Of the bytes that were appended, those that took no system call, and that the kernel does not count for the process.
+    /// Appended bytes that took no system call; the kernel does not count them for the process.
     fn mapped_bytes(&self) -> u64 {
         0
     }
@@ -141,7 +143,7 @@ pub trait File: Send + Sync + Debug {
 pub struct DirEntry {
     /// The name, without the directory. Names that are not UTF-8 are shown lossily; the engine writes none.
     pub name: String,
-    /// Whether it is itself a directory.
+    /// Whether the entry is a directory.
     pub is_dir: bool,
 }
 
@@ -158,8 +160,8 @@ pub struct DirEntry {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub trait LockGuard: Send + Sync + Debug {
-    /// Whether the file that is locked still has the name under which it was locked. If not, another process can lock
-    /// another file of this name. Where the directory may not be searched, whether the file still has any name.
+    /// Whether the locked file still has the name under which it was locked. If not, another process can lock another
+    /// file of this name. If the directory may not be searched, whether the locked file still has any name.
     fn is_in_place(&self) -> io::Result<bool>;
 }
 
@@ -171,7 +173,7 @@ pub trait LockGuard: Send + Sync + Debug {
 /// println!("{} microseconds", clock.now_us());
 /// ```
 pub trait Clock: Send + Sync + Debug {
-    /// Microseconds since some moment before the process used the clock first.
+    /// Microseconds since a moment before the process first used the clock.
     fn now_us(&self) -> u64;
 }
 
@@ -195,7 +197,7 @@ pub trait Random: Send + Sync + Debug {
 /// ```
 pub type Job = Box<dyn FnOnce() + Send>;
 
-/// Which queue a job waits in. Jobs of one lane start in the order of their submission.
+/// The queue in which a job waits. Jobs of one lane start in the order of their submission.
 ///
 /// ```
 /// use braidb_storage::Lane;
@@ -203,18 +205,19 @@ pub type Job = Box<dyn FnOnce() + Send>;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
-    /// Frees memory; never waits behind a merge.
+    /// Jobs that free memory; they never wait behind a merge.
     Flush,
-    /// Everything else that works on files.
+    /// All other jobs that work on files.
     Merge,
-    /// Compacts memory; waits for no file.
+    /// Memory compaction; its jobs wait for no file.
     Memory,
 }
 
-/// Where background work runs.
+/// The executor of background work.
 ///
-/// A caller that waits for background work loops: check the condition; call [`Runtime::help`]; only if that returns
-/// `false`, block on a condition variable with a time limit. On a stepped runtime `help` *is* the progress.
+/// A caller that waits for background work loops in three steps. Check the condition. Call [`Runtime::help`]. If `help`
+/// returned `false`, block on a condition variable with a time limit. On a stepped runtime, `help` runs the jobs for
+/// which the caller waits.
 ///
 /// ```
 /// use braidb_storage::{Lane, Runtime, inline::{Inline, StepClock}};
@@ -225,15 +228,16 @@ pub enum Lane {
 pub trait Runtime: Send + Sync + Debug {
     /// Queues a job.
     fn submit(&self, lane: Lane, job: Job);
-    /// On a stepped runtime, runs one queued job on this thread and returns whether there was one; elsewhere `false`.
+    /// On a stepped runtime, runs one queued job on this thread and returns whether there was one. Elsewhere returns
+    /// `false`.
     fn help(&self) -> bool;
-    /// Whether jobs run only inside [`Runtime::help`] and [`Runtime::pause_us`], never by themselves.
+    /// Whether jobs run only inside [`Runtime::help`] and [`Runtime::pause_us`], and never on threads of their own.
     fn is_stepped(&self) -> bool;
-    /// Lets time pass in favour of background work: sleeps, or runs one job on a stepped runtime.
+    /// Waits in favour of background work: sleeps, or runs one job on a stepped runtime.
     fn pause_us(&self, us: u64);
 }
 
-/// One of each seam.
+/// One implementation of each seam.
 ///
 /// ```
 /// use braidb_storage::Env;

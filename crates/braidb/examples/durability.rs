@@ -1,4 +1,4 @@
-//! What an acknowledged write means, and what each promise costs: a sync of the disk, or none.
+//! What each durability promises for an acknowledged write, and what it costs: a sync of the disk, or none.
 
 use braidb::storage::{Clock, real::MonotonicClock};
 use braidb::{Db, Durability, Options, WriteBatch};
@@ -17,7 +17,7 @@ const WRITES: u32 = 200;
 pub fn run(dir: &Path) -> Result<(), Box<dyn Error>> {
     let clock = MonotonicClock::new();
     for durability in [Durability::None, Durability::Buffer, Durability::Sync] {
-        // The option is what `put`, `delete` and `write` promise.
+        // The option sets what `put`, `delete` and `write` promise.
         let db = Options::new().durability(durability).open(dir)?;
         let (before, start_us) = (db.stats().counts.log_syncs, clock.now_us());
         for number in 0..WRITES {
@@ -29,14 +29,14 @@ pub fn run(dir: &Path) -> Result<(), Box<dyn Error>> {
         assert_eq!(syncs, if durability == Durability::Sync { u64::from(WRITES) } else { 0 });
     }
 
-    // Mostly quick, now and then safe: one sync raises all earlier writes at once.
+    // Mostly quick, now and then safe: one sync covers all earlier writes at once.
     let db = Options::new().durability(Durability::None).open(dir)?;
     for number in 0..WRITES {
         db.put(format!("quick/{number:04}"), "value")?;
     }
     db.persist(Durability::Sync)?;
 
-    // A single batch can promise more than the rest; it covers all that came before it.
+    // A single batch can promise more than the other writes. It covers all earlier writes.
     db.put("quick/last", "covered by the next line")?;
     let mut order = WriteBatch::new();
     order.put("order/1", "three plums").put("order/count", "1");
@@ -45,7 +45,7 @@ pub fn run(dir: &Path) -> Result<(), Box<dyn Error>> {
     assert!(syncs >= 2, "a write in Sync waits for the disk");
     drop(db);
 
-    // Whatever happened before, opening says what it found: how much was replayed, and whether an end was cut off.
+    // Opening reports what it found: how much was replayed, and whether an end was cut off.
     let db = Db::open(dir)?;
     let report = db.recovery();
     println!("{} logs, {} batches replayed, cut: {:?}", report.logs, report.frames, report.cut);

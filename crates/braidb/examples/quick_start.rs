@@ -1,7 +1,7 @@
 //! The first five minutes: open, put, get, scan, delete.
 //!
-//! `cargo run --release -p braidb --example quick_start` leaves the database in the temporary directory; look at it with
-//! `braidb scan DIR`.
+//! `cargo run --release -p braidb --example quick_start` leaves the database in the temporary directory. Look at it with `braidb scan
+//! DIR`.
 
 use braidb::Db;
 use std::error::Error;
@@ -24,12 +24,12 @@ pub fn run(dir: &Path) -> Result<(), Box<dyn Error>> {
     db.put("herb/basil", "green")?;
     db.put([0xff, 0x00], 1815u32.to_le_bytes())?;
 
-    // A value is pinned where it lies, not copied; it reads like a byte slice.
+    // A value is pinned in place, not copied. It reads like a byte slice.
     let apple = db.get("fruit/apple")?.ok_or("the apple is gone")?;
     assert_eq!(&apple[..], b"red");
     assert!(db.get("fruit/pear")?.is_none());
 
-    // Scans go in key order, from either end; entries are results, because a disk can fail.
+    // Scans go in key order, from either end. Entries are results, because a disk can fail.
     for entry in db.prefix("fruit/") {
         let (key, value) = entry?;
         println!("{} is {}", key.escape_ascii(), value.escape_ascii());
@@ -40,7 +40,7 @@ pub fn run(dir: &Path) -> Result<(), Box<dyn Error>> {
     db.delete("fruit/plum")?;
     assert_eq!(db.prefix("fruit/").count(), 1);
 
-    // Dropping the last handle closes the database; `close` also tells if something went wrong.
+    // Dropping the last handle closes the database. `close` also returns errors.
     db.close()?;
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Money moves between accounts, with a journal in a second column family: batches are atomic across families, and a
-//! snapshot shows one moment of all of them while writing goes on.
+//! Money moves between accounts, with a journal in a second column family. Batches are atomic across families. A snapshot shows one
+//! moment of all families while writing goes on.
 
 use braidb::{ColumnFamily, Db, Durability, Snapshot, WriteBatch};
 use std::error::Error;
@@ -57,14 +57,14 @@ fn transfers(db: &Db, journal: &ColumnFamily) -> Outcome {
         batch.put(from, (balance(db.get(from)?)? - amount).to_le_bytes());
         batch.put(to, (balance(db.get(to)?)? + amount).to_le_bytes());
         batch.put_in(journal, number.to_be_bytes(), format!("{from} pays {amount} to {to}"));
-        // The last one waits for the disk, and covers all that came before it.
+        // The last transfer waits for the disk, and covers all earlier ones.
         let durability = if number == 499 { Durability::Sync } else { Durability::Buffer };
         db.write_with(batch, durability)?;
     }
     Ok(())
 }
 
-/// What one moment shows: no money is lost, and the journal explains every account.
+/// Checks one moment: no money is lost, and the journal explains every account.
 fn audit(moment: &Snapshot, journal: &ColumnFamily) -> Outcome {
     let mut total = 0;
     for account in ACCOUNTS {

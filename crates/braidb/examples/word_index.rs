@@ -1,7 +1,7 @@
-//! A small search index: which word stands in which line of a text, how often words occur, and what starts with a prefix.
+//! A small search index: the lines in which each word of a text stands, how often words occur, and the words with a prefix.
 //!
-//! `cargo run --release -p braidb --example word_index < FILE` indexes a text of yours; without one (on a terminal, or if
-//! the text has no words) it indexes its own source.
+//! `cargo run --release -p braidb --example word_index < FILE` indexes your text. On a terminal, or if the text has no words, the
+//! example indexes its own source.
 
 use braidb::{Db, Options, WriteBatch};
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ pub fn run(dir: &Path) -> Result<(), Box<dyn Error>> {
 }
 
 fn run_on(dir: &Path, text: &str) -> Result<(), Box<dyn Error>> {
-    // Memory can be small: it bounds what is not yet in tables, not what the database holds.
+    // Memory can be small: it bounds the data that is not yet in tables, not the database.
     let db = Options::new().memtable_bytes(1 << 20).open(dir)?;
     // An index of another text may lie there from an earlier run.
     for entry in db.iter() {
@@ -40,22 +40,22 @@ fn run_on(dir: &Path, text: &str) -> Result<(), Box<dyn Error>> {
     }
     load(&db, text)?;
 
-    // `w/WORD/LINE` stands for an occurrence, so the lines of a word are the keys with a prefix, in order.
+    // The key `w/WORD/LINE` stands for an occurrence, so the lines of a word are the keys with a prefix, in order.
     let lines = |word: &str| db.prefix(format!("w/{word}/")).count();
     println!("`the` stands in {} lines", lines("the"));
     assert_eq!(lines("no-such-word"), 0);
 
-    // Every word that starts with `de`, each with its count.
+    // All words that start with `de`, each with its count.
     for entry in db.prefix("c/de") {
         let (key, count) = entry?;
         println!("{:>6} {}", u64::from_le_bytes(count[..].try_into()?), key[2..].escape_ascii());
     }
 
-    // The last word of all: a scan from the other end.
+    // The last word: a scan from the other end.
     let (last, _) = db.prefix("c/").next_back().ok_or("the text has no words")??;
     println!("the last word is {}", last[2..].escape_ascii());
 
-    // Counted twice, over keys and while loading, the words must agree.
+    // The count over keys and the count while loading must agree.
     let mut counted = 0;
     for entry in db.prefix("c/") {
         counted += u64::from_le_bytes(entry?.1[..].try_into()?);
@@ -64,7 +64,7 @@ fn run_on(dir: &Path, text: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Loads the text in batches of a few hundred lines, each of them atomic.
+/// Loads the text in batches of about a thousand words; each batch is atomic.
 fn load(db: &Db, text: &str) -> Result<(), Box<dyn Error>> {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     let mut batch = WriteBatch::new();

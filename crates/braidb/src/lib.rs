@@ -1,7 +1,7 @@
 //! BraidDB: an embedded, ordered, persistent key-value store.
 //!
-//! A [`Db`] is a sorted map on disk, as pleasant as a `BTreeMap`: open a directory, put, get, scan. With the defaults a killed
-//! process loses no acknowledged write; a power failure loses the latest ones, unless they were synced.
+//! A [`Db`] is a sorted map on disk, as pleasant as a `BTreeMap`: open a directory, put, get, scan. With the defaults a killed process
+//! loses no acknowledged write. A power failure loses the latest writes, unless they were synced.
 //!
 //! ```
 //! use braidb::{Db, Durability, WriteBatch};
@@ -36,8 +36,8 @@
 //! | `Buffer` (default) | nothing is lost | a suffix since the last sync may be lost |
 //! | `Sync` | nothing is lost | nothing is lost |
 //!
-//! What is lost is always a suffix: never a hole, never half a batch. [`Db::persist`] raises all earlier writes at once. A write that
-//! returned [`Error::Poisoned`] is undecided; after any other error nothing of it was written.
+//! Lost writes are always a suffix: never a hole, never half a batch. [`Db::persist`] raises all earlier writes at once. A write that
+//! returned [`Error::Poisoned`] is undecided. After any other error nothing of the write is in the database.
 //!
 //! # Limits
 //!
@@ -69,7 +69,7 @@ pub use db::{
     Options, OverlapScope, OverlapStats, RunTree, SliceTree, Snapshot, Stats, Tuning, WriteBatch,
 };
 
-/// Reads every byte of the database in `path` without opening it; as [`Options::verify`] with the defaults.
+/// Reads every byte of the database in `path` without opening it: [`Options::verify`] with the default options.
 ///
 /// # Errors
 ///

@@ -16,7 +16,7 @@ fn fill(db: &Db, prefix: &str) {
     }
 }
 
-/// Opens a database that must be whole, with these entries and no others.
+/// Opens a database that must be whole, with the entries of `prefixes` and no others.
 fn check(dir: &Path, prefixes: &[&str]) {
     let options = Options::new().create_if_missing(false);
     assert_eq!(options.clone().verify(dir).unwrap().damages, []);

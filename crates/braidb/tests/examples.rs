@@ -1,4 +1,4 @@
-//! Every example runs, twice on one database: the second time it finds what the first one left.
+//! Each example runs twice on one database: the second run finds the data of the first.
 
 use std::error::Error;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn runs_twice(name: &str, run: fn(&Path) -> Result<(), Box<dyn Error>>) {
     for time in 1..=2 {
         run(&dir).unwrap_or_else(|error| panic!("run {time} of {name}: {error}"));
     }
-    std::fs::remove_dir_all(&dir).expect("the example left a database");
+    std::fs::remove_dir_all(&dir).expect("the example leaves a database");
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! A real device that loses what it was given: write-back fails, the database is opened again, and then the page cache goes,
-//! without any loss of power. After a failed write-back Linux calls the pages clean, and reads serve them until they are evicted.
+//! A real device that loses written pages: write-back fails, the database is opened again, and then the page cache is dropped. The
+//! power never fails. After a failed write-back Linux calls the pages clean, and reads serve them until they are evicted.
 //!
-//! `scripts/accept/faults ext4` makes the device: ext4 on a loop device over a small tmpfs. While a file of another program fills
-//! the tmpfs, ext4 has space and every write-back to a new block fails.
+//! `scripts/accept/faults ext4` makes the device: ext4 on a loop device over a small tmpfs. While a file of another program fills the
+//! tmpfs, ext4 has space and every write-back to a new block fails.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "these tests work on real files")]
 
 use braidb::{Db, Durability, Error, Options};
@@ -11,17 +11,18 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Names a directory on the device.
+/// Environment variable: a directory on the device.
 const DEVICE: &str = "BRAIDB_FAILING_DEVICE";
-/// Everything that is random follows from this number.
+/// Environment variable: the number that seeds all random choices.
 const SEED: &str = "BRAIDB_SEED";
-/// Shell commands: write-back of new blocks fails from now on; it works again; the page cache of the device is gone.
+/// Environment variables with shell commands. `FAIL`: write-back of new blocks fails from now on. `MEND`: write-back works again.
+/// `FORGET`: drops the device's page cache.
 const FAIL: &str = "BRAIDB_FAIL_DEVICE";
 const MEND: &str = "BRAIDB_MEND_DEVICE";
 const FORGET: &str = "BRAIDB_FORGET_CACHE";
-/// Writes in `Sync` after the reopening.
+/// Writes with `Durability::Sync` after the reopening.
 const SYNCED_PUTS: u64 = 50;
-/// A write-back error that no descriptor was told of yet may fail an opening once for each file.
+/// Openings that may be needed: each file may fail one of them by a write-back error that no descriptor has reported yet.
 const OPENINGS: u32 = 3;
 
 struct Dice(u64);
@@ -44,23 +45,23 @@ impl Dice {
     }
 }
 
-/// What the seed says of the round.
+/// The choices of one round, drawn from the seed.
 struct Round {
     dir: PathBuf,
     memtable_bytes: usize,
     /// Puts before the device fails.
     before: u64,
-    /// Puts after it, at most.
+    /// Most puts after the device fails.
     after: u64,
     /// Each put asks for a sync with a chance of one in `sync_one_in`.
     sync_one_in: u64,
-    /// The process dies after `after` puts, none of which asks for a sync, and does not meet the failure itself.
+    /// The process dies after `after` puts, none of which asks for a sync, and never meets the failure itself.
     is_killed: bool,
-    /// The kernel has tried to write everything out by then.
+    /// Before the process dies or ends, `sync` makes the kernel try to write everything out.
     is_written_out: bool,
-    /// It is opened once while the device still fails, too.
+    /// The database is opened once more while the device still fails.
     is_opened_early: bool,
-    /// The process that opened again dies instead of closing.
+    /// The process that opened the database again dies instead of closing it.
     dies_after_opening: bool,
     dice: Dice,
 }
@@ -104,13 +105,13 @@ fn value(number: u64) -> Vec<u8> {
     vec![number as u8 | 1; 60 + (number * 37 % 200) as usize]
 }
 
-/// Tells the parent, in one call, so that a line is told whole or not at all.
+/// Sends one line to the parent, in one call, so that the parent reads a whole line or none.
 fn tell(line: &str) {
     std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
-/// Runs another test of this file in a process of its own. Returns the number of writes that it told to be synced, its other lines,
-/// and whether it ended by itself.
+/// Runs another test of this file in a process of its own. Returns the number of writes that the process reported as synced, its other
+/// lines, and whether it ended by itself.
 fn in_a_process(test: &str) -> (u64, Vec<String>, bool) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", test, "--nocapture"]).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -124,13 +125,13 @@ fn in_a_process(test: &str) -> (u64, Vec<String>, bool) {
     (last, others, ended)
 }
 
-/// How many keys the database holds, all of them from the first on, with their values.
+/// The number of keys in the database. They must be all keys from the first on, with their values.
 fn count(db: &Db) -> u64 {
     let mut end = 0;
     for entry in db.iter() {
         let (found, bytes) = entry.unwrap();
-        assert_eq!(found, key(end), "keys are missing before it");
-        assert!(bytes == value(end), "the value of key {end}");
+        assert_eq!(found, key(end), "keys are missing before this one");
+        assert!(bytes == value(end), "the value of key {end} is wrong");
         end += 1;
     }
     end
@@ -159,7 +160,7 @@ fn what_was_synced_outlives_the_page_cache() {
     );
     run(FORGET);
     let db = round.open().unwrap_or_else(|error| panic!("after {how}, refused: {error}"));
-    assert_eq!(count(&db), synced_again, "after {how}: what was synced, and nothing else");
+    assert_eq!(count(&db), synced_again, "after {how}: the synced writes are there, and no others");
     assert!(db.verify().unwrap().damages.is_empty());
     db.close().unwrap();
     drop(db);

@@ -1,8 +1,8 @@
-//! A real device that is full, or that fails: the log is stored into a mapping there, and whatever happens must be an error
-//! and never a signal.
+//! A real device that is full, or that fails. The log is stored into a mapping there, and any fault must be an error and never a
+//! signal.
 //!
-//! `cargo test` mounts a small tmpfs for itself where it may. `scripts/accept/full-disk` runs the same on other file systems,
-//! and breaks one under a database.
+//! `cargo test` mounts a small tmpfs for itself where it may. `scripts/accept/full-disk` runs the tests on other file systems, and
+//! breaks one under a database.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "these tests work on real files")]
 
 use braidb::{Db, Error, Options};
@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Names a directory on a small device that is there for this test alone.
+/// Environment variable: a directory on a small device that only this test uses.
 const DEVICE: &str = "BRAIDB_SMALL_DEVICE";
-/// A shell command that makes the device fail for good.
+/// Environment variable: a shell command that makes the device fail for good.
 const BREAK: &str = "BRAIDB_BREAK_DEVICE";
 
 /// Runs the tests on a small device in a process of their own, which alone sees the mount.
@@ -37,7 +37,7 @@ fn on_a_small_tmpfs() {
             let tests = "\"$SELF\" --ignored --exact on_the_device_that_was_named --nocapture";
             assert!(unshare(way, &format!("{mount}; {tests}")), "the tests on the small device failed");
         }
-        None => eprintln!("NOT RUN: nobody may mount here; scripts/accept/full-disk, as root, may"),
+        None => eprintln!("NOT RUN: this user may not mount; run scripts/accept/full-disk as root"),
     }
     fs::remove_dir_all(&dir).unwrap();
 }
@@ -64,7 +64,7 @@ fn logs_go_on_to_the_last_block(dir: &Path) {
             Ok(()) => allocated += step,
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
-                assert_eq!(file.len().unwrap(), 0, "nothing was written");
+                assert_eq!(file.len().unwrap(), 0, "a refused allocation writes nothing");
                 step /= 2;
             }
         }
@@ -73,7 +73,7 @@ fn logs_go_on_to_the_last_block(dir: &Path) {
     let free = RealFs.free_space(dir).unwrap();
     assert!(
         free < 1 << 20,
-        "a refused step was given back, and then used in smaller ones: {free} bytes are free"
+        "smaller steps did not use all that refused steps gave back: {free} bytes are free"
     );
     let mut expected = Vec::new();
     for number in 0.. {
@@ -104,7 +104,7 @@ fn key(number: u64) -> String {
     format!("key {number:08}")
 }
 
-/// That does not compress, should the file system try.
+/// A value that no file system can compress.
 fn value(number: u64) -> Vec<u8> {
     let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -116,7 +116,7 @@ fn value(number: u64) -> Vec<u8> {
     (0..60 + number % 150).map(|_| next()).collect()
 }
 
-/// Puts from `number` on, until one is refused.
+/// Puts from `number` on, until one is refused. Returns the number of the refused put.
 fn fill(db: &Db, mut number: u64) -> u64 {
     loop {
         match db.put(key(number), value(number)) {
@@ -129,13 +129,13 @@ fn fill(db: &Db, mut number: u64) -> u64 {
     }
 }
 
-/// Whether the database holds exactly the keys from `first` to `end`, with their values.
+/// Checks that the database holds exactly the keys from `first` to `end`, with their values.
 fn check(db: &Db, first: u64, end: u64) {
     let mut number = first;
     for entry in db.iter() {
         let (found, bytes) = entry.unwrap();
         assert_eq!(found, key(number).as_bytes());
-        assert!(bytes.as_ref() == value(number), "the value of key {number}");
+        assert!(bytes.as_ref() == value(number), "the value of key {number} is wrong");
         number += 1;
     }
     assert_eq!(number, end, "keys are missing at the end");
@@ -149,7 +149,7 @@ fn a_database_survives(device: &Path) {
     assert!(end > 10_000, "{end} keys found room");
     assert!(db.stats().counts.log_mapped_bytes > 0);
     check(&db, 0, end);
-    // Somebody else takes what puts leave alone.
+    // Another program takes the space that puts leave free.
     let filler = device.join("filler");
     let mut rest = fs::File::create(&filler).unwrap();
     for piece in [1 << 20, 4096] {
@@ -169,7 +169,7 @@ fn a_database_survives(device: &Path) {
     }
     assert_eq!(fill(&db, end), end, "there is no room");
     check(&db, first, end);
-    // Closing needs no room that was not kept for it, or says so; nothing is lost either way.
+    // A close needs no room that was not kept for it, or returns an error. Neither loses a write.
     if let Err(error) = db.close() {
         assert!(error.is_full(), "{error}");
     }
@@ -196,8 +196,8 @@ fn a_database_survives(device: &Path) {
     assert!(db.verify().unwrap().damages.is_empty());
 }
 
-/// The file system ends under the database: the first write that comes to a page which the kernel may have written out is
-/// an error, the next ones are refused, and what is in memory can be read.
+/// The file system fails under the database. The first write to a page that the kernel may have written out is an error. Later writes
+/// are refused, and reads of memory still work.
 #[test]
 #[ignore = "breaks the device that it works on: scripts/accept/full-disk makes one and runs it"]
 fn on_the_device_that_fails() {
@@ -212,7 +212,7 @@ fn on_the_device_that_fails() {
     // The kernel writes the pages out and protects them, as it may at any time.
     assert!(Command::new("sync").status().unwrap().success());
     assert!(Command::new("sh").args(["-ec", &breaks]).status().unwrap().success());
-    // Longer than a page is trusted.
+    // Longer than the mapping trusts a page to be writable.
     std::thread::sleep(Duration::from_millis(300));
     for _ in 0..2 {
         let refused = db.put(key(end), value(end)).unwrap_err();

@@ -1,11 +1,11 @@
-//! A real process is killed in the middle of writing: what it was told is there, is there, although the log is stored into a
-//! mapping that died with it.
+//! A real process is killed in the middle of writing. Every acknowledged write is there afterwards, although the log is stored into a
+//! mapping that died with the process.
 
 use braidb::Db;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
-/// Names the directory of the database.
+/// Environment variable: the directory of the database.
 const DIR: &str = "BRAIDB_KILLED_DIR";
 
 #[test]
@@ -18,7 +18,7 @@ fn what_was_acknowledged_survives_the_process() {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut told = || lines.next().map(|line| line.unwrap().parse::<u64>().unwrap());
-        let mut acknowledged = (0..round * 7_777).map(|_| told().expect("it goes on and on")).last().unwrap();
+        let mut acknowledged = (0..round * 7_777).map(|_| told().expect("the child writes")).last().unwrap();
         child.kill().unwrap();
         while let Some(more) = told() {
             acknowledged = more;
@@ -32,7 +32,7 @@ fn what_was_acknowledged_survives_the_process() {
             "{acknowledged} was acknowledged, the last one found is {}",
             stored - 1
         );
-        assert!(stored <= acknowledged + 2, "none but the one that was being written is there besides");
+        assert!(stored <= acknowledged + 2, "at most the write under way is there besides");
     }
     assert!(stored > 4 * 7_777);
     std::fs::remove_dir_all(&dir).unwrap();
@@ -46,7 +46,7 @@ fn writes_until_it_is_killed() {
     let mut parent = std::io::stderr();
     for number in first.. {
         db.put(number.to_be_bytes(), vec![number as u8; (number % 300) as usize]).unwrap();
-        // One call, so that a line is told whole or not at all.
+        // One call, so that the parent reads a whole line or none.
         parent.write_all(format!("{number}\n").as_bytes()).unwrap();
     }
 }

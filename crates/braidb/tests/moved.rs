@@ -1,5 +1,5 @@
-//! What others do to the directory of an open database: they rename it, put another one in its place, turn the symbolic link
-//! that leads to it, remove it, or remove `LOCK`, whereupon a second process opens the database.
+//! Other programs change the directory of an open database. They rename it, replace it, turn the symbolic link that leads to it, or
+//! remove it. Or they remove `LOCK`, and a second process opens the database.
 #![allow(clippy::disallowed_methods, reason = "it does to real directories what other programs do")]
 
 use braidb::{Db, Durability, Error, Options};
@@ -13,10 +13,10 @@ use std::process::{Child, Command, Stdio};
 /// Entries written under each prefix.
 const ENTRIES: u32 = 3_000;
 
-/// Bytes of all logs: each is closed at a quarter of it.
+/// Bytes of all logs. A log is closed at a quarter of them.
 const LOG_BYTES: u64 = 16 << 20;
 
-/// Names the directory of the database to the second process.
+/// Environment variable: the directory of the database, for the second process.
 const DIR: &str = "BRAIDB_MOVED_DIR";
 
 /// An empty directory for a test.
@@ -33,14 +33,14 @@ fn fill(db: &Db, prefix: &str) {
     }
 }
 
-/// A closed database with the entries of `prefix`.
+/// Creates a closed database with the entries of `prefix`.
 fn make(dir: &Path, prefix: &str) {
     let db = Db::open(dir).unwrap();
     fill(&db, prefix);
     db.close().unwrap();
 }
 
-/// Edits of every kind, each of which deletes files: a flush, merges, the seal of the log.
+/// Makes edits of every kind that deletes files: a flush, merges, the seal of the log.
 fn work_and_close(db: Db) {
     fill(&db, "later");
     db.flush().unwrap();
@@ -54,7 +54,7 @@ fn keys(db: &Db) -> Vec<String> {
     db.iter().map(|entry| String::from_utf8(entry.unwrap().0.to_vec()).unwrap()).collect()
 }
 
-/// Opens a database that must be whole, with these entries and no others.
+/// Opens a database that must be whole, with the entries of `prefixes` and no others.
 fn check(dir: &Path, prefixes: &[&str]) {
     let options = Options::new().create_if_missing(false);
     assert_eq!(options.clone().verify(dir).unwrap().damages, []);
@@ -68,7 +68,7 @@ fn keys_of(prefixes: &[&str]) -> Vec<String> {
     prefixes.iter().flat_map(|prefix| (0..ENTRIES).map(move |n| format!("{prefix} {n:05}"))).collect()
 }
 
-/// All files of a directory.
+/// All files of a directory, with their contents.
 fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     entries.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
@@ -155,7 +155,7 @@ fn a_directory_that_is_gone_is_not_made_again() {
     fs::remove_dir_all(&root).unwrap();
 }
 
-/// Whether an error tells of the lock, and what to do.
+/// Whether an error names the lost lock and tells what to do.
 fn is_lock_lost(error: &Error) -> bool {
     let text = error.to_string();
     let helps =
@@ -167,7 +167,7 @@ fn is_lock_lost(error: &Error) -> bool {
     }
 }
 
-/// A process that has a database open, and that ends it when it is told to.
+/// A second process that has the database open, and ends when it is told to.
 struct Second {
     child: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStderr>>,
@@ -193,7 +193,7 @@ impl Second {
         }
     }
 
-    /// Lets the process write on and close, and waits for it.
+    /// Lets the process go on writing and close the database, and waits for its end.
     fn end(mut self) {
         self.child.stdin.take().unwrap().write_all(b"go on\n").unwrap();
         self.expect("closed");
@@ -209,7 +209,7 @@ fn the_second_process() {
     fill(&db, "second");
     db.flush().unwrap();
     fill(&db, "third");
-    // One call each, so that a line is told whole.
+    // One call for each line, so that the parent reads whole lines.
     std::io::stderr().write_all(b"in\n").unwrap();
     std::io::stdin().read_line(&mut String::new()).unwrap();
     fill(&db, "zenith");
@@ -221,13 +221,13 @@ fn the_second_process() {
 
 type FindOut = fn(&Db) -> Result<(), Error>;
 
-/// What finds out that `LOCK` is gone, each with what the first process does to get there.
+/// The calls that detect the removal of `LOCK`, and what the first process does to reach them.
 const WAYS: [(&str, FindOut); 6] = [
     ("sync", |db| db.persist(Durability::Sync)),
     ("flush", |db| db.flush()),
     ("compact", |db| db.compact()),
     ("family", |db| db.column_family("new").map(drop)),
-    // More than a log holds, and less than memory does.
+    // More bytes than a log holds, and fewer than memory does.
     ("log", |db| (0..10).try_for_each(|n| db.put(format!("large {n}"), vec![n; 1 << 20]))),
     ("close", |db| db.clone().close()),
 ];
@@ -242,7 +242,7 @@ fn who_lost_the_lock_to_a_second_process_writes_and_deletes_nothing_more() {
         fill(&db, "first");
         db.flush().unwrap();
         db.compact().unwrap();
-        // These are in the log alone when the second process comes.
+        // The delete and the put are in the log alone when the second process comes.
         db.delete("first 00000").unwrap();
         db.put("first 00000", vec![0; 100]).unwrap();
         let reader = db.iter();
@@ -250,7 +250,7 @@ fn who_lost_the_lock_to_a_second_process_writes_and_deletes_nothing_more() {
         fs::remove_file(dir.join("LOCK")).unwrap();
         let second = Second::start(&dir);
         let theirs = files(&dir);
-        // Without a sync, and within the log, nothing tells that this is lost.
+        // The write is lost: without a sync, and within the log, no call detects the removed lock.
         db.put("lost", "value").unwrap();
         let error = find_out(&db).expect_err(way);
         assert!(is_lock_lost(&error), "{way}: {error}");

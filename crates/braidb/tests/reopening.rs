@@ -1,21 +1,21 @@
-//! What opening costs after a death and after a clean close: seconds, processor time, and bytes written as the kernel counts them.
+//! The cost of opening after a death and after a clean close: seconds, processor time, and bytes written as the kernel counts them.
 //!
-//! `scripts/accept/faults reopen` runs each of these in a process of its own, here and at an older commit, to which it copies this
-//! file. So it uses nothing but the public interface of that commit.
+//! `scripts/accept/faults reopen` runs each test in a process of its own, here and at an older commit, to which it copies this file.
+//! The file therefore uses only the public interface of the older commit.
 #![allow(clippy::disallowed_methods, reason = "these tests ask the real clock and the kernel's counts")]
 
 use braidb::{Db, Options};
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Names the directory of the database.
+/// Environment variable: the directory of the database.
 const DIR: &str = "BRAIDB_REOPENED_DIR";
-/// `die`, or `close`: how the process ends that has the database open.
+/// Environment variable: `die` or `close`, the way in which the process ends while it has the database open.
 const THEN: &str = "BRAIDB_THEN";
 const LOG_BYTES: u64 = 256 << 20;
 const VALUE_BYTES: usize = 128;
 
-/// All of the logs stay: memory holds what is in them.
+/// Opens with memory that holds all records of the logs, so that every log stays.
 fn open() -> Db {
     let dir = PathBuf::from(std::env::var_os(DIR).expect("run scripts/accept/faults reopen"));
     Options::new().memtable_bytes(512 << 20).tuning(|tuning| tuning.log_bytes(2 << 30)).open(dir).unwrap()
@@ -36,7 +36,7 @@ fn count(name: &str) -> u64 {
     line.expect("the kernel counts it").parse().unwrap()
 }
 
-/// Processor time of this process, over all threads; the kernel counts it in hundredths of a second.
+/// Processor seconds of this process, over all threads. The kernel counts hundredths of a second.
 fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
     let behind_the_name = stat.rsplit(')').next().unwrap();
@@ -69,7 +69,7 @@ fn opens() {
     let (start, cpu) = (Instant::now(), cpu_seconds());
     let db = open();
     let (seconds, cpu) = (start.elapsed().as_secs_f64(), cpu_seconds() - cpu);
-    // Stores into a mapping are no calls; where the device is memory, nothing is written to it.
+    // Stores into a mapping are no calls, and a device in memory counts no written bytes.
     let (called, dirtied) = (count("wchar") - called, count("write_bytes") - dirtied);
     let report = db.recovery();
     println!("figure: {seconds:.3} {cpu:.2} {called} {dirtied} {} {}", report.logs, report.entries);

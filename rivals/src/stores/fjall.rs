@@ -1,4 +1,4 @@
-//! fjall. A family is a keyspace. Its journal is handed to the operating system at each put, which is its default.
+//! fjall. A family is a keyspace. fjall hands its journal to the operating system at each put, which is its default.
 
 use super::{FILTER_BITS_PER_KEY, OPEN_FILES, Settings, family_name, quiet};
 use crate::Outcome;
@@ -58,7 +58,7 @@ impl Store for Fjall {
         Ok(seen)
     }
 
-    /// fjall has no call for this, but counters: flushes that wait, sealed memtables, compactions under way and those that ended.
+    /// fjall has no call that waits. Its counters tell waiting flushes, sealed memtables, and compactions that run and that ended.
     fn settle(&self, mark: &mut dyn FnMut()) -> Outcome {
         quiet::wait(mark, || {
             let ended = self.db.compactions_completed();
@@ -69,7 +69,7 @@ impl Store for Fjall {
         })
     }
 
-    /// It does not tell bytes.
+    /// fjall does not tell the bytes that it writes.
     fn counts(&self) -> Vec<(String, u64)> {
         vec![
             ("compactions".to_owned(), self.db.compactions_completed() as u64),

@@ -1,8 +1,8 @@
 //! LMDB, through `heed`. A family is a named database; a put is a transaction of its own.
 //!
-//! `MDB_WRITEMAP` and `MDB_NOSYNC`: a commit changes pages in a mapping of the file, which are the operating system's, and does not
-//! sync, so that a process that dies loses nothing. BraidDB's log is handed over in the same way. Without `MDB_WRITEMAP` a commit
-//! copies its pages into write calls: a put of 128 bytes among 200,000 then took 5.4 µs of processor time instead of 1.4.
+//! The flags are `MDB_WRITEMAP` and `MDB_NOSYNC`. A commit changes pages in a mapping of the file, which belong to the operating system,
+//! and does not sync. So a process that dies loses nothing. BraidDB hands over its log in this way too. Without `MDB_WRITEMAP` a commit
+//! copies its pages into write calls. A put of 128 bytes among 200,000 then took 5.4 µs of processor time instead of 1.4.
 
 use super::family_name;
 use crate::Outcome;
@@ -12,7 +12,8 @@ use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithTls};
 use std::ops::Bound;
 use std::path::Path;
 
-/// Addresses that the file may fill, not memory: the file has this length and holes. 50 million pairs of 128 bytes fill a quarter.
+/// Bytes of addresses that the file may fill. They are not memory: the file has this length and holes. 50 million pairs of 128 bytes fill a
+/// quarter.
 const MAP_BYTES: usize = 64 << 30;
 
 struct Lmdb {
@@ -23,11 +24,11 @@ struct Lmdb {
 pub fn open(dir: &Path, families: usize) -> Outcome<Box<dyn Store>> {
     let mut options = EnvOpenOptions::new();
     options.map_size(MAP_BYTES).max_dbs(u32::try_from(families)?);
-    // SAFETY: setting the flags demands that their consequences are borne. After `MDB_NOSYNC` a crash of the machine may corrupt the
-    // file, and a benchmark's file is thrown away. After `MDB_WRITEMAP` a stray write could change pages: safe code makes none.
-    // Opening demands that nothing changes the file or the lock file behind LMDB: the directory belongs to this run, other
-    // processes that open it with LMDB are kept apart by its lock file, which is in use since `MDB_NOLOCK` is not set, and `heed`
-    // shares or refuses a second open in this process.
+    // SAFETY: setting the flags demands that the caller accepts their consequences. After `MDB_NOSYNC` a crash of the machine may corrupt
+    // the file, and a benchmark's file is thrown away. After `MDB_WRITEMAP` a stray write could change pages; safe code makes none. Opening
+    // demands that nothing changes the file or the lock file behind LMDB. The directory belongs to this run. LMDB's lock file keeps other
+    // processes apart that open the directory with LMDB; it is in use, since `MDB_NOLOCK` is not set. `heed` shares or refuses a second
+    // open in this process.
     let env = unsafe { options.flags(EnvFlags::NO_SYNC | EnvFlags::WRITE_MAP).open(dir)? };
     let mut databases = Vec::new();
     for family in 0..families {
@@ -79,7 +80,7 @@ impl Store for Lmdb {
         Ok(seen)
     }
 
-    /// It does all of its work in the calls that ask for it.
+    /// LMDB does all of its work within the calls.
     fn settle(&self, mark: &mut dyn FnMut()) -> Outcome {
         mark();
         Ok(())

@@ -1,5 +1,5 @@
-//! The stores, one file each, opened alike: a log that is handed to the operating system at every put and never synced for it, no
-//! compression, the same memory for writes and for blocks. `README.md` tells what a store has no setting for.
+//! The stores, one file each, opened with equal settings. The log is handed to the operating system at every put and never synced for it.
+//! There is no compression. Memory for writes and for blocks is equal. `README.md` tells what a store has no setting for.
 
 #[path = "../../adapter/adapter.rs"]
 mod braid;
@@ -21,18 +21,18 @@ use clap::ValueEnum;
 use std::fs;
 use std::path::Path;
 
-/// Which store.
+/// The name of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
     /// BraidDB with its defaults.
     Braidb,
-    /// BraidDB with the block cache that the other stores have.
+    /// BraidDB with the block cache of the other stores.
     BraidbCached,
     Leveldb,
     Lmdb,
     Redb,
     Fjall,
-    /// Needs the cargo feature of its name.
+    /// RocksDB, which needs the cargo feature `rocksdb`.
     Rocksdb,
 }
 
@@ -46,17 +46,17 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// What all stores have but [`Kind::Braidb`].
+    /// The settings of all stores but [`Kind::Braidb`].
     pub const ALIKE: Settings = Settings { memtable_bytes: 64 << 20, cache_bytes: 1 << 30 };
 }
 
-/// Files that a store may hold open, where it has such a setting.
+/// The number of files that a store may hold open, if it has such a setting.
 const OPEN_FILES: u16 = 1000;
 /// Bits of Bloom filter for each key, where a store has filters.
 const FILTER_BITS_PER_KEY: u8 = 10;
 
 impl Kind {
-    /// Those that this build has.
+    /// The stores of this build.
     pub const BUILT: &[Kind] = &[
         Kind::Braidb,
         Kind::BraidbCached,
@@ -68,7 +68,7 @@ impl Kind {
         Kind::Rocksdb,
     ];
 
-    /// As the command line has it.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Braidb => "braidb",
@@ -81,8 +81,8 @@ impl Kind {
         }
     }
 
-    /// Opens the store in `dir` with the settings of the comparison. `dir` is created if its parent exists. A store that is
-    /// there already has to be opened with as many families as it was created with.
+    /// Opens the store in `dir` with the settings of the comparison. `dir` is created if its parent exists. An existing store must be
+    /// opened with the number of families that it was created with.
     pub fn open(self, dir: &Path, families: usize) -> Outcome<Box<dyn Store>> {
         match self {
             Kind::Braidb => self.opened(dir, || braid(Options::new(), dir, families)),
@@ -90,7 +90,7 @@ impl Kind {
         }
     }
 
-    /// As [`Kind::open`], with other memory. LMDB has no use for it.
+    /// Opens the store as [`Kind::open`] does, with other sizes of memory. LMDB does not use the sizes.
     pub fn open_with(self, dir: &Path, families: usize, settings: &Settings) -> Outcome<Box<dyn Store>> {
         self.opened(dir, || match self {
             Kind::Braidb | Kind::BraidbCached => {
@@ -108,7 +108,7 @@ impl Kind {
         })
     }
 
-    /// Makes sure of the directory, calls `open`, and says in an error which store could not be opened where.
+    /// Creates the directory if it is missing, and calls `open`. An error names the store and the directory.
     fn opened(self, dir: &Path, open: impl FnOnce() -> Outcome<Box<dyn Store>>) -> Outcome<Box<dyn Store>> {
         if dir.exists() && !dir.is_dir() {
             return Err(format!("{} is not a directory; choose another path", dir.display()).into());
@@ -121,7 +121,7 @@ impl Kind {
         }
         open().map_err(|error| {
             if is_new {
-                // It goes only if it is empty.
+                // The call removes the directory only if it is empty.
                 let _ = fs::remove_dir(dir);
             }
             format!("could not open {} in {}: {error}", self.name(), dir.display()).into()

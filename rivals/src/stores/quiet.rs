@@ -1,21 +1,21 @@
-//! Waiting for a store that tells what it is doing, but has no call that waits until it is done.
+//! Waits for a store that tells its work, but has no call that waits until the work is done.
 
 use crate::Outcome;
 use std::time::{Duration, Instant};
 
-/// So long a store has to be idle, and look the same, until it counts as settled: a worker may take a task off a queue some time
-/// before it raises the counter that tells of it.
+/// The time for which a store must be idle and unchanged until it counts as settled. A worker may take a task off a queue some time before
+/// it raises the counter of running tasks.
 const QUIET: Duration = Duration::from_millis(200);
 /// The least time between two looks.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
-/// The time between two looks is at least this multiple of a look's time, so that looking, which counts as time of the store while
-/// it is busy, takes at most a fiftieth of a processor.
+/// The time between two looks is at least this multiple of a look's time. While the store is busy, looking counts as the store's time. So
+/// looking takes at most a fiftieth of a processor.
 const PAUSE_PER_LOOK: u32 = 50;
-/// A store that is busy for longer has stopped working, as after a failed write; no run takes half of it.
+/// The time after which a busy store counts as stuck, as after a failed write. No run takes half of it.
 const GIVE_UP: Duration = Duration::from_secs(3600);
 
-/// Calls `look` until it has returned the same `Some` for [`QUIET`]; it returns `None` while the store is busy. `mark` is called
-/// at the first look of each idle while.
+/// Calls `look` until it has returned equal `Some` for [`QUIET`]. `look` returns `None` while the store is busy. Calls `mark` at the first
+/// look of each idle period.
 pub fn wait<S: PartialEq>(mark: &mut dyn FnMut(), mut look: impl FnMut() -> Outcome<Option<S>>) -> Outcome {
     let start = Instant::now();
     let mut idle: Option<(S, Instant)> = None;
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn only_the_last_idle_while_counts() {
-        // Idle once, busy, another state, and then the same for good.
+        // The store is idle once, busy, in another state, and then in one state for good.
         let script = [Some(1), None, None, Some(1), Some(2), Some(3)];
         let (looks, marks) = (Cell::new(0), Cell::new(Vec::new()));
         let look = || {

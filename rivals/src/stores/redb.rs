@@ -1,8 +1,8 @@
 //! redb. A family is a table; a put is a transaction of its own.
 //!
-//! `Durability::None` leaves what was committed in the memory of the process, and `Durability::Immediate` writes it to the file and
-//! syncs; redb 4 has no level between the two. So transactions are `Immediate` over a file whose sync does nothing: a commit hands
-//! its pages to the operating system by write calls, and a process that dies loses nothing.
+//! `Durability::None` leaves commits in the memory of the process. `Durability::Immediate` writes them to the file and syncs. redb 4 has no
+//! level between the two. So transactions are `Immediate` over a file whose sync does nothing. A commit hands its pages to the operating
+//! system by write calls, and a process that dies loses nothing.
 
 use super::{Settings, family_name};
 use crate::Outcome;
@@ -74,7 +74,7 @@ impl Store for Redb {
         Ok(seen)
     }
 
-    /// It does all of its work in the calls that ask for it.
+    /// redb does all of its work within the calls.
     fn settle(&self, mark: &mut dyn FnMut()) -> Outcome {
         mark();
         Ok(())

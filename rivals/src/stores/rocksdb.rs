@@ -1,5 +1,5 @@
-//! RocksDB, tuned as it often is for fills. A family is a column family. Its log is handed to the operating system at each put,
-//! which is its default.
+//! RocksDB, tuned as is usual for fills. A family is a column family. RocksDB hands its log to the operating system at each put, which is
+//! its default.
 
 use super::{FILTER_BITS_PER_KEY, OPEN_FILES, Settings, family_name, quiet};
 use crate::Outcome;
@@ -15,12 +15,12 @@ use std::path::Path;
 
 /// Memtables that may exist at once: one that is written to, and three that wait to be flushed.
 const MEMTABLES: i32 = 4;
-/// The kernel is asked to begin writing tables back after as many bytes, so that the sync at the end of a table is short.
+/// Bytes after which the kernel is asked to begin writing a table back, so that the sync at the end of a table is short.
 const BYTES_PER_SYNC: u64 = 1 << 20;
 
 struct Rocksdb {
     db: DB,
-    /// The names of the column families; the first is the one that calls without a family mean.
+    /// The names of the column families. RocksDB uses the first for calls without a family.
     families: Vec<String>,
 }
 
@@ -47,13 +47,13 @@ pub fn open(dir: &Path, families: usize, settings: &Settings) -> Outcome<Box<dyn
 }
 
 impl Rocksdb {
-    /// `None` for the family that calls without one mean: it is not looked up at each call.
+    /// The column family; `None` for the first one, which needs no lookup at each call.
     fn family(&self, family: usize) -> Option<&ColumnFamily> {
         let name = &self.families[family];
         (family > 0).then(|| self.db.cf_handle(name).expect("each family was opened"))
     }
 
-    /// The sum of a property of all column families, which RocksDB has to know.
+    /// The sum of a property over all column families. An error if RocksDB does not know the property.
     fn total(&self, property: &PropName) -> Outcome<u64> {
         let unknown = || format!("RocksDB does not tell {property}");
         let of = |name: &String| -> Outcome<u64> {
@@ -116,7 +116,7 @@ impl Store for Rocksdb {
         Ok(seen)
     }
 
-    /// Properties tell of jobs that wait and that run.
+    /// Properties of RocksDB tell the jobs that wait and that run.
     fn settle(&self, mark: &mut dyn FnMut()) -> Outcome {
         quiet::wait(mark, || {
             if self.total(BACKGROUND_ERRORS)? > 0 {

@@ -1,4 +1,4 @@
-//! Every store that this build has does what a map does, says when it has settled, and refuses what it cannot open.
+//! Every store of this build behaves as a map does, tells when it has settled, and refuses what it cannot open.
 
 use super::*;
 use braidb_bench::draws::{Noise, mix};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// So small that a few megabytes are flushed and merged.
+/// Sizes at which a few megabytes are flushed and merged.
 const SMALL: Settings = Settings { memtable_bytes: 256 << 10, cache_bytes: 8 << 20 };
 
 /// The stores of this build.
@@ -16,7 +16,7 @@ fn kinds() -> impl Iterator<Item = Kind> {
     all.filter(|&kind| cfg!(feature = "rocksdb") || kind != Kind::Rocksdb)
 }
 
-/// A path in a directory of a test; the directory goes with it.
+/// A path in a directory of a test. The directory is removed with the value.
 struct Place(PathBuf);
 
 impl Place {
@@ -47,14 +47,14 @@ fn names_are_those_of_the_command_line() {
 
 type Model = Vec<BTreeMap<Vec<u8>, Vec<u8>>>;
 
-/// A key of 1 to 5 bytes, so that some are prefixes of others and many are hit twice.
+/// A key of 1 to 5 bytes, so that some keys are prefixes of others and many are hit twice.
 fn key(random: u64) -> Vec<u8> {
     const BYTES: [u8; 4] = [0, b'a', b'b', 0xff];
     let bytes = 1 + mix(random) % 5;
     (0..bytes).map(|place| BYTES[mix(random ^ place) as usize % BYTES.len()]).collect()
 }
 
-/// One random operation on both; reads are compared.
+/// Does one random operation on the store and the model, and compares reads.
 fn operate(store: &dyn Store, model: &mut Model, random: u64, noise: &Noise) {
     let family = mix(random ^ 0xf) as usize % model.len();
     let (key, map) = (key(random), &mut model[family]);
@@ -136,7 +136,7 @@ fn stores_settle_and_tell_when() {
         assert!(before.is_empty() || before != after, "{kind:?} counted nothing");
         let settled = files_below(&place.db());
         std::thread::sleep(Duration::from_millis(100));
-        // Files may go, but none comes, and none changes its size.
+        // Files may vanish, but no file is created, and no file changes its size.
         let later = files_below(&place.db());
         assert!(later.iter().all(|(path, bytes)| settled.get(path) == Some(bytes)), "{kind:?}: {later:?}");
         for put in 0..PUTS {

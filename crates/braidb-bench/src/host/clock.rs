@@ -1,9 +1,9 @@
-//! Time, to the nanosecond: a benchmark measures operations that take less than one tick of the engine's clock.
+//! Time in nanoseconds. A benchmark measures operations that take less than one tick of the engine's clock.
 #![allow(clippy::disallowed_methods, reason = "see the module `host`")]
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Measures from a moment on.
+/// Measures time from its creation on.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch(Instant);
 
@@ -20,7 +20,7 @@ impl Stopwatch {
         self.elapsed().as_secs_f64()
     }
 
-    /// The time since the last lap (or the start), which ends here: one look at the clock for each operation.
+    /// The time since the last lap or the start, and the start of the next lap. Each operation so reads the clock once.
     pub fn lap(&mut self) -> Duration {
         let now = Instant::now();
         now - std::mem::replace(&mut self.0, now)
@@ -32,15 +32,16 @@ pub fn pause(duration: Duration) {
     std::thread::sleep(duration);
 }
 
-/// The day by UTC: `2026-11-23`.
+/// The current date, UTC: `2026-11-23`.
 pub fn today() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     date_of(seconds / 86_400)
 }
 
-/// The date of a day since the first of January 1970. Years begin in March here, so that a leap day is the last of its year.
+/// The date of the day number `days` since the first of January 1970. Years begin in March here, so that a leap day is the last day of its
+/// year.
 fn date_of(days: u64) -> String {
-    // 146,097 days are 400 years; the first such years begin on the first of March of the year 0, 719,468 days before 1970.
+    // 400 years have 146,097 days. The first 400 years begin on the first of March of the year 0, 719,468 days before 1970.
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;

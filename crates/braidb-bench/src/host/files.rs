@@ -1,4 +1,4 @@
-//! What files take on the device, and directories that a benchmark made.
+//! Space that files take on the device, and removal of a benchmark's directories.
 #![allow(clippy::disallowed_methods, reason = "see the module `host`")]
 
 use std::fs;
@@ -6,11 +6,11 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// What the file system has allocated for the files below a directory: without holes, with space that is reserved.
+/// The bytes that the file system has allocated for the files below a directory: without holes, with reserved space.
 ///
 /// # Errors
 ///
-/// What the kernel says where `dir` is no directory or may not be read. A file that vanishes meanwhile takes nothing.
+/// The kernel's error if `dir` is no directory or may not be read. A file that vanishes during the walk counts as 0 bytes.
 pub fn allocated_below(dir: &Path) -> io::Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(dir)? {
@@ -24,11 +24,11 @@ pub fn allocated_below(dir: &Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// Removes a directory with all that lies in it, if it is there.
+/// Removes a directory and all its content, if the directory exists.
 ///
 /// # Errors
 ///
-/// What the kernel says where the directory is there and cannot be removed.
+/// The kernel's error if the directory exists and cannot be removed.
 pub fn remove_if_there(dir: &Path) -> io::Result<()> {
     match fs::remove_dir_all(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

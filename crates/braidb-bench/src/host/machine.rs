@@ -1,4 +1,4 @@
-//! What else the machine did during a run, as the kernel tells it in /proc. What a kernel does not tell is zero or `unknown`.
+//! Other load of the machine during a run, from /proc. Values that the kernel does not tell are zero or `unknown`.
 #![allow(clippy::disallowed_methods, reason = "see the module `host`")]
 
 use crate::results::Machine;
@@ -13,7 +13,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins to watch. `directory` exists and is where the store keeps its files.
+    /// Takes the first reading. `directory` exists and holds the files of the store.
     pub fn start(directory: &Path) -> Watch {
         let machine = Machine {
             load: load(),
@@ -24,24 +24,24 @@ impl Watch {
         Watch { machine, steal_before: steal_seconds() }
     }
 
-    /// The machine, from the start of this watch until now.
+    /// The state of the machine from the start of this watch until now.
     pub fn stop(self) -> Machine {
         let steal_seconds = (steal_seconds() - self.steal_before).max(0.0);
         Machine { steal_seconds, ..self.machine }
     }
 }
 
-/// Processes that wanted to run, as a mean over the last minute.
+/// The mean number of processes that wanted to run in the last minute.
 pub fn load() -> f64 {
     read("/proc/loadavg").split(' ').next().and_then(|mean| mean.parse().ok()).unwrap_or(0.0)
 }
 
-/// Processor time that the hypervisor gave to other machines since this one started, over all processors.
+/// Processor time that the hypervisor gave to other machines since this machine started, over all processors.
 pub fn steal_seconds() -> f64 {
     steal_ticks(&read("/proc/stat")) / rustix::param::clock_ticks_per_second() as f64
 }
 
-/// The eighth number of the first line, see proc(5).
+/// The steal time, the eighth number of the first line of /proc/stat: see proc(5).
 fn steal_ticks(stat: &str) -> f64 {
     let all = stat.lines().find_map(|line| line.strip_prefix("cpu "));
     all.and_then(|numbers| numbers.split_whitespace().nth(7)?.parse().ok()).unwrap_or(0.0)

@@ -1,5 +1,5 @@
-//! What a benchmark takes from the machine that it runs on: time, figures about its own process, and what a directory takes.
-//! The only home of `std::fs` and of clocks in this crate: nothing here needs to be replayed from a seed.
+//! Access of a benchmark to its machine: time, figures about its own process, and the space of a directory. `std::fs` and clocks are
+//! allowed in this module of the crate alone, because nothing in this module needs to be replayed from a seed.
 
 pub mod clock;
 pub mod files;

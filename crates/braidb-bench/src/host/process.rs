@@ -1,10 +1,10 @@
-//! What the kernel says about this process: bytes written, processor time, peak memory.
+//! Figures of the kernel about this process: bytes written, processor time, peak memory.
 #![allow(clippy::disallowed_methods, reason = "see the module `host`")]
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::fs;
 
-/// A reading; figures are differences of two. What the kernel does not tell (no /proc) is zero.
+/// A reading of counters. Figures are differences of two readings. A counter that the kernel does not tell (no /proc) is zero.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
     /// Bytes that this process handed to write calls (`wchar`), pipes and terminals included.
@@ -34,7 +34,7 @@ impl Usage {
     }
 }
 
-/// User and system time of the thread that asks.
+/// User and system time of the calling thread.
 pub fn thread_cpu_us() -> u64 {
     microseconds(clock_gettime(ClockId::ThreadCPUTime))
 }
@@ -43,23 +43,24 @@ fn microseconds(time: Timespec) -> u64 {
     time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1_000
 }
 
-/// Starts a new measurement of peak memory, where the kernel allows it; otherwise the peak is that of the process.
+/// Restarts the measurement of peak memory, where the kernel allows it. Otherwise the peak covers the whole life of the process.
 pub fn forget_peak_memory() {
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
 
-/// The most memory that this process has had resident.
+/// The most memory that this process has had resident, in bytes.
 pub fn peak_memory_bytes() -> u64 {
     field(&fs::read_to_string("/proc/self/status").unwrap_or_default(), "VmHWM:") * 1024
 }
 
-/// The files, pipes and sockets that this process has open, the look itself left out; 0 where the kernel does not tell.
+/// The number of files, pipes and sockets that this process has open, without the descriptor of this query. 0 where the kernel does not
+/// tell it.
 pub fn open_descriptors() -> u64 {
-    // Listing them takes one.
+    // Listing the descriptors takes one descriptor.
     fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count().saturating_sub(1) as u64)
 }
 
-/// The number behind a name in one of the kernel's tables.
+/// The number behind a name in a table of /proc.
 fn field(table: &str, name: &str) -> u64 {
     let line = table.lines().find_map(|line| line.strip_prefix(name));
     line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
@@ -80,7 +81,7 @@ mod tests {
 
     #[test]
     fn open_files_are_counted() {
-        // Other tests of this process open and close files meanwhile, but not thousands.
+        // Other tests of this process open and close files meanwhile, but fewer than 200.
         let files: Vec<_> = (0..500).map(|_| fs::File::open("/dev/null").unwrap()).collect();
         let many = open_descriptors();
         assert!(many >= 500, "{many}");

@@ -7,13 +7,13 @@ use super::svg::{self, Anchor, Svg, WIDTH};
 use crate::results::Run;
 use std::collections::BTreeSet;
 
-/// From the name of one side to that of the next.
+/// The distance between the names of two neighbouring sides.
 const ROW_HEIGHT: f64 = 46.0;
 const BAR_HEIGHT: f64 = 18.0;
 /// Room at both ends of the axis for half of a tick's label.
 const MARGIN: f64 = 24.0;
 
-/// The causes of all runs: the log and flushes first, as bytes go, then the others by name. The place of a cause is its colour.
+/// The causes of all runs: the log and flushes first, then the others by name. The place of a cause in this list gives its colour.
 pub fn causes(runs: &[Run]) -> Vec<&str> {
     let names: BTreeSet<&str> =
         runs.iter().flat_map(|run| run.bytes_by_cause.keys()).map(String::as_str).collect();
@@ -23,7 +23,7 @@ pub fn causes(runs: &[Run]) -> Vec<&str> {
     names
 }
 
-/// The name of a cause as it is shown.
+/// The name of a cause in the chart.
 pub fn cause_text(name: &str) -> String {
     name.replace('_', " ")
 }
@@ -62,7 +62,7 @@ pub fn bytes_by_cause(id: &str, workload: &str, cells: &[Cell<'_>], causes: &[&s
             let Some(&bytes) = run.bytes_by_cause.get(*cause).filter(|bytes| **bytes > 0) else { continue };
             let bytes = bytes as f64;
             let (left, width) = (x(from), x(from + bytes) - x(from));
-            // A gap of one unit parts neighbours of one colour; a sliver keeps its whole width.
+            // A gap of one unit separates neighbours of one colour. A bar of at most 3 units keeps its whole width.
             let shown = if width > 3.0 { width - 1.0 } else { width };
             let name = cause_text(cause);
             let title = format!("{side}, {name}: {}", Unit::Bytes.text(bytes));
@@ -92,7 +92,7 @@ fn counted_sides(runs: &[(&str, &Run)]) -> String {
     numbers::counted(runs.len(), "side", "sides")
 }
 
-/// The binary unit in which `bytes` is a small number, and its name.
+/// The largest binary unit for `bytes`, and its name.
 fn unit_of(bytes: f64) -> (f64, &'static str) {
     let units =
         [(1024.0_f64.powi(4), "TiB"), (1024.0_f64.powi(3), "GiB"), (1024.0 * 1024.0, "MiB"), (1024.0, "KiB")];
@@ -116,7 +116,7 @@ mod tests {
         let workloads = by_workload(&runs);
         let chart = bytes_by_cause("c0", "w", &workloads[0].1, &causes(&runs)).unwrap();
         assert_eq!(chart.table.rows, [["a", "100 B", "300 B", "400 B"], ["b", "0 B", "—", "0 B"]]);
-        // The axis ends at 400 bytes, 404 units long from 12 on.
+        // The axis ends at 400 bytes. It starts at 12 and is 404 units long.
         assert!(chart.svg.contains("<rect x=\"12\" y=\"21\" width=\"100\""), "{}", chart.svg);
         assert!(chart.svg.contains("<rect x=\"113\" y=\"21\" width=\"302\""), "{}", chart.svg);
     }

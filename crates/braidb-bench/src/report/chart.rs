@@ -1,4 +1,4 @@
-//! A chart with the table of its numbers, as the page shows it.
+//! A chart with the table of its numbers.
 
 /// Rows of cells below a head. The first column names the row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -7,15 +7,15 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
-/// A drawing, what it shows in words, and its numbers.
+/// A chart: its drawing, a description, and its numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chart {
     pub title: String,
-    /// What a reader has to know to read the drawing.
+    /// The note that a reader needs to understand the drawing.
     pub note: String,
     pub svg: String,
     pub table: Table,
 }
 
-/// What a cell shows where a run has no figure.
+/// The text of a cell whose run lacks the figure.
 pub const ABSENT: &str = "—";

@@ -8,25 +8,25 @@ use std::collections::BTreeMap;
 
 const HEIGHT: f64 = 280.0;
 const TOP: f64 = 28.0;
-/// Room below the plot for the labels of ticks and the title of the axis.
+/// The room below the plot for the labels of ticks and the title of the axis.
 const BOTTOM: f64 = 42.0;
 /// The distance between two labels at the ends of lines.
 const LABEL_HEIGHT: f64 = 15.0;
-/// Letters of a side's name at the end of its line; the legend has the whole name.
+/// The letters of a side's name at the end of its line. The legend has the whole name.
 const LABEL_LETTERS: usize = 14;
-/// Points of a line over time, at most: with more, a line is a smear.
+/// The most points of a line over time. A line with more points is a smear.
 const POINTS: usize = 120;
 
 /// A line, in units of the plot: from 0 (left, bottom) to 1 (right, top).
 struct Line<'a> {
     series: usize,
     side: &'a str,
-    /// Where its label is best.
+    /// The best height for the label.
     height: f64,
     points: Vec<(f64, f64)>,
 }
 
-/// The axes of a chart: where each tick is, from 0 to 1, and its label.
+/// The axes of a chart: the place of each tick, from 0 to 1, and its label.
 struct Axes {
     x_title: String,
     y_title: String,
@@ -58,7 +58,7 @@ pub fn throughput(id: &str, workload: &str, cells: &[Cell<'_>], sides: &[&str]) 
     };
     let lines = rates.iter().map(|rates| {
         let (series, points) = line(rates);
-        // Lines end at different times, most of them near zero: the mean tells them apart.
+        // Lines end at different times, most of them near zero, so the label stands at the mean.
         let height = points.iter().map(|(_, up)| up).sum::<f64>() / points.len() as f64;
         Line { series, side: rates.0, height, points }
     });
@@ -93,7 +93,7 @@ pub fn throughput(id: &str, workload: &str, cells: &[Cell<'_>], sides: &[&str]) 
     Some(Chart { title: workload.to_owned(), note, svg, table })
 }
 
-/// Latency by percentile: the axis gives each further nine as much room as the one before, as latency's tail needs.
+/// Latency by percentile. On the axis each further nine takes equal room, so that the tail is visible.
 pub fn percentiles(id: &str, workload: &str, cells: &[Cell<'_>], sides: &[&str]) -> Option<Chart> {
     let is_shown =
         |(percent, us): &(f64, f64)| (0.0..=100.0).contains(percent) && us.is_finite() && *us >= 0.0;
@@ -105,7 +105,7 @@ pub fn percentiles(id: &str, workload: &str, cells: &[Cell<'_>], sides: &[&str])
     let all = || runs.iter().flat_map(|(_, percentiles)| percentiles).copied();
     let most = all().map(|(_, us)| us).max_by(f64::total_cmp)?;
     let least = all().map(|(_, us)| us).filter(|us| *us > 0.0).min_by(f64::total_cmp).unwrap_or(1.0);
-    // Powers of ten around all latencies; a latency of zero is drawn on the lowest.
+    // The axis spans the powers of ten around all latencies. A latency of zero is drawn on the lowest power.
     let floor = least.log10().floor() as i32;
     let ceiling = (most.max(least).log10().ceil() as i32).max(floor + 1);
     let height = |us: f64| ((us.log10() - f64::from(floor)) / f64::from(ceiling - floor)).max(0.0);
@@ -113,7 +113,7 @@ pub fn percentiles(id: &str, workload: &str, cells: &[Cell<'_>], sides: &[&str])
     let finite = all().filter(|(percent, _)| *percent < 100.0).map(|(percent, _)| nines(percent));
     let last_nine = finite.fold(1.0, f64::max);
     let has_maximum = all().any(|(percent, _)| percent >= 100.0);
-    // The maximum has no number of nines: it stands apart, at the right.
+    // The maximum has no number of nines, so it stands apart, at the right.
     let right = last_nine + if has_maximum { 0.7 } else { 0.0 };
     let across = |percent: f64| if percent < 100.0 { nines(percent) / right } else { 1.0 };
 
@@ -149,7 +149,7 @@ pub fn percentiles(id: &str, workload: &str, cells: &[Cell<'_>], sides: &[&str])
 }
 
 fn percentile_table(runs: &[(&str, Vec<(f64, f64)>)]) -> Table {
-    // Not negative, so the order of the bits is that of the numbers.
+    // Percentiles are not negative, so their bits sort as the numbers do.
     let mut rows: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     for (column, (_, percentiles)) in runs.iter().enumerate() {
         for (percent, us) in percentiles {
@@ -170,7 +170,7 @@ fn head<'a>(first: &'a str, sides: impl Iterator<Item = &'a str>) -> Vec<String>
     std::iter::once(first).chain(sides).map(str::to_owned).collect()
 }
 
-/// How many nines a percentile has: 1 for 90, 3 for 99.9.
+/// The number of nines of a percentile: 1 for 90, 3 for 99.9.
 fn nines(percent: f64) -> f64 {
     -(1.0 - percent / 100.0).log10()
 }
@@ -186,13 +186,13 @@ fn tick_time(power: i32) -> String {
     format!("{} {unit}", numbers::short(10_f64.powi(power)))
 }
 
-/// Seconds that a point stands for, so that a line of `seconds` has no more than `POINTS` points.
+/// Seconds for each point, so that a line of `seconds` seconds has no more than `POINTS` points.
 fn bucket_seconds(seconds: usize) -> usize {
     let round = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600];
     round.into_iter().find(|width| seconds.div_ceil(*width) <= POINTS).unwrap_or(seconds.div_ceil(POINTS))
 }
 
-/// The mean of each `width` seconds; the last of those that are left.
+/// The mean of each `width` seconds. The last mean covers the remaining seconds.
 fn means(seconds: &[u64], width: usize) -> Vec<f64> {
     seconds.chunks(width).map(|bucket| bucket.iter().sum::<u64>() as f64 / bucket.len() as f64).collect()
 }
@@ -204,7 +204,7 @@ fn place(sides: &[&str], side: &str) -> usize {
 fn draw(id: &str, title: &str, description: &str, axes: &Axes, lines: Vec<Line<'_>>) -> String {
     let names: Vec<String> = lines.iter().map(|line| svg::shortened(line.side, LABEL_LETTERS)).collect();
     let bottom = HEIGHT - BOTTOM;
-    // With more lines than labels have room for, the legend alone names them.
+    // If there is no room for labels of all lines, the legend alone names them.
     let has_labels = lines.len() as f64 * LABEL_HEIGHT <= bottom - TOP + LABEL_HEIGHT;
     let left = axes.y_ticks.iter().map(|(_, label)| svg::width_of(label)).fold(0.0, f64::max) + 8.0;
     let widest = names.iter().map(|name| svg::strong_width_of(name)).fold(0.0, f64::max);
@@ -219,7 +219,7 @@ fn draw(id: &str, title: &str, description: &str, axes: &Axes, lines: Vec<Line<'
         svg.line((left, y(*share)), (right, y(*share)), class);
         svg.text((left - 7.0, y(*share) + 4.0), Anchor::End, "tick", label);
     }
-    // The last label is the most telling one (the maximum, the end), so room is given from the right.
+    // The last label tells most (the maximum, the end), so labels get room from the right.
     let mut free_until = f64::INFINITY;
     for (share, label) in axes.x_ticks.iter().rev() {
         svg.line((x(*share), bottom), (x(*share), bottom + 4.0), "base");
@@ -249,12 +249,12 @@ fn draw(id: &str, title: &str, description: &str, axes: &Axes, lines: Vec<Line<'
     svg.finish(id, HEIGHT, title, description)
 }
 
-/// Heights of labels, as near to `wanted` as `LABEL_HEIGHT` between them allows, between `top` and `bottom`.
+/// Heights of labels between `top` and `bottom`, with `LABEL_HEIGHT` between neighbours and otherwise as near to `wanted` as possible.
 fn spread_out(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|left, right| wanted[*left].total_cmp(&wanted[*right]).then(left.cmp(right)));
     let mut heights = wanted.to_vec();
-    // Labels that would overlap form a block around the mean of what they want. A block that meets the next takes it in.
+    // Labels that would overlap form a block around the mean of their wanted heights. A block that meets the next one absorbs it.
     let mut blocks: Vec<(f64, usize)> = Vec::new();
     let span = |count: usize| (count as f64 - 1.0) * LABEL_HEIGHT;
     for &label in &order {

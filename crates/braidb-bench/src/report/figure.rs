@@ -1,8 +1,8 @@
-//! What the figures of a run are called, what they count, and which direction is better.
+//! The label, the unit and the better direction of each figure.
 
 use super::numbers::Unit;
 
-/// Which of two values is the better one.
+/// Which of two values is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     Higher,

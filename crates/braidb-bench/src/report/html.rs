@@ -4,8 +4,7 @@ use super::chart::{Chart, Table};
 use super::svg;
 use std::fmt::Write;
 
-/// Text as it stands in an element or between the quotes of an attribute. Control characters, which HTML forbids, become
-/// the replacement character.
+/// Text for the inside of an element or an attribute in quotes. Control characters, which HTML forbids, become the replacement character.
 pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -23,7 +22,7 @@ pub fn escaped(text: &str) -> String {
     escaped
 }
 
-/// A table that scrolls sideways by itself where the screen is narrow. `caption` tells what it holds.
+/// A table that scrolls sideways by itself on a narrow screen. `caption` names its content.
 pub fn table(caption: &str, table: &Table) -> String {
     let mut html = format!(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\"><table>\n<caption>{0}</caption>\n<thead><tr>",
@@ -48,7 +47,7 @@ pub fn table(caption: &str, table: &Table) -> String {
     html
 }
 
-/// Lines after the first one in a cell are set smaller; a verdict is set as a word with a colour.
+/// A cell as HTML: lines after the first are set smaller, and a verdict is a coloured word.
 fn cell_text(cell: &str) -> String {
     let class = match cell {
         "FAIL" => "fail",
@@ -63,7 +62,7 @@ fn cell_text(cell: &str) -> String {
     first + &lines.map(|line| format!("<small>{}</small>", escaped(line))).collect::<String>()
 }
 
-/// Names with the look of their series.
+/// The legend of a chart: each name with the look of its series.
 pub fn legend<'a>(names: impl Iterator<Item = &'a str>, is_line: bool) -> String {
     let mut html = "<ul class=\"legend\">\n".to_owned();
     for (series, name) in names.enumerate() {
@@ -73,7 +72,7 @@ pub fn legend<'a>(names: impl Iterator<Item = &'a str>, is_line: bool) -> String
     html
 }
 
-/// A chart below its title, with its numbers behind a switch.
+/// A chart below its title, with its numbers in a closed `details` element.
 pub fn figure(chart: &Chart) -> String {
     let title = escaped(&chart.title);
     let note =

@@ -1,5 +1,5 @@
-//! The tables of a report as Markdown, for a document that is read in a terminal too: prose ends at 140 columns. Figures that have no
-//! column in the summary, charts and ranges are on the page of HTML alone.
+//! The tables of a report as Markdown. The document is read in a terminal too, so prose ends at 140 columns. Figures without a column in
+//! the summary, charts and ranges are on the page of HTML alone.
 
 use super::Report;
 use super::chart::{ABSENT, Table};
@@ -42,7 +42,8 @@ pub fn document(report: &Report) -> String {
     text
 }
 
-/// The figures of the summary: of one side, a table with a column a figure; of several, a table a figure with a column a side.
+/// The figures of the summary. One side has one table with a column for each figure. Several sides have a table for each figure, with a
+/// column for each side.
 fn summary_text(report: &Report) -> String {
     let figures = [figure::RATES.as_slice(), &figure::COSTS, &figure::LATENCIES].concat();
     let columns = summary::present(&report.runs, &figures);
@@ -78,7 +79,7 @@ fn heading(shown: &Shown) -> String {
     }
 }
 
-/// All figures of one side, a row a workload.
+/// All figures of one side, with a row for each workload.
 fn side_table(workloads: &[(&str, Vec<Cell<'_>>)], columns: &[Shown]) -> Table {
     let head = std::iter::once("workload".to_owned()).chain(columns.iter().map(|shown| shown.label.clone()));
     let row = |(workload, cells): &(&str, Vec<Cell<'_>>)| {
@@ -88,7 +89,7 @@ fn side_table(workloads: &[(&str, Vec<Cell<'_>>)], columns: &[Shown]) -> Table {
     Table { head: head.collect(), rows: workloads.iter().map(row).collect() }
 }
 
-/// A figure of all sides, a row a workload, and where each side of this engine stands beside the best other store.
+/// One figure of all sides, with a row for each workload. It tells the standing of each side of this engine beside the best other store.
 fn figure_table(workloads: &[(&str, Vec<Cell<'_>>)], sides: &[&str], shown: &Shown) -> Table {
     let cell_of = |cells: &'_ [Cell<'_>], side: &str| cells.iter().position(|cell| cell.side == side);
     let stands = |cells: &[Cell<'_>], side: &str| {
@@ -108,7 +109,7 @@ fn figure_table(workloads: &[(&str, Vec<Cell<'_>>)], sides: &[&str], shown: &Sho
     Table { head, rows: workloads.iter().map(row).collect() }
 }
 
-/// The median, and half of the range in percent of it where the rounds differ by a percent.
+/// The median. Where the rounds differ by a percent or more, also half of the range in percent of the median.
 fn figure_text(cell: Option<&Cell<'_>>, shown: &Shown) -> String {
     let Some(rounds) = cell.and_then(|cell| cell.figure(&shown.name)) else { return ABSENT.to_owned() };
     let text = shown.unit.text(rounds.median);
@@ -119,7 +120,7 @@ fn figure_text(cell: Option<&Cell<'_>>, shown: &Shown) -> String {
     }
 }
 
-/// A table whose first `names` columns are names; the others are figures, at the right.
+/// A table whose first `names` columns hold names. The other columns hold figures and are aligned right.
 fn table(table: &Table, names: usize) -> String {
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
     let rule: Vec<String> =
@@ -129,7 +130,7 @@ fn table(table: &Table, names: usize) -> String {
     format!("{}{}{rows}", line(&escape(&table.head)), line(&rule))
 }
 
-/// Text in which no letter is markup; a line break is a space.
+/// Text whose letters Markdown does not take for markup. A line break becomes a space.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     let letters: Vec<char> = text.chars().collect();
@@ -140,7 +141,7 @@ fn escaped(text: &str) -> String {
         match letter {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),
-            // Within a word, an underscore is a letter.
+            // An underscore within a word is no markup.
             '_' if is_word(at.checked_sub(1)) && is_word(Some(at + 1)) => escaped.push('_'),
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' => escaped.extend(['\\', letter]),
             '#' if at == 0 => escaped.push_str("\\#"),
@@ -151,7 +152,7 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// A code span around `text`, whatever backticks it holds.
+/// A code span around `text`, which may contain backticks.
 fn code(text: &str) -> String {
     let text: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
     let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0);
@@ -160,8 +161,8 @@ fn code(text: &str) -> String {
     format!("{fence}{pad}{text}{pad}{fence}")
 }
 
-/// A paragraph in lines of at most `COLUMNS`, as far as words allow. The first line begins with `mark`, the others are
-/// indented as far.
+/// A paragraph in lines of at most `COLUMNS`, as far as words allow. The first line begins with `mark`. The other lines are indented by the
+/// width of `mark`.
 fn wrapped(text: &str, mark: &str) -> String {
     let indent = " ".repeat(mark.len());
     let mut lines = vec![mark.to_owned()];

@@ -1,4 +1,4 @@
-//! Reports: what runs and pairs of runs found, as one page of HTML with charts and as Markdown with tables.
+//! Reports on runs and pairs of runs: one page of HTML with charts, and Markdown with tables.
 
 mod bars;
 mod chart;
@@ -16,7 +16,7 @@ use crate::Outcome;
 use crate::results::{Pair, Run};
 use serde::{Deserialize, Serialize};
 
-/// What is shown, and how it was measured. The same report gives the same bytes in either form.
+/// A report: its results, and how they were measured. Equal reports give equal bytes, as HTML and as Markdown.
 ///
 /// ```
 /// use braidb_bench::report::Report;
@@ -34,18 +34,18 @@ pub struct Report {
     pub title: String,
     /// The commit of the engine that was measured.
     pub commit: String,
-    /// What prints these figures again.
+    /// The command that measures these figures again.
     pub command: String,
-    /// The day of the measurement, as the reader shall see it: `2026-11-23`.
+    /// The day of the measurement as the report shows it: `2026-11-23`.
     pub date: String,
-    /// In any order. Several runs of a workload on one side are its rounds.
+    /// The runs, in any order. Several runs of a workload on one side are its rounds.
     pub runs: Vec<Run>,
     pub pairs: Vec<Pair>,
 }
 
 impl Report {
-    /// Adds what `text` holds: one JSON object a line, each a [`Run`] or a [`Pair`] (an object with the field `ratios` in its
-    /// figures, so with `a` and `b`). Empty lines are skipped. Either all lines are added or none.
+    /// Adds the rows of `text`, one JSON object a line. Each is a [`Run`] or a [`Pair`]; a pair has the field `ratios` in its figures, and
+    /// the fields `a` and `b`. Empty lines are skipped. Either all lines are added or none.
     ///
     /// # Errors
     ///
@@ -72,12 +72,12 @@ impl Report {
         Ok(())
     }
 
-    /// One page of HTML that needs nothing from elsewhere and no script.
+    /// One page of HTML. It loads nothing and has no script.
     pub fn to_html(&self) -> String {
         page::page(self)
     }
 
-    /// The summary and the ratios of the page as Markdown, which starts with a heading of the second level.
+    /// The summary and the ratios as Markdown, which starts with a heading of the second level.
     pub fn to_markdown(&self) -> String {
         markdown::document(self)
     }

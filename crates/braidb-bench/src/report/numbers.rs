@@ -1,18 +1,18 @@
-//! Numbers as people read them, with separators between thousands and with the unit that fits.
+//! Numbers in readable form, with separators between thousands and with the unit that fits.
 
-/// What a number counts.
+/// The unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Whole things: 1,234,567.
+    /// A whole number: 1,234,567.
     Count,
     Microseconds,
     Bytes,
-    /// Three digits that matter: 12.3.
+    /// A number with three significant digits: 12.3.
     Plain,
 }
 
 impl Unit {
-    /// Zero and more reads in this unit; what is not finite in words.
+    /// The text of a value in this unit. A value that is not finite is told in words.
     pub fn text(self, value: f64) -> String {
         if value.is_nan() {
             return "—".to_owned();
@@ -42,7 +42,7 @@ pub fn grouped(value: f64) -> String {
     text
 }
 
-/// Three digits that matter, all digits of what is larger.
+/// Three significant digits. A larger number has all digits before the point.
 fn plain(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
@@ -54,7 +54,7 @@ fn plain(value: f64) -> String {
     }
 }
 
-/// Without zeros at the end of the fraction, of which `least` digits stay.
+/// Removes zeros from the end of the fraction, but keeps its first `least` digits.
 fn trimmed(text: &str, least: usize) -> String {
     let keep = text.find('.').map_or(text.len(), |point| point + 1 + least);
     let mut end = text.len();
@@ -91,7 +91,7 @@ fn bytes(value: f64) -> String {
     format!("{scaled:.1} {}", UNITS[unit])
 }
 
-/// For the tick of an axis: 250k, 1.5M.
+/// The label of an axis tick: 250k, 1.5M.
 pub fn short(value: f64) -> String {
     for (size, letter) in [(1e9, "G"), (1e6, "M"), (1e3, "k")] {
         if value.abs() >= size {
@@ -101,7 +101,7 @@ pub fn short(value: f64) -> String {
     fewest(value)
 }
 
-/// With as few decimals as two digits behind the point need.
+/// A number with at most two decimals, without zeros at the end.
 pub fn fewest(value: f64) -> String {
     trimmed(&format!("{value:.2}"), 0).trim_end_matches('.').to_owned()
 }
@@ -111,7 +111,7 @@ pub fn ratio(value: f64) -> String {
     if value.is_finite() { format!("{value:.3}") } else { Unit::Plain.text(value) }
 }
 
-/// How many times one figure is another: 1.9 times, 1.04 times, 230 times.
+/// A factor in words: 1.9 times, 1.04 times, 230 times.
 pub fn times(factor: f64) -> String {
     match factor {
         near if near < 1.095 => format!("{near:.2} times"),
@@ -125,7 +125,7 @@ pub fn counted(number: usize, one: &str, many: &str) -> String {
     format!("{} {}", grouped(number as f64), if number == 1 { one } else { many })
 }
 
-/// A percentile as its name: p50, p99.9; the hundredth is the maximum.
+/// The name of a percentile: p50, p99.9. The hundredth is the maximum.
 pub fn percentile(percent: f64) -> String {
     if percent >= 100.0 {
         return "max".to_owned();

@@ -42,7 +42,7 @@ pub fn page(report: &Report) -> String {
     html
 }
 
-/// What a reader has to know of the measurement: names with their texts. Both forms of a report show it.
+/// The circumstances of the measurement: names with their texts. HTML and Markdown both show them.
 pub fn circumstances(report: &Report) -> Vec<(&'static str, String)> {
     let runs = &report.runs;
     let distinct = |of: fn(&Run) -> &str| {
@@ -109,7 +109,7 @@ fn sentence(text: &str) -> String {
     format!("<p class=\"none\">{text}</p>\n")
 }
 
-/// Rates, costs and latencies, a table a workload.
+/// Rates, costs and latencies, with a table for each workload.
 fn tables(report: &Report) -> String {
     let runs = &report.runs;
     let groups = [figure::RATES.as_slice(), &figure::COSTS, &figure::LATENCIES].concat();
@@ -137,7 +137,7 @@ fn tables(report: &Report) -> String {
     html
 }
 
-/// What a side of this engine is behind in, as a sentence.
+/// A sentence with the figures in which a side of this engine is behind.
 fn behind_text(side: &str, told: &[String]) -> String {
     match told {
         [] => format!("{side} is behind no other store here."),
@@ -151,7 +151,7 @@ fn summary_table(cells: &[Cell<'_>], columns: &[Shown]) -> Table {
         let figure = |shown: &Shown| {
             let Some(rounds) = cell.figure(&shown.name) else { return ABSENT.to_owned() };
             let text = shown.unit.text(rounds.median);
-            // Below the median: the range, and for the main figure of this engine where it stands.
+            // Below the median stands the range. The main figure of this engine also tells its standing.
             let standing = match shown.name.as_str() {
                 "operations_per_second" => summary::standing(cell, cells, shown),
                 _ => None,
@@ -165,7 +165,7 @@ fn summary_table(cells: &[Cell<'_>], columns: &[Shown]) -> Table {
     Table { head: head.collect(), rows: cells.iter().map(row).collect() }
 }
 
-/// Charts below their legend, or a sentence if there are none.
+/// Charts below their legend, or the sentence `none` if there are no charts.
 fn grid(legend: &str, charts: &[Chart], none: &str) -> String {
     if charts.is_empty() {
         return sentence(none);
@@ -222,7 +222,7 @@ fn pairs(report: &Report) -> String {
     grid(read, &charts, "No sides were compared in turns.")
 }
 
-/// What a figure without a column is, over the rounds.
+/// The table of the figures without a column in the summary, over the rounds.
 fn others_table(runs: &[Run]) -> Table {
     let columns = summary::others(runs);
     let mut rows = Vec::new();

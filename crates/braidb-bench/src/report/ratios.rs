@@ -1,4 +1,4 @@
-//! Ratios of two sides with their spread: a row a figure, on one logarithmic axis, where half and double are equally far from 1.
+//! Ratios of two sides with their spread. Each figure has a row on one logarithmic axis, where half and double are equally far from 1.
 
 use super::chart::{ABSENT, Chart, Table};
 use super::figure::{self, Better};
@@ -7,12 +7,13 @@ use super::svg::{self, Anchor, Svg, WIDTH};
 use crate::paired::Verdict;
 use crate::results::{Limit, Pair, PairedFigure};
 
-/// From the name of one figure to that of the next.
+/// The distance between the names of two neighbouring figures.
 const ROW_HEIGHT: f64 = 46.0;
 const MARGIN: f64 = 16.0;
-/// Room above the rows for the labels of ticks.
+/// The room above the rows for the labels of ticks.
 const TOP: f64 = 24.0;
-/// Ratios beyond 1/4 and 4 are drawn at the edge, with an arrow, so that an outlier leaves the others apart.
+/// The largest ratio on the axis. Ratios beyond 1/4 and 4 are drawn at the edge with an arrow, so that an outlier does not squeeze the
+/// others.
 const EDGE: f64 = 4.0;
 
 /// The axis: its ends as logarithms, and its ticks.
@@ -23,7 +24,7 @@ struct Axis {
 }
 
 impl Axis {
-    /// Around everything finite that the rows show, at least from 0.9 to 1.1.
+    /// The axis around all finite ratios of the rows, at least from 0.9 to 1.1.
     fn around(figures: &[PairedFigure]) -> Axis {
         let (mut least, mut most) = (0.9, 1.1);
         for figure in figures {
@@ -58,7 +59,7 @@ impl Axis {
         Axis { from, to, ticks: inside(set) }
     }
 
-    /// Where `ratio` is, at an edge if it is beyond.
+    /// The place of `ratio`, at an edge if the ratio is beyond the axis.
     fn x(&self, ratio: f64) -> f64 {
         let place = if ratio > 0.0 { (ratio.ln() - self.from) / (self.to - self.from) } else { 0.0 };
         MARGIN + place.clamp(0.0, 1.0) * (WIDTH - 2.0 * MARGIN)
@@ -84,7 +85,7 @@ pub fn limit_text(limit: Limit) -> String {
     }
 }
 
-/// PASS, FAIL or nothing; in the long form with what saved a line.
+/// PASS, FAIL or nothing. The long form also tells if the spread saved the line.
 pub fn verdict_text(figure: &PairedFigure, is_long: bool) -> &'static str {
     match Verdict::of(figure) {
         None => "",
@@ -94,7 +95,7 @@ pub fn verdict_text(figure: &PairedFigure, is_long: bool) -> &'static str {
     }
 }
 
-/// A pair's table, in the page and in Markdown. `rounds` adds every single ratio.
+/// The table of a pair for HTML and Markdown. With `has_rounds` the table has every single ratio.
 pub fn table(pair: &Pair, has_rounds: bool) -> Table {
     let mut head = ["figure", "median", "± spread", "± spread of A beside A", "limit", "verdict"].to_vec();
     if has_rounds {
@@ -125,7 +126,7 @@ pub fn table(pair: &Pair, has_rounds: bool) -> Table {
     }
 }
 
-/// The chart of a pair; none if it has no figures.
+/// The chart of a pair; `None` if the pair has no figures.
 pub fn chart(id: &str, pair: &Pair) -> Option<Chart> {
     if pair.figures.is_empty() {
         return None;
@@ -163,7 +164,7 @@ pub fn chart(id: &str, pair: &Pair) -> Option<Chart> {
     })
 }
 
-/// The spread of A beside A around 1, behind all else.
+/// The spread of A beside A around 1, drawn behind everything else.
 fn band(svg: &mut Svg, axis: &Axis, figure: &PairedFigure, top: f64) {
     if figure.ratios_of_same.is_empty() || figure.spread_of_same.is_nan() {
         return;
@@ -200,7 +201,7 @@ fn row(svg: &mut Svg, axis: &Axis, figure: &PairedFigure, top: f64) {
     if let Some(limit) = figure.limit.filter(|limit| bound(*limit).is_finite()) {
         let x = axis.x(bound(limit));
         svg.line((x, top + 20.0), (x, top + 42.0), "limit");
-        // The arrow points to what passes.
+        // The arrow points towards the ratios that pass.
         let way = if matches!(limit, Limit::AtLeast(_)) { 1.0 } else { -1.0 };
         svg.polygon((x, top + 20.0), &[(0.0, 0.0), (way * 6.0, 3.5), (0.0, 7.0)], "tip");
     }

@@ -1,4 +1,4 @@
-//! Rounds brought together: the median of each figure, the run that stands for its rounds, and who is ahead of whom.
+//! The summary of rounds: the median of each figure, the run that stands for the rounds, and the standing of this engine.
 
 use super::figure::{self, Better, Shown};
 use super::numbers::{self, Unit};
@@ -22,7 +22,7 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// The lowest and the highest, without a unit where both have that of the median; none where the rounds read alike.
+    /// The lowest and the highest value, without a unit if both have the unit of the median. `None` if both have equal texts.
     pub fn range(&self, unit: Unit) -> Option<String> {
         let [median, lowest, highest] =
             [self.median, self.lowest, self.highest].map(|value| unit.text(value));
@@ -38,7 +38,7 @@ impl Rounds {
 }
 
 impl Cell<'_> {
-    /// A figure over those rounds that have it.
+    /// A figure over the rounds that have it.
     pub fn figure(&self, name: &str) -> Option<Rounds> {
         let values: Vec<f64> = self.runs.iter().filter_map(|run| run.figures.get(name).copied()).collect();
         let lowest = values.iter().copied().min_by(f64::total_cmp)?;
@@ -46,7 +46,8 @@ impl Cell<'_> {
         Some(Rounds { median: median(&values), lowest, highest })
     }
 
-    /// The round whose curves are shown: the middle one by operations a second; of an even number the slower of the two.
+    /// The round whose curves are shown: the middle one by operations a second. Of an even number of rounds, the slower of the two in the
+    /// middle.
     pub fn middle(&self) -> &Run {
         let rate = |run: &Run| run.figures.get("operations_per_second").copied().unwrap_or(0.0);
         let mut sorted = self.runs.clone();
@@ -55,7 +56,7 @@ impl Cell<'_> {
     }
 }
 
-/// Each workload with its cells. Workloads and sides come in the order in which the runs name them first.
+/// Each workload with its cells. Workloads and sides come in the order of their first run.
 pub fn by_workload(runs: &[Run]) -> Vec<(&str, Vec<Cell<'_>>)> {
     let sides = sides(runs);
     in_order(runs.iter().map(|run| run.workload.as_str()))
@@ -70,7 +71,7 @@ pub fn by_workload(runs: &[Run]) -> Vec<(&str, Vec<Cell<'_>>)> {
         .collect()
 }
 
-/// The sides in the order in which the runs name them first. The place of a side is its colour.
+/// The sides in the order of their first run. The place of a side in this list gives its colour.
 pub fn sides(runs: &[Run]) -> Vec<&str> {
     in_order(runs.iter().map(|run| run.side.as_str()))
 }
@@ -81,7 +82,7 @@ pub fn in_order<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     texts.filter(|text| seen.insert(*text)).collect()
 }
 
-/// Those of `names` that a run has, as they are shown.
+/// The figures of `names` that a run has, with their labels and units.
 pub fn present(runs: &[Run], names: &[&str]) -> Vec<Shown> {
     names
         .iter()
@@ -96,23 +97,23 @@ pub fn others(runs: &[Run]) -> Vec<Shown> {
     names.into_iter().filter(|name| !figure::is_in_summary(name)).map(|name| figure::shown(name)).collect()
 }
 
-/// Whether a side is this engine (`BraidDB`, or `braidb` as the crate is called), with whatever options.
+/// Whether a side is this engine with any options: `BraidDB`, or `braidb` as the crate is called.
 pub fn is_ours(side: &str) -> bool {
     let side = side.to_lowercase();
     side.starts_with("braiddb") || side.starts_with("braidb")
 }
 
-/// Where a side stands beside the best other store.
+/// The standing of a side beside the best other store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standing<'a> {
     pub other: &'a str,
-    /// How many times the better one is the worse one; infinite if the better one has nothing of a cost.
+    /// The factor between the two figures, at least 1. Infinite if the better one has a cost of 0.
     pub factor: f64,
     pub is_behind: bool,
 }
 
 impl Standing<'_> {
-    /// Less than this between two medians is called level: half of the last digit that is shown.
+    /// Two medians whose ratio is below this are level: half of the last digit that is shown.
     const LEVEL: f64 = 1.005;
 
     pub fn text(&self) -> String {
@@ -127,7 +128,7 @@ impl Standing<'_> {
     }
 }
 
-/// Where `cell`, if it is of this engine, stands beside the best store of `cells` that is not.
+/// The standing of `cell`, if it belongs to this engine, beside the best other store of `cells`.
 pub fn standing<'a>(cell: &Cell<'_>, cells: &[Cell<'a>], shown: &Shown) -> Option<Standing<'a>> {
     if !is_ours(cell.side) || shown.better == Better::Neither {
         return None;
@@ -148,7 +149,7 @@ pub fn standing<'a>(cell: &Cell<'_>, cells: &[Cell<'a>], shown: &Shown) -> Optio
     Some(Standing { other, factor, is_behind })
 }
 
-/// What was behind, a sentence for each side of this engine and workload; empty where there is no other store.
+/// The figures in which each side of this engine is behind. A side is left out if there is no other store.
 pub fn behind(cells: &[Cell<'_>], columns: &[Shown]) -> Vec<(String, Vec<String>)> {
     let ours = cells.iter().filter(|cell| is_ours(cell.side));
     ours.filter_map(|cell| {

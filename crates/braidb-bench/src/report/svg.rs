@@ -1,5 +1,5 @@
-//! Shapes of SVG, positions on axes, and the look of each series. A chart is 440 units wide, so that two stand beside each
-//! other on a screen and one is readable on a phone.
+//! Shapes of SVG, positions on axes, and the look of each series. A chart is 440 units wide, so that two fit beside each other on a screen
+//! and one is readable on a phone.
 
 use super::html::escaped;
 use std::fmt::Write;
@@ -10,10 +10,10 @@ pub const WIDTH: f64 = 440.0;
 /// The mean width of a letter in labels of 13 units, rounded up for wide fonts.
 const LETTER_WIDTH: f64 = 7.2;
 
-/// Strokes of lines, so that a line is known without its colour.
+/// The dashes of lines, so that a reader can tell lines apart without colours.
 const DASHES: [&str; 7] = ["", "7 3", "2 3", "9 3 2 3", "4 4", "12 4", "6 2 2 2 2 2"];
 
-/// Colours of the style sheet.
+/// The number of colours in the style sheet.
 pub const COLOURS: usize = 8;
 
 /// Which side of its position a text is on.
@@ -24,7 +24,7 @@ pub enum Anchor {
     End,
 }
 
-/// A drawing that grows.
+/// A drawing that is being built.
 #[derive(Debug, Default)]
 pub struct Svg {
     body: String,
@@ -50,7 +50,7 @@ impl Svg {
         self.put(format_args!("<line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\" class=\"{class}\"/>"));
     }
 
-    /// A rectangle that tells `title` below the pointer.
+    /// A rectangle that shows `title` below the pointer.
     pub fn rect(&mut self, (x, y): (f64, f64), (width, height): (f64, f64), class: &str, title: &str) {
         debug_assert!(width >= 0.0 && height >= 0.0, "{title}: {width} x {height}");
         let [x, y, width, height] = [x, y, width, height].map(at);
@@ -60,7 +60,7 @@ impl Svg {
         ));
     }
 
-    /// A line through `points` in the stroke of the series `series`.
+    /// A line through `points` with the dashes and the colour of the series `series`.
     pub fn curve(&mut self, points: &[(f64, f64)], series: usize, class: &str) {
         let mut path = String::new();
         for (number, (x, y)) in points.iter().enumerate() {
@@ -93,7 +93,7 @@ impl Svg {
         self.put(format_args!("<polygon points=\"{}\" class=\"{class}\"/>", corners.join(" ")));
     }
 
-    /// The element, named by its title and description. `id` is unique on the page.
+    /// The finished element with its title and description. `id` is unique on the page.
     pub fn finish(self, id: &str, height: f64, title: &str, description: &str) -> String {
         format!(
             "<svg viewBox=\"0 0 {WIDTH} {}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\">\n\
@@ -110,7 +110,7 @@ impl Svg {
     }
 }
 
-/// What stands for a series in a legend: its stroke and its mark, or a square of its colour.
+/// The entry of a series in a legend: its line and its mark, or a square of its colour.
 pub fn key(series: usize, is_line: bool) -> String {
     let mut svg = Svg::default();
     if is_line {
@@ -126,7 +126,7 @@ pub fn key(series: usize, is_line: bool) -> String {
     format!("<svg class=\"key\" width=\"12\" height=\"14\" aria-hidden=\"true\">{}</svg>", svg.body)
 }
 
-/// The class of a filled area: after the last colour the first comes again, paler.
+/// The class of a filled area. After the last colour the colours repeat, paler.
 pub fn fill(series: usize) -> String {
     let pale = if series < COLOURS { "" } else { " pale" };
     format!("area s{}{pale}", series % COLOURS)
@@ -150,12 +150,12 @@ pub fn at(value: f64) -> String {
     }
 }
 
-/// How wide a bold label is, at most.
+/// The greatest width of a bold label.
 pub fn strong_width_of(text: &str) -> f64 {
     width_of(text) * 1.12
 }
 
-/// How wide a label of 13 units is, at most.
+/// The greatest width of a label of 13 units.
 pub fn width_of(text: &str) -> f64 {
     text.chars().count() as f64 * LETTER_WIDTH
 }
@@ -169,8 +169,8 @@ pub fn shortened(text: &str, letters: usize) -> String {
     format!("{}…", beginning.trim_end())
 }
 
-/// Multiples of 1, 2 or 5 times a power of ten, from zero to the first that is not below `most`: at most `steps` of them
-/// after zero.
+/// The ticks of an axis from zero on, with a step of 1, 2 or 5 times a power of ten. The last tick is the first that is not below `most`.
+/// At most `steps` ticks follow zero.
 pub fn ticks(most: f64, steps: usize) -> Vec<f64> {
     if !(most > 0.0 && most.is_finite()) {
         return vec![0.0, 1.0];

@@ -1,4 +1,4 @@
-//! Files that are not the database's: rows to load, dumps, and the tree that the tour walks.
+//! Files that are not the database's: rows to load, dumps, and the tree of files that the tour loads.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "see the module `host`")]
 
 use std::fs::{self, File};
@@ -7,12 +7,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The file that an argument names; none for `-`, which stands for standard input or output.
+/// The file that an argument names; `None` for `-`, which stands for standard input or output.
 pub fn unless_dash(argument: Option<&Path>) -> Option<&Path> {
     argument.filter(|path| *path != "-")
 }
 
-/// Opens a file to read rows from, with its length if that means anything (a pipe has none).
+/// Opens a file with rows to read. Returns its length too, unless it is a pipe or another file without a length.
 pub fn open_input(path: &Path) -> io::Result<(File, Option<u64>)> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
@@ -27,7 +27,7 @@ pub fn create_output(path: &Path) -> io::Result<File> {
     File::create_new(path)
 }
 
-/// Gives a whole new file its final name, for good.
+/// Gives a complete new file its final name, durably.
 pub fn publish(file: &File, written: &Path, finally: &Path) -> io::Result<()> {
     file.sync_all()?;
     fs::rename(written, finally)?;
@@ -38,7 +38,7 @@ pub fn publish(file: &File, written: &Path, finally: &Path) -> io::Result<()> {
     File::open(parent)?.sync_all()
 }
 
-/// Removes a file that may not be there.
+/// Removes a file if it exists.
 pub fn remove_if_present(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -56,12 +56,12 @@ pub fn write_text(path: &Path, text: &str) -> io::Result<()> {
     fs::write(path, text)
 }
 
-/// Creates a directory and its parents; one that exists is fine.
+/// Creates a directory and its parents; an existing directory is fine.
 pub fn create_dir(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)
 }
 
-/// Removes a directory with all that lies in it.
+/// Removes a directory and all its content.
 pub fn remove_dir(path: &Path) -> io::Result<()> {
     fs::remove_dir_all(path)
 }
@@ -87,13 +87,13 @@ pub fn bytes_in(path: &Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// The files directly in a directory, by name, with the bytes that the file system has allocated for each: less than its
-/// length where it has holes, more where space is reserved behind its end.
+/// The files directly in a directory, by name, with the bytes that the file system has allocated for each. A file with holes has fewer
+/// bytes than its length; a file with reserved space behind its end has more.
 pub fn allocated_in(path: &Path) -> io::Result<Vec<(String, u64)>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(path)? {
         let entry = entry?;
-        // What vanishes meanwhile takes nothing.
+        // A file that vanishes meanwhile takes nothing.
         if let Ok(metadata) = entry.metadata()
             && metadata.is_file()
         {
@@ -111,13 +111,13 @@ pub struct Seen {
     pub nanoseconds: i64,
 }
 
-/// Visits `root` and every path below it that this user may see, in no particular order, not following links and not
-/// leaving its file system.
+/// Visits `root` and every path below it that this user may see, in no particular order. Does not follow links and does not leave the file
+/// system.
 pub fn walk(root: &Path, visit: &mut dyn FnMut(Seen)) -> io::Result<()> {
     let device = fs::symlink_metadata(root)?.dev();
     let mut waiting: Vec<PathBuf> = vec![root.to_owned()];
     while let Some(path) = waiting.pop() {
-        // What vanishes meanwhile, or may not be read, is left out.
+        // A path that vanishes meanwhile, or may not be read, is left out.
         let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
         visit(Seen {
             path: path.as_os_str().as_bytes().to_vec(),

@@ -1,6 +1,5 @@
-//! What the command takes from the machine that it runs on, beside the database: files of rows, time, and figures
-//! about its own process. The only home of `std::fs` and of clocks in this crate: a command line is where the world
-//! comes in, so nothing here needs to be replayed from a seed.
+//! Access of the command to its machine, beside the database: files of rows, time, and figures about its own process. `std::fs` and clocks
+//! are allowed in this module of the crate alone. A command line works on the real world, so nothing here needs to be replayed from a seed.
 
 pub mod files;
 

@@ -19,7 +19,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Outcome {
     let key = text::argument("KEY", &args.key)?;
     let store = args.target.open(Durability::Sync)?;
-    // Nobody else has the database open, so nothing comes between the look and the deletion.
+    // No other process has the database open, so no write comes between the look and the deletion.
     let found = store.family.get(&key)?.is_some();
     if found {
         store.family.delete(&key)?;

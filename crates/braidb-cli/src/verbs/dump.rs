@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 ///
 /// Without FILE, or with `-`, the rows go to standard output. FILE must not exist; it appears when it is whole.
 ///
-/// One column family is dumped: the default one, or that of --family. The names of the others are told at the end; dump
-/// each to a file of its own, and load it with the same --family.
+/// One column family is dumped: the default one, or the one that --family names. The names of the others are told at the end. Dump each to
+/// a file of its own, and load it with the same --family.
 #[derive(clap::Args)]
 #[command(after_help = text::HELP)]
 pub struct Args {

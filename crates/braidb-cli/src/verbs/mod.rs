@@ -1,4 +1,4 @@
-//! The verbs, one file each. A verb has its arguments (`Args`) and `run`, which does it.
+//! The verbs, one file each. A verb has its arguments (`Args`) and `run`, which executes it.
 
 pub mod bench;
 pub mod compact;

@@ -49,7 +49,7 @@ pub fn run(args: &Args) -> Outcome {
     store.close()
 }
 
-/// The keys that were asked for.
+/// The range of keys to print.
 enum Range {
     Prefix(Vec<u8>),
     Between(Bound<Vec<u8>>, Bound<Vec<u8>>),

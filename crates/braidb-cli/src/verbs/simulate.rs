@@ -11,10 +11,10 @@ use std::io::Write as _;
 
 /// Predict what a load will cost: bytes written by merges, and space
 ///
-/// The policy that looks after the tree is carried through the load over sizes alone. Nothing is written, and terabytes take
-/// seconds. Keys are drawn evenly, or come in order; merges are taken to keep up with the writes, and no values to stay in logs.
-/// Where merges keep up and values go to tables, predictions differed by at most 14% from the bytes that the engine merged, in loads of 30,000 to 270,000
-/// puts. Where merges fell behind, the engine merged from half as much to 1.6 times as much.
+/// The compaction policy runs through the load over sizes alone. Nothing is written, and terabytes take seconds. Keys are drawn evenly, or
+/// come in order. The simulation assumes that merges keep up with the writes, and that no values stay in logs. Where merges keep up and
+/// values go to tables, predictions differed by at most 14% from the bytes that the engine merged. These loads had 30,000 to 270,000 puts.
+/// Where merges fell behind, the engine merged from half as much to 1.6 times as much.
 #[derive(clap::Args)]
 #[command(after_help = text::EXIT_STATUS)]
 pub struct Args {
@@ -39,7 +39,7 @@ pub struct Args {
     /// Where levels are cut into cells [default: the engine's]
     #[arg(long, value_enum)]
     guards: Option<GuardsArg>,
-    /// Merges of L0 wait below so much overlap, in percent; 0 never [default: the engine's]
+    /// Merges of L0 wait while their overlap is below this, in percent; 0 never [default: the engine's]
     #[arg(long, value_name = "PERCENT")]
     l0_overlap: Option<u32>,
     /// Whether merges below L0 of a leveled tree wait for each other [default: the engine's]

@@ -16,9 +16,9 @@ use std::path::PathBuf;
 ///
 /// Levels and sizes describe the database; counts and bytes written start at zero with each open.
 ///
-/// With --guards it draws the tree instead: each level, one line a cell, named by its guard, which is the lowest key that
-/// belongs to it. Then come the cell's bytes and its runs, newest first: `e9 1.5 MiB #12×2 #13` is the run of epoch 9, of two
-/// slices of table 12 and one of table 13.
+/// With --guards it draws the tree instead. Each level has one line a cell, named by the cell's guard, which is the lowest key that belongs
+/// to the cell. Then come the cell's bytes and its runs, newest first: `e9 1.5 MiB #12×2 #13` is the run of epoch 9, of two slices of table
+/// 12 and one of table 13.
 #[derive(clap::Args)]
 #[command(after_help = text::EXIT_STATUS)]
 pub struct Args {
@@ -50,13 +50,13 @@ pub fn run(args: &Args) -> Outcome {
     std::io::stdout().write_all(text.as_bytes()).map_err(printing)
 }
 
-/// Everything that the engine tells.
+/// All figures of the engine.
 fn as_json(stats: &Stats, recovery: &RecoveryReport) -> Value {
     let families: Vec<Value> = stats.families.iter().map(family_json).collect();
     let mut counts: serde_json::Map<String, Value> =
         stats.counts.named().into_iter().map(|(name, count)| (name.to_owned(), count.into())).collect();
     counts.insert("merge_bytes".to_owned(), stats.counts.merge_bytes.to_vec().into());
-    // Of nothing, there is no share.
+    // An amplification of zero bytes means nothing, so it is left out.
     let of = |whole: u64, amplification: f64| (whole > 0).then_some(amplification);
     json!({
         "recovery": recovery_json(recovery),
@@ -146,7 +146,7 @@ fn family_json(family: &braidb::FamilyStats) -> Value {
     })
 }
 
-/// How many hot keys stay, and how that came about.
+/// The number of hot keys that stay in memory, and the measurements of the hot-key tuner.
 pub fn hot_keys_json(hot_keys: &HotKeyStats) -> Value {
     let periods = hot_keys.periods.iter().map(|period| {
         json!({
@@ -161,7 +161,7 @@ pub fn hot_keys_json(hot_keys: &HotKeyStats) -> Value {
     json!({ "ppm": hot_keys.ppm, "periods": periods.collect::<Vec<Value>>() })
 }
 
-/// The same for people, without what is zero.
+/// All figures as text, without the figures that are zero.
 pub fn as_text(stats: &Stats, recovery: &RecoveryReport) -> String {
     let mut text = String::new();
     recovery_text(recovery, &mut text);
@@ -243,7 +243,7 @@ fn levels_text(stats: &Stats, text: &mut String) {
     }
 }
 
-/// The share that holds now, and what was measured on the way to it.
+/// The current share of hot keys, and the measurements of the hot-key tuner.
 fn hot_keys_text(family: &str, hot_keys: &HotKeyStats, text: &mut String) {
     if hot_keys.periods.is_empty() {
         return;

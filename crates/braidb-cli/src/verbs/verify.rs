@@ -1,4 +1,4 @@
-//! `verify DIR`: reads every byte that the database uses without opening it, so that it works on one that refuses to open.
+//! `verify DIR`: reads every byte that the database uses, without opening the database. So it works on a database that refuses to open.
 
 use crate::failure::{Failure, Outcome, printing};
 use crate::figures::{bytes_text, counted};
@@ -10,8 +10,8 @@ use std::path::PathBuf;
 
 /// Read every byte that the database uses and print each damaged range; exit status 3 if there is one
 ///
-/// Works on a database that refuses to open. Changes nothing. An end of a log or manifest that a crash may have torn is no damage: the
-/// next open cuts it off and tells of it.
+/// Works on a database that refuses to open. Changes nothing. A crash may leave a torn end of a log or manifest. A torn end is no damage:
+/// the next open cuts it off and tells of it.
 #[derive(clap::Args)]
 #[command(after_help = text::EXIT_STATUS)]
 pub struct Args {

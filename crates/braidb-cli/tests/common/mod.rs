@@ -1,4 +1,4 @@
-//! What the tests of the command share: a directory of their own, and the real binary.
+//! Tools that the tests of the command share: a directory for each test, and the real binary.
 #![allow(clippy::disallowed_methods, reason = "these tests work on real files")]
 #![allow(dead_code, reason = "each test program uses its part of this")]
 
@@ -62,7 +62,7 @@ pub fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-/// What a run of the command left.
+/// The result of a run of the command.
 #[derive(Debug)]
 pub struct Run {
     pub status: i32,
@@ -76,21 +76,21 @@ impl Run {
         std::str::from_utf8(&self.out).unwrap()
     }
 
-    /// Fails unless the exit status is this one.
+    /// Fails unless the exit status is `status`.
     #[track_caller]
     pub fn exits(self, status: i32) -> Run {
         assert_eq!(self.status, status, "{self:?}");
         self
     }
 
-    /// Fails unless the output is this, and the status 0.
+    /// Fails unless the output is equal to this, and the exit status is 0.
     #[track_caller]
     pub fn prints(self, text: &str) {
         let run = self.exits(0);
         assert_eq!(run.text(), text);
     }
 
-    /// Fails unless standard error tells this.
+    /// Fails unless standard error contains this.
     #[track_caller]
     pub fn tells(self, part: &str) -> Run {
         assert!(self.err.contains(part), "{part:?} is not in {self:?}");
@@ -119,7 +119,7 @@ pub fn braidb_with(arguments: &[&str], input: &[u8]) -> Run {
     let mut child = start(arguments);
     let mut stdin = child.stdin.take().unwrap();
     let output = std::thread::scope(|scope| {
-        // A verb that refuses its arguments does not read its input.
+        // A verb that refuses its arguments does not read its input, so the write may fail.
         scope.spawn(move || drop(stdin.write_all(input)));
         child.wait_with_output().unwrap()
     });

@@ -1,6 +1,8 @@
-//! The whole model as a value: files, names, page cache, space and device, and what a call costs the actor that makes it.
+//! The state of the whole model: files, names, page cache, space and device, and the costs of calls for the calling
+//! actor.
 //!
-//! Bytes come in by `reading.rs` and go out by `writing.rs`; the device and the journal, files and their names are here.
+//! `reading.rs` reads bytes and `writing.rs` writes them. This file has the device and the journal, and files and their
+//! names.
 
 mod reading;
 mod writing;
@@ -21,18 +23,19 @@ use crate::profile::{PAGE_BYTES, Profile};
 use crate::space::Space;
 use crate::timeline::{Request, Timeline};
 
-/// Pages in one request to the device: 1 MiB, near Linux's `max_sectors_kb` of 1280. What is longer is several requests, between
-/// which another actor may have its turn.
+/// Most pages of one request to the device: 1 MiB, near Linux's `max_sectors_kb` of 1280. Longer accesses are several
+/// requests, and another actor may have its turn between them.
 const REQUEST_PAGES: u64 = 256;
-/// A file whose first dirty page is so old is written in the background: Linux's `dirty_expire_centisecs`.
+/// Age of a file's first dirty page, in ns, from which on the file is written in the background: Linux's
+/// `dirty_expire_centisecs`.
 const EXPIRE_NS: u64 = 30_000_000_000;
-/// The journal writes changes that no sync has written after this time: ext4's `commit`.
+/// Time, in ns, after which the journal writes changes that no sync has written: ext4's `commit`.
 const COMMIT_NS: u64 = 5_000_000_000;
-/// The journal has a part of the device, at its beginning: a 64th, up to 128 MiB, which ext4 takes for a large device.
+/// Most pages of the journal, which takes the first 64th of the device: 128 MiB, as ext4 on a large device.
 const JOURNAL_PAGES: u64 = 32_768;
-/// The file number of the journal's requests.
+/// The file id of the journal's requests.
 const JOURNAL: u64 = u64::MAX;
-/// Files end before page `NONE`: 16 TiB.
+/// Files and devices have fewer pages than this: 16 TiB.
 const MOST_PAGES: u64 = NONE as u64;
 
 /// The model's state. One lock guards it; jobs run without the lock.
@@ -45,13 +48,13 @@ pub struct State {
     inodes: BTreeMap<u64, Inode>,
     next_id: u64,
     timeline: Timeline,
-    /// The timeline forgets its past when it has this number of intervals.
+    /// The number of intervals at which the timeline forgets its past.
     forget_at: usize,
-    /// Files with dirty pages, by the age of the first one.
+    /// Files with dirty pages, sorted by the time of their first dirty page.
     dirty_files: BTreeSet<(u64, u64)>,
     journal_pages: u64,
     journal_next: u64,
-    /// When the first change was made that the journal has not written.
+    /// The time of the first change that the journal has not written.
     changed_ns: Option<u64>,
     figures: Figures,
 }
@@ -97,7 +100,7 @@ impl State {
         }
     }
 
-    /// A call begins: it costs processor time, and what the system does by itself from time to time is done.
+    /// Begins a call: charges processor time, and does the periodic work of the system that is due.
     pub fn enter(&mut self, cpu_ns: u64) {
         self.actors.charge(cpu_ns);
         let now_ns = self.actors.now_ns();
@@ -111,13 +114,14 @@ impl State {
         }
     }
 
-    /// Has the device serve a request for the current actor. Returns the interval.
+    /// Makes the device serve a request for the current actor. Returns the id of the interval.
     fn serve(&mut self, request: Request, wait: Wait) -> u64 {
         let now_ns = self.actors.now_ns();
-        // A write that the actor does not wait for follows earlier ones. A read ahead does not: its reader will wait for it.
+        // A write for which the actor does not wait follows earlier ones. A read-ahead does not: its reader will wait
+        // for it.
         let is_patient = wait == Wait::No && request.is_write;
         let at_ns = if is_patient { self.actors.queue_ns() } else { now_ns };
-        // What the foreground has lived through stays as it was.
+        // Intervals in the foreground's past do not move.
         let movable_ns = at_ns.max(self.actors.foreground().now_ns);
         let served = self.timeline.serve(request, now_ns, at_ns, movable_ns);
         if served.shift_ns > 0 {
@@ -144,7 +148,7 @@ impl State {
         served.id
     }
 
-    /// The journal writes what has changed, and the device's own cache goes to the medium.
+    /// The journal writes the changes, and the device's own cache is flushed to the medium.
     fn commit(&mut self, wait: Wait) {
         self.changed_ns = None;
         self.figures.journal_writes += 1;
@@ -153,7 +157,7 @@ impl State {
         self.serve(Request { page, pages: 1, file: JOURNAL, is_write: true, is_barrier: true }, wait);
     }
 
-    /// Names or blocks change. The journal writes it with the next sync, or after a while.
+    /// Notes a change of names or blocks, which the journal writes with the next sync, or after [`COMMIT_NS`].
     pub fn changed(&mut self) {
         let now_ns = self.actors.now_ns();
         self.changed_ns.get_or_insert(now_ns);
@@ -163,7 +167,7 @@ impl State {
         self.inodes.get_mut(&id).expect(LIVES)
     }
 
-    /// Makes a file with one handle open on it.
+    /// Creates a file with one open handle.
     pub fn create(&mut self, path: &Path) -> io::Result<u64> {
         let place = self.names.vacant(path)?;
         let id = self.new_id();
@@ -199,7 +203,7 @@ impl State {
         let (from, to) = (self.names.place(from)?, self.names.place(to)?);
         let replaced = match self.names.get(&to) {
             Some(Node::Dir(_)) => return Err(errno(EISDIR)),
-            // Two names of one file: POSIX leaves both.
+            // Both names lead to one file: POSIX keeps both.
             Some(Node::File(other)) if other == id => return Ok(()),
             Some(Node::File(other)) => Some(other),
             None => None,
@@ -234,7 +238,7 @@ impl State {
         self.sweep(id);
     }
 
-    /// Frees a file that nothing leads to. What of it is dirty is never written.
+    /// Frees a file without names and handles. Its dirty pages are never written.
     fn sweep(&mut self, id: u64) {
         let inode = self.inode(id);
         if inode.links == 0 && inode.handles == 0 {
@@ -243,7 +247,7 @@ impl State {
         }
     }
 
-    /// Locks the file at `path`, made if there is none.
+    /// Locks the file at `path`, created if missing.
     pub fn lock(&mut self, path: &Path) -> io::Result<u64> {
         let id = match self.open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => self.create(path)?,

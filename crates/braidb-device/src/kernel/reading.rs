@@ -10,7 +10,7 @@ use crate::space::Extent;
 use crate::timeline::Request;
 
 impl State {
-    /// Reads, waiting for what is not in the page cache, and asks for more if the handle reads in order.
+    /// Reads from the page cache, waiting for missing pages, and reads ahead if the handle reads in order.
     pub fn read(&mut self, id: u64, ahead: &mut Ahead, offset: u64, buf: &mut [u8]) -> usize {
         let read = self.inodes[&id].read(offset, buf);
         self.enter(costs::CALL_NS + costs::copy_ns(read as u64));
@@ -26,7 +26,7 @@ impl State {
         read
     }
 
-    /// Has the device read the pages that are not in the page cache.
+    /// Makes the device read the pages that are not in the page cache.
     pub(super) fn bring(&mut self, id: u64, pages: Range<u32>, wait: Wait) {
         let mut missing: Vec<(u32, Extent)> = Vec::new();
         for page in pages {
@@ -64,8 +64,8 @@ impl State {
         }
     }
 
-    /// A page of the cache is read: if it is on its way, the actor waits for it. If a job that ran ahead asks for it later than now, the
-    /// page counts as there, as all that such a job has done.
+    /// Uses a cached page. If the page is still being read, the actor waits for it. If a job that ran ahead requests
+    /// the page later than now, the page counts as present, as do all effects of such a job.
     fn use_slot(&mut self, slot: u32) {
         if slot == NONE {
             return;
@@ -78,7 +78,7 @@ impl State {
         }
     }
 
-    /// Puts a page into the cache, from which another one goes if it is full.
+    /// Puts a page into the cache, and evicts another one if the cache is full.
     pub(super) fn keep(&mut self, id: u64, page: u32, io: u64) {
         while self.cache.is_full() {
             match self.cache.victim() {
@@ -102,14 +102,14 @@ impl State {
     }
 }
 
-/// What a handle has read, and asked for ahead of its reader: as Linux's `file_ra_state`.
+/// The read-ahead state of a handle, like Linux's `file_ra_state`.
 #[derive(Debug, Default)]
 pub struct Ahead {
     /// The page behind the last read.
     next: Option<u32>,
-    /// Pages asked for at a time; 0 while reads are not in order.
+    /// Pages of one read-ahead; 0 while reads are not in order.
     window: u32,
-    /// Pages before this one were asked for.
+    /// The end of the pages that were read ahead.
     until: u32,
 }
 
@@ -119,17 +119,18 @@ impl Ahead {
     /// The largest: 128 KiB, Linux's `read_ahead_kb`.
     const MOST_PAGES: u32 = 32;
 
-    /// The first window for a reader that takes `pages` at a time: twice as many. Two reads of 128 KiB are then two requests.
+    /// The first window for a reader that reads `pages` at a time: twice as many. With reads of 128 KiB, each read is
+    /// then one request.
     fn first_window(pages: u32) -> u32 {
         (2 * pages.min(Ahead::MOST_PAGES).next_power_of_two()).clamp(Ahead::LEAST_PAGES, Ahead::MOST_PAGES)
     }
 
-    /// The pages to ask for after a read of `first..end`.
+    /// The pages to read ahead after a read of `first..end`.
     fn after(&mut self, first: u32, end: u32) -> Option<Range<u32>> {
         if self.next == Some(end) && first + 1 == end {
             return None;
         }
-        // Two blocks side by side may share a page.
+        // Two adjacent blocks may share a page.
         let is_in_order = self.next.map_or(first == 0, |next| first == next || first + 1 == next);
         self.next = Some(end);
         if !is_in_order {
@@ -160,7 +161,7 @@ mod tests {
         assert_eq!(ahead.after(101, 102), Some(102..106));
         assert_eq!(ahead.after(102, 103), None);
         assert_eq!(ahead.after(103, 104), Some(106..114));
-        assert_eq!(ahead.after(103, 104), None, "the page again");
+        assert_eq!(ahead.after(103, 104), None, "a repeated read of one page");
         assert_eq!(ahead.after(103, 105), None, "half a page was read before");
         for page in 105..200 {
             ahead.after(page, page + 1);

@@ -1,4 +1,4 @@
-//! Writing: pages become dirty in the cache, get their place, and go to the device; and space that is reserved or given back.
+//! Writing: pages become dirty in the cache, get their place, and go to the device. Also reserving and freeing space.
 
 use std::io;
 use std::ops::Range;
@@ -12,15 +12,16 @@ use crate::profile::PAGE_BYTES;
 use crate::space::Extent;
 use crate::timeline::Request;
 
-/// Pages that a file gives at a time when too many are dirty: 4 MiB, as Linux's `MIN_WRITEBACK_PAGES`.
+/// Pages of one file that are written at a time when too many are dirty: 4 MiB, as Linux's `MIN_WRITEBACK_PAGES`.
 const BATCH_PAGES: usize = 1024;
-/// Of the page cache, what may be dirty before it is written in the background: Linux's `dirty_background_ratio`.
+/// Percentage of dirty pages in the cache above which they are written in the background: Linux's
+/// `dirty_background_ratio`.
 const BACKGROUND_PERCENT: usize = 10;
-/// Of the page cache, what may be dirty or under write before writers wait: Linux's `dirty_ratio`.
+/// Percentage of pages in the cache, dirty or being written, above which writers wait: Linux's `dirty_ratio`.
 const LIMIT_PERCENT: usize = 20;
 
 impl State {
-    /// Writes at `at`. On a full device the first part is written, and the file grows by it.
+    /// Writes `data` at `at`. On a full device the first part is written, and the file grows by this part.
     pub fn write(&mut self, id: u64, at: u64, data: &[u8]) -> io::Result<()> {
         let mut written = 0;
         for (page, within) in pieces(at, data.len() as u64) {
@@ -43,7 +44,7 @@ impl State {
         Ok(())
     }
 
-    /// A page of which only `bytes` are written must be in the cache, if the device holds the others.
+    /// Brings a page into the cache before only `bytes` of it are written, if the device holds its other bytes.
     fn make_usable(&mut self, id: u64, page: u32, bytes: u64) {
         let found = &self.inode(id).pages[page as usize];
         if bytes < PAGE_BYTES && found.slot == NONE && found.is_written {
@@ -51,7 +52,7 @@ impl State {
         }
     }
 
-    /// The bytes of a page have changed.
+    /// Marks a page as dirty.
     fn soil(&mut self, id: u64, page: u32) {
         if self.inode(id).pages[page as usize].slot == NONE {
             self.keep(id, page, 0);
@@ -70,7 +71,7 @@ impl State {
         }
     }
 
-    /// Writes back what is too much, and waits if that is not enough.
+    /// Writes back pages above the background limit, and waits while the cache is above the limit for writers.
     fn balance(&mut self) {
         let capacity = self.cache.capacity();
         if self.cache.dirty() <= capacity * BACKGROUND_PERCENT / 100 {
@@ -90,13 +91,13 @@ impl State {
         }
     }
 
-    /// Writes back a batch of the file that has been dirty for the longest time.
+    /// Writes back a batch of the file with the oldest dirty page.
     pub(super) fn write_oldest(&mut self, wait: Wait) {
         let &(_, id) = self.dirty_files.first().expect("some file has the dirty pages");
         self.write_back(id, 0..NONE, wait, BATCH_PAGES);
     }
 
-    /// Writes back up to `most` dirty pages of a range. Those without a place get one.
+    /// Writes back up to `most` dirty pages of a range. Pages without a place get one.
     pub fn write_back(&mut self, id: u64, range: Range<u32>, wait: Wait, most: usize) {
         let dirty: Vec<u32> = self.inodes[&id].dirty.range(range).take(most).copied().collect();
         let mut rest = &dirty[..];
@@ -124,7 +125,7 @@ impl State {
         }
     }
 
-    /// Finds places for the run of pages without one with which `pages` begins.
+    /// Allocates places for the run of granted pages at the start of `pages`.
     fn settle_run(&mut self, id: u64, pages: &[u32]) {
         let inode = self.inodes.get_mut(&id).expect(LIVES);
         let first = pages[0];
@@ -138,7 +139,7 @@ impl State {
         }
     }
 
-    /// Gives places to `count` pages from `first` on, behind the place of the page before if possible.
+    /// Gives places to `count` pages from `first` on, behind the place of the preceding page if possible.
     fn settle(&mut self, id: u64, first: u32, count: u64) {
         let inode = self.inodes.get_mut(&id).expect(LIVES);
         let before = first.checked_sub(1).map_or(NONE, |before| inode.pages[before as usize].place);
@@ -151,7 +152,7 @@ impl State {
         }
     }
 
-    /// Makes the bytes of a file stable: all that is dirty, all that is under way, and the journal.
+    /// Makes the bytes of a file stable: waits for its dirty pages, its running writes, and the journal.
     pub fn sync(&mut self, id: u64) {
         self.enter(costs::CALL_NS + costs::SYNC_NS);
         self.write_back(id, 0..NONE, Wait::Yes, usize::MAX);
@@ -210,7 +211,7 @@ impl State {
         Ok(())
     }
 
-    /// Makes a range a hole: whole pages lose their space, parts of pages are zeroed.
+    /// Makes a range a hole: whole pages lose their space, parts of pages are set to zero.
     pub fn punch(&mut self, id: u64, offset: u64, len: u64) {
         let reach = self.inodes[&id].pages.len() as u64 * PAGE_BYTES;
         let len = len.min(reach.saturating_sub(offset));
@@ -223,7 +224,7 @@ impl State {
         self.changed();
     }
 
-    /// Zeros a part of a page.
+    /// Sets a part of a page to zero.
     fn zero(&mut self, id: u64, page: u32, within: Range<usize>) {
         let has_data =
             self.inode(id).pages.get(page as usize).is_some_and(|p| p.is_written || p.slot != NONE);

@@ -1,4 +1,4 @@
-//! The simulated file system with code of a judge or a test beside its calls: each file that is opened, and each hole that is made.
+//! The simulated file system with callbacks of a judge or test: for each file that is opened, and each hole that is punched.
 
 use super::SimFs;
 use braidb_storage::{DirEntry, File, FileSystem, LockGuard};
@@ -8,18 +8,18 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What happens beside the calls of a [`BesideFs`].
+/// The callbacks of a [`BesideFs`].
 pub trait Beside: Debug + Send + Sync + 'static {
     /// Takes a file that was created or opened, and returns the file for the caller.
     fn opened(&self, _path: &Path, file: Arc<dyn File>) -> Arc<dyn File> {
         file
     }
 
-    /// A hole was made.
+    /// Called after a hole was punched.
     fn punched(&self, _path: &Path, _hole: Range<u64>) {}
 }
 
-/// A [`SimFs`] that tells a [`Beside`] of its calls. Clones share both.
+/// A [`SimFs`] that reports its calls to a [`Beside`]. Clones share both.
 #[derive(Debug)]
 pub struct BesideFs<B> {
     fs: SimFs,
@@ -33,7 +33,7 @@ impl<B> Clone for BesideFs<B> {
 }
 
 impl<B: Beside> BesideFs<B> {
-    /// Tells `beside` of the calls that reach `fs` through this file system.
+    /// Reports to `beside` the calls that reach `fs` through this file system.
     pub fn new(fs: SimFs, beside: Arc<B>) -> BesideFs<B> {
         BesideFs { fs, beside }
     }

@@ -1,11 +1,12 @@
 //! The bytes of one file, cheap to copy.
 //!
-//! A file is a list of 4 KiB blocks, shared until one side writes (copy-on-write), and a length that is kept apart: a
-//! crash may keep one without the other. A block is a hole, or reserved, or holds data; holes take no space.
+//! A file is a list of 4 KiB blocks and a length. Copies share blocks until one side writes (copy-on-write). The length is
+//! separate, because a crash may keep one without the other. A block is a hole, or reserved, or holds data. Holes take no
+//! space.
 
 use std::sync::Arc;
 
-/// The unit of space.
+/// Bytes of a block, the unit of space.
 pub(super) const BLOCK_BYTES: u64 = 4096;
 
 #[derive(Clone, Debug)]
@@ -15,16 +16,16 @@ enum Block {
     Data(Arc<[u8; BLOCK_BYTES as usize]>),
 }
 
-/// Data, length and reserved space of a file. Data may stand beyond the length, where nobody can read it.
+/// Data, length and reserved space of a file. Data may lie beyond the length, where reads do not reach.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Content {
     len: u64,
     blocks: Arc<Vec<Block>>,
-    /// Blocks before this one that `blocks` does not reach are reserved, those after it are holes.
+    /// Blocks below this index that `blocks` does not list are reserved. Unlisted blocks from this index on are holes.
     reserved_blocks: u64,
 }
 
-/// The part of the range `offset..offset + len` that lies in one block: the block, and where in it.
+/// Splits the range `offset..offset + len` at block boundaries: for each part the block, and the range within it.
 fn pieces(offset: u64, len: u64) -> impl Iterator<Item = (usize, std::ops::Range<usize>)> {
     let end = offset + len;
     let mut at = offset;
@@ -44,7 +45,7 @@ impl Content {
         self.len
     }
 
-    /// Copies what lies at `offset`, up to the length, and returns how much that was.
+    /// Copies the bytes at `offset`, up to the file's length. Returns the number of bytes copied.
     pub fn read(&self, offset: u64, buf: &mut [u8]) -> usize {
         let wanted = (buf.len() as u64).min(self.len.saturating_sub(offset));
         let mut filled = 0;
@@ -75,12 +76,12 @@ impl Content {
         }
     }
 
-    /// Makes the file at least `len` long. Data that stood there unseen appears.
+    /// Makes the file at least `len` long. Data beyond the old length becomes visible.
     pub fn grow(&mut self, len: u64) {
         self.len = self.len.max(len);
     }
 
-    /// Makes the file `len` long. What lay behind is gone, reserved space included.
+    /// Makes the file `len` long. Drops data and reserved space behind the new end.
     pub fn truncate(&mut self, len: u64) {
         let kept = len.div_ceil(BLOCK_BYTES);
         let blocks = Arc::make_mut(&mut self.blocks);
@@ -88,7 +89,7 @@ impl Content {
         self.reserved_blocks = self.reserved_blocks.min(kept);
         self.len = len;
         let within = (len % BLOCK_BYTES) as usize;
-        // A last block that is kept only in part is the last in the list, if the list reaches so far.
+        // A partly kept last block is the last in the list, if the list reaches it.
         if within > 0
             && let Some(Block::Data(bytes)) = blocks.get_mut(kept as usize - 1)
         {
@@ -121,13 +122,13 @@ impl Content {
         self.reserved_blocks = self.reserved_blocks.max(reserved);
     }
 
-    /// Blocks that the file takes.
+    /// Blocks that the file takes on the device.
     pub fn taken_blocks(&self) -> u64 {
         let listed = self.blocks.iter().filter(|block| !matches!(block, Block::Hole)).count() as u64;
         listed + self.reserved_blocks.saturating_sub(self.blocks.len() as u64)
     }
 
-    /// How many of `len` bytes at `offset` can be written if only `free_blocks` new blocks can be had.
+    /// How many of `len` bytes at `offset` can be written with `free_blocks` new blocks.
     pub fn fitting(&self, offset: u64, len: u64, mut free_blocks: u64) -> u64 {
         let mut fitting = 0;
         for (block, within) in pieces(offset, len) {
@@ -163,7 +164,7 @@ mod tests {
 
     use super::*;
 
-    /// Everything that `content` shows, against a plain vector that went through the same.
+    /// Compares `content` with a plain vector after the same operations.
     #[test]
     fn behaves_like_a_vector_of_bytes() {
         let random = SeededRandom::new(11);

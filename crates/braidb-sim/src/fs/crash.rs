@@ -1,20 +1,20 @@
-//! What a crash leaves, decided by dice.
+//! What a crash leaves, decided by seeded dice.
 //!
-//! Choosing each unsynced change by the same coin would hardly ever give the common crashes: all lost but the first
-//! few, all kept but the last. So each file (and the directories together) first draws a mood, and then its changes.
+//! Independent coin flips for each unsynced change would rarely give the common crashes: only the first few kept, or only the
+//! last lost. So each file, and the directories together, first draw a mood. Then the mood decides about its changes.
 
 use braidb_storage::inline::SeededRandom;
 
-/// A way to die.
+/// A kind of crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crash {
-    /// The process is killed. The operating system keeps all that was written, synced or not, and any part of a store
-    /// into a mapping that was under way; locks are released.
+    /// The process is killed. The operating system keeps all written data, synced or not. Of a store into a mapping that was
+    /// under way it keeps any part. Locks are released.
     Process,
-    /// Power fails before anything unsynced reached the disk.
+    /// Power fails before any unsynced change reached the disk.
     PowerAllLost,
-    /// Power fails while unsynced changes were on their way: each may be kept or dropped, a write also torn at sectors;
-    /// lengths and names are decided apart from data. What a failed sync covered may be kept or dropped as well.
+    /// Power fails while unsynced changes were on their way. Each change may be kept or dropped, and a write may be torn at
+    /// sectors. Lengths and names are decided apart from data. Changes of a failed sync may be kept or dropped as well.
     PowerTorn,
 }
 
@@ -27,13 +27,13 @@ pub(super) struct Dice {
 
 #[derive(Debug)]
 enum Mood {
-    /// Each change is kept with a chance of so many sixteenths: bytes and names, lengths.
+    /// Each change is kept with a chance of `sixteenths` / 16; a change of length with `length_sixteenths` / 16.
     Independent { sixteenths: u64, length_sixteenths: u64 },
-    /// The first so many are kept, and the next write may be torn.
+    /// The next `left` changes are kept, and the write after them may be torn.
     Prefix { left: u64 },
-    /// A write was torn where the prefix ends; its length may yet be kept.
+    /// A write was torn where the prefix ends. Its length may still be kept.
     Edge,
-    /// Nothing more is kept.
+    /// All further changes are dropped.
     Nothing,
 }
 
@@ -42,7 +42,7 @@ impl Dice {
         Dice { random: SeededRandom::new(seed), mood: Mood::Nothing }
     }
 
-    /// A new list of `changes` changes begins.
+    /// Begins a new list of `changes` changes.
     pub fn begin(&mut self, changes: usize) {
         self.mood = match self.random.below(3) {
             0 => Mood::Prefix { left: self.random.below(changes as u64 + 1) },
@@ -63,7 +63,7 @@ impl Dice {
         }
     }
 
-    /// Whether the next change, of a length, is kept.
+    /// Whether the next change of a length is kept.
     pub fn keeps_length(&mut self) -> bool {
         match self.mood {
             Mood::Independent { length_sixteenths, .. } => self.random.below(16) < length_sixteenths,
@@ -90,7 +90,7 @@ impl Dice {
         self.random.below(bound)
     }
 
-    /// How a write of `sectors` sectors that is not kept whole is torn; `None` if nothing of it is kept.
+    /// How a write of `sectors` sectors that is not kept whole is torn. `None` keeps nothing of it.
     pub fn tear(&mut self, sectors: usize) -> Option<Tear> {
         match self.mood {
             Mood::Prefix { .. } => self.mood = Mood::Edge,

@@ -1,24 +1,24 @@
-//! One file: what it shows now, and what of it is stable.
+//! One file: its present contents, and its stable contents.
 //!
-//! Between two syncs the changes wait in a list, in order; how much of it reaches the disk is the crash's choice. A
-//! failed sync makes its changes *lost*: the kernel has dropped them from its list of dirty pages, so no later sync will
-//! write them, though by chance they may have been written. Later changes that are synced then stand in the list
-//! behind them, for a crash must replay both in their order.
+//! Between two syncs the changes wait in a list, in order. A crash chooses which of them reach the disk. A failed sync makes
+//! its changes *lost*: the kernel drops them from its list of dirty pages, so no later sync writes them. A lost change may
+//! still have been written by chance. Later synced changes stay in the list behind lost ones, because a crash must replay both
+//! in order.
 
 use std::sync::Arc;
 
 use super::content::Content;
 use super::crash::{Crash, Dice};
 
-/// The disk writes whole sectors. A torn write is some of them.
+/// The disk writes whole sectors of 512 bytes. A torn write leaves a subset of its sectors.
 pub(super) const SECTOR_BYTES: u64 = 512;
 
-/// What is known of a change.
+/// What became of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// Waits for a sync.
     Pending,
-    /// Was in a failed sync: a crash decides, no sync helps.
+    /// A failed sync covered the change. A crash decides its fate; no later sync does.
     Lost,
     /// Stable.
     Synced,
@@ -44,13 +44,13 @@ pub(super) struct Inode {
     pub now: Content,
     stable: Content,
     changes: Vec<(Change, Fate)>,
-    /// Where the bytes end that were appended. A file that appends are stored into is longer.
+    /// The end of the appended bytes. A log file is longer, because it includes its preallocated space.
     pub written: u64,
-    /// A store that is being made: its offset and bytes. The process may die in the middle of it.
+    /// The offset and bytes of a store into a mapping that is under way. The process may die in the middle of it.
     storing: Option<(u64, Arc<[u8]>)>,
-    /// Names that it has now.
+    /// Names that the file has now.
     pub links: usize,
-    /// Handles that are open on it.
+    /// Handles that are open on the file.
     pub handles: usize,
 }
 
@@ -65,7 +65,7 @@ impl Inode {
         Inode { written: content.len(), stable: content.clone(), now: content, links, ..Inode::default() }
     }
 
-    /// Puts other content in its place, stable.
+    /// Replaces the content. The new content is stable.
     pub fn replace(&mut self, content: Content) {
         self.written = content.len();
         self.stable = content.clone();
@@ -73,7 +73,7 @@ impl Inode {
         self.changes.clear();
     }
 
-    /// Writes at `offset`, growing the file if needed.
+    /// Writes at `offset`, and grows the file if needed.
     pub fn write(&mut self, offset: u64, data: &[u8]) {
         if data.is_empty() {
             return;
@@ -84,7 +84,7 @@ impl Inode {
         self.grow(self.written);
     }
 
-    /// Writes again what stands at `offset`; with it, the system writes the length again.
+    /// Writes the bytes at `offset` again, unchanged. The system then writes the length again too.
     pub fn rewrite(&mut self, offset: u64, data: &[u8]) {
         let end = offset + data.len() as u64;
         let mut shown = vec![0; data.len()];
@@ -97,7 +97,7 @@ impl Inode {
         self.changes.push((Change::Grow { len: end }, Fate::Pending));
     }
 
-    /// The system fails to write out pending changes: all, or as dice decide.
+    /// Makes write-back of pending changes fail: with dice for a random part, without dice for all of them.
     pub fn lose_write_backs(&mut self, mut dice: Option<&mut Dice>) {
         if let Some(dice) = &mut dice {
             dice.begin(self.changes.len());
@@ -117,9 +117,9 @@ impl Inode {
         }
     }
 
-    /// A store begins. It takes effect by [`Inode::write`], if nothing comes between.
+    /// Begins a store into a mapping. [`Inode::write`] completes it, unless a crash comes first.
     pub fn begin_store(&mut self, offset: u64, data: &[u8]) {
-        // One that does not fit into the file is a call, of which a killed process leaves nothing.
+        // An append beyond the end of the file is a system call. A killed process leaves nothing of it.
         if offset + data.len() as u64 <= self.now.len() {
             self.storing = Some((offset, data.into()));
         }
@@ -129,7 +129,7 @@ impl Inode {
         self.storing = None;
     }
 
-    /// The process that has it open is killed, and the system lives on. Of a store the first half was made.
+    /// Kills the process that has the file open; the system lives on. A store under way has written its first half.
     pub fn lose_process(&mut self) {
         self.handles = 0;
         if let Some((offset, data)) = self.storing.take() {
@@ -168,7 +168,7 @@ impl Inode {
         }
     }
 
-    /// What a crash leaves. Data that it keeps beyond the length that it keeps is gone.
+    /// The content after a crash. Kept data beyond the kept length is gone.
     pub fn after(&self, crash: Crash, dice: &mut Dice) -> Content {
         if crash == Crash::Process {
             let mut left = self.now.clone();
@@ -208,7 +208,7 @@ impl Inode {
     }
 }
 
-/// Makes a part of a store: its beginning, or any of the stretches of 64 bytes that it consists of.
+/// Makes a part of a store: a prefix of it, or any of its 64-byte cache lines.
 fn store_part(left: &mut Content, offset: u64, data: &[u8], dice: &mut Dice) {
     const LINE_BYTES: usize = 64;
     match dice.below(2) {
@@ -223,7 +223,7 @@ fn store_part(left: &mut Content, offset: u64, data: &[u8], dice: &mut Dice) {
     }
 }
 
-/// Writes some sectors of a write that was not kept whole: mostly none, else the first few or any of them.
+/// Writes some sectors of a write that was not kept whole: mostly none, else a prefix or a random subset.
 fn tear(left: &mut Content, offset: u64, data: &[u8], dice: &mut Dice) {
     let sectors = sectors(offset, data.len() as u64);
     let Some(tear) = dice.tear(sectors.len()) else { return };
@@ -234,7 +234,7 @@ fn tear(left: &mut Content, offset: u64, data: &[u8], dice: &mut Dice) {
     }
 }
 
-/// The parts of a write of `len` bytes at `offset` that lie in one sector each.
+/// Splits a write of `len` bytes at `offset` at sector boundaries.
 fn sectors(offset: u64, len: u64) -> Vec<std::ops::Range<usize>> {
     let mut parts = Vec::new();
     let mut at = 0;

@@ -1,9 +1,9 @@
 //! A file system in memory that can crash, fail, fill up and be damaged, all from a seed.
 //!
-//! [`SimFs`] keeps beside each file and directory what of it is stable, and the changes that are not, in their order
-//! (`inode.rs`, `names.rs`). [`SimFs::crash_image`] turns that into the file system which a crash at this moment may
-//! leave; a hook before each change lets a judge take such images at every point of a run. Images share their blocks
-//! with their origin, so thousands of them cost little (`content.rs`).
+//! [`SimFs`] keeps for each file and directory the stable state and the ordered list of unsynced changes (`inode.rs`,
+//! `names.rs`). [`SimFs::crash_image`] turns them into a file system that a crash at this moment may leave. A hook before each
+//! change lets a judge take images at every point of a run. Images share their blocks with their origin, so thousands of them
+//! cost little (`content.rs`).
 //!
 //! ```
 //! use std::path::Path;
@@ -49,7 +49,7 @@ pub use ops::{Fault, Hook, Lasting, Op, OpKind};
 use ops::{Gate, HookSlot, Strike};
 use state::State;
 
-// The kernel's numbers, so that errors look as they do on Linux.
+// Linux's error numbers, so that errors look as on Linux.
 const EIO: i32 = 5;
 const EBADF: i32 = 9;
 const EEXIST: i32 = 17;
@@ -62,18 +62,18 @@ fn errno(number: i32) -> io::Error {
     io::Error::from_raw_os_error(number)
 }
 
-/// The simulated file system. Clones are handles to the same one.
+/// The simulated file system. Clones are handles to one file system.
 #[derive(Clone)]
 pub struct SimFs {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    // No two of these are ever held at once, and none while the hook runs.
+    // No thread ever holds two of these locks, and none while the hook runs.
     state: Mutex<State>,
     gate: Mutex<Gate>,
     hook: Mutex<HookSlot>,
-    /// How often a log was read.
+    /// Reads of logs.
     log_reads: AtomicU64,
 }
 
@@ -106,33 +106,33 @@ impl SimFs {
         SimFs { shared: Arc::new(shared) }
     }
 
-    /// The file system that a crash now may leave. All of it is stable; it has no locks, no faults and no hook, and
-    /// counts operations from 0. The same calls with the same seeds leave the same.
+    /// The file system that a crash now may leave. All of it is stable. It has no locks, faults or hook, and counts operations
+    /// from 0. The result depends only on the calls and seeds.
     pub fn crash_image(&self, crash: Crash, seed: u64) -> SimFs {
         SimFs::over(self.shared.state.lock().after(crash, seed))
     }
 
-    /// The file system that the next process finds if this one is killed now and the system lives on. Other than in
-    /// the image of a [`Crash::Process`], what is not stable still is not: power may fail later. It has no locks, no
-    /// faults and no hook, and counts operations from 0.
+    /// The file system that the next process finds if this one is killed now and the system lives on. Unlike the image of a
+    /// [`Crash::Process`], unsynced changes stay unsynced: power may fail later. It has no locks, faults or hook, and counts
+    /// operations from 0.
     pub fn without_process(&self) -> SimFs {
         SimFs::over(self.shared.state.lock().without_process())
     }
 
-    /// Whether a file that has no name any more can still be read through handles that are open. POSIX says yes; some
-    /// network file systems say no, and whoever deletes files that are still in use is found out on them.
+    /// Whether a file without a name becomes unreadable through open handles. POSIX keeps it readable; some network file
+    /// systems do not. Setting this finds deletions of files that are still in use.
     pub fn set_unlinked_are_gone(&self, gone: bool) {
         self.shared.state.lock().unlinked_are_gone = gone;
     }
 
-    /// The system tries in vain to write out what is not stable: of every file, and of all names, each pending change is lost for later
-    /// syncs with a chance that the seed draws; without a seed all are. Reads show all of it. No handle is told: the process is
+    /// Makes write-back of all unsynced data and names fail. With a seed, each pending change is lost for later syncs with a
+    /// drawn chance. Without a seed all are lost. Reads still show the data. No handle reports the error: the process is
     /// expected to die.
     pub fn lose_write_backs(&self, seed: Option<u64>) {
         self.shared.state.lock().lose_write_backs(seed);
     }
 
-    /// The same for all pending changes of files, and for none of names.
+    /// Makes write-back of all pending file data fail. Names are not affected.
     pub fn lose_data_write_backs(&self) {
         self.shared.state.lock().lose_data_write_backs(None);
     }
@@ -142,33 +142,33 @@ impl SimFs {
         self.shared.state.lock().capacity_bytes = bytes;
     }
 
-    /// Makes the `nth` operation from now that `fault` can strike fail (1 is the next one). The seed decides how much
-    /// of a failing append is written. Replaces the plan that was there.
+    /// Makes an operation fail: the `nth` one from now that `fault` can strike (1 is the next). The seed decides how much of a
+    /// failing append is written. Replaces any earlier plan.
     pub fn fail_nth(&self, nth: u64, fault: Fault, lasting: Lasting, seed: u64) {
         self.shared.gate.lock().plan(nth, fault, lasting, seed);
     }
 
-    /// Ends all faults, as a repaired device would. What was lost stays lost.
+    /// Ends all faults, as a repaired device would. Lost changes stay lost.
     pub fn heal(&self) {
         self.shared.gate.lock().heal();
     }
 
-    /// How many operations were made to fail.
+    /// Operations that were made to fail.
     pub fn faults_struck(&self) -> u64 {
         self.shared.gate.lock().struck
     }
 
-    /// How many operations were made.
+    /// Operations made.
     pub fn ops(&self) -> u64 {
         self.shared.gate.lock().number()
     }
 
-    /// How many operations of each kind were made.
+    /// Operations made, by kind.
     pub fn op_counts(&self) -> BTreeMap<OpKind, u64> {
         self.shared.gate.lock().counts.clone()
     }
 
-    /// How often a log was read.
+    /// Reads of logs.
     pub fn log_reads(&self) -> u64 {
         self.shared.log_reads.load(Ordering::Relaxed)
     }
@@ -178,12 +178,12 @@ impl SimFs {
         self.shared.gate.lock().recorded = Some(Vec::new());
     }
 
-    /// The operations since [`SimFs::record_ops`], which stops.
+    /// Stops recording, and returns the operations since [`SimFs::record_ops`].
     pub fn take_recorded_ops(&self) -> Vec<Op> {
         self.shared.gate.lock().recorded.take().unwrap_or_default()
     }
 
-    /// Sets what is called before each operation that changes something, or ends that.
+    /// Sets the hook that runs before each operation that changes something. `None` removes it.
     pub fn set_hook(&self, hook: Option<Hook>) {
         *self.shared.hook.lock() = hook.map_or(HookSlot::Empty, HookSlot::Waiting);
     }
@@ -198,12 +198,12 @@ impl SimFs {
         Ok(self.shared.state.lock().file_at(path)?.now.len())
     }
 
-    /// Where the bytes end that were appended to a file: its length, but for zeros behind the end of a log that is written.
+    /// The end of the bytes appended to a file. A log that is being written is longer by the zeros of its preallocated space.
     pub fn written_len(&self, path: &Path) -> io::Result<u64> {
         Ok(self.shared.state.lock().file_at(path)?.written)
     }
 
-    /// The blocks that a file takes, in bytes: holes are free, and what is reserved behind its end is taken.
+    /// The blocks that a file takes, in bytes. Holes are free. Space reserved behind the end counts.
     pub fn allocated_bytes(&self, path: &Path) -> io::Result<u64> {
         Ok(self.shared.state.lock().file_at(path)?.now.taken_blocks() * BLOCK_BYTES)
     }
@@ -222,12 +222,12 @@ impl SimFs {
         Ok(bytes)
     }
 
-    /// Replaces the bytes of a file, or makes it. It is stable at once, with its name.
+    /// Replaces the bytes of a file, or makes the file. Contents and name are stable at once.
     pub fn write_file(&self, path: &Path, data: &[u8]) -> io::Result<()> {
         self.shared.state.lock().put_stable(path, data)
     }
 
-    /// Flips one bit of a file: bit `bit % 8` of byte `bit / 8`. The file is stable then, as it is shown.
+    /// Flips bit `bit % 8` of byte `bit / 8`. The file is stable afterwards, as reads show it.
     pub fn flip_bit(&self, path: &Path, bit: u64) -> io::Result<()> {
         let mut state = self.shared.state.lock();
         let inode = state.file_at(path)?;
@@ -241,7 +241,7 @@ impl SimFs {
         Ok(())
     }
 
-    /// Lets an operation in: counts it, shows it to the hook, and says whether it fails. Holds no lock meanwhile.
+    /// Admits an operation: counts it, shows it to the hook, and says whether it fails. Holds no lock during the hook.
     fn enter(&self, kind: OpKind, path: Arc<Path>, bytes: u64, takes_space: bool) -> Option<Strike> {
         self.enter_with(kind, path, None, bytes, takes_space)
     }
@@ -284,7 +284,7 @@ impl SimFs {
         };
         hook(self, op);
         let mut slot = self.shared.hook.lock();
-        // Unless the hook has set another, or none.
+        // The hook may have set another hook, or none.
         if matches!(*slot, HookSlot::Running) {
             *slot = HookSlot::Waiting(hook);
         }
@@ -312,7 +312,7 @@ impl SimFs {
 }
 
 impl FileSystem for SimFs {
-    /// Directories cannot be moved here, so paths lead where they led. This is no operation: a descriptor changes nothing.
+    /// Holding a directory has no effect here, because directories cannot be moved. It counts as no operation.
     fn hold_dir(&self, dir: &Path) -> io::Result<Arc<dyn FileSystem>> {
         self.shared.state.lock().names.now.dir(dir)?;
         Ok(Arc::new(self.clone()))
@@ -330,7 +330,7 @@ impl FileSystem for SimFs {
         self.admit(OpKind::CreateDir, dir, true)?;
         self.shared.state.lock().create_dir(dir)?;
         self.sync_dir(parent).inspect_err(|_| {
-            // As the real one does, so that the next try makes and syncs the name anew.
+            // The real file system does this too, so that the next try makes and syncs the name again.
             self.shared.state.lock().remove_dir(dir);
         })
     }
@@ -408,18 +408,18 @@ impl FileSystem for SimFs {
     }
 }
 
-/// What a handle may do: what was created may be changed through it, what was only opened may not.
+/// What a handle may do. Only the handle that created a file may append to it.
 #[derive(Debug)]
 enum Access {
     Read,
-    /// Bytes are written again where they stand.
+    /// Existing bytes may be written again in place.
     Rewrite,
-    /// The next append goes to `end`, which is the file's.
+    /// The next append goes to `end`, the end of the file.
     Append {
         end: AtomicU64,
     },
-    /// The same, but appends are stores into a mapping: the file is as long as its space, and a process that dies may
-    /// have stored a part.
+    /// Appends are stores into a mapping, and the next one goes to `end`. The file's length includes its preallocated space. A
+    /// dying process may have stored a part.
     Store {
         end: AtomicU64,
     },
@@ -442,7 +442,7 @@ impl SimFile {
         }
     }
 
-    /// Where the file ends for this handle, if that is not where it ends.
+    /// Where the file ends for this handle, if it differs from the file's length.
     fn own_end(&self) -> Option<u64> {
         match &self.access {
             Access::Store { end } => Some(end.load(Ordering::Relaxed)),
@@ -497,7 +497,7 @@ impl File for SimFile {
         let strike = self.enter(OpKind::Append, len, takes_space);
         self.fs.shared.state.lock().inode(self.id).end_store();
         let (written, error) = match strike {
-            // Half of the failing appends write nothing, the others any part.
+            // Half of the failing appends write nothing. The others write a random prefix.
             Some(Strike { fault, draw }) if draw % 2 == 0 => (0, Some(fault.error())),
             Some(Strike { fault, draw }) => (draw / 2 % (len + 1), Some(fault.error())),
             None => (len, None),
@@ -588,7 +588,7 @@ struct SimLock {
 }
 
 impl LockGuard for SimLock {
-    /// This is no operation: it changes nothing, and no fault strikes it.
+    /// Counts as no operation: it changes nothing, and no fault strikes it.
     fn is_in_place(&self) -> io::Result<bool> {
         match self.fs.shared.state.lock().names.now.file(&self.path) {
             Ok(id) => Ok(id == self.id),

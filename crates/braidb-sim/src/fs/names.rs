@@ -1,8 +1,8 @@
-//! Directories: the names now, the stable ones, and the changes between them.
+//! Directories: the present names, the stable names, and the changes between them.
 //!
-//! A change of names is atomic (a rename takes one name and gives another in one step) and waits for the sync of a
-//! directory that it touches. Syncing a directory makes its changes stable with all that they stand on: whatever came
-//! before them in a directory that they touch too. Between syncs a crash keeps any of them, in their order.
+//! A change of names is atomic: a rename takes one name and gives another in one step. It waits for the sync of a directory
+//! that it touches. Syncing a directory also makes stable the earlier changes that its changes depend on. These touch a
+//! directory that a synced change touches too. Between syncs a crash keeps any of the changes, in their order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -19,7 +19,7 @@ pub(super) enum Node {
     Dir(u64),
 }
 
-/// A place for a name.
+/// A directory and a name in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub dir: u64,
@@ -35,7 +35,7 @@ pub(super) struct Tree {
     dirs: BTreeMap<u64, BTreeMap<String, Node>>,
 }
 
-/// Takes a name, gives a name, or both at once.
+/// Takes a name, gives a name, or does both at once.
 #[derive(Clone, Debug)]
 struct NameChange {
     takes: Option<Place>,
@@ -60,7 +60,7 @@ impl Tree {
             names.remove(&place.name);
         }
         if let Some((place, node)) = &change.gives {
-            // The directory itself may be lost; the name is then out of reach, but not wrong.
+            // A crash may have lost the directory itself. The name is then unreachable, but not wrong.
             self.dirs.entry(place.dir).or_default().insert(place.name.clone(), *node);
             if let Node::Dir(dir) = node {
                 self.dirs.entry(*dir).or_default();
@@ -89,7 +89,7 @@ impl Tree {
         Ok(dir)
     }
 
-    /// Where the last name of `path` stands, or would stand.
+    /// The directory and the last name of `path`. The name need not exist.
     pub fn place(&self, path: &Path) -> io::Result<Place> {
         let mut names = components(path)?;
         let name = names.pop().ok_or_else(|| errno(EISDIR))?;
@@ -106,7 +106,7 @@ impl Tree {
         }
     }
 
-    /// Every name of a file that can be reached, with its path, sorted by path.
+    /// Every reachable name of a file, with its path, sorted by path.
     pub fn files(&self) -> BTreeMap<PathBuf, u64> {
         let mut files = BTreeMap::new();
         let mut waiting = vec![(PathBuf::from("/"), ROOT)];
@@ -122,7 +122,7 @@ impl Tree {
     }
 }
 
-/// The names in `path`, from the root. A relative path starts there too.
+/// The names in `path`, from the root. A relative path starts at the root too.
 fn components(path: &Path) -> io::Result<Vec<&str>> {
     let mut names = Vec::new();
     for component in path.components() {
@@ -135,7 +135,7 @@ fn components(path: &Path) -> io::Result<Vec<&str>> {
     Ok(names)
 }
 
-/// The names now, and what a crash may make of them.
+/// The present names, and what a crash may make of them.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
     pub now: Tree,
@@ -187,7 +187,7 @@ impl Names {
         self.settle(dir, Fate::Lost);
     }
 
-    /// The system fails to write out pending changes: all, or as dice decide.
+    /// Makes write-back of pending changes fail: with dice for a random part, without dice for all of them.
     pub fn lose_write_backs(&mut self, mut dice: Option<&mut Dice>) {
         if let Some(dice) = &mut dice {
             dice.begin(self.changes.len());
@@ -199,7 +199,7 @@ impl Names {
         }
     }
 
-    /// Decides the pending changes of `dir`, and those before them that they stand on.
+    /// Decides the pending changes of `dir`, and the earlier changes that they depend on.
     fn settle(&mut self, dir: u64, decided: Fate) {
         let mut dirs = BTreeSet::from([dir]);
         for (change, fate) in self.changes.iter_mut().rev() {
@@ -233,7 +233,7 @@ impl Names {
         left
     }
 
-    /// The files that a crash may show again though they have no name now.
+    /// The files that a crash may show again, although they have no name now.
     pub fn remembered(&self) -> BTreeSet<u64> {
         let given = self.changes.iter().filter_map(|(change, _)| Some(change.gives.as_ref()?.1));
         let stable = self.stable.dirs.values().flat_map(|names| names.values().copied());

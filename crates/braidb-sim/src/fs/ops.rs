@@ -1,4 +1,4 @@
-//! Every call on the file system is an operation: counted, perhaps recorded, shown to a hook, perhaps made to fail.
+//! Every call on the file system is an operation. It is counted, may be recorded, calls a hook, and may be made to fail.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,7 +9,7 @@ use braidb_storage::inline::SeededRandom;
 
 use super::{EIO, ENOSPC, SimFs, errno};
 
-/// The operations, one a method of the two traits.
+/// The operations: one for each method of the two traits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OpKind {
     CreateDir,
@@ -33,7 +33,7 @@ pub enum OpKind {
 }
 
 impl OpKind {
-    /// Whether it changes what a crash may leave.
+    /// Whether the operation changes what a crash may leave.
     pub fn mutates(self) -> bool {
         !matches!(self, OpKind::Open | OpKind::Read | OpKind::List | OpKind::Len | OpKind::FreeSpace)
     }
@@ -42,33 +42,33 @@ impl OpKind {
 /// One operation, before it takes effect.
 #[derive(Clone, Debug)]
 pub struct Op {
-    /// Its number on this file system, from 1.
+    /// The operation's number on this file system, from 1.
     pub number: u64,
     pub kind: OpKind,
     /// The file or directory, by the name under which it was opened.
     pub path: Arc<Path>,
     /// The second name of a rename or link.
     pub to: Option<Arc<Path>>,
-    /// Bytes read, appended or punched; the new length for `Preallocate` and `Truncate`.
+    /// Bytes read, appended or punched. For `Preallocate` and `Truncate`, the new length.
     pub bytes: u64,
-    /// Whether it needs space on the device that it does not have yet.
+    /// Whether the operation needs new space on the device.
     pub takes_space: bool,
 }
 
 /// An error to inject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The device fails (`EIO`). Strikes every operation; an append may have written its first part, and a sync loses
-    /// what it was to make stable.
+    /// The device fails (`EIO`). Strikes every operation. A struck append may write its first part. A struck sync loses what it
+    /// should have made stable.
     Io,
-    /// The device is full (`ENOSPC`). Strikes whatever needs new space, so no append into preallocated space.
+    /// The device is full (`ENOSPC`). Strikes operations that need new space, so no append into preallocated space.
     Full,
-    /// A sync of a file or directory fails (`EIO`), and what it was to make stable is lost: no later sync helps.
+    /// A sync of a file or directory fails (`EIO`). The data that it covered is lost: no later sync makes it stable.
     Sync,
 }
 
 impl Fault {
-    /// Whether it can strike `op`.
+    /// Whether the fault can strike `op`.
     pub fn strikes(self, op: &Op) -> bool {
         match self {
             Fault::Io => true,
@@ -92,11 +92,11 @@ pub enum Lasting {
     ForEver,
 }
 
-/// Is called before each operation that changes something. It may use the file system; the operations that it makes do
-/// not call it again.
+/// Called before each operation that changes something. A hook may use the file system. Its own operations do not call it
+/// again.
 pub type Hook = Box<dyn FnMut(&SimFs, &Op) + Send>;
 
-/// Where the hook is.
+/// The state of the hook.
 #[derive(Default)]
 pub(super) enum HookSlot {
     #[default]
@@ -109,11 +109,11 @@ pub(super) enum HookSlot {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Strike {
     pub fault: Fault,
-    /// A random number, for what a failed append leaves.
+    /// A random number. It decides what a failed append leaves.
     pub draw: u64,
 }
 
-/// Counts operations and knows what shall fail.
+/// Counts operations and decides which one fails.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     pub counts: BTreeMap<OpKind, u64>,
@@ -125,7 +125,7 @@ pub(super) struct Gate {
 
 #[derive(Debug)]
 struct Plan {
-    /// Operations that the fault could strike, still to pass.
+    /// Operations still to pass that the fault could strike.
     passing: u64,
     fault: Fault,
     lasting: Lasting,

@@ -1,4 +1,4 @@
-//! The whole file system as a value: files, names, locks and space, and the rules that tie them.
+//! The whole file system as a value: files, names, locks and space, and the rules between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -10,17 +10,17 @@ use super::inode::Inode;
 use super::names::{Names, Node, Place};
 use super::{EEXIST, EISDIR, errno};
 
-/// Free space that is shown while no capacity is set.
+/// Free space, in bytes, that is reported while no capacity is set. 1 TiB is more than any judge writes.
 const BOUNDLESS_BYTES: u64 = 1 << 40;
 
 #[derive(Debug)]
 pub(super) struct State {
     inodes: BTreeMap<u64, Inode>,
     pub names: Names,
-    /// The next number for a file or directory; 0 is the root.
+    /// The next number for a file or directory. 0 is the root.
     next_id: u64,
     pub capacity_bytes: Option<u64>,
-    /// A file without a name cannot be read any more, as on some network file systems.
+    /// Whether a file without a name becomes unreadable, as on some network file systems.
     pub unlinked_are_gone: bool,
     locked: BTreeSet<u64>,
 }
@@ -37,7 +37,7 @@ impl State {
         }
     }
 
-    /// What a crash leaves: all of it stable, nothing open, nothing locked.
+    /// The state after a crash: everything is stable, no file is open or locked.
     pub fn after(&self, crash: Crash, seed: u64) -> State {
         let mut dice = Dice::new(seed);
         let tree = self.names.after(crash, &mut dice);
@@ -59,8 +59,7 @@ impl State {
         }
     }
 
-    /// What the next process finds when one is killed and the system lives on: nothing open, nothing locked, and what
-    /// was not stable still is not.
+    /// The state that the next process finds after a kill: no file is open or locked. Unsynced changes stay unsynced.
     pub fn without_process(&self) -> State {
         let mut inodes = self.inodes.clone();
         inodes.values_mut().for_each(Inode::lose_process);
@@ -76,14 +75,14 @@ impl State {
         state
     }
 
-    /// The system fails to write out what is not stable.
+    /// Makes write-back of unsynced data and names fail: with a seed for a random part, without a seed for all of them.
     pub fn lose_write_backs(&mut self, seed: Option<u64>) {
         let mut dice = seed.map(Dice::new);
         self.names.lose_write_backs(dice.as_mut());
         self.lose_data_write_backs(dice);
     }
 
-    /// The system fails to write out what is not stable of files: all, or as dice decide.
+    /// Makes write-back of unsynced file data fail: with dice for a random part, without dice for all of it.
     pub fn lose_data_write_backs(&mut self, mut dice: Option<Dice>) {
         self.inodes.values_mut().for_each(|inode| inode.lose_write_backs(dice.as_mut()));
     }
@@ -93,13 +92,13 @@ impl State {
         self.inodes.get_mut(&id).expect("a file lives as long as a name or a handle leads to it")
     }
 
-    /// The file at `path`, if it has that name now.
+    /// The file that now has the name `path`.
     pub fn file_at(&mut self, path: &Path) -> io::Result<&mut Inode> {
         let id = self.names.now.file(path)?;
         Ok(self.inode(id))
     }
 
-    /// Makes the directory `path`; its parent must exist.
+    /// Makes the directory `path`. Its parent must exist.
     pub fn create_dir(&mut self, path: &Path) -> io::Result<()> {
         let place = self.vacant(path)?;
         let id = self.new_id();
@@ -107,7 +106,7 @@ impl State {
         Ok(())
     }
 
-    /// Removes the directory `path` if it is there and empty.
+    /// Removes the directory `path` if it exists and is empty.
     pub fn remove_dir(&mut self, path: &Path) {
         let is_empty = |dir| self.names.now.names(dir).next().is_none();
         if self.names.now.dir(path).is_ok_and(is_empty)
@@ -117,7 +116,7 @@ impl State {
         }
     }
 
-    /// Makes a file with one handle open on it.
+    /// Makes a file and opens one handle on it.
     pub fn create(&mut self, path: &Path) -> io::Result<u64> {
         let place = self.vacant(path)?;
         let id = self.new_id();
@@ -126,7 +125,7 @@ impl State {
         Ok(id)
     }
 
-    /// Opens another handle.
+    /// Opens another handle on a file.
     pub fn open(&mut self, path: &Path) -> io::Result<u64> {
         let id = self.names.now.file(path)?;
         self.inode(id).handles += 1;
@@ -144,7 +143,7 @@ impl State {
         let (from, to) = (self.names.now.place(from)?, self.names.now.place(to)?);
         match self.names.now.get(&to) {
             Some(Node::Dir(_)) => return Err(errno(EISDIR)),
-            // Two names of one file: POSIX leaves both.
+            // POSIX keeps both names when a rename connects two names of one file.
             Some(Node::File(other)) if other == id => return Ok(()),
             Some(Node::File(other)) => self.inode(other).links -= 1,
             None => {}
@@ -169,7 +168,7 @@ impl State {
         Ok(())
     }
 
-    /// Decides the names of a directory.
+    /// Syncs the names of a directory, or loses its pending changes if the sync `fails`.
     pub fn sync_dir(&mut self, path: &Path, fails: bool) -> io::Result<()> {
         let dir = self.names.now.dir(path)?;
         match fails {
@@ -180,7 +179,7 @@ impl State {
         Ok(())
     }
 
-    /// Locks the file at `path`, made if there is none.
+    /// Locks the file at `path`. Makes the file if it does not exist.
     pub fn lock(&mut self, path: &Path) -> io::Result<u64> {
         let id = match self.names.now.file(path) {
             Ok(_) => self.open(path)?,
@@ -199,7 +198,7 @@ impl State {
         self.close(id);
     }
 
-    /// Puts a file there, stable with its name.
+    /// Puts a file at `path`. Contents and name are stable.
     pub fn put_stable(&mut self, path: &Path, data: &[u8]) -> io::Result<()> {
         let mut content = Content::default();
         content.write(0, data);
@@ -215,7 +214,7 @@ impl State {
         Ok(())
     }
 
-    /// Blocks that can still be had.
+    /// Free blocks of the device.
     pub fn free_blocks(&self) -> u64 {
         let Some(capacity_bytes) = self.capacity_bytes else { return BOUNDLESS_BYTES / BLOCK_BYTES };
         (capacity_bytes / BLOCK_BYTES).saturating_sub(self.taken_blocks())
@@ -227,7 +226,7 @@ impl State {
         files.map(|inode| inode.now.taken_blocks()).sum()
     }
 
-    /// A place that has no name yet.
+    /// The place of `path`, if it has no name yet.
     fn vacant(&self, path: &Path) -> io::Result<Place> {
         let place = self.names.now.place(path)?;
         match self.names.now.get(&place) {
@@ -241,7 +240,7 @@ impl State {
         self.next_id - 1
     }
 
-    /// Forgets the files that nobody can reach any more, not even after a crash.
+    /// Forgets files without handles that no name leads to, now or after a crash.
     fn sweep(&mut self) {
         if self.inodes.values().all(|inode| inode.links > 0 || inode.handles > 0) {
             return;

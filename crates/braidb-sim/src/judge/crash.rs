@@ -1,12 +1,12 @@
-//! The crash explorer: stops a workload before chosen storage operations and looks at what a crash there leaves.
+//! The crash explorer: stops a workload before chosen storage operations and judges what a crash there leaves.
 //!
-//! A *point* is one storage operation that changes something. At a chosen point the explorer takes three images: the
-//! process killed, power lost with everything unsynced, power lost with unsynced changes torn. When the interrupted call
-//! is over, each image is opened on a machine of its own. It must open, be whole by `verify`, and equal the model at one
-//! position that the moment allows. Then it must go on to work: some more writes, synced, a power failure, all there.
-//! Of some images the opening itself is stopped in the same way: recovery must find the same position again.
+//! A *point* is one storage operation that changes something. At a chosen point the explorer takes three images: the process
+//! killed, power lost with everything unsynced, power lost with unsynced changes torn. After the interrupted call, each image
+//! is opened on its own machine. It must open, be whole by `verify`, and equal the model at one position that the moment
+//! allows. Then it must go on to work: some more synced writes must survive a power failure. For some images the opening itself
+//! is stopped at points too. Recovery must then find the same position again.
 //!
-//! Points are told apart by what the engine was doing, and rare kinds are chosen more often than plain commits.
+//! Points are classified by what the engine was doing. Rare kinds are chosen more often than plain commits.
 
 use super::Case;
 use crate::draw::{OptionSet, Preset};
@@ -23,14 +23,14 @@ use parking_lot::Mutex;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// What a crash interrupts. The names are those of the report.
+/// What a crash interrupts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     Commit,
     Flush,
-    /// What a flush leaves in memory is appended to the newest log.
+    /// A flush appends the entries that stay in memory to the newest log.
     WriteBack,
-    /// What memory keeps alive of old logs is appended to the newest, so that they go without a flush.
+    /// A log collection appends the live entries of old logs to the newest one, so that old logs go without a flush.
     LogRewrite,
     Merge,
     /// A merge that reads values out of logs.
@@ -39,7 +39,7 @@ pub enum Phase {
     ManifestSnapshot,
     Recovery,
     Deletion,
-    /// An edit outside of jobs: a column family is created, or the database is.
+    /// An edit outside of jobs: the database or a column family is created.
     Edit,
 }
 
@@ -74,7 +74,7 @@ impl Phase {
         }
     }
 
-    /// One in so many operations of this phase becomes a point.
+    /// One in this many operations of the phase becomes a point.
     fn one_in(self) -> u64 {
         match self {
             Phase::Commit => 10,
@@ -91,27 +91,27 @@ impl Phase {
     }
 }
 
-/// Most points of one phase in one case, so that no phase takes all.
+/// Points of one phase in one case, at most. The bound keeps one phase from taking all points.
 const MOST_OF_A_PHASE: u64 = 40;
 
-/// Tells the phase of each operation, from its file and from what went before.
+/// Classifies each operation, by its file and by earlier operations.
 #[derive(Debug, Default)]
 struct Phases {
-    /// A new manifest was begun and `CURRENT` does not name it yet.
+    /// A new manifest was begun, and `CURRENT` does not name it yet.
     new_manifest: bool,
-    /// A new log was begun and its name is not stable yet.
+    /// A new log was begun, and its name is not stable yet.
     new_log: bool,
     job: JobSeen,
 }
 
-/// What the job that runs did until now.
+/// What the running job has done so far.
 #[derive(Debug, Default)]
 struct JobSeen {
     number: u64,
-    /// It began a table.
+    /// Whether the job began a table.
     has_table: bool,
-    /// Of the jobs of [`Lane::Flush`] it began a log and no table: it rewrites logs. Or it flushes what all stays in memory, which is
-    /// the same.
+    /// Whether a job of [`Lane::Flush`] began a log and no table. It rewrites logs, or it flushes entries that all stay in
+    /// memory, which has the same effect.
     rewrites_logs: bool,
     reads_logs: bool,
 }
@@ -162,7 +162,7 @@ impl Phases {
             (Doing::Job(Lane::Merge, _), _) if job.reads_logs => Phase::LogTableMerge,
             (Doing::Job(Lane::Merge, _), _) => Phase::Merge,
             (Doing::Job(Lane::Memory, _), _) => {
-                panic!("tidying memory concerns no file, not {}", op.path.display())
+                panic!("memory compaction touches no file, but {} was touched", op.path.display())
             }
             (Doing::Call, OpKind::Truncate) if is_log => Phase::Rotation,
             (Doing::Call, _) if is_log => Phase::Commit,
@@ -185,7 +185,7 @@ struct Explorer {
     rng: Rng,
     phases: Phases,
     chosen: [u64; Phase::ALL.len()],
-    /// Points are this many times as likely as usual.
+    /// Factor by which points are more likely than usual.
     eagerness: u64,
     points: Vec<Point>,
 }
@@ -214,7 +214,7 @@ impl Explorer {
     }
 }
 
-/// Judges a case: a workload, and every point that was chosen in it.
+/// Judges a case: a workload, and every chosen point in it.
 pub fn judge(case: &Case) -> Verdict<Tally> {
     let mut rng = Rng::new(case.seed);
     let mut workload = Workload::new(rng.bits(), Limits { crashes: true, value_bytes: 6_000 });
@@ -282,7 +282,7 @@ impl Images {
         Ok(())
     }
 
-    /// Opens an image, compares it, and goes on with it. If it is the `first` crash, recovery may be crashed too.
+    /// Opens an image, compares it, and continues with it. If `first`, recovery may be crashed too.
     fn judge_image(
         &mut self,
         image: SimFs,
@@ -309,7 +309,7 @@ impl Images {
             self.tally.add("points", 1);
             self.tally.add(Phase::Recovery.name(), 1);
             for (second, image) in images {
-                // The same again, unless only the process died before and power fails now.
+                // Recovery must find the same position again, unless a power failure follows the kill of a process.
                 let low = match (crash, second) {
                     (Crash::Process, Crash::PowerAllLost | Crash::PowerTorn) => power_floor,
                     _ => found,
@@ -330,7 +330,7 @@ impl Images {
         self.go_on(life)
     }
 
-    /// A recovered database must be as good as any other.
+    /// Continues on a recovered database, which must work like any other.
     fn go_on(&mut self, mut life: Runner) -> Verdict {
         let mut workload = Workload::new(self.rng.bits(), Limits { crashes: true, value_bytes: 2_000 });
         let run = |life: &mut Runner, op: &Op| life.run(op).map_err(|failure| failure.at("going on"));
@@ -339,7 +339,7 @@ impl Images {
         for _ in 0..more {
             run(&mut life, &workload.next_op())?;
         }
-        // What recovery found is stable, whether or not something was written and synced after it.
+        // What recovery found is stable, with or without a later synced write.
         if self.rng.one_in(2) {
             run(&mut life, &Op::Persist(braidb::Durability::Sync))?;
         }
@@ -349,7 +349,7 @@ impl Images {
     }
 }
 
-/// Whether every phase had a point.
+/// Fails if a phase had no point.
 pub fn check_coverage(tally: &Tally) -> Verdict {
     for phase in Phase::ALL {
         if tally.get(phase.name()) == 0 {

@@ -1,12 +1,16 @@
-//! The error judge: every storage operation of a workload fails once, and fails for ever; and the device is too small.
+//! The error judge: every storage operation of a workload fails once, or from then on for ever. It also tries devices that are
+//! too small.
 //!
-//! One clean run counts the storage operations that a fault can strike. Then the same workload runs once for each of
-//! them, for each fault (the device fails, the device is full, a sync fails), and for both durations; and on devices of
-//! growing size, which fill up somewhere by themselves. Whatever fails must fail with an error that names the file, reads
-//! that succeed must be right, and nothing acknowledged may be lost: the runner checks that at each step. After each reopening that
-//! follows a fault it also lets power fail, and all that the reopening has shown must be there. In the end the
-//! device is repaired, everything can be read, the database is opened once more, and works as if nothing had been, also after power
-//! failures. What happens to openings themselves is in `reopenings.rs`.
+//! One clean run counts the storage operations that a fault can strike. Then the same workload runs once for each operation,
+//! each fault (the device fails, the device is full, a sync fails) and both durations. It also runs on devices of growing size,
+//! which fill up by themselves.
+//!
+//! Every failing call must return an error that names a file. Successful reads must be right, and no acknowledged write may be
+//! lost. The runner checks this at each step. After each reopening that follows a fault it also lets power fail. All that the
+//! reopening has shown must survive.
+//!
+//! In the end the device is repaired. Everything can be read, the database is opened once more and works normally, also after
+//! power failures. Faults during openings are in `reopenings.rs`.
 
 use super::{Case, reopenings};
 use crate::failure::{Verdict, no_panic};
@@ -23,12 +27,12 @@ use std::path::Path;
 const FAULTS: [(Fault, &str); 3] =
     [(Fault::Io, "a failing device"), (Fault::Full, "a full device"), (Fault::Sync, "a failed sync")];
 const DURATIONS: [(Lasting, &str); 2] = [(Lasting::Once, "once"), (Lasting::ForEver, "for ever")];
-/// The device, where it is large enough.
+/// The size of a device that never fills up, in bytes: 1 PiB.
 const LARGE_BYTES: u64 = 1 << 50;
-/// How many sizes of a device are tried.
+/// Device sizes that are tried.
 const SIZES: u64 = 24;
 
-/// What is wrong with the device.
+/// The fault of the device.
 #[derive(Clone, Copy, Debug)]
 enum Wrong {
     Nothing,
@@ -36,7 +40,7 @@ enum Wrong {
     Size(u64),
 }
 
-/// Judges a case: one workload, every `stride`-th operation.
+/// Judges a case: one workload, and a fault at every `stride`-th operation.
 pub fn judge(case: &Case) -> Verdict<Tally> {
     let mut tally = Tally::default();
     let clean = run(case, Wrong::Nothing)?;
@@ -71,11 +75,11 @@ fn run_told(case: &Case, wrong: Wrong, told: &str) -> Verdict<Ran> {
 struct Ran {
     ops: Vec<crate::fs::Op>,
     struck: u64,
-    /// The space that was taken at most.
+    /// The most space that files took, in bytes.
     most_bytes: u64,
 }
 
-/// Runs the workload of the case on a device with something wrong, or nothing.
+/// Runs the workload of the case on a device with the fault `wrong`.
 fn run(case: &Case, wrong: Wrong) -> Verdict<Ran> {
     let mut rng = Rng::new(case.seed);
     let mut workload = Workload::new(rng.bits(), Limits { crashes: false, value_bytes: 3_000 });

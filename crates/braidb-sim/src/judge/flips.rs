@@ -1,12 +1,12 @@
-//! The flip sweep: every single bit of every file of a small database is flipped, one at a time; and coarser damage.
+//! The flip sweep: flips every single bit of every file of a small database, one at a time. It also tries coarser damage.
 //!
-//! Three databases are built by the same workload. Whatever is damaged, opening, reading everything in every way and
-//! verifying must end in one of these, and never in a panic:
+//! One workload builds three databases. After any damage, opening, reading everything in every way and verifying must end in
+//! one of these results, and never in a panic:
 //!
 //! * *reported*: some step fails, and says that the data is damaged (or of an unknown version);
 //! * *harmless*: everything that is read is exact;
-//! * *cut*, only where the end of the log cannot be told from a torn one: some last writes are missing, nothing else, and
-//!   the report of the opening tells where, and how many whole frames lie behind the cut.
+//! * *cut*: some last writes are missing, nothing else. Allowed only where the end of the log cannot be told from a torn one.
+//!   The opening reports where the cut is, and how many whole frames lie behind it.
 //!
 //! | database | may be cut |
 //! |---|---|
@@ -14,11 +14,11 @@
 //! | killed, each write in `Sync` | the last write |
 //! | killed, writes in `Buffer` after one in `Sync` | what lies behind the last synced mark in the log |
 //!
-//! A frame carries how far its log was synced when it was written, so the mark that counts is that of the last frame: it
-//! covers the write in `Sync` once a later one was written.
+//! A frame carries how far its log was synced when the frame was written. So the last frame's mark counts: it covers the write
+//! in `Sync` once a later write exists.
 //!
-//! Coarser damage: a file of the closed database is truncated, at every length, or missing; and the bytes of one write lie
-//! in the log where another one of the same size belongs, as after a misdirected write of the disk.
+//! Coarser damage to the closed database: a file is truncated, at every length, or missing. In any database, the bytes of one
+//! write also replace another write of its size in the log. A misdirected write of the disk does this.
 
 use super::Case;
 use crate::client::{Client, Trouble};
@@ -36,7 +36,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// How a database came to its end.
+/// How the life of a database ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Closed,
@@ -75,7 +75,7 @@ pub fn judge(case: &Case) -> Verdict<Tally> {
     Ok(tally)
 }
 
-/// What happens to a file.
+/// Damage to a file.
 enum Damage {
     Flipped { path: PathBuf, bit: u64 },
     Truncated { path: PathBuf, len: u64 },
@@ -129,14 +129,14 @@ impl std::fmt::Display for Damage {
     }
 }
 
-/// Of the zeros behind the end of a log, so many are flipped.
+/// Bytes of the zeros behind the end of a log whose bits are flipped.
 const ZEROS_JUDGED: usize = 20;
 
 /// A small database at its end.
 struct Database {
     image: SimFs,
     set: OptionSet,
-    /// Where each write went, in the logs that are left.
+    /// The log and the byte range of each write, for logs that still exist.
     frames: Vec<(PathBuf, Range<u64>)>,
     /// The state after each write, from the empty database to the last one.
     states: Vec<State>,
@@ -148,15 +148,15 @@ struct Database {
 }
 
 impl Database {
-    /// Some writes that are flushed to tables, a merge, more writes that stay in the log.
+    /// Builds a database: some writes that are flushed to tables, a merge, and more writes that stay in the log.
     fn build(case: &Case, end: End) -> Verdict<Database> {
         let mut rng = Rng::new(case.seed);
         let bits = rng.bits();
         let mut set = OptionSet::draw(case.preset, &mut rng);
-        // Small values are not left in logs.
+        // Small values are not left in logs, so log tables need larger ones.
         let value_bytes = if set.log_table_percent > 0 { 200 } else { 60 };
         let mut workload = Workload::new(bits, Limits { crashes: false, value_bytes });
-        // The log that is damaged is one log, and its frames are known: no rotation by itself.
+        // The log must not rotate by itself: the damaged log is one log with known frames.
         set.log_bytes = None;
         set.memtable_bytes = set.memtable_bytes.max(1 << 20);
         let fs = SimFs::new();
@@ -192,7 +192,7 @@ impl Database {
                     client.db.flush().map_err(broken)?
                 }
                 3 if written == (case.ops * 3).div_ceil(6) => client.db.compact().map_err(broken)?,
-                // Of what a compaction leaves nothing points into logs.
+                // A flush after the compaction, because a compaction leaves no table that points into logs.
                 4 if set.log_table_percent > 0 && written == (case.ops * 4).div_ceil(6) => {
                     client.db.flush().map_err(broken)?;
                 }
@@ -205,7 +205,7 @@ impl Database {
         }
         let image = fs.crash_image(Crash::Process, 0);
         for (path, len) in log_lengths(&fs) {
-            // All zeros behind it are alike, so a few will do.
+            // The zeros behind the end of a log are all alike, so a few are enough.
             let mut bytes = image.read_file(&path).map_err(|error| Failure::new(error.to_string()))?;
             bytes.truncate(len as usize + ZEROS_JUDGED);
             image.write_file(&path, &bytes).map_err(|error| Failure::new(error.to_string()))?;
@@ -221,21 +221,21 @@ impl Database {
         Ok(Database { image, set, frames, states, lowest_cut, probes, has_log_tables, seed })
     }
 
-    /// Everything that is tried: of bits and lengths, every `stride`-th.
+    /// All damages that are tried: every `stride`-th bit and length.
     fn damages(&self, case: &Case, end: End) -> Verdict<Vec<Damage>> {
         let mut damages = Vec::new();
         for path in self.image.files() {
             let len = self.image.file_len(&path).map_err(|error| Failure::new(error.to_string()))?;
             let bits = (case.seed % case.stride..len * 8).step_by(case.stride as usize);
             damages.extend(bits.map(|bit| Damage::Flipped { path: path.clone(), bit }));
-            // Of a log that was not sealed nobody knows how long it was.
+            // Only a sealed log has a known length.
             if end == End::Closed && len > 0 {
                 let lens = (case.seed % case.stride..len).step_by(case.stride as usize);
                 damages.extend(lens.map(|len| Damage::Truncated { path: path.clone(), len }));
                 damages.push(Damage::Missing { path });
             }
         }
-        // Whole writes matter most: ends and places that look right.
+        // Damage at the boundaries of whole writes is the hardest to detect.
         for (path, to) in &self.frames {
             if end == End::Closed {
                 damages.push(Damage::Truncated { path: path.clone(), len: to.start });
@@ -250,13 +250,13 @@ impl Database {
         Ok(damages)
     }
 
-    /// Damages the database, opens, reads, verifies.
+    /// Damages the database, opens it, reads everything and verifies.
     fn judge(&self, damage: Option<&Damage>, tally: &mut Tally) -> Verdict {
         let fs = self.image.crash_image(Crash::Process, 0);
         if let Some(damage) = damage {
             damage.inflict(&fs).map_err(|error| Failure::new(error.to_string()))?;
         }
-        // What the database was before it was opened is verified too: that works on damage.
+        // Verifies the files before the opening too: `verify` of a closed database must work on damage.
         let before = self.verify_closed(&fs)?;
         let machine = Machine::new(&fs, self.seed);
         let client = match machine.open(&self.set).and_then(Client::new) {
@@ -286,14 +286,14 @@ impl Database {
             self.judge_cut(&client, &read, damage)?;
             tally.add("cut", 1);
         }
-        // The next life costs as much as this one.
+        // The next life costs as much as this one, so most flips skip it.
         match damage {
             Some(Damage::Flipped { bit, .. }) if bit % 11 > 0 => Ok(()),
             _ => self.judge_next_life(&fs, client, read, tally),
         }
     }
 
-    /// `None`: it could not even be looked at, and said so.
+    /// Verifies without opening. `None` means that verifying failed and reported damage.
     fn verify_closed(&self, fs: &SimFs) -> Verdict<Option<usize>> {
         match Machine::new(fs, self.seed).verify(&self.set) {
             Ok(report) => Ok(Some(report.damages.len())),
@@ -303,7 +303,7 @@ impl Database {
         }
     }
 
-    /// Some reading failed, so not everything could be compared: what can be read must be exact all the same.
+    /// Judges a database in which some read failed. Every read that succeeds must still be exact.
     fn judge_partial(&self, client: &Client, tally: &mut Tally) -> Verdict {
         tally.add("reported by reading", 1);
         let state = &self.states[self.states.len() - 1];
@@ -329,7 +329,7 @@ impl Database {
         }
     }
 
-    /// Less than everything was read: it must be a cut that is allowed, and reported for what it is.
+    /// Judges a database that shows less than everything: the cut must be allowed, and reported correctly.
     fn judge_cut(&self, client: &Client, read: &State, damage: Option<&Damage>) -> Verdict {
         let last = self.states.len() - 1;
         let Some(position) = self.states.iter().rposition(|state| state == read) else {
@@ -367,7 +367,7 @@ impl Database {
         Ok(())
     }
 
-    /// What was accepted once is accepted for ever: after closing, the next opening reads the same or reports damage.
+    /// Judges the next life. After closing, the next opening must read the accepted state again, or report damage.
     fn judge_next_life(&self, fs: &SimFs, client: Client, read: State, tally: &mut Tally) -> Verdict {
         tally.add("opened again", 1);
         if let Err(error) = client.db.close() {
@@ -388,13 +388,13 @@ impl Database {
     }
 }
 
-/// The logs that are there, and their lengths.
+/// The logs and their lengths.
 fn log_lengths(fs: &SimFs) -> BTreeMap<PathBuf, u64> {
     let files = fs.files().into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "log"));
     files.filter_map(|path| fs.written_len(&path).ok().map(|len| (path, len))).collect()
 }
 
-/// Whether the error tells of damage.
+/// Whether the error reports damage.
 fn reported(error: &Error) -> Verdict {
     match error.is_corruption() || matches!(error, Error::Unsupported { .. } | Error::NotADatabase { .. }) {
         true => Ok(()),

@@ -1,7 +1,7 @@
 //! The judges.
 //!
-//! Each judges *cases*. A case is small, and everything in it follows from one seed, a preset of options and a size, so
-//! that one command replays it. A judge asked for much runs the cases of neighbouring seeds, one after the other.
+//! Each judge runs *cases*. A case is small and follows from one seed, a preset of options and a size, so that one command
+//! replays it. For a larger size a judge runs the cases of consecutive seeds, one after the other.
 
 pub mod crash;
 pub mod errors;
@@ -17,7 +17,7 @@ use crate::failure::{Failure, Verdict, no_panic};
 use crate::report::Tally;
 use std::fmt;
 
-/// Which judge.
+/// The kinds of judges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judge {
     Model,
@@ -41,12 +41,12 @@ impl Judge {
         }
     }
 
-    /// The judge of that name.
+    /// The judge called `name`.
     pub fn named(name: &str) -> Option<Judge> {
         Judge::ALL.into_iter().find(|judge| judge.name() == name)
     }
 
-    /// Operations of a case, where nothing else is asked for.
+    /// The default number of operations of a case.
     pub fn usual_ops(self) -> u64 {
         match self {
             Judge::Model => 5_000,
@@ -58,7 +58,7 @@ impl Judge {
     }
 }
 
-/// What to judge.
+/// One case of a judge.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     pub judge: Judge,
@@ -66,19 +66,19 @@ pub struct Case {
     pub preset: Preset,
     /// Operations of its workload.
     pub ops: u64,
-    /// Of the things that it could try one by one (operations to fail, bits to flip), every how many-th it tries.
+    /// Of the things that the case can try one by one (operations to fail, bits to flip), it tries every `stride`-th.
     pub stride: u64,
     /// Prints every operation.
     pub trace: bool,
 }
 
 impl Case {
-    /// A case of the usual size that leaves nothing out.
+    /// A case of the default size that leaves nothing out.
     pub fn new(judge: Judge, seed: u64, preset: Preset) -> Case {
         Case { judge, seed, preset, ops: judge.usual_ops(), stride: 1, trace: false }
     }
 
-    /// Judges it. A failure ends with the command that replays it.
+    /// Judges the case. A failure ends with the command that replays it.
     pub fn run(&self) -> Verdict<Tally> {
         let judged = no_panic(|| match self.judge {
             Judge::Model => model::judge(self),

@@ -1,8 +1,8 @@
 //! The model test: a long random life, compared at every step.
 //!
-//! Puts, deletes, batches over families, gets, scans in both directions and mixed, snapshots and iterators that stay open,
-//! flushes, merges, reopenings and crashes; every answer must be the model's. From time to time everything is read. At the
-//! end the lock is removed under an open database, and a second process opens it.
+//! The workload has puts, deletes, batches over families, gets, and scans in both directions and mixed. It keeps snapshots and
+//! iterators open, flushes, merges, reopens and crashes. Every answer must be the model's. Every 250 operations everything is
+//! read. At the end the lock is removed under an open database, and a second process opens it.
 
 use super::Case;
 use crate::failure::Verdict;
@@ -11,7 +11,7 @@ use crate::rng::Rng;
 use crate::runner::Runner;
 use crate::workload::{Limits, Workload};
 
-/// Every so many operations everything is read and compared.
+/// Operations between two full reads and comparisons.
 const COMPARE_EVERY: u64 = 250;
 
 /// Judges a case.

@@ -1,16 +1,16 @@
-//! The judge of the judges: bugs planted in the engine, each of which must be found by the general methods.
+//! The judge of the judges: bugs planted in the engine, which the general methods must find.
 //!
-//! A mutant breaks one rule of docs/crash-safety.md, on this thread only. The judges go at it in rounds of growing
-//! effort, each round with fresh seeds, until one of them complains; a mutant that outlives the last round shows that the
-//! judges are blind to that rule. Without a mutant the same rounds must find nothing, or the findings mean nothing.
+//! A mutant breaks one rule of docs/crash-safety.md, on this thread only. The judges examine it in rounds of growing effort,
+//! each with fresh seeds, until one of them reports a failure. A mutant that survives the last round shows that the judges are
+//! blind to its rule. Without a mutant the same rounds must find nothing, or the findings mean nothing.
 //!
-//! Writers on threads are left out: a mutant is active on one thread.
+//! The judge of writers on threads is left out, because a mutant is active on one thread only.
 
 use super::{Case, Judge};
 use crate::draw::Preset;
 use crate::failure::{Failure, Verdict};
 
-/// Rounds after which a mutant has won.
+/// Rounds after which a mutant counts as not caught.
 pub const ROUNDS: u64 = 8;
 
 /// How a mutant was caught.
@@ -19,7 +19,7 @@ pub struct Caught {
     pub mutant: &'static str,
     pub rule: &'static str,
     pub by: Judge,
-    /// Cases that it took, the last one included.
+    /// Cases run, including the one that caught the mutant.
     pub cases: u64,
     pub failure: Failure,
 }
@@ -40,7 +40,7 @@ fn round(seed: u64, number: u64) -> Vec<Case> {
     cases
 }
 
-/// Plants one mutant and lets the judges at it for so many rounds. `None`: it was not caught.
+/// Plants one mutant and runs up to `rounds` rounds. `None` means that no judge caught it.
 pub fn judge_mutant(mutant: (&'static str, &'static str), seed: u64, rounds: u64) -> Option<Caught> {
     let planted = Planted::new(mutant.0);
     let mut cases = 0;
@@ -56,7 +56,7 @@ pub fn judge_mutant(mutant: (&'static str, &'static str), seed: u64, rounds: u64
     None
 }
 
-/// The same rounds without a mutant.
+/// Runs `rounds` rounds without a mutant. Returns the number of cases.
 pub fn judge_control(seed: u64, rounds: u64) -> Verdict<u64> {
     let mut cases = 0;
     for number in 0..rounds {
@@ -68,7 +68,7 @@ pub fn judge_control(seed: u64, rounds: u64) -> Verdict<u64> {
     Ok(cases)
 }
 
-/// A mutant that is active as long as this lives.
+/// Keeps a mutant active until it is dropped.
 struct Planted;
 
 impl Planted {

@@ -1,13 +1,13 @@
-//! Openings of what a dead process left, on a device that fails, and power failures after them.
+//! Openings of what a dead process left, on a failing device, and power failures after them.
 //!
-//! One workload runs without faults, and its process is killed. What the system has of its files is then opened in three ways:
+//! One workload runs without faults, and its process is killed. The files that the system then has are opened in three ways:
 //!
-//! - *Write-back fails in the background.* Of all that was not synced, any part never reaches the device, although the system shows
-//!   it and calls it clean. The process that could have been told is dead.
-//! - *The device is full*, but for a few blocks, and write-back has failed too.
-//! - *The first opening fails*, at one storage operation after the other, and the second one does not.
+//! - *Write-back fails in the background.* All or a random part of the unsynced data never reaches the device. The system still
+//!   shows it and calls it clean. The process that could have received the error is dead.
+//! - *The device is full*, except for a few blocks, and write-back has failed too.
+//! - *The first opening fails* at one storage operation, and the second opening does not. Each operation is tried in turn.
 //!
-//! Each time power fails right after the opening that succeeds. All that it has shown must be there.
+//! In each case power fails right after the successful opening. All that the opening has shown must survive.
 
 use super::Case;
 use crate::draw::OptionSet;
@@ -20,9 +20,9 @@ use crate::runner::{Device, Runner};
 use crate::workload::{Bytes, Limits, Op, Workload};
 use std::ops::RangeInclusive;
 
-/// How many times write-back fails: once for all, and each other time for another part.
+/// Write-back failures per case: the first loses everything unsynced, each other one loses a random part.
 const LOST_PARTS: u64 = 6;
-/// Blocks of 4 KiB that a full device has left: with the fewest no opening succeeds, with the most a manifest and a log find room.
+/// Free blocks of 4 KiB on a full device. With 3 no opening succeeds. With 16 a manifest and a log fit.
 const BLOCKS_LEFT: [u64; 5] = [3, 6, 8, 10, 16];
 const FAULTS: [Fault; 2] = [Fault::Io, Fault::Sync];
 
@@ -62,7 +62,7 @@ pub(super) fn judge(case: &Case, tally: &mut Tally) -> Verdict {
     Ok(())
 }
 
-/// Writes at the end of the workload, so that nearly always something is not synced.
+/// Writes at the end of the workload, so that nearly always some data is unsynced.
 const LAST_WRITES: usize = 6;
 
 /// Runs the workload, and kills the process.
@@ -85,7 +85,7 @@ fn kill(case: &Case, rng: &mut Rng) -> Verdict<Left> {
 }
 
 impl Left {
-    /// The next process, on files of its own.
+    /// The next process, on its own copy of the files.
     fn next_life(&self, rng: Rng) -> Runner {
         let fs = self.fs.without_process();
         let (preset, set, model) = (self.case.preset, self.set.clone(), self.model.clone());
@@ -105,8 +105,8 @@ impl Left {
 
     fn fill_the_device(&self, rng: Rng, blocks: u64) -> Verdict {
         let mut life = self.next_life(rng);
-        // Names are spared: nothing but a new file gets a lost name back, for which there is no room. File systems end their journal when
-        // they cannot write a directory, and no opening succeeds any more.
+        // Only file data loses its write-back here. A lost name would need a new file, for which there is no room. A real file
+        // system ends its journal when it cannot write a directory, and then no opening succeeds.
         life.fs().lose_data_write_backs();
         life.fs().set_capacity(Some(life.fs().taken_bytes() + blocks * 4096));
         life.expect(Device::Small);
@@ -118,7 +118,7 @@ impl Left {
         })
     }
 
-    /// How many operations of an opening the fault could strike.
+    /// Operations of an opening that the fault could strike.
     fn operations_of_an_opening(&self, rng: Rng, fault: Fault) -> Verdict<u64> {
         let mut life = self.next_life(rng);
         life.fs().record_ops();
@@ -136,14 +136,14 @@ impl Left {
             life.start_at(&self.allowed)?;
             life.fs().heal();
             life.expect(Device::Good);
-            // An opening may succeed and be poisoned by what it began at its end.
+            // An opening may succeed and be poisoned by the work that it starts at its end.
             life.run(&Op::Reopen { close: false })?;
             power_fails(&mut life)
         })
     }
 }
 
-/// Opens the database if no opening has succeeded yet; then power fails, and everything goes on.
+/// Opens the database if no opening has succeeded yet. Then power fails, and the next life goes on.
 fn power_fails(life: &mut Runner) -> Verdict {
     life.run(&Op::Verify)?;
     life.run(&Op::Crash(Crash::PowerAllLost))

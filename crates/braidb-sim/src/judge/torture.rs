@@ -1,4 +1,4 @@
-//! Torture: all judges, in turn, on fresh seeds, until the time is over or one of them finds something.
+//! Torture: all judges, in turn, on fresh seeds, until the time is over or a judge finds a failure.
 
 use super::{Case, Judge, crash};
 use crate::draw::Preset;
@@ -7,10 +7,10 @@ use crate::report::Tally;
 use crate::rng::Rng;
 use std::collections::BTreeMap;
 
-/// What was covered, by judge.
+/// The counts of what was covered, by judge.
 pub type Covered = BTreeMap<&'static str, Tally>;
 
-/// Judges cases while `time_left` says so; the first failure ends it.
+/// Judges cases while `time_left` returns true. The first failure ends the run.
 pub fn torture(seed: u64, mut time_left: impl FnMut(&Covered) -> bool) -> (Covered, Verdict) {
     let mut rng = Rng::new(seed);
     let mut covered = Covered::new();
@@ -21,13 +21,13 @@ pub fn torture(seed: u64, mut time_left: impl FnMut(&Covered) -> bool) -> (Cover
             Err(failure) => return (covered, Err(failure)),
         }
     }
-    // A few minutes reach everything; a few seconds need not.
+    // Full coverage is required only after more than 5,000 points. A run of a few seconds need not reach it.
     let crashed = covered.get(Judge::Crash.name()).cloned().unwrap_or_default();
     let verdict = if crashed.get("points") > 5_000 { crash::check_coverage(&crashed) } else { Ok(()) };
     (covered, verdict)
 }
 
-/// Each judge gets about the same time.
+/// Draws a case. The weights give each judge about the same time.
 fn draw_case(rng: &mut Rng) -> Case {
     let judge = rng.weighted(&[
         (8, Judge::Model),
@@ -48,7 +48,7 @@ fn draw_case(rng: &mut Rng) -> Case {
         Judge::Flips => rng.between(10, 40),
         Judge::Model | Judge::Writers | Judge::Crash => 1,
     };
-    // The numbers of the replay command are easier to copy when they are short.
+    // Short seeds make the replay command easier to copy.
     let case = Case { stride, ..Case::new(judge, rng.bits() >> 24, preset) };
     Case { ops: case.ops * rng.between(1, 6) / 3 + 10, ..case }
 }

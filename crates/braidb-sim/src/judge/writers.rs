@@ -1,11 +1,15 @@
 //! Writers and readers on real threads, with flushes, compactions, verifications and new families beside them.
 //!
-//! Each writer owns its keys, in all families. Every batch leaves the writer's count in the first two, so a reader, taking
-//! snapshots all the time, can tell whether a batch was torn and whether counts ever fall; what a snapshot or an iterator showed
-//! once, it shows as long as it is held. The main thread takes crash images meanwhile: what was acknowledged before the image must
-//! be in it, what was not yet asked for after it cannot be. A case is several lives of one database: each opens it with options of
-//! its own, after a close or a crash. Threads interleave as they like, so a case does not replay exactly; what is checked holds
-//! for every interleaving. The profile `dev` of the workspace's Cargo.toml, with which judges run, checks overflows.
+//! Each writer owns its keys, in all families. Every batch stores the writer's count in the first two families. Readers take
+//! snapshots all the time, and find torn batches and counts that fall. A held snapshot or iterator must keep showing what it
+//! showed first.
+//!
+//! The main thread takes crash images meanwhile. A write acknowledged before the image must be in it. A write not yet asked for
+//! cannot be in it.
+//!
+//! A case is several lives of one database. Each life opens it with its own options, after a close or a crash. Threads
+//! interleave freely, so a case does not replay exactly. What is checked holds for every interleaving. The judges run with the
+//! profile `dev` of the workspace's Cargo.toml, which checks overflows.
 
 mod holes;
 mod life;
@@ -25,39 +29,39 @@ use life::Life;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The families that hold every writer's count, from the beginning.
+/// The families that hold every writer's count. They exist from the beginning.
 const COUNTED: [usize; 2] = [0, 1];
-/// The family that writers create on their way.
+/// The family that writers create during a life.
 const LATE: usize = 2;
 /// Crash images that are judged in one life, besides the one at its end.
 const IMAGES: u64 = 3;
 
-/// What the writers of a case write. It depends on nothing but the seed and the sizes.
+/// What the writers of a case write. It depends only on the seed and the sizes.
 #[derive(Clone, Copy, Debug)]
 struct Script {
     seed: u64,
     writers: usize,
-    /// Batches of each writer in all lives.
+    /// Batches of each writer over all lives.
     batches: u64,
 }
 
-/// One batch, how durable it is, and a number below 1,000 for what its writer does besides.
+/// One batch, its durability, and a number below 1,000 that decides what the writer does besides.
 struct Batch {
     changes: Vec<Change>,
     durability: Durability,
     chance: u64,
 }
 
-/// What some writers' keys hold, by family.
+/// The contents of some writers' keys, by family.
 type Contents = [BTreeMap<Bytes, Bytes>; FAMILIES.len()];
 
 impl Script {
-    /// The key under which a writer leaves its count.
+    /// The key of a writer's count.
     fn count_key(writer: usize) -> Bytes {
         format!("w{writer}").into_bytes().into()
     }
 
-    /// A writer's batch of that number, from 1 on.
+    /// A writer's batch `number`, from 1.
     fn batch(&self, writer: usize, number: u64) -> Batch {
         let mut rng = Rng::new(self.seed ^ (writer as u64) << 56 ^ number);
         let count = number.to_be_bytes();
@@ -76,7 +80,7 @@ impl Script {
         Batch { changes, durability, chance: rng.below(1_000) }
     }
 
-    /// Adds what a writer's keys hold after its first `batches` batches.
+    /// Adds the contents of a writer's keys after its first `batches` batches.
     fn add_contents(&self, contents: &mut Contents, writer: usize, batches: u64) {
         for number in 1..=batches {
             for Change { family, key, value } in self.batch(writer, number).changes {
@@ -88,10 +92,10 @@ impl Script {
         }
     }
 
-    /// Compares the database with what the writers wrote. The count in the database tells how many batches of a writer it holds; the
-    /// count must lie within the writer's range of `allowed` (fewest, most). Returns the counts.
+    /// Compares the database with what the writers wrote. The count in the database tells how many batches of a writer it
+    /// holds. The count must lie within the writer's range in `allowed` (fewest, most). Returns the counts.
     fn check(&self, client: &Client, allowed: &[(u64, u64)]) -> Verdict<Vec<u64>> {
-        // With the families that were created since.
+        // A new client also opens families that were created since.
         let client = Client::new(client.db.clone()).map_err(failed)?;
         let state = client.read_all(None, &[]).map_err(|trouble| Failure::new(trouble.to_string()))?;
         let mut expected = Contents::default();
@@ -115,7 +119,7 @@ impl Script {
     }
 }
 
-/// The number of a batch, as a count holds it.
+/// The batch number that a count holds.
 fn number_in(count: &[u8]) -> u64 {
     u64::from_be_bytes(count.try_into().expect("a count has 8 bytes"))
 }
@@ -124,7 +128,7 @@ fn number_in(count: &[u8]) -> u64 {
 pub fn judge(case: &Case) -> Verdict<Tally> {
     let mut rng = Rng::new(case.seed);
     let (writers, lives) = (rng.between(2, 8), rng.between(2, 3));
-    // A case has about as many batches as operations were asked for.
+    // A case has about `case.ops` batches in total.
     let batches_of_life = (case.ops / writers / lives).max(1);
     let script = Script { seed: case.seed, writers: writers as usize, batches: batches_of_life * lives };
     let mut tally = Tally::default();
@@ -138,7 +142,7 @@ pub fn judge(case: &Case) -> Verdict<Tally> {
     Ok(tally)
 }
 
-/// One life of the database: opens what the one before left, and leaves it closed or crashed.
+/// One life of the database: opens what the previous life left, and leaves it closed or crashed.
 fn live(
     preset: Preset,
     script: &Script,
@@ -169,14 +173,14 @@ fn live(
         return Err(Failure::new(format!("{counted_bytes} bytes of holes were counted, and {made} made")));
     }
     tally.add("hole_bytes", counted_bytes);
-    // All that was written is stable after closing.
+    // All written data is stable after closing.
     Ok(crashed.unwrap_or_else(|| Image { fs: found.fs.crash_image(Crash::PowerAllLost, 0), allowed: all }))
 }
 
-/// Options for one open. Half of the sets are such that many slices share each table, and die one by one: several threads find
+/// Draws options for one open. Half of the sets let many slices share each table and die one by one. Then several threads find
 /// holes in one table at once.
 fn draw(preset: Preset, rng: &mut Rng) -> OptionSet {
-    // Threads sleep in earnest: a drawn rate would only make the case long.
+    // A drawn merge rate would only make the case longer, because these threads really sleep.
     let set = OptionSet { merge_bytes_per_second: None, ..OptionSet::draw(preset, rng) };
     if preset == Preset::Default || rng.one_in(2) {
         return set;
@@ -199,7 +203,7 @@ fn draw(preset: Preset, rng: &mut Rng) -> OptionSet {
     }
 }
 
-/// What a crash left, and of each writer the fewest and the most batches that may be in it.
+/// What a crash left, and for each writer the fewest and the most batches that may be in it.
 struct Image {
     fs: SimFs,
     allowed: Vec<(u64, u64)>,
@@ -212,7 +216,7 @@ impl Image {
         Image { fs, allowed: low.into_iter().zip(life.issued()).collect() }
     }
 
-    /// Opens it with options of its own, on one thread.
+    /// Opens the image with newly drawn options, on one thread, and checks it.
     fn judge(self, script: &Script, preset: Preset, rng: &mut Rng) -> Verdict {
         let machine = Machine::new(&self.fs, rng.bits());
         let client = machine.open(&draw(preset, rng)).and_then(Client::new).map_err(failed)?;
@@ -220,7 +224,7 @@ impl Image {
     }
 }
 
-/// Takes images while the writers write.
+/// Takes crash images while the writers write.
 fn take_images(fs: &SimFs, life: &Life, rng: &mut Rng) -> Vec<Image> {
     let mut images = Vec::new();
     for at in 1..=IMAGES {

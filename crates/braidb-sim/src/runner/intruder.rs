@@ -1,15 +1,15 @@
-//! The lock of an open database is removed, and a second process opens it too. The first finds out before it deletes anything, so
-//! that the second has all entries, whatever the first tries.
+//! Two processes at one database: the lock of an open database is removed, and a second process opens it. The first process
+//! must notice the lost lock before it deletes a file. Then the second process has all entries.
 
 use super::*;
 use braidb::storage::FileSystem;
 use std::path::Path;
 
-/// Operations of the first process before the second comes, so that there is something to flush, merge and delete.
+/// Operations of the first process before the second one opens. They leave something to flush, merge and delete.
 const OPERATIONS: u64 = 60;
 
 impl Runner {
-    /// Opens the database of a run that is finished twice at once, and closes both.
+    /// Opens the database of a finished run in two processes at once, and closes both.
     pub fn intruded(&mut self, workload: &mut Workload) -> Verdict {
         self.new_machine();
         self.start()?;
@@ -19,7 +19,7 @@ impl Runner {
                 op => self.run(&op)?,
             }
         }
-        // A second process finds what the operating system has.
+        // The second process finds what the first gave to the operating system.
         self.run(&Op::Persist(Durability::Buffer))?;
         self.fs.unlink(&Path::new(DIR).join("LOCK")).expect("the database is open");
         let machine = Machine::new(&self.fs, self.rng.bits());
@@ -48,12 +48,13 @@ impl Runner {
         Ok(())
     }
 
-    /// What the first process does, in which it should find out, with the outcome; and its end.
+    /// Makes the first process do one call that should notice the lost lock, and ends the process. Returns the call's name and
+    /// outcome.
     fn first_goes_on(&mut self) -> (&'static str, Result<(), Error>) {
         self.machine.call();
         let client = opened(&self.client).clone();
         let lost = Change { family: 0, key: COUNTER_KEY.into(), value: Some(b"lost"[..].into()) };
-        // It may succeed: the log of the first still takes it, and the second does not see it.
+        // The write may succeed: it goes to the first process's log, which the second process does not read.
         let _ = client.write_plainly(&lost);
         let (what, refused) = match self.rng.below(4) {
             0 => ("flushes", client.db.flush()),

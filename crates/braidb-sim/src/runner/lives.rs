@@ -1,5 +1,5 @@
-//! The lives of a database under a [`Runner`]: how one ends (closed, dropped, crashed) and how the next begins, with
-//! everything read and found at one allowed position of the model.
+//! The lives of a database under a [`Runner`]. A life ends closed, dropped or crashed. The next life begins by reading
+//! everything and finding one allowed position of the model.
 
 use super::*;
 
@@ -10,24 +10,25 @@ impl Runner {
         self.open(&allowed)
     }
 
-    /// Opens what a crash left, which must be at one of the `allowed` positions.
+    /// Opens what a crash left. The database must be at one of the `allowed` positions.
     pub fn start_at(&mut self, allowed: &RangeInclusive<u64>) -> Verdict {
         self.open(allowed)
     }
 
-    /// Adds up what the engine did in this life.
+    /// Adds the engine's counts of this life to the tally.
     pub(super) fn end_life(&mut self) {
         if let Some(client) = &self.client {
             let counts = client.db.stats().counts;
-            // Of maxima there are no sums.
+            // Maxima have no sum.
             for (name, count) in counts.named().into_iter().filter(|(name, _)| !name.starts_with("most_")) {
                 self.tally.add(name, count);
             }
         }
     }
 
-    /// Ends this life, closed or just dropped, which closes too, and begins the next on the same files. Open iterators
-    /// fail after a call of `close`; without one, they would keep the database open.
+    /// Ends this life and begins the next on the same files. `close` calls `close`; otherwise the last handle is dropped, which
+    /// closes too. Open iterators fail after `close`. Before a drop they are released, because they would keep the database
+    /// open.
     pub(super) fn reopen(&mut self, close: bool) -> Verdict {
         self.tally.add(if close { "close" } else { "drop" }, 1);
         match close {
@@ -37,7 +38,7 @@ impl Runner {
                 self.snapshots.clear();
                 self.end_life();
                 let was_open = self.client.take().is_some();
-                // Dropping is closing without being told of errors.
+                // Dropping closes the database without reporting errors.
                 if was_open && self.fs.faults_struck() == 0 && self.device != Device::Small {
                     self.model.persisted(Durability::Sync);
                     self.publish();
@@ -46,12 +47,12 @@ impl Runner {
         }
         self.redraw();
         self.new_machine();
-        // The operating system still has what the process gave it.
+        // The operating system keeps what the process wrote.
         let allowed = self.model.allowed(Crash::Process);
         self.open(&allowed)
     }
 
-    /// The process is killed, or power fails; then the next life begins on what that leaves.
+    /// Kills the process or fails the power, and begins the next life on the files that this leaves.
     pub(super) fn crash(&mut self, crash: Crash) -> Verdict {
         self.tally.add(crash_name(crash), 1);
         let image = crash_image(&self.fs, crash, self.rng.bits());
@@ -65,7 +66,7 @@ impl Runner {
         self.open(&allowed)
     }
 
-    /// Whatever the dead process still does, nobody watches.
+    /// Ends the dead process: no hook observes what it still does.
     fn die(&mut self) {
         self.fs.set_hook(None);
         self.end_life();
@@ -74,7 +75,7 @@ impl Runner {
         self.client = None;
     }
 
-    /// Options may change from one life to the next.
+    /// Draws new options for the next life in half of the cases.
     fn redraw(&mut self) {
         if self.rng.one_in(2) {
             self.set = OptionSet::draw(self.preset, &mut self.rng);
@@ -105,14 +106,14 @@ impl Runner {
                 self.client = Some(client);
                 self.power_fails_beside()
             }
-            // A device that fails for ever: what was recovered will be read another time.
+            // A device that fails for ever: a later opening reads what was recovered.
             Err(Trouble::Failed(error)) => self.forgive(&error, "reading all after opening"),
             Err(trouble) => Err(Failure::new(format!("after opening: {trouble}"))),
         }
     }
 
-    /// After an opening that follows a fault: were power to fail now, all that the opening has found would be there. This life goes on
-    /// as if it had not failed.
+    /// After an opening that follows a fault, checks what a power failure now would leave: all that the opening has found. The
+    /// check runs on an image, and this life goes on.
     fn power_fails_beside(&mut self) -> Verdict {
         if self.device != Device::Faulty || self.fs.faults_struck() == 0 {
             return Ok(());
@@ -131,7 +132,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Compares what was read of the live database, with faults or without, with the model.
+    /// Compares the state read from the live database with the model. An error is forgiven if a fault may have caused it.
     pub(super) fn compare_live(&mut self, read: Result<crate::model::State, Trouble>) -> Verdict {
         match read {
             Ok(actual) if actual == *self.model.state() => Ok(()),
@@ -145,7 +146,7 @@ impl Runner {
     }
 }
 
-/// What the next process finds after `crash`. If only the process died, what was not stable still is not.
+/// The files that the next process finds after `crash`. After a kill, unsynced changes stay unsynced.
 pub fn crash_image(fs: &SimFs, crash: Crash, seed: u64) -> SimFs {
     match crash {
         Crash::Process => fs.without_process(),
@@ -153,7 +154,7 @@ pub fn crash_image(fs: &SimFs, crash: Crash, seed: u64) -> SimFs {
     }
 }
 
-/// What a crash is called.
+/// The name of a crash in reports.
 pub fn crash_name(crash: Crash) -> &'static str {
     match crash {
         Crash::Process => "kill",

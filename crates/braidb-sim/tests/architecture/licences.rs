@@ -1,10 +1,10 @@
-//! What `cargo metadata` tells of the crates that ours are built from: their licences, and who uses whom.
+//! What `cargo metadata` says of the crates that the workspace is built from: their licences, and which crate uses which.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-/// Each can be met by naming the authors, at most.
+/// Allowed licences. None asks for more than naming the authors.
 const ALLOWED: [&str; 11] = [
     "MIT",
     "MIT-0",
@@ -19,7 +19,7 @@ const ALLOWED: [&str; 11] = [
     "Zlib",
 ];
 
-/// Which of our crates each of our crates may be built from.
+/// For each crate of the workspace, the workspace crates that it may be built from.
 const OURS: [(&str, &[&str]); 6] = [
     ("braidb-storage", &[]),
     ("braidb", &["braidb-storage"]),
@@ -29,7 +29,7 @@ const OURS: [(&str, &[&str]); 6] = [
     ("braidb-sim", &["braidb", "braidb-storage"]),
 ];
 
-/// One package and the packages that it is built from, tests and build scripts' tests left out.
+/// One package, and the packages that it is built from, without dev-dependencies.
 struct Package {
     name: String,
     licence: Option<String>,
@@ -108,7 +108,7 @@ fn our_crates_depend_one_way() {
     }
 }
 
-/// Whether a licence expression can be met with allowed licences alone.
+/// Whether allowed licences alone can meet a licence expression.
 fn is_allowed(expression: &str) -> bool {
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
@@ -120,7 +120,7 @@ fn any_of(words: &mut &[&str]) -> bool {
     let mut met = all_of(words);
     while let Some(("OR", rest)) = words.split_first().map(|(first, rest)| (*first, rest)) {
         *words = rest;
-        // Both sides are read, whatever the first says.
+        // The right side is read too, even if the left one is met.
         met |= all_of(words);
     }
     met

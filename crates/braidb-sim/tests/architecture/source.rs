@@ -1,24 +1,24 @@
-//! The sources of the workspace, without what only looks like code.
+//! The sources of the workspace, with comments and contents of literals removed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// One source file.
 pub struct Source {
-    /// From the root of the workspace on.
+    /// The path from the root of the workspace.
     pub path: String,
-    /// Comments and the contents of literals are left out; lines stay where they are.
+    /// The text without comments and contents of literals. Line breaks stay.
     pub code: String,
     pub without_comments: String,
 }
 
 impl Source {
-    /// Whether the file is a test, a benchmark or an example: nothing that the engine or a tool is built from.
+    /// Whether the file is a test, a benchmark or an example, and so no part of the engine or a tool.
     pub fn is_test(&self) -> bool {
         ["/tests/", "/tests.rs", "/examples/"].iter().any(|part| self.path.contains(part))
     }
 
-    /// Where `word` stands in the code, not as the end or the start of a longer word.
+    /// Where `word` stands in the code as a whole word.
     pub fn words<'a>(&'a self, word: &'a str) -> impl Iterator<Item = usize> + 'a {
         let is_part = |c: char| c.is_alphanumeric() || c == '_';
         let places = self.code.match_indices(word).map(|(at, _)| at);
@@ -34,7 +34,7 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A text file of the workspace.
+/// Reads a text file of the workspace.
 pub fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
@@ -65,7 +65,7 @@ fn load(path: &Path) -> Source {
     Source { path: path.to_owned(), code: strip(&text, false), without_comments: strip(&text, true) }
 }
 
-/// Leaves comments out, and the contents of literals too unless `with_literals`.
+/// Removes comments, and the contents of literals too unless `with_literals`.
 fn strip(text: &str, with_literals: bool) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -76,7 +76,7 @@ fn strip(text: &str, with_literals: bool) -> String {
         if len == first.len_utf8() || (is_literal && with_literals) {
             out.push_str(head);
         } else {
-            // A literal leaves a pair of quotes, and both leave their lines.
+            // A literal becomes a pair of quotes, a comment a space. Both keep their line breaks.
             out.push_str(if is_literal { "\"\"" } else { " " });
             out.extend(head.chars().filter(|c| *c == '\n'));
         }
@@ -84,7 +84,8 @@ fn strip(text: &str, with_literals: bool) -> String {
     out
 }
 
-/// The length of the comment or literal that `rest` starts with, or of one character, and whether it is a literal.
+/// The length of the comment or literal that `rest` starts with, or else of one character. Also returns whether it is a
+/// literal.
 fn token(rest: &str, before: Option<char>) -> (usize, bool) {
     let in_word = before.is_some_and(|c| c.is_alphanumeric() || c == '_');
     let first = rest.chars().next().expect("there is more").len_utf8();
@@ -105,7 +106,7 @@ fn token(rest: &str, before: Option<char>) -> (usize, bool) {
     if rest.starts_with('"') {
         return (end_of_quotes(rest, '"'), true);
     }
-    // A quote starts a character, or a lifetime.
+    // A quote starts a character or a lifetime.
     let mut after = rest.strip_prefix('\'').unwrap_or_default().chars();
     match (after.next(), after.next()) {
         (Some('\\'), _) | (Some(_), Some('\'')) => (end_of_quotes(rest, '\''), true),
@@ -113,7 +114,7 @@ fn token(rest: &str, before: Option<char>) -> (usize, bool) {
     }
 }
 
-/// Where the literal ends that starts with a quote.
+/// The end of the literal that starts with a quote.
 fn end_of_quotes(rest: &str, quote: char) -> usize {
     let mut chars = rest.char_indices().skip(1);
     while let Some((at, c)) = chars.next() {

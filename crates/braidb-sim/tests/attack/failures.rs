@@ -1,8 +1,8 @@
-//! A write, a sync or a job that fails or panics: what others see of it, then and after the next open.
+//! A write, a sync or a job that fails or panics: what other threads see of it, then and after the next open.
 
 use super::*;
 
-/// After a failed commit nobody knows whether the manifest names the new tables, so they must stay.
+/// After a failed commit the database cannot know whether the manifest names the new tables, so they must stay.
 #[test]
 fn a_poisoned_commit_keeps_its_tables() {
     for nth in 1..=2 {
@@ -26,14 +26,14 @@ fn a_poisoned_commit_keeps_its_tables() {
     }
 }
 
-/// The same for the tables that recovery writes.
+/// Tables that recovery writes must stay if its commit to the manifest fails.
 #[test]
 fn a_poisoned_recovery_keeps_its_tables() {
     let (env, fs, _) = sim_env(1);
     let db = Options::new().env(env).open(DIR).unwrap();
     (0..100u8).for_each(|n| db.put([n], [n; 200]).unwrap());
     let fs = fs.crash_image(Crash::Process, 1);
-    // The snapshot, the edit of recovery, and the mark that it is synced.
+    // The appends are the snapshot, the edit of recovery, and the mark that it is synced.
     fail_when(&fs, 3, Fault::Io, |op| is_kind(op, OpKind::Append, "manifest"));
     assert!(reopen(&fs).is_err());
     fs.set_hook(None);
@@ -41,7 +41,7 @@ fn a_poisoned_recovery_keeps_its_tables() {
     assert_eq!(db.iter().count(), 100);
 }
 
-/// A failed sync of the directory may have lost the name of a log, too, whoever asked for it.
+/// A failed sync of the directory may have lost the name of a log too, even if a merge asked for the sync.
 #[test]
 fn a_failed_sync_of_the_directory_is_final() {
     let (env, fs, _) = sim_env(1);
@@ -50,7 +50,7 @@ fn a_failed_sync_of_the_directory_is_final() {
         db.put("k", [round]).unwrap();
         db.flush().unwrap();
     }
-    // While a merge is about to sync the names of its tables, a writer fills the memory: a new log has no stable name.
+    // While a merge is about to sync the names of its tables, a writer fills the memory. The new log has no stable name yet.
     let (writer, counter) = (db.clone(), AtomicU64::new(0));
     fs.set_hook(Some(Box::new(move |fs, op| {
         if op.kind == OpKind::SyncDir && counter.fetch_add(1, Ordering::Relaxed) == 0 {
@@ -69,7 +69,7 @@ fn a_failed_sync_of_the_directory_is_final() {
     }
 }
 
-/// A frame that may be in the log keeps its numbers, even if the writer panicked behind it and its caller goes on.
+/// A frame that may be in the log keeps its sequence numbers, even if the writer panicked after it and its caller continues.
 #[test]
 fn a_panic_under_the_commit_lock_is_final() {
     for (kind, what) in [(OpKind::Append, "in front of the frame"), (OpKind::SyncData, "behind the frame")] {
@@ -92,7 +92,7 @@ fn a_panic_under_the_commit_lock_is_final() {
     }
 }
 
-/// Whoever waits to be committed learns that its leader panicked, whether it looks or sleeps.
+/// Writers that wait to be committed learn that their leader panicked, whether they spin or sleep.
 #[test]
 fn those_who_wait_learn_that_their_leader_panicked() {
     let (env, fs, _) = sim_env(1);
@@ -118,7 +118,7 @@ fn those_who_wait_learn_that_their_leader_panicked() {
                 std::panic::catch_unwind(put)
             })
         });
-        // Long enough to get in line; who comes later finds the database poisoned.
+        // Long enough for the writers to queue. A later writer finds the database poisoned.
         (0..20_000).for_each(|_| std::thread::yield_now());
         go_on.send(()).unwrap();
         others.map(|other| other.join().unwrap())
@@ -133,7 +133,7 @@ fn those_who_wait_learn_that_their_leader_panicked() {
     assert_eq!(db.iter().map(|entry| entry.unwrap().0).collect::<Vec<_>>(), [b"first"]);
 }
 
-/// What a job left half done when it panicked is not taken up by the next one.
+/// The next job does not take up work that a panicked job left half done.
 #[test]
 fn a_panicked_job_poisons_before_its_work_is_given_back() {
     let (env, fs, _) = sim_env(1);
@@ -151,18 +151,18 @@ fn a_panicked_job_poisons_before_its_work_is_given_back() {
     assert_eq!(reopen(&fs).unwrap().get("k").unwrap().unwrap(), b"v");
 }
 
-/// A merge that fails is no business of those who wait for memory to be written.
+/// A failing merge does not fail calls that wait for memory to be flushed.
 #[test]
 fn a_failing_merge_does_not_fail_a_flush() {
     let (env, fs, runtime) = sim_env(1);
-    // Full memory is flushed, and not compacted first.
+    // Without hot keys, full memory is flushed and not compacted first.
     let db = leveled(env).tuning(|tuning| tuning.l0_merge_tables(2).hot_keys_percent(0)).open(DIR).unwrap();
     for _ in 0..2 {
         db.put("a", [1; 5_000]).unwrap();
         assert!(runtime.help(), "the flush of a full memtable");
     }
     db.put("a", [2; 100]).unwrap();
-    // The merge that is due comes first, and fails while the flush waits.
+    // The merge that is due runs first, and fails while the flush waits.
     fail_when(&fs, 1, Fault::Io, |op| is_kind(op, OpKind::Create, "table"));
     let flushed = db.flush();
     fs.set_hook(None);
@@ -172,13 +172,13 @@ fn a_failing_merge_does_not_fail_a_flush() {
     assert_eq!(db.get("a").unwrap().unwrap(), [2; 100]);
 }
 
-/// A thread that panics within `compact`, between two steps or in one. Between them nothing is half done: the scheduler plans merges
-/// again. In one the database is poisoned, and closing it waits for nothing.
+/// A thread panics within `compact`, between two steps or in one. Between steps nothing is half done, and the scheduler plans
+/// merges again. In a step the database is poisoned, and closing it waits for nothing.
 #[test]
 fn a_panic_within_compact_gives_planning_back() {
     let planted = |op: &Op, is_in_a_step: bool| match is_in_a_step {
         true => is_kind(op, OpKind::Append, "table"),
-        // What the step replaced goes when it has ended.
+        // The tables that a step replaced are deleted after the step.
         false => is_kind(op, OpKind::Unlink, "table"),
     };
     for is_in_a_step in [false, true] {

@@ -1,5 +1,5 @@
-//! Bugs that a reader of the code found, where random operations rarely reach. Each test is deterministic, or can fail only
-//! because of the bug.
+//! Bugs found by reading the code, where random operations rarely reach. Each test is deterministic, or can fail only because
+//! of its bug.
 
 mod failures;
 mod memory;
@@ -21,12 +21,12 @@ fn small(env: Env) -> Options {
     Options::new().memtable_bytes(4 << 10).env(env)
 }
 
-/// The same with a tree in which L0 goes down by merges, and they leave the rest of a level free.
+/// Like [`small`], with a tree whose L0 goes down by merges that leave the rest of a level free.
 fn leveled(env: Env) -> Options {
     small(env).tuning(|tuning| tuning.max_runs_per_guard(1).guards(Guards::None))
 }
 
-/// Opens what stands on `fs`, as another process would.
+/// Opens the files of `fs`, as another process would.
 fn reopen(fs: &SimFs) -> Result<Db, Error> {
     small(env_over(Arc::new(fs.clone()), 2).0).open(DIR)
 }
@@ -35,7 +35,7 @@ fn is_kind(op: &Op, kind: OpKind, extension: &str) -> bool {
     op.kind == kind && op.path.extension().is_some_and(|found| found == extension)
 }
 
-/// Makes the `nth` operation from now that `wanted` picks fail once.
+/// Makes one operation fail: the `nth` from now that `wanted` picks.
 fn fail_when(fs: &SimFs, mut nth: u64, fault: Fault, wanted: impl Fn(&Op) -> bool + Send + 'static) {
     fs.set_hook(Some(Box::new(move |fs, op| {
         if wanted(op) && nth > 0 {
@@ -47,7 +47,7 @@ fn fail_when(fs: &SimFs, mut nth: u64, fault: Fault, wanted: impl Fn(&Op) -> boo
     })));
 }
 
-/// Keeps what a killed process leaves before the `nth` operation from now that `wanted` picks.
+/// Sends what a killed process leaves before an operation: the `nth` from now that `wanted` picks.
 fn image_when(
     fs: &SimFs,
     mut nth: u64,
@@ -70,8 +70,8 @@ fn newest(fs: &SimFs, extension: &str) -> PathBuf {
     files.filter(|path| path.extension().is_some_and(|found| found == extension)).max().expect("there is one")
 }
 
-/// A crash of an open after it made its log leaves a log that ends without a footer. A family that needs nothing of it
-/// must not make it look cut off.
+/// An open that crashes after it made its log leaves a log without a footer. A family that needs nothing of this log must not
+/// make it look cut off.
 #[test]
 fn a_crash_while_opening_is_not_taken_for_damage_later() {
     let (env, fs, _) = sim_env(1);
@@ -79,7 +79,7 @@ fn a_crash_while_opening_is_not_taken_for_damage_later() {
     db.column_family("empty").unwrap();
     db.put("k", "v").unwrap();
     let fs = fs.crash_image(Crash::Process, 1);
-    // Before the second append to the new manifest, the edit.
+    // The image is taken before the second append to the new manifest, the edit.
     let image = image_when(&fs, 2, |op| is_kind(op, OpKind::Append, "manifest"));
     drop(reopen(&fs).unwrap());
     let fs = image.try_recv().unwrap();
@@ -99,7 +99,8 @@ fn a_damaged_header_of_the_oldest_log_is_no_torn_one() {
     let (env, fs, runtime) = sim_env(1);
     let db = Options::new().tuning(|tuning| tuning.log_bytes(4 << 10)).env(env).open(DIR).unwrap();
     let (second, third) = (db.column_family("second").unwrap(), db.column_family("third").unwrap());
-    // Logs over their bound switch the memtable of the first family, then the second. The third one has a record in the log between.
+    // Logs over their bound switch the memtable of the first family, then of the second. The third has a record in the log
+    // between.
     db.put("k", [0; 5000]).unwrap();
     let oldest = newest(&fs, "log");
     let mut batch = WriteBatch::new();
@@ -116,7 +117,7 @@ fn a_damaged_header_of_the_oldest_log_is_no_torn_one() {
     }
 }
 
-/// Closing lets another process in, so no compaction may go on beside it.
+/// Closing lets another process in, so it must wait for a running compaction.
 #[test]
 fn closing_waits_for_a_compaction() {
     let (env, fs, _) = sim_env(1);
@@ -144,7 +145,7 @@ fn closing_waits_for_a_compaction() {
             closed.store(true, Ordering::Release);
             again.unwrap()
         });
-        // Long enough to close if nothing keeps it from that; no proof, and none needed, if something does.
+        // Long enough for `close` to finish if it does not wait. The wait can miss the bug, but cannot fail without it.
         for _ in 0..20_000 {
             if closed.load(Ordering::Acquire) {
                 break;
@@ -159,7 +160,7 @@ fn closing_waits_for_a_compaction() {
     assert_eq!(db.iter().map(|entry| entry.unwrap().1).filter(|value| *value == [2; 20]).count(), 5);
 }
 
-/// A plan is made and its ranges are claimed in one step.
+/// Making a plan and claiming its ranges is one step.
 #[test]
 fn two_threads_may_compact_at_once() {
     for seed in 0..300 {
@@ -182,7 +183,7 @@ fn two_threads_may_compact_at_once() {
     }
 }
 
-/// An empty batch with `Sync` is a write like any other: it covers all earlier ones.
+/// An empty batch with `Sync` makes all earlier writes stable.
 #[test]
 fn an_empty_batch_syncs_too() {
     let (env, fs, _) = sim_env(1);
@@ -193,7 +194,7 @@ fn an_empty_batch_syncs_too() {
     assert_eq!(db.get("k").unwrap().unwrap(), b"v");
 }
 
-/// A runtime beside which somebody writes without end: after each job, memory is full again.
+/// A runtime with a writer that never stops: after each job, memory is full again.
 #[derive(Debug)]
 struct Busy {
     inline: Arc<dyn Runtime>,
@@ -208,10 +209,10 @@ impl Runtime for Busy {
 
     fn help(&self) -> bool {
         let helped = self.inline.help();
-        // Taken away meanwhile: a writer that waits asks for help itself.
+        // The writer is taken out meanwhile, because a waiting writer asks for help itself.
         let writer = self.writer.lock().unwrap().take();
         if let Some(db) = writer {
-            assert!(self.steps.fetch_add(1, Ordering::Relaxed) < 1_000, "somebody waits without end");
+            assert!(self.steps.fetch_add(1, Ordering::Relaxed) < 1_000, "a call waits without end");
             db.put("k", [0; 5_000]).unwrap();
             *self.writer.lock().unwrap() = Some(db);
         }
@@ -227,7 +228,7 @@ impl Runtime for Busy {
     }
 }
 
-/// What is written after a flush was asked for is none of its business.
+/// A flush does not wait for writes that came after its call.
 #[test]
 fn a_flush_ends_although_writing_goes_on() {
     let (mut env, _, _) = sim_env(1);
@@ -242,7 +243,7 @@ fn a_flush_ends_although_writing_goes_on() {
     assert_eq!(db.get("first").unwrap().unwrap(), b"v");
 }
 
-/// Every log is verified while the database is open, and those that count to their ends.
+/// `verify` reads every log of an open database, and logs that are still needed to their ends.
 #[test]
 fn verify_reads_the_logs_of_waiting_flushes() {
     for at_end in [false, true] {
@@ -261,7 +262,7 @@ fn verify_reads_the_logs_of_waiting_flushes() {
     }
 }
 
-/// Logs behind a cut are never read again, so damage in them is none.
+/// Logs behind a cut are never read again, so `verify` reports no damage in them.
 #[test]
 fn verify_leaves_out_what_was_set_aside() {
     let (env, fs, _) = sim_env(1);
@@ -281,7 +282,7 @@ fn verify_leaves_out_what_was_set_aside() {
     assert!(report.damages.is_empty(), "{report:?}");
 }
 
-/// Verifying beside writers that have the manifest written anew finds no damage.
+/// `verify` finds no damage while writers make the manifest roll over.
 #[test]
 fn verify_bears_a_manifest_that_rolls_over() {
     let (env, _, _) = sim_env(1);
@@ -302,8 +303,8 @@ fn verify_bears_a_manifest_that_rolls_over() {
     });
 }
 
-/// Fills a device that is smaller than the memory budget. The writes that were accepted stay, the database opens as often
-/// as one likes, and deleting and compacting make room for new writes.
+/// Fills a device that is smaller than the memory budget. Accepted writes stay, and the database opens any number of times.
+/// Deleting and compacting make room for new writes.
 #[test]
 fn a_device_smaller_than_memory_fills_and_empties() {
     let (env, fs, _) = sim_env(1);
@@ -340,7 +341,7 @@ fn a_device_smaller_than_memory_fills_and_empties() {
     assert!(db.verify().unwrap().damages.is_empty());
 }
 
-/// Whoever compacts by hand plans the merges, but writers do not wait for the end of that: L0 is still emptied beside it.
+/// A call of `compact` plans the merges, but writers do not wait for its end. L0 is still emptied meanwhile.
 #[test]
 fn writing_goes_on_beside_a_compaction() {
     let (env, fs, _) = sim_env(1);
@@ -366,7 +367,7 @@ fn writing_goes_on_beside_a_compaction() {
     assert_eq!(db.iter().count(), 401);
 }
 
-/// A flush gives its logs back before anybody asks whether there are too many of them.
+/// A flush gives its logs back before the database checks whether there are too many logs.
 #[test]
 fn a_flush_for_the_logs_makes_no_other_one() {
     let (env, _, runtime) = sim_env(1);
@@ -376,7 +377,7 @@ fn a_flush_for_the_logs_makes_no_other_one() {
     other.put("k", "v").unwrap();
     assert!(runtime.help(), "the flush");
     while runtime.help() {}
-    assert_eq!(db.stats().counts.flushes, 1, "another flush of next to nothing");
+    assert_eq!(db.stats().counts.flushes, 1, "another flush ran, of a few bytes");
 }
 
 const BATCH_KEYS: u64 = 12;

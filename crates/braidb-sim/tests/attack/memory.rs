@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A scan does not walk through all that a hot key was, and shows what it should all the same.
+/// A scan does not walk through all versions of a hot key, and still shows the right ones.
 #[test]
 fn a_scan_passes_a_hot_key_by_its_next_one() {
     for policy in [MemoryPolicy::None, MemoryPolicy::Basic] {
@@ -33,9 +33,9 @@ fn a_scan_passes_a_hot_key_by_its_next_one() {
     }
 }
 
-/// Memory of a family is compacted although another one wants a step each time.
+/// A family's memory is compacted although another family wants a step each time.
 #[test]
-fn a_busy_family_does_not_keep_others_from_being_tidied() {
+fn a_busy_family_does_not_keep_others_from_being_compacted() {
     let (env, _, runtime) = sim_env(1);
     let options = Options::new()
         .memtable_bytes(256 << 10)
@@ -55,7 +55,7 @@ fn a_busy_family_does_not_keep_others_from_being_tidied() {
     (0..6).for_each(|_| roll(&quiet));
     let before = quiet_bytes();
     for _ in 0..10 {
-        // A step is two jobs.
+        // One step of memory compaction is two jobs.
         assert!(runtime.help() && runtime.help());
         roll(&busy);
     }
@@ -79,7 +79,7 @@ fn write_batch(db: &Db, number: u64) {
     db.write(batch).unwrap();
 }
 
-/// Which batch an iterator shows, whole and alone; 0 if none was written.
+/// The batch that an iterator shows, whole and alone. 0 if none was written.
 fn batch_shown(iter: Iter, is_backward: bool) -> u64 {
     let mut rows: Vec<_> = if is_backward {
         iter.rev().map(Result::unwrap).collect()
@@ -97,9 +97,9 @@ fn batch_shown(iter: Iter, is_backward: bool) -> u64 {
     number
 }
 
-/// Whatever becomes of the segments that an iterator reads before it is walked. And in the end memory is counted right.
+/// Iterators show whole batches, even if their segments are compacted before the walk. In the end memory is counted right.
 #[test]
-fn iterators_beside_tidying_show_whole_batches() {
+fn iterators_beside_memory_compaction_show_whole_batches() {
     let policies =
         [MemoryPolicy::Basic, MemoryPolicy::Eager, MemoryPolicy::Adaptive { redundancy_percent: 1 }];
     for policy in policies {
@@ -139,8 +139,8 @@ fn iterators_beside_tidying_show_whole_batches() {
     }
 }
 
-/// Each compaction writes all of memory anew, and an iterator of before holds what was there. However many are kept, no more is
-/// copied for them than memory may hold.
+/// Each memory compaction rewrites all of memory, and an older iterator holds the earlier copy. However many iterators exist,
+/// the copies held for them must not exceed the memory budget.
 #[test]
 fn iterators_do_not_pin_one_copy_of_memory_each() {
     for policy in [MemoryPolicy::Eager, MemoryPolicy::Adaptive { redundancy_percent: 1 }] {

@@ -1,25 +1,26 @@
-//! Writing out early: the device is busy while a long file is still being made, and not only once it is synced.
+//! Early write-out: the device works while a long file is still being written, and not only during the sync at its end.
 //!
-//! A file that is written as a whole and synced at its end lets its device rest until then, and after that its writer. With
-//! `sync_file_range` the kernel begins to write a range and returns. It promises nothing: neither the blocks' places nor the
-//! length are stable, nor is the device's own cache emptied. So this is a hint alone, and whoever wants the file stable syncs it.
+//! Without write-out, the device idles until a file is synced, and then the writer waits for the device. With
+//! `sync_file_range` the kernel begins to write a range and returns. The call promises nothing: neither the places of
+//! blocks nor the length become stable, and the device's own cache is not emptied. So the call is only a hint, and a
+//! writer that wants the file stable syncs it.
 //!
-//! **Errors.** The call is made without the flags that wait for the device. Such a call does not take the error that the kernel
-//! remembers of a failed write-back, for it is those flags that ask for it; the next sync through this file reports it, as if
-//! the kernel had written the pages by itself. Its own outcome is of no interest.
+//! **Errors.** The call is made without the flags that wait for the device. Without these flags, the call does not
+//! consume the kernel's record of a failed write-back. The next sync through this file reports the failure, as if the
+//! kernel had written the pages by itself. The result of the call is ignored.
 //!
-//! # Why the unsafe code is right
+//! # Why the unsafe code is sound
 //!
-//! The call takes a descriptor, which the borrowed file keeps open, and three numbers. It touches no memory of this process, and
-//! changes nothing that it could read.
+//! The call takes a descriptor, which the borrowed file keeps open, and three numbers. It touches no memory of this
+//! process, and changes no bytes that the process could read.
 
 use std::fs;
 use std::os::fd::AsRawFd;
 
-/// Has the kernel begin to write these bytes of `file`.
+/// Makes the kernel begin to write `len` bytes of `file` from `offset` on.
 pub(super) fn write_out(file: &fs::File, offset: u64, len: u64) {
     let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else { return };
-    // Nothing would mean all up to the end.
+    // A length of 0 would mean all bytes up to the end.
     if len == 0 {
         return;
     }
@@ -32,7 +33,7 @@ mod tests {
     use crate::FileSystem;
     use crate::real::RealFs;
 
-    /// Nothing can be seen of it but that it does no harm.
+    /// Write-out has no visible effect; this test shows that it does no harm.
     #[test]
     fn whatever_there_is_may_be_asked_for() {
         let path = std::env::temp_dir().join(format!("braidb-early-{}", std::process::id()));

@@ -1,16 +1,22 @@
 //! Files of the operating system (Linux).
 //!
-//! Each promise of [`FileSystem`] and [`File`] stands on one system call: `create` on `O_EXCL`, `append` on `pwrite` at an
-//! end that this handle keeps, `preallocate` and `punch_hole` on `fallocate`, `sync_data` on `fdatasync` (which also makes
-//! the length stable), `sync_dir` on `fsync` of the directory, `lock` on `flock`. Files of `create_log` are `mapped.rs`,
-//! and the hint `write_out` is `early.rs`.
-//! The functions `…_at` take the directory at which a path starts: the working directory here, the held one in `held.rs`.
+//! Each promise of [`FileSystem`] and [`File`] rests on one system call:
 //!
-//! `flock` belongs to the open file and not to the process, so it also keeps out a second open within this process, and it
-//! ends with the process however that ends.
+//! - `create` on `O_EXCL`;
+//! - `append` on `pwrite` at an end that this handle keeps;
+//! - `preallocate` and `punch_hole` on `fallocate`;
+//! - `sync_data` on `fdatasync`, which also makes the length stable;
+//! - `sync_dir` on `fsync` of the directory;
+//! - `lock` on `flock`.
 //!
-//! Nothing is retried but calls that a signal interrupted: after a failed `fdatasync` the kernel may have dropped the
-//! dirty pages, and a second call would report success about bytes that are gone.
+//! `mapped.rs` has the files of `create_log`, and `early.rs` the hint `write_out`. The functions `…_at` take the
+//! directory at which a path starts: the working directory here, the held directory in `held.rs`.
+//!
+//! `flock` belongs to the open file and not to the process. So it also keeps out a second open within this process. The
+//! lock ends with the process, even after a crash.
+//!
+//! Only calls that a signal interrupted are retried. After a failed `fdatasync` the kernel may have dropped the dirty
+//! pages, and a second call would report success about bytes that are gone.
 
 use std::fs;
 use std::io;
@@ -31,10 +37,10 @@ use super::held::HeldDir;
 use super::mapped::{self, MappedFile};
 use crate::{DirEntry, File, FileSystem, LockGuard};
 
-/// Permissions of a new file, of which the process's umask takes some away: what the standard library asks for.
+/// Permissions of a new file before the process's umask; the standard library uses this mode too.
 const NEW_FILE_MODE: u32 = 0o666;
 
-/// The operating system's files. Paths are used as they are: relative ones start at the working directory.
+/// The operating system's files. Paths are passed on unchanged: relative ones start at the working directory.
 ///
 /// ```
 /// use braidb_storage::{FileSystem, real::RealFs};
@@ -59,15 +65,15 @@ impl FileSystem for RealFs {
         }
         let is_made = match fs::create_dir(dir) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match dir.is_dir() {
-                // Another thread or process was quicker.
+                // Another thread or process created the directory first.
                 true => false,
                 false => return Err(Errno::NOTDIR.into()),
             },
             other => other.map(|()| true)?,
         };
         self.sync_dir(&parent).inspect_err(|_| {
-            // A later sync of the parent would prove nothing of a name that a failed one was to make stable: the next try makes the
-            // name anew.
+            // A later sync of the parent would prove nothing about a name whose first sync failed. So the name is
+            // removed, and the next attempt creates it again.
             if is_made {
                 let _ = fs::remove_dir(dir);
             }
@@ -176,7 +182,7 @@ pub(super) fn list_at(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Vec<DirEnt
             continue;
         }
         let kind = match entry.file_type() {
-            // Some file systems keep no types in their directories.
+            // Some file systems store no file types in directories.
             FileType::Unknown => match statat(stream.fd()?, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(found) => FileType::from_raw_mode(found.st_mode),
                 Err(Errno::NOENT) => continue,
@@ -207,13 +213,13 @@ fn create_new_at(dir: BorrowedFd<'_>, path: &Path) -> io::Result<fs::File> {
     file_at(dir, path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
 }
 
-/// Opens the file at `path`, which starts at `dir`. A program that this process starts does not inherit it.
+/// Opens the file at `path`, which starts at `dir`. Programs that this process starts do not inherit the descriptor.
 pub(super) fn file_at(dir: BorrowedFd<'_>, path: &Path, how: OFlags) -> io::Result<fs::File> {
     let mode = Mode::from_raw_mode(NEW_FILE_MODE);
     Ok(retry_on_intr(|| openat(dir, path, how | OFlags::CLOEXEC, mode))?.into())
 }
 
-/// The directory that holds `path`; for a bare name that is the working directory.
+/// The directory that holds `path`; the working directory for a bare name.
 fn parent_of(path: &Path) -> PathBuf {
     match path.parent() {
         Some(parent) if parent.as_os_str().is_empty() => PathBuf::from("."),
@@ -222,12 +228,12 @@ fn parent_of(path: &Path) -> PathBuf {
     }
 }
 
-/// An open file. What was created may be changed through this handle; what was only opened may not.
+/// An open file. The handle that created the file may change it; other handles may not.
 #[derive(Debug)]
 struct RealFile {
     file: fs::File,
-    /// Where the next append goes, for the handle that created the file. It moves only after a whole append, so bytes
-    /// of a failed one are overwritten by the next.
+    /// The offset of the next append, for the handle that created the file. It moves only after a whole append, so the
+    /// next append overwrites bytes of a failed one.
     appends: Option<AtomicU64>,
 }
 
@@ -243,7 +249,7 @@ impl File for RealFile {
     }
 
     fn append(&self, data: &[u8]) -> io::Result<()> {
-        // Appends come from one thread at a time, which orders these two accesses.
+        // Only one thread at a time appends, which orders these two accesses.
         let end = self.end()?;
         let at = end.load(Ordering::Relaxed);
         self.file.write_all_at(data, at).map_err(full_is_full)?;
@@ -257,8 +263,7 @@ impl File for RealFile {
             return Ok(());
         }
         match retry_on_intr(|| fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, len)) {
-            // The file system cannot reserve. The promise that is lost, no disk-full error in a later append, is then
-            // one that nobody on this machine can give.
+            // The file system cannot reserve space, so a later append may fail with a full disk.
             Err(Errno::OPNOTSUPP) => Ok(()),
             other => other.map_err(|errno| full_is_full(errno.into())),
         }
@@ -284,7 +289,7 @@ impl File for RealFile {
     }
 }
 
-/// A file whose bytes are written again where they stand.
+/// A file whose bytes are rewritten in place.
 #[derive(Debug)]
 struct RewrittenFile {
     file: fs::File,
@@ -324,7 +329,7 @@ impl File for RewrittenFile {
     }
 }
 
-/// Fills `buf` from `offset`, as far as the file goes.
+/// Fills `buf` from `offset`, up to the end of the file.
 pub(super) fn read_at(file: &fs::File, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buf.len() {
@@ -338,7 +343,7 @@ pub(super) fn read_at(file: &fs::File, offset: u64, buf: &mut [u8]) -> io::Resul
     Ok(filled)
 }
 
-/// A quota that is used up is a full disk to us.
+/// Reports a used-up quota as a full disk.
 pub(super) fn full_is_full(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::QuotaExceeded => io::Error::new(io::ErrorKind::StorageFull, error),
@@ -346,24 +351,25 @@ pub(super) fn full_is_full(error: io::Error) -> io::Error {
     }
 }
 
-/// A locked file, and where its name stands.
+/// A locked file, and the place of its name.
 #[derive(Debug)]
 struct RealLock {
     file: fs::File,
-    /// Where `path` starts; the working directory if there is none.
+    /// The directory where `path` starts; `None` for the working directory.
     dir: Option<Arc<fs::File>>,
     path: PathBuf,
 }
 
 impl LockGuard for RealLock {
     fn is_in_place(&self) -> io::Result<bool> {
-        // The locked file is open, so no other file gets its number.
+        // The locked file is open, so no other file gets its inode number.
         let locked = fstat(&self.file)?;
         let start = self.dir.as_ref().map_or(CWD, |dir| dir.as_fd());
         match retry_on_intr(|| statat(start, &self.path, AtFlags::empty())) {
             Ok(found) => Ok((found.st_dev, found.st_ino) == (locked.st_dev, locked.st_ino)),
             Err(Errno::NOENT) => Ok(false),
-            // The directory may not be searched now: the name cannot be read. A file that was removed or replaced has no name left.
+            // The directory may not be searched now, so the name cannot be read. A file that was removed or replaced
+            // has no links left.
             Err(Errno::ACCESS) => Ok(locked.st_nlink > 0),
             Err(errno) => Err(errno.into()),
         }
@@ -372,7 +378,7 @@ impl LockGuard for RealLock {
 
 impl Drop for RealLock {
     fn drop(&mut self) {
-        // Closing would do, but for a child that is between fork and exec just now and still shares the open file.
+        // Closing the file is not enough: a child between fork and exec may still share the open file.
         let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }

@@ -1,10 +1,11 @@
-//! A directory that is held by a descriptor.
+//! A directory that is held by a descriptor instead of a path.
 //!
-//! A path says where a directory was. It leads elsewhere after `chdir` if it is relative, after a rename of the directory or of
-//! one above it, and after a symbolic link on the way was changed. A database that followed it would write, and delete, in the
-//! directory of another one. A descriptor stays with the directory: files are named relative to it, with the `…at` calls.
+//! A path can lead to another directory later. Causes are `chdir` if the path is relative, a rename of the directory or
+//! of a parent, and a changed symbolic link. A database that followed the path would write, and delete, in the
+//! directory of another database. A descriptor stays with the directory: files are named relative to it, with the `…at`
+//! calls.
 //!
-//! The descriptor also syncs the directory. So a process that has run out of descriptors can still make names stable, where a
+//! The descriptor also syncs the directory. So a process that has run out of descriptors can still make names stable; a
 //! failed sync would end all writing.
 
 use std::fs;
@@ -22,7 +23,7 @@ use super::fs::{
 };
 use crate::{DirEntry, File, FileSystem, LockGuard};
 
-/// One directory and the files in it, under the path by which the directory was found. Other paths are refused with
+/// One directory and the files in it, under the path by which the directory was found. Refuses other paths with
 /// `InvalidInput`.
 #[derive(Clone, Debug)]
 pub(super) struct HeldDir {
@@ -46,7 +47,7 @@ impl HeldDir {
         path.strip_prefix(&self.path).map_err(|_| self.refuse(path))
     }
 
-    /// The name, in the directory, of the file at `path`.
+    /// The name of the file at `path`, which must be directly in the directory.
     fn name<'a>(&self, path: &'a Path) -> io::Result<&'a Path> {
         let mut parts = self.below(path)?.components();
         match (parts.next(), parts.next()) {
@@ -55,7 +56,7 @@ impl HeldDir {
         }
     }
 
-    /// Refuses every path but that of the directory itself.
+    /// Refuses every path except the path of the directory itself.
     fn check_is_dir(&self, path: &Path) -> io::Result<()> {
         match self.below(path)?.as_os_str().is_empty() {
             true => Ok(()),
@@ -146,7 +147,7 @@ mod tests {
     use super::*;
     use crate::real::RealFs;
 
-    /// A new directory of the test `name`, and `db` in it, held.
+    /// A new directory of the test `name`, the directory `db` in it, and `db` held.
     fn held(name: &str) -> (PathBuf, PathBuf, Arc<dyn FileSystem>) {
         let root = std::env::temp_dir().join(format!("braidb-held-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&root);
@@ -232,12 +233,12 @@ mod tests {
         std::fs::remove_dir_all(&root).unwrap();
     }
 
-    /// Calls `check` on a thread that may not search `dir`.
+    /// Calls `check` on a thread that is not allowed to search `dir`.
     fn without_access(dir: &Path, check: impl FnOnce() + Send) {
         fs::set_permissions(dir, fs::Permissions::from_mode(0o000)).unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                // The superuser may search every directory. Only this thread becomes another user.
+                // The superuser may search every directory, so this thread alone becomes another user.
                 let other = Some(Uid::from_raw(65_534)).filter(|_| geteuid().is_root());
                 set_thread_res_uid(other, other, other).unwrap();
                 check();
@@ -260,10 +261,10 @@ mod tests {
         std::fs::remove_dir_all(&root).unwrap();
     }
 
-    /// The directories below `root` that this process has open.
+    /// The number of files and directories below `root` that this process has open.
     fn open_below(root: &Path) -> usize {
         let open = std::fs::read_dir("/proc/self/fd").unwrap();
-        // A descriptor that another test closes meanwhile cannot be read.
+        // Skips descriptors that another test closes meanwhile.
         let targets = open.filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok());
         targets.filter(|target| target.starts_with(root)).count()
     }

@@ -1,40 +1,46 @@
-//! Files for many small appends, which go without a system call each: they are copied into a mapping of the file.
+//! Files for many small appends, most of which need no system call: they are copied into a mapping of the file.
 //!
-//! What is stored into a shared mapping is in the page cache as soon as the store is done, as if `pwrite` had put it there:
-//! it survives the death of the process, other handles read it, and `fdatasync` on the descriptor writes it, since the
-//! kernel takes the dirty bits of all mappings of a page along. What `pwrite` has and a store lacks is a way to fail. A
-//! store that the kernel cannot serve ends the process with SIGBUS, so a store is made only where the kernel has nothing
-//! left to do that might fail:
+//! Bytes that are stored into a shared mapping are in the page cache at once, as after `pwrite`. They survive the death
+//! of the process, and other handles read them. `fdatasync` on the descriptor writes them, because the kernel collects
+//! the dirty bits of all mappings of a page.
 //!
-//! - **The space is there.** `preallocate` allocates the blocks and moves the end of the file behind them, so no store is
-//!   beyond the end or in a hole. A full disk is an error of `preallocate`, before a byte is written.
-//! - **The file system writes a block where it lies**, so that changing a page twice takes no space twice: ext4, XFS and
-//!   tmpfs do, except for blocks that XFS shares with another file (see below). On others, like btrfs or overlayfs,
-//!   [`RealFs`](super::RealFs) makes a plain file instead.
-//! - **The page is there, and writable.** Before the first store into a page the kernel is asked for it, with
-//!   `MADV_POPULATE_WRITE`, which answers with an error where a store would die; [`STEP_BYTES`] at a time. A kernel before
-//!   5.14 does not know that call.
-//! - **It still is.** When the kernel writes a page out, it protects it, and the next store asks the file system again,
-//!   which may have failed meanwhile: its journal has ended, its device is gone. So a page is trusted until a sync through
-//!   this file, or for [`TRUST`] after it was asked for, longer than which a busy writer does not stay in a page. The first
-//!   append after that is a call, and the second asks again. A writer that syncs each append thus makes plain calls, as
-//!   does one that appends now and then; neither has much to gain.
+//! Unlike `pwrite`, a store cannot return an error: if the kernel cannot serve it, SIGBUS ends the process. So a store
+//! is made only where nothing that the kernel has left to do can fail:
 //!
-//! Wherever one of this does not hold, the append is a `pwrite` at the same place, which the same page cache serves.
+//! - **The space is there.** `preallocate` allocates the blocks and moves the end of the file behind them. So no store
+//!   is beyond the end or in a hole. A full disk is an error of `preallocate`, before a byte is written.
+//! - **The file system writes a block in place**, so changing a page twice takes no space twice. This holds for ext4,
+//!   XFS and tmpfs, except for blocks that XFS shares with another file (see below). On others, like btrfs or
+//!   overlayfs, [`RealFs`](super::RealFs) makes a plain file instead.
+//! - **The page is there, and writable.** Before the first store into a page, `MADV_POPULATE_WRITE` asks the kernel for
+//!   [`STEP_BYTES`] of pages. It returns an error in cases where a store would end the process. A kernel before 5.14
+//!   does not know this call.
+//! - **The page still is writable.** When the kernel writes a page out, it protects the page, and the next store asks
+//!   the file system again. The file system may have failed meanwhile: its journal has ended, or its device is gone. So
+//!   a page is trusted only until a sync through this file, and for at most [`TRUST`] after the request. A busy writer
+//!   does not stay in one page longer than [`TRUST`]. The first append after that is a call, and the second asks for
+//!   pages again. So a writer that syncs each append makes plain calls, as does a writer with rare appends; neither
+//!   would gain much.
 //!
-//! **Errors.** What the device does to the pages afterwards is reported by the next `sync_data`, as for calls. The process
-//! dies, with nothing lost that `pwrite` would have kept, in three cases. Another program cuts or punches the file while it is
-//! written. Or, within [`TRUST`], the kernel writes the current page out, the file system fails, and an append follows. Or, within
-//! [`TRUST`], another program shares the blocks of the file by reflink, and an append into the current page finds a full device.
+//! If one of these conditions does not hold, the append is a `pwrite` at the same offset, into the same page cache.
 //!
-//! **Reflink** (`FICLONE`, and `cp` where it makes use of it, on an XFS with that feature). XFS writes the next change of a shared
-//! block to a new one, so the space allocated for it is no longer enough. The kernel protects the page for the sharing. A page
-//! asked for after that is refused with an error, and the `pwrite` in its stead fails: that append is an error, and no signal. Only
-//! the page in use is trusted without asking. The engine shares no file; a program that copies an open log takes this risk.
+//! **Errors.** The next `sync_data` reports later errors of the device, as for plain files. In three cases the process
+//! dies, but loses nothing that `pwrite` would have kept:
 //!
-//! # Why the unsafe code is right
+//! - Another program cuts or punches the file while it is written.
+//! - Within [`TRUST`], the kernel writes the current page out, the file system fails, and an append follows.
+//! - Within [`TRUST`], another program shares the blocks of the file by reflink, and an append into the current page
+//!   finds a full device.
 //!
-//! - The mapping is private to [`Mapping`]: no reference to its bytes exists, ever; the one access is the copy in
+//! **Reflink** (`FICLONE`, and `cp` where it makes use of it, on an XFS with that feature). XFS writes the next change
+//! of a shared block to a new block, so the allocated space is no longer enough. The kernel protects the page for the
+//! sharing. A later request for the page fails, and the `pwrite` instead of the store fails too: the append returns an
+//! error, without a signal. Only the page in use is trusted without a request. The engine shares no file; a program
+//! that copies an open log takes this risk.
+//!
+//! # Why the unsafe code is sound
+//!
+//! - The mapping is private to [`Mapping`]: no reference to its bytes ever exists. The only access is the copy in
 //!   [`Mapping::store`], with bounds that are asserted. The mapping ends with its owner, so the address is valid.
 //! - Two stores never race: [`Window`] is behind a lock, and it owns the mapping. The kernel, and other processes, may read
 //!   or write the pages meanwhile. This program never reads them through the mapping, so no value that it computes with
@@ -58,19 +64,20 @@ use rustix::time::{ClockId, clock_gettime};
 use super::fs::{full_is_full, read_at};
 use crate::File;
 
-/// Bytes of a file that are mapped at a time.
+/// Bytes of a file that are mapped at a time: 1 MiB.
 const WINDOW_BYTES: u64 = 1 << 20;
-/// Pages are asked for in steps of this size: few calls, and none that takes long. The copy finds so
-/// many pages in a near cache; with 128 KiB a writer alone was slower by a tenth.
+/// Bytes of pages that one request to the kernel covers: few calls, and none takes long. The copy then finds these
+/// pages in a near cache; with 128 KiB, a single writer was slower by 10%.
 const STEP_BYTES: u64 = 16 << 10;
-/// Larger appends are calls: with few appends to a page, its faults cost as much.
+/// Appends of more bytes than this request no pages, and are calls unless their pages are ready. With few appends to a
+/// page, its faults cost as much as calls.
 const LARGE_BYTES: usize = 4 << 10;
-/// How long a page that was asked for is stored into without asking again. The kernel begins to write pages out after
+/// How long after a request pages are trusted without another request. The kernel begins to write pages out after
 /// seconds, unless memory is short.
 const TRUST: Duration = Duration::from_millis(100);
 
-/// Whether the file system of `file` changes a block that it has written where it lies, as XFS does unless a reflink shares
-/// the block. One that moves it takes new space for that, and where there is none left, a store would be a signal.
+/// Whether the file system of `file` changes written blocks in place; XFS does unless a reflink shares the block. A
+/// file system that moves a block needs new space for it; without free space a store would be a signal.
 pub(super) fn overwrites_in_place(file: &fs::File) -> bool {
     const EXT4: FsWord = 0xEF53;
     const XFS: FsWord = 0x5846_5342;
@@ -78,15 +85,15 @@ pub(super) fn overwrites_in_place(file: &fs::File) -> bool {
     fstatfs(file).is_ok_and(|found| matches!(found.f_type, EXT4 | XFS | TMPFS))
 }
 
-/// A file that this handle created and alone changes.
+/// A file that this handle created and that only this handle changes.
 #[derive(Debug)]
 pub(super) struct MappedFile {
     file: fs::File,
-    /// Where the next append goes. It moves only after a whole append.
+    /// The offset of the next append. It moves only after a whole append.
     end: AtomicU64,
     /// Bytes that were appended by stores.
     stored: AtomicU64,
-    /// A sync has protected the pages since the last append.
+    /// Whether a sync has protected the pages since the last append.
     protected: AtomicBool,
     window: Mutex<Window>,
 }
@@ -141,7 +148,7 @@ impl File for MappedFile {
 
     fn truncate(&self, len: u64) -> io::Result<()> {
         let mut window = self.window.lock();
-        // What is cut off must not be stored into, however the call ends.
+        // No store may reach the bytes that are cut off, even if the call fails.
         window.unmap();
         window.allocated = window.allocated.min(len);
         self.file.set_len(len).map_err(full_is_full)?;
@@ -150,8 +157,8 @@ impl File for MappedFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        // The kernel protects each mapped page by itself before it writes it, and tells all processors each time: two milliseconds
-        // for a window. Unmapping tells them once; appends will ask for their pages again in any case.
+        // For each mapped page that the kernel writes, it protects the page and notifies all processors: 2 ms for a
+        // window. Unmapping notifies them once. Appends after a sync request their pages again in any case.
         self.window.lock().unmap();
         let outcome = self.file.sync_data();
         self.protected.store(true, Ordering::Relaxed);
@@ -167,19 +174,19 @@ impl File for MappedFile {
     }
 }
 
-/// The part of the file that appends are stored into.
+/// The part of the file into which appends are stored.
 #[derive(Debug)]
 struct Window {
-    /// Blocks are allocated up to here, and the file is at least so long.
+    /// The end of the allocated blocks; the file is at least this long.
     allocated: u64,
     mapping: Option<Mapping>,
-    /// Pages of the mapping from the next append up to here were asked for; never beyond `allocated`.
+    /// The pages from the next append up to this offset were requested; never beyond `allocated`.
     ready: u64,
-    /// When that was, on the kernel's coarse clock.
+    /// The time of the last request, on the kernel's coarse clock.
     asked: Duration,
-    /// The next append is a call.
+    /// Whether the next append is a call.
     call_is_due: bool,
-    /// So is every one: the kernel has refused something.
+    /// Whether every append is a call, because the kernel refused a request.
     is_off: bool,
 }
 
@@ -196,12 +203,12 @@ impl Window {
         }
         match &self.mapping {
             Some(mapping) => mapping.store(at, data),
-            None => unreachable!("what is ready is mapped"),
+            None => unreachable!("ready pages are mapped"),
         }
         true
     }
 
-    /// Makes the pages of the bytes from `at` to `end`, and some behind them, ready.
+    /// Makes the pages from `at` to `end`, and some behind them, ready for stores. Returns whether it did.
     fn reach(&mut self, file: &fs::File, at: u64, end: u64, now: Duration) -> bool {
         if self.is_off || (end - at) as usize > LARGE_BYTES || end > self.allocated {
             return false;
@@ -218,7 +225,7 @@ impl Window {
                 true
             }
             Err(_) => {
-                // Whatever it is: a call works where a store does not, or says why not.
+                // After any error, appends become calls: a call works where a store does not, or returns an error.
                 self.mapping = None;
                 self.ready = 0;
                 self.is_off = true;
@@ -229,18 +236,18 @@ impl Window {
 
     fn ask(&mut self, file: &fs::File, at: u64, end: u64) -> io::Result<()> {
         if self.mapping.as_ref().is_none_or(|mapping| !mapping.holds(at, end)) {
-            // The old one first: a process may have as many as it is allowed to.
+            // Unmaps the old mapping first: a process has a limited number of mappings.
             self.mapping = None;
             self.mapping = Some(Mapping::new(file, at)?);
         }
-        // A read, which finds nothing but zeros, brings the pages into the cache together; faults would do it one by one,
-        // for twice the price.
+        // A read of these pages, which hold only zeros, brings them into the cache together. Page faults would do it
+        // one by one, at twice the cost.
         let mut zeros = [0; STEP_BYTES as usize];
         let first = at.next_multiple_of(page_size() as u64).min(end);
         read_at(file, first, &mut zeros[..(end - first) as usize])?;
         match &self.mapping {
             Some(mapping) => mapping.populate(at, end),
-            None => unreachable!("it was just made"),
+            None => unreachable!("the mapping was just made"),
         }
     }
 
@@ -264,13 +271,13 @@ impl Window {
                 self.allocated = len;
                 Ok(())
             }
-            // As for a plain file: a promise that nobody can give here. Without it there are no stores either.
+            // The file system cannot reserve space, as for a plain file. Without reserved space there are no stores.
             Err(Errno::OPNOTSUPP) => {
                 self.is_off = true;
                 Ok(())
             }
             Err(errno) => {
-                // What it did get goes back, as far as that can be done: on a full disk others need it.
+                // Gives back the blocks that it did get, if possible: on a full disk others need them.
                 let _ = file.set_len(self.allocated.max(end));
                 Err(full_is_full(errno.into()))
             }
@@ -278,22 +285,22 @@ impl Window {
     }
 }
 
-/// A stretch of the file in memory. It may reach beyond the end of the file; nobody stores there.
+/// A range of the file in memory. It may reach beyond the end of the file; no store goes there.
 #[derive(Debug)]
 struct Mapping {
     base: *mut u8,
-    /// Where in the file it begins: at a page.
+    /// The offset in the file where the mapping begins: a multiple of the page size.
     start: u64,
 }
 
-// SAFETY: the address of a mapping means the same on every thread, and whoever owns the value is the one who uses it.
+// SAFETY: the address of a mapping means the same on every thread, and only the owner of the value uses it.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// Maps the page of byte `at` of the file, and what follows.
+    /// Maps [`WINDOW_BYTES`] of the file from the page of byte `at` on.
     fn new(file: &fs::File, at: u64) -> io::Result<Mapping> {
         let start = at - at % page_size() as u64;
-        // SAFETY: without a wish for an address the kernel takes one that nothing else lies at.
+        // SAFETY: no address is requested, so the kernel takes one that is unused.
         let base = unsafe {
             mmap(
                 ptr::null_mut(),
@@ -311,7 +318,7 @@ impl Mapping {
         self.start <= at && end <= self.start + WINDOW_BYTES
     }
 
-    /// Has the kernel make the pages of the bytes from `at` to `end` present and writable, or say why it cannot.
+    /// Asks the kernel to make the pages from `at` to `end` present and writable. Returns its error.
     fn populate(&self, at: u64, end: u64) -> io::Result<()> {
         assert!(self.holds(at, end), "bytes {at} to {end} are not in the window");
         let page = at - at % page_size() as u64;
@@ -323,11 +330,11 @@ impl Mapping {
         Ok(())
     }
 
-    /// Copies `data` to where byte `at` of the file is.
+    /// Copies `data` to byte `at` of the file.
     fn store(&self, at: u64, data: &[u8]) {
         assert!(self.holds(at, at + data.len() as u64), "byte {at} is not in the window");
-        // SAFETY: source and target are valid for so many bytes, the target by the assertion. They do not overlap, because
-        // nobody has a reference into the mapping.
+        // SAFETY: source and target are valid for `data.len()` bytes, the target by the assertion. They do not overlap,
+        // because no reference into the mapping exists.
         unsafe {
             ptr::copy_nonoverlapping(data.as_ptr(), self.base.add((at - self.start) as usize), data.len());
         }
@@ -336,9 +343,9 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: it was mapped with this length, and nothing refers to it.
+        // SAFETY: the range was mapped with this length, and nothing refers to it.
         let outcome = unsafe { munmap(self.base.cast(), WINDOW_BYTES as usize) };
-        debug_assert!(outcome.is_ok(), "unmapping what was mapped: {outcome:?}");
+        debug_assert!(outcome.is_ok(), "munmap of a mapping: {outcome:?}");
     }
 }
 
@@ -354,7 +361,7 @@ mod tests {
 
     use super::*;
 
-    /// A file that appends may be stored into, whatever the file system here says of itself, and its path.
+    /// A mapped file, even if the file system here would not qualify, and its path.
     fn new_file(name: &str) -> (MappedFile, PathBuf) {
         let path = std::env::temp_dir().join(format!("braidb-mapped-{name}-{}", std::process::id()));
         let _ = fs::remove_file(&path);
@@ -362,7 +369,7 @@ mod tests {
         (MappedFile::new(file), path)
     }
 
-    /// Appends the bytes that belong there, in pieces of `piece` bytes, until the file has `len`.
+    /// Appends the bytes of [`byte_at`], in pieces of `piece` bytes, until the file has `len`.
     fn fill(file: &MappedFile, len: u64, piece: usize) {
         loop {
             let at = file.len().unwrap();
@@ -370,13 +377,13 @@ mod tests {
                 return;
             }
             let piece: Vec<u8> = (at..len.min(at + piece as u64)).map(byte_at).collect();
-            // However slow the machine, no time has passed since the last append.
+            // Even on a slow machine, no time passes between appends here.
             file.window.lock().asked = Duration::MAX;
             file.append(&piece).unwrap();
         }
     }
 
-    /// Never 0, and different from page to page.
+    /// The byte at `offset`: never 0, and different from page to page.
     fn byte_at(offset: u64) -> u8 {
         (offset % 251 + 1) as u8
     }
@@ -400,7 +407,7 @@ mod tests {
         assert_eq!(
             file.read_at(len - 3_000, &mut read).unwrap(),
             3_000,
-            "to its writer it ends where it ends"
+            "for its writer, the file ends at the last append"
         );
         assert!(read[..3_000].iter().zip(len - 3_000..).all(|(&byte, at)| byte == byte_at(at)));
         assert_eq!(file.read_at(len + 1, &mut read).unwrap(), 0);
@@ -423,7 +430,7 @@ mod tests {
         fill(&file, 2_000, 10);
         assert_eq!(file.mapped_bytes(), 990);
         fill(&file, 10_000, 7);
-        assert_eq!(file.mapped_bytes(), 990, "the space was used up");
+        assert_eq!(file.mapped_bytes(), 990, "without allocated space, appends are calls");
         check(&path, 10_000, 0);
         fs::remove_file(path).unwrap();
     }
@@ -442,7 +449,7 @@ mod tests {
         file.preallocate(1 << 20).unwrap();
         fill(&file, 30_000, 100);
         check(&path, 30_000, (1 << 20) - 30_000);
-        assert_eq!(file.mapped_bytes(), 10_000 - 100 + 25_000 - 100, "the first one after a cut is a call");
+        assert_eq!(file.mapped_bytes(), 10_000 - 100 + 25_000 - 100, "the append after a cut is a call");
         file.truncate(40_000).unwrap();
         assert_eq!(file.len().unwrap(), 40_000);
         check_zeros(&path, 30_000, 40_000);
@@ -468,7 +475,7 @@ mod tests {
         assert_eq!(calls(100), 0);
         file.sync_data().unwrap();
         assert_eq!(calls(100), 1);
-        // The page was asked for when the machine was started.
+        // The time of the request is set to the start of the machine.
         file.window.lock().asked = Duration::ZERO;
         file.append(&[byte_at(300)]).unwrap();
         assert_eq!(file.mapped_bytes(), 298);
@@ -476,7 +483,7 @@ mod tests {
         for _ in 0..10 {
             assert_eq!(calls(1), 0);
             file.sync_data().unwrap();
-            assert_eq!(calls(1), 1, "whoever syncs each append makes calls");
+            assert_eq!(calls(1), 1, "an append after a sync is a call");
         }
         check(&path, 420, (1 << 20) - 420);
         fs::remove_file(path).unwrap();
@@ -488,7 +495,8 @@ mod tests {
         file.preallocate(1 << 20).unwrap();
         fill(&file, 5_000, 1_000);
         assert_eq!(file.mapped_bytes(), 4_000);
-        // Somebody else cuts the file. What would follow is not where the kernel can put it, and it says so.
+        // Another program cuts the file. The kernel cannot place further stores, and the request for pages returns an
+        // error.
         let other = fs::OpenOptions::new().write(true).open(&path).unwrap();
         other.set_len(5_000).unwrap();
         file.window.lock().distrust();
@@ -501,7 +509,7 @@ mod tests {
 
     #[test]
     fn threads_that_append_at_once_do_no_harm() {
-        // One at a time is what the trait asks for; the memory is safe without.
+        // The trait allows one appending thread at a time; memory safety does not depend on it.
         let (file, path) = new_file("threads");
         file.preallocate(1 << 20).unwrap();
         std::thread::scope(|scope| {

@@ -1,5 +1,4 @@
-//! The real seams: the kernel's files, clock, random bytes and threads. This is the one place where the engine's code
-//! may touch them directly.
+//! The real seams: the kernel's files, clock, random bytes and threads. Only this module may use them directly.
 //!
 //! ```
 //! let env = braidb_storage::real::env(1);
@@ -29,18 +28,17 @@ pub use threads::Threads;
 
 use crate::{Clock, Env, Random};
 
-/// The machine itself: real files, time and chance, and [`Threads`] with `background_threads` threads for merges
-/// beside the one for flushes.
+/// The real machine: files, time, chance, and [`Threads`] with `background_threads` threads for merges, one for flushes
+/// and one for memory compaction.
 ///
-/// # Panics
-/// When the kernel refuses a thread, as `std::thread::spawn` does; use [`Threads::new`] to handle that.
+/// If the kernel refuses a thread, as `std::thread::spawn` does. [`Threads::new`] returns an error instead.
 ///
 /// ```
 /// let env = braidb_storage::real::env(1);
 /// assert!(env.clock.now_us() <= env.clock.now_us());
 /// ```
 pub fn env(background_threads: usize) -> Env {
-    let threads = Threads::new(background_threads).expect("the kernel refuses to start a thread");
+    let threads = Threads::new(background_threads).expect("the kernel refused to start a thread");
     Env {
         fs: Arc::new(RealFs),
         clock: Arc::new(MonotonicClock::new()),
@@ -49,8 +47,8 @@ pub fn env(background_threads: usize) -> Env {
     }
 }
 
-/// The kernel's monotonic clock, counted from the moment of construction. It never runs backwards; it may stand still
-/// while the machine sleeps.
+/// The kernel's monotonic clock, counted from its construction. It never runs backwards; it may stand still while the
+/// machine sleeps.
 ///
 /// ```
 /// use braidb_storage::{Clock, real::MonotonicClock};
@@ -93,7 +91,8 @@ pub struct OsRandom;
 impl Random for OsRandom {
     fn next_u64(&self) -> u64 {
         let mut bytes = [0; 8];
-        // Eight bytes come whole, and without interruption once the kernel's pool is ready; before that, ask again.
+        // Eight bytes always come whole. The call is interrupted only before the kernel's pool is ready, and is then
+        // repeated.
         while !matches!(getrandom(&mut bytes, GetRandomFlags::empty()), Ok(8)) {}
         u64::from_le_bytes(bytes)
     }

@@ -1,10 +1,11 @@
 //! Background work on real threads.
 //!
-//! One thread serves [`Lane::Flush`] alone, so that what frees memory never waits behind a merge, and one [`Lane::Memory`],
-//! which never waits for a file; the others serve [`Lane::Merge`] at a lower priority, so that merging takes the processor
-//! time which the user leaves. Each lane is a queue that starts its jobs in the order of submission.
+//! One thread serves only [`Lane::Flush`], so jobs that free memory never wait behind a merge. One thread serves
+//! [`Lane::Memory`], whose jobs never wait for a file. The other threads serve [`Lane::Merge`] at a lower priority, so
+//! merges use the processor time that user threads leave. Each lane is a queue that starts its jobs in the order of
+//! submission.
 //!
-//! A job that panics ends there, and its thread takes the next one: noticing is the business of whoever submitted it.
+//! A panic ends only its job, and the thread takes the next job. The submitter of the job has to notice the panic.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,14 +20,13 @@ use rustix::process::setpriority_process;
 
 use crate::{Job, Lane, Runtime};
 
-/// How much nicer than the user's threads the merging ones are.
+/// Niceness of the merge threads: 5 instead of the normal 0, so user threads get the processor first.
 const MERGE_NICENESS: i32 = 5;
 
 /// A [`Runtime`] on threads of the operating system.
 ///
-/// Dropping it drops the jobs that still wait, lets those that run come to their end, and joins the threads (all but
-/// the one that drops it, should that be a job of its own). A running job must therefore not wait for a queued one
-/// without noticing that it was dropped.
+/// A drop discards the waiting jobs, waits for the running jobs, and joins the threads. If a job drops the runtime, the
+/// job's own thread is not joined. So a running job must not wait for a queued job without noticing its drop.
 ///
 /// ```
 /// use braidb_storage::{Lane, Runtime, real::Threads};
@@ -45,7 +45,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// Starts one thread for flushes, one for memory, and `merge_threads`, at least one, for the rest.
+    /// Starts one thread for flushes, one for memory compaction, and `merge_threads`, at least one, for all other jobs.
     pub fn new(merge_threads: usize) -> io::Result<Threads> {
         assert!(merge_threads >= 1, "merge_threads must be at least 1");
         let mut threads = Threads {
@@ -54,7 +54,7 @@ impl Threads {
             memory: Arc::new(Queue::default()),
             workers: Vec::with_capacity(merge_threads + 2),
         };
-        // On an error the drop of `threads` ends those that were started.
+        // On an error the drop of `threads` ends the threads that were started.
         let flush = Arc::clone(&threads.flush);
         threads.start("braidb-flush".to_owned(), move || flush.work())?;
         let memory = Arc::clone(&threads.memory);
@@ -62,7 +62,7 @@ impl Threads {
         for i in 0..merge_threads {
             let merge = Arc::clone(&threads.merge);
             threads.start(format!("braidb-merge-{i}"), move || {
-                // Zero is the calling thread on Linux. A kernel that refuses costs smoothness, nothing else.
+                // `None` is the calling thread on Linux. If the kernel refuses, merges keep the normal priority.
                 let _ = setpriority_process(None, MERGE_NICENESS);
                 merge.work();
             })?;
@@ -106,7 +106,7 @@ impl Drop for Threads {
         let me = thread::current().id();
         for worker in self.workers.drain(..) {
             if worker.thread().id() != me {
-                // An error would be a panic outside a job; there is nobody to tell.
+                // An error would be a panic outside of a job, which has no receiver.
                 let _ = worker.join();
             }
         }
@@ -139,7 +139,7 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Drops what waits, and sends the workers home after what runs.
+    /// Drops the waiting jobs, and ends each worker after its running job.
     fn close(&self) {
         let dropped = {
             let mut state = self.state.lock();
@@ -147,14 +147,15 @@ impl Queue {
             mem::take(&mut state.jobs)
         };
         self.changed.notify_all();
-        // Outside the lock: what a job holds may do anything in its own drop.
+        // Outside the lock: the drop of a job may run any code.
         drop(dropped);
     }
 
-    /// The life of a worker: runs job after job until the queue is closed.
+    /// Runs job after job until the queue is closed.
     fn work(&self) {
         while let Some(job) = self.next() {
-            // What the job shares with others it guards itself: the engine marks a failed job from a drop guard.
+            // `AssertUnwindSafe` holds: jobs guard the data that they share. The engine marks a failed job from a drop
+            // guard.
             let _ = catch_unwind(AssertUnwindSafe(job));
         }
     }
@@ -237,7 +238,7 @@ mod tests {
             }),
         );
         let (waiting, never_sent) = mpsc::channel();
-        // Sending from the waiting job would be a lie; its drop releases the running job, which proves the order too.
+        // The waiting job must not send. Its drop releases the running job, which also proves the order.
         threads.submit(
             Lane::Merge,
             Box::new(move || {

@@ -1,7 +1,7 @@
-//! CRC-32C (Castagnoli), in hardware where the machine has it. Every checksum covers the place as well as the content,
-//! so that a right block in the wrong spot is damage too.
+//! CRC-32C (Castagnoli), in hardware where the machine has it. A checksum of a block or frame covers its place as well as its content.
+//! A right block in the wrong place is damage too.
 
-/// The checksum of `parts`, one after the other, of the thing that lies at `offset` of file `file`.
+/// The checksum of `parts`, one after the other, which lie at `offset` of file `file`.
 pub fn at_place(file: u64, offset: u64, parts: &[&[u8]]) -> u32 {
     let mut crc = 0;
     if !super::mutant::mutant!("checksum_without_place") {
@@ -13,12 +13,12 @@ pub fn at_place(file: u64, offset: u64, parts: &[&[u8]]) -> u32 {
     parts.iter().fold(crc, |crc, part| crc32c::crc32c_append(crc, part))
 }
 
-/// The checksum of a value: content only, because a value keeps it when it moves.
+/// The checksum of a value. It covers the content only, because a value keeps it when it moves.
 pub fn of_value(value: &[u8]) -> u32 {
     crc32c::crc32c(value)
 }
 
-/// Continues a whole-file checksum.
+/// Extends the checksum `crc` of a file by `data`.
 pub fn extend(crc: u32, data: &[u8]) -> u32 {
     crc32c::crc32c_append(crc, data)
 }

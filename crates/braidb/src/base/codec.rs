@@ -1,5 +1,5 @@
-//! Little-endian integers, LEB128 varints and length-prefixed bytes. The decoder checks every length against what is
-//! there, never allocates from a declared one, and never panics: its input comes from disk.
+//! Little-endian integers, LEB128 varints and length-prefixed bytes. The decoder's input comes from disk. It checks every length
+//! against the input, never allocates from a declared length, and never panics.
 
 pub fn put_u32(out: &mut Vec<u8>, value: u32) {
     out.extend_from_slice(&value.to_le_bytes());
@@ -23,7 +23,7 @@ pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Reads what the `put_` functions wrote; every method answers `None` when the input is too short or not canonical.
+/// Decodes what the `put_` functions encode. Every method returns `None` if the input is too short or not canonical.
 #[derive(Clone, Copy, Debug)]
 pub struct Decoder<'a> {
     rest: &'a [u8],

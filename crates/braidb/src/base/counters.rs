@@ -1,4 +1,4 @@
-//! Counts of what the engine did, since this open. Written with relaxed atomics: they inform, they decide nothing.
+//! Counts of the engine's work since this open. They are relaxed atomics: no decision depends on them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +12,7 @@ impl Counter {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// For a count that is a maximum.
+    /// Raises a count that is a maximum.
     pub fn raise_to(&self, n: u64) {
         self.0.fetch_max(n, Ordering::Relaxed);
     }
@@ -25,19 +25,19 @@ impl Counter {
 /// Levels of the tree, L0 included.
 pub const LEVELS: usize = 7;
 
-/// All counts of one database. Bytes are those handed to the storage.
+/// All counts of one database. Counts of bytes are bytes written to the storage.
 #[derive(Debug, Default)]
 pub struct Counters {
     pub user_bytes: Counter,
     pub user_ops: Counter,
     pub log_bytes: Counter,
-    /// Of them, those that took no system call.
+    /// Bytes of `log_bytes` that took no system call.
     pub log_mapped_bytes: Counter,
-    /// Of them, those of frames with records written back.
+    /// Bytes of `log_bytes` in frames of records written back.
     pub written_back_bytes: Counter,
     /// Records written back.
     pub written_back: Counter,
-    /// Logs that went because all in them was dead or written back, without a flush.
+    /// Logs deleted without a flush, because all their records were dead or written back.
     pub logs_collected: Counter,
     pub log_syncs: Counter,
     pub log_groups: Counter,
@@ -45,57 +45,57 @@ pub struct Counters {
     pub manifest_bytes: Counter,
     pub manifest_snapshots: Counter,
     pub flushes: Counter,
-    /// Active segments that went to the pipeline.
+    /// Active segments that moved to the pipeline.
     pub memory_flushes: Counter,
     pub memory_merges: Counter,
     pub memory_compactions: Counter,
-    /// Full memories that were made one segment, so that maybe no flush was wanted.
+    /// Times that a full memory was compacted to one segment instead of being flushed.
     pub full_memory_compactions: Counter,
     /// Hot keys that stayed in memory at a flush.
     pub hot_kept: Counter,
-    /// Versions that went before a flush saw them.
+    /// Versions dropped before a flush saw them.
     pub memory_dropped: Counter,
     pub flush_bytes: Counter,
     /// Log tables that flushes wrote.
     pub log_tables: Counter,
-    /// Of the bytes that flushes wrote, those of log tables.
+    /// Bytes of `flush_bytes` in log tables.
     pub log_table_bytes: Counter,
     /// Values that users read from logs that tables point into.
     pub log_reads: Counter,
-    /// Bytes of such logs that were read for merges, and to verify.
+    /// Bytes of logs that merges and verifications read for tables that point into them.
     pub log_merge_bytes: Counter,
     pub merges: Counter,
     pub merge_read_bytes: Counter,
-    /// Tables that joined L0 while a merge of it was deferred.
+    /// Tables that joined L0 while a merge of L0 was deferred.
     pub l0_deferrals: Counter,
     /// Merges of L0 because its tables overlap.
     pub l0_overlap_merges: Counter,
     /// Merges of L0 because it has many tables.
     pub l0_count_merges: Counter,
-    /// Merges of tables of L0 with each other, which bring nothing down.
+    /// Merges of tables of L0 with each other, which bring nothing down to L1.
     pub l0_gather_merges: Counter,
-    /// Cells whose samples told how much their runs overlap; and those that were not rewritten because of it.
+    /// Cells whose samples told how much their runs overlap; and those cells that were not rewritten because of it.
     pub cells_sampled: Counter,
     pub rewrites_spared: Counter,
-    /// Written by merges, by the level that received it.
+    /// Bytes written by merges, by the level that received them.
     pub merge_bytes: [Counter; LEVELS],
-    /// Other threads were asked to help with them.
+    /// Merges for which other threads were asked to help.
     pub merges_shared: Counter,
-    /// A maximum, not a sum.
+    /// Most merges at the same time; a maximum, not a sum.
     pub most_merges_at_once: Counter,
     /// Runs, or tables of L0, moved down a level as metadata.
     pub trivial_moves: Counter,
     pub cells_split: Counter,
     pub cells_joined: Counter,
-    /// Punched out of tables.
+    /// Bytes of holes punched into tables.
     pub hole_bytes: Counter,
     pub entries_dropped: Counter,
     pub tombstones_dropped: Counter,
     pub gets: Counter,
-    /// Tables asked by gets, after their filters let the key pass.
+    /// Tables that gets read after their filters let the key pass.
     pub table_reads: Counter,
     pub filter_rejections: Counter,
-    /// The filter let a key pass that the table does not hold.
+    /// Filters that let a key pass which the table does not hold.
     pub filter_false_positives: Counter,
     pub cache_hits: Counter,
     pub cache_misses: Counter,

@@ -1,6 +1,6 @@
-//! What an acknowledged write means.
+//! The promise of an acknowledged write.
 
-/// What an acknowledged write means.
+/// What an acknowledged write promises.
 ///
 /// ```
 /// use braidb::{Durability, Options};
@@ -14,11 +14,9 @@
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Durability {
-    /// The write is in the log's buffer inside this process. A killed process may lose the latest writes, never one
-    /// without all that came after it.
+    /// The write is in the log's buffer inside this process. A killed process may lose the latest writes: a suffix of all writes.
     None,
-    /// The write was handed to the operating system. A killed process loses nothing; a power failure may lose the
-    /// latest writes.
+    /// The write was written to the operating system. A killed process loses nothing; a power failure may lose the latest writes.
     Buffer,
     /// The write is on stable storage. Nothing is lost.
     Sync,

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 /// What went wrong, and where.
 ///
-/// A write that returned [`Error::Poisoned`] is undecided: it may be there after the next open. After any other error nothing of
-/// the write is in the database, now or later.
+/// A write that returned [`Error::Poisoned`] is undecided: it may be there after the next open. After any other error nothing of the
+/// write is in the database, now or later.
 ///
-/// Errors are cheap to clone, because one failure of a log may answer many waiting writers.
+/// Errors are cheap to clone: one failure of a log may answer many waiting writers.
 ///
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("braidb-doc-error-{}", std::process::id()));
@@ -25,36 +25,36 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The storage refused an operation. From a write: space could not be allocated, or the flush or merge failed which had to
-    /// make room first; nothing of the write was written.
+    /// The storage refused an operation. From a write: space could not be allocated, or the flush or merge that had to make room first
+    /// failed. Nothing of the write was written then.
     Io { operation: &'static str, path: PathBuf, source: Arc<io::Error> },
-    /// Bytes on disk are not those that were written.
+    /// Bytes on disk are not the bytes that were written.
     Corruption { path: PathBuf, offset: u64, what: String },
-    /// There is no database in the directory, and creating one was not asked for.
+    /// The directory holds no database, and the options do not allow to create one.
     Missing { path: PathBuf },
-    /// The directory holds no database, and something else lies in it.
+    /// The directory holds no database but other files.
     NotADatabase { path: PathBuf, why: String },
-    /// The database was written by a newer version, or uses a feature that this one lacks.
+    /// The database was written by a newer version, or uses a feature that this version lacks.
     Unsupported { path: PathBuf, what: String },
-    /// Another process, or another handle in this one, has the database open.
+    /// The database is open already, in another process or by another handle of this one.
     Locked { path: PathBuf },
-    /// The file `LOCK` was removed or replaced while this handle had it locked: another process may have opened the
-    /// database. Reads still work; this handle changes nothing more.
+    /// The file `LOCK` was removed or replaced while this handle had it locked, so another process may have opened the database. Reads
+    /// still work; this handle changes nothing more.
     LockLost { path: PathBuf },
     /// An option has a value that cannot work.
     InvalidOption { option: &'static str, why: String },
-    /// A key, a value, a batch or a name is outside the limits; nothing was written.
+    /// A key, a value, a batch or a name is outside the limits. Nothing was written.
     TooLarge { what: &'static str, bytes: usize, limit: usize },
     /// The name of a column family is not acceptable.
     InvalidName { name: String, why: &'static str },
-    /// A handle of a column family was used with a database that it does not belong to.
+    /// A handle of a column family was used with another database.
     ForeignFamily { name: String },
-    /// The disk is full; nothing was written. Puts are refused while there is room left for deletes and a merge, so deleting data
-    /// and compacting still works, unless another program has taken that room.
+    /// The disk is full; nothing was written. Puts are refused while there is room for deletes and a merge. Deleting data and
+    /// compacting therefore still work, unless another program has taken the room.
     Full { path: PathBuf, free_bytes: u64, needed_bytes: u64 },
-    /// A write to the log or manifest failed, or its sync did, so that nothing can be promised any more. The writes that met the
-    /// failure are undecided: they may appear after reopening. Later ones are refused, with nothing written. Reads still work; open the
-    /// database again to write.
+    /// A write to the log or manifest failed, or its sync did, so no further promise can be kept. The writes that met the failure are
+    /// undecided: they may appear after reopening. Later writes are refused, with nothing written. Reads still work; open the database
+    /// again to write.
     Poisoned { cause: Arc<Error> },
     /// The database was closed.
     Closed,
@@ -78,7 +78,7 @@ impl Error {
         Error::Corruption { path: path.to_owned(), offset, what: what.into() }
     }
 
-    /// Whether the data on disk is damaged, as opposed to a wrong use or a passing fault.
+    /// Whether the data on disk is damaged, as opposed to wrong use or a passing fault.
     ///
     /// ```
     /// assert!(!braidb::Error::Closed.is_corruption());
@@ -91,7 +91,7 @@ impl Error {
         }
     }
 
-    /// Whether the disk had no room. [`Error::Full`] alone says that nothing was written: a poisoned database tells its cause here.
+    /// Whether the disk had no room. Only [`Error::Full`] says that nothing was written: a poisoned database answers by its cause here.
     ///
     /// ```
     /// assert!(!braidb::Error::Closed.is_full());

@@ -1,14 +1,14 @@
-//! Numbers that name things. None is ever used again.
+//! Numbers that identify writes, files, families and tiers. No number is used twice.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Orders all writes; assigned by the commit queue. 0 is before every write.
 pub type SeqNo = u64;
-/// The largest sequence number; a read at it sees everything.
+/// The largest sequence number. A read at it sees every write.
 pub const MAX_SEQ: SeqNo = (1 << 56) - 1;
 
-/// Names a log or a table; both draw from one counter.
+/// The id of a log or a table; both are drawn from one counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub u64);
 
@@ -18,7 +18,7 @@ impl fmt::Display for FileId {
     }
 }
 
-/// Names a column family. 0 is the default one.
+/// The id of a column family. 0 is the default family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FamilyId(pub u32);
 
@@ -26,10 +26,10 @@ impl FamilyId {
     pub const DEFAULT: FamilyId = FamilyId(0);
 }
 
-/// Orders the runs of a cell: a larger epoch is newer.
+/// The age of a run in its cell: a larger epoch is newer.
 pub type Epoch = u64;
 
-/// Names a storage path. 0 is the fast tier, the database's own directory.
+/// The id of a storage path. 0 is the fast tier, the database's own directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TierId(pub u8);
 

@@ -1,11 +1,11 @@
-//! Keys compare bytewise. Ranges of keys, prefixes, and the hash that filters use.
+//! Keys compare bytewise. This module has ranges of keys, prefixes, and the hash that filters use.
 
 use std::ops::Bound;
 
-/// The name of the one order of keys, recorded in the manifest.
+/// The name of the only key order, recorded in the manifest.
 pub const COMPARATOR: &str = "bytewise";
 
-/// A closed range of user keys: both ends belong to it.
+/// A closed range of user keys: both ends are in the range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRange {
     pub low: Vec<u8>,
@@ -24,7 +24,7 @@ impl KeyRange {
         self.low <= other.high && other.low <= self.high
     }
 
-    /// Grows to hold `other` too.
+    /// Grows to include `other`.
     pub fn extend(&mut self, other: &KeyRange) {
         if other.low < self.low {
             self.low.clone_from(&other.low);
@@ -43,7 +43,7 @@ impl KeyRange {
     }
 }
 
-/// A half-open range of possible keys: from `low` on, up to but without `end`; `None` has no end.
+/// A half-open range of possible keys: from `low` on, up to but without `end`. `None` has no end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     pub low: Vec<u8>,
@@ -51,7 +51,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// All keys that there can be.
+    /// All possible keys.
     pub const ALL: Span = Span { low: Vec::new(), end: None };
 
     pub fn overlaps(&self, other: &Span) -> bool {
@@ -61,14 +61,14 @@ impl Span {
 }
 
 impl From<&KeyRange> for Span {
-    /// The same keys: the first one behind `high` is `high` with a zero byte behind it.
+    /// The keys of `range`: `high` with a zero byte appended is the first key behind `high`.
     fn from(range: &KeyRange) -> Span {
         Span { low: range.low.clone(), end: Some([range.high.as_slice(), &[0]].concat()) }
     }
 }
 
-/// The first eight bytes of a key as a number that sorts as they do; short keys are padded with zeros. Different
-/// numbers decide a comparison; equal ones need the whole keys.
+/// The first eight bytes of a key as a big-endian number, short keys padded with zeros. Different numbers decide a comparison of keys;
+/// equal numbers need the whole keys.
 pub fn prefix_u64(key: &[u8]) -> u64 {
     if let Some(first) = key.first_chunk::<8>() {
         return u64::from_be_bytes(*first);
@@ -90,7 +90,7 @@ pub fn prefix_bounds(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     (Bound::Included(prefix.to_vec()), Bound::Unbounded)
 }
 
-/// The one hash of a user key.
+/// The hash of a user key: XXH3, 64 bits.
 pub fn hash(key: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(key)
 }

@@ -1,4 +1,4 @@
-//! Keys, ranges, codec, checksums, ids, errors, limits: what every other module stands on.
+//! Keys, ranges, codec, checksums, ids, errors and limits, which every other module uses.
 
 pub mod checksum;
 pub mod codec;

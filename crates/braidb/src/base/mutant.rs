@@ -1,7 +1,7 @@
-//! Planted mutants: deliberate bugs, each chosen at run time by name, that the judges in `braidb-sim` must catch.
-//! Without the feature `mutants` the question is a constant `false` and the bug is not compiled.
+//! Planted mutants: deliberate bugs, each chosen at run time by name, that the judges in `braidb-sim` must catch. Without the feature
+//! `mutants`, `mutant!` is a constant `false` and the bug is not compiled.
 //!
-//! `mutant!("name")` marks the place. Every name stands in [`ALL`] (a test compares the two).
+//! `mutant!("name")` marks the place of a bug. [`ALL`] lists every name; a test compares the two.
 
 /// Every mutant, with the rule of docs/crash-safety.md that it breaks.
 #[cfg(feature = "mutants")]
@@ -11,7 +11,7 @@ pub const ALL: &[(&str, &str)] = &[
     ("cut_loses_the_rest", "1: a slice that is cut for an increment of a merge keeps both sides"),
     ("cut_trusted", "4: a cut of a recovery, and a sync of old pages, prove nothing stable"),
     ("footer_trusted", "4: a footer proves nothing stable, since a rotation syncs nothing"),
-    ("frozen_before_active", "7: for each key, sequence numbers fall from top to bottom"),
+    ("immutable_before_active", "7: for each key, sequence numbers fall from top to bottom"),
     ("upper_half_misses_its_first_key", "1: the halves of a merge hold all of its keys"),
     ("skip_table_sync", "2: a flush syncs the index before the edit that refers to it"),
     ("seal_not_checked", "14: a sealed log has its footer and the length that its successor tells"),
@@ -23,7 +23,7 @@ pub const ALL: &[(&str, &str)] = &[
     ("guard_in_its_own_edit", "9: guards change in the same edit as the slices that they cut"),
     ("hole_under_a_neighbour", "1: blocks go only when no living slice of their table reaches them"),
     (
-        "handle_into_a_rewritten_log",
+        "handle_into_a_collected_log",
         "10: a log that is rewritten because little of it is alive in memory stays while tables point into it",
     ),
     ("hot_not_synced", "2: replay_from advances only past logs whose records are copied in synced ones"),
@@ -62,11 +62,11 @@ pub const ALL: &[(&str, &str)] = &[
     ),
     ("table_deleted_under_view", "1: a file goes only after the last view of it"),
     ("table_deleted_with_its_first_slice", "1: a table goes only with its last slice"),
-    ("tidied_after_a_flush_took_it", "7: what tidies memory gives up when a flush took its segments"),
+    ("replaced_after_a_flush_took_it", "7: what tidies memory gives up when a flush took its segments"),
     ("tombstone_dropped_early", "6: a tombstone goes only when nothing older can exist below"),
     ("tombstone_ignores_older_runs", "6: older runs of the same cell may hold what a tombstone hides"),
     ("version_dropped_under_snapshot", "5: no snapshot can see a dropped version"),
-    ("write_back_after_a_freeze", "3: what is written back lies before the family's next freeze"),
+    ("write_back_after_a_switch", "3: what is written back lies before the family's next freeze"),
     ("write_back_beside_a_flush", "1: a log goes only when no flushing set needs it"),
     ("write_back_leaves_tombstones", "6: a tombstone in memory is live data"),
     (
@@ -86,7 +86,7 @@ mod chosen {
     use std::hint::black_box;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    // Per thread, so that judges can run side by side; the engine runs on the judge's own thread then.
+    // Per thread, so that judges can run side by side; a judge runs the engine on its own thread.
     thread_local! {
         static ACTIVE: RefCell<Option<String>> = const { RefCell::new(None) };
     }
@@ -103,15 +103,15 @@ mod chosen {
         ACTIVE.with(|active| active.borrow().as_deref() == Some(name))
     }
 
-    /// Rounds that each put spins.
+    /// Rounds of [`spin`] in each put.
     static PUT_SPINS: AtomicU32 = AtomicU32::new(0);
 
-    /// Makes each put of this process slower by `rounds` of [`spin`]: what measures speed is tested by it, as judges are by bugs.
+    /// Slows each put of this process down by `rounds` of [`spin`], to test the measurements of speed as bugs test the judges.
     pub fn slow_puts(rounds: u32) {
         PUT_SPINS.store(rounds, Ordering::Relaxed);
     }
 
-    /// Keeps the processor busy: in each round one multiplication that waits for the last one.
+    /// Keeps the processor busy: each round is one multiplication that depends on the round before.
     pub fn spin(rounds: u32) {
         black_box((0..rounds).fold(black_box(1_u64), |number, _| black_box(number.wrapping_mul(3))));
     }

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 /// Holds the name of the current manifest; replaced by renaming.
 pub const CURRENT: &str = "CURRENT";
-/// `CURRENT` while it is written.
+/// The name of `CURRENT` while it is being written.
 pub const CURRENT_TMP: &str = "CURRENT.tmp";
 /// Locked by the process that has the database open.
 pub const LOCK: &str = "LOCK";
 
-/// What a name in the directory stands for.
+/// The meaning of a file name in the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Log(FileId),
@@ -33,7 +33,7 @@ pub fn manifest(dir: &Path, id: FileId) -> PathBuf {
     dir.join(format!("{id}.manifest"))
 }
 
-/// Reads a name; `None` for a file that is none of ours.
+/// Parses a file name. `None` for a file that is not the database's.
 pub fn parse(name: &str) -> Option<Kind> {
     match name {
         CURRENT => return Some(Kind::Current),

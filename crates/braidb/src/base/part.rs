@@ -1,10 +1,10 @@
-//! A part of a table, in figures: what a slice of the tree knows without reading the file.
+//! Figures of a part of a table: what a slice of the tree knows without reading the file.
 
 use super::ids::SeqNo;
 use super::key::KeyRange;
 
-/// The entries of one table in one range of keys. For a part that a job wrote as such the figures are exact. Where a part was
-/// cut later, without reading it, the range is exact, the sequence numbers are those of the whole, and the counts are
+/// The entries of one table in one range of keys. The figures are exact for a part that a job wrote as a part. For a part that was cut
+/// off later without reading, only the range is exact. Its sequence numbers are the numbers of the whole part, and its counts are
 /// estimates by the share of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
@@ -14,13 +14,13 @@ pub struct Part {
     pub seqs: (SeqNo, SeqNo),
     pub entries: u64,
     pub tombstones: u64,
-    /// Different user keys; what `entries` has beyond them are older versions.
+    /// Different user keys. The other entries are older versions.
     pub keys: u64,
     pub bytes: u64,
 }
 
 impl Part {
-    /// Entries that a rewrite may drop once nobody can see them: tombstones and older versions.
+    /// Entries that a rewrite may drop once no reader can see them: tombstones and older versions.
     pub fn garbage(&self) -> u64 {
         (self.tombstones + self.entries.saturating_sub(self.keys)).min(self.entries)
     }

@@ -1,15 +1,15 @@
-//! Telling the processor what will be read soon. One of the few homes of `unsafe`.
+//! Prefetches memory into the processor's cache. One of the few modules with `unsafe`.
 
-/// Bytes that come from memory at once.
+/// Bytes of a cache line, which memory delivers at once.
 pub const LINE_BYTES: usize = 64;
-/// Most lines of one thing that are asked for: who reads on behind them is foreseen by the processor itself.
+/// Most cache lines prefetched for one slice of bytes. Behind them the processor's own prefetcher foresees a sequential read.
 const MOST_LINES: usize = 8;
 
-/// What stands at this address will be read soon, if it is one.
+/// Prefetches the cache line at an address, which need not be valid.
 #[inline]
 pub fn line<T>(at: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a hint, which reads nothing that the program could see, and may even be given for what is not there.
+    // SAFETY: a prefetch is a hint. It changes nothing that the program can observe, and any address is allowed.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(at.cast());
@@ -18,12 +18,12 @@ pub fn line<T>(at: *const T) {
     let _ = at;
 }
 
-/// The beginning of these bytes will be read soon.
+/// Prefetches the first `MOST_LINES` cache lines of `bytes`.
 #[inline]
 pub fn bytes(bytes: &[u8]) {
     let beginning = &bytes[..bytes.len().min(MOST_LINES * LINE_BYTES)];
     beginning.chunks(LINE_BYTES).for_each(|chunk| line(chunk.as_ptr()));
-    // The chunks need not begin with a line, so there may be one more.
+    // The bytes need not begin at a line's start, so they may reach into one more line.
     if let Some(last) = beginning.last() {
         line(last);
     }
@@ -31,7 +31,7 @@ pub fn bytes(bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    /// Nothing can be seen of it but that it does no harm.
+    /// A prefetch has no visible effect, so the test only shows that it does no harm.
     #[test]
     fn whatever_there_is_may_be_asked_for() {
         super::line(std::ptr::null::<u64>());

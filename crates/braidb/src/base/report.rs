@@ -1,4 +1,4 @@
-//! What recovery and verification tell the user.
+//! What recovery and verification report to the user.
 
 use std::path::PathBuf;
 
@@ -18,16 +18,16 @@ use std::path::PathBuf;
 pub struct RecoveryReport {
     /// Logs that were replayed.
     pub logs: u64,
-    /// Commit frames (batches) in them.
+    /// Commit frames (batches) in the replayed logs.
     pub frames: u64,
     /// Writes that were put back into memory or tables.
     pub entries: u64,
-    /// Bytes of the commits that the logs held and that nothing proved to be on stable storage. They were written again, and synced,
-    /// before the database accepted a write.
+    /// Bytes of the replayed commits that nothing proved to be on stable storage. They were written again, and synced, before the
+    /// database accepted a write.
     pub rewritten_bytes: u64,
-    /// The end of the newest log was not whole, and was left out.
+    /// The end of the newest log that was not whole, and was left out.
     pub cut: Option<Cut>,
-    /// The last change in the manifest was not whole, and was left out: it had not been relied on.
+    /// The last change in the manifest, if it was not whole and was left out. Nothing had relied on it.
     pub manifest_cut: Option<Cut>,
     /// Logs behind a cut, which are not replayed.
     pub set_aside: Vec<PathBuf>,
@@ -50,11 +50,11 @@ pub struct RecoveryReport {
 pub struct Cut {
     /// The file.
     pub path: PathBuf,
-    /// Where the part that holds ends.
+    /// The offset at which the good part ends.
     pub offset: u64,
-    /// Bytes behind that.
+    /// Bytes behind `offset`.
     pub bytes: u64,
-    /// Whole frames found among them: more than a torn end leaves, unless the system wrote out of order.
+    /// Whole frames among these bytes: more than a torn end leaves, unless the system wrote out of order.
     pub whole_frames_behind: u64,
 }
 
@@ -97,9 +97,9 @@ pub struct VerifyReport {
 pub struct Damage {
     /// The file.
     pub path: PathBuf,
-    /// Where the range starts.
+    /// The offset at which the range starts.
     pub offset: u64,
-    /// Its length; 0 for a file that is missing or too short.
+    /// The length of the range; 0 for a file that is missing or too short.
     pub bytes: u64,
     /// What is wrong.
     pub what: String,

@@ -1,14 +1,13 @@
-//! A sample of keys: those whose hash ends in six zero bits, in key order.
+//! A sample of keys: the keys whose hash ends in six zero bits, in key order.
 //!
-//! Whether a key is in the sample depends on nothing but the key. So samples of several tables say how many keys the tables
-//! share, for any range of keys: a stretch of a sample is the sample of that stretch, and what two samples have in common is
-//! the sample of what the tables have in common. A sketch ([`super::sketch`]) is smaller and answers for whole tables
-//! only.
+//! Whether a key is in the sample depends only on the key. Samples of several tables therefore tell how many keys the tables share, in
+//! any range of keys. The part of a sample in a range is the sample of the range. The keys that two samples share are the sample of the
+//! keys that the tables share. A sketch ([`super::sketch`]) is smaller but only describes whole tables.
 //!
-//! *Why six.* One key in 64 is written twice, which for keys of 16 bytes is a quarter byte a key, where the filter takes
-//! 1.25. A cell of 64 MiB with entries of 1 KiB has a thousand samples then. If one key in five stands in two of its runs, 200 of
-//! the samples do, with a standard error of about 14, so that share is known as 20% ± 1.4%. With samples fewer than
-//! [`LEAST`] it would be ± 4% or worse, and they are not asked.
+//! *Why six.* One key in 64 is written twice. For keys of 16 bytes a sample takes a quarter byte a key, where the filter takes 1.25. A
+//! cell of 64 MiB with entries of 1 KiB has a thousand samples. If one key in five stands in two of its runs, 200 samples do, with a
+//! standard error of about 14. The share is then known as 20% ± 1.4%. With fewer samples than [`LEAST`] the error would be ± 4% or
+//! worse, and the samples are not used.
 //!
 //! ```text
 //! per key, ascending
@@ -20,21 +19,21 @@ use super::codec::{Decoder, put_bytes};
 use super::key::KeyRange;
 use std::ops::Range;
 
-/// A key is sampled if its hash ends in so many zero bits.
+/// Zero bits at the end of a sampled key's hash: 6 samples one key in 64. The module's head says why.
 pub const ZERO_BITS: u32 = 6;
-/// So few samples say nothing.
+/// Fewest samples that are used: with fewer, a share of 20% would have an error of ± 4% or worse.
 pub const LEAST: u64 = 128;
 
-/// See the module.
+/// A sample of keys, in key order. The module's head describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
-    /// The keys one after the other, and where each ends.
+    /// The keys one after the other, and the end of each.
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
 impl Sample {
-    /// Offers the next key in order. `hash` is its own.
+    /// Adds `key`, the next key in order, if its `hash` selects it.
     #[inline]
     pub fn offer(&mut self, key: &[u8], hash: u64) {
         if hash.trailing_zeros() >= ZERO_BITS {
@@ -42,7 +41,7 @@ impl Sample {
         }
     }
 
-    /// Adds a key behind all others, whatever its hash.
+    /// Adds `key` behind all others, whatever its hash.
     pub fn push(&mut self, key: &[u8]) {
         debug_assert!(self.ends.is_empty() || self.key(self.ends.len() - 1) < key, "keys come in order");
         self.bytes.extend_from_slice(key);
@@ -56,7 +55,7 @@ impl Sample {
         (start..end.max(start)).map(|at| self.key(at))
     }
 
-    /// The place of the first key for which `is_behind` holds, which it then does for all that follow.
+    /// The index of the first key for which `is_behind` holds. It must hold for all later keys too.
     fn first(&self, is_behind: impl Fn(&[u8]) -> bool) -> usize {
         let mut places: Range<usize> = 0..self.ends.len();
         while !places.is_empty() {
@@ -75,12 +74,12 @@ impl Sample {
         &self.bytes[start..self.ends[at]]
     }
 
-    /// Memory held.
+    /// Bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
         self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
     }
 
-    /// Bytes of [`Sample::encode`]; an estimate, for keys are mostly short.
+    /// Bytes of [`Sample::encode`], estimated: the length of a short key takes one byte.
     pub fn encoded_bytes(&self) -> usize {
         self.bytes.len() + self.ends.len()
     }
@@ -89,7 +88,7 @@ impl Sample {
         (0..self.ends.len()).for_each(|at| put_bytes(out, self.key(at)));
     }
 
-    /// `None` for what no sample is written as.
+    /// Decodes a sample. `None` if `bytes` are not the encoding of a sample.
     pub fn decode(bytes: &[u8]) -> Option<Sample> {
         let mut sample = Sample::default();
         let mut decoder = Decoder::new(bytes);

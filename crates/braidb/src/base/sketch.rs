@@ -1,9 +1,9 @@
-//! A HyperLogLog sketch: about how many different keys there are in a set, and in a union of sets, from 4 KiB a set.
+//! A HyperLogLog sketch: estimates how many different keys a set, or a union of sets, has, from 4 KiB a set.
 //!
-//! Each of 4096 registers keeps the largest *rank* among the hashes that fall to it: the place of the first one bit behind
-//! the 12 bits that choose the register. The estimate is Ertl's (*New cardinality estimation algorithms for HyperLogLog
-//! sketches*, 2017, section 4): it has no bias from one key to 2^64, so no table of corrections and no seam between a
-//! small and a large range. Its standard error is 1.04 / √4096 = 1.6%; with few keys it is less.
+//! Each of 4096 registers keeps the largest *rank* of its hashes. The first 12 bits of a hash choose the register. The rank is the
+//! position of the first one bit behind them. The estimate is Ertl's (*New cardinality estimation algorithms for HyperLogLog sketches*,
+//! 2017, section 4). It has no bias from one key to 2^64, and so needs no table of corrections and no switch between small and large
+//! ranges. Its standard error is 1.04 / √4096 = 1.6%; with few keys it is less.
 //!
 //! ```text
 //! either  4096 × u8   all registers
@@ -12,7 +12,7 @@
 //!         rank     u8      1 to 53
 //! ```
 //!
-//! Of the two the second is taken where it is shorter: a small table doesn't pay for a large one's sketch.
+//! The shorter encoding is written, so a small table does not pay for a large table's sketch.
 
 use super::codec::{Decoder, put_varint};
 
@@ -21,40 +21,40 @@ const INDEX_BITS: u32 = 12;
 /// The largest rank: all bits behind the index are 0.
 const MOST: usize = 64 - INDEX_BITS as usize + 1;
 
-/// See the module.
+/// A HyperLogLog sketch. The module's head describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sketch {
     ranks: Box<[u8; REGISTERS]>,
 }
 
 impl Default for Sketch {
-    /// That of no keys.
+    /// The sketch of no keys.
     fn default() -> Sketch {
         Sketch { ranks: Box::new([0; REGISTERS]) }
     }
 }
 
 impl Sketch {
-    /// Memory held.
+    /// Bytes of memory held.
     pub const BYTES: usize = REGISTERS;
 
     /// Adds the key with this hash.
     #[inline]
     pub fn add(&mut self, hash: u64) {
         let register = &mut self.ranks[(hash >> (64 - INDEX_BITS)) as usize];
-        // The bit behind the last one of the hash ends the search.
+        // The bit behind the hash's last bit ends the search for a one bit.
         let rank = 1 + ((hash << INDEX_BITS) | (1 << (INDEX_BITS - 1))).leading_zeros() as u8;
         *register = rank.max(*register);
     }
 
-    /// Becomes that of both sets together.
+    /// Becomes the sketch of the union of both sets.
     pub fn unite(&mut self, other: &Sketch) {
         for (rank, other) in self.ranks.iter_mut().zip(other.ranks.iter()) {
             *rank = (*rank).max(*other);
         }
     }
 
-    /// About how many different keys were added.
+    /// The estimated number of different keys that were added.
     pub fn estimate(&self) -> f64 {
         let mut counts = [0u32; MOST + 1];
         self.ranks.iter().for_each(|&rank| counts[usize::from(rank)] += 1);
@@ -84,7 +84,7 @@ impl Sketch {
         }
     }
 
-    /// `None` for what no sketch is written as.
+    /// Decodes a sketch. `None` if `bytes` are not the encoding of a sketch.
     pub fn decode(bytes: &[u8]) -> Option<Sketch> {
         let mut sketch = Sketch::default();
         if bytes.len() == REGISTERS {
@@ -103,7 +103,7 @@ impl Sketch {
     }
 }
 
-/// Ertl's σ: what the registers that are still 0 tell, for small sets.
+/// Ertl's σ: the share of the registers that are still 0, for small sets.
 fn sigma(mut x: f64) -> f64 {
     let (mut y, mut sum) = (1.0, x);
     loop {
@@ -111,14 +111,14 @@ fn sigma(mut x: f64) -> f64 {
         let before = sum;
         sum += x * y;
         y += y;
-        // Below 1, squares vanish soon.
+        // The squares of a number below 1 soon vanish.
         if sum == before {
             return sum;
         }
     }
 }
 
-/// Ertl's τ: what the registers at the largest rank tell, for sets near 2^64.
+/// Ertl's τ: the share of the registers at the largest rank, for sets near 2^64.
 fn tau(mut x: f64) -> f64 {
     if x == 0.0 || x == 1.0 {
         return 0.0;
@@ -143,7 +143,7 @@ mod tests {
     /// Three standard errors, for sets of any size.
     const BOUND: f64 = 0.05;
 
-    /// The keys number `from` up to `to` of a row: counted up, or spread over all numbers of 64 bits.
+    /// The hashes of keys number `from` up to `to` of a series: counted up, or spread over all numbers of 64 bits.
     fn keys(is_random: bool, from: u64, to: u64) -> impl Iterator<Item = u64> {
         let key = move |n: u64| if is_random { hash(&(n << 20 | 0xf00d).to_le_bytes()) } else { n };
         (from..to).map(move |n| hash(&key(n).to_be_bytes()))
@@ -169,7 +169,7 @@ mod tests {
                 exact += more;
                 let error = error(sketch.estimate(), exact);
                 assert!(error < BOUND, "{exact} keys: {}", sketch.estimate());
-                // So few are all but counted, register by register.
+                // Up to 30 keys the estimate is nearly exact.
                 assert!(exact > 30 || error < 0.01, "{exact} keys: {}", sketch.estimate());
                 squares += error * error;
                 sizes += 1;

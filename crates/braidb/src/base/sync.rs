@@ -1,8 +1,8 @@
-//! What threads share state through: atomics, locks and swapped pointers; in the concurrency models (`make loom`) those of
-//! loom, which tries every interleaving and the weakest promises of the memory model.
+//! Atomics, locks and swapped pointers through which threads share state. In the concurrency models (`make loom`) they are loom's,
+//! which tries every interleaving and the weakest guarantees of the memory model.
 //!
-//! Only what the models are about is taken from here. `Arc` is the standard one there too: that it frees at the last drop is
-//! not in question, but whether all who need something hold a share of it is, and that the [`alloc`] of the models tells.
+//! Only what the models check is taken from here. `Arc` is the standard one in the models too: that it frees at the last drop is not in
+//! question. Whether each user holds a share is, and the models' [`alloc`] detects a read after the free.
 
 pub use std::sync::atomic::Ordering;
 
@@ -13,8 +13,8 @@ mod real {
     pub use std::alloc::{alloc, dealloc};
     pub use std::sync::atomic::{AtomicPtr, AtomicU64};
 
-    /// Stands for the plain (not atomic) bytes of a node or record. Loom cannot watch those, so it watches this in their
-    /// place: created when they are written, read whenever they are read. Outside the models it is nothing.
+    /// Stands for the plain (not atomic) bytes of a node or record. Loom cannot watch plain bytes, so it watches this instead: created
+    /// when the bytes are written, read whenever they are read. Outside the models it is empty.
     pub struct PlainBytes;
 
     impl PlainBytes {
@@ -42,7 +42,7 @@ mod model {
     use std::ops::Deref;
     use std::sync::Arc;
 
-    /// With the face of `parking_lot`'s.
+    /// A mutex of loom with the interface of `parking_lot`'s.
     #[derive(Debug, Default)]
     pub struct Mutex<T>(loom::sync::Mutex<T>);
 
@@ -56,8 +56,8 @@ mod model {
         }
     }
 
-    /// Promises what `arc-swap` does and no less: who loads gets the value of the latest store, and sees what its storer had
-    /// done. (That is more than an acquire and a release promise; `arc-swap` exchanges pointers in one total order.)
+    /// Guarantees what `arc-swap` does and no less. A load gets the value of the latest store, and sees what the storing thread did
+    /// before. (An acquire and a release guarantee less; `arc-swap` exchanges pointers in one total order.)
     #[derive(Debug)]
     pub struct ArcSwap<T>(Mutex<Arc<T>>);
 
@@ -86,12 +86,12 @@ mod model {
 
         pub fn store(&self, value: Arc<T>) {
             let old = mem::replace(&mut *self.0.lock(), value);
-            // What it frees is freed without the lock.
+            // Dropped without the lock: the drop may free memory.
             drop(old);
         }
     }
 
-    /// As the one above; and it tells when it lies in memory that was freed.
+    /// As the type outside the models, and detects a read of memory that was freed.
     pub struct PlainBytes {
         cell: loom::cell::UnsafeCell<()>,
         mark: u64,
@@ -111,7 +111,7 @@ mod model {
         }
     }
 
-    /// The memory of a model, whose threads all run on one of the system's.
+    /// The allocations of a model. All threads of a model run on one thread of the system.
     #[derive(Default)]
     struct Heap {
         live: BTreeMap<usize, Layout>,
@@ -123,40 +123,40 @@ mod model {
     }
 
     /// # Safety
-    /// As of `std::alloc::alloc`.
+    /// The requirements of `std::alloc::alloc`.
     pub unsafe fn alloc(layout: Layout) -> *mut u8 {
-        // SAFETY: says the caller.
+        // SAFETY: the caller meets the requirements of `std::alloc::alloc`.
         let start = unsafe { std::alloc::alloc(layout) };
         HEAP.with_borrow_mut(|heap| heap.live.insert(start.addr(), layout));
         start
     }
 
-    /// Marks memory as freed. It goes back when the next interleaving begins, so that whoever still reads it reads the mark.
+    /// Marks memory as freed. The memory is given back when the next interleaving begins, so a later reader finds the mark.
     ///
     /// # Safety
-    /// As of `std::alloc::dealloc`.
+    /// The requirements of `std::alloc::dealloc`.
     pub unsafe fn dealloc(start: *mut u8, layout: Layout) {
         HEAP.with_borrow_mut(|heap| {
             assert_eq!(heap.live.remove(&start.addr()), Some(layout), "memory is freed twice");
             heap.freed.insert(start.expose_provenance(), layout);
         });
-        // SAFETY: the allocation is still there.
+        // SAFETY: the allocation is given back only in `begin`.
         unsafe { start.write_bytes(FREED, layout.size()) };
     }
 
-    /// How many allocations were not freed.
+    /// Allocations that were not freed.
     #[cfg(test)]
     pub fn live_allocations() -> usize {
         HEAP.with_borrow(|heap| heap.live.len())
     }
 
-    /// Begins an interleaving: all that the last one took must have been freed.
+    /// Begins an interleaving. All memory of the last one must have been freed.
     #[cfg(test)]
     pub fn begin() {
         let heap = HEAP.with_borrow_mut(mem::take);
         assert!(heap.live.is_empty(), "memory is not freed");
         for (start, layout) in heap.freed {
-            // SAFETY: `dealloc` was called for it once, and the interleaving that may have read it is over.
+            // SAFETY: `dealloc` was called for `start` once, and the interleaving that may have read the memory is over.
             unsafe { std::alloc::dealloc(std::ptr::with_exposed_provenance_mut(start), layout) };
         }
     }

@@ -1,5 +1,5 @@
-//! A pinned value: bytes that some reference-counted owner (a memory segment, a block) keeps alive, handed to readers
-//! without a copy. One of the few homes of `unsafe`.
+//! A pinned value: bytes that a reference-counted owner (a memory segment, a block) keeps alive, given to readers without a copy. One
+//! of the few modules with `unsafe`.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 /// The bytes of a value, shared with the engine and kept alive by this handle.
 ///
-/// It derefs to `[u8]`. A value pins what it lies in (a block of some KiB, or a whole memory segment), so copy what
-/// you keep for long with [`Value::to_vec`](slice::to_vec).
+/// It derefs to `[u8]`. A value pins its owner: a block of some KiB, or a whole memory segment. Copy values that you keep for long with
+/// [`Value::to_vec`](slice::to_vec).
 ///
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("braidb-doc-value-{}", std::process::id()));
@@ -29,10 +29,10 @@ pub struct Value {
     _owner: Arc<dyn Send + Sync>,
 }
 
-// SAFETY: a `Value` is a shared reference to immutable bytes together with a share of their owner, which is itself
-// `Send + Sync`; nothing is written through it.
+// SAFETY: a `Value` is a shared reference to immutable bytes, with a share of their owner, which is `Send + Sync`. Nothing is written
+// through the reference.
 unsafe impl Send for Value {}
-// SAFETY: as above.
+// SAFETY: as for `Send`: the bytes are immutable, and the owner is `Send + Sync`.
 unsafe impl Sync for Value {}
 
 impl Value {
@@ -41,13 +41,13 @@ impl Value {
         owner: Arc<T>,
         select: impl for<'a> FnOnce(&'a T) -> &'a [u8],
     ) -> Value {
-        // The slice borrows from `*owner`, which stays in place on the heap and, while this share of it lives, is
-        // never mutably borrowed: `Arc` lends only `&T`.
+        // The slice borrows from `*owner`, which stays in place on the heap. While this share of the owner lives, `Arc` lends only
+        // `&T`, so the owner is never mutably borrowed.
         let bytes: *const [u8] = select(&owner);
         Value { bytes, _owner: owner }
     }
 
-    /// A value with bytes of its own.
+    /// A value with a copy of `bytes`.
     #[cfg(test)]
     pub(crate) fn copied(bytes: &[u8]) -> Value {
         Value::pin(Arc::new(bytes.to_vec()), |owner| owner)

@@ -1,7 +1,7 @@
 //! The block cache: uncompressed blocks of tables and single values of logs, kept by bytes, lent by reference count.
 //!
-//! A block is found by its place: file and offset. Files are never changed and their numbers never used again, so an
-//! entry can be superfluous but never wrong; the blocks of a deleted table age out.
+//! A block is found by its place: file and offset. Files are never changed and their numbers never used again. So an entry can be
+//! superfluous but never wrong; the blocks of a deleted table age out.
 //!
 //! Shards and hash are fixed rather than taken from the machine, so that a simulated run evicts alike everywhere.
 
@@ -16,7 +16,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The bytes of a block, or of several that were read at once; what pinned values keep alive.
+/// The bytes of a block, or of several that were read at once. A pinned value keeps them alive.
 #[derive(Debug)]
 pub struct Block {
     bytes: Vec<u8>,
@@ -45,17 +45,17 @@ impl Deref for Block {
 /// Where a block lies.
 type Place = (FileId, u64);
 
-/// Blocks by place. Cheap to ask from many threads.
+/// Blocks by place. Lookups from many threads are cheap.
 #[derive(Debug)]
 pub struct BlockCache {
-    /// None when the capacity is zero: then nothing is kept, and nothing is locked.
+    /// None when the capacity is zero: then the cache keeps nothing and locks nothing.
     blocks: Option<Cache<Place, Arc<Block>, ByBytes, BuildHasherDefault<PlaceHasher>>>,
 }
 
 impl BlockCache {
-    /// A cache that keeps at most about `capacity_bytes`, with what it takes to keep them. Zero keeps nothing.
+    /// A cache that keeps at most about `capacity_bytes`, its own overhead included. Zero keeps nothing.
     pub fn new(capacity_bytes: usize) -> BlockCache {
-        // Blocks are a few KiB; the estimate sizes the maps and decides how many shards are worth their locks.
+        // Bytes of a typical block. Sizes the maps, and decides how many shards are worth their locks.
         const TYPICAL_BLOCK_BYTES: usize = 4096;
         const SHARDS: usize = 16;
         if capacity_bytes == 0 {
@@ -96,7 +96,8 @@ struct ByBytes;
 
 impl Weighter<Place, Arc<Block>> for ByBytes {
     fn weight(&self, _: &Place, block: &Arc<Block>) -> u64 {
-        /// The allocation of the `Arc`, the cache's own entry and its share of the map.
+        /// Bytes that an entry costs beside its block: the allocation of the `Arc`, the cache's own entry and its share of the
+        /// map.
         const OVERHEAD_BYTES: u64 = 128;
         block.bytes.capacity() as u64 + OVERHEAD_BYTES
     }
@@ -179,7 +180,7 @@ mod tests {
         let lent = cache.get(FileId(0), 0).unwrap();
         for i in 1..2000 {
             cache.insert(FileId(i % 3), i * 4096, &block(4096));
-            // Asked for again, so that the newcomers win.
+            // Asked for again, so that new entries win.
             cache.get(FileId(i % 3), i * 4096);
         }
         assert!(kept(&cache, 2000) <= 16);

@@ -1,4 +1,4 @@
-//! A batch: writes that happen together or not at all, across column families too.
+//! A batch: writes that are applied together or not at all, across column families too.
 
 use super::family::ColumnFamily;
 use crate::base::error::{Error, Result};
@@ -26,9 +26,9 @@ use std::fmt;
 #[derive(Clone, Default)]
 pub struct WriteBatch {
     encoded: EncodedBatch,
-    /// The database whose families the batch names, and one of their names; writing to another one is refused.
+    /// The database to which the families of the batch belong, and the name of one family. Any other database refuses the batch.
     database: Option<(u64, String)>,
-    /// The first key or value over the limits, or a mix of databases: told when the batch is written.
+    /// The first key or value over the limits, or a mix of databases; returned when the batch is written.
     refused: Option<Error>,
 }
 
@@ -44,7 +44,7 @@ impl WriteBatch {
         self
     }
 
-    /// Removes `key` from the default family; no error if it is not there.
+    /// Removes `key` from the default family. A missing key is no error.
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> &mut WriteBatch {
         self.push(FamilyId::DEFAULT, key.as_ref(), None);
         self
@@ -62,24 +62,24 @@ impl WriteBatch {
         self
     }
 
-    /// Removes `key` from `family`; no error if it is not there.
+    /// Removes `key` from `family`. A missing key is no error.
     pub fn delete_in(&mut self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> &mut WriteBatch {
         self.bind(family);
         self.push(family.id(), key.as_ref(), None);
         self
     }
 
-    /// How many writes it holds.
+    /// The number of writes in the batch.
     pub fn len(&self) -> usize {
         self.encoded.count()
     }
 
-    /// Whether it holds no write.
+    /// Whether the batch holds no write.
     pub fn is_empty(&self) -> bool {
         self.encoded.count() == 0
     }
 
-    /// The bytes that it will take in the log, about.
+    /// The bytes that the batch will take in the log, approximately.
     pub fn bytes(&self) -> usize {
         self.encoded.bytes()
     }
@@ -115,7 +115,7 @@ impl WriteBatch {
         }
     }
 
-    /// The encoded writes, for the database `database`.
+    /// The encoded writes. Fails if the batch was refused, or names families of a database other than `database`.
     pub(crate) fn into_encoded(self, database: u64) -> Result<EncodedBatch> {
         if let Some(error) = self.refused {
             return Err(error);
@@ -143,7 +143,7 @@ impl fmt::Debug for WriteBatch {
     }
 }
 
-/// Refuses what is over the limits, before anything is written.
+/// Refuses a key, value or batch over the limits, before anything is written.
 pub(crate) fn check_entry(batch_bytes: usize, key: &[u8], value: &[u8]) -> Result<()> {
     let check = |what, bytes, limit| match bytes > limit {
         true => Err(Error::TooLarge { what, bytes, limit }),

@@ -1,12 +1,11 @@
-//! What may be given as a range of keys: every range of the standard library, over anything that is bytes.
+//! The types that are accepted as a range of keys: every range of the standard library, over any type of bytes.
 
 use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
-/// A pair of bounds with keys of their own.
+/// A pair of bounds that own their keys.
 pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// A range of keys: `a..b`, `a..=b`, `a..`, `..b`, `..=b`, `..`, or a pair of [`Bound`]s, where keys are anything that is
-/// [`AsRef<[u8]>`](AsRef).
+/// A range of keys: `a..b`, `a..=b`, `a..`, `..b`, `..=b`, `..`, or a pair of [`Bound`]s. Keys are any [`AsRef<[u8]>`](AsRef).
 ///
 /// ```
 /// use std::ops::Bound;
@@ -24,7 +23,7 @@ pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 /// # Ok::<(), braidb::Error>(())
 /// ```
 pub trait IntoBounds {
-    /// The bounds, with keys of their own.
+    /// The bounds, with owned keys.
     fn into_bounds(self) -> Bounds;
 }
 

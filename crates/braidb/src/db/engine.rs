@@ -1,4 +1,4 @@
-//! The engine behind the handles: it holds the parts together and has little logic of its own.
+//! The engine behind the handles. It connects the parts and has little logic of its own.
 
 use super::options::Options;
 use super::stats::{
@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Logs of fewer bytes are not worth a flush when the device is full.
+/// Bytes of logs below which a full device is not worth a flush: the flush would free less.
 const WORTH_FLUSHING_BYTES: u64 = 512 << 10;
 
 /// One open database.
@@ -38,7 +38,7 @@ const WORTH_FLUSHING_BYTES: u64 = 512 << 10;
 pub(crate) struct Engine {
     pub(super) dir: PathBuf,
     pub(super) options: Options,
-    /// Tells this open from every other in the process.
+    /// A number that tells this open from every other in the process.
     pub(super) identity: u64,
     pub(super) recovery: RecoveryReport,
     pub(super) counters: Arc<Counters>,
@@ -51,7 +51,7 @@ pub(crate) struct Engine {
     pub(super) queue: Arc<CommitQueue>,
     pub(super) jobs: Arc<Jobs>,
     pub(super) seeks: SeekWatch,
-    /// Let go when the database closes.
+    /// Released when the database closes.
     pub(super) lock: Arc<DirLock>,
     /// Held while the database closes.
     pub(super) closing: Mutex<()>,
@@ -98,7 +98,7 @@ impl Engine {
 
     pub fn commit_batch(&self, batch: EncodedBatch, durability: Durability) -> Result<()> {
         if batch.count() == 0 {
-            // It covers all earlier writes, as every commit does.
+            // An empty batch covers all earlier writes, as every commit does.
             return self.persist(durability);
         }
         self.admit(batch.bytes())?;
@@ -106,7 +106,7 @@ impl Engine {
         self.commit(|| self.queue.commit_batch(&batch, durability))
     }
 
-    /// Commits, and once more after a flush if the device has no room: memory that becomes tables gives its logs back.
+    /// Commits. If the device is full, flushes and commits once more: memory that becomes tables frees its logs.
     fn commit(&self, attempt: impl Fn() -> Committed) -> Result<()> {
         let Committed { mut outcome, wants } = attempt();
         self.jobs.act_on(wants);
@@ -119,7 +119,7 @@ impl Engine {
                     self.jobs.act_on(second.wants);
                     outcome = second.outcome;
                 }
-                // The first error says what is wanted.
+                // The first error names the missing space.
                 Err(second) if second.is_full() => return Err(error.clone()),
                 Err(second) => return Err(second),
             }
@@ -127,11 +127,11 @@ impl Engine {
         outcome
     }
 
-    /// Waits here, before the commit queue, while the engine is behind (rule 16).
+    /// Makes a writer wait here, before the commit queue, while the engine is behind (rule 16).
     fn admit(&self, bytes: usize) -> Result<()> {
         self.pressure.admit(bytes, &|| {
             self.health.check_writable()?;
-            // At a hard limit with no memtable switched, the last switch found no room: only another try can help.
+            // At a hard limit without a switched memtable, the last switch found no room: only another try can help.
             self.jobs.act_on(self.queue.retry_switch()?);
             self.jobs.schedule();
             Ok(())
@@ -155,33 +155,33 @@ impl Engine {
     ) -> Result<T> {
         self.health.check_open()?;
         self.counters.gets.add(1);
-        // The view first, then the number (rule 8): whatever the number covers is in this view or newer than this get.
+        // View first, number second (rule 8): each write that the number covers is in this view, or is newer than this get.
         let view = self.view.load();
         let at = at.unwrap_or_else(|| self.snapshots.visible());
         read(&view.families[family.0 as usize], at)
     }
 
-    /// The current view, to be kept by an iterator.
+    /// The current view, for an iterator to keep.
     pub fn view(&self) -> Result<Arc<View>> {
         self.health.check_open()?;
         Ok(self.view.load_full())
     }
 
-    /// A scan is positioned at `key`. Where scans without writes in between begin again and again, a merge may pay.
+    /// Reports a scan positioned at `key`. Repeated scans without writes in between may make a merge pay.
     pub fn seek_begun(&self, family: FamilyId, key: &[u8]) {
         if self.seeks.seek(self.snapshots.visible()) {
             self.jobs.hint_seek(family, key);
         }
     }
 
-    /// A scan ended that read this.
+    /// Reports what a scan that ended has read.
     pub fn scan_ended(&self, family: FamilyId, passed: Passed) {
         if self.health.check_open().is_ok() {
             self.jobs.scanned(family, passed.range, passed.wasted, passed.entries_returned);
         }
     }
 
-    /// Deletes the files that a reader who ended just now had kept.
+    /// Deletes the files that only the reader which ended had kept.
     pub fn reader_ended(&self) {
         if self.health.check_open().is_ok() {
             self.jobs.collect_garbage();
@@ -208,7 +208,7 @@ impl Engine {
     pub fn verify(&self) -> Result<VerifyReport> {
         self.health.check_open()?;
         let report = verify::online(self);
-        // What was verified may be gone if the database was closed meanwhile, and then nothing can be said.
+        // If the database was closed meanwhile, files may be gone, and the report would be wrong.
         self.health.check_open()?;
         self.reader_ended();
         report
@@ -259,16 +259,16 @@ impl Engine {
         families.map(|(family, name)| FamilyTree::of(name, &family.version)).collect()
     }
 
-    /// Persists, seals the log, ends background work and lets go of the directory. The first caller does it.
+    /// Persists all writes, seals the log, stops background work and releases the directory. Only the first caller does the work.
     pub fn close(&self) -> Result<()> {
-        // Held until all is done, so that a second caller returns when the directory is free.
+        // Held until the end, so that a second caller returns when the directory is free.
         let _closing = self.closing.lock();
         if !self.health.close() {
             return Ok(());
         }
         self.jobs.stop();
         let sealed = match self.queue.seal() {
-            // The log is whole and stable with its footer; on a full disk the manifest does without its length.
+            // The log is stable with its footer; on a full disk the manifest does without the log's length.
             Ok((log, end)) => match self.jobs.record_seal(log, end) {
                 Err(error) if error.is_full() && self.health.cause().is_none() => Ok(()),
                 outcome => outcome,
@@ -280,7 +280,7 @@ impl Engine {
     }
 }
 
-/// The tables to which slices belong, each once.
+/// The tables to which `slices` belong, each once.
 fn tables<'a>(slices: impl Iterator<Item = &'a Arc<Slice>>) -> Vec<&'a Arc<TableFile>> {
     let mut tables: Vec<_> = slices.map(|slice| &slice.table).collect();
     tables.sort_unstable_by_key(|table| table.id);
@@ -288,7 +288,7 @@ fn tables<'a>(slices: impl Iterator<Item = &'a Arc<Slice>>) -> Vec<&'a Arc<Table
     tables
 }
 
-/// The tables of a family that point into logs, with about how many bytes of values their slices lead to there.
+/// The tables of a family that point into logs, each with the estimated bytes of values that its slices refer to there.
 fn log_tables(version: &Version) -> BTreeMap<FileId, u64> {
     let mut tables = BTreeMap::new();
     for slice in version.slices().filter(|slice| !slice.table.bodies().is_empty()) {

@@ -1,4 +1,4 @@
-//! A column family: a key space of its own that shares the log, the memory budget, batches and snapshots.
+//! A column family: a key space that shares the log, the memory budget, batches and snapshots with the others.
 
 use super::Db;
 use super::bounds::IntoBounds;
@@ -9,7 +9,7 @@ use crate::db::iter::Iter;
 use std::fmt;
 use std::sync::Arc;
 
-/// A named key space in a database. Cheap to clone; it keeps the database open.
+/// A named key space in a database. Cheap to clone. A handle keeps the database open.
 ///
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("braidb-doc-family-{}", std::process::id()));
@@ -45,7 +45,7 @@ impl ColumnFamily {
         self.db.identity()
     }
 
-    /// Its name.
+    /// The name of the family.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -85,7 +85,7 @@ impl ColumnFamily {
         self.db.range_at(self.id, crate::base::key::prefix_bounds(prefix.as_ref()), None)
     }
 
-    /// Refuses a handle from another database.
+    /// The family's id. Refuses a handle from another database.
     pub(crate) fn check_of(&self, db: &Db) -> Result<FamilyId> {
         match self.database() == db.identity() {
             true => Ok(self.id),
@@ -109,7 +109,7 @@ impl IntoIterator for &ColumnFamily {
     }
 }
 
-/// Refuses names that could not be shown or stored sensibly.
+/// Refuses names that cannot be shown or stored sensibly.
 pub(crate) fn check_name(name: &str) -> Result<()> {
     let why = match name {
         "" => "it is empty",

@@ -1,4 +1,4 @@
-//! What a load would cost, without carrying it out.
+//! Estimates what a load would cost, without carrying it out.
 
 use super::{MemoryPolicy, Options};
 use crate::base::error::Result;
@@ -6,20 +6,19 @@ use crate::plan::tree::sizes::{Forecast, Load, forecast};
 use crate::version::TableStore;
 use std::path::Path;
 
-/// What memory holds for each entry besides its key and value, where it stays a skiplist: a node with a key of 16 bytes, its
-/// links, a version.
+/// Bytes of memory for each entry of a skiplist besides its key and value: a node (keys of 16 bytes), its links, a version.
 const LIST_BYTES: u64 = 80;
-/// The same where it is flattened: a version, its prefix, and a reference to it.
+/// Bytes of memory for each entry of a flat segment besides its key and value: a version, its prefix, a reference to it.
 const FLAT_BYTES: u64 = 40;
 
 impl Options {
-    /// Carries a load through the policy that looks after the tree, over sizes alone: no file is touched. Ten terabytes take
-    /// seconds. Merges are taken to keep up with the writes, and flushes to write values and all keys to tables.
+    /// Carries a load through the policy of the tree, over sizes alone: no file is touched. Ten terabytes take seconds. The forecast
+    /// assumes that merges keep up with the writes, and that flushes write values and all keys to tables.
     ///
-    /// Where merges keep up and values go to tables, forecasts differed by at most 14% from the bytes that the engine merged, and by 7% from those that it wrote
-    /// for each byte flushed: 30,000, 90,000 and 270,000 puts with 256 KiB of memory (`crates/braidb-sim/tests/forecast.rs`).
-    /// With 64 KiB to 1 MiB of memory and 7,000 to a million puts it was 22% and 13% at worst. Where merges fell behind the
-    /// writes, the engine merged from half as much as was told to 1.6 times as much.
+    /// Where both held, forecasts differed by at most 14% from the bytes that the engine merged. They differed by at most 7% from the
+    /// bytes that it wrote for each byte flushed. The loads were 30,000, 90,000 and 270,000 puts with 256 KiB of memory
+    /// (`crates/braidb-sim/tests/forecast.rs`). With 64 KiB to 1 MiB of memory and 7,000 to a million puts the differences were 22% and
+    /// 13% at worst. Where merges fell behind the writes, the engine merged from half as much as forecast to 1.6 times as much.
     ///
     /// ```
     /// let load = braidb::Load { entries: 100_000_000, entry_bytes: 144, keys: u64::MAX, is_sequential: false };

@@ -1,5 +1,5 @@
-//! The iterator that users hold: a forward and a backward walk over one view, started when first asked, which stop where
-//! they meet.
+//! The iterator that users hold: a forward and a backward walk over one view. Each walk starts when it is first asked, and both stop
+//! where they meet.
 
 use super::Db;
 use crate::base::error::{Error, Result};
@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 /// Entries of a range in key order, from both ends, as of the moment when the iterator was made.
 ///
-/// Each item is a key and a pinned value, or the error that ended the walk; after an error there is nothing more. An
-/// iterator keeps the database open, and what it reads from being deleted; after [`Db::close`] it fails.
+/// Each item is a key and a pinned value, or the error that ended the iteration. Nothing follows an error. An iterator keeps the
+/// database open and keeps the files that it reads from being deleted. After [`Db::close`] it fails.
 ///
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("braidb-doc-iterator-{}", std::process::id()));
@@ -34,14 +34,14 @@ use std::sync::Arc;
 /// # Ok::<(), braidb::Error>(())
 /// ```
 pub struct Iter {
-    /// `None` when there is nothing more.
+    /// `None` when the iterator has ended.
     walk: Option<Walk>,
-    /// Reported first, then the iterator ends.
+    /// Returned first; the iterator ends after it.
     failed: Option<Error>,
 }
 
 struct Walk {
-    /// Kept so that the database stays open while the walk reads its files.
+    /// Keeps the database open while the walk reads its files.
     db: Db,
     view: Arc<View>,
     family: FamilyId,
@@ -52,7 +52,7 @@ struct Walk {
 }
 
 impl Iter {
-    /// Registers the number first, then takes the view (rule 8); the view pins all that the walk needs from then on.
+    /// Registers the number first, then takes the view (rule 8). The view pins all files and memory that the walk needs.
     pub(crate) fn new(db: &Db, family: FamilyId, bounds: Bounds, at: Option<SeqNo>) -> Iter {
         if is_empty_range(&bounds) {
             return Iter { walk: None, failed: None };
@@ -77,7 +77,7 @@ impl Iter {
         Iter { walk: None, failed: Some(error) }
     }
 
-    /// Lets go of the view, and then of the files that only it had kept.
+    /// Releases the view, and then the files that only this view had kept.
     fn end(&mut self) {
         if let Some(Walk { db, view, front, back, family, .. }) = self.walk.take() {
             let passed = [front.as_ref().and_then(Forward::passed), back.as_ref().and_then(Backward::passed)];
@@ -171,7 +171,7 @@ impl fmt::Debug for Iter {
     }
 }
 
-/// The key at which a walk from this bound begins, more or less: an end without a bound counts as the lowest key.
+/// The key near which a walk from `bound` begins. An unbounded end counts as the lowest key.
 fn start(bound: &Bound<Vec<u8>>) -> &[u8] {
     match bound {
         Bound::Included(key) | Bound::Excluded(key) => key,

@@ -1,4 +1,4 @@
-//! The database handle: wiring, little logic. Writes go to `write`, reads to `read`, background work to `jobs`.
+//! The database handle, with little logic of its own. Writes go to `write`, reads to `read`, background work to `jobs`.
 
 mod batch;
 mod bounds;
@@ -68,7 +68,7 @@ pub struct Db {
     handle: Arc<Handle>,
 }
 
-/// What the clones of a [`Db`] share; dropping the last one closes the database.
+/// The part that the clones of a [`Db`] share. Dropping the last clone closes the database.
 struct Handle {
     engine: Arc<Engine>,
 }
@@ -90,14 +90,14 @@ impl IntoIterator for &Db {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // Nobody is left to tell: an error here leaves what a crash leaves, and the next open recovers from it.
+        // Drop cannot return an error. A failed close leaves what a crash leaves, and the next open recovers from it.
         let _ = self.engine.close();
     }
 }
 
 impl Db {
-    /// Opens the database in the directory `path`, with the default [`Options`]. If there is none it is created, with the
-    /// directories above it. The handle stays with this directory, though it be renamed or `path` lead elsewhere later.
+    /// Opens the database in the directory `path`, with the default [`Options`]. A missing database is created, with the directories
+    /// above it. The handle stays with this directory, even if the directory is renamed or `path` leads elsewhere later.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-open-{}", std::process::id()));
@@ -110,7 +110,7 @@ impl Db {
     ///
     /// # Errors
     ///
-    /// As [`Options::open`].
+    /// As for [`Options::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<Db> {
         Options::new().open(path)
     }
@@ -137,7 +137,7 @@ impl Db {
         self.engine().dir()
     }
 
-    /// The column family called `name`, created if there is none. `"default"` always exists.
+    /// The column family called `name`, created if it does not exist. `"default"` always exists.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-cf-{}", std::process::id()));
@@ -152,7 +152,7 @@ impl Db {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidName`](crate::Error::InvalidName); creating one writes to the manifest, which may fail as writes do.
+    /// [`Error::InvalidName`](crate::Error::InvalidName). A new family is written to the manifest, which may fail as writes do.
     pub fn column_family(&self, name: &str) -> Result<ColumnFamily> {
         family::check_name(name)?;
         let id = self.engine().column_family(name)?;
@@ -174,7 +174,7 @@ impl Db {
         self.engine().column_families()
     }
 
-    /// Sets `key` to `value` in the default family. What success means is the [`Durability`] of the options.
+    /// Sets `key` to `value` in the default family. The [`Durability`] of the options says what success promises.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-put-{}", std::process::id()));
@@ -190,8 +190,8 @@ impl Db {
     /// # Errors
     ///
     /// [`Poisoned`](crate::Error::Poisoned): the log could not be written or synced. The write is undecided and may appear after
-    /// reopening, unless the database was poisoned before. After any other error, as [`TooLarge`](crate::Error::TooLarge),
-    /// [`Full`](crate::Error::Full), [`Closed`](crate::Error::Closed) and [`Io`](crate::Error::Io), nothing of it was written.
+    /// reopening, unless the database was poisoned before. After any other error nothing of the write was written:
+    /// [`TooLarge`](crate::Error::TooLarge), [`Full`](crate::Error::Full), [`Closed`](crate::Error::Closed), [`Io`](crate::Error::Io).
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.put_at(FamilyId::DEFAULT, key.as_ref(), Some(value.as_ref()))
     }
@@ -235,7 +235,7 @@ impl Db {
         self.contains_at(FamilyId::DEFAULT, key.as_ref())
     }
 
-    /// Removes `key` from the default family; no error if it is not there.
+    /// Removes `key` from the default family. A missing key is no error.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-delete-{}", std::process::id()));
@@ -271,12 +271,12 @@ impl Db {
     ///
     /// # Errors
     ///
-    /// As [`Db::put`]; [`ForeignFamily`](crate::Error::ForeignFamily) if it names a family of another database.
+    /// As for [`Db::put`]; [`ForeignFamily`](crate::Error::ForeignFamily) if the batch names a family of another database.
     pub fn write(&self, batch: impl Into<WriteBatch>) -> Result<()> {
         self.write_with(batch, self.engine().durability())
     }
 
-    /// Applies all writes of `batch`, or none of them, with a durability of its own. `Sync` covers all earlier writes.
+    /// Applies all writes of `batch`, or none of them, with the given durability. `Sync` covers all earlier writes.
     ///
     /// ```
     /// use braidb::{Db, Durability, WriteBatch};
@@ -315,8 +315,8 @@ impl Db {
         self.range(..)
     }
 
-    /// The entries of the default family whose keys lie in `range`, in key order, from both ends. A range whose start
-    /// lies behind its end is empty.
+    /// The entries of the default family whose keys lie in `range`, in key order, from both ends. A range that ends before its start is
+    /// empty.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-range-{}", std::process::id()));
@@ -350,7 +350,7 @@ impl Db {
         self.range_at(FamilyId::DEFAULT, prefix_bounds(prefix.as_ref()), None)
     }
 
-    /// The database as it is now, over all column families, to be read later.
+    /// A snapshot of the database as it is now, over all column families.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-snap-{}", std::process::id()));
@@ -389,7 +389,7 @@ impl Db {
         self.engine().persist(durability)
     }
 
-    /// Writes what is in memory to tables, and waits for it.
+    /// Writes all of memory to tables, and waits for the flush.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-flush-{}", std::process::id()));
@@ -404,13 +404,13 @@ impl Db {
     ///
     /// # Errors
     ///
-    /// [`Io`](crate::Error::Io) of the table that could not be written; the data stays in memory and log.
+    /// [`Io`](crate::Error::Io) of the table that could not be written. The data stays in memory and in the log.
     pub fn flush(&self) -> Result<()> {
         self.engine().flush()
     }
 
-    /// Flushes, then merges each family into its last level, and waits: what was deleted or overwritten, and no snapshot
-    /// holds, gives its space back.
+    /// Flushes, then merges each family into its last level, and waits. Deleted and overwritten data that no snapshot holds gives its
+    /// space back.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-compact-{}", std::process::id()));
@@ -426,8 +426,8 @@ impl Db {
     ///
     /// # Errors
     ///
-    /// As [`Db::flush`]. If this thread panics while it merges, the database is poisoned ([`Poisoned`](crate::Error::Poisoned)), as by
-    /// a panic in the background; if it panics between two merges, merging goes on.
+    /// As for [`Db::flush`]. If this thread panics during a merge, the database is poisoned ([`Poisoned`](crate::Error::Poisoned)), as
+    /// by a panic in the background. If it panics between two merges, merging goes on.
     pub fn compact(&self) -> Result<()> {
         self.engine().compact()
     }
@@ -453,7 +453,7 @@ impl Db {
         self.engine().settle()
     }
 
-    /// What the database holds now, and what it did since it was opened.
+    /// What the database holds now, and what it did since this open.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-statsm-{}", std::process::id()));
@@ -468,8 +468,8 @@ impl Db {
         self.engine().stats()
     }
 
-    /// The shape of each column family's tree, in the order of their creation: where guards cut its levels, which runs lie
-    /// between them, and which slices of which tables make up the runs. Large for a large database; [`Db::stats`] has the sums.
+    /// The shape of each column family's tree, in the order of the families' creation. For each level it lists the guards, the runs
+    /// between them, and the slices of tables in each run. The answer is large for a large database; [`Db::stats`] has the sums.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-tree-{}", std::process::id()));
@@ -522,14 +522,13 @@ impl Db {
     ///
     /// # Errors
     ///
-    /// [`Io`](crate::Error::Io) if a file cannot be read; damage is not an error but in the report.
+    /// [`Io`](crate::Error::Io) if a file cannot be read. Damage is no error; the report lists it.
     pub fn verify(&self) -> Result<VerifyReport> {
         self.engine().verify()
     }
 
-    /// Raises every write to [`Durability::Sync`], ends background work, and lets go of the directory. Any later call on
-    /// any clone, iterator or snapshot fails with [`Closed`](crate::Error::Closed); values that were read stay. Closing again does
-    /// nothing.
+    /// Raises every write to [`Durability::Sync`], stops background work, and releases the directory. Any later call on any clone,
+    /// iterator or snapshot fails with [`Closed`](crate::Error::Closed). Values that were read stay. A second close does nothing.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-close-{}", std::process::id()));
@@ -545,7 +544,7 @@ impl Db {
     ///
     /// # Errors
     ///
-    /// The error that kept data from being persisted; the database is closed all the same.
+    /// The error that kept data from being persisted. The database is closed all the same.
     pub fn close(&self) -> Result<()> {
         self.engine().close()
     }

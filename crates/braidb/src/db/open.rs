@@ -1,4 +1,4 @@
-//! Opening: take the lock, find or make the manifest, check the files, recover, start a new log, and go.
+//! Opening a database: take the lock, read or create the manifest, check the files, recover, and start a new log.
 
 use super::Db;
 use super::engine::Engine;
@@ -27,10 +27,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Numbers the opens of this process.
+/// The number of the next open in this process.
 static IDENTITY: AtomicU64 = AtomicU64::new(1);
 
-/// Opens the database in `dir` with options that were checked.
+/// Opens the database in `dir`. The options were checked before.
 pub(crate) fn open(dir: &Path, options: Options) -> Result<Db> {
     let mut env = options.env_or_real();
     let found = examine(env.fs.as_ref(), dir).map_err(|error| locked_or(&env, dir, error))?;
@@ -43,7 +43,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Db> {
     }
     hold(&mut env, dir)?;
     let lock = DirLock::take(env.fs.as_ref(), dir)?;
-    // Another process may have made it a database before this one had the lock, or put another directory there.
+    // Before this process had the lock, another one may have created a database here, or replaced the directory.
     let found = examine(env.fs.as_ref(), dir)?;
     if found == Found::Nothing && !options.create_if_missing {
         return Err(Error::Missing { path: dir.to_owned() });
@@ -52,13 +52,13 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Db> {
     Ok(Db::from_engine(Arc::new(engine)))
 }
 
-/// Makes the directory's own name stable, and those above it. A process that was killed may have made them and not synced
-/// them, so that they are found and yet a power failure would take them, with everything in them.
+/// Makes the names of the directory and of all directories above it stable. A killed process may have created them without a sync. A
+/// power failure would then take them, with everything in them.
 fn sync_ancestors(env: &Env, dir: &Path) -> io::Result<()> {
     for parent in dir.ancestors().skip(1) {
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
         match env.fs.sync_dir(parent) {
-            // What this user may not open, this user has not made.
+            // This user has not created a directory that this user may not open.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
             outcome => outcome?,
         }
@@ -66,14 +66,15 @@ fn sync_ancestors(env: &Env, dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// From here on all files are those of the directory that `dir` leads to now. If another process put a directory there after its
-/// ancestors were synced, the name is as stable as that process made it, and nothing that this one writes depends on it.
+/// Binds `env.fs` to the directory that `dir` leads to now: all files are opened there from here on. Another process may have replaced
+/// the directory after its ancestors were synced. Its name is then as stable as the other process made it, and nothing that this
+/// process writes depends on it.
 pub(super) fn hold(env: &mut Env, dir: &Path) -> Result<()> {
     env.fs = env.fs.hold_dir(dir).map_err(|error| Error::io("open the directory", dir, error))?;
     Ok(())
 }
 
-/// What looks wrong in a directory may be the work of a process that has the database open at this moment.
+/// Returns `Locked` in place of `error` if the database is open: its owner may be changing the directory at this moment.
 fn locked_or(env: &Env, dir: &Path, error: Error) -> Error {
     let has_lock = env.fs.open(&dir.join(names::LOCK)).is_ok();
     match has_lock.then(|| DirLock::take(env.fs.as_ref(), dir)) {
@@ -82,7 +83,7 @@ fn locked_or(env: &Env, dir: &Path, error: Error) -> Error {
     }
 }
 
-/// The files of a database directory, by kind, ascending.
+/// The logs and tables of a database directory.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     pub logs: Vec<(FileId, u64)>,
@@ -90,7 +91,7 @@ pub(super) struct Listing {
 }
 
 impl Listing {
-    /// The logs, ascending.
+    /// The ids of the logs, ascending.
     pub fn log_ids(&self) -> Vec<FileId> {
         self.logs.iter().map(|(id, _)| *id).collect()
     }
@@ -115,7 +116,7 @@ impl Listing {
     }
 }
 
-/// The length of a file. `None` if it is gone: the last reader of a database that was closed just now took it away.
+/// The length of a file. `None` if the file is gone: the last reader of a database that was closed just now deleted it.
 fn length(env: &Env, path: &Path) -> Result<Option<u64>> {
     match env.fs.open(path).and_then(|file| file.len()) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -124,7 +125,7 @@ fn length(env: &Env, path: &Path) -> Result<Option<u64>> {
     }
 }
 
-/// What was recovered, and the log that is written from now on.
+/// The recovered state, and the log that is written from now on.
 struct Begun {
     recovered: Recovered,
     log: LogWriter,
@@ -172,7 +173,7 @@ impl Opening {
         let merge_reserve_bytes = self.merge_reserve_bytes(&listing)?;
         let recovery = || Recovery::new(dir, env, options, &state, files.clone(), counters.clone());
         let begun = match self.begin(recovery(), &logs, files.take(), &lock) {
-            // A full disk keeps nobody from opening, and from deleting something (rule 15).
+            // A full disk must not prevent an open, since deletes can make room (rule 15).
             Err(error) if error.is_full() => self.begin(recovery().in_place(), &logs, files.take(), &lock)?,
             outcome => outcome?,
         };
@@ -196,7 +197,7 @@ impl Opening {
         if let Ok(state) = &committed {
             recovered.outputs.pass_on_sketches(state);
         }
-        // Unless the edit is certainly not on disk, the tables that it names must stay.
+        // The tables that the edit names must stay, unless the edit is certainly not on disk.
         if !matches!(committed, Err(CommitError::Refused(_))) {
             recovered.outputs.keep();
         }
@@ -272,8 +273,8 @@ impl Opening {
         })
     }
 
-    /// Recovers, and begins the new log with what recovery wants to have there. All that was recovered is stable then, and so are the
-    /// new log's name and header; only then the edit may name it. After an error nothing refers to that log.
+    /// Recovers, and begins the new log with the copies that recovery wants there. On return all recovered records are stable, and so
+    /// are the new log's name and header. Only then may the edit name the log. After an error nothing refers to the new log.
     fn begin(
         &self,
         recovery: Recovery<'_>,
@@ -285,7 +286,7 @@ impl Opening {
         let recovered = recovery.run(logs)?;
         lock.check()?;
         let log_sync = Arc::new(LogSync::new(env.fs.clone(), dir, counters.clone()));
-        // No room is left alone: the reserve is there for what recovery has to write.
+        // Reserve 0: the reserve is there for what recovery has to write.
         let mut log = LogWriter::create(log_sync.clone(), new_log, recovered.cut, 0)?;
         if self.options.form_options().live_percent > 0 {
             log.tell_places();
@@ -299,16 +300,16 @@ impl Opening {
             log_sync.sync_through(new_log, log.end())
         };
         if let Err(error) = write() {
-            // A file that stays is a log that the manifest does not name, which the next open ignores.
+            // If the file stays, the manifest does not name the log, and the next open ignores it.
             let _ = env.fs.unlink(&names::log(dir, new_log));
             return Err(error);
         }
         Ok(Begun { recovered, log, log_sync })
     }
 
-    /// Room that puts leave on the device for a merge (rule 15): of L0 as full as flushes make it, with the least L1. A
-    /// tree with more in both, where tables of L0 were gathered, may need more, as any merge further down may: it fails
-    /// then, and is tried again. A small device is shared half and half, since no merge writes more than there is.
+    /// Bytes that puts leave free on the device for a merge (rule 15): L0 at `l0_stop_tables`, the least L1, and two tables. A larger
+    /// merge may need more: of a tree with more in L0 and L1, where tables of L0 were gathered, or further down. Such a merge fails and
+    /// is tried again. The reserve is at most half of a small device, since no merge writes more than there is.
     fn merge_reserve_bytes(&self, listing: &Listing) -> Result<u64> {
         let free = self.env.fs.free_space(&self.dir);
         let free = free.map_err(|error| Error::io("ask for the free space of", &self.dir, error))?;
@@ -319,8 +320,8 @@ impl Opening {
         Ok(merge.saturating_add(2 * self.options.tuning.table_bytes).min(free.saturating_add(used) / 2))
     }
 
-    /// Fetches the sketches that merges of L0 are deferred by, and its tables gathered. Where that fails, no merge of L0 is deferred,
-    /// and all bytes of its tables count as left; the reader that needs the table itself is told of the damage.
+    /// Loads the sketches by which merges of L0 are deferred and its tables gathered. If a load fails, no merge of L0 is deferred, and
+    /// all bytes of its tables count as left. A reader that needs the damaged table gets the error.
     fn load_sketches(&self, state: &State) {
         let options = self.options.tree_options();
         for version in state.families().values().map(|family| &family.version) {

@@ -1,4 +1,4 @@
-//! Options: one default set that serves every workload, each value checked when a database is opened.
+//! Options: one default set for every workload. Each value is checked when a database is opened.
 
 use super::Db;
 use super::tuning::Tuning;
@@ -17,17 +17,17 @@ use crate::table::TableOptions;
 use braidb_storage::Env;
 use std::path::Path;
 
-/// What is left of something dead is cleared away after as many operations as fill the memtable some times over, when
-/// each has about so many bytes.
+/// Tombstones and nearly dead tables are cleaned up after `memtable_bytes / COLD_BYTES` operations. Operations of about 4 bytes would
+/// fill the memtable once until then; larger ones fill it several times.
 const COLD_BYTES: usize = 4;
 
-/// The least target of L1, in tables of a full memtable; with deferral below L0 it is larger.
+/// The least target of L1, in full memtables; with deferral below L0 the target is larger.
 const BASE_TABLES: usize = 4;
 
-/// An active segment is not full before it has so many bytes.
+/// The fewest bytes at which an active segment is full.
 const LEAST_ACTIVE_BYTES: u64 = 512;
 
-/// How to open a database. Every setter takes and returns the options, so that calls chain.
+/// How to open a database. Every setter takes and returns the options, so calls chain.
 ///
 /// ```
 /// use braidb::{Durability, Options};
@@ -70,7 +70,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The defaults.
+    /// The default options.
     pub fn new() -> Options {
         Options::default()
     }
@@ -81,14 +81,14 @@ impl Options {
         self
     }
 
-    /// What `put`, `delete` and `write` promise. Default: [`Durability::Buffer`].
+    /// The durability that `put`, `delete` and `write` promise. Default: [`Durability::Buffer`].
     pub fn durability(mut self, durability: Durability) -> Options {
         self.durability = durability;
         self
     }
 
-    /// Memory for writes that are not in tables yet, over all column families, in bytes; while a flush is under way, or
-    /// superseded versions are being left out, as much again. From 4 KiB to 2 GiB. Default: 64 MiB.
+    /// Memory for writes that are not in tables yet, over all column families, in bytes. It may double while a flush or a memory
+    /// compaction is under way. From 4 KiB to 2 GiB. Default: 64 MiB.
     pub fn memtable_bytes(mut self, bytes: usize) -> Options {
         self.memtable_bytes = bytes;
         self
@@ -106,23 +106,22 @@ impl Options {
         self
     }
 
-    /// Files of tables, and of logs that tables point into, that are held open at most, 16 to 1,000,000; other logs,
-    /// manifest, lock, the directory and tables under construction come on top, and one for each thread that reads.
-    /// Default: 512.
+    /// The most files of tables, and of logs that tables point into, that are held open: 16 to 1,000,000. Other logs, the manifest, the
+    /// lock, the directory, tables under construction and one file for each reading thread come on top. Default: 512.
     pub fn open_files(mut self, files: usize) -> Options {
         self.open_files = files;
         self
     }
 
-    /// Threads that merge, 1 to 64; one more flushes, and one compacts memory. Default: 2. Not used when [`Options::env`] brings
-    /// a runtime.
+    /// Threads that merge, 1 to 64. One more thread flushes, and one more compacts memory. Default: 2. Not used when [`Options::env`]
+    /// brings a runtime.
     pub fn background_threads(mut self, threads: usize) -> Options {
         self.background_threads = threads;
         self
     }
 
-    /// How fast all merges together may write, in bytes a second, at least 1 MiB; `None` is as fast as they can. Merges then
-    /// take longer and disturb less; if writes bring more than merges clear away, they are slowed down. Default: `None`.
+    /// How fast all merges together may write, in bytes a second, at least 1 MiB; `None` is no limit. With a limit, merges take longer
+    /// and disturb less. If writes bring more than merges clear away, writes are slowed down. Default: `None`.
     pub fn merge_bytes_per_second(mut self, rate: Option<u64>) -> Options {
         self.merge_bytes_per_second = rate;
         self
@@ -134,7 +133,7 @@ impl Options {
         self
     }
 
-    /// Changes what experiments change; [`Tuning`] has the list. A program needs none of it.
+    /// Changes the options that experiments change, which [`Tuning`] lists. A program needs none of them.
     ///
     /// ```
     /// let options = braidb::Options::new().tuning(|tuning| tuning.block_bytes(8 << 10).max_runs_per_guard(1));
@@ -163,14 +162,14 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOption`] names an option that cannot work. [`Error::Locked`]: it is open elsewhere.
+    /// [`Error::InvalidOption`] names an option that cannot work. [`Error::Locked`]: the database is open elsewhere.
     /// [`Error::Missing`], [`Error::NotADatabase`], [`Error::Unsupported`], [`Error::Corruption`] and [`Error::Io`] name the file.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Db> {
         self.check()?;
         super::open::open(path.as_ref(), self)
     }
 
-    /// Reads every byte of the database in `path` without opening it, which works on a damaged one too.
+    /// Reads every byte of the database in `path` without opening it. It works on a damaged database too.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-overify-{}", std::process::id()));
@@ -185,7 +184,7 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`], [`Error::NotADatabase`], [`Error::Locked`], or [`Error::Io`]; damage is not an error but in the report.
+    /// [`Error::Missing`], [`Error::NotADatabase`], [`Error::Locked`], or [`Error::Io`]. Damage is no error; the report lists it.
     pub fn verify(self, path: impl AsRef<Path>) -> Result<VerifyReport> {
         self.check()?;
         verify::offline(path.as_ref(), &self)
@@ -195,7 +194,7 @@ impl Options {
         self.env.clone().unwrap_or_else(|| braidb_storage::real::env(self.background_threads))
     }
 
-    /// How tables for `level` are written.
+    /// The format options of tables for `level`.
     pub(crate) fn table_options(&self, level: usize) -> TableOptions {
         let tree = self.tree_options();
         TableOptions {
@@ -233,7 +232,7 @@ impl Options {
         SegmentOptions { policy: self.tuning.memory_policy, segments: self.tuning.pipeline_segments }
     }
 
-    /// The size at which an active segment is full.
+    /// The bytes at which an active segment is full.
     pub(crate) fn active_bytes(&self) -> u64 {
         match self.tuning.memory_policy {
             MemoryPolicy::None => u64::MAX,
@@ -264,14 +263,14 @@ impl Options {
         if !tree.is_patient() {
             return tree;
         }
-        // L1 holds as much as a merge of L0 brings that waited for overlap, whether such merges wait or not: a smaller L1 would have to be
+        // L1 holds as much as a merge of L0 that waited for overlap brings, whether merges wait or not. A smaller L1 would have to be
         // merged down with each of them. A larger `l0_merge_tables` does not make L1 larger.
         let most_tables = self.tuning.l0_slowdown_tables.max(BASE_TABLES);
         let l0_tables = (overlap.tables + 1).clamp(BASE_TABLES, most_tables);
         TreeOptions { base_bytes: l0_tables as u64 * self.memtable_bytes as u64, ..tree }
     }
 
-    /// Whether [`open`](Options::open) would take these options; touches nothing.
+    /// Whether [`open`](Options::open) would accept these options. Touches no file.
     ///
     /// ```
     /// let options = braidb::Options::new().background_threads(0);
@@ -306,7 +305,7 @@ pub(super) fn range(option: &'static str, value: u64, low: u64, high: u64) -> Re
 mod tests {
     use super::*;
 
-    /// In memtables of 1 MiB.
+    /// The target of L1, in memtables of 1 MiB.
     fn l1(options: Options) -> u64 {
         options.memtable_bytes(1 << 20).tree_options().base_bytes >> 20
     }

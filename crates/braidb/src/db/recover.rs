@@ -1,21 +1,21 @@
-//! Recovery: from the manifest's state and the logs, everything that was written and not lost.
+//! Recovery: rebuilds everything that was written and not lost, from the manifest's state and the logs.
 //!
-//! Logs are read from the oldest that some family replays, in the order of their ids. Each names the one before it and that
-//! one's final length, so a hole between two logs shows. *Whether* a record counts is decided by its position (rule 3): a
-//! family replays the logs at or after its `replay_from`; *which* version wins, by its number.
+//! Logs are read from the oldest that some family replays, in the order of their ids. Each header holds the id and the final length of
+//! the log before, so a hole between two logs shows. A record's position decides *whether* it counts (rule 3): a family replays the
+//! logs at or after its `replay_from`. Its sequence number decides *which* version wins.
 //!
-//! The first end that is not whole ends the replay (rule 4). It is an honest end (a crash took what was not synced) only if
-//! nothing proves that the lost part was synced. Proofs are: a mark in a frame, here or in a later log; the manifest, where a
-//! family replays from a later log (a flush syncs all logs before it advances), or where the log was sealed or cut.
-//! Against a proof the database refuses to open: opening would lose acknowledged writes.
+//! The first end that is not whole ends the replay (rule 4). A crash may leave such an end, but only where nothing proves that the lost
+//! part was synced. Proofs are a mark in a frame, here or in a later log, and the manifest. The manifest proves a part where the log
+//! was sealed or cut, or where a family replays from a later log. (A flush syncs all logs before it advances `replay_from`.) Against a
+//! proof the database refuses to open, because opening would lose acknowledged writes.
 //!
 //! # Which file holds a record at each instant
 //!
-//! While the logs are read: the logs, as before; memory and new tables are copies that a crash forgets (orphan tables are
-//! collected by the next open). Then what no synced mark covers is written anew and synced: to tables, or to the new log
-//! (`recover/covered.rs` has that story); then ONE edit names the cut, the new tables and each family's new `replay_from`. Before
-//! the edit a crash leaves what this recovery found; after it, the logs up to the cut, and the new log or tables in the rest's
-//! stead. Only then does the database accept writes. So recovery is idempotent.
+//! While the logs are read, the logs hold every record, as before. Memory and new tables are copies that a crash forgets; the next open
+//! deletes orphan tables. Then every record that no synced mark covers is written anew and synced, to tables or to the new log
+//! (`recover/covered.rs` has the steps). Then ONE edit names the cut, the new tables and each family's new `replay_from`. A crash
+//! before the edit leaves what this recovery found. A crash after it leaves the logs up to the cut, and the new log or tables for the
+//! rest. The database accepts writes only after the edit. Recovery is therefore idempotent.
 
 mod covered;
 
@@ -40,10 +40,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A place in the sequence of logs: a log and an offset. All earlier logs stand before it, and the bytes of the log below the offset.
+/// A position in the sequence of logs: a log and an offset. Earlier logs, and the log's bytes below the offset, lie before it.
 type Place = (FileId, u64);
 
-/// Before the first log.
+/// The place before the first log.
 const NOWHERE: Place = (FileId(0), 0);
 
 /// A database in recovery.
@@ -53,69 +53,70 @@ pub(super) struct Recovery<'a> {
     pub options: &'a Options,
     pub state: &'a State,
     pub counters: Arc<Counters>,
-    /// By family id.
+    /// Indexed by family id.
     families: Vec<Family>,
-    /// The logs that were replayed, ascending, and where the good part of each ends.
+    /// The logs that were replayed, ascending, and the end of the good part of each.
     replayed: Vec<Place>,
     /// Logs that no later open needs: logs that an open left before its edit, and logs without a frame.
     empty: Vec<FileId>,
-    /// What stands before is stable.
+    /// The covered end: all earlier bytes are stable.
     covered: Place,
-    /// What stands behind, and is replayed.
+    /// The replayed commits behind the covered end.
     uncovered: Uncovered,
     last_seq: SeqNo,
-    /// The largest number of the commits that were read.
+    /// The largest sequence number of the commits that were read.
     last_commit: SeqNo,
-    /// The numbers of the copies that were taken. Beside a copy its record would be one too many.
+    /// The sequence numbers of the copies that were replayed. The original record of a copy is skipped.
     copies: BTreeSet<SeqNo>,
     logs_by_seq: LogsBySeq,
     report: RecoveryReport,
     outputs: Outputs,
     edit: Edit,
-    /// Nothing is replayed; the logs are only walked.
+    /// Whether this is a check: the logs are walked and nothing is replayed.
     is_check: bool,
-    /// The device has no room for tables or copies: all of it stays in memory, whatever the budget, and in the logs.
+    /// Whether the device has no room for tables or copies. All records then stay in memory, beyond its budget, and in the logs.
     in_place: bool,
 }
 
-/// What was replayed of one family.
+/// The replayed records of one family.
 struct Family {
     id: FamilyId,
     writer: SegmentWriter,
-    /// Where its first and its last record in memory stand.
+    /// The places of the family's first and last record in memory.
     held: Option<(Place, Place)>,
-    /// Tables written so far; with any, the rest of its memory becomes one too.
+    /// Tables written so far. If there is any, the rest of the memory becomes a table too.
     tables: u64,
 }
 
-/// What recovery brought back. The caller makes the new log, then commits the edit, then keeps the outputs.
+/// The result of a recovery. The caller creates the new log, then commits the edit, then keeps the outputs.
 pub(super) struct Recovered {
     pub families: Vec<RecoveredFamily>,
-    /// Where the old logs are cut.
+    /// The place at which the old logs are cut.
     pub cut: Option<Place>,
-    /// The logs behind the cut of which every record stands in the new log or in a table. They go once the edit is stable.
+    /// The logs behind the cut whose records are all in the new log or in a table. They are deleted once the edit is stable.
     pub superseded: Vec<FileId>,
     /// Uncovered commits for the new log, with the first number of each batch.
     copies: Vec<(EncodedBatch, SeqNo)>,
-    /// The first number of an uncovered commit.
+    /// The sequence number of the first uncovered commit.
     first_uncovered: Option<SeqNo>,
     pub last_seq: SeqNo,
-    /// Where the records in memory stand in the logs.
+    /// The logs of the records in memory, by sequence number.
     pub logs_by_seq: LogsBySeq,
     pub report: RecoveryReport,
     pub outputs: Outputs,
     pub edit: Edit,
-    /// Families that need no log before the new one.
+    /// Families without records in memory, which need no log before the new one.
     settled: Vec<FamilyId>,
-    /// Of these, those with records in the new one.
+    /// Families with records in memory, all of which are copied to the new log.
     copied: Vec<FamilyId>,
 }
 
-/// More logs than this are not kept for the next open: their memory becomes tables now.
+/// Most logs that recovery keeps for the next open. With more, it writes all memory to tables.
 const LOGS_TO_KEEP: u64 = 8;
 
 impl Family {
-    /// A record in its memory stands at `place`. Replay goes upwards, so that one comparison is enough for nearly all records.
+    /// Notes that a record in the family's memory lies at `place`. Replay goes upwards, so one comparison is enough for nearly all
+    /// records.
     fn holds(&mut self, place: Place) {
         match &mut self.held {
             None => self.held = Some((place, place)),
@@ -167,7 +168,7 @@ impl<'a> Recovery<'a> {
         }
     }
 
-    /// Replays `on_disk`, the logs in the directory, ascending.
+    /// Replays the logs `on_disk`, the ids in the directory, ascending.
     pub fn run(mut self, on_disk: &[FileId]) -> Result<Recovered> {
         self.walk(on_disk)?;
         if self.in_place {
@@ -178,19 +179,19 @@ impl<'a> Recovery<'a> {
         Ok(self.finish())
     }
 
-    /// Writes no tables and no copies: what no synced mark covers is written again where it stands.
+    /// Makes recovery write no tables and no copies: bytes that no synced mark covers are written again in place.
     pub fn in_place(mut self) -> Recovery<'a> {
         self.in_place = true;
         self
     }
 
-    /// Walks the logs as `run` does, changes nothing, and says what would keep the database from opening.
+    /// Walks the logs as `run` does, changes nothing, and returns the error that would prevent an open.
     pub fn check(mut self, on_disk: &[FileId]) -> Result<()> {
         self.is_check = true;
         self.walk(on_disk)
     }
 
-    /// Reads the logs that count.
+    /// Reads the logs that may be replayed.
     fn walk(&mut self, on_disk: &[FileId]) -> Result<()> {
         let first = self.state.min_replay_from();
         let logs = self.logs_that_count(on_disk, first)?;
@@ -208,8 +209,8 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// Of the logs in the directory, each log that may be replayed: no family is past it, no cut sets it aside, and no open left it
-    /// before its edit.
+    /// The logs in the directory that may be replayed. A log does not count if every family replays from a later one, a cut sets it
+    /// aside, or its open ended before the edit.
     fn logs_that_count(&mut self, on_disk: &[FileId], first: FileId) -> Result<Vec<FileId>> {
         let mut logs = Vec::new();
         for &id in on_disk.iter().filter(|&&id| id >= first && !self.state.is_set_aside(id)) {
@@ -223,7 +224,7 @@ impl<'a> Recovery<'a> {
     }
 
     /// Passes over a log that its open began and the manifest does not name. If the open ended before its edit, the log holds copies
-    /// alone, with mark 0. Every commit, and the footer, came after the edit and the log's first sync, and so says more.
+    /// only, with mark 0. Every commit and the footer come after the edit and the log's first sync, and carry a larger mark.
     fn pass_over_abandoned(&mut self, id: FileId) -> Result<()> {
         let path = self.log_path(id);
         let scan = log::scan(self.env.fs.as_ref(), &path, id, None, &mut |_| Ok(()))?;
@@ -231,7 +232,7 @@ impl<'a> Recovery<'a> {
             let what = "the log was written to, although the manifest does not name it: the manifest is damaged, or older";
             return Err(Error::corruption(&path, 0, what));
         }
-        // The copies may be all that is left of their commits, whose numbers are not given again (rule 3).
+        // The copies may be all that is left of their commits. Their sequence numbers must not be given again (rule 3).
         self.last_seq = self.last_seq.max(scan.last_seq);
         self.empty.push(id);
         Ok(())
@@ -241,7 +242,7 @@ impl<'a> Recovery<'a> {
         names::log(self.dir, id)
     }
 
-    /// The logs that the manifest names. They, or their headers at least, were synced before it did.
+    /// The logs that the manifest names. These logs, or at least their headers, were synced before the edit that names them.
     fn relied_on(&self) -> impl Iterator<Item = FileId> {
         let replayed = self.state.families().values().map(|family| family.replay_from);
         replayed.chain(self.state.logs_named())
@@ -256,8 +257,8 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// All logs before this one are known to be synced to their ends, and so is its header: some family was flushed up to it, it was
-    /// closed with a length that the manifest tells, or replay goes on with it behind a covered cut.
+    /// The newest log of which it is known that all earlier logs were synced to their ends, and its own header too. Some family was
+    /// flushed up to it, the manifest has its final length, or replay resumes with it behind a covered cut.
     fn synced_before(&self) -> FileId {
         let replayed = self.state.families().values().map(|family| family.replay_from);
         let covered = self.state.cuts().filter(|(_, cut)| cut.is_covered).map(|(_, cut)| cut.resume);
@@ -265,8 +266,8 @@ impl<'a> Recovery<'a> {
         synced.max().expect("there is a default family")
     }
 
-    /// Copies of records whose logs are gone come first: they are older than all else that is replayed. They stay in memory, where
-    /// they were before, whatever the budget.
+    /// Replays the copies of records whose logs are gone. The copies come first, because they are older than all other records that are
+    /// replayed. They stay in memory, where they were before, whatever the budget.
     fn replay_written_back(&mut self, logs: &[FileId]) -> Result<()> {
         let fs = self.env.fs.clone();
         let sealed = self.state.logs_sealed().max();
@@ -280,8 +281,8 @@ impl<'a> Recovery<'a> {
                 continue;
             }
             log::scan(fs.as_ref(), &path, log, self.known_end(log), &mut |frame| {
-                // The edit that relies on copies names the length of their log or of a later one. That covers them, unless an older log
-                // ends at a cut without the flag; then all that is replayed goes to tables.
+                // The edit that relies on the copies names the length of their log or of a later one. The length covers the copies,
+                // unless an older log ends at a cut without the flag. In this case all replayed records go to tables.
                 if let Numbers::Own { replay_from } = frame.numbers
                     && ((log, frame.offset) < self.covered || Some(log) <= sealed)
                 {
@@ -293,7 +294,7 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// Takes the copies that families need which replay from `replay_from` or later. The others replay the records themselves.
+    /// Replays the copies for families that replay from `replay_from` or a later log. Other families replay the original records.
     fn replay_copies(&mut self, log: FileId, replay_from: FileId, frame: &Frame) {
         for (seq, entry) in frame.entries() {
             let from = self.state.families().get(&entry.family).map(|known| known.replay_from);
@@ -304,7 +305,7 @@ impl<'a> Recovery<'a> {
             let newest =
                 family.writer.segment().get(entry.key, hash(entry.key), MAX_SEQ).map(|found| found.seq);
             if newest.is_none_or(|newest| newest < seq) {
-                // Until a log begins with a number, the home is that of all numbers.
+                // Copies come before the commits of any log, so this log is the home of all numbers until a log begins with one.
                 if self.logs_by_seq.of(seq).is_none() {
                     self.logs_by_seq.log_began(0, log);
                 }
@@ -317,8 +318,8 @@ impl<'a> Recovery<'a> {
         }
     }
 
-    /// The oldest log that is there follows one that is not replayed any more. Otherwise some are missing, or the manifest
-    /// is older than they are, as after a log collection.
+    /// Checks that the oldest log follows a log that is not replayed any more. Otherwise logs are missing, or the manifest is older
+    /// than the logs, as after a log collection.
     fn check_beginning(&self, logs: &[FileId], first: FileId) -> Result<()> {
         let Some(&oldest) = logs.first() else { return Ok(()) };
         let header = log::read_header(self.env.fs.as_ref(), &self.log_path(oldest), oldest)?;
@@ -333,14 +334,14 @@ impl<'a> Recovery<'a> {
         }
     }
 
-    /// Whether log `id` follows the newest one without a hole.
+    /// Whether log `id` follows the newest replayed log without a hole.
     fn continues(&self, id: FileId) -> Result<bool> {
         let header = log::read_header(self.env.fs.as_ref(), &self.log_path(id), id)?;
-        // A log without a header holds nothing, so it leaves no hole either; unless there is more behind it.
+        // A log without a header holds nothing, so it leaves no hole, unless a later log shows one.
         Ok(header.is_none_or(|header| header.previous == self.replayed.last().copied()))
     }
 
-    /// How long the manifest knows log `id` to be.
+    /// The length of log `id` in the manifest, if it is known.
     fn known_end(&self, id: FileId) -> Option<u64> {
         self.state.cut_of(id).map(|cut| cut.offset).or_else(|| self.state.sealed_bytes(id))
     }
@@ -364,8 +365,8 @@ impl<'a> Recovery<'a> {
         };
         let relied = self.synced_before();
         if scan.header.is_none() {
-            // A log that was being made when the process died. It holds nothing, and the next log that was made continues
-            // the one before it; if that is not so, the hole shows there.
+            // The process died while it created this log. The log holds nothing, and the log created next continues the log before this
+            // one. If it does not, the hole shows there.
             return match self.relied_on().any(|relied| relied == id) {
                 true => Err(Error::corruption(
                     &path,
@@ -380,8 +381,8 @@ impl<'a> Recovery<'a> {
             let what = "the log ends here, although the manifest relies on more of it";
             return Err(Error::corruption(&path, end, what));
         }
-        // A log that was begun and got no frame is passed over, so that the next one shows whether a frame of it is missing. Not the
-        // first, without which there would be nothing to follow.
+        // A log without a frame is passed over, so that the next log shows whether a frame is missing. The first log is kept: without
+        // it the next log would follow nothing.
         let is_empty = scan.frames == 0 && matches!(scan.end, End::Open { .. });
         match !is_empty || known_end.is_some() || self.replayed.is_empty() {
             true => self.replayed.push((id, end)),
@@ -394,10 +395,10 @@ impl<'a> Recovery<'a> {
         self.report.frames += 1;
         let first = match frame.numbers {
             Numbers::From(first) => first,
-            // They were taken before all else.
+            // The copies were replayed before all other records.
             Numbers::Own { .. } => return Ok(()),
         };
-        // A second guard against frames in the wrong place, which the mutant of the first does without.
+        // A second guard against frames in the wrong place; the mutant disables the first one, and so this one too.
         if first <= self.last_commit && !mutant!("checksum_without_place") {
             let what =
                 format!("the numbers of a batch begin at {first}, but {} was given before", self.last_commit);
@@ -445,7 +446,7 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// Writes the memory of a family to a table that joins L0 in the edit at the end.
+    /// Writes the memory of a family to a table, which joins L0 in the edit.
     fn write_table(&mut self, index: usize) -> Result<()> {
         let family = &mut self.families[index];
         if family.writer.segment().is_empty() {
@@ -453,13 +454,13 @@ impl<'a> Recovery<'a> {
         }
         let (_, writer) = Segment::new(self.env.random.next_u64());
         let full = std::mem::replace(&mut family.writer, writer);
-        // There are no readers yet.
-        let sieve = RetentionFilter::new(DropProof::new(Vec::new(), MAX_SEQ));
+        // The database has no readers yet.
+        let retention = RetentionFilter::new(DropProof::new(Vec::new(), MAX_SEQ));
         let before = self.outputs.tables.len();
         let written = &self.counters.flush_bytes;
         self.outputs.write(
             &mut full.segment().cursor(),
-            sieve,
+            retention,
             |_| false,
             |_, _| Edge::None,
             || Ok(()),
@@ -475,8 +476,8 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// Log `behind[0]` does not continue the newest one: the logs from there on are not replayed, unless something proves
-    /// that what is missing before them was synced.
+    /// Sets the logs `behind` aside, without replay: `behind[0]` does not continue the newest replayed log. Fails if anything proves
+    /// that the missing part was synced.
     fn set_aside(&mut self, behind: &[FileId]) -> Result<()> {
         let &(newest, end) = self.replayed.last().expect("there is a hole behind it");
         let hole = |proof: String| {
@@ -498,7 +499,7 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// Decides which families keep their memory, with their logs, and which turn it into tables.
+    /// Decides which families keep their memory, with their logs, and which families' memory becomes tables.
     fn settle_memory(&mut self) -> Result<()> {
         if self.in_place {
             return Ok(());
@@ -518,7 +519,7 @@ impl<'a> Recovery<'a> {
 
     fn finish(mut self) -> Recovered {
         let cut = self.cut();
-        // Of logs set aside behind a gap none is among them: they are all that is left of what they hold.
+        // Logs set aside behind a gap are not superseded: they are all that is left of their records.
         let behind_the_cut = |log: &FileId| cut.is_some_and(|(last, _)| *log > last);
         let superseded = self.replayed.iter().map(|(log, _)| *log).chain(self.empty.iter().copied());
         let superseded = superseded.filter(behind_the_cut).collect();
@@ -532,7 +533,7 @@ impl<'a> Recovery<'a> {
         };
         for family in self.families {
             let first = family.held.map(|(first, _)| first);
-            // All that it has in memory is copied to the new log, so it needs no older one.
+            // All of the family's records in memory are copied to the new log, so the family needs no older log.
             let is_copied = !self.in_place && first.is_some_and(|first| first >= self.covered);
             match first {
                 None => settled.push(family.id),
@@ -561,7 +562,7 @@ impl<'a> Recovery<'a> {
 }
 
 impl Recovered {
-    /// Appends the uncovered commits to the new log, with their numbers. The room that puts leave alone is there for this.
+    /// Appends the uncovered commits to the new log, with their numbers. They may use the room that puts leave free.
     pub fn copy_uncovered(&self, log: &mut LogWriter) -> Result<()> {
         for (batch, first) in &self.copies {
             log.append(&[(batch, *first)], false)?;
@@ -569,7 +570,7 @@ impl Recovered {
         log.write_out()
     }
 
-    /// Completes the edit once the new log exists and is stable: where the old ones end, and which families still need them.
+    /// Completes the edit once the new log is stable: where the old logs end, and which families still need them.
     pub fn complete_edit(&mut self, new_log: FileId) {
         let unneeded = self.settled.iter().chain(&self.copied);
         for &family in unneeded.clone() {

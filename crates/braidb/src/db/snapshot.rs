@@ -10,8 +10,7 @@ use crate::base::key::prefix_bounds;
 use crate::base::value::Value;
 use std::fmt;
 
-/// The database as it was when [`Db::snapshot`] was called. It keeps old versions from being dropped until the last
-/// clone of it is gone.
+/// The database as it was when [`Db::snapshot`] was called. It keeps old versions from being dropped until its last clone is dropped.
 ///
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("braidb-doc-snapshot-{}", std::process::id()));
@@ -36,37 +35,37 @@ impl Snapshot {
         Snapshot { db, seq }
     }
 
-    /// The value of `key` in the default family at that moment.
+    /// The value of `key` in the default family at the moment of the snapshot.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         self.db.get_as_of(FamilyId::DEFAULT, key.as_ref(), self.seq)
     }
 
-    /// The value of `key` in `family` at that moment.
+    /// The value of `key` in `family` at the moment of the snapshot.
     pub fn get_in(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         self.db.get_as_of(family.check_of(&self.db)?, key.as_ref(), self.seq)
     }
 
-    /// All entries of the default family at that moment.
+    /// All entries of the default family at the moment of the snapshot.
     pub fn iter(&self) -> Iter {
         self.range(..)
     }
 
-    /// The entries of a range of the default family at that moment.
+    /// The entries of a range of the default family at the moment of the snapshot.
     pub fn range(&self, range: impl IntoBounds) -> Iter {
         self.db.range_at(FamilyId::DEFAULT, range.into_bounds(), Some(self.seq))
     }
 
-    /// The entries of the default family whose keys start with `prefix`, at that moment.
+    /// The entries of the default family whose keys start with `prefix`, at the moment of the snapshot.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
         self.db.range_at(FamilyId::DEFAULT, prefix_bounds(prefix.as_ref()), Some(self.seq))
     }
 
-    /// All entries of `family` at that moment.
+    /// All entries of `family` at the moment of the snapshot.
     pub fn iter_in(&self, family: &ColumnFamily) -> Iter {
         self.range_in(family, ..)
     }
 
-    /// The entries of a range of `family` at that moment.
+    /// The entries of a range of `family` at the moment of the snapshot.
     pub fn range_in(&self, family: &ColumnFamily, range: impl IntoBounds) -> Iter {
         match family.check_of(&self.db) {
             Ok(id) => self.db.range_at(id, range.into_bounds(), Some(self.seq)),
@@ -74,7 +73,7 @@ impl Snapshot {
         }
     }
 
-    /// The entries of `family` whose keys start with `prefix`, at that moment.
+    /// The entries of `family` whose keys start with `prefix`, at the moment of the snapshot.
     pub fn prefix_in(&self, family: &ColumnFamily, prefix: impl AsRef<[u8]>) -> Iter {
         match family.check_of(&self.db) {
             Ok(id) => self.db.range_at(id, prefix_bounds(prefix.as_ref()), Some(self.seq)),

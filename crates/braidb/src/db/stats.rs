@@ -1,4 +1,4 @@
-//! What [`Db::stats`](crate::Db::stats) tells.
+//! The figures that [`Db::stats`](crate::Db::stats) returns.
 
 use crate::base::counters::{Counters, LEVELS};
 
@@ -83,7 +83,7 @@ counts! {
     job_failures: "Background jobs that failed; they are tried again.",
 }
 
-/// What the database holds now, and what it did since it was opened.
+/// What the database holds now, and what it did since this open.
 ///
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("braidb-doc-stats-{}", std::process::id()));
@@ -105,16 +105,16 @@ pub struct Stats {
     pub families: Vec<FamilyStats>,
     /// Bytes of memory that hold writes.
     pub memory_bytes: u64,
-    /// Bytes of memory that compactions replaced and that iterators or values still hold.
+    /// Bytes of memory that memory compactions replaced and that iterators or values still hold.
     pub memory_held_bytes: u64,
     /// Bytes of the logs that may still be replayed.
     pub log_bytes_live: u64,
-    /// These logs, oldest first.
+    /// The logs that may still be replayed, oldest first.
     pub logs: Vec<LogStats>,
-    /// Logs that are not replayed any more and stay because tables point to values in them, and their bytes.
+    /// Logs that are kept only because tables point to values in them, and their bytes. They are not replayed any more.
     pub pinned_logs: u64,
     pub pinned_log_bytes: u64,
-    /// Tables that point to values in logs, and the bytes of these values. The bytes of levels count them.
+    /// Tables that point to values in logs, and the bytes of these values. The bytes of levels include them.
     pub log_tables: u64,
     pub log_value_bytes: u64,
     /// Bytes in the block cache.
@@ -125,9 +125,9 @@ pub struct Stats {
     pub open_snapshots: u64,
     /// The cause that stopped writing, if one did.
     pub poisoned: Option<String>,
-    /// The last failure of a background job, if none succeeded since.
+    /// The last failure of a background job, if no job succeeded since.
     pub job_error: Option<String>,
-    /// What was done since this open.
+    /// What the engine did since this open.
     pub counts: Counts,
 }
 
@@ -148,18 +148,18 @@ pub struct Stats {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogStats {
-    /// The number in its name.
+    /// The number in the name of its file.
     pub id: u64,
-    /// Bytes written to it so far.
+    /// Bytes written to the log so far.
     pub bytes: u64,
-    /// Records in it that memory holds and that nothing newer supersedes, at most: what only a merge of segments will tell is
-    /// counted twice.
+    /// Most records of the log that memory holds and that nothing newer supersedes. A superseded record counts too until a merge of
+    /// segments finds it.
     pub live_entries: u64,
-    /// About what these take in it.
+    /// The bytes of the live records in the log, approximately.
     pub live_bytes: u64,
 }
 
-/// What a family holds in memory, of one layout.
+/// Segments of one layout that a family holds in memory.
 ///
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("braidb-doc-layoutstats-{}", std::process::id()));
@@ -174,14 +174,14 @@ pub struct LogStats {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LayoutStats {
-    /// `skiplist`: written to, or not flattened yet; `flat`: references to records in order; `serialized`: with copies of the
-    /// records in the same order.
+    /// `skiplist`: written to, or not flattened yet; `flat`: sorted references to records; `serialized`: sorted references with copies
+    /// of the records in the same order.
     pub layout: &'static str,
     /// Segments of this layout.
     pub segments: u64,
-    /// Their entries, old versions and tombstones included.
+    /// Entries of the segments, old versions and tombstones included.
     pub entries: u64,
-    /// Their bytes.
+    /// Bytes of the segments.
     pub bytes: u64,
 }
 
@@ -199,25 +199,25 @@ pub struct LayoutStats {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct FamilyStats {
-    /// Its name.
+    /// The name of the family.
     pub name: String,
-    /// Bytes of memory that hold its writes.
+    /// Bytes of memory that hold the family's writes.
     pub memory_bytes: u64,
-    /// The same by layout, as far as there is something.
+    /// The family's memory by layout; layouts without entries are left out.
     pub memory: Vec<LayoutStats>,
-    /// Segments of memory behind the one that is written to, each one more place to look.
+    /// Segments of memory behind the active one. Each is one more place that a lookup searches.
     pub segments: u64,
-    /// How much the tables of L0 overlapped when a merge of them was considered last; `None` before that, and where nothing
-    /// asks: neither [`Options::l0_overlap_percent`](crate::Options::l0_overlap_percent) nor
-    /// [`Options::defer_below_l0`](crate::Options::defer_below_l0) is at work.
+    /// How much the tables of L0 overlapped when a merge of L0 was considered last. `None` before, and where neither
+    /// [`Options::l0_overlap_percent`](crate::Options::l0_overlap_percent) nor
+    /// [`Options::defer_below_l0`](crate::Options::defer_below_l0) has an effect.
     pub l0_overlap: Option<OverlapStats>,
-    /// How many hot keys stay in memory at a flush; `None` if none ever does.
+    /// How many hot keys stay in memory at a flush; `None` if no hot key ever stays.
     pub hot_keys: Option<HotKeyStats>,
-    /// Its levels, L0 first.
+    /// The levels of the family, L0 first.
     pub levels: Vec<LevelStats>,
 }
 
-/// What a column family knows of the overlap of its L0.
+/// The overlap of a column family's L0, and what was decided by it.
 ///
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("braidb-doc-overlap-{}", std::process::id()));
@@ -240,13 +240,14 @@ pub struct FamilyStats {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OverlapStats {
-    /// Of a hundred keys in its tables, about so many stand in another of them too.
+    /// Estimated percentage of the keys in L0's tables that another of its tables holds too.
     pub percent: u64,
-    /// `deferred`; `overlap`: merged for that; `count`: merged for another reason, mostly their number.
+    /// `deferred`: the merge waits; `overlap`: merged because of the overlap; `count`: merged for another reason, mostly the number of
+    /// tables.
     pub decision: &'static str,
 }
 
-/// How many keys of a column family stay in memory at a flush, and what that was found to cost.
+/// How many keys of a column family stay in memory at a flush, and what they cost and saved.
 ///
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("braidb-doc-hotkeys-{}", std::process::id()));
@@ -266,13 +267,13 @@ pub struct OverlapStats {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HotKeyStats {
-    /// At most so many keys of a million stay at the next flush.
+    /// At most this many keys of a million stay at the next flush.
     pub ppm: u64,
-    /// What was measured with this share and with others of late, oldest first. Each is a few flushes.
+    /// Measurements with the current share and recent other ones, oldest first. Each covers a few flushes.
     pub periods: Vec<HotKeyPeriod>,
 }
 
-/// What was written while a share of hot keys might stay in memory.
+/// What was written while one share of hot keys was allowed to stay in memory.
 ///
 /// ```
 /// let saved_more = |a: &braidb::HotKeyPeriod, b: &braidb::HotKeyPeriod| a.saved_bytes * b.writes > b.saved_bytes * a.writes;
@@ -281,17 +282,17 @@ pub struct HotKeyStats {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HotKeyPeriod {
-    /// So many keys of a million.
+    /// The share: keys of a million that might stay.
     pub ppm: u64,
-    /// Flushes in that time.
+    /// Flushes in the period.
     pub flushes: u64,
-    /// Writes of the column family.
+    /// Writes of the column family in the period.
     pub writes: u64,
     /// Bytes of the tables that flushes wrote.
     pub flush_bytes: u64,
-    /// Bytes of what stayed, about, which were written to the log once more.
+    /// Bytes of records that stayed, approximately, which were written to the log once more.
     pub written_back_bytes: u64,
-    /// Bytes of what had stayed and was written again before the next flush, so that no flush wrote them.
+    /// Bytes of records that had stayed and were overwritten before the next flush, so no flush wrote them.
     pub saved_bytes: u64,
 }
 
@@ -311,19 +312,19 @@ pub struct HotKeyPeriod {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LevelStats {
-    /// 0 for L0.
+    /// The number of the level; 0 for L0.
     pub level: usize,
-    /// Tables that it has slices of. One table may have slices in several levels.
+    /// Tables with slices in the level. One table may have slices in several levels.
     pub tables: u64,
-    /// Ranges of tables that belong to it.
+    /// Ranges of tables that belong to the level.
     pub slices: u64,
-    /// Cells, the ranges between its guards.
+    /// Cells: the ranges between the level's guards.
     pub cells: u64,
-    /// Sorted runs in all its cells together.
+    /// Sorted runs in all cells together.
     pub runs: u64,
-    /// Runs in the cell that has most: a lookup asks at most so many.
+    /// Runs in the cell with most runs: the most runs that a lookup searches in this level.
     pub most_runs: u64,
-    /// Bytes of its slices.
+    /// Bytes of the level's slices.
     pub bytes: u64,
     /// Entries, old versions and tombstones included.
     pub entries: u64,
@@ -332,25 +333,25 @@ pub struct LevelStats {
 }
 
 impl Stats {
-    /// All bytes written by this open, log and manifest included.
+    /// All bytes written since this open, log and manifest included.
     pub fn total_written_bytes(&self) -> u64 {
         let counts = &self.counts;
         let merged: u64 = counts.merge_bytes.iter().sum();
         counts.log_bytes + counts.manifest_bytes + counts.flush_bytes + merged
     }
 
-    /// Bytes written for each byte of keys and values that users wrote; 0 before the first.
+    /// Bytes written for each byte of keys and values that users wrote; 0 before the first write.
     pub fn write_amplification(&self) -> f64 {
         ratio(self.total_written_bytes(), self.counts.user_bytes)
     }
 
-    /// (Flushed + merged) / flushed, which leaves the log out; 0 before the first flush.
+    /// (Flushed + merged) / flushed bytes, without the log; 0 before the first flush.
     pub fn merge_amplification(&self) -> f64 {
         let merged: u64 = self.counts.merge_bytes.iter().sum();
         ratio(self.counts.flush_bytes + merged, self.counts.flush_bytes)
     }
 
-    /// Bytes of tables and logs.
+    /// Bytes of tables and logs. Values that tables leave in logs count once.
     pub fn space_bytes(&self) -> u64 {
         let tables: u64 =
             self.families.iter().flat_map(|family| &family.levels).map(|level| level.bytes).sum();

@@ -1,4 +1,4 @@
-//! Log collections and merges with others between their steps.
+//! Log collections and merges with other work between their steps.
 
 mod interrupted;
 
@@ -16,7 +16,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A directory for one test, which goes with it, and so does what [`killed`] left of it.
+/// A directory for one test. It is removed at the end, and so is the copy that [`killed`] made of it.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -41,7 +41,7 @@ impl Drop for Scratch {
     }
 }
 
-/// A directory that does not exist.
+/// The path of a directory that does not exist.
 fn dir(test: &str) -> Scratch {
     let dir = std::env::temp_dir().join(format!("braidb-collection-{test}-{}", std::process::id()));
     let dir = Scratch(dir);
@@ -49,7 +49,7 @@ fn dir(test: &str) -> Scratch {
     dir
 }
 
-/// Memory that never fills up, and logs of 16 KiB each. No job runs unless somebody waits for it.
+/// Opens with memory that never fills up, and logs of 16 KiB each. No job runs unless a caller waits for it.
 fn open(dir: &Path, active_percent: u32) -> Db {
     open_or(dir, active_percent).unwrap()
 }
@@ -63,7 +63,7 @@ fn open_or(dir: &Path, active_percent: u32) -> Result<Db> {
     options.tuning(|tuning| tuning.active_percent(active_percent).log_bytes(64 << 10)).env(env).open(dir)
 }
 
-/// What a killed process leaves.
+/// Copies the files that a killed process leaves, without `LOCK`.
 fn killed(dir: &Path) -> PathBuf {
     let copy = dir.with_extension("killed");
     let _ = std::fs::remove_dir_all(&copy);
@@ -88,7 +88,8 @@ fn fill_a_log(db: &Db) {
     }
 }
 
-/// Collects the logs, with somebody else after the beginning. Whether there was something to do and no freeze in between.
+/// Collects the logs, and calls `meanwhile` after the beginning. Whether there was something to do and no switch of the memtable in
+/// between.
 fn collect(db: &Db, meanwhile: impl FnOnce()) -> bool {
     let jobs = &db.engine().jobs;
     let mut begun = db.engine().queue.begin_log_collection().unwrap().expect("no flush is under way");
@@ -102,10 +103,10 @@ fn collect(db: &Db, meanwhile: impl FnOnce()) -> bool {
     is_written
 }
 
-/// A switch between the beginning and the view: the view's pipeline shows none of what the flush took, so there is nothing to
-/// copy, and nobody looks whether there was a switch.
+/// The memtable is switched between the beginning and the view. The view's pipeline shows no segment that the flush took, so there is
+/// nothing to copy, and no later step looks for a switch.
 #[test]
-fn a_freeze_before_the_view_is_taken_ends_a_truncation() {
+fn a_switch_before_the_view_is_taken_ends_a_log_collection() {
     let dir = dir("freeze");
     let db = open(&dir, 1);
     db.put("cold", "v").unwrap();
@@ -117,8 +118,8 @@ fn a_freeze_before_the_view_is_taken_ends_a_truncation() {
     assert_eq!(reopened.get("cold").unwrap().as_deref(), Some(&b"v"[..]), "collected: {collected:?}");
 }
 
-/// A log fills up while what is alive is counted: it was not there at the beginning, and must not be the one to replay from. What
-/// was written to the log before it meanwhile is in a segment that the view does not show.
+/// A log fills up while live records are counted. It was not there at the beginning, and must not become the log to replay from.
+/// Records written meanwhile to the log before it are in a segment that the view does not show.
 #[test]
 fn a_log_that_fills_up_during_the_count_does_not_go() {
     let dir = dir("full");
@@ -137,8 +138,8 @@ fn a_log_that_fills_up_during_the_count_does_not_go() {
     assert_eq!(reopened.get("fresh").unwrap().as_deref(), Some(&b"v"[..]), "collected: {collected:?}");
 }
 
-/// The same, with the segment still active: what the new log got is copied, since its home is taken for the log before, and
-/// recovery meets the copy and the record itself.
+/// A log fills up during the count while the segment is still active. The records of the new log are copied, since the old log is taken
+/// for their home. Recovery then meets both the copy and the original record.
 #[test]
 fn a_log_that_begins_during_the_count_is_not_copied() {
     let dir = dir("twice");
@@ -153,8 +154,8 @@ fn a_log_that_begins_during_the_count_is_not_copied() {
     assert_eq!(reopened.get("fresh").unwrap().as_deref(), Some(&b"v"[..]), "collected: {collected:?}");
 }
 
-/// Logs with right checksums in which a number comes twice: as a commit that is damage; a copy of what is there is left out. Neither
-/// is a reason to panic.
+/// Logs with right checksums in which a sequence number comes twice. A second commit with the number is damage; a copy of a record that
+/// is there is left out. Neither causes a panic.
 #[test]
 fn a_number_that_comes_twice_in_the_logs_is_no_panic() {
     for is_copy in [false, true] {
@@ -188,8 +189,8 @@ fn a_number_that_comes_twice_in_the_logs_is_no_panic() {
     }
 }
 
-/// A database with small memory, in which half of the keys may stay hot; logs are rotated by the test alone. No job runs unless
-/// somebody waits for it.
+/// Opens with small memory, in which half of the keys may stay hot. Only the test rotates logs. No job runs unless a caller waits for
+/// it.
 fn open_hot(dir: &Path, memtable_bytes: usize) -> Db {
     let clock = Arc::new(StepClock::new());
     let runtime = Arc::new(Inline::new(clock.clone()));
@@ -200,8 +201,8 @@ fn open_hot(dir: &Path, memtable_bytes: usize) -> Db {
     options.tuning(|tuning| tuning.hot_keys_percent(50).log_bytes(64 << 20)).env(env).open(dir).unwrap()
 }
 
-/// Collects the logs before `replay_from`, whatever that costs.
-fn truncate_before(db: &Db, replay_from: FileId) {
+/// Collects the logs before `replay_from`, whatever it costs.
+fn collect_before(db: &Db, replay_from: FileId) {
     let engine = db.engine();
     let mut begun = engine.queue.begin_log_collection().unwrap().expect("no flush is under way");
     assert!(engine.jobs.write_back(&mut begun, replay_from).unwrap());
@@ -209,10 +210,10 @@ fn truncate_before(db: &Db, replay_from: FileId) {
     engine.queue.end_copies();
 }
 
-/// A hot key of one family, which a flush copied to the log, while another family is truncated and then flushed: the log with the
-/// only copy must not be taken for one that holds nothing.
+/// A flush copies a hot key of one family to the log. Then another family's log is collected, and this family is flushed. The log with
+/// the only copy must not be taken for a log that holds nothing.
 #[test]
-fn a_hot_key_outlives_truncations_and_flushes_of_another_family() {
+fn a_hot_key_outlives_log_collections_and_flushes_of_another_family() {
     let dir = dir("two-families");
     let db = open_hot(&dir, 64 << 10);
     let (queue, other) = (db.engine().queue.clone(), db.column_family("b").unwrap());
@@ -226,21 +227,21 @@ fn a_hot_key_outlives_truncations_and_flushes_of_another_family() {
     }
     rotate();
     db.put("a2", "v").unwrap();
-    // Far more than memory holds: the other family's memtable is switched at once, and its hot key stays.
+    // Far more than memory holds: the memtable of `other` is switched at once, and its hot key stays.
     other.put("big", &big).unwrap();
     db.settle().unwrap();
     assert_eq!(db.stats().counts.hot_kept, 1);
 
-    // The first log goes, without a flush: it is the first family's alone.
-    truncate_before(&db, second);
-    // The first family is flushed; the logs up to the flush of the other one go.
+    // The first log goes without a flush: it holds records of the first family only.
+    collect_before(&db, second);
+    // The first family is flushed; the logs up to the flush of `other` go.
     db.put("big", &big).unwrap();
     db.settle().unwrap();
-    // All closed logs of which nothing is alive go.
+    // All closed logs without live records go.
     let logs = db.stats().logs;
     let first_alive = logs.iter().position(|log| log.live_entries > 0).unwrap_or(logs.len() - 1);
     if first_alive > 0 {
-        truncate_before(&db, FileId(logs[first_alive].id));
+        collect_before(&db, FileId(logs[first_alive].id));
     }
 
     assert_eq!(other.get("hot").unwrap().unwrap(), [7; 10]);
@@ -249,15 +250,15 @@ fn a_hot_key_outlives_truncations_and_flushes_of_another_family() {
     assert_eq!(found.as_deref(), Some(&[7; 10][..]), "{logs:?}");
 }
 
-/// What the tuner is told of flushes: all writes of its family, what stayed, and how much of that was written again in time.
+/// The tuner's periods count all writes of the family, the bytes that stayed, and the bytes overwritten before the next flush.
 #[test]
 fn periods_of_flushes_tell_what_hot_keys_cost_and_save() {
     let dir = dir("tuner");
     let db = open_hot(&dir, 64 << 10);
     let (other, value) = (db.column_family("b").unwrap(), [7u8; 200]);
-    let tuner = || db.stats().families[0].hot_keys.clone().expect("it is on");
+    let tuner = || db.stats().families[0].hot_keys.clone().expect("hot keys are on");
     assert_eq!((tuner().ppm, tuner().periods.len()), (500_000, 0));
-    // Eight keys are written thrice between two flushes, and eight are in the first half of that time only.
+    // Keys 0 to 7 are written about three times before each of four flushes, keys 8 to 15 before the first three only.
     let (mut writes, mut cold) = (0, 0u32);
     let mut flush = |hot: std::ops::Range<u8>| {
         let flushes = db.stats().counts.flushes;
@@ -287,21 +288,21 @@ fn periods_of_flushes_tell_what_hot_keys_cost_and_save() {
     assert_eq!(
         tuner().ppm,
         500_000,
-        "all that stayed was written again: nothing better is to be had by keeping less"
+        "all hot keys were overwritten in time, so a smaller share saves nothing"
     );
 }
 
-/// What stayed of a family when it was compacted goes on counting, also when all of it was deleted since. Whoever waits at the hard
-/// limit must be let in some day.
+/// What a memory compaction keeps of a family goes on counting, even after all of it was deleted. A writer that waits at the hard limit
+/// must be admitted some day.
 #[test]
-fn memory_that_was_condensed_keeps_nobody_waiting() {
+fn memory_that_was_compacted_keeps_no_writer_waiting() {
     let dir = dir("shrunk");
     let db = open_hot(&dir, 1 << 20);
     let other = db.column_family("b").unwrap();
     let budget = 1u64 << 20;
     let memory = |index: usize| db.stats().families[index].memory_bytes;
     let wait = || db.settle().unwrap();
-    // Nearly a budget of different keys, some of them overwritten: compacted once, and nearly all of it stays.
+    // Nearly a budget of different keys, some of them overwritten: memory is compacted once, and nearly all of it stays.
     let mut put = 0u32;
     while db.stats().memory_bytes < budget {
         db.put((put % 860).to_be_bytes(), [1; 1000]).unwrap();
@@ -310,7 +311,7 @@ fn memory_that_was_condensed_keeps_nobody_waiting() {
     wait();
     assert_eq!(db.stats().counts.full_memory_compactions, 1, "{:?}", db.stats().counts);
     let kept = memory(0);
-    // All of it is deleted.
+    // All keys of the first family are deleted.
     for key in (0..860u32).chain(0..860) {
         db.delete(key.to_be_bytes()).unwrap();
         if key % 64 == 0 {
@@ -318,37 +319,37 @@ fn memory_that_was_condensed_keeps_nobody_waiting() {
         }
     }
     wait();
-    // The other family fills memory with what is all alive.
+    // The other family fills memory with live records.
     let mut key = 0u32;
     while db.stats().memory_bytes < (kept + budget / 2).max(budget) {
         other.put(key.to_be_bytes(), [2; 1000]).unwrap();
         key += 1;
     }
     wait();
-    // One more budget must go in.
+    // One more budget of writes must be admitted.
     for n in 0..1500u32 {
         let bytes = db.stats().memory_bytes;
         assert!(
             bytes < 2 * budget || db.stats().counts.flushes > 0,
-            "write {n} would wait for ever: {bytes}"
+            "write {n} would wait forever: {bytes} bytes"
         );
         other.put((key + n).to_be_bytes(), [2; 1000]).unwrap();
         wait();
     }
 }
 
-/// `flush` promises tables, also when it meets a flush that leaves hot keys in memory, and memory that is full again when that ends.
+/// `flush` leaves nothing in memory, even if a flush that leaves hot keys is under way and memory is full again at its end.
 #[test]
 fn a_flush_that_was_asked_for_leaves_nothing_in_memory() {
     let dir = dir("asked");
     let db = open_hot(&dir, 64 << 10);
     let hot = || (0..8u8).for_each(|round| db.put("hot", [round; 10]).unwrap());
     hot();
-    // Once memory was full of what is alive, it is not compacted the next time.
+    // Memory that was full of live records is not compacted the next time.
     db.put("big", vec![b'x'; 121 << 10]).unwrap();
     db.settle().unwrap();
     hot();
-    // Switched at once, and its flush waits for its turn; meanwhile memory fills up again.
+    // The memtable is switched at once, and its flush waits for its turn. Meanwhile memory fills up again.
     db.put("big", vec![b'x'; 66 << 10]).unwrap();
     hot();
     db.put("large", vec![b'x'; 70 << 10]).unwrap();
@@ -358,9 +359,9 @@ fn a_flush_that_was_asked_for_leaves_nothing_in_memory() {
     assert_eq!(left, 0, "after {} flushes", db.stats().counts.flushes);
 }
 
-/// Memory is to be compacted while a merge that the policy wanted is under way, and the active segment is empty just then.
+/// A memory compaction is due while a merge of segments is under way and the active segment is empty.
 #[test]
-fn tidying_ends_when_memory_is_condensed_beside_a_merge() {
+fn memory_compaction_ends_when_full_memory_is_compacted_beside_a_merge() {
     for steps in 0..6 {
         let dir = dir(&format!("beside-{steps}"));
         let db = open_hot(&dir, 1 << 20);
@@ -379,7 +380,7 @@ fn tidying_ends_when_memory_is_condensed_beside_a_merge() {
             while runtime.help() {}
             put_until_rolled();
         }
-        // It is flattened, and then merged with the rest: two jobs each.
+        // The segment is flattened, and then merged with the rest: two jobs each.
         (0..steps).for_each(|_| {
             runtime.help();
         });
@@ -391,11 +392,11 @@ fn tidying_ends_when_memory_is_condensed_beside_a_merge() {
     }
 }
 
-/// Runs jobs on whoever waits; where one sleeps, it goes on with another version of the tree.
+/// A runtime that runs jobs on the thread that waits. When a job sleeps, the runtime replaces the version of the tree.
 #[derive(Debug)]
 struct Interrupted {
     inline: Inline,
-    /// Once.
+    /// Taken at the first sleep, so the version is replaced once.
     db: Mutex<Option<Db>>,
 }
 
@@ -418,7 +419,7 @@ impl Runtime for Interrupted {
         let version = Arc::downgrade(&db.engine().view().unwrap().families[0].version);
         db.put("other", "v").unwrap();
         db.flush().unwrap();
-        assert!(version.upgrade().is_none(), "whatever is replaced meanwhile would stay on disk");
+        assert!(version.upgrade().is_none(), "a merge that holds a version keeps replaced files on disk");
     }
 }
 
@@ -436,6 +437,6 @@ fn a_merge_holds_no_version() {
     }
     *runtime.db.lock() = Some(db.clone());
     db.compact().unwrap();
-    assert!(runtime.db.lock().is_none(), "a merge slept");
+    assert!(runtime.db.lock().is_none(), "no merge slept");
     assert_eq!(db.get("other").unwrap().unwrap(), b"v");
 }

@@ -1,6 +1,6 @@
-//! What [`Db::tree`](crate::Db::tree) tells: the shape of each column family's tree, for people to look at.
+//! The shape of each column family's tree, which [`Db::tree`](crate::Db::tree) returns for people to look at.
 //!
-//! The types copy what a version knows and hold no file and no view: a tree that somebody keeps keeps nothing alive.
+//! The types copy what a version knows and hold no file and no view. A tree that a caller keeps therefore keeps no file on disk.
 
 use crate::version::{Level, Run, Slice, Version};
 
@@ -20,11 +20,11 @@ use crate::version::{Level, Run, Slice, Version};
 pub struct FamilyTree {
     /// The family's name.
     pub name: String,
-    /// Its levels, L0 first, empty ones included.
+    /// The levels of the family, L0 first, empty ones included.
     pub levels: Vec<LevelTree>,
 }
 
-/// One level.
+/// One level of a column family's tree.
 ///
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("braidb-doc-ltree-{}", std::process::id()));
@@ -38,13 +38,13 @@ pub struct FamilyTree {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LevelTree {
-    /// 0 for L0.
+    /// The number of the level; 0 for L0.
     pub level: usize,
     /// The cells in key order; one more than the level has guards.
     pub cells: Vec<CellTree>,
 }
 
-/// The keys from one guard of a level up to the next.
+/// A cell: the keys from one guard of a level up to the next.
 ///
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("braidb-doc-ctree-{}", std::process::id()));
@@ -64,7 +64,7 @@ pub struct CellTree {
     pub runs: Vec<RunTree>,
 }
 
-/// Slices in key order that do not overlap, all equally old.
+/// A run: slices in key order that do not overlap, all equally old.
 ///
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("braidb-doc-rtree-{}", std::process::id()));
@@ -83,13 +83,13 @@ pub struct CellTree {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RunTree {
-    /// Of two runs of a cell the one with the larger epoch is newer. What one merge wrote to several cells has one epoch.
+    /// The age of the run: of two runs of a cell, the run with the larger epoch is newer. All runs that one merge wrote have one epoch.
     pub epoch: u64,
     /// The slices, in key order.
     pub slices: Vec<SliceTree>,
 }
 
-/// A range of keys of one table. Many slices may share a table.
+/// A slice: a range of keys of one table. Many slices may share a table.
 ///
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("braidb-doc-stree-{}", std::process::id()));
@@ -111,11 +111,12 @@ pub struct RunTree {
 pub struct SliceTree {
     /// The number of the table, which is in the name of its file.
     pub table: u64,
-    /// Its lowest key.
+    /// The lowest key of the slice.
     pub low: Vec<u8>,
-    /// Its highest key.
+    /// The highest key of the slice.
     pub high: Vec<u8>,
-    /// Its share of the table, in bytes. This and the counts are estimates for what was cut off a table without being read.
+    /// The slice's share of the table, in bytes. Bytes and counts are estimates for a slice that was cut off a table without being
+    /// read.
     pub bytes: u64,
     /// Entries, old versions and tombstones included.
     pub entries: u64,
@@ -144,14 +145,14 @@ impl RunTree {
         RunTree { epoch: run.epoch, slices: run.slices.iter().map(|slice| SliceTree::of(slice)).collect() }
     }
 
-    /// Bytes of its slices.
+    /// Bytes of the run's slices.
     pub fn bytes(&self) -> u64 {
         self.slices.iter().map(|slice| slice.bytes).sum()
     }
 }
 
 impl CellTree {
-    /// Bytes of its slices.
+    /// Bytes of the slices of the cell's runs.
     pub fn bytes(&self) -> u64 {
         self.runs.iter().map(RunTree::bytes).sum()
     }

@@ -1,4 +1,4 @@
-//! Tuning: what experiments, judges and comparisons change.
+//! Tuning: the options that experiments, judges and comparisons change.
 
 use super::options::range;
 use crate::base::counters::LEVELS;
@@ -7,8 +7,8 @@ use crate::plan::Guards;
 use crate::plan::memory::segments::MemoryPolicy;
 use crate::plan::tree::overlap::OverlapScope;
 
-/// What experiments change, by [`Options::tuning`](crate::Options::tuning). The defaults are meant for every load; a program needs none
-/// of this.
+/// Options that experiments change, by [`Options::tuning`](crate::Options::tuning). The defaults are meant for every load. A program
+/// needs none of these options.
 ///
 /// ```
 /// use braidb::{Guards, Options};
@@ -35,7 +35,7 @@ pub struct Tuning {
     pub(crate) l0_overlap_tables: usize,
     pub(crate) overlap_scope: OverlapScope,
     pub(crate) defer_below_l0: bool,
-    /// By level.
+    /// Indexed by level.
     pub(crate) max_runs_per_guard: [usize; LEVELS],
     pub(crate) guards: Guards,
 }
@@ -67,71 +67,74 @@ impl Default for Tuning {
 }
 
 impl Tuning {
-    /// How memory is kept small until it is flushed. Default: [`MemoryPolicy::Adaptive`] from 20% on.
+    /// How memory is compacted before it is flushed. Default: [`MemoryPolicy::Adaptive`] with 20% of redundancy.
     pub fn memory_policy(mut self, policy: MemoryPolicy) -> Tuning {
         self.memory_policy = policy;
         self
     }
 
-    /// How much of `memtable_bytes` new writes gather in, of each column family, before they are flattened: 1 to 100, in
-    /// percent. Less is nearer to the processor's cache, more is less often. Not used with [`MemoryPolicy::None`]. Default: 4.
+    /// Size of the active segment of each column family, in percent of `memtable_bytes`: 1 to 100. A full segment is flattened. A
+    /// smaller one stays nearer to the processor's cache; a larger one is flattened less often. Not used with [`MemoryPolicy::None`].
+    /// Default: 4.
     pub fn active_percent(mut self, percent: u32) -> Tuning {
         self.active_percent = percent;
         self
     }
 
-    /// Flat segments of memory that a column family keeps beside each other, each one more place to look for a key: 1 to 16.
-    /// Not used with [`MemoryPolicy::None`]; with [`MemoryPolicy::Eager`] only while there is no memory to copy. Default: 4.
+    /// Flat segments of memory that a column family keeps side by side: 1 to 16. Each is one more place that a lookup searches. Not
+    /// used with [`MemoryPolicy::None`]; with [`MemoryPolicy::Eager`] only while there is no memory to copy. Default: 4.
     pub fn pipeline_segments(mut self, segments: usize) -> Tuning {
         self.pipeline_segments = segments;
         self
     }
 
-    /// The size at which a data block of a table is cut, in bytes: from 64 to 1 MiB. Default: 4 KiB.
+    /// Bytes at which a data block of a table is cut: from 64 to 1 MiB. Default: 4 KiB.
     pub fn block_bytes(mut self, bytes: usize) -> Tuning {
         self.block_bytes = bytes;
         self
     }
 
-    /// The size at which a merge starts its next table, in bytes: from 4 KiB to 2 GiB. Default: 64 MiB.
+    /// Bytes at which a merge starts its next table: from 4 KiB to 2 GiB. Default: 64 MiB.
     pub fn table_bytes(mut self, bytes: u64) -> Tuning {
         self.table_bytes = bytes;
         self
     }
 
-    /// Bytes of logs beyond which memory is flushed so that the oldest can go; at least 4 KiB. Default: the larger of four
-    /// times the memtable budget and 64 MiB.
+    /// Bytes of logs beyond which memory is flushed so that the oldest logs can be deleted; at least 4 KiB. Default: the larger of four
+    /// times `memtable_bytes` and 64 MiB.
     pub fn log_bytes(mut self, bytes: u64) -> Tuning {
         self.log_bytes = Some(bytes);
         self
     }
 
-    /// When logs have three quarters of [`Tuning::log_bytes`] and memory is not half full, and so few bytes in a hundred
-    /// of the oldest are alive, because newer writes superseded the rest, what is alive is written to the newest log again,
-    /// and they go without a flush. 0 to 90; 0 leaves logs to flushes. Default: 25.
+    /// Live bytes of the oldest logs, in percent, up to which a log collection may replace a flush: 0 to 90. Newer writes superseded
+    /// the other bytes. The log collection starts when logs have three quarters of [`Tuning::log_bytes`] and memory is less than half
+    /// full. It writes the live records to the newest log again and deletes the old logs. 0 leaves logs to flushes. Default: 25.
     pub fn log_rewrite_percent(mut self, percent: u32) -> Tuning {
         self.log_rewrite_percent = percent;
         self
     }
 
-    /// How many keys in a hundred stay in memory at a flush, at first: those that were written most often since the last
-    /// one. They are written back to the log, so nothing is lost without them. From there the share goes up or down, to
-    /// half of the keys or to none, as flushes show what is written least; [`HotKeyStats`](crate::HotKeyStats) tells how it
-    /// stands. It begins here again with each open. Where so few keys may stay that a flush would hardly notice, none does.
-    /// With the memory policies `None` and `Basic`, memory that is full of superseded versions is compacted and not
-    /// flushed. 0 to 50; 0 flushes all of memory whenever it is full. Default: 1.
+    /// Keys that stay in memory at a flush, in percent, at first: the keys written most often since the last flush. 0 to 50; 0 flushes
+    /// all of memory whenever it is full. Default: 1.
+    ///
+    /// Hot keys are written back to the log, so no write is lost. The hot-key tuner raises or lowers the share, to half of the keys or
+    /// to none, as flushes show which share writes least. [`HotKeyStats`](crate::HotKeyStats) has the current share. Each open starts
+    /// again with this option. Where the share is so small that a flush would hardly notice, no key stays. With the memory policies
+    /// `None` and `Basic`, memory that is full of superseded versions is compacted and not flushed.
     pub fn hot_keys_percent(mut self, percent: u32) -> Tuning {
         self.hot_keys_percent = percent;
         self
     }
 
-    /// When so many bytes in a hundred of a log are values that a flush would write to a table, and these are not small,
-    /// the flush writes only keys and where in the log the values are. The log stays until merges have written the values
-    /// elsewhere; what stays that way is at most three quarters of [`Tuning::log_bytes`]. Where values lie is kept in
-    /// memory, 16 bytes for each write since the flush before, unless values are small. Where logs are too large for merges
-    /// to load several at once, 16 MiB a flush, only values of a kilobyte and more are left there. Values of a family that
-    /// is scanned much are always written, since a scan would read each of them by itself. 0 to 100; 0 writes values
-    /// always. Default: 50.
+    /// Percentage of a log's bytes from which on a flush leaves values in the log, if they are not small. It counts values that the
+    /// flush would write to a table. 0 to 100; 0 always writes values to tables. Default: 50.
+    ///
+    /// The flush then writes only keys and the places of their values. The log stays until merges have written the values elsewhere.
+    /// Logs that stay this way have at most three quarters of [`Tuning::log_bytes`]. The places of values take 16 bytes of memory for
+    /// each write since the last flush, unless values are small. Merges cannot load several logs at once if they have more than 16 MiB
+    /// a flush. Only values of a kilobyte and more stay in such logs. Values of a family that is scanned much are always written to
+    /// tables, since a scan would read each value by itself.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-olog-{}", std::process::id()));
@@ -150,13 +153,13 @@ impl Tuning {
         self
     }
 
-    /// The size beyond which the manifest is written anew, in bytes; at least 1 KiB. Default: 4 MiB.
+    /// Bytes beyond which the manifest is written anew; at least 1 KiB. Default: 4 MiB.
     pub fn manifest_bytes(mut self, bytes: u64) -> Tuning {
         self.manifest_bytes = bytes;
         self
     }
 
-    /// Tables in L0 at which they are merged into L1; at least 1. Default: 4.
+    /// Tables in L0 at which L0 is merged into L1; at least 1. Default: 4.
     pub fn l0_merge_tables(mut self, tables: usize) -> Tuning {
         self.l0_merge_tables = tables;
         self
@@ -174,10 +177,9 @@ impl Tuning {
         self
     }
 
-    /// A merge of L0 is deferred while fewer of its keys than this, in percent, stand in more than one of its tables: 0 to 90. It
-    /// never waits with more than [`Tuning::l0_overlap_tables`], from [`Tuning::l0_slowdown_tables`] on, or where a quarter of
-    /// L0 is tombstones. 0 merges at [`Tuning::l0_merge_tables`] always. Tables that move down without being written don't wait.
-    /// Default: 40.
+    /// A merge of L0 is deferred while fewer of its keys than this, in percent, are in more than one of its tables: 0 to 90. No merge
+    /// is deferred with more than [`Tuning::l0_overlap_tables`] tables, from [`Tuning::l0_slowdown_tables`] on, or where a quarter of
+    /// L0 is tombstones. 0 always merges at [`Tuning::l0_merge_tables`]. Trivial moves are never deferred. Default: 40.
     ///
     /// No effect at the defaults, where cells of L1 hold several runs and L0 is never merged.
     ///
@@ -192,8 +194,8 @@ impl Tuning {
         self
     }
 
-    /// Tables in L0 up to which a merge is deferred by [`Tuning::l0_overlap_percent`]: 1 to 1000; below
-    /// [`Tuning::l0_slowdown_tables`] in any case. L1 is sized by it too, see [`Tuning::defer_below_l0`]. Default: 6.
+    /// Tables in L0 up to which [`Tuning::l0_overlap_percent`] defers a merge: 1 to 1000; always fewer than
+    /// [`Tuning::l0_slowdown_tables`]. The size of L1 depends on it too, see [`Tuning::defer_below_l0`]. Default: 6.
     ///
     /// No effect at the defaults, where cells of L1 hold several runs and L0 is never merged.
     pub fn l0_overlap_tables(mut self, tables: usize) -> Tuning {
@@ -201,8 +203,8 @@ impl Tuning {
         self
     }
 
-    /// Which tables are asked how much they overlap. With [`OverlapScope::L0AndL1`] the tables of L1 carry sketches too.
-    /// Default: [`OverlapScope::L0`].
+    /// The tables whose overlap is estimated. With [`OverlapScope::L0AndL1`] the tables of L1 carry sketches too. Default:
+    /// [`OverlapScope::L0`].
     ///
     /// No effect at the defaults, where cells of L1 hold several runs and L0 is never merged.
     pub fn overlap_scope(mut self, scope: OverlapScope) -> Tuning {
@@ -210,19 +212,19 @@ impl Tuning {
         self
     }
 
-    /// Whether merges below L0 wait for each other, in a leveled tree: [`Tuning::max_runs_per_guard`] 1 and [`Guards::None`].
-    /// No effect in other trees, and so none at the defaults.
+    /// Whether merges below L0 wait for each other, in a leveled tree: [`Tuning::max_runs_per_guard`] 1 and [`Guards::None`]. No effect
+    /// in other trees, and so none at the defaults.
     ///
-    /// What a level brings down costs about all of the next one, so it is brought down less often:
+    /// A merge of a level rewrites nearly all of the next level, so levels are merged less often:
     ///
-    /// - L1 may hold one memtable more than [`Tuning::l0_overlap_tables`], at most as many as [`Tuning::l0_slowdown_tables`],
-    ///   and at least 4, which is what it holds otherwise.
-    /// - Each level is larger than the one above by one and the same factor, which is at most the usual 10, and goes down in
-    ///   stretches of two tables ([`Tuning::table_bytes`]). L1 goes before L0 comes into it.
-    /// - Tables of L0 are merged within L0 while less than a quarter of what they overlap in L1 would be left of them.
+    /// - L1 may hold one memtable more than [`Tuning::l0_overlap_tables`], at most as many as [`Tuning::l0_slowdown_tables`], and at
+    ///   least 4. Without this option it holds 4.
+    /// - Each level is larger than the level above by one constant factor, which is at most the usual 10. It is merged down in
+    ///   stretches of two tables ([`Tuning::table_bytes`]). L1 is merged down before L0 comes into it.
+    /// - Tables of L0 are merged within L0 while less than a quarter of the bytes that they overlap in L1 would be left of them.
     ///
-    /// It is independent of [`Tuning::l0_overlap_percent`], which alone is TRIAD-DISK (section 4.2 of the paper, Algorithm 2);
-    /// this switch is no part of TRIAD. Tables of L0 carry sketches if either is on. Default: true.
+    /// The option is independent of [`Tuning::l0_overlap_percent`], which alone is TRIAD-DISK (section 4.2 of the paper, Algorithm 2).
+    /// This switch is no part of TRIAD. Tables of L0 carry sketches if either is on. Default: true.
     ///
     /// ```
     /// let load = braidb::Load { entries: 20_000_000, entry_bytes: 144, keys: u64::MAX, is_sequential: false };
@@ -236,8 +238,8 @@ impl Tuning {
         self
     }
 
-    /// How many runs, sorted pieces that may overlap, a cell of the tree holds before they are merged: from 1 to 32. More
-    /// mean fewer bytes written and more places to look for a key; 1 is a classic leveled tree. Default: 4.
+    /// Most runs (sorted, possibly overlapping) in a cell of the tree before they are merged: from 1 to 32. More runs mean fewer bytes
+    /// written and more places that a lookup searches. 1 is a classic leveled tree. Default: 4.
     pub fn max_runs_per_guard(mut self, runs: usize) -> Tuning {
         self.max_runs_per_guard = [runs; LEVELS];
         self
@@ -249,11 +251,11 @@ impl Tuning {
         self
     }
 
-    /// As [`Tuning::max_runs_per_guard`], for one level, 1 to 6.
+    /// Sets [`Tuning::max_runs_per_guard`] for one level, 1 to 6.
     ///
     /// # Panics
     ///
-    /// If there is no such level.
+    /// If `level` is not 1 to 6.
     pub fn max_runs_per_guard_at(mut self, level: usize, runs: usize) -> Tuning {
         assert!((1..LEVELS).contains(&level), "levels with guards are 1 to {}, not {level}", LEVELS - 1);
         self.max_runs_per_guard[level] = runs;

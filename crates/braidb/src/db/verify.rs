@@ -1,8 +1,8 @@
-//! Verification: every byte of every file that the database uses is read and checked.
+//! Verification: reads and checks every byte of every file that the database uses.
 //!
-//! Tables are checked against themselves and against length and checksum in the manifest; where no slice reaches, a hole may be.
-//! Logs are checked frame by frame, and as a chain, by the very walk that recovery makes. Online the walk is left out, because
-//! the newest log grows; where each log ends is known there, from its successor or from whoever writes it.
+//! Tables are checked against themselves and against their length and checksum in the manifest. A table may have a hole where no slice
+//! reaches. Logs are checked frame by frame, and as a chain, by the walk that recovery makes. An online verification leaves the walk
+//! out, because the newest log grows. It knows each log's end from the next log's header or from the writer.
 
 use super::engine::Engine;
 use super::open::{self, Listing};
@@ -32,13 +32,13 @@ mod tests;
 pub(super) fn online(engine: &Engine) -> Result<VerifyReport> {
     let env = engine.jobs.env();
     let mut check = Check::new(env, engine.dir());
-    // Tables that the state names cannot go while it is held: they are not obsolete before it is dropped.
+    // Tables that the state names are not deleted before the state is dropped.
     let (state, mut logs) = engine.jobs.with_files(|state, manifest, logs| {
         check.manifest(manifest)?;
         Ok((state.clone(), logs.clone()))
     })?;
     check.tables(&state)?;
-    // What the newest log gets from here on is not looked at.
+    // Bytes that the newest log gets from here on are not checked.
     let (newest, written_out) = engine.queue.written_out()?;
     let mut ends = BTreeMap::from([(newest, written_out)]);
     for (log, sealed_bytes) in engine.log_sync.live() {
@@ -57,7 +57,7 @@ pub(super) fn online(engine: &Engine) -> Result<VerifyReport> {
     Ok(check.report)
 }
 
-/// A flush that ends meanwhile takes logs away.
+/// `None` for a missing file: a flush that ends meanwhile deletes logs.
 fn unless_gone<T>(outcome: Result<T>) -> Result<Option<T>> {
     match outcome {
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -123,7 +123,7 @@ struct Check<'a> {
     env: &'a Env,
     dir: &'a Path,
     report: VerifyReport,
-    /// Where damages were found: several checks may come across the same one.
+    /// The places of reported damages: several checks may find the same damage.
     told: BTreeSet<(PathBuf, u64)>,
 }
 
@@ -132,7 +132,7 @@ impl<'a> Check<'a> {
         Check { env, dir, report: VerifyReport::default(), told: BTreeSet::new() }
     }
 
-    /// Counts a file; a missing one is damage.
+    /// Adds a file and its bytes to the report. Returns an error if the file cannot be opened.
     fn count(&mut self, path: &Path) -> Result<u64> {
         let bytes = self.env.fs.open(path).and_then(|file| file.len());
         let bytes = bytes.map_err(|error| Error::io("open", path, error))?;
@@ -147,7 +147,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Adds a corruption to the report; other errors are errors.
+    /// Adds a corruption to the report; returns any other error.
     fn note(&mut self, error: Error) -> Result<()> {
         match error {
             Error::Corruption { path, offset, what } => {
@@ -164,7 +164,7 @@ impl<'a> Check<'a> {
         Ok(self.report)
     }
 
-    /// The manifest was read as a whole when its state was; it and `CURRENT` count here.
+    /// Counts `CURRENT` and the manifest, and reads the manifest as a whole.
     fn manifest(&mut self, id: FileId) -> Result<()> {
         self.count(&self.dir.join(names::CURRENT))?;
         self.count(&names::manifest(self.dir, id))?;
@@ -189,7 +189,8 @@ impl<'a> Check<'a> {
             let fs = self.env.fs.as_ref();
             let live = live.remove(&file.id).unwrap_or_default();
             let bodies: Vec<Arc<Body>> = file.bodies().iter().map(|held| held.body.clone()).collect();
-            // Handles go in key order: one read of each log, if they are not too long. What cannot be loaded tells below why.
+            // Handles go in key order, so each log is loaded with one read, if all fit. `table::verify` below reports a log that cannot
+            // be loaded.
             let together = bodies.iter().fold(0, |sum: u64, body| sum.saturating_add(body.bytes));
             let images: Vec<_> = match together <= LOADED_BYTES {
                 true => bodies.iter().filter_map(|body| body.load().ok()).collect(),
@@ -218,8 +219,8 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Without a manifest nobody knows which files count; each is still checked against itself. Holes in tables look like
-    /// damage then, because nobody knows either what should live there.
+    /// Without a manifest it is unknown which files count; each file is still checked against itself. Holes in tables look like damage,
+    /// because the live slices are unknown too.
     fn without_manifest(mut self, error: Error, listing: &Listing) -> Result<VerifyReport> {
         self.note(error)?;
         for &(id, bytes) in &listing.tables {

@@ -1,10 +1,10 @@
-//! Giving space back: deleting files that nothing needs any more (rule 1), and punching out of tables what no slice needs. What
-//! cannot be given back now stays for the next open to collect: it costs space, never data.
+//! Gives space back: deletes files that nothing needs any more (rule 1), and punches out of tables what no slice needs. What
+//! cannot be given back now stays for the next open, and costs space, never data.
 //!
-//! *Holes.* A slice leaves the state with a synced edit, and dies with the last view of it. Its table may live on for its other
-//! slices; the blocks that none of these, living anywhere, can read are then punched out. A table knows the ranges of its
-//! living slices by itself ([`TableFile::held`](crate::version::table_file::TableFile::held)), so nobody has to remember
-//! what goes with what. A crash between edit and hole leaves space that the next open gives back.
+//! *Holes.* A slice leaves the state with a synced edit, and dies with the last view that holds it. Its table may live on for
+//! other slices. Blocks that no living slice can read are then punched out. Each table tracks the ranges of its living slices
+//! ([`TableFile::held`](crate::version::table_file::TableFile::held)). The next open punches the holes that a crash after the
+//! edit prevented.
 
 use super::{Catalog, Jobs};
 use crate::base::ids::FileId;
@@ -18,14 +18,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl Jobs {
-    /// Unlinks the logs that no family replays any more; a synced edit says so. Those that tables point into stay, tables of the
-    /// state and tables that only a view holds. Returns how many are gone.
+    /// Unlinks the logs that no family replays any more, as a synced edit says. Logs that a table of the state or of a view
+    /// points into stay. Returns the number of unlinked logs.
     pub(super) fn unlink_logs_below(&self, catalog: &mut Catalog, replay_from: FileId) -> u64 {
         catalog.logs.extend(self.log_sync.sizes().into_iter().map(|(log, _)| log));
         let named = catalog.state.bodies();
         let is_body = |id: &FileId| {
             let is_forgotten = mutant!("log_deleted_under_a_handle")
-                || mutant!("handle_into_a_rewritten_log") && catalog.collecting_logs;
+                || mutant!("handle_into_a_collected_log") && catalog.collecting_logs;
             !is_forgotten && (named.contains_key(id) || self.tables.bodies().is_held(*id))
         };
         let (kept, gone): (BTreeSet<FileId>, BTreeSet<FileId>) =
@@ -39,8 +39,8 @@ impl Jobs {
         gone.len() as u64
     }
 
-    /// Gives back the tables, the parts of tables, and the logs behind tables, that neither the manifest nor any view refers to.
-    /// A poisoned handle gives nothing back: its last edit may not be the last one, or another process may be in the directory.
+    /// Gives back the tables, parts of tables, and logs behind tables that neither the manifest nor any view refers to. A
+    /// poisoned handle gives nothing back: its last edit may not be the last one, or another process may be in the directory.
     pub fn collect_garbage(&self) {
         if self.health.check_unpoisoned().is_err() {
             return;
@@ -49,8 +49,8 @@ impl Jobs {
         for id in self.tables.take_dead() {
             self.unlink(&names::table(&self.dir, id));
         }
-        // Maybe the last table that pointed into a log is gone. A reader does not wait for the committer of an edit: the next
-        // reader looks again. Nothing goes while it is unknown which edit is the last.
+        // The last table that pointed into a log may be gone. A reader does not wait for a commit: the next reader looks again.
+        // No log goes while it is unknown which edit is the last.
         if let Some(mut catalog) = self.catalog.try_lock()
             && self.tables.bodies().take_any_died()
         {
@@ -59,8 +59,8 @@ impl Jobs {
         }
     }
 
-    /// Punches out of tables what no living slice of them reaches, or leaves a table to the thread that punches it now. What fails is
-    /// tried again when garbage is collected the next time.
+    /// Punches out of tables what none of their living slices reaches. If another thread punches a table now, the table is left
+    /// to it. The next call of `collect_garbage` retries what failed.
     fn punch_all(&self, tables: &[Arc<TableFile>]) {
         // Every table's puncher is taken before the first hole: a panic then puts the other tables back on the list that waits for holes.
         let punchers: Vec<Puncher> = tables.iter().filter_map(Puncher::take).collect();
@@ -75,7 +75,7 @@ impl Jobs {
             for hole in holes {
                 match self.env.fs.punch_hole(&path, hole.start, hole.end - hole.start) {
                     Ok(()) => self.counters.hole_bytes.add(puncher.punched(hole)),
-                    // Some file systems know no holes; there the policy rewrites what is left of a table sooner or later.
+                    // Some file systems do not support holes. There the policy rewrites the rest of a table sooner or later.
                     Err(error) if error.kind() == ErrorKind::Unsupported => {}
                     Err(_) => return,
                 }
@@ -84,8 +84,8 @@ impl Jobs {
         }
     }
 
-    /// Unlinks what the open found and nothing refers to: tables of jobs that a crash interrupted, old logs, and logs that its recovery
-    /// `superseded` behind its cut. Without the last, each kill of a process would leave a log for as long as a family replays from before
+    /// Unlinks files that the open found and nothing refers to: tables of interrupted jobs, old logs, and logs that recovery `superseded`
+    /// behind its cut. If superseded logs stayed, each kill of a process would leave a log for as long as a family replays from before
     /// the cut.
     pub fn collect_after_open(&self, orphans: &[FileId], superseded: &[FileId]) {
         for &id in orphans {
@@ -93,7 +93,7 @@ impl Jobs {
         }
         let mut catalog = self.catalog.lock();
         let replay_from = catalog.state.min_replay_from();
-        // The logs before `replay_from` go below, but for those that tables point into.
+        // `unlink_logs_below` handles the logs before `replay_from`.
         let bodies = catalog.state.bodies();
         let is_unneeded = |log: &&FileId| **log >= replay_from && !bodies.contains_key(log);
         let superseded: Vec<FileId> = superseded.iter().filter(is_unneeded).copied().collect();
@@ -104,7 +104,7 @@ impl Jobs {
             self.unlink(&names::log(&self.dir, log));
         }
         self.unlink_logs_below(&mut catalog, replay_from);
-        // Holes that a crash kept from being punched.
+        // Holes that a crash prevented.
         let mut living: BTreeMap<FileId, u64> = BTreeMap::new();
         for slice in catalog.state.families().values().flat_map(|family| family.version.slices()) {
             *living.entry(slice.table.id).or_default() += slice.bytes;

@@ -1,5 +1,6 @@
-//! Log collection: what memory keeps alive of the oldest logs is written back to the newest, and they go without a flush. The
-//! story, and what a crash leaves at each step, stands in `write/queue/collection.rs`; whether it pays, in `plan/memory/logs.rs`.
+//! Log collection: live records of the oldest logs are written back to the newest log, and the oldest logs go without a flush.
+//! `write/queue/collection.rs` describes the steps and what a crash leaves at each. `plan/memory/logs.rs` decides whether a log
+//! collection pays.
 
 use super::flush::FRAME_BYTES;
 use super::{Catalog, Jobs, Running, Work};
@@ -19,8 +20,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Jobs {
-    /// Looks whether logs can go, if there is one more since that was done last, or a flush has ended, and none is under way. At most
-    /// one such job is there.
+    /// Starts a log collection if a log became full or a flush ended since the last one. At most one runs, and none beside a
+    /// flush.
     pub(super) fn start_log_collection(self: &Arc<Self>, catalog: &mut Catalog) {
         let is_flushing = catalog.flushes_running > 0 || self.flushes.has_tasks();
         if catalog.collecting_logs || is_flushing || !std::mem::take(&mut catalog.log_full) {
@@ -36,15 +37,15 @@ impl Jobs {
         self.env.runtime.submit(Lane::Flush, Box::new(move || running.begin_log_collection()));
     }
 
-    /// Decides which logs go: those before the one that it returns. `None` if that does not pay.
+    /// The log before which all logs are to go; `None` if the log collection does not pay.
     pub fn choose_logs(&self, begun: &LogCollection) -> Option<FileId> {
         let live = live_of(&begun.view, &begun.logs_by_seq);
         let catalog = self.catalog.lock();
         let mut logs = self.logs(&catalog);
-        // What a recovery cut off is replayed by no family: replay cannot begin there.
+        // No family replays a log that a recovery set aside, so replay cannot begin there.
         logs.retain(|&log, _| !catalog.state.is_set_aside(log));
         drop(catalog);
-        // Of later logs the view does not show what is alive.
+        // For later logs the view does not show what is alive.
         let then = logs.range(..=begun.log);
         let live_bytes = |id: &FileId| live.get(id).map_or(0, |live| live.bytes);
         let uses: Vec<LogUse> =
@@ -52,13 +53,13 @@ impl Jobs {
         collection(&uses, &self.options.memory)
     }
 
-    /// Lets the logs go: all that is alive of them is written back. After an error nothing has changed, unless the database is
-    /// poisoned.
+    /// Lets the logs before `replay_from` go; all live records of them are written back. After an error nothing has changed,
+    /// unless the database is poisoned.
     pub fn finish_log_collection(&self, begun: &mut LogCollection, replay_from: FileId) -> Result<()> {
-        // Syncing takes its time, and memory is not held meanwhile.
+        // Memory is not held during the sync, which takes long.
         begun.view = Arc::default();
         let closed = self.queue.close_copies()?;
-        // Whatever made the rest of these logs dead has to be stable too, also where nothing was left to copy.
+        // The versions that superseded the rest of these logs must be synced too, even if nothing was copied.
         let is_forgotten = mutant!("superseding_not_synced") && !begun.has_copies();
         if !mutant!("write_back_not_synced") && !is_forgotten {
             self.queue.sync_before(closed.next)?;
@@ -72,7 +73,7 @@ impl Jobs {
             }
         }
         if edit.changes.is_empty() {
-            // A flush, begun when all copies were there, was quicker.
+            // A flush began after the copies were written, and committed first.
             return Ok(());
         }
         edit.push(Change::LogSealed { log: closed.log, bytes: closed.bytes });
@@ -84,7 +85,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// Copies what is alive and has its home before `replay_from`. `false` if a switch came in between.
+    /// Copies the live records whose home is before `replay_from`. `false` if the memtable was switched meanwhile.
     pub fn write_back(&self, begun: &mut LogCollection, replay_from: FileId) -> Result<bool> {
         for (index, family) in begun.view.clone().families.iter().enumerate() {
             let parts = [Immutable::List(family.memory.active().clone())];
@@ -106,7 +107,7 @@ impl Jobs {
         Ok(true)
     }
 
-    /// The logs that may be replayed, with their bytes and with what memory keeps alive of each.
+    /// The logs that may be replayed, with their bytes and the live records that memory holds of each.
     pub fn logs_alive(&self) -> Vec<(FileId, u64, Live)> {
         let live = live_of(&self.view.load(), &self.queue.logs_by_seq());
         let logs = self.logs(&self.catalog.lock());
@@ -126,13 +127,13 @@ impl Running {
     fn begin_log_collection(self) {
         match self.jobs.queue.begin_log_collection() {
             Ok(Some(begun)) => match self.jobs.choose_logs(&begun) {
-                // Whoever does not care for a flush under way need not queue up behind it either.
+                // With this mutant the copies do not queue up behind a running flush.
                 Some(replay_from) if mutant!("write_back_beside_a_flush") => {
                     self.write_back(begun, replay_from);
                 }
-                // Who need not be there before the next switch may come late.
+                // With this mutant the copies may come after the next switch.
                 Some(replay_from) => {
-                    let others_first = if mutant!("write_back_after_a_freeze") { 8 } else { 0 };
+                    let others_first = if mutant!("write_back_after_a_switch") { 8 } else { 0 };
                     self.write_back_later(begun, replay_from, others_first);
                 }
                 None => self.end_log_collection(Ok(())),
@@ -141,7 +142,7 @@ impl Running {
         }
     }
 
-    /// A job of its own: others may come in between, as they may between any two frames of copies.
+    /// Queues the write-back as a job of its own. Other jobs may run before it, as they may between any two frames of copies.
     fn write_back_later(self, begun: LogCollection, replay_from: FileId, others_first: usize) {
         let runtime = self.jobs.env.runtime.clone();
         let job = move || match others_first.checked_sub(1) {
@@ -160,8 +161,8 @@ impl Running {
         self.end_log_collection(outcome);
     }
 
-    /// Nobody waits for a log collection: where it fails a flush will free the logs, and whoever waits for that is not told of this. Only
-    /// a failure that ends all writing concerns everybody.
+    /// No thread waits for a log collection. If it fails, a flush will free the logs, and a caller that waits for the flush is not told.
+    /// A failure that poisons the database goes to all waiting threads.
     fn end_log_collection(mut self, outcome: Result<()>) {
         self.end(outcome.is_ok());
         match outcome {
@@ -172,7 +173,7 @@ impl Running {
                 self.jobs.counters.job_failures.add(1);
                 self.jobs.ended.notify_all();
             }
-            // It says nothing of a flush that failed before, and does not have it tried again.
+            // A successful log collection does not retry a flush that failed before.
             Ok(()) => {
                 if !self.jobs.flushes.has_tasks() {
                     self.jobs.schedule();
@@ -193,12 +194,12 @@ fn live_of(view: &View, logs_by_seq: &LogsBySeq) -> BTreeMap<FileId, Live> {
     live
 }
 
-/// Walks the newest versions of a family's memory that have an old home.
+/// Walks the newest versions of a family's memory whose home is before `replay_from`.
 struct Survivors {
     cursor: MergeCursor<ImmutableCursor>,
     logs_by_seq: LogsBySeq,
     replay_from: FileId,
-    /// Of the entry before; none at the beginning.
+    /// The key of the previous entry; `None` at the beginning.
     last_key: Option<Vec<u8>>,
 }
 
@@ -212,12 +213,12 @@ impl Survivors {
         Survivors { cursor, logs_by_seq, replay_from, last_key: None }
     }
 
-    /// Whether a record with this number has to be copied.
+    /// Whether the record with this number has to be copied.
     fn is_old(&self, seq: SeqNo) -> bool {
         self.logs_by_seq.of(seq).is_some_and(|home| home < self.replay_from)
     }
 
-    /// The next copies: about a frame of them, or none at the end.
+    /// Fills `copies` with about one frame of copies, or none at the end.
     fn fill(&mut self, family: FamilyId, copies: &mut EncodedBatch) -> Result<()> {
         if self.last_key.is_none() {
             self.cursor.seek_to_first()?;

@@ -1,8 +1,8 @@
-//! Manual compaction: the caller's thread carries out the policy's steps one at a time until nothing is left to do, while the
-//! scheduler plans no merges of its own but those that keep writers from waiting.
+//! Manual compaction. The caller's thread carries out the policy's steps one at a time until nothing is left to do. Meanwhile
+//! the scheduler plans only merges that keep writers from waiting.
 //!
-//! A panic of the caller's thread within a step poisons the database, as in any job: what the step left half done is unknown.
-//! Between two steps nothing is half done, and the scheduler plans on.
+//! A panic of the caller's thread within a step poisons the database, as in any job: the step may be half done. Between two
+//! steps nothing is half done, and the scheduler plans on.
 
 use super::hints::Hints;
 use super::{Jobs, Running};
@@ -16,7 +16,8 @@ use std::sync::Arc;
 /// A step with the version that it was planned for, counted as a running job.
 type ClaimedStep = (Plan, Arc<Version>, Running);
 
-/// A caller of `compact` plans the merges. The last one that ends, by a panic too, gives planning back to the scheduler.
+/// Counts a caller of `compact`, which plans the merges. The drop of the last one, also after a panic, gives planning back to
+/// the scheduler.
 struct Manual<'a>(&'a Jobs);
 
 impl Manual<'_> {
@@ -33,7 +34,7 @@ impl Drop for Manual<'_> {
 }
 
 impl Jobs {
-    /// Brings everything that was written until now into the last level of its family.
+    /// Brings all records that were written until now into the last level of their family.
     pub fn compact(self: &Arc<Self>) -> Result<()> {
         self.health.check_writable()?;
         let manual = Manual::new(self);
@@ -54,7 +55,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// What to do next for a family, waiting while running jobs are in the way; `None` when it is done. The step is claimed, and
+    /// Claims the next step for a family; waits while running jobs are in the way. `None` when the family is done. The step
     /// counts as a running merge, so that closing waits for it.
     fn next_step(self: &Arc<Self>, family: FamilyId, upto: u64) -> Result<Option<ClaimedStep>> {
         let mut next = None;

@@ -1,30 +1,32 @@
-//! A flush: all memory of a family becomes a table of L0, but for the keys that are written again and again.
+//! A flush: all memory of a family becomes a table of L0, except for hot keys.
 //!
 //! # Which file holds a record at each instant, if it stays in memory
 //!
-//! `r` is the newest version of a hot key; it stands in log 3. The switch began log 7; logs before it are to go.
+//! `r` is the newest version of a hot key; its record stands in log 3. The switch of the memtable began log 7. The logs before
+//! log 7 are to go.
 //!
-//! 1. *Logs before 7 are synced.* *The table is written and synced*, with the cold keys, and with older versions of the hot one if a
-//!    snapshot needs them: `r` stands in log 3. A crash leaves `replay_from` at 3 or before, and an orphan table.
-//! 2. *`r` is copied* to log 7 or to a later one, under its own number, in a frame that says that it is for those who replay from log
-//!    7 on. A crash now finds `replay_from` where it was, and takes `r` from log 3 and not the copy.
-//! 3. *The log with the last copy is closed, and all logs up to it are synced.* Were the next step to come first, a power failure
-//!    could take the copy, and log 3 would be gone as well.
-//! 4. *The edit* adds the table, sets `replay_from` to 7, and names the length of the log that was closed: from here on log 7 is the
-//!    home of `r`, and damage to the copy is corruption and no torn tail. Before the edit is stable it is log 3.
-//! 5. *One swap of the view* takes the flushing set out, and puts the table and the segment with `r` in. With two, a reader in
-//!    between would find an old version of `r`, or none. The segment is the oldest of the pipeline: whatever was written since is newer.
+//! 1. *Logs before 7 are synced. The table is written and synced.* The table holds the cold keys, and older versions of the hot
+//!    key if a snapshot needs them. `r` stands in log 3. A crash leaves `replay_from` at 3 or before, and an orphan table.
+//! 2. *The flush copies `r`* to log 7 or a later one, under its own number. The frame says "for replay from log 7". A crash now finds
+//!    `replay_from` where it was; recovery takes `r` from log 3 and ignores the copy.
+//! 3. *The log with the last copy is closed. All logs up to the closed one are synced.* This step comes before the edit.
+//!    Otherwise a power failure could take the copy after log 3 is gone.
+//! 4. *The edit* adds the table, sets `replay_from` to 7, and names the length of the closed log. Before the edit is synced,
+//!    the home of `r` is log 3. From the sync on, it is log 7, and damage to the copy is corruption and no torn tail.
+//! 5. *One swap of the view* takes the flushing set out, and puts the table and the segment with `r` in. With two swaps, a
+//!    reader in between would find an old version of `r`, or none. The segment is the oldest of the pipeline: all later writes
+//!    are newer.
 //! 6. *Log 3 is unlinked*, when no other family replays it.
 //!
-//! The family's memtable is not switched again before all of this is done (rule 3). So no copy lands behind the point from which the
-//! next flush will have it replayed. `write/queue/collection.rs` says how recovery reads copies. Without hot keys, steps 2 and 3 are
-//! nothing, and the module's head tells the rest.
+//! The family's memtable is not switched again before step 6 ends (rule 3). So no copy lands behind the point from which the
+//! next flush will have it replayed. `write/queue/collection.rs` says how recovery reads copies. Without hot keys, steps 2 and
+//! 3 do nothing; see the head of `jobs/mod.rs`.
 //!
-//! If there is no room for the copies, nothing is kept, and all of it goes to the table. Those that were appended stand in a table as
-//! well then; recovery takes them, and whoever merges both leaves one out. Copies wait for nobody: not for memory, not
-//! for L0 (rule 16).
+//! If there is no room for the copies, no key stays, and all memory goes to the table. Copies that were already appended stand
+//! in a table as well. Recovery takes these copies, and a merge of both drops one. Copies wait neither for memory nor for L0
+//! (rule 16).
 //!
-//! `jobs/log_table.rs` tells where the values of a log table are.
+//! `jobs/log_table.rs` describes where the values of a log table are.
 
 use super::Jobs;
 use super::log_table::Places;
@@ -47,29 +49,29 @@ use crate::write::room::Kept;
 use braidb_storage::Lane;
 use std::sync::Arc;
 
-/// Bytes of copies that go to the log at once, under the commit lock.
+/// Bytes of copies in one frame. The commit lock is held while a frame is appended.
 pub(super) const FRAME_BYTES: usize = 64 << 10;
 
-/// What a flush makes of its flushing set.
+/// How a flush divides its flushing set.
 #[derive(Debug)]
 struct Flushed {
     /// Becomes a table. Newest first.
     parts: Vec<Immutable>,
-    /// What is to be written of them, if that is known.
+    /// The entries of `parts` to be written, if they were counted.
     survivors: Option<Arc<Survivors>>,
-    /// What stays in memory.
+    /// The hot keys, which stay in memory.
     hot: Option<(Arc<Flat>, Hot)>,
-    /// Versions that went when the two were told apart.
+    /// Versions that were dropped when hot and cold keys were separated.
     dropped: u64,
-    /// What was found when keys were counted.
+    /// How many of 1,000 bytes are alive, and the bytes of kept keys without a new write; `None` if keys were not counted.
     live_permille: Option<u64>,
     rested_bytes: Option<u64>,
-    /// The device has none for what was to stay.
+    /// The device has no room for the copies of the hot keys.
     has_no_room: bool,
 }
 
 impl Flushed {
-    /// All of these become a table.
+    /// All of `parts` becomes a table.
     fn all(parts: Vec<Immutable>) -> Flushed {
         Flushed {
             parts,
@@ -88,7 +90,7 @@ impl Jobs {
     pub(super) fn flush_task(&self, task: &FlushTask) -> Result<()> {
         self.health.check_unpoisoned()?;
         let mut flushed = self.choose(task);
-        // Before the sync, which makes what is found stable.
+        // Before the sync, so that the sync covers the places that are found.
         let (places, survivors) = self.place_values(task, &flushed.parts)?;
         flushed.survivors = survivors;
         let is_synced =
@@ -109,7 +111,7 @@ impl Jobs {
         outcome
     }
 
-    /// Takes hot and cold apart.
+    /// Separates hot and cold keys.
     fn choose(&self, task: &FlushTask) -> Flushed {
         let mut parts = task.segments.to_vec();
         if mutant!("flush_leaves_a_segment_out") && parts.len() > 1 {
@@ -123,7 +125,7 @@ impl Jobs {
             let tuner = &catalog.hints(task.family).tuner;
             (tuner.hot_ppm(limits.start_ppm()), tuner.kept_at())
         };
-        // A memory that may be compacted when it is full wants to know what is alive.
+        // Keys are also counted if full memory may be compacted, which depends on how much is alive.
         if !task.may_keep || !limits.may_compact_full() && !may_keep_enough(hot_ppm, entries, tree_keys) {
             return Flushed::all(parts);
         }
@@ -149,7 +151,8 @@ impl Jobs {
             Some(survivors) => Box::new(survivors.cursor()),
             None => Box::new(MergeCursor::new(flushed.parts.iter().map(Immutable::cursor).collect())),
         };
-        // Tombstones stay: what they hide may lie in any level. One table, whatever its size: a run of L0 is one slice.
+        // Tombstones stay: the versions that they hide may lie in any level. The flush writes one table of any size, because a
+        // run of L0 is one slice.
         outputs.write(
             &mut source,
             retention,
@@ -168,7 +171,7 @@ impl Jobs {
         let closed =
             hot.as_ref().map(|hot| self.write_back_hot(task.family, hot, task.replay_from)).transpose()?;
         let log_tables = outputs.log_tables();
-        // With the values that stay in logs: merges will write them.
+        // Includes the values that stay in logs, because merges will write them.
         let bytes =
             |table: &NewTable| table.bytes + table.bodies.iter().map(|body| body.live_bytes).sum::<u64>();
         let ended = tuner::Flushed {
@@ -189,7 +192,7 @@ impl Jobs {
         }
         edit.push(Change::ReplayFrom { family: task.family, log: task.replay_from });
         for &idle in &task.idle {
-            // A later flush of that family may have moved it further on already.
+            // A later flush of the idle family may have advanced `replay_from` further.
             if families[&idle].replay_from < task.replay_from {
                 edit.push(Change::ReplayFrom { family: idle, log: task.replay_from });
             }
@@ -203,7 +206,8 @@ impl Jobs {
         hints.chosen(sampled);
         hints.tuner.flushed(&ended, self.options.memory.start_ppm());
         let version = catalog.state.families()[&task.family].version.clone();
-        // First the logs, then memory: what is still counted of the logs decides whether another family's memtable is switched.
+        // Logs are unlinked before memory is given back: the counted log bytes decide whether another family's memtable is
+        // switched.
         let replay_from = catalog.state.min_replay_from();
         self.unlink_logs_below(&mut catalog, replay_from);
         self.counters.hot_kept.add(hot.as_ref().map_or(0, |hot| hot.entries()));
@@ -214,7 +218,7 @@ impl Jobs {
             let (queue, family) = (self.queue.clone(), task.family);
             self.env.runtime.submit(Lane::Flush, Box::new(move || queue.keep_hot(family, hot)));
         }
-        // A family with little in memory may keep logs that could go.
+        // A family with little memory may keep logs that a log collection can free.
         catalog.log_full = true;
         self.memory_flushed(task.family);
         self.entries_returned.lock().remove(&task.family);
@@ -225,10 +229,10 @@ impl Jobs {
         Ok(())
     }
 
-    /// Copies the hot keys to the log that began with the switch, or behind it, and makes the copies stable.
+    /// Copies the hot keys to the log that the switch began, or to a later one, and syncs the copies.
     fn write_back_hot(&self, family: FamilyId, hot: &Arc<Flat>, replay_from: FileId) -> Result<Closed> {
         if mutant!("write_back_waits_for_memory") && !self.pressure.has_room_for(0) {
-            // Nobody would ever end the wait: here is who makes room.
+            // The wait would never end: this flush is what makes room.
             return Err(Error::Closed);
         }
         let mut cursor = ImmutableCursor::Flat(hot.cursor());

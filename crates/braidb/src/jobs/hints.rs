@@ -1,5 +1,5 @@
-//! What was noticed about a column family since the open, for its policy to go by. It makes plans better and decides nothing
-//! else, so nobody keeps it over a restart.
+//! Compaction hints: what reads, merges and flushes showed about a column family since the open. Hints make plans better and decide
+//! nothing else, so no file keeps them over a restart.
 
 use super::{Catalog, Jobs};
 use crate::base::ids::{Epoch, FamilyId, FileId, SeqNo};
@@ -14,13 +14,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// So many seeks in a row ask for a merge where the last one went (PebblesDB, section 4.2).
+/// Seeks in a row, without writes in between, that ask for a merge where the last one went (PebblesDB, section 4.2).
 const SEEKS: u64 = 10;
-/// A scan that read so many entries more than it showed is noticed; and so many tombstones in memory are worth a flush.
+/// Entries that a scan must read beyond those that it returns to count as garbage; and tombstones in memory that are worth a flush.
 const WASTED_ENTRIES: u64 = 1_000;
 /// Ranges with garbage that are remembered for a family.
 const WASTES: usize = 16;
-/// Places sought that are remembered for a family.
+/// Keys of seeks that are remembered for a family.
 const MAX_SEEK_HINTS: usize = 64;
 /// Keys waiting to become guards that are remembered for a family.
 const SAMPLED: usize = 1 << 16;
@@ -30,25 +30,26 @@ const SAMPLED: usize = 1 << 16;
 pub(super) struct Hints {
     /// Of a thousand entries in the newer runs of a cell, how many hid an older one, when cells were last rewritten.
     shadowed_permille: u64,
-    /// Where readers would be served by a merge.
+    /// Keys at which a merge would serve readers.
     seek_hints: Vec<Vec<u8>>,
-    /// Where scans read garbage, and how many entries of it in all.
+    /// Ranges in which scans read garbage, and how many garbage entries they read in all.
     wasted: Vec<(KeyRange, u64)>,
-    /// Where that was more than cleaning costs.
+    /// Ranges in which scans read more garbage than cleaning costs.
     garbage_hints: Vec<Garbage>,
-    /// Keys that the sample chose for guards, with the top level of each.
+    /// Keys that sampling chose as guards, with the top level of each.
     sampled: BTreeMap<Vec<u8>, usize>,
-    /// The latest estimate of how much L0 overlaps, in thousandths, and what came of it.
+    /// The latest estimate of how much L0 overlaps, in thousandths, and the verdict on it.
     overlap: Option<(u64, Verdict)>,
     /// The newest run of L0 when a merge was deferred last.
     deferred_at: Epoch,
-    /// How many hot keys stay.
+    /// Decides how many hot keys stay at a flush.
     pub tuner: HotKeyTuner,
 }
 
 impl Default for Hints {
     fn default() -> Hints {
-        // As long as nothing was measured, writing too much is better than space without bound.
+        // Before the first measurement all newer entries count as hiding an older one. Writing too much is better than
+        // unbounded space.
         Hints {
             shadowed_permille: 1000,
             seek_hints: Vec::new(),
@@ -63,7 +64,7 @@ impl Default for Hints {
 }
 
 impl Hints {
-    /// What the policy is told about a moment when the family's tree is `version`.
+    /// The inputs of the policy when the family's tree is `version`.
     pub fn now<'a>(
         &'a self,
         snapshots: &Snapshots,
@@ -83,20 +84,20 @@ impl Hints {
         }
     }
 
-    /// A merge was carried out that wrote so many bytes.
+    /// A merge wrote this many bytes.
     pub fn merged(&mut self, written_bytes: u64) {
         self.tuner.merged(written_bytes);
     }
 
-    /// A merge dropped so many hidden versions of those on top of `oldest`, the oldest run of a last-level cell.
+    /// A merge of a last-level cell dropped `shadowed` hidden versions of the runs on top of `oldest`, its oldest run.
     pub fn shadowed(&mut self, merge: &Merge, oldest: Epoch, shadowed: u64) {
         if let Some(permille) = merge.shadowed_permille(oldest, shadowed) {
             self.shadowed_permille = samples::learn(self.shadowed_permille, permille);
         }
     }
 
-    /// A scan read garbage. Whether all that was read there by now is more than rewriting the range costs: so what scans lose is
-    /// in proportion to what is spent on them, however often somebody scans.
+    /// A scan read garbage. Returns whether scans have read more garbage there by now than rewriting the range costs. So the cost of
+    /// cleaning stays in proportion to what scans lose, however often they come.
     fn wasted(&mut self, mut range: KeyRange, mut entries: u64, version: &Version, upto: SeqNo) -> bool {
         self.wasted.retain(|(other, wasted)| {
             let is_apart = !range.overlaps(other);
@@ -120,20 +121,20 @@ impl Hints {
         false
     }
 
-    /// Asks what becomes of L0, and remembers the answer.
+    /// Weighs whether L0 is merged or deferred, and remembers the verdict.
     fn weigh_l0(&mut self, version: &Version, options: &TreeOptions) -> Verdict {
         let (permille, verdict) = overlap::weigh(version, options);
         self.overlap = permille.map(|permille| (permille, verdict)).or(self.overlap);
         verdict
     }
 
-    /// Keys that a flush saw and the sample chose.
+    /// Adds keys of a flush that sampling chose.
     pub fn chosen(&mut self, keys: Vec<(Vec<u8>, usize)>) {
         let room = SAMPLED - self.sampled.len().min(SAMPLED);
         self.sampled.extend(keys.into_iter().take(room));
     }
 
-    /// The policy has been told of everything and wants nothing more; if not even a job is under way, for good.
+    /// Drops hints: the policy saw all of them and wants nothing more. Garbage hints go only if no job runs.
     pub fn answered(&mut self, version: &Version, is_idle: bool) {
         self.seek_hints.clear();
         if is_idle {
@@ -144,10 +145,10 @@ impl Hints {
     }
 }
 
-/// A thread that asks samples, counted in the catalog until it has let go of all versions, by a panic too.
+/// A thread that reads samples, counted in the catalog until it has let go of all versions, also after a panic.
 struct Asking<'a> {
     jobs: &'a Jobs,
-    /// The families' trees, each with what is known of how much their newer entries hide, in thousandths.
+    /// The families' trees, each with how many of 1,000 newer entries hide an older one.
     versions: Vec<(Arc<Version>, u64)>,
 }
 
@@ -167,8 +168,8 @@ pub struct SeekWatch {
 }
 
 impl SeekWatch {
-    /// A seek when the newest write was `visible`; whether it is one too many. Seeks at the same moment may be counted as one:
-    /// nothing but the moment of a merge depends on it.
+    /// Counts a seek at the newest write `visible`; `true` for each tenth seek in a row. Concurrent seeks may be counted as
+    /// one, which only changes when a merge comes.
     pub fn seek(&self, visible: SeqNo) -> bool {
         if self.at.swap(visible, Ordering::Relaxed) != visible {
             self.count.store(1, Ordering::Relaxed);
@@ -183,15 +184,15 @@ impl SeekWatch {
 }
 
 impl Jobs {
-    /// Readers go to `key` again and again: fewer runs there would serve them.
+    /// Leaves a hint that readers seek `key` repeatedly: fewer runs there would serve them.
     pub fn hint_seek(self: &Arc<Self>, family: FamilyId, key: &[u8]) {
         if self.remember(family, key) {
             self.schedule();
         }
     }
 
-    /// A scan of `range` showed so many entries, and read so many more than it showed. A reader does not wait for whoever commits an
-    /// edit: it will come by again.
+    /// A scan of `range` returned `entries_returned` entries, and read `wasted` more. A reader does not wait for a job that
+    /// commits an edit; a later scan tells again.
     pub fn scanned(self: &Arc<Self>, family: FamilyId, range: KeyRange, wasted: u64, entries_returned: u64) {
         if self.options.form.live_percent > 0 {
             *self.entries_returned.lock().entry(family).or_default() += entries_returned;
@@ -204,14 +205,14 @@ impl Jobs {
         let is_due = catalog.hints(family).wasted(range, wasted, &version, self.snapshots.visible());
         drop(catalog);
         if is_due {
-            // Tombstones in memory are only cleared away by way of a flush. If it cannot be switched now, there are other reasons
-            // to worry, and later scans ask again.
+            // Only a flush clears tombstones out of memory. If the memtable cannot be switched now, writers learn why, and later scans
+            // ask again.
             let _ = self.queue.switch_memtable_of_tombstones(family, WASTED_ENTRIES);
             self.schedule();
         }
     }
 
-    /// Whether the place was noted: a reader does not wait for whoever commits an edit; it will come by again.
+    /// Whether the key was noted. A reader does not wait for a job that commits an edit; a later seek tells again.
     fn remember(&self, family: FamilyId, key: &[u8]) -> bool {
         let Some(mut catalog) = self.catalog.try_lock() else { return false };
         let seek_hints = &mut catalog.hints(family).seek_hints;
@@ -223,7 +224,7 @@ impl Jobs {
 }
 
 impl Jobs {
-    /// Counts what L0 waits for although it has tables enough for a merge: once for each table that joins it.
+    /// Counts deferred merges of L0 that has enough tables: once for each table that joins it.
     pub(super) fn count_deferrals(&self, catalog: &mut Catalog) {
         if catalog.manual > 0 {
             return;
@@ -240,9 +241,8 @@ impl Jobs {
         }
     }
 
-    /// Asks samples how much the runs of cells overlap, where the answer may make a difference to the policies, which are
-    /// asked next. Called without a lock: it may read files. Cells that change meanwhile are guessed about, and asked the
-    /// next time.
+    /// Estimates from samples how much the runs of cells overlap, where the answer may change the next plan. Called without a
+    /// lock, because it may read files. For cells that change meanwhile the policies guess; the next call asks them.
     pub(super) fn ask_samples(&self) {
         let Some(mut sampling) = self.versions_in_question() else { return };
         while let Some((version, permille)) = sampling.versions.pop() {
@@ -256,7 +256,7 @@ impl Jobs {
         }
     }
 
-    /// The families of which some cell is to be asked, and what is known of how much their newer entries hide.
+    /// The families with a cell to be sampled, each with how many of 1,000 newer entries hide an older one.
     fn versions_in_question(&self) -> Option<Asking<'_>> {
         let mut catalog = self.catalog.lock();
         if catalog.manual > 0 {
@@ -270,39 +270,39 @@ impl Jobs {
         }
         let with_share = |(id, version)| (version, catalog.hints(id).shadowed_permille);
         let versions = asked.into_iter().map(with_share).collect();
-        // Last: what lowers it locks the catalog.
+        // Counted last: dropping `Asking` locks the catalog.
         catalog.sampling_threads += 1;
         drop(catalog);
         Some(Asking { jobs: self, versions })
     }
 
-    /// How many threads ask samples; `None` while the catalog is locked.
+    /// Threads that read samples; `None` while the catalog is locked.
     #[cfg(test)]
     pub fn sampling_threads(&self) -> Option<usize> {
         Some(self.catalog.try_lock()?.sampling_threads)
     }
 
-    /// Counts why L0 is merged.
+    /// Counts the reason for a merge of L0.
     pub(super) fn count_l0_merge(&self, catalog: &mut Catalog, plan: &Plan, version: &Version) {
         let &Plan::Merge(Merge { family, from: 0, to, .. }) = plan else { return };
         match catalog.hints(family).weigh_l0(version, &self.options.tree) {
             _ if to == 0 => self.counters.l0_gather_merges.add(1),
             Verdict::Overlap => self.counters.l0_overlap_merges.add(1),
             Verdict::Due => self.counters.l0_count_merges.add(1),
-            // Asked for by hand, or for the space.
+            // A manual compaction, or a merge that gives space back.
             Verdict::Few | Verdict::Deferred => {}
         }
     }
 
-    /// The latest estimate of each family of how much L0 overlaps, in percent, and what came of it.
+    /// The latest estimate of how much each family's L0 overlaps, in percent, and the verdict on it.
     pub fn overlaps(&self) -> Vec<Option<(u64, Verdict)>> {
         let catalog = self.catalog.lock();
         let of = |id| catalog.hints.get(id)?.overlap.map(|(permille, verdict)| (permille / 10, verdict));
         catalog.state.families().keys().map(of).collect()
     }
 
-    /// How many keys of a million may stay at the next flush of each family, and what the latest periods wrote; `None` where none
-    /// ever stays.
+    /// For each family, the keys of a million that may stay at the next flush, and the latest periods of the hot-key tuner.
+    /// `None` where no key ever stays.
     pub fn tuners(&self) -> Vec<Option<(u32, Vec<Period>)>> {
         let limits = &self.options.memory;
         let mut catalog = self.catalog.lock();
@@ -316,7 +316,7 @@ impl Jobs {
 }
 
 impl Catalog {
-    /// The policies were told everything, and want nothing more for now.
+    /// The policies saw all hints, and want nothing more for now.
     pub(super) fn all_answered(&mut self, has_flushes: bool) {
         let is_idle = self.manual + self.merges_running + self.flushes_running == 0 && !has_flushes;
         for (id, hints) in &mut self.hints {
@@ -328,7 +328,7 @@ impl Catalog {
 
     pub(super) fn hints(&mut self, family: FamilyId) -> &mut Hints {
         self.hints.entry(family).or_insert_with(|| {
-            // L0 waited with what is there already before anybody looked.
+            // Deferrals of the runs that L0 has at the open were counted by an earlier open.
             let newest =
                 self.state.families().get(&family).and_then(|family| family.version.level(0).slices().next());
             Hints { deferred_at: newest.map_or(0, |(_, epoch, _)| epoch), ..Hints::default() }

@@ -1,33 +1,36 @@
-//! Log tables: a flush that writes an index and leaves values where they are, in the log; and what becomes of them later.
+//! Log tables: a flush writes an index, and leaves values where they are in the log. This file follows the index and the log
+//! until both are gone.
 //!
 //! # Which file holds a record at each instant
 //!
-//! `r` is a put of a large value; its record stands in log 7, its family replays from log 5, and log 8 begins with the switch.
+//! `r` is a put of a large value; its record stands in log 7. Its family replays from log 5, and log 8 begins with the switch
+//! of the memtable.
 //!
-//! 1. *The switch* takes `r` for the flush. It stands in memory and in log 7, which is closed: nobody appends to it any more, and
-//!    its length is known. A crash replays it, now and at every step before 4.
-//! 2. *The form is chosen* (`plan/form.rs`). Memory is walked, so that it is known how much of each closed log the table
-//!    would keep. Where each value lies, and its checksum, the writer of the log remembers (`log/places.rs`), so nothing is read. A
-//!    number is given once, and the record in memory is the one that was appended with it. Whether the log still holds what was
-//!    appended is found out by whoever reads a value by its handle, a user or a merge: both compare the checksum. A record whose place
-//!    is not known goes to the table with its value, as where logs went unused for long, and so does what was recovered and not copied
-//!    to the first log of this open: bodies are only logs that this open
-//!    closed, and that the family still replays. Nothing on disk has changed.
+//! 1. *The switch* takes `r` for the flush. `r` stands in memory and in log 7. Log 7 is closed: no writer appends to it any
+//!    more, and its length is known. A crash replays it, now and at every step before 4.
+//! 2. *The form is chosen* (`plan/form.rs`). The flush job walks memory to count how much of each closed log the table would
+//!    keep. The writer of the log remembers the place and checksum of each value (`log/places.rs`), so nothing is read. A
+//!    sequence number is given once, so the record in memory is the one that was appended with it. A reader or merge that reads
+//!    a value by its handle compares the checksum, and detects if the log holds something else. A record without a known place
+//!    goes to the table with its value. Places are unknown where logs went unused for long, and for recovered records that were
+//!    not copied to the first log of this open. Bodies are only logs that this open closed and that the family still replays.
+//!    Nothing on disk has changed.
 //! 3. *All logs before log 8 are synced*, oldest first, with their names: log 7 is stable up to its footer. Then the index,
-//!    with the handle of `r`, is written and synced, and its name. It is an orphan if we crash.
-//! 4. *The edit* adds the table, names log 7 as its body with its length, and moves the family's `replay_from` to log 8. After
-//!    its sync the index is the home of the key and log 7, as a body, that of the value; before, log 7 is that of both as a log.
-//!    Nothing of the body may be missing any more: an open refuses where it is not there in its length.
+//!    with the handle of `r`, is written and synced, and its name. A crash now leaves an orphan index.
+//! 4. *The edit* adds the table, names log 7 as its body with its length, and moves the family's `replay_from` to log 8. Before
+//!    the sync of the edit, log 7 as a log is the home of key and value. After the sync, the index is the home of the key, and
+//!    log 7 as a body is the home of the value. From now on an open refuses a body that is missing or shorter than its length.
 //! 5. *Logs before the smallest `replay_from` go, but for those that tables of the state name, or that a view still reads*
-//!    ([`Jobs::unlink_logs_below`]). So log 7 stays. Recovery does not replay it for this family, by its position; another family
-//!    may still do so, and until then it is log and body at once: if what is alive of it in memory is written back, it stays as
-//!    a body alone.
+//!    ([`Jobs::unlink_logs_below`]). So log 7 stays. By its position, recovery does not replay it for this family. Another
+//!    family may still replay it, and until then it is log and body at once. After a log collection of the other family's live
+//!    records, it stays as a body alone.
 //! 6. *A merge* reads `r` out of log 7 and writes it, with its value, to a table of its own output. The edit that swaps the
-//!    tables ends the claim of the old one on log 7. After its sync the new table is the home of `r`.
-//! 7. *Log 7 goes* when no family replays it, no table of the state names it, and no view holds one that does; all three are asked
-//!    under the lock that edits are made under. A crash in between leaves it to the next open, which asks the same.
+//!    tables ends the claim of the old table on log 7. After the sync of the edit the new table is the home of `r`.
+//! 7. *Log 7 goes* when three things hold. No family replays it, no table of the state names it, and no view holds a table that
+//!    names it. All three are checked under the lock that edits are made under. After a crash in between, the next open checks
+//!    them.
 //!
-//! Moves, splits and trivial moves from L0 to L1 change slices alone: the table stays what it is, and so do its handles.
+//! Moves, splits and trivial moves from L0 to L1 change slices alone: the table and its handles stay as they are.
 
 use super::{Catalog, Jobs};
 use crate::base::error::{Error, Result};
@@ -43,7 +46,7 @@ use crate::write::FlushTask;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A log that becomes a body, closed with so many bytes.
+/// A log that becomes a body, and its length when it was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClosedLog {
     pub id: FileId,
@@ -60,21 +63,21 @@ struct Candidate {
 #[derive(Clone, Copy, Debug)]
 struct Placed {
     seq: SeqNo,
-    /// In which of the logs it lies, and where.
+    /// The index of the log that holds the value, and the place in it.
     place: Option<(usize, ValuePlace)>,
 }
 
-/// The number of a value, and which of the logs it lies in.
+/// The sequence number of a value, and the index of the log that holds it.
 type Found = (SeqNo, Option<usize>);
 
 /// Where the values of a flushing set lie in the logs that become bodies of its table; none for a sorted table.
 #[derive(Debug, Default)]
 pub struct Places {
-    /// Those that become bodies, among all that were asked.
+    /// The logs that become bodies; `None` for the other logs before the switch.
     logs: Vec<Option<ClosedLog>>,
-    /// Each value that is not too small, in the order of writing: whoever writes the table goes through it from front to end.
+    /// Each value that is not too small, in the order of writing. The flush goes through the list from front to end.
     values: Vec<Placed>,
-    /// How many of them were asked for.
+    /// Number of `values` that `find` has passed.
     asked: usize,
 }
 
@@ -84,8 +87,8 @@ impl Places {
         self.logs.is_empty()
     }
 
-    /// Where the value of the put `seq`, of so many bytes, lies, if it can be left there. Values are asked for in the order
-    /// of writing; some may be passed over.
+    /// Where the value of the put `seq`, of `bytes` bytes, lies, if it can be left in a log. Callers ask for values in the
+    /// order of writing, and may pass over some.
     pub fn find(&mut self, seq: SeqNo, bytes: usize) -> Option<(ClosedLog, Handle)> {
         if self.is_empty() || bytes < LEAST_VALUE_BYTES {
             return None;
@@ -101,11 +104,11 @@ impl Places {
 }
 
 impl Jobs {
-    /// Decides in which form a flush of `parts`, newest first, is written: the places of the values that are left in logs, or none. If
-    /// it had to know for that what the flush writes, it tells that too.
+    /// Decides in which form a flush of `parts`, newest first, is written. Returns the places of the values that are left in
+    /// logs, or none. Also returns what the flush writes, if it was counted.
     ///
-    /// No log that is chosen here goes before the edit that names it, although no lock is held on the way: its family replays it
-    /// until then, and a log collection, which alone could end that meanwhile, runs on the one thread of [`Lane::Flush`] as well.
+    /// No chosen log goes before the edit that names it, although no lock is held meanwhile: the family replays the log until
+    /// then. Only a log collection could end the replay, and it runs on the one thread of [`Lane::Flush`] as well.
     ///
     /// [`Lane::Flush`]: braidb_storage::Lane::Flush
     pub(super) fn place_values(
@@ -124,12 +127,13 @@ impl Jobs {
         }
         let free = self.env.fs.free_space(&self.dir);
         let free = free.map_err(|error| Error::io("ask for the free space of", &self.dir, error))?;
-        // What the device has room for beyond the reserve, that of the memory which becomes a table included.
+        // The room of the device beyond the reserve, which includes the memory that becomes a table.
         let reserve_bytes = self.options.merge_reserve_bytes.saturating_add(self.pressure.memory_bytes());
         let room_bytes = free.saturating_sub(reserve_bytes);
         let cells = version.level(1).cells.len();
         let place = form::Place { pinned_bytes, room_bytes, log_bytes, cells };
-        // To count what the flush writes is a walk over all of memory, so first it is asked what might come of it.
+        // Counting what the flush writes is a walk over all memory. So the choice is first asked for the most that could be
+        // left.
         let at_best = candidates.iter().map(|candidate| {
             let (values, value_bytes) = candidate.places.values(LEAST_VALUE_BYTES);
             LogOfFlush { values, value_bytes, ..candidate.log }
@@ -146,7 +150,8 @@ impl Jobs {
             return Ok((Places::default(), Some(survivors)));
         }
         self.log_sync.are_used(&chosen);
-        // Not in the walk, where the processor would wait for each place: it gets many at once here, since none depends on another.
+        // Places are looked up here, not in the walk. The lookups do not depend on each other, so the processor runs many at
+        // once.
         let value = |(seq, log): Found| {
             let place = log.and_then(|log| Some((log, candidates[log].places.find(seq)?)));
             Placed { seq, place }
@@ -158,8 +163,8 @@ impl Jobs {
         Ok((places, Some(survivors)))
     }
 
-    /// Of the logs before the switch that the family replays, those that may become bodies, oldest first, and the bytes of all; and
-    /// those of all bodies.
+    /// The logs before the switch that the family replays and that may become bodies, oldest first. Also the bytes of all logs
+    /// that it replays, and the bytes of all bodies.
     fn closed_logs(&self, task: &FlushTask) -> (Vec<Candidate>, u64, u64) {
         let catalog = self.catalog.lock();
         let mut live_bytes: BTreeMap<FileId, u64> = BTreeMap::new();
@@ -179,14 +184,14 @@ impl Jobs {
         (told.map(candidate).collect(), log_bytes, pinned_bytes)
     }
 
-    /// Counts, of each log, what the flush would leave in it. Returns the number of each value, with the log that it lies in, and all
-    /// that is to be written.
+    /// Counts the values that the flush would leave in each log. Returns the number of each value with its log, and all entries
+    /// to be written.
     fn count_values(&self, parts: &[Immutable], logs: &mut [Candidate]) -> (Vec<Found>, Arc<Survivors>) {
         let mut found = Vec::new();
         let retention = RetentionFilter::new(self.snapshots.drop_proof());
         let survivors = Survivors::of(parts, retention, |seq, kind, value_bytes| {
             if kind == EntryKind::Put && value_bytes >= LEAST_VALUE_BYTES {
-                // What was written back stands in several logs: the youngest is replayed for the longest time.
+                // A record that was written back stands in several logs: the youngest is replayed for the longest time.
                 let log = logs.iter().rposition(|log| log.places.hold(seq));
                 if let Some(at) = log {
                     logs[at].log.values += 1;
@@ -198,8 +203,8 @@ impl Jobs {
         (found, survivors)
     }
 
-    /// Loads the logs that a merge wants much of. For as long as the answer is held, the merge reads from it. From one that cannot
-    /// be read as a whole it reads value by value: what is broken there may be nothing that it needs.
+    /// Loads the logs that a merge reads much of. The merge reads from the loaded logs while the caller holds them. A log that
+    /// cannot be loaded is read value by value: the merge may not need the broken part.
     pub(super) fn load_bodies(&self, merge: &Merge) -> Vec<Arc<Image>> {
         let mut bodies: BTreeMap<FileId, (&Body, u64)> = BTreeMap::new();
         for slice in merge.inputs.iter().map(|input| &input.slice) {
@@ -217,7 +222,7 @@ impl Jobs {
         form::to_load(&logs).iter().filter_map(|id| bodies[id].0.load().ok()).collect()
     }
 
-    /// The tables that should give up their handles.
+    /// The tables whose handles are to go, so that their logs can go.
     pub(super) fn tables_to_rewrite(&self, catalog: &Catalog) -> BTreeSet<FileId> {
         if catalog.state.tables().all(|table| table.bodies().is_empty()) {
             return BTreeSet::new();
@@ -225,7 +230,7 @@ impl Jobs {
         form::to_rewrite(&pinned(catalog), catalog.let_go, &self.options.form)
     }
 
-    /// A flush would have left so much more in logs, but for those that are pinned.
+    /// A flush would have left `bytes` more in logs, had pinned logs left room.
     fn count_refused(&self, bytes: u64) {
         if bytes == 0 {
             return;
@@ -267,7 +272,7 @@ fn pinned(catalog: &Catalog) -> BTreeMap<FileId, Pinned> {
     pinned
 }
 
-/// What part of `bytes` falls to `part` of `whole`.
+/// The share of `bytes` that falls to `part` of `whole`.
 fn share(bytes: u64, part: u64, whole: u64) -> u64 {
     (u128::from(bytes) * u128::from(part.min(whole)) / u128::from(whole.max(1))) as u64
 }
@@ -278,8 +283,8 @@ mod tests {
 
     const LOG: ClosedLog = ClosedLog { id: FileId(5), bytes: 999 };
 
-    /// The values of these numbers, written in this order; those with an odd one lie in the second log, or in the third,
-    /// which is none.
+    /// Places of values with these sequence numbers, in this order of writing. A value with an odd number below 80 lies in the
+    /// second log. From 80 on, odd ones lie in the third, which is no body.
     fn places(order: &[SeqNo]) -> Places {
         let value = |&seq: &SeqNo| {
             let place = ValuePlace { offset: seq * 100, bytes: 40, crc: 0 };

@@ -1,16 +1,18 @@
-//! Memory compaction: segments of a pipeline become one, beside everybody else.
+//! Memory compaction: segments of a pipeline are replaced by one, while readers and writers go on.
 //!
 //! # Which file holds a record at each instant
 //!
-//! None of this concerns a file: whatever stands in memory also stands in a log at or after its family's `replay_from`, and goes
-//! on standing there when its segment is flattened, merged or compacted. A crash at any moment forgets the new segment with
-//! the old ones, and recovery replays the logs. What goes here are versions that no reader can see any more, now or later,
-//! each hidden by a newer one that stays; so what is lost with the power is what would have been lost anyway. Dropping the
-//! *newest* version of a key would be fatal even for a tombstone: older versions, in tables and in logs, would be back.
+//! Memory compaction changes no file. A record in memory also stands in a log at or after its family's `replay_from`, before
+//! and after its segment is flattened, merged or compacted. A crash forgets the new segment with the old ones, and recovery
+//! replays the logs.
 //!
-//! A step is two jobs: one reads segments and makes the new one, the other puts it in their place, if they are still there. A
-//! flush that began in between has taken them, and with them all that they hold; the new segment is then thrown away. Were
-//! it installed, old versions would stand in front of the flushing set, and of newer ones.
+//! Memory compaction drops versions that no present or future reader can see. Each is hidden by a newer version that stays, so
+//! a power failure loses no more than without the compaction. The *newest* version of a key must stay, even a tombstone:
+//! without it, older versions in tables and logs would be back.
+//!
+//! A step is two jobs. The first reads segments and makes the new one; the second puts the new one in their place, if they are
+//! still there. A flush that began in between has taken the old segments, and the new segment is thrown away. Installed, it
+//! would put old versions in front of the flushing set.
 
 use super::Jobs;
 use crate::base::ids::FamilyId;
@@ -21,39 +23,40 @@ use braidb_storage::Lane;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-/// What is known about pipelines, and whether a step is under way. Locked for moments, under no other lock but the catalog.
+/// Statistics of pipelines, and whether a step runs. Locked for moments; the only lock that may be held above it is the
+/// catalog.
 #[derive(Debug, Default)]
 pub(super) struct MemoryCompactor {
     is_busy: bool,
     is_stopped: bool,
     redundancy: BTreeMap<FamilyId, Redundancy>,
-    /// Segments that compactions replaced, with their bytes: readers may hold them on.
+    /// Segments that compactions replaced, with their bytes. Readers may still hold them.
     replaced: Vec<(Weak<Flat>, u64)>,
 }
 
 impl MemoryCompactor {
-    /// Bytes of replaced segments that somebody still holds.
+    /// Bytes of replaced segments that readers still hold.
     fn held_bytes(&self) -> u64 {
         let held = self.replaced.iter().filter(|(segment, _)| segment.strong_count() > 0);
         held.map(|(_, bytes)| bytes).sum()
     }
 }
 
-/// A step under way. However it ends, others may begin.
+/// A running step. Its drop lets other steps begin, also after a panic.
 struct MemoryCompaction {
     jobs: Arc<Jobs>,
     family: FamilyId,
     step: MemoryStep,
-    /// Memory is full, and this is all of it.
+    /// The step compacts full memory, and reads all of the pipeline.
     compacts_full: bool,
     old: Vec<Immutable>,
 }
 
 impl Jobs {
-    /// Starts the next step if one is wanted and none is under way. Called after an active segment was rolled, and by all who
+    /// Starts the next step if one is wanted and none runs. Called after an active segment was rolled, and by all threads that
     /// wait.
     pub fn compact_memory(self: &Arc<Self>) {
-        // What readers hold of earlier segments is not given back by one more copy of all memory.
+        // One more copy of all memory does not give back what readers hold of earlier segments.
         if self.compacts_full() && !self.pressure.has_room_for(self.memory_held_bytes()) {
             self.queue.room().give_up_full_compaction();
         }
@@ -64,8 +67,8 @@ impl Jobs {
         let Some((family, step, compacts_full, old)) = self.next_memory_step(&compactor) else { return };
         compactor.is_busy = true;
         drop(compactor);
-        let tidying = MemoryCompaction { jobs: self.clone(), family, step, compacts_full, old };
-        self.env.runtime.submit(Lane::Memory, Box::new(move || tidying.merge()));
+        let compaction = MemoryCompaction { jobs: self.clone(), family, step, compacts_full, old };
+        self.env.runtime.submit(Lane::Memory, Box::new(move || compaction.merge()));
     }
 
     /// Whether full memory of a family is to be compacted.
@@ -73,8 +76,7 @@ impl Jobs {
         self.view.load().families.iter().any(|family| family.memory.compacts_full())
     }
 
-    /// Of the families that a step would serve, that with the most segments comes first: however busy another one is, none waits
-    /// until its pipeline is full.
+    /// The next step, for the family with the most segments first. So no family waits until its pipeline is full.
     fn next_memory_step(
         &self,
         compactor: &MemoryCompactor,
@@ -85,8 +87,8 @@ impl Jobs {
         let wanted = families.filter_map(|(index, family)| {
             let (id, pipeline) = (FamilyId(index as u32), family.memory.pipeline());
             let redundancy = compactor.redundancy.get(&id).copied().unwrap_or_default();
-            // A compaction holds what it reads and what it writes for a while; and what readers hold of earlier ones is not given
-            // back by it. With all that, memory stays below the limit at which writes wait.
+            // A compaction holds its inputs and its output for a while, and readers may hold replaced segments. With both, memory stays
+            // below the limit at which writes wait.
             let copied_bytes = held_bytes + pipeline.iter().map(Immutable::bytes).sum::<u64>();
             let may_copy = self.pressure.has_room_for(copied_bytes);
             let chance = self.env.random.next_u64();
@@ -106,18 +108,18 @@ impl Jobs {
         Some((id, step, compacts_full, old))
     }
 
-    /// Whether memory is as tidy as the policy wants it.
+    /// Whether the memory policy wants no further step, and none is under way.
     pub(super) fn is_memory_compacted(&self) -> bool {
         let compactor = self.compactor.lock();
         !compactor.is_busy && self.next_memory_step(&compactor).is_none()
     }
 
-    /// Bytes that compactions replaced and readers hold.
+    /// Bytes of replaced segments that readers hold.
     pub fn memory_held_bytes(&self) -> u64 {
         self.compactor.lock().held_bytes()
     }
 
-    /// Lets no step begin any more; whether none is under way.
+    /// Keeps new steps from starting. Returns whether none runs.
     pub(super) fn stop_memory_compaction(&self) -> bool {
         let mut compactor = self.compactor.lock();
         compactor.is_stopped = true;
@@ -156,7 +158,7 @@ impl MemoryCompaction {
         is_there && !self.jobs.compactor.lock().is_stopped
     }
 
-    /// Puts it into the place of the old ones.
+    /// Puts the new segment in the place of the old ones.
     fn install(self, merged: &Merged) {
         let jobs = self.jobs.clone();
         let is_compaction = matches!(self.step, MemoryStep::Compact(_));
@@ -193,7 +195,7 @@ impl Drop for MemoryCompaction {
             self.jobs.pressure.failed(Lane::Flush, self.jobs.health.poison_after_panic());
         }
         self.jobs.compactor.lock().is_busy = false;
-        // Under the lock that those who wait for this let go of when they begin to wait: so none of them misses it.
+        // A waiting thread lets go of this lock when it begins to wait, so it does not miss the signal.
         let _catalog = self.jobs.catalog.lock();
         self.jobs.ended.notify_all();
     }

@@ -1,5 +1,5 @@
-//! The executor: the one place where plans are carried out. The module's head says which file holds a record at each
-//! instant of a merge or a move.
+//! The executor carries out all plans. The head of `jobs/mod.rs` says which file holds a record at each instant of a merge or a
+//! move.
 
 use super::stretch::Stretch;
 use super::{Catalog, Jobs};
@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 impl Jobs {
-    /// Carries out a plan that was made for `version`, whose ranges are claimed since by `ticket`. After an error nothing has
-    /// changed but what earlier increments of a merge did, unless the database is poisoned.
+    /// Carries out a plan that was made for `version`; `ticket` claims its ranges. After an error only earlier increments of a
+    /// merge have changed anything, unless the database is poisoned.
     pub(super) fn execute(
         self: &Arc<Self>,
         plan: Plan,
@@ -43,7 +43,8 @@ impl Jobs {
         }
     }
 
-    /// Holds no input longer than its increment, so that it can go. Whoever closes the database waits for one of them.
+    /// Carries out a merge in increments. Each increment gives up its inputs at its end, so that their files can go. Closing
+    /// the database waits for one increment at most.
     fn merge_incrementally(
         self: &Arc<Self>,
         merge: Merge,
@@ -82,7 +83,7 @@ impl Jobs {
         let beneath = Beneath::new(&version, merge.from, &merge.range(), is_input);
         let cutter = Cutter::new(merge, &version);
         let oldest_of_last = merge.oldest_of_last(&version);
-        // Else what other merges replace would stay on disk, with its logs, until this one is done.
+        // Without this drop, inputs of other merges would stay on disk, with their logs, until this merge ends.
         drop(version);
         self.collect_garbage();
         let retention = RetentionFilter::new(self.snapshots.drop_proof());
@@ -116,7 +117,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// Makes one cell of two.
+    /// Cuts one cell in two at a guard.
     fn split(&self, split: &Split, version: &Version, ticket: &Ticket) -> Result<()> {
         let guard = match &split.guard {
             Some(guard) => guard.clone(),
@@ -154,7 +155,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// Lets a plan make its edit from what is true now; the caller holds the catalog until it is committed.
+    /// Lets a plan make its edit from the current state. The caller holds the catalog until the edit is committed.
     fn edit(
         &self,
         catalog: &Catalog,
@@ -175,19 +176,19 @@ impl Jobs {
             others: &catalog.claims.without(ticket),
             cut: &cut,
         });
-        // Should the edit be refused, these go, and an open file would keep their space.
+        // If the edit is refused, the tables are deleted; an open file would keep their space.
         new.iter().for_each(|table| self.tables.close(table.id));
         edit
     }
 
-    /// Puts the version of a family that an edit has just made into the view.
+    /// Puts the current version of a family into the view.
     fn show(&self, catalog: &Catalog, family: FamilyId) {
         let version = catalog.state.families()[&family].version.clone();
         self.view.update(|view| view.families[family.0 as usize].version = version);
     }
 }
 
-/// Counts a merge among those that run, until it is dropped.
+/// Counts a running merge until it is dropped.
 struct Counted<'a>(&'a AtomicU64);
 
 impl Counted<'_> {

@@ -1,32 +1,33 @@
-//! Background work: the scheduler asks policies for plans, the executor carries them out, and this module alone commits
-//! edits to the manifest.
+//! Background work. The scheduler asks policies for plans, and the executor carries them out. This module alone commits edits
+//! to the manifest.
 //!
 //! # Which file holds a record at each instant
 //!
-//! *Flush.* (1) The commit queue took all memory of the family and rotated the log: the record is in memory and in a log at
-//! or after its family's `replay_from`. (2) All logs before the new one are synced, oldest first, with their names. (3) The
-//! table is written, synced, and its name synced: the record stands in two places, and an orphan table if we crash. (4) The
-//! edit adds the table and advances `replay_from`: after its sync the table is the record's home; before it, the log is.
-//! (5) The view drops the flushing set and shows the table, in one swap. (6) Logs before the smallest `replay_from` are
-//! unlinked, unless tables point into them.
+//! *Flush.* (1) The commit queue took all memory of the family and rotated the log. The record is in memory and in a log at or
+//! after its family's `replay_from`. (2) All logs before the new one are synced, oldest first, with their names. (3) The table
+//! is written, synced, and its name synced. The record stands in two places; a crash leaves an orphan table. (4) The edit adds
+//! the table and advances `replay_from`. The log is the record's home before the sync of the edit, the table after it. (5) The
+//! view drops the flushing set and shows the table, in one swap. (6) Logs before the smallest `replay_from` are unlinked,
+//! unless tables point into them.
 //!
-//! *Flush to a log table.* The story is told in `jobs/log_table.rs`.
+//! *Flush to a log table.* See `jobs/log_table.rs`.
 //!
-//! *Write-back.* The story is told in `write/queue/collection.rs`.
+//! *Write-back.* See `write/queue/collection.rs`.
 //!
-//! *Merge.* The record stands in an input until the edit that names the outputs, all of them synced with their names, is
-//! synced; after that in an output. Inputs are unlinked when no view holds them. A large merge is carried out in increments
-//! (`plan/tree/incremental.rs`): its first edit only cuts slices, and each increment is such a merge.
+//! *Merge.* All outputs are synced with their names before the edit that names them. Until the sync of the edit the record
+//! stands in an input; after the sync in an output. Inputs are unlinked when no view holds them. A large merge is carried out
+//! in increments (`plan/tree/incremental.rs`). The first edit of a large merge only cuts slices, and each increment is a merge
+//! as described here.
 //!
 //! *Move, split, join.* The table stays where it is; the edit gives its slices another level or cell, or cuts them in two.
 //!
-//! *Hole.* A block is punched out of a table when no slice that reaches it lives, neither in the state, whose last edit is
-//! synced, nor in any view: each record in it stands elsewhere, or nobody can see it.
+//! *Hole.* A block is punched out of a table when no slice that reaches it lives, neither in the state nor in any view. The
+//! last edit of the state is synced by then. Each record in the block stands elsewhere, or no reader can see it.
 //!
 //! # Lock order
 //!
-//! `catalog` → the commit lock → the view's swap lock; `catalog` → `compactor`. Commits to the manifest happen under
-//! `catalog`, and so does the installation of what they changed, so that views show versions in the order of their edits.
+//! Commits to the manifest happen under `catalog`. The changed versions are installed under `catalog`, too, so that views show
+//! versions in the order of their edits.
 
 mod cleanup;
 mod collect_logs;
@@ -69,10 +70,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-/// How long a thread that waits for jobs sleeps before it looks again by itself.
+/// How long a thread that waits for jobs sleeps before it looks again: 100 ms. The end of a job wakes it earlier.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// What the jobs are told by the options.
+/// The options that jobs and policies read.
 #[derive(Clone, Debug)]
 pub struct JobOptions {
     pub table: TableOptions,
@@ -80,11 +81,11 @@ pub struct JobOptions {
     pub segments: SegmentOptions,
     pub memory: MemoryLimits,
     pub form: FormOptions,
-    /// Room on the device that is left for the largest merge.
+    /// Bytes of the device that flushes of log tables leave free for the largest merge.
     pub merge_reserve_bytes: u64,
     /// Merges that may run at the same time.
     pub merges: usize,
-    /// How fast they may write.
+    /// Bytes that all merges together may write in a second; `None` for no limit.
     pub merge_bytes_per_second: Option<u64>,
 }
 
@@ -97,9 +98,9 @@ pub struct Jobs {
     /// Signalled when a job ends.
     ended: Condvar,
     pacer: Option<Pacer>,
-    /// Merges that read and write at this moment.
+    /// Merges that are reading and writing.
     merging: AtomicU64,
-    /// Entries that scans of a family showed since its last flush.
+    /// Entries that scans of a family returned since its last flush.
     entries_returned: Mutex<BTreeMap<FamilyId, u64>>,
 }
 
@@ -107,27 +108,28 @@ pub struct Jobs {
 #[derive(Debug)]
 struct Catalog {
     manifest: Manifest,
-    /// What the manifest says.
+    /// The state that the manifest describes.
     state: State,
     claims: Claims,
-    /// Jobs that were submitted and are not wholly done.
+    /// Jobs that were submitted and have not ended.
     jobs: usize,
-    /// Those of them that still work for their edit.
+    /// Flushes and merges that have not given back their flushing set or claims.
     flushes_running: usize,
     merges_running: usize,
-    /// A log became full since a job looked whether old ones can go; and whether one is looking now.
+    /// Whether a log was closed because it was full, or a flush ended, since a log collection last began; and whether a log
+    /// collection runs.
     log_full: bool,
     collecting_logs: bool,
-    /// Callers of `compact`, who plan the merges; the scheduler plans only what keeps writers from waiting.
+    /// Callers of `compact`. They plan the merges; the scheduler plans only what keeps writers from waiting.
     manual: usize,
     is_stopped: bool,
-    /// Threads that ask samples, and hold versions meanwhile.
+    /// Threads that read samples of tables, and hold versions meanwhile.
     sampling_threads: usize,
     /// Logs on disk.
     logs: BTreeSet<FileId>,
-    /// Bytes of those that earlier opens wrote.
+    /// Bytes of the logs that earlier opens wrote.
     older_log_bytes: BTreeMap<FileId, u64>,
-    /// What flushes would have left in logs since the oldest were let go; and the last of those.
+    /// Bytes that flushes would have left in logs since the oldest logs were let go; and the last log that was let go.
     refused_bytes: u64,
     let_go: Option<FileId>,
     hints: BTreeMap<FamilyId, Hints>,
@@ -203,7 +205,7 @@ impl Jobs {
         jobs
     }
 
-    /// Starts what a commit wants to have done. The caller holds no lock.
+    /// Starts the work that a commit asks for. The caller holds no lock.
     #[inline]
     pub fn act_on(self: &Arc<Self>, wants: Wants) {
         if wants != Wants::default() {
@@ -222,7 +224,8 @@ impl Jobs {
         }
     }
 
-    /// Starts whatever is wanted and allowed now. Called after a switch, after a job, and by writers that wait.
+    /// Starts all work that is wanted and allowed now. Called after a switch of a memtable, after a job, and by writers that
+    /// wait.
     pub fn schedule(self: &Arc<Self>) {
         self.compact_memory();
         self.ask_samples();
@@ -265,7 +268,7 @@ impl Jobs {
             let plan = if catalog.manual == 0 {
                 plan::propose(id, version, claims, &now, options)?
             } else if version.level(0).runs() >= options.l0_slowdown_tables {
-                // Whoever compacts by hand plans all else; but writers must not wait for the end of that.
+                // A caller of `compact` plans all other merges, but writers must not wait for the end of the manual compaction.
                 plan::relieve_l0(id, version, claims, &now, options)?
             } else {
                 return None;
@@ -278,7 +281,7 @@ impl Jobs {
         self.count_l0_merge(catalog, &plan, &version);
         let running = self.claim(catalog, &plan);
         let job = move || {
-            // Whoever waits for it is told by the end of the job.
+            // `end_job` reports the outcome to threads that wait for the merge.
             let _ = running.merge(plan, version);
         };
         self.env.runtime.submit(Lane::Merge, Box::new(job));
@@ -292,8 +295,8 @@ impl Jobs {
         Running { jobs: self.clone(), work: Some(Work::Merge(ticket)) }
     }
 
-    /// Tells everybody who waits that a job ended, and starts what it made possible. A failure starts nothing: the disk
-    /// would only be asked the same again. Whoever waits for the job, or writes next to a limit, asks later.
+    /// Tells all waiting threads that a job ended, and starts what it made possible. A failure starts nothing: the disk would be asked
+    /// the same again. A thread that waits for the job, or writes at a limit, schedules again later.
     fn end_job(self: &Arc<Self>, lane: Lane, outcome: Result<()>) {
         match outcome {
             Ok(()) => {
@@ -309,7 +312,7 @@ impl Jobs {
         self.collect_garbage();
     }
 
-    /// Why a job failed: files of another process may have been in its way.
+    /// The error that a failed job reports: `LockLost` if another process took the directory, else `error`.
     fn blame(&self, error: Error) -> Error {
         match self.dir_lock.check() {
             Err(lost @ Error::LockLost { .. }) => self.health.poison(lost),
@@ -317,7 +320,8 @@ impl Jobs {
         }
     }
 
-    /// Makes an edit stable. The caller holds the catalog and installs the outcome before letting go of it.
+    /// Commits an edit to the manifest. The caller holds the catalog, and installs the outcome before it lets go of the
+    /// catalog.
     fn commit(&self, catalog: &mut Catalog, mut edit: Edit) -> Result<()> {
         self.health.check_unpoisoned()?;
         edit.push(Change::LastSeq(self.snapshots.visible()));
@@ -330,7 +334,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// As [`Jobs::commit`], for an edit that names `outputs`. They go again only if the edit is certainly not on disk.
+    /// As [`Jobs::commit`], for an edit that names `outputs`. The tables are deleted only if the edit is certainly not on disk.
     fn commit_tables(&self, catalog: &mut Catalog, edit: Edit, outputs: Outputs) -> Result<()> {
         let committed = self.commit(catalog, edit);
         outputs.pass_on_sketches(&catalog.state);
@@ -340,20 +344,20 @@ impl Jobs {
         committed
     }
 
-    /// Makes the names of new tables stable. A failure is final: the directory also holds the names of logs, and what a failed
-    /// sync was to make stable may be lost for good.
+    /// Syncs the names of new tables. A failure is final and poisons the database. The directory also holds the names of logs,
+    /// and what a failed sync was to make stable may be lost for good.
     fn sync_names(&self, outputs: &Outputs) -> Result<()> {
         outputs.sync_names().map_err(|error| self.health.poison(error))
     }
 
-    /// Tells the back-pressure how full L0 is.
+    /// Tells the back-pressure the largest number of L0 tables of any family.
     fn count_l0(&self, catalog: &Catalog) {
         let families = catalog.state.families().values();
         let fullest = families.map(|family| family.version.level(0).runs()).max().unwrap_or(0);
         self.pressure.set_l0_tables(fullest as u64);
     }
 
-    /// Where tables for `level` are written.
+    /// Where and with which options tables for `level` are written.
     fn target(&self, level: usize) -> Target {
         Target {
             fs: self.env.fs.clone(),
@@ -376,7 +380,7 @@ impl Jobs {
         }
         self.health.check_writable()?;
         let id = catalog.state.next_family();
-        // It has no record yet, so any log may be its first; this one is known to exist.
+        // A new family has no record, so any log may be its first. The log that is chosen here is known to exist.
         let replay_from =
             families.values().map(|family| family.replay_from).max().expect("there is a default family");
         let mut edit = Edit::default();
@@ -397,8 +401,8 @@ impl Jobs {
         self.catalog.lock().state.families().values().map(|family| family.name.clone()).collect()
     }
 
-    /// Waits until `done` holds, helping a stepped runtime along. An error that a job of one of the lanes met meanwhile ends
-    /// the wait.
+    /// Waits until `done` holds, and runs jobs of a stepped runtime meanwhile. An error of a job of one of `lanes` ends the
+    /// wait.
     fn wait_until(
         self: &Arc<Self>,
         lanes: &[Lane],
@@ -424,8 +428,8 @@ impl Jobs {
 
     /// Writes all memory to tables, and waits for it.
     pub fn flush(self: &Arc<Self>) -> Result<()> {
-        // A family has one flushing set at a time: what was written beside a flush under way needs a second one. Only these are
-        // waited for; writers that go on would make others without end.
+        // A family has one flushing set at a time: memory that was written beside a running flush needs a second flush. The
+        // caller waits for these two only; going on writers would make others without end.
         let _wanted = TablesWanted::new(self);
         for _ in 0..2 {
             let wanted = self.queue.switch_all_memtables()?;
@@ -446,12 +450,12 @@ impl Jobs {
                 && self.is_memory_compacted()
                 && self.propose(catalog).is_none()
         })?;
-        // What readers held until now can go as well.
+        // Files that readers held until now can go as well.
         self.collect_garbage();
         Ok(())
     }
 
-    /// Lets no job start any more, and waits for those that run.
+    /// Keeps new jobs from starting, and waits for the running ones.
     pub fn stop(self: &Arc<Self>) {
         let mut catalog = self.catalog.lock();
         catalog.is_stopped = true;
@@ -465,15 +469,15 @@ impl Jobs {
         }
     }
 
-    /// Records that `log` was closed with exactly `bytes`: the last edit of an open.
+    /// Records that `log` was closed with exactly `bytes`. The last edit of an open.
     pub fn record_seal(&self, log: FileId, bytes: u64) -> Result<()> {
         let mut edit = Edit::default();
         edit.push(Change::LogSealed { log, bytes });
         self.commit(&mut self.catalog.lock(), edit)
     }
 
-    /// Shows what the manifest says, its own id, and the logs on disk as far as edits told of them. No edit is made and no
-    /// manifest goes meanwhile; and none of the state's tables as long as somebody holds a copy of it.
+    /// Shows `look` the state, the manifest's id, and the logs on disk as far as edits told of them. No edit is made and no
+    /// manifest is deleted meanwhile. Tables of the state stay as long as the caller holds a copy of the state.
     pub fn with_files<T>(&self, look: impl FnOnce(&State, FileId, &BTreeSet<FileId>) -> T) -> T {
         let catalog = self.catalog.lock();
         look(&catalog.state, catalog.manifest.id(), &catalog.logs)
@@ -489,7 +493,7 @@ impl Jobs {
     }
 }
 
-/// Somebody waits for all memory to be in tables.
+/// A caller that waits until all memory is in tables.
 struct TablesWanted<'a>(&'a Jobs);
 
 impl TablesWanted<'_> {
@@ -505,8 +509,8 @@ impl Drop for TablesWanted<'_> {
     }
 }
 
-/// A job between its submission and its end. Whatever becomes of it, run, dropped by a runtime that ends, or panicked, what
-/// it holds is given back.
+/// A job between its submission and its end. What the job holds is given back in any case: run, dropped by a runtime that ends,
+/// or panicked.
 struct Running {
     jobs: Arc<Jobs>,
     /// `None` once it ended.
@@ -516,7 +520,7 @@ struct Running {
 enum Work {
     Flush(FlushTask),
     Merge(Ticket),
-    /// For a merge of another thread.
+    /// A subcompaction for a merge of another thread.
     Help,
     LogCollection,
 }
@@ -551,8 +555,8 @@ impl Running {
         self.end(true);
     }
 
-    /// Gives back what the job holds. A flush that was not done waits at the head of the queue until somebody schedules
-    /// again.
+    /// Gives back what the job holds. The flushing set of a failed flush waits at the head of the queue for the next call of
+    /// `schedule`.
     fn end(&mut self, is_done: bool) {
         let Some(work) = self.work.take() else { return };
         let mut catalog = self.jobs.catalog.lock();
@@ -578,7 +582,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Poisoned before the work is given back: nobody takes up what a panic left half done.
+        // The database is poisoned before the work is given back: no job takes up what a panic left half done.
         if let Some(work) = &self.work
             && std::thread::panicking()
         {

@@ -1,8 +1,8 @@
-//! Writing tables: the one loop that flushes, merges and recovery share. Entries arrive in order, the retention filter decides their fate,
-//! and tables are cut at a size, never between two versions of one key.
+//! Writing tables: the one loop that flushes, merges and recovery share. Entries arrive in order, and the retention filter
+//! decides their fate. Tables are cut at a size, never between two versions of one key.
 //!
-//! The tables belong to nobody until an edit names them. [`Outputs`] deletes them when it is dropped before that, so that a
-//! failed job leaves nothing behind; what a crash leaves, the next open collects.
+//! No edit names the tables at first. [`Outputs`] deletes them when it is dropped before an edit does, so that a failed job
+//! leaves nothing behind. The next open deletes what a crash leaves.
 
 use super::log_table::Places;
 use crate::base::counters::Counter;
@@ -36,13 +36,13 @@ pub struct Outputs {
     target: Target,
     /// Values that are left in logs.
     places: Places,
-    /// Of other keys nothing is written.
+    /// Only keys of this span are written.
     span: Span,
     ids: Vec<FileId>,
     pub tables: Vec<NewTable>,
     /// Versions that newer ones hid.
     pub shadowed: u64,
-    /// Tombstones with nothing left to hide.
+    /// Tombstones that were dropped because no older version is left for them to hide.
     pub spent: u64,
 }
 
@@ -52,19 +52,19 @@ impl Outputs {
         Outputs { target, places, span, ids: Vec::new(), tables: Vec::new(), shadowed: 0, spent: 0 }
     }
 
-    /// The tables point to the values that have these places.
+    /// The tables store handles for the values that have these places.
     pub fn leaving(mut self, places: Places) -> Outputs {
         self.places = places;
         self
     }
 
-    /// They hold keys of `span` alone.
+    /// Only keys of `span` are written.
     pub fn within(mut self, span: Span) -> Outputs {
         self.span = span;
         self
     }
 
-    /// Adds the tables of `upper`, whose keys are larger than all of these.
+    /// Adds the tables of `upper`, whose keys are larger than all keys of `self`.
     pub fn append(&mut self, mut upper: Outputs) {
         let ends = |tables: &[NewTable]| {
             let range = |table: &NewTable| KeyRange::hull(table.parts.iter().map(|part| &part.range));
@@ -85,9 +85,10 @@ impl Outputs {
         tables.fold((0, 0), |(count, bytes), table| (count + 1, bytes + table.bytes))
     }
 
-    /// Writes what the retention filter keeps of `source` into synced tables; their names are not stable yet. `nothing_below` is the retention filter's
-    /// question; `edge` says, in front of a new key, what of the open table of so many bytes (0: none) ends there;
-    /// an error of `go_on` ends the work early.
+    /// Writes what the retention filter keeps of `source` into synced tables. The names of the tables are not synced yet.
+    ///
+    /// `nothing_below` answers the retention filter whether no older version lies below. `edge` gets a new key and the bytes of
+    /// the open table (0: none), and says what ends in front of the key. An error of `go_on` ends the work early.
     pub fn write(
         &mut self,
         source: &mut dyn Cursor,
@@ -142,7 +143,7 @@ impl Outputs {
         Ok(())
     }
 
-    /// Makes the names of the tables stable.
+    /// Syncs the names of the tables.
     pub fn sync_names(&self) -> Result<()> {
         if self.ids.is_empty() || mutant!("skip_table_dir_sync") {
             return Ok(());
@@ -160,7 +161,7 @@ impl Outputs {
                 Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {}
                 created => {
                     let table = created?;
-                    // Only now is the file one of these, to be removed if they are not kept.
+                    // From now on drop removes the file, unless the tables are kept.
                     self.ids.push(id);
                     return Ok(table);
                 }
@@ -183,7 +184,7 @@ impl Outputs {
         Ok(())
     }
 
-    /// Tells `state` the sketches of those tables that it holds.
+    /// Gives the tables of `state` their sketches.
     pub fn pass_on_sketches(&self, state: &State) {
         for NewTable { id, sketch, .. } in &self.tables {
             if let (Some(table), Some(sketch)) = (state.table(*id), sketch) {
@@ -192,7 +193,7 @@ impl Outputs {
         }
     }
 
-    /// An edit names the tables now, or may do so: they stay.
+    /// Keeps the tables: an edit names them now, or may do so.
     pub fn keep(mut self) {
         self.ids.clear();
     }
@@ -201,7 +202,7 @@ impl Outputs {
 impl Drop for Outputs {
     fn drop(&mut self) {
         for &id in &self.ids {
-            // Nothing refers to the file; if it cannot go now, the next open collects it.
+            // Nothing refers to the file. The next open deletes it if this unlink fails.
             let _ = self.target.fs.unlink(&names::table(&self.target.dir, id));
         }
     }

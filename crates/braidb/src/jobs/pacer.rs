@@ -1,13 +1,13 @@
-//! How fast merges write. All of them draw on one allowance: whoever wrote more than it grew by meanwhile sleeps it off.
-//! A merge that writers wait for is never held up.
+//! The rate limit of merges. All merges of a database share one allowance. A merge that wrote more than the allowance grew by
+//! sleeps. A merge that writers wait for does not sleep.
 
 use braidb_storage::{Clock, Runtime};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// The longest sleep at once, so that closing the database need not wait for more.
+/// The longest single sleep: 100 ms, so that closing the database waits no longer for it.
 const SLEEP_US: u64 = 100_000;
-/// What may be saved up while nothing merges.
+/// Allowance that may be saved up while no merge writes: 100 ms at the full rate.
 const SAVED_US: u64 = 100_000;
 
 /// The allowance of all merges of one database.
@@ -16,7 +16,7 @@ pub struct Pacer {
     bytes_per_second: u64,
     clock: Arc<dyn Clock>,
     runtime: Arc<dyn Runtime>,
-    /// When all that was written so far will have been paid for.
+    /// The time at which the allowance covers all bytes written so far.
     paid_us: Mutex<u64>,
 }
 
@@ -26,7 +26,7 @@ impl Pacer {
         Pacer { bytes_per_second, clock, runtime, paid_us: Mutex::new(0) }
     }
 
-    /// Accounts for `bytes`, and sleeps until they are paid for or `is_urgent` says that somebody waits.
+    /// Charges `bytes`, and sleeps until the allowance covers them or `is_urgent` says that a writer waits.
     pub fn wrote(&self, bytes: u64, is_urgent: impl Fn() -> bool) {
         let until_us = {
             let mut paid_us = self.paid_us.lock();
@@ -40,7 +40,7 @@ impl Pacer {
                 return;
             }
             if is_urgent() {
-                // Forgiven: nobody sleeps off later what had to be written now.
+                // The debt is forgiven: no merge sleeps later for bytes that had to be written now.
                 let mut paid_us = self.paid_us.lock();
                 *paid_us = (*paid_us).min(self.clock.now_us());
                 return;
@@ -56,7 +56,7 @@ mod tests {
     use braidb_storage::{Job, Lane};
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// A clock that only sleeping moves.
+    /// A clock that advances only by sleeping.
     #[derive(Debug, Default)]
     struct Sleeper(AtomicU64);
 
@@ -68,7 +68,7 @@ mod tests {
 
     impl Runtime for Sleeper {
         fn submit(&self, _: Lane, _: Job) {
-            unreachable!("nobody submits")
+            unreachable!("the pacer submits no job")
         }
         fn help(&self) -> bool {
             false

@@ -1,13 +1,13 @@
-//! Writing what is left of a merge's inputs, on two threads if that is worth it.
+//! Writes the outputs of a merge, on two threads if two are worth it.
 //!
-//! Writers wait for merges of L0, and those for merges of what L0 goes into. In a leveled tree such a merge often claims all that
-//! there is to do: beside it no second one can run, and while one thread merges, the others have nothing to do. So a large one is
-//! cut at a key near its middle, and its parts are subcompactions for two threads (`jobs/subcompactions.rs`).
+//! Writers wait for merges of L0, and merges of L0 wait for merges of L1. In a leveled tree such a merge often claims all the
+//! work: no second merge can run beside it, and the other threads are idle. So a large merge is cut at a key near its middle,
+//! and its parts are subcompactions for two threads (`jobs/subcompactions.rs`).
 //!
-//! The tables of both are named by one edit, so the parts are nothing that a reader or a crash could tell apart: which file holds
-//! a record at each instant is as for any merge. The thread that began holds the inputs, and the logs that were loaded, until both
-//! parts are written. No more stands on disk at any time than if one thread wrote it all, which is why a merge in increments is
-//! halved increment by increment: two of them at once took more space than the bound allows.
+//! One edit names the tables of both parts, so neither a reader nor a crash can tell them apart. Which file holds a record at each
+//! instant is as for any merge. The thread that began holds the inputs, and the loaded logs, until both parts are written. No more
+//! stands on disk than if one thread wrote it all. Each increment of a large merge is cut by itself: two increments at once took more
+//! space than the bound allows.
 
 use super::Jobs;
 use super::output::Outputs;
@@ -23,15 +23,16 @@ use crate::visible::merge::MergeCursor;
 use crate::visible::rule::RetentionFilter;
 use std::sync::Arc;
 
-/// A merge that reads less than this part of a table's size is not worth a second thread, and the small tables that a cut makes.
+/// A merge is written on two threads if it reads at least 1/4 of a table's size. A smaller one is not worth a second thread and
+/// the small tables that the cut makes.
 const LEAST_SHARE_OF_TABLE: u64 = 4;
-/// A rate limit is asked about after so many bytes: few, so that it holds for small merges too.
+/// Bytes after which a merge asks the rate limit. They are few, so that the limit holds for small merges too.
 const PACE_BYTES: u64 = 4 << 10;
 
-/// The keys of a span that a merge writes, and by which rules.
+/// A span of keys that a merge writes, with its inputs and rules.
 pub(super) struct Stretch {
     pub span: Span,
-    /// The runs that it reads, newest first.
+    /// The runs that the merge reads, newest first.
     pub runs: Arc<Vec<Arc<Vec<Arc<Slice>>>>>,
     pub to: usize,
     pub cutter: Cutter,
@@ -40,7 +41,7 @@ pub(super) struct Stretch {
 }
 
 impl Stretch {
-    /// What lies before `key`, and the rest.
+    /// The part before `key`, and the rest.
     fn cut(self, key: Vec<u8>) -> (Stretch, Stretch) {
         let low =
             if mutant!("upper_half_misses_its_first_key") { [&*key, &[0]].concat() } else { key.clone() };
@@ -57,7 +58,7 @@ impl Stretch {
 }
 
 impl Jobs {
-    /// Writes all that a merge writes.
+    /// Writes all outputs of a merge.
     pub(super) fn write_merge(self: &Arc<Self>, merge: &Merge, stretch: Stretch) -> Result<Outputs> {
         let Some(key) = self.where_to_cut(merge, &stretch)? else {
             return self.write_stretch(stretch, || Ok(()));
@@ -71,22 +72,22 @@ impl Jobs {
         });
         while self.write_subcompaction(&parts) {}
         let mut written = parts.outcome()?.into_iter();
-        let mut outputs = written.next().expect("the lower half was written");
+        let mut outputs = written.next().expect("the lower subcompaction was written");
         written.for_each(|upper| outputs.append(upper));
         Ok(outputs)
     }
 
-    /// A key that cuts in two a merge, if it is one that writers may come to wait for, and there is a thread for the second.
+    /// A key that cuts a merge in two, if writers may come to wait for the merge and a second thread is idle.
     fn where_to_cut(&self, merge: &Merge, stretch: &Stretch) -> Result<Option<Vec<u8>>> {
         let is_small = merge.bytes() < merge.table_bytes / LEAST_SHARE_OF_TABLE;
-        // A run of L0 is one slice; and where there are guards, merges of other cells are there for other threads.
+        // A run of L0 is one slice, so merges within L0 are not cut. In a tree with guards other threads can merge other cells.
         if merge.from > 1 || merge.to == 0 || is_small || merge.is_guarded() || !self.has_idle_thread() {
             return Ok(None);
         }
         middle(stretch.runs.iter().map(|run| run.as_slice()))
     }
 
-    /// `false` if no half is left.
+    /// Writes the next subcompaction; `false` if none is left.
     fn write_subcompaction(&self, parts: &Subcompactions<Stretch, Outputs>) -> bool {
         parts.work(|half| self.write_stretch(half, || parts.go_on()))
     }
@@ -113,7 +114,7 @@ impl Jobs {
         Ok(outputs)
     }
 
-    /// Sleeps as long as the rate limit asks for, unless somebody waits for the merge.
+    /// Sleeps as long as the rate limit asks for, unless writers wait for merges.
     fn pace(&self, bytes: u64) {
         if let Some(pacer) = &self.pacer {
             pacer.wrote(bytes, || self.pressure.is_felt() || self.health.check_writable().is_err());

@@ -1,10 +1,10 @@
-//! Pieces of one large merge, for whatever threads have time for them.
+//! The parts of one large merge, for as many threads as have time for them.
 //!
-//! The thread that carries a merge out lays its pieces out, asks another one for help, and works at the pieces itself until none
-//! is left. If a thread comes to it before that, it takes a piece. Thus nobody ever waits for a job that is still queued: the
-//! owner of the pieces waits at the end for those alone that somebody is at.
+//! The owner is the thread that carries out the merge. It lays out the parts, asks another thread for help, and works at the parts
+//! itself until none is left. A helper that comes before then takes a part. So the owner never waits for a job that is still
+//! queued: at the end it waits only for parts that a helper has begun.
 //!
-//! Pieces are started in order, and what becomes of them is collected in order. After the first failure none is started any more.
+//! Threads begin the parts in order, and the owner collects the outcomes in order. After the first failure no part is begun.
 
 use super::{Jobs, Running, Work};
 use crate::base::error::{Error, Result};
@@ -18,25 +18,25 @@ use std::sync::Arc;
 #[cfg(test)]
 mod tests;
 
-/// Pieces `T`, each of which is to become an `R`.
+/// Parts `T`, each of which is to become an `R`.
 pub struct Subcompactions<T, R> {
     state: Mutex<State<T, R>>,
-    /// Signalled when a piece is no longer worked at.
+    /// Signalled when a thread ends its work at a part.
     ended: Condvar,
     health: Arc<Health>,
 }
 
 struct State<T, R> {
-    /// With their numbers.
+    /// Parts that no thread has begun, with their numbers.
     ready: VecDeque<(usize, T)>,
-    /// So many are worked at.
+    /// Number of parts that threads work at.
     taken: usize,
     done: BTreeMap<usize, R>,
     failure: Option<Error>,
 }
 
 impl<T, R> Subcompactions<T, R> {
-    /// Does the next piece; `false` if none is left.
+    /// Does the next part; `false` if none is left.
     pub fn work(&self, make: impl FnOnce(T) -> Result<R>) -> bool {
         let (number, part) = {
             let mut state = self.state.lock();
@@ -49,20 +49,20 @@ impl<T, R> Subcompactions<T, R> {
         true
     }
 
-    /// The failure that makes it vain to go on with any piece.
+    /// The first failure, after which going on with any part is in vain.
     pub fn go_on(&self) -> Result<()> {
         self.state.lock().failure.as_ref().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// Nothing is begun any more.
+    /// Keeps further parts from being begun.
     fn close(&self) {
         let rest = std::mem::take(&mut self.state.lock().ready);
-        // Outside of the lock: pieces hold files.
+        // Outside of the lock: parts hold files.
         drop(rest);
     }
 }
 
-/// A piece that somebody is at.
+/// A part that a thread works at.
 struct Held<'a, T, R> {
     parts: &'a Subcompactions<T, R>,
     number: usize,
@@ -73,7 +73,7 @@ struct Held<'a, T, R> {
 impl<T, R> Drop for Held<'_, T, R> {
     fn drop(&mut self) {
         let outcome = self.outcome.take().unwrap_or_else(|| Err(self.parts.health.poison_after_panic()));
-        // Dropped outside of the lock: pieces hold files.
+        // Dropped outside of the lock: parts hold files.
         let mut never_begun = VecDeque::new();
         let mut state = self.parts.state.lock();
         state.taken -= 1;
@@ -89,7 +89,7 @@ impl<T, R> Drop for Held<'_, T, R> {
     }
 }
 
-/// Pieces and the duty to see them through. However it ends, nobody begins with one later.
+/// The owner's handle. When it drops, no thread begins another part.
 pub struct Owned<T, R>(Arc<Subcompactions<T, R>>);
 
 impl<T, R> Owned<T, R> {
@@ -99,12 +99,12 @@ impl<T, R> Owned<T, R> {
         Owned(Arc::new(Subcompactions { state: Mutex::new(state), ended: Condvar::new(), health }))
     }
 
-    /// For a thread that helps.
+    /// The parts, for a helping thread.
     pub fn share(&self) -> Arc<Subcompactions<T, R>> {
         self.0.clone()
     }
 
-    /// What became of the pieces that were begun, in order, once nobody is at any; or the first failure.
+    /// The outcomes of the parts, in order, once no thread works at one; or the first failure.
     pub fn outcome(self) -> Result<Vec<R>> {
         self.close();
         let mut state = self.state.lock();
@@ -134,12 +134,12 @@ impl<T, R> Drop for Owned<T, R> {
 }
 
 impl Jobs {
-    /// Whether a merging thread has nothing to do.
+    /// Whether a merge thread is idle.
     pub(super) fn has_idle_thread(&self) -> bool {
         self.catalog.lock().merges_running < self.options.merges
     }
 
-    /// Has another merging thread do a piece, once it has time.
+    /// Asks a merge thread to do a part, once it has time.
     pub(super) fn ask_for_help(self: &Arc<Self>, help: impl FnOnce(&Jobs) + Send + 'static) {
         self.catalog.lock().jobs += 1;
         let running = Running { jobs: self.clone(), work: Some(Work::Help) };

@@ -1,11 +1,10 @@
-//! The encoded form of one atomic batch: what a caller builds, the log writes, and the commit leader walks to fill
-//! memory.
+//! The encoded form of one atomic batch: a caller builds it, the log writes it, and the commit leader inserts its entries into memory.
 //!
-//! The entry list and the values are the very bytes of a frame (see the module's head). Nothing in them depends on the
-//! batch's sequence number or its place in the log, so encoding is done before the commit lock is taken.
+//! The entry list and the values are the very bytes of a frame (see the module's head). Nothing in them depends on the batch's sequence
+//! number or its place in the log, so encoding is done before the commit lock is taken.
 //!
-//! A batch of records that are *written back* is no commit: they were committed before, each under a number of its own, which
-//! its entry holds.
+//! A batch of records *written back* is no commit. Its records were committed before, and each entry holds its record's sequence
+//! number.
 
 use super::places::ValuePlace;
 use crate::base::codec::{Decoder, put_u32, put_varint};
@@ -13,13 +12,13 @@ use crate::base::ids::{FamilyId, MAX_SEQ, SeqNo};
 use crate::base::{MAX_KEY_BYTES, MAX_VALUE_BYTES, checksum};
 use crate::visible::EntryKind;
 
-/// Fewest bytes of an entry in the list: kind, family, key length.
+/// Fewest bytes of an entry in the list: kind, family, key length (1 byte each).
 pub(super) const MIN_ENTRY_BYTES: u64 = 3;
 
-/// Most bytes of one beside its key, if it has no number: kind, family, key length, value length, checksum.
+/// Most bytes of an entry without a number, its key not counted: kind, family, key length, value length, checksum.
 const MOST_ITEM_BYTES: usize = 1 + 5 + 3 + 5 + 4;
 
-/// A batch, encoded. The caller has checked the limits of keys, values and batches.
+/// An encoded batch. The caller has checked the limits of keys, values and batches.
 #[derive(Clone, Debug, Default)]
 pub struct EncodedBatch {
     list: Vec<u8>,
@@ -36,12 +35,12 @@ pub struct Entry<'a> {
     pub kind: EntryKind,
     pub key: &'a [u8],
     pub value: &'a [u8],
-    /// That of a record that is written back; otherwise the batch's own number and the entry's place decide.
+    /// The sequence number of a record written back. `None` in a commit, where the batch's number and the entry's position give it.
     pub seq: Option<SeqNo>,
 }
 
 impl EncodedBatch {
-    /// An empty batch that does not grow when this is pushed.
+    /// An empty batch with enough capacity for one entry of `key` and `value`.
     pub fn with_room_for(key: &[u8], value: Option<&[u8]>) -> EncodedBatch {
         EncodedBatch {
             list: Vec::with_capacity(key.len() + MOST_ITEM_BYTES),
@@ -68,7 +67,7 @@ impl EncodedBatch {
         self.push_item_head(EntryKind::Delete, family, None, key);
     }
 
-    /// Adds a record that was committed before. A batch holds none but such, or none.
+    /// Adds a record that was committed before. A batch holds only commits or only records written back.
     pub fn push_written_back(
         &mut self,
         family: FamilyId,
@@ -117,17 +116,17 @@ impl EncodedBatch {
         self.count
     }
 
-    /// Whether it adds data, as opposed to deletes only.
+    /// Whether the batch holds a put, and not deletes only.
     pub fn has_puts(&self) -> bool {
         self.has_puts
     }
 
-    /// Whether it holds records that are written back.
+    /// Whether the batch holds records written back, which have numbers of their own.
     pub fn has_numbers(&self) -> bool {
         self.has_numbers
     }
 
-    /// The entries, in the order of their pushing.
+    /// The entries, in the order in which they were pushed.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
         entries(&self.list, &self.values, self.has_numbers)
     }
@@ -136,8 +135,8 @@ impl EncodedBatch {
         &self.list
     }
 
-    /// The place of the value, if values begin at `offset` and this is the commit of a single entry. Most are, and theirs is found
-    /// without reading the list: an item ends with the checksum of its value.
+    /// The place of the value, if the batch is the commit of a single entry and its values begin at `offset`. Most commits are. The
+    /// list need not be decoded: its item ends with the checksum of the value.
     #[inline]
     pub(super) fn only_place(&self, offset: u64) -> Option<ValuePlace> {
         if self.count != 1 || self.has_numbers {
@@ -155,7 +154,7 @@ impl EncodedBatch {
     }
 }
 
-/// The entries of a list and values that were encoded here or passed [`check`]; ends early on any others.
+/// The entries of a list and values that were encoded here or passed [`check`]. Ends early on any other bytes.
 pub(super) fn entries<'a>(
     list: &'a [u8],
     values: &'a [u8],
@@ -171,8 +170,8 @@ pub(super) fn entries<'a>(
     })
 }
 
-/// The number of each entry of a list that was encoded here, and the place of its value. The values begin at `offset`, and the entries
-/// have the numbers from `base` on unless they tell their own.
+/// The sequence number and the value's place of each entry of a list that was encoded here. The values begin at `offset`. The entries
+/// have the numbers from `base` on, unless `has_numbers`.
 pub(super) fn value_places(
     list: &[u8],
     has_numbers: bool,
@@ -189,7 +188,7 @@ pub(super) fn value_places(
     })
 }
 
-/// What the list holds of an entry.
+/// One entry as the list holds it: all but the bytes of its value.
 struct Item<'a> {
     family: FamilyId,
     seq: Option<SeqNo>,
@@ -219,9 +218,9 @@ impl<'a> Item<'a> {
 /// What is wrong with a batch whose list has the right checksum.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The list makes no sense: no crash does that to a list with the right checksum.
+    /// The list cannot be decoded although its checksum is right. No crash causes this.
     List,
-    /// A value is not the one that was written.
+    /// The checksum of a value is wrong.
     Value,
 }
 
@@ -239,15 +238,15 @@ pub(super) fn check(list: &[u8], values: &[u8], count: u64, has_numbers: bool) -
     if list.is_empty() && values.is_empty() { Ok(()) } else { Err(Fault::List) }
 }
 
-/// Whether `part`, the beginning of a list of `list_bytes` bytes or all of it, can be one of `count` entries; and how many
-/// of its bytes decided that. Cheap for bytes that are no list: they give themselves away early.
+/// Whether `part`, a prefix of a list of `list_bytes` bytes, can be the list of `count` entries; and how many bytes decided. Cheap for
+/// bytes that are no list, which fail early.
 pub(super) fn may_begin_list(part: &[u8], list_bytes: u64, count: u64, has_numbers: bool) -> (bool, usize) {
     let mut list = Decoder::new(part);
     let whole = part.len() as u64 == list_bytes;
     for _ in 0..count {
         let before = list;
         if Item::decode(&mut list, has_numbers).is_none() {
-            // A part may end within an entry, but not long before one could end.
+            // A part may end within an entry, but only within the longest possible entry from its end.
             let longest = MAX_KEY_BYTES + 32;
             let cut_off = !whole && before.rest().len() < longest && starts_well(before.rest());
             return (cut_off, part.len() - before.rest().len() + 1);
@@ -256,7 +255,7 @@ pub(super) fn may_begin_list(part: &[u8], list_bytes: u64, count: u64, has_numbe
     (list.rest().is_empty() && whole, part.len() - list.rest().len())
 }
 
-/// Whether the first byte, if there is one, is an entry's kind.
+/// Whether `rest` is empty or begins with the kind of an entry.
 fn starts_well(rest: &[u8]) -> bool {
     rest.first().is_none_or(|&kind| EntryKind::from_u8(kind).is_some())
 }

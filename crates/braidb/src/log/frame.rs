@@ -1,4 +1,4 @@
-//! The bytes of a log's header, of a frame's head and of a footer. No files here.
+//! The bytes of a log's header, of a frame's head and of a footer. This module reads and writes no files.
 
 use super::batch::{EncodedBatch, MIN_ENTRY_BYTES};
 use crate::base::checksum;
@@ -11,37 +11,37 @@ const VERSION: u16 = 1;
 const WRITTEN_BACK: u32 = 1;
 /// Required feature bits that this version understands.
 const KNOWN_FEATURES: u32 = WRITTEN_BACK;
-/// Optional feature bit: a synced mark of 1 or more in this log holds for logs of earlier opens too. Opens before this bit existed
-/// took old logs for stable after a sync that may have proved nothing.
+/// Optional feature bit: a synced mark of 1 or more in this log holds for logs of earlier opens too. Versions before this bit took old
+/// logs for stable after a sync that may have proved nothing.
 const COVERS_EARLIER_OPENS: u32 = 1;
-/// Optional feature bit: the log is the first of its open. It counts only if the manifest names it.
+/// Optional feature bit: the log is the first of its open. Recovery replays such a log only if the manifest names it.
 const FIRST_OF_OPEN: u32 = 2;
 
-/// Bytes of a log's header, and the smallest synced mark that says anything of its own log.
+/// Bytes of a log's header, and the smallest synced mark that covers bytes of its own log.
 pub const HEADER_BYTES: u64 = 46;
 /// Bytes of a footer.
 pub const FOOTER_BYTES: u64 = 29;
-/// Most bytes of a frame before its list: checksum, kind, five varints.
+/// Most bytes of a frame before its list: checksum, kind, five varints of 10 bytes.
 pub(super) const MAX_HEAD_BYTES: u64 = 4 + 1 + 5 * 10;
 
 pub(super) const KIND_BATCH: u8 = 1;
 pub(super) const KIND_FOOTER: u8 = 2;
 pub(super) const KIND_WRITTEN_BACK: u8 = 3;
 
-/// What a log says of itself.
+/// The fields of a log's header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// The log before this one, and where that ends: its final length, or where recovery cut it.
+    /// The log before this one, and where it ends: its final length, or where recovery cut it.
     pub previous: Option<(FileId, u64)>,
-    /// Whether it may hold records that were written back, which recovery needs before all others.
+    /// Whether the log may hold records written back, which recovery replays before all others.
     pub written_back: bool,
-    /// Whether its synced marks hold for logs of earlier opens too.
+    /// Whether the log's synced marks hold for logs of earlier opens too.
     pub covers_earlier_opens: bool,
-    /// Whether an open began with it.
+    /// Whether the log is the first of its open.
     pub is_first_of_open: bool,
 }
 
-/// Why bytes are no header.
+/// Why bytes are no usable header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum HeaderFault {
     /// Damaged, or never written.
@@ -68,8 +68,8 @@ impl Header {
         out
     }
 
-    /// Reads the first [`HEADER_BYTES`] of log `id`. Every later version keeps their layout, so the checksum is asked
-    /// before the version: a flipped bit there is damage and not a newer format.
+    /// Decodes the first [`HEADER_BYTES`] of log `id`. Every later version keeps their layout, so the checksum is compared before the
+    /// version. A flipped bit in the version is damage and not a newer format.
     pub(super) fn decode(bytes: &[u8], id: FileId) -> Result<Header, HeaderFault> {
         let (content, crc) = bytes.split_at_checked(HEADER_BYTES as usize - 4).ok_or(HeaderFault::Bad)?;
         if Decoder::new(crc).u32() != Some(checksum::at_place(id.0, 0, &[content])) {
@@ -107,8 +107,8 @@ impl Header {
     }
 }
 
-/// A frame's fields before its list, or a footer's, with its place. Read from disk it proves nothing until the checksum
-/// was compared.
+/// The fields of a frame before its list, or of a footer, with its offset. A head read from disk proves nothing until the checksum was
+/// compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub offset: u64,
@@ -119,15 +119,15 @@ pub(super) struct Head {
 /// Where the sequence numbers of a batch are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbers {
-    /// Its entries have this number and those after it.
+    /// The entries have this number and the numbers after it.
     From(SeqNo),
-    /// Each entry tells its own: these are records written back. They are needed by families that replay from this log, or
-    /// from a later one: the others replay the records themselves.
+    /// Each entry holds its own number: the frame has records written back. Families that replay from `replay_from` or a later log need
+    /// them. The other families replay the original records.
     Own { replay_from: FileId },
 }
 
 impl Numbers {
-    /// As far as the head tells it, the largest number among `count` entries.
+    /// The largest number among `count` entries; 0 if each entry holds its own.
     pub fn last(self, count: u64) -> SeqNo {
         match self {
             Numbers::From(base) => base + (count - 1),
@@ -143,9 +143,8 @@ pub(super) enum Contents {
 }
 
 impl Head {
-    /// Reads the head of the frame at `offset` from the bytes there: as many as the log has, up to [`MAX_HEAD_BYTES`].
-    /// `None` when they cannot be one, judged from the fields alone. `list_at + list_bytes + values_bytes` does not
-    /// overflow in what it returns.
+    /// Decodes the head of the frame at `offset` from the bytes there: as many as the log has, up to [`MAX_HEAD_BYTES`]. `None` if the
+    /// fields cannot belong to a head. In a head that is returned, `list_at + list_bytes + values_bytes` does not overflow.
     pub fn decode(bytes: &[u8], offset: u64) -> Option<Head> {
         let mut fields = Decoder::new(bytes);
         fields.u32()?;
@@ -184,7 +183,7 @@ impl Head {
         mark_is_possible.then_some(head)
     }
 
-    /// The end of what the frame's own checksum covers.
+    /// The end of the bytes that the frame's checksum covers.
     pub fn covered_end(&self) -> u64 {
         match self.contents {
             Contents::Batch { list_at, list_bytes, .. } => list_at + list_bytes,
@@ -201,7 +200,7 @@ impl Head {
     }
 }
 
-/// Appends the frame of `batch`, without its values, to `out`; it will lie at `offset` of log `id`.
+/// Appends the frame of `batch`, without its values, to `out`. The frame will lie at `offset` of log `id`.
 pub(super) fn put_batch(
     out: &mut Vec<u8>,
     id: FileId,
@@ -216,7 +215,7 @@ pub(super) fn put_batch(
         Numbers::From(base) => (KIND_BATCH, base),
         Numbers::Own { replay_from } => (KIND_WRITTEN_BACK, replay_from.0),
     };
-    assert_eq!(batch.has_numbers(), kind == KIND_WRITTEN_BACK, "only what is written back has numbers");
+    assert_eq!(batch.has_numbers(), kind == KIND_WRITTEN_BACK, "only records written back have numbers");
     out.push(kind);
     put_varint(out, batch.list().len() as u64);
     put_varint(out, batch.values().len() as u64);
@@ -243,7 +242,7 @@ fn set_checksum(frame: &mut [u8], id: FileId, offset: u64) {
     crc.copy_from_slice(&checksum::at_place(id.0, offset, &[covered]).to_le_bytes());
 }
 
-/// Whether `covered`, the bytes of a frame up to [`Head::covered_end`], are those that were written at `offset`.
+/// Whether `covered`, the bytes of a frame up to [`Head::covered_end`], are the bytes that were written at `offset`.
 pub(super) fn checksum_holds(covered: &[u8], id: FileId, offset: u64) -> bool {
     let mut rest = Decoder::new(covered);
     rest.u32() == Some(checksum::at_place(id.0, offset, &[rest.rest()]))

@@ -1,5 +1,4 @@
-//! The commit log: every write is here before it is anywhere else, and its values may stay here for good (a log is a
-//! *body*).
+//! The commit log. Every write goes here first, and its value may stay here for good (a log is a *body*).
 //!
 //! | file | subject |
 //! |---|---|
@@ -57,57 +56,56 @@
 //!  21  length             u64     of this log, the footer included
 //! ```
 //!
-//! `crc` is CRC-32C and covers the place (log id and offset) before the bytes, so that a whole frame in the wrong place
-//! is damage. It ends with the list. The list carries the checksums of the values, so the frame's crc vouches for them
-//! too, and a value can be read by a handle (log, offset, length, checksum) without its frame.
+//! `crc` is CRC-32C. It covers the place (log id and offset) before the bytes, so a whole frame in the wrong place is damage. It ends
+//! with the list. The list carries the checksums of the values, so the frame's crc covers them too. A value can be read by a handle
+//! (log, offset, length, checksum) without its frame.
 //!
-//! The **synced mark** says what the writer knew to be stable when it wrote the frame:
+//! The **synced mark** says which bytes the writer knew to be stable when it wrote the frame:
 //!
 //! - 0: nothing;
-//! - 1: all earlier logs that recovery would read, up to where the header says that they end; nothing of this one;
-//! - 46 or more: that, and the first so many bytes of this log, with its length and its name in the directory. Always
-//!   the end of the header or of a frame.
+//! - 1: all earlier logs that recovery would read, up to where the header says that they end; nothing of this log;
+//! - *m*, at least 46: the same earlier logs, and the first *m* bytes of this log, with its length and its name in the directory. *m*
+//!   is the end of the header or of a frame.
 //!
-//! A mark speaks of logs of its own open, and with optional feature bit 0 of those of earlier opens too: builds before the bit took
+//! A mark covers logs of its own open. With optional feature bit 0 it covers logs of earlier opens too. Versions before the bit took
 //! old logs for stable after a sync that may have proved nothing.
 //!
 //! # What a crash can do, and why recovery is right
 //!
-//! Only the open that created a log appends to it, only at its end, and logs are synced in the order of their writing.
-//! So, when power is lost, everything up to the last sync that returned is there, in full; behind it any byte of any log
-//! may be missing, old (zero) or new. Recovery takes the longest run of good frames from the beginning of the oldest
-//! log: the first bad frame ends it, and whatever follows, in this log or a later one, is set aside. That is a prefix of
-//! the commits, because a frame is one batch and counts only when the crc and all its values are right.
+//! Only the open that created a log appends to it, only at its end, and logs are synced in the order of their writing. After a power
+//! failure everything up to the last sync that returned is there, in full. Any later byte of any log may be missing, old (zero) or new.
+//! Recovery takes the longest run of good frames from the beginning of the oldest log. The first bad frame ends the run. Everything
+//! behind it, in this log or a later one, is set aside. The run is a prefix of the commits: a frame is one batch, and counts only when
+//! the crc and all its values are right.
 //!
-//! The marks tell this from damage. A frame with mark *m*, found anywhere, proves that bytes before *m* were stable; so a
-//! bad frame before *m* was damaged after it was synced, and cutting the log there would lose acknowledged writes. That is
-//! [`Corruption`](crate::base::error::Error::Corruption). To learn *m*, [`scan()`] searches every byte offset behind a bad
-//! frame for whole ones. A mark of at least 1 proves the same for every earlier log as a whole. A killed process loses
-//! nothing that was handed to the operating system, and nothing here depends on the difference.
+//! The marks tell a crash from damage. A frame with mark *m*, found anywhere, proves that the bytes before *m* were stable. A bad frame
+//! before *m* was therefore damaged after its sync, and a cut there would lose acknowledged writes. Recovery reports
+//! [`Corruption`](crate::base::error::Error::Corruption). To learn *m*, [`scan()`] searches every byte offset behind a bad frame for
+//! whole frames. A mark of at least 1 proves that every earlier log was stable as a whole. A killed process loses nothing that was
+//! written to the operating system, and nothing here depends on the difference.
 //!
-//! What no mark covers may be in the page cache alone, even after a later sync of the file: a failed write-back leaves pages clean.
-//! Recovery writes it anew (`db/recover/covered.rs`). A log whose optional feature bit 1 is set, and that no cut and no family of the
-//! manifest names, was begun by an open that ended before its edit. It holds copies at most, with mark 0, and is ignored. A larger mark
-//! or a footer in it proves that the manifest lost an edit.
+//! Bytes that no mark covers may be in the page cache alone, even after a later sync of the file. A failed write-back leaves pages
+//! clean. Recovery writes them anew (`db/recover/covered.rs`). A log with optional feature bit 1 that the manifest does not name was
+//! begun by an open that ended before its edit. Such a log holds at most copies, with mark 0, and recovery ignores it. A larger mark or
+//! a footer in it proves that the manifest lost an edit.
 //!
-//! A bad *header* is like a bad frame at offset 0: the mark 1 says nothing of it, 46 or more do.
+//! A bad *header* is like a bad frame at offset 0. A mark of 1 does not cover it; a mark of 46 or more does.
 //!
-//! **Records written back** were committed before, to a log that is about to go. They are copies: until the manifest says that
-//! their family replays from `base` or a later log, recovery replays the records themselves and leaves the copies alone. When it
-//! says so, the log with the last of them is synced and its length is in the manifest, so that damage to them is known for
-//! what it is. `write/truncation.rs` tells the story.
+//! **Records written back** were committed before, to a log that log collection is about to delete. They are copies. Until the manifest
+//! says that their family replays from `base` or a later log, recovery replays the original records and ignores the copies. Afterwards
+//! the log with the last copy is synced and its length is in the manifest, so damage to the copies is recognized.
+//! `write/queue/collection.rs` describes the steps.
 //!
-//! **Sealing.** [`LogWriter::rotate`] takes four steps: (1) create the next file and allocate its first space; (2) append
-//! the footer to the old log; (3) append the header, with the old log's final length, to the next; (4) write frames there.
-//! Nothing is synced here: whoever relies on a later log syncs the earlier ones first ([`LogSync::sync_through`]).
-//! The steps that may fail harmlessly come first. If (1) fails, the old log has not changed and goes on being used, and
-//! what is left of the new file holds no byte that could claim anything. (2) and (3) write into allocated space; a failure
-//! there is a failed append and poisons. The length in the header is final when the header is written, so it is true in
-//! every crash image; that the old log *has* that length is proved only by a mark in the new one. After a crash between
-//! the steps there is an empty new file, which holds nothing, or one with a header and no frames, which loses nothing.
-//! A log that was sealed, then lost its tail, shows: no footer, or another length than its successor says.
-//! With the footer goes a cut, which gives unused space back. A crash may come before it, or undo it, so zeros behind a footer
-//! mean as little as those behind the last frame of a log that was not sealed.
+//! **Sealing.** [`LogWriter::rotate`] takes four steps: (1) create the next file and allocate its first space; (2) append the footer to
+//! the old log; (3) append the header, with the old log's final length, to the next log; (4) write frames there. Nothing is synced
+//! here: a caller that relies on a later log syncs the earlier logs first ([`LogSync::sync_through`]). Steps that may fail harmlessly
+//! come first. If (1) fails, the old log is unchanged and stays in use, and the new file holds no byte that could claim anything. (2)
+//! and (3) write into allocated space; a failure there is a failed append and poisons the database. The length in the header is final
+//! when the header is written, so it is true in every crash image. Only a mark in the new log proves that the old log *has* this
+//! length. A crash between the steps leaves an empty new file, or a new file with a header and no frames. Neither loses a commit. A
+//! sealed log that lost its tail has no footer, or another length than its successor says. The footer is followed by a cut, which gives
+//! unused space back. A crash may come before the cut, or undo it. Zeros behind a footer therefore mean as little as zeros behind the
+//! last frame of an unsealed log.
 
 mod batch;
 mod frame;

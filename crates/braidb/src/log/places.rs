@@ -1,39 +1,39 @@
-//! Where the values of a log lie, told by its writer as it appends: for a flush that leaves values where they are.
+//! Where the values of a log lie. The writer records the places as it appends, for a flush that leaves values in the log.
 //!
-//! Commits have their numbers in the order of the log, one after the other, so the place of one is found by counting. Records that
-//! were written back have numbers of their own. Between the commits that recovery copied to the first log of an open and those of the
-//! open itself numbers may be missing.
+//! Commits have ascending numbers in the order of the log, so the place of a commit is found by counting. Records written back have
+//! numbers of their own. Numbers may be missing between the commits that recovery copied to the first log of an open and the commits of
+//! the open itself.
 //!
-//! Places take 16 bytes of memory an entry, for as long as recovery would read the log. A log whose values turn out to be small goes
-//! without, since no flush would leave them there; and so do most logs where those before them went unused
+//! Places take 16 bytes of memory an entry, for as long as recovery would read the log. A log of small values keeps none, since no
+//! flush would leave such values in the log. Most logs keep none where the logs before them went unused
 //! ([`LogSync::are_used`](super::LogSync::are_used)).
 
 use super::batch::{self, EncodedBatch};
 use super::frame::Numbers;
 use crate::base::ids::SeqNo;
 
-/// After so many entries it shows whether values are small,
+/// Entries of a log after which the mean of its values decides whether places are kept.
 const ENTRIES_TO_JUDGE: usize = 1024;
-/// which they are below this, on the average.
+/// Mean bytes of a value below which a log keeps no places: a flush would write such values to its table.
 const LEAST_MEAN_BYTES: u64 = 32;
 
-/// Where the value of an entry lies; a delete has an empty one.
+/// Where the value of an entry lies. A delete has an empty value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValuePlace {
-    /// In the log.
+    /// From the beginning of the log, in bytes.
     pub offset: u64,
     pub bytes: u32,
     pub crc: u32,
 }
 
-/// Of each entry of a log, where its value lies.
+/// The place of the value of each entry of a log.
 #[derive(Debug, Default)]
 pub struct ValuePlaces {
-    /// The number of the first of `commits`.
+    /// The sequence number of the first of `commits`.
     first: SeqNo,
-    /// Commits without a missing number among them, up to the last one.
+    /// The places of the commits behind the last missing number.
     commits: Vec<ValuePlace>,
-    /// Records that were written back, and commits before a missing number; by number once the log is closed.
+    /// The places of records written back and of commits before a missing number; sorted by number once the log is closed.
     copies: Vec<(SeqNo, ValuePlace)>,
     value_bytes: u64,
 }
@@ -60,13 +60,13 @@ impl ValuePlaces {
         }
     }
 
-    /// Whether values are large enough to be left in the log.
+    /// Whether the values are large enough to be left in the log, as far as is known.
     pub(super) fn are_of_use(&self) -> bool {
         let entries = self.commits.len() + self.copies.len();
         entries < ENTRIES_TO_JUDGE || self.value_bytes >= LEAST_MEAN_BYTES * entries as u64
     }
 
-    /// Nothing is added any more.
+    /// Sorts the copies and frees spare memory. Nothing is added afterwards.
     pub(super) fn close(mut self) -> ValuePlaces {
         self.commits.shrink_to_fit();
         self.copies.sort_unstable_by_key(|&(seq, _)| seq);
@@ -81,7 +81,7 @@ impl ValuePlaces {
         values.fold((0, 0), |(values, sum), bytes| (values + 1, sum + u64::from(bytes)))
     }
 
-    /// Whether the record `seq` is in the log. Reads no place.
+    /// Whether the record `seq` is in the log. Does not read the value's place.
     #[inline]
     pub fn hold(&self, seq: SeqNo) -> bool {
         self.commit(seq).is_some() || self.copy(seq).is_some()

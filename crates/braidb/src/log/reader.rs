@@ -1,7 +1,7 @@
-//! Reading a log from its file: is there a good frame at this offset, and where is the next one behind damage.
+//! Reading a log from its file: checks the frame at an offset, and finds the next whole frame behind damage.
 //!
-//! The file passes through one window, which holds at least the frame in hand: it grows for a large frame, never beyond
-//! what the file holds, and shrinks again.
+//! The file passes through one window, which holds at least the current frame. The window grows for a large frame, never beyond the
+//! bytes of the file, and shrinks again.
 
 use super::batch::{self, Fault};
 use super::frame::{self, Contents, HEADER_BYTES, Head, Header, HeaderFault, MAX_HEAD_BYTES, Numbers};
@@ -13,32 +13,33 @@ use std::sync::Arc;
 
 /// Bytes read at a time.
 const WINDOW_BYTES: usize = 256 << 10;
-/// What a search may look at: so many times the bytes that it searches, and this much more.
+/// Bytes that a search may look at: `SEARCH_FACTOR` times the bytes that it searches, and `SEARCH_EXTRA_BYTES` more. Damage met by
+/// chance never needs as much; bytes made to look like frames would cost time in the square of their number.
 const SEARCH_FACTOR: u64 = 16;
 const SEARCH_EXTRA_BYTES: u64 = 16 << 20;
 
-/// What stands at an offset.
+/// What a log holds at an offset.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum At {
     /// A good batch.
     Batch(Head),
-    /// A good footer, as far as its own bytes go.
+    /// A footer with the right checksum. Its fields are not compared with the log.
     Footer(Head),
-    /// Nothing but zeros up to the limit.
+    /// Only zeros up to the limit.
     Zeros,
-    /// No good frame. The next one may begin at `resume`.
+    /// No good frame. The next frame may begin at `resume`.
     Bad { what: &'static str, resume: u64 },
     /// A frame with the right checksum that no writer writes: damage in memory, or a bug; never a crash.
     Senseless { what: &'static str, resume: u64 },
 }
 
-/// Reads one log.
+/// A reader of one log.
 #[derive(Debug)]
 pub(super) struct Reader {
     pub path: PathBuf,
     pub id: FileId,
     file: Arc<dyn File>,
-    /// Nothing is read from here on: the end of the file, or where the log is known to end.
+    /// No byte behind this offset is read: the end of the file, or the known end of the log.
     pub limit: u64,
     window: Vec<u8>,
     window_at: u64,
@@ -65,7 +66,7 @@ impl Reader {
     fn fill(&mut self, start: u64, end: u64) -> Result<()> {
         debug_assert!(start <= end && end <= self.limit);
         let wanted = (end - start).max(WINDOW_BYTES as u64).min(self.limit - start);
-        // Forgotten first: after an error the window holds nothing.
+        // Cleared before the read, so that the window holds nothing after an error.
         self.window.clear();
         self.window.shrink_to(WINDOW_BYTES);
         self.window_at = start;
@@ -76,8 +77,8 @@ impl Reader {
             let at = start + filled as u64;
             let read = self.file.read_at(at, &mut window[filled..]);
             match read.map_err(|error| Error::io("read", &self.path, error))? {
-                // The file was longer when the reader was made. The seal of a log that is being written cuts off the zeros
-                // behind its end; and who cuts off more leaves frames that are not whole.
+                // The file was longer when the reader was opened. The seal of the log that is being written cuts off the zeros behind
+                // its end. Any other program that cuts off more leaves frames that are not whole.
                 0 => break,
                 bytes => filled += bytes,
             }
@@ -96,7 +97,7 @@ impl Reader {
         }
     }
 
-    /// Checks everything about what stands at `offset`, the values included. `offset` is below the limit.
+    /// Checks the bytes at `offset`, the values included. `offset` is below the limit.
     pub fn at(&mut self, offset: u64) -> Result<At> {
         let resume = offset + 1;
         let Some(head) = self.head(offset)? else {
@@ -111,7 +112,7 @@ impl Reader {
         if !self.checksum_holds(&head)? {
             return Ok(At::Bad { what: "the checksum of the frame is wrong", resume });
         }
-        // From here on the head can be trusted, so what follows begins at the frame's end.
+        // The checksum covers the head, so the next frame begins at this frame's end.
         let Contents::Batch { count, numbers, .. } = head.contents else { return Ok(At::Footer(head)) };
         let resume = head.end().min(self.limit);
         if head.end() > self.limit {
@@ -137,7 +138,7 @@ impl Reader {
         Ok(frame::checksum_holds(self.bytes(head.offset, head.covered_end())?, id, head.offset))
     }
 
-    /// The list and the values of a batch that lies below the limit.
+    /// The list and the values of a batch that ends at or below the limit.
     pub fn batch(&mut self, head: &Head) -> Result<(&[u8], &[u8])> {
         let Contents::Batch { list_at, list_bytes, .. } = head.contents else {
             unreachable!("only batches have entries");
@@ -146,7 +147,7 @@ impl Reader {
         Ok(frame[(list_at - head.offset) as usize..].split_at(list_bytes as usize))
     }
 
-    /// Whether there is nothing but zeros up to the limit.
+    /// Whether all bytes from `offset` up to the limit are zero.
     pub fn is_zero_from(&mut self, offset: u64) -> Result<bool> {
         let mut from = offset;
         while from < self.limit {
@@ -159,7 +160,7 @@ impl Reader {
         Ok(true)
     }
 
-    /// Where the last byte from `offset` on ends that is not zero; `offset` if there is none.
+    /// The end of the last byte from `offset` on that is not zero; `offset` if there is none.
     pub fn zeros_from(&mut self, offset: u64) -> Result<u64> {
         let mut to = self.limit;
         while to > offset {
@@ -172,19 +173,18 @@ impl Reader {
         Ok(offset)
     }
 
-    /// A search for whole frames behind damage.
+    /// Starts a search for whole frames behind damage.
     pub fn search(&self, from: u64) -> Search {
         let budget = (self.limit - from).saturating_mul(SEARCH_FACTOR).saturating_add(SEARCH_EXTRA_BYTES);
         Search { from, budget }
     }
 }
 
-/// Finds frames at any offset: those whose checksum, which covers log and offset, is right, so that none is there by
-/// accident.
+/// Finds frames at any offset by their checksum. The checksum covers log and offset, so no frame is found by accident.
 ///
-/// Most offsets fall to a look at a few bytes. Bytes made to look like frames at every offset could still cost time in
-/// the square of their number, so there is a budget, which no data meets by chance. When it is spent, nobody can tell
-/// how far the log was synced, and the search fails.
+/// Most offsets are refused after a look at a few bytes. Bytes made to look like frames at every offset could cost time in the square
+/// of their number. A budget bounds the search; no data exhausts it by chance. When it is spent, nothing tells how far the log was
+/// synced, and the search fails with an error.
 #[derive(Debug)]
 pub(super) struct Search {
     from: u64,
@@ -192,7 +192,7 @@ pub(super) struct Search {
 }
 
 impl Search {
-    /// The next frame, and the search goes on behind it. Its values were not checked.
+    /// The next frame, its values unchecked. The search goes on behind the frame.
     pub fn next(&mut self, reader: &mut Reader) -> Result<Option<Head>> {
         while self.from < reader.limit {
             let offset = self.from;
@@ -219,7 +219,7 @@ impl Search {
         Ok(reader.checksum_holds(&head)?.then_some(head))
     }
 
-    /// Looks at the part of the list that is in the window already.
+    /// Checks the part of the list that is in the window already.
     fn list_looks_right(&mut self, reader: &mut Reader, head: &Head) -> Result<bool> {
         let Contents::Batch { list_at, list_bytes, count, numbers, .. } = head.contents else {
             return Ok(true);

@@ -1,8 +1,8 @@
-//! Writing bytes of a log again where they stand.
+//! Writing bytes of a log again in place.
 //!
 //! After a failed write-back the page cache shows bytes that the device may lack, and calls their pages clean. Overwriting them with
-//! the same bytes makes the pages dirty, so that a sync writes them. Recovery does so where the device has no room for another
-//! place. Only bytes whose checksums were found right are written.
+//! identical bytes makes the pages dirty, so a sync writes them. Recovery rewrites in place where the device has no room for a copy.
+//! Only bytes with right checksums are written.
 
 use super::frame::HEADER_BYTES;
 use super::reader::{At, Reader};
@@ -11,16 +11,14 @@ use crate::base::ids::FileId;
 use braidb_storage::FileSystem;
 use std::path::Path;
 
-/// Bytes that are written with one call: large enough that calls cost nothing beside the device, small enough to be held beside the
-/// memory of a recovery.
+/// Bytes written with one call, 1 MiB: enough that the calls cost little beside the device, and little beside the memory of a recovery.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Writes the bytes of log `id` from `from` to `end` again, and syncs them through the descriptor that wrote them. Both are the
-/// end of the header or of a frame, or 0.
+/// Writes the bytes of log `id` from `from` to `end` again, and syncs them through the descriptor that wrote them. Each of `from` and
+/// `end` is the end of the header or of a frame, or 0.
 ///
 /// # Errors
-/// `Corruption` if something else stands there than whole frames up to `end`; the bytes that were written by then are the same as
-/// before.
+/// `Corruption` if the bytes up to `end` are not whole frames; the bytes written until then are identical to the old ones.
 pub fn rewrite(fs: &dyn FileSystem, path: &Path, id: FileId, from: u64, end: u64) -> Result<()> {
     let mut reader = Reader::open(fs, path, id, Some(end))?;
     let file = fs.open_to_rewrite(path).map_err(|error| Error::io("open for rewriting", path, error))?;

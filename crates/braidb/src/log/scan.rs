@@ -1,9 +1,9 @@
 //! Reading a log for recovery, and verifying it.
 //!
-//! A caller that recovers several logs scans them from the oldest on. While each is [`End::Sealed`] at the length that
-//! the next one's header gives, nothing is missing. At the first that is not, it scans the later ones without replaying
-//! them: a [`Scan::max_mark`] of at least 1 in any proves that this log was sealed and synced, so it is damaged; otherwise
-//! this is where the commits end, and the later logs are set aside.
+//! A caller that recovers several logs scans them from the oldest on. While each log is [`End::Sealed`] at the length that the next
+//! log's header gives, nothing is missing. At the first log that is not, the caller scans the later logs without replaying them. A
+//! [`Scan::max_mark`] of at least 1 in any later log proves that this log was sealed and synced, so it is damaged. Otherwise the
+//! commits end in this log, and the later logs are set aside.
 
 use super::batch::{self, Entry};
 use super::frame::{Contents, FOOTER_BYTES, HEADER_BYTES, Head, Header, Numbers};
@@ -21,11 +21,11 @@ const ZEROS: &str = "zeros instead of a frame";
 /// One batch, read back.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// Where it begins in the log.
+    /// The offset at which the frame begins in the log.
     pub offset: u64,
-    /// Its length, head and values included.
+    /// The length of the frame, head and values included.
     pub bytes: u64,
-    /// The numbers of its entries.
+    /// The sequence numbers of the entries.
     pub numbers: Numbers,
     list: &'a [u8],
     values: &'a [u8],
@@ -43,38 +43,37 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// What a log holds.
+/// What a scan found in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scan {
-    /// `None` when the header is damaged or was never written; then no frame was visited.
+    /// `None` when the header is damaged or was never written; no frame was visited then.
     pub header: Option<Header>,
     pub end: End,
     /// Visited frames, and their entries.
     pub frames: u64,
     pub entries: u64,
-    /// The largest number of a commit anywhere in the log, behind damage too; 0 without any.
+    /// The largest sequence number of a commit anywhere in the log, also behind damage; 0 without any.
     pub last_seq: SeqNo,
-    /// The largest synced mark anywhere in the log, behind damage too.
+    /// The largest synced mark anywhere in the log, also behind damage.
     pub max_mark: u64,
 }
 
 /// Where the good frames of a log end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// At a footer, which is part of `length`.
+    /// At a footer, which `length` includes.
     Sealed { length: u64 },
-    /// At the end of the file, or of what the caller knows of it, or with zeros from here on.
+    /// At the end of the file, at the end that the caller knows, or with only zeros from here on.
     Open { offset: u64 },
-    /// At something that is no frame and was, as far as is known, never synced: so many bytes, zeros behind them not counted.
+    /// At bytes that are no frame and, as far as is known, were never synced. `bytes` does not count zeros at the end.
     Torn { offset: u64, bytes: u64, whole_frames_behind: u64 },
 }
 
-/// Reads log `id` from the beginning and hands `visit` each frame, checked as a whole before, up to the first that is
-/// bad.
+/// Reads log `id` from the beginning and passes each frame to `visit`, after checking the whole frame, up to the first bad frame.
 ///
-/// With `known_end` the log is known to be good up to there: less is corruption, and what follows is ignored. Without,
-/// damage is corruption where a mark behind it proves that it was synced, and a torn tail otherwise. A file that is empty,
-/// or zero, has no header and is open at 0.
+/// With `known_end` the log is known to be good up to there: a shorter log is corruption, and later bytes are ignored. Without it,
+/// damage is corruption where a mark behind it proves that it was synced, and a torn tail otherwise. A file that is empty or zero has
+/// no header and is open at 0.
 pub fn scan(
     fs: &dyn FileSystem,
     path: &Path,
@@ -139,7 +138,7 @@ impl Scan {
         Ok(())
     }
 
-    /// Compares the footer with what was read.
+    /// Compares the footer with the frames that were read.
     fn footer(&mut self, reader: &Reader, head: &Head, known_end: Option<u64>) -> Result<End> {
         self.max_mark = self.max_mark.max(head.mark);
         let Contents::Footer { frames, length } = head.contents else { unreachable!("a batch is no footer") };
@@ -161,7 +160,7 @@ impl Scan {
     }
 }
 
-/// Judges the bad frame, or header, at `offset`: torn, or damaged after it was synced.
+/// Decides whether the bad frame or header at `offset` is torn, or was damaged after its sync.
 fn torn(
     reader: &mut Reader,
     scan: &mut Scan,
@@ -182,12 +181,12 @@ fn torn(
         }
         whole_frames_behind += u64::from(matches!(reader.at(head.offset)?, At::Batch(_)));
     }
-    // A mark of 1 tells of earlier logs only.
+    // A mark of 1 covers earlier logs only.
     if scan.max_mark >= HEADER_BYTES && scan.max_mark > offset {
         let what = format!("{what}, although the log was synced up to byte {}", scan.max_mark);
         return Err(Error::corruption(&reader.path, offset, what));
     }
-    // Behind what was written there may be zeros, which are no loss.
+    // Zeros at the end were never written, so they are not counted as lost.
     Ok(End::Torn { offset, bytes: reader.zeros_from(offset)? - offset, whole_frames_behind })
 }
 
@@ -196,8 +195,8 @@ pub fn read_header(fs: &dyn FileSystem, path: &Path, id: FileId) -> Result<Optio
     Reader::open(fs, path, id, None)?.header()
 }
 
-/// Reads every byte of log `id` and returns each damaged range. With `known_end` the log must be good up to there and
-/// what follows is ignored; without, what no mark says was synced may be what a crash left, and is no damage.
+/// Reads every byte of log `id` and returns each damaged range. With `known_end` the log must be good up to there, and later bytes are
+/// ignored. Without it, bytes that no mark covers may be what a crash left, and are no damage.
 pub fn verify(fs: &dyn FileSystem, path: &Path, id: FileId, known_end: Option<u64>) -> Result<Vec<Damage>> {
     let mut reader = Reader::open(fs, path, id, known_end)?;
     let mut damages = Vec::new();
@@ -229,7 +228,7 @@ pub fn verify(fs: &dyn FileSystem, path: &Path, id: FileId, known_end: Option<u6
                 At::Zeros => (ZEROS, reader.limit),
                 At::Bad { what, resume } => (what, resume),
                 At::Senseless { what, resume } => {
-                    // No crash does that.
+                    // No crash leaves such a frame, so the log counts as synced up to here.
                     max_mark = max_mark.max(HEADER_BYTES).max(offset + 1);
                     (what, resume)
                 }
@@ -244,9 +243,9 @@ pub fn verify(fs: &dyn FileSystem, path: &Path, id: FileId, known_end: Option<u6
     if let Some(end) = known_end.filter(|&end| end > offset) {
         damage(offset, end, "the log ends too early");
     }
-    // Frames that are missing were found missing where they were, be it damage or what a crash left.
+    // The footer's count is compared only in a whole log: missing frames were reported, or lost in a crash, where they stood.
     let is_whole = damages.is_empty();
-    // Only a mark tells damage from what a crash left of writes that were not synced; a mark of 1 speaks of other logs.
+    // Only a mark tells damage from writes that a crash left unsynced. A mark of 1 covers other logs only.
     damages.retain(|damage| known_end.is_some() || damage.offset < max_mark && max_mark >= HEADER_BYTES);
     if let Some(head) = footer.filter(|_| is_whole)
         && head.contents != (Contents::Footer { frames, length: head.end() })

@@ -1,15 +1,14 @@
 //! Making logs stable, oldest first.
 //!
-//! [`LogSync`] knows every log of this open that recovery would still read. The writer, under the commit lock, tells it
-//! how much it has handed to the operating system; anyone, on any thread, asks it to make a position stable. One thread
-//! syncs at a time, the others wait for it and mostly find their position done; appends go on meanwhile.
+//! [`LogSync`] knows every log of this open that recovery would still read. The writer, under the commit lock, reports how much it has
+//! written to the operating system. Any thread may ask to make a position stable. One thread syncs at a time. The other threads wait
+//! for it and mostly find their position done. Appends go on meanwhile.
 //!
-//! Each log has its *synced mark* (see the module's head), which the writer copies into every frame. It rises only after
-//! the sync returned, so a frame never says more than is true.
+//! Each log has a *synced mark* (see the module's head), which the writer copies into every frame. The mark rises only after the sync
+//! returned, so a frame never claims too much.
 //!
-//! A failed sync, or a failed append, is final: what the storage holds is no longer known, and asking it again may answer
-//! "done" for pages that it has dropped. [`LogSync::failure`] keeps the cause; from then on everything answers
-//! [`Error::Poisoned`].
+//! A failed sync or append is final. The state of the storage is unknown then, and a second sync may answer "done" for pages that the
+//! kernel dropped. [`LogSync::failure`] keeps the cause; every later call answers [`Error::Poisoned`].
 
 use super::frame::HEADER_BYTES;
 use super::places::ValuePlaces;
@@ -25,22 +24,22 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// After so many logs that went before any table pointed into them,
+/// Logs in a row that went unused before only one log in `TRIED_SHARE` keeps places.
 const UNUSED_LOGS: u32 = 8;
-/// only one in so many is told where its values lie.
+/// Once [`UNUSED_LOGS`] went unused, one log in this many keeps places. Small puts to the other logs take a twentieth less time.
 const TRIED_SHARE: u64 = 8;
 
-/// The logs of this open, shared by the writer and whoever syncs.
+/// The logs of this open, shared by the writer and the threads that sync.
 #[derive(Debug)]
 pub struct LogSync {
     fs: Arc<dyn FileSystem>,
     dir: PathBuf,
     counters: Arc<Counters>,
-    /// Oldest first; the last is being written. Held for moments only, never across a system call.
+    /// Oldest first; the last log is being written. Held for moments only, never across a system call.
     logs: Mutex<VecDeque<Arc<LiveLog>>>,
     /// Held by the one thread that syncs. Taken before `logs`.
     turn: Mutex<()>,
-    /// Logs, one after the other, of which it was told in vain where their values lie.
+    /// Logs in a row whose places no flush used.
     unused: AtomicU32,
     failure: OnceLock<Error>,
 }
@@ -51,17 +50,17 @@ pub(super) struct LiveLog {
     pub id: FileId,
     pub path: PathBuf,
     pub file: Arc<dyn File>,
-    /// Bytes handed to the operating system.
+    /// Bytes written to the operating system.
     handed: AtomicU64,
-    /// Set after the last byte, the footer's, was written to the operating system: `handed` is final.
+    /// Set after the footer, the last bytes, was written to the operating system: `handed` is final.
     sealed: AtomicBool,
-    /// Where its values lie, if that is told; set before `sealed`.
+    /// Where the log's values lie, if places were kept; set before `sealed`.
     places: OnceLock<Arc<ValuePlaces>>,
-    /// A table was to point to them.
+    /// Whether a flush left values in the log.
     is_used: AtomicBool,
-    /// The synced mark.
+    /// The synced mark, in bytes of this log; 1 covers earlier logs only.
     mark: AtomicU64,
-    /// Whether the name in the directory is stable. Touched only by the holder of `turn`.
+    /// Whether the log's name in the directory is stable. Accessed only by the holder of `turn`.
     named: AtomicBool,
 }
 
@@ -84,7 +83,7 @@ impl LiveLog {
         self.handed.load(Ordering::Acquire)
     }
 
-    /// Tells that `bytes` more were written to the operating system.
+    /// Adds `bytes` that were written to the operating system.
     pub fn add_handed(&self, bytes: u64) {
         self.handed.fetch_add(bytes, Ordering::Release);
     }
@@ -108,15 +107,15 @@ impl LiveLog {
         self.mark.fetch_max(mark, Ordering::Release);
     }
 
-    /// Whether no byte of it will ever need a sync.
+    /// Whether no byte of the log will ever need a sync.
     fn is_done(&self) -> bool {
-        // In this order: once sealed, `handed` is final.
+        // `is_sealed` first: `handed` is final once the log is sealed.
         self.is_sealed() && self.mark() == self.handed()
     }
 }
 
 impl LogSync {
-    /// For the logs in `dir`, of which this open has none yet.
+    /// Starts without logs. `dir` is the directory of the logs.
     pub fn new(fs: Arc<dyn FileSystem>, dir: &Path, counters: Arc<Counters>) -> LogSync {
         LogSync {
             fs,
@@ -129,10 +128,10 @@ impl LogSync {
         }
     }
 
-    /// Makes the first `offset` bytes of log `id`, and all earlier logs, stable. They are with the operating system. A log that
-    /// was forgotten needs nothing.
+    /// Makes the first `offset` bytes of log `id`, and all earlier logs, stable. The bytes were written to the operating system before.
+    /// Does nothing for a log that was forgotten.
     ///
-    /// After an error nothing is known of what is stable, and the database must stop writing.
+    /// After an error it is unknown which bytes are stable, and the database must stop writing.
     pub fn sync_through(&self, id: FileId, offset: u64) -> Result<()> {
         if self.is_stable(id, offset) {
             return Ok(());
@@ -152,13 +151,13 @@ impl LogSync {
             assert!(logs.front().is_none_or(|oldest| id < oldest.id), "log {id} does not exist");
             return true;
         };
-        assert!(offset <= log.handed(), "log {id} was not handed over up to {offset}");
+        assert!(offset <= log.handed(), "log {id} was not written to the operating system up to {offset}");
         log.mark() >= offset.max(HEADER_BYTES)
     }
 
-    /// Syncs what was written to the operating system of `log`; all earlier ones are done.
+    /// Syncs the bytes of `log` that were written to the operating system. All earlier logs are done.
     fn sync_one(&self, log: &LiveLog) -> Result<()> {
-        // Captured before the sync: bytes appended while it runs may or may not be covered.
+        // Read before the sync: bytes appended while the sync runs may or may not be covered.
         let handed = log.handed();
         if log.mark() < handed {
             if !mutant!("skip_log_sync") {
@@ -173,7 +172,7 @@ impl LogSync {
             }
             log.raise_mark(handed);
         }
-        // `register` makes the same step, under the same lock, for a log that joins after this.
+        // `register` takes this step, under the lock of `logs`, for a log that is added later.
         let logs = self.logs.lock();
         if log.is_done()
             && let Some(next) = logs.iter().find(|other| other.id > log.id)
@@ -183,33 +182,33 @@ impl LogSync {
         Ok(())
     }
 
-    /// The logs that are not forgotten, with the lengths of those that are sealed.
+    /// The logs that are not forgotten, each with its length if it is sealed.
     pub fn live(&self) -> Vec<(FileId, Option<u64>)> {
         let logs = self.logs.lock();
         logs.iter().map(|log| (log.id, log.is_sealed().then(|| log.handed()))).collect()
     }
 
-    /// The logs that are closed and not forgotten, oldest first, with their lengths, of which it is told where their values lie.
+    /// The closed logs with places that are not forgotten, oldest first: id, length, places.
     pub fn closed(&self) -> Vec<(FileId, u64, Arc<ValuePlaces>)> {
         let logs = self.logs.lock();
         let closed = logs.iter().filter(|log| log.is_sealed());
         closed.filter_map(|log| Some((log.id, log.handed(), log.places.get()?.clone()))).collect()
     }
 
-    /// A flush leaves values in these logs.
+    /// Records that a flush leaves values in the logs `ids`.
     pub fn are_used(&self, ids: &[FileId]) {
         for log in self.logs.lock().iter().filter(|log| ids.contains(&log.id)) {
             log.is_used.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Whether to remember of the `nth` log where its values lie. To do so takes a twentieth of the time of a small put, so where
-    /// logs go unused, few are tried.
+    /// Whether the `nth` log keeps the places of its values. Keeping them takes a twentieth of the time of a small put, so few logs
+    /// keep them where logs go unused.
     pub(super) fn is_worth_telling(&self, nth: u64) -> bool {
         self.unused.load(Ordering::Relaxed) < UNUSED_LOGS || nth.is_multiple_of(TRIED_SHARE)
     }
 
-    /// The logs that are not forgotten, oldest first, with what was written to the operating system.
+    /// The logs that are not forgotten, oldest first, with the bytes written to the operating system.
     pub fn sizes(&self) -> Vec<(FileId, u64)> {
         self.logs.lock().iter().map(|log| (log.id, log.handed())).collect()
     }
@@ -219,7 +218,7 @@ impl LogSync {
         self.logs.lock().iter().map(|log| log.handed()).sum()
     }
 
-    /// Forgets the logs before `id`: recovery will not read them, a synced edit says so. Never the log that is written.
+    /// Forgets the logs before `id`: a synced edit says that recovery will not read them. The current log is never forgotten.
     pub fn forget_below(&self, id: FileId) {
         let mut logs = self.logs.lock();
         assert!(logs.back().is_none_or(|current| id <= current.id), "the current log cannot be forgotten");
@@ -234,7 +233,7 @@ impl LogSync {
         }
     }
 
-    /// The first failure of an append or a sync, after which nothing is written any more.
+    /// The first failure of an append or a sync. Nothing is written after it.
     pub fn failure(&self) -> Option<&Error> {
         self.failure.get()
     }
@@ -246,16 +245,16 @@ impl LogSync {
         }
     }
 
-    /// Records a failure that leaves the storage in doubt, and returns it.
+    /// Records a failure that leaves the state of the storage unknown, and returns it.
     pub(super) fn fail(&self, operation: &'static str, path: &Path, source: std::io::Error) -> Error {
         let error = Error::io(operation, path, source);
-        // Only the first is kept: the later ones follow from it.
+        // Only the first failure is kept: later ones follow from it.
         let _ = self.failure.set(error.clone());
         error
     }
 
-    /// Adds the log that will be written from now on. The first one of an open says nothing of logs before it until it is synced: the
-    /// open may end before its edit, and then what was copied to this log is still needed where it was.
+    /// Adds the log that is written from now on. The first log of an open says nothing of earlier logs until it is synced. The open may
+    /// end before its edit, and the old logs are still needed then.
     pub(super) fn register(&self, log: Arc<LiveLog>) {
         let mut logs = self.logs.lock();
         if logs.back().is_some_and(|previous| previous.is_done()) {
@@ -277,7 +276,7 @@ impl LogSync {
         names::log(&self.dir, id)
     }
 
-    /// Bytes that are free where `path` lies.
+    /// Free bytes on the device that holds `path`.
     pub(super) fn free_space(&self, path: &Path) -> Result<u64> {
         self.fs.free_space(&self.dir).map_err(|error| Error::io("ask for the free space around", path, error))
     }

@@ -1,4 +1,4 @@
-//! A file system in memory for the tests of the log: it keeps what was synced apart, notes the calls, counts space, and
+//! A file system in memory for the tests of the log. It keeps the synced length of each file, records the calls, counts space, and
 //! fails on demand.
 
 use braidb_storage::{DirEntry, File, FileSystem, LockGuard};
@@ -8,24 +8,24 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A directory's worth of files.
+/// The files of one directory.
 #[derive(Clone, Debug, Default)]
 pub struct TestFs(Arc<Mutex<Disk>>);
 
 #[derive(Debug, Default)]
 struct Disk {
     files: BTreeMap<PathBuf, Content>,
-    /// `None` is boundless.
+    /// Free bytes; `None` is boundless.
     free: Option<u64>,
     calls: Vec<String>,
-    /// Of the calls that begin so, one fails, so, after that many went well.
+    /// Start of the calls' records, successes before the failure, and its kind: one call fails.
     fault: Option<(String, usize, io::ErrorKind)>,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct Content {
     pub data: Vec<u8>,
-    /// A prefix of the data is stable.
+    /// The length of the stable prefix of the data.
     pub synced: usize,
     pub name_synced: bool,
     allocated: u64,
@@ -38,7 +38,7 @@ struct TestFile {
 }
 
 impl Disk {
-    /// Notes a call on a file, and fails if it is its turn.
+    /// Records a call on a file, and fails if its turn has come.
     fn call(&mut self, what: &str, path: &Path) -> io::Result<()> {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let call = format!("{what} {name}");
@@ -65,12 +65,12 @@ impl Disk {
 }
 
 impl TestFs {
-    /// Fails the next call whose note begins with `call`, e.g. `append 000001.log`.
+    /// Fails the next call whose record begins with `call`, e.g. `append 000001.log`.
     pub fn fail_next(&self, call: &str, kind: io::ErrorKind) {
         self.fail_after(0, call, kind);
     }
 
-    /// The same after `first` such calls.
+    /// Fails the call whose record begins with `call`, after `first` of them succeeded.
     pub fn fail_after(&self, first: usize, call: &str, kind: io::ErrorKind) {
         self.0.lock().fault = Some((call.to_owned(), first, kind));
     }
@@ -83,7 +83,7 @@ impl TestFs {
         self.0.lock().free.unwrap_or(u64::MAX)
     }
 
-    /// The calls since the last time, without preallocation and questions.
+    /// The calls since the last time, without preallocations and reads.
     pub fn take_calls(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().calls)
     }
@@ -178,7 +178,7 @@ impl FileSystem for TestFs {
     }
 }
 
-/// A lock that nothing takes away.
+/// A lock that is never lost.
 #[derive(Debug)]
 struct TestLock;
 
@@ -207,7 +207,7 @@ impl File for TestFile {
     fn append(&self, data: &[u8]) -> io::Result<()> {
         let failed = self.disk.lock().call("append", &self.path);
         self.with(|content| {
-            // A failed append leaves something behind.
+            // A failed append leaves half of its bytes in the file.
             let len = if failed.is_ok() { data.len() } else { data.len() / 2 };
             content.data.extend_from_slice(&data[..len]);
             assert!(content.data.len() as u64 <= content.allocated, "space comes before bytes");
@@ -233,7 +233,7 @@ impl File for TestFile {
         Ok(self.with(|content| content.data.len() as u64))
     }
 
-    /// Gives back what was allocated behind the bytes.
+    /// Gives back the space that was allocated behind the bytes.
     fn truncate(&self, len: u64) -> io::Result<()> {
         let mut disk = self.disk.lock();
         disk.call("truncate", &self.path)?;

@@ -1,18 +1,18 @@
 //! Appending to the log: encoding frames, allocating space before it is needed, sealing a log and starting the next.
 //!
-//! Whoever holds the commit lock owns the writer. It never syncs: that is [`LogSync`]'s, off the commit path.
+//! The owner of the commit lock owns the writer. The writer never syncs: [`LogSync`] does, off the commit path.
 //!
-//! **Errors.** Space is allocated before a byte is written into it, so a full disk is refused with
-//! [`Error::Full`] while nothing has changed: the writer goes on, and may accept what is smaller, or deletes. The same
-//! holds for any other error while space is allocated or a file created. Only when bytes may have reached the file in
-//! part (a failed append) does the writer stop for good. So after an error ask [`LogSync::failure`]: a cause there is
-//! final, none means that nothing was written. The kind of the error does not tell.
+//! **Errors.** Space is allocated before a byte is written into it. A full disk is therefore refused with [`Error::Full`] while nothing
+//! has changed. The writer goes on, and may accept smaller batches, or deletes. Any other error while space is allocated or a file is
+//! created changes nothing either. The writer stops for good only when bytes may have reached the file in part (a failed append). After
+//! an error ask [`LogSync::failure`]: a cause there is final, and none means that nothing was written. The kind of the error does not
+//! tell.
 //!
-//! The file is one of `create_log`: an append into allocated space is with the operating system when it returns, mostly without
-//! a system call. `braidb-storage` says (`real/mapped.rs`) what becomes of a device that fails then.
+//! The file comes from `create_log`: an append into allocated space reaches the operating system before it returns, mostly without a
+//! system call. `braidb-storage` (`real/mapped.rs`) describes what happens if the device fails afterwards.
 //!
-//! **Space.** Deletes free space only after they were written themselves, so puts leave the last `reserve_bytes` of the
-//! device alone. Free space is asked only when a chunk is allocated.
+//! **Space.** Deletes free space only after they were written themselves, so puts leave the last `reserve_bytes` of the device alone.
+//! The writer asks for the free space only when it allocates a chunk.
 
 use super::batch::EncodedBatch;
 use super::frame::{self, FOOTER_BYTES, HEADER_BYTES, Header, MAX_HEAD_BYTES, Numbers};
@@ -24,45 +24,45 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Space is allocated in steps of this size,
+/// Bytes by which a log's space grows once it has 1 MiB: one allocation for many frames.
 const CHUNK_BYTES: u64 = 1 << 20;
-/// but of this one before a log has so much as the other: many logs stay small.
+/// Bytes by which a log's space grows below `CHUNK_BYTES`: many logs stay small.
 const FIRST_CHUNK_BYTES: u64 = 256 << 10;
-/// Frames wait in memory up to here when nobody asked for more.
+/// Bytes of waiting frames at which an append writes them to the operating system, even without `write_out`.
 const BUFFER_BYTES: usize = 64 << 10;
-/// The values of a batch that are at least as large are appended from where they are, instead of being copied.
+/// Values of a batch of at least this many bytes are appended from the batch, without a copy into the buffer.
 const DIRECT_BYTES: usize = 1 << 20;
 
-/// Writes the log. See the module's head for what its errors mean.
+/// Writes the log. The module's head describes its errors.
 #[derive(Debug)]
 pub struct LogWriter {
     shared: Arc<LogSync>,
     log: Arc<LiveLog>,
     /// Frames at the end of the log that were not written to the operating system yet.
     buffer: Vec<u8>,
-    /// Where the next frame goes, counting the buffer.
+    /// The offset of the next frame, counting the buffer.
     end: u64,
     frames: u64,
-    /// Space is allocated up to here: at least for a footer behind `end`.
+    /// The end of the allocated space: room for at least a footer behind `end`.
     allocated: u64,
-    /// Puts may go up to here: when that was allocated, the device had the reserve left.
+    /// Puts may go up to here: when this space was allocated, the device had the reserve left.
     put_limit: u64,
     reserve_bytes: u64,
-    /// Whether its header says that it may hold records written back.
+    /// Whether the current log's header says that it may hold records written back.
     written_back: bool,
-    /// The length of the log before it; 0 for the first.
+    /// The length of the log before the current one; 0 for the first.
     previous_bytes: u64,
-    /// Whether it tells where values lie, if that is of use.
+    /// Whether logs keep the places of their values, where a flush may use them.
     tells_places: bool,
-    /// Logs that were begun since.
+    /// Logs that were begun after the first.
     begun: u64,
-    /// The places in the log that is written, unless they are of no use.
+    /// The places of the current log, unless no flush would use them.
     places: Option<ValuePlaces>,
 }
 
 impl LogWriter {
-    /// Starts the first log of this open. `previous` is where recovery cuts the logs of earlier opens. All that stands before must be
-    /// stable by the first sync of this log: frames say so from then on.
+    /// Starts the first log of this open. `previous` is where recovery cuts the logs of earlier opens. All earlier bytes must be stable
+    /// by the first sync of this log: later frames say so.
     pub fn create(
         shared: Arc<LogSync>,
         id: FileId,
@@ -91,15 +91,15 @@ impl LogWriter {
         })
     }
 
-    /// Of logs that are closed, [`LogSync::closed`] will tell where their values lie, of all as long as flushes use it. Asked for before
+    /// Makes logs keep the places of their values, for [`LogSync::closed`]: every log, as long as flushes use the places. Called before
     /// the first append.
     pub fn tell_places(&mut self) {
-        assert_eq!(self.frames, 0, "no frame is left out");
+        assert_eq!(self.frames, 0, "a log keeps the places of all its frames");
         self.tells_places = true;
         self.places = Some(ValuePlaces::default());
     }
 
-    /// How much room on the device puts leave alone from now on.
+    /// Sets the bytes on the device that puts leave alone from now on.
     pub fn set_reserve_bytes(&mut self, bytes: u64) {
         self.reserve_bytes = bytes;
     }
@@ -109,7 +109,7 @@ impl LogWriter {
         self.log.id
     }
 
-    /// Where the next frame goes. What was written to the operating system may end earlier.
+    /// The offset of the next frame. The bytes written to the operating system may end earlier.
     pub fn end(&self) -> u64 {
         self.end
     }
@@ -119,12 +119,12 @@ impl LogWriter {
         self.previous_bytes
     }
 
-    /// Appends one frame for each batch, whose first entry gets the number beside it, and returns the end of the last.
-    /// No batch is empty. After an error none of them counts, unless the writer has failed for good: then any may have
-    /// reached the log.
+    /// Appends one frame for each batch and returns the end of the last frame. The first entry of a batch gets the number beside the
+    /// batch. No batch may be empty. After an error no batch counts. If the writer has failed for good, any of them may have reached
+    /// the log.
     ///
-    /// With `write_out` they are with the operating system when this returns, and so is everything before them; without,
-    /// they may wait in memory for a later call.
+    /// With `write_out`, all frames up to here are written to the operating system when this returns. Without it, they may wait in
+    /// memory for a later call.
     pub fn append(&mut self, group: &[(&EncodedBatch, SeqNo)], write_out: bool) -> Result<u64> {
         self.check()?;
         let bytes: u64 = group.iter().map(|(batch, _)| MAX_HEAD_BYTES + batch.bytes() as u64).sum();
@@ -139,11 +139,11 @@ impl LogWriter {
         Ok(self.end)
     }
 
-    /// Appends a frame of records that are written back, and hands it over. They are needed by families that replay from
-    /// `replay_from` or a later log. Errors mean what those of [`LogWriter::append`] do.
+    /// Appends a frame of records written back, and writes it to the operating system. Families that replay from `replay_from` or a
+    /// later log need the records. Errors are as in [`LogWriter::append`].
     pub fn append_written_back(&mut self, batch: &EncodedBatch, replay_from: FileId) -> Result<u64> {
         self.check()?;
-        assert!(self.written_back, "recovery finds them only where the header says so");
+        assert!(self.written_back, "the header of the log must announce records written back");
         let bytes = MAX_HEAD_BYTES + batch.bytes() as u64;
         self.allocate(self.end + bytes + FOOTER_BYTES, true)?;
         let before = self.end;
@@ -173,7 +173,7 @@ impl LogWriter {
         self.write_out_with(batch.values())
     }
 
-    /// Hands the frames that wait in memory over to the operating system.
+    /// Writes the frames that wait in memory to the operating system.
     pub fn write_out(&mut self) -> Result<()> {
         match self.buffer.is_empty() {
             true => Ok(()),
@@ -181,12 +181,12 @@ impl LogWriter {
         }
     }
 
-    /// Hands over what waits in memory, and then `values`, which end its last frame.
+    /// Writes the frames that wait in memory, and then `values`, which end the last frame.
     fn write_out_with(&mut self, values: &[u8]) -> Result<()> {
         self.shared.check()?;
         append(&self.shared, &self.log, &[&self.buffer, values])?;
         self.buffer.clear();
-        // One large group must not hold its memory for ever.
+        // Frees the memory of one large group.
         self.buffer.shrink_to(4 * BUFFER_BYTES);
         Ok(())
     }
@@ -197,8 +197,8 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Makes sure that the log can grow to `needed_end` without meeting a full disk: by a whole chunk, or by what is
-    /// needed when there is no room for more.
+    /// Makes sure that the log can grow to `needed_end` without meeting a full disk. Allocates a whole chunk, or only the needed bytes
+    /// if there is no room for a chunk.
     fn allocate(&mut self, needed_end: u64, has_puts: bool) -> Result<()> {
         let limit = if has_puts { self.put_limit } else { self.allocated };
         if needed_end <= limit {
@@ -224,8 +224,8 @@ impl LogWriter {
         Err(full(&self.shared, path, (least - self.allocated).saturating_add(kept_bytes)))
     }
 
-    /// Seals the current log and starts log `new_id`, a fresh number even after a failed try. The module's head says why
-    /// the steps come in this order. With `written_back`, records may be written back to the new one.
+    /// Seals the current log and starts log `new_id`, a fresh number even after a failed try. The module's head explains the order of
+    /// the steps. With `written_back`, the new log may get records written back.
     pub fn rotate(&mut self, new_id: FileId, written_back: bool) -> Result<()> {
         self.check()?;
         assert!(new_id > self.log.id, "numbers of logs ascend");
@@ -252,24 +252,24 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Hands everything over, writes the footer, into the space that was kept for it, and gives the rest of that space back.
-    /// Nothing may be appended any more.
+    /// Writes all waiting frames, then the footer into the space that was kept for it, and gives the rest of the space back. Nothing
+    /// may be appended afterwards.
     ///
-    /// To close a database, sync through [`LogWriter::end`] both before and after this: the footer then carries a mark
-    /// over the whole log, and any later damage to it is known for what it is.
+    /// To close a database, sync through [`LogWriter::end`] both before and after the seal. The footer then carries a mark over the
+    /// whole log, and any later damage to the log is recognized.
     pub fn seal(&mut self) -> Result<()> {
         self.check()?;
         frame::put_footer(&mut self.buffer, self.log.id, self.end, self.log.mark(), self.frames);
         self.end += FOOTER_BYTES;
         self.write_out()?;
-        // Zeros may stand behind a footer, so a cut that fails, or is lost in a crash, costs nothing but space.
+        // Zeros may stand behind a footer, so a cut that fails, or is lost in a crash, costs only space.
         let _ = self.log.file.truncate(self.end);
         self.log.set_sealed(self.places.take().map(ValuePlaces::close));
         Ok(())
     }
 }
 
-/// Creates the file of log `id` with its first space allocated and no bytes. After an error it is gone again.
+/// Creates the file of log `id` with its first space allocated and no bytes. After an error the file is removed.
 fn allocate_new(shared: &LogSync, id: FileId) -> Result<(Arc<LiveLog>, u64)> {
     let path = shared.path(id);
     let file = match shared.fs().create_log(&path) {
@@ -303,7 +303,7 @@ fn preallocate(log: &LiveLog, end: u64) -> Result<bool> {
     }
 }
 
-/// Removes a file that never got a byte. If that fails, recovery finds an empty log and ignores it.
+/// Removes a file that never got a byte. If the removal fails, recovery finds an empty log and ignores it.
 fn discard(shared: &LogSync, path: &Path) {
     let _ = shared.fs().unlink(path);
 }
@@ -315,8 +315,8 @@ fn start(shared: &LogSync, log: &Arc<LiveLog>, header: Header) -> Result<()> {
     Ok(())
 }
 
-/// Appends `parts`, which end with a whole frame. Only then are they told of: a sync between two parts must not put the
-/// mark inside the frame, where it would call a torn frame damaged.
+/// Appends `parts`, which end with a whole frame, and only then adds their bytes to `handed`. A sync between two parts could otherwise
+/// put the mark inside the frame, and a torn frame would count as damaged.
 fn append(shared: &LogSync, log: &LiveLog, parts: &[&[u8]]) -> Result<()> {
     let mapped_before = log.file.mapped_bytes();
     let mut bytes = 0;
@@ -331,7 +331,7 @@ fn append(shared: &LogSync, log: &LiveLog, parts: &[&[u8]]) -> Result<()> {
 }
 
 fn full(shared: &LogSync, path: &Path, needed_bytes: u64) -> Error {
-    // Only to tell the user: the refusal stands whatever the answer.
+    // Only for the message: the write is refused whatever the answer.
     let free_bytes = shared.free_space(path).unwrap_or(0);
     Error::Full { path: path.to_owned(), free_bytes, needed_bytes }
 }

@@ -1,27 +1,27 @@
 //! The arena of a segment: memory in chunks that never move and are freed together.
 //!
-//! The owner of the [`Arena`] decides how long the memory lives; a [`Bump`] hands it out, piece after piece. They are
-//! two so that many readers can share the first while one writer has the second to itself. An arena may have several
-//! bumps, each for pieces that had better lie close together.
+//! The owner of the [`Arena`] decides how long the memory lives; a [`Bump`] hands it out, piece after piece. They are two types
+//! so that many readers share the arena while one writer has the bump to itself. An arena may have several bumps, each for pieces
+//! that should lie close together.
 //!
-//! Chunks double from [`FIRST_CHUNK`] to [`LARGEST_CHUNK`], so that a small segment stays small and a large one calls
-//! the allocator seldom. A piece that would waste much of a chunk gets one of its own.
+//! Chunks double from [`FIRST_CHUNK`] to [`LARGEST_CHUNK`]. So a small segment stays small and a large one calls the allocator
+//! seldom. A piece that would waste much of a chunk gets its own chunk.
 
 use crate::base::sync::{alloc, dealloc};
 use parking_lot::Mutex;
 use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::NonNull;
 
-/// All pieces start at a multiple of this.
+/// Alignment in bytes: all pieces start at a multiple of this.
 pub const ALIGN: usize = 8;
 const FIRST_CHUNK: usize = 4 << 10;
-// What is left of the last one is lost while records stay where they are: little of a segment of a few MiB.
+// Bytes. What is left of the last chunk is lost while records stay where they are: little of a segment of a few MiB.
 const LARGEST_CHUNK: usize = 256 << 10;
 
 /// Owns the chunks.
 #[derive(Default)]
 pub struct Arena {
-    // Locked once a chunk, by the writer.
+    // Locked once for each new chunk, by the writer.
     chunks: Mutex<Vec<Chunk>>,
 }
 
@@ -54,13 +54,13 @@ impl Chunk {
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        // SAFETY: `new` allocated it with this layout, and only this drop frees it. Nobody reads it any more: the arena
-        // is dropping, and all who hold pointers into it hold or borrow its owner (part 1 of the proof in `memory`).
+        // SAFETY: `new` allocated the chunk with this layout, and only this drop frees it. No thread reads it any more: the arena
+        // is dropping. Every holder of a pointer into the arena holds or borrows its owner (part 1 of the proof in `memory`).
         unsafe { dealloc(self.start.as_ptr(), self.layout) }
     }
 }
 
-/// Hands out memory of one arena.
+/// Hands out the memory of one arena.
 pub struct Bump {
     /// The free part of the chunk in use: `left` bytes from `next`.
     next: NonNull<u8>,
@@ -87,13 +87,13 @@ impl Bump {
         }
     }
 
-    /// Bytes handed out, with what was lost to alignment and at the ends of chunks.
+    /// Bytes handed out, and bytes lost to alignment and at the ends of chunks.
     pub fn bytes_in_use(&self) -> usize {
         self.reserved - self.left
     }
 
-    /// A fresh piece of `bytes` bytes, aligned to [`ALIGN`], uninitialised, used by nobody else, that lives as long as
-    /// `arena` (the same one in every call).
+    /// A fresh, uninitialised piece of `bytes` bytes, aligned to [`ALIGN`], that has no other user. It lives as long as `arena`,
+    /// which must be the same one in every call.
     #[inline]
     pub fn allocate(&mut self, arena: &Arena, bytes: usize) -> NonNull<u8> {
         let bytes = bytes.next_multiple_of(ALIGN);
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!((bump.bytes_in_use(), bump.reserved), (16, FIRST_CHUNK));
         bump.allocate(&arena, 1 << 21);
         assert_eq!(bump.bytes_in_use(), 16 + (1 << 21));
-        // The chunk in use is still in use.
+        // The bump still allocates from the chunk in use.
         bump.allocate(&arena, 16);
         assert_eq!(bump.reserved, FIRST_CHUNK + (1 << 21));
         assert_eq!(arena.chunks.lock().len(), 2);

@@ -1,6 +1,6 @@
 //! Walks all versions of a segment, in both directions, beside the writer.
 //!
-//! What is inserted behind the cursor's back may be met or not; what was there when the cursor was positioned is.
+//! The cursor meets all that was there when it was positioned. It may or may not meet what is inserted behind it.
 
 use super::node::{Node, Record, Ref, Version};
 use super::segment::Segment;
@@ -15,8 +15,8 @@ use std::sync::Arc;
 pub struct SegmentCursor {
     segment: Arc<Segment>,
     at: Option<(Ref<'static, Node>, Ref<'static, Version>)>,
-    /// Whether the cursor walks backwards; then `newer` holds the versions of the key that come next, the next one
-    /// last. A chain leads only from new to old, so it is walked once, when the cursor reaches its key.
+    /// Whether the cursor walks backwards. Then `newer` holds the versions of the key that come next, the next one last. A chain
+    /// leads only from new to old, so the cursor walks it once, when it reaches the key.
     is_backward: bool,
     newer: Vec<Ref<'static, Version>>,
 }
@@ -35,14 +35,14 @@ impl SegmentCursor {
         self.at().1.record()
     }
 
-    /// Stands on the newest version of what `find` finds.
+    /// Moves to the newest version of the node that `find` finds.
     fn go_forward<'a>(&'a mut self, find: impl FnOnce(&'a Segment) -> Option<Ref<'a, Node>>) {
         self.is_backward = false;
         // SAFETY: used only through the cursor, which keeps the segment alive.
         self.at = find(&self.segment).map(|node| unsafe { (node.detached(), node.newest().detached()) });
     }
 
-    /// Stands on the oldest version of what `find` finds.
+    /// Moves to the oldest version of the node that `find` finds.
     fn go_backward<'a>(&'a mut self, find: impl FnOnce(&'a Segment) -> Option<Ref<'a, Node>>) {
         self.is_backward = true;
         self.newer.clear();
@@ -58,7 +58,7 @@ impl SegmentCursor {
     }
 }
 
-/// Nodes and versions lie anywhere. A walk that reached `node` needs the version of the next one and the one after that soon.
+/// Nodes and versions lie anywhere. A walk at `node` soon needs the version of the next node, and the node after the next.
 #[inline]
 fn fetch_ahead(node: Ref<'_, Node>) {
     if let Some(next) = node.link(0).next() {

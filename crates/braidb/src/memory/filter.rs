@@ -1,21 +1,21 @@
 //! The Bloom filter of a skiplist: the writer adds keys while readers ask.
 //!
-//! Its bits are those of the filter of a table, so one hash of a key does for both. It has a fixed size, a share of what the
-//! list may grow to; in a list that grows on beyond it, it lets more and more strangers pass, and no more harm is done.
+//! The filter uses the bits of a table's filter, so one hash of a key serves both. It has a fixed size, a share of the size that
+//! the list may grow to. In a list that grows beyond this size the filter only lets more absent keys pass.
 //!
-//! The bits of a key are set before its node is published, and readers ask after they acquired the number up to which they
-//! must see all writes: so they miss no key that they must find.
+//! The bits of a key are set before its node is published. Readers ask the filter after they acquired the number up to which they
+//! must see all writes. So readers miss no key that they must find.
 
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::table::{filter_bits, filter_line};
 use std::array;
 
-/// A hundredth of the bytes that a list may grow to makes ten bits a key where entries are small.
+/// Filter bytes are one of this many list bytes. A hundredth makes ten bits a key where entries are small.
 const SHARE: u64 = 100;
-/// The best for seven bits a key and more.
+/// Probes for each key: the best number from seven bits a key on.
 const PROBES: u8 = if cfg!(loom) { 1 } else { 5 };
 
-/// A cache line.
+/// One cache line of the filter.
 #[repr(align(64))]
 struct Line([AtomicU64; 8]);
 
@@ -25,24 +25,25 @@ pub struct LiveFilter {
 }
 
 impl LiveFilter {
-    /// For a list that is full at so many bytes.
+    /// A filter for a list that is full at `full_bytes` bytes.
     pub fn for_list_of(full_bytes: u64) -> LiveFilter {
         let lines = (full_bytes / SHARE / size_of::<Line>() as u64).max(1);
         LiveFilter { lines: (0..lines).map(|_| Line(array::from_fn(|_| AtomicU64::new(0)))).collect() }
     }
 
-    /// Called by the one writer of the list alone.
+    /// Adds a key. Only the one writer of the list calls this.
     #[inline]
     pub fn add(&self, hash: u64) {
         let line = &self.lines[filter_line(hash, self.lines.len())];
         for bit in filter_bits(hash, PROBES) {
             let word = &line.0[bit / 64];
-            // A load and a store, no read-modify-write: nobody else stores.
+            // A load and a store, no read-modify-write: there is no other writer.
             word.store(word.load(Ordering::Relaxed) | 1 << (bit % 64), Ordering::Relaxed);
         }
     }
 
-    /// `false` only if no key with this hash was added, or one that nobody must find yet.
+    /// Whether a key with this hash may be in the list. `false` only if no such key was added, or only keys that no reader must
+    /// find yet.
     #[inline]
     pub fn may_contain(&self, hash: u64) -> bool {
         let line = &self.lines[filter_line(hash, self.lines.len())];
@@ -64,7 +65,7 @@ mod tests {
     fn what_was_added_passes_and_strangers_seldom_do() {
         let hashes = |range: std::ops::Range<u64>| range.map(|number| key::hash(&number.to_be_bytes()));
         let count = if cfg!(miri) { 50 } else { 10_000 };
-        // Ten bits a key, and then so few that the filter is full: useless, and not wrong.
+        // First ten bits a key; then so few bits that the filter is full: useless, and not wrong.
         for (full_bytes, may_be_full) in [(count * 125, false), (count, true)] {
             let filter = LiveFilter::for_list_of(full_bytes);
             assert!(filter.bytes() as u64 <= (full_bytes / SHARE).max(64));

@@ -10,11 +10,13 @@
 //!  arenas     those of the segments it was made of (*flat*), or one of its own, in key order (*serialized*)
 //! ```
 //!
-//! It holds no object for an entry: a skiplist's nodes, a third of the memory of small entries, are gone. A search halves the
-//! roots, which the processor's caches keep at hand, then counts the fences between two of them that come before what it looks
-//! for, and then the entries between two fences: it fetches a few cache lines at once, where halving would wait for one after the
-//! other. It reads a record only where prefixes are equal, which the shared bytes make rare even for keys that are numbers with
-//! leading zeros. A get of a key that is not there, as most gets are from most segments, searches nothing: it asks the filter.
+//! A flat segment holds no object for an entry: a skiplist's nodes, a third of the memory of small entries, are gone.
+//!
+//! A search halves the roots, which the processor's caches keep. Then the search counts the fences between two roots, and the
+//! entries between two fences, that come before the key. It fetches a few cache lines at once, where halving would wait for one
+//! after the other. It reads a record only where prefixes are equal. The shared bytes make this rare even for keys that are
+//! numbers with leading zeros. A get of an absent key searches nothing: the filter rejects it. Most gets are absent from most
+//! segments.
 
 use super::arena::{ALIGN, Arena, Bump};
 use super::logs_by_seq::LiveIntervals;
@@ -29,14 +31,14 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-/// With so many a filter lets one of a hundred strangers pass.
+/// Filter bits for each key. With ten bits the filter lets one of a hundred absent keys pass.
 const FILTER_BITS_PER_KEY: u32 = 10;
 
-/// Entries from one fence to the next, which fill eight cache lines; and fences from one root to the next.
+/// Entries from one fence to the next, which fill eight cache lines, and fences from one root to the next.
 const STRIDE: usize = 32;
 
-/// The part of an array of `len` at whose end, or in which, the first one at or after a prefix stands; `before` of every 32nd
-/// come before the prefix.
+/// The part of an array of `len` items at whose end, or in which, the first item at or after a prefix stands. `before` is the
+/// number of items, of every 32nd, that come before the prefix.
 fn part_behind(before: usize, len: usize) -> Range<usize> {
     before.saturating_sub(1) * STRIDE..len.min(before * STRIDE)
 }
@@ -49,8 +51,8 @@ struct Entry {
     record: Ref<'static, Record>,
 }
 
-/// Entries in order; immutable. It starts on a cache line of its own, because the counts of its `Arc` stand in front of it,
-/// and change with every value that a reader pins.
+/// Entries in order; immutable. A segment starts on its own cache line. The counts of its `Arc` stand in front of it, and change
+/// with every value that a reader pins.
 #[repr(align(64))]
 pub struct Flat {
     filter: Filter,
@@ -58,17 +60,17 @@ pub struct Flat {
     roots: Box<[u64]>,
     fences: Box<[u64]>,
     entries: Box<[Entry]>,
-    /// How often each entry's key was written, as far as no other entry counts it; none if it is once each. Versions that were
-    /// dropped count for one that stayed.
+    /// How often each entry's key was written, without the writes that another entry counts. `None` if each count is 1. The
+    /// writes of dropped versions are counted at a version that stayed.
     updates: Option<Box<[u16]>>,
     arenas: Vec<Arc<Arena>>,
-    /// Of the arenas.
+    /// Bytes of the arenas.
     data_bytes: u64,
-    /// Of the records.
+    /// Bytes of the records.
     live_bytes: u64,
     tombstones: u64,
     oldest: SeqNo,
-    /// Counted when somebody asks. Whichever logs begin later hold none of these records.
+    /// Live bytes by log, counted at the first request. Logs that begin later hold none of these records.
     live: OnceLock<LiveIntervals>,
 }
 
@@ -92,7 +94,7 @@ impl Flat {
         let shared = &*self.shared;
         let rest = match key.strip_prefix(shared) {
             Some(rest) => rest,
-            // Then `shared` decides for all of them.
+            // All keys begin with `shared`, so `shared` decides for all of them.
             None if key < shared => return 0,
             None => return self.entries.len(),
         };
@@ -104,7 +106,7 @@ impl Flat {
         let start =
             entries.start + self.entries[entries].iter().filter(|other| other.prefix < prefix).count();
         let equal = self.entries[start..].iter().take_while(|other| other.prefix == prefix);
-        // Mostly one entry, or the versions of one key.
+        // Mostly one entry, or the versions of one key: a linear count is fast.
         match equal.clone().take(9).count() {
             0 => start,
             few @ 1..9 => {
@@ -125,7 +127,7 @@ impl Flat {
         self.tombstones
     }
 
-    /// What the memory budget counts: the filter, the arrays, and all of the arenas.
+    /// Bytes that the memory budget counts: the filter, the arrays, and all of the arenas.
     pub fn bytes(&self) -> u64 {
         let array_bytes = size_of_val(&*self.roots)
             + size_of_val(&*self.fences)
@@ -134,7 +136,7 @@ impl Flat {
         self.data_bytes + (self.filter.memory_bytes() + array_bytes) as u64
     }
 
-    /// Whether its records are copies, in an arena of their own.
+    /// Whether the records are copies, in an arena of their own.
     pub fn is_serialized(&self) -> bool {
         self.arenas.len() == 1 && self.live_bytes == self.data_bytes
     }
@@ -164,7 +166,7 @@ impl Flat {
         (0..self.entries.len()).filter(move |&at| is_newest(at)).map(record)
     }
 
-    /// What `count` says, which is asked once.
+    /// The result of `count`, which is called once.
     pub(super) fn live(&self, count: impl FnOnce() -> LiveIntervals) -> &LiveIntervals {
         self.live.get_or_init(count)
     }
@@ -173,8 +175,8 @@ impl Flat {
         SortedCursor::new(Arc::clone(self))
     }
 
-    /// The same entries, their records copied to an arena of their own: the *serialized* layout. For the time of the copy there
-    /// are two of each record, but not of the arrays.
+    /// Copies the records to an arena of their own: the *serialized* layout. During the copy there are two of each record, but
+    /// not of the arrays.
     pub(super) fn serialized(mut self) -> Flat {
         let (arena, mut bump) = (Arc::new(Arena::default()), Bump::new());
         let room = |entry: &Entry| entry.record.layout().next_multiple_of(ALIGN);
@@ -205,7 +207,7 @@ impl fmt::Debug for Flat {
 pub(super) struct FlatBuilder {
     shared: Box<[u8]>,
     entries: Vec<Entry>,
-    /// Of the different keys.
+    /// Hashes of the different keys.
     hashes: Vec<u64>,
     updates: Vec<u16>,
     live_bytes: u64,
@@ -214,7 +216,7 @@ pub(super) struct FlatBuilder {
 }
 
 impl FlatBuilder {
-    /// For at most `entries` entries, all with keys from `first` to `last`.
+    /// A builder for at most `entries` entries, all with keys from `first` to `last`.
     pub fn new(first: &[u8], last: &[u8], entries: usize) -> FlatBuilder {
         let shared = first.iter().zip(last).take_while(|(a, b)| a == b).count();
         FlatBuilder {
@@ -228,7 +230,7 @@ impl FlatBuilder {
         }
     }
 
-    /// `updates` says how often the key was written, as far as no other entry counts it.
+    /// Adds an entry. `updates` says how often its key was written, without the writes that another entry counts.
     pub fn push(&mut self, record: Ref<'static, Record>, updates: u16) {
         let key = record.key();
         debug_assert!(key.starts_with(&self.shared));
@@ -251,7 +253,7 @@ impl FlatBuilder {
         self.entries.is_empty()
     }
 
-    /// A version behind the last entry was dropped: that one counts for it.
+    /// Counts a dropped version behind the last entry at the last entry.
     pub fn count_dropped(&mut self, updates: u16) {
         if let Some(count) = self.updates.last_mut() {
             *count = count.saturating_add(updates);
@@ -312,7 +314,7 @@ impl Sorted for Flat {
 pub type FlatCursor = SortedCursor<Flat>;
 
 impl FlatCursor {
-    /// How often the key of the entry was written, as far as no other entry counts it.
+    /// How often the key of the entry was written, without the writes that another entry counts.
     #[inline]
     pub(super) fn updates(&self) -> u16 {
         self.sorted().updates.as_ref().map_or(1, |updates| updates[self.at()])

@@ -1,9 +1,9 @@
 //! An immutable segment, in one of its layouts, and the merge that makes one of several.
 //!
 //! A segment that stopped being the active one is a *list* until it is *flattened*. Flattening, merging and compacting are one
-//! operation, [`merge`]: of one list or of several segments, with the versions that nobody needs or without them, with the
-//! records where they lie or copied. Tombstones always stay: what they hide may lie in any level. So does the newest version of
-//! each key, since it is what hides all that is older, in memory and below.
+//! operation, [`merge`], of one or more segments. A merge keeps or drops the versions that no reader needs, and leaves the
+//! records where they lie or copies them. Tombstones always stay: the versions that they hide may lie in any level. The newest
+//! version of each key stays too, since it hides all older versions, in memory and below.
 
 use super::arena::Arena;
 use super::cursor::SegmentCursor;
@@ -49,7 +49,7 @@ impl Immutable {
         matches!(self, Immutable::List(_))
     }
 
-    /// Whether both are one segment.
+    /// Whether both are the same segment.
     pub fn is(&self, other: &Immutable) -> bool {
         match (self, other) {
             (Immutable::List(a), Immutable::List(b)) => Arc::ptr_eq(a, b),
@@ -87,32 +87,33 @@ impl Immutable {
     }
 }
 
-/// After so many entries a merge asks whether to go on.
+/// Entries after which a merge asks `go_on` again.
 const ENTRIES_A_QUESTION: u64 = 4096;
 
-/// What becomes of the records of a merge.
+/// What a merge does with the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Records {
     Stay,
-    /// They are copied once a quarter of the arenas is dead.
+    /// The records are copied once a quarter of the arenas is dead.
     CopiedIfSparse,
     Copied,
 }
 
-/// What [`merge`] made.
+/// What [`merge`] made, and what it read and dropped.
 #[derive(Debug)]
 pub struct Merged {
     pub flat: Arc<Flat>,
-    /// Entries that were read.
+    /// Number of entries read.
     pub entries: u64,
-    /// Different keys among them.
+    /// Number of different keys read.
     pub keys: u64,
-    /// Entries that went.
+    /// Number of entries dropped.
     pub dropped: u64,
 }
 
-/// Makes one segment of `parts`, newest first, which no writer has any more. With a retention filter, what it finds hidden goes.
-/// `None` if they hold nothing, or `go_on`, which is asked now and then, says that nobody wants it any more.
+/// Makes one segment of `parts`, newest first, which have no writer any more. With a retention filter, drops the versions that
+/// the filter finds hidden. Returns `None` if the parts hold nothing, or if `go_on` returns `false`: then no caller wants the
+/// result any more.
 pub fn merge(
     parts: &[Immutable],
     mut retention: Option<RetentionFilter>,
@@ -180,7 +181,7 @@ pub(super) fn arenas_of(parts: &[&Immutable]) -> (Vec<Arc<Arena>>, u64) {
     (arenas, data_bytes)
 }
 
-/// The first key of some segments and the last; none if they hold nothing.
+/// The first key of some segments and the last; `None` if the segments hold nothing.
 pub(super) fn ends_of<'a>(parts: &[&'a Immutable]) -> Option<(&'a [u8], &'a [u8])> {
     let ends: Vec<(&[u8], &[u8])> = parts.iter().filter_map(|part| part.ends()).collect();
     Some((ends.iter().map(|ends| ends.0).min()?, ends.iter().map(|ends| ends.1).max()?))
@@ -202,7 +203,7 @@ pub enum ImmutableCursor {
     Flat(FlatCursor),
 }
 
-/// Calls the cursor of whichever layout it is.
+/// Calls the method of the cursor of any layout.
 macro_rules! of_layout {
     ($cursor:expr, $name:ident => $call:expr) => {
         match $cursor {
@@ -218,7 +219,7 @@ impl ImmutableCursor {
         of_layout!(self, cursor => cursor.record())
     }
 
-    /// How often the key of the entry was written, as far as no other entry counts it.
+    /// How often the key of the entry was written, without the writes that another entry counts.
     #[inline]
     pub(super) fn updates(&self) -> u16 {
         match self {

@@ -1,19 +1,21 @@
 //! Which log holds each record of memory, and how much of each log is alive.
 //!
-//! A record's *home* is the oldest log from which recovery would read it. Numbers are given in the order of the log, so the home
-//! follows from the sequence number: each log began with some number. Records that a log collection writes back get a younger home, and
-//! that happens to all records of the oldest logs at once. So a short list of intervals says it for all. (The hot keys that a
-//! flush copies stay in the intervals that they were in, whose homes are too old for them.)
+//! A record's *home* is the oldest log from which recovery would read it. Numbers are given in the order of the log, and each log
+//! began with some number. So the home follows from the sequence number. Records that a log collection writes back get a younger
+//! home, all records of the oldest logs at once. So a short list of intervals tells the homes of all records. (The hot keys that
+//! a flush copies stay in their old intervals, whose homes are too old for the copies.)
 //!
 //! ```text
 //!  from number     0      800    1500   2400
 //!  home            log 9  log 7  log 8  log 9      what log 6 and those before held was written back to log 9
 //! ```
 //!
-//! A home is never too young: the log that really holds the record would go. That of a record which was not copied is exact, since
-//! recovery would otherwise meet the record beside a copy; so intervals are joined only when their homes are equal, and are about
-//! as many as there are logs. That of a copy may be too old, where copies fill more than one log, and after recovery, which
-//! takes the oldest log with a copy for all of them. Such a record is copied once more, and recovery leaves one of both out.
+//! A home is never too young: otherwise the log that really holds the record would be deleted. The home of a record that was not
+//! copied is exact, since recovery would otherwise meet the record beside a copy. So intervals are joined only when their homes
+//! are equal, and are about as many as there are logs.
+//!
+//! The home of a copy may be too old where copies fill more than one log. It may also be too old after recovery, which takes the
+//! oldest log with a copy for all of them. Such a record is copied once more, and recovery leaves out one of the two copies.
 
 use super::flat::Flat;
 use super::immutable::Immutable;
@@ -21,7 +23,7 @@ use super::segment::Segment;
 use crate::base::ids::{FileId, SeqNo};
 use std::collections::BTreeMap;
 
-/// See the module's head.
+/// The homes of the records in memory, as intervals of sequence numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogsBySeq {
     /// The first number of each interval, ascending, and the home.
@@ -29,14 +31,14 @@ pub struct LogsBySeq {
 }
 
 impl LogsBySeq {
-    /// Numbers from `first` on, up to those of the next log, went to `log`.
+    /// Notes that `log` holds the numbers from `first` on, up to the first number of the next log.
     pub fn log_began(&mut self, first: SeqNo, log: FileId) {
         // A log that got no number before the next began holds nothing.
         self.intervals.retain(|&(other, _)| other < first);
         self.intervals.push((first, log));
     }
 
-    /// All that is alive of the logs before `replay_from` was written back to `home` and later logs.
+    /// All live records of the logs before `replay_from` were written back to `home` and later logs.
     pub fn written_back(&mut self, replay_from: FileId, home: FileId) {
         for (_, log) in self.intervals.iter_mut().filter(|(_, log)| *log < replay_from) {
             *log = home;
@@ -46,12 +48,12 @@ impl LogsBySeq {
 
     /// Nothing in memory has its home before `replay_from`.
     pub fn forget_below(&mut self, replay_from: FileId) {
-        // Intervals stay: without one of them its numbers would fall to the one before, whose home may be younger. A hot key's
-        // does not tell of the copy that its flush made.
+        // Intervals stay. Without an interval its numbers would fall to the previous one, whose home may be younger. The interval
+        // of a hot key does not tell of the copy that its flush made.
         for (_, log) in &mut self.intervals {
             *log = (*log).max(replay_from);
         }
-        // What a flush wrote back may stand in a log that got no number of its own, and so has no interval.
+        // Records that a flush wrote back may stand in a log that got no number of its own, and so has no interval.
         if self.intervals.first().is_some_and(|&(first, log)| log > replay_from && first > 0) {
             self.intervals.insert(0, (0, replay_from));
         }
@@ -61,7 +63,7 @@ impl LogsBySeq {
     /// The home of the record with the number `seq`.
     pub fn of(&self, seq: SeqNo) -> Option<FileId> {
         let behind = self.intervals.partition_point(|&(first, _)| first <= seq);
-        // Below the first interval lies what was forgotten or written back; the first log is the safe answer.
+        // Numbers below the first interval were forgotten or written back; the first log is the safe answer.
         self.intervals.get(behind.saturating_sub(1)).map(|&(_, log)| log)
     }
 
@@ -76,15 +78,15 @@ impl LogsBySeq {
     }
 }
 
-/// Records that stand in one log, or one interval.
+/// Count and bytes of records that stand in one log, or one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Live {
     pub entries: u64,
-    /// About what they take in a log.
+    /// Bytes that the records take in a log, about.
     pub bytes: u64,
 }
 
-/// What a log's frame and entry add to key and value, about.
+/// Bytes that a log's frame and entry add to key and value, about.
 const OVERHEAD_BYTES: u64 = 24;
 
 impl Live {
@@ -94,7 +96,7 @@ impl Live {
     }
 }
 
-/// Of each interval that is not empty, what is alive.
+/// The live records of each interval that is not empty.
 pub(super) type LiveIntervals = Box<[(SeqNo, Live)]>;
 
 /// Counts the newest versions of a segment's keys, given as (number, key bytes, value bytes).
@@ -106,7 +108,7 @@ fn count(newest: impl Iterator<Item = (SeqNo, usize, usize)>, logs_by_seq: &Logs
     counts.into_iter().collect()
 }
 
-/// Adds to `logs` what a segment of memory keeps alive. A version that only another segment supersedes counts: the sum is an
+/// Adds to `logs` what a segment of memory keeps alive. A version that only another segment supersedes counts. So the sum is an
 /// upper bound, until the segments are merged.
 pub fn count_live(part: &Immutable, logs_by_seq: &LogsBySeq, logs: &mut BTreeMap<FileId, Live>) {
     let mut add = |intervals: &[(SeqNo, Live)]| {
@@ -119,7 +121,7 @@ pub fn count_live(part: &Immutable, logs_by_seq: &LogsBySeq, logs: &mut BTreeMap
         }
     };
     match part {
-        // Small, or about to be flattened.
+        // A list is small, or about to be flattened: its counts are not kept.
         Immutable::List(list) => add(&count_list(list, logs_by_seq)),
         Immutable::Flat(flat) => add(flat.live(|| count_flat(flat, logs_by_seq))),
     }
@@ -169,15 +171,15 @@ mod tests {
         assert_eq!([80, 300].map(|seq| of(&logs_by_seq, seq)), [12, 12]);
     }
 
-    /// Copies of a flush may fill logs that get no number of their own, so that no interval tells of them.
+    /// Copies of a flush may fill logs that get no number of their own, so no interval tells of them.
     #[test]
     fn what_a_flush_wrote_back_is_never_too_young() {
         let mut logs_by_seq = logs_by_seq(&[(1, 3), (50, 6)]);
-        // The flush's own log, two that its copies filled, and the one behind them; nobody wrote meanwhile.
+        // The flush's own log, two logs that its copies filled, and the one behind them; no write came meanwhile.
         [7, 8, 9, 10].into_iter().for_each(|log| logs_by_seq.log_began(80, FileId(log)));
         logs_by_seq.forget_below(FileId(7));
         assert_eq!([1, 60, 80].map(|seq| logs_by_seq.of(seq).unwrap().0), [7, 7, 10]);
-        // The family with these copies replays from log 7, and so does the database, until they are copied again.
+        // The family with these copies replays from log 7 until they are copied again, and so does the database.
         logs_by_seq.log_began(90, FileId(11));
         logs_by_seq.forget_below(FileId(7));
         assert_eq!([1, 60, 85, 90].map(|seq| logs_by_seq.of(seq).unwrap().0), [7, 7, 10, 11]);
@@ -188,7 +190,7 @@ mod tests {
 
     /// A log collection copies by the homes of its beginning, and begins two logs itself.
     #[test]
-    fn truncations_leave_homes_exact_however_many_logs_there_are() {
+    fn log_collections_leave_homes_exact_however_many_logs_there_are() {
         for logs in [1, 2, 30, 300] {
             let logs: Vec<_> = (0..logs).map(|log| (1 + 3 * log, 1 + log)).collect();
             let mut logs_by_seq = logs_by_seq(&logs);
@@ -206,8 +208,8 @@ mod tests {
         }
     }
 
-    /// Two families. B was flushed first: its hot key 100 stands in log 10. Logs 3 and 4, which A alone needed, are truncated. Then A
-    /// is flushed, and what is known of logs 5 to 9 is forgotten.
+    /// Two families. B was flushed first: its hot key 100 stands in log 10. Log collection deletes logs 3 and 4, which A alone
+    /// needed. Then A is flushed, and the intervals of logs 5 to 9 are forgotten.
     #[test]
     fn a_flush_of_another_family_makes_no_home_too_young() {
         let mut logs_by_seq = logs_by_seq(&[(1, 3), (40, 4), (60, 5), (80, 8), (150, 9)]);

@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 type Write = (&'static [u8], u64);
 
-/// The writer publishes how many of `writes` it did after each; the reader must find all that were published, whole.
+/// After each write the writer publishes how many of `writes` it did. The reader must find all published writes, whole.
 fn model(seed: u64, writes: &'static [Write]) {
     let mut builder = loom::model::Builder::new();
-    // Without a bound it passes as well, and takes five times as long.
+    // Without a bound the model passes as well, and takes five times as long.
     builder.preemption_bound = Some(5);
     builder.check(move || {
         sync::begin();
@@ -89,5 +89,5 @@ fn loom_an_older_version_arrives_late() {
     model(SEED_OF_TWO_HEIGHTS, &[(b"a", 3), (b"a", 1), (b"a", 2)]);
 }
 
-/// With it the first three towers have heights 1, 2 and 2 of the model's 2.
+/// With this seed the first three towers have heights 1, 2 and 2 of the model's 2.
 const SEED_OF_TWO_HEIGHTS: u64 = 30;

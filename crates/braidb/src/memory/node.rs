@@ -10,14 +10,14 @@
 //!   …  the key                                 16  the key, then the value
 //! ```
 //!
-//! Nodes lie in one arena of a segment and versions in another: nodes are what a search hops through, so they carry the key,
-//! and few of them had better fill few cache lines; and when the segment is flattened they go, while records stay where they
-//! are. So a record says all of an entry by itself. A search compares prefixes, and reads the key only when they are equal.
+//! Nodes lie in one arena of a segment and versions in another. A search hops through nodes, so they carry the key and should
+//! fill few cache lines. When the segment is flattened, nodes go, while records stay where they are. So a record holds all of an
+//! entry by itself. A search compares prefixes, and reads the key only when they are equal.
 //!
-//! A [`Link`] holds null or the address of a node (or version) that is whole and lives as long as the link does;
-//! `write` and [`Link::publish`] uphold it. So following links is safe code: [`Link::next`] gives a [`Ref`], which
-//! may be read for as long as the segment is borrowed. A `Ref` keeps the raw pointer, because a reference to the head
-//! of a node may not be used to reach the tower and the key behind it.
+//! A [`Link`] holds null or the address of a node (or version) that is whole and lives as long as the link does. `write` and
+//! [`Link::publish`] uphold this invariant. So following links is safe code: [`Link::next`] gives a [`Ref`], which may be read
+//! while the segment is borrowed. A `Ref` keeps the raw pointer. A reference to the head of a node may not be used to reach the
+//! tower and the key behind it.
 
 use super::arena::ALIGN;
 
@@ -32,7 +32,8 @@ use std::mem::offset_of;
 use std::ptr::{self, NonNull};
 use std::slice;
 
-/// The tallest tower. With a quarter of the nodes in each next level, enough for tens of millions of keys.
+/// The tallest tower, in levels. Each level has a quarter of the nodes of the level below: 12 levels suffice for tens of millions
+/// of keys.
 pub const MAX_HEIGHT: usize = if cfg!(loom) { 2 } else { 12 };
 
 /// An atomic pointer to a `T` in the same arena, or null.
@@ -58,8 +59,8 @@ impl<T> Link<T> {
     /// Makes `target` reachable.
     ///
     /// # Safety
-    /// `target` lives as long as this link does, it is linked to what this link led to, and no other store to this
-    /// link runs at the same time.
+    /// `target` lives as long as this link does, and is linked to the current target of this link. No other store to this link
+    /// runs at the same time.
     #[inline]
     pub unsafe fn publish(&self, target: Ref<'_, T>) {
         self.0.store(target.at.as_ptr(), Ordering::Release);
@@ -94,7 +95,7 @@ impl<T> PartialEq for Ref<'_, T> {
 }
 
 impl<'a, T> Ref<'a, T> {
-    /// The same, without the borrow.
+    /// Ends the borrow of the arena.
     ///
     /// # Safety
     /// The result is used only while the arena lives.
@@ -118,10 +119,10 @@ impl<'a, T> Ref<'a, T> {
     /// The address `offset` bytes into the target.
     ///
     /// # Safety
-    /// It lies within the piece of the arena that the target was written to.
+    /// The address lies within the piece of the arena that the target was written to.
     #[inline]
     unsafe fn part(self, offset: usize) -> NonNull<u8> {
-        // SAFETY: within one allocation, says the caller; the pointer was never narrowed to the head.
+        // SAFETY: within one allocation, by the caller's promise; the pointer was never narrowed to the head.
         unsafe { self.at.cast::<u8>().add(offset) }
     }
 }
@@ -149,8 +150,8 @@ impl Node {
     /// Writes a node that leads to `newest`, and on each level to one of `next`.
     ///
     /// # Safety
-    /// `at` is a fresh piece, with the room that [`Node::layout`] asks for, of an arena that lives as long as those that
-    /// `newest` and `next` lie in.
+    /// `at` is a fresh piece, with the room that [`Node::layout`] asks for. Its arena lives as long as the arenas of `newest` and
+    /// `next`.
     pub unsafe fn write<'a>(
         at: NonNull<u8>,
         key: &[u8],
@@ -159,7 +160,7 @@ impl Node {
     ) -> Ref<'a, Node> {
         let node = Node {
             prefix: prefix_u64(key),
-            // SAFETY: both arenas live as long, says the caller.
+            // SAFETY: both arenas live as long, by the caller's promise.
             newest: unsafe { Link::to(Some(newest)) },
             key_len: key.len() as u32,
             height: next.len() as u32,
@@ -224,7 +225,7 @@ impl<'a> Ref<'a, Node> {
         Some(version)
     }
 
-    /// The link of the chain that a version `seq` belongs to: all before it are newer, all behind it older.
+    /// The link of the chain that a version `seq` belongs to: all versions before it are newer, all behind it older.
     pub fn place(self, seq: SeqNo) -> &'a Link<Version> {
         let mut link = &self.head().newest;
         while let Some(version) = link.next() {
@@ -282,7 +283,7 @@ impl Version {
     }
 }
 
-/// What a record says.
+/// The fields of a record.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
     pub key: &'a [u8],
@@ -341,7 +342,7 @@ impl<'a> Ref<'a, Version> {
 }
 
 impl<'a> Ref<'a, Record> {
-    /// Tells the processor that the number and the key will be read soon, if that is not long.
+    /// Tells the processor that a reader will soon read the number and the key, if the key is short.
     #[inline]
     pub fn prefetch_key(self) {
         self.prefetch();

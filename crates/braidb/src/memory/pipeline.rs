@@ -1,16 +1,18 @@
 //! The memory component as a value: the active segment, the pipeline behind it, and what a running flush has taken.
 //!
-//! A view holds one and reads it without a lock. Every change builds another one, which whoever owns the views then swaps in:
+//! A view holds one memory component and reads it without a lock. Every change builds another one, and the owner of the views
+//! swaps it in:
 //!
 //! ```text
 //!  roll         a ─► pipeline             the active segment is full
-//!  tidied       parts of the pipeline ─► one segment with the same newest versions
+//!  replaced     parts of the pipeline ─► one segment with the same newest versions
 //!  take         a + pipeline ─► flushing  a flush takes all of memory
 //!  flushed      flushing ─► (a table)      hot keys stay, as the oldest segment of the pipeline
 //! ```
 //!
-//! Memory compaction works beside all others, and gives up if what it read is not in the pipeline any more: a flush took it. To
-//! compare these segments is to compare a version of the pipeline, only that a roll, which takes nothing away, does not count.
+//! Memory compaction works beside all other changes. It gives up if its input is no longer in the pipeline, because a flush took
+//! the input. A comparison of the segments serves as a version check of the pipeline. A roll, which takes nothing away, does not
+//! count.
 
 use super::immutable::Immutable;
 use super::segment::Segment;
@@ -19,15 +21,15 @@ use crate::base::mutant::mutant;
 use crate::visible::Found;
 use std::sync::Arc;
 
-/// The segments of one column family. For each key, sequence numbers fall from the active segment through the pipeline to
-/// the flushing set, and in each from the front on, so a lookup stops at its first hit (rule 7).
+/// The segments of one column family. For each key, sequence numbers fall from the active segment through the pipeline to the
+/// flushing set, and in each from the front on. So a lookup stops at its first hit (rule 7).
 #[derive(Clone, Debug)]
 pub struct Memory {
     active: Arc<Segment>,
-    /// Newest first, as below.
+    /// Newest first.
     pipeline: Arc<[Immutable]>,
     flushing: Arc<[Immutable]>,
-    /// All of the pipeline is to be compacted at once, and not flushed.
+    /// Whether all of the pipeline is to be compacted at once, and not flushed.
     compacts_full: bool,
 }
 
@@ -40,7 +42,7 @@ impl Memory {
         &self.active
     }
 
-    /// The segments that were active before, and no flush has taken.
+    /// The segments that were active before and that no flush has taken.
     pub fn pipeline(&self) -> &[Immutable] {
         &self.pipeline
     }
@@ -50,7 +52,7 @@ impl Memory {
         self.pipeline.iter().chain(&*self.flushing)
     }
 
-    /// An in-memory flush: the active segment becomes the newest of the pipeline.
+    /// An in-memory flush: the active segment becomes the newest segment of the pipeline.
     pub fn roll(&self, new_active: Arc<Segment>) -> Memory {
         let mut pipeline: Vec<Immutable> = Vec::with_capacity(self.pipeline.len() + 1);
         pipeline.push(Immutable::List(Arc::clone(&self.active)));
@@ -71,12 +73,13 @@ impl Memory {
         self.compacts_full
     }
 
-    /// Memory is full, mostly of what is superseded, and memory compaction is to make one segment of its pipeline; or that was done.
+    /// Sets whether memory is full, mostly of superseded versions, so that memory compaction is to make one segment of the
+    /// pipeline.
     pub fn with_full_compaction(self, compacts_full: bool) -> Memory {
         Memory { compacts_full, ..self }
     }
 
-    /// A flush takes all of memory; only one at a time does.
+    /// A flush takes all of memory; only one flush at a time does.
     pub fn take(&self, new_active: Arc<Segment>) -> Memory {
         assert!(self.flushing.is_empty(), "a family has one flushing set at a time");
         let Memory { pipeline, .. } = self.roll(new_active.clone());
@@ -88,7 +91,7 @@ impl Memory {
         &self.flushing
     }
 
-    /// The flushing set stands in a table, but for what is `kept` of it. That is older than all that came since.
+    /// The flushing set stands in a table, except for the `kept` entries. They are older than all entries that came since.
     pub fn flushed(&self, kept: Option<Immutable>) -> Memory {
         let flushed = Memory { flushing: Arc::new([]), ..self.clone() };
         kept.map_or(flushed.clone(), |kept| flushed.with_oldest(kept))
@@ -100,12 +103,12 @@ impl Memory {
         Memory { pipeline, ..self.clone() }
     }
 
-    /// With `new` in the place of `old`, neighbours in the pipeline; `None` if these are not there any more.
+    /// Puts `new` in the place of `old`, neighbours in the pipeline; `None` if `old` is no longer there.
     pub fn replaced(&self, old: &[Immutable], new: Immutable) -> Option<Memory> {
         let is_old = |window: &[Immutable]| window.iter().zip(old).all(|(a, b)| a.is(b));
         let (at, gone) = match self.pipeline.windows(old.len()).position(is_old) {
             Some(at) => (at, old.len()),
-            None if mutant!("tidied_after_a_flush_took_it") => (self.pipeline.len(), 0),
+            None if mutant!("replaced_after_a_flush_took_it") => (self.pipeline.len(), 0),
             None => return None,
         };
         let behind = self.pipeline[at + gone..].iter();
@@ -116,7 +119,7 @@ impl Memory {
     /// The newest version of `key`, whose hash is `hash`, at or below `at`.
     pub fn get(&self, key: &[u8], hash: u64, at: SeqNo) -> Option<Found> {
         let get_immutable = || self.immutable().find_map(|part| part.get(key, hash, at));
-        if mutant!("frozen_before_active") {
+        if mutant!("immutable_before_active") {
             return get_immutable().or_else(|| self.active.get(key, hash, at));
         }
         self.active.get(key, hash, at).or_else(get_immutable)
@@ -167,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn tidying_changes_no_answer_and_leaves_the_old_value_alone() {
+    fn a_memory_compaction_changes_no_answer_and_leaves_the_old_value_alone() {
         let memory = three_segments();
         for parts in [0..1, 1..2, 0..2] {
             let replaced = merged(&memory, parts.clone()).unwrap();
@@ -180,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_takes_all_and_beats_whoever_tidies() {
+    fn a_flush_takes_all_and_beats_memory_compaction() {
         let memory = three_segments();
         let taken = memory.take(segment(&[(b"b", 7)]).segment().clone());
         assert_eq!((taken.pipeline.len(), taken.flushing.len()), (0, 3));
@@ -188,7 +191,7 @@ mod tests {
         let old = &memory.pipeline[..];
         let flat = Immutable::Flat(merge(old, None, Records::Stay, || true).unwrap().flat);
         assert!(taken.replaced(old, flat.clone()).is_none());
-        // A roll is in nobody's way.
+        // A roll does not disturb a memory compaction.
         let rolled = memory.roll(segment(&[]).segment().clone());
         assert_eq!(rolled.replaced(old, flat).unwrap().pipeline.len(), 2);
         let flushed = taken.flushed(None);

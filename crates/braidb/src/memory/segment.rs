@@ -19,8 +19,8 @@ pub struct Segment {
     counts: Counts,
 }
 
-/// Stored to by the writer alone; `entries` last and with `Release`, so that who reads it reads the others at least
-/// as new.
+/// Only the writer stores these counts, `entries` last and with `Release`. So a reader of `entries` reads the other counts at
+/// least as new.
 struct Counts {
     bytes: AtomicU64,
     version_bytes: AtomicU64,
@@ -36,7 +36,7 @@ impl Segment {
         Segment::with_list(seed, SkipList::new(None))
     }
 
-    /// The same with a filter, for one among many. It is full at `full_bytes`, though it may grow on.
+    /// An empty segment with a filter, for one of many segments. It is full at `full_bytes`, though it may grow on.
     pub fn with_filter(seed: u64, full_bytes: u64) -> (Arc<Segment>, SegmentWriter) {
         Segment::with_list(seed, SkipList::new(Some(LiveFilter::for_list_of(full_bytes))))
     }
@@ -71,7 +71,7 @@ impl Segment {
         self.counts.bytes.load(Ordering::Relaxed)
     }
 
-    /// Those of the arena that stays when the segment is flattened.
+    /// Bytes of the arena that stays when the segment is flattened.
     pub(super) fn version_bytes(&self) -> u64 {
         self.counts.version_bytes.load(Ordering::Relaxed)
     }
@@ -94,7 +94,7 @@ impl Segment {
         self.entries() == 0
     }
 
-    /// The smallest and the largest sequence number.
+    /// The smallest and the largest sequence number in the segment.
     pub fn seq_range(&self) -> Option<(SeqNo, SeqNo)> {
         if self.is_empty() {
             return None;
@@ -122,7 +122,7 @@ impl fmt::Debug for Segment {
     }
 }
 
-/// The right to insert into one segment. There is one for each; dropping it makes the segment immutable.
+/// The right to insert into one segment. Each segment has one writer; dropping the writer makes the segment immutable.
 pub struct SegmentWriter {
     segment: Arc<Segment>,
     inserter: Inserter,
@@ -133,7 +133,7 @@ impl SegmentWriter {
         &self.segment
     }
 
-    /// Adds a version of `key`. Numbers may come in any order, but each only once a key.
+    /// Adds a version of `key`. Numbers may come in any order. Each number comes only once for a key.
     pub fn insert(&mut self, key: &[u8], seq: SeqNo, kind: EntryKind, value: &[u8]) {
         assert!(key.len() <= MAX_KEY_BYTES && value.len() <= MAX_VALUE_BYTES && seq <= MAX_SEQ);
         assert!(kind == EntryKind::Put || value.is_empty(), "a tombstone has no value");
@@ -144,7 +144,7 @@ impl SegmentWriter {
 
     fn count(&self, seq: SeqNo, kind: EntryKind) {
         let counts = &self.segment.counts;
-        // Plain loads and stores, no read-modify-write: there is one writer.
+        // Plain loads and stores, no read-modify-write, because there is only one writer.
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let filter_bytes = self.segment.list.filter().map_or(0, LiveFilter::bytes);
         counts.bytes.store((self.inserter.bytes_in_use() + filter_bytes) as u64, Ordering::Relaxed);

@@ -1,15 +1,15 @@
-//! Telling hot keys from cold ones at a flush: those that were written most often stay in memory.
+//! Telling hot keys from cold ones at a flush: the most often written keys stay in memory.
 //!
-//! Two walks over the flushing set. The first counts how often each key was written ([`count_updates`]); from the counts alone a
-//! policy decides from how many on a key is hot. The second ([`separate`]) makes two segments of the set:
+//! A flush walks the flushing set twice. The first walk counts how often each key was written ([`count_updates`]). From the
+//! counts alone a policy decides at which count a key is hot. The second walk ([`separate`]) makes two segments of the set:
 //!
 //! ```text
 //!  flushing set ──► hot    the newest version of each hot key, tombstones too; copied, so that the old arenas go
 //!              └──► cold   all other versions that somebody may still want to read; the flush writes them to a table
 //! ```
 //!
-//! Whatever the table gets of a hot key is older than what stays, so for each key numbers go on falling from memory to the table
-//! (rule 7). A reader who holds a snapshot finds its version there.
+//! All versions of a hot key that go to the table are older than the version that stays. So for each key numbers go on falling
+//! from memory to the table (rule 7). A reader that holds a snapshot finds its version in the table.
 
 use super::flat::{Flat, FlatBuilder};
 use super::immutable::{Immutable, arenas_of, ends_of};
@@ -21,24 +21,24 @@ use crate::visible::rule::{Fate, RetentionFilter};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a flat segment holds for an entry beside its record, about.
+/// Bytes that a flat segment holds for an entry beside its record, about.
 const ENTRY_BYTES: u64 = 18;
 
 /// Keys that were written equally often.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     pub keys: u64,
-    /// What their newest versions take in a flat segment.
+    /// Bytes that the newest versions of the keys take in a flat segment.
     pub bytes: u64,
 }
 
 /// How often the keys of a flushing set were written.
 #[derive(Debug, Default)]
 pub struct Updates {
-    /// Of each key, in key order.
+    /// The count of each key, in key order.
     counts: Vec<u16>,
     by_count: BTreeMap<u16, Written>,
-    /// The bytes of keys that the flush before kept and that were not written since.
+    /// Bytes of keys that the previous flush kept and that were not written since.
     rested_bytes: u64,
 }
 
@@ -48,12 +48,12 @@ impl Updates {
         &self.by_count
     }
 
-    /// The bytes of keys that the flush before kept and that were not written since.
+    /// Bytes of keys that the previous flush kept and that were not written since.
     pub fn rested_bytes(&self) -> u64 {
         self.rested_bytes
     }
 
-    /// What the newest versions of all keys take in a flat segment.
+    /// Bytes that the newest versions of all keys take in a flat segment.
     pub fn live_bytes(&self) -> u64 {
         self.by_count.values().map(|written| written.bytes).sum()
     }
@@ -63,9 +63,9 @@ impl Updates {
 #[derive(Debug)]
 pub struct Separated {
     pub hot: Arc<Flat>,
-    /// None if all that is left is hot.
+    /// `None` if all that is left is hot.
     pub cold: Option<Arc<Flat>>,
-    /// Versions that nobody can see any more.
+    /// Number of versions that no reader can see any more.
     pub dropped: u64,
 }
 
@@ -73,8 +73,8 @@ fn filled(parts: &[Immutable]) -> Vec<&Immutable> {
     parts.iter().filter(|part| part.entries() > 0).collect()
 }
 
-/// Counts how often the keys of `parts`, newest first, were written; what a flush kept of them counts half. That flush took all that
-/// was written up to `kept_at`: a key with no newer version rested.
+/// Counts how often the keys of `parts`, newest first, were written. Half of the count of a key that a flush kept carries over.
+/// The previous flush took all writes up to `kept_at`: a key with no newer version rested.
 pub fn count_updates(parts: &[Immutable], kept_at: SeqNo) -> Updates {
     let mut cursor = MergeCursor::new(filled(parts).iter().map(|part| part.cursor()).collect());
     let mut updates = Updates::default();
@@ -98,7 +98,7 @@ pub fn count_updates(parts: &[Immutable], kept_at: SeqNo) -> Updates {
     updates
 }
 
-/// Takes the keys apart that were written `hot_from` times or more; some were. Half of their counts is forgotten.
+/// Separates the keys that were written `hot_from` times or more; at least one was. Half of their counts is forgotten.
 pub fn separate(
     parts: &[Immutable],
     updates: &Updates,
@@ -127,7 +127,8 @@ pub fn separate(
         let fate = retention.fate(key, record.seq(), record.kind(), |_| false);
         let is_lost = mutant!("hot_versions_lost_under_snapshot") && is_hot(count) && !is_newest;
         if is_newest && is_hot(count) {
-            // Half of it is forgotten: a key that rests cools down in a few flushes, and one that was hit less by chance stays.
+            // Half of the count is forgotten. A key that rests cools down in a few flushes. A key that was hit less by chance
+            // stays.
             hot.push(record, count / 2);
         } else if fate == Fate::Keep && !is_lost {
             cold.push(record, 1);
@@ -175,7 +176,7 @@ mod tests {
         rows
     }
 
-    /// `b` was written five times, `d` thrice, and deleted in the end; the others once.
+    /// `b` was written five times, `d` three times and deleted in the end, the other keys once.
     fn parts() -> Vec<Immutable> {
         let old = list(&[("a", 1, Put), ("b", 2, Put), ("b", 3, Put), ("d", 4, Put), ("e", 5, Put)]);
         let new = list(&[("b", 6, Put), ("b", 7, Put), ("c", 8, Put), ("d", 9, Put), ("b", 10, Put)]);

@@ -1,7 +1,7 @@
 //! The skiplist: searching, for everyone, and inserting, for the one writer.
 //!
-//! Level 0 links all nodes in the order of their keys; each level above links about a quarter of those below. A search
-//! starts in the head, at the top, and goes down wherever the next node lies beyond what it looks for.
+//! Level 0 links all nodes in the order of their keys; each level above links about a quarter of the nodes of the level below. A
+//! search starts in the head, at the top, and goes down wherever the next node lies beyond the goal.
 
 use super::arena::{Arena, Bump};
 use super::filter::LiveFilter;
@@ -13,18 +13,18 @@ use std::sync::Arc;
 
 type NodeRef<'a> = Ref<'a, Node>;
 
-/// A node for each level; none stands for the head.
+/// A node for each level; `None` stands for the head.
 type Splice<'a> = [Option<NodeRef<'a>>; MAX_HEIGHT];
 
 pub struct SkipList {
     head: Head,
     filter: Option<LiveFilter>,
     nodes: Arena,
-    /// Shared with what the segment is flattened to.
+    /// Shared with the flat segment that is made of this list.
     versions: Arc<Arena>,
 }
 
-/// Every search starts here: on cache lines of its own, away from counts that change with each insert.
+/// Every search starts here. The head has its own cache lines, away from counts that change with each insert.
 #[repr(align(64))]
 struct Head([Link<Node>; MAX_HEIGHT]);
 
@@ -80,7 +80,7 @@ impl SkipList {
     /// The last node whose key is before `key`.
     pub fn before(&self, key: &[u8]) -> Option<NodeRef<'_>> {
         let prefix = prefix_u64(key);
-        // The node of `key` itself is one to go down in front of, not one to stop at.
+        // The search goes down in front of the node of `key`, and does not stop at it.
         let order = |node: NodeRef<'_>| node.order(prefix, key).then(Ordering::Greater);
         self.descend(order, |_, _| ()).before
     }
@@ -99,8 +99,8 @@ impl SkipList {
         self.descend(|node| node.order(prefix, key), note)
     }
 
-    /// Goes right while nodes are `Less`, down while they are `Greater`, and stops at once at one that is `Equal`.
-    /// `note` is told the last node before the goal on each level that it went down from.
+    /// Goes right while nodes are `Less`, down while they are `Greater`, and stops at the first node that is `Equal`. Calls
+    /// `note` with the last node before the goal on each level that it went down from.
     #[inline]
     fn descend<'a>(
         &'a self,
@@ -110,7 +110,7 @@ impl SkipList {
         let mut before = None;
         let mut beyond = None;
         for level in (0..MAX_HEIGHT).rev() {
-            // What was found to lie beyond on one level often comes next on the one below, too.
+            // A node beyond the goal on one level is often the next node on the level below, too.
             while let next @ Some(node) = self.link(before, level).next()
                 && next != beyond
             {
@@ -155,22 +155,21 @@ impl SkipList {
         // SAFETY: a fresh piece of an arena of this list, of the right size.
         let node = unsafe { Node::write(at, key, version, &next[..height]) };
         for (level, before) in splice[..height].iter_mut().enumerate() {
-            // SAFETY: the node is in an arena of this list, leads on this level to what the link leads to, and there is
-            // one writer.
+            // SAFETY: the node is in an arena of this list, and leads on this level to the target of the link. There is one
+            // writer.
             unsafe { self.link(*before, level).publish(node) };
             *before = Some(node);
         }
-        // SAFETY: the inserter uses them in this function alone, so while the list lives.
+        // SAFETY: the inserter uses these references in this function alone, so while the list lives.
         inserter.last =
             Some(unsafe { (node.detached(), splice.map(|node| node.map(|node| node.detached()))) });
     }
 
-    /// The node of `key`; or none, and in `splice` the last node before it on each level.
+    /// The node of `key`. If there is none, `splice` gets the last node before `key` on each level.
     fn locate<'a>(&'a self, inserter: &Inserter, key: &[u8], splice: &mut Splice<'a>) -> Option<NodeRef<'a>> {
-        // Keys often come in order, or the same one again. If `key` lies between the node inserted last and that
-        // one's successor, then the last splice holds for it as well: no node was inserted since, so on each level it
-        // still names the last node at or before the one inserted last, and what follows there lies at or after the
-        // successor.
+        // Keys often come in order, or repeat. If `key` lies between the last inserted node and its successor, the last splice
+        // holds for `key` as well. No node was inserted since, so on each level the splice still names the last node at or before
+        // the inserted one. The node behind it lies at or after the successor.
         if let Some((last, last_splice)) = &inserter.last {
             let prefix = prefix_u64(key);
             match last.order(prefix, key) {

@@ -1,4 +1,4 @@
-//! A position in a list of records that are in order: the one cursor of all that holds such a list.
+//! A position in a list of records that are in order: the one cursor of all types that hold such a list.
 
 use super::node::{Record, Ref};
 use crate::base::error::Result;
@@ -8,9 +8,9 @@ use crate::visible::{Cursor, EntryKind};
 use std::fmt;
 use std::sync::Arc;
 
-/// Records in order, which are there as long as this is held.
+/// Records in order, which live as long as the list is held.
 pub trait Sorted: Send + Sync + 'static {
-    /// Records lie anywhere: so many steps before a cursor reads one, it is fetched.
+    /// Steps before a cursor reads a record at which the record is fetched, since records lie anywhere.
     const STEPS_AHEAD: usize;
 
     fn len(&self) -> usize;
@@ -27,7 +27,7 @@ pub trait Sorted: Send + Sync + 'static {
 /// A position, which keeps the records alive.
 pub struct SortedCursor<S> {
     sorted: Arc<S>,
-    /// The number of entries when there is none.
+    /// The number of entries if the cursor stands on none.
     at: usize,
     is_backward: bool,
 }
@@ -53,7 +53,7 @@ impl<S: Sorted> SortedCursor<S> {
 
     fn go_forward(&mut self, at: usize) {
         (self.at, self.is_backward) = (at, false);
-        // While these are on their way, a merge positions its other cursors.
+        // While these records are on their way, a merge positions its other cursors.
         let end = self.sorted.len().min(at + S::STEPS_AHEAD + 1);
         (at..end).for_each(|at| self.sorted.prefetch(at));
     }
@@ -89,7 +89,7 @@ impl<S: Sorted> Cursor for SortedCursor<S> {
     fn next(&mut self) -> Result<()> {
         assert!(!self.is_backward && self.valid(), "seek again before turning round");
         self.at += 1;
-        // This record was fetched a while ago.
+        // The record at `at` was fetched a while ago.
         if self.at + S::STEPS_AHEAD < self.sorted.len() {
             self.sorted.prefetch(self.at + S::STEPS_AHEAD);
         }

@@ -1,7 +1,8 @@
-//! What of a flushing set somebody may still want to read, as a list: for who must know it before it is written.
+//! The survivors of a flushing set: the entries that a reader may still want, as a list. The flush knows them before it writes
+//! them.
 //!
-//! Skiplists are slow to walk, since each node tells only then where the next one lies. The second walk, over the list, knows that of
-//! all records, and has them fetched ahead.
+//! Skiplists are slow to walk: only a node that was read tells where the next one lies. The second walk, over the list, knows the
+//! places of all records, and fetches them ahead.
 
 use super::immutable::Immutable;
 use super::node::{Record, Ref};
@@ -23,8 +24,8 @@ pub struct Survivors {
 }
 
 impl Survivors {
-    /// What `retention` keeps of `parts`, newest first; tombstones stay. `see` is told the number, the kind and the bytes of the value of
-    /// each.
+    /// Lists what `retention` keeps of `parts`, newest first; tombstones stay. Calls `see` with the number, the kind and the
+    /// value's length of each entry.
     pub fn of(
         parts: &[Immutable],
         mut retention: RetentionFilter,
@@ -70,7 +71,7 @@ impl Sorted for Survivors {
         self.records[at]
     }
 
-    /// Values are mostly left where they are.
+    /// Prefetches no value: jobs mostly leave values where they are.
     #[inline]
     fn prefetch(&self, at: usize) {
         self.records[at].prefetch_key();
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_sieve_keeps_is_seen_once_and_walked_both_ways() {
+    fn what_the_retention_filter_keeps_is_seen_once_and_walked_both_ways() {
         let parts = [
             list(&[("c", 9, "newest"), ("a", 8, "")]),
             list(&[("a", 1, "hidden"), ("b", 2, "old"), ("b", 5, "new"), ("c", 3, "for the reader")]),

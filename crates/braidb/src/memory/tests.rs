@@ -27,8 +27,8 @@ impl Dice {
         (mixed ^ (mixed >> 31)) % bound
     }
 
-    /// Few letters and many lengths, around the eight bytes of the prefix, so that keys are prefixes of each other,
-    /// share their first eight bytes, and differ only in trailing zeros.
+    /// A key of few letters and of a length around the eight bytes of the prefix. So keys are prefixes of each other, share their
+    /// first eight bytes, and differ only in trailing zeros.
     fn key(&mut self) -> Vec<u8> {
         let start = [&b""[..], b"pre", b"prefix", b"prefix\0\0"][self.below(4) as usize];
         let tail = (0..self.below(5)).map(|_| b"\0a\xff"[self.below(3) as usize]);
@@ -100,7 +100,7 @@ fn check(segment: &Arc<Segment>, model: &Model, dice: &mut Dice) {
 fn a_segment_is_an_ordered_map_of_versions() {
     for seed in 0..if cfg!(miri) { 2 } else { 20 } {
         let mut dice = Dice(seed);
-        // Some have a filter, one that is far too small.
+        // Some segments have a filter that is far too small.
         let (segment, mut writer) =
             if seed % 4 < 2 { Segment::new(seed) } else { Segment::with_filter(seed, 4096) };
         let mut model = Model::new();
@@ -188,7 +188,7 @@ fn a_cursor_does_not_turn_round() {
     let _ = cursor.next();
 }
 
-/// Lists of about as many versions each, newest first, and all that they hold. All keys begin with `shared`.
+/// Lists of about as many versions each, newest first, and their union. All keys begin with `shared`.
 fn lists(dice: &mut Dice, shared: &[u8]) -> (Vec<Immutable>, Model) {
     let (mut lists, mut model, mut seq) = (Vec::new(), Model::new(), 0);
     for _ in 0..1 + dice.below(4) {
@@ -206,7 +206,7 @@ fn lists(dice: &mut Dice, shared: &[u8]) -> (Vec<Immutable>, Model) {
     (lists, model)
 }
 
-/// What `at` sees of a key.
+/// The version of a key that a reader at `at` sees.
 fn seen(model: &Model, key: &[u8], at: SeqNo) -> Option<(SeqNo, EntryKind, Vec<u8>)> {
     let mut versions = model.range((key.to_vec(), Reverse(at))..=(key.to_vec(), Reverse(0)));
     versions.next().map(|((_, seq), (kind, value))| (seq.0, *kind, value.clone()))
@@ -227,7 +227,7 @@ fn check_flat(flat: &Immutable, model: &Model, shared: &[u8], dice: &mut Dice) {
     backward.reverse();
     assert_eq!(backward, expected);
     for _ in 0..if cfg!(miri) { 4 } else { 30 } {
-        // Also keys that leave what is shared, before it, behind it, and in the middle.
+        // Also looks up keys that leave the shared bytes: before, behind, and in the middle.
         let mut key = [shared, &dice.key()].concat();
         match dice.below(6) {
             0 => key.truncate(dice.below(shared.len() as u64 + 1) as usize),
@@ -258,7 +258,7 @@ fn a_flat_segment_is_the_same_map_in_each_layout() {
         let shared = [&b""[..], b"\0", b"shared-by-all", &long][seed as usize % 4].to_vec();
         let (mut parts, model) = lists(&mut dice, &shared);
         let records = || [Records::Stay, Records::CopiedIfSparse, Records::Copied];
-        // Some are flat before, in some layout.
+        // Some parts are flat before, in some layout.
         for part in &mut parts {
             let layout = records()[dice.below(3) as usize];
             if dice.below(2) == 0 {
@@ -273,7 +273,7 @@ fn a_flat_segment_is_the_same_map_in_each_layout() {
             assert_eq!(counts, (model.len() as u64, keys.len() as u64, 0));
             check_flat(&Immutable::Flat(merged.flat), &model, &shared, &mut dice);
         }
-        // All that it was made of is gone but for the records.
+        // Only the records of the merged parts are left.
         let flat = merge(&parts, None, Records::Stay, || true).unwrap().flat;
         drop(parts);
         check_flat(&Immutable::Flat(flat), &model, &shared, &mut dice);
@@ -282,7 +282,8 @@ fn a_flat_segment_is_the_same_map_in_each_layout() {
 
 #[test]
 fn a_search_finds_its_place_among_many_entries() {
-    // Enough for several roots. There are keys whose beginnings differ, and groups that share them and go beyond a fence.
+    // Enough entries for several roots. There are keys with different beginnings. There are groups that share the beginning and
+    // go beyond a fence.
     let (count, step) = if cfg!(miri) { (150, 13) } else { (3000, 1) };
     let key = |number: usize| {
         let start = if (number / 70).is_multiple_of(2) { number / 70 * 70 } else { number };
@@ -323,7 +324,7 @@ fn filters_stop_gets_before_they_search() {
         Immutable::List(segment)
     });
     let flat = Immutable::Flat(merge(&segments[1..], None, Records::Stay, || true).unwrap().flat);
-    // Under the hash of another key nothing is found where a filter stands in between.
+    // Under the hash of another key a get finds nothing where a filter is asked.
     let found = |segment: &Immutable, hash: fn(&[u8]) -> u64| {
         let keys = (0..count).map(u64::to_be_bytes);
         keys.filter(|key| segment.get(key, hash(key), MAX_SEQ).is_some()).count() as u64
@@ -342,7 +343,7 @@ fn what_a_reader_may_see_survives_every_step() {
         let (mut parts, model) = lists(&mut dice, b"");
         let last = model.keys().map(|(_, seq)| seq.0).max().unwrap();
         let snapshots: Vec<SeqNo> = (0..dice.below(4)).map(|_| 1 + dice.below(last)).collect();
-        // Whoever registers while a step runs does so at or above its horizon.
+        // A reader that registers while a step runs registers at or above its horizon.
         let horizon = last - dice.below(last / 2 + 1);
         while parts.len() > 1 || parts[0].is_list() || dice.below(2) == 0 {
             let start = dice.below(parts.len() as u64) as usize;
@@ -391,7 +392,7 @@ fn values_and_cursors_keep_the_records_of_a_flat_segment_alive() {
     }
 }
 
-/// Which key the write `seq` of the two-thread test goes to; its value says its number.
+/// The key of the write `seq` of the two-thread test; its value tells its number.
 fn key_of(seq: SeqNo) -> [u8; 12] {
     let mut key = *b"key-00000000";
     key[4..].copy_from_slice(&(Dice(seq).below(50) << 8).to_be_bytes());
@@ -455,7 +456,7 @@ fn readers_see_all_that_is_published_while_the_writer_writes() {
     });
 }
 
-/// The figures of docs/performance.md.
+/// The figures of docs/decisions/measurements.md.
 #[test]
 #[cfg(not(miri))]
 fn bytes_a_key_are_what_the_document_says() {

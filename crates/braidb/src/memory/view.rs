@@ -1,8 +1,8 @@
-//! A view: what a read sees, memory pointers and a version, taken at once.
+//! A view: memory pointers and a version, taken at one moment. A read sees nothing else.
 //!
-//! One immutable [`View`] holds all families. Readers load it without a lock; whoever changes it (a switch, an edit, a new
-//! family) builds the next one from the current one under the swap lock, so that no change is lost. A flush removes its
-//! segments and adds its table in ONE swap: no reader can miss the data or have to meet it twice.
+//! One immutable [`View`] holds all families. Readers load it without a lock. A switch, an edit or a new family builds the next
+//! view from the current one under the swap lock, so no change is lost. A flush removes its segments and adds its table in
+//! ONE swap: no reader can miss the data or meet it twice.
 
 use super::Memory;
 use crate::base::sync::{ArcSwap, Guard, Mutex};

@@ -1,59 +1,61 @@
-//! The form of what a flush writes: a *sorted table* with keys and values, or a *log table*, an index of keys alone whose values
-//! stay in the log where they were written first.
+//! The form of what a flush writes. A *sorted table* has keys and values. A *log table* is an index of keys; the values stay in
+//! the log where they were written first.
 //!
-//! A log table writes less and reads more, and it keeps its logs from going for as long as it lives. So it pays only if most of
-//! a log is values that the flush would write; and what such logs take is bounded. The choice is made log by log: a table may
-//! point into some of the logs that its values stand in, and hold the other values itself.
+//! A log table writes less and reads more, and keeps its logs for as long as it lives. So it pays only if most of a log is
+//! values that the flush would write, and the bytes of such logs are bounded. Each log is chosen by itself: a table may point
+//! into some logs, and hold the values of other logs itself.
 //!
-//! A merge that wants much of a log loads it, as far as its room for that goes. One of a narrow cell wants little of each, and one of
-//! large logs has no room for all; these read value by value, which costs as much processor time as writing a value of a kilobyte. So
-//! where L1 has many cells, or the logs of a flush are large, only larger values are left in them.
+//! A merge that reads much of a log loads it, as far as its room for logs goes. Merges of narrow cells read little of each log,
+//! and large logs do not all fit. Such merges read value by value, which costs as much processor time as writing a value of a
+//! kilobyte. So where L1 has many cells, or the logs of a flush are large, only larger values are left in them.
 //!
-//! Scans suffer from log tables: a sorted table hands them the values of many keys in one block, while from logs they read each
-//! by itself. So a flush writes a sorted table if scans have shown much of the tree since the one before.
+//! Log tables slow scans down. A scan gets the values of many keys in one block of a sorted table, but reads each value of a
+//! log by itself. So a flush writes a sorted table if scans have returned much of the tree since the last flush.
 //!
-//! Handles die in merges, which write values out. A log of which hardly anything is left alive that way, or one too many, is let
-//! go by rewriting the slices that still point into it.
+//! Merges write values out, and their handles go. If a log is nearly dead, or logs are too many, a rewrite of the slices that
+//! still point into a log lets it go.
 //!
-//! Tables that nothing is merged with, keys that come in order for one, would keep their logs for ever, and no flush of busier
-//! keys could leave its values in a log again. So the oldest logs are let go in favour of others, once these have missed the room
-//! often enough: for each byte that is rewritten that way several were written to sorted tables. Thus where all tables stay as they
-//! are, only a small part is written twice, and where merges come soon they make the room.
+//! Tables that no merge takes (for one, because keys come in order) would keep their logs for ever. No flush of busier keys
+//! could then leave its values in a log. So the oldest logs are let go once flushes have missed the room often enough. For each
+//! byte rewritten this way, flushes wrote several bytes to sorted tables. Thus where tables stay as they are, little is written
+//! twice, and where merges come soon, they make the room.
 
 use crate::base::ids::FileId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Values below this are written to the table: a handle takes half as much.
+/// Least size of a value that a flush leaves in a log, in bytes. A handle takes half of it.
 pub const LEAST_VALUE_BYTES: usize = 32;
-/// On the average, values are at least so large, or reading them out of a loaded log costs more than writing them does.
+/// Least mean size of values that a flush leaves in a log, in bytes. Reading smaller values out of a loaded log costs more than writing
+/// them to a table.
 const LEAST_MEAN_BYTES: u64 = 64;
-/// That, where merges read them one by one. (Measured, docs/performance.md.)
+/// Least mean size where merges read values one by one, in bytes (measured, docs/decisions/measurements.md).
 const LEAST_LONE_BYTES: u64 = 1024;
-/// Scans show much of a tree if they show one of so many of its keys between two flushes. A value stays in a log until the tables of
-/// some four flushes are merged, and a scan that reads it there pays about eight times what writing it would have cost; beyond this
-/// the values that a flush leaves cost scans more than they spare it, if scans read all keys alike.
+/// A family is scanned if scans return one in this many of its keys between two flushes. A value stays in a log until the tables of about
+/// four flushes are merged. A scan that reads it there pays about eight times what writing it would have cost. Beyond 1 in 32, values in
+/// logs cost scans more than they spare flushes, if scans read all keys alike.
 const SCANNED_SHARE: u64 = 32;
-/// Fewer entries are nobody's habit.
+/// Scans that returned fewer entries than this since the last flush do not count as a scan workload.
 const MIN_ENTRIES_RETURNED: u64 = 10_000;
-/// Most bytes of logs that are loaded at once for one merge.
+/// Most bytes of logs that one merge loads at once.
 pub const LOADED_BYTES: u64 = 64 << 20;
-/// A log is loaded for a merge which wants one byte in so many of it.
+/// A merge loads a log whole if it reads at least one byte in this many of it.
 const WANTED_SHARE: u64 = 4;
-/// Most merges of L0 take so many flushes or a few more: their logs have to be loaded together.
+/// Flushes whose logs a merge loads together: most merges of L0 take this many tables or a few more.
 const LOADED_FLUSHES: u64 = 4;
-/// One byte in so many that may be pinned is let go when others have missed room for all of them.
+/// One in this many bytes that may be pinned is let go, once flushes have missed room for as many bytes as may be pinned.
 const OLDEST_SHARE: u64 = 4;
 
-/// The measures of log tables.
+/// The options of log tables.
 #[derive(Clone, Copy, Debug)]
 pub struct FormOptions {
-    /// A log becomes a body if so many bytes in a hundred of it are values that tables will point to. With 0 none does.
+    /// A log becomes a body if at least this many percent of its bytes are values that tables will point to. 0 switches log
+    /// tables off.
     pub live_percent: u32,
-    /// Most bytes of logs that stay for the sake of tables.
+    /// Most bytes of logs that stay only because tables point into them.
     pub pinned_bytes: u64,
 }
 
-/// A closed log in which values of a flushing set stand, and what a table of it would point to.
+/// A closed log that holds values of a flushing set, and what a table of the set would point to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogOfFlush {
     pub id: FileId,
@@ -62,7 +64,7 @@ pub struct LogOfFlush {
     /// Values that the flush would leave there, and their bytes.
     pub values: u64,
     pub value_bytes: u64,
-    /// Bytes of values to which tables point already; without such tables 0.
+    /// Bytes of values that tables point to already; 0 without such tables.
     pub live_bytes: u64,
 }
 
@@ -71,32 +73,32 @@ pub struct LogOfFlush {
 pub struct Choice {
     /// The logs that its table points into; none for a sorted table.
     pub bodies: Vec<FileId>,
-    /// Bytes of those that would be bodies, too, if older logs did not take the room.
+    /// Bytes of logs that would be bodies, too, if older logs did not take the room.
     pub refused_bytes: u64,
 }
 
-/// What a flush finds.
+/// The room and the tree that a flush finds.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    /// Of logs, that tables pin by now.
+    /// Bytes of logs that tables pin now.
     pub pinned_bytes: u64,
-    /// What the device has room for that a sorted table would give back.
+    /// Bytes free on the device for logs that a sorted table would give back.
     pub room_bytes: u64,
-    /// Of all logs of this flush, whether values could be left in them or not.
+    /// Bytes of all logs of this flush, whether values could be left in them or not.
     pub log_bytes: u64,
     /// Cells of L1, where the table is going to be merged.
     pub cells: usize,
 }
 
-/// Whether merges load the logs of a flush whole: L1 has few cells, and there is room for all logs that are pinned, or
-/// for as many as a merge takes that are as large as these.
+/// Whether merges load the logs of a flush whole. L1 must have few cells. And either all pinned logs must fit, or as many logs
+/// of this size as a merge takes.
 fn are_loaded(place: &Place, options: &FormOptions) -> bool {
     let have_room = options.pinned_bytes <= LOADED_BYTES || place.log_bytes <= LOADED_BYTES / LOADED_FLUSHES;
     place.cells as u64 <= WANTED_SHARE && have_room
 }
 
-/// Chooses among `logs`, given oldest first, which are those of one flush. Where values are counted that the flush will not write,
-/// superseded ones, the answer says what might be chosen.
+/// Chooses among the logs of one flush, given oldest first. If `logs` also count superseded values, the answer is what might be
+/// chosen at best.
 pub fn choose(logs: &[LogOfFlush], place: &Place, options: &FormOptions) -> Choice {
     let mut left_bytes = options.pinned_bytes.saturating_sub(place.pinned_bytes);
     let mut room_bytes = place.room_bytes;
@@ -122,12 +124,12 @@ pub fn choose(logs: &[LogOfFlush], place: &Place, options: &FormOptions) -> Choi
     choice
 }
 
-/// Whether scans, which showed so many entries since the last flush, read the tree too much for a log table.
+/// Whether scans, which returned this many entries since the last flush, read too much of the tree for a log table.
 pub fn is_scanned(entries_returned: u64, tree_keys: u64) -> bool {
     entries_returned >= MIN_ENTRIES_RETURNED && entries_returned.saturating_mul(SCANNED_SHARE) > tree_keys
 }
 
-/// A log that stays for the sake of tables, and what of it slices still lead to.
+/// A log that stays only because tables point into it, and the bytes that slices still reach.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pinned {
     /// Of the whole log.
@@ -137,7 +139,7 @@ pub struct Pinned {
     pub tables: BTreeSet<FileId>,
 }
 
-/// The last of the oldest logs that are let go in favour of others, now that these were refused `refused_bytes`.
+/// The last of the oldest logs that are let go, now that flushes were refused `refused_bytes`.
 pub fn oldest(
     pinned: &BTreeMap<FileId, Pinned>,
     refused_bytes: u64,
@@ -155,8 +157,9 @@ pub fn oldest(
     oldest.last().map(|(&id, _)| id)
 }
 
-/// The tables that should give up their handles, so that their logs can go: those of logs up to `let_go`, of logs of which not half
-/// as much is alive as made them bodies, and, oldest first, of as many others as are too many.
+/// The tables whose handles are to go, so that their logs can go. These are the tables that point into logs up to `let_go`, or
+/// into logs of which less than half of `live_percent` is alive. If logs still exceed the bound, tables of the oldest other
+/// logs follow.
 pub fn to_rewrite(
     pinned: &BTreeMap<FileId, Pinned>,
     let_go: Option<FileId>,
@@ -187,8 +190,8 @@ pub struct LogOfMerge {
     pub wanted_bytes: u64,
 }
 
-/// The logs that a merge loads whole, because it wants much of them: those of which it wants most, as far as the room goes. From
-/// the others it reads values one by one.
+/// The logs that a merge loads whole: the logs that it reads the largest share of, as far as the room goes. From other logs it
+/// reads values one by one.
 pub fn to_load(logs: &[LogOfMerge]) -> Vec<FileId> {
     let mut by_share: Vec<&LogOfMerge> =
         logs.iter().filter(|log| log.wanted_bytes.saturating_mul(WANTED_SHARE) >= log.bytes).collect();
@@ -243,7 +246,7 @@ mod tests {
         };
         assert_eq!(chosen(8 << 20, 1 << 30), [FileId(1), FileId(2)], "16 MiB a flush");
         assert_eq!(chosen((8 << 20) + 1, 1 << 30), [FileId(1)]);
-        assert_eq!(chosen(32 << 20, 64 << 20), [FileId(1), FileId(2)], "all that are pinned have room");
+        assert_eq!(chosen(32 << 20, 64 << 20), [FileId(1), FileId(2)], "all pinned logs fit");
         assert_eq!(chosen(32 << 20, (64 << 20) + 1), [FileId(1)]);
     }
 
@@ -285,7 +288,7 @@ mod tests {
         };
         let alive = |id, bytes| log(id, bytes, 5, bytes);
         assert_eq!(refused(&[alive(1, 1000), alive(2, 501), alive(3, 800), alive(4, 500)]), 1301);
-        assert_eq!(refused(&[log(1, 2000, 5, 999), alive(2, 3001)]), 0, "they would be no bodies anyhow");
+        assert_eq!(refused(&[log(1, 2000, 5, 999), alive(2, 3001)]), 0, "neither could become a body");
     }
 
     fn pinned(logs: &[(u64, u64, u64, &[u64])]) -> BTreeMap<FileId, Pinned> {

@@ -1,7 +1,8 @@
-//! Policies: pure functions from a state to a plan. No I/O, clock, dice or locks; the same question has the same answer, and what
-//! a policy needs of the moment (which ranges are claimed, what snapshots can see) is an argument.
+//! Policies: pure functions from a state to a plan. Policies use no I/O, clock, random numbers or locks; equal inputs give
+//! equal answers. The moment (which ranges are claimed, what snapshots can see) is an argument.
 //!
-//! [`memory`] decides what a full memory needs, [`form`] whether a flush leaves values in logs, [`tree`] which tables are merged.
+//! [`memory`] decides what full memory needs. [`form`] decides whether a flush leaves values in logs, and [`tree`] which tables
+//! are merged.
 
 pub mod form;
 pub mod memory;

@@ -19,13 +19,13 @@ pub fn get(view: &FamilyView, key: &[u8], at: SeqNo) -> Result<Option<Value>> {
     }))
 }
 
-/// Whether a reader at `at` sees a value of `key`. None is read.
+/// Whether a reader at `at` sees a value of `key`. Reads no value.
 pub fn contains(view: &FamilyView, key: &[u8], at: SeqNo) -> Result<bool> {
     let kind = newest(view, key, at, |found| found.kind, |table, hash| table.get_kind(key, hash, at))?;
     Ok(kind == Some(EntryKind::Put))
 }
 
-/// What memory or the first table that knows `key` tells of it. Tables are asked with the hash of the key.
+/// What memory, or the first table that knows `key`, tells of it. The hash of the key is passed to the filters of tables.
 #[inline]
 fn newest<T>(
     view: &FamilyView,
@@ -34,7 +34,7 @@ fn newest<T>(
     of_memory: impl FnOnce(Found) -> T,
     of_table: impl Fn(&Table, u64) -> Result<Option<T>>,
 ) -> Result<Option<T>> {
-    // Once, for the filters of all segments and tables.
+    // Hashed once, for the filters of all segments and tables.
     let hash = key::hash(key);
     if let Some(found) = view.memory.get(key, hash, at) {
         return Ok(Some(of_memory(found)));

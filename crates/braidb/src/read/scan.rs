@@ -1,8 +1,8 @@
 //! Scans: from the merged entries of a view, the newest version of each key that a reader may see.
 //!
-//! A merge delivers every version of every key. Going forward, the newest visible version of a key comes before its older
-//! ones, so the walk takes the first that the reader may see and passes over the rest. Going backward the oldest comes first,
-//! so the walk keeps the latest one that the reader may see until the key changes.
+//! A merge delivers every version of every key. Going forward, the newest visible version of a key comes before its older ones.
+//! So the walk takes the first version that the reader may see and passes over the rest. Going backward, the oldest version comes
+//! first. So the walk keeps the latest version that the reader may see until the key changes.
 
 use super::source::Source;
 use crate::base::counters::LEVELS;
@@ -21,20 +21,20 @@ use std::ops::Bound;
 /// What a scan yields: a key of its own and a pinned value.
 pub type Entry = (Vec<u8>, Value);
 
-/// After so many versions of a key a forward walk seeks the next key: a hot key in memory may have thousands.
+/// Versions of one key after which a forward walk seeks the next key: a hot key in memory may have thousands.
 const VERSIONS_BEFORE_A_SEEK: u32 = 32;
 
-/// What a walk read.
+/// The range that a walk read, and what it wasted.
 #[derive(Debug)]
 pub struct Passed {
-    /// From the first key to the last.
+    /// From the first key read to the last.
     pub range: KeyRange,
-    /// How many more entries were read for nothing than were shown.
+    /// How many more entries were read without being shown than were shown.
     pub wasted: u64,
     pub entries_returned: u64,
 }
 
-/// Counts what a walk reads.
+/// Counts the entries that a walk reads.
 #[derive(Debug, Default)]
 struct Count {
     first_key: Option<Vec<u8>>,
@@ -67,7 +67,7 @@ fn sources(view: &FamilyView) -> Vec<Source> {
     iter::once(active).chain(memory).chain(runs).chain(levels).collect()
 }
 
-/// The value of the entry at which a merge stands; none of a tombstone.
+/// The value of the entry at which a merge stands; `None` for a tombstone.
 #[inline]
 fn pin_put(merge: &mut MergeCursor<Source>) -> Result<Option<Value>> {
     if merge.kind() == EntryKind::Delete {
@@ -81,7 +81,7 @@ fn pin_put(merge: &mut MergeCursor<Source>) -> Result<Option<Value>> {
 pub struct Forward {
     merge: MergeCursor<Source>,
     at: SeqNo,
-    /// The key decided last; its older versions are passed over.
+    /// The last key decided; the walk passes over its older versions.
     key: Vec<u8>,
     started: bool,
     count: Count,
@@ -104,17 +104,17 @@ impl Forward {
         Ok(Forward { merge, at, key: Vec::new(), started: false, count: Count::default() })
     }
 
-    /// What was read so far, if anything.
+    /// What the walk read so far, if anything.
     pub fn passed(&self) -> Option<Passed> {
         self.count.passed(&self.key)
     }
 
-    /// The key decided last: every entry that this walk yielded lies at or before it.
+    /// The last key decided: every entry that this walk yielded lies at or before it.
     pub fn last_key(&self) -> Option<&[u8]> {
         self.started.then_some(&self.key)
     }
 
-    /// The next entry, or nothing if its key is not `within` the range. Of what lies outside no value is read.
+    /// The next entry, or nothing if its key is not `within` the range. Reads no value outside of the range.
     pub fn step(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<Option<Entry>> {
         let mut versions = 0;
         while self.merge.valid() {
@@ -157,7 +157,7 @@ impl Forward {
 pub struct Backward {
     merge: MergeCursor<Source>,
     at: SeqNo,
-    /// The key decided last.
+    /// The last key decided.
     key: Vec<u8>,
     started: bool,
     count: Count,
@@ -179,17 +179,17 @@ impl Backward {
         Ok(Backward { merge, at, key: Vec::new(), started: false, count: Count::default() })
     }
 
-    /// What was read so far, if anything.
+    /// What the walk read so far, if anything.
     pub fn passed(&self) -> Option<Passed> {
         self.count.passed(&self.key)
     }
 
-    /// The key decided last: every entry that this walk yielded lies at or behind it.
+    /// The last key decided: every entry that this walk yielded lies at or behind it.
     pub fn last_key(&self) -> Option<&[u8]> {
         self.started.then_some(&self.key)
     }
 
-    /// The next entry, or nothing if its key is not `within` the range. Of what lies outside no value is read.
+    /// The next entry, or nothing if its key is not `within` the range. Reads no value outside of the range.
     pub fn step(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<Option<Entry>> {
         while self.merge.valid() && within(self.merge.key()) {
             self.started = true;
@@ -199,7 +199,7 @@ impl Backward {
             let mut newest: Option<LazyValue> = None;
             while self.merge.valid() && self.merge.key() == self.key.as_slice() {
                 if self.merge.seq() <= self.at {
-                    // Which version is shown is known at the next key; only that one is read where it lies in a log.
+                    // The next key tells which version is shown. Only this version's value is read if it lies in a log.
                     let is_put = self.merge.kind() == EntryKind::Put;
                     newest = is_put.then(|| self.merge.lazy_value());
                 }

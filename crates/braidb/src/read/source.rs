@@ -1,5 +1,5 @@
-//! What a scan merges. A view has many segments: one array holds the cursors of all of its parts, and a step of the merge
-//! calls the right one without a table of functions.
+//! The sources that a scan merges. A view has many segments, so one array holds the cursors of all its parts. A step of the merge
+//! calls the right cursor without a table of functions.
 
 use crate::base::error::Result;
 use crate::base::ids::SeqNo;
@@ -17,7 +17,7 @@ pub enum Source {
     Level(LevelCursor),
 }
 
-/// Calls the cursor of whichever part it is.
+/// Calls the method of the cursor of any part.
 macro_rules! of_part {
     ($source:expr, $cursor:ident => $call:expr) => {
         match $source {

@@ -13,11 +13,11 @@
 //!          key suffix
 //!          value     inline only
 //! …
-//! restarts n × u32   where the entries stand whose keys are whole: the first, and every 16th from there
+//! restarts n × u32   positions of the entries whose keys are whole: the first, and every 16th from there
 //! n        u32       at least 1
 //! ```
 //!
-//! Keys ascend, and the versions of one key descend by sequence number. They may go on in the next block.
+//! Keys ascend. The versions of one key descend by sequence number, and may go on in the next block.
 
 use super::section::Flaw;
 use crate::base::MAX_KEY_BYTES;
@@ -31,17 +31,17 @@ use std::ops::Range;
 /// Entries from one restart point to the next.
 const RESTART_INTERVAL: usize = 16;
 const PLACEMENT_SHIFT: u32 = 4;
-/// The tags that there are: kind and placement.
+/// The known tags, each a kind and a placement.
 const DELETE: u8 = EntryKind::Delete as u8;
 const PUT: u8 = EntryKind::Put as u8;
 const PUT_WITH_HANDLE: u8 = EntryKind::Put as u8 | 1 << PLACEMENT_SHIFT;
-/// Most bytes of a handle in an entry, without its length.
+/// Most bytes of a handle in an entry, without the length of the value.
 const HANDLE_BYTES: usize = 5 + 10 + 4;
 
-/// Leads from an entry to its value in another file.
+/// The place of an entry's value in another file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pointer {
-    /// Which of the table's bodies.
+    /// The number of the body among the table's bodies, counted from 0.
     pub body: u32,
     pub handle: Handle,
 }
@@ -50,7 +50,7 @@ pub struct Pointer {
 #[derive(Clone, Copy, Debug)]
 pub enum NewValue<'a> {
     Inline(&'a [u8]),
-    /// Of a put.
+    /// The value of a put, in a body.
     InBody(Pointer),
 }
 
@@ -63,7 +63,7 @@ impl NewValue<'_> {
         }
     }
 
-    /// Most bytes that it takes in the block.
+    /// Most bytes that the value, or its handle, takes in the block.
     pub fn inline_bytes(&self) -> usize {
         match self {
             NewValue::Inline(value) => value.len(),
@@ -85,7 +85,7 @@ pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     shared + a[shared..].iter().zip(&b[shared..]).take_while(|(a, b)| a == b).count()
 }
 
-/// Writes one block after the other at the end of a buffer that the caller owns.
+/// Writes blocks one after the other to the end of a buffer that the caller owns.
 #[derive(Debug, Default)]
 pub struct BlockWriter {
     start: usize,
@@ -98,12 +98,12 @@ impl BlockWriter {
         self.restarts.is_empty()
     }
 
-    /// Where the open block starts in the buffer.
+    /// The position in the buffer where the open block starts.
     pub fn start(&self) -> usize {
         self.start
     }
 
-    /// Bytes of the block, were it closed after one more entry; a little more than true.
+    /// Upper bound on the bytes of the block if it were closed after one more entry.
     pub fn bytes_with(&self, out: &[u8], unshared: usize, value: usize) -> usize {
         const ENTRY_OVERHEAD: usize = 12;
         let entries = if self.is_empty() { 0 } else { out.len() - self.start };
@@ -163,7 +163,7 @@ impl BlockWriter {
     }
 }
 
-/// An entry as it stands in a block.
+/// An entry of a block.
 #[derive(Debug)]
 pub struct Entry<'a> {
     pub shared: usize,
@@ -172,9 +172,9 @@ pub struct Entry<'a> {
     pub kind: EntryKind,
     /// In the payload; empty with a pointer.
     pub value: Range<usize>,
-    /// Where the value is if it is not here.
+    /// The place of the value if it lies in a body.
     pub pointer: Option<Pointer>,
-    /// Where the next entry starts.
+    /// The position of the next entry.
     pub next: usize,
 }
 
@@ -188,16 +188,16 @@ impl Entry<'_> {
 /// One version of a key, found in a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// In the buffer of keys of whoever looked.
+    /// The range of the key in the caller's buffer of keys.
     pub key: Range<usize>,
     pub seq: SeqNo,
     pub kind: EntryKind,
-    /// In the payload, at the end of the entry; empty with a pointer.
+    /// The range of the value in the payload, at the end of the entry; empty with a pointer.
     pub value: Range<usize>,
     pub pointer: Option<Pointer>,
 }
 
-/// What a look-up found.
+/// The version that a lookup found.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Hit {
     pub seq: SeqNo,
@@ -207,18 +207,18 @@ pub struct Hit {
     pub pointer: Option<Pointer>,
 }
 
-/// The outcome of looking for a key at a sequence number.
+/// The outcome of a lookup of a key at a sequence number.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Lookup {
     pub hit: Option<Hit>,
-    /// The block holds the key, perhaps only in versions that are too new.
+    /// Whether the block holds the key, perhaps only in versions that are too new.
     pub key_seen: bool,
-    /// A larger key stands in the block, so that later blocks need not be asked.
+    /// Whether the block holds a larger key, so later blocks need not be read.
     pub passed: bool,
 }
 
-/// The bytes of a block, ready to be searched. They passed their checksum; still nothing in them is trusted so far as to
-/// panic, or to allocate what they declare.
+/// The bytes of a block, ready to be searched. They passed their checksum. Still, malformed content must neither cause
+/// a panic nor an allocation of a size that the content declares.
 #[derive(Clone, Copy, Debug)]
 pub struct Payload<'a> {
     entries: &'a [u8],
@@ -241,7 +241,7 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// Bytes that the entries take: positions below this are theirs.
+    /// Bytes of all entries; positions of entries are below this.
     #[inline]
     pub fn entry_bytes(&self) -> usize {
         self.entries.len()
@@ -251,7 +251,7 @@ impl<'a> Payload<'a> {
         self.restarts.len()
     }
 
-    /// The position of a restart point; the end of the entries for the one after the last.
+    /// The position of restart point `index`; the end of the entries if `index` is the number of restart points.
     pub fn restart(&self, index: usize) -> usize {
         match self.restarts.get(index) {
             Some(at) => u32::from_le_bytes(*at) as usize,
@@ -289,7 +289,8 @@ impl<'a> Payload<'a> {
         Some(Ok(Entry { shared, suffix, seq, kind, value: next - value_bytes..next, pointer, next }))
     }
 
-    /// How many restart points have a key before `key`, or at it too. The keys are in order, so they are the first ones.
+    /// The number of restart points with a key before `key`, or, with `or_at`, at or before `key`. Keys are sorted, so
+    /// these are the first restart points.
     pub fn restarts_before(&self, key: &[u8], or_at: bool) -> Result<usize, Flaw> {
         let (mut low, mut high) = (0, self.restarts.len());
         while low < high {
@@ -307,9 +308,9 @@ impl<'a> Payload<'a> {
         Ok(low)
     }
 
-    /// The newest version of `key` at or below `at`. Keys are compared as they stand, without putting them together:
-    /// `matched` is how much of `key` the entry before has, and an entry that shares more than that with it is on the
-    /// same side of `key`.
+    /// The newest version of `key` at or below `at`. Keys are compared in their compressed form. `matched` is the
+    /// length of the prefix that the entry before shares with `key`. An entry that shares more than `matched` bytes
+    /// with the entry before is on the same side of `key`.
     pub fn find(&self, key: &[u8], at: SeqNo) -> Result<Lookup, Flaw> {
         let mut position = self.restart(self.restarts_before(key, false)?.saturating_sub(1));
         let (mut matched, mut last_len, mut key_seen) = (0, 0, false);
@@ -339,7 +340,7 @@ impl<'a> Payload<'a> {
         Ok(Lookup { hit: None, key_seen, passed: false })
     }
 
-    /// Puts together the versions from one restart point to the next. Clears both buffers first.
+    /// Builds the versions from restart point `index` to the next. Clears both buffers first.
     pub fn read_interval(
         &self,
         index: usize,
@@ -393,14 +394,14 @@ mod tests {
 
     type Row = (Vec<u8>, SeqNo, EntryKind, Vec<u8>);
 
-    /// What stands in a row for the pointer of a handle.
+    /// The pointer of a row whose value lies in a body.
     fn pointer_of(value: &[u8]) -> Option<Pointer> {
         let crc = u32::try_from(value.len()).unwrap() * 7;
         let handle = Handle { offset: 3 << 40 | u64::from(crc), bytes: u32::MAX - crc, crc };
         value.ends_with(b"/0").then_some(Pointer { body: crc % 3 * 1000, handle })
     }
 
-    /// Values that end in "/0" lie in bodies.
+    /// Encodes `rows` as a block; values that end in "/0" lie in bodies.
     fn build(rows: &[Row]) -> Vec<u8> {
         let mut out = b"before".to_vec();
         let mut writer = BlockWriter::default();
@@ -409,7 +410,7 @@ mod tests {
             let value = pointer_of(value).map_or(NewValue::Inline(value), NewValue::InBody);
             let most = writer.bytes_with(&out, key.len() - common_prefix(last, key), value.inline_bytes());
             writer.add(&mut out, common_prefix(last, key), key, *seq, *kind, value);
-            assert!(out.len() - 6 <= most, "the size is not estimated too low");
+            assert!(out.len() - 6 <= most, "the estimated size is an upper bound");
             last = key;
         }
         assert_eq!(writer.start(), 6);

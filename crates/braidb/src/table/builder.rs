@@ -1,4 +1,4 @@
-//! Writes a table: entries come in order, blocks go out in large appends, and the rest follows at the end.
+//! Writes a table: entries are added in order, blocks are written in large appends, and the tail follows at the end.
 
 use super::TableOptions;
 use super::block::{BlockWriter, NewValue, Pointer, common_prefix};
@@ -22,69 +22,70 @@ use braidb_storage::{File, FileSystem};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes gathered before they are appended to the file.
+/// Size of an append in bytes: full blocks are collected until they take this many bytes.
 const APPEND_BYTES: usize = 256 << 10;
-/// Whenever so many more bytes stand in the file, the device is asked to write them. Were it given all of a table with the sync
-/// at its end, the merge would wait for it, and while the merge worked it would have nothing to do.
+/// Each time this many more bytes are in the file, the builder asks the device to write them. Otherwise the device
+/// would idle during the merge, and the merge would wait for the whole table in the sync at its end.
 pub(super) const WRITE_OUT_BYTES: u64 = 1 << 20;
 
-/// What the manifest needs to know about a finished table.
+/// The facts about a finished table that the manifest needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableSummary {
     pub id: FileId,
     /// Length of the file.
     pub bytes: u64,
-    /// Over the whole file.
+    /// The checksum of the whole file.
     pub checksum: u32,
     pub entries: u64,
     pub tombstones: u64,
     /// Different user keys.
     pub keys: u64,
     pub range: KeyRange,
-    /// Smallest and largest.
+    /// The smallest and the largest sequence number.
     pub seqs: (SeqNo, SeqNo),
-    /// What the table was divided into, in key order; one part that is all of it if nobody ended any. No block holds
-    /// entries of two parts, so the blocks of a part that is gone can be punched out of the file. The bytes of a part are its
-    /// blocks, a share of what the parts have in common, and its values in bodies; those of all make up the file and the live
-    /// bytes of its bodies.
+    /// The parts of the table in key order; a single part if the writer ended none. No block holds entries of two
+    /// parts, so the blocks of a dropped part can be punched out of the file. The bytes of a part are its blocks, a
+    /// share of the tail, and its values in bodies. The bytes of all parts add up to the file plus the live bytes of
+    /// its bodies.
     pub parts: Vec<Part>,
-    /// Of its keys, if the options want one.
+    /// A sketch of the keys, if the options request one.
     pub sketch: Option<Sketch>,
-    /// What its handles lead into, each with some.
+    /// The bodies that the table's handles lead into, each with at least one handle.
     pub bodies: Vec<BodyUse>,
 }
 
-/// A table under construction. Whoever drops it unfinished, or gets an error from it, deletes the file.
+/// A table under construction. A caller that drops it unfinished, or gets an error from it, deletes the file.
 #[derive(Debug)]
 pub struct TableBuilder {
     file: Arc<dyn File>,
     path: PathBuf,
     id: FileId,
     options: TableOptions,
-    /// Not yet appended; the open block is at its end.
+    /// Bytes that are not appended yet; the open block is at the end.
     out: Vec<u8>,
     written: u64,
-    /// Of those, what the device was asked to write: whole steps, so that no page is asked for twice.
+    /// The bytes, of `written`, that the device was asked to write: whole steps of [`WRITE_OUT_BYTES`], so no page is
+    /// requested twice.
     written_out: u64,
     checksum: u32,
     block: BlockWriter,
     index: IndexWriter,
-    /// One per distinct key; empty without a filter.
+    /// The hash of each distinct key; empty without a filter.
     hashes: Vec<u64>,
     last_key: Vec<u8>,
     last_seq: SeqNo,
-    /// Of the parts that ended.
+    /// The properties of the parts that ended.
     properties: Properties,
     parts: Vec<Part>,
-    /// Of the open part.
+    /// The properties of the open part.
     open: Properties,
-    /// Where the data blocks of the open part start.
+    /// The offset where the data blocks of the open part start.
     open_start: u64,
-    /// The next new key starts a part.
+    /// Whether the next new key starts a part.
     part_ends: bool,
-    /// What handles lead into so far.
+    /// The bodies that handles lead into so far.
     bodies: Vec<BodyUse>,
-    /// Bytes of the open part's values in bodies, and of those of each part that ended.
+    /// Bytes of values in bodies: of the open part, and of each part that ended.
     open_body_bytes: u64,
     body_bytes: Vec<u64>,
 }
@@ -136,13 +137,13 @@ impl TableBuilder {
         }
     }
 
-    /// Adds the next entry: a larger key, or an older version of the last one. The value of a delete is empty.
+    /// Adds the next entry: a larger key, or an older version of the last key. The value of a delete is empty.
     pub fn add(&mut self, key: &[u8], seq: SeqNo, kind: EntryKind, value: &[u8]) -> Result<()> {
         assert!(kind == EntryKind::Put || value.is_empty(), "a delete has no value");
         self.add_placed(key, seq, kind, NewValue::Inline(value))
     }
 
-    /// As [`TableBuilder::add`], for a put whose value lies in `log`, which was closed with `log_bytes` bytes.
+    /// Like [`TableBuilder::add`], for a put whose value lies in `log`, which was closed with `log_bytes` bytes.
     pub fn add_handle(
         &mut self,
         key: &[u8],
@@ -167,7 +168,7 @@ impl TableBuilder {
         let shared = common_prefix(&self.last_key, key);
         let (ahead, behind) = (key.get(shared), self.last_key.get(shared));
         let is_new = is_first || ahead > behind;
-        assert!(is_new || (ahead == behind && seq < self.last_seq), "entries come in order");
+        assert!(is_new || (ahead == behind && seq < self.last_seq), "entries are added in order");
 
         let block_bytes = self.block.bytes_with(&self.out, key.len() - shared, value.inline_bytes());
         if self.part_ends && is_new {
@@ -204,16 +205,16 @@ impl TableBuilder {
         }
     }
 
-    /// Ends the part under construction in front of the next new key: versions of the last one still belong to it. Does
-    /// nothing before the first entry of a part, so that none is empty.
+    /// Ends the open part in front of the next new key: further versions of the last key still belong to it. Does
+    /// nothing before the first entry of a part, so no part is empty.
     pub fn end_part(&mut self) {
         self.part_ends = self.open.entries > 0;
     }
 
-    /// Length that the file would have if it were finished now; an estimate.
+    /// Estimated length of the file in bytes if it were finished now.
     pub fn bytes(&self) -> u64 {
         let filter = filter::encoded_bytes(self.hashes.len(), self.options.filter_bits_per_key);
-        // The properties hold the first and the last key, the index the last one.
+        // The properties hold the first and the last key; the index holds the last key.
         let first = if self.parts.is_empty() { &self.open } else { &self.properties };
         let keys = first.range.low.len() + 2 * self.last_key.len();
         let sketch = if self.options.has_sketch { Sketch::BYTES.min(2 * self.entries() as usize) } else { 0 };
@@ -226,10 +227,10 @@ impl TableBuilder {
         self.properties.entries + self.open.entries
     }
 
-    /// Writes the rest and syncs the file. Its name is stable only after the caller synced the directory. A table without
-    /// entries is a programmer's error.
+    /// Writes the rest and syncs the file. Its name is stable only after the caller synced the directory. Panics if the
+    /// table has no entries.
     pub fn finish(mut self) -> Result<TableSummary> {
-        assert!(self.entries() > 0, "a table has entries");
+        assert!(self.entries() > 0, "a table has at least one entry");
         self.close_block(Next::Nothing)?;
         self.count_part();
 
@@ -280,7 +281,7 @@ impl TableBuilder {
         Ok(())
     }
 
-    /// Adds the open part to those that ended. Its blocks are closed, and the last key is its own.
+    /// Adds the open part to the ended parts. Its blocks are closed, and `last_key` is its last key.
     fn count_part(&mut self) {
         self.open.range.high.clone_from(&self.last_key);
         let next = Properties::new(self.options.block_bytes as u64);
@@ -307,7 +308,8 @@ impl TableBuilder {
         self.end_section(start)
     }
 
-    /// Puts the trailer to what stands in the buffer from `start` on, and appends the buffer once it is large.
+    /// Adds a trailer to the section that starts at `start` of the buffer. Appends a buffer of at least
+    /// [`APPEND_BYTES`] to the file.
     fn end_section(&mut self, start: usize) -> Result<()> {
         section::put_trailer(&mut self.out, start, self.id, self.written + start as u64);
         if self.out.len() >= APPEND_BYTES { self.append() } else { Ok(()) }
@@ -318,7 +320,7 @@ impl TableBuilder {
         self.checksum = checksum::extend(self.checksum, &self.out);
         self.written += self.out.len() as u64;
         self.out.clear();
-        // One huge value must not keep its room for the rest of the table.
+        // Frees the space of a huge value, which would otherwise stay allocated for the rest of the table.
         self.out.shrink_to(2 * APPEND_BYTES);
         let steps_end = self.written / WRITE_OUT_BYTES * WRITE_OUT_BYTES;
         if steps_end > self.written_out {
@@ -328,13 +330,13 @@ impl TableBuilder {
         Ok(())
     }
 
-    /// Where the next byte will lie in the file.
+    /// The offset of the next byte in the file.
     fn position(&self) -> u64 {
         self.written + self.out.len() as u64
     }
 }
 
-/// Spreads the bytes of a file over its parts, which know those of their data blocks.
+/// Spreads the bytes of a file over its parts in proportion to the bytes of their data blocks.
 fn share_out(parts: &mut [Part], file_bytes: u64) {
     let data_bytes: u64 = parts.iter().map(|part| part.bytes).sum();
     let (mut data_end, mut given) = (0, 0);

@@ -1,8 +1,9 @@
-//! Walks the slice of a table, in both directions.
+//! Walks a slice of a table, in either direction.
 //!
-//! Forward, one key is put together after the other from what it shares with the one before. Backward, a whole restart
-//! interval is put together and handed out from its end. Bounds are compared only in blocks that reach over them. A value that
-//! lies in a body is fetched only when somebody wants it: most versions that a scan passes nobody asks for.
+//! Forward, each key is built from the prefix that it shares with the key before and its own suffix. Backward, a whole
+//! restart interval is built, and its entries are returned from the end. Bounds are compared only in blocks that reach
+//! over them. Values in bodies are fetched on request only, because a scan skips most versions without reading their
+//! values.
 
 use super::block::{Entry, Payload, Pointer, Version};
 use super::holes;
@@ -19,31 +20,31 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Most bytes read ahead at once, but for a block that is larger by itself. A merge starts with as much, a scan of a user
-/// doubles from one block while it keeps missing the cache block after block.
+/// Most bytes of one read-ahead, unless a single block is larger. A merge starts with this size. A reader's scan starts
+/// with one block and doubles while consecutive blocks miss the cache.
 const READ_AHEAD_BYTES: u64 = 128 << 10;
 
 #[derive(Debug)]
 pub struct TableCursor {
     bounds: KeyRange,
     source: Source,
-    /// The block that the cursor is in.
+    /// The current block.
     loaded: Option<Loaded>,
-    /// Some of its entries may lie outside of the bounds, at the end that the cursor moves to.
+    /// Entries of the current block may lie outside of the bounds, at the end that the cursor moves to.
     may_leave: bool,
     backward: bool,
     /// Forward, the current key; backward, the keys of a restart interval.
     keys: Vec<u8>,
     current: Option<Version>,
-    /// The value of the current entry, once it was fetched from a body.
+    /// The value of the current entry, after it was fetched from a body.
     fetched: Option<Value>,
-    /// What was loaded of the bodies when a merge made the cursor; empty for a user.
+    /// The images of the bodies that were loaded when a merge made the cursor; empty for readers.
     images: Vec<Option<Arc<Image>>>,
-    /// Forward, where the next entry stands in the block.
+    /// Forward, the position of the next entry in the block.
     next_entry: usize,
-    /// Backward, the versions of the interval that are yet to come, the nearest last.
+    /// Backward, the remaining versions of the interval, the nearest last.
     interval: Vec<Version>,
-    /// Backward, how many intervals of the block are yet to come.
+    /// Backward, the number of remaining intervals of the block.
     intervals_left: usize,
 }
 
@@ -52,7 +53,7 @@ pub struct TableCursor {
 struct Loaded {
     number: usize,
     owner: Arc<Block>,
-    /// In the owner, which may hold other blocks too.
+    /// The range of the payload in `owner`, which may hold other blocks too.
     payload: Range<usize>,
 }
 
@@ -114,12 +115,12 @@ impl TableCursor {
         Ok(())
     }
 
-    /// Whether nothing that follows the block is below the lower bound. Unknown without a block.
+    /// Whether all entries behind `block` are at or above the lower bound; `false` without a block.
     fn is_inside_after(&self, block: Option<usize>) -> bool {
         block.is_some_and(|block| self.table().index().compare(block, &self.bounds.low) != Ordering::Less)
     }
 
-    /// To the first entry at or after `key`, which is not below the lower bound.
+    /// Moves to the first entry at or after `key`, which is not below the lower bound.
     fn seek_forward(&mut self, key: &[u8]) -> Result<()> {
         self.start(false);
         let number = self.table().index().first_at_or_after(key);
@@ -142,7 +143,7 @@ impl TableCursor {
         }
     }
 
-    /// To the last entry before `key`, or at it too.
+    /// Moves to the last entry before `key`, or, with `or_at`, to the last entry at or before `key`.
     fn seek_backward(&mut self, key: &[u8], or_at: bool) -> Result<()> {
         self.start(true);
         let index = self.table().index();
@@ -174,7 +175,7 @@ impl TableCursor {
         self.fetched = None;
     }
 
-    /// To the entry at `next_entry`, or to the first one of the next block.
+    /// Moves to the entry at `next_entry`, or to the first entry of the next block.
     fn advance(&mut self) -> Result<()> {
         self.leave();
         while let Some(loaded) = &self.loaded {
@@ -182,7 +183,7 @@ impl TableCursor {
             let flaw = |flaw| self.source.table.flaw(number, flaw);
             let payload = loaded.payload().map_err(flaw)?;
             if self.next_entry >= payload.entry_bytes() {
-                // A separator beyond the bound: what follows is beyond it too.
+                // The separator is beyond the bound, so all following entries are too.
                 if self.may_leave || number + 1 == self.table().index().blocks() {
                     break;
                 }
@@ -210,7 +211,7 @@ impl TableCursor {
         Ok(())
     }
 
-    /// To the nearest version that is left in the interval, or before it.
+    /// Moves to the nearest remaining version of the interval, or to the interval before.
     fn retreat(&mut self) -> Result<()> {
         self.leave();
         while let Some(loaded) = &self.loaded {
@@ -233,7 +234,7 @@ impl TableCursor {
         Ok(())
     }
 
-    /// Puts the last of the intervals that are left together.
+    /// Builds the entries of the last remaining interval.
     fn read_interval(&mut self) -> Result<()> {
         let loaded = self.loaded.as_ref().expect("a block was entered");
         self.intervals_left -= 1;
@@ -245,7 +246,7 @@ impl TableCursor {
             .map_err(|flaw| self.source.table.flaw(loaded.number, flaw))
     }
 
-    /// Where in the file the current entry ends.
+    /// The offset in the file where the current entry ends.
     pub(super) fn end_offset(&self) -> u64 {
         let (loaded, version) = self.at();
         self.table().index().start(loaded.number) + version.value.end as u64
@@ -351,11 +352,11 @@ impl Cursor for TableCursor {
     }
 }
 
-/// Where a cursor gets its blocks from.
+/// The source of a cursor's blocks.
 #[derive(Debug)]
 struct Source {
     table: Arc<Table>,
-    /// The blocks that reach into the bounds of the cursor; no others are read.
+    /// The blocks that reach into the bounds of the cursor; the cursor reads no others.
     slice: Range<usize>,
     fill_cache: bool,
     window: Option<Window>,
@@ -363,7 +364,7 @@ struct Source {
     ahead_bytes: u64,
 }
 
-/// Blocks read at once, with their trailers. They are checked one by one, as they are used.
+/// Blocks of one read, with their trailers. Each block is checked when it is used.
 #[derive(Debug)]
 struct Window {
     blocks: Range<usize>,
@@ -411,9 +412,9 @@ impl Source {
         Ok(Loaded { number, owner: window.owner.clone(), payload: place.start..place.end - TRAILER_BYTES })
     }
 
-    /// Reads block `number`, and those that come next as far as `ahead_bytes` reach.
+    /// Reads block `number` and the following blocks in the direction of the walk, as far as `ahead_bytes` reach.
     fn read_window(&mut self, number: usize, backward: bool) -> Result<()> {
-        // The buffer is used again unless a value in it is pinned.
+        // The buffer is reused unless a value in it is pinned.
         let mut buffer = self
             .window
             .take()

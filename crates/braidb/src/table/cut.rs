@@ -1,5 +1,5 @@
-//! Where a stretch of a table can be cut in two, and how much of it lies on either side. Cutting writes nothing: the index
-//! knows the blocks, and at most two of them are read to find the keys next to the cut.
+//! Finds where a range of a table can be cut in two, and how many bytes lie on either side. Cutting writes nothing: the
+//! index knows the blocks, and at most two of them are read to find the keys next to the cut.
 
 use super::reader::Table;
 use crate::base::error::Result;
@@ -10,13 +10,13 @@ use std::sync::Arc;
 /// Both sides of a cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// The largest key of the stretch in front of the cut.
+    /// The largest key of the range in front of the cut.
     pub before: Option<Vec<u8>>,
-    /// The smallest key of the stretch at or behind the cut.
+    /// The smallest key of the range at or behind the cut.
     pub after: Option<Vec<u8>>,
-    /// About how much of `total_bytes` lies in front of the cut. Zero, or all, only if a side has no key.
+    /// Approximate bytes in front of the cut. 0, or `total_bytes`, only if a side has no key.
     pub left_bytes: u64,
-    /// Of the data blocks that the stretch reaches into.
+    /// Bytes of the data blocks into which the range reaches.
     pub total_bytes: u64,
 }
 
@@ -25,11 +25,12 @@ impl Table {
     pub fn cut(self: &Arc<Self>, bounds: &KeyRange, key: &[u8]) -> Result<Cut> {
         let index = self.index();
         let first = index.first_at_or_after(&bounds.low);
-        // If versions of the highest key go on in further blocks, those are not counted.
+        // Further blocks with versions of the highest key are not counted.
         let last = index.first_at_or_after(&bounds.high).min(index.blocks() - 1);
         let (start, end) = (index.start(first), index.start(last + 1).max(index.start(first)));
-        // The block where `key` would start is read in any case. If all of it lies in front of `key`, the one behind is read,
-        // and if all of it lies behind, the one in front; never both, for a block has entries.
+        // The block where `key` would start is read in any case. If the whole block lies in front of `key`, the next
+        // block is read. If the whole block lies behind `key`, the block before is read. Never both, because a block
+        // has entries.
         let mut cursor = self.cursor(bounds.clone(), true);
         cursor.seek_before(key)?;
         let before = cursor.valid().then(|| (cursor.key().to_vec(), cursor.end_offset()));
@@ -44,8 +45,8 @@ impl Table {
         Ok(Cut { before: before.map(|(key, _)| key), after, left_bytes, total_bytes })
     }
 
-    /// A key near the middle of the bytes inside `bounds`, between the lowest and the highest key, both excluded. It need not
-    /// be in the table. None if no two blocks can be told apart there. Reads nothing.
+    /// A key near the middle of the bytes inside `bounds`, strictly between the lowest and the highest key. The key
+    /// need not be in the table. `None` if no separator lies strictly between the bounds. Reads no block.
     pub fn middle(&self, bounds: &KeyRange) -> Option<Vec<u8>> {
         let index = self.index();
         // The blocks whose separators lie between the ends of the bounds, both excluded.

@@ -1,13 +1,13 @@
-//! The Bloom filter of a table, and of a segment in memory: one question touches one cache line.
+//! The Bloom filter of a table, and of a segment in memory: one lookup touches one cache line.
 //!
 //! ```text
 //! lines   n × 64 bytes, each a little bit string of 512 bits: bit b is bit b % 8 of byte b / 8
 //! probes  u8   bits that a key sets in its line, 1 to 16
 //! ```
 //!
-//! A key is known by its 64-bit hash. The upper half chooses the line: `(hash >> 32) * n >> 32`. The bits in it are the top
-//! nine of `hash * K`, `hash * K^2`, … (modulo 2^64; K = 0x9e3779b97f4a7c15), which costs a multiplication each and
-//! spreads better in so small a space than stepping by a second hash does.
+//! A key is identified by its 64-bit hash. The upper half selects the line: `(hash >> 32) * n >> 32`. The bits in the
+//! line are the top nine bits of `hash * K`, `hash * K^2`, … (modulo 2^64; K = 0x9e3779b97f4a7c15). Each bit costs one
+//! multiplication. In a line of 512 bits this spreads better than stepping by a second hash.
 
 use super::section::Flaw;
 
@@ -48,7 +48,7 @@ impl Filter {
     #[inline]
     pub fn may_contain(&self, hash: u64) -> bool {
         let line = &self.lines[line_of(hash, self.lines.len())];
-        // All bits, without a branch: where it would stop nobody can foresee, the processor neither.
+        // Tests all bits without a branch, because the processor cannot predict at which bit an early exit would come.
         bits(hash, self.probes).fold(1, |found, bit| found & (line.0[bit / 64] >> (bit % 64))) & 1 == 1
     }
 
@@ -75,20 +75,20 @@ impl Filter {
         Ok(Filter { lines: lines.collect(), probes })
     }
 
-    /// Memory held.
+    /// Memory of the filter in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.lines.capacity() * LINE_BYTES
     }
 }
 
-/// Which of so many lines, less than 2^32, a key has its bits in.
+/// The line, of `lines` (less than 2^32), in which a key has its bits.
 #[inline]
 pub fn line_of(hash: u64, lines: usize) -> usize {
-    // So the product fits, and the quotient is below their number.
+    // The product fits 64 bits, and the quotient is below `lines`.
     (((hash >> 32) * lines as u64) >> 32) as usize
 }
 
-/// Bytes that a filter over so many keys takes on disk.
+/// Bytes on disk of a filter over `keys` keys.
 pub fn encoded_bytes(keys: usize, bits_per_key: u32) -> usize {
     line_count(keys, bits_per_key) * LINE_BYTES + 1
 }
@@ -99,7 +99,7 @@ fn line_count(keys: usize, bits_per_key: u32) -> usize {
     lines as usize
 }
 
-/// The best number in a filter of lines: a little below bits × ln 2, because lines are not filled evenly.
+/// The best number of probes: a little below bits × ln 2, because lines are not filled evenly.
 fn probes(bits_per_key: u32) -> u8 {
     (bits_per_key.saturating_mul(6).saturating_add(5) / 10).clamp(1, u32::from(MAX_PROBES)) as u8
 }

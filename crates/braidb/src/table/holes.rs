@@ -1,35 +1,38 @@
-//! Which bytes of a table nobody can need any more, so that they may be given back to the device.
+//! Finds the bytes of a table that no reader can need any more, so that they can be given back to the device.
 //!
-//! A table lives as long as one slice of it does, but the blocks that no living slice reaches into are dead. What is read
-//! for a slice with the range `low..=high` are blocks `first_at_or_after(low)` to `first_after(high)`, both included, and no
-//! others ([`reach`]):
+//! A table lives as long as one of its slices, but blocks into which no living slice reaches are dead. Readers of a
+//! slice with the range `low..=high` read only the blocks `first_at_or_after(low)` to `first_after(high)`, both
+//! included ([`reach`]):
 //!
-//! - A [`TableCursor`](super::TableCursor) over these bounds reads, ahead too, only from its `slice`, which is just that.
-//! - [`Table::get`] asks for keys of the slice only. It starts at `first_at_or_after(key)`, not before that of `low`, and goes
-//!   on only behind a block whose separator *is* the key, so not beyond `first_after(key)`, nor beyond that of `high`.
+//! - A [`TableCursor`](super::TableCursor) over these bounds reads only from its `slice`, which is this range of
+//!   blocks; so does its read-ahead.
+//! - [`Table::get`] asks only for keys of the slice. It starts at `first_at_or_after(key)`, which is not before
+//!   `first_at_or_after(low)`. It goes on only behind a block whose separator *is* the key. So it ends at or before
+//!   `first_after(key)`, which is not beyond `first_after(high)`.
 //! - [`Table::cut`] uses a cursor, and the rest of a [`Table`] reads no data blocks.
 //!
-//! `verify` asks this module which blocks it shall not expect. A living slice never grows, so what is dead stays dead.
+//! `verify` skips the blocks that this module calls dead. A living slice never grows, so dead blocks stay dead.
 
 use super::index::Index;
 use super::reader::Table;
 use crate::base::key::KeyRange;
 use std::ops::Range;
 
-/// Devices give space back in blocks of this size; a hole that covers one in part frees nothing.
+/// Holes start and end at multiples of this many bytes. Devices give space back in such blocks; a hole over a part of a
+/// block frees nothing.
 const HOLE_ALIGNMENT: u64 = 4096;
 
-/// The blocks that are read for a slice with this range.
+/// The blocks that readers of a slice with this range read.
 pub fn reach(index: &Index, range: &KeyRange) -> Range<usize> {
     index.first_at_or_after(&range.low)..(index.first_after(&range.high) + 1).min(index.blocks())
 }
 
-/// The bytes that hold only blocks which no range of `live`, sorted by its low keys, reaches into: in order, not empty, and
-/// aligned inwards to what can be given back.
+/// The extents of blocks into which no range of `live` reaches; `live` is sorted by low keys. The extents are in order,
+/// not empty, and aligned inwards to [`HOLE_ALIGNMENT`].
 pub fn dead_extents(index: &Index, live: &[KeyRange]) -> Vec<Range<u64>> {
     assert!(live.is_sorted_by(|a, b| a.low <= b.low), "living ranges are sorted");
     let mut extents = Vec::new();
-    // Blocks before this one are decided.
+    // The first block that is not decided yet.
     let mut next = 0;
     let end = index.blocks()..index.blocks();
     for blocks in live.iter().map(|range| reach(index, range)).chain(std::iter::once(end)) {
@@ -44,8 +47,8 @@ pub fn dead_extents(index: &Index, live: &[KeyRange]) -> Vec<Range<u64>> {
 }
 
 impl Table {
-    /// The parts of the file that may be punched out when `live`, sorted by its low keys, are the ranges of all slices of
-    /// this table that anybody may still read: those of the tree and those of every view.
+    /// The extents of the file that may be punched out. `live`, sorted by low keys, holds the ranges of all readable
+    /// slices of this table: the slices of the tree and of every view.
     pub fn dead_extents(&self, live: &[KeyRange]) -> Vec<Range<u64>> {
         dead_extents(self.index(), live)
     }

@@ -1,4 +1,4 @@
-//! The index of a table: for each data block a separator, and where the block lies.
+//! The index of a table: for each data block, a separator and the place of the block.
 //!
 //! ```text
 //! per block  shared    varint  leading bytes taken from the separator before
@@ -7,20 +7,22 @@
 //!            length    varint  of the block's payload; blocks follow one another from byte 0, each with its trailer
 //! ```
 //!
-//! A separator is at or after the last key of its block and before the first key of the next one, and as short as that
-//! allows. Where the versions of one key go on in the next block, it is that key itself. The last one is the largest key of
-//! the table. Where a part of the table ends, the separator is beyond the last key if any key lies between, so that whoever
-//! walks up to that key does not look into the next part.
+//! A separator is at or after the last key of its block, and before the first key of the next block. It is as short as
+//! possible. If the versions of one key go on in the next block, the separator is this key. The last separator is the
+//! largest key of the table.
 //!
-//! In memory the separators lose what all of them share, and the next eight bytes of each stand in an array of numbers: a
-//! search reads those, and whole keys only among equals.
+//! At the end of a part of the table, the separator is beyond the last key if any key lies between. So a reader that
+//! walks up to the last key does not look into the next part.
+//!
+//! In memory, the separators lose their common prefix. The next eight bytes of each separator are in an array of
+//! numbers. A search compares these numbers, and whole keys only among equal numbers.
 
 use super::block::common_prefix;
 use super::section::{Flaw, TRAILER_BYTES};
 use crate::base::codec::{Decoder, put_varint};
 use crate::base::key::prefix_u64;
 
-/// What follows a block.
+/// What follows a block in the table.
 #[derive(Clone, Copy, Debug)]
 pub enum Next<'a> {
     /// Another block, which starts with this key.
@@ -47,7 +49,7 @@ impl IndexWriter {
         if let Next::Part(key) = next
             && separator == last
         {
-            // The least key beyond the last one, which may be the next one itself.
+            // The least key beyond `last`, which may be the next key itself.
             let beyond = [last, &[0]].concat();
             separator = if beyond == key { separator } else { beyond };
         }
@@ -68,21 +70,21 @@ impl IndexWriter {
     }
 }
 
-/// A short key at or after `last` and before `next`; `last` itself if they are equal.
+/// A short key at or after `last` and before `next`; `last` itself if the two are equal.
 fn separator(last: &[u8], next: &[u8]) -> Vec<u8> {
     let shared = common_prefix(last, next);
     debug_assert!(last <= next);
     if shared == last.len() {
         return last.to_vec();
     }
-    // The keys differ here, and last has the smaller byte.
+    // The keys differ here, and `last` has the smaller byte.
     let step = last[shared] + 1;
     if step < next[shared] || shared + 1 < next.len() {
         let mut short = last[..shared].to_vec();
         short.push(step);
         return short;
     }
-    // Only next itself is left at this length, so the step is made further back in last.
+    // At this length only `next` itself remains, so a later byte of `last` is incremented.
     match last[shared + 1..].iter().position(|&byte| byte < u8::MAX) {
         Some(at) => {
             let mut short = last[..=shared + 1 + at].to_vec();
@@ -96,14 +98,14 @@ fn separator(last: &[u8], next: &[u8]) -> Vec<u8> {
 /// The index in memory.
 #[derive(Debug)]
 pub struct Index {
-    /// What all separators start with.
+    /// The prefix that all separators share.
     common: Vec<u8>,
     /// The eight bytes of each separator after `common`.
     prefixes: Vec<u64>,
-    /// The separators after `common`, one after the other.
+    /// The separators without `common`, one after the other.
     keys: Vec<u8>,
     key_ends: Vec<u32>,
-    /// Where each block starts; at the end, where the last one with its trailer ends.
+    /// The offset of each block; the last element is the end of the last block with its trailer.
     starts: Vec<u64>,
 }
 
@@ -145,7 +147,8 @@ impl Index {
         Ok(Index::strip(&whole, &ends, starts))
     }
 
-    /// Takes the common part out of the separators, which are sorted: the first and the last one have it all.
+    /// Removes the common prefix from the separators. They are sorted, so the first and the last separator share
+    /// exactly this prefix.
     fn strip(whole: &[u8], ends: &[u32], starts: Vec<u64>) -> Index {
         let separator = |i: usize| &whole[if i == 0 { 0 } else { ends[i - 1] as usize }..ends[i] as usize];
         let common = separator(0)[..common_prefix(separator(0), separator(ends.len() - 1))].to_vec();
@@ -169,7 +172,7 @@ impl Index {
         self.prefixes.len()
     }
 
-    /// Where block `i` starts; for the number of blocks, where the last one ends.
+    /// The offset of block `i`; for `i` equal to the number of blocks, the end of the last block.
     pub fn start(&self, i: usize) -> u64 {
         self.starts[i]
     }
@@ -184,7 +187,8 @@ impl Index {
         self.first(key, |separator, rest| separator > rest)
     }
 
-    /// The first block whose separator, from the eight bytes on that decide nothing, is `beyond` the key's rest.
+    /// The first block whose separator is `beyond` the key. Numbers decide first; `beyond` compares the rests only
+    /// among equal numbers.
     fn first(&self, key: &[u8], beyond: impl Fn(&[u8], &[u8]) -> bool) -> usize {
         let Some(rest) = key.strip_prefix(self.common.as_slice()) else {
             return if key < self.common.as_slice() { 0 } else { self.blocks() };
@@ -207,7 +211,7 @@ impl Index {
     pub fn compare(&self, i: usize, key: &[u8]) -> std::cmp::Ordering {
         match key.strip_prefix(self.common.as_slice()) {
             Some(rest) => self.rest(i).cmp(rest),
-            // The separators start with `common`, the key does not: its side is that of all of them.
+            // All separators start with `common` and the key does not, so all compare alike with the key.
             None => self.common.as_slice().cmp(key),
         }
     }
@@ -223,7 +227,7 @@ impl Index {
         &self.keys[start as usize..self.key_ends[i] as usize]
     }
 
-    /// Memory held.
+    /// Memory of the index in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.common.capacity()
             + self.keys.capacity()

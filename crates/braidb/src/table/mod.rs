@@ -1,6 +1,6 @@
 //! Tables: files of sorted entries, written once, then only read.
 //!
-//! "A table is a sorted index over bodies": an entry holds its value inline, or a handle to where it lies in another file, a
+//! "A table is a sorted index over bodies". An entry holds its value inline, or a handle to a value in another file, a
 //! commit log (`value/mod.rs`). The layout, version 1:
 //!
 //! ```text
@@ -9,13 +9,14 @@
 //! └──────────────┴───┴──────────────┴────────┴────────────┴───────┴────────┘
 //! ```
 //!
-//! Nothing lies between the parts. Each but the footer is a *section*, a payload with a trailer of 5 bytes that holds a
-//! type and a checksum over content and place ([`section`]); the footer has its own ([`tail`]). So every byte of the file
-//! is covered. The parts describe themselves: [`block`], [`filter`], [`properties`], [`index`].
+//! Nothing lies between the parts. Each part except the footer is a *section*: a payload and a trailer of 5 bytes. The
+//! trailer holds a type and a checksum over content and place ([`section`]). The footer has its own checksum
+//! ([`tail`]). So checksums cover every byte of the file. The layouts of the parts: [`block`], [`filter`],
+//! [`properties`], [`index`].
 //!
-//! Opening reads the tail and keeps filter and index in memory; the file itself may be closed between reads
-//! (`cache/open_files.rs`). A get asks the filter, searches the index and reads one block (the next one too if the versions
-//! of its key go on there). Blocks are lent by the cache; values are pinned in them.
+//! Opening a table reads the tail and keeps filter and index in memory; the file may be closed between reads
+//! (`cache/open_files.rs`). A get asks the filter, searches the index and reads one block. If the versions of its key
+//! go on in the next block, the get reads this block too. Blocks are shared with the cache; values are pinned in them.
 
 mod block;
 mod builder;
@@ -38,15 +39,15 @@ pub use filter::{Filter, bits as filter_bits, line_of as filter_line};
 pub use reader::Table;
 pub use verify::{Expected, verify};
 
-/// How a table is written. Readers find what they need in the file.
+/// How a table is written. Readers find their settings in the file.
 #[derive(Clone, Copy, Debug)]
 pub struct TableOptions {
-    /// A block is closed before it grows over this, trailer not counted. One that holds a single entry may be larger.
+    /// Largest size of a block in bytes, without the trailer. Only a block with a single entry may be larger.
     pub block_bytes: usize,
-    /// Size of the Bloom filter; 0 for none.
+    /// Bits of the Bloom filter per key; 0 for no filter.
     pub filter_bits_per_key: u32,
     /// Whether the table carries a sketch of its keys.
     pub has_sketch: bool,
-    /// Whether it carries a sample of them.
+    /// Whether the table carries a sample of its keys.
     pub has_sample: bool,
 }

@@ -1,4 +1,4 @@
-//! What a table holds, in figures: counted while it is written, recounted when it is verified.
+//! Statistics of a table: counted while the table is written, recounted when it is verified.
 //!
 //! ```text
 //! per field  tag     varint  ascending
@@ -19,8 +19,9 @@
 //! | 12 | optional: a sketch of the keys ([`crate::base::sketch`]) |
 //! | 13 | optional: a sample of the keys ([`crate::base::sample`]) |
 //!
-//! All of these must be there, but for 11, which a table without handles lacks, 12 and 13. Fields with other tags are optional, and
-//! skipped: what a reader must know besides says so itself (an unknown placement, an unknown field of the manifest).
+//! All of these fields are required, except 11 (absent in a table without handles), 12 and 13. Readers skip fields with
+//! other tags. Facts that a reader must know are marked elsewhere: an unknown placement, or an unknown field of the
+//! manifest.
 
 use super::section::Flaw;
 use crate::base::codec::{Decoder, put_bytes, put_varint};
@@ -31,7 +32,7 @@ use crate::base::sketch::Sketch;
 use crate::value::BodyUse;
 use crate::visible::EntryKind;
 
-/// The places among the fields of those that may be missing.
+/// The indices of the fields that may be missing.
 const BODIES: usize = 10;
 const SKETCH: usize = 11;
 const SAMPLE: usize = 12;
@@ -46,16 +47,16 @@ pub struct Properties {
     pub key_bytes: u64,
     pub value_bytes: u64,
     pub block_bytes: u64,
-    /// Of all keys of the table.
+    /// A sketch of all keys of the table, if it has one.
     pub sketch: Option<Sketch>,
-    /// Of them as well.
+    /// A sample of all keys of the table, if it has one.
     pub sample: Option<Sample>,
-    /// What handles lead into; they name a body by its place here.
+    /// The bodies that handles lead into; a handle names a body by its index here.
     pub bodies: Vec<BodyUse>,
 }
 
 impl Properties {
-    /// Those of a table without entries.
+    /// The properties of a table without entries.
     pub fn new(block_bytes: u64) -> Properties {
         Properties {
             entries: 0,
@@ -72,7 +73,8 @@ impl Properties {
         }
     }
 
-    /// Counts the next entry in order; `is_new` if its key differs from the one before. The largest key is set at the end.
+    /// Counts the next entry in order; `is_new` if its key differs from the key before. The caller sets the largest key
+    /// at the end.
     #[inline]
     pub fn count(&mut self, key: &[u8], is_new: bool, seq: SeqNo, kind: EntryKind, value_bytes: usize) {
         if self.entries == 0 {
@@ -86,7 +88,8 @@ impl Properties {
         self.value_bytes += value_bytes as u64;
     }
 
-    /// Adds those of the entries that follow, which have other keys. Sketch and sample are of the whole, and stay.
+    /// Adds the properties of the following entries, which have other keys. Sketch and sample already cover the whole
+    /// table and stay.
     pub fn append(&mut self, next: &Properties) {
         if self.entries == 0 {
             self.range.low.clone_from(&next.range.low);
@@ -100,7 +103,7 @@ impl Properties {
         self.value_bytes += next.value_bytes;
     }
 
-    /// All fields in the order of their tags, which count from 1; `None` for one that is not there.
+    /// All fields in the order of their tags, which count from 1; `None` for a missing field.
     fn fields(&self) -> [(&'static str, Option<Vec<u8>>); SAMPLE + 1] {
         let bytes = |encode: &dyn Fn(&mut Vec<u8>)| {
             let mut bytes = Vec::new();

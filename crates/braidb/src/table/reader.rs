@@ -1,4 +1,4 @@
-//! An open table: point lookups, and the reading of blocks that cursors share.
+//! An open table: point lookups, and the reading of blocks for lookups and cursors.
 
 use super::block::{Hit, Payload, Pointer};
 use super::cursor::TableCursor;
@@ -21,7 +21,8 @@ use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A table, open for reading. Its file must keep its name as long as somebody reads, because it may be opened again.
+/// A table, open for reading. The file must keep its name as long as a reader uses the table, because the file may be
+/// opened again.
 #[derive(Debug)]
 pub struct Table {
     files: Arc<OpenFiles>,
@@ -29,7 +30,7 @@ pub struct Table {
     id: FileId,
     index: Index,
     filter: Option<Filter>,
-    /// What handles lead into, by their places in the properties.
+    /// The bodies that handles lead into, in the order of the properties.
     bodies: Vec<Arc<Body>>,
     cache: Arc<BlockCache>,
     counters: Arc<Counters>,
@@ -50,8 +51,8 @@ fn read_properties(files: &OpenFiles, path: &Path, id: FileId, expected_bytes: u
 }
 
 impl Table {
-    /// Opens table `id`, which the manifest says is `expected_bytes` long, with handles into `bodies`. Checks everything but the
-    /// data blocks and the values in bodies; those are checked as they are read.
+    /// Opens table `id`, whose length the manifest gives as `expected_bytes`, with handles into `bodies`. Checks
+    /// everything except the data blocks and the values in bodies, which are checked when they are read.
     pub fn open(
         files: Arc<OpenFiles>,
         path: &Path,
@@ -74,7 +75,7 @@ impl Table {
         Ok(Arc::new(Table { files, path: path.to_owned(), id, index, filter, bodies, cache, counters }))
     }
 
-    /// The sketch that table `id` carries; nothing else of it is kept.
+    /// Reads the sketch of table `id`, if it has one, and keeps nothing else in memory.
     pub fn read_sketch(
         files: &OpenFiles,
         path: &Path,
@@ -84,7 +85,7 @@ impl Table {
         Ok(read_properties(files, path, id, expected_bytes)?.sketch)
     }
 
-    /// The sample that table `id` carries; nothing else of it is kept.
+    /// Reads the sample of table `id`, if it has one, and keeps nothing else in memory.
     pub fn read_sample(
         files: &OpenFiles,
         path: &Path,
@@ -94,8 +95,8 @@ impl Table {
         Ok(read_properties(files, path, id, expected_bytes)?.sample)
     }
 
-    /// The newest version of `key` at or below `at`, a tombstone too. `hash` is that of the key. The value is pinned in its
-    /// block.
+    /// The newest version of `key` at or below `at`, including tombstones. `hash` is the hash of `key`. The value is
+    /// pinned in its block.
     pub fn get(&self, key: &[u8], hash: u64, at: SeqNo) -> Result<Option<Found>> {
         let Some((number, block, Hit { seq, kind, value, pointer })) = self.find(key, hash, at)? else {
             return Ok(None);
@@ -107,12 +108,12 @@ impl Table {
         Ok(Some(Found { seq, kind, value }))
     }
 
-    /// As [`Table::get`], but says only what that version is, and reads no value.
+    /// Like [`Table::get`], but returns only the kind of the version, and reads no value.
     pub fn get_kind(&self, key: &[u8], hash: u64, at: SeqNo) -> Result<Option<EntryKind>> {
         Ok(self.find(key, hash, at)?.map(|(_, _, hit)| hit.kind))
     }
 
-    /// The newest version of `key` at or below `at`, and the block where it stands.
+    /// The newest version of `key` at or below `at`, with its block and the number of the block.
     #[inline]
     fn find(&self, key: &[u8], hash: u64, at: SeqNo) -> Result<Option<(usize, Arc<Block>, Hit)>> {
         debug_assert_eq!(hash, key::hash(key));
@@ -131,7 +132,7 @@ impl Table {
                 return Ok(Some((number, block, hit)));
             }
             key_seen |= lookup.key_seen;
-            // The versions of a key go on in the next block only if it is the separator.
+            // The versions of a key continue in the next block only if the key is the separator.
             if lookup.passed || self.index.compare(number, key) != Ordering::Equal {
                 break;
             }
@@ -142,13 +143,13 @@ impl Table {
         Ok(None)
     }
 
-    /// A cursor over the slice of the table inside `bounds`. With `fill_cache` it uses the cache, for readers; without, it
-    /// reads far ahead and leaves the cache alone, for merges.
+    /// A cursor over the slice of the table inside `bounds`. With `fill_cache`, for readers, blocks go through the
+    /// cache. Without, for merges, the cursor reads far ahead and bypasses the cache.
     pub fn cursor(self: &Arc<Self>, bounds: KeyRange, fill_cache: bool) -> TableCursor {
         TableCursor::new(self.clone(), bounds, fill_cache)
     }
 
-    /// Memory that the open table holds: index and filter.
+    /// Memory of the open table in bytes: index and filter.
     pub fn memory_bytes(&self) -> usize {
         self.index.memory_bytes() + self.filter.as_ref().map_or(0, Filter::memory_bytes)
     }
@@ -163,12 +164,12 @@ impl Table {
         body.ok_or_else(|| self.flaw(number, NO_SUCH_BODY))
     }
 
-    /// What was loaded of the bodies, by their places in the properties.
+    /// The loaded images of the bodies, in the order of the properties.
     pub(super) fn images(&self) -> Vec<Option<Arc<Image>>> {
         self.bodies.iter().map(|body| body.image()).collect()
     }
 
-    /// A block from the cache, or read and put there.
+    /// A block from the cache, or else read from the file and put into the cache.
     fn block(&self, number: usize) -> Result<Arc<Block>> {
         if let Some(block) = self.cached(number) {
             return Ok(block);
@@ -180,7 +181,7 @@ impl Table {
         Ok(self.keep(number, bytes))
     }
 
-    /// Asks the cache, and counts the answer.
+    /// Looks a block up in the cache, and counts the hit or miss.
     pub(super) fn cached(&self, number: usize) -> Option<Arc<Block>> {
         let block = self.cache.get(self.id, self.index.start(number));
         let counter = if block.is_some() { &self.counters.cache_hits } else { &self.counters.cache_misses };
@@ -188,17 +189,17 @@ impl Table {
         block
     }
 
-    /// Puts a payload that was checked into the cache.
+    /// Puts a checked payload into the cache.
     pub(super) fn keep(&self, number: usize, payload: Vec<u8>) -> Arc<Block> {
         let block = Arc::new(Block::new(payload));
         self.cache.insert(self.id, self.index.start(number), &block);
         block
     }
 
-    /// Reads the blocks from `first` up to `end`, which stand one after the other, with their trailers.
+    /// Reads the blocks from `first` up to `end`, excluded, with their trailers.
     pub(super) fn read_blocks(&self, first: usize, end: usize, buffer: &mut Vec<u8>) -> Result<()> {
         let offset = self.index.start(first);
-        // No more than the file has: the index was checked against its length.
+        // The range lies inside the file: the index was checked against the file's length.
         let bytes = self.index.start(end) - offset;
         buffer.resize(bytes as usize, 0);
         let file = self.files.get(self.id, &self.path);
@@ -213,7 +214,7 @@ impl Table {
             .map_err(|fault| fault.into_error(&self.path))
     }
 
-    /// The error for what a block turned out to hold.
+    /// The error for a flaw in block `number`.
     #[cold]
     pub(super) fn flaw(&self, number: usize, flaw: Flaw) -> Error {
         let (start, end) = (self.index.start(number), self.index.start(number + 1));

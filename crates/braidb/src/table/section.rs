@@ -1,4 +1,5 @@
-//! A section is a piece of a table followed by a trailer; every byte of a table before the footer belongs to one.
+//! A section is a piece of a table followed by a trailer. Every byte of a table before the footer belongs to one
+//! section.
 //!
 //! ```text
 //! payload  any length
@@ -16,7 +17,7 @@ use std::path::Path;
 pub const TRAILER_BYTES: usize = 5;
 const UNCOMPRESSED: u8 = 0;
 
-/// Why a piece of a table cannot be used. [`Fault::into_error`] adds the path.
+/// The reason why a piece of a table cannot be used. [`Fault::into_error`] adds the path.
 #[derive(Debug)]
 pub struct Fault {
     pub offset: u64,
@@ -27,7 +28,7 @@ pub struct Fault {
 #[derive(Debug)]
 pub enum Why {
     Damaged(String),
-    /// Whole, but the work of a newer version.
+    /// Whole, but written by a newer version.
     Unsupported(String),
     Unreadable(io::Error),
 }
@@ -41,7 +42,7 @@ impl Fault {
         Fault { offset, bytes, why: Why::Unsupported(what) }
     }
 
-    /// The fault of a read. A file that ends too early is damaged rather than unreadable.
+    /// The fault of a failed read. A file that ends too early counts as damaged, not as unreadable.
     pub fn read(offset: u64, bytes: u64, source: io::Error) -> Fault {
         if source.kind() == io::ErrorKind::UnexpectedEof {
             return Fault::damage(offset, bytes, "the file ends too early");
@@ -58,8 +59,7 @@ impl Fault {
     }
 }
 
-/// What a section that passed its checksum turned out to hold instead of what it should: the work of a newer version, or of
-/// a broken writer.
+/// The wrong content of a section that passed its checksum: the writer was a newer version, or had a bug.
 #[derive(Debug)]
 pub enum Flaw {
     Malformed(&'static str),
@@ -67,7 +67,7 @@ pub enum Flaw {
 }
 
 impl Flaw {
-    /// Adds the place of the section.
+    /// Adds the offset and the length of the section.
     pub fn at(self, offset: u64, bytes: u64) -> Fault {
         match self {
             Flaw::Malformed(what) => Fault::damage(offset, bytes, what),
@@ -76,7 +76,7 @@ impl Flaw {
     }
 }
 
-/// Closes a section that starts at `start` of `out` and will lie at `offset` of the table.
+/// Closes a section that starts at `start` of `out` and at `offset` of the table file.
 pub fn put_trailer(out: &mut Vec<u8>, start: usize, id: FileId, offset: u64) {
     out.push(UNCOMPRESSED);
     let crc = checksum::at_place(id.0, offset, &[&out[start..]]);

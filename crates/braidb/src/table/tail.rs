@@ -1,4 +1,4 @@
-//! The end of a table: filter, properties, index, and the footer that says where they are.
+//! The end of a table: filter, properties, index, and the footer that names their places.
 //!
 //! ```text
 //! footer, the last 64 bytes of the file
@@ -14,7 +14,7 @@
 //! 56  magic             8 bytes "BraidTbl"
 //! ```
 //!
-//! Magic, checksum and version keep their places in all versions, so that a bent bit is never taken for a newer format.
+//! Magic, checksum and version keep their places in all versions, so a flipped bit is never taken for a newer format.
 
 use super::filter::Filter;
 use super::index::Index;
@@ -28,11 +28,11 @@ use braidb_storage::File;
 pub const FOOTER_BYTES: usize = 64;
 const CHECKED_BYTES: usize = 52;
 const FORMAT_VERSION: u32 = 1;
-/// None is defined yet.
+/// No feature is defined yet.
 const KNOWN_FEATURES: u32 = 0;
 const MAGIC: &[u8; 8] = b"BraidTbl";
 
-/// Where the sections are.
+/// The places of the sections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footer {
     pub id: FileId,
@@ -60,7 +60,7 @@ impl Footer {
         out.extend_from_slice(MAGIC);
     }
 
-    /// Reads the footer at `at` of what should be table `id`.
+    /// Decodes the footer at offset `at` of a file that should be table `id`.
     fn decode(bytes: &[u8; FOOTER_BYTES], id: FileId, at: u64) -> Result<Footer, Fault> {
         let damage = |what: String| Err(Fault::damage(at, FOOTER_BYTES as u64, what));
         let (checked, rest) = bytes.split_at(CHECKED_BYTES);
@@ -97,7 +97,8 @@ impl Footer {
         Ok(footer)
     }
 
-    /// Reads the footer of a file that should be table `id` and `expected_bytes` long, and says where it stands.
+    /// Reads the footer of a file that should be table `id` and `expected_bytes` long. Returns the footer and its
+    /// offset.
     fn read(file: &dyn File, id: FileId, expected_bytes: u64) -> Result<(Footer, u64), Fault> {
         let length = file.len().map_err(|source| Fault::read(0, expected_bytes, source))?;
         if length != expected_bytes {
@@ -118,7 +119,7 @@ impl Footer {
     }
 }
 
-/// The sections behind the data blocks, and the footer, as bytes.
+/// The bytes of the sections behind the data blocks, and of the footer.
 #[derive(Debug)]
 pub struct Tail {
     pub footer: Footer,
@@ -133,14 +134,14 @@ impl Tail {
         Ok(Tail { footer, bytes })
     }
 
-    /// Reads the properties alone of such a file.
+    /// Reads only the properties of a file that should be table `id` and `expected_bytes` long.
     pub fn read_properties(file: &dyn File, id: FileId, expected_bytes: u64) -> Result<Properties, Fault> {
         let (footer, _) = Footer::read(file, id, expected_bytes)?;
         let section = read(file, footer.properties, footer.index)?;
         check(&section, id, footer.properties, "properties", Properties::decode)
     }
 
-    /// Everything from the end of the data blocks on, footer included.
+    /// All bytes from the end of the data blocks on, including the footer.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -157,7 +158,7 @@ impl Tail {
         self.section("properties", self.footer.properties, self.footer.index, Properties::decode)
     }
 
-    /// The properties name other bodies than the manifest does.
+    /// The fault of properties that name other bodies than the manifest.
     pub fn other_bodies(&self) -> Fault {
         let Footer { properties, index, .. } = self.footer;
         Fault::damage(properties, index - properties, "it names other bodies than the manifest does")
@@ -186,7 +187,7 @@ fn read(file: &dyn File, start: u64, end: u64) -> Result<Vec<u8>, Fault> {
     Ok(bytes)
 }
 
-/// Decodes a section, read from `start`.
+/// Checks and decodes a section that was read from offset `start`.
 fn check<T>(
     section: &[u8],
     id: FileId,

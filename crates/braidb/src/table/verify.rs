@@ -1,4 +1,4 @@
-//! Reads every byte of a table from disk, and says where it is not what it should be.
+//! Reads every byte of a table from disk, and reports each place that is wrong.
 
 use super::block::{Payload, Pointer};
 use super::filter::Filter;
@@ -22,16 +22,16 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes read at once, but for a block that is larger by itself.
+/// Bytes of one read, unless a single block is larger.
 const READ_BYTES: u64 = 1 << 20;
-/// So many damaged values of one log are told one by one.
+/// Damaged values of one log that are reported one by one; further ones are reported as one range.
 const TOLD_VALUES: usize = 10;
 
-/// Checks the file of table `id` against what is known of it, and against itself: checksums, order, index, filter,
-/// properties, and every value that a handle leads to. Nothing found means that it is whole.
+/// Checks the file of table `id` against `expected` and against itself. Checked are checksums, order, index, filter,
+/// properties, and every value that a handle leads to. An empty result means that the table is whole.
 ///
-/// Blocks that may have been punched out because no living slice reaches into them are not looked at; and if there are any, what
-/// is known of the whole file (its checksum, its properties) proves nothing and is not compared.
+/// Skips blocks that may have been punched out because no living slice reaches into them. If there are such blocks, the
+/// checksum and the properties of the whole file prove nothing and are not compared.
 pub fn verify(fs: &dyn FileSystem, path: &Path, id: FileId, expected: &Expected<'_>) -> Vec<Damage> {
     let mut values = Values::new(expected);
     let faults = match fs.open(path) {
@@ -49,28 +49,28 @@ pub fn verify(fs: &dyn FileSystem, path: &Path, id: FileId, expected: &Expected<
     faults.into_iter().map(damage).chain(values.damages()).collect()
 }
 
-/// What is known of a table from elsewhere.
+/// What the manifest, or another source, says about a table.
 #[derive(Debug)]
 pub struct Expected<'a> {
     /// Length of the file.
     pub bytes: u64,
-    /// Over the whole file.
+    /// The checksum of the whole file; `None` if unknown.
     pub checksum: Option<u32>,
-    /// The ranges that its slices have, sorted by low keys; None says all of it.
+    /// The ranges of the table's slices, sorted by low keys; `None` means the whole table.
     pub live: Option<&'a [KeyRange]>,
-    /// What its handles lead into; with None values in bodies are not looked at.
+    /// The bodies that the handles lead into; with `None`, values in bodies are not checked.
     pub bodies: Option<Vec<Arc<Body>>>,
 }
 
-/// The values that handles lead to, by the place of their body; none if nobody knows the bodies.
+/// The checks of values in bodies, by the number of the body; empty if the bodies are unknown.
 struct Values<'a>(Vec<ValuesOfBody<'a>>);
 
 struct ValuesOfBody<'a> {
     body: &'a Body,
-    /// Something of it could not be read, and no more is tried.
+    /// A read of the body failed; the remaining values are not tried.
     is_unreadable: bool,
     damages: Vec<Damage>,
-    /// How many more values are damaged, and from where to where.
+    /// The number of further damaged values, and the range of the log in which they lie.
     others: Option<(u64, Range<u64>)>,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Values<'a> {
         Values(expected.bodies.iter().flatten().map(of_body).collect())
     }
 
-    /// Reads the value that an entry points to. What is wrong with it is damage to the log.
+    /// Reads the value that an entry points to. An error is reported as damage to the log.
     fn check(&mut self, pointer: &Pointer) {
         let Some(values) = self.0.get_mut(pointer.body as usize) else { return };
         if values.is_unreadable {
@@ -104,7 +104,7 @@ impl<'a> Values<'a> {
                 *range = range.start.min(offset)..range.end.max(end);
             }
             Err(error) => {
-                // The others would fail alike.
+                // The other values would fail in the same way.
                 values.is_unreadable = true;
                 let path = body.path().to_owned();
                 values.damages.push(Damage { path, offset: 0, bytes: body.bytes, what: error.to_string() });
@@ -112,7 +112,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// All that was found.
+    /// All damages found.
     fn damages(self) -> impl Iterator<Item = Damage> {
         self.0.into_iter().flat_map(|ValuesOfBody { body, damages, others, .. }| {
             let others = others.map(|(count, range)| Damage {
@@ -180,23 +180,23 @@ fn faults(file: &dyn File, id: FileId, expected: &Expected<'_>, values: &mut Val
     faults
 }
 
-/// Goes over all entries once.
+/// A walk over all entries of the table.
 struct Walk<'a, 'b> {
     index: &'a Index,
-    /// Bytes that nobody needs, in order.
+    /// Bytes that no slice needs, in order.
     holes: &'a [Range<u64>],
     filter: Option<&'a Filter>,
     counted: Properties,
-    /// The block that was looked at last.
+    /// The last block that was checked.
     before: Option<usize>,
-    /// The last entry of it.
+    /// The last entry of the block `before`: its key, then its sequence number.
     key: Vec<u8>,
     seq: SeqNo,
     values: &'a mut Values<'b>,
 }
 
 impl Walk<'_, '_> {
-    /// Reads the data blocks outside of holes, extends `crc` with them, and reports those that are damaged.
+    /// Reads the data blocks outside of holes, adds their bytes to `crc`, and reports damaged blocks.
     fn read(&mut self, file: &dyn File, id: FileId, crc: &mut u32, faults: &mut Vec<Fault>) {
         let (index, mut first, mut buffer) = (self.index, 0, Vec::new());
         while first < index.blocks() {
@@ -231,7 +231,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Whether a hole covers the block, or a part of it.
+    /// Whether a hole covers at least a part of the block.
     fn is_in_hole(&self, number: usize) -> bool {
         let (start, end) = (self.index.start(number), self.index.start(number + 1));
         let hole = self.holes.get(self.holes.partition_point(|hole| hole.end <= start));
@@ -240,7 +240,7 @@ impl Walk<'_, '_> {
 
     fn block(&mut self, number: usize, payload: &[u8]) -> Result<(), Flaw> {
         let payload = Payload::parse(payload)?;
-        // Behind a hole nobody knows which entry stood in front; more versions of its key may follow.
+        // Behind a hole the preceding entry is unknown; the block may start with more versions of its key.
         let is_after_hole = number > 0 && self.before != Some(number - 1);
         if is_after_hole {
             self.key.clear();

@@ -1,19 +1,19 @@
-//! Values that lie apart from their keys: handles, and the bodies that they lead into.
+//! Values that lie apart from their keys: handles, and the bodies that hold the values.
 //!
-//! A *body* is a file of values; today a commit log that was closed. A *handle* is the place, the length and the checksum of one
-//! value in it: all that it takes to read the value without its frame, and to know that it is the right one. A table that holds
-//! handles names its bodies, in its own properties and in the manifest, and a handle names one of them by its place in that list.
+//! A *body* is a file of values; today a closed commit log. A *handle* holds the place, the length and the checksum of one value
+//! in a body. With it a reader finds the value without its frame, and checks that it is the right one. A table that holds handles
+//! names its bodies, in its own properties and in the manifest. A handle names a body by its place in this list.
 //!
-//! A body lives as long as anybody may read it (rules 1 and 10). A table holds its bodies as slices hold their table, so a view
-//! keeps both. The log of a body may go when three things hold at once: no column family replays it, no table of the state names
-//! it, and no [`Body`] of it lives. The executor asks all three under the lock that edits are committed under
-//! (`jobs/cleanup.rs`); [`Bodies`] knows the third.
+//! A body lives as long as a reader may read it (rules 1 and 10). A table holds its bodies as slices hold their table, so a view
+//! keeps both. The log of a body may be deleted when three things hold at once. No column family replays it, no table of the
+//! state names it, and no [`Body`] of it lives. The executor checks all three under the lock that edits are committed under
+//! (`jobs/cleanup.rs`). [`Bodies`] knows the third.
 //!
-//! Users read values one by one, through the block cache, where a value has a place of its own. A merge wants most of a
-//! log, in the order of keys and not of the file, and small reads would cost more than the log table saved: it loads the
-//! whole log once ([`Body::load`]), and whoever merges out of it meanwhile shares what was loaded. Each value lies
-//! somewhere else in it, and mostly in no cache of the processor, so a merge asks for a value ([`Image::prefetch`]) when it
-//! comes to its handle, and reads it when the other sources of the merge had their turns.
+//! Users read values one by one, through the block cache, where each value has its own entry. A merge reads most values of a log,
+//! in the order of keys and not of the file. Small reads would cost more than the log table saved. So a merge loads the whole log
+//! once ([`Body::load`]), and other merges of the log share the loaded bytes. Neighbours in key order lie far apart in the log,
+//! mostly in no processor cache. So a merge asks for a value ([`Image::prefetch`]) when it comes to the handle. The merge reads
+//! the value after the other sources had their turns.
 
 use crate::base::checksum;
 use crate::base::counters::Counters;
@@ -39,7 +39,7 @@ mod tests;
 pub struct Handle {
     pub offset: u64,
     pub bytes: u32,
-    /// Of the content alone: a value keeps it when it moves.
+    /// Checksum of the content alone: a value keeps it when the value moves.
     pub crc: u32,
 }
 
@@ -61,7 +61,7 @@ pub struct Bodies {
     cache: Arc<BlockCache>,
     counters: Arc<Counters>,
     living: Mutex<BTreeMap<FileId, Weak<Body>>>,
-    /// Some body died since this was asked last.
+    /// Whether a body died since the last [`Bodies::take_any_died`].
     any_died: AtomicBool,
 }
 
@@ -76,10 +76,10 @@ impl Bodies {
         Arc::new(Bodies { files, dir: dir.to_owned(), cache, counters, living: Mutex::default(), any_died })
     }
 
-    /// The body that is log `id`, closed with `bytes` bytes. All who name it share one.
+    /// The body that is log `id`, closed with `bytes` bytes. All tables that name it share one.
     pub fn get(self: &Arc<Self>, id: FileId, bytes: u64) -> Arc<Body> {
         let mut living = self.living.lock();
-        // A log is closed once, so another length comes from a manifest that nobody can trust; each then reads by its own.
+        // A log is closed once, so another length comes from a corrupt manifest. Each body then reads by its own length.
         if let Some(body) = living.get(&id).and_then(Weak::upgrade).filter(|body| body.bytes == bytes) {
             return body;
         }
@@ -90,18 +90,18 @@ impl Bodies {
         body
     }
 
-    /// Whether somebody may still read log `id` as a body.
+    /// Whether a reader may still read log `id` as a body.
     pub fn is_held(&self, id: FileId) -> bool {
         self.living.lock().get(&id).is_some_and(|body| body.strong_count() > 0)
     }
 
-    /// Whether a body died since this was asked last.
+    /// Whether a body died since the last call.
     pub fn take_any_died(&self) -> bool {
         self.any_died.load(Ordering::Relaxed) && self.any_died.swap(false, Ordering::AcqRel)
     }
 }
 
-/// A log that some table points into.
+/// A log that a table points into.
 #[derive(Debug)]
 pub struct Body {
     pub id: FileId,
@@ -109,7 +109,7 @@ pub struct Body {
     pub bytes: u64,
     path: PathBuf,
     store: Arc<Bodies>,
-    /// All of it, while somebody merges out of it.
+    /// The bytes of the whole log, while a merge holds them.
     image: Mutex<Weak<Image>>,
 }
 
@@ -118,7 +118,7 @@ pub struct Body {
 pub struct Image(Vec<u8>);
 
 impl Image {
-    /// The value of this handle will be read soon.
+    /// Tells the processor that a merge will soon read the value of `handle`.
     #[inline]
     pub fn prefetch(&self, handle: &Handle) {
         let rest = usize::try_from(handle.offset).ok().and_then(|offset| self.0.get(offset..));
@@ -132,11 +132,11 @@ impl Body {
         &self.path
     }
 
-    /// Reads a value for a user, who may keep it for long: it has memory of its own.
+    /// Reads a value for a user. It has memory of its own, because the user may keep it for long.
     pub fn read(&self, handle: &Handle) -> Result<Value> {
         let Bodies { cache, counters, .. } = &*self.store;
         counters.log_reads.add(1);
-        // Another table may point to the place wrongly.
+        // A handle of another table may point to this place wrongly.
         let is_right = |value: &Arc<Block>| {
             value.len() == handle.bytes as usize && checksum::of_value(value) == handle.crc
         };
@@ -152,14 +152,14 @@ impl Body {
 
     fn read_alone(&self, handle: &Handle) -> Result<Vec<u8>> {
         self.place(handle)?;
-        // No more than the log has.
+        // Allocates no more than the log has: a handle is not trusted.
         let mut bytes = vec![0; handle.bytes as usize];
         self.fill(handle.offset, &mut bytes)?;
         self.check(handle, &bytes)?;
         Ok(bytes)
     }
 
-    /// Reads a value for a merge, which is done with it soon: from what was loaded, if all of the log was.
+    /// Reads a value for a merge, which needs it only briefly: from the loaded image, if the whole log was loaded.
     pub fn read_in_passing(&self, handle: &Handle) -> Result<Value> {
         if let Some(image) = self.image() {
             return self.read_from(&image, handle);
@@ -168,20 +168,19 @@ impl Body {
         Ok(Value::pin(Arc::new(self.read_alone(handle)?), |bytes| bytes))
     }
 
-    /// All of the log, if that was loaded and is still held.
+    /// The bytes of the whole log, if they were loaded and are still held.
     pub fn image(&self) -> Option<Arc<Image>> {
         self.image.lock().upgrade()
     }
 
-    /// Reads a value from what was loaded of this body.
+    /// Reads a value from the loaded bytes of this body.
     pub fn read_from(&self, image: &Arc<Image>, handle: &Handle) -> Result<Value> {
         let place = self.place(handle)?;
         self.check(handle, &image.0[place.clone()])?;
         Ok(Value::pin(image.clone(), |image| &image.0[place]))
     }
 
-    /// Reads the whole log at once, unless that was done and is still held. For as long as the caller holds it, merges read
-    /// values from it.
+    /// Loads the whole log at once, unless a caller still holds it. While a caller holds it, merges read values from it.
     pub fn load(&self) -> Result<Arc<Image>> {
         if let Some(image) = self.image() {
             return Ok(image);
@@ -195,7 +194,7 @@ impl Body {
         Ok(image)
     }
 
-    /// Where the value of a handle lies, if that is inside of the log.
+    /// Where the value of a handle lies, if it lies inside of the log.
     fn place(&self, handle: &Handle) -> Result<Range<usize>> {
         let end = handle.offset.checked_add(u64::from(handle.bytes)).filter(|&end| end <= self.bytes);
         match end.and_then(|end| Some(usize::try_from(handle.offset).ok()?..usize::try_from(end).ok()?)) {

@@ -1,16 +1,16 @@
-//! What lies beneath a merge: whether an older version of a key may exist outside the merge's inputs (rule 6).
+//! Decides whether an older version of a key may exist outside the inputs of a merge (rule 6).
 //!
-//! Memory and the logs that recovery would replay hold only newer versions of what stands in a table, because flushes take
-//! whole memtables in order, and leave of a key at most its newest version in memory. Levels above the merge are newer by
-//! rule 7, and so are runs of its own cell above the newest that it takes: whoever cleans an old run does so for good,
-//! although writing goes on. What is left: older runs of the merge's own levels, and everything deeper.
+//! Memory and the logs that recovery would replay hold only versions newer than those in tables. The reason: flushes
+//! take whole memtables in order, and leave at most the newest version of a key in memory. Levels above the merge are
+//! newer by rule 7. Runs of the merge's own cell above its newest input are newer too, so a merge cleans old runs for
+//! good while writing goes on. What remains to check: older runs of the merge's own levels, and all deeper levels.
 
 use super::shape::{Slice, Version};
 use crate::base::key::KeyRange;
 use crate::base::mutant::mutant;
 
-/// Where versions older than a merge's own may stand: the ranges of slices, taken from the version that the merge read. Not the
-/// slices themselves, which would hold files that other merges replace meanwhile.
+/// Where versions older than the inputs of a merge may be: ranges of slices, copied from the version that the merge
+/// read. The slices themselves are not held: they would keep files alive that other merges replace meanwhile.
 #[derive(Debug)]
 pub struct Beneath {
     /// Each inner list is sorted and disjoint.
@@ -18,7 +18,8 @@ pub struct Beneath {
 }
 
 impl Beneath {
-    /// What lies at `level` or deeper within `range`, apart from the slices that `is_input` claims for the merge.
+    /// Collects the slices at `level` or deeper within `range`, except the inputs of the merge, which `is_input`
+    /// selects.
     pub fn new(
         version: &Version,
         level: usize,
@@ -28,7 +29,7 @@ impl Beneath {
         let mut runs = Vec::new();
         let ignored = usize::from(mutant!("tombstone_ignores_older_runs"));
         for (depth, at) in version.levels().enumerate().skip(level + ignored) {
-            // Cells come in key order, so the first runs of all cells make one sorted list, the second ones another.
+            // Cells come in key order, so the first runs of all cells form one sorted list, the second runs another.
             let mut ranked: Vec<Vec<KeyRange>> = Vec::new();
             for cell in &at.cells[at.cell_index(&range.low)..=at.cell_index(&range.high)] {
                 let overlapping = || cell.runs.iter().map(|run| run.overlapping(range));
@@ -46,7 +47,7 @@ impl Beneath {
         Beneath { runs }
     }
 
-    /// Whether an older version of `key` may stand somewhere beneath.
+    /// Whether an older version of `key` may exist beneath the merge.
     pub fn may_hold(&self, key: &[u8]) -> bool {
         self.runs.iter().any(|run| {
             let at = run.partition_point(|range| range.high.as_slice() < key);

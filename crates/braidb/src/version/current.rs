@@ -1,4 +1,4 @@
-//! `CURRENT`: the file that names the manifest in force. It is replaced by renaming, so it is always whole.
+//! `CURRENT`: the file that names the manifest in force. It is replaced by a rename, so it is always whole.
 //!
 //! ```text
 //! BraidDB 000012.manifest 1a2b3c4d⏎        the crc, in lower-case hexadecimal, covers manifest id and the text before it
@@ -48,17 +48,17 @@ pub fn read_file(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
     read().map_err(|e| Error::io("read", path, e))
 }
 
-/// What stands in a directory.
+/// What a directory contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// A database, by its `CURRENT`.
+    /// A database: the directory has a `CURRENT`.
     Database,
-    /// Nothing, or what an interrupted creation left: one may be created.
+    /// Nothing, or leftovers of an interrupted creation: a database may be created here.
     Nothing,
 }
 
-/// Says whether a directory holds a database, with an error if it holds something else or half of one. A directory that
-/// does not exist holds nothing.
+/// Checks whether a directory holds a database. A directory that does not exist counts as empty. Returns an error if
+/// the directory holds foreign files, or logs or tables without a `CURRENT`.
 pub fn examine(fs: &dyn FileSystem, dir: &Path) -> Result<Found> {
     let entries = match fs.list(dir) {
         Ok(entries) => entries,
@@ -73,7 +73,7 @@ pub fn examine(fs: &dyn FileSystem, dir: &Path) -> Result<Found> {
     if entries.iter().any(|entry| kind(entry) == Some(Kind::Current)) {
         return Ok(Found::Database);
     }
-    // A database makes its first log after `CURRENT` is stable, so a log or a table proves that there was one.
+    // The first log is created after `CURRENT` is stable, so a log or a table proves that `CURRENT` existed.
     if entries.iter().any(|entry| matches!(kind(entry), Some(Kind::Log(_) | Kind::Table(_)))) {
         let path = dir.join(names::CURRENT);
         return Err(Error::corruption(&path, 0, "CURRENT is missing, but there are logs or tables"));

@@ -1,4 +1,4 @@
-//! A cursor over a run: its slices one after the other, each table opened when the walk reaches it.
+//! A cursor over a run: its slices in key order, each table opened when the walk reaches it.
 
 use super::shape::Slice;
 use crate::base::error::Result;
@@ -11,10 +11,10 @@ use std::sync::Arc;
 /// Walks disjoint slices that are sorted by key.
 pub struct RunCursor {
     slices: Arc<Vec<Arc<Slice>>>,
-    /// Which slice `current` walks.
+    /// The index of the slice that `current` walks.
     at: usize,
     current: Option<TableCursor>,
-    /// Whether the blocks that are read stay in the cache: yes for users, no for merges.
+    /// Whether blocks that are read stay in the cache: true for readers, false for merges.
     fill_cache: bool,
 }
 
@@ -24,7 +24,7 @@ impl RunCursor {
         RunCursor { slices, at: 0, current: None, fill_cache }
     }
 
-    /// Goes to slice `at`, if there is one, and positions its cursor.
+    /// Moves to slice `at`, if it exists, and positions its cursor.
     fn enter(&mut self, at: usize, position: impl FnOnce(&mut TableCursor) -> Result<()>) -> Result<()> {
         self.current = None;
         self.at = at;
@@ -36,7 +36,7 @@ impl RunCursor {
         Ok(())
     }
 
-    /// Goes on to the slices behind until one has an entry.
+    /// Moves to the following slices until one has an entry.
     fn skip_forward(&mut self) -> Result<()> {
         while self.current.as_ref().is_some_and(|cursor| !cursor.valid()) {
             self.enter(self.at + 1, |cursor| cursor.seek_to_first())?;
@@ -44,7 +44,7 @@ impl RunCursor {
         Ok(())
     }
 
-    /// Goes back to the slices before until one has an entry.
+    /// Moves to the preceding slices until one has an entry.
     fn skip_backward(&mut self) -> Result<()> {
         while self.current.as_ref().is_some_and(|cursor| !cursor.valid()) {
             match self.at.checked_sub(1) {
@@ -59,7 +59,7 @@ impl RunCursor {
         self.current.as_ref().expect("the cursor is valid")
     }
 
-    /// After an error the cursor is not valid.
+    /// Makes the cursor invalid after an error.
     fn guard(&mut self, outcome: Result<()>) -> Result<()> {
         if outcome.is_err() {
             self.current = None;

@@ -1,7 +1,8 @@
-//! Cutting a slice in two at a guard. It writes nothing: two slices of the same table take the place of one.
+//! Cuts a slice in two at a guard. Nothing is written: two slices of the same table replace one.
 //!
-//! Ranges stay exact, because the keys next to the cut are looked up. Counts are shared out by bytes: a slice that is a part
-//! of a table need not know its entries to the last. Sequence numbers stay those of the whole, which is a superset.
+//! Ranges stay exact: the keys next to the cut are looked up. Counts are divided in proportion to bytes, because a
+//! slice of a part of a table need not know its exact counts. Each side keeps the sequence numbers of the whole slice,
+//! a superset of its own.
 
 use super::shape::Slice;
 use super::table_file::TableFile;
@@ -12,8 +13,8 @@ use crate::table::Table;
 use crate::visible::Cursor;
 use std::sync::Arc;
 
-/// What of a part of `table` lies before `key`, and what lies at or behind it. Reads at most two blocks, and none if the cut
-/// misses the part.
+/// Splits a part of `table` at `key`: the piece before `key`, and the piece at or behind it. Reads at most two blocks,
+/// and none if `key` lies outside the part.
 pub fn cut_part(table: &TableFile, part: &Part, key: &[u8]) -> Result<(Option<Part>, Option<Part>)> {
     if key <= part.range.low.as_slice() {
         return Ok((None, Some(part.clone())));
@@ -23,7 +24,8 @@ pub fn cut_part(table: &TableFile, part: &Part, key: &[u8]) -> Result<(Option<Pa
     }
     let cut = table.reader()?.cut(&part.range, key)?;
     let (Some(before), Some(after)) = (cut.before, cut.after) else {
-        // The ends of a part are keys of it, so both sides have one. Should the table say otherwise, nothing is cut off.
+        // The lowest and the highest key of a part are in the table, so both sides have a key. If the table disagrees,
+        // the part stays whole.
         return Ok((None, Some(part.clone())));
     };
     let share = Share { left: cut.left_bytes, total: cut.total_bytes };
@@ -49,8 +51,9 @@ pub fn cut_part(table: &TableFile, part: &Part, key: &[u8]) -> Result<(Option<Pa
     Ok((Some(left), Some(right)))
 }
 
-/// A key near the middle of the bytes of `runs` that cuts them: the start of a slice of the largest run if one lies there, so that
-/// none of that run need be cut, else a key from within the largest slice that has several. `None` if none has.
+/// A key that cuts `runs` near the middle of their bytes. Prefers the start of a slice in the middle half of the
+/// largest run, because then no slice of this run need be cut. Otherwise returns a key inside the largest slice that
+/// has several keys. `None` if no slice has several keys.
 pub fn middle<'a>(runs: impl Iterator<Item = &'a [Arc<Slice>]> + Clone) -> Result<Option<Vec<u8>>> {
     let bytes_of = |run: &&[Arc<Slice>]| run.iter().map(|slice| slice.bytes).sum::<u64>();
     let Some(run) = runs.clone().max_by_key(bytes_of) else { return Ok(None) };
@@ -66,7 +69,8 @@ pub fn middle<'a>(runs: impl Iterator<Item = &'a [Arc<Slice>]> + Clone) -> Resul
     }
 }
 
-/// Which of slices that follow each other starts nearest to the middle of their bytes, if any starts in the middle half.
+/// The number of the slice that starts nearest to the middle of all bytes. `None` if no slice starts in the middle
+/// half. `sizes` are in key order.
 fn middle_start(sizes: impl Iterator<Item = u64>, bytes: u64) -> Option<usize> {
     let starts = sizes.scan(0, |end, size| Some(std::mem::replace(end, *end + size))).enumerate();
     let is_inside = |start: u64| start > 0 && start >= bytes / 4 && start <= bytes / 4 * 3;
@@ -74,14 +78,14 @@ fn middle_start(sizes: impl Iterator<Item = u64>, bytes: u64) -> Option<usize> {
     inside.min_by_key(|&(_, start)| start.abs_diff(bytes / 2)).map(|(number, _)| number)
 }
 
-/// The middle one of the keys in `range`, but not the first. They lie in one block or two, so there are few.
+/// The middle one of the keys in `range`, but never the first. The keys lie in at most two blocks, so there are few.
 fn middle_of_few(table: &Arc<Table>, range: &KeyRange) -> Result<Option<Vec<u8>>> {
     let mut cursor = table.cursor(range.clone(), true);
     let mut keys: Vec<Vec<u8>> = Vec::new();
     cursor.seek(&range.low)?;
     while cursor.valid() {
         let key = cursor.key().to_vec();
-        // Past all versions of the key.
+        // Skips all versions of the key.
         cursor.seek(&[&*key, &[0]].concat())?;
         keys.push(key);
     }
@@ -89,7 +93,7 @@ fn middle_of_few(table: &Arc<Table>, range: &KeyRange) -> Result<Option<Vec<u8>>
     Ok((middle < keys.len()).then(|| keys.swap_remove(middle)))
 }
 
-/// How much of a slice lies on the left: neither nothing nor all.
+/// The fraction of a slice that lies left of a cut: more than 0, less than 1.
 #[derive(Clone, Copy, Debug)]
 struct Share {
     left: u64,
@@ -97,8 +101,8 @@ struct Share {
 }
 
 impl Share {
-    /// Shares `number` out so that each side has at least one. Of two numbers the larger one is not smaller on either side
-    /// (a slice has no more keys than entries).
+    /// Divides `number` so that each side gets at least 1. If `a >= b`, neither side of `a` is less than the same side
+    /// of `b`: a slice never gets more keys than entries.
     fn split(self, number: u64) -> (u64, u64) {
         if number < 2 {
             return (1, 1);
@@ -108,7 +112,7 @@ impl Share {
         (left, number - left)
     }
 
-    /// Shares `number` out and rounds both sides up, so that none is said to have nothing.
+    /// Divides `number` and rounds both sides up, so neither side gets 0 of a positive number.
     fn split_up(self, number: u64) -> (u64, u64) {
         let up = |share: Share| share.times(number).div_ceil(u128::from(self.total)) as u64;
         (up(self), up(Share { left: self.total - self.left, total: self.total }))
@@ -129,7 +133,7 @@ mod tests {
         assert_eq!(start(&[10; 8]), Some(4));
         assert_eq!(start(&[10; 2]), Some(1));
         assert_eq!(start(&[10, 50, 20, 30]), Some(2), "60 of 110");
-        assert_eq!(start(&[10, 80, 10]), None, "none starts in the middle half");
+        assert_eq!(start(&[10, 80, 10]), None, "no slice starts in the middle half");
         assert_eq!(start(&[100]), None);
         assert_eq!(start(&[]), None);
     }

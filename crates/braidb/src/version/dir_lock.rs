@@ -1,31 +1,36 @@
-//! The lock of a database's directory (rule 17), and whether it still keeps other processes out.
+//! The lock of a database's directory (rule 17), and the check that it still keeps other processes out.
 //!
-//! `LOCK` is locked for as long as the database is open. If the file is removed or replaced meanwhile, another process can lock
-//! a new file of this name and open the database too. The first process cannot prevent this; it finds out by comparing the file
-//! that has the name with the file that it locked.
+//! `LOCK` is locked as long as the database is open. If the file is removed or replaced meanwhile, another process can
+//! lock a new file of this name and open the database too. The first process cannot prevent this. The first process
+//! detects it: the file named `LOCK` is not the file that it locked.
 //!
-//! # Which file holds what when a second process gets in
+//! # The files when a second process gets in
 //!
-//! The second process makes its `LOCK` first, then reads the manifest in force and the logs. So an edit that was synced before
-//! the first process found its own `LOCK` in place is one that every second process reads. The first process looks
+//! The second process makes its `LOCK` first, then reads the manifest in force and the logs. So if an edit was synced
+//! before the first process found its own `LOCK` in place, every second process reads this edit. The first process
+//! checks
 //!
-//! 1. before it starts a manifest, again before it replaces `CURRENT.tmp`, and again before it renames that: `CURRENT` goes on
-//!    naming the second's manifest;
+//! 1. before it starts a manifest, again before it replaces `CURRENT.tmp`, and again before it renames `CURRENT.tmp`:
+//!    `CURRENT` keeps naming the second's manifest;
 //! 2. before it appends an edit, which no process would read;
-//! 3. after the edit is synced, and before anything relies on it: files that the edit no longer names are deleted only if the
-//!    second process, if there ever is one, reads this edit, and so does not need them;
+//! 3. after the edit is synced, and before any job relies on it. Files that the edit no longer names are deleted only
+//!    if a second process, should one exist, reads this edit. So the second process does not need these files;
 //! 4. after `CURRENT` is renamed, before other manifests are deleted: one of them may be the second's;
-//! 5. before it begins a log: the second's recovery would find the log between its own;
-//! 6. after it synced the log for a writer, and before the writer is told: a second process replays what was synced before.
+//! 5. before it begins a log: the second's recovery would find the new log among its own logs;
+//! 6. after it synced the log for a writer, and before the writer returns: a second process replays what was synced
+//!    before.
 //!
-//! Whenever `LOCK` is not in place the handle is poisoned. From then on it punches no hole, its jobs end, and it deletes nothing
-//! but new files of its own that no edit names. A record without `Sync` that it acknowledged after the second process read the
-//! logs is in the first's log alone, beyond the place where the second's recovery cut it: it is lost. Tables that the first was
-//! writing are orphans for the second, as after a crash. Both may choose one id: the later one to create the file fails and, for
-//! a table, takes the next id.
+//! If `LOCK` is not in place, the handle is poisoned. From then on the first process punches no hole, its jobs end, and
+//! it deletes only new files of its own that no edit names.
 //!
-//! Between a look and the step behind it lie microseconds. If a second process gets in exactly there, a file too many may be
-//! there (1, 2, 5), and in the worst case a `CURRENT` that names the first's manifest (1); no file is deleted (3, 4).
+//! Records without `Sync` may be lost. A record that the first process acknowledged after the second process read the
+//! logs is in the first's log alone. It lies beyond the place where the second's recovery cut the log.
+//!
+//! Tables that the first process was writing are orphans for the second, as after a crash. Both processes may choose
+//! one id: the later process fails to create the file and, for a table, takes the next id.
+//!
+//! Between a check and the step behind it lie microseconds. A second process that gets in there may leave one file too
+//! many (1, 2, 5). In the worst case `CURRENT` names the first's manifest (1). No file is deleted (3, 4).
 
 use crate::base::error::{Error, Result};
 use crate::base::mutant::mutant;
@@ -35,11 +40,11 @@ use parking_lot::Mutex;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Keeps other processes, and other opens of this one, out of a directory until it is let go.
+/// Keeps other processes, and other opens in this process, out of a directory until the lock is released.
 #[derive(Debug)]
 pub struct DirLock {
     path: PathBuf,
-    /// `None` once it was let go.
+    /// `None` after the release.
     guard: Mutex<Option<Box<dyn LockGuard>>>,
 }
 
@@ -54,8 +59,8 @@ impl DirLock {
         Ok(DirLock { path, guard: Mutex::new(Some(guard)) })
     }
 
-    /// Fails with [`Error::LockLost`] if another process may be in the directory, and with [`Error::Closed`] if the lock was
-    /// let go. Two calls of the operating system, which wait for no device as a rule.
+    /// Fails with [`Error::LockLost`] if another process may be in the directory, and with [`Error::Closed`] after the
+    /// release. Costs two system calls, which normally wait for no device.
     pub fn check(&self) -> Result<()> {
         if mutant!("lock_not_compared") {
             return Ok(());
@@ -68,7 +73,7 @@ impl DirLock {
         }
     }
 
-    /// Lets others in.
+    /// Releases the lock: other processes and opens may take it.
     pub fn release(&self) {
         *self.guard.lock() = None;
     }

@@ -20,8 +20,8 @@
 //! 13      cut is covered: log                                                                      may be skipped
 //! ```
 //!
-//! A table leaves the state with its last slice, so there is no field for that. The order of fields carries no meaning:
-//! what an edit removes goes before what it adds.
+//! A table leaves the state with its last slice, so no field removes tables. The order of fields has no meaning:
+//! removals are applied before additions.
 
 use super::shape::{RunId, Slice};
 use crate::base::MAX_KEY_BYTES;
@@ -36,12 +36,12 @@ use crate::value::BodyUse;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Why an edit cannot be read or applied.
+/// The reason why an edit cannot be read or applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reject {
-    /// It contradicts itself or the state.
+    /// The edit contradicts itself or the state.
     Wrong(String),
-    /// It uses what this version does not know.
+    /// The edit uses a feature that this version does not know.
     Unsupported(String),
 }
 
@@ -60,18 +60,18 @@ impl From<String> for Reject {
     }
 }
 
-/// A freshly written table, and the parts of it that join the tree as slices.
+/// A newly written table, and its parts, which join the tree as slices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewTable {
     pub id: FileId,
     pub bytes: u64,
     pub checksum: u32,
     pub tier: TierId,
-    /// In key order.
+    /// The parts in key order.
     pub parts: Vec<Part>,
-    /// Of all its keys, if it carries one. It stands in the table's file and in no edit.
+    /// A sketch of all keys, if the table has one. Stored in the table's file and in no edit.
     pub sketch: Option<Arc<Sketch>>,
-    /// What its handles lead into.
+    /// The bodies that the table's handles lead into.
     pub bodies: Vec<BodyUse>,
 }
 
@@ -109,7 +109,7 @@ pub enum Change {
         checksum: u32,
         tier: TierId,
     },
-    /// What the handles of a table lead into that the same edit adds. At least one, in the order of the table's properties.
+    /// The bodies of a table that the same edit adds: at least one, in the order of the table's properties.
     TableBodies {
         table: FileId,
         bodies: Vec<BodyUse>,
@@ -120,12 +120,12 @@ pub enum Change {
         offset: u64,
         resume: FileId,
     },
-    /// All logs up to the end of this log's cut are stable there: synced marks covered them, or recovery wrote them again. Versions
-    /// that do not know the field skip it, and the cut proves nothing to them.
+    /// All logs up to the end of this log's cut are stable: synced marks covered them, or recovery wrote them again.
+    /// Versions that do not know this field skip it; for them the cut proves nothing.
     CutCovered {
         log: FileId,
     },
-    /// The log was closed with exactly this length.
+    /// The log was closed with exactly `bytes` bytes.
     LogSealed {
         log: FileId,
         bytes: u64,
@@ -134,7 +134,7 @@ pub enum Change {
         id: TierId,
         epoch: Epoch,
     },
-    /// The guard stands on the level `top` and on every deeper one; with [`LEVELS`], nowhere any more.
+    /// The guard is on level `top` and on every deeper level; [`LEVELS`] removes the guard.
     Guard {
         family: FamilyId,
         key: Vec<u8>,
@@ -142,7 +142,7 @@ pub enum Change {
     },
 }
 
-/// Changes that become true together.
+/// Changes that are committed together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edit {
     pub changes: Vec<Change>,
@@ -153,7 +153,7 @@ impl Edit {
         self.changes.push(change);
     }
 
-    /// Adds a new table. Its parts are added one by one, where each belongs.
+    /// Adds a new table without its parts. The caller adds each part to its run.
     pub fn add_table(&mut self, table: &NewTable) {
         let NewTable { id, bytes, checksum, tier, .. } = *table;
         self.push(Change::TableAdded { id, bytes, checksum, tier });
@@ -170,7 +170,7 @@ impl Edit {
         }
     }
 
-    /// Adds a slice of a table that the state holds, or that this edit adds.
+    /// Adds a slice of a table that is in the state or is added by this edit.
     pub fn add_slice(&mut self, family: FamilyId, run: RunId, table: FileId, part: &Part) {
         self.push(Change::SliceAdded { family, run, table, part: part.clone() });
     }
@@ -219,7 +219,7 @@ enum Decoded {
 }
 
 impl Change {
-    /// Whether a version that does not know the field may leave it out.
+    /// Whether a version that does not know the field may skip it.
     fn may_be_skipped(&self) -> bool {
         matches!(self, Change::CutCovered { .. })
     }
@@ -396,7 +396,7 @@ fn level(input: &mut Decoder<'_>) -> Option<usize> {
     usize::try_from(input.varint()?).ok().filter(|&level| level <= LEVELS)
 }
 
-/// Numbers that are counted up from must leave room for that.
+/// A file number below `MAX_SEQ`, which leaves room to count up.
 fn file(input: &mut Decoder<'_>) -> Option<FileId> {
     input.varint().filter(|&id| id < MAX_SEQ).map(FileId)
 }

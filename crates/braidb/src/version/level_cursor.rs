@@ -1,7 +1,7 @@
-//! A cursor over a level: its cells one after the other, in each the merge of its runs.
+//! A cursor over a level: its cells in key order; in each cell, the merge of its runs.
 //!
-//! A level has thousands of cells. Only the one that the walk is in has cursors, so a scan pays for the cells that it reaches
-//! and for no others.
+//! A level has thousands of cells. Only the current cell has cursors, so a scan pays only for the cells that it
+//! reaches.
 
 use super::cursor::RunCursor;
 use super::shape::{Cell, Level};
@@ -12,16 +12,16 @@ use crate::visible::merge::MergeCursor;
 use crate::visible::{Cursor, EntryKind, LazyValue};
 use std::sync::Arc;
 
-/// Walks all entries of a level for a user: blocks that it reads stay in the cache.
+/// Walks all entries of a level for a reader: blocks that the cursor reads stay in the cache.
 pub struct LevelCursor {
     level: Arc<Level>,
-    /// Which cell the walk is in.
+    /// The index of the current cell.
     at: usize,
-    /// Over the runs of that cell; none for a cell that is empty.
+    /// A cursor over the runs of cell `at`; `None` if the cell is empty.
     current: Option<Box<dyn Cursor>>,
 }
 
-/// A cursor over the runs of a cell; none if it is empty.
+/// A cursor over the runs of a cell; `None` if the cell is empty.
 fn cell_cursor(cell: &Cell) -> Option<Box<dyn Cursor>> {
     let mut runs = cell.runs.iter().map(|run| RunCursor::new(run.slices.clone(), true));
     match runs.len() {
@@ -36,14 +36,14 @@ impl LevelCursor {
         LevelCursor { level, at: 0, current: None }
     }
 
-    /// Goes to cell `at` and positions a cursor in it.
+    /// Moves to cell `at` and positions a cursor in it.
     fn enter(&mut self, at: usize, position: impl FnOnce(&mut dyn Cursor) -> Result<()>) -> Result<()> {
         self.at = at;
         self.current = cell_cursor(&self.level.cells[at]);
         self.current.as_mut().map_or(Ok(()), |current| position(current.as_mut()))
     }
 
-    /// Goes on to the cells behind until one has an entry.
+    /// Moves to the following cells until one has an entry.
     fn skip_forward(&mut self) -> Result<()> {
         while !self.valid() && self.at + 1 < self.level.cells.len() {
             self.enter(self.at + 1, |cursor| cursor.seek_to_first())?;
@@ -51,7 +51,7 @@ impl LevelCursor {
         Ok(())
     }
 
-    /// Goes back to the cells before until one has an entry.
+    /// Moves to the preceding cells until one has an entry.
     fn skip_backward(&mut self) -> Result<()> {
         while !self.valid() && self.at > 0 {
             self.enter(self.at - 1, |cursor| cursor.seek_to_last())?;
@@ -69,7 +69,7 @@ impl LevelCursor {
         self.current.as_deref_mut().expect("the cursor is valid")
     }
 
-    /// After an error the cursor is not valid.
+    /// Makes the cursor invalid after an error.
     #[inline]
     fn guard(&mut self, outcome: Result<()>) -> Result<()> {
         if outcome.is_err() {
@@ -235,8 +235,8 @@ mod tests {
         Arc::new(Slice::new(table.clone(), part))
     }
 
-    /// A level with these guards. Each element of `runs` is what one merge wrote, newest first, in tables of so many rows: a
-    /// run in each cell that it reaches.
+    /// A level with `guards`. Each element of `runs` is the output of one merge, newest first, in tables of
+    /// `table_rows` keys. The output becomes one run in each cell that it reaches.
     fn level(disk: &mut Disk, guards: &[Vec<u8>], runs: &[Vec<Row>], table_rows: usize) -> Arc<Level> {
         let mut level = Level::default();
         level.cells.extend(guards.iter().map(|guard| Arc::new(Cell::new(guard.clone(), Vec::new()))));
@@ -262,7 +262,7 @@ mod tests {
         (cursor.key().to_vec(), cursor.seq())
     }
 
-    /// What is left of a walk, at most `most` rows.
+    /// The remaining rows of a walk, at most `most`.
     fn walk(cursor: &mut LevelCursor, backward: bool, most: usize) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         while cursor.valid() && rows.len() < most {
@@ -285,7 +285,7 @@ mod tests {
                 (0..random(12)).map(|_| format!("{:02}", random(100)).into_bytes()).collect();
             guards.sort();
             guards.dedup();
-            // A merge writes into a part of the level, so that cells have different numbers of runs, or none.
+            // Each merge writes into a part of the level, so some cells have more runs than others, and some have none.
             let mut runs: Vec<Vec<Row>> = (0..random(6)).map(|_| Vec::new()).collect();
             for (age, run) in runs.iter_mut().enumerate() {
                 let (from, width) = (random(90), random(90) + 1);
@@ -319,7 +319,7 @@ mod tests {
         }
     }
 
-    /// Cells "", "10" … "90" of ten keys, each with two runs of a table of its own; "40" and "50" are empty.
+    /// Cells "", "10" … "90" of ten keys, each with two runs of one table each; "40" and "50" are empty.
     fn ten_cells(disk: &mut Disk) -> Arc<Level> {
         let guards: Vec<Vec<u8>> = (1..10).map(|n| format!("{n}0").into_bytes()).collect();
         let cells = (0..100u32).filter(|n| !(40..60).contains(n));

@@ -1,14 +1,18 @@
-//! The manifest: a log of edits that starts with a snapshot of the state. It makes an edit stable before anybody relies
+//! The manifest: a log of edits that starts with a snapshot of the state. It makes an edit stable before any job relies
 //! on it.
 //!
-//! A manifest file is appended to only by the open that created it (rule 11), so every open writes a new one, and so does
-//! a commit that finds it grown large. *Rolling over* is safe at each step: write and sync the new file and `CURRENT.tmp`,
-//! sync the directory (both names are stable now), rename `CURRENT.tmp` to `CURRENT`, sync the directory again. Only then
-//! are other manifests obsolete. Until the directory is synced nothing refers to the new files, and a failure is undone by
-//! deleting them. A failed sync of the directory poisons, because it may have lost names of other files too; and from the
-//! rename on nobody can say which manifest is in force after a crash.
+//! Only the open that created a manifest file appends to it (rule 11), so every open writes a new one. A commit that
+//! finds the file grown too large also writes a new one. *Rolling over* is safe at each step:
 //!
-//! If `LOCK` is not the file that was locked, no manifest is started and no edit is relied on (`dir_lock.rs` tells why).
+//! 1. Write and sync the new file and `CURRENT.tmp`.
+//! 2. Sync the directory: both names are stable now.
+//! 3. Rename `CURRENT.tmp` to `CURRENT`, and sync the directory again. Only then are other manifests obsolete.
+//!
+//! Before step 2, nothing refers to the new files, and a failure is undone by deleting them. A failed sync of the
+//! directory poisons the manifest, because names of other files may be lost too. After the rename, a failure leaves
+//! unknown which manifest is in force after a crash.
+//!
+//! If `LOCK` is not the file that was locked, no manifest is started and no edit is relied on (see `dir_lock.rs`).
 
 use super::current;
 use super::dir_lock::DirLock;
@@ -26,10 +30,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Space is allocated in steps of this many bytes.
+/// The manifest file is preallocated in steps of this many bytes.
 const ALLOCATION_BYTES: u64 = 64 << 10;
 
-/// What a manifest needs of its surroundings.
+/// The environment and settings of a manifest.
 #[derive(Clone, Debug)]
 pub struct ManifestConfig {
     pub fs: Arc<dyn FileSystem>,
@@ -37,11 +41,12 @@ pub struct ManifestConfig {
     pub lock: Arc<DirLock>,
     pub counters: Arc<Counters>,
     pub tables: Arc<TableStore>,
-    /// Edits beyond this many bytes, or beyond the size of the snapshot before them if that is more, make it roll over.
+    /// The manifest rolls over once its edits take more bytes than this, or more than the snapshot before them if the
+    /// snapshot is larger.
     pub manifest_bytes: u64,
 }
 
-/// An edit at the end of the manifest that a crash cut short. Nobody was told that it had been made.
+/// An edit at the end of the manifest that a crash cut short. No caller was told that it had been made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Torn {
     pub path: PathBuf,
@@ -54,22 +59,22 @@ pub struct Torn {
 pub struct Opened {
     pub state: State,
     pub manifest: Manifest,
-    /// Resumes above every number found in the manifest or the directory.
+    /// File numbers, starting above every number found in the manifest or the directory.
     pub numbers: Arc<FileIds>,
     pub torn: Option<Torn>,
 }
 
-/// Why an edit was not committed.
+/// The reason why an edit was not committed.
 #[derive(Clone, Debug)]
 pub enum CommitError {
-    /// Nothing changed, on disk or in memory; the same edit may be tried again.
+    /// Nothing changed, on disk or in memory; the caller may try the same edit again.
     Refused(Error),
-    /// Whether the edit is on disk is unknown: nothing can be promised any more. Every later commit fails like this.
+    /// It is unknown whether the edit is on disk. Every later commit fails with [`CommitError::Poison`] too.
     Poison(Error),
 }
 
 impl CommitError {
-    /// The error itself, where the difference does not matter.
+    /// The error, for callers to which the variant does not matter.
     pub fn into_error(self) -> Error {
         let (CommitError::Refused(error) | CommitError::Poison(error)) = self;
         error
@@ -88,14 +93,14 @@ pub struct Manifest {
     /// The end of the last edit or of the snapshot; only a mark may follow.
     synced_bytes: u64,
     allocated_bytes: u64,
-    /// The next commit that finds the file longer than this rolls over first.
+    /// The next commit that finds the file longer than this many bytes rolls over first.
     roll_bytes: u64,
     poison: Option<Arc<Error>>,
 }
 
 impl Manifest {
-    /// Makes an empty database in a directory in which [`super::examine`] found nothing. No log or table may be created
-    /// before this returns.
+    /// Creates an empty database in a directory in which [`super::examine`] found nothing. The caller must create no
+    /// log and no table before this returns.
     pub fn create(config: ManifestConfig) -> Result<Opened> {
         let numbers = Arc::new(FileIds::new(first_free(&config, FileId(1))?));
         let id = numbers.take();
@@ -103,7 +108,7 @@ impl Manifest {
         Manifest::start(config, numbers, id, state, None)
     }
 
-    /// Reads the manifest in force and starts a new one with its state, so that whatever was read is stable.
+    /// Reads the manifest in force and starts a new one with its state, which makes the state stable.
     pub fn open(config: ManifestConfig) -> Result<Opened> {
         let (state, torn) = Manifest::read(&*config.fs, &config.dir, config.tables.clone())?;
         let numbers = Arc::new(FileIds::new(first_free(&config, state.next_file())?));
@@ -179,8 +184,8 @@ impl Manifest {
         self.bytes > self.roll_bytes
     }
 
-    /// Makes `edit`, together with the next file number, stable, and answers the state to install. Tables that it drops are
-    /// marked obsolete.
+    /// Makes `edit` and the next file number stable, and returns the state to install. Marks the tables that the edit
+    /// drops as obsolete.
     pub fn commit(&mut self, state: &State, mut edit: Edit) -> Result<State, CommitError> {
         if let Some(cause) = &self.poison {
             return Err(CommitError::Poison(Error::Poisoned { cause: cause.clone() }));
@@ -226,9 +231,10 @@ impl Manifest {
         if !mutant!("skip_manifest_sync") {
             self.file.sync_data().map_err(|e| CommitError::Poison(Error::io("sync", &self.path, e)))?;
         }
-        // A process that opens the database from here on reads the edit.
+        // A process that opens the database from now on reads the edit.
         check_lock(&self.config)?;
-        // Says that the edit is synced; stable with the next one, or when the system likes to.
+        // The mark says that the edit is synced. The mark becomes stable with the next edit, or when the system writes
+        // it back.
         append(&mark)?;
         self.synced_bytes = end;
         self.bytes = end + MARK_BYTES as u64;
@@ -236,7 +242,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// Makes sure of the space for a file of `bytes` before a byte is written (rule 13).
+    /// Allocates space for a file of `bytes` before a byte is written (rule 13).
     fn reserve(&mut self, bytes: u64) -> Result<()> {
         if bytes <= self.allocated_bytes {
             return Ok(());
@@ -252,7 +258,8 @@ impl Manifest {
         Ok(())
     }
 
-    /// Goes on in a new file that starts with `state`. A failure that leaves the old one in force is put off.
+    /// Continues in a new file that starts with `state`. After a failure that leaves the old file in force, the next
+    /// attempt follows [`ALLOCATION_BYTES`] later.
     fn roll(&mut self, state: &State) -> Result<(), CommitError> {
         let id = self.numbers.take();
         match install(&self.config, id, state) {
@@ -270,8 +277,8 @@ impl Manifest {
         }
     }
 
-    /// Removes what earlier manifests left. Whatever stays behind is found again by the next sweep. A manifest of a process that
-    /// got in before `CURRENT` was renamed stays.
+    /// Deletes leftovers of earlier manifests. The next sweep finds files that could not be deleted. Deletes nothing if
+    /// `LOCK` is lost: a manifest of another process stays.
     fn sweep(&self) {
         if self.config.lock.check().is_err() {
             return;
@@ -298,14 +305,14 @@ impl Manifest {
     }
 }
 
-/// A manifest file that `CURRENT` names.
+/// A new manifest file that `CURRENT` names.
 struct Started {
     path: PathBuf,
     file: Arc<dyn File>,
     bytes: u64,
 }
 
-/// Writes manifest `id` with a snapshot of `state`, and has `CURRENT` name it.
+/// Writes manifest `id` with a snapshot of `state`, and makes `CURRENT` name it.
 fn install(config: &ManifestConfig, id: FileId, state: &State) -> Result<Started, CommitError> {
     let (fs, dir) = (&*config.fs, config.dir.as_path());
     let path = names::manifest(dir, id);
@@ -322,7 +329,7 @@ fn install(config: &ManifestConfig, id: FileId, state: &State) -> Result<Started
             })?;
         content.extend_from_slice(&snapshot);
         let file = write_file(config, &path, &content, !mutant!("skip_manifest_sync"), &mut created)?;
-        // The sync took its time, and a second process may be about to rename its `CURRENT.tmp`.
+        // During the sync a second process may have got in and may be about to rename its `CURRENT.tmp`.
         config.lock.check()?;
         match fs.unlink(&current_tmp) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
@@ -337,15 +344,15 @@ fn install(config: &ManifestConfig, id: FileId, state: &State) -> Result<Started
     };
     let prepared = prepare();
     let started = prepared.map_err(|e| {
-        // Nothing refers to either file. What cannot be removed now is swept up later.
+        // Nothing refers to either file. A later sweep deletes a file that cannot be deleted now.
         created.iter().rev().for_each(|path| drop(fs.unlink(path)));
         match e {
             lost @ Error::LockLost { .. } => CommitError::Poison(lost),
             refused => CommitError::Refused(refused),
         }
     })?;
-    // The rename must not become stable before the file that it brings into force has its name. A failure is final, although
-    // nothing refers to the file yet: the names of logs may have been lost with this one.
+    // The rename must not become stable before the name of the new file is. A failed sync poisons, although nothing
+    // refers to the new file yet: the sync may have lost names of logs too.
     if !mutant!("skip_manifest_dir_sync") {
         fs.sync_dir(dir).map_err(|e| CommitError::Poison(Error::io("sync", dir, e)))?;
     }
@@ -360,7 +367,7 @@ fn install(config: &ManifestConfig, id: FileId, state: &State) -> Result<Started
     Ok(started)
 }
 
-/// Writes a new file, and adds its path to `created`, also if writing fails.
+/// Writes a new file, and adds its path to `created`, even if writing fails.
 fn write_file<'a>(
     config: &ManifestConfig,
     path: &'a Path,
@@ -388,14 +395,14 @@ fn allocate(config: &ManifestConfig, file: &Arc<dyn File>, path: &Path, needed_b
     })
 }
 
-/// The first file number at or above `next` that no file in the directory reaches.
+/// The first file number at or above `next` that is above every number in the directory.
 fn first_free(config: &ManifestConfig, next: FileId) -> Result<FileId> {
     let entries = config.fs.list(&config.dir).map_err(|e| Error::io("list", &config.dir, e))?;
     let taken = entries.iter().filter_map(|entry| match names::parse(&entry.name)? {
         names::Kind::Log(id) | names::Kind::Table(id) | names::Kind::Manifest(id) => Some(id.0),
         _ => None,
     });
-    // A stranger's absurd number must not use ours up.
+    // Ignores absurdly large numbers of foreign files, which would use up the numbers.
     let highest = taken.filter(|&id| id < MAX_SEQ / 2).max();
     Ok(highest.map_or(next, |highest| next.max(FileId(highest + 1))))
 }

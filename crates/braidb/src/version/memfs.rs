@@ -1,4 +1,4 @@
-//! A file system in memory for the tests of this module: fails its nth operation, has so much space, and no more.
+//! A file system in memory for the tests of this module. It can fail the nth operation, and has a limited space.
 
 use braidb_storage::{DirEntry, File, FileSystem, LockGuard};
 use parking_lot::Mutex;
@@ -13,7 +13,7 @@ struct Disk {
     fail_at: Option<u64>,
     free_bytes: Option<u64>,
     allows_unallocated: bool,
-    /// From this operation on.
+    /// The operation from which on the lock is lost.
     lock_is_lost_at: Option<u64>,
 }
 
@@ -34,7 +34,7 @@ pub struct MemFs {
     files: Mutex<BTreeMap<PathBuf, Arc<Mutex<Vec<u8>>>>>,
 }
 
-/// The lock of the one directory.
+/// The lock of the only directory.
 #[derive(Debug)]
 struct MemLock {
     disk: Arc<Mutex<Disk>>,
@@ -61,30 +61,31 @@ impl MemFs {
         disk.fail_at = nth;
     }
 
-    /// Whether the planned failure has come.
+    /// Whether the planned failure has happened.
     pub fn has_failed(&self) -> bool {
         let disk = self.disk.lock();
         disk.fail_at.is_some_and(|nth| disk.operations >= nth)
     }
 
-    /// How much may still be allocated.
+    /// Limits the bytes that may still be allocated; `None` for no limit.
     pub fn set_free_bytes(&self, bytes: Option<u64>) {
         self.disk.lock().free_bytes = bytes;
     }
 
-    /// Lets files grow into space that was not allocated before, as tables do.
+    /// Lets files grow without allocating space first, as tables do.
     pub fn allow_unallocated(&self) {
         self.disk.lock().allows_unallocated = true;
     }
 
-    /// The nth changing operation from now, and all that follow, happen after the name of the lock went to another file.
+    /// Loses the lock at the nth changing operation from now: this operation and all later ones find another file under
+    /// the lock's name.
     pub fn lose_lock_at(&self, nth: u64) {
         let mut disk = self.disk.lock();
         disk.operations = 0;
         disk.lock_is_lost_at = Some(nth);
     }
 
-    /// The name of the lock is another file's.
+    /// Loses the lock now: its name belongs to another file.
     pub fn lose_lock(&self) {
         self.lose_lock_at(0);
     }
@@ -105,7 +106,7 @@ impl MemFs {
         self.files.lock().keys().map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect()
     }
 
-    /// A disk of its own with the same files.
+    /// A separate file system with the same files.
     pub fn copy(&self) -> MemFs {
         let copy = MemFs::default();
         for (path, bytes) in &*self.files.lock() {
@@ -195,7 +196,7 @@ impl File for MemFile {
         Ok(len)
     }
 
-    /// A failing append tears: half of it arrives.
+    /// A failing append writes half of its data.
     fn append(&self, data: &[u8]) -> Result<()> {
         let (outcome, unallocated) = {
             let mut disk = self.disk.lock();
@@ -205,7 +206,7 @@ impl File for MemFile {
         let mut bytes = self.bytes.lock();
         bytes.extend_from_slice(&data[..len]);
         let fits = unallocated || bytes.len() as u64 <= *self.allocated.lock();
-        assert!(outcome.is_err() || fits, "space comes before bytes");
+        assert!(outcome.is_err() || fits, "an append needs allocated space");
         outcome
     }
 

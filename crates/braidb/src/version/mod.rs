@@ -1,8 +1,8 @@
-//! Which tables make up the database, and how that changes: the shape of the tree, the edits that change it, and the
-//! manifest that makes an edit stable before anybody relies on it.
+//! The tables of the database: the shape of the tree, the edits that change it, and the manifest. The manifest makes an
+//! edit stable before any job relies on it.
 //!
-//! A job builds an [`Edit`]; [`Manifest::commit`] applies it to a copy of the [`State`], writes and syncs it, and hands
-//! back the new state to install. Readers hold an `Arc` of a [`Version`], which never changes.
+//! A job builds an [`Edit`]. [`Manifest::commit`] applies the edit to a copy of the [`State`], writes and syncs it, and
+//! returns the new state to install. Readers hold an `Arc` of a [`Version`], which never changes.
 
 pub mod beneath;
 pub mod current;

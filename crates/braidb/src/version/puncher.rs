@@ -1,11 +1,13 @@
-//! Punching holes out of a table, by one thread at a time.
+//! Punches holes out of a table, one thread at a time.
 //!
-//! Jobs and readers collect garbage at once, and slices of one table die on any thread. A hole found by one thread may lie
-//! within a larger one that another thread found later, and the bytes of a hole are counted as what it has beyond the holes
-//! before it. So one thread owns the list of a table's holes from the search for new ones until they are counted: the list
-//! itself moves into its [`Puncher`]. No lock is held across a system call. A thread that finds the list taken notes that
-//! slices died meanwhile and goes on; [`Puncher::end`] sees the note under the lock that gives the list back, so either
-//! thread looks at every slice that died.
+//! Jobs and readers collect garbage at once, and slices of one table die on any thread. A hole found by one thread may
+//! lie within a larger hole that another thread found later. The new bytes of a hole are its bytes beyond the earlier
+//! holes within it.
+//!
+//! So one thread owns a table's list of holes from the search for new holes until they are counted: the list moves into
+//! its [`Puncher`]. No lock is held across a system call. A thread that finds the list taken sets `is_wanted` and goes
+//! on. [`Puncher::end`] checks `is_wanted` under the lock that returns the list, so one of the two threads handles
+//! every slice that died.
 
 use super::table_file::TableFile;
 use crate::base::error::Result;
@@ -18,9 +20,9 @@ use std::sync::Arc;
 /// The holes of a table.
 #[derive(Debug)]
 pub(super) enum Holes {
-    /// Punched since the open. No two overlap.
+    /// The holes punched since the open; no two overlap.
     Here(Vec<Range<u64>>),
-    /// A puncher has them. Whether another thread wanted to punch since it looked for new holes last.
+    /// A [`Puncher`] has the list. `is_wanted`: another thread wanted to punch since the last search for new holes.
     Taken { is_wanted: bool },
 }
 
@@ -30,17 +32,18 @@ impl Default for Holes {
     }
 }
 
-/// The one thread that may punch holes out of a table. Dropped before its [`Puncher::end`], after an error or by a panic, it
-/// puts the table back into the list of tables that wait for holes.
+/// The right of one thread to punch holes out of a table. If dropped without [`Puncher::end`], after an error or a
+/// panic, the table goes back into the list of tables that wait for holes.
 #[derive(Debug)]
 pub struct Puncher {
     table: Arc<TableFile>,
-    /// `None` once they were given back.
+    /// `None` after the holes were given back.
     holes: Option<Vec<Range<u64>>>,
 }
 
 impl Puncher {
-    /// Takes the holes of a table. `None` if another thread has them: it looks for new ones again before it gives them back.
+    /// Takes the holes of a table. `None` if another thread has them: that thread then searches again before it gives
+    /// them back.
     pub fn take(table: &Arc<TableFile>) -> Option<Puncher> {
         let mut holes = table.holes.lock();
         match mem::replace(&mut *holes, Holes::Taken { is_wanted: false }) {
@@ -61,8 +64,8 @@ impl Puncher {
         self.holes.as_mut().expect("a puncher has the holes until it ends")
     }
 
-    /// What can be punched out of the file now and was not yet. Each extent covers a known hole or lies apart from it: what is
-    /// dead stays dead.
+    /// The extents that can be punched now and were not punched yet. Each extent covers a known hole or lies apart from
+    /// it, because dead bytes stay dead.
     pub fn new_holes(&mut self) -> Result<Vec<Range<u64>>> {
         let mut held = self.table.held();
         if mutant!("hole_under_a_neighbour") {
@@ -73,7 +76,7 @@ impl Puncher {
         Ok(extents)
     }
 
-    /// A hole was made; returns how many bytes of it are new. Known holes within it become a part of it.
+    /// Records a punched hole and returns the number of new bytes. Known holes within the hole become a part of it.
     pub fn punched(&mut self, hole: Range<u64>) -> u64 {
         let known = self.known();
         let covered = |other: &mut Range<u64>| hole.start <= other.start && other.end <= hole.end;
@@ -84,7 +87,8 @@ impl Puncher {
         bytes
     }
 
-    /// Gives the holes back, unless another thread wanted to punch meanwhile: then there may be new ones to look for.
+    /// Gives the holes back. If another thread wanted to punch meanwhile, keeps them and returns `Some`: the caller
+    /// searches for new holes again.
     pub fn end(mut self) -> Option<Puncher> {
         let mut holes = self.table.holes.lock();
         if matches!(*holes, Holes::Taken { is_wanted: true }) {

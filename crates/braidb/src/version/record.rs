@@ -9,13 +9,14 @@
 //! synced   the file was on stable storage up to this offset when the record was written
 //! ```
 //!
-//! A crc covers manifest id, offset and all that follows it in its header or record. The header keeps its layout in every
-//! version.
+//! A crc covers manifest id, offset and the rest of its header or record. The header keeps its layout in every version.
 //!
-//! Each edit is synced, and then followed by a mark that says so. The mark itself is synced with the next edit, so a power
-//! cut may tear a mark even in front of a whole edit; hence the offset in each record. A bad record is *corruption* when a
-//! whole one behind it says that this place was synced; otherwise it starts a *torn tail*: at most one edit, which a crash
-//! cut short and nobody relies on. A file that ends in zeros (space allocated and never used) ends there.
+//! Each edit is synced, then followed by a mark that says so. The mark itself is synced with the next edit, so a power
+//! cut may tear a mark in front of a whole edit. Therefore each record also holds the synced offset.
+//!
+//! A bad record is *corruption* if a whole record behind it says that this place was synced. Otherwise the bad record
+//! starts a *torn tail*: at most one edit, which a crash cut short before any caller relied on it. A file that ends in
+//! zeros (space allocated and never used) ends at the first of them.
 
 use super::edit::{Edit, Reject};
 use crate::base::checksum::at_place;
@@ -27,7 +28,7 @@ use std::path::Path;
 const MAGIC: &[u8; 8] = b"BraidMan";
 const VERSION: u32 = 1;
 pub const HEADER_BYTES: usize = 40;
-/// A mark, and what a record has beside its payload.
+/// Length of a mark, and of a record without its payload.
 pub const MARK_BYTES: usize = 17;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +49,8 @@ pub fn header(id: FileId) -> Vec<u8> {
     out
 }
 
-/// A record for `offset` of manifest `id`, whose first `synced` bytes are stable; `None` if the payload is too long.
+/// Encodes a record at `offset` of manifest `id`, whose first `synced` bytes are stable. `None` if the payload is
+/// longer than `u32::MAX` bytes.
 pub fn record(id: FileId, offset: u64, synced: u64, kind: Kind, payload: &[u8]) -> Option<Vec<u8>> {
     let mut body = Vec::with_capacity(MARK_BYTES + payload.len());
     put_u32(&mut body, u32::try_from(payload.len()).ok()?);
@@ -61,16 +63,16 @@ pub fn record(id: FileId, offset: u64, synced: u64, kind: Kind, payload: &[u8]) 
     Some(out)
 }
 
-/// What a manifest file holds.
+/// The contents of a manifest file.
 #[derive(Debug)]
 pub struct Contents {
-    /// The offset of each snapshot and edit, and the edit. The first is the snapshot.
+    /// Each snapshot or edit, with its offset. The first element is the snapshot.
     pub edits: Vec<(u64, Edit)>,
-    /// Where a torn tail starts.
+    /// The offset where a torn tail starts.
     pub torn: Option<u64>,
 }
 
-/// Reads the whole file `bytes`, which `path` names and `CURRENT` calls manifest `id`.
+/// Parses `bytes`, the whole file at `path`, which should be manifest `id`.
 pub fn read(path: &Path, id: FileId, bytes: &[u8]) -> Result<Contents> {
     check_header(path, id, bytes)?;
     let mut contents = Contents { edits: Vec::new(), torn: None };
@@ -102,7 +104,7 @@ pub fn read(path: &Path, id: FileId, bytes: &[u8]) -> Result<Contents> {
     Ok(contents)
 }
 
-/// Whether only unused space follows. A record is never all zeros: its kind is none.
+/// Whether only unused space follows. A record is never all zeros: no kind is 0.
 fn is_end(rest: &[u8]) -> bool {
     rest.first().is_none_or(|&byte| byte == 0) && rest.iter().all(|&byte| byte == 0)
 }
@@ -113,7 +115,8 @@ struct Record<'a> {
     payload: &'a [u8],
 }
 
-/// The record at the start of `rest`, which is that of manifest `id` from `offset` on, if the record is whole.
+/// Parses the record at the start of `rest`, which begins at `offset` of manifest `id`. `None` if the record is not
+/// whole.
 fn parse(id: FileId, offset: usize, rest: &[u8]) -> Option<Record<'_>> {
     let mut decoder = Decoder::new(rest);
     let crc = decoder.u32()?;

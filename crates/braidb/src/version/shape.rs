@@ -7,10 +7,12 @@
 //! L6
 //! ```
 //!
-//! A cell is named by its lowest possible key, its *guard*; the first, the sentinel, by the empty one. A run belongs to one
-//! cell; what one merge writes is a run of the same epoch in each cell that it reaches. For each key, sequence numbers
-//! fall from top to bottom and, within a cell, from a higher epoch to a lower one (rule 7), so a lookup stops at its first
-//! hit. A [`Version`] never changes once shared; an edit copies the levels that it touches and shares the others.
+//! A cell is named by its lowest possible key, its *guard*; the first cell, the sentinel, by the empty key. A run
+//! belongs to one cell. The output of one merge is a run of one epoch in each cell that it reaches.
+//!
+//! For each key, sequence numbers fall from top to bottom and, within a cell, from a higher epoch to a lower one (rule
+//! 7). So a lookup stops at its first hit. A [`Version`] never changes once shared: an edit copies the levels that it
+//! touches and shares the others.
 
 use super::table_file::TableFile;
 use crate::base::counters::LEVELS;
@@ -30,7 +32,7 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// As long as it lives, the table's blocks in its range stay where they are.
+    /// While the slice lives, the table's blocks in its range are not punched out.
     pub fn new(table: Arc<TableFile>, part: Part) -> Slice {
         table.hold(&part.range);
         Slice { table, part }
@@ -55,7 +57,7 @@ impl Drop for Slice {
     }
 }
 
-/// Names a run: where it lies, and which of its cell it is.
+/// Names a run: its level, its cell, and its epoch within the cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunId {
     pub level: usize,
@@ -64,11 +66,11 @@ pub struct RunId {
     pub epoch: Epoch,
 }
 
-/// Disjoint slices in key order, equally old.
+/// Disjoint slices in key order, all of one age.
 #[derive(Clone, Debug)]
 pub struct Run {
     pub epoch: Epoch,
-    /// Shared, so that a cursor holds them without copying.
+    /// Shared, so a cursor holds the slices without copying the list.
     pub slices: Arc<Vec<Arc<Slice>>>,
 }
 
@@ -94,14 +96,15 @@ impl Run {
 /// The runs over one range of keys, newest first.
 #[derive(Clone, Debug)]
 pub struct Cell {
-    /// The guard that the cell starts at; empty for the sentinel.
+    /// The guard at which the cell starts; empty for the sentinel.
     pub low: Vec<u8>,
     pub runs: Vec<Run>,
     asked: Asked,
 }
 
-/// What samples say about a cell: how many of its entries a newer run hides, if they say anything; empty as long as nobody asked.
-/// A cell that is to change is a copy, or says so itself ([`Level::cell_mut`]), and what was said of another one is forgotten.
+/// How many entries of a cell are hidden by newer runs, estimated from samples; empty before the first request. The
+/// inner value is `None` if samples give no answer. A clone starts empty and [`Level::cell_mut`] resets the value, so
+/// an answer never outlives a change of the cell.
 #[derive(Debug, Default)]
 struct Asked(OnceLock<Option<u64>>);
 
@@ -116,17 +119,17 @@ impl Cell {
         Cell { low, runs, asked: Asked::default() }
     }
 
-    /// What was answered, if anybody asked.
+    /// The recorded answer, if there is one.
     pub fn answer(&self) -> Option<Option<u64>> {
         self.asked.0.get().copied()
     }
 
-    /// How many entries of the cell newer runs of it hide, if samples say so.
+    /// How many entries of the cell are hidden by its newer runs, if samples give an answer.
     pub fn hidden(&self) -> Option<u64> {
         self.answer().flatten()
     }
 
-    /// Notes what samples say, for as long as the cell stays as it is. Only the first answer counts.
+    /// Records the answer of the samples, valid until the cell changes. Only the first answer counts.
     pub fn note_hidden(&self, hidden: Option<u64>) {
         self.asked.0.get_or_init(|| hidden);
     }
@@ -137,7 +140,8 @@ impl Cell {
     }
 }
 
-/// Cells in key order; the first is the sentinel. Shared, so that a version which changes one cell copies only that.
+/// Cells in key order; the first is the sentinel. Cells are shared, so a version that changes one cell copies only this
+/// cell.
 #[derive(Clone, Debug)]
 pub struct Level {
     pub cells: Vec<Arc<Cell>>,
@@ -160,7 +164,7 @@ impl Default for Level {
 }
 
 impl Level {
-    /// Where in `cells` the cell of `key` stands.
+    /// The index in `cells` of the cell that holds `key`.
     pub fn cell_index(&self, key: &[u8]) -> usize {
         self.cells.partition_point(|cell| cell.low.as_slice() <= key) - 1
     }
@@ -171,7 +175,7 @@ impl Level {
         Span { low: self.cells[index].low.clone(), end }
     }
 
-    /// The guards strictly inside of a range: where a slice with this range has to be cut.
+    /// The guards strictly inside a range: a slice with this range must be cut there.
     pub fn guards_inside(&self, range: &KeyRange) -> impl Iterator<Item = &[u8]> {
         let inside = self.cell_index(&range.low) + 1..=self.cell_index(&range.high);
         self.cells[inside].iter().map(|cell| cell.low.as_slice())
@@ -205,7 +209,7 @@ impl Level {
         self.cells.iter().all(|cell| cell.runs.is_empty())
     }
 
-    /// How many runs the level has in all its cells.
+    /// The number of runs in all cells of the level.
     pub fn runs(&self) -> usize {
         self.cells.iter().map(|cell| cell.runs.len()).sum()
     }
@@ -225,14 +229,14 @@ impl Level {
         totals
     }
 
-    /// A cell that is about to change.
+    /// Returns a cell for changing, and forgets its answer about hidden entries.
     fn cell_mut(&mut self, at: usize) -> &mut Cell {
         let cell = Arc::make_mut(&mut self.cells[at]);
         cell.asked = Asked::default();
         cell
     }
 
-    /// Puts a slice into the run `id`, which is made if it is missing. Refuses whatever would break the shape.
+    /// Puts a slice into the run `id`, and creates the run if it is missing. Fails if the slice would break the shape.
     pub(super) fn insert(&mut self, id: &RunId, slice: Arc<Slice>) -> Result<(), String> {
         let at = self.cell_index(&slice.range.low);
         if self.cells[at].low != id.cell {
@@ -262,7 +266,7 @@ impl Level {
         Ok(())
     }
 
-    /// Takes the slice of `table` that starts at `low` out of the run `id`; an empty run goes too.
+    /// Removes the slice of `table` that starts at `low` from the run `id`; an empty run is removed too.
     pub(super) fn remove(&mut self, id: &RunId, table: FileId, low: &[u8]) -> Result<Arc<Slice>, String> {
         let missing = || format!("level {} has no such slice of table {table}", id.level);
         let at = self.cell_index(low);
@@ -282,7 +286,7 @@ impl Level {
         Ok(slice)
     }
 
-    /// Cuts the cell of `guard` there. No slice may reach over the guard: whoever adds one cuts what does, in the same edit.
+    /// Splits a cell at `guard`. No slice may reach over the guard: the edit that adds the guard also cuts such slices.
     pub(super) fn split(&mut self, guard: &[u8]) -> Result<(), String> {
         let at = self.cell_index(guard);
         if self.cells[at].low == guard {
@@ -308,7 +312,7 @@ impl Level {
         Ok(())
     }
 
-    /// Makes one cell of the two on either side of `guard`. Runs of equal epoch become one.
+    /// Joins the two cells on either side of `guard`. Runs of equal epoch become one.
     pub(super) fn join(&mut self, guard: &[u8]) -> Result<(), String> {
         let at = self.cell_index(guard);
         if at == 0 || self.cells[at].low != guard {
@@ -334,16 +338,16 @@ impl Level {
 pub struct Version {
     levels: [Arc<Level>; LEVELS],
     guards: Arc<Guards>,
-    /// No run ever had a newer one.
+    /// The newest epoch that any run ever had.
     newest_epoch: Epoch,
 }
 
-/// Each guard with its *top level*: it stands there and on every deeper level. So the guards of a level are always guards of
-/// the next one too, by the very form of the data.
+/// Each guard with its *top level*: the guard is on this level and on every deeper one. So the guards of a level are
+/// always guards of the next deeper level too.
 pub type Guards = BTreeMap<Vec<u8>, usize>;
 
 impl Version {
-    /// How many keys all slices have; one that stands in several counts for each.
+    /// The sum of the keys of all slices; a key in several slices counts once for each.
     pub fn keys(&self) -> u64 {
         self.slices().map(|slice| slice.keys).sum()
     }
@@ -352,12 +356,12 @@ impl Version {
         &self.levels[level]
     }
 
-    /// A level, to be held for longer than the version.
+    /// A level that the caller may hold longer than the version.
     pub fn shared_level(&self, level: usize) -> &Arc<Level> {
         &self.levels[level]
     }
 
-    /// L0 first.
+    /// All levels, L0 first.
     pub fn levels(&self) -> impl DoubleEndedIterator<Item = &Level> + ExactSizeIterator {
         self.levels.iter().map(|level| &**level)
     }
@@ -367,12 +371,12 @@ impl Version {
         self.levels().flat_map(|level| level.slices().map(|(_, _, slice)| slice))
     }
 
-    /// The deepest level that holds anything; 0 for an empty tree.
+    /// The deepest level with a run; 0 for an empty tree.
     pub fn last_level(&self) -> usize {
         self.levels().rposition(|level| !level.is_empty()).unwrap_or(0)
     }
 
-    /// An epoch newer than every run's. Ask under the lock that commits are made under.
+    /// An epoch newer than all runs. Call this under the lock of commits.
     pub fn next_epoch(&self) -> Epoch {
         self.newest_epoch + 1
     }
@@ -386,7 +390,7 @@ impl Version {
         &self.guards
     }
 
-    /// Gives a guard another top level, where [`LEVELS`] means that there is none; cells split and join accordingly.
+    /// Gives a guard another top level, where [`LEVELS`] removes the guard; splits and joins cells accordingly.
     pub(super) fn set_guard(&mut self, key: &[u8], top: usize) -> Result<(), String> {
         if key.is_empty() || !(1..=LEVELS).contains(&top) {
             return Err("a guard is impossible".to_owned());

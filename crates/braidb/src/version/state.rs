@@ -1,7 +1,7 @@
-//! Everything that the manifest knows: column families with their trees, tables, how far logs are replayed.
+//! The state that the manifest records: column families with their trees, tables, and the first log to replay.
 //!
-//! [`State::apply`] checks an edit against the state and answers a new state, or says why not; nothing is ever half
-//! applied. The same code runs when a job commits and when an open replays the manifest.
+//! [`State::apply`] checks an edit against the state and returns a new state, or the reason for refusing the edit; no
+//! edit is half applied. Commits and the replay of the manifest at open run this same code.
 
 use super::edit::{Change, Edit, NewTable, Reject};
 use super::shape::{RunId, Slice, Version};
@@ -28,23 +28,24 @@ pub struct Family {
     pub version: Arc<Version>,
 }
 
-/// Where a log was cut by a recovery: it ends at `offset`, and the logs after it and before `resume` are never replayed.
+/// Where recovery cut a log: the log ends at `offset`, and the logs after it and before `resume` are never replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
     pub offset: u64,
     pub resume: FileId,
-    /// All logs up to the cut are stable. A cut of a version before this flag says only where its recovery ended.
+    /// All logs up to the cut are stable. Versions without this flag wrote cuts that say only where their recovery
+    /// ended.
     pub is_covered: bool,
 }
 
-/// A table and how many slices refer to it. It leaves with the last of them.
+/// A table and the number of slices that refer to it. The table leaves the state with its last slice.
 #[derive(Clone, Debug)]
 struct Listed {
     file: Arc<TableFile>,
     slices: u32,
 }
 
-/// What the manifest knows.
+/// The state that the manifest records.
 #[derive(Clone, Debug)]
 pub struct State {
     families: BTreeMap<FamilyId, Family>,
@@ -58,7 +59,7 @@ pub struct State {
 }
 
 impl State {
-    /// Nothing at all; what a manifest's snapshot is applied to.
+    /// An empty state, to which a manifest's snapshot is applied.
     pub(super) fn empty(store: Arc<TableStore>) -> State {
         State {
             families: BTreeMap::new(),
@@ -72,7 +73,8 @@ impl State {
         }
     }
 
-    /// A new database: the default column family, which replays every log there is. The first open names the first one.
+    /// The state of a new database: the default column family, which replays every log. New file numbers start at
+    /// `first_file`.
     pub(crate) fn initial(store: Arc<TableStore>, first_file: FileId) -> State {
         let mut edit = Edit::default();
         edit.push(Change::NextFile(first_file));
@@ -95,17 +97,17 @@ impl State {
         FamilyId(self.families.last_key_value().map_or(0, |(id, _)| id.0 + 1))
     }
 
-    /// File numbers from here on were never used, as far as the manifest knows.
+    /// The first file number that was never used, as far as the manifest knows.
     pub fn next_file(&self) -> FileId {
         self.next_file
     }
 
-    /// No table holds a larger sequence number; logs may.
+    /// The largest sequence number of all tables; logs may hold larger ones.
     pub fn last_seq(&self) -> SeqNo {
         self.last_seq
     }
 
-    /// Every table that some slice refers to, by id.
+    /// Every table to which at least one slice refers, by id.
     pub fn tables(&self) -> impl Iterator<Item = &Arc<TableFile>> {
         self.tables.values().map(|listed| &listed.file)
     }
@@ -114,7 +116,7 @@ impl State {
         self.tables.get(&id).map(|listed| &listed.file)
     }
 
-    /// No family replays a log before this one.
+    /// The first log that any family replays.
     pub fn min_replay_from(&self) -> FileId {
         self.families.values().map(|family| family.replay_from).min().unwrap_or(self.next_file)
     }
@@ -124,12 +126,12 @@ impl State {
         self.cuts.get(&log).copied()
     }
 
-    /// The cuts that replay may still meet, by log.
+    /// The cuts that recovery may still meet, by log.
     pub fn cuts(&self) -> impl Iterator<Item = (FileId, Cut)> {
         self.cuts.iter().map(|(&log, &cut)| (log, cut))
     }
 
-    /// Whether an earlier recovery ended before this log, so that it is never replayed (rule 4).
+    /// Whether this log lies behind the cut of an earlier recovery, so that it is never replayed (rule 4).
     pub fn is_set_aside(&self, log: FileId) -> bool {
         self.cuts.range(..log).any(|(_, cut)| log < cut.resume)
     }
@@ -145,25 +147,26 @@ impl State {
         self.sealed.get(&log).copied().or_else(|| self.bodies().get(&log).map(|body| body.bytes))
     }
 
-    /// The logs whose exact length is known. They, and all before them, were stable before that was said.
+    /// The logs whose exact length is known. These logs, and all logs before them, were stable before the manifest
+    /// recorded the length.
     pub fn logs_sealed(&self) -> impl Iterator<Item = FileId> {
         self.sealed.keys().copied().chain(self.bodies().into_keys())
     }
 
-    /// The logs that cuts, seals and tables name. They were stable before the manifest named them.
+    /// The logs that cuts, seals and tables name. Each log was stable before the manifest named it.
     pub fn logs_named(&self) -> impl Iterator<Item = FileId> {
         let cuts = self.cuts.iter().flat_map(|(&log, cut)| [log, cut.resume]);
         cuts.chain(self.logs_sealed())
     }
 
-    /// The state after `edit`, or why it does not fit.
+    /// The state after `edit`, or the reason why the edit does not fit.
     pub fn apply(&self, edit: &Edit) -> Result<State, Reject> {
         let mut state = self.clone();
         state.apply_in_place(edit)?;
         Ok(state)
     }
 
-    /// As [`State::apply`]; after an error the state is undefined.
+    /// Like [`State::apply`], but changes `self`; after an error the state is undefined.
     pub(super) fn apply_in_place(&mut self, edit: &Edit) -> Result<(), Reject> {
         let mut bodies: BTreeMap<FileId, &[BodyUse]> = BTreeMap::new();
         for change in &edit.changes {
@@ -188,7 +191,8 @@ impl State {
                 _ => {}
             }
         }
-        // Between the two: what reaches over a new guard was cut by this very edit (rule 9).
+        // Guards change after removals and before additions: this edit replaces each slice that reaches over a new
+        // guard (rule 9).
         for change in &edit.changes {
             if let Change::Guard { family, key, top } = change {
                 Arc::make_mut(&mut self.family_mut(*family)?.version).set_guard(key, *top)?;
@@ -216,7 +220,8 @@ impl State {
         Ok(())
     }
 
-    /// Applies whatever is no slice and no guard. `bodies` are those of tables that the edit adds.
+    /// Applies a change that concerns neither slices nor guards. `bodies` holds the bodies of tables that the edit
+    /// adds.
     fn apply_frame(
         &mut self,
         change: &Change,
@@ -282,7 +287,7 @@ impl State {
         Ok(())
     }
 
-    /// What a new table says of its bodies does not contradict itself, nor what is known of the logs.
+    /// Checks that the bodies of a new table contradict neither each other nor the known lengths of logs.
     fn check_new_bodies(&mut self, table: FileId, bodies: &[BodyUse]) -> Result<(), Reject> {
         for (at, body) in bodies.iter().enumerate() {
             let BodyUse { log, live_bytes, bytes } = *body;
@@ -317,7 +322,7 @@ impl State {
         if name.is_empty() || self.families.values().any(|family| family.name == name) {
             return Err(format!("the name {name:?} of column family {} is not a new one", id.0).into());
         }
-        // A log numbered below `replay_from` would never be replayed, so none may be made from here on.
+        // A log numbered below `replay_from` would never be replayed, so no new log may get such a number.
         self.next_file = self.next_file.max(replay_from);
         let name = name.to_owned();
         self.families.insert(id, Family { name, replay_from, version: Arc::default() });
@@ -331,13 +336,13 @@ impl State {
         if self.sealed_bytes(log).is_some_and(|bytes| bytes != offset) && !mutant!("seal_not_checked") {
             return Err(format!("the sealed log {log} is cut elsewhere").into());
         }
-        // A recovery that was itself cut short is repeated: it finds the same end, and starts a later log.
+        // If a recovery was interrupted, the next recovery finds the same end and starts a later log.
         let earlier = self.cuts.insert(log, Cut { offset, resume, is_covered: false });
         if earlier.is_some_and(|earlier| earlier.offset != offset || earlier.resume > resume) {
             return Err(format!("log {log} is cut at byte {offset}, but was cut elsewhere before").into());
         }
         self.saw_file(log);
-        // `resume` may not exist yet, but it is taken.
+        // `resume` may not exist yet, but its number is taken.
         self.saw_file(resume);
         Ok(())
     }
@@ -386,19 +391,19 @@ impl State {
         self.families.get_mut(&id).ok_or_else(|| Reject::Wrong(format!("there is no column family {}", id.0)))
     }
 
-    /// File numbers resume above every one that was ever seen.
+    /// Notes that file number `id` is used: new numbers start above it.
     fn saw_file(&mut self, id: FileId) {
         self.next_file = self.next_file.max(FileId(id.0 + 1));
     }
 
-    /// Drops what is known of logs that no family replays any more.
+    /// Drops the cuts and lengths of logs that no family replays any more.
     fn forget_old_logs(&mut self) {
         let from = self.min_replay_from();
         self.cuts.retain(|_, cut| cut.resume > from);
         self.sealed.retain(|log, _| *log >= from);
     }
 
-    /// Checks what one edit alone cannot show: slices of one table belong to one family and are disjoint.
+    /// Checks what a single edit cannot show: slices of one table belong to one family and are disjoint.
     pub(super) fn check(&self) -> Result<(), String> {
         let mut of_table: BTreeMap<FileId, Vec<(FamilyId, &KeyRange)>> = BTreeMap::new();
         for (id, family) in &self.families {
@@ -417,8 +422,9 @@ impl State {
         Ok(())
     }
 
-    /// Compares the tables with those found in the directory, `found` (id and length). A table that is missing or has
-    /// another length is damage; the answer is what nothing refers to, left behind by a crash, for the caller to unlink.
+    /// Compares the tables with the table files found in the directory, `found` (id and length). A missing file or
+    /// another length is corruption. Returns the files to which no slice refers, left behind by a crash; the caller
+    /// unlinks them.
     pub fn check_tables(&self, dir: &Path, found: &[(FileId, u64)]) -> error::Result<Vec<FileId>> {
         let found: BTreeMap<FileId, u64> = found.iter().copied().collect();
         for table in self.tables() {
@@ -435,8 +441,8 @@ impl State {
         Ok(found.into_keys().filter(|id| !self.tables.contains_key(id)).collect())
     }
 
-    /// Compares the bodies of tables with the logs found in the directory, `found` (id and length). One that is missing or too
-    /// short is damage; it may be longer, since what unused space leaves behind a log is cut off without a promise.
+    /// Compares the bodies of tables with the log files found in the directory, `found` (id and length). A missing or
+    /// too short log is corruption. A longer log is sound: the unused space behind a log may not have been cut off.
     pub fn check_bodies(&self, dir: &Path, found: &[(FileId, u64)]) -> error::Result<()> {
         let found: BTreeMap<FileId, u64> = found.iter().copied().collect();
         for (log, body) in self.bodies() {
@@ -459,7 +465,7 @@ impl State {
         Ok(())
     }
 
-    /// The whole state as one edit to an empty one.
+    /// The whole state as one edit of an empty state.
     pub fn snapshot_edit(&self) -> Edit {
         let mut edit = Edit::default();
         edit.push(Change::NextFile(self.next_file));

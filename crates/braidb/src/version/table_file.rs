@@ -1,11 +1,12 @@
-//! A table as the tree holds it: shared by every slice and version that refers to it, opened on first use, and buried
-//! when the last of them is gone.
+//! A table as the tree holds it. All slices and versions that refer to the table share one [`TableFile`], which opens
+//! the file on first use. The table is buried when the last reference is gone.
 //!
-//! Rule 1 needs two proofs before the file may go: a synced edit no longer refers to it ([`TableFile::mark_obsolete`]), and
-//! no view does (the last `Arc` is dropped). Then its id lands among the dead of the [`TableStore`], from which the executor
-//! unlinks.
+//! Rule 1 needs two proofs before the file may go. A synced edit no longer refers to the table
+//! ([`TableFile::mark_obsolete`]), and no view does (the last `Arc` is dropped). Then the id joins the dead ids of the
+//! [`TableStore`], and the executor unlinks the file.
 //!
-//! A table holds the bodies that its handles lead into, so whoever holds the table keeps them (`value/mod.rs`).
+//! A table holds the bodies that its handles lead into, so every holder of a table also keeps its bodies
+//! (`value/mod.rs`).
 
 use super::edit::NewTable;
 use super::puncher::Holes;
@@ -26,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// What the tables of one open share: how they are opened, and where their ids go in the end.
+/// What all tables of one open share: open files, bodies, cache and counters, and the lists of dead and frayed tables.
 #[derive(Debug)]
 pub struct TableStore {
     files: Arc<OpenFiles>,
@@ -34,14 +35,14 @@ pub struct TableStore {
     dir: PathBuf,
     cache: Arc<BlockCache>,
     counters: Arc<Counters>,
-    /// Tables that nothing refers to any more, waiting to be unlinked.
+    /// Ids of tables without any reference, waiting for the executor to unlink their files.
     dead: Mutex<Vec<FileId>>,
-    /// Tables that lost a slice and have others, waiting for holes to be punched.
+    /// Tables that lost a slice but still have others, waiting for holes to be punched.
     frayed: Mutex<Vec<Weak<TableFile>>>,
 }
 
 impl TableStore {
-    /// Of the tables and bodies at most `open_files` are held open.
+    /// Holds at most `open_files` files of tables and bodies open.
     pub fn new(
         fs: Arc<dyn FileSystem>,
         dir: &Path,
@@ -61,17 +62,17 @@ impl TableStore {
         })
     }
 
-    /// For reading a manifest whose tables nobody will read through a cache.
+    /// For reading a manifest alone: no block cache, one open file.
     pub fn detached(fs: Arc<dyn FileSystem>, dir: &Path) -> Arc<TableStore> {
         TableStore::new(fs, dir, Arc::new(BlockCache::new(0)), Arc::default(), 1)
     }
 
-    /// Hands over the ids of the tables that died so far.
+    /// Takes the ids of all tables that died since the last call.
     pub fn take_dead(&self) -> Vec<FileId> {
         std::mem::take(&mut *self.dead.lock())
     }
 
-    /// Hands over the tables that lost slices since this was asked last, and live on.
+    /// Takes the tables that lost slices since the last call and still have slices.
     pub fn take_frayed(&self) -> Vec<Arc<TableFile>> {
         let frayed = std::mem::take(&mut *self.frayed.lock());
         let mut alive: Vec<_> = frayed.iter().filter_map(Weak::upgrade).collect();
@@ -80,7 +81,7 @@ impl TableStore {
         alive
     }
 
-    /// Lets go of the file of a table, until it is read again.
+    /// Closes the file of table `id` until the next read.
     pub fn close(&self, id: FileId) {
         self.files.close(id);
     }
@@ -119,7 +120,7 @@ pub struct HeldBody {
     pub live_bytes: u64,
 }
 
-/// A table file that some version refers to.
+/// A table file to which at least one version refers.
 #[derive(Debug)]
 pub struct TableFile {
     pub id: FileId,
@@ -130,15 +131,15 @@ pub struct TableFile {
     pub tier: TierId,
     bodies: Vec<HeldBody>,
     reader: OnceLock<Arc<Table>>,
-    /// Stays as long as the table: it takes little beside the filter.
+    /// Stays in memory as long as the table: small compared with the filter.
     sketch: OnceLock<Arc<Sketch>>,
-    /// Stays as well, from when it was asked for first; `None` if there is none that can be read.
+    /// Loaded on first request, then kept as long as the table; `None` if the table has no readable sample.
     sample: OnceLock<Option<Sample>>,
     obsolete: AtomicBool,
-    /// The range of every slice that lives, in the state or in a view; some twice while an edit is under way. An edit makes
-    /// slices only within ranges of living ones, so what none of them covers is dead for good.
+    /// The range of every living slice, in the state or in a view; some ranges appear twice during an edit. An edit
+    /// makes slices only within ranges of living slices, so bytes outside all of these ranges are dead for good.
     held: Mutex<Vec<KeyRange>>,
-    /// Taken by one thread at a time, while it punches.
+    /// The punched holes; one thread at a time takes them while it punches.
     pub(super) holes: Mutex<Holes>,
     store: Arc<TableStore>,
 }
@@ -167,7 +168,7 @@ impl TableFile {
         file.with_bodies(&table.bodies)
     }
 
-    /// The same with handles into these bodies.
+    /// Adds the bodies that the handles of this table lead into.
     pub fn with_bodies(mut self, bodies: &[BodyUse]) -> TableFile {
         let held = |used: &BodyUse| {
             let body = self.store.bodies.get(used.log, used.bytes);
@@ -177,12 +178,12 @@ impl TableFile {
         self
     }
 
-    /// What its handles lead into.
+    /// The bodies that the table's handles lead into.
     pub fn bodies(&self) -> &[HeldBody] {
         &self.bodies
     }
 
-    /// The same, as an edit names them.
+    /// The bodies that the table's handles lead into, as an edit names them.
     pub fn body_uses(&self) -> Vec<BodyUse> {
         let named = |held: &HeldBody| BodyUse {
             log: held.body.id,
@@ -197,18 +198,18 @@ impl TableFile {
         self.bodies.iter().fold(0, |sum, held| sum.saturating_add(held.live_bytes))
     }
 
-    /// Bytes of keys and values wherever they lie: what the bytes of slices are shares of.
+    /// Bytes of the file plus bytes of values in bodies; the bytes of slices are shares of this sum.
     pub fn full_bytes(&self) -> u64 {
         self.bytes.saturating_add(self.body_bytes())
     }
 
-    /// The open table.
+    /// The open table. Opens the file on the first call; after an error the next call tries again.
     pub fn reader(&self) -> Result<&Arc<Table>> {
         match self.reader.get() {
             Some(table) => Ok(table),
             None => {
                 let table = self.store.open(self)?;
-                // Another reader may have been quicker; then its table serves.
+                // If another reader opened the table first, its table is used.
                 Ok(self.reader.get_or_init(|| table))
             }
         }
@@ -219,12 +220,12 @@ impl TableFile {
         self.sketch.get().map(|sketch| &**sketch)
     }
 
-    /// The writer hands over what it knows; or a reader of the file.
+    /// Sets the sketch, unless one is set: called by the writer of the table, or after a read of the file.
     pub fn know_sketch(&self, sketch: &Arc<Sketch>) {
         self.sketch.get_or_init(|| sketch.clone());
     }
 
-    /// Fetches the sketch from the file, if it carries one that is not in memory.
+    /// Loads the sketch from the file, if the file has one and it is not in memory.
     pub fn load_sketch(&self) -> Result<()> {
         if self.sketch.get().is_none()
             && let Some(sketch) = self.store.read_sketch(self.id, self.bytes)?
@@ -234,13 +235,13 @@ impl TableFile {
         Ok(())
     }
 
-    /// The sample of its keys, if that was fetched.
+    /// The sample of the table's keys, if it was loaded.
     pub fn sample(&self) -> Option<&Sample> {
         self.sample.get()?.as_ref()
     }
 
-    /// Fetches the sample from the file, once; `false` if that failed and may not the next time. Of what is damaged there is none, and
-    /// whoever needs the table itself is told.
+    /// Loads the sample from the file, once. Returns `false` after a read error; the next call tries again. A damaged
+    /// sample counts as none: the damage is reported when the table itself is opened.
     pub fn load_sample(&self) -> bool {
         if self.sample.get().is_some() {
             return true;
@@ -254,21 +255,22 @@ impl TableFile {
         true
     }
 
-    /// A simulator has no files.
+    /// Sets the sample for a simulator, which has no files.
     #[cfg(test)]
     pub fn know_sample(&self, sample: Option<Sample>) {
         self.sample.get_or_init(|| sample);
     }
 
-    /// A slice with this range lives from now on.
+    /// Records a living slice with this range.
     pub(super) fn hold(&self, range: &KeyRange) {
         self.held.lock().push(range.clone());
     }
 
-    /// A slice with this range is gone.
+    /// Removes the record of a slice with this range. If other slices remain, the table joins the tables that wait for
+    /// holes.
     pub(super) fn let_go(table: &Arc<TableFile>, range: &KeyRange) {
         let mut held = table.held.lock();
-        let at = held.iter().position(|other| other == range).expect("a slice was held since it was made");
+        let at = held.iter().position(|other| other == range).expect("the range of a slice is recorded");
         held.swap_remove(at);
         let lives_on = !held.is_empty();
         drop(held);
@@ -284,19 +286,19 @@ impl TableFile {
         held
     }
 
-    /// Puts the table among those that wait for holes again.
+    /// Puts the table back into the list of tables that wait for holes.
     pub(super) fn punch_later(table: &Arc<TableFile>) {
         table.store.frayed.lock().push(Arc::downgrade(table));
     }
 
-    /// Memory that the table holds: its sketch and its sample, and index and filter while it is open.
+    /// Memory that the table holds, in bytes: sketch and sample, plus index and filter while the table is open.
     pub fn memory_bytes(&self) -> u64 {
         let sketch = if self.sketch.get().is_some() { Sketch::BYTES } else { 0 };
         let sample = self.sample().map_or(0, Sample::memory_bytes);
         (self.reader.get().map_or(0, |table| table.memory_bytes()) + sketch + sample) as u64
     }
 
-    /// Says that a *synced* edit dropped the last reference to this table. Called by the manifest alone.
+    /// Notes that a *synced* edit dropped the last reference to this table. Only the manifest calls this.
     pub(super) fn mark_obsolete(&self) {
         if mutant!("table_deleted_under_view") || mutant!("table_deleted_with_its_first_slice") {
             return self.store.bury(self.id);

@@ -1,4 +1,4 @@
-//! Tests of the shape of the tree and of the state; below, of the manifest.
+//! Tests of the shape of the tree and of the state; the submodules test the manifest, cuts and bodies.
 
 mod bodies;
 mod cut;
@@ -95,10 +95,10 @@ fn lookups_find_the_slice_and_what_lies_beneath() {
 
     let slice = Arc::downgrade(version.level(2).slices().next().unwrap().2);
     drop(state);
-    assert!(slice.upgrade().is_none() && beneath.may_hold(b"a"), "it holds no table");
+    assert!(slice.upgrade().is_none() && beneath.may_hold(b"a"), "`Beneath` holds no table");
 }
 
-/// Of a merge's own cell, only runs older than those that it takes may hold what a tombstone hides.
+/// In a merge's own cell, only runs older than its inputs may hold versions that a tombstone hides.
 #[test]
 fn newer_runs_of_a_cell_do_not_lie_beneath() {
     let mut state = state();
@@ -109,9 +109,9 @@ fn newer_runs_of_a_cell_do_not_lie_beneath() {
         let is_input = |slice: &Slice| slice.table.id == FileId(input);
         Beneath::new(version(&state), 1, &KeyRange::new("a", "e"), is_input).may_hold(key.as_bytes())
     };
-    assert_eq!(["a", "b", "d", "e"].map(|key| held(2, key)), [false; 4], "the oldest");
+    assert_eq!(["a", "b", "d", "e"].map(|key| held(2, key)), [false; 4], "below the oldest");
     assert_eq!(["a", "b", "d", "e"].map(|key| held(3, key)), [true, true, false, false]);
-    assert_eq!(["a", "b", "d", "e"].map(|key| held(4, key)), [true, true, true, false], "the newest");
+    assert_eq!(["a", "b", "d", "e"].map(|key| held(4, key)), [true, true, true, false], "below the newest");
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn what_is_known_of_logs_goes_when_no_family_replays_them() {
     };
     assert!(why(cut(&first, 3, 5, 9)).contains("sealed"));
     assert!(why(cut(&first, 4, 76, 9)).contains("cut elsewhere"));
-    assert!(cut(&first, 4, 77, 9).unwrap().is_set_aside(FileId(8)), "a repeated recovery");
+    assert!(cut(&first, 4, 77, 9).unwrap().is_set_aside(FileId(8)), "a repeated recovery may resume later");
 
     let from = |log| Edit { changes: vec![Change::ReplayFrom { family: FAMILY, log: FileId(log) }] };
     let second = first.apply(&from(7)).unwrap();
@@ -278,7 +278,7 @@ fn tables_are_compared_with_the_directory() {
     assert_eq!(version(&state).levels().len(), LEVELS);
 }
 
-/// An edit that gives a guard another top level.
+/// A change that gives a guard another top level.
 fn guard(key: &str, top: usize) -> Change {
     Change::Guard { family: FAMILY, key: key.as_bytes().to_vec(), top }
 }
@@ -341,7 +341,7 @@ fn what_reaches_over_a_guard_is_cut_in_the_edit_that_sets_it() {
     assert_eq!(cells(&cut, 2), [(String::new(), vec![7]), ("m".to_owned(), vec![7])]);
     assert!(cut.table(FileId(2)).is_some());
 
-    // The table stays as long as one half does.
+    // The table stays as long as one of its two slices.
     let take = |state: &State, cell: &str, low: &str| {
         let run = RunId { level: 2, cell: cell.as_bytes().to_vec(), epoch: 7 };
         let change =

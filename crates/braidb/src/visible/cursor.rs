@@ -24,7 +24,7 @@ impl EntryKind {
     }
 }
 
-/// The newest version of a key that a read may see. A tombstone is found too: it hides what lies below.
+/// The newest version of a key that a read may see. It may be a tombstone, which hides older versions below.
 #[derive(Clone, Debug)]
 pub struct Found {
     pub seq: SeqNo,
@@ -32,14 +32,14 @@ pub struct Found {
     pub value: Value,
 }
 
-/// The value of an entry from which the cursor may move on: pinned, or known where to read.
+/// The value of an entry from which the cursor may move on: pinned, or the place to read it from.
 pub enum LazyValue {
     Pinned(Value),
     Elsewhere(Box<dyn FnOnce() -> Result<Value> + Send>),
 }
 
 impl LazyValue {
-    /// Reads the value, if it is not here.
+    /// Reads the value, unless it is pinned already.
     #[inline]
     pub fn get(self) -> Result<Value> {
         match self {
@@ -51,10 +51,11 @@ impl LazyValue {
 
 /// Walks entries in order: keys ascending, versions of one key from the newest (largest number) to the oldest.
 ///
-/// A fresh cursor is not valid until it was positioned. After a positioning call (`seek*`) move in one direction only:
-/// `next` after `seek_to_first` and `seek`, `prev` after `seek_to_last` and `seek_before`. `key`, `seq`, `kind`, `fetch`, `value`,
-/// `pin_value` and `lazy_value` may be called only while `valid`, and `value` and `pin_value` only after `fetch`. After an error of
-/// a movement the cursor is not valid, and stays so until it is positioned again.
+/// A fresh cursor is not valid until it was positioned. After a positioning call (`seek*`) move in one direction only: `next`
+/// after `seek_to_first` and `seek`, `prev` after `seek_to_last` and `seek_before`.
+///
+/// Call `key`, `seq`, `kind`, `fetch`, `value`, `pin_value` and `lazy_value` only while `valid`, and `value` and `pin_value` only
+/// after `fetch`. After an error of a movement the cursor is not valid until it is positioned again.
 pub trait Cursor: Send {
     /// To the first entry of all.
     fn seek_to_first(&mut self) -> Result<()>;
@@ -70,14 +71,14 @@ pub trait Cursor: Send {
     fn key(&self) -> &[u8];
     fn seq(&self) -> SeqNo;
     fn kind(&self) -> EntryKind;
-    /// Brings the value of this entry here, if it lies in another file than its key.
+    /// Reads the value of this entry, if it lies in another file than its key.
     fn fetch(&mut self) -> Result<()> {
         Ok(())
     }
     fn value(&self) -> &[u8];
-    /// The value, pinned; without a copy where the source can.
+    /// The value, pinned; without a copy if the source can pin it.
     fn pin_value(&self) -> Value;
-    /// The value, for later: nothing is fetched.
+    /// The value, to be read later: nothing is fetched now.
     fn lazy_value(&self) -> LazyValue {
         LazyValue::Pinned(self.pin_value())
     }

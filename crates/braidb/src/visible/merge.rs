@@ -1,15 +1,14 @@
 //! Merging: one cursor over many. Reads and jobs walk the same merge.
 //!
-//! The sources play a tournament (a *tree of losers*): each inner node keeps the source that lost there, and the winner of
-//! all stands on top. After the winner moved, it plays once more against those that lost on its way up, and against no
-//! others.
+//! The sources play a tournament (a *tree of losers*): each inner node keeps the source that lost there. The winner of all stands
+//! on top. After the winner moved, it plays only against the losers on its way up.
 //!
-//! A match hardly ever looks at keys. Each source stands in the tree with the code of its key ([`Code`]) against the key of
-//! the last winner. All that stand on that winner's way up were beaten by it, so their codes have this same base, and the
-//! smaller code has the key that comes first; the loser's code is right against its new winner as well. Only equal codes
-//! need the keys, and only from there on. Leading bytes that all keys share cost nothing.
+//! A match hardly ever looks at keys. Each source stands in the tree with the code of its key ([`Code`]) against the key of the
+//! last winner. All losers on the winner's way up lost to the winner, so their codes have the winner's key as base. The smaller
+//! code has the key that comes first. The loser's code is right against its new winner as well. Only equal codes need the keys,
+//! and only from the symbol on at which they agree. Leading bytes that all keys share cost nothing.
 //!
-//! While one source wins again and again, its new code is compared with one number only, the least code on its way up.
+//! While one source wins again and again, its new code is compared with one number only: the least code on its way up.
 //!
 //! An error of one source ends the whole merge: going on without it would show old versions as if they were the newest.
 
@@ -30,7 +29,8 @@ pub struct MergeCursor<C = Box<dyn Cursor>> {
     tree: Vec<Head>,
     /// The winner's key, while there is one: the base of the next codes.
     key: Vec<u8>,
-    /// With a code below this the winner wins again: the least code on its way up, or the least of all if that is unknown.
+    /// With a code below this bound the last winner wins again. It is the least code on its way up, or the least of all if that
+    /// is unknown.
     bound: Code,
     backward: bool,
 }
@@ -85,7 +85,7 @@ impl<C: Cursor> MergeCursor<C> {
                 _ => {}
             }
         }
-        // Whoever comes first to a node waits there for the other.
+        // The source that reaches a node first waits there for the other.
         let mut tree: Vec<Option<Head>> = vec![None; self.sources.len()];
         for (source, cursor) in self.sources.iter().enumerate() {
             let code = if cursor.valid() { Code::first(cursor.key(), backward) } else { Code::NO_KEY };
@@ -130,7 +130,7 @@ impl<C: Cursor> MergeCursor<C> {
         Ok(())
     }
 
-    /// Lets the last winner play against those that lost on its way up.
+    /// Lets the last winner play against the losers on its way up.
     fn replay(&mut self, last: Head) {
         let mut rising = last;
         let mut least = Code::NO_KEY;
@@ -138,7 +138,7 @@ impl<C: Cursor> MergeCursor<C> {
         while node > 0 {
             let mut waiting = self.tree[node];
             let wins = self.wins(&mut rising, &mut waiting);
-            // Nobody can foresee who wins, the processor neither: a branch here costs more than the rest of the match.
+            // The winner is unpredictable for the processor too: a branch here costs more than the rest of the match.
             let loser = select_unpredictable(wins, waiting, rising);
             rising = select_unpredictable(wins, rising, waiting);
             least = least.min(loser.code);
@@ -247,7 +247,7 @@ mod tests {
         at: usize,
         steps: usize,
         fails_at: usize,
-        /// How often its key was asked for.
+        /// How often the key was asked for.
         asked: Cell<usize>,
     }
 
@@ -330,8 +330,8 @@ mod tests {
         Ok(seen)
     }
 
-    /// As many lists as wanted, some of them empty, and their union in order. Their keys end early, go on with zeros, share
-    /// long beginnings, stand in several lists.
+    /// `count` lists, some of them empty, and their union in order. Their keys end early, go on with zeros, share long
+    /// beginnings, and stand in several lists.
     fn random_lists(count: usize, state: &mut u64) -> (MergeCursor<List>, Vec<Entry>) {
         let mut random = |below: u64| {
             *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -1,5 +1,5 @@
-//! What a read at a sequence number sees: entry kinds, cursors and their merge, the snapshot registry, and THE rule for
-//! dropping versions and tombstones.
+//! What a read at a sequence number sees: entry kinds, cursors and their merge, the snapshot registry, and THE rule for dropping
+//! versions and tombstones.
 
 pub mod cursor;
 pub mod merge;

@@ -1,7 +1,7 @@
 //! Offset-value codes: numbers that stand for keys while cursors are merged.
 //!
-//! A key is read as a row of symbols of four bytes each. The code of a key against its *base*, a key that comes before it in
-//! the direction of the walk, says at which symbol the two first differ, and what the key has there:
+//! A key is read as a row of symbols of four bytes each. A code is computed against a *base*, a key that comes before the key in
+//! the direction of the walk. The code says at which symbol the key first differs from the base, and what the key has there:
 //!
 //! ```text
 //! 0                                                                  the key is equal to its base
@@ -9,12 +9,12 @@
 //! all ones                                                           no key
 //! ```
 //!
-//! Of two keys with the same base, the one that agrees with it for longer comes first; if both leave it at the same
-//! symbol, that decides. So the smaller code has the key that comes first. The number of bytes tells a key that ends from one
-//! that goes on with zeros. In a walk against the order of keys, bytes and number are complemented.
+//! Of two keys with the same base, the key that agrees with the base for longer comes first. If both leave the base at the same
+//! symbol, this symbol decides. So the smaller code has the key that comes first. The number of bytes tells a key that ends from
+//! a key that goes on with zeros. In a walk against the order of keys, bytes and number are complemented.
 //!
-//! The key with the larger code has the same code against the one with the smaller code: up to the symbol that its code
-//! names, both agree with the base. Equal codes say nothing, except that the keys agree up to and including that symbol.
+//! The key with the larger code has the same code against the key with the smaller code. Up to the symbol that the larger code
+//! names, both keys agree with the base. Equal codes say only that the keys agree up to and including the named symbol.
 
 use crate::base::MAX_KEY_BYTES;
 
@@ -24,7 +24,7 @@ const MAX_SYMBOL: u64 = (u32::MAX as u64) << 3 | SYMBOL_BYTES as u64;
 const MAX_INDEX: u64 = u64::MAX >> SYMBOL_BITS;
 const _: () = assert!(MAX_KEY_BYTES / SYMBOL_BYTES < MAX_INDEX as usize);
 
-/// Where a key leaves its base, and by what. Less comes first in the walk.
+/// Where a key leaves its base, and by what. The smaller code comes first in the walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Code(u64);
 
@@ -48,8 +48,8 @@ impl Code {
         }
     }
 
-    /// For two keys that both have this code: codes that tell which comes first, or are equal if the keys are. The larger
-    /// one is its key's code against the other key.
+    /// For two keys that both have this code: codes that tell which key comes first, or are equal if the keys are. The larger one
+    /// is its key's code against the other key.
     pub fn settle(self, a: &[u8], b: &[u8], backward: bool) -> (Code, Code) {
         if self == Code::EQUAL {
             return (Code::EQUAL, Code::EQUAL);
@@ -124,7 +124,8 @@ mod tests {
         keys
     }
 
-    /// How two codes with the same base, or else the keys, order two keys; and the later one's code against the other.
+    /// How two codes with the same base, or else the keys, order two keys. Also returns the later key's code against the other
+    /// key.
     fn order(a: (Code, &[u8]), b: (Code, &[u8]), backward: bool) -> (Ordering, Code) {
         let (x, y) = if a.0 == b.0 { a.0.settle(a.1, b.1, backward) } else { (a.0, b.0) };
         (x.cmp(&y), x.max(y))

@@ -1,4 +1,4 @@
-//! THE rule for dropping versions and tombstones. Whoever rewrites entries asks here.
+//! THE rule for dropping versions and tombstones. Every job that rewrites entries asks here.
 
 use super::EntryKind;
 use crate::base::ids::SeqNo;
@@ -20,12 +20,12 @@ impl DropProof {
         DropProof { snapshots, horizon }
     }
 
-    /// A number that every reader, now or later, is at or above.
+    /// A number at or above which every reader, now or later, reads.
     pub fn watermark(&self) -> SeqNo {
         self.snapshots.first().map_or(self.horizon, |&oldest| oldest.min(self.horizon))
     }
 
-    /// Whether some reader, now or later, can see a version `seq` that the next newer version `newer` covers.
+    /// Whether a reader, now or later, can see a version `seq` that the next newer version `newer` covers.
     fn can_be_seen(&self, seq: SeqNo, newer: SeqNo) -> bool {
         debug_assert!(seq < newer);
         if newer > self.horizon {
@@ -35,13 +35,13 @@ impl DropProof {
         self.snapshots.get(first).is_some_and(|&snapshot| snapshot < newer)
     }
 
-    /// Whether a tombstone is below every reader, so that nobody can see what it hides.
+    /// Whether a tombstone is below every reader, so that no reader can see what it hides.
     fn is_below_watermark(&self, seq: SeqNo) -> bool {
         seq <= self.watermark()
     }
 }
 
-/// What becomes of an entry that a job rewrites.
+/// What a job does with an entry that it rewrites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Keep,
@@ -56,7 +56,7 @@ pub enum Fate {
 pub struct RetentionFilter {
     proof: DropProof,
     key: Vec<u8>,
-    /// The number of the version of `key` seen last, kept or not: it hides the ones that follow.
+    /// The number of the last version of `key`, kept or not: it hides the following versions.
     newer: Option<SeqNo>,
 }
 
@@ -65,8 +65,8 @@ impl RetentionFilter {
         RetentionFilter { proof, key: Vec::new(), newer: None }
     }
 
-    /// Decides about the next entry. `nothing_below` says whether no older version of the key can exist anywhere outside
-    /// the job's input (rule 6); it is asked only about tombstones.
+    /// Decides about the next entry. `nothing_below` says whether no older version of the key can exist anywhere outside the
+    /// job's input (rule 6). It is called only for tombstones.
     pub fn fate(
         &mut self,
         key: &[u8],
@@ -80,16 +80,16 @@ impl RetentionFilter {
             self.key.extend_from_slice(key);
         }
         self.newer = Some(seq);
-        // A version may stand in memory and in a table: it was written back by a flush that found no room for the other hot keys,
-        // and gave all of them to the table; and then recovery read it.
+        // One version may stand in memory and in a table. A flush wrote it back, found no room for the other hot keys, and gave
+        // all of them to the table. Then recovery read the copy.
         if newer == Some(seq) {
             return Fate::Shadowed;
         }
         if newer.is_some_and(|newer| !self.proof.can_be_seen(seq, newer)) {
             return Fate::Shadowed;
         }
-        // A spent tombstone goes although older versions of the key may follow in this job's input: they are below
-        // every reader as well, so each of them is shadowed by what came before it, this tombstone included.
+        // A spent tombstone goes although older versions of the key may follow in this job's input. They are below every reader
+        // as well. So each of them is shadowed by a version before it, this tombstone included.
         if kind == EntryKind::Delete
             && self.proof.is_below_watermark(seq)
             && (nothing_below(key) || mutant!("tombstone_dropped_early"))

@@ -1,7 +1,7 @@
 //! The registry of snapshots, and the proof that a version may go.
 //!
-//! Registering a snapshot and computing the proof share one lock (rule 5): a snapshot either stands in the proof, or was
-//! registered after it, at a number at or above the proof's horizon.
+//! Registering a snapshot and computing the proof share one lock (rule 5). A snapshot either stands in the proof, or was
+//! registered after the proof, at or above the proof's horizon.
 
 use super::rule::DropProof;
 use crate::base::ids::SeqNo;
@@ -9,7 +9,7 @@ use crate::base::mutant::mutant;
 use crate::base::sync::{AtomicU64, Mutex, Ordering};
 use std::collections::BTreeMap;
 
-/// The largest published sequence number, and who still reads at older ones.
+/// The largest published sequence number, and the readers at older ones.
 #[derive(Debug, Default)]
 pub struct Snapshots {
     visible: AtomicU64,
@@ -54,7 +54,7 @@ impl Snapshots {
         }
     }
 
-    /// What may be dropped as of now.
+    /// The readers that exist now: what none of them can see may be dropped.
     pub fn drop_proof(&self) -> DropProof {
         let registered = self.registered.lock();
         let mut snapshots: Vec<SeqNo> = registered.keys().copied().collect();

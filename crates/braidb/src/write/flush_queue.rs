@@ -1,7 +1,7 @@
 //! Flushing sets that wait for a flush job, oldest first.
 //!
-//! The commit queue adds a task under the commit lock when it switches a memtable. The scheduler takes tasks, and puts a task back
-//! whose flush failed. The queue has a lock of its own, so that the scheduler need not wait for a commit.
+//! The commit queue adds a task under the commit lock when it switches a memtable. The scheduler takes tasks, and puts a task
+//! back if its flush failed. The queue has its own lock, so that the scheduler need not wait for a commit.
 
 use crate::base::ids::{FamilyId, FileId, SeqNo};
 use crate::memory::Immutable;
@@ -19,15 +19,15 @@ pub struct FlushTask {
     pub replay_from: FileId,
     /// Families that had nothing in memory at the switch. They need no older log either.
     pub idle: Vec<FamilyId>,
-    /// Hot keys may stay in memory. They may not if a caller waits for tables.
+    /// Whether hot keys may stay in memory. They may not if a caller waits for tables.
     pub may_keep: bool,
-    /// How often the family was written since the switch before.
+    /// How often the family was written since the previous switch.
     pub writes: u64,
     /// The largest number at the switch: the set holds numbers up to this one, and later writes larger ones.
     pub last_seq: SeqNo,
 }
 
-/// See the module's head.
+/// The queue of flush tasks, shared by commit queue and scheduler.
 #[derive(Debug, Default)]
 pub struct FlushQueue {
     tasks: Mutex<VecDeque<FlushTask>>,
@@ -48,7 +48,7 @@ impl FlushQueue {
         !self.tasks.lock().is_empty()
     }
 
-    /// A flush that failed will be tried again, before the others.
+    /// Puts back a task whose flush failed, to be tried again before the others.
     pub fn put_back(&self, task: FlushTask) {
         self.tasks.lock().push_front(task);
     }

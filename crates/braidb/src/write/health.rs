@@ -28,7 +28,7 @@ impl Health {
         self.check_unpoisoned()
     }
 
-    /// Refuses when the database is poisoned. What ends the work of a closed database asks only this.
+    /// Refuses when the database is poisoned. Steps that end the work of a closed database ask only this.
     pub fn check_unpoisoned(&self) -> Result<()> {
         match self.poison.get() {
             Some(cause) => Err(Error::Poisoned { cause: cause.clone() }),
@@ -36,8 +36,8 @@ impl Health {
         }
     }
 
-    /// After a failed append or sync of a log or the manifest nobody knows what is on disk (rule 13): writing ends here,
-    /// nothing is retried. Returns the error that the writer gets.
+    /// Ends writing after a failed append or sync of a log or the manifest: what is on disk is unknown (rule 13). Nothing is
+    /// retried. Returns the error that the writer gets.
     pub fn poison(&self, cause: Error) -> Error {
         if let Error::Poisoned { .. } = cause {
             return cause;
@@ -45,7 +45,7 @@ impl Health {
         Error::Poisoned { cause: self.poison.get_or_init(|| Arc::new(cause)).clone() }
     }
 
-    /// A thread panicked while it wrote: nobody knows what it left half done.
+    /// Ends writing after a panic in a thread that wrote: what the thread left half done is unknown.
     pub fn poison_after_panic(&self) -> Error {
         let source = std::io::Error::other("a thread panicked, which is a bug in BraidDB");
         self.poison(Error::io("finish a write to", std::path::Path::new("the database"), source))
@@ -56,7 +56,7 @@ impl Health {
         self.poison.get().map(Arc::as_ref)
     }
 
-    /// Closes; returns whether it was open.
+    /// Closes the database; returns whether it was open.
     pub fn close(&self) -> bool {
         !self.closed.swap(true, Ordering::AcqRel)
     }

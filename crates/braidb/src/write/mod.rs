@@ -9,17 +9,17 @@
 //! 4. *After the insertion in memory and publishing*: as before, and readable. It is acknowledged now.
 //! 5. *After a switch*: the record's log is closed by a footer and a newer log takes new records. The immutable segment still
 //!    needs the old logs: `replay_from` of its family stands at or before them.
-//!    *After a write-back* (`queue/collection.rs` has its own story) a newer log.
-//! 6. *After the flush's edit* (module `jobs`): a synced L0 table. The same edit advances `replay_from` past the old logs,
-//!    which go when the last family that could replay them has moved on.
+//!    *After a write-back* (steps in `queue/collection.rs`) a newer log holds the record.
+//! 6. *After the flush's edit* (module `jobs`): a synced L0 table. This edit also advances `replay_from` past the old logs. They
+//!    are deleted when no family replays them any more.
 //!
-//! At every instant a crash leaves the record in at least one place from which recovery reads it, or, before the
-//! acknowledgement, leaves it out whole.
+//! At every instant a crash leaves the record in at least one place from which recovery reads it. Before the acknowledgement a
+//! crash may also leave the whole record out.
 //!
 //! # Lock order
 //!
-//! The catalog's lock (module `jobs`) → `core`, the commit lock → `waiting`, `flushes` → the lock of `LogSync` → the view's
-//! swap lock. So nobody wakes the jobs while holding `core`: a writer does it after its commit.
+//! The catalog's lock (module `jobs`) → `core`, the commit lock → `waiting`, `flushes` → the lock of `LogSync` → the view's swap
+//! lock. So no thread wakes the jobs while holding `core`: a writer wakes them after its commit.
 
 pub mod flush_queue;
 pub mod health;

@@ -1,9 +1,9 @@
 //! Back-pressure: writes slow down smoothly as the engine falls behind, and wait at the hard limits.
 //!
-//! *Debt* is the distance to a hard limit: 0 at the soft mark, 1 at the hard one, the largest over all limits. A write pays
-//! `2^(10 × debt) / 2` microseconds for each KiB, which is about nothing near the soft mark and 4 MiB/s at 0.9. Small payments
-//! are saved up until a sleep is worth its wake-up. All waiting happens here, before the write joins the commit
-//! queue (rule 16), so that what frees memory never stands behind a writer that waits for it.
+//! *Debt* is the distance to a hard limit: 0 at the soft mark, 1 at the hard limit, the largest over all limits. A write pays
+//! `2^(10 × debt) / 2` microseconds for each KiB: about nothing near the soft mark, 4 MiB/s at a debt of 0.9. Small payments are
+//! saved up until a sleep is worth its wake-up. All waiting happens here, before the write joins the commit queue (rule 16). So a
+//! job that frees memory never stands behind a writer that waits for memory.
 
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Payments are made once they have added up to this.
+/// Microseconds that payments add up to before a writer sleeps: a shorter sleep is not worth its wake-up.
 const PAYMENT_US: u64 = 1_000;
-/// How long a writer at a hard limit sleeps before it looks again by itself.
+/// How long a writer at a hard limit sleeps before it looks again without a notification.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// Where each limit starts to be felt and where writes stop.
+/// For each limit, the soft mark from which writes slow down and the hard limit at which they stop.
 #[derive(Clone, Copy, Debug)]
 pub struct Marks {
     pub memory_soft_bytes: u64,
@@ -27,7 +27,7 @@ pub struct Marks {
     pub l0_hard_tables: u64,
 }
 
-/// What the engine owes, and who waits for it to be paid.
+/// The debt of the engine, and the writers that wait for the jobs to pay it.
 #[derive(Debug)]
 pub struct Pressure {
     marks: Marks,
@@ -41,12 +41,12 @@ pub struct Pressure {
     changed: Condvar,
 }
 
-/// The failures of one lane's jobs. Whoever waits for a flush is not told of a merge that failed meanwhile.
+/// The failures of one lane's jobs. A caller that waits for a flush is not told of a merge that failed meanwhile.
 #[derive(Debug, Default)]
 struct Failures {
-    /// All of them, so that a waiter notices one that happened while it waited.
+    /// Number of failures so far, so that a waiter notices one that happened while it waited.
     count: u64,
-    /// The latest, if no job of the lane succeeded since.
+    /// The latest failure, if no job of the lane succeeded since.
     last: Option<Error>,
 }
 
@@ -78,12 +78,12 @@ impl Pressure {
         self.memory_bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether memory could hold so many bytes more before writes wait.
+    /// Whether memory could hold `bytes` more before writes wait.
     pub fn has_room_for(&self, bytes: u64) -> bool {
         self.memory_bytes() + bytes <= self.marks.memory_hard_bytes
     }
 
-    /// Memory became less: whoever waits looks again.
+    /// Memory became less: wakes the waiters, which look again.
     pub fn relieved(&self) {
         self.changed.notify_all();
     }
@@ -92,13 +92,13 @@ impl Pressure {
         self.l0_tables.store(tables, Ordering::Relaxed);
     }
 
-    /// A job ended well: whoever waits looks again.
+    /// A job ended well: wakes the waiters, which look again.
     pub fn progressed(&self, lane: Lane) {
         self.failures.lock()[lane as usize].last = None;
         self.changed.notify_all();
     }
 
-    /// A job failed and cannot pay what the engine owes.
+    /// A job failed, and so does not reduce the debt.
     pub fn failed(&self, lane: Lane, error: Error) {
         let failures = &mut self.failures.lock()[lane as usize];
         failures.count += 1;
@@ -111,24 +111,24 @@ impl Pressure {
         self.failures.lock().each_ref().map(|failures| failures.count)
     }
 
-    /// A failure of the lane's jobs since [`Pressure::failures`] gave `before`, unless a success followed: that is no reason
-    /// to give up.
+    /// A failure of the lane's jobs since [`Pressure::failures`] gave `before`. `None` if a success followed, since a waiter then
+    /// has no reason to give up.
     pub fn failure_since(&self, before: [u64; 2], lane: Lane) -> Option<Error> {
         let failures = &self.failures.lock()[lane as usize];
         failures.last.clone().filter(|_| failures.count != before[lane as usize])
     }
 
-    /// The failure of the latest job of any lane, if none of that lane succeeded since.
+    /// The failure of the latest job of any lane, if no job of that lane succeeded since.
     pub fn last_failure(&self) -> Option<Error> {
         self.failures.lock().iter().find_map(|failures| failures.last.clone())
     }
 
-    /// Whether writes are being slowed down.
+    /// Whether back-pressure slows writes down.
     pub fn is_felt(&self) -> bool {
         self.debt().0 > 0.0
     }
 
-    /// The largest debt, and the lane whose jobs pay it.
+    /// The largest debt, and the lane whose jobs reduce it.
     fn debt(&self) -> (f64, Lane) {
         let marks = &self.marks;
         let memory = share(self.memory_bytes(), marks.memory_soft_bytes, marks.memory_hard_bytes);
@@ -137,11 +137,11 @@ impl Pressure {
     }
 
     /// Lets a write of `bytes` in: at once below the soft marks, slowed down above, waiting at a hard limit.
-    /// `wake_jobs` makes sure that the work which pays is under way, or says why it never will be.
+    /// `wake_jobs` makes sure that the work which reduces the debt is under way, or returns why it never will be.
     ///
     /// # Errors
     ///
-    /// At a hard limit, the failure of the work that would have paid.
+    /// At a hard limit, the failure of the job that would have reduced the debt.
     #[inline]
     pub fn admit(&self, bytes: usize, wake_jobs: &dyn Fn() -> Result<()>) -> Result<()> {
         let (debt, _) = self.debt();
@@ -183,14 +183,14 @@ impl Pressure {
             }
             if !helped {
                 let mut failures = self.failures.lock();
-                // What ended between the look and the lock notified nobody; the time limit covers that.
+                // A job that ended between `debt` and the lock notified no waiter; the time limit covers this case.
                 self.changed.wait_for(&mut failures, WAIT);
             }
         }
     }
 }
 
-/// How far `value` has come from `soft` to `hard`; not capped.
+/// How far `value` has come from `soft` (0) to `hard` (1); not capped.
 fn share(value: u64, soft: u64, hard: u64) -> f64 {
     debug_assert!(soft < hard);
     if value <= soft { 0.0 } else { (value - soft) as f64 / (hard - soft) as f64 }

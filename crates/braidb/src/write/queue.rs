@@ -1,14 +1,12 @@
 //! The commit queue: every write passes here, one group at a time.
 //!
 //! A writer that finds the commit lock free commits alone, with no queue and no wake-up. Otherwise it leaves its batch in the
-//! waiting list, and whoever has the lock next commits all that wait as one group, with one append and at most one sync. Where
-//! writers meet all the time, one of them goes on to lead (`queue/waiting.rs`).
+//! waiting list. The next holder of the lock commits the list as one group, with one append and at most one sync. Where writers meet
+//! all the time, one of them goes on to lead (`queue/waiting.rs`).
 //!
-//! A group: numbers are assigned, the log is appended to, and synced if a member asks for it; then the batches enter memory
-//! and their numbers are published. Nothing is visible or acknowledged before it is as durable as its writer asked. When memory
-//! is full, the leader switches the memtable of a family in the same step: the log rotates, so that positions decide what is replayed (rule 3).
-//! When only the active segment is, the leader rolls it into the pipeline, which concerns no file; nor does it if full memory is
-//! compacted instead of flushed (`write/room.rs`).
+//! The leader of a group assigns numbers, appends to the log, and syncs it if a member asks for it. Then the batches enter memory and
+//! their numbers are published. Nothing is visible or acknowledged before it is as durable as its writer asked. After a
+//! commit the leader makes room if memory or logs are full (`queue/memory.rs`).
 
 pub mod collection;
 pub mod memory;
@@ -39,9 +37,10 @@ const SCRATCH_BYTES: usize = 256 << 10;
 pub struct CommitQueue {
     core: Mutex<Core>,
     waiting: Waiting,
-    /// A log is closed at this size.
+    /// A log is closed at this size, in bytes.
     log_file_bytes: u64,
-    /// Room on the device that puts leave for the largest merge. As much again as memory holds is left for its flush.
+    /// Bytes on the device that puts leave free for the largest merge. Puts leave as many bytes again as memory holds for its
+    /// flush.
     merge_reserve_bytes: u64,
     shared: Shared,
 }
@@ -50,7 +49,7 @@ pub struct CommitQueue {
 #[derive(Debug)]
 pub struct Committed {
     pub outcome: Result<()>,
-    /// What the commit, and those that it led, want to have done.
+    /// What the commit, and the commits that it led, want to have done.
     pub wants: Wants,
 }
 
@@ -61,9 +60,9 @@ struct Core {
     room: MemoryRoom,
     last_seq: SeqNo,
     logs_by_seq: LogsBySeq,
-    /// The log is closed when it ends here.
+    /// The log is closed when it ends at or behind this position.
     rotate_at_bytes: u64,
-    /// A job copies records: the header of each new log says that it may hold copies.
+    /// Whether a job copies records: then the header of each new log says that it may hold copies.
     takes_copies: bool,
     /// Whether the current log's header says that it may hold copied records.
     log_takes_copies: bool,
@@ -72,16 +71,16 @@ struct Core {
     unserved: u32,
     /// The log could not be rotated. Memory stays as it is until the disk has room.
     switch_failed: Option<Error>,
-    /// What no thread was told of yet.
+    /// Work that no thread was told of yet.
     wants: Wants,
 }
 
-/// The commit lock. Whoever panics under it leaves numbers and frames that may not be taken again (rule 3), so the database
-/// is poisoned before the next one gets in.
+/// The commit lock. A thread that panics under it leaves numbers and frames that may not be given again (rule 3). So the
+/// guard poisons the database before another thread gets the lock.
 struct Held<'a> {
     core: MutexGuard<'a, Core>,
     health: &'a Health,
-    /// A write from a destructor, while a panic that has nothing to do with us unwinds.
+    /// Whether a panic was unwinding already when the lock was taken: a destructor of the program writes.
     was_panicking: bool,
 }
 
@@ -113,7 +112,7 @@ impl Drop for Held<'_> {
     }
 }
 
-/// Everything that the queue shares with the rest of the engine.
+/// What the queue shares with the rest of the engine.
 #[derive(Debug)]
 pub struct Shared {
     pub log_sync: Arc<LogSync>,
@@ -207,13 +206,13 @@ impl CommitQueue {
         self.commit_waiting(Waiter::new(Batch::Shared(batch.clone()), durability))
     }
 
-    /// The commit lock, if it is free and not better left to somebody else.
+    /// The commit lock, if it is free and this writer does not leave it to a trusted leader.
     fn try_lead(&self, durability: Durability) -> Option<Held<'_>> {
         let joins_others = match durability {
             Durability::None | Durability::Buffer => {
                 self.waiting.leader().is_trusted_other(self.core.is_locked())
             }
-            // One sync for all.
+            // One sync for all waiting batches.
             Durability::Sync => !self.waiting.is_empty(),
         };
         if joins_others {
@@ -224,7 +223,7 @@ impl CommitQueue {
         Some(core)
     }
 
-    /// Leaves the batch to whoever leads next, maybe this thread.
+    /// Leaves the batch to the next leader, which may be this thread.
     fn commit_waiting(&self, waiter: Waiter) -> Committed {
         let waiter = Arc::new(waiter);
         self.waiting.push(waiter.clone());
@@ -255,7 +254,7 @@ impl CommitQueue {
         self.lead_until_done(self.lock(), &waiter)
     }
 
-    /// Commits groups until the waiter was in one.
+    /// Commits groups until one of them contained the waiter.
     fn lead_until_done(&self, mut core: Held<'_>, waiter: &Waiter) -> Committed {
         loop {
             if let Some(outcome) = waiter.outcome() {
@@ -266,7 +265,7 @@ impl CommitQueue {
         }
     }
 
-    /// After a commit of the leader's own: commits those who wait, if it is their turn, but for those who want a sync.
+    /// After a commit of the leader's own: commits the waiting writers, if it is their turn. It leaves out writers in `Sync`.
     fn serve(&self, core: &mut Core) {
         if self.waiting.is_empty() {
             return;
@@ -277,7 +276,7 @@ impl CommitQueue {
         }
     }
 
-    /// Commits the oldest waiters as one group, of those who ask for no more than `most`.
+    /// Commits the oldest waiters that ask for at most `most`, as one group.
     fn lead(&self, core: &mut Core, most: Durability) {
         core.unserved = 0;
         let group = self.waiting.take(most, &self.shared.health);
@@ -286,8 +285,8 @@ impl CommitQueue {
         let outcome = self.commit_group(core, &batches, durability);
         drop(batches);
         match outcome {
-            // Nothing was written. One at a time, so that a large batch does not fail the small ones, nor a put the
-            // deletes that may use the reserve.
+            // Nothing was written. Commits one batch at a time. So a large batch does not fail the small ones, and a put does not
+            // fail the deletes, which may use the reserve.
             Err(error) if error.is_full() && group.waiters().len() > 1 => {
                 group.end(|waiter| self.commit_group(core, &[&waiter.batch], waiter.durability));
             }
@@ -322,7 +321,7 @@ impl CommitQueue {
         Ok(())
     }
 
-    /// Appends the group to the log; returns where it ends.
+    /// Appends the group to the log. Returns the position at which the log ends then.
     fn append(&self, core: &mut Core, group: &[&EncodedBatch], first: SeqNo, write_out: bool) -> Result<u64> {
         let reserve_bytes = self.merge_reserve_bytes + self.shared.pressure.memory_bytes();
         core.log.set_reserve_bytes(reserve_bytes);
@@ -340,7 +339,7 @@ impl CommitQueue {
         appended.map_err(|error| self.judge(error))
     }
 
-    /// After a failure of the log: poisons unless the log says that nothing was written.
+    /// After a failure of the log: poisons the database unless the log says that nothing was written.
     fn judge(&self, error: Error) -> Error {
         match self.shared.log_sync.failure() {
             Some(_) => self.shared.health.poison(error),
@@ -364,17 +363,18 @@ impl CommitQueue {
         Ok(())
     }
 
-    /// Makes the logs stable up to here. A process that opens the database after this, whether it should or not, replays them.
+    /// Makes the logs stable up to `end` of `log`. A process that opens the database afterwards, whether it should or not,
+    /// replays them.
     fn sync_through(&self, log: FileId, end: u64) -> Result<()> {
         let synced = self.shared.log_sync.sync_through(log, end).and_then(|()| self.shared.dir_lock.check());
         synced.map_err(|error| match error {
-            // `close` let go of the directory after the sync of a `persist`, which holds no lock. Nothing failed.
+            // `close` released the directory after the sync of a `persist`, which holds no lock. Nothing failed.
             Error::Closed => error,
             error => self.shared.health.poison(error),
         })
     }
 
-    /// The log that is written, and how much of it the operating system has.
+    /// The current log, and how many of its bytes the operating system has.
     pub fn written_out(&self) -> Result<(FileId, u64)> {
         let mut core = self.lock();
         if self.shared.health.check_unpoisoned().is_ok() {
@@ -383,7 +383,7 @@ impl CommitQueue {
         Ok((core.log.id(), core.log.end()))
     }
 
-    /// Syncs every log before `log`, and `log`'s own header, oldest first: what a flush relies on (rule 2).
+    /// Syncs every log before `log`, and the header of `log`, oldest first: a flush relies on these syncs (rule 2).
     pub fn sync_before(&self, log: FileId) -> Result<()> {
         {
             let mut core = self.lock();
@@ -396,8 +396,8 @@ impl CommitQueue {
             .map_err(|error| self.shared.health.poison(error))
     }
 
-    /// Closes the log with a footer and syncs it: the last write of this open. Returns its id and final length. All else
-    /// is synced before the footer is written, so that the footer's mark vouches for it.
+    /// Closes the log with a footer and syncs it: the last write of this open. Returns the log's id and final length. The rest of
+    /// the log is synced before the footer is written, so that the footer's mark vouches for it.
     pub fn seal(&self) -> Result<(FileId, u64)> {
         let mut core = self.lock();
         self.shared.health.check_unpoisoned()?;
@@ -411,7 +411,7 @@ impl CommitQueue {
 }
 
 impl Committed {
-    /// A leader committed the batch. It takes what its commits want along.
+    /// A leader committed the batch. The leader also carries out what its commits want.
     fn by_another(outcome: Result<()>) -> Committed {
         Committed { outcome, wants: Wants::default() }
     }

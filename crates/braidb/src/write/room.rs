@@ -1,4 +1,4 @@
-//! The memory room: all that is in memory, of all families.
+//! The memory room: the memory of all families.
 //!
 //! ```text
 //!  insert ──► active segment ── roll ──► pipeline ── switch ──► flushing set ── flushed ──► a table
@@ -7,11 +7,14 @@
 //! ```
 //!
 //! A segment that is full is *rolled* into the pipeline, which concerns no file. When all of memory is full, or the logs are, the
-//! commit queue *switches the memtable* of a family: it rotates the log, and the room gives a flush all memory of the family, in one
-//! step, so that positions decide what recovery replays (rule 3). If most of memory was superseded when it was full the last time,
-//! one segment is made of it instead, beside the writers. `plan/memory/limits.rs` decides; the room counts and carries out.
+//! commit queue *switches the memtable* of a family. In one step the queue rotates the log and the room gives a flush all memory
+//! of the family. So positions decide what recovery replays (rule 3).
 //!
-//! The room lives behind the commit lock. It holds each family's [`Memory`] and shows readers a copy in the view after every change.
+//! If most of memory was superseded when it was full the last time, memory compaction makes one segment of it instead, beside the
+//! writers. `plan/memory/limits.rs` decides; the room counts and carries out.
+//!
+//! The room lives behind the commit lock. It holds each family's [`Memory`] and shows readers a copy in the view after each
+//! change.
 
 use super::flush_queue::FlushTask;
 use super::{FlushQueue, Pressure};
@@ -29,9 +32,9 @@ use std::sync::Arc;
 /// What a flush leaves in memory.
 #[derive(Debug, Default)]
 pub struct Kept {
-    /// The hot keys. All stand in the log that began with the switch, or in later ones.
+    /// The hot keys. All of them stand in the log that began with the switch, or in later logs.
     pub hot: Option<Immutable>,
-    /// How many of 1,000 bytes of the flushing set were alive, if that was counted.
+    /// How many of 1,000 bytes of the flushing set were alive, if the flush counted them.
     pub live_permille: Option<u64>,
 }
 
@@ -49,19 +52,19 @@ struct FamilyMemory {
     /// The writer of `memory`'s active segment.
     writer: SegmentWriter,
     memory: Memory,
-    /// Of `memory`'s pipeline; the commit path does not walk it.
+    /// Bytes of `memory`'s pipeline, so that the commit path does not walk the pipeline.
     pipeline_bytes: u64,
     /// Entries of segments that were rolled since the last switch.
     rolled_writes: u64,
-    /// The log that holds its oldest record in the active segment and the pipeline.
+    /// The log that holds the oldest record of the active segment and the pipeline.
     first_log: Option<FileId>,
-    /// Bytes of its full memory when a compaction of it was asked for; `None` if none is.
+    /// Bytes of the family's full memory when its compaction was requested; `None` if no compaction is requested.
     compacting_bytes: Option<u64>,
-    /// What the last flush, or compaction of full memory, left.
+    /// Bytes that the last flush, or compaction of full memory, left.
     kept_bytes: u64,
-    /// How many of 1,000 bytes were alive then, if that was counted.
+    /// How many of 1,000 bytes were alive at the last flush or compaction of full memory that counted them.
     live_permille: Option<u64>,
-    /// Flushes that ended.
+    /// Number of flushes that ended.
     flushed: u64,
 }
 
@@ -75,7 +78,7 @@ pub struct RoomParts {
     pub flushes: Arc<FlushQueue>,
 }
 
-/// See the module's head.
+/// The memory of all families, their limits and their counts.
 #[derive(Debug)]
 pub struct MemoryRoom {
     limits: MemoryLimits,
@@ -88,9 +91,9 @@ pub struct MemoryRoom {
     flushing_bytes: u64,
     /// What a commit compares `bytes` with.
     trigger: Trigger,
-    /// An active segment has the size at which it joins its pipeline.
+    /// Whether an active segment has the size at which it joins its pipeline.
     is_segment_full: bool,
-    /// Callers who wait for all memory to be in tables.
+    /// Number of callers that wait for all memory to be in tables.
     table_requests: usize,
 }
 
@@ -147,14 +150,14 @@ impl MemoryRoom {
         self.is_segment_full |= bytes >= self.trigger.active_bytes;
     }
 
-    /// After a commit: tells the back-pressure how full memory is, and returns whether the commit queue has to decide.
+    /// After a commit: tells the back-pressure how full memory is. Returns whether the commit queue has to decide.
     #[inline]
     pub fn is_triggered(&self, log_bytes: u64) -> bool {
         self.parts.pressure.set_memory_bytes(self.bytes + self.flushing_bytes);
         self.bytes >= self.trigger.memory_bytes || self.is_segment_full || log_bytes > self.trigger.log_bytes
     }
 
-    /// What the decision sees of each family.
+    /// What `decide` sees of each family.
     pub fn states(&self) -> SmallVec<[FamilyState; 4]> {
         self.families.iter().map(FamilyMemory::state).collect()
     }
@@ -178,7 +181,7 @@ impl MemoryRoom {
         self.parts.counters.memory_flushes.add(1);
     }
 
-    /// All memory of a family is to become one segment.
+    /// Requests that memory compaction makes one segment of all memory of a family.
     pub fn compact_full(&mut self, index: usize) {
         self.families[index].compacting_bytes = Some(self.families[index].bytes());
         if !self.families[index].writer.segment().is_empty() {
@@ -188,8 +191,8 @@ impl MemoryRoom {
         self.show(index, memory);
     }
 
-    /// The memtable of a family is switched: all its memory becomes a flush task. The log that recovery will replay it from,
-    /// `replay_from`, has begun in the same step.
+    /// Switches the memtable of a family: all its memory becomes a flush task. The log from which recovery will replay the
+    /// family, `replay_from`, has begun in the same step.
     pub fn switch(&mut self, family: FamilyId, replay_from: FileId, last_seq: SeqNo, may_keep: bool) {
         let idle = |(index, other): (usize, &FamilyMemory)| {
             let is_idle = !other.is_flushing() && other.is_empty();
@@ -201,7 +204,7 @@ impl MemoryRoom {
         let old = &mut self.families[index];
         let writes = old.rolled_writes + old.writer.segment().entries();
         let memory = old.memory.take(Arc::clone(writer.segment()));
-        // Dropping the old writer makes sure that nothing is added to what the flush takes.
+        // Dropping the old writer makes sure that no thread adds to what the flush takes.
         let new = FamilyMemory::new(writer, None);
         *old = FamilyMemory { flushed: old.flushed, live_permille: old.live_permille, ..new };
         let segments = memory.flushing().clone();
@@ -211,8 +214,8 @@ impl MemoryRoom {
         self.parts.flushes.add(task);
     }
 
-    /// The flush's edit is durable: puts the new version, and what is kept in memory, into the view in place of the flushing set, in
-    /// one swap. Between two swaps a reader would miss the hot keys.
+    /// The flush's edit is durable. Puts the new version and the kept keys into the view in place of the flushing set, in one
+    /// swap. Between two swaps a reader would miss the hot keys.
     pub fn flushed(&mut self, task: &FlushTask, kept: Kept, version: Arc<Version>) {
         let index = task.family.0 as usize;
         let family = &mut self.families[index];
@@ -235,7 +238,7 @@ impl MemoryRoom {
         self.show(index, memory);
     }
 
-    /// Puts `new` in the place of `old` in the pipeline of a family. `false`, and nothing happens, if a flush took them.
+    /// Puts `new` in the place of `old` in the pipeline of a family. Returns `false`, and changes nothing, if a flush took `old`.
     /// `compacts_full` says that `old` is all of a full memory.
     pub fn replace(
         &mut self,
@@ -256,7 +259,7 @@ impl MemoryRoom {
         true
     }
 
-    /// A compaction of full memory tells how much of it is alive. If that is nearly all, the next write has it flushed.
+    /// Notes how much of a full memory its compaction found alive. If nearly all of it is alive, the next write triggers a flush.
     fn full_compacted(&mut self, index: usize, new_bytes: u64) {
         let family = &mut self.families[index];
         let Some(full_bytes) = family.compacting_bytes.take() else { return };
@@ -265,7 +268,7 @@ impl MemoryRoom {
         self.parts.counters.full_memory_compactions.add(1);
     }
 
-    /// There is no memory for a copy of what is alive: what was to be compacted is flushed, by the next write.
+    /// There is no memory for a copy of the live records: the next write flushes what was to be compacted.
     pub fn give_up_full_compaction(&mut self) {
         for index in 0..self.families.len() {
             let family = &mut self.families[index];
@@ -277,7 +280,7 @@ impl MemoryRoom {
         }
     }
 
-    /// A caller waits for all memory to be in tables. As long as one does, nothing stays in memory.
+    /// Counts a caller that waits for all memory to be in tables. While a caller waits, nothing stays in memory.
     pub fn request_tables(&mut self) {
         self.table_requests += 1;
     }
@@ -286,14 +289,14 @@ impl MemoryRoom {
         self.table_requests -= 1;
     }
 
-    /// The families with something in memory that no flush has taken, and none of which is being flushed.
+    /// The families that hold something in memory and are not being flushed.
     pub fn flushable(&self) -> Vec<FamilyId> {
         let families = self.families.iter().enumerate();
         let flushable = families.filter(|(_, family)| !family.is_flushing() && !family.is_empty());
         flushable.map(|(index, _)| FamilyId(index as u32)).collect()
     }
 
-    /// Tombstones of a family that no flush has taken; none while it is being flushed.
+    /// Tombstones of a family that no flush has taken; 0 while the family is being flushed.
     pub fn flushable_tombstones(&self, family: FamilyId) -> u64 {
         let family = &self.families[family.0 as usize];
         let immutable: u64 = family.memory.pipeline().iter().map(Immutable::tombstones).sum();
@@ -315,7 +318,7 @@ impl MemoryRoom {
         self.families.iter().map(FamilyMemory::switches).collect()
     }
 
-    /// Whether so many flushes of each family ended.
+    /// Whether at least `flushes[i]` flushes of each family `i` ended.
     pub fn has_flushed(&self, flushes: &[u64]) -> bool {
         self.families.iter().zip(flushes).all(|(family, &flushes)| family.flushed >= flushes)
     }
@@ -327,7 +330,8 @@ impl MemoryRoom {
         }
     }
 
-    /// The writer of an empty active segment. A segment that goes to a pipeline has a filter, because gets then ask many.
+    /// The writer of an empty active segment. A segment that goes to a pipeline has a filter, because a get then asks many
+    /// segments.
     fn new_segment(&self) -> SegmentWriter {
         let seed = self.parts.random.next_u64();
         match self.limits.filtered_bytes() {
@@ -340,7 +344,7 @@ impl MemoryRoom {
         self.show_with(index, memory, |_| {});
     }
 
-    /// Makes `memory` the family's, and shows it, with another change of its view, in one swap.
+    /// Makes `memory` the family's memory, and shows it together with `change` of its view, in one swap.
     fn show_with(&mut self, index: usize, memory: Memory, change: impl FnOnce(&mut FamilyView)) {
         let family = &mut self.families[index];
         family.set(memory.clone());
@@ -352,7 +356,7 @@ impl MemoryRoom {
         self.recount();
     }
 
-    /// After a change of segments: sums, and what a commit compares them with.
+    /// After a change of segments: recomputes the sums, and the limits that a commit compares them with.
     fn recount(&mut self) {
         self.bytes = self.families.iter().map(FamilyMemory::bytes).sum();
         self.trigger = self.limits.trigger(self.families.iter().map(|family| family.kept_bytes).sum());
@@ -379,7 +383,7 @@ impl FamilyMemory {
 
     fn set(&mut self, memory: Memory) {
         self.pipeline_bytes = memory.pipeline().iter().map(Immutable::bytes).sum();
-        // What was kept may have been superseded.
+        // Writes may have superseded what was kept.
         self.kept_bytes = self.kept_bytes.min(self.pipeline_bytes);
         self.memory = memory;
     }
@@ -388,7 +392,7 @@ impl FamilyMemory {
         self.writer.segment().bytes() + self.pipeline_bytes
     }
 
-    /// What a flush left in memory joins the pipeline. All of it stands in `log` or in later logs.
+    /// Notes that `hot`, which a flush left in memory, joins the pipeline. All of it stands in `log` or in later logs.
     fn keep(&mut self, hot: &Immutable, log: FileId) {
         self.kept_bytes = hot.bytes();
         self.first_log = Some(log);

@@ -1,4 +1,5 @@
-//! The part of LevelDB's C interface (`leveldb/c.h`) that is needed, made safe. All unsafe calls of LevelDB are in this file.
+//! A safe interface to the part of LevelDB's C interface (`leveldb/c.h`) that the benchmark needs. All unsafe calls of LevelDB are in this
+//! file.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::marker::PhantomData;
@@ -19,7 +20,7 @@ mod c {
         leveldb_writeoptions_t
     }
 
-    // C++ is behind them and throws where memory ends; with this ABI the exception may pass through Rust, where nothing catches it.
+    // The functions are C++ inside and throw when memory ends. With this ABI the exception may pass through Rust, where nothing catches it.
     #[link(name = "leveldb")]
     unsafe extern "C-unwind" {
         pub fn leveldb_open(
@@ -92,7 +93,7 @@ mod c {
     pub const NO_COMPRESSION: c_int = 0;
 }
 
-/// What LevelDB says went wrong.
+/// An error message of LevelDB.
 #[derive(Debug)]
 pub struct Error(String);
 
@@ -104,7 +105,7 @@ impl std::fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What a database is opened with.
+/// The sizes that a database is opened with.
 pub struct Sizes {
     pub write_buffer_bytes: usize,
     pub cache_bytes: usize,
@@ -112,16 +113,16 @@ pub struct Sizes {
     pub filter_bits_per_key: u8,
 }
 
-/// An open database, with what it was opened with. Fields are dropped from the first to the last, after `Drop::drop`, which closes
-/// the database: LevelDB demands that cache and filter outlive it.
+/// An open database, with the parts that it was opened with. `Drop::drop` closes the database; then fields are dropped from the first to
+/// the last. LevelDB demands that cache and filter outlive the database.
 pub struct Database {
     /// Not null.
     db: *mut c::leveldb_t,
     parts: Parts,
 }
 
-/// What a database refers to while it is open. None of the pointers is null: LevelDB allocates with `new`, which throws where memory
-/// ends and does not return null.
+/// The parts that a database refers to while it is open. None of the pointers is null. LevelDB allocates with `new`, which throws when
+/// memory ends and does not return null.
 struct Parts {
     options: *mut c::leveldb_options_t,
     cache: *mut c::leveldb_cache_t,
@@ -130,17 +131,17 @@ struct Parts {
     write: *mut c::leveldb_writeoptions_t,
 }
 
-// SAFETY: the header says that a `leveldb_t` may be used by several threads at once without further synchronization. The options
-// for reads and writes are not changed after they were made and are read by these calls; LevelDB copied the options of the
-// database when it was opened, and locks its cache by itself. No part is bound to the thread that made it.
+// SAFETY: the header says that several threads may use a `leveldb_t` at once without further synchronization. The options for reads and
+// writes do not change after their creation, and these calls only read them. LevelDB copied the options of the database when it was opened,
+// and locks its cache by itself. No part is bound to the thread that made it.
 unsafe impl Send for Database {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Database {}
 
 impl Parts {
     fn new(sizes: &Sizes) -> Parts {
-        // SAFETY: these functions have no conditions but that pointers come from their `create`, which they do; no other code has
-        // them yet. Setters store the pointers to cache and filter, which live until `Parts` is dropped.
+        // SAFETY: these functions have one condition: each pointer comes from its `create`. The pointers do, and no other code has them
+        // yet. Setters store the pointers to cache and filter, which live until `Parts` is dropped.
         unsafe {
             let parts = Parts {
                 options: c::leveldb_options_create(),
@@ -162,8 +163,8 @@ impl Parts {
 
 impl Drop for Parts {
     fn drop(&mut self) {
-        // SAFETY: each pointer comes from its `create` and is destroyed here only. No database refers to the parts any more:
-        // either none was opened, or `Database::drop` has closed it before.
+        // SAFETY: each pointer comes from its `create` and is destroyed here only. No database refers to the parts any more: either none
+        // was opened, or `Database::drop` has closed it before.
         unsafe {
             c::leveldb_writeoptions_destroy(self.write);
             c::leveldb_readoptions_destroy(self.read);
@@ -175,7 +176,7 @@ impl Drop for Parts {
 }
 
 impl Database {
-    /// Opens the database in a directory, or creates it there. A put does not sync, which is the default of the options for writes.
+    /// Opens the database in a directory, or creates it there. Puts do not sync, as the options for writes are by default.
     pub fn open(dir: &Path, sizes: &Sizes) -> Result<Database, Error> {
         let name = CString::new(dir.as_os_str().as_bytes())
             .map_err(|_| Error("the path has a zero byte; choose another".to_owned()))?;
@@ -218,9 +219,9 @@ impl Database {
         Ok(true)
     }
 
-    /// Shows entries from the first key that is not below `from` on, until `see` returns `false`.
+    /// Shows entries to `see`, from the first key that is not below `from` on, until `see` returns `false`.
     pub fn scan(&self, from: &[u8], see: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<(), Error> {
-        // SAFETY: the database is open, and the iterator is destroyed before it is closed, as it borrows it.
+        // SAFETY: the database is open. The iterator borrows the database, so it is destroyed before the database is closed.
         let cursor = Cursor(unsafe { c::leveldb_create_iterator(self.db, self.parts.read) }, PhantomData);
         // SAFETY: the iterator is alive and no other thread has it; the slice is as long as it is said to be.
         unsafe { c::leveldb_iter_seek(cursor.0, from.as_ptr().cast(), from.len()) };
@@ -239,27 +240,27 @@ impl Database {
     pub fn property(&self, name: &CStr) -> Option<String> {
         // SAFETY: the database is open, and the name ends with a zero byte.
         let text = unsafe { c::leveldb_property_value(self.db, name.as_ptr()) };
-        // SAFETY: it is null or a text that LevelDB allocated for the caller.
+        // SAFETY: the pointer is null or a text that LevelDB allocated for the caller.
         (!text.is_null()).then(|| unsafe { taken(text) })
     }
 }
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // SAFETY: the database is open, it is closed here only, and iterators borrow it, so that none is left.
+        // SAFETY: the database is open and is closed here only. Iterators borrow the database, so none is left.
         unsafe { c::leveldb_close(self.db) }
     }
 }
 
-/// An iterator that is destroyed at the end, also if the code that looks at its entries panics.
+/// An iterator that is destroyed at its end, also if the code that looks at its entries panics.
 struct Cursor<'a>(*mut c::leveldb_iterator_t, PhantomData<&'a Database>);
 
 impl Cursor<'_> {
-    /// The entry that it is at: both slices are valid until it moves.
+    /// The current entry: both slices are valid until the iterator moves.
     fn entry(&self) -> Option<(&[u8], &[u8])> {
         let (mut key_bytes, mut value_bytes) = (0, 0);
-        // SAFETY: the iterator is alive and no other thread has it. It is asked for key and value only where it is valid, as
-        // LevelDB demands, and both are as long as it says.
+        // SAFETY: the iterator is alive and no other thread has it. Key and value are read only while the iterator is valid, as LevelDB
+        // demands, and both are as long as LevelDB says.
         unsafe {
             if c::leveldb_iter_valid(self.0) == 0 {
                 return None;
@@ -286,18 +287,18 @@ struct Allocated(*mut c_char);
 
 impl Drop for Allocated {
     fn drop(&mut self) {
-        // SAFETY: LevelDB allocated it and handed it over, and it is freed here only.
+        // SAFETY: LevelDB allocated the memory and handed it over. The memory is freed here only.
         unsafe { c::leveldb_free(self.0.cast()) }
     }
 }
 
-/// Calls a function with a place for its error. What it returns is not looked at if there is one: LevelDB returns null then.
+/// Calls a function with a place for its error. If there is an error, the function's result is not looked at: LevelDB returns null then.
 fn checked<T>(call: impl FnOnce(*mut *mut c_char) -> T) -> Result<T, Error> {
     let mut error = ptr::null_mut();
     let returned = call(&mut error);
     match error.is_null() {
         true => Ok(returned),
-        // SAFETY: LevelDB has left a text there that it allocated for the caller.
+        // SAFETY: LevelDB has left a text in `error` that it allocated for the caller.
         false => Err(Error(unsafe { taken(error) })),
     }
 }
@@ -306,9 +307,9 @@ fn checked<T>(call: impl FnOnce(*mut *mut c_char) -> T) -> Result<T, Error> {
 ///
 /// # Safety
 ///
-/// LevelDB allocated it for the caller, it ends with a zero byte, and it is not used after this.
+/// LevelDB allocated the text for the caller, the text ends with a zero byte, and it is not used after this call.
 unsafe fn taken(text: *mut c_char) -> String {
     let text = Allocated(text);
-    // SAFETY: by the condition of this function; it lives until `text` is dropped.
+    // SAFETY: the condition of this function holds, and the text lives until `text` is dropped.
     unsafe { CStr::from_ptr(text.0) }.to_string_lossy().into_owned()
 }

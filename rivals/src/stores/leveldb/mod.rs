@@ -1,5 +1,5 @@
-//! LevelDB, from the system's library. It has no families: where there are several, a key begins with one byte, its family. Its log
-//! is handed to the operating system at each put, which is its default.
+//! LevelDB, from the system's library. LevelDB has no families: if a run has several, each key begins with one byte that names its family.
+//! LevelDB hands its log to the operating system at each put, which is its default.
 
 mod ffi;
 
@@ -37,7 +37,7 @@ pub fn open(dir: &Path, families: usize, settings: &Settings) -> Outcome<Box<dyn
 }
 
 impl LevelDb {
-    /// Calls `act` with the key as the database has it.
+    /// Calls `act` with the key in the form that the database has.
     fn with_key<T>(&self, family: usize, key: &[u8], act: impl FnOnce(&[u8]) -> T) -> T {
         match self.has_families {
             true => act(&[&[family as u8], key].concat()),
@@ -50,7 +50,7 @@ impl LevelDb {
         Ok(self.db.property(name).ok_or_else(unknown)?)
     }
 
-    /// What the directory holds if LevelDB wants to do nothing: files by name, with their bytes.
+    /// The files of the directory by name, with their bytes; `None` while LevelDB has work to do.
     fn idle_files(&self) -> Outcome<Option<BTreeMap<OsString, u64>>> {
         let files = fs::read_dir(&self.dir)?.collect::<Result<Vec<_>, _>>()?;
         // The log of a full memtable stays until the memtable is in a table.
@@ -60,7 +60,7 @@ impl LevelDb {
             return Ok(None);
         }
         let with_bytes = |file: &DirEntry| Some((file.file_name(), file.metadata().ok()?.len()));
-        // A file that has vanished since is work, too.
+        // A file that has vanished meanwhile tells of work, too.
         Ok(files.iter().map(with_bytes).collect())
     }
 }
@@ -103,14 +103,14 @@ impl Store for LevelDb {
         Ok(seen)
     }
 
-    /// LevelDB has no call for this and no counter of what it is doing. The tables that it lists tell whether it wants a compaction
-    /// for their number or bytes, until the compaction has ended; a second log tells of a flush. Compactions that reads ask for show
-    /// in the directory only, which therefore has to stay as it is for a while.
+    /// LevelDB has no call that waits, and no counter of its current work. The list of tables tells whether LevelDB wants a compaction for
+    /// their number or bytes, until the compaction has ended. A second log tells of a flush. A compaction that reads ask for shows in the
+    /// directory only, so the directory must stay unchanged for a while.
     fn settle(&self, mark: &mut dyn FnMut()) -> Outcome {
         quiet::wait(mark, || self.idle_files())
     }
 
-    /// Bytes written to each level, by flushes and by compactions into it, rounded to mebibytes: LevelDB tells no other bytes.
+    /// Bytes written to each level, by flushes and by compactions into the level, rounded to mebibytes. LevelDB tells no other bytes.
     fn counts(&self) -> Vec<(String, u64)> {
         let table = self.db.property(c"leveldb.stats").unwrap_or_default();
         (0..LEVELS)
@@ -119,11 +119,11 @@ impl Store for LevelDb {
     }
 }
 
-/// As `kNumLevels` in its `dbformat.h`.
+/// The number of levels: `kNumLevels` in LevelDB's `dbformat.h`.
 const LEVELS: usize = 7;
-/// As `kL0_CompactionTrigger`.
+/// The tables in L0 that start a compaction: `kL0_CompactionTrigger`.
 const L0_TABLES: usize = 4;
-/// What L1 may hold, in bytes; each further level holds ten times as much. As `MaxBytesForLevel` in its `version_set.cc`.
+/// The bytes that L1 may hold, as `MaxBytesForLevel` in LevelDB's `version_set.cc`. Each further level holds ten times as much.
 const L1_BYTES: f64 = 10_485_760.0;
 
 /// Whether tables ask for a compaction by their number or bytes, as `VersionSet::Finalize` decides. `tables` is the property
@@ -144,7 +144,7 @@ fn wants_compaction(tables: &str) -> Outcome<bool> {
         bytes[level] += size;
     }
     let limits = std::iter::successors(Some(L1_BYTES), |limit| Some(10.0 * limit));
-    // The last level has nowhere to go.
+    // The last level has no deeper level to compact into.
     let is_over = bytes[1..LEVELS - 1].iter().zip(limits).any(|(&bytes, limit)| bytes >= limit);
     Ok(count[0] >= L0_TABLES || is_over)
 }

@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 
 /// Measures two sides of the engine in turns
 ///
-/// A side is a commit, or . for the working tree, and options of the engine: "ae2ffe8 l0_overlap=0 guards=none". With mutant=NAME a bug
-/// is planted; both sides are built with the feature then, so that both pay for it. Every round runs A and B, and A twice more: the
-/// ratios of the same side say how far chance goes. A limit holds if the median of the ratios A / B is within it, or within that
-/// spread of it. Each run is a process of its own in a fresh directory. Other measurements wait meanwhile.
+/// A side is a commit, or . for the working tree, and options of the engine: "ae2ffe8 l0_overlap=0 guards=none". The option mutant=NAME
+/// plants a bug. Both sides are then built with the feature, so that both pay for it. Every round runs A and B once, and A twice more: the
+/// ratios of A to A tell how much chance changes a ratio. A limit holds if the median of the ratios A / B is within the limit, or beyond it
+/// by no more than that spread. Each run is a process of its own in a fresh directory. Other measurements wait until this one ends.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// The side in the numerator
@@ -24,7 +24,7 @@ pub struct Args {
     /// Rounds [default: 7; 3 if the first run takes over 30 s]
     #[arg(long, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(2..=turns::MOST_ROUNDS as u64))]
     rounds: Option<usize>,
-    /// What the ratio of a figure is held to: FIGURE>=0.97, FIGURE<=1.1, or WORKLOAD/FIGURE>=0.97 for one workload
+    /// A limit on the ratio of a figure: FIGURE>=0.97, FIGURE<=1.1, or WORKLOAD/FIGURE>=0.97 for one workload
     #[arg(long = "limit", value_name = "LIMIT")]
     limits: Vec<Limited>,
     /// Measures all once more if a limit fails; the second measurement decides
@@ -76,20 +76,21 @@ pub fn run(args: &Args) -> Outcome<bool> {
         return Ok(passed == args.lines);
     }
     println!("A limit failed. All is measured once more; the second measurement decides.");
-    // The seeds of the repeat are none of the first measurement.
+    // The repeat uses other seeds than the first measurement.
     plan.seed += turns::MOST_ROUNDS as u64;
     let (pairs, passed) = measure(&plan, &args.limits)?;
     write_pairs(args.json.as_deref(), &pairs)?;
     Ok(passed == args.lines)
 }
 
-/// Where each run keeps its store. The lock keeps other measurements out of it, and what a killed one left there goes with the first run.
+/// The directory in which each run keeps its store. The lock keeps other measurements out. The first run removes what a killed measurement
+/// left there.
 fn run_directory(parent: Option<&Path>, root: &Path) -> PathBuf {
     let parent = parent.map_or_else(|| root.join("scratch/pair"), Path::to_owned);
     parent.join("braidb-pair-run")
 }
 
-/// Takes all rounds and prints what they say. Returns the ratios, and how many lines pass.
+/// Takes all rounds and prints their ratios and verdicts. Returns the ratios, and how many lines pass.
 fn measure(plan: &Plan, limits: &[Limited]) -> Outcome<(Vec<Pair>, usize)> {
     let taken = turns::take(plan)?;
     check_workloads(&taken, limits)?;
@@ -115,13 +116,13 @@ fn measure(plan: &Plan, limits: &[Limited]) -> Outcome<(Vec<Pair>, usize)> {
     Ok((pairs, passed))
 }
 
-/// The limits that hold for a workload, by figure.
+/// The limits that apply to a workload, by figure.
 fn limits_of(workload: &str, limits: &[Limited]) -> Vec<(String, Limit)> {
     let is_meant = |limited: &&Limited| limited.workload.as_deref().is_none_or(|name| name == workload);
     limits.iter().filter(is_meant).map(|limited| (limited.figure.clone(), limited.limit)).collect()
 }
 
-/// Refuses a limit on a workload that did not run, which would hold nothing.
+/// Refuses a limit on a workload that did not run, because such a limit would check nothing.
 fn check_workloads(taken: &[Taken], limits: &[Limited]) -> Outcome {
     let names: Vec<&str> = taken.iter().map(|taken| taken.same[0].0.workload.as_str()).collect();
     for name in limits.iter().filter_map(|limited| limited.workload.as_deref()) {

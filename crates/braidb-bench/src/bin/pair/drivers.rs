@@ -1,8 +1,8 @@
 //! Builds the driver of a side: one driver of HEAD, linked to the engine of any commit.
 //!
-//! A commit is checked out into scratch/pair/COMMIT, once, and stays there. Its driver is a package of its own in
-//! scratch/pair/drivers/COMMIT, generated here, which depends on the engine of that commit and on the workloads of the working tree. The
-//! sources of all drivers are rivals/adapter.
+//! A commit is checked out once into scratch/pair/COMMIT and stays there. This module generates a package for its driver in
+//! scratch/pair/drivers/COMMIT. The package depends on the engine of the commit and on the workloads of the working tree. The sources of
+//! all drivers are rivals/adapter.
 
 use crate::git::git;
 use crate::host;
@@ -11,10 +11,10 @@ use braidb_bench::Outcome;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A program to run instead of building drivers: tests of this tool have one that measures nothing.
+/// The variable that names a program to run instead of building drivers. The tests of this tool set it to a program that measures nothing.
 const INSTEAD: &str = "BRAIDB_PAIR_DRIVER";
 
-/// The driver of a side. `has_mutants`: the engine asks at each planted place whether its mutant is active.
+/// Builds the driver of a side. With `has_mutants` the engine checks at each planted place whether its mutant is active.
 pub fn build(root: &Path, side: &Side, has_mutants: bool) -> Outcome<PathBuf> {
     if let Some(program) = host::path_of(INSTEAD) {
         return Ok(program);
@@ -44,14 +44,15 @@ pub fn build(root: &Path, side: &Side, has_mutants: bool) -> Outcome<PathBuf> {
         )
         .into());
     }
-    // Cargo's own file is replaced by the next build, so a copy runs.
+    // The next build replaces cargo's own file, so the measurement runs a copy.
     let kept = package.join(if has_mutants { "driver-with-mutants" } else { "driver" });
     host::copy(&target.join("release").join(binary(name)), &kept)?;
     Ok(kept)
 }
 
-/// The same versions of dependencies on both sides, and those of the working tree: a driver that was built before gets them again when
-/// they change. Cargo adds what an old commit needs beside them, so what was given is kept apart.
+/// Gives the driver the versions of dependencies in the working tree's Cargo.lock, so that both sides have equal versions. A driver that is
+/// built already gets the versions again when they change. Cargo adds to Cargo.lock what an old commit needs, so given.lock keeps what was
+/// given.
 fn give_versions(root: &Path, package: &Path) -> Outcome {
     let given = package.join("given.lock");
     if let Some(versions) = host::read_text(&root.join("Cargo.lock"))?
@@ -63,12 +64,12 @@ fn give_versions(root: &Path, package: &Path) -> Outcome {
     Ok(())
 }
 
-/// Where the sources of the side's engine are.
+/// The directory with the sources of the side's engine.
 fn checkout(root: &Path, scratch: &Path, side: &Side) -> Outcome<PathBuf> {
     let Some(commit) = &side.commit else { return Ok(root.to_owned()) };
     let checkout = scratch.join(commit);
     if !checkout.join("Cargo.toml").exists() {
-        // What is left of a checkout that was broken off, or that a person removed.
+        // Removes the rest of a checkout that was interrupted, and git's entry of a checkout that a person removed.
         host::remove_dir(&checkout)?;
         git(root, &["worktree", "prune"])?;
         let place = checkout.to_string_lossy();
@@ -85,8 +86,7 @@ fn binary(name: &str) -> String {
     format!("driver-{}", &name[..name.len().min(12)])
 }
 
-/// The package of a driver. A name in quotes is escaped as TOML wants it, which is as Rust's `Debug` does for a path without control
-/// characters.
+/// The manifest of a driver's package. Rust's `Debug` escapes a path without control characters as TOML wants it.
 fn manifest(root: &Path, checkout: &Path, name: &str) -> String {
     let (engine, bench) = (checkout.join("crates/braidb"), root.join("crates/braidb-bench"));
     let adapter = root.join("rivals/adapter");
@@ -141,7 +141,7 @@ mod tests {
             host::read_text(&package.join("Cargo.lock")).unwrap().unwrap()
         };
         assert_eq!(versions("old"), "old");
-        // As cargo does for an old commit.
+        // Cargo adds entries like this for an old commit.
         host::write_text(&package.join("Cargo.lock"), "old and more").unwrap();
         assert_eq!(versions("old"), "old and more");
         assert_eq!(versions("new"), "new");

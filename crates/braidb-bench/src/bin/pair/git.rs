@@ -1,11 +1,11 @@
-//! What git knows of the repository: its root, commits, and a hash of the sources.
+//! Queries to git: the root of the repository, commits, and a hash of the sources.
 
 use crate::host;
 use braidb_bench::Outcome;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What a line of acceptance depends on. Documents are left out, so that they may change without losing a row.
+/// The paths that a line of acceptance depends on. Documents are left out, so that a change of a document does not discard a row.
 const SOURCES: [&str; 5] = ["crates", "rivals", "scripts", "Cargo.toml", "Cargo.lock"];
 
 /// Runs git in `directory` and returns what it prints, without the last line end.
@@ -27,7 +27,7 @@ pub fn root() -> Outcome<PathBuf> {
     git(Path::new("."), &["rev-parse", "--show-toplevel"]).map(PathBuf::from)
 }
 
-/// The full hash of the commit that `name` means.
+/// The full hash of the commit with the name `name`.
 pub fn commit(root: &Path, name: &str) -> Outcome<String> {
     git(root, &["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{name}^{{commit}}")])
         .map_err(|_| {
@@ -36,10 +36,11 @@ pub fn commit(root: &Path, name: &str) -> Outcome<String> {
         })
 }
 
-/// A hash of the sources as they stand in the working tree, new files included and ignored files left out. A commit of what stands there
-/// does not change it.
+/// A hash of the sources in the working tree, with new files and without ignored files. Committing the working tree does not change the
+/// hash.
 pub fn hash_of_sources(root: &Path) -> Outcome<String> {
-    // Git hashes what an index holds, so the sources go to an index of their own. A copy of the real one spares git to read each file.
+    // Git hashes the content of an index, so the sources go to a temporary index. It starts as a copy of the real index, which spares git
+    // from reading each file.
     let index = std::env::temp_dir().join(format!("braidb-sources-{}.index", std::process::id()));
     let real = root.join(git(root, &["rev-parse", "--git-path", "index"])?);
     let hash = hash_with_index(root, &real, &index);

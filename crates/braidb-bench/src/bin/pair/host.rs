@@ -1,5 +1,5 @@
-//! Files, time and the environment, which only this module of the tool touches: a tool that starts processes in turns and keeps what they
-//! say has nothing to replay from a seed.
+//! Files, time and the environment. Only this module of the tool touches them. The tool starts processes in turns and keeps their output,
+//! so it has nothing to replay from a seed.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "see above")]
 
 use braidb_bench::Outcome;
@@ -8,7 +8,7 @@ use std::io::{ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Names the file in an error.
+/// Adds the name of the file to an error.
 fn at<T>(what: &str, path: &Path, result: std::io::Result<T>) -> Outcome<T> {
     result.map_err(|error| format!("could not {what} {}: {error}", path.display()).into())
 }
@@ -26,7 +26,7 @@ pub fn remove_dir(path: &Path) -> Outcome {
     }
 }
 
-/// Gives a small file its text. A file that has the text already keeps its time of change, so that cargo builds nothing anew.
+/// Writes the text of a small file. A file that has the text already keeps its modification time, so that cargo rebuilds nothing.
 pub fn write_text(path: &Path, text: &str) -> Outcome {
     match fs::read_to_string(path) {
         Ok(present) if present == text => Ok(()),
@@ -42,7 +42,7 @@ pub fn read_text(path: &Path) -> Outcome<Option<String>> {
     }
 }
 
-/// Copies a file. The copy appears whole under its name, even while an older one of that name runs as a program.
+/// Copies a file. The copy appears whole under its name, even while an older file of this name runs as a program.
 pub fn copy(from: &Path, to: &Path) -> Outcome {
     let partial = to.with_extension("partial");
     at("copy", from, fs::copy(from, &partial))?;
@@ -66,13 +66,12 @@ pub fn append_line(path: &Path, line: &str) -> Outcome {
     at("append to", path, file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes())))
 }
 
-/// A file that is locked until this is dropped.
+/// A file that is locked until this value is dropped.
 pub struct Lock {
     _file: File,
 }
 
-/// Locks a file, and writes `holder` into it. If another process has the lock, calls `wait` with what stands in the
-/// file, and waits.
+/// Locks a file, and writes `holder` into it. If another process has the lock, calls `wait` with the content of the file, and waits.
 pub fn lock(path: &Path, holder: &str, wait: impl FnOnce(&str)) -> Outcome<Lock> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
     let mut file = at("open the lock", path, file)?;
@@ -91,12 +90,12 @@ pub fn lock(path: &Path, holder: &str, wait: impl FnOnce(&str)) -> Outcome<Lock>
     Ok(Lock { _file: file })
 }
 
-/// A path that an environment variable holds, unless it is unset or empty.
+/// The path in an environment variable; `None` if the variable is unset or empty.
 pub fn path_of(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// Measures from a moment on.
+/// Measures time from its creation on.
 pub struct Stopwatch(Instant);
 
 impl Stopwatch {

@@ -1,11 +1,11 @@
-//! Limits as the command line says them: `FIGURE>=0.97`, `FIGURE<=1.1`, or `WORKLOAD/FIGURE>=0.97` for one of several workloads.
+//! Limits in the form of the command line: `FIGURE>=0.97`, `FIGURE<=1.1`, or `WORKLOAD/FIGURE>=0.97` for one of several workloads.
 
 use braidb_bench::results::Limit;
 
-/// What the ratio of a figure is held to.
+/// A limit on the ratio of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limited {
-    /// `None`: each workload of the run.
+    /// `None` if the limit applies to each workload of the run.
     pub workload: Option<String>,
     pub figure: String,
     pub limit: Limit,

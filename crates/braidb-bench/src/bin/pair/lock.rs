@@ -1,24 +1,24 @@
-//! Two measurements do not run at the same time.
+//! A lock that keeps two measurements from running at once.
 //!
-//! The lock is one file for the whole machine. Measurements of other clones and worktrees take the same processors, so a lock of the
-//! repository would not keep them apart. `flock` holds it, so the lock of a process that dies is free, and shell scripts can take it too
+//! The lock is one file for the whole machine. Measurements of other clones and worktrees use the same processors, so a lock per repository
+//! would not keep them apart. The lock is a `flock`, so the kernel frees the lock of a process that dies. Shell scripts can take it too
 //! (see `measuring` in scripts/accept/common.sh).
 
 use crate::host::{self, Lock};
 use braidb_bench::Outcome;
 use std::path::PathBuf;
 
-/// Where the lock is, unless [`ELSEWHERE`] says otherwise.
+/// The path of the lock, unless [`ELSEWHERE`] names another one.
 const FILE: &str = "/tmp/braidb-measuring.lock";
 
-/// Another file to lock: tests of this tool measure nothing, and so wait for no measurement.
+/// The variable that names another file to lock. The tests of this tool measure nothing, so they need not wait for a measurement.
 const ELSEWHERE: &str = "BRAIDB_MEASURING_LOCK";
 
-/// Set by a script that has the lock for all commands which it starts.
+/// The variable that a script sets for its commands while the script holds the lock.
 const HELD: &str = "BRAIDB_MEASURING";
 
-/// Waits until nothing else measures. Other measurements wait until the lock is dropped. `None`: the script that started this process has
-/// the lock.
+/// Waits until no other measurement runs. Other measurements wait until the returned lock is dropped. `None` if the script that started
+/// this process has the lock.
 pub fn acquire() -> Outcome<Option<Lock>> {
     if host::path_of(HELD).is_some() {
         return Ok(None);

@@ -33,7 +33,7 @@ enum Verb {
     Row(rows::Verb),
 }
 
-/// Whether what was asked for passed, or was found.
+/// Returns whether the limits passed, or the row was found.
 fn run(verb: &Verb) -> Outcome<bool> {
     match verb {
         Verb::Compare(args) => compare::run(args),

@@ -1,9 +1,8 @@
 //! The order of the runs in a round.
 //!
-//! Runs whose ratio is taken follow each other, because the machine changes with time. Which of two comes first changes, so that no
-//! side profits from its place; and so does the pair that a round begins with. With one line, four rounds in a row are
-//! `A B A'' A'`, `A'' A' A B`, `B A A' A''`, `A' A'' B A`, where `A'` and `A''` are the runs of A beside A: each of the four is
-//! first once.
+//! The two runs of a pair follow each other, because the machine changes with time. The order within a pair alternates, so that no side
+//! profits from its place. The pair that begins a round changes too. In the following example `A'` and `A''` are the runs of A beside A.
+//! With one line, four rounds in a row are `A B A'' A'`, `A'' A' A B`, `B A A' A''`, `A' A'' B A`: each of the four runs is first once.
 
 /// One run of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +18,7 @@ pub enum Turn {
 }
 
 impl Turn {
-    /// What rows call the place: `A`, `B`, `A'` or `A''`.
+    /// The name of the place in rows: `A`, `B`, `A'` or `A''`.
     pub fn name(self) -> &'static str {
         match self {
             Turn::A(_) => "A",
@@ -39,8 +38,8 @@ impl Turn {
 pub fn round(number: usize, lines: usize) -> Vec<Turn> {
     let mut pairs: Vec<[Turn; 2]> = (0..lines).map(|line| [Turn::A(line), Turn::B(line)]).collect();
     pairs.push([Turn::SameLeft, Turn::SameRight]);
-    // Two rounds one way, two the other: so each pair changes within 7 rounds, and so does the pair that a round begins with, whose first
-    // run takes about 2% more processor time than later ones.
+    // The order within a pair changes every two rounds, so each pair runs in both orders within 7 rounds. The first run of a round takes
+    // about 2% more processor time than later ones, so both sides get this place too.
     for (place, pair) in pairs.iter_mut().enumerate() {
         if (number / 2 + place) % 2 == 1 {
             pair.reverse();
@@ -85,7 +84,7 @@ mod tests {
             turns.iter().position(|turn| *turn == one) < turns.iter().position(|turn| *turn == other)
         };
         for lines in 1..6 {
-            // In the 7 rounds of a measurement, 3 or 4 times for each pair.
+            // In the 7 rounds of a measurement each side of a pair is first 3 or 4 times.
             let seven: Vec<Vec<Turn>> = (0..7).map(|number| round(number, lines)).collect();
             let firsts = |one, other| seven.iter().filter(|turns| is_before(turns, one, other)).count();
             for line in 0..lines {
@@ -95,12 +94,12 @@ mod tests {
                 );
             }
             assert!((3..=4).contains(&firsts(Turn::SameLeft, Turn::SameRight)), "{lines} lines");
-            // Both sides of pairs come at the beginning of a round.
+            // Both sides of the pairs come at the beginning of a round.
             let is_left = |turns: &&Vec<Turn>| matches!(turns[0], Turn::A(_) | Turn::SameLeft);
             let begins = seven.iter().filter(is_left).count();
             assert!((2..=5).contains(&begins), "{lines} lines: {begins} of 7");
         }
-        // With five lines in a block, as scripts/accept/ruler has them, about equally often.
+        // With five lines in a block, as in scripts/accept/ruler, both sides begin a round about equally often.
         let begins =
             (0..7).filter(|&number| matches!(round(number, 5)[0], Turn::A(_) | Turn::SameLeft)).count();
         assert!((3..=4).contains(&begins), "{begins} of 7");

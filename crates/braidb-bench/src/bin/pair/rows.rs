@@ -1,7 +1,7 @@
-//! `pair row`: what acceptance found, kept by the hash of the sources, so that a line runs once for them.
+//! `pair row`: keeps the results of acceptance by the hash of the sources, so that each line runs once for these sources.
 //!
-//! A row is a line of JSON in scratch/rows/TOPIC.jsonl. The last row counts that has the line, its command, and the hash. Rows of
-//! other sources stay in the file: they tell how a figure changed.
+//! A row is a line of JSON in scratch/rows/TOPIC.jsonl. The last row with the line, its command and the hash counts. Rows of other sources
+//! stay in the file: they tell how a figure changed.
 
 use crate::git;
 use crate::host;
@@ -11,14 +11,15 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Keeps what the lines of acceptance found
+/// Keeps the results of the lines of acceptance
 #[derive(clap::Subcommand, Debug)]
 pub enum Verb {
-    /// Prints what `keep` has to know of the moment before a line runs
+    /// Prints the state before a line runs, which `keep` needs
     Start,
     /// Prints the hash of the sources that rows are kept by
     Hash,
-    /// Prints the row of a line: verdict, seconds, date and commit on one line, its figure and its table on the next; exit status 1 if there is none
+    /// Prints the row of a line: verdict, seconds, date and commit on one line, its figure and its table on the next. Exit status 1 if
+    /// there is none
     Show(Line),
     /// Keeps the row of a line that ran, unless the sources changed meanwhile
     Keep(Keep),
@@ -30,20 +31,20 @@ pub struct Line {
     topic: String,
     /// The name of the line
     line: String,
-    /// What the line runs
+    /// The command that the line runs
     #[arg(last = true, required = true)]
     command: Vec<String>,
 }
 
 #[derive(clap::Args, Debug)]
 pub struct Keep {
-    /// What `pair row start` printed before the line ran
+    /// The output of `pair row start` before the line ran
     #[arg(long)]
     started: String,
     /// PASS or FAIL
     #[arg(long)]
     verdict: Verdict,
-    /// What the line found
+    /// The figure that the line found
     #[arg(long)]
     figure: String,
     #[command(flatten)]
@@ -59,7 +60,7 @@ pub enum Verdict {
     Fail,
 }
 
-/// The moment before a line runs.
+/// The state of sources and machine before a line runs.
 #[derive(Debug, Serialize, Deserialize)]
 struct Started {
     hash: String,
@@ -68,7 +69,7 @@ struct Started {
     steal_seconds: f64,
 }
 
-/// What a line found.
+/// The result of a line.
 #[derive(Debug, Serialize, Deserialize)]
 struct Row {
     topic: String,
@@ -77,19 +78,19 @@ struct Row {
     figure: String,
     verdict: Verdict,
     seconds: u64,
-    /// Of the sources.
+    /// The hash of the sources.
     hash: String,
-    /// HEAD when the line had run. The sources may differ from it.
+    /// HEAD after the line had run. The sources may differ from it.
     commit: String,
-    /// When the line had run, UTC.
+    /// The time after the line had run, UTC.
     date: String,
-    /// When the line began.
+    /// The load of the machine when the line began.
     load: f64,
     /// Processor time that went to other machines while the line ran.
     steal_seconds: f64,
 }
 
-/// Returns whether there is a row, where one is asked for.
+/// Runs a verb. For [`Verb::Show`], returns whether there is a row.
 pub fn run(verb: &Verb) -> Outcome<bool> {
     let root = git::root()?;
     match verb {

@@ -1,19 +1,19 @@
-//! A side of a comparison, as the command line says it: `COMMIT` or `.`, options, and a mutant.
+//! A side of a comparison in the form of the command line: `COMMIT` or `.`, options, and a mutant.
 
 use crate::git;
 use braidb_bench::Outcome;
 use std::path::Path;
 
-/// What is compared: an engine and how it is opened.
+/// One side of a comparison: an engine and the options that open it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Side {
-    /// As the command line says it, one space between words: the name of the side in tables and rows.
+    /// The text of the command line, with one space between words. It names the side in tables and rows.
     pub name: String,
-    /// The full hash of a commit; `None` is the working tree.
+    /// The full hash of a commit; `None` for the working tree.
     pub commit: Option<String>,
     /// Options of the engine and their values.
     pub options: Vec<(String, String)>,
-    /// A bug that is planted in the engine, for which the engine is built with the feature `mutants`.
+    /// A bug that is planted in the engine. A side with a mutant needs an engine with the feature `mutants`.
     pub mutant: Option<String>,
 }
 

@@ -4,7 +4,7 @@ use braidb_bench::paired::{Verdict, median};
 use braidb_bench::results::{Pair, PairedFigure, Run};
 use std::fmt::Write as _;
 
-/// The figures that are printed wherever runs have them, and what people call them.
+/// The figures that a table prints if the runs have them, with their labels.
 const SHOWN: [(&str, &str); 10] = [
     ("settled_operations_per_second", "operations a second, settled"),
     ("cpu_us_per_operation", "CPU an operation, us"),
@@ -50,7 +50,7 @@ pub fn of(pair: &Pair, judged: &[(Run, Run)]) -> String {
     for row in &rows {
         let mut line = format!("  {:<1$}", row[0], widths[0]);
         for (cell, width) in row.iter().zip(&widths).skip(1) {
-            write!(line, "  {cell:>width$}").expect("a string takes everything");
+            write!(line, "  {cell:>width$}").expect("a write to a string succeeds");
         }
         text.push_str(line.trim_end());
         text.push('\n');
@@ -66,7 +66,7 @@ pub fn verdicts(pair: &Pair) -> (String, bool) {
         all_pass &= verdict.passes();
         let word = if verdict.passes() { "PASS" } else { "FAIL" };
         writeln!(text, "  {word}  {}: {}", pair.workload, why(figure, verdict))
-            .expect("a string takes everything");
+            .expect("a write to a string succeeds");
     }
     (text, all_pass)
 }
@@ -84,7 +84,7 @@ fn why(figure: &PairedFigure, verdict: Verdict) -> String {
     format!("{} is {} times, {limit} wanted: {how}", figure.name, in_four(figure.median))
 }
 
-/// A ratio with four digits behind the point, and a small one with its first four.
+/// A ratio with four decimals; a ratio below 0.01 with its first four digits.
 fn in_four(ratio: f64) -> String {
     match ratio > 0.0 && ratio < 0.01 {
         true => format!("{ratio:.3e}"),
@@ -92,7 +92,7 @@ fn in_four(ratio: f64) -> String {
     }
 }
 
-/// A figure with as many digits as tell something.
+/// A figure with as many digits as are meaningful.
 fn plain(figure: f64) -> String {
     match figure.abs() {
         large if large >= 1_000.0 => format!("{figure:.0}"),
@@ -126,7 +126,7 @@ mod tests {
         let text = of(&pair, &judged);
         let row = text.lines().find(|line| line.contains("CPU an operation")).expect("it is shown");
         let cells: Vec<&str> = row.split_whitespace().skip(4).collect();
-        // The ratios are 1.1, 1.2 and 1, with a deviation of 0.1; those of A beside A, 1 and 1.01.
+        // The ratios are 1.1, 1.2 and 1, with a deviation of 0.1; the ratios of A beside A are 1 and 1.01.
         assert_eq!(cells, ["2.200", "2.000", "1.1000", "±0.0722", "±0.0063", "1.0000", "1.2000"], "{text}");
         assert!(!text.contains("other"), "{text}");
         let (pair, judged) = compared(&[("other", Limit::AtLeast(1.0))]);

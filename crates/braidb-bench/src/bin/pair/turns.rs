@@ -10,33 +10,33 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Rounds, unless the command line says otherwise.
+/// The number of rounds, unless the command line gives another.
 const ROUNDS: usize = 7;
 
-/// Rounds of runs that take long, unless the command line says otherwise.
+/// The number of rounds if a run takes long, unless the command line gives another.
 const ROUNDS_OF_LONG_RUNS: usize = 3;
 
-/// A run of more seconds takes long.
+/// Seconds above which a run takes long.
 const LONG_RUN_SECONDS: f64 = 30.0;
 
-/// The most rounds that a command line may ask for, and so the most seeds of a measurement.
+/// The most rounds that a command line may ask for. A measurement has one seed for each round.
 pub const MOST_ROUNDS: usize = 1_000;
 
-/// What is measured.
+/// The plan of a measurement.
 pub struct Plan {
     pub a: Prepared,
     pub b: Prepared,
     /// Workloads and their options, as the driver takes them.
     pub workloads: Vec<String>,
-    /// Lines that are judged, which share the runs of A beside A.
+    /// The number of lines that are judged. All lines share the runs of A beside A.
     pub lines: usize,
-    /// `None`: 7, and 3 if the first run takes more than 30 s.
+    /// `None`: 7 rounds, or 3 if the first run takes more than 30 s.
     pub rounds: Option<usize>,
-    /// Of the first round; each later round has the next.
+    /// The seed of the first round; each later round has the next one.
     pub seed: u64,
-    /// Where each run keeps its store, which is removed afterwards.
+    /// The directory in which each run keeps its store. The store is removed after the run.
     pub directory: PathBuf,
-    /// Takes a row for each run.
+    /// The file that takes a row for each run.
     pub rows: Option<PathBuf>,
 }
 
@@ -46,20 +46,20 @@ pub struct Prepared {
     pub driver: PathBuf,
 }
 
-/// What was measured of one workload.
+/// The runs of one workload.
 pub struct Taken {
     /// For each line, the runs of A and B in each round.
     pub judged: Vec<Vec<(Run, Run)>>,
-    /// A beside A, in each round.
+    /// The runs of A beside A in each round.
     pub same: Vec<(Run, Run)>,
 }
 
-/// A run as it is kept: a line of JSON.
+/// The row of a run: a line of JSON.
 #[derive(Serialize)]
 struct Row<'a> {
     /// When the run ended, in seconds since 1970, UTC.
     unix_seconds: u64,
-    /// From 1 on.
+    /// The number of the round, from 1 on.
     round: usize,
     /// `A`, `B`, or `A'` and `A''` for A beside A.
     place: &'static str,
@@ -67,7 +67,7 @@ struct Row<'a> {
     run: &'a Run,
 }
 
-/// Runs all rounds. Returns what was taken of each workload, in the order of the command line.
+/// Runs all rounds. Returns the runs of each workload, in the order of the command line.
 pub fn take(plan: &Plan) -> Outcome<Vec<Taken>> {
     let mut taken: Vec<Taken> = Vec::new();
     let mut rounds = plan.rounds;
@@ -78,7 +78,7 @@ pub fn take(plan: &Plan) -> Outcome<Vec<Taken>> {
         for turn in order::round(number, plan.lines) {
             let watch = Stopwatch::start();
             runs.push((turn, run_once(plan, turn, number)?));
-            // The first run decides. The start of its process counts.
+            // The first run decides. Its time includes the start of its process.
             rounds.get_or_insert_with(|| rounds_of(watch.seconds()));
         }
         add_round(plan, &mut taken, runs)?;
@@ -89,7 +89,7 @@ pub fn take(plan: &Plan) -> Outcome<Vec<Taken>> {
     Ok(taken)
 }
 
-/// How many rounds there are if a run takes `seconds`.
+/// The number of rounds if a run takes `seconds`.
 fn rounds_of(seconds: f64) -> usize {
     match seconds > LONG_RUN_SECONDS {
         true => ROUNDS_OF_LONG_RUNS,

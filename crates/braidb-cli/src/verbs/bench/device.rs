@@ -1,7 +1,7 @@
 //! `bench DIR WORKLOAD… --device NAME`: the workloads on a modelled device, in modelled time.
 //!
-//! The database lies in the model's memory, and DIR is only its name there. Times follow from the seed and from the tables of
-//! `braidb-device`, so that they are equal on every machine. Processor time of the engine's operations is charged by a fixed price.
+//! The database lies in the model's memory, where DIR is only a name. Times follow from the seed and from the tables of `braidb-device`, so
+//! they are equal on every machine. Each operation of the engine costs a fixed processor time.
 
 use super::Measurement;
 use super::engine::Engine;
@@ -55,18 +55,18 @@ pub struct DeviceArgs {
     page_cache_mib: u64,
 }
 
-/// Processor time of one operation of the engine, in nanoseconds: about what a get or put of a small entry takes on the machines of
+/// Processor time of one operation of the engine, in nanoseconds. A get or put of a small entry takes about this time on the machines of
 /// docs/performance.md.
 const OPERATION_NS: u64 = 1_000;
 
-/// Processor time of an entry that a scan returns, in nanoseconds. Issue 19 has 39,000 scans of 50 entries a second and 4,200 of 1,000,
-/// from the cache: 212 µs for 950 entries.
+/// Processor time of an entry that a scan returns, in nanoseconds. The value is from issue 19: from the cache the engine does 39,000 scans
+/// of 50 entries a second and 4,200 of 1,000. So 950 entries take 212 µs.
 const ENTRY_NS: u64 = 200;
 
-/// The time of a model.
+/// The modelled time.
 struct ModelTimer<'a>(&'a Model);
 
-/// The engine on a model. Its background work is done on the host before its modelled time is over.
+/// The engine on a model. The engine does background work on the host before the modelled time of this work is over.
 struct ModelledEngine<'a> {
     engine: &'a Engine,
     model: &'a Model,
@@ -172,7 +172,7 @@ pub fn run_workloads(args: &Measurement, device: DeviceArg) -> Outcome<Vec<Run>>
     Ok(runs)
 }
 
-/// The figures of a run, with the model's in place of the kernel's.
+/// The figures of a run, with the model's figures in place of the kernel's.
 fn result(
     args: &Measurement,
     workload: &Workload,
@@ -183,7 +183,7 @@ fn result(
     let machine = Machine { device: model.profile().name().to_owned(), ..Machine::default() };
     let side = format!("braidb on modelled {}", model.profile().name());
     let mut run = result_of(measured, workload, &args.settings.load, &side, &machine, 0);
-    // Of the machine that models, which mean nothing here.
+    // These figures describe the host, so they mean nothing for the model.
     for name in [
         "called_bytes",
         "mapped_bytes",

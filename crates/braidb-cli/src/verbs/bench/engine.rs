@@ -1,10 +1,10 @@
-//! The engine as a workload sees it, and what it is given on the command line.
+//! The engine as a store for workloads, and its options on the command line.
 
 use braidb::{ColumnFamily, Db, Durability, Guards, MemoryPolicy, Options, Tuning};
 use braidb_bench::{Outcome, Store};
 use clap::ValueEnum;
 
-/// What the database is given.
+/// The options of the database.
 #[derive(clap::Args, Clone, Debug)]
 pub struct EngineArgs {
     /// What an acknowledged write means
@@ -13,7 +13,7 @@ pub struct EngineArgs {
     /// Memory for writes, in MiB
     #[arg(long, default_value_t = 64)]
     pub memtable_mib: usize,
-    /// The same in bytes
+    /// Memory for writes, in bytes
     #[arg(long, value_name = "BYTES", conflicts_with = "memtable_mib")]
     pub memtable_bytes: Option<usize>,
     /// Memory for blocks, in MiB
@@ -28,7 +28,7 @@ pub struct EngineArgs {
     /// Where levels are cut into cells [default: the engine's]
     #[arg(long, value_enum)]
     pub guards: Option<GuardsArg>,
-    /// Merges of L0 wait below so much overlap, in percent; 0 never [default: the engine's]
+    /// Merges of L0 wait while their overlap is below this, in percent; 0 never [default: the engine's]
     #[arg(long, value_name = "PERCENT")]
     pub l0_overlap: Option<u32>,
     /// Whether merges below L0 of a leveled tree wait for each other [default: the engine's]
@@ -37,10 +37,10 @@ pub struct EngineArgs {
     /// How memory is kept small until it is flushed [default: the engine's]
     #[arg(long, value_enum)]
     pub memory: Option<MemoryArg>,
-    /// From how many superseded versions in a hundred on --memory adaptive drops them
+    /// Superseded versions in a hundred from which on --memory adaptive drops them
     #[arg(long, default_value_t = 20)]
     pub redundancy_percent: u32,
-    /// How much of the memtable new writes gather in, in percent [default: the engine's]
+    /// Share of the memtable in which new writes gather, in percent [default: the engine's]
     #[arg(long)]
     pub active_percent: Option<u32>,
     /// Flat segments of memory beside each other [default: the engine's]
@@ -134,13 +134,12 @@ impl EngineArgs {
         })
     }
 
-    /// What the logs may take. The engine is told always, so that its default is no other.
+    /// The bytes that the logs may take. The engine always gets this number, so that this function and the engine share one default.
     pub fn log_bound_bytes(&self) -> u64 {
         self.log_bytes.unwrap_or_else(|| (self.memtable_bytes() as u64).saturating_mul(4).max(64 << 20))
     }
 
-    /// What a database may take on disk while the same keys stay alive: merges write anew what they read, beside logs and
-    /// memory.
+    /// The bytes that a database may take on disk while its keys stay alive. Merges write again what they read, beside logs and memory.
     pub fn directory_bound_bytes(&self, live_bytes: u64) -> u64 {
         2 * live_bytes + self.log_bound_bytes() + 4 * self.memtable_bytes() as u64
     }
@@ -150,7 +149,7 @@ impl EngineArgs {
     }
 }
 
-/// Sets an option of the engine, if it is given.
+/// Sets an option of the engine if the command line gives it.
 fn given<T>(tuning: Tuning, value: Option<T>, set: fn(Tuning, T) -> Tuning) -> Tuning {
     match value {
         Some(value) => set(tuning, value),
@@ -161,12 +160,12 @@ fn given<T>(tuning: Tuning, value: Option<T>, set: fn(Tuning, T) -> Tuning) -> T
 /// A database with the families of a workload.
 pub struct Engine {
     pub db: Db,
-    /// The default family, and `bench 1`, `bench 2`, …
+    /// The default family, then `bench 1`, `bench 2`, …
     families: Vec<ColumnFamily>,
 }
 
 impl Engine {
-    /// Creates the families that are missing.
+    /// Wraps a database, and creates the families that are missing.
     pub fn new(db: Db, families: u64) -> braidb::Result<Engine> {
         let name = |number| if number == 0 { "default".to_owned() } else { format!("bench {number}") };
         let families =

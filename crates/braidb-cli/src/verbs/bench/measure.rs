@@ -1,4 +1,4 @@
-//! Running one workload on the engine, and what the engine says of it.
+//! Runs one workload on the engine, and reads the engine's figures.
 
 use super::Settings;
 use super::engine::Engine;
@@ -11,40 +11,40 @@ use braidb_bench::{Beside, WallTimer, Workload, run};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
 
-/// What a workload did. Differences of before and after, background work included.
+/// The measurement of a workload. Its counters are differences of two readings, background work included.
 pub struct Measured {
     pub workload: &'static Workload,
-    /// What any store tells.
+    /// The figures that any store has.
     pub run: braidb_bench::Measured,
-    /// What gets looked into.
+    /// The tables and logs that gets looked into.
     pub lookups: Lookups,
-    /// What the engine says that it wrote.
+    /// The bytes that the engine says that it wrote.
     pub written: Written,
     pub stall_us: u64,
-    /// At the end.
+    /// The space at the end.
     pub space: Space,
-    /// While it ran and at the end.
+    /// The worst state while the workload ran and at its end.
     pub worst: Worst,
     pub flushes: u64,
-    /// Full memories that were made smaller instead.
+    /// Full memories that were compacted instead of flushed.
     pub full_memory_compactions: u64,
     /// Keys that flushes left in memory.
     pub hot_kept: u64,
-    /// How many may be left, and what was measured on the way to that.
+    /// The bound on hot keys, and the measurements of the hot-key tuner.
     pub hot_keys: Option<HotKeyStats>,
     pub merges: u64,
-    /// Since the database was opened.
+    /// The most merges at once since the database was opened.
     pub most_merges_at_once: u64,
 }
 
-/// What gets looked into: their price, which memory and filters keep low.
+/// The tables and logs that gets looked into: the cost of gets, which memory and filters keep low.
 pub struct Lookups {
     pub gets: u64,
-    /// Tables, after their filters let the key pass.
+    /// Lookups in tables whose filters let the key pass.
     pub table_reads: u64,
-    /// Values in logs.
+    /// Reads of values in logs.
     pub log_reads: u64,
-    /// Of both, those that the block cache did not have.
+    /// Reads of tables and logs that the block cache did not have.
     pub file_reads: u64,
 }
 
@@ -65,18 +65,18 @@ pub struct Written {
     pub user_bytes: u64,
     pub flushed_bytes: u64,
     pub merged_bytes: u64,
-    /// To newer logs, from old ones.
+    /// Bytes written back from old logs to newer ones.
     pub written_back_bytes: u64,
     pub causes: Vec<(String, u64)>,
     pub total: u64,
-    /// The same without the log, as the papers count.
+    /// All bytes without the log, as the papers count.
     pub without_log: u64,
-    /// Of it, what went through mappings, which `wchar` leaves out.
+    /// Bytes of `total` that went through mappings, which `wchar` leaves out.
     pub mapped_bytes: u64,
 }
 
 impl Written {
-    /// Write amplification as TRIAD has it: (flushed + merged) / flushed, which leaves the log out.
+    /// Write amplification as TRIAD defines it: (flushed + merged) / flushed, without the log.
     pub fn merge_amplification(&self) -> f64 {
         ratio(self.flushed_bytes + self.merged_bytes, self.flushed_bytes)
     }
@@ -143,7 +143,7 @@ fn written_between(before: &Stats, after: &Stats) -> Written {
     let (old, new) = (&before.counts, &after.counts);
     let merged = old.merge_bytes.iter().zip(&new.merge_bytes).map(|(old, new)| new - old);
     let flushed_bytes = new.flush_bytes - old.flush_bytes;
-    // What is written back goes to a log, but it is the price of having flushed less.
+    // Written-back bytes go to a log, but they are the price of flushing less.
     let written_back_bytes = new.written_back_bytes - old.written_back_bytes;
     let log_bytes = new.log_bytes - old.log_bytes - written_back_bytes;
     let mut causes = vec![

@@ -1,8 +1,8 @@
-//! `bench DIR WORKLOAD…`: how fast, how much is written, at what cost.
+//! `bench DIR WORKLOAD…`: measures speed, bytes written, and cost.
 //!
-//! The database lies in `DIR/db`, and the file `DIR/BRAIDB-BENCH` says that the benchmark made the directory: without
-//! it, nothing in DIR is touched. Its text says with what the database was filled, and is empty while it is not. So a
-//! later run can measure reads on what an earlier one filled, and only with the same keys.
+//! The database lies in `DIR/db`. The file `DIR/BRAIDB-BENCH` marks a directory that the benchmark made: without this file, nothing in DIR
+//! is touched. The file tells the fill of the database, and is empty while the database is not filled. So a later run can measure reads on
+//! an earlier fill, and only with equal keys.
 
 mod device;
 pub mod engine;
@@ -28,14 +28,14 @@ use std::path::{Path, PathBuf};
 
 /// Measure workloads, one after the other
 ///
-/// A workload that fills starts with an empty database and writes NUM keys once each; most others read and write on what a fill left.
-/// queue, pushpop, timeline and updaterandom start with an empty database and leave other keys. Each figure of bytes and time includes
-/// the background work: a workload ends when the engine has settled.
+/// A workload that fills starts with an empty database and writes NUM keys once each. Most others read and write on what a fill left.
+/// queue, pushpop, timeline and updaterandom start with an empty database and leave other keys. Each figure of bytes and time includes the
+/// background work: a workload ends when the engine has settled.
 ///
-/// What is read is checked: a key that was written must be there with a value that belongs to it, and a scan may leave out no key. A
-/// wrong answer ends the benchmark with exit status 3.
+/// Reads are checked. A key that was written must be there with a value that belongs to it, and a scan may leave out no key. A wrong answer
+/// ends the benchmark with exit status 3.
 ///
-/// queue scans 1000 rows from the front when the engine has settled, and does the same with a fresh database that holds the same rows.
+/// queue scans 1000 rows from the front when the engine has settled. It does so again with a fresh database that holds equal rows.
 ///
 /// The database stays in DIR/db, so that later runs can measure on it with the NUM, KEY_BYTES and VALUE_BYTES of the fill.
 #[derive(clap::Args, Debug)]
@@ -57,7 +57,7 @@ enum Reproduction {
 #[derive(clap::Args, Debug)]
 struct Measurement {
     /// A directory for the benchmark: new, empty, or from an earlier benchmark (`./paper` if it is called that)
-    // An option, because a reproduction goes without.
+    // The argument is an option of clap, because a reproduction of a paper goes without it.
     #[arg(required = true)]
     dir: Option<PathBuf>,
     /// What to measure
@@ -75,7 +75,7 @@ struct Measurement {
     report: Option<PathBuf>,
 }
 
-/// How large workloads are, and what the database is given.
+/// The size of workloads, and the options of the database.
 #[derive(clap::Args, Clone, Debug)]
 struct Settings {
     #[command(flatten)]
@@ -166,7 +166,7 @@ impl Measurement {
 }
 
 impl Settings {
-    /// Bytes of keys and values that are alive after a workload that added `inserted` keys; with 0, while it runs.
+    /// Bytes of keys and values that are alive after a workload that inserted `inserted` keys. Call it with 0 while the workload runs.
     fn live_bytes(&self, workload: &Workload, data: &Data, inserted: u64) -> u64 {
         let load = &self.load;
         let rows = if workload.has_a_window() {
@@ -179,8 +179,8 @@ impl Settings {
         rows.saturating_mul((load.key_bytes + load.value_bytes) as u64)
     }
 
-    /// Whether what is alive stays the same from this operation on, so that space can be judged by it: not in workloads
-    /// that begin with nothing.
+    /// Whether the number of live keys is constant at this operation, so that space can be judged by it. True after the first window of rows,
+    /// and in workloads that write only keys of a fill.
     fn is_steady(&self, workload: &Workload, operation: u64) -> bool {
         match workload.has_a_window() {
             true => operation >= self.load.window(),
@@ -189,7 +189,7 @@ impl Settings {
     }
 }
 
-/// Refuses to measure on what an earlier run did not fill, or filled with other keys or values.
+/// Refuses a database that an earlier run did not fill, or filled with other keys or values.
 fn require_filled(args: &Measurement, mark: &Path, db_dir: &Path) -> Outcome {
     let filled = match mark.exists() && db_dir.exists() {
         true => files::read_text(mark).map_err(|error| Failure::file("read", mark, &error))?,
@@ -210,13 +210,13 @@ fn require_filled(args: &Measurement, mark: &Path, db_dir: &Path) -> Outcome {
     }
 }
 
-/// Says in the directory that it is the benchmark's, and what its database was filled with.
+/// Writes the file that marks the benchmark's directory, and tells the fill of its database.
 fn set_mark(mark: &Path, filling: &str) -> Outcome {
     files::write_text(mark, filling).map_err(|error| Failure::file("write", mark, &error))
 }
 
-/// Makes the directory the benchmark's, without the database of an earlier workload. Until all that can be refused was, that
-/// one is as it was.
+/// Makes the directory the benchmark's, and empties its database. Every check that can refuse comes before the first change of the
+/// database.
 fn start_empty(dir: &Path, options: &Options) -> Outcome {
     options.check()?;
     let (mark, db_dir) = (dir.join(BENCH_MARK), dir.join(BENCH_DB));

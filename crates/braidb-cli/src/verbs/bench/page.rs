@@ -1,4 +1,4 @@
-//! `bench … --report FILE`: what was measured as one page, by the reports of `braidb-bench`.
+//! `bench … --report FILE`: the results as one page, by the reports of `braidb-bench`.
 
 use super::measure::Measured;
 use super::{Measurement, Settings};
@@ -9,11 +9,11 @@ use braidb_bench::drive::result_of;
 use braidb_bench::report::Report;
 use braidb_bench::results::{Machine, Run};
 
-/// What the engine tells of a run goes before what the kernel tells.
+/// A run for the report. Figures of the engine replace figures of the kernel.
 pub fn run_of(measured: &Measured, settings: &Settings, machine: Machine) -> Run {
     let worst = measured.worst.directory_bytes();
     let mut run = result_of(&measured.run, measured.workload, &settings.load, "BraidDB", &machine, worst);
-    // Fills sample no space: what is alive grows.
+    // Fills do not sample space, because their live bytes grow.
     if worst == 0 {
         run.figures.remove("worst_directory_bytes");
     }
@@ -32,7 +32,7 @@ pub fn run_of(measured: &Measured, settings: &Settings, machine: Machine) -> Run
     run
 }
 
-/// Writes the report, if one is asked for.
+/// Writes the report, if the command line asks for one.
 pub fn write(args: &Measurement, runs: Vec<Run>) -> Outcome {
     let Some(path) = &args.report else { return Ok(()) };
     let command: Vec<String> = std::env::args().collect();

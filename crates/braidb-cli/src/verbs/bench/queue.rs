@@ -1,7 +1,7 @@
 //! The end of the workload `queue`: how long a scan from the front takes, beside a fresh database with the same rows.
 //!
-//! Who reads a queue does not know where it begins. What was deleted lies in front of its first row until merges have
-//! dropped it, and a scan has to pass that.
+//! A reader of a queue does not know where the queue begins. Deleted rows lie in front of its first row until merges drop them, and a scan
+//! has to pass them.
 
 use super::Settings;
 use crate::failure::{Outcome, storage};
@@ -16,17 +16,18 @@ use std::path::Path;
 
 /// Rows that a scan reads.
 const ROWS: usize = 1000;
-/// Scans, of which the median counts.
+/// The number of scans. Their median counts.
 const SCANS: usize = 101;
 
-/// Median times of a scan.
+/// Median times of scans.
 #[derive(Clone, Copy, Debug)]
 pub struct Scans {
     pub queue_us: f64,
     pub fresh_us: f64,
 }
 
-/// Measures the queue `db`, and a database in `fresh_dir` that is made for it and removed again.
+/// Measures scans of the queue `db`, and of a database in `fresh_dir`. The fresh database is created for this comparison and removed
+/// afterwards.
 pub fn compare(db: &Db, fresh_dir: &Path, workload: &Workload, settings: &Settings) -> Outcome<Scans> {
     let (data, load) = (&Data::new(workload, &settings.load), &settings.load);
     let queue_us = median_us(db, data, settings)?;

@@ -1,4 +1,4 @@
-//! The figures of one workload, for people or as JSON.
+//! The figures of one workload, as text or as JSON.
 
 use super::super::stats::hot_keys_json;
 use super::measure::{Lookups, Measured};
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-/// `scans` are those of the workload `queue`.
+/// Prints the figures. `scans` are the scans of the workload `queue`.
 pub fn print(measured: &Measured, scans: Option<Scans>, args: &Measurement, directory_bytes: u64) -> Outcome {
     let text = match args.json {
         true => format!("{}\n", as_json(measured, scans, args, directory_bytes)),
@@ -22,7 +22,7 @@ pub fn print(measured: &Measured, scans: Option<Scans>, args: &Measurement, dire
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(printing)
 }
 
-/// The quantiles that are told, with their names.
+/// The quantiles of latencies that are printed, with their names.
 const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p99", 0.99), ("p99_9", 0.999), ("max", 1.0)];
 
 fn as_json(measured: &Measured, scans: Option<Scans>, args: &Measurement, directory_bytes: u64) -> Value {
@@ -99,7 +99,7 @@ fn as_json(measured: &Measured, scans: Option<Scans>, args: &Measurement, direct
     figures
 }
 
-/// What gets asked for.
+/// The figures on lookups of gets.
 fn lookup_figures(lookups: &Lookups) -> [(&'static str, Value); 5] {
     [
         ("gets", lookups.gets.into()),
@@ -110,7 +110,7 @@ fn lookup_figures(lookups: &Lookups) -> [(&'static str, Value); 5] {
     ]
 }
 
-/// What the database takes of the machine.
+/// The figures on the space of the database.
 fn space_figures(measured: &Measured, settings: &Settings) -> Vec<(&'static str, Value)> {
     let (space, worst) = (&measured.space, &measured.worst);
     let mut figures = vec![
@@ -160,7 +160,7 @@ fn as_text(measured: &Measured, scans: Option<Scans>, directory_bytes: u64) -> S
     text
 }
 
-/// What the database takes of the machine.
+/// Writes the space of the database as text.
 fn write_space(measured: &Measured, text: &mut String) -> std::fmt::Result {
     let (written, space, worst) = (&measured.written, &measured.space, &measured.worst);
     if measured.workload.writes() {

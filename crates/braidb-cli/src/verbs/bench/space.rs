@@ -1,4 +1,4 @@
-//! What a workload's database takes of the machine: space on disk, files, levels, open descriptors.
+//! Resources that a workload's database takes: space on disk, files, levels, open descriptors.
 
 use crate::figures::ratio;
 use crate::host::{files, process};
@@ -7,23 +7,23 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A file from this size on is large.
+/// The least bytes of a large file.
 pub const LARGE_FILE_BYTES: u64 = 16 << 20;
 
-/// The state after a workload. Space is what the file system has allocated, so that holes count as freed, and logs with
-/// what is reserved for them.
+/// The state after a workload. Space is what the file system has allocated: holes count as freed, and logs count with the space that is
+/// reserved for them.
 #[derive(Debug)]
 pub struct Space {
-    /// Of all files.
+    /// Allocated bytes of all files.
     pub allocated_bytes: u64,
-    /// Keys and values that a reader can see.
+    /// Bytes of the keys and values that a reader can see.
     pub live_bytes: u64,
     pub table_files: u64,
-    /// In tables below L0.
+    /// Bytes in tables below L0.
     pub deep_bytes: u64,
-    /// The part of them in large files.
+    /// Bytes in large tables below L0.
     pub large_file_bytes: u64,
-    /// Levels that hold something.
+    /// The number of levels that hold something.
     pub levels: u64,
 }
 
@@ -57,24 +57,24 @@ impl Space {
         }
     }
 
-    /// Bytes on disk for each byte that a reader can see.
+    /// Bytes on disk for each live byte.
     pub fn amplification(&self) -> f64 {
         ratio(self.allocated_bytes, self.live_bytes)
     }
 }
 
-/// The worst that was met while a workload ran.
+/// The worst samples while a workload ran.
 #[derive(Debug, Default)]
 pub struct Worst {
-    /// Allocated for all files; 0 where nothing was sampled.
+    /// Bytes allocated for all files; 0 if nothing was sampled.
     directory_bytes: AtomicU64,
-    /// In thousandths; 0 where nothing was sampled.
+    /// Space amplification in thousandths; 0 if nothing was sampled.
     space_amplification: AtomicU64,
     descriptors: AtomicU64,
 }
 
 impl Worst {
-    /// Looks at the machine now. `live_bytes` is 0 while they say nothing, as in a fill.
+    /// Samples the machine. `live_bytes` is 0 while the live bytes grow, as in a fill.
     pub fn sample(&self, dir: &Path, live_bytes: u64) {
         self.descriptors.fetch_max(process::open_descriptors(), Ordering::Relaxed);
         if live_bytes == 0 {

@@ -1,7 +1,7 @@
 //! `load DIR [FILE]`: rows into the database.
 //!
-//! Loading is idempotent: loading the same rows again leaves the same data. It is quick too, because a row whose value
-//! stands in the database already is read and not written. So after a crash, load the same file again.
+//! Loading is idempotent: a second load of equal rows leaves equal data. The second load is quick, because it reads a row whose value is
+//! stored already and does not write it. So after a crash, load the file again.
 
 mod rows;
 
@@ -20,10 +20,10 @@ use std::path::PathBuf;
 
 /// Read rows `key TAB value`, one a line, and store them
 ///
-/// Without FILE, or with `-`, rows come from standard input. A row holds exactly one tab and ends in a newline; anything else is
-/// refused and reported with its line number, the other rows are loaded, and the exit status is 2. Rows are stored in
-/// their order, so that of two with the same key the later one stays. When the command returns, all is on stable
-/// storage. If it is killed, load the same file again: rows that are stored already are passed over.
+/// Without FILE, or with `-`, rows come from standard input. A row holds exactly one tab and ends in a newline. Any other row is refused
+/// and reported with its line number; the other rows are loaded, and the exit status is 2. Rows are stored in their order: of two rows with
+/// equal keys the later one stays. When the command returns, all is on stable storage. If it is killed, load the file again: rows that are
+/// stored already are passed over.
 #[derive(clap::Args)]
 #[command(after_help = text::HELP)]
 pub struct Args {
@@ -33,12 +33,12 @@ pub struct Args {
     file: Option<PathBuf>,
 }
 
-/// A batch is written at so many rows or bytes.
+/// Rows after which a batch is written, if its bytes have not reached their limit.
 const BATCH_ROWS: usize = 1000;
 const BATCH_BYTES: usize = 1 << 20;
-/// What a power failure can undo of a long load is bounded by syncing after so many rows.
+/// Rows between two syncs. They bound the rows of a long load that a power failure can undo.
 const ROWS_BETWEEN_SYNCS: u64 = 100_000;
-/// So many refused rows are printed, the others only counted.
+/// Refused rows that are printed. Later refused rows are only counted.
 const REFUSALS_PRINTED: u64 = 20;
 
 pub fn run(args: &Args) -> Outcome {
@@ -72,7 +72,7 @@ fn progress_bar(bytes: Option<u64>) -> ProgressBar {
     bar.with_style(ProgressStyle::with_template(template).expect("the template is right"))
 }
 
-/// What became of the rows.
+/// The counts of rows by their outcome.
 #[derive(Debug, Default)]
 struct Tally {
     written: u64,
@@ -136,13 +136,13 @@ fn load(store: &Store, mut rows: Rows<impl BufRead>, bar: &ProgressBar) -> Outco
     Ok(loader.tally)
 }
 
-/// Collects rows to batches.
+/// Collects rows into batches.
 struct Loader<'a> {
     store: &'a Store,
     batch: WriteBatch,
-    /// Whether the database held anything before, so that a row may be stored already.
+    /// Whether the database held rows before the load, so that a row may be stored already.
     look_first: bool,
-    /// The keys of the batch: for these the database does not tell yet what the latest value is.
+    /// The keys of the current batch. For these keys the database does not know the latest value yet.
     pending: BTreeSet<Vec<u8>>,
     tally: Tally,
 }

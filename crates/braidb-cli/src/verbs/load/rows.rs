@@ -1,12 +1,12 @@
-//! Reading rows from a stream: one at a time, numbered, each whole or refused with the reason.
+//! Reads rows from a stream: one at a time, numbered, each whole or refused with the reason.
 
 use crate::text;
 use std::io::{self, BufRead};
 
-/// The longest row that can be right: every byte of the longest key and value as `\xNN`, and a tab.
+/// The longest correct row in bytes: every byte of the longest key and value as `\xNN`, and a tab.
 const MAX_ROW_BYTES: usize = 4 * (braidb::MAX_KEY_BYTES + braidb::MAX_VALUE_BYTES) + 1;
 
-/// A key and a value, or why the row does not hold them.
+/// A key and a value, or the reason why the row does not hold them.
 pub type Row = Result<(Vec<u8>, Vec<u8>), String>;
 
 /// The rows of a stream.
@@ -29,7 +29,7 @@ impl<R: BufRead> Rows<R> {
         self.number
     }
 
-    /// Whether that row ended in CR LF.
+    /// Whether the row that was read last ended in CR LF.
     pub fn ends_in_cr_lf(&self) -> bool {
         self.cr_lf
     }
@@ -57,8 +57,8 @@ impl<R: BufRead> Rows<R> {
         }))
     }
 
-    /// Reads up to the next newline. Returns the length before it, and whether there was one; of an overlong row only
-    /// the start is kept.
+    /// Reads up to the next newline. Returns the length of the row, and whether a newline ended it. Only the start of an overlong row is
+    /// kept.
     fn read_row(&mut self) -> io::Result<(usize, bool)> {
         self.row.clear();
         let mut length = 0;
@@ -85,7 +85,7 @@ impl<R: BufRead> Rows<R> {
     }
 }
 
-/// Refuses what the database would refuse, so that one row does not spoil its batch.
+/// Refuses a row that the database would refuse, so that one row does not spoil its batch.
 fn within_limits((key, value): (Vec<u8>, Vec<u8>)) -> Row {
     if key.len() > braidb::MAX_KEY_BYTES {
         return Err(format!("the key has {} bytes; the limit is {}", key.len(), braidb::MAX_KEY_BYTES));

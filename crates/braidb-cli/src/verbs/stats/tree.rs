@@ -10,8 +10,8 @@
 //!   … 1 cell left out
 //! ```
 //!
-//! A cell is named by its guard, the lowest key that belongs to it; a run by its epoch, the newest first; a slice by its
-//! table, where `+4` are four more of them. No line is longer than [`WIDTH`], whatever the keys are.
+//! A cell is named by its guard, the lowest key that belongs to it. A run is named by its epoch; the newest comes first. A slice is named
+//! by its table, where `+4` stands for four more slices. No line is longer than [`WIDTH`], for any keys.
 
 use super::line;
 use crate::figures::{bytes_text, counted, ratio};
@@ -22,12 +22,12 @@ use std::collections::BTreeSet;
 
 /// Columns of a line.
 const WIDTH: usize = 100;
-/// Columns for a guard.
+/// Columns for the name of a guard.
 const GUARD_WIDTH: usize = 24;
-/// Tables of a run that are named.
+/// The most tables of a run that are named.
 const TABLES_NAMED: usize = 4;
 
-/// The trees as text, with `cells` lines for the cells of each level: half of them for the first cells, half for the last.
+/// The trees as text, with up to `cells` lines for the cells of each level: half for the first cells, half for the last.
 pub fn as_text(trees: &[FamilyTree], cells: usize) -> String {
     let mut text = String::new();
     for tree in trees {
@@ -40,7 +40,7 @@ pub fn as_text(trees: &[FamilyTree], cells: usize) -> String {
 fn family_text(tree: &FamilyTree, cells: usize, text: &mut String) {
     let filled: Vec<&LevelTree> = tree.levels.iter().filter(|level| slices(level).next().is_some()).collect();
     let bytes: u64 = filled.iter().map(|level| level_bytes(level)).sum();
-    // Each guard stands on the deepest level too.
+    // The deepest level has every guard.
     let guards = tree.levels.last().map_or(0, |level| level.cells.len() - 1);
     let name = clipped(&escaped(tree.name.as_bytes()), WIDTH / 2);
     let sums = format!(
@@ -91,7 +91,7 @@ fn cell_text(cell: &CellTree) -> String {
         let separator = if at > 0 { " | " } else { "" };
         let reserve = if rest > 0 { 3 + remark(rest).chars().count() } else { 0 };
         let fits = |run: &String| separator.len() + run.chars().count() + reserve <= room;
-        // Better fewer tables of a run than no word of it.
+        // A line names fewer tables of a run before it leaves the run out.
         let Some(run) = (0..=TABLES_NAMED).rev().map(|named| run_text(run, named)).find(fits) else {
             line += &format!("{separator}{}", remark(rest + 1));
             break;
@@ -103,7 +103,7 @@ fn cell_text(cell: &CellTree) -> String {
     line
 }
 
-/// Its epoch, its bytes and the first tables of its slices; `×3` behind a table of which it has three.
+/// The epoch of a run, its bytes and the first tables of its slices. `×3` behind a table stands for three slices of it.
 fn run_text(run: &RunTree, tables_named: usize) -> String {
     let mut tables: Vec<(u64, u64)> = Vec::new();
     for slice in &run.slices {
@@ -125,7 +125,7 @@ fn run_text(run: &RunTree, tables_named: usize) -> String {
     text
 }
 
-/// As much of `text` as fits into `width` columns, with a mark if something is missing.
+/// The first columns of `text`, at most `width`, with a mark if something is missing.
 fn clipped(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
@@ -146,7 +146,7 @@ fn tables<'a>(slices: impl Iterator<Item = &'a SliceTree>) -> BTreeSet<u64> {
     slices.map(|slice| slice.table).collect()
 }
 
-/// Everything, for programs; keys as text.
+/// The trees as JSON, complete, with keys as text.
 pub fn as_json(trees: &[FamilyTree]) -> Value {
     let slice = |slice: &SliceTree| {
         json!({

@@ -1,4 +1,4 @@
-//! The step of the tour that kills a writing process and looks at what is left.
+//! The step of the tour that kills a writing process and checks the database after it.
 
 use super::narrate::Narrator;
 use super::writer::{LEDGER, PREFIX, key, value};
@@ -12,15 +12,15 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// The child is killed after it has acknowledged so many batches.
+/// Acknowledged batches after which the tour kills the child.
 const BATCHES: u64 = 20_000;
 
-/// Returns the database after recovery; `model` has what the child wrote too.
+/// Kills the child and returns the database after recovery. Adds to `model` what the child wrote.
 pub fn kill_and_recover(dir: &Path, model: &mut Model, say: &mut Narrator) -> Outcome<Db> {
     say.step("Crash: another process writes batches over two column families, and is killed with SIGKILL")?;
     let mut child = start(dir)?;
     let seen = watch_and_kill(dir, &mut child, say);
-    // Whatever happened, the child must not stay behind.
+    // The child must end even if the tour failed.
     let _ = child.kill();
     child.wait().map_err(|error| storage("could not wait for the writing process", error))?;
     let acknowledged = seen?;
@@ -80,7 +80,7 @@ fn watch_and_kill(dir: &Path, child: &mut Child, say: &mut Narrator) -> Outcome<
     Ok(acknowledged)
 }
 
-/// Reads the line that acknowledges the next batch; false at the end of the output.
+/// Reads the line that acknowledges the next batch; `false` at the end of the output.
 fn next_acknowledgement(lines: &mut BufReader<ChildStdout>, acknowledged: &mut u64) -> Outcome<bool> {
     let mut line = String::new();
     lines.read_line(&mut line).map_err(|error| storage("could not read from the writing process", error))?;
@@ -94,7 +94,7 @@ fn next_acknowledgement(lines: &mut BufReader<ChildStdout>, acknowledged: &mut u
     Ok(true)
 }
 
-/// Every acknowledged batch must be there, whole, and at most the one that was under way besides.
+/// Checks that every acknowledged batch is there as a whole, and at most one batch more: the one that was under way.
 fn check_batches(db: &Db, acknowledged: u64, model: &mut Model, say: &mut Narrator) -> Outcome {
     let found = db.prefix(PREFIX).count() as u64;
     say.check(found == acknowledged || found == acknowledged + 1, || {

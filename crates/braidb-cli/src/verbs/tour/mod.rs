@@ -1,6 +1,6 @@
-//! `tour [DIR]`: the real thing, narrated, over real data found on the machine.
+//! `tour [DIR]`: a narrated tour with the real engine, over real data found on the machine.
 //!
-//! The tour checks all that it shows against a copy in memory, and ends with status 3 if anything differs.
+//! The tour checks all its output against a copy in memory. It ends with status 3 if anything differs.
 
 mod crash;
 mod narrate;
@@ -30,12 +30,12 @@ pub struct Args {
     dir: Option<PathBuf>,
 }
 
-/// What the database must hold.
+/// The content that the database must have.
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Everything that the tour shows comes from here.
+/// The directory whose paths the tour loads.
 const ROOT: &str = "/usr";
-/// Small, so that flushes and merges take part.
+/// Memory for writes in bytes. It is small, so that flushes and merges take part.
 const MEMTABLE_BYTES: usize = 2 << 20;
 
 pub fn run(args: &Args) -> Outcome {

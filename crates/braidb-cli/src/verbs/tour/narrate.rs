@@ -1,4 +1,4 @@
-//! The voice of the tour: numbered steps, with time to read them when a person is watching.
+//! The output of the tour: numbered steps, with time to read them when a person is watching.
 
 use crate::failure::{Failure, Outcome, printing};
 use crate::host::clock::pause;
@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Prints the tour.
 pub struct Narrator {
     steps: u32,
-    /// Between steps, for a person to read; none if nobody watches.
+    /// The time between two steps, for a person to read. Zero if no person watches.
     pause: Duration,
 }
 
@@ -27,17 +27,17 @@ impl Narrator {
         self.print(&format!("\n{}. {title}", self.steps))
     }
 
-    /// Says something, indented.
+    /// Prints an indented line.
     pub fn line(&mut self, text: &str) -> Outcome {
         text.lines().try_for_each(|line| self.print(&format!("   {line}")))
     }
 
-    /// Fails the tour unless what was seen is right.
+    /// Fails the tour unless `right` is true.
     pub fn check(&self, right: bool, what: impl FnOnce() -> String) -> Outcome {
         if right { Ok(()) } else { Err(Failure::Storage(what())) }
     }
 
-    /// The last words.
+    /// Prints the last words.
     pub fn end(&mut self, text: &str) -> Outcome {
         self.print(&format!("\n{text}"))
     }

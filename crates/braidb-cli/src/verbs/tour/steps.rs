@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// Gets of keys that are there, and of some that are not.
 const GETS: usize = 100_000;
-/// Rows of a scan that are shown.
+/// Rows of a scan that are printed.
 const SHOWN: usize = 4;
 
 pub fn find_paths(say: &mut Narrator) -> Outcome<Model> {
@@ -32,7 +32,7 @@ pub fn find_paths(say: &mut Narrator) -> Outcome<Model> {
 pub fn load(db: &Db, model: &Model, say: &mut Narrator) -> Outcome {
     say.step("Load: batches of 1,000, then one sync for all")?;
     let watch = Stopwatch::start();
-    // Not in key order: the hash order of names is as good as random.
+    // The gets are not in key order: the hash order of names is as good as random.
     let mut rows: Vec<(&Vec<u8>, &Vec<u8>)> = model.iter().collect();
     rows.sort_by_key(|(key, _)| scatter(key));
     for part in rows.chunks(1000) {
@@ -53,7 +53,7 @@ pub fn load(db: &Db, model: &Model, say: &mut Narrator) -> Outcome {
     ))
 }
 
-/// FNV-1a, to put names out of order.
+/// The FNV-1a hash of a name, which puts names out of order.
 fn scatter(key: &[u8]) -> u64 {
     key.iter()
         .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
@@ -119,7 +119,7 @@ pub fn scan(db: &Db, model: &Model, say: &mut Narrator) -> Outcome {
     ))
 }
 
-/// Overwrites all and deletes some under a snapshot. Returns what the database must hold then.
+/// Overwrites all rows and deletes some under a snapshot. Returns what the database must hold then.
 pub fn hold_snapshot(db: &Db, model: Model, say: &mut Narrator) -> Outcome<Model> {
     say.step("Hold a snapshot while every value is overwritten and every tenth path is deleted")?;
     let snapshot = db.snapshot();
@@ -147,7 +147,7 @@ pub fn hold_snapshot(db: &Db, model: Model, say: &mut Narrator) -> Outcome<Model
     Ok(changed)
 }
 
-/// Fails unless a scan yields exactly what it should.
+/// Fails unless a scan yields exactly the expected rows.
 pub fn compare<'a>(
     what: &str,
     seen: impl Iterator<Item = braidb::Result<(Vec<u8>, Value)>>,

@@ -1,5 +1,5 @@
-//! The holes that were made in tables, as the file system saw them. A thread that punches one gives way to the other threads now and
-//! then, so that they look for holes between its search and its count.
+//! The holes in tables, as the file system saw them. A thread that punches a hole sometimes yields to other threads. They then
+//! look for holes between its search and its count.
 
 use crate::fs::Beside;
 use parking_lot::Mutex;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Calls of `yield_now` after every other hole in a table: enough for the other threads to collect garbage in between.
+/// Calls of `yield_now` after every other hole in a table. 50 are enough for other threads to collect garbage in between.
 const GIVES_WAY: usize = 50;
 
 /// Holes by table.
@@ -15,7 +15,7 @@ const GIVES_WAY: usize = 50;
 pub struct Holes(Mutex<BTreeMap<PathBuf, Vec<Range<u64>>>>);
 
 impl Holes {
-    /// Bytes of tables that any hole covers.
+    /// Bytes of tables that at least one hole covers.
     pub fn bytes(&self) -> u64 {
         let mut bytes = 0;
         for holes in self.0.lock().values_mut() {

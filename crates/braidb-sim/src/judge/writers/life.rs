@@ -1,4 +1,4 @@
-//! One life of the database: what its threads do, and what each of them sees for itself.
+//! One life of the database: what its threads do, and what each of them checks.
 
 use super::holes::Holes;
 use super::{COUNTED, LATE, Script, failed, number_in};
@@ -19,28 +19,29 @@ use braidb_storage::{Env, Runtime};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Threads that read: two, so that both collect garbage at once when what they held goes.
+/// Reader threads. Two, so that both may collect garbage at once when their snapshots are dropped.
 const READERS: u64 = 2;
-/// Snapshots with their iterators that one reader holds at once.
+/// Snapshots, with their iterators, that one reader holds at once.
 const HELD: usize = 3;
-/// A reader holds one in `LOOKS` of its snapshots; the others only show the latest counts.
+/// A reader holds one in `LOOKS` of its snapshots. From the others it reads only the counts.
 const LOOKS: u64 = 40;
-/// How long a thread that waits for writers sleeps before it looks again: about as long as a writer takes for a few batches.
+/// Microseconds that a thread sleeps between two looks at the writers' progress. A writer takes about as long for a few
+/// batches.
 const SLEEP_US: u64 = 100;
 
-/// What one writer did, for all to see.
+/// The progress of one writer, shared with all threads.
 #[derive(Debug, Default)]
 struct Progress {
-    /// Batches that were there when the life began.
+    /// Batches that the database held when the life began.
     start: u64,
-    /// The writer ends after this batch.
+    /// The last batch of the writer in this life.
     until: u64,
     /// Batches asked for.
     issued: AtomicU64,
-    /// Batches that survive a killed process, and lost power.
+    /// Batches that survive a kill, and batches that survive a power failure.
     kill_floor: AtomicU64,
     power_floor: AtomicU64,
-    /// The writer is done, or failed.
+    /// Whether the writer is done or failed.
     ended: AtomicBool,
 }
 
@@ -62,7 +63,7 @@ pub struct Life<'a> {
     script: &'a Script,
     runtime: Arc<Threads>,
     progress: Vec<Progress>,
-    /// All writers have ended.
+    /// Whether all writers have ended.
     done: AtomicBool,
 }
 
@@ -84,7 +85,7 @@ impl<'a> Life<'a> {
         Ok(Life { client, script, runtime, progress: Vec::new(), done: AtomicBool::new(false) })
     }
 
-    /// Each writer goes on behind the batches that are there. What an open found is as stable as it gets.
+    /// Starts each writer behind the batches that the database holds. An open makes what it found fully stable.
     pub fn begin(&mut self, counts: &[u64], until: &[u64]) {
         let begun = |(&start, &until): (&u64, &u64)| {
             let progress = Progress { start, until, ..Progress::default() };
@@ -95,7 +96,7 @@ impl<'a> Life<'a> {
         self.progress = counts.iter().zip(until).map(begun).collect();
     }
 
-    /// Batches of each writer that a crash of this kind may not lose.
+    /// Batches of each writer that a crash of this kind must keep.
     pub fn floors(&self, crash: Crash) -> Vec<u64> {
         let floor = |progress: &Progress| match crash {
             Crash::Process => progress.kill_floor.load(Ordering::SeqCst),
@@ -109,7 +110,7 @@ impl<'a> Life<'a> {
         self.progress.iter().map(|progress| progress.issued.load(Ordering::SeqCst)).collect()
     }
 
-    /// Waits until the first writer has done this share of its batches.
+    /// Waits until the first writer has asked for `part` of `parts` of its batches.
     pub fn wait_for(&self, part: u64, parts: u64) {
         let progress = &self.progress[0];
         let wanted = progress.start + (progress.until - progress.start) * part / parts;
@@ -145,7 +146,7 @@ impl<'a> Life<'a> {
             let helped: Vec<Verdict> = helped.collect();
             let read: Vec<Verdict<Seen>> =
                 readers.into_iter().map(|reader| reader.join().expect("caught")).collect();
-            // A writer that finds the database poisoned tells less than the thread that panicked.
+            // Writers' results come last: a writer that finds the database poisoned tells less than the thread that panicked.
             let seen = read.into_iter().collect::<Verdict<Vec<Seen>>>();
             let rest = helped.into_iter().chain(wrote).collect::<Verdict>();
             (watched, seen.and_then(|seen| rest.map(|()| seen)))
@@ -157,7 +158,7 @@ impl<'a> Life<'a> {
         Ok(watched)
     }
 
-    /// Closes the database; returns how many bytes of holes it counted.
+    /// Closes the database. Returns the bytes of holes that it counted.
     pub fn close(self) -> Verdict<u64> {
         self.client.db.close().map_err(failed)?;
         Ok(self.client.db.stats().counts.hole_bytes)
@@ -187,7 +188,7 @@ impl<'a> Life<'a> {
                 client.db.flush().map_err(failed)?;
                 progress.acknowledged(number, Durability::Sync);
             }
-            // Its own writes are visible to a writer at once.
+            // A writer sees its own writes at once.
             let last = &batch.changes[batch.changes.len() - 1];
             let got = client.get(last.family, &last.key, None).map_err(failed)?;
             if got.as_deref() != last.value.as_deref() {
@@ -197,7 +198,7 @@ impl<'a> Life<'a> {
         Ok(())
     }
 
-    /// Carries `help` out `times` times, spread evenly over the progress of writer 0.
+    /// Runs `help` `times` times, spread evenly over the progress of writer 0.
     fn help(&self, times: u64, mut help: impl FnMut(u64) -> Verdict) -> Verdict {
         for at in 1..=times {
             self.wait_for(at, times + 1);
@@ -235,8 +236,8 @@ impl<'a> Life<'a> {
         })
     }
 
-    /// Takes snapshots until the writers are done, one at least; in each, both families show the same count, which never falls.
-    /// Some are held, and looked at again.
+    /// Takes snapshots until the writers are done, at least one. Each must show equal counts in both families, and no count may
+    /// fall. Some snapshots are held, and read again later.
     fn read(&self, seed: u64) -> Verdict<Seen> {
         let mut rng = Rng::new(seed);
         let mut last: Vec<u64> = self.progress.iter().map(|progress| progress.start).collect();
@@ -280,14 +281,14 @@ impl<'a> Life<'a> {
     }
 }
 
-/// How much a reader looked at.
+/// What a reader checked.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     snapshots: u64,
     held: u64,
 }
 
-/// A snapshot, an iterator over it, and what both go on to show while the tree changes beneath them.
+/// A snapshot, an iterator over it, and what both must show while the tree changes.
 struct Held {
     client: Client,
     snapshot: Snapshot,
@@ -307,7 +308,7 @@ impl Held {
         Ok(Held { client, snapshot, state, iterator })
     }
 
-    /// Lets the iterator go on, to its end for a look at all, and then reads the snapshot once more.
+    /// Advances the iterator. If `at_all`, advances it to its end and reads the whole snapshot again.
     fn look(&mut self, at_all: bool, rng: &mut Rng) -> Verdict {
         let steps = if at_all { usize::MAX } else { rng.between(1, 50) as usize };
         if let Some(mut iterator) = self.iterator.take()

@@ -1,18 +1,18 @@
-//! How much of the logs is stable for certain, and what becomes of the rest.
+//! How much of the logs is stable for certain, and what recovery does with the rest.
 //!
 //! After a write-back error Linux leaves pages clean and readable. Recovery then reads bytes from the page cache that the device does
-//! not have, and a later sync succeeds and writes nothing. So *stable is only what a synced mark covers*. These are synced marks:
+//! not have, and a later sync succeeds and writes nothing. So *only what a synced mark covers is stable*. These are synced marks:
 //!
-//! - the mark in a frame or a footer: the log up to there, and the earlier logs of its open. With the header's bit
+//! - the mark in a frame or a footer: the log up to the mark, and the earlier logs of its open. With the header's bit
 //!   `covers_earlier_opens` it covers the logs of earlier opens too;
-//! - a `LogSealed` edit, and a table that points into the log: the whole log, and the same earlier logs;
-//! - `replay_from`: a flush or a log collection synced all logs before the log that it names, and the header of that log;
+//! - a `LogSealed` edit, and a table that points into the log: the whole log, and the earlier logs that a mark in it would cover;
+//! - `replay_from`: all logs before the log that it names, and the header of this log. A flush or a log collection synced them;
 //! - a cut with the flag `CutCovered`: all logs up to the cut.
 //!
-//! A footer by itself covers nothing, since a rotation syncs nothing. Neither does a cut without the flag: versions before the flag
-//! cut where their recovery ended, after a sync that may have proved nothing.
+//! A footer by itself covers nothing, since a rotation syncs nothing. A cut without the flag covers nothing either. Versions before the
+//! flag cut where their recovery ended, after a sync that may have proved nothing.
 //!
-//! The *covered end* is the first place that no mark covers. What stands behind it is written anew before the open accepts a write:
+//! The *covered end* is the first place that no mark covers. Recovery writes all later commits anew before the open accepts a write:
 //!
 //! | uncovered commits | where they go | cut | `replay_from` |
 //! |---|---|---|---|
@@ -25,19 +25,20 @@
 //!
 //! `r` is a commit behind the covered end of log 5, and log 9 will be the new one.
 //!
-//! 1. *Copying.* `r` stands in log 5, perhaps only in the page cache. Log 9 is made; its header says that it is the first of its open,
-//!    and that it follows log 5 at the covered end. `r` is appended to log 9. A crash now leaves a log 9 that the manifest does not
-//!    name: recovery ignores it, and finds of log 5 what is left of it.
+//! 1. *Copying.* `r` is in log 5, perhaps only in the page cache. Recovery creates log 9. Its header says that it is the first of its
+//!    open, and that it follows log 5 at the covered end. `r` is appended to log 9. A crash now leaves a log 9 that the manifest does
+//!    not name. The next recovery ignores log 9, and finds what is left of log 5.
 //! 2. *Log 9 is synced*, with its name: `r` is stable there. A crash leaves what step 1 leaves.
-//! 3. *The edit* cuts log 5 at its covered end and names log 9. After its sync log 9 is the home of `r`, and what stands behind the cut
-//!    is never read again. `r` is replayed after the covered records, with its own number.
-//! 4. *Logs that lie behind the cut as a whole are unlinked*: each of their records stands in log 9. A crash before leaves them, set
-//!    aside by the cut, until no family replays an earlier log.
+//! 3. *The edit* cuts log 5 at its covered end and names log 9. After its sync log 9 is the home of `r`, and the bytes behind the cut
+//!    are never read again. `r` is replayed after the covered records, with its own number.
+//! 4. *Logs that lie behind the cut as a whole are deleted*: each of their records is in log 9. A crash before the deletion leaves
+//!    them. The cut sets them aside until no family replays an earlier log.
 //!
 //! With tables, step 1 writes tables in place of frames, and step 2 syncs them with their names. On a full device, steps 1 and 2
-//! overwrite the bytes of log 5 with identical bytes, which makes the pages dirty again, and sync them through that descriptor: a
-//! crash at any time leaves what it would have left without. Overwriting renews bytes and no names: a log whose name a failed write-back
-//! lost would stay lost. ext4 and XFS end their journal when a directory cannot be written, so that no opening succeeds there.
+//! overwrite the bytes of log 5 with identical bytes, which makes the pages dirty again. They sync the pages through the descriptor
+//! that wrote them. A crash at any time leaves what it would have left without the overwriting. Overwriting renews bytes and no names:
+//! a log whose name a failed write-back lost would stay lost. But ext4 and XFS shut their journal down when a directory cannot be
+//! written, so no opening succeeds there.
 
 use super::{NOWHERE, Place, Recovery};
 use crate::base::error::{Error, Result};
@@ -48,28 +49,28 @@ use crate::version::State;
 use crate::visible::EntryKind;
 use std::collections::BTreeSet;
 
-/// Uncovered commits of less than 1 MiB in all are copied to the new log, which costs one write and one sync. More go to tables, so
-/// that a second open after another kill need not write them again. Copies fill at most a quarter of a memory of less than 4 MiB.
+/// Bytes of uncovered commits from which on they go to tables: 1 MiB, or a quarter of a smaller memory. Fewer bytes are copied to the
+/// new log, which costs one write and one sync. Tables spare a second open after another kill from writing them again.
 pub(super) fn most_copied_bytes(memtable_bytes: usize) -> u64 {
     const MOST_BYTES: u64 = 1 << 20;
     MOST_BYTES.min(memtable_bytes as u64 / 4)
 }
 
-/// The offset of a place behind the end of its log, wherever that is.
+/// The offset of a place at the end of its log, wherever the log ends.
 const TO_ITS_END: u64 = u64::MAX;
 
-/// Something that proves what is stable.
+/// A proof that bytes of the logs are stable.
 #[derive(Clone, Copy, Debug)]
 struct Proof {
-    /// The log that it stands in, or is about. It covers earlier logs of the same open.
+    /// The log that holds the proof, or that the proof is about. The proof covers earlier logs of the same open.
     of: FileId,
     end: Place,
-    /// It covers logs of earlier opens too.
+    /// Whether the proof covers logs of earlier opens too.
     covers_earlier_opens: bool,
 }
 
 impl Recovery<'_> {
-    /// The covered end of `logs`, ascending: all that is replayed before is stable.
+    /// The covered end of `logs`, ascending: all replayed bytes before it are stable.
     pub(super) fn find_covered_end(&self, logs: &[FileId]) -> Result<Place> {
         if mutant!("cut_trusted") {
             self.sync_through_other_descriptors(logs)?;
@@ -81,7 +82,7 @@ impl Recovery<'_> {
             for_all.map(|proof| proof.end).max().unwrap_or(NOWHERE)
         };
         for &log in logs.iter().rev() {
-            // What this log could prove is known already.
+            // A proof covers this whole log already, so its marks add nothing.
             if for_all(&proofs) >= (log, TO_ITS_END) {
                 break;
             }
@@ -102,7 +103,7 @@ impl Recovery<'_> {
         Ok(covered)
     }
 
-    /// What the manifest proves of `logs`.
+    /// The proofs in the manifest for `logs`.
     fn proofs_of_manifest(&self, logs: &[FileId]) -> Result<Vec<Proof>> {
         let covered = self.state.cuts().filter(|(_, cut)| cut.is_covered);
         let mut proofs: Vec<Proof> = covered
@@ -120,7 +121,7 @@ impl Recovery<'_> {
         Ok(proofs)
     }
 
-    /// What the marks in a log prove.
+    /// The proof that the largest mark in a log gives.
     fn proof_of_marks(&self, of: FileId) -> Result<Option<Proof>> {
         let path = self.log_path(of);
         let scan = log::scan(self.env.fs.as_ref(), &path, of, self.known_end(of), &mut |_| Ok(()))?;
@@ -128,14 +129,14 @@ impl Recovery<'_> {
         let end = match scan.max_mark {
             _ if mutant!("footer_trusted") && matches!(scan.end, End::Sealed { .. }) => (of, TO_ITS_END),
             0 => return Ok(None),
-            // It speaks of earlier logs only.
+            // A mark of 1 covers earlier logs only.
             1 => (of, 0),
             bytes => (of, bytes),
         };
         Ok(Some(Proof { of, end, covers_earlier_opens: header.covers_earlier_opens }))
     }
 
-    /// Recovery before there was a covered end, for a mutant.
+    /// Syncs as recovery did before it had a covered end, for a mutant.
     fn sync_through_other_descriptors(&self, logs: &[FileId]) -> Result<()> {
         for &id in logs {
             let path = self.log_path(id);
@@ -145,23 +146,23 @@ impl Recovery<'_> {
         self.env.fs.sync_dir(self.dir).map_err(|error| Error::io("sync", self.dir, error))
     }
 
-    /// Whether the uncovered commits begin before a cut without the flag. Opens between the two replayed them, and a second cut in
-    /// front of the first would take the commits of these opens along.
+    /// Whether the uncovered commits begin before a cut without the flag. Opens between the two places replayed these commits. A second
+    /// cut in front of the first would take the commits of those opens along.
     pub(super) fn is_uncovered_before_a_cut(&self) -> bool {
         self.replayed.last().is_some_and(|newest| self.covered < *newest)
             && self.state.cuts().any(|(log, cut)| !cut.is_covered && (log, cut.offset) > self.covered)
     }
 
-    /// Where the logs are cut: the covered end, as the end of a log that was replayed, or the middle of one. On a full device all of
-    /// it was written again. `None` if no log that was replayed has a covered byte.
+    /// The place where the logs are cut: the covered end, as the end or the middle of a replayed log. On a full device the cut is the
+    /// end of the newest log, since all bytes were written again. `None` if no replayed log has a covered byte.
     pub(super) fn cut(&self) -> Option<Place> {
         let end = if self.in_place { (FileId(u64::MAX), TO_ITS_END) } else { self.covered };
-        // Of a log whose header is not covered nothing is kept.
+        // A log whose header is not covered is dropped as a whole.
         let &(log, bytes) = self.replayed.iter().rev().find(|(log, _)| (*log, HEADER_BYTES) <= end)?;
         Some((log, if log == end.0 { bytes.min(end.1) } else { bytes }))
     }
 
-    /// Writes the uncovered bytes of the logs again where they stand, and syncs them.
+    /// Writes the uncovered bytes of the logs again in place, and syncs them.
     pub(super) fn rewrite_in_place(&self) -> Result<()> {
         for &(log, end) in self.replayed.iter().filter(|end| self.covered < **end) {
             let from = if log == self.covered.0 { self.covered.1 } else { 0 };
@@ -171,16 +172,16 @@ impl Recovery<'_> {
     }
 }
 
-/// The uncovered commits, as they were replayed.
+/// The uncovered commits, collected during the replay.
 #[derive(Debug)]
 pub(super) struct Uncovered {
-    /// Of their frames.
+    /// Bytes of the commits' frames.
     pub bytes: u64,
-    /// From here on nothing is copied.
+    /// Bytes from which on nothing is copied to the new log.
     most_copied_bytes: u64,
-    /// The number of the first.
+    /// The sequence number of the first uncovered commit.
     pub first_seq: Option<SeqNo>,
-    /// What they wrote, each stretch of numbers without a gap as a batch with its first number.
+    /// The entries that the families replay. Each stretch of numbers without a gap is a batch with its first number.
     copies: Vec<(EncodedBatch, SeqNo)>,
 }
 
@@ -189,12 +190,12 @@ impl Uncovered {
         Uncovered { bytes: 0, most_copied_bytes, first_seq: None, copies: Vec::new() }
     }
 
-    /// Whether all of them fit into the new log.
+    /// Whether all uncovered commits are copied to the new log.
     pub fn are_copied(&self) -> bool {
         self.bytes < self.most_copied_bytes
     }
 
-    /// A frame is replayed: its length, and the number of its first entry.
+    /// Adds a replayed frame: its length, and the number of its first entry.
     pub fn add_frame(&mut self, bytes: u64, first: SeqNo) {
         self.bytes += bytes;
         self.first_seq.get_or_insert(first);
@@ -203,7 +204,7 @@ impl Uncovered {
         }
     }
 
-    /// An entry of that frame that its family replays.
+    /// Adds an entry of the last frame, if its family replays the entry.
     pub fn add_entry(&mut self, seq: SeqNo, entry: &log::Entry<'_>) {
         if !self.are_copied() {
             return;
@@ -216,7 +217,7 @@ impl Uncovered {
         push(batch, entry);
     }
 
-    /// The copies of the families that `are_kept` in memory.
+    /// The copies of the families whose memory `are_kept`, by family id.
     pub fn copies_of(self, are_kept: &[bool]) -> Vec<(EncodedBatch, SeqNo)> {
         let mut kept = Uncovered::new(u64::MAX);
         for (batch, first) in &self.copies {
@@ -237,9 +238,9 @@ fn push(batch: &mut EncodedBatch, entry: &log::Entry<'_>) {
     }
 }
 
-/// Whether log `log` is the first of an open whose edit the manifest does not have.
+/// Whether log `log` is the first of an open whose edit is not in the manifest.
 pub(super) fn is_unnamed(state: &State, log: FileId, header: Option<log::Header>) -> bool {
-    // Versions before the header's bit replayed such a log where it continued the one before, and then cut it.
+    // Versions before the header's bit replayed such a log where it continued the log before, and then cut it.
     let is_named = || {
         state.logs_named().any(|named| named == log)
             || state.families().values().any(|family| family.replay_from == log)
@@ -257,7 +258,8 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    /// Commit ae2ffe8 replays log 9, which an open left before its edit, and cuts it. Behind a sealed log it names 9 nowhere else.
+    /// Commit ae2ffe8 replays log 9, which an open left before its edit, and cuts it. Behind a sealed log, the cut is all that names
+    /// log 9.
     #[test]
     fn a_log_that_the_manifest_names_in_any_way_counts() {
         let store = TableStore::detached(Arc::new(RealFs), Path::new("nowhere"));

@@ -1,4 +1,4 @@
-//! Jobs that another thread comes in between, or that a panic interrupts: what they hold and count is given back.
+//! Jobs that another thread or a panic interrupts: their counts of holes and of sampling threads stay right.
 
 use super::{Db, MemoryPolicy, Options};
 use crate::base::error::Error;
@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 type Hook = Box<dyn FnMut(&str) + Send>;
 
-/// The real file system, with a hook before a file is opened or a hole is punched. The hook is told the call, and not called while it
-/// runs. No hole is made, so that the test needs no file system that knows holes.
+/// The real file system, with a hook before a file is opened or a hole is punched. The hook gets the name of the call, and is not
+/// called while it runs. No hole is punched, so the test runs on any file system.
 #[derive(Clone, Default)]
 struct Hooked {
     hook: Arc<Mutex<Option<Hook>>>,
@@ -107,7 +107,7 @@ impl FileSystem for Hooked {
     }
 }
 
-/// An open database in a directory of its own, which goes with it.
+/// An open database in a directory of its own, which is removed at the end.
 struct Bench {
     db: Db,
     fs: Arc<Hooked>,
@@ -129,7 +129,7 @@ impl Bench {
         self.db.engine().jobs.clone()
     }
 
-    /// A table of 200 KB, beside the tree, with four slices: of half of it, of two tenths, and of the rest.
+    /// Four slices of a table of 200 KB that the tree does not hold: half of it, two of a tenth each, and the rest.
     fn slices(&self) -> [Option<Slice>; 4] {
         let key = |row: u32| row.to_be_bytes();
         (0..200).for_each(|row| self.db.put(key(row), [7; 1000]).unwrap());
@@ -152,13 +152,13 @@ impl Bench {
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        // It may hold the database.
+        // The hook may hold the database.
         self.fs.hook.lock().take();
         let _ = std::fs::remove_dir_all(&self.dir);
     }
 }
 
-/// A slice dies, and another thread collects garbage, between a thread's look for new holes and its count.
+/// A slice is dropped, and another thread collects garbage, while a first thread punches holes and before it counts them.
 #[test]
 fn a_hole_is_counted_once_however_many_threads_punch() {
     let bench =
@@ -176,7 +176,7 @@ fn a_hole_is_counted_once_however_many_threads_punch() {
     drop(first);
     jobs.collect_garbage();
     let made = bench.fs.hole_bytes();
-    assert!(made > 110 << 10, "{made} bytes of holes: what died beside the first thread was punched as well");
+    assert!(made > 110 << 10, "{made} bytes of holes: the other thread's slice was punched too");
     assert_eq!(counted(), made);
     drop(third);
     jobs.collect_garbage();
@@ -185,7 +185,7 @@ fn a_hole_is_counted_once_however_many_threads_punch() {
     drop(fourth);
 }
 
-/// A panic while a hole is punched: the next collection of garbage punches this table and the others that waited.
+/// A panic while a hole is punched. The next garbage collection punches this table and the others that waited.
 #[test]
 fn a_panic_leaves_no_table_without_its_holes() {
     let bench = Bench::new(
@@ -204,7 +204,8 @@ fn a_panic_leaves_no_table_without_its_holes() {
     assert_eq!(counted, bench.fs.hole_bytes());
 }
 
-/// A panic of a thread that asks samples: nothing was written, so the database is as good as before, and no thread waits for it.
+/// A thread panics while it reads samples. Nothing was written, so the database stays usable, and no thread waits for the one that
+/// panicked.
 #[test]
 fn a_panic_while_samples_are_asked_leaves_nothing_behind() {
     let options = Options::new()
@@ -236,9 +237,9 @@ fn a_panic_while_samples_are_asked_leaves_nothing_behind() {
         let has_panicked = *has_panicked.lock();
         assert_eq!(inserted.is_ok(), before == has_panicked, "{inserted:?}");
         inserted.unwrap_or(Ok(())).unwrap();
-        assert_eq!(jobs.sampling_threads(), Some(0), "a thread that settles would wait for ever");
+        assert_eq!(jobs.sampling_threads(), Some(0), "a thread that settles would wait forever");
         number += 3_000;
-        assert!(number < 600_000, "no cell was asked");
+        assert!(number < 600_000, "no cell was sampled");
     }
     assert!(*has_panicked.lock());
     bench.db.close().unwrap();

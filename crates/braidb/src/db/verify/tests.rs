@@ -1,4 +1,4 @@
-//! Tables of which only parts are in the tree. What is damaged, and where, is for the tests of the table and the judges.
+//! Tables of which only parts are in the tree. The tests of the table and the judges cover what is damaged, and where.
 
 use super::*;
 use crate::base::ids::{FamilyId, TierId};
@@ -31,7 +31,7 @@ fn table(dir: &Path) -> (u64, u32, Vec<Part>) {
     (summary.bytes, summary.checksum, summary.parts)
 }
 
-/// Verifies the table when these slices are all that is left of it.
+/// Verifies the table when only `slices` are left of it.
 fn verified(dir: &Path, bytes: u64, checksum: u32, slices: &[(usize, Part)]) -> Vec<Damage> {
     let env = braidb_storage::real::env(1);
     let store = TableStore::detached(env.fs.clone(), dir);
@@ -56,7 +56,7 @@ fn only_what_slices_need_must_be_there() {
     assert_eq!(verified(&dir, bytes, checksum, &all), []);
     assert_eq!(verified(&dir, bytes, checksum ^ 1, &all).len(), 1, "a whole file must match its checksum");
 
-    // The third part goes, and with it the blocks in its middle. The others stand on several levels, deepest first by key.
+    // The third part goes, and with it the blocks in its middle. The other parts are on several levels, the lowest keys deepest.
     let left = |gone: usize| -> Vec<(usize, Part)> {
         let level = |part: usize| 1 + (PARTS - part) / 2;
         (0..PARTS).filter(|&part| part != gone).map(|part| (level(part), parts[part].clone())).collect()

@@ -28,7 +28,7 @@ fn the_owner_waits_for_a_piece_that_somebody_is_at() {
         scope.spawn(move || {
             shared.work(|part| {
                 begun.send(()).unwrap();
-                // Whether this takes long or not, the answer waits for it.
+                // `outcome` waits for this part, whether it takes long or not.
                 std::thread::yield_now();
                 Ok(part + 7)
             })

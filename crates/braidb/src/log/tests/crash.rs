@@ -1,8 +1,8 @@
-//! The power goes at any moment: what was synced comes back, as part of a prefix of the commits.
+//! Power failures at any moment: the synced writes come back, as part of a prefix of the commits.
 
 use super::*;
 
-/// A small source of chance.
+/// A small pseudo-random number generator.
 pub struct Dice(pub u64);
 
 impl Dice {
@@ -12,7 +12,7 @@ impl Dice {
     }
 }
 
-/// Recovery as the head of `scan` tells it: the entries of the longest good beginning of the chain.
+/// Recovers as the head of `scan` describes: the entries of the longest good prefix of the chain of logs.
 fn recover(fs: &TestFs, ids: &[FileId]) -> Result<Vec<Read>> {
     let mut all = Vec::new();
     for (index, &id) in ids.iter().enumerate() {
@@ -36,8 +36,8 @@ fn recover(fs: &TestFs, ids: &[FileId]) -> Result<Vec<Read>> {
     Ok(all)
 }
 
-/// What may be left of a directory after the power went: all that was synced, and of the rest of each file a part: a
-/// beginning, in which a stretch may be zero, and zeros behind it.
+/// A directory as a power failure may leave it. Each file keeps its synced bytes and a prefix of the others. A stretch of the prefix
+/// may be zero, and zeros may follow it.
 fn crash_image(fs: &TestFs, dice: &mut Dice) -> TestFs {
     let image = TestFs::default();
     for (path, mut content) in fs.contents() {
@@ -52,7 +52,7 @@ fn crash_image(fs: &TestFs, dice: &mut Dice) -> TestFs {
             let to = from + dice.below((tail.len() - from) as u64 + 1) as usize;
             tail[from..to].fill(0);
         }
-        // The length may be that of the space which was allocated.
+        // The length may include zeros of the space that was allocated.
         if dice.below(2) == 0 {
             content.data.resize(content.data.len() + dice.below(300) as usize, 0);
         }
@@ -61,8 +61,7 @@ fn crash_image(fs: &TestFs, dice: &mut Dice) -> TestFs {
     image
 }
 
-/// A random history, and at every step a few crashes. Whether a prefix of the commits always came back, with all that was
-/// synced.
+/// Runs a random history with a few crashes at every step. Whether a prefix of the commits always came back, with all synced commits.
 fn survives_crashes(seed: u64) -> bool {
     let mut dice = Dice(seed);
     let mut bench = Bench::new();
@@ -128,7 +127,7 @@ fn a_synced_log_that_is_lost_or_shortened_is_proved_by_its_successor() {
     let data = bench.data(ID);
     let shorter = &data[..data.len() - FOOTER_BYTES as usize];
     bench.fs.set(&path(ID), shorter.to_vec());
-    assert_eq!(recover(&bench.fs, &ids).unwrap().len(), 1, "no frame was written yet that says so");
+    assert_eq!(recover(&bench.fs, &ids).unwrap().len(), 1, "no frame with a mark was written yet");
     bench.put(10).unwrap();
     assert!(recover(&bench.fs, &ids).unwrap_err().is_corruption());
     bench.fs.remove(&path(ID));

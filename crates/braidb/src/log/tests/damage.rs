@@ -1,22 +1,22 @@
-//! Flipped bits, cuts, tails, wrong footers: corruption where the log was known to be synced, a torn tail elsewhere, and
-//! nothing wrong is ever visited.
+//! Flipped bits, cuts, tails, wrong footers. Damage is corruption where the log was known to be synced, and a torn tail elsewhere. A
+//! bad frame is never visited.
 
 use super::*;
 use crate::base::codec::put_varint;
 
-/// As [`read`], of a log that holds `data`.
+/// Calls [`read`] on a log that holds `data`.
 fn read_data(data: &[u8], known_end: Option<u64>) -> (Result<Scan>, Vec<Read>) {
     let fs = TestFs::default();
     fs.set(&path(ID), data.to_vec());
     read(&fs, ID, known_end)
 }
 
-/// Where the last byte ends that is not zero.
+/// The end of the last byte that is not zero.
 fn written(data: &[u8]) -> u64 {
     data.iter().rposition(|&byte| byte != 0).map_or(0, |last| last as u64 + 1)
 }
 
-/// Offset and length of each damage.
+/// Offset and length of each damage in a log that holds `data`.
 fn damages(data: &[u8], known_end: Option<u64>) -> Vec<(u64, u64)> {
     let fs = TestFs::default();
     fs.set(&path(ID), data.to_vec());
@@ -24,7 +24,7 @@ fn damages(data: &[u8], known_end: Option<u64>) -> Vec<(u64, u64)> {
     damages.iter().map(|damage| (damage.offset, damage.bytes)).collect()
 }
 
-/// A log whose every frame was synced before the next, and where its frames begin; `closed` or killed.
+/// A log in which every frame was synced before the next, and the offsets of its frames. The log is closed, or its process was killed.
 fn synced_log(closed: bool) -> (Vec<u8>, Vec<u64>) {
     let mut bench = Bench::new();
     let mut starts = Vec::new();
@@ -43,7 +43,7 @@ fn synced_log(closed: bool) -> (Vec<u8>, Vec<u64>) {
 /// Bytes of each frame of [`unsynced_log`].
 const UNSYNCED_BYTES: u64 = 35;
 
-/// Five frames that were never synced, and where they begin.
+/// A log of five frames that were never synced, and their offsets.
 fn unsynced_log() -> (Vec<u8>, Vec<u64>) {
     let mut bench = Bench::new();
     let starts = (0..5).map(|_| bench.put(9).unwrap() - UNSYNCED_BYTES).collect();
@@ -74,7 +74,7 @@ fn every_flip_of_a_synced_log_is_corruption_or_harmless_or_costs_the_last_frame(
                 (Err(error), _) => panic!("bit {bit}: {error}"),
             }
             let (scan, _) = read_data(&flipped, Some(data.len() as u64));
-            assert!(scan.unwrap_err().is_corruption(), "bit {bit}: the end was known");
+            assert!(scan.unwrap_err().is_corruption(), "bit {bit}: the end is known");
             assert_eq!(damages(&flipped, Some(data.len() as u64)).len(), 1, "bit {bit}");
         }
         assert_eq!(damages(&data, Some(data.len() as u64)), []);
@@ -100,7 +100,7 @@ fn every_cut_leaves_whole_frames_and_is_corruption_if_the_end_was_known() {
             let (scan, _) = read_data(&data[..len], Some(data.len() as u64));
             assert!(scan.unwrap_err().is_corruption(), "cut at {len}");
             assert_ne!(damages(&data[..len], Some(data.len() as u64)), []);
-            assert_eq!(damages(&data[..len], None), [], "a crash does that");
+            assert_eq!(damages(&data[..len], None), [], "a crash may leave a cut");
         }
     }
 }
@@ -154,10 +154,10 @@ fn what_was_never_synced_is_torn_and_whole_frames_behind_are_counted() {
             let torn =
                 End::Torn { offset: start, bytes: bytes - start, whole_frames_behind: 4 - index as u64 };
             assert_eq!((scan.unwrap().end, entries.len()), (torn, index));
-            assert_eq!(damages(&bad, None), [], "nothing says that it was synced");
+            assert_eq!(damages(&bad, None), [], "no mark covers the damage");
         }
     }
-    // The first page never reached the disk, and no frame says that it did.
+    // The first page never reached the disk, and no mark covers it.
     let mut bad = data;
     bad[..HEADER_BYTES as usize].fill(0);
     let scan = read_data(&bad, None).0.unwrap();
@@ -173,7 +173,7 @@ fn verify_names_every_damaged_range() {
     }
     let end = data.len() as u64;
     let (second, last_two) = ((starts[1], UNSYNCED_BYTES), (starts[3], 2 * UNSYNCED_BYTES));
-    assert_eq!(damages(&data, None), [], "nothing says that they were synced");
+    assert_eq!(damages(&data, None), [], "no mark covers the damages");
     assert_eq!(damages(&data, Some(end)), [second, last_two]);
     data[3] ^= 1;
     assert_eq!(damages(&data, Some(end)), [(0, HEADER_BYTES), second, last_two]);
@@ -184,7 +184,7 @@ fn a_footer_that_disagrees_is_corruption() {
     let mut bench = Bench::new();
     let start = bench.put(4).unwrap();
     bench.put(4).unwrap();
-    // The second frame goes, and a footer that counts it comes in its place.
+    // The second frame is cut off, and a footer that counts it takes its place.
     let mut data = bench.data(ID);
     data.truncate(start as usize);
     frame::put_footer(&mut data, ID, start, 0, 2);
@@ -210,7 +210,7 @@ fn a_log_that_ends_before_or_behind_what_is_known_of_it() {
     }
 }
 
-/// Power was lost when the log had been sealed, and before it was synced: the footer is there and a frame before it is not.
+/// Power failed after the seal and before the sync: the footer is there, and a frame before it is missing.
 #[test]
 fn a_footer_behind_what_a_crash_took_is_no_damage() {
     let mut bench = Bench::new();
@@ -255,8 +255,7 @@ fn an_error_of_the_visitor_ends_the_scan() {
     assert!(matches!(result, Err(Error::Closed)));
 }
 
-/// Bytes in which a head stands in the key of every entry, and the rest is a fitting list for each. Only the checksums are
-/// wrong.
+/// Bytes in which the key of every entry holds a head, and the bytes behind each head are a fitting list. Only the checksums are wrong.
 fn bait(heads: u64) -> Vec<u8> {
     let (mut parts, mut bytes) = (Vec::new(), 0);
     for count in 0..heads {
@@ -280,7 +279,7 @@ fn bytes_that_look_like_frames_everywhere_do_not_hold_up_recovery() {
     assert!(refused.is_corruption() && refused.to_string().contains("looks like frames"), "{refused}");
 }
 
-/// Who verifies beside writers may have a log in hand whose seal cuts off the zeros behind its end.
+/// A verification beside writers may read a log while its seal cuts off the zeros at its end.
 #[test]
 fn a_log_may_lose_its_zeros_while_it_is_read() {
     let (data, starts) = synced_log(true);

@@ -1,4 +1,4 @@
-//! The log as a whole: what was written comes back, a full disk is refused in time, a failure is final.
+//! The log as a whole: written batches come back, a full disk is refused in time, a failure is final.
 
 mod crash;
 mod damage;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 const ID: FileId = FileId(1);
 
-/// An entry read back.
+/// An entry that was read back.
 type Read = (SeqNo, FamilyId, EntryKind, Vec<u8>, Vec<u8>);
 
 /// The header of the first log of an open without earlier logs.
@@ -26,12 +26,12 @@ fn first_header() -> Header {
     Header { previous: None, written_back: false, covers_earlier_opens: true, is_first_of_open: true }
 }
 
-/// The header of a log behind `previous`, which was closed with `bytes`.
+/// The header of a log behind `previous`, which was closed at `bytes` bytes.
 fn later_header(previous: FileId, bytes: u64) -> Header {
     Header { previous: Some((previous, bytes)), is_first_of_open: false, ..first_header() }
 }
 
-/// A log under test, with the next sequence number.
+/// A log under test, and the next sequence number.
 struct Bench {
     fs: TestFs,
     sync: Arc<LogSync>,
@@ -64,7 +64,7 @@ impl Bench {
         Ok(end)
     }
 
-    /// One put of `bytes` bytes under a key of eight, written to the operating system.
+    /// Puts `bytes` bytes under a key of 8 bytes, and writes the frame to the operating system.
     fn put(&mut self, bytes: usize) -> Result<u64> {
         let value = vec![self.seq as u8; bytes];
         self.append(&[put(&self.seq.to_be_bytes(), &value)], true)
@@ -102,7 +102,7 @@ fn path(id: FileId) -> PathBuf {
     names::log(Path::new("d"), id)
 }
 
-/// Scans a log, and the entries that it visited, even if it failed in the end.
+/// Scans a log. Returns the visited entries too, even if the scan fails at the end.
 fn read(fs: &TestFs, id: FileId, known_end: Option<u64>) -> (Result<Scan>, Vec<Read>) {
     let mut entries = Vec::new();
     let scan =
@@ -141,10 +141,10 @@ fn batches_come_back_with_their_numbers() {
     assert_eq!(bench.counters.log_bytes.get(), end);
 }
 
-/// Checks that each number of these is told in log `id` with the value beside it, and no other number up to 1000.
+/// Checks that log `id` has the places of exactly the `expected` sequence numbers up to 1000, and that the values lie there.
 fn check_places(bench: &Bench, id: FileId, expected: &[(SeqNo, &[u8])]) {
     let closed = bench.sync.closed();
-    let (_, bytes, places) = closed.iter().find(|log| log.0 == id).expect("it is closed");
+    let (_, bytes, places) = closed.iter().find(|log| log.0 == id).expect("the log is closed");
     let data = bench.data(id);
     assert_eq!(data.len() as u64, *bytes);
     for seq in 0..1000 {
@@ -160,7 +160,7 @@ fn check_places(bench: &Bench, id: FileId, expected: &[(SeqNo, &[u8])]) {
 fn closed_logs_tell_where_their_values_lie() {
     let mut bench = Bench::new();
     bench.writer.tell_places();
-    // As recovery copies commits of which those of a family that was written to a table are left out.
+    // Recovery copies commits with gaps: records of a family that was written to a table are left out.
     for (first, value) in [(5, b"recovered"), (9, b"too, later")] as [(SeqNo, &[u8]); 2] {
         bench.seq = first;
         bench.append(&[put(b"a", value)], true).unwrap();
@@ -172,7 +172,7 @@ fn closed_logs_tell_where_their_values_lie() {
     mixed.push_put(FamilyId(70_000), b"c", &large);
     bench.append(&[mixed, delete(b"d")], true).unwrap();
     bench.append(&[put(b"e", b"second")], false).unwrap();
-    assert!(bench.sync.closed().is_empty(), "it is being written");
+    assert!(bench.sync.closed().is_empty(), "the log is being written");
     bench.writer.rotate(FileId(2), true).unwrap();
     let recovered: [(SeqNo, &[u8]); 2] = [(5, b"recovered"), (9, b"too, later")];
     let expected: [(SeqNo, &[u8]); 5] = [(17, b"first"), (18, b""), (19, &large), (20, b""), (21, b"second")];
@@ -190,7 +190,7 @@ fn closed_logs_tell_where_their_values_lie() {
     check_places(&bench, FileId(2), &expected);
     bench.sync();
     bench.sync.forget_below(FileId(2));
-    assert_eq!(bench.sync.closed().len(), 1, "what nobody replays is forgotten");
+    assert_eq!(bench.sync.closed().len(), 1, "a log that recovery does not replay is forgotten");
     bench.writer.rotate(FileId(4), false).unwrap();
     check_places(&bench, FileId(3), &[]);
 }
@@ -211,7 +211,7 @@ fn logs_of_small_values_tell_nothing_and_others_only_if_they_are_asked_to() {
         bench.sync.closed().iter().map(|log| log.0.0).collect::<Vec<_>>()
     };
     assert_eq!(closed(true, 32, 1024), [1, 2]);
-    assert_eq!(closed(true, 31, 1023), [1, 2], "too few to judge");
+    assert_eq!(closed(true, 31, 1023), [1, 2], "too few entries to judge");
     assert_eq!(closed(true, 31, 1024), [2]);
     assert_eq!(closed(false, 32, 1), [0; 0]);
 }
@@ -287,7 +287,7 @@ fn logs_are_synced_oldest_first_and_once() {
         bench.sync.sync_through(FileId(id), HEADER_BYTES).unwrap();
     }
     bench.sync.sync_through(FileId(5), end).unwrap();
-    assert_eq!(bench.fs.take_calls(), [""; 0], "all of it is stable");
+    assert_eq!(bench.fs.take_calls(), [""; 0], "all logs are stable");
     bench.put(10).unwrap();
     bench.sync();
     assert_eq!(bench.fs.take_calls(), ["append 000005.log", "sync 000005.log"]);
@@ -298,11 +298,11 @@ fn logs_are_synced_oldest_first_and_once() {
 #[test]
 fn marks_say_what_is_stable() {
     let mut bench = Bench::new();
-    // The mark of one more frame.
+    // Writes one more frame and returns its mark.
     let mark = |bench: &mut Bench| {
         bench.put(3).unwrap();
         let id = bench.writer.id();
-        // Marks never fall, so the largest is the last.
+        // Marks never fall, so the largest mark is the last.
         scan(&bench.fs, &path(id), id, None, &mut |_| Ok(())).unwrap().max_mark
     };
     assert_eq!(mark(&mut bench), 0, "the first log of an open, before its first sync");
@@ -319,7 +319,7 @@ fn marks_say_what_is_stable() {
     bench.writer.rotate(FileId(4), false).unwrap();
     assert_eq!(mark(&mut bench), 0);
     bench.sync.forget_below(FileId(4));
-    assert_eq!(mark(&mut bench), 1, "nobody will read the earlier ones");
+    assert_eq!(mark(&mut bench), 1, "recovery will not read the earlier logs");
     assert_eq!(bench.sync.appended(), bench.writer.end());
 }
 
@@ -374,9 +374,9 @@ fn a_full_disk_is_refused_before_a_byte_and_deletes_go_on() {
         }
     };
     assert!(matches!(refused, Error::Full { .. }), "{refused}");
-    assert!(bench.writer.end() > 690 << 10, "all but the reserve was used: {}", bench.writer.end());
+    assert!(bench.writer.end() > 690 << 10, "puts use all but the reserve: {}", bench.writer.end());
     assert!(bench.sync.failure().is_none());
-    // Deletes may use the reserve; the chunk that they open stays closed to puts.
+    // Deletes may use the reserve. Puts may not use the chunk that deletes allocated.
     for _ in 0..10_000 {
         bench.append(&[delete(b"key")], true).unwrap();
         assert!(bench.put(10).unwrap_err().is_full());
@@ -385,10 +385,10 @@ fn a_full_disk_is_refused_before_a_byte_and_deletes_go_on() {
     mixed.push_put(FamilyId(0), b"key", b"");
     assert!(bench.append(&[delete(b"key"), mixed], true).unwrap_err().is_full());
     bench.writer.rotate(FileId(2), false).unwrap();
-    assert!(bench.put(10).unwrap_err().is_full(), "a new log is no loophole");
+    assert!(bench.put(10).unwrap_err().is_full(), "puts stay refused in a new log");
     bench.fs.set_free(2 * reserve);
     bench.put(10).unwrap();
-    // Nothing is left at all: even deletes are refused, and a log can still be sealed.
+    // No space is left: even deletes are refused, and a log can still be sealed.
     bench.fs.set_free(0);
     while bench.append(&[delete(&[7; 60_000])], true).is_ok() {}
     assert!(bench.writer.rotate(FileId(3), false).unwrap_err().is_full());
@@ -420,7 +420,7 @@ fn a_failed_append_or_sync_stops_everything_for_good() {
         assert!(poisoned.iter().all(|error| matches!(error, Error::Poisoned { .. })), "{call}");
         assert_eq!(bench.fs.take_calls(), [""; 0], "{call}");
         let (scan, entries) = read(&bench.fs, ID, None);
-        assert_eq!((scan.is_ok(), entries.len()), (true, 1), "{call}: what was acknowledged is there");
+        assert_eq!((scan.is_ok(), entries.len()), (true, 1), "{call}: the acknowledged write is there");
     }
 }
 
@@ -432,9 +432,9 @@ fn half_a_frame_is_never_told_of() {
     assert!(bench.put(2 << 20).is_err());
     assert!(
         bench.data(ID).len() as u64 > end + (1 << 20),
-        "the values are appended by themselves, and failed there"
+        "the values are appended by themselves, and their append failed"
     );
-    assert_eq!(bench.sync.appended(), end, "a mark never stands within a frame");
+    assert_eq!(bench.sync.appended(), end, "a mark never lies within a frame");
 }
 
 #[test]
@@ -460,7 +460,7 @@ fn where_logs_go_unused_few_are_asked_to_tell() {
     let mut bench = Bench::new();
     bench.writer.rotate(FileId(2), false).unwrap();
     bench.writer.tell_places();
-    // Writes logs up to this one, each forgotten before the next but one; returns those that told.
+    // Writes logs up to log `until`, each forgotten before the next but one. Returns the logs that kept places.
     let mut told = |until: u64, used: bool| {
         let mut told = Vec::new();
         while bench.writer.id().0 < until {
@@ -478,9 +478,9 @@ fn where_logs_go_unused_few_are_asked_to_tell() {
         }
         told
     };
-    // Log 10 was begun before the eighth was forgotten.
+    // Log 10 was begun before the eighth unused log, log 9, was forgotten.
     assert_eq!(told(40, false), [2, 3, 4, 5, 6, 7, 8, 9, 10, 17, 25, 33]);
-    // Log 42 was begun before it turned out that 41 was used.
+    // Log 42 was begun before a flush used log 41.
     assert_eq!(told(46, true), [41, 43, 44, 45]);
     assert_eq!(told(54, false), [46, 47, 48, 49, 50, 51, 52, 53]);
 }

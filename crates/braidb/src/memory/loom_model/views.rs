@@ -1,5 +1,5 @@
-//! Readers beside those who change the view: a roll, a step of memory compaction, a flush. The steps are those of the commit queue and
-//! the jobs, and stand here without what else these do (the log, tables); what they call is the engine's own.
+//! Readers beside the changes of a view: a roll, a step of memory compaction, a flush. The steps repeat the commit queue and the
+//! jobs without their other work (the log, tables). The functions that they call are the engine's own.
 
 use super::super::immutable::ImmutableCursor;
 use super::super::view::{FamilyView, View, ViewCell};
@@ -47,7 +47,7 @@ impl Writer {
         self.database.snapshots.publish(self.last_seq);
     }
 
-    /// As `CommitQueue::roll_full_segments`.
+    /// As `MemoryRoom::roll`.
     fn roll(&mut self) {
         let (segment, writer) = Segment::with_filter(1, 0);
         self.writer = writer;
@@ -74,7 +74,7 @@ impl Writer {
 }
 
 impl Writer {
-    /// The same, but all keys are hot.
+    /// A flush as in `flush`, but all keys are hot and stay in memory.
     fn flush_cold(&mut self) {
         let (segment, writer) = Segment::with_filter(1, 0);
         self.writer = writer;
@@ -131,7 +131,7 @@ fn model(preemptions: usize, interleaving: impl Fn() + Send + Sync + 'static) {
     });
 }
 
-/// A get, which registers nothing: what was published before it is found, and nothing that is newer than its number.
+/// A get, which registers nothing. It finds all that was published before it, and nothing newer than its number.
 fn check_get(database: &Database, key: &[u8], newest_flushed: SeqNo) {
     let published = database.snapshots.visible();
     // The view first, then the number (rule 8).
@@ -228,7 +228,7 @@ fn loom_what_a_snapshot_sees_is_not_dropped() {
         let seq = database.snapshots.register();
         let view = database.view.load_full();
         assert_eq!(Database::get(&view, b"k", seq), Some(seq));
-        // Not only in the view that came next: in all while it is registered.
+        // The reader's version stays in all views while the reader is registered, not only in the next view.
         writes.join().unwrap();
         assert_eq!(Database::get(&database.view.load(), b"k", seq), Some(seq));
         database.snapshots.release(seq);
@@ -255,8 +255,8 @@ fn loom_a_proof_beside_a_writer_and_a_snapshot() {
     });
 }
 
-/// A reader takes something out of a view, lets go of the view, and goes on reading while all that it came from is replaced.
-/// The heap of the models tells a read of freed memory and a second free; `model`, what is never freed.
+/// A reader takes something out of a view, lets go of the view, and goes on reading. Meanwhile the segments that it came from are
+/// replaced. The heap of the models detects reads of freed memory and double frees; `model` detects leaks.
 fn memory_goes_with_its_last_reader<T: 'static>(
     take: impl Fn(&Memory) -> Option<T> + Send + Sync + 'static,
     check: impl Fn(&T) + Send + Sync + 'static,

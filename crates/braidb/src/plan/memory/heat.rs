@@ -1,36 +1,36 @@
 //! Hot keys: which of them stay in memory at a flush.
 //!
-//! A key that is written again and again dies in memory: each flush writes a copy that the next flush makes worthless, and so does
-//! each merge. So a flush leaves the hot keys in memory, the hottest first, as many as the tuner and the limits allow
-//! (`plan/memory/limits.rs`). The flush copies them to the newest log instead, which is what keeping them costs.
+//! A frequently written key is superseded while it is in memory. Each flush would write a copy that the next flush makes
+//! worthless, and so would each merge. So a flush leaves the hot keys in memory, the hottest first, as many as the tuner and
+//! the limits allow (`plan/memory/limits.rs`). The cost is a copy of each hot key in the newest log.
 //!
-//! A segment keeps superseded versions until it is merged, so memory may be full although little of it is alive. A flush would then
-//! write a nearly empty memory (`FLUSH_TH` in TRIAD's Algorithm 1); [`super::limits::decide`] has it compacted first.
+//! A segment keeps superseded versions until it is merged, so full memory may hold few live bytes. A flush would then write a
+//! nearly empty table (`FLUSH_TH` in TRIAD's Algorithm 1). [`super::limits::decide`] has such memory compacted first.
 
 use super::limits::MemoryLimits;
 use crate::memory::Written;
 use std::collections::BTreeMap;
 
-/// What of a flushing set stays in memory.
+/// The hot keys of a flushing set, which stay in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hot {
-    /// Keys that were written at least this often stay.
+    /// Keys that were written at least this many times stay.
     pub from: u16,
     pub bytes: u64,
     /// The keys that stay, of a million keys of the family.
     pub ppm: u32,
-    /// More keys are hot, and there would be room for some of them.
+    /// Whether the limit of keys kept out further hot keys.
     pub is_cut: bool,
 }
 
-/// Whether enough keys could stay of a flushing set of `entries` entries, in a tree of `tree_keys` keys, that counting them is worth
-/// while.
+/// Whether enough keys of a flushing set could stay that counting them pays. The set has `entries` entries, the tree
+/// `tree_keys` keys.
 pub fn may_keep_enough(hot_ppm: u32, entries: u64, tree_keys: u64) -> bool {
     MemoryLimits::is_worth_splitting(MemoryLimits::max_hot_keys(entries, tree_keys, hot_ppm), entries)
 }
 
-/// What stays of a flushing set in a tree of `tree_keys` keys: at most `hot_ppm` of a million of them. `by_count` tells how many keys
-/// were written how often. `None` if nothing stays.
+/// Chooses the hot keys of a flushing set in a tree of `tree_keys` keys: at most `hot_ppm` of a million. `by_count` maps a
+/// number of writes to the keys written as often. `None` if no key stays.
 pub fn choose_hot(
     by_count: &BTreeMap<u16, Written>,
     tree_keys: u64,
@@ -68,7 +68,7 @@ mod tests {
         MemoryLimits::new(OPTIONS)
     }
 
-    /// Keys that were written so often each, all of 100 bytes.
+    /// One key of 100 bytes for each count, written this many times.
     fn updates(written: &[u16]) -> BTreeMap<u16, Written> {
         let (segment, mut writer) = Segment::new(1);
         let mut seq = 0;
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(hot_from(&updates(&[7; 50]), 4999), None, "too many");
     }
 
-    /// The hottest stay that fit: with all the next flush would come at once.
+    /// The hottest keys that fit stay. If all stayed, the next flush would come at once.
     #[test]
     fn hot_keys_fill_neither_memory_nor_logs() {
         let written: Vec<u16> = (0..100).map(|key| if key < 20 { 2 + key } else { 1 }).collect();

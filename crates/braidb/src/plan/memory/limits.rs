@@ -1,8 +1,8 @@
-//! When memory or logs are full, and what is done then: every threshold of the memory component, and the one decision that
-//! compares with them.
+//! When memory or logs are full, and what is done then. The file holds every threshold of the memory component, and the one
+//! decision that compares with them.
 //!
-//! A commit compares a few counters with a [`Trigger`]. If one of them is reached, the commit queue asks [`decide`], which sees the
-//! memory of all families at once. No other file reads [`MemoryLimits`].
+//! A commit compares a few counters with a [`Trigger`]. When a counter reaches its threshold, the commit queue asks [`decide`],
+//! which sees the memory of all families. No other file reads [`MemoryLimits`].
 //!
 //! | threshold | value | origin | effect |
 //! |---|---|---|---|
@@ -20,22 +20,23 @@
 
 use crate::base::ids::FileId;
 
-/// What the options say about memory and logs.
+/// The options of memory and logs.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryOptions {
     /// The budget of all families, in bytes.
     pub memtable_bytes: u64,
-    /// An active segment goes to the pipeline at this; `u64::MAX` if none does.
+    /// Size in bytes at which an active segment joins the pipeline; `u64::MAX` if none does.
     pub active_bytes: u64,
     /// Flat segments that a pipeline keeps.
     pub pipeline_segments: usize,
     /// Bytes of live logs at which memory is flushed.
     pub log_bytes: u64,
-    /// Logs near their bound of which at most so many bytes in a hundred are alive are collected. With 0 none are.
+    /// Near their bound, logs are collected if at most this many percent of their bytes are alive. 0 switches log collection
+    /// off.
     pub log_rewrite_percent: u32,
-    /// At most so many keys of a million stay at a flush, until the tuner knows more; 0 switches hot keys off.
+    /// The most keys of a million that stay at a flush, before the hot-key tuner has measured. 0 switches hot keys off.
     pub hot_ppm: u32,
-    /// No memory compaction drops superseded versions before memory is full.
+    /// Whether no memory compaction drops superseded versions before memory is full.
     pub has_superseded: bool,
 }
 
@@ -48,11 +49,11 @@ pub struct MemoryLimits {
 /// A pipeline may grow by this many segments beyond `pipeline_segments` before rolls stop. Two, so that one segment is flattened
 /// while another one fills.
 const PIPELINE_SLACK: usize = 2;
-/// Memory is compacted instead of flushed if at most this many of 1,000 bytes were alive when it was full the last time. A copy of
-/// 3/4 of memory gives back a quarter of the budget.
+/// Full memory is compacted instead of flushed if at most this many of 1,000 bytes were alive at the last count. A copy of 3/4
+/// of memory gives back a quarter of the budget.
 const COMPACT_FULL_PERMILLE: u64 = 750;
-/// A flush keeps hot keys only if they are at least one key in this many of its flushing set. Taking fewer apart costs more
-/// processor time than they spare the flush.
+/// A flush keeps hot keys only if they are at least one in this many keys of its flushing set. Separating fewer costs more
+/// processor time than it spares the flush.
 const MIN_HOT_SHARE: u64 = 32;
 const MILLION: u128 = 1_000_000;
 
@@ -72,25 +73,26 @@ impl MemoryLimits {
         self.options.hot_ppm
     }
 
-    /// Whether full memory is ever compacted instead of flushed. Where the memory policy compacts the pipeline anyhow, most of full
-    /// memory is alive; counting that again took an eighth of the speed.
+    /// Whether full memory is ever compacted instead of flushed. Where the memory policy compacts the pipeline, most of full
+    /// memory is alive. Counting live bytes there took an eighth of the speed.
     pub fn may_compact_full(&self) -> bool {
         self.keeps_hot() && self.options.has_superseded
     }
 
-    /// Whether full memory is compacted before it is flushed. `live_permille` is how much was alive the last time, if it was counted.
+    /// Whether full memory is compacted before it is flushed. `live_permille` is the live share at the last count; `None`
+    /// before the first.
     pub fn compacts_full(&self, live_permille: Option<u64>) -> bool {
         self.may_compact_full() && live_permille.is_none_or(|live| live <= COMPACT_FULL_PERMILLE)
     }
 
-    /// Whether `kept_bytes`, which survived a compaction of full memory, still fill the budget. Then memory is flushed after all. A
-    /// lower bound would leave little room for new writes beside hot keys, and bring many small flushes.
+    /// Whether `kept_bytes`, which survived a compaction of full memory, still fill the budget. Then memory is flushed after
+    /// all. A lower bound would leave little room for new writes beside hot keys, and cause many small flushes.
     pub fn is_still_full(&self, kept_bytes: u64) -> bool {
         kept_bytes > self.options.memtable_bytes
     }
 
-    /// The bytes at which memory is full when `kept_bytes` of them stayed at the last flush. New writes have half of the budget, and
-    /// all stays below 23/16 budgets: from 24/16 on writes are slowed down.
+    /// The bytes at which memory is full when `kept_bytes` stayed at the last flush. New writes get half of the budget. The sum
+    /// is at most 23/16 budgets, because writes are slowed down from 24/16 on.
     pub fn full_bytes(&self, kept_bytes: u64) -> u64 {
         let budget = self.options.memtable_bytes;
         let full = match self.is_still_full(kept_bytes) {
@@ -106,36 +108,36 @@ impl MemoryLimits {
         self.options.memtable_bytes / 8 * 15
     }
 
-    /// Whether an active segment of so many bytes joins a pipeline of so many segments.
+    /// Whether an active segment of `active_bytes` joins a pipeline of `pipeline_segments`.
     fn rolls(&self, active_bytes: u64, pipeline_segments: usize) -> bool {
         active_bytes >= self.options.active_bytes
             && pipeline_segments < self.options.pipeline_segments + PIPELINE_SLACK
     }
 
-    /// The size for which an active segment's filter is made; none if segments do not go to a pipeline.
+    /// The size for which an active segment's filter is made; `None` if segments do not go to a pipeline.
     pub fn filtered_bytes(&self) -> Option<u64> {
         Some(self.options.active_bytes).filter(|&bytes| bytes != u64::MAX)
     }
 
-    /// A log is closed at this size, so that it can go before the bound of all logs is met.
+    /// Size in bytes at which a log is closed: a quarter of `log_bytes`, so that it can go before all logs reach their bound.
     pub fn log_file_bytes(&self) -> u64 {
         if self.options.log_rewrite_percent == 0 { u64::MAX } else { self.options.log_bytes / 4 }
     }
 
-    /// The most bytes in a hundred that may be alive of logs that are collected.
+    /// The most live percent of logs that are collected.
     pub fn max_live_percent(&self) -> u32 {
         self.options.log_rewrite_percent
     }
 
-    /// Whether the log collection counts what is alive, when there are so many bytes of logs and memory has so many. Memory that is
-    /// more than half full is flushed soon, which frees the logs for nothing; not so where full memory is compacted.
+    /// Whether the log collection counts live bytes, given the bytes of all logs and of memory. Memory that is more than half
+    /// full is flushed soon, which frees the logs for nothing; not so where full memory is compacted.
     pub fn are_logs_near_bound(&self, log_bytes: u64, memory_bytes: u64) -> bool {
         let is_near = log_bytes > self.options.log_bytes / 4 * 3;
         let is_flushed_soon = memory_bytes > self.options.memtable_bytes / 2 && !self.may_compact_full();
         self.options.log_rewrite_percent > 0 && is_near && !is_flushed_soon
     }
 
-    /// The most keys that may stay of a flushing set of `keys` keys in a tree of `tree_keys`, at `hot_ppm` of a million.
+    /// The most keys that may stay of a flushing set of `keys` keys, in a tree of `tree_keys`, at `hot_ppm` of a million.
     pub fn max_hot_keys(keys: u64, tree_keys: u64, hot_ppm: u32) -> u64 {
         (u128::from(keys.max(tree_keys)) * u128::from(hot_ppm) / MILLION) as u64
     }
@@ -145,19 +147,20 @@ impl MemoryLimits {
         (u128::from(hot_keys) * MILLION / u128::from(keys.max(tree_keys).max(1))) as u32
     }
 
-    /// The most bytes of hot keys that may stay: 3/4 of the budget, so that the next flush does not come at once, and 1/4 of the
-    /// logs, which get a copy of them.
+    /// The most bytes of hot keys that may stay. 3/4 of the budget, so that the next flush does not come at once. 1/4 of
+    /// `log_bytes`, because the logs get a copy of them.
     pub fn max_hot_bytes(&self) -> u64 {
         (self.options.memtable_bytes / 4 * 3).min(self.options.log_bytes / 4)
     }
 
-    /// Whether keys written `count` times each are hot, where `keys` keys were written `writes` times. TRIAD (4.1) asks for more than
-    /// the mean. Where nearly all of memory is hot, half of these keys lie below the mean by chance, so half of it is enough.
+    /// Whether keys written `count` times each are hot, where `keys` keys were written `writes` times. TRIAD (4.1) asks for
+    /// more than the mean. Where nearly all keys are hot, half of them lie below the mean by chance, so half the mean is
+    /// enough.
     pub fn is_hot(count: u16, keys: u64, writes: u64) -> bool {
         count > 1 && 2 * u64::from(count) * keys > writes
     }
 
-    /// Whether so many hot keys of `keys` are worth taking apart.
+    /// Whether `hot_keys` of `keys` keys are worth separating.
     pub fn is_worth_splitting(hot_keys: u64, keys: u64) -> bool {
         hot_keys.saturating_mul(MIN_HOT_SHARE) >= keys
     }
@@ -175,11 +178,11 @@ impl MemoryLimits {
 /// The counters at which a commit asks [`decide`].
 #[derive(Clone, Copy, Debug)]
 pub struct Trigger {
-    /// Of active segments and pipelines of all families.
+    /// Bytes of active segments and pipelines of all families.
     pub memory_bytes: u64,
-    /// Of one active segment.
+    /// Bytes of one active segment.
     pub active_bytes: u64,
-    /// Of all logs; more than this fires.
+    /// Bytes of all logs; only more than this triggers.
     pub log_bytes: u64,
 }
 
@@ -191,15 +194,15 @@ pub struct FamilyState {
     pub pipeline_segments: usize,
     /// Nothing was written since the last flush.
     pub is_empty: bool,
-    /// What the last flush, or compaction of full memory, left.
+    /// Bytes that the last flush, or compaction of full memory, left.
     pub kept_bytes: u64,
     /// How many of 1,000 bytes were alive when memory was full the last time, if it was counted.
     pub live_permille: Option<u64>,
-    /// The log that holds its oldest record outside of a flushing set.
+    /// The log that holds the family's oldest record outside of a flushing set.
     pub first_log: Option<FileId>,
-    /// A flush of it runs: its flushing set is not in a table yet.
+    /// Whether a flush of the family runs: its flushing set is not in a table yet.
     pub is_flushing: bool,
-    /// Its full memory is being compacted.
+    /// Whether a compaction of the family's full memory runs.
     pub is_compacting: bool,
 }
 
@@ -216,13 +219,13 @@ pub struct MemoryState<'a> {
     pub families: &'a [FamilyState],
     /// Bytes of the logs that this open wrote and that are still there.
     pub log_bytes: u64,
-    /// The log that is written has the size at which logs are closed.
+    /// The current log has the size at which logs are closed.
     pub is_log_full: bool,
-    /// A caller waits until all memory is in tables, so nothing may stay.
+    /// A caller waits until all memory is in tables, so no key may stay.
     pub are_tables_requested: bool,
 }
 
-/// What memory or logs need; a number is an index of [`MemoryState::families`].
+/// What memory or logs need. A number is an index of [`MemoryState::families`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryAction {
     Nothing,
@@ -230,7 +233,7 @@ pub enum MemoryAction {
     Roll(usize),
     /// The pipeline becomes one segment without superseded versions. No file is concerned.
     CompactFull(usize),
-    /// The log is closed, and the log collection looks whether the oldest can go.
+    /// The log is closed, and the log collection checks whether the oldest logs can go.
     CloseLog,
     /// All memory of the family becomes a table, but for the hot keys if they may stay.
     Flush {
@@ -239,7 +242,7 @@ pub enum MemoryAction {
     },
 }
 
-/// What is most urgent. The caller carries it out and asks again, until the answer is `Nothing` or `Flush`.
+/// The most urgent action. The caller carries it out and asks again, until the answer is `Nothing` or `Flush`.
 pub fn decide(state: &MemoryState<'_>, limits: &MemoryLimits) -> MemoryAction {
     let families = state.families;
     let memory_bytes: u64 = families.iter().map(FamilyState::bytes).sum();
@@ -250,7 +253,7 @@ pub fn decide(state: &MemoryState<'_>, limits: &MemoryLimits) -> MemoryAction {
         |family| MemoryAction::Flush { family, may_keep: limits.keeps_hot() && !state.are_tables_requested };
     if memory_bytes >= limits.full_bytes(kept_bytes) {
         if let Some((index, family)) = flushable().max_by_key(|(_, family)| family.bytes()) {
-            // A compaction that is behind, although writes are slowed down meanwhile, is given up for a flush.
+            // A compaction that falls behind, although writes are slowed down, is given up for a flush.
             let has_room = memory_bytes < limits.must_flush_bytes() && !limits.is_still_full(kept_bytes);
             match family.is_compacting {
                 true if has_room => {}
@@ -262,7 +265,7 @@ pub fn decide(state: &MemoryState<'_>, limits: &MemoryLimits) -> MemoryAction {
         }
     } else if state.log_bytes > limits.options.log_bytes && !families.iter().any(|family| family.is_flushing)
     {
-        // A flush under way may be what frees the logs.
+        // A running flush may free the logs.
         let oldest = families.iter().filter_map(|family| family.first_log).min();
         if let Some((index, _)) = flushable().find(|(_, family)| family.first_log == oldest) {
             return flush(index);
@@ -279,7 +282,7 @@ pub fn decide(state: &MemoryState<'_>, limits: &MemoryLimits) -> MemoryAction {
 pub mod tests {
     use super::*;
 
-    /// A budget of 1 MiB, hot keys up to 1% of all, superseded versions until memory is full.
+    /// A budget of 1 MiB and hot keys up to 1% of all keys. Superseded versions stay until memory is full.
     pub const OPTIONS: MemoryOptions = MemoryOptions {
         memtable_bytes: 1 << 20,
         active_bytes: 40 << 10,
@@ -329,7 +332,7 @@ pub mod tests {
         assert!(hot.are_logs_near_bound(301, 51));
     }
 
-    /// A family with so many KiB in its active segment and its pipeline.
+    /// A family with this many KiB in its active segment and in its pipeline.
     fn family(active_kib: u64, pipeline_kib: u64) -> FamilyState {
         FamilyState {
             active_bytes: active_kib << 10,

@@ -1,15 +1,15 @@
-//! Log collection: when what is alive of the oldest logs is written back, so that they can go without a flush.
+//! Log collection: when the live records of the oldest logs are written back, so that these logs go without a flush.
 //!
-//! Writing back costs the bytes that are alive, once; a flush costs all of memory, and a part in every merge that follows.
-//! So when the logs near their bound, at which a flush would be due, memory is not half full, and little of the oldest logs
-//! is alive, they go without one. Fuller memory will be flushed soon anyhow, which frees the logs for nothing; but not
-//! where hot keys stay in memory, because all of them are written back then. Whatever the answer, what goes are the oldest
-//! logs without a gap: recovery reads the rest from front to end.
+//! Writing back costs the live bytes once. A flush costs all of memory, and part of every later merge. So logs are collected
+//! when they near their bound, memory is at most half full, and little of the oldest logs is alive. Fuller memory will be
+//! flushed soon anyhow, which frees the logs for nothing. Where hot keys stay in memory, half-full memory is no obstacle,
+//! because a flush writes all of them back. The collected logs are always the oldest, without a gap: recovery reads the rest
+//! from front to end.
 
 use super::limits::MemoryLimits;
 use crate::base::ids::FileId;
 
-/// One log, and how much of it memory keeps alive.
+/// One log, and how many bytes of it are alive in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogUse {
     pub id: FileId,
@@ -17,12 +17,12 @@ pub struct LogUse {
     pub live_bytes: u64,
 }
 
-/// The log from which on recovery should replay when the logs are near their bound, once what is alive of those before is
-/// written back. `logs` are all that may be replayed, oldest first; the last is the one that is written.
+/// The log from which recovery should replay after a log collection; `None` if none pays. `logs` are all logs that may be
+/// replayed, oldest first; the last one is being written.
 ///
-/// Of all that could go, those go that cost least for what they give back, and as many as cost at most twice that. In the youngest
-/// log much is alive that will be superseded soon; in the oldest stands what was written back last time, a short log that is all
-/// alive, and behind it long ones that are not.
+/// Chosen is the largest prefix of `logs` that costs at most twice as much per byte given back as the cheapest prefix. The
+/// youngest log holds many live records that will soon be superseded. The oldest log is short and all alive, because it holds
+/// the last copies; the long logs behind it are mostly dead.
 pub fn collection(logs: &[LogUse], limits: &MemoryLimits) -> Option<FileId> {
     let worst = Share { live: u64::from(limits.max_live_percent()), gone: 100 };
     let mut share = Share { live: 0, gone: 0 };
@@ -32,7 +32,7 @@ pub fn collection(logs: &[LogUse], limits: &MemoryLimits) -> Option<FileId> {
             share = Share { live: share.live + pair[0].live_bytes, gone: share.gone + pair[0].bytes };
             (share, pair[1].id)
         })
-        // What is alive of a short log may be little: alone it is not worth the syncs.
+        // Few live bytes in a short log do not pay for the syncs.
         .filter(|(share, _)| share.gone >= limits.log_file_bytes() && !share.is_more_than(worst))
         .collect();
     let best = shares.iter().map(|(share, _)| *share).reduce(|a, b| if a.is_more_than(b) { b } else { a })?;
@@ -40,7 +40,7 @@ pub fn collection(logs: &[LogUse], limits: &MemoryLimits) -> Option<FileId> {
     shares.iter().rfind(|(share, _)| !share.is_more_than(enough)).map(|(_, replay_from)| *replay_from)
 }
 
-/// How much of some logs is alive.
+/// Live bytes and all bytes of some logs.
 #[derive(Clone, Copy, Debug)]
 struct Share {
     live: u64,
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(collected(&[(100, 90), (100, 20), (100, 30), (100, 1)], 50), Some(4));
     }
 
-    /// It may have been set aside, or be what a crash left of a log that was being made: the manifest must not name it.
+    /// An empty log may have been set aside, or a crash interrupted its creation. The manifest must not name it.
     #[test]
     fn a_log_that_holds_nothing_is_never_the_first() {
         assert_eq!(collected(&[(100, 0), (0, 0), (100, 90), (300, 1)], 50), Some(3));

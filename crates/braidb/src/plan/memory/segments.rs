@@ -1,10 +1,11 @@
 //! Memory compaction: when segments of the pipeline are flattened, merged or compacted.
 //!
-//! Flattening gives back the nodes of a skiplist, and the versions that nobody needs within the segment. Merging the indices
-//! gives readers fewer places to look, compacting gives back all versions that nobody needs, for the price of copying the
-//! rest. The policies are those of Accordion (section 3.2): *Basic* only merges; *Eager* compacts each segment with all that
-//! is there; *Adaptive* compacts with a chance that grows with what there is to gain, once it has seen that many versions are
-//! superseded. Merges leave large old segments alone until the new ones add up to as much.
+//! Flattening gives back the nodes of a skiplist, and the superseded versions within the segment. Merging the indices gives
+//! readers fewer places to look. Compacting gives back all superseded versions, and costs a copy of the live ones.
+//!
+//! The policies come from Accordion (section 3.2). *Basic* only merges. *Eager* compacts each segment with all others.
+//! *Adaptive* compacts at random, with a chance that grows with each flattened segment, once many versions are superseded.
+//! Merges leave large old segments alone until the new ones add up to as much.
 
 use crate::memory::{Immutable, Merged};
 use std::ops::Range;
@@ -20,18 +21,19 @@ use std::ops::Range;
 pub enum MemoryPolicy {
     /// Not at all: one skiplist takes the whole budget.
     None,
-    /// Full segments are flattened, and their indices merged when there are too many; superseded versions within a segment go.
+    /// Full segments are flattened, and their indices merged when there are too many. Superseded versions within a segment go.
     Basic,
     /// Each full segment is merged with all others at once, and all superseded versions go.
     Eager,
     /// As `Basic`, but superseded versions of all segments go too, where the last merges met many of them.
     Adaptive {
-        /// From how many superseded versions in a hundred on that pays; 1 to 99. More suits uniform loads, less saves writes.
+        /// Least percentage of superseded versions at which compacting pays; 1 to 99. More suits uniform loads, less saves
+        /// writes.
         redundancy_percent: u32,
     },
 }
 
-/// The measures of a pipeline.
+/// The options of a pipeline.
 #[derive(Clone, Copy, Debug)]
 pub struct SegmentOptions {
     pub policy: MemoryPolicy,
@@ -39,7 +41,7 @@ pub struct SegmentOptions {
     pub segments: usize,
 }
 
-/// What to do with the pipeline of a family; the ranges are places in it.
+/// What to do with the pipeline of a family. The ranges are indices into the pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemoryStep {
     Flatten(Range<usize>),
@@ -57,18 +59,18 @@ impl MemoryStep {
     }
 }
 
-/// At first, and after a flush, superseded versions are given such a chance to go.
+/// Chance that a merge drops superseded versions, at first and after each flush.
 const THROTTLE: f64 = 0.5;
-/// It grows by this with each segment that fills up.
+/// Factor by which the chance grows with each flattened segment.
 const THROTTLE_GROWTH: f64 = 1.02;
 
-/// What is known of a family's versions in memory.
+/// Statistics of superseded versions in a family's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Redundancy {
-    /// The chance that a merge drops superseded versions, if it would meet enough of them.
+    /// The chance that a merge drops superseded versions, if the last one met enough of them.
     throttle: f64,
-    /// How many of a thousand entries had different keys in the last merge, or stayed if it dropped what nobody needs; if there
-    /// was one.
+    /// How many of 1,000 entries of the last merge had different keys. After a compaction: how many stayed. `None` before the
+    /// first.
     unique_permille: Option<u64>,
 }
 
@@ -79,12 +81,12 @@ impl Default for Redundancy {
 }
 
 impl Redundancy {
-    /// A step was carried out, which made this.
+    /// A step produced `merged`.
     pub fn replaced(&mut self, step: &MemoryStep, merged: &Merged) {
         match step {
             MemoryStep::Flatten(_) => self.throttle = (self.throttle * THROTTLE_GROWTH).min(1.0),
             MemoryStep::Merge(_) => self.unique_permille = Some(merged.keys * 1000 / merged.entries),
-            // What snapshots hold on to is copied for nothing, however many versions each key has.
+            // Versions that snapshots need count as unique: copying them again gains nothing.
             MemoryStep::Compact(_) => {
                 self.unique_permille = Some((merged.entries - merged.dropped) * 1000 / merged.entries);
             }
@@ -103,11 +105,11 @@ impl Redundancy {
     }
 }
 
-/// The next step for a pipeline, newest segment first. `chance` is a random number; `may_copy` tells whether there is memory for
-/// a second copy of what is live, which compacting needs.
+/// The next step for a pipeline, newest segment first. `chance` is a random number. `may_copy` says whether memory has room for
+/// the second copy of all live versions that compacting needs.
 ///
-/// Lists are flattened oldest first, so they always stand in front of all that is flat. If memory `compacts_full`, the policy is not
-/// asked: instead of a flush, all becomes one segment.
+/// Lists are flattened oldest first, so lists stand in front of all flat segments. If memory `compacts_full`, the policy is not
+/// asked: all segments become one instead of a flush.
 pub fn compact_memory(
     pipeline: &[Immutable],
     redundancy: &Redundancy,
@@ -146,8 +148,8 @@ pub fn compact_memory(
     }
 }
 
-/// The newest two segments, and those behind them while each is no larger than all in front of it: so an entry is read in
-/// few merges, however many segments come.
+/// The newest two segments, and each older one that is no larger than the sum of all newer ones. So an entry is read in few
+/// merges, however long the pipeline gets.
 fn newest_of_a_size(pipeline: &[Immutable]) -> Range<usize> {
     let mut entries = 0;
     let end = pipeline.iter().enumerate().find(|(index, part)| {
@@ -165,7 +167,7 @@ mod tests {
     use crate::visible::EntryKind;
     use crate::visible::rule::{DropProof, RetentionFilter};
 
-    /// A pipeline of lists, all with the same keys.
+    /// A pipeline of lists that hold equal keys.
     fn lists(numbers: Range<u64>) -> Vec<Immutable> {
         let list = |number: u64| {
             let (segment, mut writer) = Segment::new(number);
@@ -177,7 +179,7 @@ mod tests {
         numbers.rev().map(|number| Immutable::List(list(number))).collect()
     }
 
-    /// Steps until nothing is wanted; what they were.
+    /// Carries out steps until none is wanted; returns their initials.
     fn settle(
         pipeline: &mut Vec<Immutable>,
         redundancy: &mut Redundancy,
@@ -186,7 +188,7 @@ mod tests {
         settle_under(&[], pipeline, redundancy, options)
     }
 
-    /// The same while readers are registered.
+    /// As `settle`, with readers at `snapshots`.
     fn settle_under(
         snapshots: &[u64],
         pipeline: &mut Vec<Immutable>,
@@ -225,7 +227,7 @@ mod tests {
         assert_eq!(steps(adaptive, 2, 3), "fffm", "nothing was measured yet");
     }
 
-    /// Merging everything each time would read an entry in a third of all merges.
+    /// A merge of all segments each time would read an entry in a third of all merges.
     #[test]
     fn merges_take_segments_of_a_size() {
         let options = SegmentOptions { policy: MemoryPolicy::Basic, segments: 4 };
@@ -274,7 +276,7 @@ mod tests {
         let policy = MemoryPolicy::Adaptive { redundancy_percent: 35 };
         let options = SegmentOptions { policy, segments: 1 };
         let mut redundancy = Redundancy::default();
-        // A snapshot between any two lists: four versions of each key, and all of them are needed.
+        // With a snapshot between any two lists, all four versions of each key are needed.
         let snapshots: Vec<u64> = (1..5).map(|number| number * 4 + 4).collect();
         let mut pipeline = lists(1..4);
         assert_eq!(settle_under(&snapshots, &mut pipeline, &mut redundancy, &options), "fffm");

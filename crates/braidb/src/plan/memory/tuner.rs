@@ -1,9 +1,9 @@
-//! How many hot keys stay at a flush: the share `K`, by hill climbing on what is written.
+//! The hot-key tuner: how many hot keys stay at a flush. It finds the share `K` by hill climbing on the bytes written.
 //!
-//! A key that stays costs its copy in the log. It saves what a flush would have written of it, and what merges would have, if it is
-//! written again before the next flush. And it costs room: memory is full sooner, so there are more flushes, and each of them is one
-//! more table to merge. Which of these is most depends on the load, the budget, and how memory is compacted; it is hard to foresee
-//! and easy to measure. So `K` begins where the option has it, and is measured against its neighbours:
+//! A key that stays costs its copy in the log. If it is written again before the next flush, it saves what a flush and merges
+//! would have written of it. And it takes room: memory is full sooner, so more flushes write more tables to merge. Which effect
+//! is largest depends on the load, the budget, and memory compaction; it is hard to foresee and easy to measure. So `K` starts
+//! at the option's value, and is measured against its neighbours:
 //!
 //! ```text
 //!   a period of the share that is held, or several │ one of another share     it was cheaper: that one is held from now on
@@ -13,68 +13,69 @@
 //!   cost: tables and copies that flushes wrote, and their part in what merges write, for each write of the family
 //! ```
 //!
-//! Tried are, by turns: that nothing stays; half as much again, if more keys are hot; two thirds of what stayed. If nothing stays
-//! because that was cheaper, what the option says is tried again. If nothing stays because nothing is hot, there is nothing to try.
-//! And as long as three quarters of what stays are written again before the next flush, nearly each copy saves a whole entry: then
-//! staying pays without doubt, and less is not tried.
+//! The tuner tries three shares by turns: none; half as much again, if more keys are hot; two thirds of what stayed. If nothing
+//! stays because that was cheaper, it tries the option's value again. If nothing stays because nothing is hot, it tries
+//! nothing. While three quarters of the kept bytes are written again before the next flush, nearly each copy saves a whole
+//! entry. Then keeping pays without doubt, and less is not tried.
 //!
-//! A period is a few flushes, and the first one after a change does not count, since its memory was filled under the old
-//! share. A step is taken only if it saved more than such measurements scatter. An attempt that costs twice as much ends
-//! with the first flush that counts, and the waits grow to sixteen periods: under a steady load little is spent on
-//! attempts, and a share that is only seemingly better is left again. When merges come is chance to a period, so it has its
-//! part in their mean: half by the number of its tables, half by their bytes, since some trees merge when there are so many
-//! tables, and some when there are so many bytes.
+//! A period is a few flushes. The first flush after a change does not count, because its memory was filled under the old share.
+//! The tuner takes a step only if it saved more than measurements scatter. An attempt that costs twice as much ends with the
+//! first flush that counts, and the waits grow to sixteen periods. So a steady load spends little on attempts, and the tuner
+//! leaves a share that is only seemingly better.
 //!
-//! No clock and no dice: what is tried follows from what was flushed. After an open it begins anew.
+//! In which period a merge falls is chance, so each period gets a part of the mean cost of merges. Half goes by its number of
+//! tables and half by their bytes. Some trees merge at a number of tables, some at a number of bytes.
+//!
+//! The tuner uses no clock and no random numbers: attempts follow from flushes. After an open it begins anew.
 
 use super::heat::Hot;
 use crate::base::ids::SeqNo;
 use std::collections::VecDeque;
 
-/// One flush, as it ended.
+/// The outcome of one flush.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Flushed {
-    /// Nothing might stay: somebody asked for tables, or there was no room for copies.
+    /// No key might stay: a caller asked for tables, or the device had no room for copies.
     pub is_asked_for: bool,
-    /// How often the family was written since the flush before.
+    /// Writes of the family since the last flush.
     pub writes: u64,
-    /// What the flush took, and what stays, was written up to here.
+    /// The newest sequence number in the flushing set.
     pub last_seq: SeqNo,
-    /// Of the table, and of the values that it left in logs.
+    /// Bytes of the table, and of the values that it left in logs.
     pub table_bytes: u64,
-    /// What stays in memory, and was written back.
+    /// The hot keys that stay in memory and were written back.
     pub hot: Option<Hot>,
-    /// Bytes of keys that the flush before kept and that were not written since, if they were counted.
+    /// Bytes of keys that the last flush kept and that were not written since, if they were counted.
     pub rested_bytes: Option<u64>,
 }
 
-/// What was written while a share held, over some flushes.
+/// Bytes written while a share held, over some flushes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Period {
-    /// So many keys of a million might stay.
+    /// The keys of a million that might stay.
     pub hot_ppm: u32,
     pub writes: u64,
     pub flushes: u64,
-    /// Of tables that flushes wrote.
+    /// Bytes of tables that flushes wrote.
     pub table_bytes: u64,
-    /// Of what stayed and was copied to the log.
+    /// Bytes of hot keys that stayed and were copied to the log.
     pub written_back_bytes: u64,
-    /// Of that what was written again before the next flush, so that no flush wrote it.
+    /// Bytes of the copies whose keys were written again before the next flush, so that no flush wrote them.
     pub saved_bytes: u64,
-    /// The largest share that did stay.
+    /// The largest share that stayed, in keys of a million.
     kept_ppm: u32,
     is_cut: bool,
 }
 
-/// A period is so many flushes, and one that does not count if the share has changed.
+/// Flushes in a period. After a change of the share, one more flush comes first, which does not count.
 const FLUSHES: u64 = 3;
-/// An attempt waits for so many periods at most.
+/// Most periods that an attempt waits for. The wait doubles with each attempt that saved nothing.
 const MOST_PATIENCE: u64 = 16;
-/// A share is better if it saves one byte in so many.
+/// A share is better if it saves at least one byte in this many. Less is within the scatter of measurements.
 const GAIN: u128 = 32;
-/// So many periods are remembered.
+/// Periods that are remembered for reports.
 const TRACE: usize = 8;
-/// More than half of all keys never stay.
+/// Most keys of a million that may stay.
 const MOST_PPM: u32 = 500_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,26 +85,26 @@ enum Attempt {
     Less,
 }
 
-/// What is known about one family.
+/// The state of the tuner of one family.
 #[derive(Debug)]
 pub struct HotKeyTuner {
-    /// The share that is held; `None` as long as it is that of the option.
+    /// The share that is held; `None` while it is the option's.
     held_ppm: Option<u32>,
-    /// Another one that is being measured.
+    /// Another share that is being measured.
     tried_ppm: Option<u32>,
     next: Attempt,
-    /// Periods to hold before the next attempt, and those that were held.
+    /// Periods to hold before the next attempt, and periods held since the last one.
     patience: u64,
     periods: u64,
-    /// What the share that is held cost in the latest of them.
+    /// The latest period of the held share.
     held: Period,
-    /// The share has changed, and the next flush will not count.
+    /// Whether the next flush does not count, because the share has changed.
     is_new: bool,
     period: Period,
-    /// What stayed at the flush before, and up to where it was written.
+    /// Bytes that the last flush kept, and the newest sequence number in its flushing set.
     kept_bytes: u64,
     kept_at: SeqNo,
-    /// What flushes and merges wrote of late.
+    /// Recent flushes, and the bytes that flushes and merges wrote.
     flushes: u64,
     table_bytes: u64,
     merged_bytes: u64,
@@ -132,12 +133,12 @@ impl Default for HotKeyTuner {
 }
 
 impl HotKeyTuner {
-    /// How many keys of a million may stay at the next flush, if it was to be `start_ppm` at first.
+    /// The keys of a million that may stay at the next flush. `start_ppm` is the option's value.
     pub fn hot_ppm(&self, start_ppm: u32) -> u32 {
         self.tried_ppm.or(self.held_ppm).unwrap_or(start_ppm)
     }
 
-    /// What the latest flush kept was written up to here; 0 if it kept nothing.
+    /// The newest sequence number in the last flushing set; 0 if the flush kept nothing.
     pub fn kept_at(&self) -> SeqNo {
         self.kept_at
     }
@@ -147,7 +148,7 @@ impl HotKeyTuner {
         self.trace.iter()
     }
 
-    /// A merge wrote so many bytes.
+    /// A merge wrote `bytes`.
     pub fn merged(&mut self, bytes: u64) {
         self.merged_bytes += bytes;
     }
@@ -162,7 +163,7 @@ impl HotKeyTuner {
         let saved_bytes = flush.rested_bytes.map_or(0, |rested| self.kept_bytes.saturating_sub(rested));
         (self.kept_bytes, self.kept_at) = flush.hot.map_or((0, 0), |hot| (hot.bytes, flush.last_seq));
         if flush.is_asked_for {
-            // It came too soon, and so does the next one, which begins with empty memory.
+            // The flush came too soon. So does the next one, which begins with empty memory.
             self.is_new = true;
             return;
         }
@@ -187,7 +188,7 @@ impl HotKeyTuner {
                 self.attempt(start_ppm);
             }
         }
-        // Of what was long ago half is forgotten.
+        // Halves the sums, so that old flushes count less.
         if self.flushes >= 16 * FLUSHES {
             self.flushes /= 2;
             self.table_bytes /= 2;
@@ -195,7 +196,8 @@ impl HotKeyTuner {
         }
     }
 
-    /// What a write of the period cost, in 1/2^32 bytes. What merges write goes half by the number of tables and half by their bytes.
+    /// The cost of a write in the period, in 1/2^32 bytes. The cost of merges goes half by the number of tables and half by
+    /// their bytes.
     fn cost(&self, period: &Period) -> u128 {
         let merged =
             |part: u64, of: u64| u128::from(self.merged_bytes) * u128::from(part) / u128::from(of.max(1)) / 2;
@@ -210,7 +212,7 @@ impl HotKeyTuner {
         if cost * GAIN < held_cost * (GAIN - 1) {
             (self.held_ppm, self.held) = (Some(ended.hot_ppm), ended);
             (self.periods, self.patience) = (1, 1);
-            // On in the same direction.
+            // Goes on in the same direction.
             self.attempt(start_ppm);
         } else {
             (self.periods, self.patience) = (0, (2 * self.patience).min(MOST_PATIENCE));
@@ -227,7 +229,7 @@ impl HotKeyTuner {
         let held = self.held;
         for _ in 0..3 {
             let tried_ppm = match self.next {
-                // Nothing stays because that was better: then what the option says is the other thing to try.
+                // Nothing stays because that was better. The other thing to try is the option's value.
                 _ if held.hot_ppm == 0 => Some(start_ppm),
                 _ if held.kept_ppm == 0 => None,
                 Attempt::Nothing | Attempt::Less if held.is_saving() => None,
@@ -235,7 +237,7 @@ impl HotKeyTuner {
                 Attempt::More => {
                     Some((held.hot_ppm.saturating_mul(3) / 2).min(MOST_PPM)).filter(|_| held.is_cut)
                 }
-                // Of what did stay: less would change nothing.
+                // Two thirds of what stayed: a share above that would change nothing.
                 Attempt::Less => Some(held.kept_ppm.min(held.hot_ppm) / 3 * 2),
             };
             if let Some(tried_ppm) = tried_ppm.filter(|&ppm| ppm != held.hot_ppm) {
@@ -287,10 +289,10 @@ mod tests {
 
     const KEYS: usize = 20_000;
     const ENTRY_BYTES: u64 = 300;
-    /// What memory holds.
+    /// Entries that memory holds.
     const ENTRIES: usize = 1_000;
 
-    /// The load: how likely each key is, hottest first, added up.
+    /// The load: cumulated probabilities of the keys, hottest first.
     fn hot(hot_keys: usize, share: f64) -> Vec<f64> {
         let of = |key| {
             if key < hot_keys { share / hot_keys as f64 } else { (1.0 - share) / (KEYS - hot_keys) as f64 }
@@ -309,13 +311,13 @@ mod tests {
         sums
     }
 
-    /// A memory, with a tiered tree of sets of keys beneath it.
+    /// A memory on top of a tiered tree of sets of keys.
     struct Store {
-        /// Superseded versions take no room.
+        /// Whether superseded versions take no room.
         compacts_full: bool,
         limits: MemoryLimits,
         tuner: Option<HotKeyTuner>,
-        /// How often each key was written, and whether that was since the last flush.
+        /// The writes of each key, and whether one came since the last flush.
         memory: BTreeMap<usize, (u16, bool)>,
         used: usize,
         writes: u64,
@@ -408,7 +410,7 @@ mod tests {
         }
     }
 
-    /// Bytes written by so many writes, and the store.
+    /// Carries out `writes` writes; returns the bytes written, and the store.
     fn load(mut store: Store, sums: &[f64], writes: u32) -> (u64, Store) {
         let (mut state, before) = (7u64, store.written_bytes);
         for _ in 0..writes {
@@ -453,8 +455,8 @@ mod tests {
         assert!(gains.iter().filter(|&&percent| percent <= 97).count() >= 5, "{gains:?}");
     }
 
-    /// A load under which a flush costs so many bytes at each share, and the attempts that were made: after how many flushes, and of
-    /// which share.
+    /// Simulates a load under which a flush at share `ppm` costs `cost(ppm)` bytes. Returns the attempts: after which flush,
+    /// and of which share.
     fn attempts(start_ppm: u32, flushes: u64, is_cut: bool, cost: impl Fn(u32) -> u64) -> Vec<(u64, u32)> {
         let (mut tuner, mut attempts, mut last) = (HotKeyTuner::default(), Vec::new(), start_ppm);
         for flush in 1..=flushes {
@@ -480,7 +482,7 @@ mod tests {
         assert_eq!(tried[..4], [0, 15_000, 6_666, 0]);
         let begun = steady.iter().filter(|step| step.1 != 10_000).map(|step| step.0);
         assert_eq!(begun.collect::<Vec<_>>(), [4, 15, 32, 61, 114, 167, 220, 273, 326, 379]);
-        // A little better is not better.
+        // A share that saves less than one byte in 32 is not better.
         let tried = attempts(10_000, 60, false, |ppm| if ppm == 10_000 { 1000 } else { 970 });
         assert!(tried.iter().all(|step| [0, 6_666, 10_000].contains(&step.1)), "{tried:?}");
         assert_eq!(tried[1], (8, 10_000));

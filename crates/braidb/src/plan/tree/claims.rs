@@ -1,5 +1,5 @@
-//! Which ranges of which levels running jobs work on, and what they may do beside each other. A flush claims nothing: it only
-//! adds a run on top of L0, newer than whatever a job took from there.
+//! Which ranges of which levels running jobs work on, and which jobs may run beside each other. A flush claims nothing: it only
+//! adds a run on top of L0, newer than all runs that a job took from there.
 //!
 //! | beside | take | append | own |
 //! |---|---|---|---|
@@ -7,8 +7,8 @@
 //! | append | yes | no | no |
 //! | own | no | no | no |
 //!
-//! A job that *takes* replaces runs that stand there. A job that *appends* adds newer runs: those who take at the same time
-//! have older ones in hand, and go on. A job that *owns* puts its output among what stands there, as a leveled merge does.
+//! A job that *takes* replaces existing runs. A job that *appends* adds newer runs; a job that takes meanwhile holds older
+//! ones, and goes on. A job that *owns* puts its output among existing slices, as a leveled merge does.
 
 use super::Plan;
 use crate::base::ids::FamilyId;
@@ -43,7 +43,7 @@ impl Claim {
     }
 }
 
-/// Names what one job holds.
+/// Identifies the claims of one job.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Ticket(u64);
 
@@ -60,14 +60,14 @@ impl Claims {
         self.held.iter().any(|(_, held)| held.conflicts(claim))
     }
 
-    /// Whether a running job replaces runs that reach into `span`. A new slice there must not join them: what replaces
-    /// them may reach over the gap that it would fill.
+    /// Whether a running job replaces runs that reach into `span`. A new slice there must not join these runs: their
+    /// replacement may reach over the gap that the slice would fill.
     pub fn is_taken(&self, family: FamilyId, level: usize, span: &Span) -> bool {
         let claim = Claim { family, level, span: span.clone(), kind: Use::Append };
         self.held.iter().any(|(_, held)| held.kind == Use::Take && held.touches(&claim))
     }
 
-    /// What running jobs hold of one level.
+    /// The claims of running jobs on one level.
     pub fn held(&self, family: FamilyId, level: usize) -> impl Iterator<Item = &Claim> {
         let claims = self.held.iter().map(|(_, held)| held);
         claims.filter(move |held| held.family == family && held.level == level)
@@ -84,13 +84,13 @@ impl Claims {
         self.add(plan.claims().to_vec())
     }
 
-    /// What others than one job hold.
+    /// The claims of all jobs but one.
     pub fn without(&self, ticket: &Ticket) -> Claims {
         let held = self.held.iter().filter(|(id, _)| *id != ticket.0).cloned().collect();
         Claims { held, next: self.next }
     }
 
-    /// Lets go of what one job held.
+    /// Releases the claims of one job.
     #[expect(clippy::needless_pass_by_value, reason = "a ticket serves once")]
     pub fn release(&mut self, ticket: Ticket) {
         self.held.retain(|(id, _)| *id != ticket.0);

@@ -1,6 +1,7 @@
-//! Where a merge ends one table and starts the next: at a size, before the table would overlap too much of the level below
-//! its own, and at a guard rather than behind it. At every guard of the target level a *part* ends, so that a table falls into
-//! slices without being cut later. Never between two versions of one key: the job asks only in front of a new key.
+//! Where a merge ends one table and starts the next. A table ends at a size, before it would overlap too much of the level
+//! below its own. It rather ends at a guard than behind it. At every guard of the target level a *part* ends, so that a table
+//! falls into slices without being cut later. Two versions of one key are never separated, because the job asks only in front
+//! of a new key.
 
 use super::Merge;
 use crate::version::Version;
@@ -21,18 +22,18 @@ pub struct Cutter {
     grandparent_bytes: u64,
     /// The highest key and the size of each slice below, in key order.
     grandparents: Vec<(Vec<u8>, u64)>,
-    /// The first of them that does not end in front of the last key shown.
+    /// Index of the first grandparent that does not end in front of the last key shown.
     next: usize,
     /// Bytes of grandparents that the open table has passed.
     passed_bytes: u64,
     /// The guards of the target level, in key order.
     guards: Vec<Vec<u8>>,
-    /// The first of them that lies behind the last key shown.
+    /// Index of the first guard behind the last key shown.
     next_guard: usize,
 }
 
 impl Cutter {
-    /// The rule for `merge`, by the level below its target in the version that it reads.
+    /// The cut rule of `merge`, which reads `version`.
     pub fn new(merge: &Merge, version: &Version) -> Cutter {
         let range = merge.range();
         let mut grandparents: Vec<(Vec<u8>, u64)> = if merge.to + 1 < version.levels().len() {
@@ -64,7 +65,7 @@ impl Cutter {
             return Edge::None;
         }
         let at_guard = self.next_guard > before;
-        // A table that is nearly full ends at a guard, and one that waits for a guard may grow a little.
+        // A table that is 3/4 full ends at a guard. A table that waits for a guard may grow to 5/4.
         let full_bytes = match (at_guard, self.guards.is_empty()) {
             (true, _) => self.table_bytes / 4 * 3,
             (false, true) => self.table_bytes,
@@ -81,7 +82,7 @@ impl Cutter {
         while let Some((high, bytes)) = self.grandparents.get(self.next)
             && high.as_slice() < key
         {
-            // What lies in front of a table's first key does not overlap it.
+            // A slice in front of a table's first key does not overlap the table.
             if written > 0 {
                 self.passed_bytes += bytes;
             }

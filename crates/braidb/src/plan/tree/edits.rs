@@ -1,12 +1,12 @@
 //! From a finished plan to its edit: which run takes each slice, and where slices are cut.
 //!
-//! *Placement.* A slice that comes to a level joins the oldest run of its cell that it can: one which it does not overlap,
-//! under no run which it overlaps. So sequential writes fill up one run and never make a pile. Where it can join none, or
-//! somebody is replacing the runs that stand there, it begins a new run on top (rule 7 either way: it is newer than
-//! whatever it overlaps).
+//! *Placement.* A slice that comes to a level joins the oldest run of its cell that it can join. The run must not overlap the
+//! slice, nor lie under a run that does. So sequential writes fill one run and never make a pile. If the slice can join no run,
+//! or a job is replacing the runs, the slice begins a new run on top. In both cases it is newer than all slices that it
+//! overlaps (rule 7).
 //!
-//! *Cutting.* The guards in force when the edit is made decide (rule 9): they may be others than when the job began. A slice
-//! that reaches over one is cut there, without being read: its table stays as it is, and both sides refer to it.
+//! *Cutting.* The guards in force when the edit is made decide (rule 9). They may differ from the guards at the start of the
+//! job. A slice that reaches over a guard is cut there, without being read: its table stays, and both sides refer to it.
 
 use super::{Claims, Input, Join, Merge, Move, Split};
 use crate::base::counters::LEVELS;
@@ -18,14 +18,14 @@ use crate::base::part::Part;
 use crate::version::{Change, Edit, NewTable, RunId, Version};
 use std::collections::BTreeMap;
 
-/// Cuts a part of a table in front of a key: what lies before it, and the rest. Either may turn out to be empty.
+/// Cuts a part of a table in front of a key: returns the part before the key, and the rest. Either may be empty.
 pub type Cut<'a> = dyn Fn(FileId, &Part, &[u8]) -> Result<(Option<Part>, Option<Part>)> + 'a;
 
-/// What an edit is made from, besides the plan: the moment of its commit.
+/// The inputs of an edit besides the plan, at the moment of its commit.
 pub struct Moment<'a> {
     /// The current version of the family.
     pub version: &'a Version,
-    /// What other jobs hold, without the plan's own claims.
+    /// The claims of other jobs.
     pub others: &'a Claims,
     pub cut: &'a Cut<'a>,
 }
@@ -121,7 +121,7 @@ fn remove(edit: &mut Edit, family: FamilyId, inputs: &[Input]) {
 struct Arrival<'a> {
     family: FamilyId,
     level: usize,
-    /// What the same edit takes away.
+    /// Slices that the edit removes.
     leaving: &'a [Input],
     moment: &'a Moment<'a>,
 }
@@ -147,7 +147,7 @@ impl Arrival<'_> {
         Ok(())
     }
 
-    /// The part, cut wherever a guard of the level stands in it.
+    /// The part, cut at each guard of the level.
     fn pieces(&self, table: FileId, part: Part) -> Result<Vec<Part>> {
         if mutant!("slice_crosses_a_guard") {
             return Ok(vec![part]);

@@ -1,8 +1,8 @@
-//! Policies: pure functions from the shape of the tree to plans. No I/O, clock, dice or locks; the same question has the
-//! same answer, and what it needs of the moment (which ranges are claimed, what snapshots can see) is an argument.
+//! Policies: pure functions from the shape of the tree to plans. Policies use no I/O, clock, random numbers or locks; equal
+//! inputs give equal answers. The moment (which ranges are claimed, what snapshots can see) is an argument.
 //!
-//! A [`Plan`] is carried out by the one executor, in `jobs`, which claims its ranges first and builds its edit ([`edits`])
-//! last, under the lock that commits are made under: the tree may have changed meanwhile wherever the claims allow it.
+//! One executor, in `jobs`, carries out each [`Plan`]. It claims the plan's ranges first. It builds the edit ([`edits`]) last,
+//! under the lock that commits are made under, because the tree may have changed wherever the claims allow it.
 
 mod cells;
 mod claims;
@@ -26,7 +26,7 @@ use crate::base::key::KeyRange;
 use crate::version::{RunId, Slice, Version};
 use std::sync::Arc;
 
-/// The most urgent plan for a family that no running job excludes.
+/// The most urgent plan for a family that the claims of running jobs allow.
 pub fn propose(
     family: FamilyId,
     version: &Version,
@@ -40,7 +40,7 @@ pub fn propose(
     cells::propose(family, version, claims, now, options)
 }
 
-/// A plan that makes L0 smaller, whether that is due or not.
+/// A plan that makes L0 smaller, whether it is due or not.
 pub fn relieve_l0(
     family: FamilyId,
     version: &Version,
@@ -54,9 +54,9 @@ pub fn relieve_l0(
     cells::relieve_l0(family, version, claims, now, options)
 }
 
-/// The next step towards everything up to `upto` lying in the last level, one run a cell, without tombstones and old versions
-/// as far as readers allow. Ends although writing goes on: what is newer than `upto` is left alone, and each step either
-/// brings something older down or cleans something for good.
+/// The next step of a manual compaction. In the end all records up to `upto` lie in the last level, one run a cell. Tombstones
+/// and old versions are gone as far as readers allow. The steps end although writing goes on. Records newer than `upto` are
+/// left alone, and each step brings older records down or cleans for good.
 pub fn full(
     family: FamilyId,
     version: &Version,
@@ -71,7 +71,7 @@ pub fn full(
     cells::full(family, version, claims, upto, now, options)
 }
 
-/// Whether the options want a leveled tree and the tree is one: other options may have shaped it.
+/// Whether the options want a leveled tree and the tree is one. Other options may have shaped the tree.
 fn is_leveled(version: &Version, options: &TreeOptions) -> bool {
     options.guards == Guards::None
         && options.max_runs[1..].iter().all(|&runs| runs <= 1)
@@ -83,19 +83,19 @@ fn is_leveled(version: &Version, options: &TreeOptions) -> bool {
 #[derive(Clone, Debug)]
 pub enum Step {
     Do(Plan),
-    /// More is to do, but running jobs are in the way.
+    /// Running jobs are in the way of the next step.
     Blocked,
     Done,
 }
 
-/// A slice that a plan takes away from where it is.
+/// A slice that a plan removes from its run.
 #[derive(Clone, Debug)]
 pub struct Input {
     pub run: RunId,
     pub slice: Arc<Slice>,
 }
 
-/// What a policy wants done.
+/// A change of the tree that a policy wants.
 #[derive(Clone, Debug)]
 pub enum Plan {
     Merge(Merge),
@@ -104,12 +104,13 @@ pub enum Plan {
     Join(Join),
 }
 
-/// Read the inputs, and write what is left of them to `to`.
+/// Reads the inputs, and writes the surviving entries to `to`.
 ///
-/// Where `from` and `to` are one level, the inputs are one or several whole neighbouring runs of one cell, or slices of one
-/// run, and the output takes the place of the newest of them. In L0 runs that overlap none of them may lie between. Else
-/// the inputs may include slices of `to`, and must include all that overlap if the plan owns its range there; what it does
-/// not own, it puts on top.
+/// Where `from` and `to` are one level, the inputs are whole neighbouring runs of one cell, or slices of one run. The output
+/// takes the place of the newest input. In L0, no run between the inputs may overlap them.
+///
+/// Where the levels differ, the inputs may include slices of `to`. If the plan owns its range of `to`, they must include all
+/// slices that overlap. Output in a range that the plan does not own goes on top.
 #[derive(Clone, Debug)]
 pub struct Merge {
     pub family: FamilyId,
@@ -119,25 +120,25 @@ pub struct Merge {
     pub inputs: Vec<Input>,
     /// A table of the output is cut near this size.
     pub table_bytes: u64,
-    /// A table of the output is cut before it overlaps more than this in the level below `to`, so that it can be merged
+    /// A table of the output is cut before it overlaps more than this many bytes in the level below `to`. So it can be merged
     /// down cheaply later.
     pub grandparent_bytes: u64,
     pub claims: Vec<Claim>,
 }
 
-/// Give slices another place, as metadata: the next level, where whatever overlaps them is older; or the run `into` of their
-/// own cell, which they do not overlap, nor any run between the two.
+/// Gives slices another place, as metadata. The place is the next level, where all slices that overlap them are older. Or it is
+/// the run `into` of their own cell: neither `into` nor any run between the two overlaps them.
 #[derive(Clone, Debug)]
 pub struct Move {
     pub family: FamilyId,
-    /// Of one run.
+    /// Slices of one run.
     pub inputs: Vec<Input>,
     pub to: usize,
     pub into: Option<RunId>,
     pub claims: Vec<Claim>,
 }
 
-/// Make two cells of one, as metadata: `guard` stands on `level` from now on. It stands on the next level already, unless
+/// Cuts one cell in two, as metadata: `guard` stands on `level` from now on. It stands on the next level already, unless
 /// nothing lies there and deeper.
 #[derive(Clone, Debug)]
 pub struct Split {
@@ -150,8 +151,8 @@ pub struct Split {
     pub claims: Vec<Claim>,
 }
 
-/// Make one cell of two, as metadata: `guard` stands on `level` no more, where it is the guard's top level. With
-/// `everywhere` it goes from the deeper levels too, where nothing lies.
+/// Joins two cells, as metadata: `guard` no longer stands on `level`, its top level. With `everywhere` it also goes from the
+/// deeper levels, where nothing lies.
 #[derive(Clone, Debug)]
 pub struct Join {
     pub family: FamilyId,
@@ -173,7 +174,7 @@ impl Merge {
 }
 
 impl Plan {
-    /// The ranges that the plan touches; first that of the sources.
+    /// The ranges that the plan touches, the range of the sources first.
     pub fn claims(&self) -> &[Claim] {
         match self {
             Plan::Merge(merge) => &merge.claims,

@@ -1,4 +1,4 @@
-//! What a policy is told besides the shape of the tree: its measures, and what is true of the moment.
+//! The inputs of a policy besides the shape of the tree: the options, and the facts of the moment.
 
 use super::overlap::OverlapOptions;
 use crate::base::counters::LEVELS;
@@ -17,14 +17,14 @@ use std::collections::{BTreeMap, BTreeSet};
 pub enum Guards {
     /// Not at all: a tree without guards has one cell a level.
     None,
-    /// So that cells have about the same size.
+    /// Guards are placed so that cells have about the same size.
     Balanced,
-    /// At keys whose hash ends in enough one bits: `top_level_bits` of them for L1, `bit_decrement` fewer for each deeper
-    /// level. PebblesDB, section 4.4.
+    /// Guards are keys whose hash ends in enough one bits: `top_level_bits` for L1, `bit_decrement` fewer for each deeper level
+    /// (PebblesDB, section 4.4).
     Sampled {
         /// From 1 to 60. 27 suits 100 million keys; with too many, cells stay large.
         top_level_bits: u32,
-        /// From 1 to 60: each level has 2 to the power of this times as many guards as the one above.
+        /// From 1 to 60. Each level has 2 to the power of this times as many guards as the level above.
         bit_decrement: u32,
     },
 }
@@ -38,19 +38,19 @@ impl Guards {
     }
 }
 
-/// The measures of a tree.
+/// The options of a tree.
 #[derive(Clone, Copy, Debug)]
 pub struct TreeOptions {
-    /// So many tables in L0 start bringing them down.
+    /// Number of tables in L0 at which they are merged down.
     pub l0_merge_tables: usize,
-    /// From so many tables in L0 on writes are slowed down; no merge of L0 is deferred.
+    /// Number of tables in L0 from which writes are slowed down. No merge of L0 is deferred then.
     pub l0_slowdown_tables: usize,
-    /// At so many tables in L0 writes wait; nothing goes before making them fewer.
+    /// Number of tables in L0 at which writes wait. Making L0 smaller comes before all other merges.
     pub l0_stop_tables: usize,
     pub overlap: OverlapOptions,
     /// In a leveled tree merges below L0 wait for each other, and small tables of L0 are merged within L0.
     pub defers_below_l0: bool,
-    /// The least target of a level.
+    /// The least target of a level, in bytes.
     pub base_bytes: u64,
     /// How many times larger each level is than the one above.
     pub growth: u64,
@@ -59,7 +59,7 @@ pub struct TreeOptions {
     /// How many runs make a cell due, level by level; 1 is a leveled tree. The number for L0 is not used.
     pub max_runs: [usize; LEVELS],
     pub guards: Guards,
-    /// After so many operations a tombstone goes down, and what is left of a nearly dead table is rewritten.
+    /// Operations after which a tombstone goes down, and the rest of a nearly dead table is rewritten.
     pub cold_ops: u64,
 }
 
@@ -67,29 +67,29 @@ pub struct TreeOptions {
 #[derive(Clone, Debug)]
 pub struct Garbage {
     pub range: KeyRange,
-    /// What was written up to this number is to be cleaned.
+    /// The newest sequence number to be cleaned.
     pub upto: SeqNo,
 }
 
-/// The moment at which a policy is asked.
+/// The facts of the moment at which a policy is asked.
 #[derive(Clone, Copy, Debug)]
 pub struct Now<'a> {
-    /// Every present and future reader is at or above this number.
+    /// The watermark: every present and future reader is at or above this number.
     pub watermark: SeqNo,
     /// The newest number that readers see.
     pub visible: SeqNo,
-    /// Of a thousand keys in the tables that a merge of L0 concerns, so many stand in another of them too; `None` where
-    /// that is not known or not asked.
+    /// How many of 1,000 keys in the tables that a merge of L0 concerns stand in another of these tables too. `None` where the
+    /// share is not known or not asked.
     pub overlap_permille: Option<u64>,
-    /// Of a thousand entries that came on top of a last-level run, so many hid one of it: what the latest merges of whole
-    /// cells have met; 1000 before the first.
+    /// How many of 1,000 entries on top of a last-level run hid an entry of it, in the latest merges of whole cells. 1,000
+    /// before the first.
     pub shadowed_permille: u64,
-    /// Keys at which seeks landed so often in a row that fewer runs would pay.
+    /// Keys at which seeks landed repeatedly, so that fewer runs would pay.
     pub seek_hints: &'a [Vec<u8>],
-    /// What scans lost most of their time to.
+    /// Ranges in which scans lost most of their time to garbage.
     pub garbage_hints: &'a [Garbage],
-    /// Tables that should give up their handles, so that the logs which they point into can go.
+    /// Tables whose handles are to go, so that the logs which they point into can go.
     pub to_rewrite: &'a BTreeSet<FileId>,
-    /// Sampled keys that merges have met, with their top levels, and that do not stand on all of these yet.
+    /// Sampled keys that flushes have met, with their top levels, and that are not guards on all of these levels yet.
     pub sampled: &'a BTreeMap<Vec<u8>, usize>,
 }

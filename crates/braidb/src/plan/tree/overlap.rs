@@ -13,7 +13,7 @@
 //! alone in its range, as in sequential writes, or one that a cell of L1 has room for. Where cells of L1 hold several runs, L0
 //! is handed over and never merged (but at its hard limit), so there nothing waits, no estimate is asked for, and no sketch is
 //! written: what a merge of L0 would drop, the merge of the same runs drops in their cell, and waiting with them in L0 was
-//! measured to cost both bytes and reads (docs/performance.md).
+//! measured to cost both bytes and reads (docs/decisions/measurements.md).
 //!
 //! *What outranks waiting*: L0 at its soft limit, since an estimate must not make writers wait; tombstones and old versions in
 //! L0, which hold space; too much estimated garbage in the whole family (`cells/garbage.rs`); and whoever compacts by hand.

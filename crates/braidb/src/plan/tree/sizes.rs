@@ -1,12 +1,12 @@
-//! The planners over sizes alone: what a load will cost, without data, files or time.
+//! A forecast of what a load will cost. The planners run over sizes alone, without data, files or time.
 //!
-//! Tables have no entries here, only parts: a range of positions and a count. A merge writes what is left of its inputs if
-//! keys are drawn evenly, which a product of densities tells. The plans, claims and edits are the real ones, applied to a
-//! real [`State`], so a forecast cannot differ from the engine in policy, only in what a load is like: jobs are taken to
-//! keep up with writes, and each runs alone.
+//! Tables have no entries here, only parts: a range of positions and a count. What a merge writes is computed from a product of
+//! densities, as if keys were drawn evenly. The plans, claims and edits are the real ones, applied to a real [`State`]. So a
+//! forecast differs from the engine only in the model of the load, not in policy. In the model jobs keep up with writes, and
+//! each runs alone.
 //!
-//! A tree of very many cells is forecast with fewer and larger ones. Cells of one level fare alike under an even load, and
-//! how many there are of them hardly matters.
+//! A tree of very many cells is forecast with fewer and larger ones. Under an even load the cells of one level fare alike, and
+//! their number hardly matters.
 
 use super::edits::Moment;
 use super::{Claims, Guards, Merge, Now, Plan, Split, TreeOptions, overlap, propose, samples};
@@ -21,40 +21,40 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 const FAMILY: FamilyId = FamilyId::DEFAULT;
-/// More cells than these on the last level are made fewer.
+/// Most cells on the last level of a forecast. With more, cells are made larger.
 const MOST_CELLS: u64 = 128;
 
 /// The writes to forecast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
     pub entries: u64,
-    /// Of a key and its value.
+    /// Bytes of a key and its value.
     pub entry_bytes: u64,
     /// The number of different keys; at `entries` or more, each write has a key of its own.
     pub keys: u64,
-    /// Keys come in order instead of drawn by chance, again from the first one after the last.
+    /// Keys come in order instead of at random, and start again from the first after the last.
     pub is_sequential: bool,
 }
 
-/// What a load is going to cost.
+/// The forecast costs of a load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forecast {
     pub flushed_bytes: u64,
-    /// Written by merges, by the level written to.
+    /// Bytes written by merges, by target level.
     pub merged_bytes: [u64; LEVELS],
     pub merges: u64,
     /// Changes of metadata: runs moved, cells split and joined.
     pub rearrangements: u64,
-    /// Bytes that somebody can still read.
+    /// Bytes that readers can still read.
     pub live_bytes: u64,
-    /// Bytes of all tables when all work is done.
+    /// Bytes of all tables at the end.
     pub space_bytes: u64,
-    /// The most that they were, with the outputs of merges beside their inputs.
+    /// The largest bytes of all tables at any time, with the outputs of merges beside their inputs.
     pub peak_space_bytes: u64,
     pub levels: [LevelForecast; LEVELS],
 }
 
-/// One level of the tree in the end.
+/// One level of the tree at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LevelForecast {
     pub cells: u64,
@@ -71,7 +71,7 @@ impl Forecast {
     }
 }
 
-/// Carries a load through the policy. `store` serves no table: nothing is read.
+/// Forecasts a load. `store` serves no table: nothing is read.
 pub fn forecast(load: &Load, memtable_bytes: u64, options: &TreeOptions, store: Arc<TableStore>) -> Forecast {
     let mut machine = Machine::new(*load, options, store);
     let memtable_entries = (memtable_bytes / load.entry_bytes.max(1)).max(1);
@@ -86,11 +86,11 @@ struct Machine {
     load: Load,
     options: TreeOptions,
     state: State,
-    /// Nothing runs beside anything else.
+    /// Always empty: jobs run one at a time.
     claims: Claims,
     shadowed_permille: u64,
     sampled: BTreeMap<Vec<u8>, usize>,
-    /// By top level, the parts of a key to be sampled that are still missing to a whole one.
+    /// By top level, the fraction of the next sampled key.
     unsampled: [f64; LEVELS],
     chance: u64,
     written: u64,
@@ -129,7 +129,7 @@ impl Machine {
         self.state.families()[&FAMILY].version.clone()
     }
 
-    /// How many different keys there are among so many positions.
+    /// Number of different keys among this many positions.
     fn keys_in(&self, positions: f64) -> f64 {
         self.load.keys as f64 * positions / POSITIONS
     }
@@ -165,13 +165,13 @@ impl Machine {
         self.commit(&edit);
     }
 
-    /// Keys of a flush that may become guards: as many as by chance, and where chance wants them.
+    /// Draws the keys of a flush that may become guards, as many as expected and at random positions.
     fn sample(&mut self, entries: u64) {
         let Guards::Sampled { top_level_bits, bit_decrement } = self.options.guards else { return };
         let bits = |level: usize| top_level_bits.saturating_sub(bit_decrement * (level as u32 - 1));
         let share = |level: usize| 0.5f64.powi(bits(level) as i32);
         let last = self.version().last_level().max(1);
-        // Guards closer than the cells are large are as good as none.
+        // Guards that are closer than cells are large have no effect.
         let wanted = (self.load.keys as f64 * share(last)).max(1.0);
         let kept = (4.0 * MOST_CELLS as f64 / wanted).min(1.0);
         for level in 1..=last {
@@ -227,14 +227,14 @@ impl Machine {
         self.sampled.retain(|key, top| guards.guards().get(key).is_none_or(|stands_on| stands_on > top));
     }
 
-    /// What sketches would tell.
+    /// The estimate that sketches would give.
     fn overlap_permille(&self, version: &Version) -> Option<u64> {
         let slices = overlap::concerned(version, &self.options)?;
         let sum: u64 = slices.iter().map(|slice| slice.entries).sum();
         Some(overlap::permille(self.distinct(|| slices.iter()), sum as f64))
     }
 
-    /// What samples would tell, if they were exact.
+    /// The estimate that exact samples would give.
     fn hidden(&self, cell: &Cell) -> Option<u64> {
         let slices = || cell.slices().map(|(_, slice)| slice);
         let entries: u64 = slices().map(|slice| slice.entries).sum();
@@ -244,7 +244,7 @@ impl Machine {
         Some((entries as f64 - self.distinct(slices)).max(0.0) as u64)
     }
 
-    /// How many different keys there are in slices.
+    /// Number of different keys in slices.
     fn distinct<'a, I: Iterator<Item = &'a Arc<Slice>>>(&self, slices: impl Fn() -> I) -> f64 {
         let high = slices().map(|slice| position(&slice.range.high)).max().unwrap_or(0);
         let stretches = stretches(&edges(slices()), high).into_iter();
@@ -314,7 +314,8 @@ impl Machine {
         tables
     }
 
-    /// The tables that a merge writes: evenly filled between the edges of its inputs, cut as [`super::Cutter`] cuts.
+    /// The tables that a merge writes. They are evenly filled between the edges of the inputs, and cut as [`super::Cutter`]
+    /// cuts.
     fn output(&mut self, merge: &Merge, version: &Version) -> Vec<NewTable> {
         let range = merge.range();
         let guards: BTreeSet<u64> = version.level(merge.to).guards_inside(&range).map(position).collect();
@@ -355,7 +356,7 @@ impl Machine {
         tables.map(|parts| self.new_table(parts)).collect()
     }
 
-    /// How many entries a merge leaves between two positions at which none of its slices begins or ends.
+    /// Entries that a merge leaves between two positions. No slice of the merge begins or ends between them.
     fn left<'a>(&self, slices: impl Iterator<Item = &'a Arc<Slice>>, low: u64, high: u64) -> f64 {
         let inside = slices.filter_map(|slice| {
             let (first, last) = (position(&slice.range.low), position(&slice.range.high));
@@ -403,9 +404,9 @@ impl Machine {
 /// The tables of a merge while they are written.
 #[derive(Default)]
 struct Open {
-    /// The last one is open.
+    /// The parts of each table; the last table is open.
     tables: Vec<Vec<Part>>,
-    /// Of the open table.
+    /// Bytes of the open table.
     bytes: u64,
     /// The open part: its ends and its entries.
     part: Option<(u64, u64, f64)>,
@@ -434,7 +435,7 @@ impl Open {
     }
 }
 
-/// Where slices begin, and where each would go on if it were longer.
+/// The positions at which slices begin, and the positions behind their ends.
 fn edges<'a>(slices: impl Iterator<Item = &'a Arc<Slice>>) -> BTreeSet<u64> {
     let ends = |slice: &'a Arc<Slice>| {
         let after = position(&slice.range.high).checked_add(1);
@@ -443,7 +444,8 @@ fn edges<'a>(slices: impl Iterator<Item = &'a Arc<Slice>>) -> BTreeSet<u64> {
     slices.flat_map(ends).flatten().collect()
 }
 
-/// What lies from one edge to the next, and behind the last one up to the end of all positions if `high` lies there.
+/// The stretches from each edge to the next. If `high` lies behind the last edge, a stretch to the end of all positions is
+/// added.
 fn stretches(edges: &BTreeSet<u64>, high: u64) -> Vec<(u64, u64)> {
     let last = edges.last().filter(|&&last| last < high).map(|&last| (last, u64::MAX));
     edges.iter().zip(edges.iter().skip(1)).map(|(&low, &next)| (low, next - 1)).chain(last).collect()
@@ -463,7 +465,7 @@ fn split_edit(split: &Split, version: &Version, moment: &Moment<'_>) -> Result<E
 
 const POSITIONS: f64 = u64::MAX as f64;
 
-/// Keys stand evenly on all numbers of 64 bits.
+/// The position of a key: keys stand evenly on all numbers of 64 bits.
 fn position(key: &[u8]) -> u64 {
     crate::base::key::prefix_u64(key)
 }

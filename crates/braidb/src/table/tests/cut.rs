@@ -1,4 +1,4 @@
-//! Cutting a stretch of a table in two, against the rows themselves.
+//! Compares cuts of a range of a table with the rows themselves.
 
 use super::*;
 use crate::table::cut::Cut;

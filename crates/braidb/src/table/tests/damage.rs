@@ -1,4 +1,4 @@
-//! Every kind of damage to a file of a table is found, and said where.
+//! Every kind of damage to the file of a table is detected and reported with its place.
 
 use super::*;
 use crate::base::error::Error;
@@ -52,7 +52,7 @@ fn a_wrong_length_or_name_is_found() {
     let good = content(&path);
     for len in 0..good.len() {
         overwrite(&path, &good[..len]);
-        // Against what the manifest says, and taken at its own length.
+        // Once against the length in the manifest, once against the file's own length.
         for expected in [summary.bytes, len as u64] {
             let result = open(&path, expected);
             assert!(matches!(result, Err(Error::Corruption { .. })), "cut to {len}: {result:?}");

@@ -1,4 +1,4 @@
-//! Tables with handles: values in two logs, of which the table knows nothing but the places.
+//! Tables with handles: values in two logs, of which the table knows only the places.
 #![allow(clippy::disallowed_methods)]
 
 use super::*;
@@ -9,12 +9,12 @@ use crate::value::{Bodies, Body, BodyUse, Handle};
 
 const LOGS: [FileId; 2] = [FileId(3), FileId(4)];
 
-/// Where values go: every third stays in the table.
+/// The log that takes the value of a row; every third value stays in the table.
 fn log_of(row: usize, kind: EntryKind) -> Option<usize> {
     (kind == EntryKind::Put && !row.is_multiple_of(3)).then_some(row % 2)
 }
 
-/// Writes the values of the rows to two files, and a table over them.
+/// Writes the values of the rows to two files, and a table with handles into these files.
 fn build_over_logs(dir: &Dir, rows: &[Row], parts: &[usize]) -> (TableSummary, [Vec<u8>; 2]) {
     let mut logs = [b"a header".to_vec(), b"another header".to_vec()];
     let places: Vec<Option<(usize, Handle)>> = (0..)

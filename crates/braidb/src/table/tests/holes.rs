@@ -1,8 +1,8 @@
-//! Tables with holes: what lives stays readable, and what is dead is given back.
+//! Tables with holes: living slices stay readable, and dead blocks are given back.
 
 use super::*;
 
-/// Some ranges of `rows`, by the rows' own keys, sorted; they may overlap.
+/// Up to four ranges between keys of `rows`, sorted; they may overlap.
 fn some_ranges(rows: &[Row], state: &mut u64) -> Vec<KeyRange> {
     let count = random(state) % 5;
     let mut ranges: Vec<KeyRange> = (0..count)
@@ -16,7 +16,7 @@ fn some_ranges(rows: &[Row], state: &mut u64) -> Vec<KeyRange> {
     ranges
 }
 
-/// Punches the dead extents of a whole file out, for real, and fills them with nonsense in the copy that it returns.
+/// Punches the dead extents out of the file. Returns a copy of the whole file in which the dead extents hold nonsense.
 fn punch(path: &Path, table: &Table, live: &[KeyRange]) -> Vec<u8> {
     let mut bytes = content(path);
     let mut last_end = 0;
@@ -49,7 +49,7 @@ fn check_live(path: &Path, bytes: u64, rows: &[Row], live: &[KeyRange]) {
                 assert_eq!(cut.before.is_some(), cursor.valid());
                 assert_eq!(cut.after.as_ref(), Some(&row.0));
             }
-            // Beyond its ends a cursor is not led astray either.
+            // Seeks beyond the bounds must not leave the living blocks either.
             for key in [&b""[..], &[0xff; 200]] {
                 cursor.seek(key).unwrap();
                 cursor.seek_before(key).unwrap();
@@ -96,7 +96,7 @@ fn what_lives_is_whole_beside_holes() {
     assert!(punched_bytes > 5 << 20, "{punched_bytes} bytes were punched in all");
 }
 
-/// What lives is no more than it must be.
+/// No more blocks live than the slices need.
 #[test]
 fn no_block_lives_for_nothing() {
     let dir = Dir::new("exact");
@@ -119,7 +119,7 @@ fn no_block_lives_for_nothing() {
         let key = &*rows[number].0;
         let range = KeyRange::new(key, key);
         let dead: u64 = table.dead_extents(&[range]).iter().map(|extent| extent.end - extent.start).sum();
-        // The block of the key, perhaps the one behind, and what the alignment costs at three places.
+        // The block of the key, perhaps the next block, and the alignment at three places.
         assert!(data_bytes - dead <= 2 * 4200 + 3 * 4096, "{} bytes live for one key", data_bytes - dead);
     }
 }
@@ -183,7 +183,7 @@ fn verify_passes_over_holes_and_over_nothing_else() {
         with_holes += holes;
         let whole = verify(&RealFs, &path, ID, &whole(summary.bytes, summary.checksum));
         assert_eq!(whole.is_empty(), extents.is_empty());
-        // Every byte of a block that lives counts, and those of the tail.
+        // Every byte of a living block and of the tail counts.
         for _ in 0..40 {
             let place = random(&mut state) % summary.bytes;
             let block = (0..table.index().blocks())

@@ -1,4 +1,5 @@
-//! Tables as a whole, on the real file system. Here, what all tests share and the round trips against a plain vector.
+//! Whole tables on the real file system. This file has the shared helpers, and round trips compared with a plain
+//! vector.
 
 mod cut;
 mod damage;
@@ -27,7 +28,7 @@ const ID: FileId = FileId(7);
 const OPTIONS: TableOptions =
     TableOptions { block_bytes: 4096, filter_bits_per_key: 10, has_sketch: false, has_sample: false };
 
-/// A directory of one test, removed at its end.
+/// A directory of one test, deleted at its end.
 struct Dir(PathBuf);
 
 impl Dir {
@@ -49,7 +50,7 @@ impl Drop for Dir {
     }
 }
 
-/// Replaces a file by a new one: some file systems sync what is written over a file that was cut to nothing.
+/// Replaces a file by a new one. Some file systems sync data that is written over a truncated file.
 #[allow(clippy::disallowed_methods)]
 fn overwrite(path: &Path, bytes: &[u8]) {
     RealFs.unlink(path).unwrap();
@@ -76,7 +77,7 @@ fn build(path: &Path, rows: &[Row], options: TableOptions) -> TableSummary {
     summary
 }
 
-/// A table without bodies, all of it needed.
+/// Expects a table without bodies that is needed completely.
 fn whole(bytes: u64, checksum: u32) -> Expected<'static> {
     Expected { bytes, checksum: Some(checksum), live: None, bodies: Some(Vec::new()) }
 }
@@ -101,7 +102,7 @@ fn random(state: &mut u64) -> u64 {
     key::hash(&state.to_le_bytes())
 }
 
-/// Sorted rows with several versions of some keys, of many lengths.
+/// Sorted rows; some keys have several versions, and keys and values have many lengths.
 fn random_rows(count: usize, seed: u64) -> Vec<Row> {
     let mut state = seed;
     let mut rows: Vec<Row> = Vec::new();
@@ -332,7 +333,7 @@ fn a_pinned_value_outlives_cursor_table_and_file() {
 }
 
 #[test]
-#[should_panic(expected = "entries come in order")]
+#[should_panic(expected = "entries are added in order")]
 fn entries_out_of_order_are_a_programmers_error() {
     let dir = Dir::new("order");
     let mut builder = TableBuilder::create(&RealFs, &dir.table(), ID, OPTIONS).unwrap();

@@ -1,8 +1,8 @@
-//! Parts: tables that are written for several slices.
+//! Tables with parts, written for several slices.
 
 use super::*;
 
-/// Writes `rows`, ending a part in front of each of `ends`: it takes effect at the next new key.
+/// Writes `rows` and ends a part in front of each row of `ends`; the part ends at the next new key.
 fn build_parts(path: &Path, rows: &[Row], ends: &[usize], options: TableOptions) -> TableSummary {
     let mut builder = TableBuilder::create(&RealFs, path, ID, options).unwrap();
     for (i, (key, seq, kind, value)) in rows.iter().enumerate() {
@@ -14,7 +14,7 @@ fn build_parts(path: &Path, rows: &[Row], ends: &[usize], options: TableOptions)
     builder.finish().unwrap()
 }
 
-/// What each part should hold, by its rows.
+/// The rows that each part should hold.
 fn divided(rows: &[Row], ends: &[usize]) -> Vec<Vec<Row>> {
     let (mut parts, mut is_due) = (vec![Vec::<Row>::new()], false);
     for (i, row) in rows.iter().enumerate() {
@@ -68,7 +68,7 @@ fn parts_are_counted_and_share_no_block() {
                 assert_eq!(all_backward(&mut cursor).unwrap(), *rows);
                 assert_eq!(table.index().first_at_or_after(&part.range.low), first_block);
                 first_block = table.index().first_at_or_after(&part.range.high) + 1;
-                // Whether versions of the last key go on in another block.
+                // Skips further blocks with versions of the part's last key.
                 first_block += further_blocks(&table, first_block, &part.range.high);
             }
             assert_eq!(first_block, table.index().blocks());
@@ -77,7 +77,7 @@ fn parts_are_counted_and_share_no_block() {
     }
 }
 
-/// How many blocks from `next` on start with more versions of `key`.
+/// The number of blocks from `next` on that start with more versions of `key`.
 fn further_blocks(table: &Table, next: usize, key: &[u8]) -> usize {
     (next..table.index().blocks()).take_while(|&block| table.index().compare(block - 1, key).is_eq()).count()
 }

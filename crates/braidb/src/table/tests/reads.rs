@@ -1,4 +1,4 @@
-//! How a table reads and writes its file: how often, when the device is asked to write, and what happens when a read fails.
+//! How a table reads and writes its file: the number of reads, write-out requests, and failing reads.
 
 use super::*;
 use crate::base::error::Error;
@@ -9,7 +9,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A file that counts its reads, and fails them on demand, and that remembers what the device was asked to write.
+/// A file that counts its reads, fails them on demand, and records write-out requests.
 #[derive(Debug)]
 struct Watched {
     file: Arc<dyn File>,

@@ -1,4 +1,4 @@
-//! Tables that point into logs, as the state knows them.
+//! Tests of tables that point into logs, as seen by the state.
 
 use super::*;
 use crate::value::BodyUse;
@@ -28,7 +28,7 @@ fn a_log_is_known_as_long_as_a_table_points_into_it() {
     let second = added(0, 2, &log_table(9, "d", "f", &[body(4, 10, 900)]));
     let state = state.apply(&second).unwrap();
     assert_eq!(bodies(&state), [(3, 500), (4, 900)]);
-    // No family replays them, so that a seal would be forgotten; a body is not.
+    // No family replays these logs, so a seal alone would be forgotten. A body keeps the length known.
     let of = |state: &State, log| state.sealed_bytes(FileId(log));
     assert_eq!((of(&state, 3), of(&state, 4), of(&state, 5)), (Some(500), Some(900), None));
     assert!([3, 4].into_iter().all(|log| state.logs_named().any(|named| named == FileId(log))));
@@ -43,7 +43,7 @@ fn a_log_is_known_as_long_as_a_table_points_into_it() {
     edit.remove_slice(FAMILY, run(0, 1), &Slice::new(file.clone(), part("a", "c", (8, 8))));
     let after = again.apply(&edit).unwrap();
     assert_eq!((bodies(&after), of(&after, 3)), (vec![(4, 900)], None));
-    // Whoever holds the old state, as a view does, holds its bodies.
+    // A holder of the old state, such as a view, keeps its bodies.
     assert_eq!(bodies(&again), [(3, 500), (4, 900)]);
 }
 
@@ -90,7 +90,7 @@ fn bodies_are_compared_with_the_directory() {
         state.check_bodies(dir(), &found).map_err(|error| error.to_string())
     };
     assert_eq!(check(&[(2, 7), (3, 500), (9, 0)]), Ok(()));
-    assert_eq!(check(&[(3, 4096)]), Ok(()), "what lies behind a log is no part of it");
+    assert_eq!(check(&[(3, 4096)]), Ok(()), "space behind a log is not part of it");
     assert!(check(&[(2, 7)]).unwrap_err().contains("000003.log"));
     assert!(check(&[(3, 499)]).unwrap_err().contains("499 bytes instead of 500"));
 }

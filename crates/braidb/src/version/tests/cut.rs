@@ -19,7 +19,7 @@ fn key(number: u64) -> Vec<u8> {
     format!("{number:05}").into_bytes()
 }
 
-/// A table of the even keys below `2 * KEYS`, each second one deleted and its older version behind it.
+/// A table of the even keys below `2 * KEYS`. Every second key is deleted and has an older version.
 fn table(dir: &PathBuf) -> (Arc<TableFile>, Part) {
     let _ = std::fs::remove_dir_all(dir);
     RealFs.create_dir_all(dir).unwrap();
@@ -48,7 +48,7 @@ fn is_possible(part: &Part) -> bool {
         && *bytes > 0
 }
 
-/// Cuts until nothing is left to cut, and compares the ranges with the keys.
+/// Cuts the slice again and again, and compares the ranges with the keys.
 #[test]
 fn ranges_stay_exact_and_counts_possible_down_to_the_last_key() {
     let dir = std::env::temp_dir().join(format!("braidb-cut-{}", std::process::id()));
@@ -61,7 +61,7 @@ fn ranges_stay_exact_and_counts_possible_down_to_the_last_key() {
             singles += 1;
             continue;
         }
-        // Between two keys, or at the second of them.
+        // A cut between two keys, or at the second of them.
         let middle = from + (end - from).div_ceil(3);
         let (left, right) = cut_part(&table, &part, &key(2 * middle - u64::from(middle % 2 == 0))).unwrap();
         let (left, right) = (left.unwrap(), right.unwrap());
@@ -90,7 +90,7 @@ fn ranges_stay_exact_and_counts_possible_down_to_the_last_key() {
 fn a_cut_beside_the_slice_leaves_it_whole() {
     let dir = std::env::temp_dir().join(format!("braidb-nocut-{}", std::process::id()));
     let (table, part) = table(&dir);
-    // Nothing is read: the file is not even there.
+    // No block is read: the file does not exist.
     std::fs::remove_dir_all(&dir).unwrap();
     assert_eq!(cut_part(&table, &part, b"").unwrap(), (None, Some(part.clone())));
     assert_eq!(cut_part(&table, &part, &key(0)).unwrap(), (None, Some(part.clone())));

@@ -1,4 +1,4 @@
-//! Tests of the manifest: coming back, rolling over, torn tails, flipped bits, failing operations, a full disk.
+//! Tests of the manifest: reopening, rolling over, torn tails, flipped bits, failing operations, a full disk.
 
 use super::*;
 use crate::base::counters::Counters;
@@ -37,7 +37,7 @@ fn is_lock_lost(error: &Error) -> bool {
     matches!(error, Error::LockLost { path } if *path == dir().join("LOCK"))
 }
 
-/// Files that an open manifest of a process which has lost its lock must leave alone.
+/// All files. A process that has lost its lock must not change them.
 fn files(fs: &MemFs) -> Vec<(String, Vec<u8>)> {
     fs.names().into_iter().map(|name| (name.clone(), fs.bytes(&dir().join(&name)).unwrap())).collect()
 }
@@ -46,7 +46,7 @@ fn files(fs: &MemFs) -> Vec<(String, Vec<u8>)> {
 fn who_has_lost_the_lock_starts_no_manifest() {
     let fs = Arc::new(MemFs::default());
     drop(sample(&fs, 1 << 20));
-    // What another process is about to rename.
+    // Another process is about to rename this file.
     fs.set_bytes(&dir().join(names::CURRENT_TMP), b"theirs".to_vec());
     let (before, config) = (files(&fs), config(&fs, 1 << 20));
     fs.lose_lock();
@@ -58,7 +58,7 @@ fn who_has_lost_the_lock_starts_no_manifest() {
     assert_eq!(files(&empty), []);
 }
 
-/// The sample, whose manifest rolls over at the next commit.
+/// The sample with a manifest that rolls over at the next commit.
 fn about_to_roll(fs: &Arc<MemFs>) -> (State, Manifest) {
     let (states, mut manifest) = sample(fs, 1);
     let state = states.last().unwrap().clone();
@@ -101,7 +101,7 @@ fn who_loses_the_lock_while_a_manifest_rolls_over_deletes_no_manifest_of_others(
         assert!(is_refused || outcome.is_ok(), "{outcome:?}");
         seen.push((current() != before, fs.bytes(&theirs).is_none(), outcome.is_ok()));
     }
-    // Once the lock is lost neither the rename, nor the deletion of other manifests, nor the end of the commit comes.
+    // After the loss of the lock, the commit does not rename, does not delete other manifests, and does not succeed.
     assert!(seen.is_sorted(), "{seen:?}");
     let count = |stage| seen.iter().filter(|&&found| found == stage).count();
     assert!(count((false, false, false)) >= 10, "before the rename: {seen:?}");
@@ -110,8 +110,9 @@ fn who_loses_the_lock_while_a_manifest_rolls_over_deletes_no_manifest_of_others(
     assert_eq!(count((true, true, true)), 1, "the mark behind the edit: {seen:?}");
 }
 
-/// A second process gets in at each operation of a commit that rolls the manifest over, and is about to rename `CURRENT.tmp`. If the
-/// first process replaced that file, the second one would bring the first one's manifest into force, and then delete it.
+/// A second process gets in at each operation of a commit that rolls the manifest over, and is about to rename
+/// `CURRENT.tmp`. If the first process replaced `CURRENT.tmp`, the second process would bring the first one's manifest
+/// into force and then delete it.
 #[test]
 fn who_loses_the_lock_while_a_manifest_is_written_leaves_current_tmp_to_the_other() {
     let replaced_at = |operation| {
@@ -136,7 +137,7 @@ fn create(config: ManifestConfig) -> Opened {
     opened
 }
 
-/// Creates a database in `fs` and commits the sample; the state after each commit, and the open manifest.
+/// Creates a database in `fs` and commits the sample. Returns the state after each commit, and the open manifest.
 fn sample(fs: &Arc<MemFs>, manifest_bytes: u64) -> (Vec<State>, Manifest) {
     let Opened { state, mut manifest, .. } = create(config(fs, manifest_bytes));
     let mut states = vec![state];
@@ -147,7 +148,7 @@ fn sample(fs: &Arc<MemFs>, manifest_bytes: u64) -> (Vec<State>, Manifest) {
     (states, manifest)
 }
 
-/// All of a state that lasts, apart from the next file number, which every open moves on.
+/// The lasting contents of a state, without the next file number, which every open advances.
 fn gist(state: &State) -> Vec<Change> {
     let edit = state.snapshot_edit();
     edit.changes.into_iter().filter(|change| !matches!(change, Change::NextFile(_))).collect()
@@ -205,7 +206,7 @@ fn a_large_manifest_rolls_over_and_tables_are_buried_once_unseen() {
         last = Some((flush, version(&state).slices().next().unwrap().clone()));
     }
     assert_eq!(state.tables().count(), 1);
-    assert_eq!(config.tables.take_dead().len(), 49, "nobody looks at the dropped tables");
+    assert_eq!(config.tables.take_dead().len(), 49, "no view holds the dropped tables");
     assert_eq!(view.tables().count(), 0);
     let snapshots = config.counters.manifest_snapshots.get();
     assert!((5..=30).contains(&snapshots), "{snapshots}");
@@ -231,12 +232,12 @@ fn a_torn_last_edit_is_cut_and_reported() {
             cut.resize(len + zeros, 0);
             fs.set_bytes(&path, cut);
             let opened = Manifest::open(config(&fs, 1 << 20)).unwrap();
-            // A record ends in a payload byte, so a cut within it never looks whole.
+            // A record ends in a non-zero payload byte, so a cut inside a record never looks whole.
             let expected = if len >= mark { states.last().unwrap() } else { &states[states.len() - 2] };
             assert_eq!(gist(&opened.state), gist(expected), "cut at {len}, {zeros} zeros");
             let at = if len >= mark { mark } else { last };
             let torn = opened.torn.map(|torn| (torn.offset as usize, torn.bytes as usize));
-            // The last bytes of a mark are zeros themselves.
+            // The last bytes of a mark are zeros, so zeros behind a cut can complete the mark.
             let whole = len == last
                 || len == mark
                 || (len > mark && bytes[len..].iter().all(|&b| b == 0) && zeros > 0);
@@ -254,7 +255,7 @@ fn a_torn_last_edit_is_cut_and_reported() {
     assert_eq!(opened.torn.map(|torn| torn.offset as usize), Some(contents_mark));
 }
 
-/// Flips every bit of `path` and hands each outcome of opening to `judge`.
+/// Flips every bit of `path`, and passes each outcome of opening to `judge`.
 fn flip_each_bit(fs: &MemFs, path: &Path, mut judge: impl FnMut(usize, Result<Opened, Error>)) {
     let bytes = fs.bytes(path).unwrap();
     for bit in 0..bytes.len() * 8 {
@@ -287,7 +288,7 @@ fn no_flipped_bit_goes_unnoticed() {
         assert!(error.is_corruption(), "bit {bit}: {error}");
     });
 
-    // Without the mark, as after a power cut, the last edit may be torn, and so may the mark in front of it.
+    // Without the mark, as after a power cut, the last edit may be torn, and the mark in front of it too.
     let edits = record::read(&path, FileId(1), &bytes).unwrap().edits;
     let unsure = (edits.last().unwrap().0 as usize - record::MARK_BYTES) * 8;
     fs.set_bytes(&path, bytes[..mark / 8].to_vec());
@@ -303,7 +304,7 @@ fn no_flipped_bit_goes_unnoticed() {
 
 #[test]
 fn every_failing_operation_leaves_a_state_that_was_promised() {
-    // 120 bytes: the workload rolls over too.
+    // A limit of 120 bytes makes the workload roll over too.
     let mut failures = 0;
     for nth in 1.. {
         let fs = Arc::new(MemFs::default());
@@ -321,7 +322,7 @@ fn every_failing_operation_leaves_a_state_that_was_promised() {
                 }
                 Err(CommitError::Poison(_)) if poisoned => {}
                 Err(CommitError::Poison(e)) => {
-                    assert!(!matches!(e, Error::Poisoned { .. }), "the first failure tells its cause");
+                    assert!(!matches!(e, Error::Poisoned { .. }), "the first failure reports its cause");
                     poisoned = true;
                     possible.push(state.apply(&edit).unwrap());
                 }
@@ -386,7 +387,7 @@ fn a_full_disk_is_refused_before_a_byte_is_written() {
         other => panic!("{other:?}"),
     }
     assert_eq!(fs.bytes(&manifest_path(&fs)), before);
-    // Room for the edits, but not for a new manifest: the old one goes on.
+    // Space for the edits but not for a new manifest: the old manifest stays in force.
     for edit in edits {
         fs.set_free_bytes(Some(110));
         state = manifest.commit(&state, edit).unwrap();

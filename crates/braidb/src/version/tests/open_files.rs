@@ -1,4 +1,4 @@
-//! Many tables, few descriptors.
+//! Tests with more tables than file descriptors.
 
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, MAX_SEQ, TierId};
@@ -17,7 +17,7 @@ const TABLES: u64 = 50;
 const KEYS: u64 = 400;
 const OPEN_FILES: usize = 16;
 
-/// Tables of several blocks that nothing is cached of.
+/// Tables of several blocks, without a block cache.
 struct Tables {
     dir: PathBuf,
     store: Arc<TableStore>,
@@ -45,11 +45,11 @@ impl Tables {
         Tables { dir, store, files }
     }
 
-    /// The files of the directory that this process has open now; those without a name end in "(deleted)".
+    /// The files of the directory that this process has open. Deleted files end in "(deleted)".
     #[allow(clippy::disallowed_methods)]
     fn open_files(&self) -> Vec<PathBuf> {
         let open = std::fs::read_dir("/proc/self/fd").unwrap();
-        // One that another test closes meanwhile is none of ours.
+        // Skips descriptors that another test closes meanwhile.
         let targets = open.filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok());
         targets.filter(|target| target.starts_with(&self.dir)).collect()
     }
@@ -80,7 +80,7 @@ fn no_more_files_are_open_than_allowed() {
         }
         assert_eq!(tables.open_files().len(), OPEN_FILES);
     }
-    // Walks that take turns find their files closed at every block.
+    // Cursors that take turns find their files closed at every block.
     let bounds = KeyRange::new(key_of(0), key_of(KEYS));
     let cursor = |file: &Arc<TableFile>| file.reader().unwrap().cursor(bounds.clone(), true);
     let mut cursors: Vec<_> = tables.files.iter().map(cursor).collect();
@@ -104,7 +104,7 @@ fn files_stay_open_as_long_as_there_is_room() {
         }
         assert_eq!(tables.open_files().len(), OPEN_FILES);
     }
-    // Nothing is opened by its name any more.
+    // From here on, no file can be opened by its name.
     for file in &tables.files[..OPEN_FILES] {
         RealFs.unlink(&names::table(&tables.dir, file.id)).unwrap();
     }
@@ -128,14 +128,14 @@ fn a_dead_table_is_closed_before_it_is_unlinked() {
     assert_eq!((tables.open_files(), tables.store.take_dead()), (vec![], vec![FileId(1)]));
 }
 
-/// Makes room for others until the file of `file` is closed.
+/// Reads other tables until the file of `file` is closed.
 fn close(tables: &Tables, file: &TableFile) {
     let path = names::table(&tables.dir, file.id);
     for round in 0.. {
         if !tables.open_files().contains(&path) {
             return;
         }
-        assert!(round < 100, "the file stays open whatever is read");
+        assert!(round < 100, "the file is closed after enough reads of others");
         for other in tables.files.iter().filter(|other| other.id != file.id) {
             assert!(get(other, 3).unwrap());
         }

@@ -1,39 +1,42 @@
-//! Write-back: what memory keeps alive of the oldest logs is appended to the newest, so that they can go without a flush.
+//! Write-back: log collection appends the live records of the oldest logs to the newest log. Then the oldest logs can go without
+//! a flush.
 //!
 //! # Which file holds a record at each instant
 //!
-//! `r` is the newest version of its key; its home, log 3, is to go, and replay will begin with log 4.
+//! `r` is the newest version of its key. Its home, log 3, is to be deleted, and replay will begin with log 4.
 //!
-//! 1. *The survivors are chosen*, from a view taken under the commit lock by [`CommitQueue::begin_log_collection`]: `r` stands
-//!    in log 3. A version that is not chosen, because a newer one was in memory already, hangs on that one's record, in log 4
-//!    or later.
-//! 2. *Copies are appended* to the log that is written, each with its own number: `r` stands in log 3, and maybe in log 9. A crash
-//!    now leaves `replay_from` at 3: recovery replays log 3 and leaves the copies alone, since their frame says that they are for
-//!    those who replay from log 4.
-//! 3. *The log is closed* behind the last copy. *All logs before the new one are synced*, oldest first: now the copies are stable,
-//!    and so is every record that made one of log 3 dead (rule 2). Were the next step to come first, a power failure could take the
-//!    copies, or a newer version, and log 3 with the older one would be gone as well.
-//! 4. *The edit* sets `replay_from` to 4 and names the length of the closed log. After its sync, log 9 is the home of `r`, and damage
-//!    to it, or to a log before it, is corruption and no torn tail. Recovery puts the copies into memory before all else.
+//! 1. *The survivors are chosen*, from a view taken under the commit lock by [`CommitQueue::begin_log_collection`]: `r` stands in
+//!    log 3. A version that is not chosen has a newer version in memory, whose record stands in log 4 or later.
+//! 2. *Copies are appended* to the current log, each with its own number: `r` stands in log 3, and maybe in log 9. A crash now
+//!    leaves `replay_from` at 3. Recovery replays log 3 and ignores the copies: their frame marks them for a recovery that replays
+//!    from log 4.
+//! 3. *The log is closed* behind the last copy. *All logs before the new one are synced*, oldest first. Now the copies are
+//!    stable, and so is every record that superseded one of log 3 (rule 2). If the edit came before the sync, a power failure
+//!    could take the copies, or a newer version. Log 3 with the older version would be gone as well.
+//! 4. *The edit* sets `replay_from` to 4 and names the length of the closed log. After the edit's sync, log 9 is the home of `r`.
+//!    Damage to log 9, or to a log before it, is corruption and no torn tail. Recovery puts the copies into memory before all
+//!    else.
 //! 5. *Log 3 is unlinked.*
 //!
-//! **No switch in between** (rule 3). A switch takes all memory of a family for a flush, and begins a log from which the family
-//! will replay. A copy of what the flush took that landed behind that point would be replayed beside the table: an old version
-//! on top of newer ones, or of a tombstone that a merge has dropped by then. So each append looks, under the commit lock,
-//! whether a family's memtable was switched since the beginning, and gives up if so: the flush frees the logs anyhow. For the same reason
-//! nothing begins while a flush is under way: its flushing set still needs the log, and may not be written back.
+//! **No switch of a memtable in between** (rule 3). A switch takes all memory of a family for a flush, and begins a log from
+//! which the family will replay. Recovery would replay a copy behind the beginning of this log beside the table. The copy would
+//! bring back an old version, on top of newer ones, or of a tombstone that a merge has dropped.
 //!
-//! **Order.** Copies are older than anything replayed from log 4 on, so recovery takes them first; among the copies of one key, of
-//! several passes, the largest number counts.
+//! So each append checks, under the commit lock, whether a family's memtable was switched since the beginning. If one was, log
+//! collection gives up: the flush frees the logs anyhow. No log collection begins during a flush: the flushing set still needs
+//! the log, and must not be written back.
+//!
+//! **Order.** Copies are older than all records replayed from log 4 on, so recovery takes the copies first. Among the copies of
+//! one key, from several passes, the largest number counts.
 //!
 //! # What a flush keeps
 //!
-//! A flush writes back, too: the hot keys, which stay in memory (`jobs/flush.rs` has that story). Its copies lie in the log that
-//! began with the switch, or behind it, and say that they are for those who replay from that log. The family cannot be switched
-//! before the flush has ended; and no log collection begins meanwhile, or goes on.
+//! A flush writes back the hot keys, which stay in memory (steps in `jobs/flush.rs`). The copies lie in the log that began with
+//! the switch, or behind it. Their frame marks them for a recovery that replays from the log of the switch. The family cannot be
+//! switched before the flush has ended. No log collection begins or goes on meanwhile.
 //!
-//! Nobody waits for this but the next flush; it waits for no memory, and a write meets it only at the commit lock, for one frame
-//! (rule 16).
+//! Only the next flush waits for a log collection. Log collection waits for no memory. A write meets it only at the commit lock,
+//! for one frame (rule 16).
 
 use super::{CommitQueue, Core};
 use crate::base::error::Result;
@@ -44,18 +47,18 @@ use crate::memory::LogsBySeq;
 use crate::memory::view::View;
 use std::sync::Arc;
 
-/// A write-back under way, and what was true when it began. All of that was seen at once: what is copied is what the view shows, and
-/// it would not do to let a log go that began after it.
+/// A log collection under way, and the state at its beginning, read under one lock. The job copies what the view shows. A log that
+/// began after the view must not be deleted.
 #[derive(Debug)]
 pub struct LogCollection {
-    /// How often each family's memtable had been switched.
+    /// How often each family's memtable had been switched at the beginning.
     switches: Vec<u64>,
     pub view: Arc<View>,
-    /// The homes of what the view shows.
+    /// The homes of the records that the view shows.
     pub logs_by_seq: LogsBySeq,
-    /// The log that was written.
+    /// The current log at the beginning.
     pub log: FileId,
-    /// The log that the first copy went to.
+    /// The log that holds the first copy.
     home: Option<FileId>,
 }
 
@@ -70,7 +73,7 @@ impl LogCollection {
 pub struct Closed {
     pub log: FileId,
     pub bytes: u64,
-    /// The log that is written from now on.
+    /// The current log from now on.
     pub next: FileId,
 }
 
@@ -87,8 +90,8 @@ impl CommitQueue {
         Ok(Some(LogCollection { switches, view, logs_by_seq, log, home: None }))
     }
 
-    /// Appends copies of records whose homes are older than `replay_from`. `false` if a family's memtable was switched meanwhile: then nothing
-    /// was appended, and the write-back is over.
+    /// Appends copies of records whose homes are older than `replay_from`. Returns `false`, and appends nothing, if a family's
+    /// memtable was switched meanwhile: the log collection is over then.
     pub fn write_back(
         &self,
         collection: &mut LogCollection,
@@ -108,7 +111,7 @@ impl CommitQueue {
         Ok(true)
     }
 
-    /// Appends copies of what stays in memory when a flush, of a family that will replay from `replay_from`, is done.
+    /// Appends copies of the records that stay in memory after a flush. The flushed family will replay from `replay_from`.
     pub fn write_back_hot(&self, copies: &EncodedBatch, replay_from: FileId) -> Result<()> {
         let mut core = self.lock();
         self.shared.health.check_writable()?;
@@ -126,7 +129,7 @@ impl CommitQueue {
         Ok(())
     }
 
-    /// Closes the log that the copies went to.
+    /// Closes the log that holds the last copies.
     pub fn close_copies(&self) -> Result<Closed> {
         let mut core = self.lock();
         self.shared.health.check_writable()?;
@@ -136,7 +139,7 @@ impl CommitQueue {
         Ok(Closed { log, bytes: core.log.previous_bytes(), next })
     }
 
-    /// No more copies come, for whatever reason.
+    /// Notes that no more copies come, whether the job ended well or not.
     pub fn end_copies(&self) {
         self.lock().takes_copies = false;
     }
@@ -151,12 +154,12 @@ impl CommitQueue {
         core.room.forget_logs_before(replay_from);
     }
 
-    /// The homes of what is in memory.
+    /// The homes of the records in memory.
     pub fn logs_by_seq(&self) -> LogsBySeq {
         self.lock().logs_by_seq.clone()
     }
 
-    /// Closes a log that has its full size, so that it can go alone. A full disk does not keep anybody from writing on.
+    /// Closes a log that has its full size, so that it can go alone. On a full disk writers go on in the log that is there.
     pub(super) fn rotate_full_log(&self, core: &mut Core) {
         if core.log.end() < core.rotate_at_bytes {
             return;
@@ -167,7 +170,7 @@ impl CommitQueue {
         }
     }
 
-    /// The same; the new log may be one for copies.
+    /// Closes the log and begins another, whose header says that it may hold copies if `copies` is true.
     pub(super) fn rotate_for(&self, core: &mut Core, copies: bool) -> Result<FileId> {
         let before = core.takes_copies;
         core.takes_copies |= copies;
@@ -178,7 +181,7 @@ impl CommitQueue {
 
     /// Closes the log and begins another one.
     pub(super) fn rotate(&self, core: &mut Core) -> Result<FileId> {
-        // The recovery of a process that got in would come across the new log.
+        // If another process took over the directory, its recovery would come across the new log.
         self.shared.dir_lock.check().map_err(|error| self.shared.health.poison(error))?;
         let next = self.shared.files.take();
         core.log.rotate(next, core.takes_copies).map_err(|error| self.judge(error))?;
@@ -191,10 +194,10 @@ impl CommitQueue {
 }
 
 impl Core {
-    /// Whether no family's memtable was switched since.
+    /// Whether no family's memtable was switched since `collection` began.
     fn is_as_at(&self, collection: &LogCollection) -> bool {
         let switches = self.room.switches();
         let mut families = switches.iter().zip(&collection.switches);
-        families.all(|(now, then)| now == then) || mutant!("write_back_after_a_freeze")
+        families.all(|(now, then)| now == then) || mutant!("write_back_after_a_switch")
     }
 }

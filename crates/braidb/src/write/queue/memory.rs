@@ -1,7 +1,7 @@
 //! What the commit queue does about full memory and full logs, and the steps in which log and memory change together.
 //!
 //! After each commit the room compares counters. If one fires, [`decide`] says what is most urgent. Rolling a segment and compacting
-//! memory concern no file. Switching a memtable rotates the log and gives a flush all memory of a family in one step, so that
+//! memory concern no file. Switching a memtable rotates the log and gives a flush all memory of a family in one step. So
 //! positions decide what recovery replays (rule 3).
 
 use super::{CommitQueue, Core};
@@ -15,13 +15,13 @@ use crate::write::room::{Kept, MemoryRoom};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-/// What a commit, or another step under the commit lock, wants to have done beside the writers.
+/// What a step under the commit lock, mostly a commit, wants the jobs to do beside the writers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use = "the jobs do not begin by themselves"]
 pub struct Wants {
     /// A memtable was switched: its flush waits in the queue.
     pub flush: bool,
-    /// A pipeline has a new segment, or is to be compacted.
+    /// A pipeline has a new segment, or must be compacted.
     pub memory_compaction: bool,
     /// A log was closed because it was full: the oldest logs may be collected.
     pub log_collection: bool,
@@ -50,7 +50,7 @@ impl CommitQueue {
         RoomGuard(self.lock())
     }
 
-    /// After a commit: makes room if a counter says that memory or logs may be full.
+    /// After a commit: makes room if a counter shows that memory or logs may be full.
     pub(super) fn make_room_if_full(&self, core: &mut Core) {
         let is_triggered = core.room.is_triggered(self.shared.log_sync.appended());
         if is_triggered || core.log.end() >= core.rotate_at_bytes {
@@ -91,7 +91,7 @@ impl CommitQueue {
 
     /// Rotates the log and turns all memory of the family into a flush task, in one step.
     fn switch_memtable(&self, core: &mut Core, family: FamilyId, may_keep: bool) -> Result<()> {
-        // The flush copies what stays in memory to the log that begins now.
+        // The flush copies the keys that stay in memory to the log that begins now.
         let replay_from = self.rotate_for(core, may_keep)?;
         core.room.switch(family, replay_from, core.last_seq, may_keep);
         core.wants.flush = true;
@@ -120,12 +120,12 @@ impl CommitQueue {
     }
 
     /// The flush's edit is durable: the table and the hot keys take the place of the flushing set. No family replays logs before
-    /// `replay_from` any more. The scheduler runs after each flush, so what this step wants is done then.
+    /// `replay_from` any more. The scheduler runs after each flush and carries out what this step wants.
     pub fn finish_flush(&self, task: &FlushTask, kept: Kept, version: Arc<Version>, replay_from: FileId) {
         let mut core = self.lock();
         core.logs_by_seq.forget_below(replay_from);
         core.room.flushed(task, kept, version);
-        // Memory may be over its bound again: a memtable that could not be switched beside this flush can be switched now.
+        // Memory may be over its bound again. A memtable that could not be switched beside this flush can be switched now.
         if self.shared.health.check_writable().is_ok() {
             self.make_room(&mut core);
         }
@@ -138,11 +138,11 @@ impl CommitQueue {
         core.room.keep_hot(family, hot, log);
     }
 
-    /// Tries again to switch a memtable if the last try failed, for want of room for a new log.
+    /// Tries again to switch a memtable if the last try failed because there was no room for a new log.
     ///
     /// # Errors
     ///
-    /// Why it cannot.
+    /// The reason why the switch failed.
     pub fn retry_switch(&self) -> Result<Wants> {
         let mut core = self.lock();
         self.shared.health.check_writable()?;
@@ -157,7 +157,7 @@ impl CommitQueue {
 }
 
 impl Core {
-    /// What commits want to have done and no thread was told of yet.
+    /// Takes what commits want to have done and no thread was told of yet.
     pub(super) fn take_wants(&mut self) -> Wants {
         std::mem::take(&mut self.wants)
     }

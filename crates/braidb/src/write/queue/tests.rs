@@ -1,4 +1,4 @@
-//! Who commits whose batch: a queue on one thread, where others seem to wait.
+//! Which thread commits which batch: a queue on one thread, where other writers seem to wait.
 
 use super::waiting::Batch;
 use super::*;
@@ -63,7 +63,7 @@ fn queue_on(fs: TestFs) -> CommitQueue {
 }
 
 impl CommitQueue {
-    /// Somebody left a batch; nobody waits for it.
+    /// Leaves a batch in the waiting list; no thread waits for it.
     fn leave(&self, key: &[u8], durability: Durability) -> Arc<Waiter> {
         self.leave_value(key, b"value", durability)
     }
@@ -80,7 +80,7 @@ impl CommitQueue {
         self.commit_one(FAMILY, b"own", Some(b"value"), durability).outcome.unwrap();
     }
 
-    /// How many commits are in the log, how many groups these were, and how many syncs there were.
+    /// How many commits are in the log, how many groups they formed, and how many syncs there were.
     fn done(&self) -> (u64, u64, u64) {
         let counters = &self.shared.counters;
         (self.shared.snapshots.visible(), counters.log_groups.get(), counters.log_syncs.get())
@@ -111,7 +111,7 @@ fn a_leader_that_wanted_no_sync_syncs_for_nobody() {
     assert_eq!(queue.done().2, 0);
 }
 
-/// `close` lets go of the directory after `persist` synced the log and before it looks at `LOCK`.
+/// `close` releases the directory after `persist` synced the log and before `persist` looks at `LOCK`.
 #[test]
 fn a_persist_that_meets_a_close_poisons_nothing() {
     let queue = queue();
@@ -146,12 +146,12 @@ fn who_was_left_alone_by_a_trusted_leader_leads() {
     assert!(queue.waiting.leader().is_trusted());
     let waiter = queue.leave(b"first", Durability::Buffer);
     std::thread::scope(|scope| scope.spawn(|| queue.put(Durability::Buffer)).join().unwrap());
-    assert!(waiter.outcome().unwrap().is_ok(), "whoever leads commits all who wait");
+    assert!(waiter.outcome().unwrap().is_ok(), "a leader commits all waiters");
     assert_eq!(queue.done(), (3, 2, 0));
-    assert!(!queue.waiting.leader().is_trusted(), "it stayed away");
+    assert!(!queue.waiting.leader().is_trusted(), "the leader stayed away");
 }
 
-/// Threads that put, each after the one before is in the list, until as many as that sleep on their own.
+/// Threads that put. Each starts after the previous one is in the list. At the end all but the first sleep on their own.
 fn put_and_wait<'scope>(
     queue: &'scope CommitQueue,
     scope: &'scope std::thread::Scope<'scope, '_>,
@@ -175,7 +175,7 @@ fn who_was_served_returns_without_the_lock() {
         let mut threads = put_and_wait(&queue, scope, &[Durability::Sync; 4]);
         queue.lead(&mut core, Durability::Sync);
         let first = threads.remove(0);
-        // The lock is still taken: these would not end if they slept on it, as the first does.
+        // The lock is still taken: these threads would not end if they slept on it, as the first thread does.
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         drop(core);
         first.join().unwrap();
@@ -191,7 +191,7 @@ fn who_becomes_the_first_wakes_and_leads() {
         let wanted = [Durability::Buffer, Durability::Buffer, Durability::Sync, Durability::Buffer];
         let threads = put_and_wait(&queue, scope, &wanted);
         queue.lead(&mut core, Durability::Buffer);
-        assert_eq!(queue.waiting.counts().0, 2, "from the one who wants a sync");
+        assert_eq!(queue.waiting.counts().0, 2, "the waiter that wants a sync and the one behind it");
         drop(core);
         threads.into_iter().for_each(|thread| thread.join().unwrap());
     });

@@ -1,26 +1,25 @@
-//! Those who wait for the commit lock, and how the one who has it is chosen.
+//! Writers that wait for the commit lock, and how a leader is chosen.
 //!
-//! What a commit touches (the end of the log, the active segment, the counters) lies in the processor cache of whoever committed
-//! last. To hand it to another processor costs as much as a commit, so where writers meet all the time it pays that one of them
-//! goes on to lead: the others leave their batches in the list, even when the lock is free for the moment, and the leader commits
-//! all of them as one group after every [`SERVED_EVERY`]th commit of its own.
+//! A commit touches the end of the log, the active segment and the counters. They lie in the cache of the processor that committed last,
+//! and moving them to another processor costs as much as a commit. So where writers meet all the time, one of them goes on to *lead*.
+//! The others leave their batches in the waiting list, even if the lock is free for the moment. The leader commits the list as one
+//! group after every [`SERVED_EVERY`]th commit of its own.
 //!
-//! That writers meet all the time is seen from how often those who do not lead find the lock taken ([`Leader::score`]). Where
-//! they mostly find it free, they take it. Nobody relies on the leader's coming back, either: who waits for it in vain takes the
-//! lock, and leads from there on. Between the first looks a processor does nothing; later ones let other threads run, since where
-//! there are more of them than processors, it is the leader who may wait for one. They come late where the writers meet few: a
-//! thread that does not wait gives the processor back when its time is up.
+//! [`Leader::score`] counts how often other writers find the lock taken, which tells whether writers meet all the time. Where they
+//! mostly find it free, they take it. A writer that waits for the leader in vain takes the lock, and leads from there on.
 //!
-//! Who has looked often enough sleeps. The first in the list sleeps on the lock, whose holder it will be; those behind it sleep
-//! each on its own, until a leader has served them or they are the first ([`Waiting::may_sleep`]). So all who came while a group
-//! was synced are the next group: where they slept on the lock, each would learn that it had been served only when it got the
-//! lock, after another sync. Nobody sleeps for ever: who is first changes under the list's lock alone, and whoever changes it
-//! wakes the new one; and whoever took a waiter from the list wakes it, whatever became of it ([`Group`]).
+//! A waiter spins at first. Later spins let other threads run: where threads outnumber processors, the leader may wait for a processor.
+//! Threads that meet few others spin busily for longer, because a thread that does not wait keeps its processor for its time slice.
 //!
-//! A writer that wants its batch synced does not look: it sleeps at once, as a sync takes longer than to be woken, nobody waits
-//! for it to come back, and it commits together with those who wait already, so that they share one sync. After a commit of its
-//! own that is not synced a leader leaves it and those behind it alone; whoever takes the lock for a batch that is in the list
-//! itself commits all.
+//! After [`BUSY_SPINS`] and [`YIELDING_SPINS`] a waiter sleeps. The first in the list sleeps on the commit lock. Each of the others sleeps
+//! on its own, until a leader has served it or it is the first ([`Waiting::may_sleep`]). So all writers that come during a sync form
+//! the next group. If they slept on the lock, each would learn only after another sync that it had been served.
+//!
+//! No waiter sleeps for ever. The first of the list changes under the list's lock alone, and the thread that changes it wakes the new
+//! first. The leader that takes a waiter from the list wakes it, whatever became of the batch ([`Group`]).
+//!
+//! A writer in `Sync` does not spin: a sync takes longer than waking up, and waiting writers share one sync. After a commit that is not
+//! synced a leader leaves the first `Sync` waiter, and all behind it, in the list. A waiter that takes the lock commits the whole list.
 
 use super::super::Health;
 use crate::base::durability::Durability;
@@ -36,25 +35,26 @@ use std::thread::Thread;
 
 /// Most bytes that one leader takes from the list.
 const GROUP_BYTES: usize = 1 << 20;
-/// A leader serves those who wait after so many commits of its own, counted while somebody waits.
+/// A leader serves the waiters after this many commits of its own, counted while the list is not empty. With 8 threads, 4 commits were
+/// as fast as 8 and 32 (docs/decisions/measurements.md).
 pub(super) const SERVED_EVERY: u32 = 4;
-/// Who waits looks so often without letting other threads run, some microseconds, in which the lock mostly becomes free;
+/// Spins without yielding while the leader is not trusted. They take some microseconds, in which the lock mostly becomes free.
 const BUSY_SPINS: u32 = 400;
-/// where leaders are trusted, that often,
+/// Spins without yielding while the leader is trusted.
 const BUSY_SPINS_OF_TRUSTING: u32 = 8;
-/// and that often in all though the lock is free.
+/// Spins during which a waiter leaves a free lock to the trusted leader.
 const SPINS_LEFT_TO_LEADER: u32 = 20;
-/// After that it lets others run between so many looks, and then sleeps.
+/// Yielding spins after the busy ones. Then the waiter sleeps.
 const YIELDING_SPINS: u32 = 92;
-/// Leaders are trusted with more than this, which does not come by chance where the lock is taken one time in three,
+/// Leader score above which the leader is trusted. Chance does not reach it where the lock is taken one time in three.
 const TRUSTED_ABOVE_SCORE: u32 = 6;
-/// and this is the most. A leader that stays away halves it, so after two of them nobody waits for a third.
+/// Upper bound of the leader score. A leader that stays away halves the score, so two absences end the trust.
 const MAX_SCORE: u32 = 16;
 
-/// One for each member of a group: most groups are small, and a commit under the lock allocates nothing for them.
+/// One item for each member of a group. Most groups have at most 8 members, so a commit under the lock allocates nothing.
 pub(super) type GroupVec<T> = SmallVec<[T; 8]>;
 
-/// A batch that somebody else may commit.
+/// A batch that another thread may commit.
 #[derive(Debug)]
 pub(super) enum Batch {
     Own(EncodedBatch),
@@ -78,9 +78,9 @@ pub(super) struct Waiter {
     pub batch: Batch,
     pub durability: Durability,
     outcome: OnceLock<Result<()>>,
-    /// Who sleeps for it; set under the list's lock, while it stands, or is put, behind another.
+    /// The thread that sleeps for this batch. Set under the list's lock, while the waiter stands, or is put, behind another.
     sleeper: OnceLock<Thread>,
-    /// It slept, and is the first in the list now.
+    /// Whether a leader called this waiter to lead: it slept, and became the first in the list.
     is_called: AtomicBool,
 }
 
@@ -99,7 +99,7 @@ impl Waiter {
         self.outcome.get().cloned()
     }
 
-    /// Sleeps until it has an outcome, or is to lead.
+    /// Sleeps until the waiter has an outcome, or is called to lead.
     pub fn sleep(&self) {
         let mut has_parked = false;
         while self.outcome.get().is_none() && !self.is_called.load(Ordering::Acquire) {
@@ -107,12 +107,12 @@ impl Waiter {
             has_parked = true;
         }
         if has_parked {
-            // Maybe somebody else meant to wake the thread, for something of the program's own.
+            // The program may have unparked this thread for its own purpose: passes the wake-up on.
             std::thread::current().unpark();
         }
     }
 
-    /// It has become the first. Returns whom to wake.
+    /// Notes that this waiter has become the first. Returns the thread to wake.
     fn call(&self) -> Option<Thread> {
         let sleeper = self.sleeper.get()?;
         (!self.is_called.swap(true, Ordering::Release)).then(|| sleeper.clone())
@@ -130,7 +130,7 @@ impl Waiter {
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     list: Mutex<VecDeque<Arc<Waiter>>>,
-    /// The list is not empty. Stored under its lock; who learns it late serves later.
+    /// Whether the list is not empty. Stored under the list's lock; a leader that reads an old value serves later.
     any: AtomicBool,
     leader: Leader,
 }
@@ -147,15 +147,15 @@ impl Waiting {
     pub fn push(&self, waiter: Arc<Waiter>) {
         let mut list = self.list.lock();
         if waiter.durability >= Durability::Sync && !list.is_empty() {
-            // It does not look first.
+            // A writer that wants a sync does not spin first.
             waiter.sleeper.get_or_init(std::thread::current);
         }
         list.push_back(waiter);
         self.any.store(true, Ordering::Relaxed);
     }
 
-    /// Whether this waiter may sleep on its own now, since somebody will wake it. The first in the list may not, nor who is not in
-    /// it any more: they ask for the lock.
+    /// Whether this waiter may sleep on its own now, because a leader will wake it. The first in the list, and a waiter that was
+    /// taken from the list, ask for the lock instead.
     pub fn may_sleep(&self, waiter: &Waiter) -> bool {
         if waiter.sleeper.get().is_some() {
             return true;
@@ -168,7 +168,7 @@ impl Waiting {
         is_behind
     }
 
-    /// Takes the oldest, up to the first who asks for more than `durability`. Who is the first then is woken.
+    /// Takes the oldest waiters, up to the first that asks for more than `durability`. Wakes the waiter that is the first then.
     pub fn take<'a>(&self, durability: Durability, health: &'a Health) -> Group<'a> {
         let mut waiters = GroupVec::new();
         let mut bytes = 0;
@@ -180,7 +180,7 @@ impl Waiting {
         }
         self.any.store(!list.is_empty(), Ordering::Relaxed);
         let first = list.front().and_then(|waiter| waiter.call());
-        // Those who come need not wait for a system call.
+        // Unlocks first, so that arriving writers do not wait for a system call.
         drop(list);
         if let Some(first) = first {
             first.unpark();
@@ -189,7 +189,7 @@ impl Waiting {
     }
 }
 
-/// The waiters that a leader took. None of them is left without an outcome, even if the leader panics.
+/// The waiters that a leader took. Each of them gets an outcome, even if the leader panics.
 pub(super) struct Group<'a> {
     waiters: GroupVec<Arc<Waiter>>,
     health: &'a Health,
@@ -200,12 +200,12 @@ impl Group<'_> {
         &self.waiters
     }
 
-    /// Tells each what became of its batch, the oldest first.
+    /// Tells each waiter the outcome of its batch, the oldest first.
     pub fn end(mut self, mut outcome: impl FnMut(&Waiter) -> Result<()>) {
         self.waiters.reverse();
         while let Some(waiter) = self.waiters.last() {
             waiter.end(outcome(waiter));
-            // At once, so that its own thread, which is about to notice, frees the batch where it was allocated.
+            // Releases the batch at once. Its own thread, which is about to notice, then frees the batch where it was allocated.
             self.waiters.pop();
         }
     }
@@ -219,25 +219,26 @@ impl Drop for Group<'_> {
     }
 }
 
-/// Who committed last without a sync, and whether it is worth waiting for.
+/// The thread that committed last without a sync, and whether waiting for it pays.
 #[derive(Debug, Default)]
 pub(super) struct Leader {
     thread: AtomicUsize,
-    /// Rises when one who does not lead finds the lock taken, falls when it finds it free, and halves when a leader does not come.
-    /// What two threads do to it at once may be lost.
+    /// Rises when another writer finds the lock taken, and falls when it finds the lock free. Halves when a leader does not come.
+    /// Concurrent changes by two threads may get lost.
     score: AtomicU32,
 }
 
 impl Leader {
-    /// This thread has the commit lock, for a batch of so much.
+    /// Notes that this thread has the commit lock, for a batch of `durability`.
     pub fn is_me(&self, durability: Durability) {
-        // Not stored where it is true: the others read it.
+        // Not stored if unchanged: a store would invalidate the other threads' cache lines.
         if durability < Durability::Sync && self.thread.load(Ordering::Relaxed) != this_thread() {
             self.thread.store(this_thread(), Ordering::Relaxed);
         }
     }
 
-    /// Whether to leave a batch to the leader though the lock may be free. This thread just found it so, or taken.
+    /// Whether to leave a batch to the leader, though the lock may be free. `is_taken` says whether this thread found the lock
+    /// taken.
     pub fn is_trusted_other(&self, is_taken: bool) -> bool {
         if self.thread.load(Ordering::Relaxed) == this_thread() {
             return false;
@@ -257,14 +258,14 @@ impl Leader {
 
     fn set_score(&self, score: u32) {
         let score = score.min(MAX_SCORE);
-        // Not stored where it is so: all read it.
+        // Not stored if unchanged: all threads read it.
         if self.score.load(Ordering::Relaxed) != score {
             self.score.store(score, Ordering::Relaxed);
         }
     }
 }
 
-/// How somebody waits.
+/// How long a writer waits for a leader before it takes a free lock, yields or sleeps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SpinPolicy {
     busy_spins: u32,
@@ -279,22 +280,22 @@ impl SpinPolicy {
         }
     }
 
-    /// Whether a leader was waited for.
+    /// Whether this waiter left a free lock to a trusted leader at first.
     pub fn waits_for_leader(&self) -> bool {
         self.leader_spins > 0
     }
 
-    /// Whether to take the lock if it is free, when it has looked so often.
+    /// Whether to take a free lock after `spin` spins.
     pub fn may_take_lock(&self, spin: u32) -> bool {
         spin >= self.leader_spins
     }
 
-    /// Whether to look once more.
+    /// Whether to spin once more.
     pub fn goes_on(&self, spin: u32) -> bool {
         spin < self.busy_spins + YIELDING_SPINS
     }
 
-    /// What comes after a look.
+    /// Pauses after a spin, busily or by yielding.
     pub fn pause(&self, spin: u32) {
         if spin < self.busy_spins {
             std::hint::spin_loop();
@@ -304,7 +305,7 @@ impl SpinPolicy {
     }
 }
 
-/// Tells threads that live at the same time apart.
+/// A number that differs between threads that live at the same time.
 fn this_thread() -> usize {
     thread_local! {
         static MARK: u8 = const { 0 };
@@ -326,9 +327,9 @@ mod tests {
         assert!(!seen(false) && !leader.is_trusted());
         (0..=TRUSTED_ABOVE_SCORE).for_each(|_| assert!(!seen(true), "it may be by chance"));
         (0..1_000).for_each(|_| assert!(seen(true)));
-        assert!(!leader.is_trusted_other(true), "a leader waits for nobody");
+        assert!(!leader.is_trusted_other(true), "a leader waits for no other leader");
         std::thread::scope(|scope| scope.spawn(|| leader.is_me(Durability::Sync)).join().unwrap());
-        assert!(!leader.is_trusted_other(true), "who syncs leads nobody");
+        assert!(!leader.is_trusted_other(true), "a writer that syncs is no leader");
         let lost = (1..100).find(|_| {
             leader.stayed_away();
             !leader.is_trusted()
@@ -377,7 +378,7 @@ mod tests {
             "nobody would call it, and it is not known to whoever took it"
         );
         waiters[1].sleep();
-        assert!(waiters[1].outcome().is_none(), "it is to lead");
+        assert!(waiters[1].outcome().is_none(), "the first waiter is called to lead");
         assert!(waiters[1].call().is_none(), "once");
         taken.end(|_| Ok(()));
         waiting.take(Durability::Sync, &health).end(|_| Ok(()));

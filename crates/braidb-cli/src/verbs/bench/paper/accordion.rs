@@ -1,9 +1,9 @@
 //! "Accordion: Better Memory Organization for LSM Key-Value Stores", PVLDB 11(12), 2018.
 //!
-//! The paper writes 500 million rows of 100 bytes over 100 million keys into HBase, on two servers with 3 GB of memory for
-//! writes each; here everything is a hundredth of that. Its gets come from threads beside writing ones, as here; its scans
-//! have 1 to 100 keys with a write after every 19, while here a scan has 50 and one thread writes all the time. Only figures
-//! that stand in its text are repeated: of its Tables 1 and 2 and its diagrams, the text gives but a few.
+//! The paper writes 500 million rows of 100 bytes over 100 million keys into HBase. It uses two servers with 3 GB of memory for writes
+//! each; all sizes here are a hundredth. Its gets come from threads beside writing ones, as here. Its scans have 1 to 100 keys with a write
+//! after every 19 scans. Here a scan has 50 keys and one thread writes all the time. Only figures in the paper's text are repeated. The
+//! text gives few figures of its Tables 1 and 2 and its diagrams.
 
 use super::{Configuration, Experiment, Figure, Paper, Sizes, Statement};
 use braidb::{MemoryPolicy, Options};
@@ -31,7 +31,7 @@ const SCANS: &str = "Scans under writes, Zipfian";
 
 const EVERYWHERE: [&str; 4] = [ZIPFIAN_WRITES, UNIFORM_WRITES, GETS, SCANS];
 
-/// The paper's A and S, unless a name says otherwise.
+/// Sets the paper's A and S, unless the name of the configuration gives others.
 fn of_paper(options: Options, policy: MemoryPolicy) -> Options {
     options.tuning(|tuning| {
         tuning
@@ -55,8 +55,8 @@ const fn configuration(
     Configuration { name, experiments, options }
 }
 
-/// What is compared: a name, where it takes part, and the options of the engine. The names are those of [`STATEMENTS`]. Flat
-/// segments are serialized where they are sparse or compacted, which is no choice of the user, so there is one layout.
+/// The configurations: a name, the experiments that use it, and the options of the engine. [`STATEMENTS`] refers to the names. Flat
+/// segments are serialized where they are sparse or compacted. This is no choice of the user, so there is one layout.
 const CONFIGURATIONS: [Configuration; 13] = [
     // The paper's NoCompaction.
     configuration("none", &EVERYWHERE, |options| {
@@ -64,7 +64,7 @@ const CONFIGURATIONS: [Configuration; 13] = [
             tuning.memory_policy(MemoryPolicy::None).hot_keys_percent(0).log_table_percent(0)
         })
     }),
-    // What a user gets.
+    // The defaults of the engine.
     configuration("default", &EVERYWHERE, |options| options),
     configuration("basic", &EVERYWHERE, |options| of_paper(options, MemoryPolicy::Basic)),
     configuration("basic S 2", &[ZIPFIAN_WRITES, SCANS], |options| {
@@ -150,8 +150,8 @@ const fn of(
     Statement { experiments, figure, configuration, text }
 }
 
-/// What the paper's text tells. Basic has A 0.02 and S 5 unless its name says otherwise, and so has Adaptive. Of Adaptive's
-/// flushes, compactions and bytes, and of its distance to Basic, the text does not say for which R they hold.
+/// The figures in the paper's text. Basic and Adaptive have A 0.02 and S 5 unless the name gives others. The text does not tell R for
+/// Adaptive's flushes, compactions and bytes, and for its distance to Basic.
 const STATEMENTS: [Statement; 21] = [
     of(&[ZIPFIAN_WRITES], Figure::SettledWrites, "basic", "+47.6% (SSD), +25.4% (HDD)"),
     of(&[ZIPFIAN_WRITES], Figure::SettledWrites, "basic S 4", "the peak over S (HDD)"),

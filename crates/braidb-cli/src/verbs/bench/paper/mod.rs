@@ -1,8 +1,8 @@
-//! `bench paper NAME`: the experiments of a paper at a size for minutes, its figures beside ours.
+//! `bench paper NAME`: the experiments of a paper at a size that takes minutes, its figures beside ours.
 //!
-//! A paper brings *experiments*, a workload each; *configurations* of the engine, the first of which is the baseline; and
-//! *statements*, the figures that stand in its text. Every configuration takes its turn in every round, so that whatever
-//! drifts on the machine meets all of them, and the median of the rounds counts.
+//! A paper has *experiments*, each with a workload. It has *configurations* of the engine, of which the first is the baseline. It has
+//! *statements*, the figures in its text. Every configuration takes its turn in every round, so that changes of the machine affect all of
+//! them. The median of the rounds counts.
 
 mod accordion;
 mod triad;
@@ -26,8 +26,8 @@ use std::path::{Path, PathBuf};
 
 /// Repeat a paper's experiments in minutes, with its figures beside ours
 ///
-/// Rows have a key and a value that fills them up. Experiments with reads first write every row once, which is not measured.
-/// What is not said by an option is as the paper has it, at a scale that takes minutes.
+/// Rows have a key and a value that fills them up. Experiments with reads first write every row once, which is not measured. Settings
+/// without an option are as in the paper, at a scale that takes minutes.
 #[derive(clap::Args, Debug)]
 #[command(after_help = text::EXIT_STATUS)]
 pub struct Args {
@@ -67,83 +67,83 @@ enum Name {
     Triad,
 }
 
-/// What is repeated of one paper.
+/// The experiments, configurations and statements of one paper.
 struct Paper {
     title: &'static str,
     sizes: Sizes,
     experiments: &'static [Experiment],
-    /// The first is the baseline, which takes part in every experiment.
+    /// The configurations. The first is the baseline, which takes part in every experiment.
     configurations: &'static [Configuration],
     statements: &'static [Statement],
 }
 
-/// What a paper's experiments have in common, unless the command line says otherwise.
+/// The sizes of a paper's experiments, unless the command line gives others.
 struct Sizes {
     rows: u64,
     key_bytes: usize,
     row_bytes: u64,
-    /// Or operations, where reads and writes are mixed.
+    /// Writes for each row; operations, where reads and writes are mixed.
     writes_per_row: u64,
-    /// Memory for writes, for so many rows.
+    /// Memory for writes in bytes, by the number of rows.
     memtable_bytes: fn(u64) -> usize,
-    /// What logs may take, for so many rows; as for other benchmarks where there is none.
+    /// The bytes that the logs may take, by the number of rows. `None`: as in other benchmarks.
     log_bytes: Option<fn(u64) -> u64>,
 }
 
 /// One workload, measured with several configurations.
 struct Experiment {
     title: &'static str,
-    /// Where the paper has it.
+    /// The place of the experiment in the paper.
     place: &'static str,
-    /// Its name.
+    /// The name of the workload.
     workload: &'static str,
     distribution: Distribution,
-    /// Of a workload that mixes reads and writes.
+    /// The percentage of reads in a workload that mixes reads and writes.
     read_percent: u64,
     threads: u64,
     figures: &'static [Figure],
 }
 
-/// A name for options of the engine.
+/// A name with its options of the engine.
 struct Configuration {
     name: &'static str,
-    /// Titles of the experiments that it takes part in.
+    /// Titles of the experiments that measure this configuration.
     experiments: &'static [&'static str],
-    /// Changes the options that all have in common.
+    /// Changes the options that all configurations share.
     options: fn(Options) -> Options,
 }
 
-/// A figure that the paper's text gives for a configuration in comparison with the baseline.
+/// A figure that the paper's text gives for a configuration, compared with the baseline.
 struct Statement {
-    /// Titles of the experiments that it is about.
+    /// Titles of the experiments that the statement is about.
     experiments: &'static [&'static str],
     figure: Figure,
     configuration: &'static str,
     text: &'static str,
 }
 
-/// What is compared.
+/// The figure that is compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Figure {
     SettledWrites,
     SettledOperations,
     WrittenWithoutLog,
     Written(Cause),
-    /// All bytes, the log's too, for each of the user's.
+    /// All bytes written, the log's included, for each byte of the user.
     WrittenPerUserByte,
-    /// (Flushed + merged) / flushed, of bytes.
+    /// (Flushed + merged) / flushed, in bytes.
     MergeAmplification,
     /// Tables read for each get.
     ReadsPerGet,
-    /// Processor time of what is done in the background.
+    /// Processor time of background work.
     BackgroundCpu,
     Flushes,
     Merges,
-    /// The latency that so many reads of a thousand do not exceed.
+    /// The latency that this many reads of a thousand do not exceed.
     Latency(u16),
 }
 
-/// Why bytes were written.
+/// The reason for which bytes were written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cause {
     Log,
@@ -209,7 +209,7 @@ impl Figure {
     }
 }
 
-/// The figures of each round, by the titles of experiments and the names of configurations.
+/// The figures of each round, by the title of the experiment and the name of the configuration.
 type Rounds = BTreeMap<(&'static str, &'static str), Vec<Vec<f64>>>;
 
 pub fn run(args: &Args) -> Outcome {
@@ -263,7 +263,7 @@ fn run_all(paper: &Paper, args: &Args, dir: &Path) -> Outcome<Rounds> {
     Ok(rounds)
 }
 
-/// One run, on a database of its own.
+/// Measures one configuration, on a database of its own.
 fn run_one(
     experiment: &Experiment,
     configuration: &Configuration,
@@ -372,7 +372,7 @@ fn tables(paper: &Paper, rounds: &Rounds) -> String {
     text
 }
 
-/// One figure of an experiment: a line for each configuration that was measured, or that the paper tells about.
+/// One figure of an experiment. It has a line for each configuration that was measured, or that the paper tells about.
 fn table(paper: &Paper, experiment: &Experiment, figure: Figure, medians: &BTreeMap<&str, f64>) -> String {
     let is_here = |told: &&Statement| told.experiments.contains(&experiment.title) && told.figure == figure;
     let stated: Vec<&Statement> = paper.statements.iter().filter(is_here).collect();
@@ -402,7 +402,7 @@ fn table(paper: &Paper, experiment: &Experiment, figure: Figure, medians: &BTree
     text
 }
 
-/// Where nothing was measured, or the paper's text has no figure.
+/// The text where nothing was measured, or the paper's text has no figure.
 fn none() -> String {
     "–".to_owned()
 }

@@ -1,14 +1,14 @@
 //! "TRIAD: Creating Synergies Between Memory, Disk and Log in Log Structured Key-Value Stores", USENIX ATC 2017.
 //!
-//! The paper's synthetic loads have 1 million keys of 8 bytes with values of 255, and 4 MB of memory for writes. Here half as
-//! many, and memory and what logs may take are in proportion; with far fewer, the syncs of small flushes would decide. Its tree is
-//! filled with half of the keys before, and here with all of them. The baseline is this engine with the techniques off, and not
-//! RocksDB; on all sides memory is one skiplist and the tree is leveled, as in the paper. Deferral below L0 is off with the
-//! baseline and the techniques of the paper, and stands beside them alone and with all three.
+//! The paper's synthetic loads have 1 million keys of 8 bytes with values of 255, and 4 MB of memory for writes. Here are half as many
+//! keys, with memory and the bytes of logs in proportion. With far fewer keys, the syncs of small flushes would decide. The paper fills the
+//! tree with half of the keys before the load, and this module with all of them. The baseline is this engine with the techniques off, and
+//! not RocksDB. On all sides memory is one skiplist and the tree is leveled, as in the paper. Deferral below L0 is off with the baseline
+//! and the techniques of the paper. It has a configuration of its own, and one with all three techniques.
 //!
-//! Only figures that stand in the text are repeated (5.3, 5.4); of the diagrams it gives but a few, and of Figure 9 it does not
-//! say for how many threads they hold: these stand beside 8 and beside 16. "Up to" is over several loads or proportions.
-//! Time spent in compaction is compared with the processor time of background work.
+//! Only figures in the paper's text are repeated (5.3, 5.4). The text gives few figures of the diagrams. It does not tell the number of
+//! threads for Figure 9, so they stand beside 8 and beside 16 threads. "Up to" is over several loads or proportions. Time spent in
+//! compaction is compared with the processor time of background work.
 
 use super::{Cause, Configuration, Experiment, Figure, Paper, Sizes, Statement};
 use braidb::{Guards, MemoryPolicy, Options};
@@ -29,15 +29,15 @@ pub const PAPER: Paper = Paper {
     statements: &STATEMENTS,
 };
 
-/// What a million rows have in proportion.
+/// A size that is `of_a_million` for a million rows, in proportion to `rows`.
 fn scaled(rows: u64, of_a_million: u64) -> u64 {
     (rows as f64 / 1e6 * of_a_million as f64) as u64
 }
 
-/// With less memory, hardly a write is like one of a real run.
+/// The least bytes of memory or logs. With less, hardly any write behaves as in a real run.
 const LEAST_BYTES: usize = 64 << 10;
 
-/// The baseline: every technique off. What a configuration has, it turns on again.
+/// The options of the baseline: every technique off. A configuration turns its techniques on.
 fn plain(options: Options) -> Options {
     let options = options
         .tuning(|tuning| tuning.memory_policy(MemoryPolicy::None).max_runs_per_guard(1).guards(Guards::None));
@@ -45,7 +45,7 @@ fn plain(options: Options) -> Options {
     options.tuning(|tuning| tuning.hot_keys_percent(0).l0_overlap_percent(0).log_table_percent(0))
 }
 
-/// The three techniques of the paper.
+/// Turns on the three techniques of the paper.
 fn all(options: Options) -> Options {
     plain(options).tuning(|tuning| tuning.hot_keys_percent(1).l0_overlap_percent(40).log_table_percent(50))
 }
@@ -55,7 +55,7 @@ const HOT_KEYS: &str = "hot keys";
 const OVERLAP: &str = "overlap";
 const LOG_TABLES: &str = "log tables";
 const ALL: &str = "all";
-/// No technique of the paper. It stands beside, so that what it brings is not taken for what the three bring.
+/// The configuration with deferral below L0, which is no technique of the paper. Its gain must not be credited to the three techniques.
 const BELOW_L0: &str = "deferral below L0";
 const ALL_AND_BELOW_L0: &str = "all, and below L0";
 
@@ -168,8 +168,8 @@ const ALL_WS1: [&str; 4] = [WS1_10_8, WS1_10_16, WS1_50_8, WS1_50_16];
 const ALL_WS2: [&str; 4] = [WS2_10_8, WS2_10_16, WS2_50_8, WS2_50_16];
 const ALL_WS3: [&str; 4] = [WS3_10_8, WS3_10_16, WS3_50_8, WS3_50_16];
 
-/// What the paper's text tells. Of all three on the skewed loads it also says that they are up to 2.5 times as fast, which none of
-/// the single figures comes near.
+/// The figures in the paper's text. The text also says that all three techniques are up to 2.5 times as fast on the skewed loads. None of
+/// its single figures comes near 2.5.
 const STATEMENTS: [Statement; 25] = [
     of(&ALL_WS1, RATE, ALL, "+50%"),
     of(&[WS2_10_8, WS2_10_16], RATE, ALL, "+51%"),

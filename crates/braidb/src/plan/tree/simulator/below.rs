@@ -1,4 +1,4 @@
-//! Deferral below L0: a switch of its own. Each test asks for one thing that the switch decides, with overlap on and off.
+//! Deferral below L0. Each test checks one decision of the switch, with overlap on and off.
 
 use super::*;
 use crate::plan::tree::leveled::FAIR;
@@ -15,7 +15,8 @@ fn tree(percent: u32, defers_below_l0: bool) -> Simulator {
     sim
 }
 
-/// Random keys, each its own; everything wanted is carried out after each. The most slices that one merge took from a level below L0.
+/// Writes random keys, each once, and carries out all wanted plans. Returns the most slices that one merge took from a level
+/// below L0.
 fn fill(sim: &mut Simulator, entries: u64) -> usize {
     let (mut rng, mut most) = (Rng(42), 0);
     for _ in 0..entries {
@@ -67,7 +68,7 @@ fn levels_above_the_last_are_larger_and_go_down_in_stretches() {
     }
 }
 
-/// A merge of L0 would write all of L1 again.
+/// With deferral below L0, L1 is merged down before L0. A merge of L0 would write all of L1 again.
 #[test]
 fn l1_goes_down_before_l0_comes_into_it() {
     for percent in PERCENTS {
@@ -93,7 +94,7 @@ fn l1_goes_down_before_l0_comes_into_it() {
     }
 }
 
-/// With deferral below L0, flushes of little do not have L1 written again; without it, they do.
+/// With deferral below L0, small flushes do not cause rewrites of L1; without it they do.
 #[test]
 fn small_tables_of_l0_are_gathered_until_they_are_a_fair_part_of_l1() {
     for percent in PERCENTS {
@@ -123,8 +124,8 @@ fn small_tables_of_l0_are_gathered_until_they_are_a_fair_part_of_l1() {
     }
 }
 
-/// Tables are small, too, if they hold the same keys again and again. The estimate of L0 with L1, which only overlap asks for, does
-/// not tell how alike the tables of L0 are.
+/// Tables are small, too, if they hold equal keys. The estimate of L0 with L1, which only overlap asks for, does not tell how
+/// alike the tables of L0 are.
 #[test]
 fn large_tables_of_the_same_keys_are_gathered() {
     let scopes = [
@@ -167,7 +168,7 @@ fn large_tables_of_the_same_keys_are_gathered() {
     }
 }
 
-/// Nothing waits in L0, whatever the estimate says, that deferral below L0 asks for.
+/// Without overlap no table waits in L0, although deferral below L0 asks for an estimate.
 #[test]
 fn without_overlap_l0_is_due_by_its_number() {
     let mut sim = tree(0, true);

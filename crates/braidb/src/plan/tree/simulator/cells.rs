@@ -90,7 +90,7 @@ fn options_change_within_a_life() {
     }
 }
 
-/// The trees that the fragmented policy looks after, all with cells of `table_memtables` memtables.
+/// The trees that the fragmented policy plans, all with cells of `table_memtables` memtables.
 fn trees(table_memtables: u64) -> impl Iterator<Item = Simulator> {
     let guards = [Guards::None, Guards::Balanced, SAMPLED];
     let trees = [2, 4, 8].into_iter().flat_map(move |runs| guards.map(|guards| (runs, guards)));
@@ -106,7 +106,7 @@ fn describe(sim: &Simulator) -> String {
     format!("{} runs, {guards:?}, cells of {table_bytes} bytes", max_runs[1])
 }
 
-/// Carries out everything after each flush.
+/// Puts the keys, and carries out all wanted plans after each flush.
 fn put_and_settle(sim: &mut Simulator, keys: impl Iterator<Item = u64>) {
     for key in keys {
         sim.put(key);
@@ -116,7 +116,7 @@ fn put_and_settle(sim: &mut Simulator, keys: impl Iterator<Item = u64>) {
     }
 }
 
-/// Each of the numbers below `count` once, in no order.
+/// Each number below `count` once, shuffled.
 fn shuffled(count: u64) -> impl Iterator<Item = u64> {
     (0..count).map(move |at| at * 7_919 % count)
 }
@@ -311,7 +311,7 @@ fn old_tombstones_do_not_linger() {
         put_and_settle(&mut sim, shuffled(20_000));
         (0..20).for_each(|key| sim.delete(10_000 + key * 100));
         let deleted = sim.seq;
-        // Writes elsewhere: behind everything.
+        // Writes behind all other keys.
         put_and_settle(&mut sim, 20_000..25_000);
         let version = sim.version();
         sim.check(25_000);
@@ -348,7 +348,7 @@ fn seeks_make_one_run_of_a_cell() {
 fn garbage_that_scans_met_is_cleaned_and_no_more() {
     for mut sim in trees(1) {
         put_and_settle(&mut sim, shuffled(15_000));
-        // Not enough for the cells to be cleaned for their own sake.
+        // Too few tombstones for the cells to be cleaned for their own sake.
         (4_000..4_100).step_by(10).chain(9_000..9_020).for_each(|key| sim.delete(key));
         sim.flush();
         sim.settle();
@@ -367,7 +367,7 @@ fn garbage_that_scans_met_is_cleaned_and_no_more() {
         let merged_bytes = sim.merged_bytes - merged_bytes;
         let is_cut = sim.options.guards != Guards::None;
         assert!(!is_cut || merged_bytes < sim.level_bytes().iter().sum::<u64>() / 2, "{}", describe(&sim));
-        // What comes later is not treated in another way than usual, although the range is still remembered.
+        // Later writes are treated as usual, although the hint still remembers the range.
         sim.put(4_050);
         sim.delete(4_051);
         sim.flush();
@@ -387,7 +387,7 @@ fn l0_is_handed_over_beside_a_job_of_l1_and_never_past_an_older_table() {
         assert!(sim.memtable.is_empty());
     };
     let mut begun = 0;
-    // Nothing finishes but trivial moves: L1 takes runs up to its hard bound while its first ones are being merged.
+    // Only trivial moves finish. L1 takes runs up to its hard bound while its first runs are being merged.
     for _ in 0..30 {
         flush(&mut sim);
         while let Some(plan) = sim.propose() {
@@ -421,11 +421,11 @@ fn an_empty_tree_wants_nothing() {
     }
 }
 
-/// While a compaction runs, the scheduler relieves L0: what it hands over is newer than what is to be compacted.
+/// While a compaction runs, the scheduler relieves L0. The tables that it moves down are newer than the ones to be compacted.
 #[test]
 fn a_compaction_ends_although_writing_goes_on() {
     let mut sim = Simulator::with(4, Guards::Balanced, 4);
-    // All of it fits into L1, as a default database up to 256 MiB does.
+    // All data fit into L1, as in a default database up to 256 MiB.
     sim.options.base_bytes = 1 << 30;
     let mut rng = Rng(77);
     (0..4_000).for_each(|_| sim.put(rng.below(5_000)));
@@ -447,8 +447,8 @@ fn a_compaction_ends_although_writing_goes_on() {
     panic!("it goes on and on");
 }
 
-/// Newer runs on top of what is compacted hold nothing that its tombstones hide. If they kept these alive, the same slice would
-/// be rewritten for ever.
+/// Newer runs on top of the compacted ones hold nothing that the compacted tombstones hide. If they kept the tombstones alive,
+/// one slice would be rewritten for ever.
 #[test]
 fn a_compaction_cleans_below_newer_runs() {
     for mut sim in trees(1) {
@@ -456,7 +456,7 @@ fn a_compaction_cleans_below_newer_runs() {
         for key in shuffled(2_000) {
             if key % 4 == 0 { sim.delete(key) } else { sim.put(key) }
         }
-        // A reader keeps the tombstones while all becomes one run a cell, and goes.
+        // A reader keeps the tombstones until all is one run a cell, and then goes.
         sim.snapshots.push(0);
         sim.compact();
         let upto = sim.seq;
@@ -484,7 +484,7 @@ fn a_compaction_cleans_below_newer_runs() {
     }
 }
 
-/// With one run a cell L0 waits until all cells of L1 that it reaches are free; other work of L1 must leave it that gap.
+/// With one run a cell, L0 waits until all cells of L1 that it reaches are free. Other jobs of L1 must leave it a gap.
 #[test]
 fn l0_gets_its_turn_among_jobs_of_one_run_cells() {
     let mut sim = Simulator::with(1, Guards::Balanced, 4);

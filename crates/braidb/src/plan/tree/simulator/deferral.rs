@@ -3,7 +3,7 @@
 use super::*;
 use crate::plan::tree::overlap::{Verdict, estimate_permille, verdict};
 
-/// The trees whose L0 is merged, by two planners; the soft limit of L0 is that of the defaults.
+/// Two trees whose L0 is merged, by two planners. The soft limit of L0 is the default.
 fn trees(percent: u32) -> [Simulator; 2] {
     [Guards::None, Guards::Balanced].map(|guards| tree(1, guards, percent))
 }
@@ -31,7 +31,7 @@ fn write_table(sim: &mut Simulator, mut key: impl FnMut() -> u64) {
     }
 }
 
-/// Writes so many tables and carries out what is wanted after each; the numbers of L0 tables that merges took.
+/// Writes `tables` tables, and carries out all wanted plans after each. Returns the numbers of L0 tables that merges took.
 fn fill(sim: &mut Simulator, tables: usize, mut key: impl FnMut() -> u64) -> Vec<usize> {
     let mut merged = Vec::new();
     for _ in 0..tables {
@@ -54,7 +54,7 @@ fn tables_that_share_few_keys_wait_for_more_and_go_all_at_once() {
     for (mut waits, mut counts) in trees(40).into_iter().zip(trees(0)) {
         let [waits, counts] = [(&mut waits, 6), (&mut counts, 4)].map(|(sim, tables)| {
             let mut rng = Rng(42);
-            // A small tree has the space feared for, that newer entries may waste.
+            // In a small tree L0 would be merged for the space that newer entries may waste.
             fill(sim, WARM, || rng.below(1 << 40));
             let before = sim.merged_bytes;
             let merged = fill(sim, 120, || rng.below(1 << 40));
@@ -185,7 +185,7 @@ fn a_verdict_goes_by_number_overlap_and_limit() {
 fn the_scope_says_which_tables_are_asked() {
     let mut sim = tree(1, Guards::None, 40);
     sim.options.defers_below_l0 = false;
-    // L1 has all keys; tables of L0 each every fourth, and no two the same.
+    // L1 has all keys. Each table of L0 has every fourth key, and no two tables share a key.
     (0..400).for_each(|key| sim.put(key));
     sim.compact();
     assert_eq!((sim.version().last_level(), estimate_permille(&sim.version(), &sim.options)), (1, None));
@@ -196,7 +196,7 @@ fn the_scope_says_which_tables_are_asked() {
     assert!(estimate(&sim) < 30, "{}", estimate(&sim));
     assert!(sim.propose().is_none());
     sim.options.overlap.scope = OverlapScope::L0AndL1;
-    // Half of the entries go.
+    // A merge would drop half of the entries.
     assert!((470..530).contains(&estimate(&sim)), "{}", estimate(&sim));
     assert!(sim.propose().is_some());
     assert!(sim.options.wants_sketch(1) && !sim.options.wants_sketch(2));
@@ -204,7 +204,7 @@ fn the_scope_says_which_tables_are_asked() {
     assert!(sim.options.wants_sketch(0) && !sim.options.wants_sketch(1));
     sim.options.overlap.percent = 0;
     assert!(!sim.options.wants_sketch(0) && estimate_permille(&sim.version(), &sim.options).is_none());
-    // Deferral below L0 asks as well, and of L0 alone.
+    // Deferral below L0 also asks for the estimate, of L0 alone.
     sim.options.defers_below_l0 = true;
     sim.options.overlap.scope = OverlapScope::L0AndL1;
     assert!(sim.options.wants_sketch(0) && !sim.options.wants_sketch(1));

@@ -27,7 +27,7 @@ fn a_random_fill_keeps_levels_at_their_targets() {
         sim.settle();
     }
     let bytes = sim.level_bytes();
-    // Data are 150 times L1's target, which takes four levels, each at most a tenth of the next.
+    // The data are 150 times L1's target: four levels, each at most a tenth of the next.
     assert_eq!(sim.version().last_level(), 4, "{bytes:?}");
     assert!(bytes[0] < 40_000 && bytes[1] <= 40_000, "{bytes:?}");
     assert!(bytes[2] <= bytes[4] / 100 && bytes[3] <= bytes[4] / 10, "{bytes:?}");
@@ -155,7 +155,7 @@ fn l0_at_its_limit_goes_first_and_is_not_kept_waiting() {
         sim.put(rng.below(100_000));
     }
     assert!(matches!(sim.propose(), Some(Plan::Merge(Merge { from: 0, .. }))));
-    // A job on L1 is in the way of L0: nothing else may take a part of L1.
+    // A job on L1 is in the way of L0: no other job may take a part of L1.
     let slice = sim.version().level(1).slices().next().unwrap().2.range.clone();
     let claim = Claim { family: FAMILY, level: 1, span: Span::from(&slice), kind: Use::Take };
     let ticket = sim.claims.add(vec![claim]);
@@ -171,7 +171,7 @@ fn l0_at_its_limit_goes_first_and_is_not_kept_waiting() {
     assert!(matches!(sim.propose(), Some(Plan::Merge(Merge { from: 0, .. }))));
 }
 
-/// On whatever level they lie.
+/// Tables to be rewritten are rewritten on every level.
 #[test]
 fn tables_whose_logs_are_to_go_are_rewritten() {
     for guards in [Guards::None, Guards::Balanced] {
@@ -193,7 +193,7 @@ fn tables_whose_logs_are_to_go_are_rewritten() {
     }
 }
 
-/// A table of L0 that lies under others is no part of what the newest become, if it is large.
+/// A large table of L0 that lies under others is no input of a merge of the newest tables.
 #[test]
 fn what_is_gathered_stays_above_what_is_older() {
     let mut sim = Simulator::new(4);

@@ -1,6 +1,6 @@
-//! The planner against a tree of small tables in memory: a fill, deletes, snapshots, jobs that overlap in time. Plans become
-//! edits and edits pass through [`State::apply`], so shape, claims and recency are checked at every step, and at the end
-//! every key is looked up as a reader would.
+//! Tests the planner on a tree of small tables in memory: a fill, deletes, snapshots, jobs that overlap in time. Each edit
+//! passes through [`State::apply`], which checks shape, claims and recency at every step. At the end every key is looked up as
+//! a reader would.
 
 mod below;
 mod cells;
@@ -31,7 +31,7 @@ use std::path::Path;
 const FAMILY: FamilyId = FamilyId::DEFAULT;
 const PUT_BYTES: u64 = 100;
 const DELETE_BYTES: u64 = 20;
-/// A memtable holds so many entries, and so does a table.
+/// Entries of a memtable, and of a table.
 const MEMTABLE: usize = 100;
 
 type Entry = (u64, SeqNo, EntryKind);
@@ -52,12 +52,12 @@ impl Rng {
     }
 }
 
-/// A job under way: its inputs are read, its outputs not yet committed.
+/// A running job: its inputs are read, its outputs are not committed.
 struct Running {
     plan: Plan,
     ticket: Ticket,
     outputs: Vec<NewTable>,
-    /// Where the middle of a cell was found.
+    /// The key in the middle of a cell, where a split cuts it.
     guard: Option<Vec<u8>>,
 }
 
@@ -68,9 +68,9 @@ struct Simulator {
     tables: BTreeMap<FileId, Vec<Entry>>,
     /// Tables carry sketches.
     has_sketches: bool,
-    /// And samples: of keys whose hash ends in so many zero bits.
+    /// Tables carry samples of keys whose hash ends in this many zero bits; `None` for no samples.
     sample_bits: Option<u32>,
-    /// What came of asking cells.
+    /// The answers of cells that were sampled.
     answers: Answers,
     running: Vec<Running>,
     memtable: BTreeMap<u64, (SeqNo, EntryKind)>,
@@ -85,7 +85,7 @@ struct Simulator {
     next_id: u64,
     flushed_bytes: u64,
     merged_bytes: u64,
-    /// By target level.
+    /// Bytes merged, by target level.
     merged_into: [u64; LEVELS],
     moves: u64,
     splits: u64,
@@ -124,7 +124,7 @@ impl Simulator {
             options,
             tables: BTreeMap::new(),
             has_sketches: true,
-            // All keys: cells are small here.
+            // Samples hold all keys, because cells are small here.
             sample_bits: Some(0),
             answers: Answers::default(),
             running: Vec::new(),
@@ -173,7 +173,7 @@ impl Simulator {
         self.write(key, EntryKind::Put);
     }
 
-    /// As [`Simulator::put`], but the memtable takes more versions than it has room for.
+    /// As [`Simulator::put`], but the memtable may exceed its number of entries.
     fn keep(&mut self, key: u64) {
         self.seq += 1;
         self.model.insert(key, self.seq);
@@ -268,7 +268,7 @@ impl Simulator {
         self.snapshots.iter().copied().min().unwrap_or(self.seq)
     }
 
-    /// Does the work of a merge: everything but the commit.
+    /// Does the work of a merge, except for the commit.
     fn merge(&mut self, merge: &Merge, version: &Version) -> Vec<NewTable> {
         let of_slice = |input: &Input| self.entries(input.slice.table.id, &input.slice.range);
         let mut entries: Vec<Entry> = merge.inputs.iter().flat_map(of_slice).copied().collect();
@@ -377,7 +377,7 @@ impl Simulator {
         self.check_commit();
     }
 
-    /// What holds after each commit: here a few keys are looked up, others than the last time.
+    /// Checks what holds after each commit. Looks up a few keys, different ones each time.
     fn check_commit(&mut self) {
         let version = self.version();
         let cells = version.levels().skip(1).flat_map(|level| &level.cells);
@@ -430,7 +430,7 @@ impl Simulator {
         panic!("a compaction never ends");
     }
 
-    /// A lookup as readers do it: top to bottom, the first hit counts.
+    /// A lookup as readers do it: top to bottom until the first hit.
     fn get(&self, key: u64) -> Option<SeqNo> {
         if let Some(&(seq, kind)) = self.memtable.get(&key) {
             return (kind == EntryKind::Put).then_some(seq);
@@ -463,13 +463,13 @@ impl Simulator {
         self.merged_bytes as f64 / self.flushed_bytes as f64
     }
 
-    /// Bytes of all slices to those of what is alive.
+    /// Bytes of all slices divided by live bytes.
     fn space(&self) -> f64 {
         self.level_bytes().iter().sum::<u64>() as f64 / (self.model.len() as u64 * PUT_BYTES) as f64
     }
 }
 
-/// The figures of some entries of a table.
+/// The part of a table that holds `entries`.
 fn part_of(entries: &[Entry]) -> Option<Part> {
     let key = |entry: &Entry| entry.0.to_be_bytes().to_vec();
     let seqs = entries.iter().map(|entry| entry.1);

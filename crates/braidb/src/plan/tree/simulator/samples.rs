@@ -1,10 +1,10 @@
-//! Cells that are asked how much their runs overlap.
+//! Samples tell how much the runs of cells overlap.
 
 use super::*;
 use crate::base::sample::{LEAST, ZERO_BITS};
 use crate::version::Cell;
 
-/// How many entries of a cell have a newer one above them.
+/// Number of entries of a cell that have a newer one above them.
 fn exactly_hidden(sim: &Simulator, cell: &Cell) -> u64 {
     let slices = cell.slices().map(|(_, slice)| sim.entries(slice.table.id, &slice.range));
     let mut keys: Vec<u64> = slices.flatten().map(|entry| entry.0).collect();
@@ -51,7 +51,7 @@ fn an_estimate_is_near_the_exact_count() {
                     continue;
                 };
                 let exact = exactly_hidden(&sim, &cell);
-                // Of the garbage that makes a cell due, one in 64 is sampled.
+                // One in 64 entries of the garbage that makes a cell due is sampled.
                 let deviation = (64.0 * (entries as f64 / 5.0)).sqrt();
                 let error = (estimate as f64 - exact as f64) / deviation;
                 assert!(error.abs() < 3.0, "{estimate} for {exact} of {entries}, {keys} keys");
@@ -124,7 +124,7 @@ fn only_trees_with_several_runs_a_cell_want_samples() {
     assert_eq!(wants(&[1, 1, 4]), [0, 1, 2, 3], "a table may go down as it is");
 }
 
-/// What a load costs: bytes merged a byte flushed, and the mean and the worst space a live byte.
+/// The costs of a load: bytes merged a byte flushed, and the mean and the worst space a live byte.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     written: f64,
@@ -142,7 +142,7 @@ impl Cost {
         let mut rng = Rng(42);
         let mut key = |number: u64| match load {
             "inserts" => rng.below(1 << 40),
-            // Each key once, and then a fifth of them again and again.
+            // Each key once, and then a fifth of the keys repeatedly.
             "stretch" if number < KEYS => number * 7_919 % KEYS,
             "stretch" => rng.below(KEYS / 5),
             // Nine writes of ten to a tenth of the keys.
@@ -182,7 +182,8 @@ fn inserts_are_merged_less_and_space_stays_in_bounds() {
             assert!(told.space < 1.25 && told.worst <= guessed.worst + 0.02, "{load}, {runs} runs");
         }
     }
-    // All of the tree is one cell. What the last merge met says nothing of the next one then, and space was not in bounds.
+    // The whole tree is one cell. The last merge says nothing of the next one then, and without samples space was not in
+    // bounds.
     for load in ["inserts", "uniform", "skewed", "zipfian", "stretch"] {
         let guessed = Cost::of(4, Guards::None, None, load);
         let told = Cost::of(4, Guards::None, Some(0), load);

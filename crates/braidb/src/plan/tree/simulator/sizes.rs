@@ -1,11 +1,11 @@
-//! The forecast beside the simulator of the planners, which has a tree of single keys: under the same policy both must tell the
-//! same to 15%. Neither is the engine; `crates/braidb-sim/tests/forecast.rs` compares the forecast with that.
+//! Compares the forecast with the simulator of the planners, whose tree holds single keys. Under one policy the results must
+//! agree to 15%. `crates/braidb-sim/tests/forecast.rs` compares the forecast with the engine.
 
 use super::*;
 use crate::base::sample::ZERO_BITS;
 use crate::plan::tree::sizes::{Forecast, Load, forecast};
 
-/// So many memtables of `sim`'s size, of keys drawn from `keys`.
+/// The forecast of `entries` writes into memtables of `sim`'s size, of keys drawn from `keys`.
 fn forecast_of(sim: &Simulator, entries: u64, keys: u64, is_sequential: bool) -> Forecast {
     let load = Load { entries, entry_bytes: PUT_BYTES, keys, is_sequential };
     let store = TableStore::detached(Arc::new(RealFs), Path::new("nowhere"));
@@ -26,7 +26,7 @@ fn a_forecast_agrees_with_a_tree_of_keys() {
                 sim.options.overlap.percent = percent;
                 sim.options.defers_below_l0 = defers_below_l0;
                 sim.options.table_bytes *= cell;
-                // As few as in tables of that size: they say nothing.
+                // As few samples as in tables of this size, too few for an estimate.
                 sim.sample_bits = Some(ZERO_BITS);
                 let keys = keys.saturating_mul(memtables);
                 let spread = if keys == u64::MAX { 1 } else { u64::MAX / keys };
