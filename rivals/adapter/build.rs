@@ -1,5 +1,6 @@
-//! Tells the adapter which options the linked engine has. It sets `has_NAME` for each setter of `braidb::Options` or `braidb::Tuning`,
-//! `has_tuning` if `braidb::Tuning` exists, and `has_slow_puts` for the mutant `slow_put`.
+//! Tells the adapter which options the linked engine has. It sets `has_NAME` for each setter of `Options` or `Tuning`, and
+//! `has_slow_puts` for the mutant `slow_put`. It sets `has_tuning` if `Tuning` exists, and `has_tuning_module` if the module
+//! `tuning` does.
 
 use std::path::{Path, PathBuf};
 
@@ -43,6 +44,10 @@ fn main() {
     if options.contains("pub fn tuning(mut self") {
         println!("cargo:rustc-cfg=has_tuning");
         options.push_str(&read(&engine.join("src/db/tuning.rs")));
+    }
+    println!("cargo:rustc-check-cfg=cfg(has_tuning_module)");
+    if read(&engine.join("src/lib.rs")).contains("pub mod tuning") {
+        println!("cargo:rustc-cfg=has_tuning_module");
     }
     for name in KNOWN {
         println!("cargo:rustc-check-cfg=cfg(has_{name})");

@@ -4,6 +4,12 @@ use braidb::{Durability, Options};
 use braidb_bench::Outcome;
 use std::str::FromStr;
 
+/// Where the linked commit has the types of tuning options.
+#[cfg(not(has_tuning_module))]
+use braidb as kinds;
+#[cfg(has_tuning_module)]
+use braidb::tuning as kinds;
+
 /// The commit of the linked engine.
 const ENGINE: &str = env!("BRAIDB_ENGINE_NAME");
 
@@ -19,7 +25,7 @@ macro_rules! tune {
     }};
 }
 
-/// Sets one option. `text` is `NAME=VALUE`, with the name of a setter of `braidb::Options` or `braidb::Tuning`. `l0_overlap`, `log_tables`,
+/// Sets one option. `text` is `NAME=VALUE`, with the name of a setter of `braidb::Options` or `Tuning`. `l0_overlap`, `log_tables`,
 /// `hot_keys`, `runs` and `memory` are short names, as in `braidb bench`.
 ///
 /// # Errors
@@ -107,23 +113,23 @@ fn durability(value: &str) -> Outcome<Durability> {
 }
 
 #[cfg(has_guards)]
-fn guards(value: &str) -> Outcome<braidb::Guards> {
+fn guards(value: &str) -> Outcome<kinds::Guards> {
     match value {
-        "none" => Ok(braidb::Guards::None),
-        "balanced" => Ok(braidb::Guards::Balanced),
+        "none" => Ok(kinds::Guards::None),
+        "balanced" => Ok(kinds::Guards::Balanced),
         _ => Err(format!("guards={value}: write none or balanced").into()),
     }
 }
 
 #[cfg(has_memory_policy)]
-fn memory_policy(value: &str) -> Outcome<braidb::MemoryPolicy> {
+fn memory_policy(value: &str) -> Outcome<kinds::MemoryPolicy> {
     match value {
-        "none" => Ok(braidb::MemoryPolicy::None),
-        "basic" => Ok(braidb::MemoryPolicy::Basic),
-        "eager" => Ok(braidb::MemoryPolicy::Eager),
+        "none" => Ok(kinds::MemoryPolicy::None),
+        "basic" => Ok(kinds::MemoryPolicy::Basic),
+        "eager" => Ok(kinds::MemoryPolicy::Eager),
         _ => match value.strip_prefix("adaptive-") {
             Some(percent) => {
-                Ok(braidb::MemoryPolicy::Adaptive { redundancy_percent: number("memory_policy", percent)? })
+                Ok(kinds::MemoryPolicy::Adaptive { redundancy_percent: number("memory_policy", percent)? })
             }
             None => {
                 Err(format!("memory_policy={value}: write none, basic, eager or adaptive-PERCENT").into())
@@ -133,10 +139,10 @@ fn memory_policy(value: &str) -> Outcome<braidb::MemoryPolicy> {
 }
 
 #[cfg(has_overlap_scope)]
-fn overlap_scope(value: &str) -> Outcome<braidb::OverlapScope> {
+fn overlap_scope(value: &str) -> Outcome<kinds::OverlapScope> {
     match value {
-        "l0" => Ok(braidb::OverlapScope::L0),
-        "l0-and-l1" => Ok(braidb::OverlapScope::L0AndL1),
+        "l0" => Ok(kinds::OverlapScope::L0),
+        "l0-and-l1" => Ok(kinds::OverlapScope::L0AndL1),
         _ => Err(format!("overlap_scope={value}: write l0 or l0-and-l1").into()),
     }
 }

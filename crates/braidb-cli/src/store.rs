@@ -3,8 +3,9 @@
 use crate::failure::{Failure, Outcome, storage};
 use crate::figures::counted;
 use crate::host::files;
+use braidb::stats::{Cut, RecoveryReport};
 use braidb::storage::{FileSystem, real::RealFs};
-use braidb::{ColumnFamily, Cut, Db, Durability, Options, RecoveryReport};
+use braidb::{ColumnFamily, Db, Durability, Options};
 use clap::Args;
 use std::path::{Path, PathBuf};
 

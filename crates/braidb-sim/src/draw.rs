@@ -5,7 +5,8 @@
 //! presets, or each option by itself. A later policy joins by adding its option here.
 
 use crate::rng::Rng;
-use braidb::{Durability, Guards, MemoryPolicy, Options, OverlapScope, Tuning};
+use braidb::tuning::{Guards, MemoryPolicy, OverlapScope, Tuning};
+use braidb::{Durability, Options};
 use braidb_storage::Env;
 use std::fmt;
 

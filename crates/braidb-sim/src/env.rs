@@ -5,7 +5,7 @@ use std::sync::Arc;
 use braidb_storage::Env;
 use braidb_storage::inline::{Inline, SeededRandom, StepClock};
 
-use crate::fs::SimFs;
+use braidb_storage::sim::SimFs;
 
 /// An [`Env`] over a new [`SimFs`], and the two parts of it that a test controls.
 ///

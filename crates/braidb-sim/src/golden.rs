@@ -17,9 +17,10 @@
 //! needs no new golden database. A new version of a format adds a directory and keeps the old ones.
 
 use crate::env_over;
-use crate::fs::SimFs;
 use braidb::storage::FileSystem;
-use braidb::{Db, Durability, Error, MemoryPolicy, Options, WriteBatch};
+use braidb::tuning::MemoryPolicy;
+use braidb::{Db, Durability, Error, Options, WriteBatch};
+use braidb_storage::sim::SimFs;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! The judges of BraidDB: tests that try to make it lose data, from a seed that replays.
 //!
-//! The base is the simulated file system ([`fs`]) and the machine over it ([`machine`]). A [`workload`] draws operations and
+//! The base is the simulated file system ([`braidb_storage::sim`]) and the machine over it ([`machine`]). A [`workload`] draws operations and
 //! [`draw`] draws option sets. The [`runner`] runs them on the database and the [`model`] together. A [`judge`] decides what
 //! else happens to the database: nothing, crashes anywhere, failing storage, flipped bits, planted bugs.
 
@@ -8,7 +8,6 @@ pub mod client;
 pub mod draw;
 mod env;
 pub mod failure;
-pub mod fs;
 pub mod golden;
 pub mod judge;
 pub mod machine;

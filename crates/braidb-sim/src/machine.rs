@@ -8,9 +8,10 @@
 //! ([`Machine::call`]): the engine asks for help `PATIENCE` times, no job runs and no file is touched.
 
 use crate::draw::OptionSet;
-use crate::fs::SimFs;
-use braidb::{Db, VerifyReport};
+use braidb::Db;
+use braidb::stats::VerifyReport;
 use braidb_storage::inline::{Inline, SeededRandom, StepClock};
+use braidb_storage::sim::SimFs;
 use braidb_storage::{Env, Job, Lane, Runtime};
 use parking_lot::Mutex;
 use std::sync::Arc;

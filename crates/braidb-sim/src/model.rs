@@ -24,9 +24,9 @@
 //! Every batch stores its number under [`COUNTER_KEY`]. The number quickly tells the position of a database. Numbers are never
 //! reused, so a write that a crash took back cannot pass for a later one.
 
-use crate::fs::Crash;
 use crate::workload::{Bytes, COUNTER_KEY, Change, FAMILIES};
 use braidb::Durability;
+use braidb_storage::sim::Crash;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 use std::sync::Arc;

@@ -16,14 +16,15 @@ pub use lives::{crash_image, crash_name};
 use crate::client::{Client, Trouble};
 use crate::draw::{OptionSet, Preset};
 use crate::failure::{Failure, Verdict};
-use crate::fs::{self, Crash, SimFs};
 use crate::machine::{DIR, Doing, Machine};
 use crate::model::{Existence, Families, Model, Recovered, differences, show};
 use crate::readers::{Expected, Iterators, Snapshots};
 use crate::report::Tally;
 use crate::rng::Rng;
 use crate::workload::{Bytes, COUNTER_KEY, CRASHES, Change, FAMILIES, Op, Workload};
-use braidb::{Durability, Error, FamilyTree};
+use braidb::stats::FamilyTree;
+use braidb::{Durability, Error};
+use braidb_storage::sim::{self, Crash, SimFs};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -51,7 +52,7 @@ impl May {
 }
 
 /// Called for each storage operation that changes something, before it takes effect.
-pub type Observer = Arc<Mutex<dyn FnMut(&SimFs, &fs::Op, Moment) + Send>>;
+pub type Observer = Arc<Mutex<dyn FnMut(&SimFs, &sim::Op, Moment) + Send>>;
 
 /// The open database. A function, not a method, so that other fields of the runner stay free to borrow.
 fn opened(client: &Option<Client>) -> &Client {
@@ -324,7 +325,7 @@ impl Runner {
     fn watch_files(&self) {
         let Some(observer) = self.observer.clone() else { return };
         let (may, watch) = (self.may.clone(), self.machine.watch());
-        self.fs.set_hook(Some(Box::new(move |fs: &SimFs, op: &fs::Op| {
+        self.fs.set_hook(Some(Box::new(move |fs: &SimFs, op: &sim::Op| {
             let moment = Moment { doing: watch.doing(), may: may.lock().clone() };
             (observer.lock())(fs, op, moment);
         })));

@@ -11,10 +11,10 @@
 //! Keys are few, so that they are overwritten, deleted and written again. Some keys are empty, prefixes of others, all 0xff or
 //! long. A later feature joins by adding an operation here.
 
-use crate::fs::Crash;
 use crate::model::show_bytes;
 use crate::rng::Rng;
 use braidb::Durability;
+use braidb_storage::sim::Crash;
 use std::ops::Bound;
 use std::sync::Arc;
 

@@ -1,10 +1,11 @@
 //! Deferral below L0 with every bound of the other options. No write waits for ever, and no answer is lost over reopenings that
 //! change the options.
 
-use braidb::{Db, Durability, Guards, Options, OverlapScope};
+use braidb::tuning::{Guards, OverlapScope};
+use braidb::{Db, Durability, Options};
 use braidb_sim::env_over;
-use braidb_sim::fs::{Crash, SimFs};
 use braidb_sim::rng::Rng;
+use braidb_storage::sim::{Crash, SimFs};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

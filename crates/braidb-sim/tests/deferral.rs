@@ -1,7 +1,8 @@
 //! Deferral below L0, in a whole database. Its switch is independent of the switch of overlap. At the defaults it changes
 //! nothing.
 
-use braidb::{Guards, MemoryPolicy, Options};
+use braidb::Options;
+use braidb::tuning::{Guards, MemoryPolicy};
 use braidb_sim::rng::Rng;
 use braidb_sim::sim_env;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -4,7 +4,7 @@
 use braidb::storage::inline::{Inline, SeededRandom, StepClock};
 use braidb::storage::{Env, FileSystem};
 use braidb::{Db, Durability, Error, Options};
-use braidb_sim::fs::{Crash, Fault, Lasting, OpKind, SimFs};
+use braidb_storage::sim::{Crash, Fault, Lasting, OpKind, SimFs};
 use std::path::Path;
 use std::sync::Arc;
 

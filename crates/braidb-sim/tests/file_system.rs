@@ -5,8 +5,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use braidb_sim::fs::SimFs;
 use braidb_storage::real::{OsRandom, RealFs};
+use braidb_storage::sim::SimFs;
 use braidb_storage::{DirEntry, File, FileSystem, Random};
 
 /// A directory on one of the file systems.

@@ -2,7 +2,9 @@
 //!
 //! Merges keep up with the writes and no values stay in logs, as a forecast assumes.
 
-use braidb::{Guards, Load, Options};
+use braidb::Options;
+use braidb::stats::Load;
+use braidb::tuning::Guards;
 use braidb_sim::rng::Rng;
 use braidb_sim::sim_env;
 

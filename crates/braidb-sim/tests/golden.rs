@@ -3,8 +3,8 @@
 //! The tests change fields of docs/formats.md, and find and checksum them from its text alone.
 
 use braidb::{Db, Error, storage::real::RealFs};
-use braidb_sim::fs::{Crash, SimFs};
 use braidb_sim::golden::{self, Contents};
+use braidb_storage::sim::{Crash, SimFs};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

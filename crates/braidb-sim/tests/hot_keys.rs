@@ -1,11 +1,12 @@
 //! Keys that are written all the time stay in memory at a flush. Fewer bytes are written, and after a crash at any step every
 //! write comes back, in order.
 
-use braidb::{Db, Durability, Guards, MemoryPolicy, Options, WriteBatch};
-use braidb_sim::fs::{Crash, OpKind, SimFs};
+use braidb::tuning::{Guards, MemoryPolicy};
+use braidb::{Db, Durability, Options, WriteBatch};
 use braidb_sim::rng::Rng;
 use braidb_sim::{env_over, sim_env};
 use braidb_storage::Env;
+use braidb_storage::sim::{Crash, OpKind, SimFs};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -113,7 +114,7 @@ fn what_is_hot_is_not_flushed() {
     assert_eq!((off.counts.hot_kept, off.counts.full_memory_compactions, off.counts.written_back), (0, 0, 0));
     assert!(on.counts.hot_kept > 0 && on.counts.full_memory_compactions > 0, "{:?}", on.counts);
     assert!(!on.families[0].hot_keys.as_ref().unwrap().periods.is_empty());
-    let bytes = |stats: &braidb::Stats| {
+    let bytes = |stats: &braidb::stats::Stats| {
         let counts = &stats.counts;
         counts.flush_bytes + counts.merge_bytes.iter().sum::<u64>() + counts.written_back_bytes
     };

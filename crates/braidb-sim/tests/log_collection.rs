@@ -1,8 +1,9 @@
 //! Log collection frees logs without a flush: it writes their live records back. The records must come back after every crash.
 
-use braidb::{ColumnFamily, Db, Error, MemoryPolicy, Options};
-use braidb_sim::fs::{Crash, Fault, Lasting, OpKind, SimFs};
+use braidb::tuning::MemoryPolicy;
+use braidb::{ColumnFamily, Db, Error, Options};
 use braidb_sim::{env_over, sim_env};
+use braidb_storage::sim::{Crash, Fault, Lasting, OpKind, SimFs};
 use braidb_storage::{Env, FileSystem, Runtime};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};

@@ -1,12 +1,13 @@
 //! How much of the device log tables may take, and how they limit each other, with any reader and any failure.
 
-use braidb::{Db, Durability, Error, Guards, MemoryPolicy, Options};
+use braidb::tuning::{Guards, MemoryPolicy};
+use braidb::{Db, Durability, Error, Options};
 use braidb_sim::env_over;
-use braidb_sim::fs::{Crash, Fault, Lasting, SimFs};
 use braidb_sim::rng::Rng;
 use braidb_storage::Env;
 use braidb_storage::inline::SeededRandom;
 use braidb_storage::real::{MonotonicClock, Threads};
+use braidb_storage::sim::{Crash, Fault, Lasting, SimFs};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,9 +1,10 @@
 //! Values stay in the log where they were first written, as long as a table points there or a reader uses such a table. Then
 //! the log goes.
 
-use braidb::{Db, Error, MemoryPolicy, Options};
+use braidb::tuning::MemoryPolicy;
+use braidb::{Db, Error, Options};
 use braidb_sim::env_over;
-use braidb_sim::fs::{Beside, BesideFs, Crash, SimFs};
+use braidb_storage::sim::{Beside, BesideFs, Crash, SimFs};
 use braidb_storage::{Env, File};
 use std::io;
 use std::path::{Path, PathBuf};

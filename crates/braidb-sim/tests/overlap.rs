@@ -1,9 +1,10 @@
 //! Merges of L0 that wait for overlap, in a whole database: over reopenings, with other options, with damage.
 
-use braidb::{Db, Error, Guards, MemoryPolicy, Options};
+use braidb::tuning::{Guards, MemoryPolicy};
+use braidb::{Db, Error, Options};
 use braidb_sim::env_over;
-use braidb_sim::fs::SimFs;
 use braidb_sim::rng::Rng;
+use braidb_storage::sim::SimFs;
 use std::path::Path;
 use std::sync::Arc;
 

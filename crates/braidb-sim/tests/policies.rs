@@ -3,13 +3,15 @@
 //!
 //! Each test prints behind `figure:` what `make accept-guards` shows of it.
 
-use braidb::{FamilyTree, Guards, Options, Snapshot, WriteBatch};
+use braidb::stats::FamilyTree;
+use braidb::tuning::Guards;
+use braidb::{Options, Snapshot, WriteBatch};
 use braidb_sim::env_over;
-use braidb_sim::fs::SimFs;
 use braidb_sim::rng::Rng;
 use braidb_storage::Env;
 use braidb_storage::inline::SeededRandom;
 use braidb_storage::real::{MonotonicClock, Threads};
+use braidb_storage::sim::SimFs;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,8 +1,9 @@
 //! Cells that sample how much their runs overlap, in a whole database: over reopenings, with older tables, with damage.
 
-use braidb::{Db, Error, MemoryPolicy, Options};
+use braidb::tuning::MemoryPolicy;
+use braidb::{Db, Error, Options};
 use braidb_sim::env_over;
-use braidb_sim::fs::SimFs;
+use braidb_storage::sim::SimFs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

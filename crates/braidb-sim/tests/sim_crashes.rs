@@ -5,8 +5,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use braidb_sim::fs::{Crash, Fault, Lasting, OpKind, SimFs};
 use braidb_storage::inline::SeededRandom;
+use braidb_storage::sim::{Crash, Fault, Lasting, OpKind, SimFs};
 use braidb_storage::{File, FileSystem, Random};
 use parking_lot::Mutex;
 

@@ -5,7 +5,8 @@
 
 #![allow(clippy::disallowed_methods, reason = "one test asks what the real file system holds open")]
 
-use braidb::{Db, Guards, Options};
+use braidb::tuning::Guards;
+use braidb::{Db, Options};
 use braidb_sim::sim_env;
 use std::collections::BTreeMap;
 use std::path::PathBuf;

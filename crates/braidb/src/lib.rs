@@ -39,6 +39,22 @@
 //! Lost writes are always a suffix: never a hole, never half a batch. [`Db::persist`] raises all earlier writes at once. A write that
 //! returned [`Error::Poisoned`] is undecided. After any other error nothing of the write is in the database.
 //!
+//! # The eight types
+//!
+//! | type | what it is |
+//! |---|---|
+//! | [`Db`] | an open database: put, get, scan, write, persist, statistics |
+//! | [`Options`] | how to open; nothing has to be set |
+//! | [`Durability`] | what survives a kill and a power failure, chosen for each write or for all |
+//! | [`WriteBatch`] | writes that happen together or not at all |
+//! | [`Snapshot`] | reads of one moment |
+//! | [`ColumnFamily`] | one of several ordered maps that share logs and batches |
+//! | [`Iter`] | entries in key order, from both ends |
+//! | [`Error`] | what went wrong and what to do about it |
+//!
+//! A get returns a [`Value`], which reads as a `[u8]`. [`stats`] has what the engine counts and reports, [`tuning`] the options for
+//! experiments, and [`storage`] the seams to files, clock, chance and threads.
+//!
 //! # Limits
 //!
 //! Keys have up to 64 KiB, values up to 1 GiB, batches up to 2 GiB. Keys compare bytewise; the empty key is a key.
@@ -59,22 +75,38 @@ mod write;
 
 pub use base::durability::Durability;
 pub use base::error::{Error, Result};
-pub use base::report::{Cut, Damage, RecoveryReport, VerifyReport};
 pub use base::value::Value;
 pub use base::{MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 pub use braidb_storage as storage;
-pub use db::{
-    CellTree, ColumnFamily, Counts, Db, FamilyStats, FamilyTree, Forecast, Guards, HotKeyPeriod, HotKeyStats,
-    IntoBounds, Iter, LayoutStats, LevelForecast, LevelStats, LevelTree, Load, LogStats, MemoryPolicy,
-    Options, OverlapScope, OverlapStats, RunTree, SliceTree, Snapshot, Stats, Tuning, WriteBatch,
-};
+pub use db::{ColumnFamily, Db, IntoBounds, Iter, Options, Snapshot, WriteBatch};
+
+pub mod stats {
+    //! What the engine counts, shows and forecasts, and what recovery and verification report.
+    //!
+    //! [`Db::stats`](crate::Db::stats), [`Db::recovery`](crate::Db::recovery), [`Db::verify`](crate::Db::verify) and
+    //! [`Options::forecast`](crate::Options::forecast) return these types.
+
+    pub use crate::base::report::{Cut, Damage, RecoveryReport, VerifyReport};
+    pub use crate::db::{
+        CellTree, Counts, FamilyStats, FamilyTree, Forecast, HotKeyPeriod, HotKeyStats, LayoutStats,
+        LevelForecast, LevelStats, LevelTree, Load, LogStats, OverlapStats, RunTree, SliceTree, Stats,
+    };
+}
+
+pub mod tuning {
+    //! Options for experiments: each technique of the engine and its thresholds. The defaults suit all loads that were measured.
+    //!
+    //! [`Options::tuning`](crate::Options::tuning) sets them.
+
+    pub use crate::db::{Guards, MemoryPolicy, OverlapScope, Tuning};
+}
 
 /// Reads every byte of the database in `path` without opening it: [`Options::verify`] with the default options.
 ///
 /// # Errors
 ///
 /// As [`Options::verify`].
-pub fn verify(path: impl AsRef<std::path::Path>) -> Result<VerifyReport> {
+pub fn verify(path: impl AsRef<std::path::Path>) -> Result<stats::VerifyReport> {
     Options::new().verify(path)
 }
 

@@ -6,7 +6,8 @@ use crate::failure::{Outcome, printing};
 use crate::figures::{bytes_text, counted, grouped, ratio};
 use crate::store::{losses, open_existing};
 use crate::text;
-use braidb::{Cut, Durability, HotKeyStats, RecoveryReport, Stats};
+use braidb::Durability;
+use braidb::stats::{Cut, HotKeyStats, RecoveryReport, Stats};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -102,7 +103,7 @@ fn recovery_json(recovery: &RecoveryReport) -> Value {
     })
 }
 
-fn log_json(log: &braidb::LogStats) -> Value {
+fn log_json(log: &braidb::stats::LogStats) -> Value {
     json!({
         "id": log.id,
         "bytes": log.bytes,
@@ -111,7 +112,7 @@ fn log_json(log: &braidb::LogStats) -> Value {
     })
 }
 
-fn layout_json(memory: &braidb::LayoutStats) -> Value {
+fn layout_json(memory: &braidb::stats::LayoutStats) -> Value {
     json!({
         "layout": memory.layout,
         "segments": memory.segments,
@@ -121,7 +122,7 @@ fn layout_json(memory: &braidb::LayoutStats) -> Value {
     })
 }
 
-fn family_json(family: &braidb::FamilyStats) -> Value {
+fn family_json(family: &braidb::stats::FamilyStats) -> Value {
     let levels = family.levels.iter().map(|level| {
         json!({
             "level": level.level,

@@ -11,7 +11,6 @@
 use super::Case;
 use crate::draw::{OptionSet, Preset};
 use crate::failure::{Failure, Verdict, no_panic};
-use crate::fs::{Crash, Op as FileOp, OpKind, SimFs};
 use crate::machine::{Begun, Doing};
 use crate::model::Model;
 use crate::report::Tally;
@@ -19,6 +18,7 @@ use crate::rng::Rng;
 use crate::runner::{May, Moment, Runner, crash_image, crash_name};
 use crate::workload::{Bytes, CRASHES, Limits, Op, Workload};
 use braidb_storage::Lane;
+use braidb_storage::sim::{Crash, Op as FileOp, OpKind, SimFs};
 use parking_lot::Mutex;
 use std::ops::RangeInclusive;
 use std::sync::Arc;

@@ -14,7 +14,6 @@
 
 use super::{Case, reopenings};
 use crate::failure::{Verdict, no_panic};
-use crate::fs::{Crash, Fault, Lasting};
 use crate::machine::DIR;
 use crate::report::Tally;
 use crate::rng::Rng;
@@ -22,6 +21,7 @@ use crate::runner::{Device, Runner};
 use crate::workload::{Limits, Op, Workload};
 use braidb::Durability;
 use braidb_storage::FileSystem;
+use braidb_storage::sim::{Crash, Fault, Lasting};
 use std::path::Path;
 
 const FAULTS: [(Fault, &str); 3] =
@@ -73,7 +73,7 @@ fn run_told(case: &Case, wrong: Wrong, told: &str) -> Verdict<Ran> {
 
 /// What a run met.
 struct Ran {
-    ops: Vec<crate::fs::Op>,
+    ops: Vec<braidb_storage::sim::Op>,
     struck: u64,
     /// The most space that files took, in bytes.
     most_bytes: u64,

@@ -12,12 +12,12 @@
 use super::Case;
 use crate::draw::OptionSet;
 use crate::failure::{Verdict, no_panic};
-use crate::fs::{Crash, Fault, Lasting, SimFs};
 use crate::model::Model;
 use crate::report::Tally;
 use crate::rng::Rng;
 use crate::runner::{Device, Runner};
 use crate::workload::{Bytes, Limits, Op, Workload};
+use braidb_storage::sim::{Crash, Fault, Lasting, SimFs};
 use std::ops::RangeInclusive;
 
 /// Write-back failures per case: the first loses everything unsynced, each other one loses a random part.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// # let dir = std::env::temp_dir().join(format!("braidb-doc-rr-{}", std::process::id()));
 /// # let _ = std::fs::remove_dir_all(&dir);
 /// # let db = braidb::Db::open(&dir)?;
-/// let report: &braidb::RecoveryReport = db.recovery();
+/// let report: &braidb::stats::RecoveryReport = db.recovery();
 /// assert_eq!(report.logs, 0, "it is new");
 /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
 /// # Ok::<(), braidb::Error>(())
@@ -64,7 +64,7 @@ pub struct Cut {
 /// # let dir = std::env::temp_dir().join(format!("braidb-doc-vr-{}", std::process::id()));
 /// # let _ = std::fs::remove_dir_all(&dir);
 /// # let db = braidb::Db::open(&dir)?;
-/// let report: braidb::VerifyReport = db.verify()?;
+/// let report: braidb::stats::VerifyReport = db.verify()?;
 /// println!("{} files with {} bytes", report.files, report.bytes);
 /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
 /// # Ok::<(), braidb::Error>(())

@@ -21,9 +21,9 @@ impl Options {
     /// 13% at worst. Where merges fell behind the writes, the engine merged from half as much as forecast to 1.6 times as much.
     ///
     /// ```
-    /// let load = braidb::Load { entries: 100_000_000, entry_bytes: 144, keys: u64::MAX, is_sequential: false };
+    /// let load = braidb::stats::Load { entries: 100_000_000, entry_bytes: 144, keys: u64::MAX, is_sequential: false };
     /// let tiered = braidb::Options::new().tuning(|tuning| tuning.max_runs_per_guard(8)).forecast(&load)?;
-    /// let leveled = braidb::Options::new().tuning(|tuning| tuning.max_runs_per_guard(1).guards(braidb::Guards::None)).forecast(&load)?;
+    /// let leveled = braidb::Options::new().tuning(|tuning| tuning.max_runs_per_guard(1).guards(braidb::tuning::Guards::None)).forecast(&load)?;
     /// assert!(tiered.merge_amplification() < leveled.merge_amplification());
     /// # Ok::<(), braidb::Error>(())
     /// ```

@@ -33,50 +33,50 @@ counts! {
     user_bytes: "Bytes of keys and values that users wrote.",
     user_ops: "Puts and deletes.",
     log_bytes: "Bytes written to logs.",
-    log_mapped_bytes: "Of the bytes written to logs, those that were stored into a mapping, without a system call.",
-    written_back: "Records of old logs that were written to a newer one, so that the old ones could go without a flush.",
-    written_back_bytes: "Of the bytes written to logs, those of records written back.",
-    logs_collected: "Logs that went without a flush, because all in them was superseded or written back.",
+    log_mapped_bytes: "Bytes written to logs through a mapping, without a system call. `log_bytes` includes them.",
+    written_back: "Records that a flush or a log collection copied from old logs to a newer log.",
+    written_back_bytes: "Bytes of the records in `written_back`. `log_bytes` includes them.",
+    logs_collected: "Logs that a log collection deleted: newer writes superseded their records, or the collection wrote them back.",
     log_syncs: "Syncs of logs.",
     log_groups: "Commit groups: writes to the log.",
     logs_rotated: "Logs begun after the first.",
     manifest_bytes: "Bytes written to manifests.",
     manifest_snapshots: "Manifests written anew.",
     flushes: "Flushes of memory to tables.",
-    memory_flushes: "Segments of memory that filled up and were flattened.",
-    memory_merges: "Merges of segments of memory, with all versions.",
-    memory_compactions: "Merges of segments of memory that left superseded versions out.",
-    full_memory_compactions: "Times that memory was full of superseded versions and was compacted instead of flushed.",
+    memory_flushes: "Active segments that filled up and joined a pipeline.",
+    memory_merges: "Memory compactions that merged the indices of segments and kept all versions.",
+    memory_compactions: "Memory compactions that left superseded versions out.",
+    full_memory_compactions: "Compactions of full memory in place of a flush.",
     hot_kept: "Hot keys that stayed in memory at a flush.",
-    memory_dropped: "Superseded versions that went before a flush saw them.",
+    memory_dropped: "Superseded versions that memory compactions dropped.",
     flush_bytes: "Bytes written by flushes.",
     log_tables: "Flushes that wrote an index and left values in the log.",
-    log_table_bytes: "Of the bytes written by flushes, those of such indexes.",
+    log_table_bytes: "Bytes of the indexes in `log_tables`. `flush_bytes` includes them.",
     log_reads: "Values that gets and scans read from logs that tables point into.",
-    log_merge_bytes: "Bytes of such logs that were read for merges, and to verify.",
+    log_merge_bytes: "Bytes of logs with values of tables that merges and `verify` read.",
     merges: "Merges of tables.",
     merge_read_bytes: "Bytes of tables that went into merges.",
-    l0_deferrals: "Tables after which a merge of L0 was deferred, because few keys stand in several of its tables.",
+    l0_deferrals: "Merges of L0 that were deferred because few keys stand in several of its tables.",
     l0_overlap_merges: "Merges of L0 because enough keys stand in several of its tables.",
-    l0_count_merges: "Merges of L0 because of the number of its tables, or of what they hold dead.",
-    l0_gather_merges: "Merges of tables of L0 with each other, because little would be left of them beside L1 (`defer_below_l0`).",
-    cells_sampled: "Cells whose samples of keys told how much their runs overlap, once for each change of a cell.",
-    rewrites_spared: "Of those, cells that would have been rewritten for their garbage if their samples had not told that they have little.",
-    merges_shared: "Large merges whose parts were for several threads.",
+    l0_count_merges: "Merges of L0 because of the number of its tables, or because of its tombstones and old versions.",
+    l0_gather_merges: "Merges within L0: its tables were small beside the part of L1 that they overlap (`defer_below_l0`).",
+    cells_sampled: "Cells for which samples of keys estimated how much their runs overlap. A cell counts once for each change of its runs.",
+    rewrites_spared: "Cells that were not rewritten because their samples showed little garbage. `cells_sampled` includes them.",
+    merges_shared: "Large merges that several threads shared.",
     most_merges_at_once: "The largest number of merges that ran at the same time.",
     trivial_moves: "Runs, or tables of L0, moved down a level as metadata.",
     cells_split: "Guards set.",
     cells_joined: "Guards taken away.",
-    hole_bytes: "Bytes of tables given back to the file system because nothing refers to them, while the rest is in use.",
-    entries_dropped: "Versions that flushes and merges left out, because newer ones hid them.",
-    tombstones_dropped: "Tombstones that merges left out, because nothing was left to hide.",
+    hole_bytes: "Bytes of holes: parts of tables given back to the file system while the rest of the table is in use.",
+    entries_dropped: "Versions that flushes and merges dropped because newer versions hide them.",
+    tombstones_dropped: "Tombstones that merges dropped because no older version was left to hide.",
     gets: "Gets.",
-    table_reads: "Tables that gets looked into, after their filters.",
-    filter_rejections: "Tables that gets were spared by filters.",
-    filter_false_positives: "Tables that gets looked into in vain, in spite of their filters.",
+    table_reads: "Tables that gets searched. Filters let them pass.",
+    filter_rejections: "Tables that gets skipped because of a filter.",
+    filter_false_positives: "Tables that a filter let pass and that did not hold the key.",
     cache_hits: "Blocks, and values in logs, found in the block cache.",
     cache_misses: "Blocks, and values in logs, read from files.",
-    stall_us: "Microseconds that writes waited in back-pressure.",
+    stall_us: "Microseconds that writes waited in back-pressure, over all threads.",
     stalls: "Writes that had to wait for memory or L0.",
     slowdowns: "Writes that were slowed down.",
     files_deleted: "Files that were no longer needed.",
@@ -222,7 +222,7 @@ pub struct FamilyStats {
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("braidb-doc-overlap-{}", std::process::id()));
 /// # let _ = std::fs::remove_dir_all(&dir);
-/// let leveled = braidb::Options::new().tuning(|tuning| tuning.max_runs_per_guard(1).guards(braidb::Guards::None));
+/// let leveled = braidb::Options::new().tuning(|tuning| tuning.max_runs_per_guard(1).guards(braidb::tuning::Guards::None));
 /// let db = leveled.tuning(|tuning| tuning.l0_merge_tables(2)).open(&dir)?;
 /// for table in 0..2u32 {
 ///     for key in 0..100u32 {
@@ -276,8 +276,8 @@ pub struct HotKeyStats {
 /// What was written while one share of hot keys was allowed to stay in memory.
 ///
 /// ```
-/// let saved_more = |a: &braidb::HotKeyPeriod, b: &braidb::HotKeyPeriod| a.saved_bytes * b.writes > b.saved_bytes * a.writes;
-/// assert!(!saved_more(&braidb::HotKeyPeriod::default(), &braidb::HotKeyPeriod::default()));
+/// let saved_more = |a: &braidb::stats::HotKeyPeriod, b: &braidb::stats::HotKeyPeriod| a.saved_bytes * b.writes > b.saved_bytes * a.writes;
+/// assert!(!saved_more(&braidb::stats::HotKeyPeriod::default(), &braidb::stats::HotKeyPeriod::default()));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

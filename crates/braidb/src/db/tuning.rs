@@ -11,7 +11,8 @@ use crate::plan::tree::overlap::OverlapScope;
 /// needs none of these options.
 ///
 /// ```
-/// use braidb::{Guards, Options};
+/// use braidb::Options;
+/// use braidb::tuning::Guards;
 /// // A classic leveled tree.
 /// let leveled = Options::new().tuning(|tuning| tuning.max_runs_per_guard(1).guards(Guards::None));
 /// assert!(leveled.check().is_ok());
@@ -119,7 +120,7 @@ impl Tuning {
     /// all of memory whenever it is full. Default: 1.
     ///
     /// Hot keys are written back to the log, so no write is lost. The hot-key tuner raises or lowers the share, to half of the keys or
-    /// to none, as flushes show which share writes least. [`HotKeyStats`](crate::HotKeyStats) has the current share. Each open starts
+    /// to none, as flushes show which share writes least. [`HotKeyStats`](crate::stats::HotKeyStats) has the current share. Each open starts
     /// again with this option. Where the share is so small that a flush would hardly notice, no key stays. With the memory policies
     /// `None` and `Basic`, memory that is full of superseded versions is compacted and not flushed.
     pub fn hot_keys_percent(mut self, percent: u32) -> Tuning {
@@ -184,7 +185,7 @@ impl Tuning {
     /// No effect at the defaults, where cells of L1 hold several runs and L0 is never merged.
     ///
     /// ```
-    /// let refused = braidb::Options::new().tuning(|tuning| tuning.l0_overlap_percent(91)).forecast(&braidb::Load {
+    /// let refused = braidb::Options::new().tuning(|tuning| tuning.l0_overlap_percent(91)).forecast(&braidb::stats::Load {
     ///     entries: 1, entry_bytes: 100, keys: 1, is_sequential: false,
     /// });
     /// assert!(matches!(refused, Err(braidb::Error::InvalidOption { option: "l0_overlap_percent", .. })));
@@ -227,8 +228,8 @@ impl Tuning {
     /// This switch is no part of TRIAD. Tables of L0 carry sketches if either is on. Default: true.
     ///
     /// ```
-    /// let load = braidb::Load { entries: 20_000_000, entry_bytes: 144, keys: u64::MAX, is_sequential: false };
-    /// let leveled = || braidb::Options::new().tuning(|tuning| tuning.max_runs_per_guard(1).guards(braidb::Guards::None));
+    /// let load = braidb::stats::Load { entries: 20_000_000, entry_bytes: 144, keys: u64::MAX, is_sequential: false };
+    /// let leveled = || braidb::Options::new().tuning(|tuning| tuning.max_runs_per_guard(1).guards(braidb::tuning::Guards::None));
     /// let written = |options: braidb::Options| Ok::<_, braidb::Error>(options.forecast(&load)?.merge_amplification());
     /// assert!(written(leveled())? < written(leveled().tuning(|tuning| tuning.defer_below_l0(false)))?);
     /// # Ok::<(), braidb::Error>(())

@@ -1,6 +1,7 @@
 //! The engine as a store for workloads, and its options on the command line.
 
-use braidb::{ColumnFamily, Db, Durability, Guards, MemoryPolicy, Options, Tuning};
+use braidb::tuning::{Guards, MemoryPolicy, Tuning};
+use braidb::{ColumnFamily, Db, Durability, Options};
 use braidb_bench::{Outcome, Store};
 use clap::ValueEnum;
 

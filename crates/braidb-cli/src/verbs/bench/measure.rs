@@ -5,7 +5,7 @@ use super::engine::Engine;
 use super::space::{Space, Worst};
 use crate::failure::Outcome;
 use crate::figures::ratio;
-use braidb::{HotKeyStats, Stats};
+use braidb::stats::{HotKeyStats, Stats};
 use braidb_bench::keys::Data;
 use braidb_bench::{Beside, WallTimer, Workload, run};
 use indicatif::{ProgressBar, ProgressStyle};

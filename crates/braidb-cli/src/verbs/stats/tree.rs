@@ -16,7 +16,7 @@
 use super::line;
 use crate::figures::{bytes_text, counted, ratio};
 use crate::text::escaped;
-use braidb::{CellTree, FamilyTree, LevelTree, RunTree, SliceTree};
+use braidb::stats::{CellTree, FamilyTree, LevelTree, RunTree, SliceTree};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

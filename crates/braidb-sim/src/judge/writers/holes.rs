@@ -1,7 +1,7 @@
 //! The holes in tables, as the file system saw them. A thread that punches a hole sometimes yields to other threads. They then
 //! look for holes between its search and its count.
 
-use crate::fs::Beside;
+use braidb_storage::sim::Beside;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -13,7 +13,8 @@ use std::ops::Range;
 /// How memory is kept small before it is flushed to a table.
 ///
 /// ```
-/// use braidb::{MemoryPolicy, Options};
+/// use braidb::Options;
+/// use braidb::tuning::MemoryPolicy;
 /// let options = Options::new().tuning(|tuning| tuning.memory_policy(MemoryPolicy::Adaptive { redundancy_percent: 35 }));
 /// # drop(options);
 /// ```

@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Where the levels of the tree are cut into *cells*, which are merged one by one.
 ///
 /// ```
-/// use braidb::{Guards, Options};
+/// use braidb::Options;
+/// use braidb::tuning::Guards;
 /// let options = Options::new().tuning(|tuning| tuning.guards(Guards::Sampled { top_level_bits: 27, bit_decrement: 2 }));
 /// # drop(options);
 /// ```

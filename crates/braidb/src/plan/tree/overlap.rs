@@ -31,7 +31,8 @@ const GARBAGE_SHARE: u64 = 4;
 /// Which tables are asked how much they overlap before L0 is merged.
 ///
 /// ```
-/// use braidb::{Options, OverlapScope};
+/// use braidb::Options;
+/// use braidb::tuning::OverlapScope;
 /// let options = Options::new().tuning(|tuning| tuning.overlap_scope(OverlapScope::L0AndL1));
 /// # drop(options);
 /// ```

@@ -6,7 +6,8 @@
 //! text gives few figures of its Tables 1 and 2 and its diagrams.
 
 use super::{Configuration, Experiment, Figure, Paper, Sizes, Statement};
-use braidb::{MemoryPolicy, Options};
+use braidb::Options;
+use braidb::tuning::MemoryPolicy;
 use braidb_bench::Distribution;
 
 pub const PAPER: Paper = Paper {

@@ -11,7 +11,8 @@
 //! compaction is compared with the processor time of background work.
 
 use super::{Cause, Configuration, Experiment, Figure, Paper, Sizes, Statement};
-use braidb::{Guards, MemoryPolicy, Options};
+use braidb::Options;
+use braidb::tuning::{Guards, MemoryPolicy};
 use braidb_bench::Distribution;
 
 pub const PAPER: Paper = Paper {

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use std::path::Path;
-//! use braidb_sim::fs::{Crash, SimFs};
+//! use braidb_storage::sim::{Crash, SimFs};
 //! use braidb_storage::FileSystem;
 //!
 //! let fs = SimFs::new();
@@ -38,7 +38,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use braidb_storage::{DirEntry, File, FileSystem, LockGuard};
+use crate::{DirEntry, File, FileSystem, LockGuard};
 use parking_lot::Mutex;
 
 pub use beside::{Beside, BesideFs};

@@ -159,8 +159,8 @@ impl Content {
 
 #[cfg(test)]
 mod tests {
-    use braidb_storage::Random;
-    use braidb_storage::inline::SeededRandom;
+    use crate::Random;
+    use crate::inline::SeededRandom;
 
     use super::*;
 

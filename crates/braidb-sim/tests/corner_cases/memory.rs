@@ -2,6 +2,8 @@
 
 use super::*;
 
+const BATCH_KEYS: u64 = 12;
+
 /// A scan does not walk through all versions of a hot key, and still shows the right ones.
 #[test]
 fn a_scan_passes_a_hot_key_by_its_next_one() {

@@ -1,7 +1,7 @@
 //! The simulated file system with callbacks of a judge or test: for each file that is opened, and each hole that is punched.
 
 use super::SimFs;
-use braidb_storage::{DirEntry, File, FileSystem, LockGuard};
+use crate::{DirEntry, File, FileSystem, LockGuard};
 use std::fmt::Debug;
 use std::io;
 use std::ops::Range;

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use braidb_storage::inline::SeededRandom;
+use crate::inline::SeededRandom;
 
 use super::{EIO, ENOSPC, SimFs, errno};
 

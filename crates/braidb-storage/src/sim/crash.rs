@@ -3,7 +3,7 @@
 //! Independent coin flips for each unsynced change would rarely give the common crashes: only the first few kept, or only the
 //! last lost. So each file, and the directories together, first draw a mood. Then the mood decides about its changes.
 
-use braidb_storage::inline::SeededRandom;
+use crate::inline::SeededRandom;
 
 /// A kind of crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

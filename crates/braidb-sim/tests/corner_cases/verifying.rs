@@ -1,0 +1,63 @@
+//! `verify` of an open database, beside writers, waiting flushes and logs that a recovery cut.
+
+use super::*;
+
+/// `verify` reads every log of an open database, and logs that are still needed to their ends.
+#[test]
+fn verify_reads_the_logs_of_waiting_flushes() {
+    for at_end in [false, true] {
+        let (env, fs, _) = sim_env(1);
+        let db = small(env).open(DIR).unwrap();
+        let first = newest(&fs, "log");
+        while newest(&fs, "log") == first {
+            db.put("k", [0; 1000]).unwrap();
+        }
+        db.put("k", "v").unwrap();
+        assert!(db.verify().unwrap().damages.is_empty());
+        let log = if at_end { first } else { newest(&fs, "log") };
+        let bytes = fs.written_len(&log).unwrap();
+        fs.flip_bit(&log, 8 * bytes - 4).unwrap();
+        assert!(!db.verify().unwrap().damages.is_empty(), "in the last byte of {}", log.display());
+    }
+}
+
+/// Logs behind a cut are never read again, so `verify` reports no damage in them.
+#[test]
+fn verify_leaves_out_what_was_set_aside() {
+    let (env, fs, _) = sim_env(1);
+    let db = small(env).open(DIR).unwrap();
+    let first = newest(&fs, "log");
+    while newest(&fs, "log") == first {
+        db.put("k", [0; 1000]).unwrap();
+    }
+    (0..5).for_each(|_| db.put("k", "v").unwrap());
+    let fs = fs.crash_image(Crash::Process, 1);
+    let bytes = fs.read_file(&first).unwrap();
+    fs.write_file(&first, &bytes[..bytes.len() - 40]).unwrap();
+    fs.flip_bit(&newest(&fs, "log"), 8 * 60).unwrap();
+    let db = Options::new().env(env_over(Arc::new(fs.clone()), 1).0).open(DIR).unwrap();
+    assert_eq!(db.recovery().set_aside.len(), 1);
+    let report = db.verify().unwrap();
+    assert!(report.damages.is_empty(), "{report:?}");
+}
+
+/// `verify` finds no damage while writers make the manifest roll over.
+#[test]
+fn verify_bears_a_manifest_that_rolls_over() {
+    let (env, _, _) = sim_env(1);
+    let db = small(env).tuning(|tuning| tuning.manifest_bytes(1 << 10)).open(DIR).unwrap();
+    let ends = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..300u32 {
+                db.put(number.to_be_bytes(), "v").unwrap();
+                db.flush().unwrap();
+            }
+            ends.store(true, Ordering::Release);
+        });
+        while !ends.load(Ordering::Acquire) {
+            let report = db.verify().unwrap();
+            assert!(report.damages.is_empty(), "{report:?}");
+        }
+    });
+}
