@@ -12,13 +12,22 @@ use std::sync::Arc;
 
 type Write = (&'static [u8], u64);
 
-/// After each write the writer publishes how many of `writes` it did. The reader must find all published writes, whole.
-fn model(seed: u64, writes: &'static [Write]) {
+/// Runs all interleavings of the threads that `interleaving` starts, with at most this many preemptions each. At the end of each
+/// interleaving all memory must be free.
+fn model(preemptions: usize, interleaving: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
-    // Without a bound the model passes as well, and takes five times as long.
-    builder.preemption_bound = Some(5);
+    builder.preemption_bound = Some(preemptions);
     builder.check(move || {
         sync::begin();
+        interleaving();
+        assert_eq!(sync::live_allocations(), 0, "all is freed in the end");
+    });
+}
+
+/// After each write the writer publishes how many of `writes` it did. The reader must find all published writes, whole.
+fn write_beside_a_reader(seed: u64, writes: &'static [Write]) {
+    // Without a bound on preemptions the model passes as well, and takes five times as long.
+    model(5, move || {
         let (segment, mut writer) = Segment::with_filter(seed, 0);
         let done = Arc::new(AtomicU64::new(0));
         let publish = Arc::clone(&done);
@@ -76,17 +85,17 @@ fn check_scan(segment: &Arc<Segment>, published: &[Write], writes: &[Write], is_
 
 #[test]
 fn loom_a_new_key_and_an_update_of_an_old_one() {
-    model(SEED_OF_TWO_HEIGHTS, &[(b"b", 1), (b"a", 2), (b"b", 3)]);
+    write_beside_a_reader(SEED_OF_TWO_HEIGHTS, &[(b"b", 1), (b"a", 2), (b"b", 3)]);
 }
 
 #[test]
 fn loom_keys_in_order() {
-    model(SEED_OF_TWO_HEIGHTS, &[(b"a", 1), (b"b", 2), (b"c", 3)]);
+    write_beside_a_reader(SEED_OF_TWO_HEIGHTS, &[(b"a", 1), (b"b", 2), (b"c", 3)]);
 }
 
 #[test]
 fn loom_an_older_version_arrives_late() {
-    model(SEED_OF_TWO_HEIGHTS, &[(b"a", 3), (b"a", 1), (b"a", 2)]);
+    write_beside_a_reader(SEED_OF_TWO_HEIGHTS, &[(b"a", 3), (b"a", 1), (b"a", 2)]);
 }
 
 /// With this seed the first three towers have heights 1, 2 and 2 of the model's 2.

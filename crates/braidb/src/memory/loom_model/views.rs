@@ -4,6 +4,7 @@
 use super::super::immutable::ImmutableCursor;
 use super::super::view::{FamilyView, View, ViewCell};
 use super::super::{Immutable, Memory, Records, Segment, SegmentWriter, count_updates, merge, separate};
+use super::model;
 use crate::base::ids::SeqNo;
 use crate::base::key::hash;
 use crate::base::sync;
@@ -74,8 +75,8 @@ impl Writer {
 }
 
 impl Writer {
-    /// A flush as in `flush`, but all keys are hot and stay in memory.
-    fn flush_cold(&mut self) {
+    /// A flush as in `flush`, but all keys are hot and stay in memory, and the table is empty.
+    fn flush_nothing(&mut self) {
         let (segment, writer) = Segment::with_filter(1, 0);
         self.writer = writer;
         let mut taken = None;
@@ -121,16 +122,6 @@ impl Database {
     }
 }
 
-fn model(preemptions: usize, interleaving: impl Fn() + Send + Sync + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
-    builder.check(move || {
-        sync::begin();
-        interleaving();
-        assert_eq!(sync::live_allocations(), 0, "all is freed with the database");
-    });
-}
-
 /// A get, which registers nothing. It finds all that was published before it, and nothing newer than its number.
 fn check_get(database: &Database, key: &[u8], newest_flushed: SeqNo) {
     let published = database.snapshots.visible();
@@ -167,7 +158,7 @@ fn loom_a_hot_key_is_in_every_view() {
     model(2, || {
         let (database, mut writer) = database(&[b"k", b"k"]);
         let writes = loom::thread::spawn(move || {
-            writer.flush_cold();
+            writer.flush_nothing();
             writer.put(b"k");
         });
         let published = database.snapshots.visible();

@@ -34,7 +34,7 @@ pub fn propose(
     now: &Now<'_>,
     options: &TreeOptions,
 ) -> Option<Plan> {
-    if is_leveled(version, options) {
+    if options.is_leveled(version) {
         return leveled::propose(family, version, claims, now, options);
     }
     cells::propose(family, version, claims, now, options)
@@ -48,7 +48,7 @@ pub fn relieve_l0(
     now: &Now<'_>,
     options: &TreeOptions,
 ) -> Option<Plan> {
-    if is_leveled(version, options) {
+    if options.is_leveled(version) {
         return leveled::relieve_l0(family, version, claims, options);
     }
     cells::relieve_l0(family, version, claims, now, options)
@@ -65,18 +65,10 @@ pub fn full(
     now: &Now<'_>,
     options: &TreeOptions,
 ) -> Step {
-    if is_leveled(version, options) {
+    if options.is_leveled(version) {
         return leveled::full(family, version, claims, upto, now.watermark, options);
     }
     cells::full(family, version, claims, upto, now, options)
-}
-
-/// Whether the options want a leveled tree and the tree is one. Other options may have shaped the tree.
-fn is_leveled(version: &Version, options: &TreeOptions) -> bool {
-    options.guards == Guards::None
-        && options.max_runs[1..].iter().all(|&runs| runs <= 1)
-        && version.guards().is_empty()
-        && version.levels().skip(1).all(|level| level.runs() <= 1)
 }
 
 /// What [`full`] answers.

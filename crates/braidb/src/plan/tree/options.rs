@@ -1,9 +1,10 @@
 //! The inputs of a policy besides the shape of the tree: the options, and the facts of the moment.
 
-use super::overlap::OverlapOptions;
+use super::overlap::{OverlapOptions, OverlapScope};
 use crate::base::counters::LEVELS;
 use crate::base::ids::{FileId, SeqNo};
 use crate::base::key::{KeyRange, hash};
+use crate::version::Version;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where the levels of the tree are cut into *cells*, which are merged one by one.
@@ -62,6 +63,55 @@ pub struct TreeOptions {
     pub guards: Guards,
     /// Operations after which a tombstone goes down, and the rest of a nearly dead table is rewritten.
     pub cold_ops: u64,
+}
+
+/// Which tree the options ask for, and which merges wait in it. Planners ask here, and compare `guards` and `max_runs` with nothing
+/// themselves to find out.
+impl TreeOptions {
+    /// Whether each level below L0 is one run, without guards. Other options may have shaped the tree, so it may not be leveled yet.
+    fn wants_leveled(&self) -> bool {
+        self.guards == Guards::None && self.max_runs[1..].iter().all(|&runs| runs <= 1)
+    }
+
+    /// Whether `version` is planned as a leveled tree: the options ask for one, and no level has guards or several runs.
+    pub fn is_leveled(&self, version: &Version) -> bool {
+        let is_one_run = || version.levels().skip(1).all(|level| level.runs() <= 1);
+        self.wants_leveled() && version.guards().is_empty() && is_one_run()
+    }
+
+    /// Whether L0 is brought down by merges. Where cells of L1 hold several runs, trivial moves bring it down.
+    pub fn merges_l0(&self) -> bool {
+        self.max_runs[1] <= 1
+    }
+
+    /// Whether the merges below L0 wait for each other. They do only in a leveled tree.
+    pub fn is_patient(&self) -> bool {
+        self.defers_below_l0 && self.wants_leveled()
+    }
+
+    /// Whether merges of L0 wait for overlap.
+    fn defers_l0(&self) -> bool {
+        self.overlap.percent > 0 && self.merges_l0()
+    }
+
+    /// Whether the overlap of L1 is estimated as well. Only merges of L0 that wait for overlap use the answer.
+    pub fn asks_l1(&self) -> bool {
+        self.defers_l0() && self.overlap.scope == OverlapScope::L0AndL1
+    }
+
+    /// Whether tables that are written to `level` need sketches.
+    pub fn wants_sketch(&self, level: usize) -> bool {
+        match level {
+            0 => self.defers_l0() || self.is_patient(),
+            1 => self.asks_l1(),
+            _ => false,
+        }
+    }
+
+    /// Whether tables that are written to `level` need samples: a cell on their way down may hold several runs.
+    pub fn wants_sample(&self, level: usize) -> bool {
+        self.max_runs[level.max(1)..].iter().any(|&runs| runs > 1)
+    }
 }
 
 /// A range of keys in which scans read more garbage than a rewrite costs.

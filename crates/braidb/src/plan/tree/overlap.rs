@@ -18,7 +18,7 @@
 //! *What outranks waiting*: L0 at its soft limit, since an estimate must not make writers wait; tombstones and old versions in
 //! L0, which hold space; too much estimated garbage in the whole family (`cells/garbage.rs`); and whoever compacts by hand.
 
-use super::{Guards, TreeOptions};
+use super::TreeOptions;
 use crate::base::key::KeyRange;
 use crate::base::mutant::mutant;
 use crate::base::sketch::Sketch;
@@ -52,37 +52,6 @@ pub struct OverlapOptions {
     /// With more tables in L0 none is.
     pub tables: usize,
     pub scope: OverlapScope,
-}
-
-impl TreeOptions {
-    /// Whether L0 is brought down by merges. Where cells of L1 hold several runs, it hands its tables over instead.
-    fn merges_l0(&self) -> bool {
-        self.max_runs[1] <= 1
-    }
-
-    /// Whether the merges below L0 of a leveled tree wait for each other.
-    pub fn is_patient(&self) -> bool {
-        self.defers_below_l0 && self.merges_l0() && self.guards == Guards::None
-    }
-
-    /// Whether merges of L0 wait for overlap.
-    fn defers_l0(&self) -> bool {
-        self.overlap.percent > 0 && self.merges_l0()
-    }
-
-    /// Whether the tables of L1 are asked as well. Only merges of L0 that wait for overlap have a use for the answer.
-    pub fn asks_l1(&self) -> bool {
-        self.defers_l0() && self.overlap.scope == OverlapScope::L0AndL1
-    }
-
-    /// Whether tables that are written to `level` need sketches.
-    pub fn wants_sketch(&self, level: usize) -> bool {
-        match level {
-            0 => self.defers_l0() || self.is_patient(),
-            1 => self.asks_l1(),
-            _ => false,
-        }
-    }
 }
 
 /// What becomes of L0.

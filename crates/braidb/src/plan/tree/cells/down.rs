@@ -32,7 +32,7 @@ impl Planner<'_> {
         if let Some(plan) = self.move_l0_down(urgent) {
             return Some(plan);
         }
-        if urgent || self.options.max_runs[1] <= 1 { self.allowed(self.l0_merge()?) } else { None }
+        if urgent || self.options.merges_l0() { self.allowed(self.l0_merge()?) } else { None }
     }
 
     /// An L0 table to L1 as metadata. Tables go oldest first: none passes an older one that it overlaps (rule 7).
@@ -58,7 +58,7 @@ impl Planner<'_> {
         let runs = &self.cell(0, 0).runs;
         let span = self.span(0, 0);
         let tables = self.claim(0, span.clone(), Use::Take);
-        if self.options.max_runs[1] > 1 || self.claims.conflicts(&tables) {
+        if !self.options.merges_l0() || self.claims.conflicts(&tables) {
             return;
         }
         let wanted = self.arrivals(1, runs, &span).into_iter();
@@ -73,10 +73,10 @@ impl Planner<'_> {
         let span = Span::from(&slice.range);
         let has_room = |arrival: &Arrival| {
             let sum = self.sum(1, arrival.index);
-            let limit = match self.options.max_runs[1] {
-                0 | 1 => 1,
-                _ if urgent || sum.is_taken => self.hard_runs(1),
-                _ => self.due_runs(1),
+            let limit = match self.options.merges_l0() {
+                true => 1,
+                false if urgent || sum.is_taken => self.hard_runs(1),
+                false => self.due_runs(1),
             };
             self.joins(1, arrival) || sum.runs < limit
         };

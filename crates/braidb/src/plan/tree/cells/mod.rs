@@ -12,21 +12,18 @@
 //!
 //! *Targets* are those of the leveled tree ([`super::leveled`]).
 //!
-//! *Order.* First what writes wait for: L0 at its limit, then cells far over their bound. Then metadata: handing L0 over to
-//! L1, joining runs that do not overlap, moving runs down, splitting what is too large. Then space: cells whose garbage, or
-//! whose tombstones, outrank every deferral. Then cells at their bound, the one furthest over it first, and levels over
-//! their target; then what keeps logs that should go. Last whatever only pays in the long run: age, nearly dead tables,
-//! guards between small cells, scans over garbage, seeks.
+//! *Order.* [`order`] lists the proposals, the most urgent first.
 
 mod down;
 mod garbage;
 mod guards;
 mod inplace;
+mod order;
 pub mod samples;
 mod seeks;
 
 use super::options::Now;
-use super::overlap::{self, Verdict};
+use super::overlap;
 use super::{Claim, Claims, Input, Merge, Plan, Step, TreeOptions, Use};
 use crate::base::counters::LEVELS;
 use crate::base::ids::{FamilyId, SeqNo};
@@ -43,45 +40,7 @@ pub fn propose(
     now: &Now<'_>,
     options: &TreeOptions,
 ) -> Option<Plan> {
-    let mut planner = Planner::new(family, version, claims.clone(), now, options);
-    let tables = version.level(0).runs();
-    if tables >= options.l0_stop_tables
-        && let Some(plan) = planner.l0(true)
-    {
-        return Some(plan);
-    }
-    if let Some(plan) =
-        planner.gather().or_else(|| planner.deep_cells(1..planner.last + 1, |level| planner.hard_runs(level)))
-    {
-        return Some(plan);
-    }
-    let l0 = version.level(0).slices().map(|(_, _, slice)| slice);
-    let verdict = overlap::verdict(l0, now.overlap_permille, options);
-    if verdict == Verdict::Deferred {
-        if let Some(plan) = planner.move_l0_down(false) {
-            return Some(plan);
-        }
-    } else if verdict != Verdict::Few {
-        if let Some(plan) = planner.l0(false) {
-            return Some(plan);
-        }
-        // What L1 has to do before it can take more.
-        if let Some(plan) = planner.deep_cells(1..2, |level| planner.due_runs(level)) {
-            return Some(plan);
-        }
-        planner.reserve_for_l0();
-    }
-    planner
-        .free_moves()
-        .or_else(|| planner.splits())
-        .or_else(|| planner.garbage())
-        .or_else(|| planner.deep_cells(1..planner.last + 1, |level| planner.due_runs(level)))
-        .or_else(|| planner.large_levels())
-        .or_else(|| planner.pinning())
-        .or_else(|| planner.cold())
-        .or_else(|| planner.joins_of_cells())
-        .or_else(|| planner.garbage_hints())
-        .or_else(|| planner.seek_hints())
+    Planner::new(family, version, claims.clone(), now, options).first_plan()
 }
 
 /// A plan that makes L0 smaller, whether that is due or not.

@@ -22,13 +22,6 @@ use crate::version::{Cell, Slice, Version};
 /// About so many samples of a cell are compared at most.
 const MOST: usize = 8192;
 
-impl TreeOptions {
-    /// Whether tables that are written to `level` need samples: somewhere on their way down a cell holds several runs.
-    pub fn wants_sample(&self, level: usize) -> bool {
-        self.max_runs[level.max(1)..].iter().any(|&runs| runs > 1)
-    }
-}
-
 /// What came of asking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answers {

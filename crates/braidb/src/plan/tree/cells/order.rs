@@ -1,0 +1,126 @@
+//! The order in which the proposals of the fragmented tree are tried. The first one that has a plan wins.
+//!
+//! First comes what writes wait for, then metadata, then space, then cells and levels over their bounds. What pays in the long run
+//! comes last.
+//!
+//! 1. `L0AtLimit`: L0 has as many tables as make writes wait. Its oldest tables go down.
+//! 2. `GatherRuns`: the two newest runs of a cell do not overlap. They become one, as metadata.
+//! 3. `CellsFarOverBound`: a cell has twice as many runs as make it due.
+//! 4. `L0`: L0 has enough tables, and its merge is not deferred. A deferred L0 only moves tables down, as metadata.
+//! 5. `RoomInL1`: a cell of L1 is due, and L0 waits to go down. If no cell of L1 has a plan, less urgent work leaves L0 its way.
+//! 6. `FreeMoves`: the oldest run of a cell moves down, as metadata, from a level over its target.
+//! 7. `Splits`: a cell is too large, and is cut in two, as metadata.
+//! 8. `Garbage`: versions and tombstones that no reader needs take more space than is allowed.
+//! 9. `CellsOverBound`: a cell has as many runs as make it due.
+//! 10. `LevelsOverTarget`: a level has more bytes than its target.
+//! 11. `Pinning`: tables point into logs that are to go.
+//! 12. `Cold`: old tombstones, and the rests of tables of which little is left.
+//! 13. `Joins`: two small neighbouring cells become one, as metadata.
+//! 14. `GarbageHints`: scans read more garbage than a rewrite costs.
+//! 15. `SeekHints`: seeks came to a cell of several runs again and again.
+
+use super::Planner;
+use super::overlap::{self, Verdict};
+use crate::plan::tree::Plan;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Proposal {
+    L0AtLimit,
+    GatherRuns,
+    CellsFarOverBound,
+    L0,
+    RoomInL1,
+    FreeMoves,
+    Splits,
+    Garbage,
+    CellsOverBound,
+    LevelsOverTarget,
+    Pinning,
+    Cold,
+    Joins,
+    GarbageHints,
+    SeekHints,
+}
+
+/// The most urgent proposal first.
+const ORDER: [Proposal; 15] = [
+    Proposal::L0AtLimit,
+    Proposal::GatherRuns,
+    Proposal::CellsFarOverBound,
+    Proposal::L0,
+    Proposal::RoomInL1,
+    Proposal::FreeMoves,
+    Proposal::Splits,
+    Proposal::Garbage,
+    Proposal::CellsOverBound,
+    Proposal::LevelsOverTarget,
+    Proposal::Pinning,
+    Proposal::Cold,
+    Proposal::Joins,
+    Proposal::GarbageHints,
+    Proposal::SeekHints,
+];
+
+impl Planner<'_> {
+    /// The plan of the first proposal that has one.
+    pub(super) fn first_plan(&mut self) -> Option<Plan> {
+        let l0 = self.version.level(0).slices().map(|(_, _, slice)| slice);
+        let verdict = overlap::verdict(l0, self.now.overlap_permille, self.options);
+        ORDER.into_iter().find_map(|proposal| self.plan_of(proposal, verdict))
+    }
+
+    fn plan_of(&mut self, proposal: Proposal, verdict: Verdict) -> Option<Plan> {
+        let all_levels = 1..self.last + 1;
+        match proposal {
+            Proposal::L0AtLimit => {
+                let is_at_limit = self.version.level(0).runs() >= self.options.l0_stop_tables;
+                if is_at_limit { self.l0(true) } else { None }
+            }
+            Proposal::GatherRuns => self.gather(),
+            Proposal::CellsFarOverBound => self.deep_cells(all_levels, |level| self.hard_runs(level)),
+            Proposal::L0 => match verdict {
+                Verdict::Few => None,
+                Verdict::Deferred => self.move_l0_down(false),
+                Verdict::Overlap | Verdict::Due => self.l0(false),
+            },
+            Proposal::RoomInL1 => match verdict {
+                Verdict::Few | Verdict::Deferred => None,
+                Verdict::Overlap | Verdict::Due => {
+                    let plan = self.deep_cells(1..2, |level| self.due_runs(level));
+                    if plan.is_none() {
+                        self.reserve_for_l0();
+                    }
+                    plan
+                }
+            },
+            Proposal::FreeMoves => self.free_moves(),
+            Proposal::Splits => self.splits(),
+            Proposal::Garbage => self.garbage(),
+            Proposal::CellsOverBound => self.deep_cells(all_levels, |level| self.due_runs(level)),
+            Proposal::LevelsOverTarget => self.large_levels(),
+            Proposal::Pinning => self.pinning(),
+            Proposal::Cold => self.cold(),
+            Proposal::Joins => self.joins_of_cells(),
+            Proposal::GarbageHints => self.garbage_hints(),
+            Proposal::SeekHints => self.seek_hints(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Prints the order. The list at the head of the file names each proposal, in this order.
+    #[test]
+    fn the_list_at_the_head_of_the_file_is_the_order() {
+        let listed = |line: &'static str| line.strip_prefix("//! ")?.split_once(". `")?.1.split_once('`');
+        let listed: Vec<&str> =
+            include_str!("order.rs").lines().filter_map(listed).map(|(name, _)| name).collect();
+        let order = ORDER.map(|proposal| format!("{proposal:?}"));
+        println!("{}", order.join("\n"));
+        assert_eq!(listed, order);
+        assert!(ORDER.iter().enumerate().all(|(place, &proposal)| place == proposal as usize));
+        assert_eq!(ORDER.len(), Proposal::SeekHints as usize + 1, "each proposal is tried once");
+    }
+}
