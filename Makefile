@@ -3,7 +3,7 @@
 # The directory where rustup puts cargo, for a shell whose PATH lacks it.
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
-.PHONY: help setup setup-rivals run test lint doc miri loom torture rivals check-rivals accept-store accept-guards accept-memory accept-heat accept-faults accept-ruler
+.PHONY: help setup setup-rivals run test lint doc miri loom torture rivals check-rivals accept-store accept-guards accept-memory accept-heat accept-faults accept-ruler accept-rooms
 
 help:
 	@echo 'make run            build the command and show in half a minute what BraidDB does'
@@ -21,6 +21,7 @@ help:
 	@echo 'make accept-heat    the same for heat'
 	@echo 'make accept-faults  the same for faults, without torture; as root, with a device that fails'
 	@echo 'make accept-ruler   the same for the ruler, which measures with nothing else on the machine'
+	@echo 'make accept-rooms   the same for rooms, with torture'
 	@echo '                    with AGAIN=LINE a line of these runs again that has a result already'
 
 setup:
@@ -86,3 +87,6 @@ accept-faults: setup
 
 accept-ruler: setup-rivals
 	scripts/accept/ruler $(ACCEPT)
+
+accept-rooms: setup
+	scripts/accept/rooms $(ACCEPT)

@@ -1,6 +1,8 @@
 //! Log collections and merges with other work between their steps.
 
+mod executor;
 mod interrupted;
+mod memory;
 
 use super::{Db, MemoryPolicy, Options};
 use crate::base::counters::Counters;

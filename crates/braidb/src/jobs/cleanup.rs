@@ -21,38 +21,38 @@ impl Jobs {
     /// Unlinks the logs that no family replays any more, as a synced edit says. Logs that a table of the state or of a view
     /// points into stay. Returns the number of unlinked logs.
     pub(super) fn unlink_logs_below(&self, catalog: &mut Catalog, replay_from: FileId) -> u64 {
-        catalog.logs.extend(self.log_sync.sizes().into_iter().map(|(log, _)| log));
+        catalog.logs.extend(self.parts.log_sync.sizes().into_iter().map(|(log, _)| log));
         let named = catalog.state.bodies();
         let is_body = |id: &FileId| {
             let is_forgotten = mutant!("log_deleted_under_a_handle")
                 || mutant!("handle_into_a_collected_log") && catalog.collecting_logs;
-            !is_forgotten && (named.contains_key(id) || self.tables.bodies().is_held(*id))
+            !is_forgotten && (named.contains_key(id) || self.parts.tables.bodies().is_held(*id))
         };
         let (kept, gone): (BTreeSet<FileId>, BTreeSet<FileId>) =
             catalog.logs.iter().partition(|&id| *id >= replay_from || is_body(id));
         catalog.logs = kept;
         for &id in &gone {
-            self.unlink(&names::log(&self.dir, id));
+            self.unlink(&names::log(&self.parts.dir, id));
         }
         catalog.older_log_bytes = catalog.older_log_bytes.split_off(&replay_from);
-        self.log_sync.forget_below(replay_from);
+        self.parts.log_sync.forget_below(replay_from);
         gone.len() as u64
     }
 
     /// Gives back the tables, parts of tables, and logs behind tables that neither the manifest nor any view refers to. A
     /// poisoned handle gives nothing back: its last edit may not be the last one, or another process may be in the directory.
     pub fn collect_garbage(&self) {
-        if self.health.check_unpoisoned().is_err() {
+        if self.parts.health.check_unpoisoned().is_err() {
             return;
         }
-        self.punch_all(&self.tables.take_frayed());
-        for id in self.tables.take_dead() {
-            self.unlink(&names::table(&self.dir, id));
+        self.punch_all(&self.parts.tables.take_frayed());
+        for id in self.parts.tables.take_dead() {
+            self.unlink(&names::table(&self.parts.dir, id));
         }
         // The last table that pointed into a log may be gone. A reader does not wait for a commit: the next reader looks again.
         // No log goes while it is unknown which edit is the last.
         if let Some(mut catalog) = self.catalog.try_lock()
-            && self.tables.bodies().take_any_died()
+            && self.parts.tables.bodies().take_any_died()
         {
             let replay_from = catalog.state.min_replay_from();
             self.unlink_logs_below(&mut catalog, replay_from);
@@ -68,13 +68,13 @@ impl Jobs {
     }
 
     fn punch(&self, puncher: Puncher) {
-        let path = names::table(&self.dir, puncher.table_id());
+        let path = names::table(&self.parts.dir, puncher.table_id());
         let mut taken = Some(puncher);
         while let Some(mut puncher) = taken {
             let Ok(holes) = puncher.new_holes() else { return };
             for hole in holes {
-                match self.env.fs.punch_hole(&path, hole.start, hole.end - hole.start) {
-                    Ok(()) => self.counters.hole_bytes.add(puncher.punched(hole)),
+                match self.parts.env.fs.punch_hole(&path, hole.start, hole.end - hole.start) {
+                    Ok(()) => self.parts.counters.hole_bytes.add(puncher.punched(hole)),
                     // Some file systems do not support holes. There the policy rewrites the rest of a table sooner or later.
                     Err(error) if error.kind() == ErrorKind::Unsupported => {}
                     Err(_) => return,
@@ -89,7 +89,7 @@ impl Jobs {
     /// the cut.
     pub fn collect_after_open(&self, orphans: &[FileId], superseded: &[FileId]) {
         for &id in orphans {
-            self.unlink(&names::table(&self.dir, id));
+            self.unlink(&names::table(&self.parts.dir, id));
         }
         let mut catalog = self.catalog.lock();
         let replay_from = catalog.state.min_replay_from();
@@ -101,7 +101,7 @@ impl Jobs {
             assert!(catalog.state.is_set_aside(log), "recovery cut log {log} off");
             catalog.logs.remove(&log);
             catalog.older_log_bytes.remove(&log);
-            self.unlink(&names::log(&self.dir, log));
+            self.unlink(&names::log(&self.parts.dir, log));
         }
         self.unlink_logs_below(&mut catalog, replay_from);
         // Holes that a crash prevented.
@@ -117,8 +117,8 @@ impl Jobs {
     }
 
     fn unlink(&self, path: &Path) {
-        if self.env.fs.unlink(path).is_ok() {
-            self.counters.files_deleted.add(1);
+        if self.parts.env.fs.unlink(path).is_ok() {
+            self.parts.counters.files_deleted.add(1);
         }
     }
 }

@@ -23,18 +23,18 @@ impl Jobs {
     /// Starts a log collection if a log became full or a flush ended since the last one. At most one runs, and none beside a
     /// flush.
     pub(super) fn start_log_collection(self: &Arc<Self>, catalog: &mut Catalog) {
-        let is_flushing = catalog.flushes_running > 0 || self.flushes.has_tasks();
+        let is_flushing = catalog.flushes_running > 0 || self.parts.flushes.has_tasks();
         if catalog.collecting_logs || is_flushing || !std::mem::take(&mut catalog.log_full) {
             return;
         }
         let bytes = self.logs(catalog).values().sum();
-        if !self.options.memory.are_logs_near_bound(bytes, self.pressure.memory_bytes()) {
+        if !self.parts.options.memory.are_logs_near_bound(bytes, self.parts.pressure.memory_bytes()) {
             return;
         }
         catalog.jobs += 1;
         catalog.collecting_logs = true;
         let running = Running { jobs: self.clone(), work: Some(Work::LogCollection) };
-        self.env.runtime.submit(Lane::Flush, Box::new(move || running.begin_log_collection()));
+        self.parts.env.runtime.submit(Lane::Flush, Box::new(move || running.begin_log_collection()));
     }
 
     /// The log before which all logs are to go; `None` if the log collection does not pay.
@@ -50,7 +50,7 @@ impl Jobs {
         let live_bytes = |id: &FileId| live.get(id).map_or(0, |live| live.bytes);
         let uses: Vec<LogUse> =
             then.map(|(id, &bytes)| LogUse { id: *id, bytes, live_bytes: live_bytes(id) }).collect();
-        collection(&uses, &self.options.memory)
+        collection(&uses, &self.parts.options.memory)
     }
 
     /// Lets the logs before `replay_from` go; all live records of them are written back. After an error nothing has changed,
@@ -58,11 +58,11 @@ impl Jobs {
     pub fn finish_log_collection(&self, begun: &mut LogCollection, replay_from: FileId) -> Result<()> {
         // Memory is not held during the sync, which takes long.
         begun.view = Arc::default();
-        let closed = self.queue.close_copies()?;
+        let closed = self.parts.queue.close_copies()?;
         // The versions that superseded the rest of these logs must be synced too, even if nothing was copied.
         let is_forgotten = mutant!("superseding_not_synced") && !begun.has_copies();
         if !mutant!("write_back_not_synced") && !is_forgotten {
-            self.queue.sync_before(closed.next)?;
+            self.parts.queue.sync_before(closed.next)?;
         }
 
         let mut catalog = self.catalog.lock();
@@ -78,10 +78,10 @@ impl Jobs {
         }
         edit.push(Change::LogSealed { log: closed.log, bytes: closed.bytes });
         self.commit(&mut catalog, edit)?;
-        self.queue.collected(begun, replay_from);
+        self.parts.queue.collected(begun, replay_from);
         let replay_from = catalog.state.min_replay_from();
         let gone = self.unlink_logs_below(&mut catalog, replay_from);
-        self.counters.logs_collected.add(gone);
+        self.parts.counters.logs_collected.add(gone);
         Ok(())
     }
 
@@ -99,7 +99,7 @@ impl Jobs {
                 if copies.count() == 0 {
                     break;
                 }
-                if !self.queue.write_back(begun, &copies, replay_from)? {
+                if !self.parts.queue.write_back(begun, &copies, replay_from)? {
                     return Ok(false);
                 }
             }
@@ -109,7 +109,7 @@ impl Jobs {
 
     /// The logs that may be replayed, with their bytes and the live records that memory holds of each.
     pub fn logs_alive(&self) -> Vec<(FileId, u64, Live)> {
-        let live = live_of(&self.view.load(), &self.queue.logs_by_seq());
+        let live = live_of(&self.parts.view.load(), &self.parts.queue.logs_by_seq());
         let logs = self.logs(&self.catalog.lock());
         let of = |id: &FileId| live.get(id).copied().unwrap_or_default();
         logs.iter().map(|(id, &bytes)| (*id, bytes, of(id))).collect()
@@ -118,14 +118,14 @@ impl Jobs {
     /// The logs that may be replayed, with their bytes.
     fn logs(&self, catalog: &Catalog) -> BTreeMap<FileId, u64> {
         let mut logs = catalog.older_log_bytes.clone();
-        logs.extend(self.log_sync.sizes());
+        logs.extend(self.parts.log_sync.sizes());
         logs
     }
 }
 
 impl Running {
     fn begin_log_collection(self) {
-        match self.jobs.queue.begin_log_collection() {
+        match self.jobs.parts.queue.begin_log_collection() {
             Ok(Some(begun)) => match self.jobs.choose_logs(&begun) {
                 // With this mutant the copies do not queue up behind a running flush.
                 Some(replay_from) if mutant!("write_back_beside_a_flush") => {
@@ -144,7 +144,7 @@ impl Running {
 
     /// Queues the write-back as a job of its own. Other jobs may run before it, as they may between any two frames of copies.
     fn write_back_later(self, begun: LogCollection, replay_from: FileId, others_first: usize) {
-        let runtime = self.jobs.env.runtime.clone();
+        let runtime = self.jobs.parts.env.runtime.clone();
         let job = move || match others_first.checked_sub(1) {
             Some(fewer) => self.write_back_later(begun, replay_from, fewer),
             None => self.write_back(begun, replay_from),
@@ -166,16 +166,16 @@ impl Running {
     fn end_log_collection(mut self, outcome: Result<()>) {
         self.end(outcome.is_ok());
         match outcome {
-            Err(error) if self.jobs.health.check_unpoisoned().is_err() => {
+            Err(error) if self.jobs.parts.health.check_unpoisoned().is_err() => {
                 self.jobs.end_job(Lane::Flush, Err(error));
             }
             Err(_) => {
-                self.jobs.counters.job_failures.add(1);
+                self.jobs.parts.counters.job_failures.add(1);
                 self.jobs.ended.notify_all();
             }
             // A successful log collection does not retry a flush that failed before.
             Ok(()) => {
-                if !self.jobs.flushes.has_tasks() {
+                if !self.jobs.parts.flushes.has_tasks() {
                     self.jobs.schedule();
                 }
                 self.jobs.ended.notify_all();

@@ -36,7 +36,7 @@ impl Drop for Manual<'_> {
 impl Jobs {
     /// Brings all records that were written until now into the last level of their family.
     pub fn compact(self: &Arc<Self>) -> Result<()> {
-        self.health.check_writable()?;
+        self.parts.health.check_writable()?;
         let manual = Manual::new(self);
         let outcome = self.compact_families();
         drop(manual);
@@ -45,7 +45,7 @@ impl Jobs {
     }
 
     fn compact_families(self: &Arc<Self>) -> Result<()> {
-        let upto = self.snapshots.visible();
+        let upto = self.parts.snapshots.visible();
         let families: Vec<FamilyId> = self.catalog.lock().state.families().keys().copied().collect();
         for family in families {
             while let Some((plan, version, running)) = self.next_step(family, upto)? {
@@ -65,10 +65,10 @@ impl Jobs {
             }
             let version = &catalog.state.families()[&family].version;
             let nothing = Hints::default();
-            let options = &self.options.tree;
+            let options = &self.parts.options.tree;
             let to_rewrite = self.tables_to_rewrite(catalog);
             let now = catalog.hints.get(&family).unwrap_or(&nothing).now(
-                &self.snapshots,
+                &self.parts.snapshots,
                 version,
                 options,
                 &to_rewrite,

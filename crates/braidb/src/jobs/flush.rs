@@ -35,9 +35,9 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::{FamilyId, FileId};
 use crate::base::mutant::mutant;
 use crate::log::EncodedBatch;
-use crate::memory::{Flat, Immutable, ImmutableCursor, Separated, Survivors, count_updates, separate};
+use crate::memory::{Flat, Immutable, ImmutableCursor, Survivors};
 use crate::plan::Edge;
-use crate::plan::memory::heat::{Hot, choose_hot, may_keep_enough};
+use crate::plan::memory::heat::{self, Divided, HotShare};
 use crate::plan::memory::tuner;
 use crate::version::{Change, Edit, NewTable};
 use crate::visible::merge::MergeCursor;
@@ -52,104 +52,60 @@ use std::sync::Arc;
 /// Bytes of copies in one frame. The commit lock is held while a frame is appended.
 pub(super) const FRAME_BYTES: usize = 64 << 10;
 
-/// How a flush divides its flushing set.
-#[derive(Debug)]
-struct Flushed {
-    /// Becomes a table. Newest first.
-    parts: Vec<Immutable>,
-    /// The entries of `parts` to be written, if they were counted.
-    survivors: Option<Arc<Survivors>>,
-    /// The hot keys, which stay in memory.
-    hot: Option<(Arc<Flat>, Hot)>,
-    /// Versions that were dropped when hot and cold keys were separated.
-    dropped: u64,
-    /// How many of 1,000 bytes are alive, and the bytes of kept keys without a new write; `None` if keys were not counted.
-    live_permille: Option<u64>,
-    rested_bytes: Option<u64>,
-    /// The device has no room for the copies of the hot keys.
-    has_no_room: bool,
-}
-
-impl Flushed {
-    /// All of `parts` becomes a table.
-    fn all(parts: Vec<Immutable>) -> Flushed {
-        Flushed {
-            parts,
-            survivors: None,
-            hot: None,
-            dropped: 0,
-            live_permille: None,
-            rested_bytes: None,
-            has_no_room: false,
-        }
-    }
-}
-
 impl Jobs {
     /// Carries out a flush; after an error nothing has changed, unless the database is poisoned.
     pub(super) fn flush_task(&self, task: &FlushTask) -> Result<()> {
-        self.health.check_unpoisoned()?;
-        let mut flushed = self.choose(task);
+        self.parts.health.check_unpoisoned()?;
+        let divided = self.divide(task);
         // Before the sync, so that the sync covers the places that are found.
-        let (places, survivors) = self.place_values(task, &flushed.parts)?;
-        flushed.survivors = survivors;
+        let (places, survivors) = self.place_values(task, &divided.cold)?;
         let is_synced =
             mutant!("flush_before_log_sync") || mutant!("log_table_before_its_log") && !places.is_empty();
         if !is_synced {
-            self.queue.sync_before(task.replay_from)?;
+            self.parts.queue.sync_before(task.replay_from)?;
         }
-        let keeps = flushed.hot.is_some();
-        let outcome = match self.write_flush(task, flushed, places) {
+        let keeps = divided.hot.is_some();
+        let outcome = match self.write_flush(task, divided, survivors, places, task.may_keep) {
             Err(error) if keeps && error.is_full() => {
-                self.queue.end_copies();
-                let all = Flushed { has_no_room: true, ..Flushed::all(task.segments.to_vec()) };
-                self.write_flush(task, all, Places::default())
+                self.parts.queue.end_copies();
+                let all = Divided::all_cold(task.segments.to_vec());
+                self.write_flush(task, all, None, Places::default(), false)
             }
             outcome => outcome,
         };
-        self.queue.end_copies();
+        self.parts.queue.end_copies();
         outcome
     }
 
     /// Separates hot and cold keys.
-    fn choose(&self, task: &FlushTask) -> Flushed {
+    fn divide(&self, task: &FlushTask) -> Divided {
         let mut parts = task.segments.to_vec();
         if mutant!("flush_leaves_a_segment_out") && parts.len() > 1 {
             parts.pop();
         }
-        let limits = &self.options.memory;
-        let tree_keys = self.view.load().families[task.family.0 as usize].version.keys();
-        let entries = parts.iter().map(Immutable::entries).sum();
-        let (hot_ppm, kept_at) = {
-            let mut catalog = self.catalog.lock();
-            let tuner = &catalog.hints(task.family).tuner;
-            (tuner.hot_ppm(limits.start_ppm()), tuner.kept_at())
-        };
-        // Keys are also counted if full memory may be compacted, which depends on how much is alive.
-        if !task.may_keep || !limits.may_compact_full() && !may_keep_enough(hot_ppm, entries, tree_keys) {
-            return Flushed::all(parts);
-        }
-        let updates = count_updates(&parts, kept_at);
-        let bytes: u64 = parts.iter().map(Immutable::bytes).sum();
-        let live_permille = Some(updates.live_bytes() * 1000 / bytes.max(1));
-        let rested_bytes = Some(updates.rested_bytes());
-        let Some(hot) = choose_hot(updates.by_count(), tree_keys, hot_ppm, limits) else {
-            return Flushed { live_permille, rested_bytes, ..Flushed::all(parts) };
-        };
-        let retention = RetentionFilter::new(self.snapshots.drop_proof());
-        let Separated { hot: kept, cold, dropped } = separate(&parts, &updates, hot.from, retention);
-        let cold = cold.map(Immutable::Flat).into_iter().collect();
-        Flushed { hot: Some((kept, hot)), dropped, live_permille, rested_bytes, ..Flushed::all(cold) }
+        let limits = &self.parts.options.memory;
+        let tree_keys = self.parts.view.load().families[task.family.0 as usize].version.keys();
+        let share = HotShare::new(tree_keys, &self.catalog.lock().hints(task.family).tuner, limits);
+        let retention = || RetentionFilter::new(self.parts.snapshots.drop_proof());
+        heat::divide(parts, task.may_keep, share, limits, retention)
     }
 
-    /// Writes the table and the copies, and commits both.
-    fn write_flush(&self, task: &FlushTask, flushed: Flushed, places: Places) -> Result<()> {
+    /// Writes the table and the copies, and commits both. `survivors` are the entries of the cold part to be written, if they were
+    /// counted. `may_keep` says that hot keys could stay: the flush was not asked for, and the device had room for copies.
+    fn write_flush(
+        &self,
+        task: &FlushTask,
+        divided: Divided,
+        survivors: Option<Arc<Survivors>>,
+        places: Places,
+        may_keep: bool,
+    ) -> Result<()> {
         let mut outputs = Outputs::new(self.target(0)).leaving(places);
         let mut sampled = Vec::new();
-        let retention = RetentionFilter::new(self.snapshots.drop_proof());
-        let mut source: Box<dyn Cursor> = match &flushed.survivors {
+        let retention = RetentionFilter::new(self.parts.snapshots.drop_proof());
+        let mut source: Box<dyn Cursor> = match &survivors {
             Some(survivors) => Box::new(survivors.cursor()),
-            None => Box::new(MergeCursor::new(flushed.parts.iter().map(Immutable::cursor).collect())),
+            None => Box::new(MergeCursor::new(divided.cold.iter().map(Immutable::cursor).collect())),
         };
         // Tombstones stay: the versions that they hide may lie in any level. The flush writes one table of any size, because a
         // run of L0 is one slice.
@@ -158,16 +114,17 @@ impl Jobs {
             retention,
             |_| false,
             |key, _| {
-                sampled.extend(self.options.tree.guards.sampled_level(key).map(|top| (key.to_vec(), top)));
+                sampled
+                    .extend(self.parts.options.tree.guards.sampled_level(key).map(|top| (key.to_vec(), top)));
                 Edge::None
             },
             || Ok(()),
-            &self.counters.flush_bytes,
+            &self.parts.counters.flush_bytes,
         )?;
-        let dropped_before = flushed.survivors.as_ref().map_or(0, |survivors| survivors.dropped);
-        let dropped = flushed.dropped + dropped_before + outputs.shadowed;
+        let dropped_before = survivors.as_ref().map_or(0, |survivors| survivors.dropped);
+        let dropped = divided.dropped + dropped_before + outputs.shadowed;
         self.sync_names(&outputs)?;
-        let (hot, choice) = flushed.hot.unzip();
+        let (hot, choice) = divided.hot.unzip();
         let closed =
             hot.as_ref().map(|hot| self.write_back_hot(task.family, hot, task.replay_from)).transpose()?;
         let log_tables = outputs.log_tables();
@@ -175,12 +132,12 @@ impl Jobs {
         let bytes =
             |table: &NewTable| table.bytes + table.bodies.iter().map(|body| body.live_bytes).sum::<u64>();
         let ended = tuner::Flushed {
-            is_asked_for: !task.may_keep || flushed.has_no_room,
+            is_asked_for: !may_keep,
             writes: task.writes,
             last_seq: task.last_seq,
             table_bytes: outputs.tables.iter().map(bytes).sum(),
             hot: choice,
-            rested_bytes: flushed.rested_bytes,
+            rested_bytes: divided.rested_bytes,
         };
 
         let mut catalog = self.catalog.lock();
@@ -204,34 +161,34 @@ impl Jobs {
         self.commit_tables(&mut catalog, edit, outputs)?;
         let hints = catalog.hints(task.family);
         hints.chosen(sampled);
-        hints.tuner.flushed(&ended, self.options.memory.start_ppm());
+        hints.tuner.flushed(&ended, self.parts.options.memory.start_ppm());
         let version = catalog.state.families()[&task.family].version.clone();
         // Logs are unlinked before memory is given back: the counted log bytes decide whether another family's memtable is
         // switched.
         let replay_from = catalog.state.min_replay_from();
         self.unlink_logs_below(&mut catalog, replay_from);
-        self.counters.hot_kept.add(hot.as_ref().map_or(0, |hot| hot.entries()));
-        let mut kept = Kept { hot: hot.map(Immutable::Flat), live_permille: flushed.live_permille };
+        self.parts.counters.hot_kept.add(hot.as_ref().map_or(0, |hot| hot.entries()));
+        let mut kept = Kept { hot: hot.map(Immutable::Flat), live_permille: divided.live_permille };
         let late = if mutant!("hot_installed_late") { kept.hot.take() } else { None };
-        self.queue.finish_flush(task, kept, version, replay_from);
+        self.parts.queue.finish_flush(task, kept, version, replay_from);
         if let Some(hot) = late {
-            let (queue, family) = (self.queue.clone(), task.family);
-            self.env.runtime.submit(Lane::Flush, Box::new(move || queue.keep_hot(family, hot)));
+            let (queue, family) = (self.parts.queue.clone(), task.family);
+            self.parts.env.runtime.submit(Lane::Flush, Box::new(move || queue.keep_hot(family, hot)));
         }
         // A family with little memory may keep logs that a log collection can free.
         catalog.log_full = true;
         self.memory_flushed(task.family);
         self.entries_returned.lock().remove(&task.family);
-        self.counters.flushes.add(1);
-        self.counters.entries_dropped.add(dropped);
-        self.counters.log_tables.add(log_tables.0);
-        self.counters.log_table_bytes.add(log_tables.1);
+        self.parts.counters.flushes.add(1);
+        self.parts.counters.entries_dropped.add(dropped);
+        self.parts.counters.log_tables.add(log_tables.0);
+        self.parts.counters.log_table_bytes.add(log_tables.1);
         Ok(())
     }
 
     /// Copies the hot keys to the log that the switch began, or to a later one, and syncs the copies.
     fn write_back_hot(&self, family: FamilyId, hot: &Arc<Flat>, replay_from: FileId) -> Result<Closed> {
-        if mutant!("write_back_waits_for_memory") && !self.pressure.has_room_for(0) {
+        if mutant!("write_back_waits_for_memory") && !self.parts.pressure.has_room_for(0) {
             // The wait would never end: this flush is what makes room.
             return Err(Error::Closed);
         }
@@ -248,12 +205,12 @@ impl Jobs {
                 cursor.next()?;
             }
             if copies.count() > 0 {
-                self.queue.write_back_hot(&copies, replay_from)?;
+                self.parts.queue.write_back_hot(&copies, replay_from)?;
             }
         }
-        let closed = self.queue.close_copies()?;
+        let closed = self.parts.queue.close_copies()?;
         if !mutant!("hot_not_synced") {
-            self.queue.sync_before(closed.next)?;
+            self.parts.queue.sync_before(closed.next)?;
         }
         Ok(closed)
     }

@@ -194,7 +194,7 @@ impl Jobs {
     /// A scan of `range` returned `entries_returned` entries, and read `wasted` more. A reader does not wait for a job that
     /// commits an edit; a later scan tells again.
     pub fn scanned(self: &Arc<Self>, family: FamilyId, range: KeyRange, wasted: u64, entries_returned: u64) {
-        if self.options.form.live_percent > 0 {
+        if self.parts.options.form.live_percent > 0 {
             *self.entries_returned.lock().entry(family).or_default() += entries_returned;
         }
         if wasted < WASTED_ENTRIES {
@@ -202,12 +202,12 @@ impl Jobs {
         }
         let Some(mut catalog) = self.catalog.try_lock() else { return };
         let version = catalog.state.families()[&family].version.clone();
-        let is_due = catalog.hints(family).wasted(range, wasted, &version, self.snapshots.visible());
+        let is_due = catalog.hints(family).wasted(range, wasted, &version, self.parts.snapshots.visible());
         drop(catalog);
         if is_due {
             // Only a flush clears tombstones out of memory. If the memtable cannot be switched now, writers learn why, and later scans
             // ask again.
-            let _ = self.queue.switch_memtable_of_tombstones(family, WASTED_ENTRIES);
+            let _ = self.parts.queue.switch_memtable_of_tombstones(family, WASTED_ENTRIES);
             self.schedule();
         }
     }
@@ -233,10 +233,10 @@ impl Jobs {
             let Some(family) = catalog.state.families().get(id) else { continue };
             let Some((_, newest, _)) = family.version.level(0).slices().next() else { continue };
             if newest > hints.deferred_at
-                && hints.weigh_l0(&family.version, &self.options.tree) == Verdict::Deferred
+                && hints.weigh_l0(&family.version, &self.parts.options.tree) == Verdict::Deferred
             {
                 hints.deferred_at = newest;
-                self.counters.l0_deferrals.add(1);
+                self.parts.counters.l0_deferrals.add(1);
             }
         }
     }
@@ -250,9 +250,10 @@ impl Jobs {
                 let are_loaded = cell.slices().all(|(_, slice)| slice.table.load_sample());
                 are_loaded.then(|| samples::estimate(cell))
             };
-            let Answers { cells, spared } = samples::ask(&version, &self.options.tree, permille, answer);
-            self.counters.cells_sampled.add(cells);
-            self.counters.rewrites_spared.add(spared);
+            let Answers { cells, spared } =
+                samples::ask(&version, &self.parts.options.tree, permille, answer);
+            self.parts.counters.cells_sampled.add(cells);
+            self.parts.counters.rewrites_spared.add(spared);
         }
     }
 
@@ -263,7 +264,8 @@ impl Jobs {
             return None;
         }
         let families = catalog.state.families().iter().map(|(&id, family)| (id, family.version.clone()));
-        let is_asked = |(_, version): &(_, Arc<Version>)| samples::is_asked(version, &self.options.tree);
+        let is_asked =
+            |(_, version): &(_, Arc<Version>)| samples::is_asked(version, &self.parts.options.tree);
         let asked: Vec<(FamilyId, Arc<Version>)> = families.filter(is_asked).collect();
         if asked.is_empty() {
             return None;
@@ -285,10 +287,10 @@ impl Jobs {
     /// Counts the reason for a merge of L0.
     pub(super) fn count_l0_merge(&self, catalog: &mut Catalog, plan: &Plan, version: &Version) {
         let &Plan::Merge(Merge { family, from: 0, to, .. }) = plan else { return };
-        match catalog.hints(family).weigh_l0(version, &self.options.tree) {
-            _ if to == 0 => self.counters.l0_gather_merges.add(1),
-            Verdict::Overlap => self.counters.l0_overlap_merges.add(1),
-            Verdict::Due => self.counters.l0_count_merges.add(1),
+        match catalog.hints(family).weigh_l0(version, &self.parts.options.tree) {
+            _ if to == 0 => self.parts.counters.l0_gather_merges.add(1),
+            Verdict::Overlap => self.parts.counters.l0_overlap_merges.add(1),
+            Verdict::Due => self.parts.counters.l0_count_merges.add(1),
             // A manual compaction, or a merge that gives space back.
             Verdict::Few | Verdict::Deferred => {}
         }
@@ -304,7 +306,7 @@ impl Jobs {
     /// For each family, the keys of a million that may stay at the next flush, and the latest periods of the hot-key tuner.
     /// `None` where no key ever stays.
     pub fn tuners(&self) -> Vec<Option<(u32, Vec<Period>)>> {
-        let limits = &self.options.memory;
+        let limits = &self.parts.options.memory;
         let mut catalog = self.catalog.lock();
         let families: Vec<FamilyId> = catalog.state.families().keys().copied().collect();
         let mut of = |id| {

@@ -117,18 +117,19 @@ impl Jobs {
         parts: &[Immutable],
     ) -> Result<(Places, Option<Arc<Survivors>>)> {
         let entries_returned = self.entries_returned.lock().get(&task.family).copied().unwrap_or(0);
-        let version = self.view.load().families[task.family.0 as usize].version.clone();
-        if self.options.form.live_percent == 0 || form::is_scanned(entries_returned, version.keys()) {
+        let version = self.parts.view.load().families[task.family.0 as usize].version.clone();
+        if self.parts.options.form.live_percent == 0 || form::is_scanned(entries_returned, version.keys()) {
             return Ok((Places::default(), None));
         }
         let (mut candidates, log_bytes, pinned_bytes) = self.closed_logs(task);
         if candidates.is_empty() {
             return Ok((Places::default(), None));
         }
-        let free = self.env.fs.free_space(&self.dir);
-        let free = free.map_err(|error| Error::io("ask for the free space of", &self.dir, error))?;
+        let free = self.parts.env.fs.free_space(&self.parts.dir);
+        let free = free.map_err(|error| Error::io("ask for the free space of", &self.parts.dir, error))?;
         // The room of the device beyond the reserve, which includes the memory that becomes a table.
-        let reserve_bytes = self.options.merge_reserve_bytes.saturating_add(self.pressure.memory_bytes());
+        let reserve_bytes =
+            self.parts.options.merge_reserve_bytes.saturating_add(self.parts.pressure.memory_bytes());
         let room_bytes = free.saturating_sub(reserve_bytes);
         let cells = version.level(1).cells.len();
         let place = form::Place { pinned_bytes, room_bytes, log_bytes, cells };
@@ -138,18 +139,18 @@ impl Jobs {
             let (values, value_bytes) = candidate.places.values(LEAST_VALUE_BYTES);
             LogOfFlush { values, value_bytes, ..candidate.log }
         });
-        if form::choose(&at_best.collect::<Vec<_>>(), &place, &self.options.form) == Choice::default() {
+        if form::choose(&at_best.collect::<Vec<_>>(), &place, &self.parts.options.form) == Choice::default() {
             return Ok((Places::default(), None));
         }
         let (found, survivors) = self.count_values(parts, &mut candidates);
         let logs: Vec<LogOfFlush> = candidates.iter().map(|candidate| candidate.log).collect();
-        let choice = form::choose(&logs, &place, &self.options.form);
+        let choice = form::choose(&logs, &place, &self.parts.options.form);
         self.count_refused(choice.refused_bytes);
         let chosen = choice.bodies;
         if chosen.is_empty() {
             return Ok((Places::default(), Some(survivors)));
         }
-        self.log_sync.are_used(&chosen);
+        self.parts.log_sync.are_used(&chosen);
         // Places are looked up here, not in the walk. The lookups do not depend on each other, so the processor runs many at
         // once.
         let value = |(seq, log): Found| {
@@ -174,9 +175,9 @@ impl Jobs {
         let pinned_bytes = catalog.state.bodies().values().map(|body| body.bytes).sum();
         let from = catalog.state.families()[&task.family].replay_from;
         let is_replayed = |id: FileId| (from..task.replay_from).contains(&id);
-        let sizes = self.log_sync.sizes().into_iter().filter(|&(id, _)| is_replayed(id));
+        let sizes = self.parts.log_sync.sizes().into_iter().filter(|&(id, _)| is_replayed(id));
         let log_bytes = sizes.map(|(_, bytes)| bytes).sum();
-        let told = self.log_sync.closed().into_iter().filter(|&(id, ..)| is_replayed(id));
+        let told = self.parts.log_sync.closed().into_iter().filter(|&(id, ..)| is_replayed(id));
         let candidate = |(id, bytes, places)| {
             let live_bytes = live_bytes.get(&id).copied().unwrap_or(0);
             Candidate { log: LogOfFlush { id, bytes, values: 0, value_bytes: 0, live_bytes }, places }
@@ -188,7 +189,7 @@ impl Jobs {
     /// to be written.
     fn count_values(&self, parts: &[Immutable], logs: &mut [Candidate]) -> (Vec<Found>, Arc<Survivors>) {
         let mut found = Vec::new();
-        let retention = RetentionFilter::new(self.snapshots.drop_proof());
+        let retention = RetentionFilter::new(self.parts.snapshots.drop_proof());
         let survivors = Survivors::of(parts, retention, |seq, kind, value_bytes| {
             if kind == EntryKind::Put && value_bytes >= LEAST_VALUE_BYTES {
                 // A record that was written back stands in several logs: the youngest is replayed for the longest time.
@@ -227,7 +228,7 @@ impl Jobs {
         if catalog.state.tables().all(|table| table.bodies().is_empty()) {
             return BTreeSet::new();
         }
-        form::to_rewrite(&pinned(catalog), catalog.let_go, &self.options.form)
+        form::to_rewrite(&pinned(catalog), catalog.let_go, &self.parts.options.form)
     }
 
     /// A flush would have left `bytes` more in logs, had pinned logs left room.
@@ -237,7 +238,7 @@ impl Jobs {
         }
         let mut catalog = self.catalog.lock();
         catalog.refused_bytes += bytes;
-        let oldest = form::oldest(&pinned(&catalog), catalog.refused_bytes, &self.options.form);
+        let oldest = form::oldest(&pinned(&catalog), catalog.refused_bytes, &self.parts.options.form);
         if oldest.is_some() {
             catalog.let_go = catalog.let_go.max(oldest);
             catalog.refused_bytes = 0;

@@ -57,23 +57,23 @@ impl Jobs {
     /// wait.
     pub fn compact_memory(self: &Arc<Self>) {
         // One more copy of all memory does not give back what readers hold of earlier segments.
-        if self.compacts_full() && !self.pressure.has_room_for(self.memory_held_bytes()) {
-            self.queue.room().give_up_full_compaction();
+        if self.compacts_full() && !self.parts.pressure.has_room_for(self.memory_held_bytes()) {
+            self.parts.queue.room().give_up_full_compaction();
         }
         let mut compactor = self.compactor.lock();
-        if compactor.is_busy || compactor.is_stopped || self.health.check_unpoisoned().is_err() {
+        if compactor.is_busy || compactor.is_stopped || self.parts.health.check_unpoisoned().is_err() {
             return;
         }
         let Some((family, step, compacts_full, old)) = self.next_memory_step(&compactor) else { return };
         compactor.is_busy = true;
         drop(compactor);
         let compaction = MemoryCompaction { jobs: self.clone(), family, step, compacts_full, old };
-        self.env.runtime.submit(Lane::Memory, Box::new(move || compaction.merge()));
+        self.parts.env.runtime.submit(Lane::Memory, Box::new(move || compaction.merge()));
     }
 
     /// Whether full memory of a family is to be compacted.
     fn compacts_full(&self) -> bool {
-        self.view.load().families.iter().any(|family| family.memory.compacts_full())
+        self.parts.view.load().families.iter().any(|family| family.memory.compacts_full())
     }
 
     /// The next step, for the family with the most segments first. So no family waits until its pipeline is full.
@@ -81,7 +81,7 @@ impl Jobs {
         &self,
         compactor: &MemoryCompactor,
     ) -> Option<(FamilyId, MemoryStep, bool, Vec<Immutable>)> {
-        let view = self.view.load();
+        let view = self.parts.view.load();
         let held_bytes = compactor.held_bytes();
         let families = view.families.iter().enumerate().filter(|(_, f)| !f.memory.pipeline().is_empty());
         let wanted = families.filter_map(|(index, family)| {
@@ -90,8 +90,8 @@ impl Jobs {
             // A compaction holds its inputs and its output for a while, and readers may hold replaced segments. With both, memory stays
             // below the limit at which writes wait.
             let copied_bytes = held_bytes + pipeline.iter().map(Immutable::bytes).sum::<u64>();
-            let may_copy = self.pressure.has_room_for(copied_bytes);
-            let chance = self.env.random.next_u64();
+            let may_copy = self.parts.pressure.has_room_for(copied_bytes);
+            let chance = self.parts.env.random.next_u64();
             let compacts_full = family.memory.compacts_full();
             let step = compact_memory(
                 pipeline,
@@ -99,7 +99,7 @@ impl Jobs {
                 chance,
                 may_copy,
                 compacts_full,
-                &self.options.segments,
+                &self.parts.options.segments,
             )?;
             Some((id, step, compacts_full, pipeline))
         });
@@ -135,7 +135,7 @@ impl Jobs {
 impl MemoryCompaction {
     /// Makes the new segment.
     fn merge(self) {
-        let retention = || Some(RetentionFilter::new(self.jobs.snapshots.drop_proof()));
+        let retention = || Some(RetentionFilter::new(self.jobs.parts.snapshots.drop_proof()));
         let (retention, records) = match self.step {
             MemoryStep::Flatten(_) => (retention(), Records::CopiedIfSparse),
             MemoryStep::Merge(_) => (None, Records::Stay),
@@ -146,13 +146,13 @@ impl MemoryCompaction {
             drop(self);
             return jobs.compact_memory();
         };
-        let runtime = self.jobs.env.runtime.clone();
+        let runtime = self.jobs.parts.env.runtime.clone();
         runtime.submit(Lane::Memory, Box::new(move || self.install(&merged)));
     }
 
     /// Whether the segments are still there, and the database is open.
     fn is_wanted(&self) -> bool {
-        let view = self.jobs.view.load();
+        let view = self.jobs.parts.view.load();
         let pipeline = view.families[self.family.0 as usize].memory.pipeline();
         let is_there = pipeline.iter().any(|part| self.old.first().is_some_and(|old| old.is(part)));
         is_there && !self.jobs.compactor.lock().is_stopped
@@ -163,9 +163,9 @@ impl MemoryCompaction {
         let jobs = self.jobs.clone();
         let is_compaction = matches!(self.step, MemoryStep::Compact(_));
         let new = Immutable::Flat(merged.flat.clone());
-        let is_done = jobs.queue.room().replace(self.family, &self.old, new, self.compacts_full);
+        let is_done = jobs.parts.queue.room().replace(self.family, &self.old, new, self.compacts_full);
         if is_done {
-            let counters = &jobs.counters;
+            let counters = &jobs.parts.counters;
             match self.step {
                 MemoryStep::Flatten(_) => {}
                 MemoryStep::Merge(_) => counters.memory_merges.add(1),
@@ -182,7 +182,7 @@ impl MemoryCompaction {
                 }));
             }
             drop(compactor);
-            jobs.pressure.relieved();
+            jobs.parts.pressure.relieved();
         }
         drop(self);
         jobs.compact_memory();
@@ -192,7 +192,7 @@ impl MemoryCompaction {
 impl Drop for MemoryCompaction {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.jobs.pressure.failed(Lane::Flush, self.jobs.health.poison_after_panic());
+            self.jobs.parts.pressure.failed(Lane::Flush, self.jobs.parts.health.poison_after_panic());
         }
         self.jobs.compactor.lock().is_busy = false;
         // A waiting thread lets go of this lock when it begins to wait, so it does not miss the signal.

@@ -31,13 +31,13 @@ impl Jobs {
             Plan::Merge(merge) => self.merge_incrementally(merge, version, ticket),
             Plan::Move(moved) => {
                 self.rearrange(family, ticket, |moment| moved.edit(moment))?;
-                self.counters.trivial_moves.add(1);
+                self.parts.counters.trivial_moves.add(1);
                 Ok(())
             }
             Plan::Split(split) => self.split(&split, &version, ticket),
             Plan::Join(join) => {
                 self.rearrange(family, ticket, |_| Ok(join.edit()))?;
-                self.counters.cells_joined.add(1);
+                self.parts.counters.cells_joined.add(1);
                 Ok(())
             }
         }
@@ -86,7 +86,7 @@ impl Jobs {
         // Without this drop, inputs of other merges would stay on disk, with their logs, until this merge ends.
         drop(version);
         self.collect_garbage();
-        let retention = RetentionFilter::new(self.snapshots.drop_proof());
+        let retention = RetentionFilter::new(self.parts.snapshots.drop_proof());
         let images = self.load_bodies(merge);
         let runs = Arc::new(runs_of(merge));
         let (to, beneath) = (merge.to, Arc::new(beneath));
@@ -110,10 +110,10 @@ impl Jobs {
         }
         self.show(&catalog, merge.family);
         drop(catalog);
-        self.counters.merges.add(1);
-        self.counters.merge_read_bytes.add(merge.bytes());
-        self.counters.entries_dropped.add(shadowed);
-        self.counters.tombstones_dropped.add(spent);
+        self.parts.counters.merges.add(1);
+        self.parts.counters.merge_read_bytes.add(merge.bytes());
+        self.parts.counters.entries_dropped.add(shadowed);
+        self.parts.counters.tombstones_dropped.add(spent);
         Ok(())
     }
 
@@ -129,7 +129,7 @@ impl Jobs {
             },
         };
         self.rearrange(split.family, ticket, |moment| split.edit(moment, &guard))?;
-        self.counters.cells_split.add(1);
+        self.parts.counters.cells_split.add(1);
         Ok(())
     }
 
@@ -166,7 +166,7 @@ impl Jobs {
     ) -> Result<Edit> {
         let cut = |id: FileId, part: &Part, key: &[u8]| {
             let table = match new.iter().find(|table| table.id == id) {
-                Some(table) => Arc::new(TableFile::of_new(table, &self.tables)),
+                Some(table) => Arc::new(TableFile::of_new(table, &self.parts.tables)),
                 None => catalog.state.table(id).expect("a plan cuts what the state holds").clone(),
             };
             cut_part(&table, part, key)
@@ -177,14 +177,14 @@ impl Jobs {
             cut: &cut,
         });
         // If the edit is refused, the tables are deleted; an open file would keep their space.
-        new.iter().for_each(|table| self.tables.close(table.id));
+        new.iter().for_each(|table| self.parts.tables.close(table.id));
         edit
     }
 
     /// Puts the current version of a family into the view.
     fn show(&self, catalog: &Catalog, family: FamilyId) {
         let version = catalog.state.families()[&family].version.clone();
-        self.view.update(|view| view.families[family.0 as usize].version = version);
+        self.parts.view.update(|view| view.families[family.0 as usize].version = version);
     }
 }
 
@@ -194,7 +194,7 @@ struct Counted<'a>(&'a AtomicU64);
 impl Counted<'_> {
     fn new(jobs: &Jobs) -> Counted<'_> {
         let others = jobs.merging.fetch_add(1, Ordering::Relaxed);
-        jobs.counters.most_merges_at_once.raise_to(others + 1);
+        jobs.parts.counters.most_merges_at_once.raise_to(others + 1);
         Counted(&jobs.merging)
     }
 }

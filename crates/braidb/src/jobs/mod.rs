@@ -64,7 +64,6 @@ use output::{Outputs, Target};
 use pacer::Pacer;
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -92,7 +91,7 @@ pub struct JobOptions {
 /// The scheduler and executor of one database.
 #[derive(Debug)]
 pub struct Jobs {
-    parts: Parts,
+    pub parts: Parts,
     catalog: Mutex<Catalog>,
     compactor: Mutex<MemoryCompactor>,
     /// Signalled when a job ends.
@@ -152,14 +151,6 @@ pub struct Parts {
     pub files: Arc<FileIds>,
     pub counters: Arc<Counters>,
     pub tables: Arc<TableStore>,
-}
-
-impl Deref for Jobs {
-    type Target = Parts;
-
-    fn deref(&self) -> &Parts {
-        &self.parts
-    }
 }
 
 impl Jobs {
@@ -230,19 +221,19 @@ impl Jobs {
         self.compact_memory();
         self.ask_samples();
         let mut catalog = self.catalog.lock();
-        if catalog.is_stopped || self.health.check_writable().is_err() {
+        if catalog.is_stopped || self.parts.health.check_writable().is_err() {
             return;
         }
-        while let Some(task) = self.flushes.take() {
+        while let Some(task) = self.parts.flushes.take() {
             catalog.jobs += 1;
             catalog.flushes_running += 1;
             let running = Running { jobs: self.clone(), work: Some(Work::Flush(task)) };
-            self.env.runtime.submit(Lane::Flush, Box::new(move || running.flush()));
+            self.parts.env.runtime.submit(Lane::Flush, Box::new(move || running.flush()));
         }
         self.start_log_collection(&mut catalog);
-        while catalog.merges_running < self.options.merges {
+        while catalog.merges_running < self.parts.options.merges {
             let Some((plan, version)) = self.propose(&catalog) else {
-                catalog.all_answered(self.flushes.has_tasks());
+                catalog.all_answered(self.parts.flushes.has_tasks());
                 self.count_deferrals(&mut catalog);
                 break;
             };
@@ -256,11 +247,11 @@ impl Jobs {
         families.sort_by_key(|(id, family)| (std::cmp::Reverse(family.version.level(0).runs()), **id));
         let to_rewrite = self.tables_to_rewrite(catalog);
         families.into_iter().find_map(|(&id, family)| {
-            let options = &self.options.tree;
+            let options = &self.parts.options.tree;
             let (version, claims) = (&family.version, &catalog.claims);
             let nothing = Hints::default();
             let now = catalog.hints.get(&id).unwrap_or(&nothing).now(
-                &self.snapshots,
+                &self.parts.snapshots,
                 version,
                 options,
                 &to_rewrite,
@@ -284,7 +275,7 @@ impl Jobs {
             // `end_job` reports the outcome to threads that wait for the merge.
             let _ = running.merge(plan, version);
         };
-        self.env.runtime.submit(Lane::Merge, Box::new(job));
+        self.parts.env.runtime.submit(Lane::Merge, Box::new(job));
     }
 
     /// Claims what a plan touches, and counts it as a running job.
@@ -300,12 +291,12 @@ impl Jobs {
     fn end_job(self: &Arc<Self>, lane: Lane, outcome: Result<()>) {
         match outcome {
             Ok(()) => {
-                self.pressure.progressed(lane);
+                self.parts.pressure.progressed(lane);
                 self.schedule();
             }
             Err(error) => {
-                self.counters.job_failures.add(1);
-                self.pressure.failed(lane, error);
+                self.parts.counters.job_failures.add(1);
+                self.parts.pressure.failed(lane, error);
             }
         }
         self.ended.notify_all();
@@ -314,8 +305,8 @@ impl Jobs {
 
     /// The error that a failed job reports: `LockLost` if another process took the directory, else `error`.
     fn blame(&self, error: Error) -> Error {
-        match self.dir_lock.check() {
-            Err(lost @ Error::LockLost { .. }) => self.health.poison(lost),
+        match self.parts.dir_lock.check() {
+            Err(lost @ Error::LockLost { .. }) => self.parts.health.poison(lost),
             _ => error,
         }
     }
@@ -323,12 +314,12 @@ impl Jobs {
     /// Commits an edit to the manifest. The caller holds the catalog, and installs the outcome before it lets go of the
     /// catalog.
     fn commit(&self, catalog: &mut Catalog, mut edit: Edit) -> Result<()> {
-        self.health.check_unpoisoned()?;
-        edit.push(Change::LastSeq(self.snapshots.visible()));
+        self.parts.health.check_unpoisoned()?;
+        edit.push(Change::LastSeq(self.parts.snapshots.visible()));
         match catalog.manifest.commit(&catalog.state, edit) {
             Ok(state) => catalog.state = state,
             Err(CommitError::Refused(error)) => return Err(error),
-            Err(CommitError::Poison(error)) => return Err(self.health.poison(error)),
+            Err(CommitError::Poison(error)) => return Err(self.parts.health.poison(error)),
         }
         self.count_l0(catalog);
         Ok(())
@@ -338,7 +329,7 @@ impl Jobs {
     fn commit_tables(&self, catalog: &mut Catalog, edit: Edit, outputs: Outputs) -> Result<()> {
         let committed = self.commit(catalog, edit);
         outputs.pass_on_sketches(&catalog.state);
-        if committed.is_ok() || self.health.check_unpoisoned().is_err() {
+        if committed.is_ok() || self.parts.health.check_unpoisoned().is_err() {
             outputs.keep();
         }
         committed
@@ -347,26 +338,26 @@ impl Jobs {
     /// Syncs the names of new tables. A failure is final and poisons the database. The directory also holds the names of logs,
     /// and what a failed sync was to make stable may be lost for good.
     fn sync_names(&self, outputs: &Outputs) -> Result<()> {
-        outputs.sync_names().map_err(|error| self.health.poison(error))
+        outputs.sync_names().map_err(|error| self.parts.health.poison(error))
     }
 
     /// Tells the back-pressure the largest number of L0 tables of any family.
     fn count_l0(&self, catalog: &Catalog) {
         let families = catalog.state.families().values();
         let fullest = families.map(|family| family.version.level(0).runs()).max().unwrap_or(0);
-        self.pressure.set_l0_tables(fullest as u64);
+        self.parts.pressure.set_l0_tables(fullest as u64);
     }
 
     /// Where and with which options tables for `level` are written.
     fn target(&self, level: usize) -> Target {
         Target {
-            fs: self.env.fs.clone(),
-            dir: self.dir.clone(),
-            files: self.files.clone(),
+            fs: self.parts.env.fs.clone(),
+            dir: self.parts.dir.clone(),
+            files: self.parts.files.clone(),
             options: TableOptions {
-                has_sketch: self.options.tree.wants_sketch(level),
-                has_sample: self.options.tree.wants_sample(level),
-                ..self.options.table
+                has_sketch: self.parts.options.tree.wants_sketch(level),
+                has_sample: self.parts.options.tree.wants_sample(level),
+                ..self.parts.options.table
             },
         }
     }
@@ -378,7 +369,7 @@ impl Jobs {
         if let Some((id, _)) = families.iter().find(|(_, family)| family.name == name) {
             return Ok(*id);
         }
-        self.health.check_writable()?;
+        self.parts.health.check_writable()?;
         let id = catalog.state.next_family();
         // A new family has no record, so any log may be its first. The log that is chosen here is known to exist.
         let replay_from =
@@ -391,7 +382,7 @@ impl Jobs {
             replay_from,
         });
         self.commit(&mut catalog, edit)?;
-        let added = self.queue.room().add_family(Arc::new(Version::default()));
+        let added = self.parts.queue.room().add_family(Arc::new(Version::default()));
         assert_eq!(added, id, "families are numbered in the order of their creation");
         Ok(id)
     }
@@ -408,16 +399,18 @@ impl Jobs {
         lanes: &[Lane],
         mut done: impl FnMut(&mut Catalog) -> bool,
     ) -> Result<()> {
-        let before = self.pressure.failures();
+        let before = self.parts.pressure.failures();
         loop {
             self.schedule();
-            let helped = self.env.runtime.help();
+            let helped = self.parts.env.runtime.help();
             let mut catalog = self.catalog.lock();
             if done(&mut catalog) {
                 return Ok(());
             }
-            self.health.check_writable()?;
-            if let Some(error) = lanes.iter().find_map(|&lane| self.pressure.failure_since(before, lane)) {
+            self.parts.health.check_writable()?;
+            if let Some(error) =
+                lanes.iter().find_map(|&lane| self.parts.pressure.failure_since(before, lane))
+            {
                 return Err(error);
             }
             if !helped {
@@ -432,21 +425,21 @@ impl Jobs {
         // caller waits for these two only; going on writers would make others without end.
         let _wanted = TablesWanted::new(self);
         for _ in 0..2 {
-            let wanted = self.queue.switch_all_memtables()?;
-            self.wait_until(&[Lane::Flush], |_| self.queue.room().has_flushed(&wanted))?;
+            let wanted = self.parts.queue.switch_all_memtables()?;
+            self.wait_until(&[Lane::Flush], |_| self.parts.queue.room().has_flushed(&wanted))?;
         }
         Ok(())
     }
 
     /// Waits until nothing runs and nothing is wanted.
     pub fn settle(self: &Arc<Self>) -> Result<()> {
-        self.health.check_writable()?;
+        self.parts.health.check_writable()?;
         self.wait_until(&[Lane::Flush, Lane::Merge], |catalog| {
             catalog.flushes_running == 0
                 && catalog.merges_running == 0
                 && !catalog.collecting_logs
                 && catalog.sampling_threads == 0
-                && !self.flushes.has_tasks()
+                && !self.parts.flushes.has_tasks()
                 && self.is_memory_compacted()
                 && self.propose(catalog).is_none()
         })?;
@@ -461,7 +454,7 @@ impl Jobs {
         catalog.is_stopped = true;
         while catalog.jobs > 0 || !self.stop_memory_compaction() {
             drop(catalog);
-            let helped = self.env.runtime.help();
+            let helped = self.parts.env.runtime.help();
             catalog = self.catalog.lock();
             if !helped && (catalog.jobs > 0 || !self.stop_memory_compaction()) {
                 self.ended.wait_for(&mut catalog, WAIT);
@@ -485,11 +478,11 @@ impl Jobs {
 
     /// Bytes of the logs on disk.
     pub fn log_bytes(&self) -> u64 {
-        self.catalog.lock().older_log_bytes.values().sum::<u64>() + self.log_sync.appended()
+        self.catalog.lock().older_log_bytes.values().sum::<u64>() + self.parts.log_sync.appended()
     }
 
     pub fn env(&self) -> &Env {
-        &self.env
+        &self.parts.env
     }
 }
 
@@ -498,14 +491,14 @@ struct TablesWanted<'a>(&'a Jobs);
 
 impl TablesWanted<'_> {
     fn new(jobs: &Jobs) -> TablesWanted<'_> {
-        jobs.queue.room().request_tables();
+        jobs.parts.queue.room().request_tables();
         TablesWanted(jobs)
     }
 }
 
 impl Drop for TablesWanted<'_> {
     fn drop(&mut self) {
-        self.0.queue.room().end_table_request();
+        self.0.parts.queue.room().end_table_request();
     }
 }
 
@@ -564,7 +557,7 @@ impl Running {
             Work::Flush(task) => {
                 catalog.flushes_running -= 1;
                 if !is_done {
-                    self.jobs.flushes.put_back(task);
+                    self.jobs.parts.flushes.put_back(task);
                 }
             }
             Work::Merge(ticket) => {
@@ -574,7 +567,7 @@ impl Running {
             Work::Help => {}
             Work::LogCollection => {
                 catalog.collecting_logs = false;
-                self.jobs.queue.end_copies();
+                self.jobs.parts.queue.end_copies();
             }
         }
     }
@@ -586,7 +579,7 @@ impl Drop for Running {
         if let Some(work) = &self.work
             && std::thread::panicking()
         {
-            self.jobs.pressure.failed(work.lane(), self.jobs.health.poison_after_panic());
+            self.jobs.parts.pressure.failed(work.lane(), self.jobs.parts.health.poison_after_panic());
         }
         self.end(false);
         self.jobs.catalog.lock().jobs -= 1;

@@ -64,8 +64,8 @@ impl Jobs {
             return self.write_stretch(stretch, || Ok(()));
         };
         let (lower, upper) = stretch.cut(key);
-        let parts = Owned::new([lower, upper], self.health.clone());
-        self.counters.merges_shared.add(1);
+        let parts = Owned::new([lower, upper], self.parts.health.clone());
+        self.parts.counters.merges_shared.add(1);
         let shared = parts.share();
         self.ask_for_help(move |jobs| {
             jobs.write_subcompaction(&shared);
@@ -108,8 +108,8 @@ impl Jobs {
                 }
                 cutter.edge(key, written)
             },
-            || self.health.check_writable().and_then(|()| go_on()),
-            &self.counters.merge_bytes[to],
+            || self.parts.health.check_writable().and_then(|()| go_on()),
+            &self.parts.counters.merge_bytes[to],
         )?;
         Ok(outputs)
     }
@@ -117,7 +117,9 @@ impl Jobs {
     /// Sleeps as long as the rate limit asks for, unless writers wait for merges.
     fn pace(&self, bytes: u64) {
         if let Some(pacer) = &self.pacer {
-            pacer.wrote(bytes, || self.pressure.is_felt() || self.health.check_writable().is_err());
+            pacer.wrote(bytes, || {
+                self.parts.pressure.is_felt() || self.parts.health.check_writable().is_err()
+            });
         }
     }
 }

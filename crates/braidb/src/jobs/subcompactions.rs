@@ -136,13 +136,13 @@ impl<T, R> Drop for Owned<T, R> {
 impl Jobs {
     /// Whether a merge thread is idle.
     pub(super) fn has_idle_thread(&self) -> bool {
-        self.catalog.lock().merges_running < self.options.merges
+        self.catalog.lock().merges_running < self.parts.options.merges
     }
 
     /// Asks a merge thread to do a part, once it has time.
     pub(super) fn ask_for_help(self: &Arc<Self>, help: impl FnOnce(&Jobs) + Send + 'static) {
         self.catalog.lock().jobs += 1;
         let running = Running { jobs: self.clone(), work: Some(Work::Help) };
-        self.env.runtime.submit(Lane::Merge, Box::new(move || running.help(help)));
+        self.parts.env.runtime.submit(Lane::Merge, Box::new(move || running.help(help)));
     }
 }

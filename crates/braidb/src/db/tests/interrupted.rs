@@ -137,7 +137,7 @@ impl Bench {
         let view = self.db.engine().view().unwrap();
         let whole = view.families[0].version.slices().next().expect("the flush wrote a table").clone();
         let TableFile { id, bytes, checksum, tier, .. } = *whole.table;
-        let table = Arc::new(TableFile::new(id, bytes, checksum, tier, self.jobs().tables.clone()));
+        let table = Arc::new(TableFile::new(id, bytes, checksum, tier, self.jobs().parts.tables.clone()));
         let mut rest = whole.part().clone();
         let mut cut = |row| {
             let (before, after) = cut_part(&table, &rest, &key(row)).unwrap();

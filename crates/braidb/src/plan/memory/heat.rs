@@ -8,8 +8,12 @@
 //! nearly empty table (`FLUSH_TH` in TRIAD's Algorithm 1). [`super::limits::decide`] has such memory compacted first.
 
 use super::limits::MemoryLimits;
-use crate::memory::Written;
+use super::tuner::HotKeyTuner;
+use crate::base::ids::SeqNo;
+use crate::memory::{Flat, Immutable, Separated, Written, count_updates, separate};
+use crate::visible::rule::RetentionFilter;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The hot keys of a flushing set, which stay in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,9 +27,76 @@ pub struct Hot {
     pub is_cut: bool,
 }
 
+/// What a family's tree and tuner say about its hot keys when a flush begins.
+#[derive(Clone, Copy, Debug)]
+pub struct HotShare {
+    /// Keys of the family's tree.
+    pub tree_keys: u64,
+    /// The most keys of a million that may stay.
+    pub ppm: u32,
+    /// The newest sequence number in the last flushing set that left hot keys; 0 if the last flush kept nothing.
+    pub kept_at: SeqNo,
+}
+
+impl HotShare {
+    /// The share that `tuner` holds or tries for a family with a tree of `tree_keys` keys.
+    pub fn new(tree_keys: u64, tuner: &HotKeyTuner, limits: &MemoryLimits) -> HotShare {
+        HotShare { tree_keys, ppm: tuner.hot_ppm(limits.start_ppm()), kept_at: tuner.kept_at() }
+    }
+}
+
+/// A flushing set, divided into what goes to a table and what stays in memory.
+#[derive(Debug, Default)]
+pub struct Divided {
+    /// Becomes a table. Newest first.
+    pub cold: Vec<Immutable>,
+    /// The hot keys, which stay in memory.
+    pub hot: Option<(Arc<Flat>, Hot)>,
+    /// Versions that were dropped when hot and cold keys were separated.
+    pub dropped: u64,
+    /// How many of 1,000 bytes of the set are alive; `None` if the keys were not counted.
+    pub live_permille: Option<u64>,
+    /// Bytes of keys that the last flush kept and that were not written since; `None` if the keys were not counted.
+    pub rested_bytes: Option<u64>,
+}
+
+impl Divided {
+    /// All of `parts` becomes a table, and nothing was counted.
+    pub fn all_cold(parts: Vec<Immutable>) -> Divided {
+        Divided { cold: parts, ..Divided::default() }
+    }
+}
+
+/// Divides a flushing set, given as its segments, newest first. `may_keep` says that hot keys may stay in memory. `retention` makes
+/// the filter that drops hidden versions, and is called after the keys were counted.
+pub fn divide(
+    parts: Vec<Immutable>,
+    may_keep: bool,
+    share: HotShare,
+    limits: &MemoryLimits,
+    retention: impl FnOnce() -> RetentionFilter,
+) -> Divided {
+    let entries = parts.iter().map(Immutable::entries).sum();
+    // Keys are also counted if full memory may be compacted, which depends on how much is alive.
+    let counts = limits.may_compact_full() || may_keep_enough(share.ppm, entries, share.tree_keys);
+    if !may_keep || !counts {
+        return Divided::all_cold(parts);
+    }
+    let updates = count_updates(&parts, share.kept_at);
+    let bytes: u64 = parts.iter().map(Immutable::bytes).sum();
+    let live_permille = Some(updates.live_bytes() * 1000 / bytes.max(1));
+    let rested_bytes = Some(updates.rested_bytes());
+    let Some(hot) = choose_hot(updates.by_count(), share.tree_keys, share.ppm, limits) else {
+        return Divided { live_permille, rested_bytes, ..Divided::all_cold(parts) };
+    };
+    let Separated { hot: kept, cold, dropped } = separate(&parts, &updates, hot.from, retention());
+    let cold = cold.map(Immutable::Flat).into_iter().collect();
+    Divided { cold, hot: Some((kept, hot)), dropped, live_permille, rested_bytes }
+}
+
 /// Whether enough keys of a flushing set could stay that counting them pays. The set has `entries` entries, the tree
 /// `tree_keys` keys.
-pub fn may_keep_enough(hot_ppm: u32, entries: u64, tree_keys: u64) -> bool {
+fn may_keep_enough(hot_ppm: u32, entries: u64, tree_keys: u64) -> bool {
     MemoryLimits::is_worth_splitting(MemoryLimits::max_hot_keys(entries, tree_keys, hot_ppm), entries)
 }
 
@@ -59,10 +130,11 @@ pub fn choose_hot(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::{Immutable, Segment, count_updates};
+    use crate::memory::Segment;
     use crate::plan::memory::limits::MemoryOptions;
     use crate::plan::memory::limits::tests::OPTIONS;
     use crate::visible::EntryKind;
+    use crate::visible::rule::DropProof;
 
     fn limits() -> MemoryLimits {
         MemoryLimits::new(OPTIONS)
@@ -143,5 +215,37 @@ mod tests {
         assert_eq!(hot(19_999), Some(of(3, 19, true)));
         assert_eq!(hot(4_000), Some(of(18, 4, true)));
         assert_eq!(hot(3_999), None, "one in 32 is four");
+    }
+    /// Of 40 keys, two were written nine times each, the others once.
+    #[test]
+    fn a_flushing_set_is_divided_by_what_the_share_allows() {
+        let (segment, mut writer) = Segment::new(1);
+        let mut seq = 0;
+        for key in 0..40u64 {
+            for _ in 0..if key % 20 == 3 { 9 } else { 1 } {
+                seq += 1;
+                writer.insert(&key.to_be_bytes(), seq, EntryKind::Put, &[0; 92]);
+            }
+        }
+        let parts = || vec![Immutable::List(segment.clone())];
+        let retention = || RetentionFilter::new(DropProof::new(Vec::new(), u64::MAX));
+        let divide = |may_keep, ppm, limits: &MemoryLimits| {
+            let share = HotShare { tree_keys: 100, ppm, kept_at: 0 };
+            super::divide(parts(), may_keep, share, limits, retention)
+        };
+        let of = |divided: &Divided| {
+            let cold: u64 = divided.cold.iter().map(Immutable::entries).sum();
+            (cold, divided.hot.as_ref().map_or(0, |(kept, _)| kept.entries()), divided.dropped)
+        };
+        let kept = divide(true, 20_000, &limits());
+        assert_eq!(of(&kept), (38, 2, 16), "two of a hundred keys may stay");
+        assert!(kept.live_permille.is_some_and(|live| live < 750), "16 of 56 versions are hidden");
+        let none = divide(true, 10_000, &limits());
+        assert_eq!(of(&none), (56, 0, 0), "one in 40 keys is too few");
+        assert_eq!(none.live_permille, kept.live_permille, "the keys were counted");
+        let asked = divide(false, 20_000, &limits());
+        assert_eq!((of(&asked), asked.live_permille), ((56, 0, 0), None));
+        let eager = MemoryLimits::new(MemoryOptions { has_superseded: false, ..OPTIONS });
+        assert_eq!(divide(true, 10_000, &eager).live_permille, None, "counting would not pay");
     }
 }

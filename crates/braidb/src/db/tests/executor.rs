@@ -1,0 +1,311 @@
+//! Flushes and merges step by step: in which order they write, sync, commit and delete, and what an error leaves.
+//!
+//! The simulated file system records each operation. So a test sees the instant at which a record's home moves from one file to the
+//! next, as the heads of `jobs/mod.rs` and `jobs/flush.rs` describe it.
+
+use super::{Db, MemoryPolicy, Options};
+use crate::base::error::Result;
+use braidb_storage::inline::{Inline, SeededRandom, StepClock};
+use braidb_storage::sim::{Fault, Lasting, Op, OpKind, SimFs};
+use braidb_storage::{Env, Runtime};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A database on a simulated file system. No job runs unless a caller waits for it.
+struct Bench {
+    db: Db,
+    fs: SimFs,
+}
+
+/// One budget of 64 KiB. Half of the keys may stay hot. Flushes write values to tables.
+fn options() -> Options {
+    let options = Options::new().memtable_bytes(64 << 10);
+    options.tuning(|tuning| {
+        tuning
+            .memory_policy(MemoryPolicy::Basic)
+            .hot_keys_percent(50)
+            .log_bytes(64 << 20)
+            .log_table_percent(0)
+    })
+}
+
+impl Bench {
+    fn new(options: Options) -> Bench {
+        let (fs, clock) = (SimFs::new(), Arc::new(StepClock::new()));
+        let runtime: Arc<dyn Runtime> = Arc::new(Inline::new(clock.clone()));
+        let random = Arc::new(SeededRandom::new(1));
+        let env = Env { fs: Arc::new(fs.clone()), clock, random, runtime };
+        Bench { db: options.env(env).open("/db").unwrap(), fs }
+    }
+
+    /// The names of the files that end in `extension`.
+    fn names(&self, extension: &str) -> Vec<String> {
+        let paths = self.fs.files().into_iter().filter(|path| has_extension(path, extension));
+        paths.map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+    }
+
+    /// The operations of `work` that change something.
+    fn recorded<T>(&self, work: impl FnOnce(&Db) -> T) -> (T, Vec<Op>) {
+        self.fs.record_ops();
+        let outcome = work(&self.db);
+        let mut ops = self.fs.take_recorded_ops();
+        ops.retain(|op| op.kind.mutates());
+        (outcome, ops)
+    }
+
+    /// Makes one operation fail: the next that `wanted` picks.
+    fn fail(&self, fault: Fault, wanted: impl Fn(&Op) -> bool + Send + 'static) {
+        let mut is_armed = true;
+        self.fs.set_hook(Some(Box::new(move |fs, op| {
+            if wanted(op) && std::mem::take(&mut is_armed) {
+                fs.fail_nth(1, fault, Lasting::Once, 1);
+            }
+        })));
+    }
+
+    /// Writes `hot` eight times, and then 130 KiB, which is more than memory holds at most.
+    fn fill_beside_a_hot_key(&self) {
+        for round in 0..8u8 {
+            self.db.put("hot", [round; 10]).unwrap();
+        }
+        self.db.put("big", vec![b'x'; 130 << 10]).unwrap();
+    }
+
+    fn entries_in_memory(&self) -> u64 {
+        self.db.stats().families[0].memory.iter().map(|layout| layout.entries).sum()
+    }
+}
+
+fn has_extension(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|found| found == extension)
+}
+
+fn is(kind: OpKind, extension: &'static str) -> impl Fn(&Op) -> bool + Send + Clone + 'static {
+    move |op| op.kind == kind && (extension.is_empty() || has_extension(&op.path, extension))
+}
+
+fn first(ops: &[Op], wanted: impl Fn(&Op) -> bool) -> usize {
+    ops.iter().position(wanted).unwrap_or_else(|| panic!("no such operation in {ops:#?}"))
+}
+
+fn last(ops: &[Op], wanted: impl Fn(&Op) -> bool) -> usize {
+    ops.iter().rposition(wanted).unwrap_or_else(|| panic!("no such operation in {ops:#?}"))
+}
+
+/// Every place must come behind the one before it.
+fn assert_in_order(places: &[(&str, usize)], ops: &[Op]) {
+    for pair in places.windows(2) {
+        assert!(pair[0].1 < pair[1].1, "{} comes before {}: {ops:#?}", pair[0].0, pair[1].0);
+    }
+}
+
+#[test]
+fn a_flush_syncs_log_and_table_before_its_edit_and_deletes_logs_after_it() {
+    let bench = Bench::new(options());
+    bench.db.put("a", "1").unwrap();
+    bench.db.put("b", "2").unwrap();
+    let before = bench.names("log");
+    let ((), ops) = bench.recorded(|db| db.flush().unwrap());
+    let edit = last(&ops, is(OpKind::SyncData, "manifest"));
+    assert_in_order(
+        &[
+            ("the sync of the log", first(&ops, is(OpKind::SyncData, "log"))),
+            ("the edit", edit),
+            ("the unlink of the log", first(&ops, is(OpKind::Unlink, "log"))),
+        ],
+        &ops,
+    );
+    let table = last(&ops, is(OpKind::SyncData, "table"));
+    let name = table + first(&ops[table..], is(OpKind::SyncDir, ""));
+    assert_in_order(
+        &[("the sync of the table", table), ("the sync of its name", name), ("the edit", edit)],
+        &ops,
+    );
+    assert_eq!(bench.names("table").len(), 1);
+    assert!(!bench.names("log").iter().any(|log| before.contains(log)), "no family needs the old logs");
+    assert_eq!(bench.entries_in_memory(), 0);
+    assert_eq!(bench.db.get("a").unwrap().unwrap(), b"1");
+}
+
+#[test]
+fn a_flush_that_fails_changes_nothing_and_is_tried_again() {
+    let bench = Bench::new(options());
+    bench.db.put("a", "1").unwrap();
+    let is_append = is(OpKind::Append, "table");
+    bench.fail(Fault::Io, is_append);
+    let outcome: Result<()> = bench.db.flush();
+    assert!(outcome.is_err(), "the caller learns of it");
+    assert_eq!(bench.names("table"), [""; 0], "the half table is gone");
+    assert_eq!(bench.db.stats().counts.job_failures, 1);
+    assert_eq!(bench.db.get("a").unwrap().unwrap(), b"1");
+
+    bench.db.flush().unwrap();
+    assert_eq!((bench.names("table").len(), bench.entries_in_memory()), (1, 0));
+    assert_eq!(bench.db.get("a").unwrap().unwrap(), b"1");
+}
+
+#[test]
+fn a_hot_key_is_copied_and_synced_before_the_edit_that_ends_its_old_log() {
+    let bench = Bench::new(options());
+    bench.fill_beside_a_hot_key();
+    let ((), ops) = bench.recorded(|db| db.settle().unwrap());
+    let counts = bench.db.stats().counts;
+    assert_eq!((counts.flushes, counts.hot_kept, counts.written_back), (1, 1, 1));
+    assert_eq!(bench.entries_in_memory(), 1, "the hot key alone");
+    let copy = last(&ops, is(OpKind::Append, "log"));
+    let edit = last(&ops, is(OpKind::SyncData, "manifest"));
+    assert_in_order(
+        &[
+            ("the sync of the table", last(&ops, is(OpKind::SyncData, "table"))),
+            ("the copy", copy),
+            ("the sync of the copy", copy + first(&ops[copy..], is(OpKind::SyncData, "log"))),
+            ("the edit", edit),
+            ("the unlink of the old log", first(&ops, is(OpKind::Unlink, "log"))),
+        ],
+        &ops,
+    );
+    assert_eq!(bench.db.get("hot").unwrap().unwrap(), [7; 10]);
+}
+
+/// The device takes the table, and has no room for a log with the copies.
+#[test]
+fn without_room_for_copies_no_key_stays() {
+    let bench = Bench::new(options());
+    bench.fill_beside_a_hot_key();
+    let mut has_table = false;
+    let mut is_armed = true;
+    bench.fs.set_hook(Some(Box::new(move |fs, op| {
+        has_table |= is(OpKind::SyncData, "table")(op);
+        let needs_room = op.takes_space && has_extension(&op.path, "log");
+        if has_table && needs_room && std::mem::take(&mut is_armed) {
+            fs.fail_nth(1, Fault::Full, Lasting::Once, 1);
+        }
+    })));
+    bench.db.settle().unwrap();
+    assert_eq!(bench.fs.faults_struck(), 1);
+    let counts = bench.db.stats().counts;
+    assert_eq!((counts.flushes, counts.hot_kept, counts.job_failures), (1, 0, 0));
+    assert_eq!((bench.names("table").len(), bench.entries_in_memory()), (1, 0));
+    assert_eq!(bench.db.get("hot").unwrap().unwrap(), [7; 10]);
+}
+
+/// A family without a write since the last flush replays no old log, so its logs go with those of the family that is flushed.
+#[test]
+fn a_flush_moves_idle_families_on() {
+    let bench = Bench::new(options());
+    let idle = bench.db.column_family("idle").unwrap();
+    idle.put("k", "v").unwrap();
+    bench.db.flush().unwrap();
+    bench.fill_beside_a_hot_key();
+    bench.db.settle().unwrap();
+    bench.db.flush().unwrap();
+    let left = bench.names("log");
+    assert_eq!(left.len(), 1, "the log that is written alone: {left:?}");
+}
+
+/// Two tables of the same ten keys.
+fn two_tables() -> Bench {
+    let bench = Bench::new(options());
+    for round in [1u8, 2] {
+        for key in 0..10u8 {
+            bench.db.put([key], [round; 100]).unwrap();
+        }
+        bench.db.flush().unwrap();
+    }
+    bench
+}
+
+#[test]
+fn a_merge_syncs_its_output_before_its_edit_and_deletes_its_inputs_after_it() {
+    let bench = two_tables();
+    let inputs = bench.names("table");
+    let ((), ops) = bench.recorded(|db| db.compact().unwrap());
+    let counts = bench.db.stats().counts;
+    assert_eq!((counts.merges, counts.entries_dropped), (1, 10));
+    let table = last(&ops, is(OpKind::SyncData, "table"));
+    let name = table + first(&ops[table..], is(OpKind::SyncDir, ""));
+    assert_in_order(
+        &[
+            ("the sync of the table", table),
+            ("the sync of its name", name),
+            ("the edit", last(&ops, is(OpKind::SyncData, "manifest"))),
+            ("the unlink of an input", first(&ops, is(OpKind::Unlink, "table"))),
+        ],
+        &ops,
+    );
+    let outputs = bench.names("table");
+    assert!(outputs.len() == 1 && !inputs.contains(&outputs[0]));
+    assert!((0..10u8).all(|key| bench.db.get([key]).unwrap().unwrap()[0] == 2));
+}
+
+#[test]
+fn a_merge_that_fails_leaves_its_inputs_and_gives_up_its_claims() {
+    let bench = two_tables();
+    let inputs = bench.names("table");
+    bench.fail(Fault::Io, is(OpKind::Append, "table"));
+    assert!(bench.db.compact().is_err());
+    assert_eq!(bench.names("table"), inputs, "no half output is left");
+    assert!((0..10u8).all(|key| bench.db.get([key]).unwrap().unwrap()[0] == 2));
+    bench.db.compact().unwrap();
+    assert_eq!(bench.names("table").len(), 1, "the second try may claim the inputs");
+}
+
+/// An iterator reads the tables of its view, so their files stay until it goes.
+#[test]
+fn the_inputs_of_a_merge_stay_as_long_as_a_reader_needs_them() {
+    let bench = two_tables();
+    let inputs = bench.names("table");
+    let mut iter = bench.db.iter();
+    assert_eq!(iter.next().unwrap().unwrap().0, [0]);
+    bench.db.compact().unwrap();
+    let during = bench.names("table");
+    assert!(inputs.iter().all(|input| during.contains(input)), "{during:?}");
+    assert_eq!(iter.count(), 9);
+    bench.db.settle().unwrap();
+    assert_eq!(bench.names("table").len(), 1);
+}
+
+/// Tables with ascending keys have nothing to be merged with: the tree takes them down as metadata.
+#[test]
+fn a_move_writes_no_table() {
+    let bench = Bench::new(options());
+    for table in 0..6u8 {
+        (0..10u8).for_each(|key| bench.db.put([table, key], [0; 100]).unwrap());
+        bench.db.flush().unwrap();
+    }
+    bench.db.settle().unwrap();
+    let counts = bench.db.stats().counts;
+    assert!(counts.trivial_moves > 0 && counts.merges == 0, "{counts:?}");
+    assert_eq!(bench.names("table").len(), 6);
+}
+
+/// A merge of several tables' length gives up inputs before it writes its last output.
+#[test]
+fn a_large_merge_gives_up_inputs_while_it_runs() {
+    let leveled = |options: Options| {
+        options.tuning(|tuning| {
+            tuning
+                .max_runs_per_guard(1)
+                .guards(crate::db::Guards::None)
+                .table_bytes(8 << 10)
+                .hot_keys_percent(0)
+        })
+    };
+    let bench = Bench::new(leveled(options()));
+    let fill = |round: u8| {
+        (0..200u32).for_each(|key| bench.db.put(key.to_be_bytes(), [round; 500]).unwrap());
+        bench.db.flush().unwrap();
+    };
+    fill(1);
+    bench.db.compact().unwrap();
+    fill(2);
+    let ((), ops) = bench.recorded(|db| db.compact().unwrap());
+    assert_in_order(
+        &[
+            ("the unlink of an input", first(&ops, is(OpKind::Unlink, "table"))),
+            ("the last output", last(&ops, is(OpKind::Create, "table"))),
+        ],
+        &ops,
+    );
+    assert!((0..200u32).all(|key| bench.db.get(key.to_be_bytes()).unwrap().unwrap()[0] == 2));
+}
