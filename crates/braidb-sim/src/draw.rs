@@ -23,11 +23,19 @@ pub enum Preset {
     Guards,
     /// Every option by itself, small values more often than large ones.
     Random,
+    /// Logs of a few kilobytes beside memory that is many times larger: log collections all the time, and flushes beside them.
+    ShortLogs,
 }
 
 impl Preset {
-    pub const ALL: [Preset; 5] =
-        [Preset::Default, Preset::SmallMemory, Preset::TinyFiles, Preset::Guards, Preset::Random];
+    pub const ALL: [Preset; 6] = [
+        Preset::Default,
+        Preset::SmallMemory,
+        Preset::TinyFiles,
+        Preset::Guards,
+        Preset::Random,
+        Preset::ShortLogs,
+    ];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
@@ -37,6 +45,7 @@ impl Preset {
             Preset::TinyFiles => "tiny-files",
             Preset::Guards => "guards",
             Preset::Random => "random",
+            Preset::ShortLogs => "short-logs",
         }
     }
 
@@ -158,6 +167,12 @@ impl OptionSet {
                 ..DEFAULT
             },
             Preset::Random => OptionSet::draw_each(durability, rng, policies),
+            Preset::ShortLogs => OptionSet {
+                durability,
+                memtable_bytes: rng.pick(&[8 << 10, 16 << 10, 32 << 10]),
+                table_bytes: 4 << 10,
+                ..DEFAULT
+            },
         };
         // A leveled tree gets a chance of 1 in 5, because it has its own planner.
         let set = match policies.one_in(5) {
@@ -180,7 +195,15 @@ impl OptionSet {
         };
         // Drawn last, so that older seeds keep their draws. Mostly equal to the overlap switch: the two were one option once.
         let is_switched_alone = policies.one_in(3);
-        OptionSet { defer_below_l0: (set.l0_overlap_percent > 0) != is_switched_alone, ..set }
+        let set = OptionSet { defer_below_l0: (set.l0_overlap_percent > 0) != is_switched_alone, ..set };
+        match preset {
+            Preset::ShortLogs => OptionSet {
+                log_bytes: policies.pick(&[Some(4 << 10), Some(6 << 10), Some(8 << 10)]),
+                log_rewrite_percent: policies.pick(&[50, 90, 90]),
+                ..set
+            },
+            _ => set,
+        }
     }
 
     fn draw_each(durability: Durability, rng: &mut Rng, policies: &mut Rng) -> OptionSet {

@@ -23,7 +23,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: braidb-sim model|writers|crash|errors|flips|mutants|torture \
-[--seed S] [--preset default|small-memory|tiny-files|guards|random] [--ops N] [--stride N] [--cases N] \
+[--seed S] [--preset default|small-memory|tiny-files|guards|random|short-logs] [--ops N] [--stride N] [--cases N] \
 [--total N] [--points N] [--rounds N] [--mutant NAME] [--minutes M] [--trace]
        braidb-sim golden DIR";
 

@@ -257,6 +257,25 @@ fn files_are_short_and_finished() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// One file compares memory and logs with their thresholds. The compiler enforces it as long as no field of `MemoryLimits` is public
+/// and no other method returns the options.
+#[test]
+fn one_file_reads_the_memory_limits() {
+    let limits = source::read("crates/braidb/src/plan/memory/limits.rs");
+    let fields = limits.split("pub struct MemoryLimits {").nth(1).expect("the struct is there");
+    let fields = fields.split('}').next().expect("the struct ends");
+    assert!(!fields.contains("pub"), "a field of MemoryLimits is public: {fields}");
+    assert!(!limits.contains("-> MemoryOptions") && !limits.contains("-> &MemoryOptions"));
+    let makers: Vec<String> = sources()
+        .into_iter()
+        .filter(|source| source.path.starts_with("crates/braidb/src/"))
+        .filter(|source| source.words("MemoryOptions").next().is_some())
+        .map(|source| source.path)
+        .filter(|path| !path.starts_with("crates/braidb/src/plan/memory/"))
+        .collect();
+    assert_eq!(makers, ["crates/braidb/src/db/options.rs"], "the options of memory are made in one place");
+}
+
 /// The files of `braidb` with public types.
 const PUBLIC: [&str; 14] = [
     "base/durability.rs",

@@ -29,7 +29,7 @@ fn round(seed: u64, number: u64) -> Vec<Case> {
     let seed = seed + 1_000 * number;
     let effort = number + 1;
     let mut cases = Vec::new();
-    let presets = [Preset::TinyFiles, Preset::Guards, Preset::Random, Preset::SmallMemory];
+    let presets = [Preset::TinyFiles, Preset::Guards, Preset::Random, Preset::SmallMemory, Preset::ShortLogs];
     for (i, preset) in presets.into_iter().enumerate() {
         let seed = seed + i as u64;
         cases.push(Case { ops: 600 * effort, ..Case::new(Judge::Model, seed, preset) });

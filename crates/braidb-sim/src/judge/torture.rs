@@ -42,6 +42,7 @@ fn draw_case(rng: &mut Rng) -> Case {
         (3, Preset::TinyFiles),
         (4, Preset::Guards),
         (4, Preset::Random),
+        (2, Preset::ShortLogs),
     ]);
     let stride = match judge {
         Judge::Errors => rng.between(5, 15),

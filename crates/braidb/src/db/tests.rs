@@ -2,7 +2,7 @@
 
 mod executor;
 mod interrupted;
-mod memory;
+mod memory_simulator;
 
 use super::{Db, MemoryPolicy, Options};
 use crate::base::counters::Counters;

@@ -569,22 +569,24 @@ fn the_simulator_agrees_with_the_engine() {
     assert!(apart.is_empty(), "more than 15% apart: {apart:?}");
 }
 
-/// Prints what the twelve loads write for each user byte, after `bytes`.
+/// Prints what the twelve loads write for each user byte, after `bytes`: with the default memory policy, and with none.
 #[test]
-#[ignore = "a minute with optimization: cargo test --release -p braidb --lib bytes_of_all_loads -- --ignored --nocapture"]
+#[ignore = "minutes with optimization: cargo test --release -p braidb --lib bytes_of_all_loads -- --ignored --nocapture"]
 fn bytes_of_all_loads() {
-    for (memtable_bytes, value_bytes, keys, writes) in SIZES {
-        for load in LOADS {
-            let Bytes { user, flushed, written_back, merged } =
-                simulate(&with_memory(memtable_bytes), load, keys, value_bytes, writes);
-            let share = |bytes: u64| bytes as f64 / user as f64;
-            println!(
-                "bytes {memtable_bytes} {value_bytes} {load:?} flushed {:.4} back {:.4} merged {:.4} all {:.4}",
-                share(flushed),
-                share(written_back),
-                share(merged),
-                share(flushed + written_back + merged)
-            );
+    for policy in [MemoryPolicy::Adaptive { redundancy_percent: 20 }, MemoryPolicy::None] {
+        for (memtable_bytes, value_bytes, keys, writes) in SIZES {
+            let options = with_memory(memtable_bytes).tuning(|tuning| tuning.memory_policy(policy));
+            for load in LOADS {
+                let bytes = simulate(&options, load, keys, value_bytes, writes);
+                let share = |part: u64| part as f64 / bytes.user as f64;
+                println!(
+                    "bytes {policy:?} {memtable_bytes} {value_bytes} {load:?}: flushed {:.4} back {:.4} merged {:.4} sum {:.4}",
+                    share(bytes.flushed),
+                    share(bytes.written_back),
+                    share(bytes.merged),
+                    share(bytes.flushed + bytes.written_back + bytes.merged)
+                );
+            }
         }
     }
 }
