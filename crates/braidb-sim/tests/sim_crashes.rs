@@ -529,3 +529,43 @@ fn unlinked_files_may_be_gone() {
     fs.set_unlinked_are_gone(true);
     assert!(file.read_at(0, &mut byte).is_err());
 }
+
+#[test]
+fn a_fault_strikes_only_what_its_filter_accepts() {
+    let fs = sim();
+    let (a, b) = (fs.create(path(A)).unwrap(), fs.create(path(B)).unwrap());
+    fs.fail_nth_where(2, Fault::Io, Lasting::Once, 0, |op| {
+        &*op.path == path(B) && op.kind == OpKind::SyncData
+    });
+    for _ in 0..3 {
+        a.sync_data().unwrap();
+        b.append(b"b").unwrap();
+    }
+    b.sync_data().unwrap();
+    a.sync_data().unwrap();
+    assert_eq!(fs.faults_struck(), 0);
+    b.sync_data().unwrap_err();
+    b.sync_data().unwrap();
+    assert_eq!(fs.faults_struck(), 1);
+}
+
+#[test]
+fn appends_may_have_to_fit_into_preallocated_space_to_the_byte() {
+    let fs = sim();
+    fs.set_appends_need_space(true);
+    let append = |file: &Arc<dyn File>, data: &'static [u8]| {
+        let append = std::panic::AssertUnwindSafe(|| file.append(data).unwrap());
+        std::panic::catch_unwind(append).is_ok()
+    };
+    for file in [fs.create(path(A)).unwrap(), fs.create_log(path(B)).unwrap()] {
+        assert!(!append(&file, b"a"));
+        file.preallocate(3).unwrap();
+        assert!(append(&file, b"ab") && !append(&file, b"cd") && append(&file, b"c"));
+        file.truncate(1).unwrap();
+        assert!(!append(&file, b"b"), "a cut gives the space back");
+        file.preallocate(2).unwrap();
+        assert!(append(&file, b"b"));
+    }
+    fs.set_appends_need_space(false);
+    assert!(append(&fs.create(path("/db/c")).unwrap(), b"a"));
+}

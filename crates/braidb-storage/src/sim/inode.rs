@@ -46,6 +46,8 @@ pub(super) struct Inode {
     changes: Vec<(Change, Fate)>,
     /// The end of the appended bytes. A log file is longer, because it includes its preallocated space.
     pub written: u64,
+    /// The bytes for which space was preallocated.
+    pub preallocated: u64,
     /// The offset and bytes of a store into a mapping that is under way. The process may die in the middle of it.
     storing: Option<(u64, Arc<[u8]>)>,
     /// Names that the file has now.
@@ -139,6 +141,7 @@ impl Inode {
 
     pub fn truncate(&mut self, len: u64) {
         self.written = len;
+        self.preallocated = self.preallocated.min(len);
         self.now.truncate(len);
         self.changes.push((Change::Truncate { len }, Fate::Pending));
     }

@@ -142,10 +142,29 @@ impl SimFs {
         self.shared.state.lock().capacity_bytes = bytes;
     }
 
+    /// Whether an append panics if its file has no preallocated space for it, to the byte. Setting this finds writers that
+    /// could meet a full device in the middle of an append.
+    pub fn set_appends_need_space(&self, needed: bool) {
+        self.shared.state.lock().appends_need_space = needed;
+    }
+
     /// Makes an operation fail: the `nth` one from now that `fault` can strike (1 is the next). The seed decides how much of a
     /// failing append is written. Replaces any earlier plan.
     pub fn fail_nth(&self, nth: u64, fault: Fault, lasting: Lasting, seed: u64) {
-        self.shared.gate.lock().plan(nth, fault, lasting, seed);
+        self.fail_nth_where(nth, fault, lasting, seed, |_| true);
+    }
+
+    /// Makes an operation fail, like [`SimFs::fail_nth`]. Only operations that `filter` accepts are counted and fail. The
+    /// filter must not use the file system.
+    pub fn fail_nth_where(
+        &self,
+        nth: u64,
+        fault: Fault,
+        lasting: Lasting,
+        seed: u64,
+        filter: impl Fn(&Op) -> bool + Send + 'static,
+    ) {
+        self.shared.gate.lock().plan(nth, fault, lasting, seed, Box::new(filter));
     }
 
     /// Ends all faults, as a repaired device would. Lost changes stay lost.
@@ -468,6 +487,19 @@ impl SimFile {
     fn takes_space(&self, offset: u64, len: u64) -> bool {
         self.room(offset, len, |_| 0) < len
     }
+
+    /// Panics if an append up to `end` goes beyond the preallocated space where [`SimFs::set_appends_need_space`] asks for it.
+    fn check_space(&self, end: u64) {
+        let (needed, preallocated) = {
+            let mut state = self.fs.shared.state.lock();
+            (state.appends_need_space, state.inode(self.id).preallocated)
+        };
+        assert!(
+            !needed || end <= preallocated,
+            "{:?} has space for {preallocated} of {end} bytes",
+            self.path
+        );
+    }
 }
 
 impl File for SimFile {
@@ -490,6 +522,7 @@ impl File for SimFile {
         let end = self.end()?;
         let at = end.load(Ordering::Relaxed);
         let len = data.len() as u64;
+        self.check_space(at + len);
         let takes_space = self.takes_space(at, len);
         if self.own_end().is_some() {
             self.fs.shared.state.lock().inode(self.id).begin_store(at, data);
@@ -536,6 +569,7 @@ impl File for SimFile {
         let mut state = self.fs.shared.state.lock();
         let inode = state.inode(self.id);
         inode.now.reserve(len);
+        inode.preallocated = inode.preallocated.max(len);
         if self.own_end().is_some() {
             inode.grow(len);
         }

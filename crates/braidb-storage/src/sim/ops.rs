@@ -113,8 +113,11 @@ pub(super) struct Strike {
     pub draw: u64,
 }
 
+/// Says whether an operation may be made to fail.
+pub(super) type Filter = Box<dyn Fn(&Op) -> bool + Send>;
+
 /// Counts operations and decides which one fails.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Gate {
     pub counts: BTreeMap<OpKind, u64>,
     pub recorded: Option<Vec<Op>>,
@@ -123,13 +126,20 @@ pub(super) struct Gate {
     pub struck: u64,
 }
 
-#[derive(Debug)]
 struct Plan {
     /// Operations still to pass that the fault could strike.
     passing: u64,
     fault: Fault,
     lasting: Lasting,
     random: SeededRandom,
+    /// The operations that the fault may strike.
+    filter: Filter,
+}
+
+impl Plan {
+    fn strikes(&self, op: &Op) -> bool {
+        self.fault.strikes(op) && (self.filter)(op)
+    }
 }
 
 impl Gate {
@@ -149,9 +159,9 @@ impl Gate {
         }
     }
 
-    pub fn plan(&mut self, nth: u64, fault: Fault, lasting: Lasting, seed: u64) {
+    pub fn plan(&mut self, nth: u64, fault: Fault, lasting: Lasting, seed: u64, filter: Filter) {
         assert!(nth >= 1, "operations are counted from 1");
-        self.plan = Some(Plan { passing: nth - 1, fault, lasting, random: SeededRandom::new(seed) });
+        self.plan = Some(Plan { passing: nth - 1, fault, lasting, random: SeededRandom::new(seed), filter });
     }
 
     pub fn heal(&mut self) {
@@ -160,7 +170,7 @@ impl Gate {
 
     /// Whether `op` fails.
     pub fn strike(&mut self, op: &Op) -> Option<Strike> {
-        let plan = self.plan.as_mut().filter(|plan| plan.fault.strikes(op))?;
+        let plan = self.plan.as_mut().filter(|plan| plan.strikes(op))?;
         if plan.passing > 0 {
             plan.passing -= 1;
             return None;

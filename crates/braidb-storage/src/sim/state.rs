@@ -22,6 +22,8 @@ pub(super) struct State {
     pub capacity_bytes: Option<u64>,
     /// Whether a file without a name becomes unreadable, as on some network file systems.
     pub unlinked_are_gone: bool,
+    /// Whether an append into space that was not preallocated panics.
+    pub appends_need_space: bool,
     locked: BTreeSet<u64>,
 }
 
@@ -33,6 +35,7 @@ impl State {
             next_id: 1,
             capacity_bytes: None,
             unlinked_are_gone: false,
+            appends_need_space: false,
             locked: BTreeSet::new(),
         }
     }
@@ -55,6 +58,7 @@ impl State {
             next_id: self.next_id,
             capacity_bytes: self.capacity_bytes,
             unlinked_are_gone: self.unlinked_are_gone,
+            appends_need_space: self.appends_need_space,
             locked: BTreeSet::new(),
         }
     }
@@ -69,6 +73,7 @@ impl State {
             next_id: self.next_id,
             capacity_bytes: self.capacity_bytes,
             unlinked_are_gone: self.unlinked_are_gone,
+            appends_need_space: self.appends_need_space,
             locked: BTreeSet::new(),
         };
         state.sweep();

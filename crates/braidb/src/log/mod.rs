@@ -115,8 +115,6 @@ mod rewrite;
 mod scan;
 mod sync;
 #[cfg(test)]
-pub(crate) mod test_fs;
-#[cfg(test)]
 mod tests;
 mod writer;
 

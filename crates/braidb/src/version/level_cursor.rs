@@ -149,7 +149,6 @@ impl Cursor for LevelCursor {
 
 #[cfg(test)]
 mod tests {
-    use super::super::memfs::MemFs;
     use super::super::shape::{RunId, Slice};
     use super::super::table_file::{TableFile, TableStore};
     use super::*;
@@ -159,6 +158,8 @@ mod tests {
     use crate::base::part::Part;
     use crate::cache::BlockCache;
     use crate::table::{TableBuilder, TableOptions};
+    use braidb_storage::FileSystem;
+    use braidb_storage::sim::SimFs;
     use std::path::Path;
 
     type Row = (Vec<u8>, SeqNo);
@@ -170,15 +171,15 @@ mod tests {
 
     /// The tables of a level.
     struct Disk {
-        fs: Arc<MemFs>,
+        fs: Arc<SimFs>,
         store: Arc<TableStore>,
         tables: Vec<Arc<TableFile>>,
     }
 
     impl Disk {
         fn new() -> Disk {
-            let (fs, cache) = (Arc::new(MemFs::default()), Arc::new(BlockCache::new(1 << 20)));
-            fs.allow_unallocated();
+            let (fs, cache) = (Arc::new(SimFs::new()), Arc::new(BlockCache::new(1 << 20)));
+            fs.create_dir_all(Path::new("db")).unwrap();
             let store = TableStore::new(fs.clone(), Path::new("db"), cache, Arc::default(), 16);
             Disk { fs, store, tables: Vec::new() }
         }
@@ -210,10 +211,7 @@ mod tests {
         /// Damages the first block of a table that is not open.
         fn damage(&self, table: &TableFile) {
             assert_eq!(table.memory_bytes(), 0);
-            let path = names::table(Path::new("db"), table.id);
-            let mut bytes = self.fs.bytes(&path).unwrap();
-            bytes[3] ^= 1;
-            self.fs.set_bytes(&path, bytes);
+            self.fs.flip_bit(&names::table(Path::new("db"), table.id), 3 * 8).unwrap();
         }
     }
 

@@ -19,8 +19,6 @@ pub mod state;
 pub mod table_file;
 
 #[cfg(test)]
-mod memfs;
-#[cfg(test)]
 mod tests;
 
 pub use beneath::Beneath;

@@ -5,7 +5,6 @@ mod cut;
 mod manifest;
 mod open_files;
 
-use super::memfs::MemFs;
 use super::state::Cut;
 use super::*;
 use crate::base::counters::LEVELS;
@@ -13,6 +12,7 @@ use crate::base::ids::{FamilyId, FileId, SeqNo, TierId};
 use crate::base::key::KeyRange;
 use crate::base::part::Part;
 use crate::version::edit::Reject;
+use braidb_storage::sim::SimFs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ fn added(level: usize, epoch: u64, table: &NewTable) -> Edit {
 }
 
 fn store() -> Arc<TableStore> {
-    TableStore::detached(Arc::new(MemFs::default()), dir())
+    TableStore::detached(Arc::new(SimFs::new()), dir())
 }
 
 fn state() -> State {

@@ -1,6 +1,7 @@
 //! Power failures at any moment: the synced writes come back, as part of a prefix of the commits.
 
 use super::*;
+use braidb_storage::sim::Crash;
 
 /// A small pseudo-random number generator.
 pub struct Dice(pub u64);
@@ -13,12 +14,12 @@ impl Dice {
 }
 
 /// Recovers as the head of `scan` describes: the entries of the longest good prefix of the chain of logs.
-fn recover(fs: &TestFs, ids: &[FileId]) -> Result<Vec<Read>> {
+fn recover(fs: &SimFs, ids: &[FileId]) -> Result<Vec<Read>> {
     let mut all = Vec::new();
     for (index, &id) in ids.iter().enumerate() {
         let later = || ids[index + 1..].iter().filter_map(|&id| read(fs, id, None).0.ok());
         let mut complete = false;
-        if fs.contents().contains_key(&path(id)) {
+        if fs.file_len(&path(id)).is_ok() {
             let (scan, entries) = read(fs, id, None);
             all.extend(entries);
             if let End::Sealed { length } = scan?.end {
@@ -34,31 +35,6 @@ fn recover(fs: &TestFs, ids: &[FileId]) -> Result<Vec<Read>> {
         }
     }
     Ok(all)
-}
-
-/// A directory as a power failure may leave it. Each file keeps its synced bytes and a prefix of the others. A stretch of the prefix
-/// may be zero, and zeros may follow it.
-fn crash_image(fs: &TestFs, dice: &mut Dice) -> TestFs {
-    let image = TestFs::default();
-    for (path, mut content) in fs.contents() {
-        if !content.name_synced && dice.below(2) == 0 {
-            continue;
-        }
-        let unsynced = (content.data.len() - content.synced) as u64;
-        content.data.truncate(content.synced + dice.below(unsynced + 1) as usize);
-        let tail = &mut content.data[content.synced..];
-        if !tail.is_empty() && dice.below(2) == 0 {
-            let from = dice.below(tail.len() as u64) as usize;
-            let to = from + dice.below((tail.len() - from) as u64 + 1) as usize;
-            tail[from..to].fill(0);
-        }
-        // The length may include zeros of the space that was allocated.
-        if dice.below(2) == 0 {
-            content.data.resize(content.data.len() + dice.below(300) as usize, 0);
-        }
-        image.set(&path, content.data);
-    }
-    image
 }
 
 /// Runs a random history with a few crashes at every step. Whether a prefix of the commits always came back, with all synced commits.
@@ -86,7 +62,7 @@ fn survives_crashes(seed: u64) -> bool {
             }
         }
         for _ in 0..4 {
-            let image = crash_image(&bench.fs, &mut dice);
+            let image = bench.fs.crash_image(Crash::PowerTorn, dice.below(1 << 30));
             let holds = recover(&image, &ids).is_ok_and(|entries| {
                 entries.len() as u64 >= synced && entries.iter().zip(1..).all(|(entry, seq)| entry.0 == seq)
             });
@@ -126,13 +102,13 @@ fn a_synced_log_that_is_lost_or_shortened_is_proved_by_its_successor() {
     let ids = [ID, FileId(2)];
     let data = bench.data(ID);
     let shorter = &data[..data.len() - FOOTER_BYTES as usize];
-    bench.fs.set(&path(ID), shorter.to_vec());
+    bench.fs.write_file(&path(ID), shorter).unwrap();
     assert_eq!(recover(&bench.fs, &ids).unwrap().len(), 1, "no frame with a mark was written yet");
     bench.put(10).unwrap();
     assert!(recover(&bench.fs, &ids).unwrap_err().is_corruption());
-    bench.fs.remove(&path(ID));
+    bench.fs.unlink(&path(ID)).unwrap();
     assert!(recover(&bench.fs, &ids).unwrap_err().is_corruption());
-    bench.fs.set(&path(ID), data);
+    bench.fs.write_file(&path(ID), &data).unwrap();
     assert_eq!(recover(&bench.fs, &ids).unwrap().len(), 3);
 }
 
@@ -160,5 +136,8 @@ fn writers_and_syncers_run_side_by_side() {
     bench.close();
     let ids: Vec<_> = (0..=12).map(|turn| FileId(1 + turn * 25)).collect();
     assert_eq!(recover(&bench.fs, &ids).unwrap().len(), 300);
-    assert!(bench.fs.contents().values().all(|content| content.synced == content.data.len()));
+    let stable = bench.fs.crash_image(Crash::PowerAllLost, 0);
+    for id in ids {
+        assert!(stable.read_file(&path(id)).unwrap().starts_with(&bench.data(id)), "{id}");
+    }
 }

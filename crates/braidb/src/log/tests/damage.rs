@@ -6,9 +6,7 @@ use crate::base::codec::put_varint;
 
 /// Calls [`read`] on a log that holds `data`.
 fn read_data(data: &[u8], known_end: Option<u64>) -> (Result<Scan>, Vec<Read>) {
-    let fs = TestFs::default();
-    fs.set(&path(ID), data.to_vec());
-    read(&fs, ID, known_end)
+    read(&disk_with(ID, data), ID, known_end)
 }
 
 /// The end of the last byte that is not zero.
@@ -18,8 +16,7 @@ fn written(data: &[u8]) -> u64 {
 
 /// Offset and length of each damage in a log that holds `data`.
 fn damages(data: &[u8], known_end: Option<u64>) -> Vec<(u64, u64)> {
-    let fs = TestFs::default();
-    fs.set(&path(ID), data.to_vec());
+    let fs = disk_with(ID, data);
     let damages = verify(&fs, &path(ID), ID, known_end).unwrap();
     damages.iter().map(|damage| (damage.offset, damage.bytes)).collect()
 }
@@ -238,8 +235,7 @@ fn the_mutant_that_does_not_check_a_seal_takes_a_short_log() {
 #[test]
 fn a_log_under_another_name_holds_nothing_and_a_missing_one_is_an_error() {
     let (data, _) = synced_log(false);
-    let fs = TestFs::default();
-    fs.set(&path(FileId(2)), data);
+    let fs = disk_with(FileId(2), &data);
     let (scan, entries) = read(&fs, FileId(2), None);
     assert!(matches!(scan.unwrap().end, End::Torn { offset: 0, whole_frames_behind: 0, .. }));
     assert_eq!(entries, []);
@@ -249,8 +245,7 @@ fn a_log_under_another_name_holds_nothing_and_a_missing_one_is_an_error() {
 #[test]
 fn an_error_of_the_visitor_ends_the_scan() {
     let (data, _) = synced_log(false);
-    let fs = TestFs::default();
-    fs.set(&path(ID), data);
+    let fs = disk_with(ID, &data);
     let result = scan(&fs, &path(ID), ID, None, &mut |_| Err(Error::Closed));
     assert!(matches!(result, Err(Error::Closed)));
 }
@@ -284,10 +279,9 @@ fn bytes_that_look_like_frames_everywhere_do_not_hold_up_recovery() {
 fn a_log_may_lose_its_zeros_while_it_is_read() {
     let (data, starts) = synced_log(true);
     let end = data.len() as u64;
-    let fs = TestFs::default();
-    fs.set(&path(ID), [data.clone(), vec![0; 1 << 20]].concat());
+    let fs = disk_with(ID, &[data.clone(), vec![0; 1 << 20]].concat());
     let mut reader = crate::log::reader::Reader::open(&fs, &path(ID), ID, None).unwrap();
-    fs.set(&path(ID), data);
+    fs.write_file(&path(ID), &data).unwrap();
     assert!(matches!(reader.at(starts[0]).unwrap(), crate::log::reader::At::Batch(_)));
     assert!(reader.is_zero_from(end).unwrap());
     assert_eq!(reader.zeros_from(end).unwrap(), end);

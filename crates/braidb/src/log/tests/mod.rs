@@ -4,7 +4,6 @@ mod crash;
 mod damage;
 
 use super::frame::{FOOTER_BYTES, Header};
-use super::test_fs::TestFs;
 use super::*;
 use crate::base::checksum;
 use crate::base::counters::Counters;
@@ -12,11 +11,74 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::{FamilyId, FileId, SeqNo};
 use crate::base::names;
 use crate::visible::EntryKind;
-use std::io::ErrorKind;
+use braidb_storage::FileSystem;
+use braidb_storage::sim::{Fault, Lasting, Op, OpKind, SimFs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const ID: FileId = FileId(1);
+
+/// The unit in which [`SimFs`] counts space.
+const BLOCK_BYTES: u64 = 4096;
+
+/// A file system with an empty directory. It refuses appends into space that was not preallocated.
+fn disk() -> SimFs {
+    let fs = SimFs::new();
+    fs.create_dir_all(Path::new("d")).unwrap();
+    fs.set_appends_need_space(true);
+    fs
+}
+
+/// A file system with one log.
+fn disk_with(id: FileId, data: &[u8]) -> SimFs {
+    let fs = disk();
+    fs.write_file(&path(id), data).unwrap();
+    fs
+}
+
+/// Panics at operations that the log does not make, and at a cut elsewhere than behind the bytes of a log.
+fn check_op(fs: &SimFs, op: &Op) {
+    match op.kind {
+        OpKind::Truncate => {
+            assert_eq!(op.bytes, fs.written_len(&op.path).unwrap(), "a log ends with its bytes")
+        }
+        OpKind::Create | OpKind::Append | OpKind::Preallocate | OpKind::Unlink => {}
+        OpKind::SyncData | OpKind::SyncDir => {}
+        other => panic!("the log makes no {other:?}"),
+    }
+}
+
+/// Leaves `bytes` free bytes on the device.
+fn set_free(fs: &SimFs, bytes: u64) {
+    fs.set_capacity(Some(fs.taken_bytes() + bytes));
+}
+
+/// An operation as text, e.g. `append 000001.log`.
+fn text(op: &Op) -> String {
+    let what = match op.kind {
+        OpKind::Create => "create",
+        OpKind::Append => "append",
+        OpKind::Truncate => "truncate",
+        OpKind::Unlink => "unlink",
+        OpKind::SyncData => "sync",
+        OpKind::SyncDir => "sync_dir",
+        other => return format!("{other:?}"),
+    };
+    format!("{what} {}", op.path.file_name().unwrap().to_str().unwrap())
+}
+
+/// The changing operations since the last call, without preallocations. The first call only starts to record.
+fn take_calls(fs: &SimFs) -> Vec<String> {
+    let recorded = fs.take_recorded_ops();
+    fs.record_ops();
+    let changes = recorded.iter().filter(|op| op.kind.mutates() && op.kind != OpKind::Preallocate);
+    changes.map(text).collect()
+}
+
+/// Fails the nth operation from now whose text begins with `call`. The seed decides how much of a failing append is written.
+fn fail_call(fs: &SimFs, nth: u64, call: &'static str, fault: Fault, seed: u64) {
+    fs.fail_nth_where(nth, fault, Lasting::Once, seed, move |op| text(op).starts_with(call));
+}
 
 /// An entry that was read back.
 type Read = (SeqNo, FamilyId, EntryKind, Vec<u8>, Vec<u8>);
@@ -33,7 +95,7 @@ fn later_header(previous: FileId, bytes: u64) -> Header {
 
 /// A log under test, and the next sequence number.
 struct Bench {
-    fs: TestFs,
+    fs: SimFs,
     sync: Arc<LogSync>,
     counters: Arc<Counters>,
     writer: LogWriter,
@@ -42,10 +104,11 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
-        Bench::on(TestFs::default(), 0)
+        Bench::on(disk(), 0)
     }
 
-    fn on(fs: TestFs, reserve_bytes: u64) -> Bench {
+    fn on(fs: SimFs, reserve_bytes: u64) -> Bench {
+        fs.set_hook(Some(Box::new(check_op)));
         let counters = Arc::new(Counters::default());
         let sync = Arc::new(LogSync::new(Arc::new(fs.clone()), Path::new("d"), counters.clone()));
         let writer = LogWriter::create(sync.clone(), ID, None, reserve_bytes).unwrap();
@@ -81,8 +144,11 @@ impl Bench {
         self.sync();
     }
 
+    /// The bytes of a log, without zeros of its preallocated space.
     fn data(&self, id: FileId) -> Vec<u8> {
-        self.fs.content(&path(id)).data
+        let mut data = self.fs.read_file(&path(id)).unwrap();
+        data.truncate(self.fs.written_len(&path(id)).unwrap() as usize);
+        data
     }
 }
 
@@ -103,7 +169,7 @@ fn path(id: FileId) -> PathBuf {
 }
 
 /// Scans a log. Returns the visited entries too, even if the scan fails at the end.
-fn read(fs: &TestFs, id: FileId, known_end: Option<u64>) -> (Result<Scan>, Vec<Read>) {
+fn read(fs: &SimFs, id: FileId, known_end: Option<u64>) -> (Result<Scan>, Vec<Read>) {
     let mut entries = Vec::new();
     let scan =
         scan(fs, &path(id), id, known_end, &mut |frame| {
@@ -138,6 +204,7 @@ fn batches_come_back_with_their_numbers() {
         Scan { header, end: End::Open { offset: end }, frames: 2, entries: 4, last_seq: 4, max_mark: 0 };
     assert_eq!(scan.unwrap(), expected);
     assert_eq!(bench.data(ID).len() as u64, end);
+    assert!(bench.fs.file_len(&path(ID)).unwrap() > end, "the file is one of `create_log`");
     assert_eq!(bench.counters.log_bytes.get(), end);
 }
 
@@ -256,17 +323,17 @@ fn frames_larger_than_any_buffer_come_back() {
 #[test]
 fn a_group_is_one_append_and_frames_wait_only_when_asked() {
     let mut bench = Bench::new();
-    bench.fs.take_calls();
+    take_calls(&bench.fs);
     bench.append(&[put(b"a", b"1"), put(b"b", b"2")], false).unwrap();
-    assert_eq!(bench.fs.take_calls(), [""; 0]);
+    assert_eq!(take_calls(&bench.fs), [""; 0]);
     bench.append(&[put(b"c", b"3"), put(b"d", b"4")], true).unwrap();
-    assert_eq!(bench.fs.take_calls(), ["append 000001.log"]);
+    assert_eq!(take_calls(&bench.fs), ["append 000001.log"]);
     bench.append(&[put(b"e", &[5; 64 << 10])], false).unwrap();
-    assert_eq!(bench.fs.take_calls(), ["append 000001.log"], "the buffer is full");
+    assert_eq!(take_calls(&bench.fs), ["append 000001.log"], "the buffer is full");
     bench.append(&[put(b"f", b"6")], false).unwrap();
     bench.writer.write_out().unwrap();
     bench.writer.write_out().unwrap();
-    assert_eq!(bench.fs.take_calls(), ["append 000001.log"]);
+    assert_eq!(take_calls(&bench.fs), ["append 000001.log"]);
     assert_eq!(read(&bench.fs, ID, None).0.unwrap().frames, 6);
 }
 
@@ -278,19 +345,19 @@ fn logs_are_synced_oldest_first_and_once() {
     bench.put(10).unwrap();
     bench.writer.rotate(FileId(5), false).unwrap();
     let end = bench.put(10).unwrap();
-    bench.fs.take_calls();
+    take_calls(&bench.fs);
     bench.sync.sync_through(FileId(5), end).unwrap();
     let expected =
         ["sync 000001.log", "sync_dir d", "sync 000002.log", "sync_dir d", "sync 000005.log", "sync_dir d"];
-    assert_eq!(bench.fs.take_calls(), expected);
+    assert_eq!(take_calls(&bench.fs), expected);
     for id in [1, 2, 5] {
         bench.sync.sync_through(FileId(id), HEADER_BYTES).unwrap();
     }
     bench.sync.sync_through(FileId(5), end).unwrap();
-    assert_eq!(bench.fs.take_calls(), [""; 0], "all logs are stable");
+    assert_eq!(take_calls(&bench.fs), [""; 0], "all logs are stable");
     bench.put(10).unwrap();
     bench.sync();
-    assert_eq!(bench.fs.take_calls(), ["append 000005.log", "sync 000005.log"]);
+    assert_eq!(take_calls(&bench.fs), ["append 000005.log", "sync 000005.log"]);
     assert_eq!(bench.counters.log_syncs.get(), 4);
     assert_eq!(bench.counters.logs_rotated.get(), 2);
 }
@@ -343,17 +410,18 @@ fn a_chain_of_logs_tells_lengths() {
 #[test]
 fn a_seal_gives_back_what_was_allocated_and_may_fail_to() {
     for fails in [false, true] {
-        let fs = TestFs::default();
-        fs.set_free(10 << 20);
+        let fs = disk();
+        set_free(&fs, 10 << 20);
         let mut bench = Bench::on(fs, 0);
         bench.put(1000).unwrap();
         if fails {
-            bench.fs.fail_next("truncate 000001", ErrorKind::Other);
+            fail_call(&bench.fs, 1, "truncate 000001", Fault::Io, 0);
         }
         bench.writer.rotate(FileId(2), false).unwrap();
         bench.close();
-        let lengths = (bench.data(ID).len() + bench.data(FileId(2)).len()) as u64;
-        let unused = (10 << 20) - bench.fs.free() - lengths;
+        let blocks_of = |id| (bench.data(id).len() as u64).next_multiple_of(BLOCK_BYTES);
+        let free = bench.fs.free_space(Path::new("d")).unwrap();
+        let unused = (10 << 20) - free - blocks_of(ID) - blocks_of(FileId(2));
         assert_eq!(unused > 0, fails, "{unused} bytes");
         assert!(bench.sync.failure().is_none());
         assert!(matches!(read(&bench.fs, ID, None).0.unwrap().end, End::Sealed { .. }));
@@ -362,9 +430,9 @@ fn a_seal_gives_back_what_was_allocated_and_may_fail_to() {
 
 #[test]
 fn a_full_disk_is_refused_before_a_byte_and_deletes_go_on() {
-    let fs = TestFs::default();
+    let fs = disk();
     let reserve = 1 << 20;
-    fs.set_free(reserve + (700 << 10));
+    set_free(&fs, reserve + (700 << 10));
     let mut bench = Bench::on(fs, reserve);
     let refused = loop {
         let before = bench.data(ID);
@@ -386,63 +454,77 @@ fn a_full_disk_is_refused_before_a_byte_and_deletes_go_on() {
     assert!(bench.append(&[delete(b"key"), mixed], true).unwrap_err().is_full());
     bench.writer.rotate(FileId(2), false).unwrap();
     assert!(bench.put(10).unwrap_err().is_full(), "puts stay refused in a new log");
-    bench.fs.set_free(2 * reserve);
+    set_free(&bench.fs, 2 * reserve);
     bench.put(10).unwrap();
     // No space is left: even deletes are refused, and a log can still be sealed.
-    bench.fs.set_free(0);
+    set_free(&bench.fs, 0);
     while bench.append(&[delete(&[7; 60_000])], true).is_ok() {}
     assert!(bench.writer.rotate(FileId(3), false).unwrap_err().is_full());
     assert!(bench.sync.failure().is_none());
-    assert!(!bench.fs.contents().contains_key(&path(FileId(3))));
+    assert!(bench.fs.file_len(&path(FileId(3))).is_err());
     bench.close();
     assert!(matches!(read(&bench.fs, FileId(2), None).0.unwrap().end, End::Sealed { .. }));
+}
+
+/// Checks that a failure of `call` stops everything for good. Returns the bytes that a failing append left.
+fn check_final_failure(call: &'static str, seed: u64) -> u64 {
+    let mut bench = Bench::new();
+    let end = bench.put(10).unwrap();
+    fail_call(&bench.fs, 1, call, Fault::Io, seed);
+    let error = match call {
+        "append 000001" => bench.put(10).unwrap_err(),
+        "append 000002" => bench.writer.rotate(FileId(2), false).unwrap_err(),
+        _ => bench.sync.sync_through(ID, bench.writer.end()).unwrap_err(),
+    };
+    assert!(matches!(error, Error::Io { .. }), "{call}: {error}");
+    assert!(matches!(bench.sync.failure(), Some(Error::Io { .. })), "{call}");
+    take_calls(&bench.fs);
+    let poisoned = [
+        bench.put(10).unwrap_err(),
+        bench.writer.rotate(FileId(3), false).unwrap_err(),
+        bench.sync.sync_through(ID, HEADER_BYTES).unwrap_err(),
+    ];
+    assert!(poisoned.iter().all(|error| matches!(error, Error::Poisoned { .. })), "{call}");
+    assert_eq!(take_calls(&bench.fs), [""; 0], "{call}");
+    let (scan, entries) = read(&bench.fs, ID, None);
+    assert_eq!((scan.is_ok(), entries.len()), (true, 1), "{call}: the acknowledged write is there");
+    match call {
+        "append 000001" => bench.data(ID).len() as u64 - end,
+        "append 000002" => bench.data(FileId(2)).len() as u64,
+        _ => 0,
+    }
 }
 
 #[test]
 fn a_failed_append_or_sync_stops_everything_for_good() {
     for call in ["append 000001", "sync 000001", "sync_dir", "append 000002"] {
-        let mut bench = Bench::new();
-        bench.put(10).unwrap();
-        bench.fs.fail_next(call, ErrorKind::Other);
-        let error = match call {
-            "append 000001" => bench.put(10).unwrap_err(),
-            "append 000002" => bench.writer.rotate(FileId(2), false).unwrap_err(),
-            _ => bench.sync.sync_through(ID, bench.writer.end()).unwrap_err(),
-        };
-        assert!(matches!(error, Error::Io { .. }), "{call}: {error}");
-        assert!(matches!(bench.sync.failure(), Some(Error::Io { .. })), "{call}");
-        bench.fs.take_calls();
-        let poisoned = [
-            bench.put(10).unwrap_err(),
-            bench.writer.rotate(FileId(3), false).unwrap_err(),
-            bench.sync.sync_through(ID, HEADER_BYTES).unwrap_err(),
-        ];
-        assert!(poisoned.iter().all(|error| matches!(error, Error::Poisoned { .. })), "{call}");
-        assert_eq!(bench.fs.take_calls(), [""; 0], "{call}");
-        let (scan, entries) = read(&bench.fs, ID, None);
-        assert_eq!((scan.is_ok(), entries.len()), (true, 1), "{call}: the acknowledged write is there");
+        let left: Vec<u64> = (0..8).map(|seed| check_final_failure(call, seed)).collect();
+        assert!(!call.starts_with("append") || left.iter().any(|&bytes| bytes > 0), "{call}: {left:?}");
     }
 }
 
 #[test]
 fn half_a_frame_is_never_told_of() {
-    let mut bench = Bench::new();
-    let end = bench.put(10).unwrap();
-    bench.fs.fail_after(1, "append", ErrorKind::Other);
-    assert!(bench.put(2 << 20).is_err());
-    assert!(
-        bench.data(ID).len() as u64 > end + (1 << 20),
-        "the values are appended by themselves, and their append failed"
-    );
-    assert_eq!(bench.sync.appended(), end, "a mark never lies within a frame");
+    let left = |seed| {
+        let mut bench = Bench::new();
+        let end = bench.put(10).unwrap();
+        fail_call(&bench.fs, 2, "append", Fault::Io, seed);
+        assert!(bench.put(2 << 20).is_err());
+        assert_eq!(bench.sync.appended(), end, "a mark never lies within a frame");
+        bench.data(ID).len() as u64 - end
+    };
+    let left: Vec<u64> = (0..16).map(left).collect();
+    // The values are appended by themselves, and their append failed.
+    assert!(left.iter().all(|&bytes| bytes > 0 && bytes < 2 << 20), "{left:?}");
+    assert!(left.iter().any(|&bytes| bytes > 1 << 20), "{left:?}");
 }
 
 #[test]
 fn a_rotation_that_cannot_create_the_next_log_leaves_the_old_one_in_use() {
-    for (kind, full) in [(ErrorKind::Other, false), (ErrorKind::StorageFull, true)] {
+    for (fault, full) in [(Fault::Io, false), (Fault::Full, true)] {
         let mut bench = Bench::new();
         bench.put(10).unwrap();
-        bench.fs.fail_next("create 000002", kind);
+        fail_call(&bench.fs, 1, "create 000002", fault, 0);
         assert_eq!(bench.writer.rotate(FileId(2), false).unwrap_err().is_full(), full);
         assert!(bench.sync.failure().is_none());
         bench.put(10).unwrap();

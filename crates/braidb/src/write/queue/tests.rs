@@ -2,22 +2,25 @@
 
 use super::waiting::Batch;
 use super::*;
-use crate::log::test_fs::TestFs;
 use crate::memory::Segment;
 use crate::memory::view::{View, ViewCell};
 use crate::plan::memory::limits::{MemoryLimits, MemoryOptions};
 use crate::write::pressure::Marks;
 use crate::write::{RecoveredFamily, RoomParts};
+use braidb_storage::FileSystem;
 use braidb_storage::inline::{Inline, SeededRandom, StepClock};
+use braidb_storage::sim::SimFs;
 use std::path::Path;
 
 const FAMILY: FamilyId = FamilyId(0);
 
 fn queue() -> CommitQueue {
-    queue_on(TestFs::default())
+    queue_on(SimFs::new())
 }
 
-fn queue_on(fs: TestFs) -> CommitQueue {
+fn queue_on(fs: SimFs) -> CommitQueue {
+    fs.create_dir_all(Path::new("d")).unwrap();
+    fs.set_appends_need_space(true);
     let counters = Arc::new(Counters::default());
     let dir_lock = Arc::new(DirLock::take(&fs, Path::new("d")).unwrap());
     let log_sync = Arc::new(LogSync::new(Arc::new(fs), Path::new("d"), counters.clone()));
@@ -200,8 +203,8 @@ fn who_becomes_the_first_wakes_and_leads() {
 
 #[test]
 fn what_has_no_room_fails_alone() {
-    let fs = TestFs::default();
-    fs.set_free(1 << 20);
+    let fs = SimFs::new();
+    fs.set_capacity(Some(1 << 20));
     let queue = queue_on(fs);
     let sizes = [10, 2 << 20, 20];
     let waiters = sizes.map(|bytes| queue.leave_value(b"k", &vec![1; bytes], Durability::Buffer));
