@@ -257,7 +257,7 @@ fn a_line_that_takes_long_is_warned_of() {
 }
 
 #[test]
-fn the_lock_names_who_measures() {
+fn the_lock_names_the_measuring_process() {
     let repository = Repository::new("lock");
     let (_, told, status) = repository.accept_with(&[("WITH_MORE", "1")], &["holder"]);
     assert_eq!(status, 0, "{told}");

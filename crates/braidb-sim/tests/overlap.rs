@@ -113,7 +113,7 @@ fn a_recovered_table_has_a_sketch() {
 }
 
 #[test]
-fn a_damaged_sketch_is_reported_by_who_reads_the_table_and_makes_nobody_wait() {
+fn a_damaged_sketch_is_reported_by_readers_of_the_table_and_defers_no_merge() {
     let fs = Arc::new(SimFs::new());
     let db = open(&fs, 40);
     (0..4).for_each(|table| write(&db, table));

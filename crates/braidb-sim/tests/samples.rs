@@ -77,7 +77,7 @@ fn tables_without_samples_are_guessed_about() {
 }
 
 #[test]
-fn a_damaged_sample_is_reported_by_who_reads_the_table() {
+fn a_damaged_sample_is_reported_by_readers_of_the_table() {
     let fs = Arc::new(SimFs::new());
     let db = open(&fs, 8);
     insert(&db, 0..60_000);

@@ -43,7 +43,7 @@ struct Lanes {
     merge: VecDeque<Job>,
     memory: VecDeque<Job>,
     /// Whether the last job was of the memory lane.
-    tidied: bool,
+    was_memory: bool,
     /// Whether the last job of the other two lanes was a flush: a waiting merge has the next turn. A flush that fails
     /// for ever must not starve merges.
     flushed: bool,
@@ -52,9 +52,9 @@ struct Lanes {
 impl Lanes {
     fn next(&mut self) -> Option<Job> {
         let others_wait = !self.flush.is_empty() || !self.merge.is_empty();
-        let had_its_turn = self.tidied && others_wait;
-        self.tidied = !self.memory.is_empty() && !had_its_turn;
-        if self.tidied {
+        let had_its_turn = self.was_memory && others_wait;
+        self.was_memory = !self.memory.is_empty() && !had_its_turn;
+        if self.was_memory {
             return self.memory.pop_front();
         }
         let is_merges_turn = self.flushed && !self.merge.is_empty();

@@ -233,7 +233,7 @@ const WAYS: [(&str, FindOut); 6] = [
 ];
 
 #[test]
-fn who_lost_the_lock_to_a_second_process_writes_and_deletes_nothing_more() {
+fn a_process_that_lost_the_lock_writes_and_deletes_nothing_more() {
     for (way, find_out) in WAYS {
         let root = root(way);
         let dir = root.join("db");

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_behind_is_told_in_words() {
+    fn a_side_that_is_behind_is_described_in_words() {
         let told = |rates: [f64; 3]| {
             let runs = [run("BraidDB", rates[0]), run("LevelDB", rates[1]), run("LMDB", rates[2])];
             let workloads = by_workload(&runs);

@@ -94,7 +94,7 @@ fn a_panic_under_the_commit_lock_is_final() {
 
 /// Writers that wait to be committed learn that their leader panicked, whether they spin or sleep.
 #[test]
-fn those_who_wait_learn_that_their_leader_panicked() {
+fn waiting_writers_learn_that_their_leader_panicked() {
     let (env, fs, _) = sim_env(1);
     let db = small(env).open(DIR).unwrap();
     let (sender, is_appending) = mpsc::channel();

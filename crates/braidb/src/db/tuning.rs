@@ -116,13 +116,13 @@ impl Tuning {
         self
     }
 
-    /// Keys that stay in memory at a flush, in percent, at first: the keys written most often since the last flush. 0 to 50; 0 flushes
-    /// all of memory whenever it is full. Default: 1.
+    /// Keys that may stay in memory at a flush, in percent: the keys written most often since the last flush. 0 to 50; 0 flushes all of
+    /// memory whenever it is full. Default: 1.
     ///
-    /// Hot keys are written back to the log, so no write is lost. The hot-key tuner raises or lowers the share, to half of the keys or
-    /// to none, as flushes show which share writes least. [`HotKeyStats`](crate::stats::HotKeyStats) has the current share. Each open starts
-    /// again with this option. Where the share is so small that a flush would hardly notice, no key stays. With the memory policies
-    /// `None` and `Basic`, memory that is full of superseded versions is compacted and not flushed.
+    /// Hot keys are written back to the log, so no write is lost. The hot-key tuner compares this share with none, and holds what writes
+    /// less. [`HotKeyStats`](crate::stats::HotKeyStats) has the current share. Each open starts again with this option. Where the share
+    /// is so small that a flush would hardly notice, no key stays. With the memory policies `None` and `Basic`, memory that is full of
+    /// superseded versions is compacted and not flushed.
     pub fn hot_keys_percent(mut self, percent: u32) -> Tuning {
         self.hot_keys_percent = percent;
         self

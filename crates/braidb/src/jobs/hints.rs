@@ -84,11 +84,6 @@ impl Hints {
         }
     }
 
-    /// A merge wrote this many bytes.
-    pub fn merged(&mut self, written_bytes: u64) {
-        self.tuner.merged(written_bytes);
-    }
-
     /// A merge of a last-level cell dropped `shadowed` hidden versions of the runs on top of `oldest`, its oldest run.
     pub fn shadowed(&mut self, merge: &Merge, oldest: Epoch, shadowed: u64) {
         if let Some(permille) = merge.shadowed_permille(oldest, shadowed) {

@@ -97,16 +97,13 @@ impl Jobs {
         self.sync_names(&outputs)?;
 
         let (shadowed, spent) = (outputs.shadowed, outputs.spent);
-        let written_bytes = outputs.tables.iter().map(|table| table.bytes).sum();
         let mut catalog = self.catalog.lock();
         let edit = self.edit(&catalog, merge.family, ticket, &outputs.tables, |moment| {
             merge.edit(moment, &outputs.tables)
         })?;
         self.commit_tables(&mut catalog, edit, outputs)?;
-        let hints = catalog.hints(merge.family);
-        hints.merged(written_bytes);
         if let Some(oldest) = oldest_of_last {
-            hints.shadowed(merge, oldest, shadowed);
+            catalog.hints(merge.family).shadowed(merge, oldest, shadowed);
         }
         self.show(&catalog, merge.family);
         drop(catalog);

@@ -51,8 +51,8 @@ pub(super) struct LiveLog {
     pub path: PathBuf,
     pub file: Arc<dyn File>,
     /// Bytes written to the operating system.
-    handed: AtomicU64,
-    /// Set after the footer, the last bytes, was written to the operating system: `handed` is final.
+    written_bytes: AtomicU64,
+    /// Set after the footer, the last bytes, was written to the operating system: `written_bytes` is final.
     sealed: AtomicBool,
     /// Where the log's values lie, if places were kept; set before `sealed`.
     places: OnceLock<Arc<ValuePlaces>>,
@@ -70,7 +70,7 @@ impl LiveLog {
             id,
             path,
             file,
-            handed: AtomicU64::new(0),
+            written_bytes: AtomicU64::new(0),
             sealed: AtomicBool::new(false),
             places: OnceLock::new(),
             is_used: AtomicBool::new(false),
@@ -79,13 +79,13 @@ impl LiveLog {
         }
     }
 
-    pub fn handed(&self) -> u64 {
-        self.handed.load(Ordering::Acquire)
+    pub fn written_bytes(&self) -> u64 {
+        self.written_bytes.load(Ordering::Acquire)
     }
 
     /// Adds `bytes` that were written to the operating system.
-    pub fn add_handed(&self, bytes: u64) {
-        self.handed.fetch_add(bytes, Ordering::Release);
+    pub fn add_written(&self, bytes: u64) {
+        self.written_bytes.fetch_add(bytes, Ordering::Release);
     }
 
     pub fn set_sealed(&self, places: Option<ValuePlaces>) {
@@ -109,8 +109,8 @@ impl LiveLog {
 
     /// Whether no byte of the log will ever need a sync.
     fn is_done(&self) -> bool {
-        // `is_sealed` first: `handed` is final once the log is sealed.
-        self.is_sealed() && self.mark() == self.handed()
+        // `is_sealed` first: `written_bytes` is final once the log is sealed.
+        self.is_sealed() && self.mark() == self.written_bytes()
     }
 }
 
@@ -151,15 +151,18 @@ impl LogSync {
             assert!(logs.front().is_none_or(|oldest| id < oldest.id), "log {id} does not exist");
             return true;
         };
-        assert!(offset <= log.handed(), "log {id} was not written to the operating system up to {offset}");
+        assert!(
+            offset <= log.written_bytes(),
+            "log {id} was not written to the operating system up to {offset}"
+        );
         log.mark() >= offset.max(HEADER_BYTES)
     }
 
     /// Syncs the bytes of `log` that were written to the operating system. All earlier logs are done.
     fn sync_one(&self, log: &LiveLog) -> Result<()> {
         // Read before the sync: bytes appended while the sync runs may or may not be covered.
-        let handed = log.handed();
-        if log.mark() < handed {
+        let written_bytes = log.written_bytes();
+        if log.mark() < written_bytes {
             if !mutant!("skip_log_sync") {
                 log.file.sync_data().map_err(|error| self.fail("sync", &log.path, error))?;
                 self.counters.log_syncs.add(1);
@@ -170,7 +173,7 @@ impl LogSync {
                 }
                 log.named.store(true, Ordering::Relaxed);
             }
-            log.raise_mark(handed);
+            log.raise_mark(written_bytes);
         }
         // `register` takes this step, under the lock of `logs`, for a log that is added later.
         let logs = self.logs.lock();
@@ -185,14 +188,14 @@ impl LogSync {
     /// The logs that are not forgotten, each with its length if it is sealed.
     pub fn live(&self) -> Vec<(FileId, Option<u64>)> {
         let logs = self.logs.lock();
-        logs.iter().map(|log| (log.id, log.is_sealed().then(|| log.handed()))).collect()
+        logs.iter().map(|log| (log.id, log.is_sealed().then(|| log.written_bytes()))).collect()
     }
 
     /// The closed logs with places that are not forgotten, oldest first: id, length, places.
     pub fn closed(&self) -> Vec<(FileId, u64, Arc<ValuePlaces>)> {
         let logs = self.logs.lock();
         let closed = logs.iter().filter(|log| log.is_sealed());
-        closed.filter_map(|log| Some((log.id, log.handed(), log.places.get()?.clone()))).collect()
+        closed.filter_map(|log| Some((log.id, log.written_bytes(), log.places.get()?.clone()))).collect()
     }
 
     /// Records that a flush leaves values in the logs `ids`.
@@ -210,12 +213,12 @@ impl LogSync {
 
     /// The logs that are not forgotten, oldest first, with the bytes written to the operating system.
     pub fn sizes(&self) -> Vec<(FileId, u64)> {
-        self.logs.lock().iter().map(|log| (log.id, log.handed())).collect()
+        self.logs.lock().iter().map(|log| (log.id, log.written_bytes())).collect()
     }
 
     /// Bytes written to the logs that are not forgotten.
     pub fn appended(&self) -> u64 {
-        self.logs.lock().iter().map(|log| log.handed()).sum()
+        self.logs.lock().iter().map(|log| log.written_bytes()).sum()
     }
 
     /// Forgets the logs before `id`: a synced edit says that recovery will not read them. The current log is never forgotten.

@@ -315,7 +315,7 @@ fn start(shared: &LogSync, log: &Arc<LiveLog>, header: Header) -> Result<()> {
     Ok(())
 }
 
-/// Appends `parts`, which end with a whole frame, and only then adds their bytes to `handed`. A sync between two parts could otherwise
+/// Appends `parts`, which end with a whole frame, and only then adds their bytes to `written_bytes`. A sync between two parts could otherwise
 /// put the mark inside the frame, and a torn frame would count as damaged.
 fn append(shared: &LogSync, log: &LiveLog, parts: &[&[u8]]) -> Result<()> {
     let mapped_before = log.file.mapped_bytes();
@@ -326,7 +326,7 @@ fn append(shared: &LogSync, log: &LiveLog, parts: &[&[u8]]) -> Result<()> {
         shared.counters().log_bytes.add(part.len() as u64);
     }
     shared.counters().log_mapped_bytes.add(log.file.mapped_bytes() - mapped_before);
-    log.add_handed(bytes);
+    log.add_written(bytes);
     Ok(())
 }
 

@@ -328,16 +328,16 @@ fn what_reaches_over_a_guard_is_cut_in_the_edit_that_sets_it() {
     let state = state().apply(&added(2, 7, &table(FileId(2), "b", "p", (2, 2)))).unwrap();
     let removed =
         Change::SliceRemoved { family: FAMILY, run: run(2, 7), table: FileId(2), low: b"b".to_vec() };
-    let halves = [slice(2, "", 7, 2, "b", "k"), slice(2, "m", 7, 2, "n", "p")];
+    let parts = [slice(2, "", 7, 2, "b", "k"), slice(2, "m", 7, 2, "n", "p")];
     let apply = |changes: &[Change]| state.apply(&Edit { changes: changes.to_vec() });
     assert!(why(apply(&[guard("m", 2)])).contains("within a slice"));
     assert!(
         why(apply(&[removed.clone(), guard("m", 2), slice(2, "", 7, 2, "b", "p")]))
             .contains("end of its cell")
     );
-    assert!(why(apply(&[removed.clone(), halves[0].clone(), halves[1].clone()])).contains("wrong cell"));
+    assert!(why(apply(&[removed.clone(), parts[0].clone(), parts[1].clone()])).contains("wrong cell"));
     assert!(why(apply(&[guard("", 2)])).contains("impossible"));
-    let cut = apply(&[removed, guard("m", 2), halves[0].clone(), halves[1].clone()]).unwrap();
+    let cut = apply(&[removed, guard("m", 2), parts[0].clone(), parts[1].clone()]).unwrap();
     assert_eq!(cells(&cut, 2), [(String::new(), vec![7]), ("m".to_owned(), vec![7])]);
     assert!(cut.table(FileId(2)).is_some());
 

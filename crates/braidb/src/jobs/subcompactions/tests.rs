@@ -20,7 +20,7 @@ fn what_becomes_of_pieces_is_collected_in_their_order() {
 }
 
 #[test]
-fn the_owner_waits_for_a_piece_that_somebody_is_at() {
+fn the_owner_waits_for_a_part_of_another_thread() {
     let owned = parts(2);
     let shared = owned.share();
     let (begun, begins) = std::sync::mpsc::channel();
@@ -52,7 +52,7 @@ fn after_a_failure_nothing_is_begun() {
 }
 
 #[test]
-fn a_panic_is_a_failure_and_keeps_nobody_waiting() {
+fn a_panic_is_a_failure_and_keeps_no_thread_waiting() {
     let owned = parts(3);
     let shared = owned.share();
     let panicked = catch_unwind(AssertUnwindSafe(|| shared.work(|_| panic!("a planted panic"))));

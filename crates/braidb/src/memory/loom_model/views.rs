@@ -171,7 +171,7 @@ fn loom_a_hot_key_is_in_every_view() {
 }
 
 #[test]
-fn loom_two_who_change_the_view_lose_nothing() {
+fn loom_two_threads_that_change_the_view_lose_nothing() {
     model(3, || {
         let (database, mut writer) = database(&[b"k", b"k"]);
         writer.roll();

@@ -21,10 +21,6 @@ pub struct Hot {
     /// Keys that were written at least this many times stay.
     pub from: u16,
     pub bytes: u64,
-    /// The keys that stay, of a million keys of the family.
-    pub ppm: u32,
-    /// Whether the limit of keys kept out further hot keys.
-    pub is_cut: bool,
 }
 
 /// What a family's tree and tuner say about its hot keys when a flush begins.
@@ -111,20 +107,18 @@ pub fn choose_hot(
     let keys: u64 = by_count.values().map(|written| written.keys).sum();
     let writes: u64 = by_count.iter().map(|(&count, written)| u64::from(count) * written.keys).sum();
     let max_keys = MemoryLimits::max_hot_keys(keys, tree_keys, hot_ppm);
-    let (mut from, mut all, mut is_cut) = (None, Written::default(), false);
+    let (mut from, mut all) = (None, Written::default());
     for (&count, written) in by_count.iter().rev() {
-        if !MemoryLimits::is_hot(count, keys, writes) || all.bytes + written.bytes > limits.max_hot_bytes() {
-            break;
-        }
-        if all.keys + written.keys > max_keys {
-            is_cut = true;
+        let has_room =
+            all.keys + written.keys <= max_keys && all.bytes + written.bytes <= limits.max_hot_bytes();
+        if !MemoryLimits::is_hot(count, keys, writes) || !has_room {
             break;
         }
         from = Some(count);
         all = Written { keys: all.keys + written.keys, bytes: all.bytes + written.bytes };
     }
     let from = from.filter(|_| limits.keeps_hot() && MemoryLimits::is_worth_splitting(all.keys, keys))?;
-    Some(Hot { from, bytes: all.bytes, ppm: MemoryLimits::hot_ppm(all.keys, keys, tree_keys), is_cut })
+    Some(Hot { from, bytes: all.bytes })
 }
 
 #[cfg(test)]
@@ -158,12 +152,12 @@ mod tests {
     }
 
     #[test]
-    fn hot_is_what_was_written_again_and_more_than_half_as_often_as_the_mean() {
+    fn hot_is_what_was_written_again_and_as_often_as_the_mean() {
         let updates = updates(&[1, 1, 1, 2, 3, 18]);
-        assert_eq!(hot_from(&updates, 1000), Some(3), "the mean is more than 4");
+        assert_eq!(hot_from(&updates, 1000), Some(18), "the mean is more than 4");
         assert_eq!(hot_from(&updates, 199), Some(18), "one key may stay");
         assert_eq!(hot_from(&updates, 99), None, "none may");
-        assert_eq!(choose_hot(&updates, 0, 500_000, &limits()).map(|hot| hot.from), Some(3));
+        assert_eq!(hot_from(&self::updates(&[1, 1, 1, 4, 8, 9]), 1000), Some(4), "4 is the mean");
         assert_eq!(hot_from(&self::updates(&[&[9][..], &[1; 31]].concat()), 1000), Some(9));
         assert_eq!(
             hot_from(&self::updates(&[&[9][..], &[1; 32]].concat()), 1000),
@@ -193,11 +187,9 @@ mod tests {
         let updates = updates(&written);
         let hot_from = |memtable_bytes, log_bytes| {
             let limits = MemoryLimits::new(MemoryOptions { memtable_bytes, log_bytes, ..OPTIONS });
-            let hot = choose_hot(&updates, 1 << 40, 10_000, &limits)?;
-            assert!(!hot.is_cut, "more keys might stay");
-            Some(hot.from)
+            choose_hot(&updates, 1 << 40, 10_000, &limits).map(|hot| hot.from)
         };
-        assert_eq!(hot_from(1 << 20, 1 << 20), Some(2), "the mean is 3.1");
+        assert_eq!(hot_from(1 << 20, 1 << 20), Some(4), "the mean is 3.1");
         assert_eq!(hot_from(8 * 150, 1 << 20), Some(16), "6 of 134 bytes in three quarters of that");
         assert_eq!(hot_from(1 << 20, 30 * 150), Some(14), "8 in a quarter of the logs");
         assert_eq!(hot_from(100, 1 << 20), None);
@@ -209,11 +201,11 @@ mod tests {
         let updates = updates(&written);
         let each = updates.values().map(|written| written.bytes).sum::<u64>() / 100;
         let hot = |ppm| choose_hot(&updates, 1000, ppm, &limits());
-        let of = |from, keys, is_cut| Hot { from, bytes: keys * each, ppm: 1000 * keys as u32, is_cut };
-        assert_eq!(hot(500_000), Some(of(2, 20, false)));
-        assert_eq!(hot(20_000), Some(of(2, 20, false)));
-        assert_eq!(hot(19_999), Some(of(3, 19, true)));
-        assert_eq!(hot(4_000), Some(of(18, 4, true)));
+        let of = |from, keys| Hot { from, bytes: keys * each };
+        assert_eq!(hot(500_000), Some(of(4, 18)), "the mean is 3.1");
+        assert_eq!(hot(18_000), Some(of(4, 18)));
+        assert_eq!(hot(17_999), Some(of(5, 17)));
+        assert_eq!(hot(4_000), Some(of(18, 4)));
         assert_eq!(hot(3_999), None, "one in 32 is four");
     }
     /// Of 40 keys, two were written nine times each, the others once.

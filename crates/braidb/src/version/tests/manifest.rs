@@ -96,7 +96,7 @@ fn files(fs: &SimFs) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn who_has_lost_the_lock_starts_no_manifest() {
+fn without_the_lock_no_manifest_is_started() {
     let fs = Arc::new(disk());
     drop(sample(&fs, 1 << 20));
     // Another process is about to rename this file.
@@ -123,7 +123,7 @@ fn about_to_roll(fs: &Arc<SimFs>) -> (State, Manifest) {
 }
 
 #[test]
-fn who_has_lost_the_lock_appends_no_edit() {
+fn without_the_lock_no_edit_is_appended() {
     let fs = Arc::new(disk());
     let (states, mut manifest) = sample(&fs, 1 << 20);
     let (state, before) = (states.last().unwrap(), files(&fs));
@@ -137,7 +137,7 @@ fn who_has_lost_the_lock_appends_no_edit() {
 
 /// A second process gets in at each operation of a commit that rolls the manifest over.
 #[test]
-fn who_loses_the_lock_while_a_manifest_rolls_over_deletes_no_manifest_of_others() {
+fn a_lock_lost_while_a_manifest_rolls_over_deletes_no_manifest_of_others() {
     let mut seen = Vec::new();
     for operation in 1.. {
         let fs = Arc::new(disk());
@@ -168,7 +168,7 @@ fn who_loses_the_lock_while_a_manifest_rolls_over_deletes_no_manifest_of_others(
 /// `CURRENT.tmp`. If the first process replaced `CURRENT.tmp`, the second process would bring the first one's manifest
 /// into force and then delete it.
 #[test]
-fn who_loses_the_lock_while_a_manifest_is_written_leaves_current_tmp_to_the_other() {
+fn a_lock_lost_while_a_manifest_is_written_leaves_current_tmp_to_the_other() {
     let replaced_at = |operation| {
         let fs = Arc::new(disk());
         let (state, mut manifest) = about_to_roll(&fs);

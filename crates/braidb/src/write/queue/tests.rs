@@ -91,7 +91,7 @@ impl CommitQueue {
 }
 
 #[test]
-fn a_leader_serves_those_who_wait_after_some_commits_of_its_own() {
+fn a_leader_serves_waiting_writers_after_some_commits_of_its_own() {
     let queue = queue();
     (0..100).for_each(|_| queue.put(Durability::Buffer));
     let waiters = [b"a", b"b", b"c"].map(|key| queue.leave(key, Durability::Buffer));
@@ -105,7 +105,7 @@ fn a_leader_serves_those_who_wait_after_some_commits_of_its_own() {
 }
 
 #[test]
-fn a_leader_that_wanted_no_sync_syncs_for_nobody() {
+fn a_leader_without_a_sync_syncs_for_no_writer() {
     let queue = queue();
     let waiters =
         [Durability::Buffer, Durability::Sync, Durability::Buffer].map(|wanted| queue.leave(b"k", wanted));
@@ -127,7 +127,7 @@ fn a_persist_that_meets_a_close_poisons_nothing() {
 }
 
 #[test]
-fn who_wants_a_sync_shares_it_with_those_who_wait() {
+fn a_writer_with_a_sync_shares_it_with_waiting_writers() {
     let queue = queue();
     std::thread::scope(|scope| {
         let core = queue.lock();
@@ -141,7 +141,7 @@ fn who_wants_a_sync_shares_it_with_those_who_wait() {
 }
 
 #[test]
-fn who_was_left_alone_by_a_trusted_leader_leads() {
+fn a_writer_that_a_trusted_leader_left_alone_leads() {
     let queue = queue();
     queue.put(Durability::Buffer);
     let meet = || queue.waiting.leader().is_trusted_other(true);
@@ -171,7 +171,7 @@ fn put_and_wait<'scope>(
 }
 
 #[test]
-fn who_was_served_returns_without_the_lock() {
+fn a_served_writer_returns_without_the_lock() {
     let queue = queue();
     std::thread::scope(|scope| {
         let mut core = queue.lock();
@@ -187,7 +187,7 @@ fn who_was_served_returns_without_the_lock() {
 }
 
 #[test]
-fn who_becomes_the_first_wakes_and_leads() {
+fn the_new_first_writer_wakes_and_leads() {
     let queue = queue();
     std::thread::scope(|scope| {
         let mut core = queue.lock();

@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn where_others_mostly_find_the_lock_free_nobody_is_waited_for() {
+    fn where_writers_mostly_find_the_lock_free_no_leader_is_waited_for() {
         let trusted = |taken_of_ten: u64| {
             let leader = Leader::default();
             leader.is_me(Durability::Buffer);
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn those_behind_the_first_sleep_until_they_are_the_first_or_served() {
+    fn writers_behind_the_first_sleep_until_they_are_first_or_served() {
         let (waiting, health) = (Waiting::default(), Health::default());
         let wanted = [Durability::Buffer, Durability::Sync, Durability::Sync];
         let waiters = wanted.map(|durability| wait(&waiting, b"", durability));
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_else_wakes_a_sleeper_has_not_done_so_in_vain() {
+    fn a_wake_up_by_another_thread_is_not_in_vain() {
         let (waiting, health) = (Waiting::default(), Health::default());
         let waiters = [(); 2].map(|()| wait(&waiting, b"", Durability::None));
         std::thread::scope(|scope| {
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_are_taken_up_to_one_who_asks_for_more() {
+    fn the_oldest_writers_are_taken_up_to_one_with_a_stronger_durability() {
         let (waiting, health) = (Waiting::default(), Health::default());
         assert!(waiting.is_empty());
         let wanted = [Durability::None, Durability::Buffer, Durability::Sync, Durability::None];
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_group_that_ended_in_a_panic_those_who_were_done_are() {
+    fn of_a_group_that_ended_in_a_panic_finished_writers_succeed() {
         let (waiting, health) = (Waiting::default(), Health::default());
         let waiters = [(); 3].map(|()| wait(&waiting, b"", Durability::None));
         let group = waiting.take(Durability::Sync, &health);
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_nobody_ended_has_failed() {
+    fn a_group_that_no_leader_ended_has_failed() {
         let (waiting, health) = (Waiting::default(), Health::default());
         let waiters = [(); 2].map(|()| wait(&waiting, b"", Durability::None));
         assert!(waiting.may_sleep(&waiters[1]));

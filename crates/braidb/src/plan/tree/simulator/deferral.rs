@@ -104,7 +104,7 @@ fn where_l0_is_handed_over_nothing_waits() {
 }
 
 #[test]
-fn nobody_waits_at_the_limits_of_l0() {
+fn no_merge_is_deferred_at_the_limits_of_l0() {
     for tables in [5, 6, 7, 19, 20, 25] {
         for mut sim in trees(90) {
             sim.options.overlap.tables = 1000;
@@ -212,7 +212,7 @@ fn the_scope_says_which_tables_are_asked() {
 }
 
 #[test]
-fn a_table_without_a_sketch_makes_nobody_wait() {
+fn a_table_without_a_sketch_defers_no_merge() {
     let mut sim = tree(1, Guards::None, 40);
     let mut rng = Rng(42);
     sim.has_sketches = false;
