@@ -1,7 +1,7 @@
 //! Flushes and merges step by step: in which order they write, sync, commit and delete, and what an error leaves.
 //!
 //! The simulated file system records each operation. So a test sees the instant at which a record's home moves from one file to the
-//! next, as the heads of `jobs/mod.rs` and `jobs/flush.rs` describe it.
+//! next. The heads of `jobs/mod.rs` and `jobs/flush.rs` describe the steps.
 
 use super::{Db, MemoryPolicy, Options};
 use crate::base::error::Result;
@@ -189,7 +189,7 @@ fn without_room_for_copies_no_key_stays() {
     assert_eq!(bench.db.get("hot").unwrap().unwrap(), [7; 10]);
 }
 
-/// A family without a write since the last flush replays no old log, so its logs go with those of the family that is flushed.
+/// A family without a write since the last flush replays no old log, so its logs go with the logs of the flushed family.
 #[test]
 fn a_flush_moves_idle_families_on() {
     let bench = Bench::new(options());

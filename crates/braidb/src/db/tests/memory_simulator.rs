@@ -2,7 +2,7 @@
 //!
 //! The simulator drives the engine's own memory room, decisions, memory compaction, division into hot and cold keys, tuner and log
 //! collection. It replaces three things. A log is a number of bytes. A table is a sorted list of keys in a tiered tree. Time passes by
-//! a table of costs: each write, each step of memory compaction and each flush takes a while, and writes go on beside the jobs.
+//! a table of costs: a write, a step of memory compaction and a flush each take a while. Writes go on beside the jobs.
 //!
 //! The test `the_simulator_agrees_with_the_engine` compares it with the engine on twelve loads. To see what a mechanism brings, take
 //! it out of `plan/memory` and run `bytes_of_all_loads` before and after.
@@ -42,16 +42,16 @@ const RUNS: usize = 4;
 
 // What things take on two processors, in nanoseconds: writer, memory compaction and flush run beside each other.
 /// A put, and each byte of it.
-const PUT_NS: u64 = 620;
+const PUT_NS: u64 = 560;
 const PUT_BYTE_NS: u64 = 1;
 /// Memory compaction, for each entry that it reads and each 8 bytes of it.
-const STEP_NS: u64 = 140;
+const STEP_NS: u64 = 155;
 const STEP_WORD_NS: u64 = 1;
 /// A flush, for each entry that it reads and each byte that it writes.
 const FLUSH_NS: u64 = 200;
 const FLUSH_BYTE_NS: u64 = 2;
 /// The syncs of a flush or a log collection, and each KiB of logs that they make stable.
-const SYNCS_NS: u64 = 4_000_000;
+const SYNCS_NS: u64 = 4_500_000;
 const SYNC_KIB_NS: u64 = 700;
 
 /// What a load wrote, in bytes.
@@ -534,9 +534,10 @@ fn with_memory(memtable_bytes: usize) -> Options {
     without_log_tables(Options::new().memtable_bytes(memtable_bytes))
 }
 
-/// The bytes of memory and of a value, the keys, and the writes, of each size of the twelve loads.
+/// The bytes of memory and of a value, the keys, and the writes, of each size of the twelve loads. With 1,000,000 keys in place of
+/// 400,000, [`Load::Hot`] is chaotic in 4 MiB: engine and simulator flush from 0.09 to 0.27 of the user's bytes, as chance has it.
 const SIZES: [(usize, usize, u64, u64); 3] = [
-    (4 << 20, 100, 1_000_000, 4_000_000),
+    (4 << 20, 100, 400_000, 4_000_000),
     (4 << 20, 1_000, 200_000, 800_000),
     (64 << 20, 1_000, 400_000, 4_000_000),
 ];
