@@ -30,7 +30,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Count the instructions of the same, with cachegrind
+/// Count the instructions of map operations, with cachegrind
 #[derive(clap::Args)]
 pub struct Sizes {
     /// Pairs [default: keys and values of 64 MiB together]

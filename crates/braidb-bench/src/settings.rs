@@ -79,7 +79,7 @@ pub enum Distribution {
 }
 
 impl Distribution {
-    /// As on the command line.
+    /// The name of the distribution, as the command line spells it.
     pub fn name(self) -> String {
         self.to_possible_value().expect("none is hidden").get_name().to_owned()
     }

@@ -23,7 +23,7 @@ pub struct Workload {
     /// How skewed Zipf's law is, unless the settings say otherwise.
     pub zipf_exponent: f64,
     pub count: Count,
-    /// One more thread overwrites random keys meanwhile.
+    /// One more thread overwrites random keys while the workload runs.
     pub is_beside_writer: bool,
 }
 

@@ -373,7 +373,7 @@ fn memory_compaction_ends_when_full_memory_is_compacted_beside_a_merge() {
             }
         };
         // Each roll leaves an empty active segment.
-        let runtime = &db.engine().jobs.env().runtime;
+        let runtime = &db.engine().jobs.parts.env.runtime;
         while db.stats().memory_bytes < 850 << 10 {
             while runtime.help() {}
             put_until_rolled();

@@ -30,7 +30,7 @@ mod tests;
 
 /// Verifies an open database.
 pub(super) fn online(engine: &Engine) -> Result<VerifyReport> {
-    let env = engine.jobs.env();
+    let env = &engine.jobs.parts.env;
     let mut check = Check::new(env, engine.dir());
     // Tables that the state names are not deleted before the state is dropped.
     let (state, mut logs) = engine.jobs.with_files(|state, manifest, logs| {

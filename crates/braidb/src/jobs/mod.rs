@@ -480,10 +480,6 @@ impl Jobs {
     pub fn log_bytes(&self) -> u64 {
         self.catalog.lock().older_log_bytes.values().sum::<u64>() + self.parts.log_sync.appended()
     }
-
-    pub fn env(&self) -> &Env {
-        &self.parts.env
-    }
 }
 
 /// A caller that waits until all memory is in tables.

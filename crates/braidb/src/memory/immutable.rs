@@ -49,7 +49,7 @@ impl Immutable {
         matches!(self, Immutable::List(_))
     }
 
-    /// Whether both are the same segment.
+    /// Whether `self` and `other` are one segment.
     pub fn is(&self, other: &Immutable) -> bool {
         match (self, other) {
             (Immutable::List(a), Immutable::List(b)) => Arc::ptr_eq(a, b),

@@ -76,7 +76,7 @@ pub struct Ref<'a, T> {
 // SAFETY: a `Ref` is a shared reference to something whose plain bytes never change while it is reachable, and whose
 // links are atomic.
 unsafe impl<T> Send for Ref<'_, T> {}
-// SAFETY: as above.
+// SAFETY: a shared `Ref` gives what a `Ref` gives: plain bytes that do not change, and atomic links.
 unsafe impl<T> Sync for Ref<'_, T> {}
 
 impl<T> Clone for Ref<'_, T> {

@@ -59,7 +59,7 @@ pub struct FormOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogOfFlush {
     pub id: FileId,
-    /// Of the whole log.
+    /// Bytes of the whole log, footer included.
     pub bytes: u64,
     /// Values that the flush would leave there, and their bytes.
     pub values: u64,
@@ -132,7 +132,7 @@ pub fn is_scanned(entries_returned: u64, tree_keys: u64) -> bool {
 /// A log that stays only because tables point into it, and the bytes that slices still reach.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pinned {
-    /// Of the whole log.
+    /// Bytes of the whole log, footer included.
     pub bytes: u64,
     pub live_bytes: u64,
     /// The tables that point into it.
@@ -184,7 +184,7 @@ pub fn to_rewrite(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogOfMerge {
     pub id: FileId,
-    /// Of the whole log.
+    /// Bytes of the whole log, footer included.
     pub bytes: u64,
     /// Bytes of values that the merge wants.
     pub wanted_bytes: u64,

@@ -83,7 +83,7 @@ pub struct RoomParts {
 pub struct MemoryRoom {
     limits: MemoryLimits,
     parts: RoomParts,
-    /// By family id.
+    /// Memory of each family, indexed by family id.
     families: Vec<FamilyMemory>,
     /// Bytes of all active segments and pipelines.
     bytes: u64,

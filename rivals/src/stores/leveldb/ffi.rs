@@ -116,7 +116,7 @@ pub struct Sizes {
 /// An open database, with the parts that it was opened with. `Drop::drop` closes the database; then fields are dropped from the first to
 /// the last. LevelDB demands that cache and filter outlive the database.
 pub struct Database {
-    /// Not null.
+    /// The open database; never null.
     db: *mut c::leveldb_t,
     parts: Parts,
 }

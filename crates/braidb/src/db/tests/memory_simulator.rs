@@ -253,7 +253,7 @@ impl Simulator {
         }
     }
 
-    /// As `CommitQueue::make_room`.
+    /// Does what `CommitQueue::make_room` does in the engine.
     fn make_room(&mut self) {
         loop {
             let families = self.room.states();
@@ -412,7 +412,7 @@ impl Simulator {
         self.collection = Some(RunningCollection { replay_from, home, end_ns });
     }
 
-    /// As `Jobs::finish_log_collection`.
+    /// Does what `Jobs::finish_log_collection` does in the engine.
     fn end_collection(&mut self) {
         let RunningCollection { replay_from, home, .. } =
             self.collection.take().expect("a log collection runs");

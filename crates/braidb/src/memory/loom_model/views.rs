@@ -41,14 +41,14 @@ struct Writer {
 }
 
 impl Writer {
-    /// As `CommitQueue::commit_group`.
+    /// Does what `CommitQueue::commit_group` does in the engine.
     fn put(&mut self, key: &[u8]) {
         self.last_seq += 1;
         self.writer.insert(key, self.last_seq, EntryKind::Put, &self.last_seq.to_le_bytes());
         self.database.snapshots.publish(self.last_seq);
     }
 
-    /// As `MemoryRoom::roll`.
+    /// Does what `MemoryRoom::roll` does in the engine.
     fn roll(&mut self) {
         let (segment, writer) = Segment::with_filter(1, 0);
         self.writer = writer;

@@ -209,7 +209,7 @@ impl FamilyState {
 /// Memory and logs at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryState<'a> {
-    /// By family id.
+    /// State of each family, indexed by family id.
     pub families: &'a [FamilyState],
     /// Bytes of the logs that this open wrote and that are still there.
     pub log_bytes: u64,

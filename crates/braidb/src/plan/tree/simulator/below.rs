@@ -3,7 +3,7 @@
 use super::*;
 use crate::plan::tree::leveled::FAIR;
 
-/// With and without overlap.
+/// Percentages of overlap to try: 0 switches overlap off, 40 is the paper's threshold.
 const PERCENTS: [u32; 2] = [0, 40];
 
 /// A leveled tree.
