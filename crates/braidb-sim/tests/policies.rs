@@ -192,7 +192,7 @@ fn rows(iter: impl Iterator<Item = braidb::Result<(Vec<u8>, braidb::Value)>>) ->
     iter.map(|row| row.map(|(key, value)| (key, value.to_vec())).unwrap()).collect()
 }
 
-/// Runs a database through the workload. `options` may differ from life to life.
+/// Runs a database through the workload. Each open may have other options: `options` gets the number of the open.
 fn run(ops: impl Iterator<Item = Op>, mut world: World, options: impl Fn(u64) -> Options) -> Run {
     let mut answers = Answers::default();
     let (mut levels, mut cells) = (0, 0);

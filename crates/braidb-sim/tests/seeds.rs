@@ -6,7 +6,7 @@ use braidb_sim::judge::{Case, Judge};
 /// A case, and the bug that it found.
 type Seed = (Judge, u64, Preset, u64, u64, &'static str);
 
-/// Judge, seed, preset, operations, stride, and the bug.
+/// Judge, seed, preset, operations, stride (one storage operation in this many is tried), and the bug that the seed found.
 const SEEDS: &[Seed] = &[
     (
         Judge::Errors,

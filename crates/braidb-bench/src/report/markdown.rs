@@ -42,8 +42,8 @@ pub fn document(report: &Report) -> String {
     text
 }
 
-/// The figures of the summary. One side has one table with a column for each figure. Several sides have a table for each figure, with a
-/// column for each side.
+/// The figures of the summary. A *side* is a store with its options, or a commit. A report of one side has one table, with a column for
+/// each figure. A report of several sides has a table for each figure, with a column for each side.
 fn summary_text(report: &Report) -> String {
     let figures = [figure::RATES.as_slice(), &figure::COSTS, &figure::LATENCIES].concat();
     let columns = summary::present(&report.runs, &figures);

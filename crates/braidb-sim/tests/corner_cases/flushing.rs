@@ -112,3 +112,27 @@ fn a_flush_for_the_logs_makes_no_other_one() {
     while runtime.help() {}
     assert_eq!(db.stats().counts.flushes, 1, "another flush ran, of a few bytes");
 }
+
+/// A flush that failed once is tried again while memory compaction keeps memory small. Otherwise logs would grow until the device is full.
+#[test]
+fn logs_stay_bounded_after_a_flush_failed_once() {
+    const LOG_BYTES: u64 = 64 << 10;
+    for policy in [MemoryPolicy::Eager, MemoryPolicy::Adaptive { redundancy_percent: 20 }] {
+        let (env, fs, _) = sim_env(1);
+        let runtime = env.runtime.clone();
+        let options = Options::new().memtable_bytes(256 << 10).env(env);
+        let options = options.tuning(|tuning| {
+            tuning.memory_policy(policy).log_bytes(LOG_BYTES).log_rewrite_percent(0).hot_keys_percent(0)
+        });
+        let db = options.open(DIR).unwrap();
+        fail_when(&fs, 1, Fault::Full, |op| is_kind(op, OpKind::Append, "table"));
+        for number in 0..20_000u32 {
+            db.put("hot", [number as u8; 100]).unwrap();
+            while runtime.help() {}
+            assert!(db.stats().log_bytes_live < 8 * LOG_BYTES, "{policy:?}: at put {number}");
+        }
+        let counts = db.stats().counts;
+        assert_eq!(counts.job_failures, 1, "{policy:?}: the first flush failed");
+        assert!(counts.flushes > 10, "{policy:?}: {} flushes", counts.flushes);
+    }
+}

@@ -208,7 +208,9 @@ impl Jobs {
         if wants.log_collection {
             self.catalog.lock().log_full = true;
         }
-        if wants.flush || wants.log_collection {
+        // A flush that failed waits in the queue. Until it has ended, `decide` asks for no flush that would let logs go. So each roll of
+        // a segment tries it again.
+        if wants.flush || wants.log_collection || self.parts.flushes.has_tasks() {
             self.schedule();
         } else if wants.memory_compaction {
             self.compact_memory();
@@ -425,7 +427,8 @@ impl Jobs {
         // caller waits for these two only; going on writers would make others without end.
         let _wanted = TablesWanted::new(self);
         for _ in 0..2 {
-            let wanted = self.parts.queue.switch_all_memtables()?;
+            // After an error, memtables of other families may have been switched.
+            let wanted = self.parts.queue.switch_all_memtables().inspect_err(|_| self.schedule())?;
             self.wait_until(&[Lane::Flush], |_| self.parts.queue.room().has_flushed(&wanted))?;
         }
         Ok(())

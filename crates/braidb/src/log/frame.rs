@@ -1,4 +1,5 @@
-//! The bytes of a log's header, of a frame's head and of a footer. This module reads and writes no files.
+//! The bytes of a log's header, of a frame's head and of a footer. docs/formats.md, "The commit log", draws them. This module reads and
+//! writes no files.
 
 use super::batch::{EncodedBatch, MIN_ENTRY_BYTES};
 use crate::base::checksum;

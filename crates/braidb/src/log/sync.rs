@@ -24,9 +24,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Logs in a row that went unused before only one log in `TRIED_SHARE` keeps places.
+/// Logs in a row in which no flush left a value, before the writer notes the places of values in one log in `TRIED_SHARE` only.
 const UNUSED_LOGS: u32 = 8;
-/// Once [`UNUSED_LOGS`] went unused, one log in this many keeps places. Small puts to the other logs take a twentieth less time.
+/// Once flushes left no value in [`UNUSED_LOGS`] logs, the writer notes the places of values in one log of 8. Small puts to the other
+/// logs take a twentieth less time.
 const TRIED_SHARE: u64 = 8;
 
 /// The logs of this open, shared by the writer and the threads that sync.
@@ -39,7 +40,7 @@ pub struct LogSync {
     logs: Mutex<VecDeque<Arc<LiveLog>>>,
     /// Held by the one thread that syncs. Taken before `logs`.
     turn: Mutex<()>,
-    /// Logs in a row whose places no flush used.
+    /// Logs in a row in which no flush left a value.
     unused: AtomicU32,
     failure: OnceLock<Error>,
 }
@@ -205,8 +206,8 @@ impl LogSync {
         }
     }
 
-    /// Whether the `nth` log keeps the places of its values. Keeping them takes a twentieth of the time of a small put, so few logs
-    /// keep them where logs go unused.
+    /// Whether the writer of the `nth` log notes where each value lies, for a flush that may leave values in the log. Noting takes a
+    /// twentieth of the time of a small put. While flushes leave no value in any log, only one log in [`TRIED_SHARE`] is noted.
     pub(super) fn is_worth_telling(&self, nth: u64) -> bool {
         self.unused.load(Ordering::Relaxed) < UNUSED_LOGS || nth.is_multiple_of(TRIED_SHARE)
     }
