@@ -74,6 +74,7 @@ impl Store for Braid {
             ("log_bytes", of("log_bytes").saturating_sub(of("written_back_bytes"))),
             ("write_back_bytes", of("written_back_bytes")),
             ("flush_bytes", of("flush_bytes")),
+            ("value_file_bytes", of("value_file_bytes")),
             ("manifest_bytes", of("manifest_bytes")),
             ("mapped_bytes", of("log_mapped_bytes")),
         ];

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 /// The options that adapter.rs knows and that some commit lacks.
-const KNOWN: [&str; 25] = [
+const KNOWN: [&str; 26] = [
     "active_percent",
     "background_threads",
     "block_bytes",
@@ -30,6 +30,7 @@ const KNOWN: [&str; 25] = [
     "open_files",
     "overlap_scope",
     "pipeline_segments",
+    "separation_threshold",
     "table_bytes",
 ];
 

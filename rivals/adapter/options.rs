@@ -85,6 +85,8 @@ pub fn set(options: Options, text: &str) -> Outcome<Options> {
         "overlap_scope" => tune!(options, overlap_scope, overlap_scope(value)?),
         #[cfg(has_pipeline_segments)]
         "pipeline_segments" => tune!(options, pipeline_segments, number(name, value)?),
+        #[cfg(has_separation_threshold)]
+        "separation_threshold" => tune!(options, separation_threshold, Some(number(name, value)?)),
         #[cfg(has_table_bytes)]
         "table_bytes" => tune!(options, table_bytes, number(name, value)?),
         _ => Err(format!(

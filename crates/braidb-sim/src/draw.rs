@@ -73,6 +73,7 @@ pub struct OptionSet {
     pub log_rewrite_percent: u32,
     pub hot_keys_percent: u32,
     pub log_table_percent: u32,
+    pub separation_threshold: Option<u64>,
     pub manifest_bytes: u64,
     pub l0_merge_tables: usize,
     pub l0_slowdown_tables: usize,
@@ -104,6 +105,7 @@ const DEFAULT: OptionSet = OptionSet {
     log_rewrite_percent: 25,
     hot_keys_percent: 1,
     log_table_percent: 50,
+    separation_threshold: None,
     manifest_bytes: 4 << 20,
     l0_merge_tables: 4,
     l0_slowdown_tables: 8,
@@ -196,6 +198,9 @@ impl OptionSet {
         // Drawn last, so that older seeds keep their draws. Mostly equal to the overlap switch: the two were one option once.
         let is_switched_alone = policies.one_in(3);
         let set = OptionSet { defer_below_l0: (set.l0_overlap_percent > 0) != is_switched_alone, ..set };
+        // Drawn last, so that older seeds keep their other draws. Half of the sets keep values in tables.
+        let separation_threshold = policies.pick(&[None, None, None, Some(0), Some(1), Some(100)]);
+        let set = OptionSet { separation_threshold, ..set };
         match preset {
             Preset::ShortLogs => OptionSet {
                 log_bytes: policies.pick(&[Some(4 << 10), Some(6 << 10), Some(8 << 10)]),
@@ -225,6 +230,7 @@ impl OptionSet {
             log_rewrite_percent: DEFAULT.log_rewrite_percent,
             hot_keys_percent: DEFAULT.hot_keys_percent,
             log_table_percent: DEFAULT.log_table_percent,
+            separation_threshold: DEFAULT.separation_threshold,
             manifest_bytes: rng.pick(&[1 << 10, 1 << 10, 4 << 10, 64 << 10]),
             l0_merge_tables,
             l0_slowdown_tables,
@@ -265,6 +271,7 @@ impl OptionSet {
             .log_rewrite_percent(self.log_rewrite_percent)
             .hot_keys_percent(self.hot_keys_percent)
             .log_table_percent(self.log_table_percent)
+            .separation_threshold(self.separation_threshold)
             .manifest_bytes(self.manifest_bytes)
             .l0_merge_tables(self.l0_merge_tables)
             .l0_slowdown_tables(self.l0_slowdown_tables)
@@ -322,11 +329,12 @@ impl fmt::Display for OptionSet {
         let (rewrite, body) = (self.log_rewrite_percent, self.log_table_percent);
         let runs_at =
             self.max_runs_at.map_or(String::new(), |(level, runs)| format!(" ({runs} on L{level})"));
+        let apart = self.separation_threshold.map_or("no size".to_owned(), |bytes| format!("{bytes} B"));
         let rate = self.merge_bytes_per_second.map_or("full speed".to_owned(), |rate| format!("{rate} B/s"));
         write!(
             f,
             "durability {:?}, memtable {} ({:?}, {}% active, {} segments, {}% hot), block {}, cache {}, filter bits {}, open files {}, table {}, \
-             log {log} (rewritten at {rewrite}%, a body at {body}%), manifest {}, L0 {}/{}/{} (waits below {}% to {} tables, {:?}), deferral below {}, threads {}, runs {}{runs_at}, guards {:?}, merges at {rate}",
+             log {log} (rewritten at {rewrite}%, a body at {body}%), manifest {}, L0 {}/{}/{} (waits below {}% to {} tables, {:?}), deferral below {}, threads {}, runs {}{runs_at}, guards {:?}, values apart from {apart}, merges at {rate}",
             self.durability,
             self.memtable_bytes,
             self.memory_policy,

@@ -479,9 +479,10 @@ impl Runner {
             let files = self.fs.files();
             let count =
                 |ending: &str| files.iter().filter(|path| path.to_string_lossy().ends_with(ending)).count();
-            if count(".table") != known || count(".manifest") != 1 {
+            let value_files = db.stats().value_files as usize;
+            if count(".table") != known || count(".values") != value_files || count(".manifest") != 1 {
                 return Err(Failure::new(format!(
-                    "settled, with {known} tables in use, but the files are {files:?}"
+                    "settled, with {known} tables and {value_files} value files in use, but the files are {files:?}"
                 )));
             }
         }

@@ -70,6 +70,9 @@ fn as_json(stats: &Stats, recovery: &RecoveryReport) -> Value {
         "pinned_log_bytes": stats.pinned_log_bytes,
         "log_tables": stats.log_tables,
         "log_value_bytes": stats.log_value_bytes,
+        "value_files": stats.value_files,
+        "value_file_bytes": stats.value_file_bytes,
+        "value_live_bytes": stats.value_live_bytes,
         "cache_bytes": stats.cache_bytes,
         "space_bytes": stats.space_bytes(),
         "open_snapshots": stats.open_snapshots,
@@ -242,6 +245,11 @@ fn levels_text(stats: &Stats, text: &mut String) {
         let name = format!("logs kept for {}", counted(stats.log_tables, "table", "tables"));
         line(text, &format!("  {name:<29}{:>12}{values:>26}", bytes_text(stats.pinned_log_bytes)));
     }
+    if stats.value_files > 0 {
+        let live = format!("{} alive", bytes_text(stats.value_live_bytes));
+        let name = counted(stats.value_files, "value file", "value files");
+        line(text, &format!("  {name:<29}{:>12}{live:>26}", bytes_text(stats.value_file_bytes)));
+    }
 }
 
 /// The current share of hot keys, and the measurements of the hot-key tuner.
@@ -279,6 +287,7 @@ fn written_text(stats: &Stats, text: &mut String) {
     cause("log, of it written back", counts.written_back_bytes);
     cause("flushes", counts.flush_bytes);
     cause("flushes, of it log tables", counts.log_table_bytes);
+    cause("value files", counts.value_file_bytes);
     for (level, &bytes) in counts.merge_bytes.iter().enumerate() {
         cause(&format!("merges into L{level}"), bytes);
     }

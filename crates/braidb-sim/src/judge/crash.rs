@@ -166,7 +166,7 @@ impl Phases {
             }
             (Doing::Call, OpKind::Truncate) if is_log => Phase::Rotation,
             (Doing::Call, _) if is_log => Phase::Commit,
-            (Doing::Call, _) if name.ends_with(".table") => Phase::Flush,
+            (Doing::Call, _) if name.ends_with(".table") || name.ends_with(".values") => Phase::Flush,
             (Doing::Call, _) => Phase::Edit,
         }
     }

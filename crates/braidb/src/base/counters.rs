@@ -64,6 +64,13 @@ pub struct Counters {
     pub log_reads: Counter,
     /// Bytes of logs that merges and verifications read for tables that point into them.
     pub log_merge_bytes: Counter,
+    /// Value files that flushes and merges wrote, and their bytes.
+    pub value_files: Counter,
+    pub value_file_bytes: Counter,
+    /// Values that users read from value files.
+    pub value_reads: Counter,
+    /// Bytes of value files that merges and verifications read.
+    pub value_merge_bytes: Counter,
     pub merges: Counter,
     pub merge_read_bytes: Counter,
     /// Tables that joined L0 while a merge of L0 was deferred.

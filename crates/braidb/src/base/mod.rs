@@ -1,5 +1,6 @@
 //! Keys, ranges, codec, checksums, ids, errors and limits, which every other module uses.
 
+pub mod body;
 pub mod checksum;
 pub mod codec;
 pub mod counters;

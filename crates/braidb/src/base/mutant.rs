@@ -62,6 +62,21 @@ pub const ALL: &[(&str, &str)] = &[
     ("replaced_after_a_flush_took_it", "7: memory compaction gives up when a flush took its segments"),
     ("tombstone_dropped_early", "6: a tombstone goes only when nothing older can exist below"),
     ("tombstone_ignores_older_runs", "6: older runs of the same cell may hold what a tombstone hides"),
+    (
+        "value_file_deleted_under_view",
+        "1: a value file goes only after the last view of a table that leads into it",
+    ),
+    (
+        "value_file_deleted_with_its_first_table",
+        "10: a value file stays while a table of the state leads into it",
+    ),
+    ("value_file_forgotten_at_open", "1: an open deletes only value files that no edit names"),
+    (
+        "value_beyond_the_committed_length",
+        "10: the edit names the length behind the last value of a value file",
+    ),
+    ("values_drift_at_a_cut", "10: the account of a value file is exact, whatever is cut or dropped"),
+    ("value_not_synced", "10: a value is stable before the edit that adds its handle"),
     ("version_dropped_under_snapshot", "5: no snapshot can see a dropped version"),
     (
         "write_back_after_a_switch",

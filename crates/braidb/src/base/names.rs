@@ -15,6 +15,7 @@ pub const LOCK: &str = "LOCK";
 pub enum Kind {
     Log(FileId),
     Table(FileId),
+    Values(FileId),
     Manifest(FileId),
     Current,
     CurrentTmp,
@@ -27,6 +28,10 @@ pub fn log(dir: &Path, id: FileId) -> PathBuf {
 
 pub fn table(dir: &Path, id: FileId) -> PathBuf {
     dir.join(format!("{id}.table"))
+}
+
+pub fn values(dir: &Path, id: FileId) -> PathBuf {
+    dir.join(format!("{id}.values"))
 }
 
 pub fn manifest(dir: &Path, id: FileId) -> PathBuf {
@@ -49,6 +54,7 @@ pub fn parse(name: &str) -> Option<Kind> {
     match extension {
         "log" => Some(Kind::Log(id)),
         "table" => Some(Kind::Table(id)),
+        "values" => Some(Kind::Values(id)),
         "manifest" => Some(Kind::Manifest(id)),
         _ => None,
     }
@@ -65,6 +71,7 @@ mod tests {
             for (path, kind) in [
                 (log(dir, id), Kind::Log(id)),
                 (table(dir, id), Kind::Table(id)),
+                (values(dir, id), Kind::Values(id)),
                 (manifest(dir, id), Kind::Manifest(id)),
             ] {
                 assert_eq!(parse(path.file_name().unwrap().to_str().unwrap()), Some(kind));

@@ -1,10 +1,10 @@
 //! Figures of a part of a table: what a slice of the tree knows without reading the file.
 
-use super::ids::SeqNo;
+use super::ids::{FileId, SeqNo};
 use super::key::KeyRange;
 
 /// The entries of one table in one range of keys. The figures are exact for a part that a job wrote as a part. For a part that was cut
-/// off later without reading, only the range is exact. Its sequence numbers are the numbers of the whole part, and its counts are
+/// off later, only the range and `values` are exact. Its sequence numbers are the numbers of the whole part, and its counts are
 /// estimates by the share of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
@@ -17,6 +17,8 @@ pub struct Part {
     /// Different user keys. The other entries are older versions.
     pub keys: u64,
     pub bytes: u64,
+    /// The value files that the entries lead into, ascending, and the bytes of these values' records in each. Logs are left out.
+    pub values: Vec<(FileId, u64)>,
 }
 
 impl Part {

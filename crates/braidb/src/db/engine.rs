@@ -229,7 +229,7 @@ impl Engine {
             hot_keys: tuner.map(hot_key_stats),
             levels: family.version.levels().enumerate().map(level_stats).collect(),
         });
-        let pinned = self.jobs.pinned_logs();
+        let (pinned, value_files) = (self.jobs.pinned_logs(), self.jobs.value_files());
         let log_tables: Vec<_> = versions.clone().flat_map(|version| log_tables(version)).collect();
         Stats {
             families: families.collect(),
@@ -241,6 +241,9 @@ impl Engine {
             pinned_log_bytes: pinned.values().map(|log| log.bytes).sum(),
             log_tables: log_tables.len() as u64,
             log_value_bytes: log_tables.iter().map(|(_, bytes)| bytes).sum(),
+            value_files: value_files.len() as u64,
+            value_file_bytes: value_files.values().map(|file| file.bytes).sum(),
+            value_live_bytes: value_files.values().map(|file| file.live_bytes).sum(),
             cache_bytes: self.cache.bytes(),
             table_memory_bytes: versions
                 .flat_map(|version| tables(version.slices()))
@@ -291,8 +294,9 @@ fn tables<'a>(slices: impl Iterator<Item = &'a Arc<Slice>>) -> Vec<&'a Arc<Table
 /// The tables of a family that point into logs, each with the estimated bytes of values that its slices refer to there.
 fn log_tables(version: &Version) -> BTreeMap<FileId, u64> {
     let mut tables = BTreeMap::new();
-    for slice in version.slices().filter(|slice| !slice.table.bodies().is_empty()) {
-        let part = u128::from(slice.bytes) * u128::from(slice.table.body_bytes());
+    for slice in version.slices().filter(|slice| slice.table.pins_logs()) {
+        let log_bytes: u64 = slice.table.logs().map(|held| held.live_bytes).sum();
+        let part = u128::from(slice.bytes) * u128::from(log_bytes);
         let bytes = (part / u128::from(slice.table.full_bytes().max(1))) as u64;
         *tables.entry(slice.table.id).or_default() += bytes;
     }

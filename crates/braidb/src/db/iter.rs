@@ -120,7 +120,11 @@ impl Walk {
             };
             !is_beyond && back.is_none_or(|back| key < back)
         };
-        self.front.as_mut().expect("made above").step(within)
+        match self.front.as_mut().expect("made above").step(within)? {
+            Some(entry) => Ok(Some(entry)),
+            // What is left was read ahead from the other end.
+            None => self.back.as_mut().and_then(Backward::take_last).transpose(),
+        }
     }
 
     fn next_back(&mut self) -> Result<Option<(Vec<u8>, Value)>> {
@@ -139,7 +143,11 @@ impl Walk {
             };
             !is_beyond && front.is_none_or(|front| key > front)
         };
-        self.back.as_mut().expect("made above").step(within)
+        match self.back.as_mut().expect("made above").step(within)? {
+            Some(entry) => Ok(Some(entry)),
+            // What is left was read ahead from the other end.
+            None => self.front.as_mut().and_then(Forward::take_last).transpose(),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::base::mutant::mutant;
 use crate::base::names::{self, Kind};
 use crate::base::report::Cut;
 use crate::cache::BlockCache;
-use crate::jobs::{JobOptions, Jobs, Parts, SeekWatch};
+use crate::jobs::{JobOptions, Jobs, Orphans, Parts, SeekWatch};
 use crate::log::{HEADER_BYTES, LogSync, LogWriter};
 use crate::memory::view::{View, ViewCell};
 use crate::version::{
@@ -83,11 +83,12 @@ fn locked_or(env: &Env, dir: &Path, error: Error) -> Error {
     }
 }
 
-/// The logs and tables of a database directory.
+/// The logs, tables and value files of a database directory.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     pub logs: Vec<(FileId, u64)>,
     pub tables: Vec<(FileId, u64)>,
+    pub value_files: Vec<(FileId, u64)>,
 }
 
 impl Listing {
@@ -107,6 +108,10 @@ impl Listing {
                 Some(Kind::Table(id)) => {
                     let path = names::table(dir, id);
                     listing.tables.extend(length(env, &path)?.map(|bytes| (id, bytes)));
+                }
+                Some(Kind::Values(id)) => {
+                    let path = names::values(dir, id);
+                    listing.value_files.extend(length(env, &path)?.map(|bytes| (id, bytes)));
                 }
                 Some(Kind::Manifest(_) | Kind::Current | Kind::CurrentTmp | Kind::Lock) | None => {}
             }
@@ -166,8 +171,10 @@ impl Opening {
             Found::Database => Manifest::open(config)?,
             Found::Nothing => Manifest::create(config)?,
         };
-        let orphans = state.check_tables(dir, &listing.tables)?;
+        let tables_left = state.check_tables(dir, &listing.tables)?;
         state.check_bodies(dir, &listing.logs)?;
+        let value_files = state.check_value_files(dir, &listing.value_files)?;
+        let orphans = Orphans { tables: tables_left, value_files };
 
         let logs = listing.log_ids();
         let merge_reserve_bytes = self.merge_reserve_bytes(&listing)?;
@@ -313,7 +320,8 @@ impl Opening {
     fn merge_reserve_bytes(&self, listing: &Listing) -> Result<u64> {
         let free = self.env.fs.free_space(&self.dir);
         let free = free.map_err(|error| Error::io("ask for the free space of", &self.dir, error))?;
-        let used: u64 = listing.logs.iter().chain(&listing.tables).map(|(_, bytes)| bytes).sum();
+        let files = listing.logs.iter().chain(&listing.tables).chain(&listing.value_files);
+        let used: u64 = files.map(|(_, bytes)| bytes).sum();
         let memtable = self.options.memtable_bytes as u64;
         let l0 = self.options.tuning.l0_stop_tables as u64 * memtable;
         let merge = l0.saturating_add(self.options.tree_options().base_bytes);
@@ -348,6 +356,7 @@ impl Opening {
             segments: self.options.segment_options(),
             memory: self.options.memory_limits(),
             form: self.options.form_options(),
+            values: self.options.value_options(),
             merge_reserve_bytes,
             merges: self.options.background_threads,
             merge_bytes_per_second: self.options.merge_bytes_per_second,

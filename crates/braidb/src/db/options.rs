@@ -13,6 +13,7 @@ pub use crate::plan::memory::segments::MemoryPolicy;
 use crate::plan::memory::segments::SegmentOptions;
 use crate::plan::tree::overlap::OverlapOptions;
 pub use crate::plan::tree::overlap::OverlapScope;
+use crate::plan::values::ValueOptions;
 use crate::table::TableOptions;
 use braidb_storage::Env;
 use std::path::Path;
@@ -226,6 +227,10 @@ impl Options {
             live_percent: self.tuning.log_table_percent,
             pinned_bytes: self.log_bytes_or_default() / 4 * 3,
         }
+    }
+
+    pub(crate) fn value_options(&self) -> ValueOptions {
+        ValueOptions { threshold: self.tuning.separation_threshold, file_bytes: self.tuning.table_bytes }
     }
 
     pub(crate) fn segment_options(&self) -> SegmentOptions {

@@ -32,6 +32,7 @@ use crate::jobs::output::{Outputs, Target};
 use crate::log::{self, EncodedBatch, End, Frame, LogWriter, Numbers, Scan};
 use crate::memory::{LogsBySeq, Segment, SegmentWriter};
 use crate::plan::Edge;
+use crate::plan::values::ValueOptions;
 use crate::version::{Change, Edit, RunId, State};
 use crate::visible::rule::{DropProof, RetentionFilter};
 use crate::write::RecoveredFamily;
@@ -143,7 +144,11 @@ impl<'a> Recovery<'a> {
             fs: env.fs.clone(),
             dir: dir.to_owned(),
             files: files.clone(),
+            counters: counters.clone(),
             options: options.table_options(0),
+            // A merge separates values later: recovery writes as few files as it can.
+            values: ValueOptions { threshold: None, ..options.value_options() },
+            collected: Arc::default(),
         };
         Recovery {
             dir,

@@ -54,6 +54,10 @@ counts! {
     log_table_bytes: "Bytes of the indexes in `log_tables`. `flush_bytes` includes them.",
     log_reads: "Values that gets and scans read from logs that tables point into.",
     log_merge_bytes: "Bytes of logs with values of tables that merges and `verify` read.",
+    value_files: "Value files that flushes and merges wrote.",
+    value_file_bytes: "Bytes of the value files in `value_files`. Neither `flush_bytes` nor `merge_bytes` includes them.",
+    value_reads: "Values that gets and scans read from value files.",
+    value_merge_bytes: "Bytes of value files that merges and `verify` read.",
     merges: "Merges of tables.",
     merge_read_bytes: "Bytes of tables that went into merges.",
     l0_deferrals: "Merges of L0 that were deferred because few keys stand in several of its tables.",
@@ -117,6 +121,11 @@ pub struct Stats {
     /// Tables that point to values in logs, and the bytes of these values. The bytes of levels include them.
     pub log_tables: u64,
     pub log_value_bytes: u64,
+    /// Value files that tables lead into, and their bytes.
+    pub value_files: u64,
+    pub value_file_bytes: u64,
+    /// Bytes of the records in value files that tables lead to. The bytes of levels include them, approximately.
+    pub value_live_bytes: u64,
     /// Bytes in the block cache.
     pub cache_bytes: u64,
     /// Bytes of memory for indexes and filters of open tables.
@@ -337,7 +346,7 @@ impl Stats {
     pub fn total_written_bytes(&self) -> u64 {
         let counts = &self.counts;
         let merged: u64 = counts.merge_bytes.iter().sum();
-        counts.log_bytes + counts.manifest_bytes + counts.flush_bytes + merged
+        counts.log_bytes + counts.manifest_bytes + counts.flush_bytes + counts.value_file_bytes + merged
     }
 
     /// Bytes written for each byte of keys and values that users wrote; 0 before the first write.
@@ -351,11 +360,12 @@ impl Stats {
         ratio(self.counts.flush_bytes + merged, self.counts.flush_bytes)
     }
 
-    /// Bytes of tables and logs. Values that tables leave in logs count once.
+    /// Bytes of tables, value files and logs. Values that tables leave in logs count once.
     pub fn space_bytes(&self) -> u64 {
         let tables: u64 =
             self.families.iter().flat_map(|family| &family.levels).map(|level| level.bytes).sum();
-        (tables + self.log_bytes_live + self.pinned_log_bytes).saturating_sub(self.log_value_bytes)
+        let files = tables + self.value_file_bytes + self.log_bytes_live + self.pinned_log_bytes;
+        files.saturating_sub(self.log_value_bytes + self.value_live_bytes)
     }
 }
 

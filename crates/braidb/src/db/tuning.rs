@@ -1,6 +1,7 @@
 //! Tuning: the options that experiments, judges and comparisons change.
 
 use super::options::range;
+use crate::base::MAX_VALUE_BYTES;
 use crate::base::counters::LEVELS;
 use crate::base::error::{Error, Result};
 use crate::plan::Guards;
@@ -28,6 +29,7 @@ pub struct Tuning {
     pub(crate) log_rewrite_percent: u32,
     pub(crate) hot_keys_percent: u32,
     pub(crate) log_table_percent: u32,
+    pub(crate) separation_threshold: Option<u64>,
     pub(crate) manifest_bytes: u64,
     pub(crate) l0_merge_tables: usize,
     pub(crate) l0_slowdown_tables: usize,
@@ -53,6 +55,7 @@ impl Default for Tuning {
             log_rewrite_percent: 25,
             hot_keys_percent: 1,
             log_table_percent: 50,
+            separation_threshold: None,
             manifest_bytes: 4 << 20,
             l0_merge_tables: 4,
             l0_slowdown_tables: 8,
@@ -151,6 +154,32 @@ impl Tuning {
     /// ```
     pub fn log_table_percent(mut self, percent: u32) -> Tuning {
         self.log_table_percent = percent;
+        self
+    }
+
+    /// Bytes of a value from which on it lies in a value file, apart from its key: 0 to 1 GiB; `None` keeps all values in tables.
+    /// Default: `None`.
+    ///
+    /// A flush, or the first merge of a value that a log kept, writes the value to a value file. Later merges leave it there and write
+    /// only its key, so a large value is written twice in its life: to the log, and to a value file. A get reads one more block; scans
+    /// read values where jobs wrote them, which is in key order only as far as one job went. Value files may hold half of their live
+    /// bytes as garbage. The threshold may change from open to open: merges move each value to where it now belongs.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-ovalues-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// let options = braidb::Options::new().tuning(|tuning| tuning.log_table_percent(0).separation_threshold(Some(1024)));
+    /// let db = options.open(&dir)?;
+    /// db.put("key", [7; 5000])?;
+    /// db.flush()?;
+    /// let counts = db.stats().counts;
+    /// assert!(counts.value_file_bytes > 5000 && counts.flush_bytes < 1000);
+    /// assert_eq!(db.get("key")?.unwrap(), [7; 5000]);
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    pub fn separation_threshold(mut self, bytes: Option<u64>) -> Tuning {
+        self.separation_threshold = bytes;
         self
     }
 
@@ -277,6 +306,9 @@ impl Tuning {
         range("hot_keys_percent", u64::from(self.hot_keys_percent), 0, 50)?;
         range("log_rewrite_percent", u64::from(self.log_rewrite_percent), 0, 90)?;
         range("log_table_percent", u64::from(self.log_table_percent), 0, 100)?;
+        if let Some(bytes) = self.separation_threshold {
+            range("separation_threshold", bytes, 0, MAX_VALUE_BYTES as u64)?;
+        }
         range("manifest_bytes", self.manifest_bytes, 1 << 10, 1 << 40)?;
         for runs in self.max_runs_per_guard {
             range("max_runs_per_guard", runs as u64, 1, 32)?;

@@ -1,7 +1,7 @@
 //! Verification: reads and checks every byte of every file that the database uses.
 //!
 //! Tables are checked against themselves and against their length and checksum in the manifest. A table may have a hole where no slice
-//! reaches. Logs are checked frame by frame, and as a chain, by the walk that recovery makes. An online verification leaves the walk
+//! reaches. Value files are checked record by record, and once more where a table leads into them. Logs are checked frame by frame, and as a chain, by the walk that recovery makes. An online verification leaves the walk
 //! out, because the newest log grows. It knows each log's end from the next log's header or from the writer.
 
 use super::engine::Engine;
@@ -18,7 +18,8 @@ pub use crate::base::report::VerifyReport;
 use crate::log;
 use crate::plan::form::LOADED_BYTES;
 use crate::table;
-use crate::value::Body;
+use crate::value::{Body, file};
+use crate::version::cut::count_values;
 use crate::version::{DirLock, Found, Manifest, State, TableStore, current, examine};
 use braidb_storage::Env;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,6 +39,8 @@ pub(super) fn online(engine: &Engine) -> Result<VerifyReport> {
         Ok((state.clone(), logs.clone()))
     })?;
     check.tables(&state)?;
+    check.value_counts(&state);
+    check.value_files(&state);
     // Bytes that the newest log gets from here on are not checked.
     let (newest, written_out) = engine.queue.written_out()?;
     let mut ends = BTreeMap::from([(newest, written_out)]);
@@ -89,7 +92,12 @@ pub(crate) fn offline(dir: &Path, options: &Options) -> Result<VerifyReport> {
         check.note(error)?;
     }
     check.tables(&state)?;
-    let bodies = state.bodies();
+    if let Err(error) = state.check_value_files(dir, &listing.value_files) {
+        check.note(error)?;
+    }
+    check.value_counts(&state);
+    check.value_files(&state);
+    let bodies = state.log_bodies();
     for log in listing.log_ids() {
         let is_replayed = log >= state.min_replay_from() && !state.is_set_aside(log);
         if is_replayed || bodies.contains_key(&log) {
@@ -191,7 +199,7 @@ impl<'a> Check<'a> {
             let bodies: Vec<Arc<Body>> = file.bodies().iter().map(|held| held.body.clone()).collect();
             // Handles go in key order, so each log is loaded with one read, if all fit. `table::verify` below reports a log that cannot
             // be loaded.
-            let together = bodies.iter().fold(0, |sum: u64, body| sum.saturating_add(body.bytes));
+            let together = bodies.iter().fold(0, |sum: u64, body| sum.saturating_add(body.file.bytes));
             let images: Vec<_> = match together <= LOADED_BYTES {
                 true => bodies.iter().filter_map(|body| body.load().ok()).collect(),
                 false => Vec::new(),
@@ -208,6 +216,40 @@ impl<'a> Check<'a> {
             drop(images);
         }
         Ok(())
+    }
+
+    /// Counts the values that each slice leads to anew. The state deletes and collects value files by these counts.
+    fn value_counts(&mut self, state: &State) {
+        let slices = state.families().values().flat_map(|family| family.version.slices());
+        for slice in slices.filter(|slice| !slice.table.bodies().is_empty()) {
+            // An unreadable table was reported above.
+            let Ok(counted) = count_values(&slice.table, &slice.range) else { continue };
+            let counted: Vec<(FileId, u64)> = counted.into_iter().collect();
+            if counted != slice.values {
+                let what = format!(
+                    "its slice from key \"{}\" leads to {counted:?} bytes of values, and the manifest says {:?}",
+                    slice.range.low.escape_ascii(),
+                    slice.values
+                );
+                let path = names::table(self.dir, slice.table.id);
+                self.damage(Damage { path, offset: 0, bytes: slice.table.bytes, what });
+            }
+        }
+    }
+
+    /// Checks all records of the value files that tables name, dead ones included.
+    fn value_files(&mut self, state: &State) {
+        state.value_files().iter().for_each(|(&id, file)| self.value_file(id, file.bytes));
+    }
+
+    fn value_file(&mut self, id: FileId, bytes: u64) {
+        let path = names::values(self.dir, id);
+        if let Err(error) = self.count(&path) {
+            return self.damage(Damage { path, offset: 0, bytes, what: error.to_string() });
+        }
+        for damage in file::verify(self.env.fs.as_ref(), &path, id, bytes) {
+            self.damage(damage);
+        }
     }
 
     fn log(&mut self, id: FileId, known_end: Option<u64>) -> Result<()> {
@@ -230,6 +272,9 @@ impl<'a> Check<'a> {
             for damage in table::verify(self.env.fs.as_ref(), &path, id, &expected) {
                 self.damage(damage);
             }
+        }
+        for &(id, bytes) in &listing.value_files {
+            self.value_file(id, bytes);
         }
         for log in listing.log_ids() {
             self.log(log, None)?;

@@ -17,12 +17,19 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
+/// Files that an open found and no edit names: a crash interrupted the jobs that wrote them.
+#[derive(Debug, Default)]
+pub struct Orphans {
+    pub tables: Vec<FileId>,
+    pub value_files: Vec<FileId>,
+}
+
 impl Jobs {
     /// Unlinks the logs that no family replays any more, as a synced edit says. Logs that a table of the state or of a view
     /// points into stay. Returns the number of unlinked logs.
     pub(super) fn unlink_logs_below(&self, catalog: &mut Catalog, replay_from: FileId) -> u64 {
         catalog.logs.extend(self.parts.log_sync.sizes().into_iter().map(|(log, _)| log));
-        let named = catalog.state.bodies();
+        let named = catalog.state.log_bodies();
         let is_body = |id: &FileId| {
             let is_forgotten = mutant!("log_deleted_under_a_handle")
                 || mutant!("handle_into_a_collected_log") && catalog.collecting_logs;
@@ -49,13 +56,14 @@ impl Jobs {
         for id in self.parts.tables.take_dead() {
             self.unlink(&names::table(&self.parts.dir, id));
         }
-        // The last table that pointed into a log may be gone. A reader does not wait for a commit: the next reader looks again.
-        // No log goes while it is unknown which edit is the last.
+        // The last table that pointed into a log or value file may be gone. A reader does not wait for a commit: the next reader looks again.
+        // No file goes while it is unknown which edit is the last.
         if let Some(mut catalog) = self.catalog.try_lock()
             && self.parts.tables.bodies().take_any_died()
         {
             let replay_from = catalog.state.min_replay_from();
             self.unlink_logs_below(&mut catalog, replay_from);
+            self.unlink_value_files(&mut catalog);
         }
     }
 
@@ -84,17 +92,20 @@ impl Jobs {
         }
     }
 
-    /// Unlinks files that the open found and nothing refers to: tables of interrupted jobs, old logs, and logs that recovery `superseded`
-    /// behind its cut. If superseded logs stayed, each kill of a process would leave a log for as long as a family replays from before
+    /// Unlinks files that the open found and nothing refers to: tables and value files of interrupted jobs, old logs, and logs that
+    /// recovery `superseded` behind its cut. If superseded logs stayed, each kill of a process would leave a log for as long as a family replays from before
     /// the cut.
-    pub fn collect_after_open(&self, orphans: &[FileId], superseded: &[FileId]) {
-        for &id in orphans {
+    pub fn collect_after_open(&self, orphans: &Orphans, superseded: &[FileId]) {
+        for &id in &orphans.tables {
             self.unlink(&names::table(&self.parts.dir, id));
+        }
+        for &id in &orphans.value_files {
+            self.unlink(&names::values(&self.parts.dir, id));
         }
         let mut catalog = self.catalog.lock();
         let replay_from = catalog.state.min_replay_from();
         // `unlink_logs_below` handles the logs before `replay_from`.
-        let bodies = catalog.state.bodies();
+        let bodies = catalog.state.log_bodies();
         let is_unneeded = |log: &&FileId| **log >= replay_from && !bodies.contains_key(log);
         let superseded: Vec<FileId> = superseded.iter().filter(is_unneeded).copied().collect();
         for log in superseded {
@@ -116,7 +127,7 @@ impl Jobs {
         self.punch_all(&frayed);
     }
 
-    fn unlink(&self, path: &Path) {
+    pub(super) fn unlink(&self, path: &Path) {
         if self.parts.env.fs.unlink(path).is_ok() {
             self.parts.counters.files_deleted.add(1);
         }

@@ -100,7 +100,8 @@ impl Jobs {
         places: Places,
         may_keep: bool,
     ) -> Result<()> {
-        let mut outputs = Outputs::new(self.target(0)).leaving(places);
+        // No entry of memory lies in a value file.
+        let mut outputs = Outputs::new(self.target(0, Arc::default())).leaving(places);
         let mut sampled = Vec::new();
         let retention = RetentionFilter::new(self.parts.snapshots.drop_proof());
         let mut source: Box<dyn Cursor> = match &survivors {

@@ -39,7 +39,8 @@ use crate::log::{ValuePlace, ValuePlaces};
 use crate::memory::{Immutable, Survivors};
 use crate::plan::Merge;
 use crate::plan::form::{self, Choice, LEAST_VALUE_BYTES, LogOfFlush, LogOfMerge, Pinned};
-use crate::value::{Body, Handle, Image};
+use crate::value::{Body, BodyKind, Handle, Image};
+use crate::version::table_file::HeldBody;
 use crate::visible::EntryKind;
 use crate::visible::rule::RetentionFilter;
 use crate::write::FlushTask;
@@ -169,10 +170,10 @@ impl Jobs {
     fn closed_logs(&self, task: &FlushTask) -> (Vec<Candidate>, u64, u64) {
         let catalog = self.catalog.lock();
         let mut live_bytes: BTreeMap<FileId, u64> = BTreeMap::new();
-        for held in catalog.state.tables().flat_map(|table| table.bodies()) {
-            *live_bytes.entry(held.body.id).or_default() += held.live_bytes;
+        for held in catalog.state.tables().flat_map(|table| table.logs()) {
+            *live_bytes.entry(held.body.file.id).or_default() += held.live_bytes;
         }
-        let pinned_bytes = catalog.state.bodies().values().map(|body| body.bytes).sum();
+        let pinned_bytes = catalog.state.log_bodies().values().map(|body| body.file.bytes).sum();
         let from = catalog.state.families()[&task.family].replay_from;
         let is_replayed = |id: FileId| (from..task.replay_from).contains(&id);
         let sizes = self.parts.log_sync.sizes().into_iter().filter(|&(id, _)| is_replayed(id));
@@ -204,31 +205,36 @@ impl Jobs {
         (found, survivors)
     }
 
-    /// Loads the logs that a merge reads much of. The merge reads from the loaded logs while the caller holds them. A log that
-    /// cannot be loaded is read value by value: the merge may not need the broken part.
-    pub(super) fn load_bodies(&self, merge: &Merge) -> Vec<Arc<Image>> {
+    /// Loads the logs and collected value files that a merge reads much of. The merge reads from the loaded files while the caller holds
+    /// them. A file that cannot be loaded is read value by value: the merge may not need the broken part.
+    pub(super) fn load_bodies(&self, merge: &Merge, collected: &BTreeSet<FileId>) -> Vec<Arc<Image>> {
         let mut bodies: BTreeMap<FileId, (&Body, u64)> = BTreeMap::new();
         for slice in merge.inputs.iter().map(|input| &input.slice) {
-            for held in slice.table.bodies() {
-                let (_, wanted) = bodies.entry(held.body.id).or_insert((&held.body, 0));
+            let is_read = |held: &&HeldBody| {
+                held.body.file.kind == BodyKind::Log || collected.contains(&held.body.file.id)
+            };
+            for held in slice.table.bodies().iter().filter(is_read) {
+                let (_, wanted) = bodies.entry(held.body.file.id).or_insert((&held.body, 0));
                 *wanted += share(held.live_bytes, slice.bytes, slice.table.full_bytes());
             }
         }
         let log = |(&id, &(body, wanted_bytes)): (&FileId, &(&Body, u64))| LogOfMerge {
             id,
-            bytes: body.bytes,
+            bytes: body.file.bytes,
             wanted_bytes,
         };
         let logs: Vec<LogOfMerge> = bodies.iter().map(log).collect();
         form::to_load(&logs).iter().filter_map(|id| bodies[id].0.load().ok()).collect()
     }
 
-    /// The tables whose handles are to go, so that their logs can go.
+    /// The tables whose handles are to go, so that their logs and value files can go.
     pub(super) fn tables_to_rewrite(&self, catalog: &Catalog) -> BTreeSet<FileId> {
         if catalog.state.tables().all(|table| table.bodies().is_empty()) {
             return BTreeSet::new();
         }
-        form::to_rewrite(&pinned(catalog), catalog.let_go, &self.parts.options.form)
+        let mut tables = form::to_rewrite(&pinned(catalog), catalog.let_go, &self.parts.options.form);
+        tables.append(&mut self.tables_of_collected(catalog));
+        tables
     }
 
     /// A flush would have left `bytes` more in logs, had pinned logs left room.
@@ -255,7 +261,7 @@ impl Jobs {
 fn pinned(catalog: &Catalog) -> BTreeMap<FileId, Pinned> {
     let mut living: BTreeMap<FileId, u64> = BTreeMap::new();
     for slice in catalog.state.families().values().flat_map(|family| family.version.slices()) {
-        if !slice.table.bodies().is_empty() {
+        if slice.table.pins_logs() {
             *living.entry(slice.table.id).or_default() += slice.bytes;
         }
     }
@@ -263,9 +269,9 @@ fn pinned(catalog: &Catalog) -> BTreeMap<FileId, Pinned> {
     let mut pinned: BTreeMap<FileId, Pinned> = BTreeMap::new();
     for table in catalog.state.tables() {
         let slice_bytes = living.get(&table.id).copied().unwrap_or(0);
-        for held in table.bodies().iter().filter(|held| held.body.id < replay_from) {
-            let log = pinned.entry(held.body.id).or_default();
-            log.bytes = held.body.bytes;
+        for held in table.logs().filter(|held| held.body.file.id < replay_from) {
+            let log = pinned.entry(held.body.file.id).or_default();
+            log.bytes = held.body.file.bytes;
             log.live_bytes += share(held.live_bytes, slice_bytes, table.full_bytes());
             log.tables.insert(table.id);
         }

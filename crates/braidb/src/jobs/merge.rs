@@ -7,9 +7,10 @@ use crate::base::error::Result;
 use crate::base::ids::{FamilyId, FileId};
 use crate::base::key::Span;
 use crate::base::mutant::mutant;
+use crate::base::names;
 use crate::base::part::Part;
 use crate::plan::tree::edits::Moment;
-use crate::plan::{Cutter, Input, Merge, Plan, Split, Ticket};
+use crate::plan::{Cutter, Input, Merge, Plan, Split, Ticket, values};
 use crate::version::cut::{cut_part, middle};
 use crate::version::table_file::TableFile;
 use crate::version::{Beneath, Change, Edit, NewTable, Slice, Version};
@@ -87,10 +88,12 @@ impl Jobs {
         drop(version);
         self.collect_garbage();
         let retention = RetentionFilter::new(self.parts.snapshots.drop_proof());
-        let images = self.load_bodies(merge);
+        let collected = Arc::new(values::to_collect(self.catalog.lock().state.value_files()));
+        let images = self.load_bodies(merge, &collected);
         let runs = Arc::new(runs_of(merge));
         let (to, beneath) = (merge.to, Arc::new(beneath));
-        let stretch = Stretch { span: Span::ALL, runs, to, cutter, retention, beneath };
+        let stretch =
+            Stretch { span: Span::ALL, runs, to, cutter, retention, beneath, collected: collected.clone() };
         let outputs = self.write_merge(merge, stretch)?;
 
         drop(images);
@@ -102,6 +105,9 @@ impl Jobs {
             merge.edit(moment, &outputs.tables)
         })?;
         self.commit_tables(&mut catalog, edit, outputs)?;
+        if mutant!("value_file_deleted_with_its_first_table") {
+            collected.iter().for_each(|&id| self.unlink(&names::values(&self.parts.dir, id)));
+        }
         if let Some(oldest) = oldest_of_last {
             catalog.hints(merge.family).shadowed(merge, oldest, shadowed);
         }

@@ -12,6 +12,8 @@
 //!
 //! *Flush to a log table.* See `jobs/log_table.rs`.
 //!
+//! *Values in value files.* See `jobs/value_files.rs`.
+//!
 //! *Write-back.* See `write/queue/collection.rs`.
 //!
 //! *Merge.* All outputs are synced with their names before the edit that names them. Until the sync of the edit the record
@@ -41,6 +43,7 @@ pub mod output;
 mod pacer;
 mod stretch;
 mod subcompactions;
+mod value_files;
 
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
@@ -51,12 +54,14 @@ use crate::memory::view::ViewCell;
 use crate::plan::form::FormOptions;
 use crate::plan::memory::limits::MemoryLimits;
 use crate::plan::memory::segments::SegmentOptions;
+use crate::plan::values::ValueOptions;
 use crate::plan::{self, Claims, Plan, Ticket, TreeOptions};
 use crate::table::TableOptions;
 use crate::version::{Change, CommitError, DirLock, Edit, Manifest, State, TableStore, Version};
 use crate::visible::snapshots::Snapshots;
 use crate::write::{CommitQueue, FlushQueue, FlushTask, Health, Pressure, Wants};
 use braidb_storage::{Env, Lane};
+pub use cleanup::Orphans;
 use hints::Hints;
 pub use hints::SeekWatch;
 use memory_compaction::MemoryCompactor;
@@ -80,6 +85,7 @@ pub struct JobOptions {
     pub segments: SegmentOptions,
     pub memory: MemoryLimits,
     pub form: FormOptions,
+    pub values: ValueOptions,
     /// Bytes of the device that flushes of log tables leave free for the largest merge.
     pub merge_reserve_bytes: u64,
     /// Merges that may run at the same time.
@@ -126,6 +132,8 @@ struct Catalog {
     sampling_threads: usize,
     /// Logs on disk.
     logs: BTreeSet<FileId>,
+    /// Value files on disk that an edit has named.
+    value_files: BTreeSet<FileId>,
     /// Bytes of the logs that earlier opens wrote.
     older_log_bytes: BTreeMap<FileId, u64>,
     /// Bytes that flushes would have left in logs since the oldest logs were let go; and the last log that was let go.
@@ -163,7 +171,6 @@ impl Jobs {
     ) -> Jobs {
         let catalog = Catalog {
             manifest,
-            state,
             claims: Claims::default(),
             jobs: 0,
             flushes_running: 0,
@@ -173,6 +180,8 @@ impl Jobs {
             manual: 0,
             is_stopped: false,
             sampling_threads: 0,
+            value_files: state.value_files().keys().copied().collect(),
+            state,
             logs: logs.iter().map(|(id, _)| *id).chain([new_log]).collect(),
             older_log_bytes: logs.into_iter().collect(),
             refused_bytes: 0,
@@ -319,7 +328,10 @@ impl Jobs {
         self.parts.health.check_unpoisoned()?;
         edit.push(Change::LastSeq(self.parts.snapshots.visible()));
         match catalog.manifest.commit(&catalog.state, edit) {
-            Ok(state) => catalog.state = state,
+            Ok(state) => {
+                catalog.value_files.extend(state.value_files().keys());
+                catalog.state = state;
+            }
             Err(CommitError::Refused(error)) => return Err(error),
             Err(CommitError::Poison(error)) => return Err(self.parts.health.poison(error)),
         }
@@ -350,12 +362,15 @@ impl Jobs {
         self.parts.pressure.set_l0_tables(fullest as u64);
     }
 
-    /// Where and with which options tables for `level` are written.
-    fn target(&self, level: usize) -> Target {
+    /// Where and with which options tables for `level` are written. Values of `collected` value files are written anew.
+    fn target(&self, level: usize, collected: Arc<BTreeSet<FileId>>) -> Target {
         Target {
             fs: self.parts.env.fs.clone(),
             dir: self.parts.dir.clone(),
             files: self.parts.files.clone(),
+            counters: self.parts.counters.clone(),
+            values: self.parts.options.values,
+            collected,
             options: TableOptions {
                 has_sketch: self.parts.options.tree.wants_sketch(level),
                 has_sample: self.parts.options.tree.wants_sample(level),

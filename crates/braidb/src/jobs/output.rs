@@ -1,36 +1,81 @@
-//! Writing tables: the one loop that flushes, merges and recovery share. Entries arrive in order, and the retention filter
-//! decides their fate. Tables are cut at a size, never between two versions of one key.
+//! Writing tables and value files: the one loop that flushes, merges and recovery share. Entries arrive in order, and the retention
+//! filter decides their fate. Tables are cut at a size, never between two versions of one key.
 //!
-//! No edit names the tables at first. [`Outputs`] deletes them when it is dropped before an edit does, so that a failed job
+//! A value of at least the threshold goes to the open value file, in key order, and the table gets its handle. A value that already
+//! lies in a value file stays there, unless the file is collected. Each value file is synced before the first table that names it.
+//!
+//! No edit names the files at first. [`Outputs`] deletes them when it is dropped before an edit does, so that a failed job
 //! leaves nothing behind. The next open deletes what a crash leaves.
 
 use super::log_table::Places;
-use crate::base::counters::Counter;
+use crate::base::body::{BodyFile, BodyKind, Handle};
+use crate::base::counters::{Counter, Counters};
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, FileIds, TierId};
-use crate::base::key::{KeyRange, Span};
+use crate::base::key::{self, KeyRange, Span};
 use crate::base::mutant::mutant;
 use crate::base::names;
 use crate::plan::Edge;
+use crate::plan::values::ValueOptions;
 use crate::table::{TableBuilder, TableOptions};
+use crate::value::file::ValueWriter;
 use crate::version::{NewTable, State};
-use crate::visible::Cursor;
 use crate::visible::rule::{Fate, RetentionFilter};
+use crate::visible::{Cursor, EntryKind};
 use braidb_storage::FileSystem;
+use std::collections::BTreeSet;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where tables are written, and how.
+/// Where tables and value files are written, and how.
 #[derive(Clone, Debug)]
 pub struct Target {
     pub fs: Arc<dyn FileSystem>,
     pub dir: PathBuf,
     pub files: Arc<FileIds>,
+    pub counters: Arc<Counters>,
     pub options: TableOptions,
+    pub values: ValueOptions,
+    /// The value files whose values are written anew.
+    pub collected: Arc<BTreeSet<FileId>>,
 }
 
-/// Tables that no edit names yet.
+impl Target {
+    /// Creates a file with a number of its own. `path` and `create` get the number.
+    fn create<T>(
+        &self,
+        path: impl Fn(&Path, FileId) -> PathBuf,
+        create: impl Fn(&Path, FileId) -> Result<T>,
+    ) -> Result<(FileId, T)> {
+        loop {
+            let id = self.files.take();
+            match create(&path(&self.dir, id), id) {
+                // A process that lost the lock made this file (`version/dir_lock.rs`). The next number may be free.
+                Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {}
+                created => return Ok((id, created?)),
+            }
+        }
+    }
+
+    /// Where the value of an entry stays, if it lies in a value file that keeps it.
+    fn stays(&self, source: &dyn Cursor) -> Option<(BodyFile, Handle)> {
+        let (file, handle) = source.handle()?;
+        let stays = self.values.separates(handle.bytes as usize) && !self.collected.contains(&file.id);
+        stays.then_some((file, handle))
+    }
+}
+
+/// What a job has written when it comes to a new key.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Bytes of the open table and of the values that it leads to; 0 without an open table.
+    pub table_bytes: u64,
+    /// Bytes that were written for the open table: without the values that stay where they are.
+    pub written_bytes: u64,
+}
+
+/// Tables that no edit names yet, and their value files.
 #[derive(Debug)]
 pub struct Outputs {
     target: Target,
@@ -38,7 +83,10 @@ pub struct Outputs {
     places: Places,
     /// Only keys of this span are written.
     span: Span,
+    /// The value file that is being written.
+    open_values: Option<ValueWriter>,
     ids: Vec<FileId>,
+    value_files: Vec<FileId>,
     pub tables: Vec<NewTable>,
     /// Versions that newer ones hid.
     pub shadowed: u64,
@@ -49,7 +97,17 @@ pub struct Outputs {
 impl Outputs {
     pub fn new(target: Target) -> Outputs {
         let (places, span) = (Places::default(), Span::ALL);
-        Outputs { target, places, span, ids: Vec::new(), tables: Vec::new(), shadowed: 0, spent: 0 }
+        Outputs {
+            target,
+            places,
+            span,
+            open_values: None,
+            ids: Vec::new(),
+            value_files: Vec::new(),
+            tables: Vec::new(),
+            shadowed: 0,
+            spent: 0,
+        }
     }
 
     /// The tables store handles for the values that have these places.
@@ -74,6 +132,7 @@ impl Outputs {
             assert!(below.high < above.low, "tables come in key order");
         }
         self.ids.append(&mut upper.ids);
+        self.value_files.append(&mut upper.value_files);
         self.tables.append(&mut upper.tables);
         self.shadowed += upper.shadowed;
         self.spent += upper.spent;
@@ -81,20 +140,22 @@ impl Outputs {
 
     /// How many tables point into logs, and their bytes.
     pub fn log_tables(&self) -> (u64, u64) {
-        let tables = self.tables.iter().filter(|table| !table.bodies.is_empty());
+        let leads_into_a_log =
+            |table: &&NewTable| table.bodies.iter().any(|body| body.file.kind == BodyKind::Log);
+        let tables = self.tables.iter().filter(leads_into_a_log);
         tables.fold((0, 0), |(count, bytes), table| (count + 1, bytes + table.bytes))
     }
 
     /// Writes what the retention filter keeps of `source` into synced tables. The names of the tables are not synced yet.
     ///
     /// `nothing_below` answers the retention filter whether no older version lies below. `edge` gets a new key and the bytes of
-    /// the open table (0: none), and says what ends in front of the key. An error of `go_on` ends the work early.
+    /// the open table, and says what ends in front of the key. An error of `go_on` ends the work early.
     pub fn write(
         &mut self,
         source: &mut dyn Cursor,
         mut retention: RetentionFilter,
         nothing_below: impl Fn(&[u8]) -> bool,
-        mut edge: impl FnMut(&[u8], u64) -> Edge,
+        mut edge: impl FnMut(&[u8], Progress) -> Edge,
         go_on: impl Fn() -> Result<()>,
         written: &Counter,
     ) -> Result<()> {
@@ -108,9 +169,8 @@ impl Outputs {
                 Fate::Spent => self.spent += 1,
                 Fate::Keep => {
                     let is_new_key = builder.is_none() || last_key != key;
-                    let bytes = builder.as_ref().map_or(0, TableBuilder::bytes);
                     if is_new_key {
-                        match edge(key, bytes) {
+                        match edge(key, self.progress(builder.as_ref())) {
                             Edge::None => {}
                             Edge::Part => builder.as_mut().expect("only an open table has parts").end_part(),
                             Edge::Table => {
@@ -127,12 +187,11 @@ impl Outputs {
                         last_key.clear();
                         last_key.extend_from_slice(key);
                     }
-                    source.fetch()?;
-                    let (builder, key) = (builder.as_mut().expect("made above"), source.key());
-                    match self.places.find(seq, source.value().len()) {
-                        Some((log, handle)) => builder.add_handle(key, seq, log.id, log.bytes, handle)?,
-                        None => builder.add(key, seq, kind, source.value())?,
+                    let builder = builder.as_mut().expect("made above");
+                    if is_new_key {
+                        self.end_full_value_file(builder)?;
                     }
+                    self.add(builder, source)?;
                 }
             }
             source.next()?;
@@ -143,7 +202,63 @@ impl Outputs {
         Ok(())
     }
 
-    /// Syncs the names of the tables.
+    fn progress(&self, builder: Option<&TableBuilder>) -> Progress {
+        let Some(builder) = builder else { return Progress { table_bytes: 0, written_bytes: 0 } };
+        let open_bytes = self.open_values.as_ref().map_or(0, ValueWriter::bytes);
+        let bytes = builder.bytes();
+        Progress { table_bytes: bytes + builder.bodies_bytes(), written_bytes: bytes + open_bytes }
+    }
+
+    /// Adds the entry of `source` to the open table, and its value to the table, to a value file, or to neither if it stays where it is.
+    fn add(&mut self, builder: &mut TableBuilder, source: &mut dyn Cursor) -> Result<()> {
+        let seq = source.seq();
+        if let Some((file, handle)) = self.target.stays(source) {
+            return builder.add_handle(source.key(), seq, file, handle);
+        }
+        source.fetch()?;
+        let (key, kind, value) = (source.key(), source.kind(), source.value());
+        if let Some((log, handle)) = self.places.find(seq, value.len()) {
+            let file = BodyFile { kind: BodyKind::Log, id: log.id, bytes: log.bytes };
+            return builder.add_handle(key, seq, file, handle);
+        }
+        if kind != EntryKind::Put || !self.target.values.separates(value.len()) {
+            return builder.add(key, seq, kind, value);
+        }
+        let file = match &mut self.open_values {
+            Some(file) => file,
+            None => {
+                let create = |path: &Path, id| ValueWriter::create(self.target.fs.as_ref(), path, id);
+                let (id, file) = self.target.create(names::values, create)?;
+                // From now on drop removes the file, unless the outputs are kept.
+                self.value_files.push(id);
+                self.open_values.insert(file)
+            }
+        };
+        let handle = file.append(key::hash(key), value)?;
+        // `end_value_file` tells the length.
+        let named = BodyFile { kind: BodyKind::Values, id: file.id(), bytes: 0 };
+        builder.add_handle(key, seq, named, handle)
+    }
+
+    fn end_full_value_file(&mut self, builder: &mut TableBuilder) -> Result<()> {
+        match &self.open_values {
+            Some(open) if open.bytes() >= self.target.values.file_bytes => self.end_value_file(builder),
+            _ => Ok(()),
+        }
+    }
+
+    /// Syncs the open value file, and tells its length to the table that leads into it.
+    fn end_value_file(&mut self, builder: &mut TableBuilder) -> Result<()> {
+        if let Some(open) = self.open_values.take() {
+            let file = open.finish()?;
+            self.target.counters.value_file_bytes.add(file.bytes);
+            self.target.counters.value_files.add(1);
+            builder.close_body(file);
+        }
+        Ok(())
+    }
+
+    /// Syncs the names of the tables and value files.
     pub fn sync_names(&self) -> Result<()> {
         if self.ids.is_empty() || mutant!("skip_table_dir_sync") {
             return Ok(());
@@ -153,23 +268,17 @@ impl Outputs {
     }
 
     fn start(&mut self) -> Result<TableBuilder> {
-        loop {
-            let id = self.target.files.take();
-            let path = names::table(&self.target.dir, id);
-            match TableBuilder::create(self.target.fs.as_ref(), &path, id, self.target.options) {
-                // A process that lost the lock made this table (`version/dir_lock.rs`). The next number may be free.
-                Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {}
-                created => {
-                    let table = created?;
-                    // From now on drop removes the file, unless the tables are kept.
-                    self.ids.push(id);
-                    return Ok(table);
-                }
-            }
-        }
+        let Target { fs, options, .. } = &self.target;
+        let create = |path: &Path, id| TableBuilder::create(fs.as_ref(), path, id, *options);
+        let (id, table) = self.target.create(names::table, create)?;
+        // From now on drop removes the file, unless the outputs are kept.
+        self.ids.push(id);
+        Ok(table)
     }
 
-    fn finish(&mut self, table: TableBuilder, written: &Counter) -> Result<()> {
+    /// Ends a table, after the value file that it was led into last.
+    fn finish(&mut self, mut table: TableBuilder, written: &Counter) -> Result<()> {
+        self.end_value_file(&mut table)?;
         let summary = table.finish()?;
         written.add(summary.bytes);
         self.tables.push(NewTable {
@@ -193,17 +302,20 @@ impl Outputs {
         }
     }
 
-    /// Keeps the tables: an edit names them now, or may do so.
+    /// Keeps the files: an edit names them now, or may do so.
     pub fn keep(mut self) {
         self.ids.clear();
+        self.value_files.clear();
     }
 }
 
 impl Drop for Outputs {
     fn drop(&mut self) {
-        for &id in &self.ids {
+        let dir = &self.target.dir;
+        let tables = self.ids.iter().map(|&id| names::table(dir, id));
+        for path in tables.chain(self.value_files.iter().map(|&id| names::values(dir, id))) {
             // Nothing refers to the file. The next open deletes it if this unlink fails.
-            let _ = self.target.fs.unlink(&names::table(&self.target.dir, id));
+            let _ = self.target.fs.unlink(&path);
         }
     }
 }

@@ -10,9 +10,10 @@
 //! space than the bound allows.
 
 use super::Jobs;
-use super::output::Outputs;
+use super::output::{Outputs, Progress};
 use super::subcompactions::{Owned, Subcompactions};
 use crate::base::error::Result;
+use crate::base::ids::FileId;
 use crate::base::key::Span;
 use crate::base::mutant::mutant;
 use crate::plan::{Cutter, Merge};
@@ -21,6 +22,7 @@ use crate::version::cut::middle;
 use crate::version::{Beneath, Slice};
 use crate::visible::merge::MergeCursor;
 use crate::visible::rule::RetentionFilter;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A merge is written on two threads if it reads at least 1/4 of a table's size. A smaller one is not worth a second thread and
@@ -38,6 +40,8 @@ pub(super) struct Stretch {
     pub cutter: Cutter,
     pub retention: RetentionFilter,
     pub beneath: Arc<Beneath>,
+    /// The value files whose values are written anew.
+    pub collected: Arc<BTreeSet<FileId>>,
 }
 
 impl Stretch {
@@ -52,6 +56,7 @@ impl Stretch {
             cutter: self.cutter.clone(),
             retention: self.retention.clone(),
             beneath: self.beneath.clone(),
+            collected: self.collected.clone(),
         };
         (Stretch { span: Span { low: self.span.low, end: Some(key) }, ..self }, upper)
     }
@@ -93,20 +98,20 @@ impl Jobs {
     }
 
     fn write_stretch(&self, stretch: Stretch, go_on: impl Fn() -> Result<()>) -> Result<Outputs> {
-        let Stretch { span, runs, to, mut cutter, retention, beneath } = stretch;
+        let Stretch { span, runs, to, mut cutter, retention, beneath, collected } = stretch;
         let cursors = runs.iter().map(|run| RunCursor::new(run.clone(), false)).collect();
         let mut paced_bytes = 0;
-        let mut outputs = Outputs::new(self.target(to)).within(span);
+        let mut outputs = Outputs::new(self.target(to, collected)).within(span);
         outputs.write(
             &mut MergeCursor::new(cursors),
             retention,
             |key| !beneath.may_hold(key),
-            |key, written| {
-                if written < paced_bytes || written - paced_bytes >= PACE_BYTES {
-                    self.pace(written.saturating_sub(paced_bytes));
-                    paced_bytes = written;
+            |key, Progress { table_bytes, written_bytes }| {
+                if written_bytes < paced_bytes || written_bytes - paced_bytes >= PACE_BYTES {
+                    self.pace(written_bytes.saturating_sub(paced_bytes));
+                    paced_bytes = written_bytes;
                 }
-                cutter.edge(key, written)
+                cutter.edge(key, table_bytes)
             },
             || self.parts.health.check_writable().and_then(|()| go_on()),
             &self.parts.counters.merge_bytes[to],

@@ -1,12 +1,13 @@
 //! Policies: pure functions from a state to a plan. Policies use no I/O, clock, random numbers or locks; equal inputs give
 //! equal answers. The moment (which ranges are claimed, what snapshots can see) is an argument.
 //!
-//! [`memory`] decides what full memory needs. [`form`] decides whether a flush leaves values in logs, and [`tree`] which tables
-//! are merged.
+//! [`memory`] decides what full memory needs. [`form`] decides whether a flush leaves values in logs, [`values`] which values lie in
+//! value files, and [`tree`] which tables are merged.
 
 pub mod form;
 pub mod memory;
 pub mod tree;
+pub mod values;
 
 pub use tree::{
     Claim, Claims, Cutter, Edge, Garbage, Guards, Input, Join, Merge, Move, Now, Plan, Split, Step, Ticket,

@@ -1,5 +1,6 @@
 //! Reading one view: a get that stops at its first hit, and scans in both directions.
 
+mod ahead;
 mod get;
 mod scan;
 mod source;

@@ -4,6 +4,7 @@
 //! So the walk takes the first version that the reader may see and passes over the rest. Going backward, the oldest version comes
 //! first. So the walk keeps the latest version that the reader may see until the key changes.
 
+use super::ahead::Ahead;
 use super::source::Source;
 use crate::base::counters::LEVELS;
 use crate::base::error::Result;
@@ -21,6 +22,9 @@ use std::ops::Bound;
 /// What a scan yields: a key of its own and a pinned value.
 pub type Entry = (Vec<u8>, Value);
 
+/// What a walk finds: a key of its own, and a value that may have to be read yet.
+pub type Found = (Vec<u8>, LazyValue);
+
 /// Versions of one key after which a forward walk seeks the next key: a hot key in memory may have thousands.
 const VERSIONS_BEFORE_A_SEEK: u32 = 32;
 
@@ -36,7 +40,7 @@ pub struct Passed {
 
 /// Counts the entries that a walk reads.
 #[derive(Debug, Default)]
-struct Count {
+pub struct Count {
     first_key: Option<Vec<u8>>,
     skipped: u64,
     entries_returned: u64,
@@ -67,18 +71,65 @@ fn sources(view: &FamilyView) -> Vec<Source> {
     iter::once(active).chain(memory).chain(runs).chain(levels).collect()
 }
 
-/// The value of the entry at which a merge stands; `None` for a tombstone.
-#[inline]
-fn pin_put(merge: &mut MergeCursor<Source>) -> Result<Option<Value>> {
-    if merge.kind() == EntryKind::Delete {
-        return Ok(None);
+/// A walk over one view, in one direction.
+pub trait Walk {
+    /// Finds the next entry, or nothing if its key is not `within` the range. Reads no value.
+    fn step(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<Option<Found>>;
+    /// What the walk counted, and the last key decided, if there is one.
+    fn so_far(&self) -> (&Count, Option<&[u8]>);
+}
+
+/// A walk that reads values ahead.
+pub struct Scan<W> {
+    walk: W,
+    ahead: Ahead,
+}
+
+/// A scan in key order.
+pub type Forward = Scan<ForwardWalk>;
+/// A scan against key order.
+pub type Backward = Scan<BackwardWalk>;
+
+impl Forward {
+    /// Starts at the lower bound.
+    pub fn new(view: &FamilyView, at: SeqNo, low: &Bound<Vec<u8>>) -> Result<Forward> {
+        Ok(Scan { walk: ForwardWalk::new(view, at, low)?, ahead: Ahead::default() })
     }
-    merge.fetch()?;
-    Ok(Some(merge.pin_value()))
+}
+
+impl Backward {
+    /// Starts at the upper bound.
+    pub fn new(view: &FamilyView, at: SeqNo, high: &Bound<Vec<u8>>) -> Result<Backward> {
+        Ok(Scan { walk: BackwardWalk::new(view, at, high)?, ahead: Ahead::default() })
+    }
+}
+
+impl<W: Walk> Scan<W> {
+    /// What the scan read so far, if anything.
+    pub fn passed(&self) -> Option<Passed> {
+        let (count, last_key) = self.walk.so_far();
+        count.passed(last_key?)
+    }
+
+    /// The last key decided: no entry that this scan yielded, or read ahead, lies beyond it.
+    pub fn last_key(&self) -> Option<&[u8]> {
+        self.walk.so_far().1
+    }
+
+    /// The next entry, or nothing if its key is not `within` the range. Reads no value outside of the range.
+    #[inline]
+    pub fn step(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<Option<Entry>> {
+        self.ahead.step(|| self.walk.step(&within))
+    }
+
+    /// Takes the last entry that was read ahead: the scan from the other end has come to it.
+    pub fn take_last(&mut self) -> Option<Result<Entry>> {
+        self.ahead.take_last()
+    }
 }
 
 /// A walk in key order.
-pub struct Forward {
+pub struct ForwardWalk {
     merge: MergeCursor<Source>,
     at: SeqNo,
     /// The last key decided; the walk passes over its older versions.
@@ -87,9 +138,8 @@ pub struct Forward {
     count: Count,
 }
 
-impl Forward {
-    /// Starts at the lower bound.
-    pub fn new(view: &FamilyView, at: SeqNo, low: &Bound<Vec<u8>>) -> Result<Forward> {
+impl ForwardWalk {
+    fn new(view: &FamilyView, at: SeqNo, low: &Bound<Vec<u8>>) -> Result<ForwardWalk> {
         let mut merge = MergeCursor::new(sources(view));
         match low {
             Bound::Unbounded => merge.seek_to_first()?,
@@ -101,21 +151,17 @@ impl Forward {
                 }
             }
         }
-        Ok(Forward { merge, at, key: Vec::new(), started: false, count: Count::default() })
+        Ok(ForwardWalk { merge, at, key: Vec::new(), started: false, count: Count::default() })
+    }
+}
+
+impl Walk for ForwardWalk {
+    fn so_far(&self) -> (&Count, Option<&[u8]>) {
+        (&self.count, self.started.then_some(&self.key))
     }
 
-    /// What the walk read so far, if anything.
-    pub fn passed(&self) -> Option<Passed> {
-        self.count.passed(&self.key)
-    }
-
-    /// The last key decided: every entry that this walk yielded lies at or before it.
-    pub fn last_key(&self) -> Option<&[u8]> {
-        self.started.then_some(&self.key)
-    }
-
-    /// The next entry, or nothing if its key is not `within` the range. Reads no value outside of the range.
-    pub fn step(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<Option<Entry>> {
+    #[inline]
+    fn step(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<Option<Found>> {
         let mut versions = 0;
         while self.merge.valid() {
             let decided = self.started && self.merge.key() == self.key.as_slice();
@@ -141,7 +187,8 @@ impl Forward {
             self.key.clear();
             self.key.extend_from_slice(self.merge.key());
             self.count.first_key.get_or_insert_with(|| self.key.clone());
-            let value = pin_put(&mut self.merge)?;
+            let is_put = self.merge.kind() == EntryKind::Put;
+            let value = is_put.then(|| self.merge.lazy_value());
             self.merge.next()?;
             if let Some(value) = value {
                 self.count.entries_returned += 1;
@@ -154,7 +201,7 @@ impl Forward {
 }
 
 /// A walk against key order.
-pub struct Backward {
+pub struct BackwardWalk {
     merge: MergeCursor<Source>,
     at: SeqNo,
     /// The last key decided.
@@ -163,9 +210,8 @@ pub struct Backward {
     count: Count,
 }
 
-impl Backward {
-    /// Starts at the upper bound.
-    pub fn new(view: &FamilyView, at: SeqNo, high: &Bound<Vec<u8>>) -> Result<Backward> {
+impl BackwardWalk {
+    fn new(view: &FamilyView, at: SeqNo, high: &Bound<Vec<u8>>) -> Result<BackwardWalk> {
         let mut merge = MergeCursor::new(sources(view));
         match high {
             Bound::Unbounded => merge.seek_to_last()?,
@@ -176,21 +222,16 @@ impl Backward {
                 merge.seek_before(&successor)?;
             }
         }
-        Ok(Backward { merge, at, key: Vec::new(), started: false, count: Count::default() })
+        Ok(BackwardWalk { merge, at, key: Vec::new(), started: false, count: Count::default() })
+    }
+}
+
+impl Walk for BackwardWalk {
+    fn so_far(&self) -> (&Count, Option<&[u8]>) {
+        (&self.count, self.started.then_some(&self.key))
     }
 
-    /// What the walk read so far, if anything.
-    pub fn passed(&self) -> Option<Passed> {
-        self.count.passed(&self.key)
-    }
-
-    /// The last key decided: every entry that this walk yielded lies at or behind it.
-    pub fn last_key(&self) -> Option<&[u8]> {
-        self.started.then_some(&self.key)
-    }
-
-    /// The next entry, or nothing if its key is not `within` the range. Reads no value outside of the range.
-    pub fn step(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<Option<Entry>> {
+    fn step(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<Option<Found>> {
         while self.merge.valid() && within(self.merge.key()) {
             self.started = true;
             self.key.clear();
@@ -199,7 +240,7 @@ impl Backward {
             let mut newest: Option<LazyValue> = None;
             while self.merge.valid() && self.merge.key() == self.key.as_slice() {
                 if self.merge.seq() <= self.at {
-                    // The next key tells which version is shown. Only this version's value is read if it lies in a log.
+                    // The next key tells which version is shown. Only this version's value is read if it lies in a body.
                     let is_put = self.merge.kind() == EntryKind::Put;
                     newest = is_put.then(|| self.merge.lazy_value());
                 }
@@ -207,7 +248,6 @@ impl Backward {
                 self.merge.prev()?;
             }
             if let Some(value) = newest {
-                let value = value.get()?;
                 self.count.skipped -= 1;
                 self.count.entries_returned += 1;
                 return Ok(Some((self.key.clone(), value)));

@@ -16,9 +16,11 @@ use crate::base::part::Part;
 use crate::base::sample::Sample;
 use crate::base::sketch::Sketch;
 use crate::base::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
-use crate::value::{BodyUse, Handle};
+use crate::value::file::record_bytes;
+use crate::value::{BodyFile, BodyKind, BodyUse, Handle};
 use crate::visible::EntryKind;
 use braidb_storage::{File, FileSystem};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -83,11 +85,16 @@ pub struct TableBuilder {
     open_start: u64,
     /// Whether the next new key starts a part.
     part_ends: bool,
-    /// The bodies that handles lead into so far.
+    /// The bodies that handles lead into so far, and the number of each.
     bodies: Vec<BodyUse>,
+    numbers: BTreeMap<FileId, u32>,
     /// Bytes of values in bodies: of the open part, and of each part that ended.
     open_body_bytes: u64,
     body_bytes: Vec<u64>,
+    /// Bytes of records in each value file, of the open part.
+    open_values: BTreeMap<FileId, u64>,
+    /// Bytes of values in bodies, of the whole table.
+    bodies_bytes: u64,
 }
 
 impl TableBuilder {
@@ -132,8 +139,11 @@ impl TableBuilder {
             open_start: 0,
             part_ends: false,
             bodies: Vec::new(),
+            numbers: BTreeMap::new(),
             open_body_bytes: 0,
             body_bytes: Vec::new(),
+            open_values: BTreeMap::new(),
+            bodies_bytes: 0,
         }
     }
 
@@ -143,23 +153,27 @@ impl TableBuilder {
         self.add_placed(key, seq, kind, NewValue::Inline(value))
     }
 
-    /// Like [`TableBuilder::add`], for a put whose value lies in `log`, which was closed with `log_bytes` bytes.
-    pub fn add_handle(
-        &mut self,
-        key: &[u8],
-        seq: SeqNo,
-        log: FileId,
-        log_bytes: u64,
-        handle: Handle,
-    ) -> Result<()> {
-        let body = self.bodies.iter().position(|body| body.log == log).unwrap_or_else(|| {
-            self.bodies.push(BodyUse { log, live_bytes: 0, bytes: log_bytes });
-            self.bodies.len() - 1
+    /// Like [`TableBuilder::add`], for a put whose value lies in `file`. The length of a value file that is still written is told later,
+    /// by [`TableBuilder::close_body`].
+    pub fn add_handle(&mut self, key: &[u8], seq: SeqNo, file: BodyFile, handle: Handle) -> Result<()> {
+        let body = *self.numbers.entry(file.id).or_insert_with(|| {
+            self.bodies.push(BodyUse { file, live_bytes: 0 });
+            self.bodies.len() as u32 - 1
         });
-        self.add_placed(key, seq, EntryKind::Put, NewValue::InBody(Pointer { body: body as u32, handle }))?;
-        self.bodies[body].live_bytes += u64::from(handle.bytes);
+        self.add_placed(key, seq, EntryKind::Put, NewValue::InBody(Pointer { body, handle }))?;
+        self.bodies[body as usize].live_bytes += u64::from(handle.bytes);
         self.open_body_bytes += u64::from(handle.bytes);
+        self.bodies_bytes += u64::from(handle.bytes);
+        if file.kind == BodyKind::Values {
+            *self.open_values.entry(file.id).or_default() += record_bytes(&handle);
+        }
         Ok(())
+    }
+
+    /// Sets the length of a body that was still written when handles into it were added.
+    pub fn close_body(&mut self, file: BodyFile) {
+        let body = self.numbers[&file.id] as usize;
+        self.bodies[body].file = file;
     }
 
     fn add_placed(&mut self, key: &[u8], seq: SeqNo, kind: EntryKind, value: NewValue<'_>) -> Result<()> {
@@ -221,6 +235,11 @@ impl TableBuilder {
         let sample = self.properties.sample.as_ref().map_or(0, Sample::encoded_bytes);
         let tail = self.index.bytes() + filter + keys + sketch + sample + FOOTER_BYTES;
         self.written + (self.out.len() + tail) as u64
+    }
+
+    /// Bytes of the values in bodies that handles lead to.
+    pub fn bodies_bytes(&self) -> u64 {
+        self.bodies_bytes
     }
 
     pub fn entries(&self) -> u64 {
@@ -295,6 +314,7 @@ impl TableBuilder {
             tombstones: part.tombstones,
             keys: part.keys,
             bytes: end - self.open_start,
+            values: std::mem::take(&mut self.open_values).into_iter().collect(),
         });
         self.open_start = end;
         self.body_bytes.push(std::mem::take(&mut self.open_body_bytes));

@@ -14,8 +14,8 @@ use crate::base::ids::SeqNo;
 use crate::base::key::KeyRange;
 use crate::base::value::Value;
 use crate::cache::Block;
-use crate::value::Image;
-use crate::visible::{Cursor, EntryKind, LazyValue};
+use crate::value::{BodyFile, BodyKind, Handle, Image};
+use crate::visible::{Cursor, EntryKind, InBody, LazyValue};
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
@@ -327,6 +327,14 @@ impl Cursor for TableCursor {
     }
 
     #[inline]
+    fn handle(&self) -> Option<(BodyFile, Handle)> {
+        let Pointer { body, handle } = self.at().1.pointer?;
+        // `fetch` reports a handle without a body.
+        let file = self.table().bodies().get(body as usize)?.file;
+        (file.kind == BodyKind::Values).then_some((file, handle))
+    }
+
+    #[inline]
     fn value(&self) -> &[u8] {
         let (loaded, version) = self.at();
         match version.pointer {
@@ -347,8 +355,10 @@ impl Cursor for TableCursor {
     fn lazy_value(&self) -> LazyValue {
         let (loaded, version) = self.at();
         let Some(pointer) = version.pointer else { return LazyValue::Pinned(self.pin_value()) };
-        let body = self.table().body(loaded.number, &pointer).cloned();
-        LazyValue::Elsewhere(Box::new(move || body?.read(&pointer.handle)))
+        match self.table().body(loaded.number, &pointer) {
+            Ok(body) => LazyValue::InBody(InBody { body: body.clone(), handle: pointer.handle }),
+            Err(error) => LazyValue::Failed(error),
+        }
     }
 }
 

@@ -18,24 +18,26 @@
 //! | 11 | of each body: the id of the log, the bytes of the values that handles lead to, the length of the closed log |
 //! | 12 | optional: a sketch of the keys ([`crate::base::sketch`]) |
 //! | 13 | optional: a sample of the keys ([`crate::base::sample`]) |
+//! | 14 | of each body: its kind (0 a log, 1 a value file), then as in field 11; in place of field 11 if a body is a value file |
 //!
-//! All of these fields are required, except 11 (absent in a table without handles), 12 and 13. Readers skip fields with
+//! All of these fields are required, except 11 and 14 (absent in a table without handles), 12 and 13. Readers skip fields with
 //! other tags. Facts that a reader must know are marked elsewhere: an unknown placement, or an unknown field of the
 //! manifest.
 
 use super::section::Flaw;
 use crate::base::codec::{Decoder, put_bytes, put_varint};
-use crate::base::ids::{FileId, SeqNo};
+use crate::base::ids::SeqNo;
 use crate::base::key::KeyRange;
 use crate::base::sample::Sample;
 use crate::base::sketch::Sketch;
-use crate::value::BodyUse;
+use crate::value::{self, BodyUse};
 use crate::visible::EntryKind;
 
 /// The indices of the fields that may be missing.
-const BODIES: usize = 10;
+const LOGS: usize = 10;
 const SKETCH: usize = 11;
 const SAMPLE: usize = 12;
+const BODIES: usize = 13;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Properties {
@@ -104,16 +106,17 @@ impl Properties {
     }
 
     /// All fields in the order of their tags, which count from 1; `None` for a missing field.
-    fn fields(&self) -> [(&'static str, Option<Vec<u8>>); SAMPLE + 1] {
+    fn fields(&self) -> [(&'static str, Option<Vec<u8>>); BODIES + 1] {
         let bytes = |encode: &dyn Fn(&mut Vec<u8>)| {
             let mut bytes = Vec::new();
             encode(&mut bytes);
             Some(bytes)
         };
         let number = |value| bytes(&|out| put_varint(out, value));
-        let bodies = |out: &mut Vec<u8>| {
-            let numbers = |body: &BodyUse| [body.log.0, body.live_bytes, body.bytes];
-            self.bodies.iter().flat_map(numbers).for_each(|number| put_varint(out, number));
+        let are_logs = value::are_logs(&self.bodies);
+        let bodies = |is_this_form: bool| match is_this_form && !self.bodies.is_empty() {
+            true => bytes(&|out| value::encode_bodies(&self.bodies, out)),
+            false => None,
         };
         [
             ("entries", number(self.entries)),
@@ -126,9 +129,10 @@ impl Properties {
             ("bytes of keys", number(self.key_bytes)),
             ("bytes of values", number(self.value_bytes)),
             ("block size", number(self.block_bytes)),
-            ("bodies", bytes(&bodies).filter(|bytes| !bytes.is_empty())),
+            ("logs of values", bodies(are_logs)),
             ("sketch of the keys", self.sketch.as_ref().and_then(|sketch| bytes(&|out| sketch.encode(out)))),
             ("sample of the keys", self.sample.as_ref().and_then(|sample| bytes(&|out| sample.encode(out)))),
+            ("bodies", bodies(!are_logs)),
         ]
     }
 
@@ -152,7 +156,7 @@ impl Properties {
     }
 
     fn parse(payload: &[u8]) -> Option<Properties> {
-        let mut known: [Option<&[u8]>; SAMPLE + 1] = [None; SAMPLE + 1];
+        let mut known: [Option<&[u8]>; BODIES + 1] = [None; BODIES + 1];
         let mut decoder = Decoder::new(payload);
         let mut last_tag = 0;
         while !decoder.is_empty() {
@@ -188,25 +192,21 @@ impl Properties {
                 Some(bytes) => Some(Sample::decode(bytes)?),
                 None => None,
             },
-            bodies: known[BODIES].map_or(Some(Vec::new()), bodies)?,
+            bodies: match (known[LOGS], known[BODIES]) {
+                (None, None) => Vec::new(),
+                (Some(logs), None) => value::decode_logs(&mut Decoder::new(logs))?,
+                (None, Some(bodies)) => value::decode_bodies(&mut Decoder::new(bodies))?,
+                (Some(_), Some(_)) => return None,
+            },
         })
     }
-}
-
-/// The bodies of a table, at least one.
-fn bodies(bytes: &[u8]) -> Option<Vec<BodyUse>> {
-    let mut decoder = Decoder::new(bytes);
-    let mut bodies = Vec::new();
-    while bodies.is_empty() || !decoder.is_empty() {
-        let (log, live_bytes, bytes) = (FileId(decoder.varint()?), decoder.varint()?, decoder.varint()?);
-        bodies.push(BodyUse { log, live_bytes, bytes });
-    }
-    Some(bodies)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::ids::FileId;
+    use crate::value::{BodyFile, BodyKind};
 
     fn sample() -> Properties {
         let mut properties = Properties::new(4096);
@@ -276,16 +276,27 @@ mod tests {
     #[test]
     fn bodies_come_back_where_there_are_any() {
         let mut properties = sample();
-        let body = |log, live_bytes| BodyUse { log: FileId(log), live_bytes, bytes: 1 << 40 };
-        properties.bodies = vec![body(7, 300), body(6, 1 << 33)];
-        let mut payload = Vec::new();
-        properties.encode(&mut payload);
-        assert_eq!(Properties::decode(&payload).unwrap(), properties);
-        assert_eq!(properties.differences(&sample()), ["bodies"]);
+        let body = |kind, id, live_bytes| {
+            let file = BodyFile { kind, id: FileId(id), bytes: 1 << 40 };
+            BodyUse { file, live_bytes }
+        };
         let mut without = Vec::new();
         sample().encode(&mut without);
-        assert!(payload.starts_with(&without));
-        for empty in [&[11, 0][..], &[11, 2, 7, 3], &[11, 4, 7, 3, 9, 1]] {
+        for (second, field) in [(BodyKind::Log, "logs of values"), (BodyKind::Values, "bodies")] {
+            properties.bodies = vec![body(BodyKind::Log, 7, 300), body(second, 6, 1 << 33)];
+            let mut payload = Vec::new();
+            properties.encode(&mut payload);
+            assert_eq!(Properties::decode(&payload).unwrap(), properties);
+            assert_eq!(properties.differences(&sample()), [field]);
+            assert!(payload.starts_with(&without));
+        }
+        let of_kind = |kind: u8| [&[14, 4][..], &[kind, 7, 3, 9]].concat();
+        assert!(Properties::decode(&[&without[..], &of_kind(1)].concat()).is_ok());
+        let both = [&[11, 3, 7, 3, 9][..], &of_kind(1)].concat();
+        let (log, unknown) = (of_kind(0), of_kind(2));
+        let bad: [&[u8]; 7] =
+            [&[11, 0], &[11, 2, 7, 3], &[11, 4, 7, 3, 9, 1], &[14, 0], &log, &unknown, &both];
+        for empty in bad {
             assert!(Properties::decode(&[&without, empty].concat()).is_err(), "{empty:?}");
         }
     }

@@ -41,7 +41,7 @@ pub(super) const NO_SUCH_BODY: Flaw =
 
 /// Whether the properties of a table name the same bodies as the manifest.
 pub(super) fn names_bodies(bodies: &[Arc<Body>], properties: &[BodyUse]) -> bool {
-    let names = |(body, named): (&Arc<Body>, &BodyUse)| (body.id, body.bytes) == (named.log, named.bytes);
+    let names = |(body, named): (&Arc<Body>, &BodyUse)| body.file == named.file;
     bodies.len() == properties.len() && bodies.iter().zip(properties).all(names)
 }
 
@@ -156,6 +156,11 @@ impl Table {
 
     pub(super) fn index(&self) -> &Index {
         &self.index
+    }
+
+    /// The bodies that handles lead into, in the order of the properties.
+    pub(super) fn bodies(&self) -> &[Arc<Body>] {
+        &self.bodies
     }
 
     /// The body that an entry of block `number` points into.

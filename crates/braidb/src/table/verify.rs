@@ -107,7 +107,12 @@ impl<'a> Values<'a> {
                 // The other values would fail in the same way.
                 values.is_unreadable = true;
                 let path = body.path().to_owned();
-                values.damages.push(Damage { path, offset: 0, bytes: body.bytes, what: error.to_string() });
+                values.damages.push(Damage {
+                    path,
+                    offset: 0,
+                    bytes: body.file.bytes,
+                    what: error.to_string(),
+                });
             }
         }
     }

@@ -1,13 +1,14 @@
 //! Values that lie apart from their keys: handles, and the bodies that hold the values.
 //!
-//! A *body* is a file of values; today a closed commit log. A *handle* holds the place, the length and the checksum of one value
-//! in a body. With it a reader finds the value without its frame, and checks that it is the right one. A table that holds handles
-//! names its bodies, in its own properties and in the manifest. A handle names a body by its place in this list.
+//! A *body* is a file of values: a closed commit log, or a *value file* ([`file`]), which flushes and merges write. A *handle* holds
+//! the place, the length and the checksum of one value in a body. With it a reader finds the value without its frame or record, and
+//! checks that it is the right one. A table that holds handles names its bodies, in its own properties and in the manifest. A handle
+//! names a body by its place in this list.
 //!
 //! A body lives as long as a reader may read it (rules 1 and 10). A table holds its bodies as slices hold their table, so a view
-//! keeps both. The log of a body may be deleted when three things hold at once. No column family replays it, no table of the
-//! state names it, and no [`Body`] of it lives. The executor checks all three under the lock that edits are committed under
-//! (`jobs/cleanup.rs`). [`Bodies`] knows the third.
+//! keeps both. A value file may be deleted when no table of the state names it and no [`Body`] of it lives. The log of a body may be
+//! deleted when, besides, no column family replays it. The executor checks this under the lock that edits are committed under
+//! (`jobs/cleanup.rs`). [`Bodies`] knows which bodies live.
 //!
 //! Users read values one by one, through the block cache, where each value has its own entry. A merge reads most values of a log,
 //! in the order of keys and not of the file. Small reads would cost more than the log table saved. So a merge loads the whole log
@@ -15,14 +16,17 @@
 //! mostly in no processor cache. So a merge asks for a value ([`Image::prefetch`]) when it comes to the handle. The merge reads
 //! the value after the other sources had their turns.
 
+pub use crate::base::body::{BodyFile, BodyKind, Handle};
 use crate::base::checksum;
+use crate::base::codec::{Decoder, put_varint};
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
-use crate::base::ids::FileId;
+use crate::base::ids::{FileId, MAX_SEQ};
 use crate::base::names;
 use crate::base::prefetch;
 use crate::base::value::Value;
 use crate::cache::{Block, BlockCache, OpenFiles};
+use crate::visible::ValueBody;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
@@ -31,26 +35,66 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
+pub mod file;
 #[cfg(test)]
 mod tests;
 
-/// Where a value lies in a body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Handle {
-    pub offset: u64,
-    pub bytes: u32,
-    /// Checksum of the content alone: a value keeps it when the value moves.
-    pub crc: u32,
-}
+/// Most bytes of a value that the block cache keeps when a user reads it out of a value file: 64 KiB. A larger value would displace 16
+/// blocks of 4 KiB and more, and reading it takes far longer than finding it.
+const CACHED_VALUE_BYTES: u32 = 64 << 10;
+/// A read of several values may have this many times their bytes. At 2 a scan reads at most two bytes for each one that it returns.
+const SPAN_SHARE: u64 = 2;
+/// Bytes beyond [`SPAN_SHARE`] that a read of several values may have: 16 KiB. Copying them out of the page cache costs about as much as
+/// one more call.
+const SPAN_SLACK_BYTES: u64 = 16 << 10;
 
 /// A body that a table names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyUse {
-    pub log: FileId,
+    pub file: BodyFile,
     /// Bytes of the values that the table's handles lead to.
     pub live_bytes: u64,
-    /// The exact length of the closed log, its footer included.
-    pub bytes: u64,
+}
+
+/// Whether all bodies are logs. Versions before value files wrote such lists without kinds, and so does this one.
+pub fn are_logs(bodies: &[BodyUse]) -> bool {
+    bodies.iter().all(|body| body.file.kind == BodyKind::Log)
+}
+
+/// Writes the list of a table's bodies: without kinds if all are logs, else each with its kind first.
+pub fn encode_bodies(bodies: &[BodyUse], out: &mut Vec<u8>) {
+    let has_kinds = !are_logs(bodies);
+    for BodyUse { file, live_bytes } in bodies {
+        if has_kinds {
+            put_varint(out, file.kind as u64);
+        }
+        [file.id.0, *live_bytes, file.bytes].into_iter().for_each(|number| put_varint(out, number));
+    }
+}
+
+/// Reads a list of logs, at least one, to the end of the input.
+pub fn decode_logs(input: &mut Decoder<'_>) -> Option<Vec<BodyUse>> {
+    decode_list(input, |_| Some(BodyKind::Log))
+}
+
+/// Reads a list of bodies with their kinds, at least one of them a value file, to the end of the input.
+pub fn decode_bodies(input: &mut Decoder<'_>) -> Option<Vec<BodyUse>> {
+    decode_list(input, |input| BodyKind::from_number(input.varint()?)).filter(|bodies| !are_logs(bodies))
+}
+
+fn decode_list(
+    input: &mut Decoder<'_>,
+    kind: impl Fn(&mut Decoder<'_>) -> Option<BodyKind>,
+) -> Option<Vec<BodyUse>> {
+    let mut bodies = Vec::new();
+    while bodies.is_empty() || !input.is_empty() {
+        let kind = kind(input)?;
+        // A file number below `MAX_SEQ` leaves room to count up.
+        let id = input.varint().filter(|&id| id < MAX_SEQ).map(FileId)?;
+        let (live_bytes, bytes) = (input.varint()?, input.varint()?);
+        bodies.push(BodyUse { file: BodyFile { kind, id, bytes }, live_bytes });
+    }
+    Some(bodies)
 }
 
 /// The bodies that live in this open.
@@ -76,21 +120,24 @@ impl Bodies {
         Arc::new(Bodies { files, dir: dir.to_owned(), cache, counters, living: Mutex::default(), any_died })
     }
 
-    /// The body that is log `id`, closed with `bytes` bytes. All tables that name it share one.
-    pub fn get(self: &Arc<Self>, id: FileId, bytes: u64) -> Arc<Body> {
+    /// The body in this file. All tables that name it share one.
+    pub fn get(self: &Arc<Self>, file: BodyFile) -> Arc<Body> {
         let mut living = self.living.lock();
-        // A log is closed once, so another length comes from a corrupt manifest. Each body then reads by its own length.
-        if let Some(body) = living.get(&id).and_then(Weak::upgrade).filter(|body| body.bytes == bytes) {
+        // A file is closed once, so another length comes from a corrupt manifest. Each body then reads by its own length.
+        if let Some(body) = living.get(&file.id).and_then(Weak::upgrade).filter(|body| body.file == file) {
             return body;
         }
-        let path = names::log(&self.dir, id);
-        let body = Arc::new(Body { id, bytes, path, store: self.clone(), image: Mutex::new(Weak::new()) });
+        let path = match file.kind {
+            BodyKind::Log => names::log(&self.dir, file.id),
+            BodyKind::Values => names::values(&self.dir, file.id),
+        };
+        let body = Arc::new(Body { file, path, store: self.clone(), image: Mutex::new(Weak::new()) });
         living.retain(|_, body| body.strong_count() > 0);
-        living.insert(id, Arc::downgrade(&body));
+        living.insert(file.id, Arc::downgrade(&body));
         body
     }
 
-    /// Whether a reader may still read log `id` as a body.
+    /// Whether a reader may still read file `id` as a body.
     pub fn is_held(&self, id: FileId) -> bool {
         self.living.lock().get(&id).is_some_and(|body| body.strong_count() > 0)
     }
@@ -101,15 +148,13 @@ impl Bodies {
     }
 }
 
-/// A log that a table points into.
+/// A file of values that a table points into.
 #[derive(Debug)]
 pub struct Body {
-    pub id: FileId,
-    /// The exact length of the closed log.
-    pub bytes: u64,
+    pub file: BodyFile,
     path: PathBuf,
     store: Arc<Bodies>,
-    /// The bytes of the whole log, while a merge holds them.
+    /// The bytes of the whole file, while a merge holds them.
     image: Mutex<Weak<Image>>,
 }
 
@@ -127,6 +172,69 @@ impl Image {
     }
 }
 
+impl ValueBody for Body {
+    fn id(&self) -> FileId {
+        self.file.id
+    }
+
+    /// Values of a log lie in the order of writing, so reading them ahead brings no neighbours.
+    fn is_read_ahead(&self) -> bool {
+        self.file.kind == BodyKind::Values
+    }
+
+    fn read(&self, handle: &Handle) -> Result<Value> {
+        Body::read(self, handle)
+    }
+
+    /// Values that are not cached are read in spans. A span takes in gaps as long as it has at most [`SPAN_SHARE`] times the bytes of its
+    /// values and [`SPAN_SLACK_BYTES`] more. These values do not enter the cache: a long scan would displace what gets need.
+    fn read_together(&self, handles: &[Handle]) -> Vec<Result<Value>> {
+        let mut values: Vec<Option<Result<Value>>> =
+            handles.iter().map(|handle| self.at_hand(handle)).collect();
+        let wanted: Vec<usize> = (0..handles.len()).filter(|&at| values[at].is_none()).collect();
+        for span in spans(&wanted, handles) {
+            let (first, last) = (&handles[span[0]], &handles[span[span.len() - 1]]);
+            let ends = span.iter().map(|&at| handles[at].offset + u64::from(handles[at].bytes));
+            let end = ends.max().unwrap_or(last.offset);
+            let mut bytes = vec![0; (end - first.offset) as usize];
+            let outcome = self.fill(first.offset, &mut bytes);
+            let owner = Arc::new(bytes);
+            for &at in span {
+                let handle = &handles[at];
+                let start = (handle.offset - first.offset) as usize;
+                let place = start..start + handle.bytes as usize;
+                values[at] = Some(match &outcome {
+                    Ok(()) => self
+                        .check(handle, &owner[place.clone()])
+                        .map(|()| Value::pin(owner.clone(), |owner| &owner[place])),
+                    // The unreadable place may lie in a gap, or in another value.
+                    Err(_) => self.read_alone(handle).map(|value| Value::pin(Arc::new(value), |value| value)),
+                });
+            }
+        }
+        values.into_iter().map(|value| value.expect("a value without one was in a span")).collect()
+    }
+}
+
+/// The runs of `wanted` handles that are read together. The offsets of the handles ascend.
+fn spans<'a>(wanted: &'a [usize], handles: &[Handle]) -> Vec<&'a [usize]> {
+    let mut spans = Vec::new();
+    let (mut begun, mut value_bytes) = (0, 0);
+    for (number, &at) in wanted.iter().enumerate() {
+        let bytes = u64::from(handles[at].bytes);
+        let span_bytes = handles[at].offset + bytes - handles[wanted[begun]].offset;
+        if number > begun && span_bytes > SPAN_SHARE * (value_bytes + bytes) + SPAN_SLACK_BYTES {
+            spans.push(&wanted[begun..number]);
+            (begun, value_bytes) = (number, 0);
+        }
+        value_bytes += bytes;
+    }
+    if begun < wanted.len() {
+        spans.push(&wanted[begun..]);
+    }
+    spans
+}
+
 impl Body {
     pub fn path(&self) -> &Path {
         &self.path
@@ -135,40 +243,69 @@ impl Body {
     /// Reads a value for a user. It has memory of its own, because the user may keep it for long.
     pub fn read(&self, handle: &Handle) -> Result<Value> {
         let Bodies { cache, counters, .. } = &*self.store;
-        counters.log_reads.add(1);
+        match self.file.kind {
+            BodyKind::Log => counters.log_reads.add(1),
+            BodyKind::Values => counters.value_reads.add(1),
+        }
+        if self.file.kind == BodyKind::Values && handle.bytes > CACHED_VALUE_BYTES {
+            return Ok(Value::pin(Arc::new(self.read_alone(handle)?), |value| value));
+        }
         // A handle of another table may point to this place wrongly.
         let is_right = |value: &Arc<Block>| {
             value.len() == handle.bytes as usize && checksum::of_value(value) == handle.crc
         };
-        if let Some(value) = cache.get(self.id, handle.offset).filter(is_right) {
+        if let Some(value) = cache.get(self.file.id, handle.offset).filter(is_right) {
             counters.cache_hits.add(1);
             return Ok(Value::pin(value, |value| value));
         }
         counters.cache_misses.add(1);
         let value = Arc::new(Block::new(self.read_alone(handle)?));
-        cache.insert(self.id, handle.offset, &value);
+        cache.insert(self.file.id, handle.offset, &value);
         Ok(Value::pin(value, |value| value))
+    }
+
+    /// The value if it is in the cache, or the error of an impossible handle; `None` if the file has to be read.
+    fn at_hand(&self, handle: &Handle) -> Option<Result<Value>> {
+        let Bodies { cache, counters, .. } = &*self.store;
+        counters.value_reads.add(1);
+        if let Err(error) = self.place(handle) {
+            return Some(Err(error));
+        }
+        let is_right = |value: &Arc<Block>| {
+            value.len() == handle.bytes as usize && checksum::of_value(value) == handle.crc
+        };
+        let value = cache.get(self.file.id, handle.offset).filter(is_right)?;
+        counters.cache_hits.add(1);
+        Some(Ok(Value::pin(value, |value| value)))
     }
 
     fn read_alone(&self, handle: &Handle) -> Result<Vec<u8>> {
         self.place(handle)?;
-        // Allocates no more than the log has: a handle is not trusted.
+        // Allocates no more than the file has: a handle is not trusted.
         let mut bytes = vec![0; handle.bytes as usize];
         self.fill(handle.offset, &mut bytes)?;
         self.check(handle, &bytes)?;
         Ok(bytes)
     }
 
-    /// Reads a value for a merge, which needs it only briefly: from the loaded image, if the whole log was loaded.
+    /// Reads a value for a merge, which needs it only briefly: from the loaded image, if the whole file was loaded.
     pub fn read_in_passing(&self, handle: &Handle) -> Result<Value> {
         if let Some(image) = self.image() {
             return self.read_from(&image, handle);
         }
-        self.store.counters.log_merge_bytes.add(handle.bytes.into());
+        self.count_merge_read(handle.bytes.into());
         Ok(Value::pin(Arc::new(self.read_alone(handle)?), |bytes| bytes))
     }
 
-    /// The bytes of the whole log, if they were loaded and are still held.
+    fn count_merge_read(&self, bytes: u64) {
+        let counters = &self.store.counters;
+        match self.file.kind {
+            BodyKind::Log => counters.log_merge_bytes.add(bytes),
+            BodyKind::Values => counters.value_merge_bytes.add(bytes),
+        }
+    }
+
+    /// The bytes of the whole file, if they were loaded and are still held.
     pub fn image(&self) -> Option<Arc<Image>> {
         self.image.lock().upgrade()
     }
@@ -180,35 +317,35 @@ impl Body {
         Ok(Value::pin(image.clone(), |image| &image.0[place]))
     }
 
-    /// Loads the whole log at once, unless a caller still holds it. While a caller holds it, merges read values from it.
+    /// Loads the whole file at once, unless a caller still holds it. While a caller holds it, merges read values from it.
     pub fn load(&self) -> Result<Arc<Image>> {
         if let Some(image) = self.image() {
             return Ok(image);
         }
-        let bytes = usize::try_from(self.bytes).map_err(|_| self.damage(0, "it is too long"))?;
+        let bytes = usize::try_from(self.file.bytes).map_err(|_| self.damage(0, "it is too long"))?;
         let mut image = vec![0; bytes];
         self.fill(0, &mut image)?;
-        self.store.counters.log_merge_bytes.add(self.bytes);
+        self.count_merge_read(self.file.bytes);
         let image = Arc::new(Image(image));
         *self.image.lock() = Arc::downgrade(&image);
         Ok(image)
     }
 
-    /// Where the value of a handle lies, if it lies inside of the log.
+    /// Where the value of a handle lies, if it lies inside of the file.
     fn place(&self, handle: &Handle) -> Result<Range<usize>> {
-        let end = handle.offset.checked_add(u64::from(handle.bytes)).filter(|&end| end <= self.bytes);
+        let end = handle.offset.checked_add(u64::from(handle.bytes)).filter(|&end| end <= self.file.bytes);
         match end.and_then(|end| Some(usize::try_from(handle.offset).ok()?..usize::try_from(end).ok()?)) {
             Some(place) => Ok(place),
-            None => Err(self.damage(handle.offset, "a table points to a value beyond the end of the log")),
+            None => Err(self.damage(handle.offset, "a table points to a value beyond the end of the file")),
         }
     }
 
     fn fill(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
-        let file = self.store.files.get(self.id, &self.path);
+        let file = self.store.files.get(self.file.id, &self.path);
         let file = file.map_err(|source| Error::io("open", &self.path, source))?;
         file.read_exact_at(offset, bytes).map_err(|source| match source.kind() {
             io::ErrorKind::UnexpectedEof => {
-                self.damage(offset, "the log ends before a value that a table points to")
+                self.damage(offset, "the file ends before a value that a table points to")
             }
             _ => Error::io("read", &self.path, source),
         })
@@ -229,7 +366,7 @@ impl Body {
 
 impl Drop for Body {
     fn drop(&mut self) {
-        self.store.files.close(self.id);
+        self.store.files.close(self.file.id);
         self.store.any_died.store(true, Ordering::Release);
     }
 }

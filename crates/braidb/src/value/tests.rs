@@ -35,6 +35,11 @@ impl Drop for Dir {
     }
 }
 
+/// The log, closed with `bytes` bytes.
+fn log(bytes: u64) -> BodyFile {
+    BodyFile { kind: BodyKind::Log, id: LOG, bytes }
+}
+
 fn handle(offset: u64, value: &[u8]) -> Handle {
     Handle { offset, bytes: value.len() as u32, crc: checksum::of_value(value) }
 }
@@ -43,7 +48,7 @@ fn handle(offset: u64, value: &[u8]) -> Handle {
 fn values_are_read_one_by_one_and_out_of_what_was_loaded() {
     let dir = Dir::new("read", b"....one.two");
     let (bodies, counters) = dir.bodies();
-    let body = bodies.get(LOG, 11);
+    let body = bodies.get(log(11));
     let (one, two, empty) = (handle(4, b"one"), handle(8, b"two"), handle(11, b""));
     assert_eq!(body.read(&one).unwrap(), b"one");
     assert_eq!(body.read_in_passing(&two).unwrap(), b"two");
@@ -66,7 +71,7 @@ fn values_are_read_one_by_one_and_out_of_what_was_loaded() {
 fn a_value_is_read_from_the_log_once_and_checked_each_time() {
     let dir = Dir::new("cache", b"....one.two");
     let (bodies, counters) = dir.bodies();
-    let body = bodies.get(LOG, 11);
+    let body = bodies.get(log(11));
     let one = handle(4, b"one");
     let counts = || [&counters.log_reads, &counters.cache_misses, &counters.cache_hits].map(Counter::get);
     assert_eq!(body.read(&one).unwrap(), b"one");
@@ -83,8 +88,8 @@ fn a_value_is_read_from_the_log_once_and_checked_each_time() {
 fn what_is_not_the_value_is_reported_with_log_and_place() {
     let dir = Dir::new("damage", b"....one.two");
     let (bodies, _) = dir.bodies();
-    let body = bodies.get(LOG, 11);
-    let longer = bodies.get(LOG, 20);
+    let body = bodies.get(log(11));
+    let longer = bodies.get(log(20));
     let beyond = Handle { offset: u64::MAX - 1, bytes: 3, crc: 0 };
     let cases = [
         (&body, handle(5, b"one"), "checksum"),
@@ -112,14 +117,50 @@ fn a_body_is_one_and_is_held_until_its_last_holder_lets_go() {
     let dir = Dir::new("held", b"....one.two");
     let (bodies, _) = dir.bodies();
     assert!(!bodies.is_held(LOG) && !bodies.take_any_died());
-    let (first, second) = (bodies.get(LOG, 11), bodies.get(LOG, 11));
+    let (first, second) = (bodies.get(log(11)), bodies.get(log(11)));
     assert!(Arc::ptr_eq(&first, &second));
     drop(first);
     assert!(bodies.is_held(LOG) && !bodies.take_any_died());
     drop(second);
     assert!(!bodies.is_held(LOG));
     assert!(bodies.take_any_died() && !bodies.take_any_died());
-    let again = bodies.get(LOG, 11);
+    let again = bodies.get(log(11));
     assert!(bodies.is_held(LOG));
     assert_eq!(again.read(&handle(4, b"one")).unwrap(), b"one");
+}
+
+#[test]
+fn neighbours_are_read_together_and_far_values_alone() {
+    const KIB: u64 = 1 << 10;
+    // Values of 1 KiB. The second lies within the slack behind the first, the third far behind, the fourth next to the third.
+    let offsets = [0, 17 * KIB, 60 * KIB, 61 * KIB];
+    let handles = offsets.map(|offset| Handle { offset, bytes: KIB as u32, crc: 0 });
+    assert_eq!(spans(&[0, 1, 2, 3], &handles), [&[0, 1][..], &[2, 3]]);
+    assert_eq!(spans(&[1, 3], &handles), [&[1][..], &[3]], "cached values are passed over");
+    assert_eq!(spans(&[], &handles), [&[0usize; 0][..]; 0]);
+    // 100 values with gaps of their own size: two bytes are read for each that is wanted.
+    let handles: Vec<Handle> =
+        (0..100).map(|number| Handle { offset: 2 * number * KIB, bytes: KIB as u32, crc: 0 }).collect();
+    let all: Vec<usize> = (0..100).collect();
+    assert_eq!(spans(&all, &handles), [&all[..]]);
+}
+
+#[test]
+fn values_that_are_read_together_have_errors_of_their_own() {
+    let dir = Dir::new("together", b"....one.two.six");
+    let (bodies, counters) = dir.bodies();
+    let body = bodies.get(log(15));
+    let wrong = Handle { crc: 7, ..handle(8, b"two") };
+    let handles = [handle(4, b"one"), wrong, handle(12, b"six"), handle(13, b"beyond")];
+    let read: Vec<_> = body.read_together(&handles).into_iter().map(|value| value.ok()).collect();
+    let text = |value: &Option<Value>| value.as_ref().map(|value| value.to_vec());
+    assert_eq!(
+        read.iter().map(text).collect::<Vec<_>>(),
+        [Some(b"one".to_vec()), None, Some(b"six".to_vec()), None]
+    );
+    assert_eq!(counters.value_reads.get(), 4);
+    fs::write(names::log(&dir.0, LOG), b"....one").unwrap();
+    // The file was cut meanwhile: the span cannot be read, but the first value can.
+    let read: Vec<_> = body.read_together(&handles[..3]).into_iter().map(|value| value.is_ok()).collect();
+    assert_eq!(read, [true, false, false]);
 }

@@ -74,7 +74,10 @@ pub fn examine(fs: &dyn FileSystem, dir: &Path) -> Result<Found> {
         return Ok(Found::Database);
     }
     // The first log is created after `CURRENT` is stable, so a log or a table proves that `CURRENT` existed.
-    if entries.iter().any(|entry| matches!(kind(entry), Some(Kind::Log(_) | Kind::Table(_)))) {
+    if entries
+        .iter()
+        .any(|entry| matches!(kind(entry), Some(Kind::Log(_) | Kind::Table(_) | Kind::Values(_))))
+    {
         let path = dir.join(names::CURRENT);
         return Err(Error::corruption(&path, 0, "CURRENT is missing, but there are logs or tables"));
     }

@@ -5,6 +5,7 @@ use crate::base::error::Result;
 use crate::base::ids::SeqNo;
 use crate::base::value::Value;
 use crate::table::TableCursor;
+use crate::value::{BodyFile, Handle};
 use crate::visible::{Cursor, EntryKind, LazyValue};
 use std::sync::Arc;
 
@@ -126,6 +127,10 @@ impl Cursor for RunCursor {
 
     fn fetch(&mut self) -> Result<()> {
         self.current.as_mut().expect("the cursor is valid").fetch()
+    }
+
+    fn handle(&self) -> Option<(BodyFile, Handle)> {
+        self.now().handle()
     }
 
     fn value(&self) -> &[u8] {

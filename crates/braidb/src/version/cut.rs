@@ -2,19 +2,24 @@
 //!
 //! Ranges stay exact: the keys next to the cut are looked up. Counts are divided in proportion to bytes, because a
 //! slice of a part of a table need not know its exact counts. Each side keeps the sequence numbers of the whole slice,
-//! a superset of its own.
+//! a superset of its own. The bytes of values in value files stay exact, because these files are collected and deleted
+//! by them: the smaller side is counted, and the other side gets the rest.
 
 use super::shape::Slice;
 use super::table_file::TableFile;
 use crate::base::error::Result;
+use crate::base::ids::FileId;
 use crate::base::key::KeyRange;
+use crate::base::mutant::mutant;
 use crate::base::part::Part;
 use crate::table::Table;
+use crate::value::file::record_bytes;
 use crate::visible::Cursor;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Splits a part of `table` at `key`: the piece before `key`, and the piece at or behind it. Reads at most two blocks,
-/// and none if `key` lies outside the part.
+/// and none if `key` lies outside the part. With values in value files it reads all blocks of the smaller side.
 pub fn cut_part(table: &TableFile, part: &Part, key: &[u8]) -> Result<(Option<Part>, Option<Part>)> {
     if key <= part.range.low.as_slice() {
         return Ok((None, Some(part.clone())));
@@ -39,6 +44,7 @@ pub fn cut_part(table: &TableFile, part: &Part, key: &[u8]) -> Result<(Option<Pa
         tombstones: tombstones.0.min(entries.0),
         keys: keys.0.min(entries.0),
         bytes: bytes.0,
+        values: Vec::new(),
     };
     let right = Part {
         range: KeyRange { low: after, high: part.range.high.clone() },
@@ -47,8 +53,46 @@ pub fn cut_part(table: &TableFile, part: &Part, key: &[u8]) -> Result<(Option<Pa
         tombstones: tombstones.1.min(entries.1),
         keys: keys.1.min(entries.1),
         bytes: bytes.1,
+        values: Vec::new(),
     };
+    let (left, right) = divide_values(table, part, left, right)?;
     Ok((Some(left), Some(right)))
+}
+
+/// Divides the bytes of values of `part` between its two sides.
+fn divide_values(table: &TableFile, part: &Part, mut left: Part, mut right: Part) -> Result<(Part, Part)> {
+    if part.values.is_empty() {
+        return Ok((left, right));
+    }
+    let (smaller, larger) =
+        if left.bytes <= right.bytes { (&mut left, &mut right) } else { (&mut right, &mut left) };
+    let counted = match mutant!("values_drift_at_a_cut") {
+        true => BTreeMap::new(),
+        false => count_values(table, &smaller.range)?,
+    };
+    let rest = part.values.iter().map(|&(file, bytes)| {
+        // More than the whole part has is damage, which `verify` reports. The account of the part stays what it was.
+        (file, bytes.saturating_sub(counted.get(&file).copied().unwrap_or(0)))
+    });
+    larger.values = rest.filter(|&(_, bytes)| bytes > 0).collect();
+    let known =
+        part.values.iter().map(|&(file, bytes)| (file, counted.get(&file).copied().unwrap_or(0).min(bytes)));
+    smaller.values = known.filter(|&(_, bytes)| bytes > 0).collect();
+    Ok((left, right))
+}
+
+/// Counts the bytes of the records that the entries of `table` in `range` lead to, by value file. Reads no value.
+pub fn count_values(table: &TableFile, range: &KeyRange) -> Result<BTreeMap<FileId, u64>> {
+    let mut counted: BTreeMap<FileId, u64> = BTreeMap::new();
+    let mut cursor = table.reader()?.cursor(range.clone(), false);
+    cursor.seek_to_first()?;
+    while cursor.valid() {
+        if let Some((file, handle)) = cursor.handle() {
+            *counted.entry(file.id).or_default() += record_bytes(&handle);
+        }
+        cursor.next()?;
+    }
+    Ok(counted)
 }
 
 /// A key that cuts `runs` near the middle of their bytes. Prefers the start of a slice in the middle half of the

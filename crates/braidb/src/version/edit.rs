@@ -18,6 +18,8 @@
 //! 11      tier: id, epoch
 //! 12      guard: family, key b, top level
 //! 13      cut is covered: log                                                                      may be skipped
+//! 14      in place of 8 if a body is a value file: table, then for each: kind (0 a log, 1 a value file), and as in 8
+//! 15      in place of 5 if entries lead into value files: as in 5, then for each, ascending: value file, bytes of the records
 //! ```
 //!
 //! A table leaves the state with its last slice, so no field removes tables. The order of fields has no meaning:
@@ -32,7 +34,7 @@ use crate::base::ids::{Epoch, FamilyId, FileId, MAX_SEQ, SeqNo, TierId};
 use crate::base::key::KeyRange;
 use crate::base::part::Part;
 use crate::base::sketch::Sketch;
-use crate::value::BodyUse;
+use crate::value::{self, BodyUse};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -250,11 +252,15 @@ impl Change {
             Change::SliceAdded { family, run, table, part } => {
                 put_place(out, *family, run, *table, &part.range.low);
                 put_bytes(out, &part.range.high);
-                let Part { seqs, entries, tombstones, keys, bytes, .. } = *part;
-                for number in [seqs.0, seqs.1, entries, tombstones, keys, bytes] {
+                let Part { range: _, seqs, entries, tombstones, keys, bytes, values } = part;
+                for number in [seqs.0, seqs.1, *entries, *tombstones, *keys, *bytes] {
                     put_varint(out, number);
                 }
-                5
+                for &(file, bytes) in values {
+                    put_varint(out, file.0);
+                    put_varint(out, bytes);
+                }
+                if values.is_empty() { 5 } else { 15 }
             }
             Change::SliceRemoved { family, run, table, low } => {
                 put_place(out, *family, run, *table, low);
@@ -269,12 +275,8 @@ impl Change {
             }
             Change::TableBodies { table, bodies } => {
                 put_varint(out, table.0);
-                for body in bodies {
-                    [body.log.0, body.live_bytes, body.bytes]
-                        .iter()
-                        .for_each(|&number| put_varint(out, number));
-                }
-                8
+                value::encode_bodies(bodies, out);
+                if value::are_logs(bodies) { 8 } else { 14 }
             }
             Change::LogCut { log, offset, resume } => {
                 put_varint(out, log.0);
@@ -317,7 +319,7 @@ impl Change {
                 Some(Change::SliceRemoved { family, run, table, low })
             })(),
             7 => table_added(input),
-            8 => table_bodies(input),
+            8 => table_bodies(input, value::decode_logs),
             9 => {
                 (|| Some(Change::LogCut { log: file(input)?, offset: input.varint()?, resume: file(input)? }))(
                 )
@@ -326,6 +328,8 @@ impl Change {
             11 => (|| Some(Change::Tier { id: tier(input)?, epoch: input.varint()? }))(),
             12 => (|| Some(Change::Guard { family: family(input)?, key: key(input)?, top: level(input)? }))(),
             13 => file(input).map(|log| Change::CutCovered { log }),
+            14 => table_bodies(input, value::decode_bodies),
+            15 => slice_added(input).and_then(|added| with_values(added, input)),
             _ => return Decoded::Unknown,
         };
         change.filter(|_| input.is_empty()).map_or(Decoded::Malformed, Decoded::Change)
@@ -358,8 +362,21 @@ fn slice_added(input: &mut Decoder<'_>) -> Option<Change> {
     let [entries, tombstones, keys, bytes] =
         [input.varint()?, input.varint()?, input.varint()?, input.varint()?];
     let range = KeyRange { low, high };
-    let part = Part { range, seqs, entries, tombstones, keys, bytes };
+    let part = Part { range, seqs, entries, tombstones, keys, bytes, values: Vec::new() };
     Some(Change::SliceAdded { family, run, table, part })
+}
+
+/// Reads the account of values of an added slice, at least one file, to the end of the input.
+fn with_values(mut added: Change, input: &mut Decoder<'_>) -> Option<Change> {
+    let Change::SliceAdded { part: Part { values, .. }, .. } = &mut added else { return None };
+    while values.is_empty() || !input.is_empty() {
+        let (file, bytes) = (file(input)?, input.varint()?);
+        if values.last().is_some_and(|&(before, _)| before >= file) {
+            return None;
+        }
+        values.push((file, bytes));
+    }
+    Some(added)
 }
 
 fn table_added(input: &mut Decoder<'_>) -> Option<Change> {
@@ -371,13 +388,11 @@ fn table_added(input: &mut Decoder<'_>) -> Option<Change> {
     })
 }
 
-fn table_bodies(input: &mut Decoder<'_>) -> Option<Change> {
-    let table = file(input)?;
-    let mut bodies = Vec::new();
-    while bodies.is_empty() || !input.is_empty() {
-        bodies.push(BodyUse { log: file(input)?, live_bytes: input.varint()?, bytes: input.varint()? });
-    }
-    Some(Change::TableBodies { table, bodies })
+fn table_bodies(
+    input: &mut Decoder<'_>,
+    decode: impl Fn(&mut Decoder<'_>) -> Option<Vec<BodyUse>>,
+) -> Option<Change> {
+    Some(Change::TableBodies { table: file(input)?, bodies: decode(input)? })
 }
 
 fn family_created(input: &mut Decoder<'_>) -> Option<Change> {
@@ -420,6 +435,11 @@ fn tier(input: &mut Decoder<'_>) -> Option<TierId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value::{BodyFile, BodyKind};
+
+    fn body(kind: BodyKind, id: u64, live_bytes: u64, bytes: u64) -> BodyUse {
+        BodyUse { file: BodyFile { kind, id: FileId(id), bytes }, live_bytes }
+    }
 
     fn every_change() -> Edit {
         let run = RunId { level: 6, cell: b"guard".to_vec(), epoch: 12 };
@@ -435,15 +455,17 @@ mod tests {
                 tombstones: 7,
                 keys: 60,
                 bytes: 4000,
+                values: Vec::new(),
             }],
             sketch: None,
-            bodies: vec![
-                BodyUse { log: FileId(4), live_bytes: 3000, bytes: 1 << 33 },
-                BodyUse { log: FileId(3), live_bytes: 1, bytes: 500 },
-            ],
+            bodies: vec![body(BodyKind::Log, 4, 3000, 1 << 33), body(BodyKind::Log, 3, 1, 500)],
         };
         let mut edit = Edit::default();
         edit.add_table(&table);
+        let bodies = vec![body(BodyKind::Values, 7, 60, 90), body(BodyKind::Log, 3, 1, 500)];
+        edit.push(Change::TableBodies { table: FileId(9), bodies });
+        let values = vec![(FileId(7), 60), (FileId(300), 1 << 40)];
+        edit.add_slice(FamilyId(0), run.clone(), table.id, &Part { values, ..table.parts[0].clone() });
         edit.add_slice(FamilyId(300), run.clone(), table.id, &table.parts[0]);
         edit.push(Change::Guard { family: FamilyId(300), key: b"guard".to_vec(), top: LEVELS });
         edit.push(Change::SliceRemoved { family: FamilyId(0), run, table: FileId(8), low: b"a".to_vec() });

@@ -229,6 +229,7 @@ mod tests {
             tombstones: 0,
             keys: 1,
             bytes: 1,
+            values: Vec::new(),
         };
         Arc::new(Slice::new(table.clone(), part))
     }

@@ -399,7 +399,10 @@ fn allocate(config: &ManifestConfig, file: &Arc<dyn File>, path: &Path, needed_b
 fn first_free(config: &ManifestConfig, next: FileId) -> Result<FileId> {
     let entries = config.fs.list(&config.dir).map_err(|e| Error::io("list", &config.dir, e))?;
     let taken = entries.iter().filter_map(|entry| match names::parse(&entry.name)? {
-        names::Kind::Log(id) | names::Kind::Table(id) | names::Kind::Manifest(id) => Some(id.0),
+        names::Kind::Log(id)
+        | names::Kind::Table(id)
+        | names::Kind::Values(id)
+        | names::Kind::Manifest(id) => Some(id.0),
         _ => None,
     });
     // Ignores absurdly large numbers of foreign files, which would use up the numbers.

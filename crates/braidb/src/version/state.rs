@@ -11,8 +11,9 @@ use crate::base::key::{COMPARATOR, KeyRange};
 use crate::base::mutant::mutant;
 use crate::base::part::Part;
 use crate::base::{error, names};
-use crate::value::{Body, BodyUse};
-use std::collections::BTreeMap;
+use crate::value::file::HEADER_BYTES;
+use crate::value::{Body, BodyFile, BodyKind, BodyUse};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,6 +46,16 @@ struct Listed {
     slices: u32,
 }
 
+/// A value file, and the number of tables that point into it. The file leaves the state with the last of these tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValueFile {
+    /// The committed length. What lies behind it is no part of the file.
+    pub bytes: u64,
+    pub tables: u32,
+    /// Bytes of the records that slices lead to.
+    pub live_bytes: u64,
+}
+
 /// The state that the manifest records.
 #[derive(Clone, Debug)]
 pub struct State {
@@ -54,8 +65,16 @@ pub struct State {
     cuts: BTreeMap<FileId, Cut>,
     sealed: BTreeMap<FileId, u64>,
     tables: BTreeMap<FileId, Listed>,
+    value_files: BTreeMap<FileId, ValueFile>,
     tiers: BTreeMap<TierId, Epoch>,
     store: Arc<TableStore>,
+}
+
+impl ValueFile {
+    /// Bytes of records that no slice leads to.
+    pub fn garbage_bytes(&self) -> u64 {
+        self.bytes.saturating_sub(HEADER_BYTES as u64 + self.live_bytes)
+    }
 }
 
 impl State {
@@ -68,6 +87,7 @@ impl State {
             cuts: BTreeMap::new(),
             sealed: BTreeMap::new(),
             tables: BTreeMap::new(),
+            value_files: BTreeMap::new(),
             tiers: BTreeMap::new(),
             store,
         }
@@ -137,20 +157,25 @@ impl State {
     }
 
     /// The logs that tables point into.
-    pub fn bodies(&self) -> BTreeMap<FileId, &Arc<Body>> {
-        let held = self.tables().flat_map(|table| table.bodies());
-        held.map(|held| (held.body.id, &held.body)).collect()
+    pub fn log_bodies(&self) -> BTreeMap<FileId, &Arc<Body>> {
+        let held = self.tables().flat_map(|table| table.logs());
+        held.map(|held| (held.body.file.id, &held.body)).collect()
+    }
+
+    /// The value files that tables point into.
+    pub fn value_files(&self) -> &BTreeMap<FileId, ValueFile> {
+        &self.value_files
     }
 
     /// The exact length of a log that was closed properly.
     pub fn sealed_bytes(&self, log: FileId) -> Option<u64> {
-        self.sealed.get(&log).copied().or_else(|| self.bodies().get(&log).map(|body| body.bytes))
+        self.sealed.get(&log).copied().or_else(|| self.log_bodies().get(&log).map(|body| body.file.bytes))
     }
 
     /// The logs whose exact length is known. These logs, and all logs before them, were stable before the manifest
     /// recorded the length.
     pub fn logs_sealed(&self) -> impl Iterator<Item = FileId> {
-        self.sealed.keys().copied().chain(self.bodies().into_keys())
+        self.sealed.keys().copied().chain(self.log_bodies().into_keys())
     }
 
     /// The logs that cuts, seals and tables name. Each log was stable before the manifest named it.
@@ -206,7 +231,7 @@ impl State {
                 Change::SliceRemoved { table, .. }
                     if self.tables.get(table).is_some_and(|listed| listed.slices == 0) =>
                 {
-                    self.tables.remove(table);
+                    self.drop_table(*table);
                 }
                 Change::TableAdded { id, .. }
                     if self.tables.get(id).is_none_or(|listed| listed.slices == 0) =>
@@ -258,6 +283,7 @@ impl State {
                 self.saw_file(*id);
                 let bodies = bodies.remove(id).unwrap_or_default();
                 self.check_new_bodies(*id, bodies)?;
+                self.point_into(bodies);
                 let file = TableFile::new(*id, *bytes, *checksum, *tier, self.store.clone());
                 let file = Arc::new(file.with_bodies(bodies));
                 if self.tables.insert(*id, Listed { file, slices: 0 }).is_some() {
@@ -287,21 +313,48 @@ impl State {
         Ok(())
     }
 
-    /// Checks that the bodies of a new table contradict neither each other nor the known lengths of logs.
+    /// Checks that the bodies of a new table contradict neither each other nor the known lengths of files.
     fn check_new_bodies(&mut self, table: FileId, bodies: &[BodyUse]) -> Result<(), Reject> {
-        for (at, body) in bodies.iter().enumerate() {
-            let BodyUse { log, live_bytes, bytes } = *body;
-            let is_twice = bodies[..at].iter().any(|other| other.log == log);
+        let mut ids = BTreeSet::new();
+        for body in bodies {
+            let BodyUse { file: BodyFile { kind, id, bytes }, live_bytes } = *body;
+            let is_twice = !ids.insert(id);
             if is_twice || live_bytes > bytes {
                 return Err(format!("table {table} has impossible bodies").into());
             }
-            let known = [self.sealed_bytes(log), self.cut_of(log).map(|cut| cut.offset)];
+            let known = match kind {
+                BodyKind::Log => [self.sealed_bytes(id), self.cut_of(id).map(|cut| cut.offset)],
+                BodyKind::Values => [self.value_files.get(&id).map(|file| file.bytes), None],
+            };
             if known.into_iter().flatten().any(|known| known != bytes) {
-                return Err(format!("log {log} is a body of {bytes} bytes, but ended elsewhere").into());
+                return Err(format!("file {id} is a body of {bytes} bytes, but ended elsewhere").into());
             }
-            self.saw_file(log);
+            self.saw_file(id);
         }
         Ok(())
+    }
+
+    /// Counts a new table with these bodies.
+    fn point_into(&mut self, bodies: &[BodyUse]) {
+        for BodyFile { kind, id, bytes } in bodies.iter().map(|body| body.file) {
+            if kind == BodyKind::Values {
+                self.value_files.entry(id).or_insert(ValueFile { bytes, tables: 0, live_bytes: 0 }).tables +=
+                    1;
+            }
+        }
+    }
+
+    /// Takes a table out that has no slice any more, and the value files that only this table pointed into.
+    fn drop_table(&mut self, id: FileId) {
+        let Some(Listed { file, .. }) = self.tables.remove(&id) else { return };
+        let files = file.bodies().iter().map(|held| held.body.file);
+        for BodyFile { id, .. } in files.filter(|file| file.kind == BodyKind::Values) {
+            let named = self.value_files.get_mut(&id).expect("the table pointed into it");
+            named.tables -= 1;
+            if named.tables == 0 {
+                self.value_files.remove(&id);
+            }
+        }
     }
 
     fn create_family(
@@ -359,6 +412,7 @@ impl State {
         };
         let listed = self.tables.get_mut(table).ok_or_else(|| format!("there is no table {table}"))?;
         let Part { seqs, entries, tombstones, keys, bytes, .. } = *part;
+        count_values(&mut self.value_files, &listed.file, &part.values, true)?;
         if entries == 0 || tombstones > entries || keys > entries || keys == 0 || seqs.0 > seqs.1 {
             return Err(format!("a slice of table {table} has impossible counts").into());
         }
@@ -381,7 +435,8 @@ impl State {
         low: &[u8],
     ) -> Result<(), Reject> {
         let version = Arc::make_mut(&mut self.family_mut(family)?.version);
-        version.level_mut(run.level).remove(run, table, low)?;
+        let slice = version.level_mut(run.level).remove(run, table, low)?;
+        count_values(&mut self.value_files, &slice.table, &slice.values, false)?;
         let listed = self.tables.get_mut(&table).ok_or_else(|| format!("there is no table {table}"))?;
         listed.slices -= 1;
         Ok(())
@@ -445,24 +500,24 @@ impl State {
     /// too short log is corruption. A longer log is sound: the unused space behind a log may not have been cut off.
     pub fn check_bodies(&self, dir: &Path, found: &[(FileId, u64)]) -> error::Result<()> {
         let found: BTreeMap<FileId, u64> = found.iter().copied().collect();
-        for (log, body) in self.bodies() {
-            let path = names::log(dir, log);
-            match found.get(&log) {
-                None => {
-                    let what = "the log is missing, and tables point to values in it";
-                    return Err(error::Error::corruption(&path, 0, what));
-                }
-                Some(&bytes) if bytes < body.bytes => {
-                    let what = format!(
-                        "the log has {bytes} bytes instead of {}, and tables point to values in it",
-                        body.bytes
-                    );
-                    return Err(error::Error::corruption(&path, bytes, what));
-                }
-                Some(_) => {}
-            }
+        for (log, body) in self.log_bodies() {
+            check_body("log", &names::log(dir, log), body.file.bytes, found.get(&log).copied())?;
         }
         Ok(())
+    }
+
+    /// Compares the value files with those found in the directory, `found` (id and length). A missing or too short file is
+    /// corruption. Returns the files to which no table points, left behind by a crash; the caller unlinks them.
+    pub fn check_value_files(&self, dir: &Path, found: &[(FileId, u64)]) -> error::Result<Vec<FileId>> {
+        let found: BTreeMap<FileId, u64> = found.iter().copied().collect();
+        for (&id, file) in &self.value_files {
+            check_body("value file", &names::values(dir, id), file.bytes, found.get(&id).copied())?;
+        }
+        let is_named = |id: &FileId| {
+            let file = self.value_files.get(id);
+            file.is_some_and(|file| !(mutant!("value_file_forgotten_at_open") && file.tables > 1))
+        };
+        Ok(found.into_keys().filter(|id| !is_named(id)).collect())
     }
 
     /// The whole state as one edit of an empty state.
@@ -513,4 +568,48 @@ impl State {
         }
         edit
     }
+}
+
+/// Counts the values of a slice of `table` that joins the state (`is_added`), or leaves it.
+fn count_values(
+    files: &mut BTreeMap<FileId, ValueFile>,
+    table: &TableFile,
+    values: &[(FileId, u64)],
+    is_added: bool,
+) -> Result<(), Reject> {
+    for &(id, bytes) in values {
+        let is_named = table.bodies().iter().any(|held| held.body.file.id == id);
+        let file = files.get_mut(&id).filter(|_| is_named);
+        let counted = file.and_then(|file| {
+            let after = match is_added {
+                true => file.live_bytes.checked_add(bytes).filter(|&after| after <= file.bytes),
+                false => file.live_bytes.checked_sub(bytes),
+            };
+            file.live_bytes = after?;
+            Some(())
+        });
+        if counted.is_none() {
+            return Err(format!(
+                "a slice of table {} cannot have {bytes} bytes of values in file {id}",
+                table.id
+            )
+            .into());
+        }
+    }
+    Ok(())
+}
+
+/// Compares the committed length of a body with the length of its file, `found`.
+fn check_body(kind: &str, path: &Path, committed_bytes: u64, found: Option<u64>) -> error::Result<()> {
+    let (offset, what) = match found {
+        None => (0, format!("the {kind} is missing, and tables point to values in it")),
+        Some(bytes) if bytes < committed_bytes => {
+            let what = format!(
+                "the {kind} has {bytes} bytes instead of {committed_bytes}, and tables point to values in it"
+            );
+            (bytes, what)
+        }
+        Some(_) => return Ok(()),
+    };
+    Err(error::Error::corruption(path, offset, what))
 }

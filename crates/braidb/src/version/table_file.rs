@@ -20,7 +20,7 @@ use crate::base::sample::Sample;
 use crate::base::sketch::Sketch;
 use crate::cache::{BlockCache, OpenFiles};
 use crate::table::Table;
-use crate::value::{Bodies, Body, BodyUse};
+use crate::value::{Bodies, Body, BodyKind, BodyUse};
 use braidb_storage::FileSystem;
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
@@ -170,10 +170,8 @@ impl TableFile {
 
     /// Adds the bodies that the handles of this table lead into.
     pub fn with_bodies(mut self, bodies: &[BodyUse]) -> TableFile {
-        let held = |used: &BodyUse| {
-            let body = self.store.bodies.get(used.log, used.bytes);
-            HeldBody { body, live_bytes: used.live_bytes }
-        };
+        let held =
+            |used: &BodyUse| HeldBody { body: self.store.bodies.get(used.file), live_bytes: used.live_bytes };
         self.bodies = bodies.iter().map(held).collect();
         self
     }
@@ -185,12 +183,18 @@ impl TableFile {
 
     /// The bodies that the table's handles lead into, as an edit names them.
     pub fn body_uses(&self) -> Vec<BodyUse> {
-        let named = |held: &HeldBody| BodyUse {
-            log: held.body.id,
-            live_bytes: held.live_bytes,
-            bytes: held.body.bytes,
-        };
+        let named = |held: &HeldBody| BodyUse { file: held.body.file, live_bytes: held.live_bytes };
         self.bodies.iter().map(named).collect()
+    }
+
+    /// The logs among the bodies.
+    pub fn logs(&self) -> impl Iterator<Item = &HeldBody> {
+        self.bodies.iter().filter(|held| held.body.file.kind == BodyKind::Log)
+    }
+
+    /// Whether handles of this table lead into logs, which stay until the table is rewritten.
+    pub fn pins_logs(&self) -> bool {
+        self.logs().next().is_some()
     }
 
     /// Bytes of the values that lie in bodies.

@@ -23,7 +23,15 @@ fn dir() -> &'static Path {
 }
 
 fn part(low: &str, high: &str, seqs: (SeqNo, SeqNo)) -> Part {
-    Part { range: KeyRange::new(low, high), seqs, entries: 10, tombstones: 1, keys: 9, bytes: 100 }
+    Part {
+        range: KeyRange::new(low, high),
+        seqs,
+        entries: 10,
+        tombstones: 1,
+        keys: 9,
+        bytes: 100,
+        values: Vec::new(),
+    }
 }
 
 fn table(id: FileId, low: &str, high: &str, seqs: (SeqNo, SeqNo)) -> NewTable {

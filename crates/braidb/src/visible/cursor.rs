@@ -1,8 +1,10 @@
 //! Entry kinds, and the cursor that every sorted source of entries (segment, table, run, merge) offers.
 
-use crate::base::error::Result;
-use crate::base::ids::SeqNo;
+use crate::base::body::{BodyFile, Handle};
+use crate::base::error::{Error, Result};
+use crate::base::ids::{FileId, SeqNo};
 use crate::base::value::Value;
+use std::sync::Arc;
 
 /// What an entry does to its key. The numbers are part of the formats of log and tables.
 ///
@@ -35,7 +37,26 @@ pub struct Found {
 /// The value of an entry from which the cursor may move on: pinned, or the place to read it from.
 pub enum LazyValue {
     Pinned(Value),
-    Elsewhere(Box<dyn FnOnce() -> Result<Value> + Send>),
+    InBody(InBody),
+    /// The place is damaged.
+    Failed(Error),
+}
+
+/// The place of a value in another file than its key.
+pub struct InBody {
+    pub body: Arc<dyn ValueBody>,
+    pub handle: Handle,
+}
+
+/// A file of values, as a scan reads it.
+pub trait ValueBody: Send + Sync {
+    fn id(&self) -> FileId;
+    /// Whether scans read values of this file ahead of their users.
+    fn is_read_ahead(&self) -> bool;
+    /// Reads one value.
+    fn read(&self, handle: &Handle) -> Result<Value>;
+    /// Reads several values, neighbours together. The offsets ascend. Each handle gets its value, or its error.
+    fn read_together(&self, handles: &[Handle]) -> Vec<Result<Value>>;
 }
 
 impl LazyValue {
@@ -44,7 +65,17 @@ impl LazyValue {
     pub fn get(self) -> Result<Value> {
         match self {
             LazyValue::Pinned(value) => Ok(value),
-            LazyValue::Elsewhere(read) => read(),
+            LazyValue::InBody(value) => value.body.read(&value.handle),
+            LazyValue::Failed(error) => Err(error),
+        }
+    }
+
+    /// Bytes of the value.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            LazyValue::Pinned(value) => value.len() as u64,
+            LazyValue::InBody(value) => value.handle.bytes.into(),
+            LazyValue::Failed(_) => 0,
         }
     }
 }
@@ -74,6 +105,10 @@ pub trait Cursor: Send {
     /// Reads the value of this entry, if it lies in another file than its key.
     fn fetch(&mut self) -> Result<()> {
         Ok(())
+    }
+    /// Where the value of this entry lies, if it lies in a value file.
+    fn handle(&self) -> Option<(BodyFile, Handle)> {
+        None
     }
     fn value(&self) -> &[u8];
     /// The value, pinned; without a copy if the source can pin it.
@@ -134,6 +169,11 @@ impl<C: Cursor + ?Sized> Cursor for Box<C> {
     #[inline]
     fn fetch(&mut self) -> Result<()> {
         (**self).fetch()
+    }
+
+    #[inline]
+    fn handle(&self) -> Option<(BodyFile, Handle)> {
+        (**self).handle()
     }
 
     #[inline]

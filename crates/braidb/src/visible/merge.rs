@@ -14,6 +14,7 @@
 
 use super::offset_value::Code;
 use super::{Cursor, EntryKind, LazyValue};
+use crate::base::body::{BodyFile, Handle};
 use crate::base::error::Result;
 use crate::base::ids::SeqNo;
 use crate::base::mutant::mutant;
@@ -219,6 +220,10 @@ impl<C: Cursor> Cursor for MergeCursor<C> {
     }
 
     #[inline]
+    fn handle(&self) -> Option<(BodyFile, Handle)> {
+        self.winner().handle()
+    }
+
     fn value(&self) -> &[u8] {
         self.winner().value()
     }

@@ -59,6 +59,9 @@ pub struct EngineArgs {
     /// Values stay in their log if at least this share of its bytes would go to tables, in percent; 0 is never [default: the engine's]
     #[arg(long, value_name = "PERCENT")]
     pub log_tables: Option<u32>,
+    /// Bytes of a value from which on it lies in a value file, apart from its key [default: the engine's, which is no size]
+    #[arg(long, value_name = "BYTES")]
+    pub separation_threshold: Option<u64>,
 }
 
 /// [`Durability`] on the command line.
@@ -131,6 +134,7 @@ impl EngineArgs {
             let tuning = given(tuning, self.l0_overlap, Tuning::l0_overlap_percent);
             let tuning = given(tuning, self.defer_below_l0, Tuning::defer_below_l0);
             let tuning = given(tuning, self.log_tables, Tuning::log_table_percent);
+            let tuning = given(tuning, self.separation_threshold.map(Some), Tuning::separation_threshold);
             given(tuning, self.l0_merge_tables, Tuning::l0_merge_tables)
         })
     }

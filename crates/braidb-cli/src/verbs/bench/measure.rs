@@ -152,6 +152,7 @@ fn written_between(before: &Stats, after: &Stats) -> Written {
         ("flush".to_owned(), flushed_bytes),
     ];
     causes.extend(merged.clone().enumerate().map(|(level, bytes)| (format!("merge_l{level}"), bytes)));
+    causes.push(("value_files".to_owned(), new.value_file_bytes - old.value_file_bytes));
     causes.push(("manifest".to_owned(), new.manifest_bytes - old.manifest_bytes));
     let total = after.total_written_bytes() - before.total_written_bytes();
     Written {

@@ -119,7 +119,7 @@ pub fn full(
     }
     if plans.is_empty() {
         let is_below_watermark = |slice: &Slice| slice.seqs.0 <= upto && slice.seqs.1 <= watermark;
-        let points_away = |slice: &Slice| !slice.table.bodies().is_empty() && slice.seqs.0 <= upto;
+        let points_away = |slice: &Slice| slice.table.pins_logs() && slice.seqs.0 <= upto;
         let unclean = |slice: &Slice| slice.garbage() > 0 && is_below_watermark(slice) || points_away(slice);
         let inputs = planner.inputs(last).filter(|input| unclean(&input.slice));
         plans = inputs.map(|input| planner.rewrite(last, input).plan).collect();

@@ -191,7 +191,8 @@ impl Machine {
         let count = entries.round() as u64;
         let range = KeyRange { low: low.to_be_bytes().to_vec(), high: high.to_be_bytes().to_vec() };
         let bytes = count * self.load.entry_bytes;
-        (count > 0).then_some(Part { range, seqs, entries: count, tombstones: 0, keys: count, bytes })
+        let values = Vec::new();
+        (count > 0).then_some(Part { range, seqs, entries: count, tombstones: 0, keys: count, bytes, values })
     }
 
     fn new_table(&mut self, parts: Vec<Part>) -> NewTable {

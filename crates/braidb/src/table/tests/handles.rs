@@ -5,9 +5,14 @@ use super::*;
 use crate::base::checksum;
 use crate::base::error::Error;
 use crate::base::names;
-use crate::value::{Bodies, Body, BodyUse, Handle};
+use crate::value::{Bodies, Body, BodyFile, BodyKind, BodyUse, Handle};
 
 const LOGS: [FileId; 2] = [FileId(3), FileId(4)];
+
+/// The log `id`, closed with `bytes` bytes.
+fn log_file(id: FileId, bytes: u64) -> BodyFile {
+    BodyFile { kind: BodyKind::Log, id, bytes }
+}
 
 /// The log that takes the value of a row; every third value stays in the table.
 fn log_of(row: usize, kind: EntryKind) -> Option<usize> {
@@ -33,7 +38,7 @@ fn build_over_logs(dir: &Dir, rows: &[Row], parts: &[usize]) -> (TableSummary, [
         }
         match place {
             Some((log, handle)) => {
-                builder.add_handle(key, *seq, LOGS[log], logs[log].len() as u64, handle).unwrap();
+                builder.add_handle(key, *seq, log_file(LOGS[log], logs[log].len() as u64), handle).unwrap();
             }
             None => builder.add(key, *seq, *kind, value).unwrap(),
         }
@@ -47,7 +52,7 @@ fn build_over_logs(dir: &Dir, rows: &[Row], parts: &[usize]) -> (TableSummary, [
 fn bodies(dir: &Dir, uses: &[BodyUse], counters: &Arc<Counters>) -> Vec<Arc<Body>> {
     let files = Arc::new(OpenFiles::new(Arc::new(RealFs), 1));
     let bodies = Bodies::new(files, &dir.0, Arc::new(BlockCache::new(1 << 20)), counters.clone());
-    uses.iter().map(|used| bodies.get(used.log, used.bytes)).collect()
+    uses.iter().map(|used| bodies.get(used.file)).collect()
 }
 
 fn open_over_logs(
@@ -109,10 +114,10 @@ fn values_come_back_from_wherever_they_lie() {
         of_log.map(|(_, row)| row.3.len() as u64).sum()
     };
     let mut uses = summary.bodies.clone();
-    uses.sort_by_key(|body| body.log);
+    uses.sort_by_key(|body| body.file.id);
     for (log, used) in uses.iter().enumerate() {
-        assert_eq!((used.log, used.live_bytes), (LOGS[log], live(log)));
-        assert_eq!(used.bytes, logs[log].len() as u64);
+        assert_eq!((used.file.id, used.live_bytes), (LOGS[log], live(log)));
+        assert_eq!(used.file.bytes, logs[log].len() as u64);
     }
     assert_eq!(damages(&dir, &summary, &summary.bodies), []);
 }
@@ -195,7 +200,7 @@ fn the_manifest_and_the_table_name_the_same_bodies() {
     let dir = Dir::new("handles-named");
     let (summary, _) = build_over_logs(&dir, &random_rows(100, 7), &[]);
     let [first, second] = [summary.bodies[0], summary.bodies[1]];
-    let longer = BodyUse { bytes: first.bytes + 1, ..first };
+    let longer = BodyUse { file: log_file(first.file.id, first.file.bytes + 1), ..first };
     for uses in [&[][..], &[first], &[second, first], &[longer, second], &[first, second, second]] {
         match open_over_logs(&dir, &summary, uses) {
             Err(Error::Corruption { path, what, .. }) => {

@@ -88,5 +88,6 @@ fn a_table_without_cuts_is_one_part() {
     let rows = random_rows(500, 9);
     let summary = build_parts(&dir.table(), &rows, &[0], OPTIONS);
     let TableSummary { range, seqs, entries, tombstones, keys, bytes, .. } = summary.clone();
-    assert_eq!(summary.parts, [Part { range, seqs, entries, tombstones, keys, bytes }]);
+    let values = Vec::new();
+    assert_eq!(summary.parts, [Part { range, seqs, entries, tombstones, keys, bytes, values }]);
 }

@@ -1,10 +1,19 @@
 //! Tests of tables that point into logs, as seen by the state.
 
 use super::*;
-use crate::value::BodyUse;
+use crate::value::{BodyFile, BodyKind, BodyUse};
+use crate::version::state::ValueFile;
+
+fn of_kind(kind: BodyKind, id: u64, live_bytes: u64, bytes: u64) -> BodyUse {
+    BodyUse { file: BodyFile { kind, id: FileId(id), bytes }, live_bytes }
+}
 
 fn body(log: u64, live_bytes: u64, bytes: u64) -> BodyUse {
-    BodyUse { log: FileId(log), live_bytes, bytes }
+    of_kind(BodyKind::Log, log, live_bytes, bytes)
+}
+
+fn values(id: u64, live_bytes: u64, bytes: u64) -> BodyUse {
+    of_kind(BodyKind::Values, id, live_bytes, bytes)
 }
 
 fn log_table(id: u64, low: &str, high: &str, bodies: &[BodyUse]) -> NewTable {
@@ -16,7 +25,7 @@ fn replay_from(log: u64) -> Change {
 }
 
 fn bodies(state: &State) -> Vec<(u64, u64)> {
-    state.bodies().iter().map(|(id, body)| (id.0, body.bytes)).collect()
+    state.log_bodies().iter().map(|(id, body)| (id.0, body.file.bytes)).collect()
 }
 
 #[test]
@@ -93,4 +102,50 @@ fn bodies_are_compared_with_the_directory() {
     assert_eq!(check(&[(3, 4096)]), Ok(()), "space behind a log is not part of it");
     assert!(check(&[(2, 7)]).unwrap_err().contains("000003.log"));
     assert!(check(&[(3, 499)]).unwrap_err().contains("499 bytes instead of 500"));
+}
+
+/// A table whose one slice leads into value files: the bytes of its records in each.
+fn value_table(id: u64, low: &str, high: &str, bodies: &[BodyUse], records: &[(u64, u64)]) -> NewTable {
+    let mut table = log_table(id, low, high, bodies);
+    table.parts[0].values = records.iter().map(|&(file, bytes)| (FileId(file), bytes)).collect();
+    table
+}
+
+#[test]
+fn a_value_file_is_known_as_long_as_a_table_points_into_it() {
+    let files = |state: &State| -> Vec<(u64, u64, u32, u64)> {
+        let row = |(id, file): (&FileId, &ValueFile)| (id.0, file.bytes, file.tables, file.live_bytes);
+        state.value_files().iter().map(row).collect()
+    };
+    let first = value_table(8, "a", "c", &[values(4, 300, 900), body(3, 200, 500)], &[(4, 320)]);
+    let second = value_table(9, "d", "f", &[values(4, 10, 900), values(5, 7, 60)], &[(4, 30), (5, 27)]);
+    let state = state().apply(&added(0, 1, &first)).unwrap().apply(&added(0, 2, &second)).unwrap();
+    assert_eq!(files(&state), [(4, 900, 2, 350), (5, 60, 1, 27)]);
+    assert_eq!((bodies(&state), state.sealed_bytes(FileId(4))), (vec![(3, 500)], None), "it is no log");
+    assert_eq!(state.value_files()[&FileId(5)].garbage_bytes(), 3, "a header of 30 bytes is no garbage");
+    let again = State::empty(store()).apply(&state.snapshot_edit()).unwrap();
+    assert_eq!((files(&again), again.snapshot_edit()), (files(&state), state.snapshot_edit()));
+
+    let tried = |table: &NewTable| again.apply(&added(0, 3, table));
+    let longer = log_table(10, "g", "h", &[values(4, 1, 901)]);
+    assert!(why(tried(&longer)).contains("file 000004 is a body of 901 bytes, but ended elsewhere"));
+    let unnamed = value_table(10, "g", "h", &[values(4, 1, 900)], &[(5, 1)]);
+    assert!(why(tried(&unnamed)).contains("in file 000005"));
+    let too_many = value_table(10, "g", "h", &[values(4, 1, 900)], &[(4, 551)]);
+    assert!(why(tried(&too_many)).contains("551 bytes"));
+
+    let mut edit = Edit::default();
+    let slice = Slice::new(again.table(FileId(9)).unwrap().clone(), second.parts[0].clone());
+    edit.remove_slice(FAMILY, run(0, 2), &slice);
+    let after = again.apply(&edit).unwrap();
+    assert_eq!(files(&after), [(4, 900, 1, 320)]);
+
+    let check = |found: &[(u64, u64)]| {
+        let found: Vec<_> = found.iter().map(|&(id, bytes)| (FileId(id), bytes)).collect();
+        after.check_value_files(dir(), &found).map_err(|error| error.to_string())
+    };
+    assert_eq!(check(&[(4, 900), (5, 60)]), Ok(vec![FileId(5)]), "nothing points into file 5");
+    assert_eq!(check(&[(4, 901)]), Ok(vec![]), "what lies behind the committed length is ignored");
+    assert!(check(&[]).unwrap_err().contains("000004.values"));
+    assert!(check(&[(4, 899)]).unwrap_err().contains("899 bytes instead of 900"));
 }

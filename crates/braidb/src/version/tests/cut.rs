@@ -39,7 +39,7 @@ fn table(dir: &PathBuf) -> (Arc<TableFile>, Part) {
 }
 
 fn is_possible(part: &Part) -> bool {
-    let Part { range, seqs, entries, tombstones, keys, bytes } = part;
+    let Part { range, seqs, entries, tombstones, keys, bytes, values: _ } = part;
     range.low <= range.high
         && seqs.0 <= seqs.1
         && *keys > 0

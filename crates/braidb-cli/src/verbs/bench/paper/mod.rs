@@ -345,6 +345,7 @@ impl Args {
             hot_keys_percent: None,
             l0_merge_tables: None,
             log_tables: None,
+            separation_threshold: None,
         };
         Settings { load, engine }
     }

@@ -53,7 +53,7 @@ impl Planner<'_> {
         let slices = &self.cell(level, index).runs[run].slices;
         slices.iter().position(|slice| {
             let has_garbage = slice.garbage() > 0 && slice.seqs.1 <= self.now.watermark;
-            (has_garbage || !slice.table.bodies().is_empty()) && slice.seqs.0 <= upto
+            (has_garbage || slice.table.pins_logs()) && slice.seqs.0 <= upto
         })
     }
 }

@@ -480,5 +480,6 @@ fn part_of(entries: &[Entry]) -> Option<Part> {
         tombstones: entries.iter().filter(|entry| entry.2 == EntryKind::Delete).count() as u64,
         keys: 1 + entries.windows(2).filter(|pair| pair[0].0 != pair[1].0).count() as u64,
         bytes: entries_bytes(entries),
+        values: Vec::new(),
     })
 }

@@ -1,0 +1,65 @@
+//! Value files: which of them are collected, and when one may go.
+//!
+//! # Which file holds a value at each instant
+//!
+//! `v` is a large value, and `r` the record of its put. A job, here a merge, separates `v` from its key.
+//!
+//! 1. *Before the job* `v` stands where `r` does: in an input table, or in the log that a log table points into; for a flush, in a log.
+//! 2. *The job writes* `v` to value file 20 and the handle of `v` to table 21. A crash leaves two files that nothing names, and the
+//!    next open deletes them. `v` stands where it stood.
+//! 3. *File 20 is synced, then table 21, then their names.* A crash leaves what step 2 leaves.
+//! 4. *The edit* adds table 21, names file 20 as its body with its length, and takes the inputs out. Before the sync of the edit the
+//!    inputs are the home of `v`; after it, file 20 is. From now on an open refuses a value file that is missing or shorter.
+//! 5. *Later merges* write the handle of `v` to other tables, and their edits name file 20 again. `v` does not move. The inputs hold
+//!    file 20 until the edit does.
+//! 6. *Collection.* Where file 20 has become mostly garbage, a merge that keeps `v` writes it to value file 30, as in steps 2 to 4. The
+//!    handle moves with the version of the key that the merge keeps, so no newer write is undone.
+//! 7. *File 20 goes* when no table of the state names it and no view holds a table that does: readers and iterators hold a table, and a
+//!    table holds its bodies. Both are checked under the lock that edits are committed under. A crash before the unlink leaves a file
+//!    that nothing names.
+//!
+//! Moves, splits and joins change slices alone. Recovery writes values to tables; a merge separates them later.
+
+use super::{Catalog, Jobs};
+use crate::base::ids::FileId;
+use crate::base::mutant::mutant;
+use crate::base::names;
+use crate::plan::values;
+use crate::version::state::ValueFile;
+use crate::version::table_file::TableFile;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+impl Jobs {
+    /// The tables that point into value files to be collected.
+    pub(super) fn tables_of_collected(&self, catalog: &Catalog) -> BTreeSet<FileId> {
+        let collected = values::to_collect(catalog.state.value_files());
+        if collected.is_empty() {
+            return BTreeSet::new();
+        }
+        let leads_there = |table: &&Arc<TableFile>| {
+            table.bodies().iter().any(|held| collected.contains(&held.body.file.id))
+        };
+        catalog.state.tables().filter(leads_there).map(|table| table.id).collect()
+    }
+
+    /// Unlinks the value files that no table of the state names and no reader holds.
+    pub(super) fn unlink_value_files(&self, catalog: &mut Catalog) {
+        let Catalog { state, value_files, .. } = catalog;
+        let is_held = |id: &FileId| {
+            !mutant!("value_file_deleted_under_view") && self.parts.tables.bodies().is_held(*id)
+        };
+        let gone: Vec<FileId> =
+            value_files.extract_if(.., |id| !state.value_files().contains_key(id) && !is_held(id)).collect();
+        for id in gone {
+            // An open file would keep its space.
+            self.parts.tables.close(id);
+            self.unlink(&names::values(&self.parts.dir, id));
+        }
+    }
+
+    /// All value files that tables lead into.
+    pub fn value_files(&self) -> BTreeMap<FileId, ValueFile> {
+        self.catalog.lock().state.value_files().clone()
+    }
+}

@@ -1,0 +1,293 @@
+//! Value files: bodies that flushes and merges write. A value lies in one of these files from the job that separates it from its key
+//! until it is dead, whichever table leads to it.
+//!
+//! ```text
+//! header  30 bytes
+//!   0  magic              "BRAIDVAL"
+//!   8  version            u16     1
+//!  10  required features  u32     none is known
+//!  14  optional features  u32     none is known
+//!  18  file id            u64
+//!  26  crc                u32     of (file id, 0, bytes 0..26)
+//!
+//! record
+//!   0  crc                u32     of (file id, offset of the record, bytes 4..20)
+//!   4  value bytes        u32
+//!   8  key hash           u64
+//!  16  value crc          u32     of the content alone, as in a handle
+//!  20  value
+//! ```
+//!
+//! Records follow each other without a gap, up to the length that the manifest names. The job that writes a file syncs it once and
+//! never opens it for writing again. A table leads to the value of a record, not to its head; the head serves verification and repair.
+
+use super::{BodyFile, BodyKind, Handle};
+use crate::base::MAX_VALUE_BYTES;
+use crate::base::checksum;
+use crate::base::codec::{Decoder, put_u32, put_u64};
+use crate::base::error::{Error, Result};
+use crate::base::ids::FileId;
+use crate::base::mutant::mutant;
+use crate::base::report::Damage;
+use braidb_storage::{File, FileSystem};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const MAGIC: &[u8; 8] = b"BRAIDVAL";
+const VERSION: u16 = 1;
+pub const HEADER_BYTES: usize = 30;
+const RECORD_HEAD_BYTES: usize = 20;
+/// Size of an append in bytes: records are collected until they take this many bytes.
+const APPEND_BYTES: usize = 256 << 10;
+/// Each time this many more bytes are in the file, the writer asks the device to write them. Otherwise the device would idle during the
+/// job, and the job would wait for the whole file in the sync at its end.
+const WRITE_OUT_BYTES: u64 = 1 << 20;
+/// Bytes that verification reads at a time.
+const READ_BYTES: usize = 1 << 20;
+
+/// Bytes of the record of a value. The account of a value file counts records, so a file whose records are all alive has no garbage.
+pub fn record_bytes(handle: &Handle) -> u64 {
+    RECORD_HEAD_BYTES as u64 + u64::from(handle.bytes)
+}
+
+/// A value file under construction. A job that drops it unfinished, or gets an error from it, deletes the file.
+#[derive(Debug)]
+pub struct ValueWriter {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    id: FileId,
+    /// Bytes that are not appended yet.
+    out: Vec<u8>,
+    written: u64,
+    written_out: u64,
+}
+
+impl ValueWriter {
+    /// Starts a value file, which must not exist yet.
+    pub fn create(fs: &dyn FileSystem, path: &Path, id: FileId) -> Result<ValueWriter> {
+        let file = fs.create(path).map_err(|source| Error::io("create", path, source))?;
+        let out = Vec::with_capacity(APPEND_BYTES);
+        let mut writer = ValueWriter { file, path: path.to_owned(), id, out, written: 0, written_out: 0 };
+        writer.out.extend_from_slice(MAGIC);
+        writer.out.extend_from_slice(&VERSION.to_le_bytes());
+        put_u32(&mut writer.out, 0);
+        put_u32(&mut writer.out, 0);
+        put_u64(&mut writer.out, id.0);
+        let crc = checksum::at_place(id.0, 0, &[&writer.out]);
+        put_u32(&mut writer.out, crc);
+        assert_eq!(writer.out.len(), HEADER_BYTES);
+        Ok(writer)
+    }
+
+    pub fn id(&self) -> FileId {
+        self.id
+    }
+
+    /// Bytes of the file so far.
+    pub fn bytes(&self) -> u64 {
+        self.written + self.out.len() as u64
+    }
+
+    /// Adds the value of a key with this hash.
+    pub fn append(&mut self, key_hash: u64, value: &[u8]) -> Result<Handle> {
+        assert!(value.len() <= MAX_VALUE_BYTES, "the database refuses larger values");
+        let (at, bytes, value_crc) = (self.bytes(), value.len() as u32, checksum::of_value(value));
+        let mut head = Vec::with_capacity(RECORD_HEAD_BYTES);
+        put_u32(&mut head, bytes);
+        put_u64(&mut head, key_hash);
+        put_u32(&mut head, value_crc);
+        put_u32(&mut self.out, checksum::at_place(self.id.0, at, &[&head]));
+        self.out.extend_from_slice(&head);
+        self.out.extend_from_slice(value);
+        if self.out.len() >= APPEND_BYTES {
+            self.flush()?;
+        }
+        Ok(Handle { offset: at + RECORD_HEAD_BYTES as u64, bytes, crc: value_crc })
+    }
+
+    /// Writes the rest and syncs the file. Its name is stable only after the caller synced the directory.
+    pub fn finish(mut self) -> Result<BodyFile> {
+        self.flush()?;
+        if !mutant!("value_not_synced") {
+            self.file.sync_data().map_err(|source| Error::io("sync", &self.path, source))?;
+        }
+        let cut_off = u64::from(mutant!("value_beyond_the_committed_length"));
+        Ok(BodyFile { kind: BodyKind::Values, id: self.id, bytes: self.written - cut_off })
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.file.append(&self.out).map_err(|source| Error::io("write", &self.path, source))?;
+        self.written += self.out.len() as u64;
+        self.out.clear();
+        // Frees the space of a huge value, which would otherwise stay allocated for the rest of the file.
+        self.out.shrink_to(2 * APPEND_BYTES);
+        let steps_end = self.written / WRITE_OUT_BYTES * WRITE_OUT_BYTES;
+        if steps_end > self.written_out {
+            self.file.write_out(self.written_out, steps_end - self.written_out);
+            self.written_out = steps_end;
+        }
+        Ok(())
+    }
+}
+
+/// Reads all records of value file `id`, dead ones included, and reports what is wrong. `bytes` is the length that the manifest names;
+/// without a manifest it is the length of the file.
+pub fn verify(fs: &dyn FileSystem, path: &Path, id: FileId, bytes: u64) -> Vec<Damage> {
+    let mut damages = Vec::new();
+    let damage = |offset: u64, bytes: u64, what: &str| Damage {
+        path: path.to_owned(),
+        offset,
+        bytes,
+        what: what.to_owned(),
+    };
+    let file = match fs.open(path) {
+        Ok(file) => file,
+        Err(error) => return vec![damage(0, bytes, &format!("it cannot be read: {error}"))],
+    };
+    let walked = walk(&*file, id, bytes, |offset, bytes, what| damages.push(damage(offset, bytes, what)));
+    if let Err(error) = walked {
+        damages.push(match error.kind() {
+            io::ErrorKind::UnexpectedEof => damage(0, bytes, "the file ends too early"),
+            _ => damage(0, bytes, &format!("it cannot be read: {error}")),
+        });
+    }
+    damages
+}
+
+/// Walks the records up to `end`. Calls `flaw` with offset, bytes and reason of each damaged place. After a damaged head the records
+/// behind it cannot be found, so the rest of the file counts as damaged.
+fn walk(file: &dyn File, id: FileId, end: u64, mut flaw: impl FnMut(u64, u64, &str)) -> io::Result<()> {
+    let mut header = [0; HEADER_BYTES];
+    if end < HEADER_BYTES as u64 {
+        flaw(0, end, "the file is shorter than its header");
+        return Ok(());
+    }
+    file.read_exact_at(0, &mut header)?;
+    if let Err(what) = check_header(&header, id) {
+        flaw(0, HEADER_BYTES as u64, what);
+    }
+    let mut at = HEADER_BYTES as u64;
+    let mut piece = Vec::new();
+    while at < end {
+        let mut head = [0; RECORD_HEAD_BYTES];
+        if end - at < RECORD_HEAD_BYTES as u64 {
+            flaw(at, end - at, "the last record is cut off");
+            break;
+        }
+        file.read_exact_at(at, &mut head)?;
+        let Some(record) = Record::parse(&head, id, at)
+            .filter(|record| u64::from(record.value_bytes) <= end - at - RECORD_HEAD_BYTES as u64)
+        else {
+            flaw(at, end - at, "the head of a record does not match its checksum, or leads beyond the end");
+            break;
+        };
+        let (value_at, value_end) = (at + RECORD_HEAD_BYTES as u64, at + record.bytes());
+        let (mut crc, mut read) = (0, value_at);
+        while read < value_end {
+            piece.resize((value_end - read).min(READ_BYTES as u64) as usize, 0);
+            file.read_exact_at(read, &mut piece)?;
+            crc = checksum::extend(crc, &piece);
+            read += piece.len() as u64;
+        }
+        if crc != record.value_crc {
+            flaw(value_at, u64::from(record.value_bytes), "a value does not match its checksum");
+        }
+        at = value_end;
+    }
+    Ok(())
+}
+
+fn check_header(header: &[u8; HEADER_BYTES], id: FileId) -> Result<(), &'static str> {
+    let (content, crc) = header.split_at(HEADER_BYTES - 4);
+    if checksum::at_place(id.0, 0, &[content]).to_le_bytes() != *crc {
+        return Err("the header does not match its checksum");
+    }
+    let expected = [MAGIC.as_slice(), &VERSION.to_le_bytes(), &[0; 4]].concat();
+    if !content.starts_with(&expected) {
+        return Err("the file is of another kind, or of a version that this one does not know");
+    }
+    Ok(())
+}
+
+/// The head of a record.
+struct Record {
+    value_bytes: u32,
+    value_crc: u32,
+}
+
+impl Record {
+    /// Bytes of the whole record.
+    fn bytes(&self) -> u64 {
+        RECORD_HEAD_BYTES as u64 + u64::from(self.value_bytes)
+    }
+
+    fn parse(head: &[u8; RECORD_HEAD_BYTES], id: FileId, at: u64) -> Option<Record> {
+        let mut decoder = Decoder::new(head);
+        let crc = decoder.u32()?;
+        if checksum::at_place(id.0, at, &[decoder.rest()]) != crc {
+            return None;
+        }
+        let (value_bytes, _key_hash, value_crc) = (decoder.u32()?, decoder.u64()?, decoder.u32()?);
+        Some(Record { value_bytes, value_crc })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::names;
+    use braidb_storage::sim::SimFs;
+
+    const ID: FileId = FileId(7);
+
+    /// A file with these values, its length, and a handle of each.
+    fn written(values: &[&[u8]]) -> (SimFs, PathBuf, u64, Vec<Handle>) {
+        let (fs, dir) = (SimFs::new(), Path::new("db"));
+        fs.create_dir_all(dir).unwrap();
+        let path = names::values(dir, ID);
+        let mut writer = ValueWriter::create(&fs, &path, ID).unwrap();
+        let handles = values.iter().map(|value| writer.append(3, value).unwrap()).collect();
+        let file = writer.finish().unwrap();
+        assert_eq!((file.kind, file.id), (BodyKind::Values, ID));
+        (fs, path, file.bytes, handles)
+    }
+
+    #[test]
+    fn handles_lead_to_the_values() {
+        let large = vec![7; APPEND_BYTES + 5];
+        let values: [&[u8]; 4] = [b"one", b"", &large, b"after"];
+        let (fs, path, bytes, handles) = written(&values);
+        let file = fs.open(&path).unwrap();
+        assert_eq!(file.len().unwrap(), bytes);
+        for (value, handle) in values.iter().zip(&handles) {
+            let mut read = vec![0; handle.bytes as usize];
+            file.read_exact_at(handle.offset, &mut read).unwrap();
+            assert_eq!((&read, checksum::of_value(&read)), (&value.to_vec(), handle.crc));
+        }
+        assert_eq!(verify(&fs, &path, ID, bytes), []);
+    }
+
+    #[test]
+    fn every_flipped_bit_is_found() {
+        let (fs, path, bytes, handles) = written(&[b"one", b"two"]);
+        for bit in 0..bytes * 8 {
+            fs.flip_bit(&path, bit).unwrap();
+            let damages = verify(&fs, &path, ID, bytes);
+            assert_eq!(damages.len(), 1, "bit {bit}");
+            assert!(
+                (damages[0].offset..damages[0].offset + damages[0].bytes).contains(&(bit / 8)),
+                "bit {bit}"
+            );
+            fs.flip_bit(&path, bit).unwrap();
+        }
+        assert_eq!(verify(&fs, &path, ID, bytes), []);
+        assert_eq!(verify(&fs, &path, FileId(8), bytes).len(), 2, "header and records belong to file 7");
+        for cut in 1..bytes {
+            let is_whole = handles.iter().any(|handle| handle.offset + u64::from(handle.bytes) == cut);
+            let has_none = cut == HEADER_BYTES as u64;
+            assert_eq!(verify(&fs, &path, ID, cut).is_empty(), is_whole || has_none, "the first {cut} bytes");
+        }
+        assert_eq!(verify(&fs, &path, ID, bytes + 1).len(), 1, "the manifest names more");
+    }
+}
