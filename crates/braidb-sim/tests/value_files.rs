@@ -14,7 +14,7 @@ const VALUE_BYTES: usize = 1_000;
 /// Small memory and files, so that some megabytes make a tree of several levels.
 fn options(env: Env, threshold: Option<u64>) -> Options {
     Options::new().memtable_bytes(64 << 10).env(env).tuning(|tuning| {
-        let tuning = tuning.table_bytes(64 << 10).hot_keys_percent(0).log_table_percent(0);
+        let tuning = tuning.table_bytes(64 << 10).hot_keys_percent(0);
         tuning.separation_threshold(threshold)
     })
 }

@@ -160,7 +160,7 @@ impl Tuning {
     /// Bytes of a value from which on it lies in a value file, apart from its key: 0 to 1 GiB; `None` keeps all values in tables.
     /// Default: `None`.
     ///
-    /// A flush, or the first merge of a value that a log kept, writes the value to a value file. Later merges leave it there and write
+    /// A flush writes the value to a value file, and so does a merge that meets it elsewhere. Later merges leave it there and write
     /// only its key, so a large value is written twice in its life: to the log, and to a value file. A get reads one more block; scans
     /// read values where jobs wrote them, which is in key order only as far as one job went. Value files may hold half of their live
     /// bytes as garbage. The threshold may change from open to open: merges move each value to where it now belongs.
@@ -168,7 +168,7 @@ impl Tuning {
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-ovalues-{}", std::process::id()));
     /// # let _ = std::fs::remove_dir_all(&dir);
-    /// let options = braidb::Options::new().tuning(|tuning| tuning.log_table_percent(0).separation_threshold(Some(1024)));
+    /// let options = braidb::Options::new().tuning(|tuning| tuning.separation_threshold(Some(1024)));
     /// let db = options.open(&dir)?;
     /// db.put("key", [7; 5000])?;
     /// db.flush()?;

@@ -137,7 +137,7 @@ impl Jobs {
         // Counting what the flush writes is a walk over all memory. So the choice is first asked for the most that could be
         // left.
         let at_best = candidates.iter().map(|candidate| {
-            let (values, value_bytes) = candidate.places.values(LEAST_VALUE_BYTES);
+            let (values, value_bytes) = candidate.places.values(|bytes| self.may_stay_in_a_log(bytes));
             LogOfFlush { values, value_bytes, ..candidate.log }
         });
         if form::choose(&at_best.collect::<Vec<_>>(), &place, &self.parts.options.form) == Choice::default() {
@@ -163,6 +163,12 @@ impl Jobs {
         let values = found.into_iter().map(value).collect();
         let places = Places { logs: logs.iter().map(body).collect(), values, asked: 0 };
         Ok((places, Some(survivors)))
+    }
+
+    /// Whether a flush may leave a value of this size in a log. A larger value goes to a value file, where no merge moves it: merges would
+    /// read it out of the log only to write it there.
+    fn may_stay_in_a_log(&self, bytes: usize) -> bool {
+        bytes >= LEAST_VALUE_BYTES && !self.parts.options.values.separates(bytes)
     }
 
     /// The logs before the switch that the family replays and that may become bodies, oldest first. Also the bytes of all logs
@@ -192,7 +198,7 @@ impl Jobs {
         let mut found = Vec::new();
         let retention = RetentionFilter::new(self.parts.snapshots.drop_proof());
         let survivors = Survivors::of(parts, retention, |seq, kind, value_bytes| {
-            if kind == EntryKind::Put && value_bytes >= LEAST_VALUE_BYTES {
+            if kind == EntryKind::Put && self.may_stay_in_a_log(value_bytes) {
                 // A record that was written back stands in several logs: the youngest is replayed for the longest time.
                 let log = logs.iter().rposition(|log| log.places.hold(seq));
                 if let Some(at) = log {

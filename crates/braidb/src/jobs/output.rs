@@ -217,12 +217,14 @@ impl Outputs {
         }
         source.fetch()?;
         let (key, kind, value) = (source.key(), source.kind(), source.value());
-        if let Some((log, handle)) = self.places.find(seq, value.len()) {
-            let file = BodyFile { kind: BodyKind::Log, id: log.id, bytes: log.bytes };
-            return builder.add_handle(key, seq, file, handle);
-        }
         if kind != EntryKind::Put || !self.target.values.separates(value.len()) {
-            return builder.add(key, seq, kind, value);
+            return match self.places.find(seq, value.len()) {
+                Some((log, handle)) => {
+                    let file = BodyFile { kind: BodyKind::Log, id: log.id, bytes: log.bytes };
+                    builder.add_handle(key, seq, file, handle)
+                }
+                None => builder.add(key, seq, kind, value),
+            };
         }
         let file = match &mut self.open_values {
             Some(file) => file,

@@ -74,10 +74,10 @@ impl ValuePlaces {
         self
     }
 
-    /// How many values of `least_bytes` and more there are, and their bytes.
-    pub fn values(&self, least_bytes: usize) -> (u64, u64) {
+    /// How many values have a size that `is_wanted`, and their bytes.
+    pub fn values(&self, is_wanted: impl Fn(usize) -> bool) -> (u64, u64) {
         let places = self.commits.iter().chain(self.copies.iter().map(|(_, place)| place));
-        let values = places.map(|place| place.bytes).filter(|&bytes| bytes as usize >= least_bytes);
+        let values = places.map(|place| place.bytes).filter(|&bytes| is_wanted(bytes as usize));
         values.fold((0, 0), |(values, sum), bytes| (values + 1, sum + u64::from(bytes)))
     }
 

@@ -1,7 +1,7 @@
 //! Where a value lies: in the table with its key, or in a value file.
 //!
-//! A large value is written twice in its life: to the log, and to a value file. The job that first writes it to the tree, a flush or a
-//! merge, separates it from its key. Later merges carry its handle and leave the value where it is. (KT-Store, section 3; a threshold
+//! A large value is written twice in its life: to the log, and to a value file. The job that first writes it to the tree, mostly a
+//! flush, separates it from its key. Later merges carry its handle and leave the value where it is. (KT-Store, section 3; a threshold
 //! of infinity is the plain tree.)
 //!
 //! A value file that merges have emptied in part holds garbage. The garbage of all value files together may have
