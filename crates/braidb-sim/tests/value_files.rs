@@ -158,3 +158,38 @@ fn an_iterator_keeps_the_values_that_it_reads() {
     assert_eq!(files(&fs, ".values") as u64, db.stats().value_files, "the last reader is gone");
     check(&db, 4);
 }
+
+/// A full device empties again: values of collected files are written anew in rounds that fit into the reserve. If all files were collected
+/// at once, each merge would keep them, and the device would stay full.
+#[test]
+fn a_full_device_empties_after_half_was_deleted() {
+    let (env, fs, _) = sim_env(1);
+    let opened = |env: Env| {
+        let options = Options::new().memtable_bytes(256 << 10).env(env).tuning(|tuning| {
+            let tuning = tuning.table_bytes(512 << 10).hot_keys_percent(0).manifest_bytes(256 << 10);
+            tuning.separation_threshold(Some(512))
+        });
+        options.open(DIR).unwrap()
+    };
+    fs.set_capacity(Some(96 << 20));
+    let db = opened(env);
+    let key = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+    let put = |db: &Db, number: u64| db.put(key(number), vec![number as u8; 8_000]);
+    let filled = (0..).find(|&number| put(&db, number).is_err()).unwrap();
+    assert!(filled > 8_000, "{filled} values");
+    db.settle().unwrap();
+    (0..filled).step_by(2).for_each(|number| db.delete(key(number)).unwrap());
+    db.compact().unwrap();
+    db.settle().unwrap();
+    let stats = db.stats();
+    assert!(stats.value_file_bytes <= stats.value_live_bytes / 2 * 3 + 30 * stats.value_files);
+    (filled..filled + filled / 8).for_each(|number| put(&db, number).unwrap());
+    drop(db);
+    let db = opened(env_over(fs.clone(), 3).0);
+    for number in 0..filled {
+        let value = db.get(key(number)).unwrap();
+        assert_eq!(value.is_some(), number % 2 == 1, "value {number}");
+    }
+    (0..filled).for_each(|number| db.delete(key(number)).unwrap());
+    db.compact().unwrap();
+}

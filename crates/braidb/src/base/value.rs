@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 /// The bytes of a value, shared with the engine and kept alive by this handle.
 ///
-/// It derefs to `[u8]`. A value pins its owner: a block of some KiB, what a scan read at once out of a value file (16 MiB at most), or a
-/// whole memory segment. Copy values that you keep for long with [`Value::to_vec`](slice::to_vec).
+/// It derefs to `[u8]`. A value pins its owner: a block of some KiB, or a whole memory segment. Copy values that you keep for long with
+/// [`Value::to_vec`](slice::to_vec).
 ///
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("braidb-doc-value-{}", std::process::id()));

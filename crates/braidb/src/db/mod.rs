@@ -410,7 +410,8 @@ impl Db {
     }
 
     /// Flushes, then merges each family into its last level, and waits. Deleted and overwritten data that no snapshot holds gives its
-    /// space back.
+    /// space back; but value files may keep half of their live bytes as garbage
+    /// ([`Tuning::separation_threshold`](crate::tuning::Tuning::separation_threshold)), and are collected later, in the background.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-compact-{}", std::process::id()));

@@ -10,7 +10,7 @@ use crate::base::mutant::mutant;
 use crate::base::names;
 use crate::base::part::Part;
 use crate::plan::tree::edits::Moment;
-use crate::plan::{Cutter, Input, Merge, Plan, Split, Ticket, values};
+use crate::plan::{Cutter, Input, Merge, Plan, Split, Ticket};
 use crate::version::cut::{cut_part, middle};
 use crate::version::table_file::TableFile;
 use crate::version::{Beneath, Change, Edit, NewTable, Slice, Version};
@@ -88,7 +88,7 @@ impl Jobs {
         drop(version);
         self.collect_garbage();
         let retention = RetentionFilter::new(self.parts.snapshots.drop_proof());
-        let collected = Arc::new(values::to_collect(self.catalog.lock().state.value_files()));
+        let collected = self.catalog.lock().collected.clone();
         let images = self.load_bodies(merge, &collected);
         let runs = Arc::new(runs_of(merge));
         let (to, beneath) = (merge.to, Arc::new(beneath));

@@ -134,6 +134,8 @@ struct Catalog {
     logs: BTreeSet<FileId>,
     /// Value files on disk that an edit has named.
     value_files: BTreeSet<FileId>,
+    /// The value files of the current round of collection.
+    collected: Arc<BTreeSet<FileId>>,
     /// Bytes of the logs that earlier opens wrote.
     older_log_bytes: BTreeMap<FileId, u64>,
     /// Bytes that flushes would have left in logs since the oldest logs were let go; and the last log that was let go.
@@ -181,6 +183,7 @@ impl Jobs {
             is_stopped: false,
             sampling_threads: 0,
             value_files: state.value_files().keys().copied().collect(),
+            collected: Arc::default(),
             state,
             logs: logs.iter().map(|(id, _)| *id).chain([new_log]).collect(),
             older_log_bytes: logs.into_iter().collect(),
@@ -201,7 +204,10 @@ impl Jobs {
             merging: AtomicU64::new(0),
             entries_returned: Mutex::default(),
         };
-        jobs.count_l0(&jobs.catalog.lock());
+        let mut catalog = jobs.catalog.lock();
+        jobs.count_l0(&catalog);
+        jobs.choose_collected(&mut catalog);
+        drop(catalog);
         jobs
     }
 
@@ -327,14 +333,16 @@ impl Jobs {
     fn commit(&self, catalog: &mut Catalog, mut edit: Edit) -> Result<()> {
         self.parts.health.check_unpoisoned()?;
         edit.push(Change::LastSeq(self.parts.snapshots.visible()));
+        let named = edit.value_files();
         match catalog.manifest.commit(&catalog.state, edit) {
             Ok(state) => {
-                catalog.value_files.extend(state.value_files().keys());
+                catalog.value_files.extend(named);
                 catalog.state = state;
             }
             Err(CommitError::Refused(error)) => return Err(error),
             Err(CommitError::Poison(error)) => return Err(self.parts.health.poison(error)),
         }
+        self.choose_collected(catalog);
         self.count_l0(catalog);
         Ok(())
     }

@@ -61,7 +61,10 @@ impl Target {
     /// Where the value of an entry stays, if it lies in a value file that keeps it.
     fn stays(&self, source: &dyn Cursor) -> Option<(BodyFile, Handle)> {
         let (file, handle) = source.handle()?;
-        let stays = self.values.separates(handle.bytes as usize) && !self.collected.contains(&file.id);
+        // A handle that leads beyond its file is damage, which the read of the value reports.
+        let is_whole = handle.offset.checked_add(handle.bytes.into()).is_some_and(|end| end <= file.bytes);
+        let stays =
+            is_whole && self.values.separates(handle.bytes as usize) && !self.collected.contains(&file.id);
         stays.then_some((file, handle))
     }
 }

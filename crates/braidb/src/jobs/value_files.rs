@@ -32,9 +32,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 impl Jobs {
+    /// Chooses the value files of the next round of collection, if those of the round before are gone. Called after each edit.
+    pub(super) fn choose_collected(&self, catalog: &mut Catalog) {
+        let files = catalog.state.value_files();
+        let is_left = catalog.collected.iter().any(|id| files.contains_key(id));
+        if is_left || !values::is_over(files) {
+            if !is_left && !catalog.collected.is_empty() {
+                catalog.collected = Arc::default();
+            }
+            return;
+        }
+        // Without an answer the device counts as full: the round is small.
+        let free = self.parts.env.fs.free_space(&self.parts.dir).unwrap_or(0);
+        let reserve_bytes =
+            self.parts.options.merge_reserve_bytes.saturating_add(self.parts.pressure.memory_bytes());
+        let room_bytes = free.saturating_sub(reserve_bytes);
+        catalog.collected = Arc::new(values::to_collect(files, room_bytes, &self.parts.options.values));
+    }
+
     /// The tables that point into value files to be collected.
     pub(super) fn tables_of_collected(&self, catalog: &Catalog) -> BTreeSet<FileId> {
-        let collected = values::to_collect(catalog.state.value_files());
+        let collected = &catalog.collected;
         if collected.is_empty() {
             return BTreeSet::new();
         }

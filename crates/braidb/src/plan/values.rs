@@ -7,6 +7,10 @@
 //! A value file that merges have emptied in part holds garbage. The garbage of all value files together may have
 //! [`MOST_GARBAGE_PERCENT`] of the bytes that are alive. Beyond it the files with most garbage for each live byte are *collected*, until the others are within the bound: every merge
 //! that meets a value of such a file writes it anew, and tables that point into it are rewritten.
+//!
+//! A file gives its space back when the last table that points into it was rewritten. Until then its values that were written anew stand
+//! on the device twice. So files are collected in rounds: the live bytes of one round are bounded by the room of the device, and by
+//! [`ROUND_FILES`] files where it is nearly full. A round begins when all files of the round before are gone.
 
 use crate::base::ids::FileId;
 use crate::version::state::ValueFile;
@@ -16,6 +20,12 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Most garbage of all value files, in percent of their live bytes. At 50 a byte of garbage costs at most two copied live bytes once the
 /// bound is reached, and space stays below what a leveled tree takes in its worst moments.
 const MOST_GARBAGE_PERCENT: u64 = 50;
+
+/// Live bytes that one round of collection may always write anew, in value files of full size. The device keeps a reserve of two tables
+/// and more for merges, and a value file has the size of a table.
+const ROUND_FILES: u64 = 2;
+/// A round of collection may write anew one byte in this many that the device has free beyond its reserve. The rest is left to writers.
+const ROOM_SHARE: u64 = 4;
 
 /// The options of separated values.
 #[derive(Clone, Copy, Debug)]
@@ -33,14 +43,26 @@ impl ValueOptions {
     }
 }
 
-/// The value files to be collected.
-pub fn to_collect(files: &BTreeMap<FileId, ValueFile>) -> BTreeSet<FileId> {
+/// Whether the garbage of all value files is beyond its bound.
+pub fn is_over(files: &BTreeMap<FileId, ValueFile>) -> bool {
+    let garbage_bytes: u64 = files.values().map(ValueFile::garbage_bytes).sum();
+    let live_bytes: u64 = files.values().map(|file| file.live_bytes).sum();
+    u128::from(garbage_bytes) > u128::from(live_bytes) * u128::from(MOST_GARBAGE_PERCENT) / 100
+}
+
+/// The value files of the next round of collection, where the device has `room_bytes` beyond its reserve.
+pub fn to_collect(
+    files: &BTreeMap<FileId, ValueFile>,
+    room_bytes: u64,
+    options: &ValueOptions,
+) -> BTreeSet<FileId> {
+    if !is_over(files) {
+        return BTreeSet::new();
+    }
     let mut garbage_bytes: u64 = files.values().map(ValueFile::garbage_bytes).sum();
     let live_bytes: u64 = files.values().map(|file| file.live_bytes).sum();
     let most_bytes = u128::from(live_bytes) * u128::from(MOST_GARBAGE_PERCENT) / 100;
-    if u128::from(garbage_bytes) <= most_bytes {
-        return BTreeSet::new();
-    }
+    let mut left_bytes = options.file_bytes.saturating_mul(ROUND_FILES).max(room_bytes / ROOM_SHARE);
     let mut by_share: Vec<(&FileId, &ValueFile)> = files.iter().collect();
     // The largest share of garbage first; of equal shares the oldest file.
     let share = |file: &ValueFile| (u128::from(file.garbage_bytes()) << 32) / u128::from(file.bytes.max(1));
@@ -50,6 +72,11 @@ pub fn to_collect(files: &BTreeMap<FileId, ValueFile>) -> BTreeSet<FileId> {
         if u128::from(garbage_bytes) <= most_bytes || file.garbage_bytes() == 0 {
             break;
         }
+        // The first file is chosen even if it holds a value larger than a file should be.
+        if file.live_bytes > left_bytes && !chosen.is_empty() {
+            break;
+        }
+        left_bytes = left_bytes.saturating_sub(file.live_bytes);
         garbage_bytes -= file.garbage_bytes();
         chosen.insert(id);
     }
@@ -63,11 +90,26 @@ mod tests {
 
     /// Which files are collected, counted from 1. Each is given by the bytes of its records, and of those alive.
     fn collected(files: &[(u64, u64)]) -> Vec<u64> {
+        round(files, u64::MAX)
+    }
+
+    /// Which files are collected with this room, where a file should have 10 bytes.
+    fn round(files: &[(u64, u64)], room_bytes: u64) -> Vec<u64> {
         let file = |(id, &(record_bytes, live_bytes)): (u64, &(u64, u64))| {
             (FileId(id), ValueFile { bytes: HEADER_BYTES as u64 + record_bytes, live_bytes, tables: 1 })
         };
         let files = (1..).zip(files).map(file).collect();
-        to_collect(&files).iter().map(|id| id.0).collect()
+        let options = ValueOptions { threshold: Some(0), file_bytes: 10 };
+        to_collect(&files, room_bytes, &options).iter().map(|id| id.0).collect()
+    }
+
+    #[test]
+    fn a_round_is_bounded_by_the_room_of_the_device() {
+        let files = [(100, 12), (100, 9), (100, 8), (100, 40)];
+        assert_eq!(collected(&files), [1, 2, 3, 4]);
+        assert_eq!(round(&files, 0), [2, 3], "8 and 9 of 20 live bytes");
+        assert_eq!(round(&files, 4 * 29), [1, 2, 3]);
+        assert_eq!(round(&[(100, 30)], 0), [1], "a file that is too large for a round goes alone");
     }
 
     #[test]

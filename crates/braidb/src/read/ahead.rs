@@ -15,15 +15,23 @@ use crate::base::value::Value;
 use crate::visible::{InBody, LazyValue};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Most bytes of values that one scan holds ahead of its user: 8 MiB. A disk reads them in about the time of five seeks, and a hundred
-/// scans at once hold less than a gigabyte.
+/// Most bytes of entries that one end of a scan holds ahead of its user: 8 MiB, or one larger entry. A disk reads them in about the time of
+/// five seeks.
 const MOST_BYTES: u64 = 8 << 20;
+/// Bytes that an entry takes beside its key and value: 128, about what its places in lists and its allocations take. Without them a window
+/// over tiny values would hold millions of entries.
+const ENTRY_BYTES: u64 = 128;
+
+/// Bytes that an entry with this key and a value of `value_bytes` takes in a window.
+fn bytes_of(key: &[u8], value_bytes: u64) -> u64 {
+    key.len() as u64 + value_bytes + ENTRY_BYTES
+}
 
 /// The entries that a scan has read and its user has not asked for yet.
 #[derive(Default)]
 pub struct Ahead {
     ready: VecDeque<Result<Entry>>,
-    /// Bytes of values that the next window collects; 0 for a window of one value.
+    /// Bytes of entries that the next window collects; 0 for a window of one entry.
     window_bytes: u64,
 }
 
@@ -51,13 +59,13 @@ impl Ahead {
     /// Reads a window that begins with `first`, whose value lies in a value file.
     fn read_window(&mut self, first: (Vec<u8>, InBody), mut walk: impl FnMut() -> Result<Option<Found>>) {
         let mut window = Window::default();
-        let mut bytes = u64::from(first.1.handle.bytes);
+        let mut bytes = bytes_of(&first.0, first.1.handle.bytes.into());
         window.push(first.0, LazyValue::InBody(first.1));
         let mut failed = None;
         while bytes < self.window_bytes {
             match walk() {
                 Ok(Some((key, value))) => {
-                    bytes += value.bytes();
+                    bytes += bytes_of(&key, value.bytes());
                     window.push(key, value);
                 }
                 Ok(None) => break,
@@ -228,5 +236,21 @@ mod tests {
         assert_eq!(ahead.take_last().unwrap().unwrap().1, b"3");
         assert!(ahead.take_last().is_none());
         assert_eq!(step(&mut ahead), b"4");
+    }
+
+    #[test]
+    fn tiny_entries_fill_a_window_too() {
+        let files = files();
+        let mut walked = 0_u64;
+        let mut walk = || {
+            walked += 1;
+            let handle = Handle { offset: walked, bytes: if walked == 1 { 4 << 20 } else { 1 }, crc: 0 };
+            let body: Arc<dyn ValueBody> = files[0].clone();
+            Ok(Some((vec![7; 100], LazyValue::InBody(InBody { body, handle }))))
+        };
+        let mut ahead = Ahead::default();
+        ahead.step(&mut walk).unwrap();
+        ahead.step(&mut walk).unwrap();
+        assert!(walked <= 2 + MOST_BYTES / (100 + ENTRY_BYTES), "{walked} entries were read ahead");
     }
 }

@@ -20,9 +20,9 @@
 //! Keys ascend. The versions of one key descend by sequence number, and may go on in the next block.
 
 use super::section::Flaw;
-use crate::base::MAX_KEY_BYTES;
 use crate::base::codec::{Decoder, put_u32, put_varint};
 use crate::base::ids::{MAX_SEQ, SeqNo};
+use crate::base::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::value::Handle;
 use crate::visible::EntryKind;
 use std::cmp::Ordering;
@@ -376,7 +376,7 @@ impl<'a> Payload<'a> {
 }
 
 fn decode_pointer(decoder: &mut Decoder<'_>) -> Option<Pointer> {
-    let bytes = decoder.varint_u32()?;
+    let bytes = decoder.varint_u32().filter(|&bytes| bytes as usize <= MAX_VALUE_BYTES)?;
     let (body, offset, crc) = (decoder.varint_u32()?, decoder.varint()?, decoder.u32()?);
     Some(Pointer { body, handle: Handle { offset, bytes, crc } })
 }
@@ -397,7 +397,7 @@ mod tests {
     /// The pointer of a row whose value lies in a body.
     fn pointer_of(value: &[u8]) -> Option<Pointer> {
         let crc = u32::try_from(value.len()).unwrap() * 7;
-        let handle = Handle { offset: 3 << 40 | u64::from(crc), bytes: u32::MAX - crc, crc };
+        let handle = Handle { offset: 3 << 40 | u64::from(crc), bytes: MAX_VALUE_BYTES as u32 - crc, crc };
         value.ends_with(b"/0").then_some(Pointer { body: crc % 3 * 1000, handle })
     }
 
@@ -531,5 +531,16 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         }
+    }
+
+    #[test]
+    fn a_handle_of_an_impossible_value_is_malformed() {
+        let mut out = Vec::new();
+        let mut writer = BlockWriter::default();
+        let handle = Handle { offset: 30, bytes: MAX_VALUE_BYTES as u32 + 1, crc: 7 };
+        let value = NewValue::InBody(Pointer { body: 0, handle });
+        writer.add(&mut out, 0, b"key", 1, EntryKind::Put, value);
+        writer.close(&mut out);
+        assert!(matches!(Payload::parse(&out).unwrap().entry(0), Err(Flaw::Malformed(_))));
     }
 }

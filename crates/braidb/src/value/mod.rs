@@ -198,18 +198,19 @@ impl ValueBody for Body {
             let end = ends.max().unwrap_or(last.offset);
             let mut bytes = vec![0; (end - first.offset) as usize];
             let outcome = self.fill(first.offset, &mut bytes);
-            let owner = Arc::new(bytes);
             for &at in span {
                 let handle = &handles[at];
                 let start = (handle.offset - first.offset) as usize;
-                let place = start..start + handle.bytes as usize;
-                values[at] = Some(match &outcome {
-                    Ok(()) => self
-                        .check(handle, &owner[place.clone()])
-                        .map(|()| Value::pin(owner.clone(), |owner| &owner[place])),
+                // Each value gets memory of its own: a user may keep one of many for long.
+                let value = match &outcome {
+                    Ok(()) => {
+                        let value = &bytes[start..start + handle.bytes as usize];
+                        self.check(handle, value).map(|()| value.to_vec())
+                    }
                     // The unreadable place may lie in a gap, or in another value.
-                    Err(_) => self.read_alone(handle).map(|value| Value::pin(Arc::new(value), |value| value)),
-                });
+                    Err(_) => self.read_alone(handle),
+                };
+                values[at] = Some(value.map(|value| Value::pin(Arc::new(value), |value| value)));
             }
         }
         values.into_iter().map(|value| value.expect("a value without one was in a span")).collect()

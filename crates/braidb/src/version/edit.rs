@@ -34,7 +34,7 @@ use crate::base::ids::{Epoch, FamilyId, FileId, MAX_SEQ, SeqNo, TierId};
 use crate::base::key::KeyRange;
 use crate::base::part::Part;
 use crate::base::sketch::Sketch;
-use crate::value::{self, BodyUse};
+use crate::value::{self, BodyKind, BodyUse};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -180,6 +180,16 @@ impl Edit {
     pub fn remove_slice(&mut self, family: FamilyId, run: RunId, slice: &Slice) {
         let low = slice.range.low.clone();
         self.push(Change::SliceRemoved { family, run, table: slice.table.id, low });
+    }
+
+    /// The value files that tables which this edit adds lead into.
+    pub fn value_files(&self) -> Vec<FileId> {
+        let bodies = self.changes.iter().filter_map(|change| match change {
+            Change::TableBodies { bodies, .. } => Some(bodies),
+            _ => None,
+        });
+        let files = bodies.flatten().map(|body| body.file);
+        files.filter(|file| file.kind == BodyKind::Values).map(|file| file.id).collect()
     }
 
     pub fn encode(&self) -> Vec<u8> {
@@ -435,7 +445,7 @@ fn tier(input: &mut Decoder<'_>) -> Option<TierId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value::{BodyFile, BodyKind};
+    use crate::value::BodyFile;
 
     fn body(kind: BodyKind, id: u64, live_bytes: u64, bytes: u64) -> BodyUse {
         BodyUse { file: BodyFile { kind, id: FileId(id), bytes }, live_bytes }
