@@ -60,6 +60,8 @@ impl Target {
 
     /// Where the value of an entry stays, if it lies in a value file that keeps it.
     fn stays(&self, source: &dyn Cursor) -> Option<(BodyFile, Handle)> {
+        // Most databases keep all values in tables. Their merges ask no entry for a handle.
+        self.values.threshold?;
         let (file, handle) = source.handle()?;
         // A handle that leads beyond its file is damage, which the read of the value reports.
         let is_whole = handle.offset.checked_add(handle.bytes.into()).is_some_and(|end| end <= file.bytes);
@@ -213,6 +215,7 @@ impl Outputs {
     }
 
     /// Adds the entry of `source` to the open table, and its value to the table, to a value file, or to neither if it stays where it is.
+    #[inline]
     fn add(&mut self, builder: &mut TableBuilder, source: &mut dyn Cursor) -> Result<()> {
         let seq = source.seq();
         if let Some((file, handle)) = self.target.stays(source) {
