@@ -69,6 +69,8 @@ pub struct Counters {
     pub value_file_bytes: Counter,
     /// Values that users read from value files.
     pub value_reads: Counter,
+    pub scan_places: Counter,
+    pub scan_bytes: Counter,
     /// Bytes of value files that merges and verifications read.
     pub value_merge_bytes: Counter,
     pub merges: Counter,

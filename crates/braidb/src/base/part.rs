@@ -22,6 +22,11 @@ pub struct Part {
 }
 
 impl Part {
+    /// Bytes of the values' records in value files.
+    pub fn value_bytes(&self) -> u64 {
+        self.values.iter().fold(0, |sum, &(_, bytes)| sum.saturating_add(bytes))
+    }
+
     /// Entries that a rewrite may drop once no reader can see them: tombstones and older versions.
     pub fn garbage(&self) -> u64 {
         (self.tombstones + self.entries.saturating_sub(self.keys)).min(self.entries)

@@ -25,6 +25,7 @@ use crate::version::{DirLock, Level, Slice, Version};
 use crate::visible::snapshots::Snapshots;
 use crate::write::queue::Committed;
 use crate::write::{CommitQueue, Health, Pressure};
+use braidb_storage::Clock;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -46,6 +47,7 @@ pub(crate) struct Engine {
     pub(super) snapshots: Arc<Snapshots>,
     pub(super) health: Arc<Health>,
     pub(super) pressure: Arc<Pressure>,
+    pub(super) clock: Arc<dyn Clock>,
     pub(super) view: Arc<ViewCell>,
     pub(super) log_sync: Arc<LogSync>,
     pub(super) queue: Arc<CommitQueue>,
@@ -58,6 +60,10 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        self.clock.clone()
+    }
+
     pub fn check_open(&self) -> Result<()> {
         self.health.check_open()
     }
@@ -177,7 +183,8 @@ impl Engine {
     /// Reports what a scan that ended has read.
     pub fn scan_ended(&self, family: FamilyId, passed: Passed) {
         if self.health.check_open().is_ok() {
-            self.jobs.scanned(family, passed.range, passed.wasted, passed.entries_returned);
+            let Passed { range, wasted, entries_returned, vain_us } = passed;
+            self.jobs.scanned(family, range, wasted, entries_returned, vain_us);
         }
     }
 

@@ -266,6 +266,7 @@ impl Opening {
             snapshots,
             health,
             pressure,
+            clock: env.clock.clone(),
             view,
             log_sync,
             queue,

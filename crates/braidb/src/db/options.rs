@@ -18,6 +18,12 @@ use crate::table::TableOptions;
 use braidb_storage::Env;
 use std::path::Path;
 
+/// Value files that a flush of one table's bytes writes. Each covers a part of its keys, so that it can go when the merges of few cells have
+/// collected it. More files would take more syncs: each takes about a millisecond.
+const VALUE_FILES_OF_TABLE: u64 = 8;
+/// Least bytes of a value file, unless tables are smaller: a file takes up to a block of 4 KiB beyond its bytes.
+const LEAST_VALUE_FILE_BYTES: u64 = 1 << 20;
+
 /// Tombstones and nearly dead tables are cleaned up after `memtable_bytes / COLD_BYTES` operations. Operations of about 4 bytes would
 /// fill the memtable once until then; larger ones fill it several times.
 const COLD_BYTES: usize = 4;
@@ -230,7 +236,9 @@ impl Options {
     }
 
     pub(crate) fn value_options(&self) -> ValueOptions {
-        ValueOptions { threshold: self.tuning.separation_threshold, file_bytes: self.tuning.table_bytes }
+        let table_bytes = self.tuning.table_bytes;
+        let file_bytes = (table_bytes / VALUE_FILES_OF_TABLE).max(LEAST_VALUE_FILE_BYTES.min(table_bytes));
+        ValueOptions { threshold: self.tuning.separation_threshold, file_bytes }
     }
 
     pub(crate) fn segment_options(&self) -> SegmentOptions {

@@ -57,6 +57,8 @@ counts! {
     value_files: "Value files that flushes and merges wrote.",
     value_file_bytes: "Bytes of the value files in `value_files`. Neither `flush_bytes` nor `merge_bytes` includes them.",
     value_reads: "Values that gets and scans read from value files.",
+    scan_places: "Places of value files that scans read, each with one call. Cached values take no place.",
+    scan_bytes: "Bytes that scans read from value files, gaps between values included.",
     value_merge_bytes: "Bytes of value files that merges and `verify` read.",
     merges: "Merges of tables.",
     merge_read_bytes: "Bytes of tables that went into merges.",

@@ -161,10 +161,10 @@ impl Tuning {
     /// Default: `None`.
     ///
     /// A flush writes the value to a value file, and so does a merge that meets it elsewhere. Later merges leave it there and write
-    /// only its key, so a large value is written twice in its life: to the log, and to a value file. A get reads one more block; scans
-    /// read values where jobs wrote them, which is in key order only as far as one job went. Value files may hold half of their live
-    /// bytes as garbage. With a `table_bytes` of a few blocks of the file system, tables of handles waste much of their blocks, and a full
-    /// device may not empty again. The threshold may change from open to open: merges move each value to where it now belongs.
+    /// only its key, so a large value is written twice in its life: to the log, and to a value file. A get reads one more block. Scans
+    /// read values where jobs wrote them, which is in key order only as far as one job went; a merge gathers values where scans have lost
+    /// more time to this than the merge takes. Value files may hold half of their live bytes as garbage. Beyond a third writes slow down,
+    /// until merges have collected some. The threshold may change from open to open: merges move each value to where it now belongs.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-ovalues-{}", std::process::id()));

@@ -7,7 +7,8 @@ use crate::base::key::KeyRange;
 use crate::plan::memory::tuner::{HotKeyTuner, Period};
 use crate::plan::tree::overlap::{self, Verdict};
 use crate::plan::tree::samples::{self, Answers};
-use crate::plan::{Garbage, Merge, Now, Plan, TreeOptions};
+use crate::plan::values::ValueOptions;
+use crate::plan::{Garbage, Merge, Now, Plan, TreeOptions, values};
 use crate::version::{Cell, Version};
 use crate::visible::snapshots::Snapshots;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +37,10 @@ pub(super) struct Hints {
     wasted: Vec<(KeyRange, u64)>,
     /// Ranges in which scans read more garbage than cleaning costs.
     garbage_hints: Vec<Garbage>,
+    /// What scans have spent on values in many places, by the low key of their last-level cell.
+    paid_us: BTreeMap<Vec<u8>, u64>,
+    /// The low keys of last-level cells whose values scans have paid to be gathered.
+    to_gather: BTreeSet<Vec<u8>>,
     /// Keys that sampling chose as guards, with the top level of each.
     sampled: BTreeMap<Vec<u8>, usize>,
     /// The latest estimate of how much L0 overlaps, in thousandths, and the verdict on it.
@@ -55,6 +60,8 @@ impl Default for Hints {
             seek_hints: Vec::new(),
             wasted: Vec::new(),
             garbage_hints: Vec::new(),
+            paid_us: BTreeMap::new(),
+            to_gather: BTreeSet::new(),
             sampled: BTreeMap::new(),
             overlap: None,
             deferred_at: 0,
@@ -79,6 +86,7 @@ impl Hints {
             shadowed_permille: self.shadowed_permille,
             seek_hints: &self.seek_hints,
             garbage_hints: &self.garbage_hints,
+            to_gather: &self.to_gather,
             to_rewrite,
             sampled: &self.sampled,
         }
@@ -114,6 +122,36 @@ impl Hints {
         }
         self.wasted.push((range, entries));
         false
+    }
+
+    /// A scan of `range` spent `vain_us` on values because they lie in many places. Returns whether scans have spent as much by now, in the
+    /// last-level cells of the range, as a merge that gathers the values of one of these cells.
+    fn paid(&mut self, version: &Version, range: &KeyRange, vain_us: u64, options: &ValueOptions) -> bool {
+        let level = version.level(version.last_level());
+        let cells = level.cell_index(&range.low)..level.cell_index(&range.high) + 1;
+        let share_us = vain_us / cells.len() as u64;
+        if self.paid_us.len() > 2 * level.cells.len() {
+            let is_there = |low: &[u8]| level.cell(low).low == low;
+            self.paid_us.retain(|low, _| is_there(low));
+            self.to_gather.retain(|low| is_there(low));
+        }
+        let mut is_due = false;
+        for cell in &level.cells[cells] {
+            let paid_us = self.paid_us.entry(cell.low.clone()).or_default();
+            *paid_us += share_us;
+            let places = cell.slices().flat_map(|(_, slice)| slice.values.iter().copied());
+            let bytes: u64 = values::gathered(places, options).values().sum();
+            if bytes > 0 && *paid_us > values::gathering_us(bytes) {
+                is_due |= self.to_gather.insert(cell.low.clone());
+            }
+        }
+        is_due
+    }
+
+    /// A merge has gathered the values of the last-level cell that begins at `low`.
+    pub fn gathered(&mut self, low: &[u8]) {
+        self.paid_us.remove(low);
+        self.to_gather.remove(low);
     }
 
     /// Weighs whether L0 is merged or deferred, and remembers the verdict.
@@ -186,9 +224,20 @@ impl Jobs {
         }
     }
 
-    /// A scan of `range` returned `entries_returned` entries, and read `wasted` more. A reader does not wait for a job that
+    /// A scan of `range` returned `entries_returned` entries, and read `wasted` more. It spent `vain_us` on values because they lie in many
+    /// places. A reader does not wait for a job that
     /// commits an edit; a later scan tells again.
-    pub fn scanned(self: &Arc<Self>, family: FamilyId, range: KeyRange, wasted: u64, entries_returned: u64) {
+    pub fn scanned(
+        self: &Arc<Self>,
+        family: FamilyId,
+        range: KeyRange,
+        wasted: u64,
+        entries_returned: u64,
+        vain_us: u64,
+    ) {
+        if vain_us > 0 {
+            self.paid(family, &range, vain_us);
+        }
         if self.parts.options.form.live_percent > 0 {
             *self.entries_returned.lock().entry(family).or_default() += entries_returned;
         }
@@ -203,6 +252,17 @@ impl Jobs {
             // Only a flush clears tombstones out of memory. If the memtable cannot be switched now, writers learn why, and later scans
             // ask again.
             let _ = self.parts.queue.switch_memtable_of_tombstones(family, WASTED_ENTRIES);
+            self.schedule();
+        }
+    }
+
+    /// A scan of `range` spent `vain_us` on values because they lie in many places.
+    fn paid(self: &Arc<Self>, family: FamilyId, range: &KeyRange, vain_us: u64) {
+        let Some(mut catalog) = self.catalog.try_lock() else { return };
+        let version = catalog.state.families()[&family].version.clone();
+        let is_due = catalog.hints(family).paid(&version, range, vain_us, &self.parts.options.values);
+        drop(catalog);
+        if is_due {
             self.schedule();
         }
     }

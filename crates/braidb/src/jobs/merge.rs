@@ -88,7 +88,7 @@ impl Jobs {
         drop(version);
         self.collect_garbage();
         let retention = RetentionFilter::new(self.parts.snapshots.drop_proof());
-        let collected = self.catalog.lock().collected.clone();
+        let collected = self.written_anew(merge);
         let images = self.load_bodies(merge, &collected);
         let runs = Arc::new(runs_of(merge));
         let (to, beneath) = (merge.to, Arc::new(beneath));
@@ -110,6 +110,9 @@ impl Jobs {
         }
         if let Some(oldest) = oldest_of_last {
             catalog.hints(merge.family).shadowed(merge, oldest, shadowed);
+        }
+        if merge.gathers {
+            catalog.hints(merge.family).gathered(&merge.inputs[0].run.cell);
         }
         self.show(&catalog, merge.family);
         drop(catalog);

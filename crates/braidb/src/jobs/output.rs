@@ -71,10 +71,15 @@ impl Target {
     }
 }
 
+/// A table of handles ends when it and its values have the size of a table, and its own bytes at least one in this many of that size. At 4 a
+/// rewrite of one table for the values that it leads to stays small. Without a least size the tables of small databases would be smaller
+/// than a block of the file system.
+const HANDLES_FACTOR: u64 = 4;
+
 /// What a job has written when it comes to a new key.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// Bytes of the open table and of the values that it leads to; 0 without an open table.
+    /// Bytes of the open table and of the values that it leads to, but at most [`HANDLES_FACTOR`] times its own; 0 without an open table.
     pub table_bytes: u64,
     /// Bytes that were written for the open table: without the values that stay where they are.
     pub written_bytes: u64,
@@ -211,7 +216,8 @@ impl Outputs {
         let Some(builder) = builder else { return Progress { table_bytes: 0, written_bytes: 0 } };
         let open_bytes = self.open_values.as_ref().map_or(0, ValueWriter::bytes);
         let bytes = builder.bytes();
-        Progress { table_bytes: bytes + builder.bodies_bytes(), written_bytes: bytes + open_bytes }
+        let table_bytes = (bytes + builder.bodies_bytes()).min(bytes.saturating_mul(HANDLES_FACTOR));
+        Progress { table_bytes, written_bytes: bytes + open_bytes }
     }
 
     /// Adds the entry of `source` to the open table, and its value to the table, to a value file, or to neither if it stays where it is.

@@ -13,8 +13,8 @@
 //!    inputs are the home of `v`; after it, file 20 is. From now on an open refuses a value file that is missing or shorter.
 //! 5. *Later merges* write the handle of `v` to other tables, and their edits name file 20 again. `v` does not move. The inputs hold
 //!    file 20 until the edit does.
-//! 6. *Collection.* Where file 20 has become mostly garbage, a merge that keeps `v` writes it to value file 30, as in steps 2 to 4. The
-//!    handle moves with the version of the key that the merge keeps, so no newer write is undone.
+//! 6. *Relocation.* Where file 20 has become mostly garbage, or the cell of `v` lies in many small places, a merge that keeps `v` writes it to
+//!    value file 30, as in steps 2 to 4. The handle moves with the version of the key that the merge keeps, so no newer write is undone.
 //! 7. *File 20 goes* when no table of the state names it and no view holds a table that does: readers and iterators hold a table, and a
 //!    table holds its bodies. Both are checked under the lock that edits are committed under. A crash before the unlink leaves a file
 //!    that nothing names.
@@ -23,34 +23,80 @@
 
 use super::{Catalog, Jobs};
 use crate::base::ids::FileId;
+use crate::base::key::KeyRange;
 use crate::base::mutant::mutant;
 use crate::base::names;
+use crate::plan::Merge;
 use crate::plan::values;
 use crate::version::state::ValueFile;
 use crate::version::table_file::TableFile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// The keys whose values lie in each value file, as far as slices below L0 tell. A slice of L0 leads into all files of its flush.
+fn ranges_of(catalog: &Catalog) -> BTreeMap<FileId, KeyRange> {
+    let mut ranges: BTreeMap<FileId, KeyRange> = BTreeMap::new();
+    let levels = catalog.state.families().values().flat_map(|family| family.version.levels().skip(1));
+    for (_, _, slice) in levels.flat_map(|level| level.slices()) {
+        for (id, _) in &slice.values {
+            match ranges.get_mut(id) {
+                Some(range) => range.extend(&slice.range),
+                None => drop(ranges.insert(*id, slice.range.clone())),
+            }
+        }
+    }
+    ranges
+}
+
+/// Merges gather small places of values while the device has room for this many times their inputs.
+const GATHERED_SHARE: u64 = 16;
+
 impl Jobs {
-    /// Chooses the value files of the next round of collection, if those of the round before are gone. Called after each edit.
+    /// Chooses the value files to be collected. Called after each edit.
     pub(super) fn choose_collected(&self, catalog: &mut Catalog) {
         let files = catalog.state.value_files();
-        let is_left = catalog.collected.iter().any(|id| files.contains_key(id));
-        if is_left || !values::is_over(files) {
-            if !is_left && !catalog.collected.is_empty() {
+        let garbage_permille = values::garbage_permille(files, &self.parts.options.values);
+        self.parts.pressure.set_garbage_permille(garbage_permille);
+        // Files that joined later would have the cells visited again that the merges have left behind.
+        if catalog.collected.iter().any(|id| files.contains_key(id)) {
+            return;
+        }
+        if !values::is_over(files) {
+            if !catalog.collected.is_empty() {
                 catalog.collected = Arc::default();
             }
             return;
         }
-        // Without an answer the device counts as full: the round is small.
-        let free = self.parts.env.fs.free_space(&self.parts.dir).unwrap_or(0);
-        let reserve_bytes =
-            self.parts.options.merge_reserve_bytes.saturating_add(self.parts.pressure.memory_bytes());
-        let room_bytes = free.saturating_sub(reserve_bytes);
-        catalog.collected = Arc::new(values::to_collect(files, room_bytes, &self.parts.options.values));
+        let options = &self.parts.options.values;
+        let chosen = values::to_collect(files, &ranges_of(catalog), self.room_bytes(), options);
+        catalog.collected = Arc::new(chosen);
     }
 
-    /// The tables that point into value files to be collected.
+    /// Bytes that the device has free beyond the reserve; 0 if it does not answer.
+    fn room_bytes(&self) -> u64 {
+        let free_bytes = self.parts.env.fs.free_space(&self.parts.dir).unwrap_or(0);
+        let reserve_bytes =
+            self.parts.options.merge_reserve_bytes.saturating_add(self.parts.pressure.memory_bytes());
+        free_bytes.saturating_sub(reserve_bytes)
+    }
+
+    /// The value files whose values a merge writes anew: those to be collected, and those in which the merge has few bytes, if they are many.
+    pub(super) fn written_anew(&self, merge: &Merge) -> Arc<BTreeSet<FileId>> {
+        let collected = self.catalog.lock().collected.clone();
+        let places = merge.inputs.iter().flat_map(|input| input.slice.values.iter().copied());
+        let mut scattered = match merge.gathers {
+            true => values::gathered(places, &self.parts.options.values).into_keys().collect(),
+            false => values::scattered(places, &self.parts.options.values),
+        };
+        // A file goes only when no table leads into it, so what is gathered stands on the device twice for a time.
+        if scattered.is_empty() || self.room_bytes() / GATHERED_SHARE < merge.bytes() {
+            return collected;
+        }
+        scattered.extend(collected.iter().copied());
+        Arc::new(scattered)
+    }
+
+    /// The tables that are rewritten because they point into collected value files.
     pub(super) fn tables_of_collected(&self, catalog: &Catalog) -> BTreeSet<FileId> {
         let collected = &catalog.collected;
         if collected.is_empty() {

@@ -4,28 +4,42 @@
 //! flush, separates it from its key. Later merges carry its handle and leave the value where it is. (KT-Store, section 3; a threshold
 //! of infinity is the plain tree.)
 //!
-//! A value file that merges have emptied in part holds garbage. The garbage of all value files together may have
-//! [`MOST_GARBAGE_PERCENT`] of the bytes that are alive. Beyond it the files with most garbage for each live byte are *collected*, until the others are within the bound: every merge
-//! that meets a value of such a file writes it anew, and tables that point into it are rewritten.
+//! A value file that merges have emptied in part holds garbage. Beyond [`MOST_GARBAGE_PERCENT`] of all live bytes the files with most
+//! garbage for each live byte are *collected*: every merge that meets a value of such a file writes it anew, and the cells that point
+//! into it are rewritten. Writers slow down where the garbage grows nevertheless (`write/pressure.rs`).
 //!
 //! A file gives its space back when the last table that points into it was rewritten. Until then its values that were written anew stand
-//! on the device twice. So files are collected in rounds: the live bytes of one round are bounded by the room of the device, and by
-//! [`ROUND_FILES`] files where it is nearly full. A round begins when all files of the round before are gone.
+//! on the device twice. So the live bytes of all collected files are bounded: by one in [`ROUND_SHARE`] of all live bytes, and by the room
+//! of the device, but [`ROUND_FILES`] full files are always allowed. A round begins when all files of the round before are gone. Files that
+//! joined later would have cells visited again that the merges have left behind. The files of a round begin in the keys of the worst one, so
+//! a round visits few cells.
 
 use crate::base::ids::FileId;
+use crate::base::key::KeyRange;
 use crate::version::state::ValueFile;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most garbage of all value files, in percent of their live bytes. At 50 a byte of garbage costs at most two copied live bytes once the
-/// bound is reached, and space stays below what a leveled tree takes in its worst moments.
-const MOST_GARBAGE_PERCENT: u64 = 50;
-
-/// Live bytes that one round of collection may always write anew, in value files of full size. The device keeps a reserve of two tables
-/// and more for merges, and a value file has the size of a table.
+/// Garbage of all value files, in percent of their live bytes, beyond which files are collected. At 28 files with 35 to 50% of garbage are
+/// found under even overwriting, so a byte of garbage costs about 1.3 copied bytes.
+const MOST_GARBAGE_PERCENT: u64 = 28;
+/// Collected files may have one in this many of all live bytes. At 12 the copies take 8% of the live bytes at worst, for a short time.
+const ROUND_SHARE: u64 = 12;
+/// Live bytes that may always be collected, in value files of full size. The device keeps a reserve of two tables and more for merges, and
+/// a value file is no larger than a table.
 const ROUND_FILES: u64 = 2;
-/// A round of collection may write anew one byte in this many that the device has free beyond its reserve. The rest is left to writers.
+/// Collected files may have one byte in this many that the device has free beyond its reserve. The rest is left to writers.
 const ROOM_SHARE: u64 = 4;
+
+/// A cell may lie in this many value files of which it has few bytes. When it has more, the next merge of the cell writes their values anew,
+/// in key order. At 16 a value of a very large database is written once more for it: 16 flushes that each left 40 KiB in a cell become one
+/// place of 640 KiB. (KT-Store keeps one table a leaf.)
+const SMALL_PLACES: usize = 16;
+/// The bytes of a cell in a value file are few below one in this many of a full value file: 512 KiB of 8 MiB. A disk reads them in less time
+/// than a seek takes.
+const SMALL_SHARE: u64 = 16;
+/// Bytes of a cell in a value file are few below this, even if value files are small: four blocks of a file system.
+const LEAST_SMALL_BYTES: u64 = 16 << 10;
 
 /// The options of separated values.
 #[derive(Clone, Copy, Debug)]
@@ -43,44 +57,119 @@ impl ValueOptions {
     }
 }
 
-/// Whether the garbage of all value files is beyond its bound.
-pub fn is_over(files: &BTreeMap<FileId, ValueFile>) -> bool {
-    let garbage_bytes: u64 = files.values().map(ValueFile::garbage_bytes).sum();
-    let live_bytes: u64 = files.values().map(|file| file.live_bytes).sum();
-    u128::from(garbage_bytes) > u128::from(live_bytes) * u128::from(MOST_GARBAGE_PERCENT) / 100
+/// Microseconds that a merge takes to gather this many bytes of values: it reads and writes them at 500 MB/s, as a flash device does. On a
+/// disk scans pay sooner, for a third of the time of the merge.
+pub fn gathering_us(value_bytes: u64) -> u64 {
+    value_bytes / 250
 }
 
-/// The value files of the next round of collection, where the device has `room_bytes` beyond its reserve.
+/// Whether most of these `bytes` are values in value files. Merges of such tables write handles alone, so they cost little.
+pub fn is_separated(bytes: u64, value_bytes: u64) -> bool {
+    value_bytes > bytes / 2
+}
+
+/// What all value files have, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Total {
+    live_bytes: u64,
+    garbage_bytes: u64,
+}
+
+impl Total {
+    fn of(files: &BTreeMap<FileId, ValueFile>) -> Total {
+        files.values().fold(Total::default(), |total, file| Total {
+            live_bytes: total.live_bytes + file.live_bytes,
+            garbage_bytes: total.garbage_bytes + file.garbage_bytes(),
+        })
+    }
+
+    /// Whether garbage has more than `percent` of the live bytes.
+    fn is_beyond(&self, percent: u64) -> bool {
+        u128::from(self.garbage_bytes) * 100 > u128::from(self.live_bytes) * u128::from(percent)
+    }
+}
+
+/// Whether there is so much garbage that files should be collected.
+pub fn is_over(files: &BTreeMap<FileId, ValueFile>) -> bool {
+    Total::of(files).is_beyond(MOST_GARBAGE_PERCENT)
+}
+
+/// The garbage beyond two value files of full size, in thousandths of the live bytes: how far the collection is behind. Small databases
+/// have more garbage in proportion.
+pub fn garbage_permille(files: &BTreeMap<FileId, ValueFile>, options: &ValueOptions) -> u64 {
+    let total = Total::of(files);
+    let garbage_bytes = total.garbage_bytes.saturating_sub(options.file_bytes.saturating_mul(2));
+    (u128::from(garbage_bytes) * 1000 / u128::from(total.live_bytes.max(1))).min(u64::MAX.into()) as u64
+}
+
+/// The value files of the next round of collection, where the device has `room_bytes` beyond its reserve. `ranges` are the keys whose values
+/// lie in each file, as far as they are known.
 pub fn to_collect(
     files: &BTreeMap<FileId, ValueFile>,
+    ranges: &BTreeMap<FileId, KeyRange>,
     room_bytes: u64,
     options: &ValueOptions,
 ) -> BTreeSet<FileId> {
-    if !is_over(files) {
-        return BTreeSet::new();
-    }
-    let mut garbage_bytes: u64 = files.values().map(ValueFile::garbage_bytes).sum();
-    let live_bytes: u64 = files.values().map(|file| file.live_bytes).sum();
-    let most_bytes = u128::from(live_bytes) * u128::from(MOST_GARBAGE_PERCENT) / 100;
-    let mut left_bytes = options.file_bytes.saturating_mul(ROUND_FILES).max(room_bytes / ROOM_SHARE);
-    let mut by_share: Vec<(&FileId, &ValueFile)> = files.iter().collect();
+    let mut left = Total::of(files);
+    let most_bytes = (left.live_bytes / ROUND_SHARE).min(room_bytes / ROOM_SHARE);
+    let mut most_bytes = most_bytes.max(options.file_bytes.saturating_mul(ROUND_FILES));
     // The largest share of garbage first; of equal shares the oldest file.
     let share = |file: &ValueFile| (u128::from(file.garbage_bytes()) << 32) / u128::from(file.bytes.max(1));
-    by_share.sort_by_key(|(id, file)| (Reverse(share(file)), **id));
+    let order = |id: FileId, file: &ValueFile| (Reverse(share(file)), id);
+    let Some((&worst, worst_file)) = files.iter().min_by_key(|&(&id, file)| order(id, file)) else {
+        return BTreeSet::new();
+    };
+    let is_near = |id: FileId| match (ranges.get(&worst), ranges.get(&id)) {
+        (Some(range), Some(other)) => (&range.low..=&range.high).contains(&&other.low),
+        _ => true,
+    };
+    let least = share(worst_file) / 2;
+    let mut near: Vec<(&FileId, &ValueFile)> =
+        files.iter().filter(|&(&id, file)| id == worst || share(file) >= least && is_near(id)).collect();
+    near.sort_by_key(|&(&id, file)| order(id, file));
     let mut chosen = BTreeSet::new();
-    for (&id, file) in by_share {
-        if u128::from(garbage_bytes) <= most_bytes || file.garbage_bytes() == 0 {
+    for (&id, file) in near {
+        if !left.is_beyond(MOST_GARBAGE_PERCENT) || file.garbage_bytes() == 0 {
             break;
         }
         // The first file is chosen even if it holds a value larger than a file should be.
-        if file.live_bytes > left_bytes && !chosen.is_empty() {
+        if file.live_bytes > most_bytes && !chosen.is_empty() {
             break;
         }
-        left_bytes = left_bytes.saturating_sub(file.live_bytes);
-        garbage_bytes -= file.garbage_bytes();
+        most_bytes = most_bytes.saturating_sub(file.live_bytes);
+        left.garbage_bytes -= file.garbage_bytes();
         chosen.insert(id);
     }
     chosen
+}
+
+/// The bytes in each of `places`, which are value files that slices lead into, with the bytes there. A file may come several times.
+fn by_file(places: impl Iterator<Item = (FileId, u64)>) -> BTreeMap<FileId, u64> {
+    let mut by_file: BTreeMap<FileId, u64> = BTreeMap::new();
+    for (id, bytes) in places {
+        let sum = by_file.entry(id).or_default();
+        *sum = sum.saturating_add(bytes);
+    }
+    by_file
+}
+
+/// The value files whose values a merge writes anew because it has few bytes in each of many. `places` are those of its inputs.
+pub fn scattered(places: impl Iterator<Item = (FileId, u64)>, options: &ValueOptions) -> BTreeSet<FileId> {
+    let mut by_file = by_file(places);
+    let few_bytes = (options.file_bytes / SMALL_SHARE).max(LEAST_SMALL_BYTES);
+    by_file.retain(|_, bytes| *bytes < few_bytes);
+    if by_file.len() > SMALL_PLACES { by_file.into_keys().collect() } else { BTreeSet::new() }
+}
+
+/// The value files whose values a merge gathers for scans, with their bytes: all that have less than half of a full file, if there are at
+/// least two. What was gathered before stays, unless much of it was replaced.
+pub fn gathered(
+    places: impl Iterator<Item = (FileId, u64)>,
+    options: &ValueOptions,
+) -> BTreeMap<FileId, u64> {
+    let mut by_file = by_file(places);
+    by_file.retain(|_, bytes| *bytes < options.file_bytes / 2);
+    if by_file.len() > 1 { by_file } else { BTreeMap::new() }
 }
 
 #[cfg(test)]
@@ -88,28 +177,88 @@ mod tests {
     use super::*;
     use crate::value::file::HEADER_BYTES;
 
-    /// Which files are collected, counted from 1. Each is given by the bytes of its records, and of those alive.
-    fn collected(files: &[(u64, u64)]) -> Vec<u64> {
-        round(files, u64::MAX)
-    }
-
-    /// Which files are collected with this room, where a file should have 10 bytes.
-    fn round(files: &[(u64, u64)], room_bytes: u64) -> Vec<u64> {
+    /// The files with these bytes of records, and of those alive, counted from 1.
+    fn files(files: &[(u64, u64)]) -> BTreeMap<FileId, ValueFile> {
         let file = |(id, &(record_bytes, live_bytes)): (u64, &(u64, u64))| {
             (FileId(id), ValueFile { bytes: HEADER_BYTES as u64 + record_bytes, live_bytes, tables: 1 })
         };
-        let files = (1..).zip(files).map(file).collect();
-        let options = ValueOptions { threshold: Some(0), file_bytes: 10 };
-        to_collect(&files, room_bytes, &options).iter().map(|id| id.0).collect()
+        (1..).zip(files).map(file).collect()
+    }
+
+    /// Which files are collected, where a file should have `file_bytes`.
+    fn round(sizes: &[(u64, u64)], file_bytes: u64, room_bytes: u64) -> Vec<u64> {
+        let options = ValueOptions { threshold: Some(0), file_bytes };
+        to_collect(&files(sizes), &BTreeMap::new(), room_bytes, &options).iter().map(|id| id.0).collect()
+    }
+
+    /// Which files are collected where nothing else bounds them.
+    fn collected(sizes: &[(u64, u64)]) -> Vec<u64> {
+        round(sizes, 1 << 20, u64::MAX)
     }
 
     #[test]
-    fn a_round_is_bounded_by_the_room_of_the_device() {
-        let files = [(100, 12), (100, 9), (100, 8), (100, 40)];
-        assert_eq!(collected(&files), [1, 2, 3, 4]);
-        assert_eq!(round(&files, 0), [2, 3], "8 and 9 of 20 live bytes");
-        assert_eq!(round(&files, 4 * 29), [1, 2, 3]);
-        assert_eq!(round(&[(100, 30)], 0), [1], "a file that is too large for a round goes alone");
+    fn collected_files_are_bounded_by_the_live_bytes_and_the_room() {
+        let sizes = [(100, 12), (100, 9), (100, 8), (600, 501)];
+        assert_eq!(round(&sizes, 10, u64::MAX), [1, 2, 3], "29 of 44 live bytes that may be collected");
+        assert_eq!(round(&sizes, 10, 0), [2, 3], "8 and 9 of 20 live bytes");
+        assert_eq!(round(&sizes, 10, 4 * 29), [1, 2, 3]);
+        assert_eq!(round(&[(100, 30)], 10, 0), [1], "a file that is too large goes alone");
+    }
+
+    #[test]
+    fn the_files_of_a_round_begin_near_the_worst_one() {
+        let range = |low: &str, high: &str| KeyRange { low: low.into(), high: high.into() };
+        let ranges = [range("a", "f"), range("c", "p"), range("g", "h"), range("f", "z"), range("b", "c")];
+        let ranges: BTreeMap<FileId, KeyRange> = (1..).map(FileId).zip(ranges).collect();
+        let sizes = [(100, 8), (100, 9), (100, 9), (100, 9), (100, 60), (900, 700), (100, 9)];
+        let options = ValueOptions { threshold: Some(0), file_bytes: 1 << 20 };
+        let chosen = to_collect(&files(&sizes), &ranges, u64::MAX, &options);
+        let ids: Vec<u64> = chosen.iter().map(|id| id.0).collect();
+        assert_eq!(
+            ids,
+            [1, 2, 4, 7],
+            "file 5 has less than half of the garbage of file 1; the keys of file 7 are not known"
+        );
+    }
+
+    #[test]
+    fn garbage_is_told_in_proportion_to_what_is_alive() {
+        assert!(!is_over(&files(&[])));
+        assert!(!is_over(&files(&[(128, 100)])) && is_over(&files(&[(129, 100)])));
+        let options = ValueOptions { threshold: Some(0), file_bytes: 20 };
+        let permille = |sizes: &[(u64, u64)]| garbage_permille(&files(sizes), &options);
+        assert_eq!([permille(&[]), permille(&[(140, 100)]), permille(&[(190, 100)])], [0, 0, 500]);
+        assert_eq!(permille(&[(100, 0)]), 60_000, "nothing is alive");
+    }
+
+    #[test]
+    fn a_merge_gathers_many_small_places() {
+        let options = ValueOptions { threshold: Some(0), file_bytes: 1 << 20 };
+        let gathered = |places: &[(u64, u64)]| {
+            let places = places.iter().map(|&(id, bytes)| (FileId(id), bytes));
+            scattered(places, &options).iter().map(|id| id.0).collect::<Vec<u64>>()
+        };
+        let small = (1..=16).map(|id| (id, (64 << 10) - 1));
+        let of =
+            |more: &[(u64, u64)]| gathered(&small.clone().chain(more.iter().copied()).collect::<Vec<_>>());
+        assert_eq!(of(&[(17, 64 << 10)]), [0u64; 0], "16 are few enough");
+        assert_eq!(of(&[(17, 1)]), (1..=17).collect::<Vec<_>>());
+        assert_eq!(of(&[(17, 1), (3, 1)]), [0u64; 0], "two slices have 64 KiB in file 3");
+    }
+
+    #[test]
+    fn what_lies_together_is_not_gathered_again() {
+        let options = ValueOptions { threshold: Some(0), file_bytes: 100 };
+        let gathered = |places: &[(u64, u64)]| {
+            let places = places.iter().map(|&(id, bytes)| (FileId(id), bytes));
+            gathered(places, &options).into_iter().map(|(id, bytes)| (id.0, bytes)).collect::<Vec<_>>()
+        };
+        assert_eq!(gathered(&[(1, 49), (2, 50), (3, 10), (1, 0)]), [(1, 49), (3, 10)]);
+        assert_eq!(
+            gathered(&[(1, 49), (2, 50), (3, 10), (1, 1)]),
+            [(0u64, 0u64); 0],
+            "one small place may stay"
+        );
     }
 
     #[test]
@@ -123,13 +272,15 @@ mod tests {
     #[test]
     fn the_files_with_most_garbage_are_collected_until_the_bound_holds() {
         assert_eq!(collected(&[]), [0u64; 0]);
-        assert_eq!(collected(&[(150, 100)]), [0u64; 0], "at the bound");
-        assert_eq!(collected(&[(151, 100)]), [1]);
+        assert_eq!(collected(&[(128, 100)]), [0u64; 0], "at the bound");
+        assert_eq!(collected(&[(129, 100)]), [1]);
         assert_eq!(collected(&[(300, 0)]), [1], "nothing is alive");
         assert_eq!(collected(&[(20, 20), (0, 0)]), [0u64; 0], "a file without garbage is never collected");
-        // 100 bytes are alive. Without the garbage of file 2, 50 bytes of garbage are left.
-        assert_eq!(collected(&[(100, 70), (60, 10), (40, 20)]), [2]);
-        assert_eq!(collected(&[(100, 70), (60, 10), (41, 20)]), [2, 3]);
-        assert_eq!(collected(&[(40, 20), (40, 20), (10, 10)]), [1], "of equal shares the oldest");
+        // 100 bytes are alive. Without the garbage of file 2, 28 bytes of garbage are left.
+        assert_eq!(collected(&[(80, 70), (30, 10), (38, 20)]), [2]);
+        assert_eq!(collected(&[(80, 70), (60, 10), (41, 20)]), [2, 3]);
+        assert_eq!(collected(&[(34, 20), (34, 20), (60, 60)]), [0u64; 0], "at the bound");
+        assert_eq!(collected(&[(35, 20), (34, 20), (60, 60)]), [1], "beyond it");
+        assert_eq!(collected(&[(40, 20), (40, 20), (60, 60)]), [1], "of equal shares the oldest");
     }
 }

@@ -2,8 +2,17 @@
 //!
 //! A scan that reads each value when the user asks for it goes back and forth between value files, and on a disk each step is a seek.
 //! So a scan that meets a value in a value file walks on, collects the handles of the next entries, and reads each file in the order of
-//! its offsets, neighbours together. The window starts at one value and doubles, up to [`MOST_BYTES`], so a short scan reads little in
-//! vain. The bounds of the scan end it early. (KT-Store, section 3.3, for ranges whose end is not known.)
+//! its offsets, neighbours together. (KT-Store, section 3.3, for ranges whose end is not known.)
+//!
+//! The window starts at one value and doubles, up to [`MOST_BYTES`], so a short scan reads little in vain. The bounds of the scan end it
+//! early. The scan also measures what a place of a file costs it, in time. Half of this time, in bytes of a disk's transfer, is well spent
+//! at each place:
+//!
+//! - The next window has at least so many bytes for each place of the last one. On a disk a scan so comes to full windows at once. Where
+//!   files lie in memory or on flash, windows double.
+//! - A read takes in gaps between values that take less time than one more place.
+//! - A file is read ahead behind the last value, into the page cache, by no more bytes than the scan has read of it. So the next window finds
+//!   them there. This is for scans in key order, whose offsets mostly ascend.
 //!
 //! An entry that was read ahead waits here with its value, or with the error of its value. The user gets the error when the scan comes to
 //! the entry, and never for an entry that the scan does not reach.
@@ -12,8 +21,10 @@ use super::scan::{Entry, Found};
 use crate::base::error::{Error, Result};
 use crate::base::ids::FileId;
 use crate::base::value::Value;
-use crate::visible::{InBody, LazyValue};
+use crate::visible::{InBody, LazyValue, Reach};
+use braidb_storage::Clock;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// Most bytes of entries that one end of a scan holds ahead of its user: 8 MiB, or one larger entry. A disk reads them in about the time of
 /// five seeks.
@@ -22,20 +33,59 @@ const MOST_BYTES: u64 = 8 << 20;
 /// over tiny values would hold millions of entries.
 const ENTRY_BYTES: u64 = 128;
 
+/// Least bytes that a file is read ahead by: 128 KiB. A kernel reads as much ahead by itself.
+const LEAST_AHEAD_BYTES: u64 = 128 << 10;
+/// Bytes that a disk transfers in a microsecond: 150 MB/s. Faster devices come to a place in so little time that the product does not
+/// matter.
+const BYTES_OF_US: u64 = 150;
+
 /// Bytes that an entry with this key and a value of `value_bytes` takes in a window.
 fn bytes_of(key: &[u8], value_bytes: u64) -> u64 {
     key.len() as u64 + value_bytes + ENTRY_BYTES
 }
 
 /// The entries that a scan has read and its user has not asked for yet.
-#[derive(Default)]
 pub struct Ahead {
+    clock: Arc<dyn Clock>,
+    /// Whether the scan goes in key order.
+    is_forward: bool,
     ready: VecDeque<Result<Entry>>,
     /// Bytes of entries that the next window collects; 0 for a window of one entry.
     window_bytes: u64,
+    /// What the scan has read out of value files.
+    spent: Spent,
+}
+
+/// What a scan has read out of value files.
+#[derive(Debug, Default)]
+struct Spent {
+    us: u64,
+    places: u64,
+    /// Windows that read a place. In key order each would have read one place.
+    windows: u64,
+    /// Bytes of values by file.
+    bytes: BTreeMap<FileId, u64>,
+}
+
+impl Spent {
+    /// Microseconds that went into places beyond one a window.
+    fn vain_us(&self) -> u64 {
+        let vain = self.places.saturating_sub(self.windows);
+        (u128::from(self.us) * u128::from(vain) / u128::from(self.places.max(1))) as u64
+    }
+
+    /// Bytes that a disk transfers in half of the time that a place takes.
+    fn place_bytes(&self) -> u64 {
+        self.us.saturating_mul(BYTES_OF_US) / 2 / self.places.max(1)
+    }
 }
 
 impl Ahead {
+    pub fn new(clock: Arc<dyn Clock>, is_forward: bool) -> Ahead {
+        let (ready, spent) = (VecDeque::new(), Spent::default());
+        Ahead { clock, is_forward, ready, window_bytes: 0, spent }
+    }
+
     /// The next entry of the scan whose entries `walk` finds, one a call.
     pub fn step(&mut self, mut walk: impl FnMut() -> Result<Option<Found>>) -> Result<Option<Entry>> {
         if let Some(entry) = self.ready.pop_front() {
@@ -49,6 +99,11 @@ impl Ahead {
             }
             Some((key, value)) => Ok(Some((key, value.get()?))),
         }
+    }
+
+    /// Microseconds that the scan would not have spent on values in key order.
+    pub fn vain_us(&self) -> u64 {
+        self.spent.vain_us()
     }
 
     /// Takes the entry that was read ahead farthest: the next one of a scan from the other end that has come here.
@@ -75,9 +130,20 @@ impl Ahead {
                 }
             }
         }
-        self.window_bytes = (2 * bytes.max(self.window_bytes)).min(MOST_BYTES);
-        self.ready = window.read();
+        let (begun_us, begun_places) = (self.clock.now_us(), self.spent.places);
+        self.ready = match window.only() {
+            Some(entry) => {
+                self.spent.places += 1;
+                VecDeque::from([entry])
+            }
+            None => window.read(&mut self.spent, self.is_forward),
+        };
+        self.spent.us += self.clock.now_us().saturating_sub(begun_us);
         self.ready.extend(failed.map(Err));
+        let doubled = 2 * bytes.max(self.window_bytes);
+        let places = self.spent.places - begun_places;
+        self.spent.windows += u64::from(places > 0);
+        self.window_bytes = doubled.max(places.saturating_mul(self.spent.place_bytes())).min(MOST_BYTES);
     }
 }
 
@@ -107,18 +173,34 @@ impl Window {
         self.entries.push((key, slot));
     }
 
+    /// Reads the value of a window of one entry as a get does, through the cache.
+    fn only(&mut self) -> Option<Result<Entry>> {
+        if self.entries.len() != 1 {
+            return None;
+        }
+        let (key, slot) = self.entries.pop().expect("there is one");
+        Some(match slot {
+            Slot::Read(value) => value.map(|value| (key, value)),
+            Slot::Wanted(InBody { body, handle }) => body.read(&handle).map(|value| (key, value)),
+        })
+    }
+
     /// Reads all values, file by file and each file by ascending offsets.
-    fn read(mut self) -> VecDeque<Result<Entry>> {
-        for (_, mut wanted) in std::mem::take(&mut self.by_file) {
+    fn read(mut self, spent: &mut Spent, is_forward: bool) -> VecDeque<Result<Entry>> {
+        let place_bytes = spent.place_bytes();
+        for (id, mut wanted) in std::mem::take(&mut self.by_file) {
             wanted.sort_unstable_by_key(|&at| self.wanted(at).handle.offset);
             let handles: Vec<_> = wanted.iter().map(|&at| self.wanted(at).handle).collect();
             let body = self.wanted(wanted[0]).body.clone();
-            let values = match handles[..] {
-                [handle] => vec![body.read(&handle)],
-                _ => body.read_together(&handles),
-            };
-            assert_eq!(values.len(), wanted.len(), "each handle has a value or an error");
-            for (at, value) in wanted.into_iter().zip(values) {
+            let of_file = spent.bytes.entry(id).or_default();
+            *of_file += handles.iter().map(|handle| u64::from(handle.bytes)).sum::<u64>();
+            // Few bytes would be there before the next window asks for them anyway.
+            let is_worth = is_forward && place_bytes >= LEAST_AHEAD_BYTES;
+            let ahead_bytes = if is_worth { place_bytes.min(*of_file) } else { 0 };
+            let together = body.read_together(&handles, Reach { gap_bytes: place_bytes, ahead_bytes });
+            assert_eq!(together.values.len(), wanted.len(), "each handle has a value or an error");
+            spent.places += together.places;
+            for (at, value) in wanted.into_iter().zip(together.values) {
                 self.entries[at].1 = Slot::Read(value);
             }
         }
@@ -141,14 +223,37 @@ impl Window {
 mod tests {
     use super::*;
     use crate::base::body::Handle;
-    use crate::visible::ValueBody;
-    use std::sync::{Arc, Mutex};
+    use crate::visible::{Together, ValueBody};
+    use braidb_storage::Clock;
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    /// A clock that a read moves on.
+    #[derive(Debug, Default)]
+    struct Watch(AtomicU64);
+
+    impl Clock for Watch {
+        fn now_us(&self) -> u64 {
+            self.0.load(Ordering::Relaxed)
+        }
+    }
 
     /// A file in which the value at each offset is the offset as text. Offset 13 is damaged.
     struct Numbers {
         id: FileId,
         /// The offsets of each call.
         calls: Mutex<Vec<Vec<u64>>>,
+        reaches: Mutex<Vec<Reach>>,
+        watch: Arc<Watch>,
+        /// What each call takes.
+        call_us: u64,
+    }
+
+    impl Numbers {
+        fn called(&self, handles: &[Handle]) {
+            self.calls.lock().unwrap().push(handles.iter().map(|handle| handle.offset).collect());
+            self.watch.0.fetch_add(self.call_us, Ordering::Relaxed);
+        }
     }
 
     fn value(handle: &Handle) -> Result<Value> {
@@ -168,13 +273,14 @@ mod tests {
         }
 
         fn read(&self, handle: &Handle) -> Result<Value> {
-            self.calls.lock().unwrap().push(vec![handle.offset]);
+            self.called(&[*handle]);
             value(handle)
         }
 
-        fn read_together(&self, handles: &[Handle]) -> Vec<Result<Value>> {
-            self.calls.lock().unwrap().push(handles.iter().map(|handle| handle.offset).collect());
-            handles.iter().map(value).collect()
+        fn read_together(&self, handles: &[Handle], reach: Reach) -> Together {
+            self.called(handles);
+            self.reaches.lock().unwrap().push(reach);
+            Together { values: handles.iter().map(value).collect(), places: 1 }
         }
     }
 
@@ -188,15 +294,57 @@ mod tests {
         places.iter().enumerate().map(found).collect::<Vec<_>>().into_iter()
     }
 
+    /// Two files in which each call takes `call_us`, and their clock.
+    fn slow_files(call_us: u64) -> ([Arc<Numbers>; 2], Arc<Watch>) {
+        let watch = Arc::new(Watch::default());
+        let file = |id| {
+            let (calls, reaches, watch) = (Mutex::default(), Mutex::default(), watch.clone());
+            Arc::new(Numbers { id: FileId(id), calls, reaches, watch, call_us })
+        };
+        ([1, 2].map(file), watch)
+    }
+
     fn files() -> [Arc<Numbers>; 2] {
-        [1, 2].map(|id| Arc::new(Numbers { id: FileId(id), calls: Mutex::default() }))
+        slow_files(0).0
+    }
+
+    fn ahead() -> Ahead {
+        Ahead::new(Arc::new(Watch::default()), true)
+    }
+
+    #[test]
+    fn slow_places_make_large_windows_and_reach_far() {
+        let (files, watch) = slow_files(100_000);
+        let mut places: Vec<(usize, u64)> = (20..40).map(|offset| (0, offset)).collect();
+        places.push((1, 1));
+        let (mut walk, mut ahead) = (entries(&files, &places), Ahead::new(watch, true));
+        for &(_, offset) in &places {
+            let (_, value) = ahead.step(|| Ok(walk.next())).unwrap().unwrap();
+            assert_eq!(value, offset.to_string().as_bytes());
+        }
+        // 100 ms stand for 15 MB, more than the 8 MiB that a window may have.
+        let calls: Vec<usize> = files[0].calls.lock().unwrap().iter().map(Vec::len).collect();
+        assert_eq!(calls, [1, 8, 8, 3]);
+        let reaches = files[0].reaches.lock().unwrap().clone();
+        let half = 100_000 * 150 / 2;
+        assert_eq!(reaches[0], Reach { gap_bytes: half, ahead_bytes: half });
+        assert_eq!(files[1].reaches.lock().unwrap()[0], Reach { gap_bytes: half, ahead_bytes: 1 << 20 });
+    }
+
+    #[test]
+    fn a_backward_scan_reads_nothing_ahead_in_a_file() {
+        let (files, watch) = slow_files(100_000);
+        let places = [(0, 3), (0, 2), (0, 1)];
+        let (mut walk, mut ahead) = (entries(&files, &places), Ahead::new(watch, false));
+        while ahead.step(|| Ok(walk.next())).unwrap().is_some() {}
+        assert_eq!(files[0].reaches.lock().unwrap()[0].ahead_bytes, 0);
     }
 
     #[test]
     fn windows_double_and_read_each_file_by_ascending_offsets() {
         let files = files();
         let places = [(0, 9), (1, 5), (0, 3), (1, 8), (0, 7), (0, 1), (1, 2), (0, 4), (1, 6)];
-        let (mut walk, mut ahead) = (entries(&files, &places), Ahead::default());
+        let (mut walk, mut ahead) = (entries(&files, &places), ahead());
         for &(_, offset) in &places {
             let (_, value) = ahead.step(|| Ok(walk.next())).unwrap().unwrap();
             assert_eq!(value, offset.to_string().as_bytes());
@@ -211,7 +359,7 @@ mod tests {
     #[test]
     fn an_error_waits_for_its_entry() {
         let files = files();
-        let (mut walk, mut ahead) = (entries(&files, &[(0, 1), (0, 2), (0, 13), (0, 3)]), Ahead::default());
+        let (mut walk, mut ahead) = (entries(&files, &[(0, 1), (0, 2), (0, 13), (0, 3)]), ahead());
         let mut step = || ahead.step(|| Ok(walk.next())).map(|entry| entry.map(|(_, value)| value.to_vec()));
         assert_eq!(step().unwrap().unwrap(), b"1");
         assert_eq!(step().unwrap().unwrap(), b"2");
@@ -221,7 +369,7 @@ mod tests {
     #[test]
     fn an_error_of_the_walk_comes_behind_what_was_found() {
         let files = files();
-        let (mut walk, mut ahead) = (entries(&files, &[(0, 1), (0, 2)]), Ahead::default());
+        let (mut walk, mut ahead) = (entries(&files, &[(0, 1), (0, 2)]), ahead());
         let mut step = || ahead.step(|| walk.next().map_or(Err(Error::Closed), |found| Ok(Some(found))));
         assert!(step().unwrap().is_some() && step().unwrap().is_some());
         assert!(step().is_err());
@@ -230,7 +378,7 @@ mod tests {
     #[test]
     fn a_scan_from_the_other_end_takes_the_farthest_entry_first() {
         let files = files();
-        let (mut walk, mut ahead) = (entries(&files, &[(0, 1), (0, 2), (0, 3), (0, 4)]), Ahead::default());
+        let (mut walk, mut ahead) = (entries(&files, &[(0, 1), (0, 2), (0, 3), (0, 4)]), ahead());
         let mut step = |ahead: &mut Ahead| ahead.step(|| Ok(walk.next())).unwrap().unwrap().1.to_vec();
         assert_eq!([step(&mut ahead), step(&mut ahead)], [b"1", b"2"]);
         assert_eq!(ahead.take_last().unwrap().unwrap().1, b"3");
@@ -248,7 +396,7 @@ mod tests {
             let body: Arc<dyn ValueBody> = files[0].clone();
             Ok(Some((vec![7; 100], LazyValue::InBody(InBody { body, handle }))))
         };
-        let mut ahead = Ahead::default();
+        let mut ahead = ahead();
         ahead.step(&mut walk).unwrap();
         ahead.step(&mut walk).unwrap();
         assert!(walked <= 2 + MOST_BYTES / (100 + ENTRY_BYTES), "{walked} entries were read ahead");

@@ -16,8 +16,10 @@ use crate::version::cursor::RunCursor;
 use crate::version::level_cursor::LevelCursor;
 use crate::visible::merge::MergeCursor;
 use crate::visible::{Cursor, EntryKind, LazyValue};
+use braidb_storage::Clock;
 use std::iter;
 use std::ops::Bound;
+use std::sync::Arc;
 
 /// What a scan yields: a key of its own and a pinned value.
 pub type Entry = (Vec<u8>, Value);
@@ -36,6 +38,8 @@ pub struct Passed {
     /// How many more entries were read without being shown than were shown.
     pub wasted: u64,
     pub entries_returned: u64,
+    /// Microseconds that the scan spent on values because they lie in many places.
+    pub vain_us: u64,
 }
 
 /// Counts the entries that a walk reads.
@@ -47,7 +51,7 @@ pub struct Count {
 }
 
 impl Count {
-    fn passed(&self, last_key: &[u8]) -> Option<Passed> {
+    fn passed(&self, last_key: &[u8], vain_us: u64) -> Option<Passed> {
         let first_key = self.first_key.as_deref()?;
         let range =
             KeyRange { low: first_key.min(last_key).to_vec(), high: first_key.max(last_key).to_vec() };
@@ -55,6 +59,7 @@ impl Count {
             range,
             wasted: self.skipped.saturating_sub(self.entries_returned),
             entries_returned: self.entries_returned,
+            vain_us,
         })
     }
 }
@@ -92,15 +97,20 @@ pub type Backward = Scan<BackwardWalk>;
 
 impl Forward {
     /// Starts at the lower bound.
-    pub fn new(view: &FamilyView, at: SeqNo, low: &Bound<Vec<u8>>) -> Result<Forward> {
-        Ok(Scan { walk: ForwardWalk::new(view, at, low)?, ahead: Ahead::default() })
+    pub fn new(view: &FamilyView, at: SeqNo, low: &Bound<Vec<u8>>, clock: Arc<dyn Clock>) -> Result<Forward> {
+        Ok(Scan { walk: ForwardWalk::new(view, at, low)?, ahead: Ahead::new(clock, true) })
     }
 }
 
 impl Backward {
     /// Starts at the upper bound.
-    pub fn new(view: &FamilyView, at: SeqNo, high: &Bound<Vec<u8>>) -> Result<Backward> {
-        Ok(Scan { walk: BackwardWalk::new(view, at, high)?, ahead: Ahead::default() })
+    pub fn new(
+        view: &FamilyView,
+        at: SeqNo,
+        high: &Bound<Vec<u8>>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Backward> {
+        Ok(Scan { walk: BackwardWalk::new(view, at, high)?, ahead: Ahead::new(clock, false) })
     }
 }
 
@@ -108,7 +118,7 @@ impl<W: Walk> Scan<W> {
     /// What the scan read so far, if anything.
     pub fn passed(&self) -> Option<Passed> {
         let (count, last_key) = self.walk.so_far();
-        count.passed(last_key?)
+        count.passed(last_key?, self.ahead.vain_us())
     }
 
     /// The last key decided: no entry that this scan yielded, or read ahead, lies beyond it.

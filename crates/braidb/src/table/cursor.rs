@@ -14,7 +14,7 @@ use crate::base::ids::SeqNo;
 use crate::base::key::KeyRange;
 use crate::base::value::Value;
 use crate::cache::Block;
-use crate::value::{BodyFile, BodyKind, Handle, Image};
+use crate::value::{self, BodyFile, BodyKind, Chunk, Handle, Image};
 use crate::visible::{Cursor, EntryKind, InBody, LazyValue};
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -40,6 +40,8 @@ pub struct TableCursor {
     fetched: Option<Value>,
     /// The images of the bodies that were loaded when a merge made the cursor; empty for readers.
     images: Vec<Option<Arc<Image>>>,
+    /// What a merge has read ahead, by the number of the body.
+    chunks: Vec<Option<Chunk>>,
     /// Forward, the position of the next entry in the block.
     next_entry: usize,
     /// Backward, the remaining versions of the interval, the nearest last.
@@ -83,6 +85,7 @@ impl TableCursor {
             current: None,
             fetched: None,
             images,
+            chunks: Vec::new(),
             next_entry: 0,
             interval: Vec::new(),
             intervals_left: 0,
@@ -316,11 +319,18 @@ impl Cursor for TableCursor {
     fn fetch(&mut self) -> Result<()> {
         let (loaded, version) = self.at();
         let Some(pointer) = version.pointer else { return Ok(()) };
-        let body = self.table().body(loaded.number, &pointer)?;
+        let body = self.table().body(loaded.number, &pointer)?.clone();
         let value = match self.images.get(pointer.body as usize) {
             Some(Some(image)) => body.read_from(image, &pointer.handle),
             _ if self.source.fill_cache => body.read(&pointer.handle),
-            _ => body.read_in_passing(&pointer.handle),
+            _ => {
+                let number = pointer.body as usize;
+                if self.chunks.len() <= number {
+                    self.chunks.resize_with(number + 1, || None);
+                }
+                let chunk_bytes = value::chunk_bytes(self.table().bodies().len());
+                body.read_onward(&pointer.handle, &mut self.chunks[number], chunk_bytes)
+            }
         };
         self.fetched = Some(value?);
         Ok(())

@@ -26,11 +26,11 @@ use crate::base::names;
 use crate::base::prefetch;
 use crate::base::value::Value;
 use crate::cache::{Block, BlockCache, OpenFiles};
-use crate::visible::ValueBody;
+use crate::visible::{Reach, Together, ValueBody};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -42,6 +42,17 @@ mod tests;
 /// Most bytes of a value that the block cache keeps when a user reads it out of a value file: 64 KiB. A larger value would displace 16
 /// blocks of 4 KiB and more, and reading it takes far longer than finding it.
 const CACHED_VALUE_BYTES: u32 = 64 << 10;
+/// Bytes that a merge holds for one table that leads into value files: 4 MiB, shared by the files.
+const CHUNKS_BYTES: usize = 4 << 20;
+/// Least and most bytes that a merge reads at once out of a value file. 16 KiB are read in about twice the time of 4 KiB, if the pages are
+/// cached; 256 KiB take a disk little longer than the seek.
+const CHUNK_BYTES: RangeInclusive<usize> = (16 << 10)..=(256 << 10);
+
+/// Bytes that a merge reads at once out of each value file, for a table that leads into this many.
+pub fn chunk_bytes(files: usize) -> usize {
+    (CHUNKS_BYTES / files.max(1)).clamp(*CHUNK_BYTES.start(), *CHUNK_BYTES.end())
+}
+
 /// A read of several values may have this many times their bytes. At 2 a scan reads at most two bytes for each one that it returns.
 const SPAN_SHARE: u64 = 2;
 /// Bytes beyond [`SPAN_SHARE`] that a read of several values may have: 16 KiB. Copying them out of the page cache costs about as much as
@@ -172,6 +183,22 @@ impl Image {
     }
 }
 
+/// Bytes of a value file that a merge has read and may need.
+#[derive(Debug)]
+pub struct Chunk {
+    offset: u64,
+    bytes: Arc<Vec<u8>>,
+}
+
+impl Chunk {
+    /// Where the value of a handle lies in the chunk, if all of it does.
+    fn range(&self, handle: &Handle) -> Option<Range<usize>> {
+        let start = usize::try_from(handle.offset.checked_sub(self.offset)?).ok()?;
+        let end = start.checked_add(handle.bytes as usize)?;
+        (end <= self.bytes.len()).then_some(start..end)
+    }
+}
+
 impl ValueBody for Body {
     fn id(&self) -> FileId {
         self.file.id
@@ -187,44 +214,33 @@ impl ValueBody for Body {
     }
 
     /// Values that are not cached are read in spans. A span takes in gaps as long as it has at most [`SPAN_SHARE`] times the bytes of its
-    /// values and [`SPAN_SLACK_BYTES`] more. These values do not enter the cache: a long scan would displace what gets need.
-    fn read_together(&self, handles: &[Handle]) -> Vec<Result<Value>> {
+    /// values, and beyond it `reach.gap_bytes` or [`SPAN_SLACK_BYTES`]. These values do not enter the cache: a long scan would displace what
+    /// gets need.
+    fn read_together(&self, handles: &[Handle], reach: Reach) -> Together {
         let mut values: Vec<Option<Result<Value>>> =
             handles.iter().map(|handle| self.at_hand(handle)).collect();
         let wanted: Vec<usize> = (0..handles.len()).filter(|&at| values[at].is_none()).collect();
-        for span in spans(&wanted, handles) {
-            let (first, last) = (&handles[span[0]], &handles[span[span.len() - 1]]);
-            let ends = span.iter().map(|&at| handles[at].offset + u64::from(handles[at].bytes));
-            let end = ends.max().unwrap_or(last.offset);
-            let mut bytes = vec![0; (end - first.offset) as usize];
-            let outcome = self.fill(first.offset, &mut bytes);
-            for &at in span {
-                let handle = &handles[at];
-                let start = (handle.offset - first.offset) as usize;
-                // Each value gets memory of its own: a user may keep one of many for long.
-                let value = match &outcome {
-                    Ok(()) => {
-                        let value = &bytes[start..start + handle.bytes as usize];
-                        self.check(handle, value).map(|()| value.to_vec())
-                    }
-                    // The unreadable place may lie in a gap, or in another value.
-                    Err(_) => self.read_alone(handle),
-                };
-                values[at] = Some(value.map(|value| Value::pin(Arc::new(value), |value| value)));
-            }
+        let spans = spans(&wanted, handles, reach.gap_bytes.max(SPAN_SLACK_BYTES));
+        let places = spans.len() as u64;
+        for (number, span) in spans.into_iter().enumerate() {
+            let is_last = number as u64 + 1 == places;
+            self.read_span(handles, span, if is_last { reach.ahead_bytes } else { 0 }, &mut values);
         }
-        values.into_iter().map(|value| value.expect("a value without one was in a span")).collect()
+        self.store.counters.scan_places.add(places);
+        let values =
+            values.into_iter().map(|value| value.expect("a value without one was in a span")).collect();
+        Together { values, places }
     }
 }
 
 /// The runs of `wanted` handles that are read together. The offsets of the handles ascend.
-fn spans<'a>(wanted: &'a [usize], handles: &[Handle]) -> Vec<&'a [usize]> {
+fn spans<'a>(wanted: &'a [usize], handles: &[Handle], slack_bytes: u64) -> Vec<&'a [usize]> {
     let mut spans = Vec::new();
     let (mut begun, mut value_bytes) = (0, 0);
     for (number, &at) in wanted.iter().enumerate() {
         let bytes = u64::from(handles[at].bytes);
         let span_bytes = handles[at].offset + bytes - handles[wanted[begun]].offset;
-        if number > begun && span_bytes > SPAN_SHARE * (value_bytes + bytes) + SPAN_SLACK_BYTES {
+        if number > begun && span_bytes > SPAN_SHARE * (value_bytes + bytes) + slack_bytes {
             spans.push(&wanted[begun..number]);
             (begun, value_bytes) = (number, 0);
         }
@@ -239,6 +255,40 @@ fn spans<'a>(wanted: &'a [usize], handles: &[Handle]) -> Vec<&'a [usize]> {
 impl Body {
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Reads the values of one span, and `ahead_bytes` behind them into the page cache.
+    fn read_span(
+        &self,
+        handles: &[Handle],
+        span: &[usize],
+        ahead_bytes: u64,
+        values: &mut [Option<Result<Value>>],
+    ) {
+        let of = |value: Vec<u8>| Value::pin(Arc::new(value), |value| value);
+        let start = handles[span[0]].offset;
+        let ends = span.iter().map(|&at| handles[at].offset + u64::from(handles[at].bytes));
+        let end = ends.max().expect("a span has a value");
+        let ahead_bytes = ahead_bytes.min(self.file.bytes.saturating_sub(end));
+        self.store.counters.scan_bytes.add(end - start + ahead_bytes);
+        if let ([at], 0) = (span, ahead_bytes) {
+            values[*at] = Some(self.read_alone(&handles[*at]).map(of));
+            return;
+        }
+        let mut bytes = vec![0; (end - start + ahead_bytes) as usize];
+        let outcome = self.fill(start, &mut bytes);
+        for &at in span {
+            let handle = &handles[at];
+            let place =
+                (handle.offset - start) as usize..(handle.offset - start) as usize + handle.bytes as usize;
+            // Each value gets memory of its own: a user may keep one of many for long.
+            let value = match &outcome {
+                Ok(()) => self.check(handle, &bytes[place.clone()]).map(|()| bytes[place].to_vec()),
+                // The unreadable place may lie in a gap, or in another value.
+                Err(_) => self.read_alone(handle),
+            };
+            values[at] = Some(value.map(of));
+        }
     }
 
     /// Reads a value for a user. It has memory of its own, because the user may keep it for long.
@@ -296,6 +346,36 @@ impl Body {
         }
         self.count_merge_read(handle.bytes.into());
         Ok(Value::pin(Arc::new(self.read_alone(handle)?), |bytes| bytes))
+    }
+
+    /// Reads a value for a merge, which comes to the values of a value file mostly by ascending offsets: out of `chunk`, or together with
+    /// the bytes behind it, `chunk_bytes` in all, which replace the chunk.
+    pub fn read_onward(
+        &self,
+        handle: &Handle,
+        chunk: &mut Option<Chunk>,
+        chunk_bytes: usize,
+    ) -> Result<Value> {
+        let place = self.place(handle)?;
+        if self.file.kind == BodyKind::Log || place.len() >= chunk_bytes {
+            return self.read_in_passing(handle);
+        }
+        if let Some(range) = chunk.as_ref().and_then(|chunk| chunk.range(handle)) {
+            let bytes = chunk.as_ref().expect("it has a range").bytes.clone();
+            self.check(handle, &bytes[range.clone()])?;
+            return Ok(Value::pin(bytes, |bytes| &bytes[range]));
+        }
+        let rest = usize::try_from(self.file.bytes - handle.offset).unwrap_or(usize::MAX);
+        let mut bytes = vec![0; rest.min(chunk_bytes)];
+        if self.fill(handle.offset, &mut bytes).is_err() {
+            // The unreadable place may lie behind the value.
+            return self.read_in_passing(handle);
+        }
+        self.count_merge_read(bytes.len() as u64);
+        let bytes = Arc::new(bytes);
+        *chunk = Some(Chunk { offset: handle.offset, bytes: bytes.clone() });
+        self.check(handle, &bytes[..place.len()])?;
+        Ok(Value::pin(bytes, |bytes| &bytes[..place.len()]))
     }
 
     fn count_merge_read(&self, bytes: u64) {

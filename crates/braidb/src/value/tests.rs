@@ -135,14 +135,19 @@ fn neighbours_are_read_together_and_far_values_alone() {
     // Values of 1 KiB. The second lies within the slack behind the first, the third far behind, the fourth next to the third.
     let offsets = [0, 17 * KIB, 60 * KIB, 61 * KIB];
     let handles = offsets.map(|offset| Handle { offset, bytes: KIB as u32, crc: 0 });
-    assert_eq!(spans(&[0, 1, 2, 3], &handles), [&[0, 1][..], &[2, 3]]);
-    assert_eq!(spans(&[1, 3], &handles), [&[1][..], &[3]], "cached values are passed over");
-    assert_eq!(spans(&[], &handles), [&[0usize; 0][..]; 0]);
+    assert_eq!(spans(&[0, 1, 2, 3], &handles, SPAN_SLACK_BYTES), [&[0, 1][..], &[2, 3]]);
+    assert_eq!(
+        spans(&[0, 1, 2, 3], &handles, 1 << 30),
+        [&[0, 1, 2, 3][..]],
+        "a place costs more than the gap"
+    );
+    assert_eq!(spans(&[1, 3], &handles, SPAN_SLACK_BYTES), [&[1][..], &[3]], "cached values are passed over");
+    assert_eq!(spans(&[], &handles, SPAN_SLACK_BYTES), [&[0usize; 0][..]; 0]);
     // 100 values with gaps of their own size: two bytes are read for each that is wanted.
     let handles: Vec<Handle> =
         (0..100).map(|number| Handle { offset: 2 * number * KIB, bytes: KIB as u32, crc: 0 }).collect();
     let all: Vec<usize> = (0..100).collect();
-    assert_eq!(spans(&all, &handles), [&all[..]]);
+    assert_eq!(spans(&all, &handles, SPAN_SLACK_BYTES), [&all[..]]);
 }
 
 #[test]
@@ -152,7 +157,8 @@ fn values_that_are_read_together_have_errors_of_their_own() {
     let body = bodies.get(log(15));
     let wrong = Handle { crc: 7, ..handle(8, b"two") };
     let handles = [handle(4, b"one"), wrong, handle(12, b"six"), handle(13, b"beyond")];
-    let read: Vec<_> = body.read_together(&handles).into_iter().map(|value| value.ok()).collect();
+    let read: Vec<_> =
+        body.read_together(&handles, Reach::default()).values.into_iter().map(|value| value.ok()).collect();
     let text = |value: &Option<Value>| value.as_ref().map(|value| value.to_vec());
     assert_eq!(
         read.iter().map(text).collect::<Vec<_>>(),
@@ -161,6 +167,9 @@ fn values_that_are_read_together_have_errors_of_their_own() {
     assert_eq!(counters.value_reads.get(), 4);
     fs::write(names::log(&dir.0, LOG), b"....one").unwrap();
     // The file was cut meanwhile: the span cannot be read, but the first value can.
-    let read: Vec<_> = body.read_together(&handles[..3]).into_iter().map(|value| value.is_ok()).collect();
+    // Reading ahead ends at the end of the file.
+    let ahead = Reach { gap_bytes: 0, ahead_bytes: 1 << 20 };
+    let read: Vec<_> =
+        body.read_together(&handles[..3], ahead).values.into_iter().map(|value| value.is_ok()).collect();
     assert_eq!(read, [true, false, false]);
 }

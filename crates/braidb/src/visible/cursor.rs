@@ -48,6 +48,24 @@ pub struct InBody {
     pub handle: Handle,
 }
 
+/// How far a read of several values goes beyond them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// Bytes between two values that one more call would cost.
+    pub gap_bytes: u64,
+    /// Bytes behind the last value that the page cache should get too.
+    pub ahead_bytes: u64,
+}
+
+/// The outcome of a read of several values.
+#[derive(Debug, Default)]
+pub struct Together {
+    /// For each handle its value, or its error.
+    pub values: Vec<Result<Value>>,
+    /// How many places of the file were read.
+    pub places: u64,
+}
+
 /// A file of values, as a scan reads it.
 pub trait ValueBody: Send + Sync {
     fn id(&self) -> FileId;
@@ -55,8 +73,8 @@ pub trait ValueBody: Send + Sync {
     fn is_read_ahead(&self) -> bool;
     /// Reads one value.
     fn read(&self, handle: &Handle) -> Result<Value>;
-    /// Reads several values, neighbours together. The offsets ascend. Each handle gets its value, or its error.
-    fn read_together(&self, handles: &[Handle]) -> Vec<Result<Value>>;
+    /// Reads several values, neighbours together. The offsets ascend.
+    fn read_together(&self, handles: &[Handle], reach: Reach) -> Together;
 }
 
 impl LazyValue {

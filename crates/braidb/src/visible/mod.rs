@@ -7,4 +7,4 @@ mod offset_value;
 pub mod rule;
 pub mod snapshots;
 
-pub use cursor::{Cursor, EntryKind, Found, InBody, LazyValue, ValueBody};
+pub use cursor::{Cursor, EntryKind, Found, InBody, LazyValue, Reach, Together, ValueBody};

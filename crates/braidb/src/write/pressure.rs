@@ -18,6 +18,16 @@ const PAYMENT_US: u64 = 1_000;
 /// How long a writer at a hard limit sleeps before it looks again without a notification.
 const WAIT: Duration = Duration::from_millis(100);
 
+/// Thousandths of the live bytes of value files that their garbage may have before writes slow down: a little more than the collection
+/// of value files aims at. (`plan/values.rs`)
+const GARBAGE_SOFT_PERMILLE: u64 = 330;
+/// Garbage of value files, in thousandths of their live bytes, at which writes would stop. With a twentieth of garbage that merges have not
+/// met it stands for 1.5 times the live bytes.
+const GARBAGE_HARD_PERMILLE: u64 = 450;
+/// The most debt that garbage in value files makes. At 0.95 a write pays for 2.8 MiB a second, and never waits: what keeps the garbage may
+/// be a compaction of the user, or a full device.
+const MOST_GARBAGE_DEBT: f64 = 0.95;
+
 /// For each limit, the soft mark from which writes slow down and the hard limit at which they stop.
 #[derive(Clone, Copy, Debug)]
 pub struct Marks {
@@ -36,6 +46,7 @@ pub struct Pressure {
     counters: Arc<Counters>,
     memory_bytes: AtomicU64,
     l0_tables: AtomicU64,
+    garbage_permille: AtomicU64,
     owed_ns: AtomicU64,
     failures: Mutex<[Failures; 2]>,
     changed: Condvar,
@@ -64,6 +75,7 @@ impl Pressure {
             counters,
             memory_bytes: AtomicU64::new(0),
             l0_tables: AtomicU64::new(0),
+            garbage_permille: AtomicU64::new(0),
             owed_ns: AtomicU64::new(0),
             failures: Mutex::default(),
             changed: Condvar::new(),
@@ -90,6 +102,11 @@ impl Pressure {
 
     pub fn set_l0_tables(&self, tables: u64) {
         self.l0_tables.store(tables, Ordering::Relaxed);
+    }
+
+    /// The garbage of value files, in thousandths of their live bytes.
+    pub fn set_garbage_permille(&self, permille: u64) {
+        self.garbage_permille.store(permille, Ordering::Relaxed);
     }
 
     /// A job ended well: wakes the waiters, which look again.
@@ -133,7 +150,11 @@ impl Pressure {
         let marks = &self.marks;
         let memory = share(self.memory_bytes(), marks.memory_soft_bytes, marks.memory_hard_bytes);
         let l0 = share(self.l0_tables.load(Ordering::Relaxed), marks.l0_soft_tables, marks.l0_hard_tables);
-        if memory >= l0 { (memory, Lane::Flush) } else { (l0, Lane::Merge) }
+        let garbage_permille = self.garbage_permille.load(Ordering::Relaxed);
+        let garbage =
+            share(garbage_permille, GARBAGE_SOFT_PERMILLE, GARBAGE_HARD_PERMILLE).min(MOST_GARBAGE_DEBT);
+        let merge = l0.max(garbage);
+        if memory >= merge { (memory, Lane::Flush) } else { (merge, Lane::Merge) }
     }
 
     /// Lets a write of `bytes` in: at once below the soft marks, slowed down above, waiting at a hard limit.

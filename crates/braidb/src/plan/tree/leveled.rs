@@ -415,6 +415,7 @@ impl Planner<'_> {
             inputs,
             table_bytes: self.options.table_bytes,
             grandparent_bytes: self.grandparent_bytes(),
+            gathers: false,
             claims,
         }
     }

@@ -115,6 +115,8 @@ pub struct Merge {
     /// A table of the output is cut before it overlaps more than this many bytes in the level below `to`. So it can be merged
     /// down cheaply later.
     pub grandparent_bytes: u64,
+    /// Whether all values in value files are written anew, in key order.
+    pub gathers: bool,
     pub claims: Vec<Claim>,
 }
 

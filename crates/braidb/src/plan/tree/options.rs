@@ -139,6 +139,8 @@ pub struct Now<'a> {
     pub seek_hints: &'a [Vec<u8>],
     /// Ranges in which scans lost most of their time to garbage.
     pub garbage_hints: &'a [Garbage],
+    /// Low keys of last-level cells whose scans have lost as much time to values in many places as a merge takes that gathers them.
+    pub to_gather: &'a BTreeSet<Vec<u8>>,
     /// Tables whose handles are to go, so that the logs which they point into can go.
     pub to_rewrite: &'a BTreeSet<FileId>,
     /// Sampled keys that flushes have met, with their top levels, and that are not guards on all of these levels yet.

@@ -22,6 +22,7 @@ use super::TreeOptions;
 use crate::base::key::KeyRange;
 use crate::base::mutant::mutant;
 use crate::base::sketch::Sketch;
+use crate::plan::values;
 use crate::version::{Slice, Version};
 use std::sync::Arc;
 
@@ -74,10 +75,17 @@ pub fn verdict<'a>(
     options: &TreeOptions,
 ) -> Verdict {
     let (mut tables, mut garbage, mut entries) = (0, 0u64, 0u64);
+    let (mut bytes, mut value_bytes) = (0u64, 0u64);
     for slice in l0 {
         tables += 1;
+        bytes = bytes.saturating_add(slice.bytes);
+        value_bytes = value_bytes.saturating_add(slice.value_bytes());
         garbage = garbage.saturating_add(slice.garbage());
         entries = entries.saturating_add(slice.entries);
+    }
+    // Tables of handles wait for no others: a merge writes little, and what they hide in value files is not known before.
+    if values::is_separated(bytes, value_bytes) {
+        return Verdict::Due;
     }
     if tables < options.l0_merge_tables {
         return Verdict::Few;

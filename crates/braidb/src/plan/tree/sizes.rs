@@ -218,6 +218,7 @@ impl Machine {
                 shadowed_permille: self.shadowed_permille,
                 seek_hints: &[],
                 garbage_hints: &[],
+                to_gather: &BTreeSet::new(),
                 to_rewrite: &BTreeSet::new(),
                 sampled: &self.sampled,
             };

@@ -14,19 +14,24 @@
 
 use super::{Planner, Sum};
 use crate::base::ids::{Epoch, FileId, SeqNo};
-use crate::plan::{Merge, Plan};
+use crate::plan::{Merge, Plan, values};
 use crate::version::{Slice, Version};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A last-level cell is rewritten when one entry in so many is garbage.
+/// A last-level cell is rewritten when one entry in this many is garbage, if all values lie in tables: a byte of garbage then costs four
+/// written bytes.
 const GARBAGE_SHARE: u64 = 5;
+/// The same for a cell most of whose values lie in value files. Its rewrite writes handles, few bytes, and tells which values are garbage.
+/// At 10 each entry is merged about nine more times until a newer version replaces it, which takes a tenth of a put's processor time.
+const SEPARATED_SHARE: u64 = 10;
 /// Above, a cell goes down when one entry in so many is a tombstone.
 const TOMBSTONE_SHARE: u64 = 4;
-/// Where all garbage of a family is more than so many thousandths of what lives in its last level, the worst cell is seen to.
+/// Where all garbage of a family has more than this many thousandths of the entries that live in its last level, the worst cell is
+/// rewritten. With [`SEPARATED_SHARE`] in place of [`GARBAGE_SHARE`] the bound is lower in proportion.
 const FAMILY_PERMILLE: u64 = 220;
-/// That is, if one entry in so many of the cell is garbage.
-const WORST_SHARE: u64 = 10;
+/// The worst cell is rewritten if it has garbage for one entry in this many times its own share.
+const WORST_FACTOR: u64 = 2;
 /// A table is nearly dead when slices still refer to less than one part in so many.
 const DEAD_SHARE: u64 = 4;
 
@@ -48,6 +53,11 @@ impl Merge {
         let puts = newer().map(|slice| slice.entries).sum::<u64>().saturating_sub(tombstones);
         (hidden.saturating_sub(tombstones).min(puts) * 1000).checked_div(puts)
     }
+}
+
+/// The share of garbage from which on entries of `bytes` are rewritten, if `value_bytes` of them lie in value files.
+fn garbage_share(bytes: u64, value_bytes: u64) -> u64 {
+    if values::is_separated(bytes, value_bytes) { SEPARATED_SHARE } else { GARBAGE_SHARE }
 }
 
 fn hidden_by_share(newer: u64, tombstones: u64, older: u64, permille: u64) -> u64 {
@@ -93,12 +103,22 @@ impl Sum {
 
     /// Whether so much is garbage, or may be, that the cell should become one run.
     pub(super) fn is_garbage_heavy(&self, permille: u64) -> bool {
-        self.feared_garbage(permille).saturating_mul(GARBAGE_SHARE) >= self.entries.max(1)
+        self.feared_garbage(permille).saturating_mul(self.garbage_share()) >= self.entries.max(1)
+    }
+
+    /// A rewrite is wanted when one entry in this many is garbage.
+    fn garbage_share(&self) -> u64 {
+        garbage_share(self.bytes, self.value_bytes)
+    }
+
+    fn is_separated(&self) -> bool {
+        values::is_separated(self.bytes, self.value_bytes)
     }
 
     /// Whether a rewrite could be wanted if all newer entries hid one.
     pub(super) fn may_be_worth(&self) -> bool {
-        self.runs > 1 && (self.garbage + self.newer()).saturating_mul(WORST_SHARE) >= self.entries
+        let share = WORST_FACTOR * self.garbage_share();
+        self.runs > 1 && (self.garbage + self.newer()).saturating_mul(share) >= self.entries
     }
 }
 
@@ -145,7 +165,9 @@ impl Planner<'_> {
                 return None;
             }
             let mut slices = self.cell(self.last, index).runs[0].slices.iter();
-            let heavy = slices.position(|s| s.garbage().saturating_mul(GARBAGE_SHARE) >= s.entries)?;
+            let heavy = slices.position(|s| {
+                s.garbage().saturating_mul(garbage_share(s.bytes, s.value_bytes())) >= s.entries
+            })?;
             self.rewrite_slice(self.last, index, 0, heavy)
         })
     }
@@ -171,12 +193,16 @@ impl Planner<'_> {
         let above = |measure: fn(&Sum) -> u64| self.sums[..self.last].iter().flatten().map(measure).sum();
         let garbage_above = self.hidden(above(|sum| sum.entries), above(|sum| sum.tombstones), live);
         let garbage = garbage_above + in_last;
-        if garbage == 0 || garbage.saturating_mul(1000) < live.saturating_mul(FAMILY_PERMILLE) {
+        let all = |measure: fn(&Sum) -> u64| last.iter().map(measure).sum();
+        let share = garbage_share(all(|sum| sum.bytes), all(|sum| sum.value_bytes));
+        let permille = FAMILY_PERMILLE * GARBAGE_SHARE / share;
+        if garbage == 0 || garbage.saturating_mul(1000) < live.saturating_mul(permille) {
             return None;
         }
         let is_worth = |sum: &Sum| {
             let is_free = sum.runs > 0 && !sum.is_taken && self.is_below_watermark(sum);
-            is_free && self.cell_garbage(sum).saturating_mul(WORST_SHARE) >= sum.entries
+            is_free
+                && self.cell_garbage(sum).saturating_mul(WORST_FACTOR * sum.garbage_share()) >= sum.entries
         };
         let permille = |index: usize| {
             let sum = &last[index];
@@ -222,7 +248,8 @@ impl Planner<'_> {
         })
     }
 
-    /// Takes handles out of a table whose logs are to go: a slice that has some is rewritten, and what lies in L0 goes down.
+    /// Takes handles out of a table whose logs or value files are to go: a slice that has some is rewritten, or its cell, if most values lie
+    /// in value files. (A value that a newer run hides is then dropped, and not written anew.) What lies in L0 goes down.
     pub(super) fn pinning(&self) -> Option<Plan> {
         let to_rewrite = self.now.to_rewrite;
         if to_rewrite.is_empty() {
@@ -233,7 +260,12 @@ impl Planner<'_> {
             let mut runs = self.cell(level, index).runs.iter().enumerate();
             let (run, slice) =
                 runs.find_map(|(place, run)| Some((place, run.slices.iter().position(is_pinning)?)))?;
-            if self.sum(level, index).is_taken { None } else { self.rewrite_slice(level, index, run, slice) }
+            let sum = self.sum(level, index);
+            match sum.is_taken {
+                true => None,
+                false if sum.is_separated() => self.rewrite(level, index),
+                false => self.rewrite_slice(level, index, run, slice),
+            }
         });
         deep.or_else(|| {
             let is_in_l0 = self.version.level(0).slices().any(|(_, _, slice)| is_pinning(slice));

@@ -28,6 +28,7 @@ use super::{Claim, Claims, Input, Merge, Plan, Step, TreeOptions, Use};
 use crate::base::counters::LEVELS;
 use crate::base::ids::{FamilyId, SeqNo};
 use crate::base::key::Span;
+use crate::plan::values;
 use crate::version::{Cell, Run, RunId, Slice, Version};
 use std::cmp::{Ordering, Reverse};
 use std::ops::Range;
@@ -67,11 +68,17 @@ pub fn full(
     Planner::new(family, version, claims.clone(), now, options).clean(&everywhere, upto)
 }
 
+/// A level is larger by this many times the growth of the options than the level above, where most values lie in value files: merges write
+/// handles alone, and what the upper levels hide is garbage that no merge has met. At 4 and a growth of 10 they hide a fortieth.
+const SEPARATED_GROWTH: u64 = 4;
+
 /// What one pass over a cell's slices and the claims tells.
 #[derive(Clone, Copy, Debug)]
 struct Sum {
     runs: usize,
     bytes: u64,
+    /// Of values in value files, which merges leave where they are.
+    value_bytes: u64,
     entries: u64,
     tombstones: u64,
     /// Tombstones, and older versions of a key in the same slice.
@@ -94,6 +101,7 @@ impl Sum {
         let mut sum = Sum {
             runs: cell.runs.len(),
             bytes: 0,
+            value_bytes: 0,
             entries: 0,
             tombstones: 0,
             garbage: 0,
@@ -109,6 +117,7 @@ impl Sum {
             (sum.oldest_bytes, sum.oldest_entries, sum.oldest_tombstones) = (0, 0, 0);
             for slice in &*run.slices {
                 sum.oldest_bytes = sum.oldest_bytes.saturating_add(slice.bytes);
+                sum.value_bytes = sum.value_bytes.saturating_add(slice.value_bytes());
                 sum.oldest_entries = sum.oldest_entries.saturating_add(slice.entries);
                 sum.oldest_tombstones = sum.oldest_tombstones.saturating_add(slice.tombstones);
                 sum.garbage = sum.garbage.saturating_add(slice.garbage());
@@ -231,13 +240,16 @@ impl<'a> Planner<'a> {
 
     /// The size that `level` should not exceed.
     fn target_bytes(&self, level: usize) -> u64 {
-        let TreeOptions { base_bytes, growth, .. } = *self.options;
+        let TreeOptions { mut base_bytes, mut growth, .. } = *self.options;
+        let all = |measure: fn(&Sum) -> u64| self.sums[self.last].iter().map(measure).sum();
+        let last_bytes: u64 = all(|sum| sum.bytes);
+        if values::is_separated(last_bytes, all(|sum| sum.value_bytes)) {
+            base_bytes = base_bytes.min(self.options.table_bytes);
+            growth = growth.saturating_mul(SEPARATED_GROWTH);
+        }
         match level.cmp(&self.last) {
             _ if level + 1 == LEVELS => u64::MAX,
-            Ordering::Less => {
-                let last_bytes: u64 = self.sums[self.last].iter().map(|sum| sum.bytes).sum();
-                (level..self.last).fold(last_bytes, |bytes, _| bytes / growth).max(base_bytes)
-            }
+            Ordering::Less => (level..self.last).fold(last_bytes, |bytes, _| bytes / growth).max(base_bytes),
             Ordering::Equal => (1..level).fold(base_bytes, |bytes, _| bytes.saturating_mul(growth)),
             Ordering::Greater => u64::MAX,
         }
@@ -299,7 +311,8 @@ impl<'a> Planner<'a> {
 
     fn merge(&self, from: usize, to: usize, inputs: Vec<Input>, claims: Vec<Claim>) -> Merge {
         let table_bytes = self.options.table_bytes;
-        Merge { family: self.family, from, to, inputs, table_bytes, grandparent_bytes: u64::MAX, claims }
+        let (grandparent_bytes, gathers) = (u64::MAX, false);
+        Merge { family: self.family, from, to, inputs, table_bytes, grandparent_bytes, gathers, claims }
     }
 
     fn allowed(&self, plan: Plan) -> Option<Plan> {

@@ -18,6 +18,7 @@
 //! 13. `Joins`: two small neighbouring cells become one, as metadata.
 //! 14. `GarbageHints`: scans read more garbage than a rewrite costs.
 //! 15. `SeekHints`: seeks came to a cell of several runs again and again.
+//! 16. `GatherHints`: scans lost more time to values in many places than it takes to gather them.
 
 use super::Planner;
 use super::overlap::{self, Verdict};
@@ -40,10 +41,11 @@ enum Proposal {
     Joins,
     GarbageHints,
     SeekHints,
+    GatherHints,
 }
 
 /// The most urgent proposal first.
-const ORDER: [Proposal; 15] = [
+const ORDER: [Proposal; 16] = [
     Proposal::L0AtLimit,
     Proposal::GatherRuns,
     Proposal::CellsFarOverBound,
@@ -59,6 +61,7 @@ const ORDER: [Proposal; 15] = [
     Proposal::Joins,
     Proposal::GarbageHints,
     Proposal::SeekHints,
+    Proposal::GatherHints,
 ];
 
 impl Planner<'_> {
@@ -103,6 +106,7 @@ impl Planner<'_> {
             Proposal::Joins => self.joins_of_cells(),
             Proposal::GarbageHints => self.garbage_hints(),
             Proposal::SeekHints => self.seek_hints(),
+            Proposal::GatherHints => self.gather_hints(),
         }
     }
 }
@@ -121,6 +125,6 @@ mod tests {
         println!("{}", order.join("\n"));
         assert_eq!(listed, order);
         assert!(ORDER.iter().enumerate().all(|(place, &proposal)| place == proposal as usize));
-        assert_eq!(ORDER.len(), Proposal::SeekHints as usize + 1, "each proposal is tried once");
+        assert_eq!(ORDER.len(), Proposal::GatherHints as usize + 1, "each proposal is tried once");
     }
 }

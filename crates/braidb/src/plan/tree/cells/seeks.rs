@@ -3,7 +3,7 @@
 
 use super::Planner;
 use crate::base::key::Span;
-use crate::plan::{Plan, Step};
+use crate::plan::{Merge, Plan, Step};
 
 impl Planner<'_> {
     /// Brings down and cleans what was there when scans were found to suffer from it. That ends although writing goes on.
@@ -13,6 +13,22 @@ impl Planner<'_> {
                 Step::Do(plan) => Some(plan),
                 Step::Blocked | Step::Done => None,
             }
+        })
+    }
+
+    /// A last-level cell whose values scans have paid to be gathered becomes one run, with its values in key order.
+    pub(super) fn gather_hints(&self) -> Option<Plan> {
+        let level = self.last;
+        self.now.to_gather.iter().find_map(|low| {
+            let index = self.version.level(level).cell_index(low);
+            let sum = self.sum(level, index);
+            if sum.is_taken || sum.value_bytes == 0 || self.cell(level, index).low != *low {
+                return None;
+            }
+            let Plan::Merge(merge) = self.rewrite(level, index)? else {
+                unreachable!("a rewrite is a merge")
+            };
+            Some(Plan::Merge(Merge { gathers: true, ..merge }))
         })
     }
 

@@ -78,6 +78,7 @@ struct Simulator {
     snapshots: Vec<SeqNo>,
     seek_hints: Vec<Vec<u8>>,
     garbage_hints: Vec<Garbage>,
+    to_gather: BTreeSet<Vec<u8>>,
     to_rewrite: BTreeSet<FileId>,
     sampled: BTreeMap<Vec<u8>, usize>,
     shadowed_permille: u64,
@@ -133,6 +134,7 @@ impl Simulator {
             snapshots: Vec::new(),
             seek_hints: Vec::new(),
             garbage_hints: Vec::new(),
+            to_gather: BTreeSet::new(),
             to_rewrite: BTreeSet::new(),
             sampled: BTreeMap::new(),
             shadowed_permille: 1000,
@@ -162,6 +164,7 @@ impl Simulator {
             shadowed_permille: self.shadowed_permille,
             seek_hints: &self.seek_hints,
             garbage_hints: &self.garbage_hints,
+            to_gather: &self.to_gather,
             to_rewrite: &self.to_rewrite,
             sampled: &self.sampled,
         }
