@@ -3,7 +3,7 @@
 # The directory where rustup puts cargo, for a shell whose PATH lacks it.
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
-.PHONY: help setup setup-rivals run test lint doc miri loom torture rivals check-rivals accept-store accept-guards accept-memory accept-heat accept-faults accept-ruler accept-rooms
+.PHONY: help setup setup-rivals run test lint doc miri loom torture rivals check-rivals accept-store accept-guards accept-memory accept-heat accept-faults accept-ruler accept-rooms accept-values
 
 help:
 	@echo 'make run            build the command and show in half a minute what BraidDB does'
@@ -22,6 +22,7 @@ help:
 	@echo 'make accept-faults  the same for faults, without torture; as root, with a device that fails'
 	@echo 'make accept-ruler   the same for the ruler, which measures with nothing else on the machine'
 	@echo 'make accept-rooms   the same for rooms, with torture'
+	@echo 'make accept-values  the same for values'
 	@echo '                    with AGAIN=LINE a line of these runs again that has a result already'
 
 setup:
@@ -90,3 +91,6 @@ accept-ruler: setup-rivals
 
 accept-rooms: setup
 	scripts/accept/rooms $(ACCEPT)
+
+accept-values: setup
+	scripts/accept/values $(ACCEPT)

@@ -41,7 +41,7 @@ is_chosen() { [ ${#chosen[@]} = 0 ] || is_in "$1" "${chosen[@]}"; }
 # --- rows ---
 
 # The environment variables that change what lines measure. Each script explains its own.
-sizes=(RUNS NUM OPERATIONS POINTS ROUNDS REOPENINGS BEFORE SEED)
+sizes=(RUNS NUM BYTES OPERATIONS POINTS ROUNDS REOPENINGS BEFORE SEED)
 
 # The tool that keeps rows. A test names a tool that is built already.
 if [ -z "${BRAIDB_PAIR:-}" ]; then
@@ -191,6 +191,31 @@ build_commit() {
     [ ! -x "$dir/target/release/braidb" ] || return 0
     mkdir -p "$dir" && git archive "$commit" | tar -x -C "$dir" || return 1
     (cd "$dir" && CARGO_TARGET_DIR=$dir/target cargo build --release --quiet -p braidb-cli)
+}
+
+# old_files COMMIT: the command of a commit fills a database of 200,000 keys, overwrites them, and is closed. This commit opens and verifies it.
+old_files() {
+    local commit=$1 old=$PWD/$logs/$1-build dir=$PWD/scratch/accept/$topic-old
+    build_commit "$commit" "$old" || return 1
+    cargo build --release --quiet -p braidb-cli || return 1
+    rm -rf "$dir"
+    "$old/target/release/braidb" bench "$dir" fillrandom overwrite --num 200000 >/dev/null || return 1
+    local braidb=${CARGO_TARGET_DIR:-target}/release/braidb keys
+    # `bench` puts the database into the directory `db` of its own.
+    "$braidb" verify "$dir/db" || return 1
+    keys=$("$braidb" scan "$dir/db" | wc -l)
+    rm -rf "$dir"
+    echo "a database of $commit with $keys keys opens and verifies"
+    [ "$keys" -gt 0 ]
+}
+
+# judges: every test. all_mutants: every planted bug is caught.
+judges() { make test >"$logs/judges.out" 2>&1 && echo "$(grep -c '^test result: ok' "$logs/judges.out") test programs passed"; }
+
+all_mutants() {
+    sim mutants | tee "$logs/mutants.out"
+    [ "${PIPESTATUS[0]}" = 0 ] || return 1
+    echo "$(grep -c '^caught' "$logs/mutants.out") are caught, which are all"
 }
 
 # one_test FILE TEST: runs one test of braidb-sim. Its figure is the output behind `figure:`.

@@ -46,6 +46,9 @@ pub struct Lookups {
     pub log_reads: u64,
     /// Reads of tables and logs that the block cache did not have.
     pub file_reads: u64,
+    /// Places and bytes of value files that scans read.
+    pub scan_places: u64,
+    pub scan_bytes: u64,
 }
 
 impl Lookups {
@@ -124,6 +127,8 @@ pub fn measure(
             gets: new.gets - old.gets,
             table_reads: new.table_reads - old.table_reads,
             log_reads: new.log_reads - old.log_reads,
+            scan_places: new.scan_places - old.scan_places,
+            scan_bytes: new.scan_bytes - old.scan_bytes,
             file_reads: new.cache_misses - old.cache_misses,
         },
         written: written_between(&stats, &after),

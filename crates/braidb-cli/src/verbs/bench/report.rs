@@ -100,11 +100,13 @@ fn as_json(measured: &Measured, scans: Option<Scans>, args: &Measurement, direct
 }
 
 /// The figures on lookups of gets.
-fn lookup_figures(lookups: &Lookups) -> [(&'static str, Value); 5] {
+fn lookup_figures(lookups: &Lookups) -> [(&'static str, Value); 7] {
     [
         ("gets", lookups.gets.into()),
         ("table_reads", lookups.table_reads.into()),
         ("log_reads", lookups.log_reads.into()),
+        ("scan_places", lookups.scan_places.into()),
+        ("scan_bytes", lookups.scan_bytes.into()),
         ("looks_per_get", lookups.looks_per_get().into()),
         ("reads_per_get", lookups.reads_per_get().into()),
     ]
@@ -126,6 +128,7 @@ fn space_figures(measured: &Measured, settings: &Settings) -> Vec<(&'static str,
     if worst.space_amplification() > 0.0 {
         figures.push(("worst_space_amplification", worst.space_amplification().into()));
         figures.push(("worst_directory_bytes", worst.directory_bytes().into()));
+        figures.push(("worst_value_file_bytes", worst.value_file_bytes().into()));
         figures
             .push(("directory_bound_bytes", settings.engine.directory_bound_bytes(space.live_bytes).into()));
     }

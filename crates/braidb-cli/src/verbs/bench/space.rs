@@ -68,6 +68,8 @@ impl Space {
 pub struct Worst {
     /// Bytes allocated for all files; 0 if nothing was sampled.
     directory_bytes: AtomicU64,
+    /// Bytes allocated for value files; 0 if nothing was sampled.
+    value_file_bytes: AtomicU64,
     /// Space amplification in thousandths; 0 if nothing was sampled.
     space_amplification: AtomicU64,
     descriptors: AtomicU64,
@@ -83,6 +85,8 @@ impl Worst {
         let files = files::allocated_in(dir).unwrap_or_default();
         let allocated: u64 = files.iter().map(|(_, bytes)| bytes).sum();
         self.directory_bytes.fetch_max(allocated, Ordering::Relaxed);
+        let value_files = files.iter().filter(|(name, _)| name.ends_with(".values"));
+        self.value_file_bytes.fetch_max(value_files.map(|(_, bytes)| bytes).sum(), Ordering::Relaxed);
         let permille = (allocated * 1000).div_ceil(live_bytes);
         self.space_amplification.fetch_max(permille, Ordering::Relaxed);
     }
@@ -93,6 +97,10 @@ impl Worst {
 
     pub fn directory_bytes(&self) -> u64 {
         self.directory_bytes.load(Ordering::Relaxed)
+    }
+
+    pub fn value_file_bytes(&self) -> u64 {
+        self.value_file_bytes.load(Ordering::Relaxed)
     }
 
     pub fn descriptors(&self) -> u64 {
