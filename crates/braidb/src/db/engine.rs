@@ -183,8 +183,8 @@ impl Engine {
     /// Reports what a scan that ended has read.
     pub fn scan_ended(&self, family: FamilyId, passed: Passed) {
         if self.health.check_open().is_ok() {
-            let Passed { range, wasted, entries_returned, vain_us } = passed;
-            self.jobs.scanned(family, range, wasted, entries_returned, vain_us);
+            let Passed { range, wasted, entries_returned, vain } = passed;
+            self.jobs.scanned(family, range, wasted, entries_returned, vain);
         }
     }
 

@@ -161,10 +161,13 @@ impl Tuning {
     /// Default: `None`.
     ///
     /// A flush writes the value to a value file, and so does a merge that meets it elsewhere. Later merges leave it there and write
-    /// only its key, so a large value is written twice in its life: to the log, and to a value file. A get reads one more block. Scans
-    /// read values where jobs wrote them, which is in key order only as far as one job went; a merge gathers values where scans have lost
-    /// more time to this than the merge takes. Value files may hold half of their live bytes as garbage. Beyond a third writes slow down,
-    /// until merges have collected some. The threshold may change from open to open: merges move each value to where it now belongs.
+    /// only its key, so a large value is mostly written twice in its life: to the log, and to a value file. It is written once more where a
+    /// range would lie in many small places, and where its file has become garbage. A get reads one more block. Scans read values where
+    /// jobs wrote them, which is in key order only as far as one job went; a merge gathers values where scans have lost much time to
+    /// this. Value files may hold half of their live bytes as garbage. Beyond a third writes slow down, until merges have collected some.
+    /// In a leveled tree (without guards, one run a level) values are not gathered for scans, and overwritten values count as alive until
+    /// the merges of the levels meet them. The threshold may change from open to open: merges move each value to where it now belongs.
+    /// On a full device that may find no room.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-ovalues-{}", std::process::id()));

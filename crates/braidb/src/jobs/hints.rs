@@ -7,7 +7,7 @@ use crate::base::key::KeyRange;
 use crate::plan::memory::tuner::{HotKeyTuner, Period};
 use crate::plan::tree::overlap::{self, Verdict};
 use crate::plan::tree::samples::{self, Answers};
-use crate::plan::values::ValueOptions;
+use crate::plan::values::{Vain, ValueOptions};
 use crate::plan::{Garbage, Merge, Now, Plan, TreeOptions, values};
 use crate::version::{Cell, Version};
 use crate::visible::snapshots::Snapshots;
@@ -124,12 +124,12 @@ impl Hints {
         false
     }
 
-    /// A scan of `range` spent `vain_us` on values because they lie in many places. Returns whether scans have spent as much by now, in the
+    /// A scan of `range` spent `vain` on values because they lie in many places. Returns whether scans have spent as much by now, in the
     /// last-level cells of the range, as a merge that gathers the values of one of these cells.
-    fn paid(&mut self, version: &Version, range: &KeyRange, vain_us: u64, options: &ValueOptions) -> bool {
+    fn paid(&mut self, version: &Version, range: &KeyRange, vain: Vain, options: &ValueOptions) -> bool {
         let level = version.level(version.last_level());
         let cells = level.cell_index(&range.low)..level.cell_index(&range.high) + 1;
-        let share_us = vain_us / cells.len() as u64;
+        let share_us = vain.us / cells.len() as u64;
         if self.paid_us.len() > 2 * level.cells.len() {
             let is_there = |low: &[u8]| level.cell(low).low == low;
             self.paid_us.retain(|low, _| is_there(low));
@@ -141,14 +141,14 @@ impl Hints {
             *paid_us += share_us;
             let places = cell.slices().flat_map(|(_, slice)| slice.values.iter().copied());
             let bytes: u64 = values::gathered(places, options).values().sum();
-            if bytes > 0 && *paid_us > values::gathering_us(bytes) {
+            if bytes > 0 && *paid_us > values::gathering_us(bytes, vain.place_us) {
                 is_due |= self.to_gather.insert(cell.low.clone());
             }
         }
         is_due
     }
 
-    /// A merge has gathered the values of the last-level cell that begins at `low`.
+    /// A merge gathers the values of the last-level cell that begins at `low`.
     pub fn gathered(&mut self, low: &[u8]) {
         self.paid_us.remove(low);
         self.to_gather.remove(low);
@@ -224,8 +224,7 @@ impl Jobs {
         }
     }
 
-    /// A scan of `range` returned `entries_returned` entries, and read `wasted` more. It spent `vain_us` on values because they lie in many
-    /// places. A reader does not wait for a job that
+    /// A scan of `range` returned `entries_returned` entries, and read `wasted` more. It spent `vain` on values in many places. A reader does not wait for a job that
     /// commits an edit; a later scan tells again.
     pub fn scanned(
         self: &Arc<Self>,
@@ -233,10 +232,10 @@ impl Jobs {
         range: KeyRange,
         wasted: u64,
         entries_returned: u64,
-        vain_us: u64,
+        vain: Vain,
     ) {
-        if vain_us > 0 {
-            self.paid(family, &range, vain_us);
+        if vain.us > 0 {
+            self.paid(family, &range, vain);
         }
         if self.parts.options.form.live_percent > 0 {
             *self.entries_returned.lock().entry(family).or_default() += entries_returned;
@@ -256,11 +255,11 @@ impl Jobs {
         }
     }
 
-    /// A scan of `range` spent `vain_us` on values because they lie in many places.
-    fn paid(self: &Arc<Self>, family: FamilyId, range: &KeyRange, vain_us: u64) {
+    /// A scan of `range` spent `vain` on values because they lie in many places.
+    fn paid(self: &Arc<Self>, family: FamilyId, range: &KeyRange, vain: Vain) {
         let Some(mut catalog) = self.catalog.try_lock() else { return };
         let version = catalog.state.families()[&family].version.clone();
-        let is_due = catalog.hints(family).paid(&version, range, vain_us, &self.parts.options.values);
+        let is_due = catalog.hints(family).paid(&version, range, vain, &self.parts.options.values);
         drop(catalog);
         if is_due {
             self.schedule();

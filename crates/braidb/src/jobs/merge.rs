@@ -76,6 +76,10 @@ impl Jobs {
 
     fn merge(self: &Arc<Self>, merge: &Merge, version: Arc<Version>, ticket: &Ticket) -> Result<()> {
         let _counted = Counted::new(self);
+        if merge.gathers {
+            // A merge that fails is not tried again until scans have paid once more.
+            self.catalog.lock().hints(merge.family).gathered(&merge.inputs[0].run.cell);
+        }
         let is_input = |slice: &Slice| {
             merge.inputs.iter().any(|input| {
                 input.slice.table.id == slice.table.id && input.slice.range.low == slice.range.low
@@ -110,9 +114,6 @@ impl Jobs {
         }
         if let Some(oldest) = oldest_of_last {
             catalog.hints(merge.family).shadowed(merge, oldest, shadowed);
-        }
-        if merge.gathers {
-            catalog.hints(merge.family).gathered(&merge.inputs[0].run.cell);
         }
         self.show(&catalog, merge.family);
         drop(catalog);

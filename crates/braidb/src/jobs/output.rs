@@ -72,7 +72,7 @@ impl Target {
 }
 
 /// A table of handles ends when it and its values have the size of a table, and its own bytes at least one in this many of that size. At 4 a
-/// rewrite of one table for the values that it leads to stays small. Without a least size the tables of small databases would be smaller
+/// rewrite of one table for the values of a few files stays small. (After an open with another threshold it may write all of its values.) Without a least size the tables of small databases would be smaller
 /// than a block of the file system.
 const HANDLES_FACTOR: u64 = 4;
 

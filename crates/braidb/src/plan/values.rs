@@ -1,8 +1,8 @@
 //! Where a value lies: in the table with its key, or in a value file.
 //!
 //! A large value is written twice in its life: to the log, and to a value file. The job that first writes it to the tree, mostly a
-//! flush, separates it from its key. Later merges carry its handle and leave the value where it is. (KT-Store, section 3; a threshold
-//! of infinity is the plain tree.)
+//! flush, separates it from its key. Later merges carry its handle and leave the value where it is, unless its cell would lie in too many
+//! small places. (KT-Store, section 3; a threshold of infinity is the plain tree.)
 //!
 //! A value file that merges have emptied in part holds garbage. Beyond [`MOST_GARBAGE_PERCENT`] of all live bytes the files with most
 //! garbage for each live byte are *collected*: every merge that meets a value of such a file writes it anew, and the cells that point
@@ -57,10 +57,21 @@ impl ValueOptions {
     }
 }
 
-/// Microseconds that a merge takes to gather this many bytes of values: it reads and writes them at 500 MB/s, as a flash device does. On a
-/// disk scans pay sooner, for a third of the time of the merge.
-pub fn gathering_us(value_bytes: u64) -> u64 {
-    value_bytes / 250
+/// Bytes that a merge which gathers values reads at one place, mostly (`CHUNK_BYTES` in `value/mod.rs`).
+const GATHERED_CHUNK_BYTES: u64 = 256 << 10;
+
+/// What a scan spent on values because they lie in many places.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Vain {
+    pub us: u64,
+    /// Time of a place that is in no cache.
+    pub place_us: u64,
+}
+
+/// What scans pay for a merge that gathers this many bytes of values, in microseconds. The merge reads and writes them at 500 MB/s, as a
+/// flash device does, and goes to a place for each chunk. Its time counts twice, because it holds up the scans beside it.
+pub fn gathering_us(value_bytes: u64, place_us: u64) -> u64 {
+    2 * (value_bytes / 250 + (value_bytes / GATHERED_CHUNK_BYTES).saturating_mul(place_us))
 }
 
 /// Whether most of these `bytes` are values in value files. Merges of such tables write handles alone, so they cost little.

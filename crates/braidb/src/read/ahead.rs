@@ -18,9 +18,11 @@
 //! the entry, and never for an entry that the scan does not reach.
 
 use super::scan::{Entry, Found};
+use crate::base::body::Handle;
 use crate::base::error::{Error, Result};
 use crate::base::ids::FileId;
 use crate::base::value::Value;
+use crate::plan::values::Vain;
 use crate::visible::{InBody, LazyValue, Reach};
 use braidb_storage::Clock;
 use std::collections::{BTreeMap, VecDeque};
@@ -61,22 +63,57 @@ pub struct Ahead {
 struct Spent {
     us: u64,
     places: u64,
+    /// Mean time of a place in the window where it was longest; a quarter less after each window. Windows that find their values in the page
+    /// cache, because a file was read ahead, so change it slowly.
+    place_us: u64,
     /// Windows that read a place. In key order each would have read one place.
     windows: u64,
-    /// Bytes of values by file.
-    bytes: BTreeMap<FileId, u64>,
+    by_file: BTreeMap<FileId, OfFile>,
+}
+
+/// What a scan has read of one file.
+#[derive(Debug, Default)]
+struct OfFile {
+    value_bytes: u64,
+    /// Where the latest read ahead ended.
+    end: u64,
+}
+
+impl OfFile {
+    /// Counts the values that the next window reads, at ascending offsets. Returns the bytes to be read ahead behind them: none as long as the
+    /// values lie in what was read ahead before, or each window would come to the file again.
+    fn ahead_bytes(&mut self, handles: &[Handle], most_bytes: u64) -> u64 {
+        self.value_bytes += handles.iter().map(|handle| u64::from(handle.bytes)).sum::<u64>();
+        let last = handles.last().map_or(0, |last| last.offset.saturating_add(last.bytes.into()));
+        if last <= self.end {
+            return 0;
+        }
+        let ahead_bytes = most_bytes.min(self.value_bytes);
+        self.end = last.saturating_add(ahead_bytes);
+        ahead_bytes
+    }
 }
 
 impl Spent {
-    /// Microseconds that went into places beyond one a window.
-    fn vain_us(&self) -> u64 {
-        let vain = self.places.saturating_sub(self.windows);
-        (u128::from(self.us) * u128::from(vain) / u128::from(self.places.max(1))) as u64
+    /// What went into places beyond one a window.
+    fn vain(&self) -> Vain {
+        let places = self.places.saturating_sub(self.windows);
+        let us = u128::from(self.us) * u128::from(places) / u128::from(self.places.max(1));
+        Vain { us: us as u64, place_us: self.place_us }
     }
 
-    /// Bytes that a disk transfers in half of the time that a place takes.
+    /// Bytes that a disk transfers in half of the time that a place takes: at most half of a window, if a read was held up for long.
     fn place_bytes(&self) -> u64 {
-        self.us.saturating_mul(BYTES_OF_US) / 2 / self.places.max(1)
+        (self.place_us.saturating_mul(BYTES_OF_US) / 2).min(MOST_BYTES / 2)
+    }
+
+    /// Counts a window that took `us` for `places`.
+    fn count_window(&mut self, us: u64, places: u64) {
+        self.us += us;
+        if let Some(place_us) = us.checked_div(places) {
+            self.windows += 1;
+            self.place_us = place_us.max(self.place_us / 4 * 3);
+        }
     }
 }
 
@@ -101,9 +138,9 @@ impl Ahead {
         }
     }
 
-    /// Microseconds that the scan would not have spent on values in key order.
-    pub fn vain_us(&self) -> u64 {
-        self.spent.vain_us()
+    /// What the scan would not have spent on values in key order.
+    pub fn vain(&self) -> Vain {
+        self.spent.vain()
     }
 
     /// Takes the entry that was read ahead farthest: the next one of a scan from the other end that has come here.
@@ -138,11 +175,10 @@ impl Ahead {
             }
             None => window.read(&mut self.spent, self.is_forward),
         };
-        self.spent.us += self.clock.now_us().saturating_sub(begun_us);
         self.ready.extend(failed.map(Err));
         let doubled = 2 * bytes.max(self.window_bytes);
         let places = self.spent.places - begun_places;
-        self.spent.windows += u64::from(places > 0);
+        self.spent.count_window(self.clock.now_us().saturating_sub(begun_us), places);
         self.window_bytes = doubled.max(places.saturating_mul(self.spent.place_bytes())).min(MOST_BYTES);
     }
 }
@@ -192,11 +228,10 @@ impl Window {
             wanted.sort_unstable_by_key(|&at| self.wanted(at).handle.offset);
             let handles: Vec<_> = wanted.iter().map(|&at| self.wanted(at).handle).collect();
             let body = self.wanted(wanted[0]).body.clone();
-            let of_file = spent.bytes.entry(id).or_default();
-            *of_file += handles.iter().map(|handle| u64::from(handle.bytes)).sum::<u64>();
             // Few bytes would be there before the next window asks for them anyway.
             let is_worth = is_forward && place_bytes >= LEAST_AHEAD_BYTES;
-            let ahead_bytes = if is_worth { place_bytes.min(*of_file) } else { 0 };
+            let most_bytes = if is_worth { place_bytes } else { 0 };
+            let ahead_bytes = spent.by_file.entry(id).or_default().ahead_bytes(&handles, most_bytes);
             let together = body.read_together(&handles, Reach { gap_bytes: place_bytes, ahead_bytes });
             assert_eq!(together.values.len(), wanted.len(), "each handle has a value or an error");
             spent.places += together.places;
@@ -222,7 +257,6 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::body::Handle;
     use crate::visible::{Together, ValueBody};
     use braidb_storage::Clock;
     use std::sync::Mutex;
@@ -322,11 +356,11 @@ mod tests {
             let (_, value) = ahead.step(|| Ok(walk.next())).unwrap().unwrap();
             assert_eq!(value, offset.to_string().as_bytes());
         }
-        // 100 ms stand for 15 MB, more than the 8 MiB that a window may have.
+        // 100 ms stand for 15 MB, more than a window may have, and half of a window is the most for a place.
         let calls: Vec<usize> = files[0].calls.lock().unwrap().iter().map(Vec::len).collect();
-        assert_eq!(calls, [1, 8, 8, 3]);
+        assert_eq!(calls, [1, 4, 8, 7]);
         let reaches = files[0].reaches.lock().unwrap().clone();
-        let half = 100_000 * 150 / 2;
+        let half = MOST_BYTES / 2;
         assert_eq!(reaches[0], Reach { gap_bytes: half, ahead_bytes: half });
         assert_eq!(files[1].reaches.lock().unwrap()[0], Reach { gap_bytes: half, ahead_bytes: 1 << 20 });
     }

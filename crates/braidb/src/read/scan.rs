@@ -12,6 +12,7 @@ use crate::base::ids::SeqNo;
 use crate::base::key::KeyRange;
 use crate::base::value::Value;
 use crate::memory::view::FamilyView;
+use crate::plan::values::Vain;
 use crate::version::cursor::RunCursor;
 use crate::version::level_cursor::LevelCursor;
 use crate::visible::merge::MergeCursor;
@@ -38,8 +39,7 @@ pub struct Passed {
     /// How many more entries were read without being shown than were shown.
     pub wasted: u64,
     pub entries_returned: u64,
-    /// Microseconds that the scan spent on values because they lie in many places.
-    pub vain_us: u64,
+    pub vain: Vain,
 }
 
 /// Counts the entries that a walk reads.
@@ -51,7 +51,7 @@ pub struct Count {
 }
 
 impl Count {
-    fn passed(&self, last_key: &[u8], vain_us: u64) -> Option<Passed> {
+    fn passed(&self, last_key: &[u8], vain: Vain) -> Option<Passed> {
         let first_key = self.first_key.as_deref()?;
         let range =
             KeyRange { low: first_key.min(last_key).to_vec(), high: first_key.max(last_key).to_vec() };
@@ -59,7 +59,7 @@ impl Count {
             range,
             wasted: self.skipped.saturating_sub(self.entries_returned),
             entries_returned: self.entries_returned,
-            vain_us,
+            vain,
         })
     }
 }
@@ -118,7 +118,7 @@ impl<W: Walk> Scan<W> {
     /// What the scan read so far, if anything.
     pub fn passed(&self) -> Option<Passed> {
         let (count, last_key) = self.walk.so_far();
-        count.passed(last_key?, self.ahead.vain_us())
+        count.passed(last_key?, self.ahead.vain())
     }
 
     /// The last key decided: no entry that this scan yielded, or read ahead, lies beyond it.

@@ -42,8 +42,8 @@ mod tests;
 /// Most bytes of a value that the block cache keeps when a user reads it out of a value file: 64 KiB. A larger value would displace 16
 /// blocks of 4 KiB and more, and reading it takes far longer than finding it.
 const CACHED_VALUE_BYTES: u32 = 64 << 10;
-/// Bytes that a merge holds for one table that leads into value files: 4 MiB, shared by the files.
-const CHUNKS_BYTES: usize = 4 << 20;
+/// Bytes that a merge holds for one table that leads into value files: 8 MiB, shared by the files, of which each has its least.
+const CHUNKS_BYTES: usize = 8 << 20;
 /// Least and most bytes that a merge reads at once out of a value file. 16 KiB are read in about twice the time of 4 KiB, if the pages are
 /// cached; 256 KiB take a disk little longer than the seek.
 const CHUNK_BYTES: RangeInclusive<usize> = (16 << 10)..=(256 << 10);

@@ -21,7 +21,7 @@ const WAIT: Duration = Duration::from_millis(100);
 /// Thousandths of the live bytes of value files that their garbage may have before writes slow down: a little more than the collection
 /// of value files aims at. (`plan/values.rs`)
 const GARBAGE_SOFT_PERMILLE: u64 = 330;
-/// Garbage of value files, in thousandths of their live bytes, at which writes would stop. With a twentieth of garbage that merges have not
+/// Garbage of value files, in thousandths of their live bytes, at which the debt is 1, if [`MOST_GARBAGE_DEBT`] did not bound it. With a twentieth of garbage that merges have not
 /// met it stands for 1.5 times the live bytes.
 const GARBAGE_HARD_PERMILLE: u64 = 450;
 /// The most debt that garbage in value files makes. At 0.95 a write pays for 2.8 MiB a second, and never waits: what keeps the garbage may

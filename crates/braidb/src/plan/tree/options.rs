@@ -141,7 +141,7 @@ pub struct Now<'a> {
     pub garbage_hints: &'a [Garbage],
     /// Low keys of last-level cells whose scans have lost as much time to values in many places as a merge takes that gathers them.
     pub to_gather: &'a BTreeSet<Vec<u8>>,
-    /// Tables whose handles are to go, so that the logs which they point into can go.
+    /// Tables whose handles are to go, so that the logs and value files which they point into can go.
     pub to_rewrite: &'a BTreeSet<FileId>,
     /// Sampled keys that flushes have met, with their top levels, and that are not guards on all of these levels yet.
     pub sampled: &'a BTreeMap<Vec<u8>, usize>,

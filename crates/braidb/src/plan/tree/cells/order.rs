@@ -13,7 +13,7 @@
 //! 8. `Garbage`: versions and tombstones that no reader needs take more space than is allowed.
 //! 9. `CellsOverBound`: a cell has as many runs as make it due.
 //! 10. `LevelsOverTarget`: a level has more bytes than its target.
-//! 11. `Pinning`: tables point into logs that are to go.
+//! 11. `Pinning`: tables point into logs or value files that are to go.
 //! 12. `Cold`: old tombstones, and the rests of tables of which little is left.
 //! 13. `Joins`: two small neighbouring cells become one, as metadata.
 //! 14. `GarbageHints`: scans read more garbage than a rewrite costs.
