@@ -5,6 +5,7 @@ use braidb::{Db, Options};
 use braidb_sim::{env_over, sim_env};
 use braidb_storage::sim::SimFs;
 use braidb_storage::{Clock, Env};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -213,22 +214,73 @@ fn scans_pay_for_gathering() {
     check(&db, 1);
 }
 
-/// Fills a device with values of `value_bytes`, deletes half of them, and checks that their space comes back.
-fn fill_and_empty(capacity_bytes: u64, memtable_bytes: usize, table_bytes: u64, value_bytes: usize) {
+/// A value that cannot be read stays in its file, and the other files are collected.
+#[test]
+fn a_damaged_value_does_not_keep_other_files_from_collection() {
     let (env, fs, _) = sim_env(1);
-    let opened = |env: Env| {
+    let db = few_flushes(env).open(DIR).unwrap();
+    write_round(&db, 1);
+    db.settle().unwrap();
+    let (damaged, content) = (key(0), value(key(0), 1));
+    let holds_it = |path: &Path| {
+        let bytes = fs.read_file(path).unwrap();
+        bytes.windows(VALUE_BYTES).position(|window| window == content)
+    };
+    let value_files =
+        fs.files().into_iter().filter(|path| path.extension().is_some_and(|end| end == "values"));
+    let places: Vec<(PathBuf, usize)> =
+        value_files.filter_map(|path| holds_it(&path).map(|at| (path, at))).collect();
+    for (path, at) in &places {
+        fs.flip_bit(path, *at as u64 * 8 + 4_000).unwrap();
+    }
+    for round in 2..=6 {
+        for number in (1..KEYS).filter(|number| number % 4 > 0) {
+            // A writer may be told of the merge that failed.
+            let key = key(number);
+            (0..3).find(|_| db.put(key, value(key, round)).is_ok()).unwrap();
+        }
+        let _ = db.settle();
+    }
+    db.settle().unwrap();
+    let stats = db.stats();
+    assert!(stats.counts.job_failures > 0, "a merge met the value");
+    let spared_bytes = (2 << 20) * places.len() as u64;
+    assert!(stats.value_file_bytes <= stats.value_live_bytes / 3 * 4 + spared_bytes, "{stats:?}");
+    assert!(db.get(damaged).unwrap_err().is_corruption());
+    for number in 1..KEYS {
+        let key = key(number);
+        let round = if number % 4 > 0 { 6 } else { 1 };
+        assert_eq!(db.get(key).unwrap().unwrap(), value(key, round), "key {number}");
+    }
+}
+
+/// Fills a device with values of `value_bytes`, deletes half of them, and checks that their space comes back. The database is opened with
+/// `thresholds`: the first fills, the second deletes.
+fn fill_and_empty(
+    capacity_bytes: u64,
+    memtable_bytes: usize,
+    table_bytes: u64,
+    value_bytes: usize,
+    thresholds: [Option<u64>; 2],
+) {
+    let (env, fs, _) = sim_env(1);
+    let opened = |env: Env, threshold: Option<u64>| {
         let options = Options::new().memtable_bytes(memtable_bytes).env(env).tuning(|tuning| {
             let tuning = tuning.table_bytes(table_bytes).hot_keys_percent(0).manifest_bytes(256 << 10);
-            tuning.separation_threshold(Some(512))
+            tuning.separation_threshold(threshold)
         });
         options.open(DIR).unwrap()
     };
     fs.set_capacity(Some(capacity_bytes));
-    let db = opened(env);
+    let mut db = opened(env, thresholds[0]);
     let key = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
     let put = |db: &Db, number: u64| db.put(key(number), vec![number as u8; value_bytes]);
     let filled = (0..).find(|&number| put(&db, number).is_err()).unwrap();
     assert!(filled * value_bytes as u64 > capacity_bytes / 2, "{filled} values");
+    if thresholds[0] != thresholds[1] {
+        drop(db);
+        db = opened(env_over(fs.clone(), 2).0, thresholds[1]);
+    }
     // A job may find no room, and each delete gives some back.
     let mut left: Vec<u64> = (0..filled).step_by(2).collect();
     for round in 0.. {
@@ -243,7 +295,7 @@ fn fill_and_empty(capacity_bytes: u64, memtable_bytes: usize, table_bytes: u64, 
     assert!(stats.value_file_bytes <= stats.value_live_bytes / 2 * 3 + 30 * stats.value_files);
     (filled..filled + filled / 8).for_each(|number| put(&db, number).unwrap());
     drop(db);
-    let db = opened(env_over(fs.clone(), 3).0);
+    let db = opened(env_over(fs.clone(), 3).0, thresholds[1]);
     for number in 0..filled {
         let value = db.get(key(number)).unwrap();
         assert_eq!(value.is_some(), number % 2 == 1, "value {number}");
@@ -256,12 +308,20 @@ fn fill_and_empty(capacity_bytes: u64, memtable_bytes: usize, table_bytes: u64, 
 /// keep them, and the device would stay full.
 #[test]
 fn a_full_device_empties_after_half_was_deleted() {
-    fill_and_empty(96 << 20, 256 << 10, 512 << 10, 8_000);
+    fill_and_empty(96 << 20, 256 << 10, 512 << 10, 8_000, [Some(512); 2]);
 }
 
-/// A table of handles is no smaller than a fourth of a table. If it ended with 64 KiB of values, a full device would hold a thousand tables of
-/// one block each, and no merge would find room.
+/// A table of handles is no smaller than a fourth of a table. If it ended with 64 KiB of values, a full device would hold a thousand tables
+/// of one block each, and no merge would find room.
 #[test]
 fn a_full_device_of_small_tables_empties_after_half_was_deleted() {
-    fill_and_empty(48 << 20, 64 << 10, 64 << 10, 2_000);
+    fill_and_empty(48 << 20, 64 << 10, 64 << 10, 2_000, [Some(512); 2]);
+}
+
+/// Values below a new threshold stay in their files while the device is full. Otherwise each merge would write all values of its inputs,
+/// and no round would bound them.
+#[test]
+fn a_full_device_empties_after_an_open_with_another_threshold() {
+    fill_and_empty(48 << 20, 64 << 10, 64 << 10, 2_000, [Some(512), Some(4_000)]);
+    fill_and_empty(48 << 20, 64 << 10, 64 << 10, 2_000, [Some(512), None]);
 }

@@ -148,7 +148,7 @@ impl<'a> Recovery<'a> {
             options: options.table_options(0),
             // A merge separates values later: recovery writes as few files as it can.
             values: ValueOptions { threshold: None, ..options.value_options() },
-            collected: Arc::default(),
+            rewrites: None,
         };
         Recovery {
             dir,

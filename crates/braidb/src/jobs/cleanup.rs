@@ -93,16 +93,20 @@ impl Jobs {
     }
 
     /// Unlinks files that the open found and nothing refers to: tables and value files of interrupted jobs, old logs, and logs that
-    /// recovery `superseded` behind its cut. If superseded logs stayed, each kill of a process would leave a log for as long as a family replays from before
-    /// the cut.
+    /// recovery `superseded` behind its cut. If superseded logs stayed, each kill of a process would leave a log for as long as a family
+    /// replays from before the cut.
     pub fn collect_after_open(&self, orphans: &Orphans, superseded: &[FileId]) {
-        for &id in &orphans.tables {
+        let mut catalog = self.catalog.lock();
+        // A process that lost the lock may have removed an orphan after the open listed it, and recovery may have used its number again.
+        let is_unnamed = |id: &&FileId| {
+            catalog.state.table(**id).is_none() && !catalog.state.value_files().contains_key(*id)
+        };
+        for &id in orphans.tables.iter().filter(is_unnamed) {
             self.unlink(&names::table(&self.parts.dir, id));
         }
-        for &id in &orphans.value_files {
+        for &id in orphans.value_files.iter().filter(is_unnamed) {
             self.unlink(&names::values(&self.parts.dir, id));
         }
-        let mut catalog = self.catalog.lock();
         let replay_from = catalog.state.min_replay_from();
         // `unlink_logs_below` handles the logs before `replay_from`.
         let bodies = catalog.state.log_bodies();

@@ -7,8 +7,9 @@ use crate::base::key::KeyRange;
 use crate::plan::memory::tuner::{HotKeyTuner, Period};
 use crate::plan::tree::overlap::{self, Verdict};
 use crate::plan::tree::samples::{self, Answers};
-use crate::plan::values::{Vain, ValueOptions};
-use crate::plan::{Garbage, Merge, Now, Plan, TreeOptions, values};
+use crate::plan::values::ValueOptions;
+use crate::plan::values::gathering::{self, Vain};
+use crate::plan::{Garbage, Merge, Now, Plan, TreeOptions};
 use crate::version::{Cell, Version};
 use crate::visible::snapshots::Snapshots;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +27,14 @@ const MAX_SEEK_HINTS: usize = 64;
 /// Keys waiting to become guards that are remembered for a family.
 const SAMPLED: usize = 1 << 16;
 
+/// What scans have spent on the values of a cell, because these lie in many places.
+#[derive(Clone, Copy, Debug, Default)]
+struct Paid {
+    us: u64,
+    /// The price of gathering is not asked until scans have spent more than this, because the answer walks all slices of the cell.
+    asked_at_us: u64,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Hints {
@@ -38,7 +47,7 @@ pub(super) struct Hints {
     /// Ranges in which scans read more garbage than cleaning costs.
     garbage_hints: Vec<Garbage>,
     /// What scans have spent on values in many places, by the low key of their last-level cell.
-    paid_us: BTreeMap<Vec<u8>, u64>,
+    paid: BTreeMap<Vec<u8>, Paid>,
     /// The low keys of last-level cells whose values scans have paid to be gathered.
     to_gather: BTreeSet<Vec<u8>>,
     /// Keys that sampling chose as guards, with the top level of each.
@@ -60,7 +69,7 @@ impl Default for Hints {
             seek_hints: Vec::new(),
             wasted: Vec::new(),
             garbage_hints: Vec::new(),
-            paid_us: BTreeMap::new(),
+            paid: BTreeMap::new(),
             to_gather: BTreeSet::new(),
             sampled: BTreeMap::new(),
             overlap: None,
@@ -124,33 +133,39 @@ impl Hints {
         false
     }
 
-    /// A scan of `range` spent `vain` on values because they lie in many places. Returns whether scans have spent as much by now, in the
-    /// last-level cells of the range, as a merge that gathers the values of one of these cells.
+    /// A scan of `range` spent `vain` on values because they lie in many places. Returns whether scans have spent the price of a merge that
+    /// gathers the values of one of the last-level cells of the range.
     fn paid(&mut self, version: &Version, range: &KeyRange, vain: Vain, options: &ValueOptions) -> bool {
         let level = version.level(version.last_level());
         let cells = level.cell_index(&range.low)..level.cell_index(&range.high) + 1;
         let share_us = vain.us / cells.len() as u64;
-        if self.paid_us.len() > 2 * level.cells.len() {
+        if self.paid.len() > 2 * level.cells.len() {
             let is_there = |low: &[u8]| level.cell(low).low == low;
-            self.paid_us.retain(|low, _| is_there(low));
+            self.paid.retain(|low, _| is_there(low));
             self.to_gather.retain(|low| is_there(low));
         }
         let mut is_due = false;
         for cell in &level.cells[cells] {
-            let paid_us = self.paid_us.entry(cell.low.clone()).or_default();
-            *paid_us += share_us;
+            let paid = self.paid.entry(cell.low.clone()).or_default();
+            paid.us += share_us;
+            if paid.us <= paid.asked_at_us {
+                continue;
+            }
             let places = cell.slices().flat_map(|(_, slice)| slice.values.iter().copied());
-            let bytes: u64 = values::gathered(places, options).values().sum();
-            if bytes > 0 && *paid_us > values::gathering_us(bytes, vain.place_us) {
+            let bytes: u64 = gathering::gathered(places, options).values().sum();
+            let price_us = gathering::gathering_us(bytes, vain.place_us);
+            let has_paid = bytes > 0 && paid.us > price_us;
+            if has_paid {
                 is_due |= self.to_gather.insert(cell.low.clone());
             }
+            paid.asked_at_us = if has_paid || bytes == 0 { 2 * paid.us } else { price_us };
         }
         is_due
     }
 
     /// A merge gathers the values of the last-level cell that begins at `low`.
     pub fn gathered(&mut self, low: &[u8]) {
-        self.paid_us.remove(low);
+        self.paid.remove(low);
         self.to_gather.remove(low);
     }
 
@@ -224,8 +239,8 @@ impl Jobs {
         }
     }
 
-    /// A scan of `range` returned `entries_returned` entries, and read `wasted` more. It spent `vain` on values in many places. A reader does not wait for a job that
-    /// commits an edit; a later scan tells again.
+    /// A scan of `range` returned `entries_returned` entries, and read `wasted` more. It spent `vain` on values in many places. A reader
+    /// does not wait for a job that commits an edit; a later scan tells again.
     pub fn scanned(
         self: &Arc<Self>,
         family: FamilyId,

@@ -39,6 +39,7 @@ use crate::log::{ValuePlace, ValuePlaces};
 use crate::memory::{Immutable, Survivors};
 use crate::plan::Merge;
 use crate::plan::form::{self, Choice, LEAST_VALUE_BYTES, LogOfFlush, LogOfMerge, Pinned};
+use crate::plan::values::Rewrites;
 use crate::value::{Body, BodyKind, Handle, Image};
 use crate::version::table_file::HeldBody;
 use crate::visible::EntryKind;
@@ -213,11 +214,13 @@ impl Jobs {
 
     /// Loads the logs and collected value files that a merge reads much of. The merge reads from the loaded files while the caller holds
     /// them. A file that cannot be loaded is read value by value: the merge may not need the broken part.
-    pub(super) fn load_bodies(&self, merge: &Merge, collected: &BTreeSet<FileId>) -> Vec<Arc<Image>> {
+    pub(super) fn load_bodies(&self, merge: &Merge, rewrites: Option<&Rewrites>) -> Vec<Arc<Image>> {
         let mut bodies: BTreeMap<FileId, (&Body, u64)> = BTreeMap::new();
         for slice in merge.inputs.iter().map(|input| &input.slice) {
             let is_read = |held: &&HeldBody| {
-                held.body.file.kind == BodyKind::Log || collected.contains(&held.body.file.id)
+                let file = held.body.file;
+                file.kind == BodyKind::Log
+                    || rewrites.is_some_and(|rewrites| rewrites.files.contains(&file.id))
             };
             for held in slice.table.bodies().iter().filter(is_read) {
                 let (_, wanted) = bodies.entry(held.body.file.id).or_insert((&held.body, 0));

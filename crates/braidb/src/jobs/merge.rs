@@ -92,12 +92,12 @@ impl Jobs {
         drop(version);
         self.collect_garbage();
         let retention = RetentionFilter::new(self.parts.snapshots.drop_proof());
-        let collected = self.written_anew(merge);
-        let images = self.load_bodies(merge, &collected);
+        let rewrites = self.rewrites(merge);
+        let images = self.load_bodies(merge, rewrites.as_deref());
         let runs = Arc::new(runs_of(merge));
         let (to, beneath) = (merge.to, Arc::new(beneath));
         let stretch =
-            Stretch { span: Span::ALL, runs, to, cutter, retention, beneath, collected: collected.clone() };
+            Stretch { span: Span::ALL, runs, to, cutter, retention, beneath, rewrites: rewrites.clone() };
         let outputs = self.write_merge(merge, stretch)?;
 
         drop(images);
@@ -110,7 +110,8 @@ impl Jobs {
         })?;
         self.commit_tables(&mut catalog, edit, outputs)?;
         if mutant!("value_file_deleted_with_its_first_table") {
-            collected.iter().for_each(|&id| self.unlink(&names::values(&self.parts.dir, id)));
+            let files = rewrites.iter().flat_map(|rewrites| &rewrites.files);
+            files.for_each(|&id| self.unlink(&names::values(&self.parts.dir, id)));
         }
         if let Some(oldest) = oldest_of_last {
             catalog.hints(merge.family).shadowed(merge, oldest, shadowed);

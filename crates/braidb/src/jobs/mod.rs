@@ -54,7 +54,7 @@ use crate::memory::view::ViewCell;
 use crate::plan::form::FormOptions;
 use crate::plan::memory::limits::MemoryLimits;
 use crate::plan::memory::segments::SegmentOptions;
-use crate::plan::values::ValueOptions;
+use crate::plan::values::{Rewrites, ValueOptions};
 use crate::plan::{self, Claims, Plan, Ticket, TreeOptions};
 use crate::table::TableOptions;
 use crate::version::{Change, CommitError, DirLock, Edit, Manifest, State, TableStore, Version};
@@ -135,7 +135,9 @@ struct Catalog {
     /// Value files on disk that an edit has named.
     value_files: BTreeSet<FileId>,
     /// The value files of the current round of collection.
-    collected: Arc<BTreeSet<FileId>>,
+    collected: BTreeSet<FileId>,
+    /// Value files of which a merge could not read a value since the open.
+    unreadable: Arc<BTreeSet<FileId>>,
     /// Bytes of the logs that earlier opens wrote.
     older_log_bytes: BTreeMap<FileId, u64>,
     /// Bytes that flushes would have left in logs since the oldest logs were let go; and the last log that was let go.
@@ -183,7 +185,8 @@ impl Jobs {
             is_stopped: false,
             sampling_threads: 0,
             value_files: state.value_files().keys().copied().collect(),
-            collected: Arc::default(),
+            collected: BTreeSet::new(),
+            unreadable: Arc::default(),
             state,
             logs: logs.iter().map(|(id, _)| *id).chain([new_log]).collect(),
             older_log_bytes: logs.into_iter().collect(),
@@ -370,15 +373,15 @@ impl Jobs {
         self.parts.pressure.set_l0_tables(fullest as u64);
     }
 
-    /// Where and with which options tables for `level` are written. Values of `collected` value files are written anew.
-    fn target(&self, level: usize, collected: Arc<BTreeSet<FileId>>) -> Target {
+    /// Where and with which options tables for `level` are written, and which values of value files are written anew.
+    fn target(&self, level: usize, rewrites: Option<Arc<Rewrites>>) -> Target {
         Target {
             fs: self.parts.env.fs.clone(),
             dir: self.parts.dir.clone(),
             files: self.parts.files.clone(),
             counters: self.parts.counters.clone(),
             values: self.parts.options.values,
-            collected,
+            rewrites,
             options: TableOptions {
                 has_sketch: self.parts.options.tree.wants_sketch(level),
                 has_sample: self.parts.options.tree.wants_sample(level),
@@ -560,6 +563,9 @@ impl Running {
     fn merge(mut self, plan: Plan, version: Arc<Version>) -> Result<()> {
         let Some(Work::Merge(ticket)) = &self.work else { unreachable!("a plan was submitted") };
         let outcome = self.jobs.execute(plan, version, ticket).map_err(|error| self.jobs.blame(error));
+        if let Err(error) = &outcome {
+            self.jobs.give_up_unreadable(error);
+        }
         self.end(outcome.is_ok());
         self.jobs.end_job(Lane::Merge, outcome.clone());
         outcome

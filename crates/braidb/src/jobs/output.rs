@@ -16,14 +16,13 @@ use crate::base::key::{self, KeyRange, Span};
 use crate::base::mutant::mutant;
 use crate::base::names;
 use crate::plan::Edge;
-use crate::plan::values::ValueOptions;
+use crate::plan::values::{Rewrites, ValueOptions};
 use crate::table::{TableBuilder, TableOptions};
 use crate::value::file::ValueWriter;
 use crate::version::{NewTable, State};
 use crate::visible::rule::{Fate, RetentionFilter};
 use crate::visible::{Cursor, EntryKind};
 use braidb_storage::FileSystem;
-use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,8 +36,8 @@ pub struct Target {
     pub counters: Arc<Counters>,
     pub options: TableOptions,
     pub values: ValueOptions,
-    /// The value files whose values are written anew.
-    pub collected: Arc<BTreeSet<FileId>>,
+    /// Which values of value files are written anew; `None` where no source has any.
+    pub rewrites: Option<Arc<Rewrites>>,
 }
 
 impl Target {
@@ -60,19 +59,19 @@ impl Target {
 
     /// Where the value of an entry stays, if it lies in a value file that keeps it.
     fn stays(&self, source: &dyn Cursor) -> Option<(BodyFile, Handle)> {
-        // Most databases keep all values in tables. Their merges ask no entry for a handle.
-        self.values.threshold?;
+        let rewrites = self.rewrites.as_ref()?;
         let (file, handle) = source.handle()?;
         // A handle that leads beyond its file is damage, which the read of the value reports.
         let is_whole = handle.offset.checked_add(handle.bytes.into()).is_some_and(|end| end <= file.bytes);
-        let stays =
-            is_whole && self.values.separates(handle.bytes as usize) && !self.collected.contains(&file.id);
+        let stays = is_whole
+            && file.kind == BodyKind::Values
+            && rewrites.leave(file.id, handle.bytes as usize, &self.values);
         stays.then_some((file, handle))
     }
 }
 
-/// A table of handles ends when it and its values have the size of a table, and its own bytes at least one in this many of that size. At 4 a
-/// rewrite of one table for the values of a few files stays small. (After an open with another threshold it may write all of its values.) Without a least size the tables of small databases would be smaller
+/// A table of handles ends when it and its values have the size of a table, and its own bytes at least one in this many of that size. At
+/// 4 a rewrite of one table for the values of a few files stays small. Without a least size the tables of small databases would be smaller
 /// than a block of the file system.
 const HANDLES_FACTOR: u64 = 4;
 

@@ -13,16 +13,15 @@ use super::Jobs;
 use super::output::{Outputs, Progress};
 use super::subcompactions::{Owned, Subcompactions};
 use crate::base::error::Result;
-use crate::base::ids::FileId;
 use crate::base::key::Span;
 use crate::base::mutant::mutant;
+use crate::plan::values::Rewrites;
 use crate::plan::{Cutter, Merge};
 use crate::version::cursor::RunCursor;
 use crate::version::cut::middle;
 use crate::version::{Beneath, Slice};
 use crate::visible::merge::MergeCursor;
 use crate::visible::rule::RetentionFilter;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A merge is written on two threads if it reads at least 1/4 of a table's size. A smaller one is not worth a second thread and
@@ -40,8 +39,7 @@ pub(super) struct Stretch {
     pub cutter: Cutter,
     pub retention: RetentionFilter,
     pub beneath: Arc<Beneath>,
-    /// The value files whose values are written anew.
-    pub collected: Arc<BTreeSet<FileId>>,
+    pub rewrites: Option<Arc<Rewrites>>,
 }
 
 impl Stretch {
@@ -56,7 +54,7 @@ impl Stretch {
             cutter: self.cutter.clone(),
             retention: self.retention.clone(),
             beneath: self.beneath.clone(),
-            collected: self.collected.clone(),
+            rewrites: self.rewrites.clone(),
         };
         (Stretch { span: Span { low: self.span.low, end: Some(key) }, ..self }, upper)
     }
@@ -98,10 +96,10 @@ impl Jobs {
     }
 
     fn write_stretch(&self, stretch: Stretch, go_on: impl Fn() -> Result<()>) -> Result<Outputs> {
-        let Stretch { span, runs, to, mut cutter, retention, beneath, collected } = stretch;
+        let Stretch { span, runs, to, mut cutter, retention, beneath, rewrites } = stretch;
         let cursors = runs.iter().map(|run| RunCursor::new(run.clone(), false)).collect();
         let mut paced_bytes = 0;
-        let mut outputs = Outputs::new(self.target(to, collected)).within(span);
+        let mut outputs = Outputs::new(self.target(to, rewrites)).within(span);
         outputs.write(
             &mut MergeCursor::new(cursors),
             retention,

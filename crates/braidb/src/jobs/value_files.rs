@@ -22,16 +22,26 @@
 //! Moves, splits and joins change slices alone. Recovery writes values to tables; a merge separates them later.
 
 use super::{Catalog, Jobs};
+use crate::base::error::Error;
 use crate::base::ids::FileId;
 use crate::base::key::KeyRange;
 use crate::base::mutant::mutant;
 use crate::base::names;
+use crate::base::names::Kind;
 use crate::plan::Merge;
-use crate::plan::values;
+use crate::plan::values::Rewrites;
+use crate::plan::values::collection::{self, Total};
+use crate::plan::values::gathering;
+use crate::value::BodyKind;
 use crate::version::state::ValueFile;
 use crate::version::table_file::TableFile;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// Merges write values anew for other reasons than garbage while the device has room for this many times their inputs. A file goes only
+/// when no table leads into it, so these values stand on the device twice for a time, and no round bounds them.
+const ROOM_FACTOR: u64 = 16;
 
 /// The keys whose values lie in each value file, as far as slices below L0 tell. A slice of L0 leads into all files of its flush.
 fn ranges_of(catalog: &Catalog) -> BTreeMap<FileId, KeyRange> {
@@ -48,28 +58,40 @@ fn ranges_of(catalog: &Catalog) -> BTreeMap<FileId, KeyRange> {
     ranges
 }
 
-/// Merges gather small places of values while the device has room for this many times their inputs.
-const GATHERED_SHARE: u64 = 16;
-
 impl Jobs {
     /// Chooses the value files to be collected. Called after each edit.
     pub(super) fn choose_collected(&self, catalog: &mut Catalog) {
-        let files = catalog.state.value_files();
-        let garbage_permille = values::garbage_permille(files, &self.parts.options.values);
-        self.parts.pressure.set_garbage_permille(garbage_permille);
+        let mut files = Cow::Borrowed(catalog.state.value_files());
+        if !catalog.unreadable.is_empty() {
+            files.to_mut().retain(|id, _| !catalog.unreadable.contains(id));
+        }
+        let (total, options) = (Total::of(&files), &self.parts.options.values);
+        self.parts.pressure.set_garbage_permille(total.garbage_permille(options));
         // Files that joined later would have the cells visited again that the merges have left behind.
         if catalog.collected.iter().any(|id| files.contains_key(id)) {
             return;
         }
-        if !values::is_over(files) {
-            if !catalog.collected.is_empty() {
-                catalog.collected = Arc::default();
-            }
+        let chosen = match total.is_over() {
+            true => collection::to_collect(&files, total, &ranges_of(catalog), self.room_bytes(), options),
+            false => BTreeSet::new(),
+        };
+        catalog.collected = chosen;
+    }
+
+    /// Gives up the value file that an error of a merge names, until the next open: its values stay where they are. Otherwise one damaged
+    /// value would end each merge that collects its file, and no other file would be collected.
+    pub(super) fn give_up_unreadable(&self, error: &Error) {
+        let (Error::Io { path, .. } | Error::Corruption { path, .. }) = error else { return };
+        let Some(Kind::Values(id)) = path.file_name().and_then(|name| names::parse(name.to_str()?)) else {
             return;
+        };
+        let mut catalog = self.catalog.lock();
+        // A file that no edit names is an output, which the merge could not write.
+        if catalog.state.value_files().contains_key(&id) && Arc::make_mut(&mut catalog.unreadable).insert(id)
+        {
+            catalog.collected.remove(&id);
+            self.choose_collected(&mut catalog);
         }
-        let options = &self.parts.options.values;
-        let chosen = values::to_collect(files, &ranges_of(catalog), self.room_bytes(), options);
-        catalog.collected = Arc::new(chosen);
     }
 
     /// Bytes that the device has free beyond the reserve; 0 if it does not answer.
@@ -80,20 +102,29 @@ impl Jobs {
         free_bytes.saturating_sub(reserve_bytes)
     }
 
-    /// The value files whose values a merge writes anew: those to be collected, and those in which the merge has few bytes, if they are many.
-    pub(super) fn written_anew(&self, merge: &Merge) -> Arc<BTreeSet<FileId>> {
-        let collected = self.catalog.lock().collected.clone();
-        let places = merge.inputs.iter().flat_map(|input| input.slice.values.iter().copied());
-        let mut scattered = match merge.gathers {
-            true => values::gathered(places, &self.parts.options.values).into_keys().collect(),
-            false => values::scattered(places, &self.parts.options.values),
-        };
-        // A file goes only when no table leads into it, so what is gathered stands on the device twice for a time.
-        if scattered.is_empty() || self.room_bytes() / GATHERED_SHARE < merge.bytes() {
-            return collected;
+    /// Which values of its inputs a merge writes anew: those of collected files, and those of files in which it has few bytes, if they
+    /// are many. `None` if no input leads into a value file.
+    pub(super) fn rewrites(&self, merge: &Merge) -> Option<Arc<Rewrites>> {
+        let tables = merge.inputs.iter().map(|input| &input.slice.table);
+        let mut bodies = tables.flat_map(|table| table.bodies());
+        if bodies.all(|held| held.body.file.kind == BodyKind::Log) {
+            return None;
         }
-        scattered.extend(collected.iter().copied());
-        Arc::new(scattered)
+        let options = &self.parts.options.values;
+        let places = merge.inputs.iter().flat_map(|input| input.slice.values.iter().copied());
+        let moved = match merge.gathers {
+            true => gathering::gathered(places, options).into_keys().collect(),
+            false => gathering::scattered(places, options),
+        };
+        let has_room = self.room_bytes() / ROOM_FACTOR >= merge.bytes();
+        let (mut files, unreadable) = {
+            let catalog = self.catalog.lock();
+            (catalog.collected.clone(), catalog.unreadable.clone())
+        };
+        if has_room {
+            files.extend(moved);
+        }
+        Some(Arc::new(Rewrites { files, unreadable, brings_home: has_room }))
     }
 
     /// The tables that are rewritten because they point into collected value files.

@@ -22,7 +22,7 @@ use crate::base::body::Handle;
 use crate::base::error::{Error, Result};
 use crate::base::ids::FileId;
 use crate::base::value::Value;
-use crate::plan::values::Vain;
+use crate::plan::values::gathering::Vain;
 use crate::visible::{InBody, LazyValue, Reach};
 use braidb_storage::Clock;
 use std::collections::{BTreeMap, VecDeque};

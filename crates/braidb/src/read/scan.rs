@@ -12,7 +12,7 @@ use crate::base::ids::SeqNo;
 use crate::base::key::KeyRange;
 use crate::base::value::Value;
 use crate::memory::view::FamilyView;
-use crate::plan::values::Vain;
+use crate::plan::values::gathering::Vain;
 use crate::version::cursor::RunCursor;
 use crate::version::level_cursor::LevelCursor;
 use crate::visible::merge::MergeCursor;

@@ -19,10 +19,10 @@ const PAYMENT_US: u64 = 1_000;
 const WAIT: Duration = Duration::from_millis(100);
 
 /// Thousandths of the live bytes of value files that their garbage may have before writes slow down: a little more than the collection
-/// of value files aims at. (`plan/values.rs`)
+/// of value files aims at (`plan/values/collection.rs`).
 const GARBAGE_SOFT_PERMILLE: u64 = 330;
-/// Garbage of value files, in thousandths of their live bytes, at which the debt is 1, if [`MOST_GARBAGE_DEBT`] did not bound it. With a twentieth of garbage that merges have not
-/// met it stands for 1.5 times the live bytes.
+/// Garbage of value files, in thousandths of their live bytes, at which the debt is 1, if [`MOST_GARBAGE_DEBT`] did not bound it. With a
+/// twentieth of garbage that merges have not met it stands for 1.5 times the live bytes.
 const GARBAGE_HARD_PERMILLE: u64 = 450;
 /// The most debt that garbage in value files makes. At 0.95 a write pays for 2.8 MiB a second, and never waits: what keeps the garbage may
 /// be a compaction of the user, or a full device.
@@ -215,4 +215,29 @@ impl Pressure {
 fn share(value: u64, soft: u64, hard: u64) -> f64 {
     debug_assert!(soft < hard);
     if value <= soft { 0.0 } else { (value - soft) as f64 / (hard - soft) as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use braidb_storage::inline::{Inline, StepClock};
+
+    /// What keeps the garbage may be a user's compaction or a full device, which the writer itself has to end.
+    #[test]
+    fn garbage_slows_writers_down_and_never_stops_them() {
+        let clock = Arc::new(StepClock::new());
+        let marks =
+            Marks { memory_soft_bytes: 1, memory_hard_bytes: 2, l0_soft_tables: 1, l0_hard_tables: 2 };
+        let (counters, runtime) = (Arc::new(Counters::default()), Arc::new(Inline::new(clock.clone())));
+        let pressure = Pressure::new(marks, clock, runtime, counters.clone());
+        let admit = || pressure.admit(1 << 20, &|| panic!("the writer waits for jobs"));
+        pressure.set_garbage_permille(GARBAGE_SOFT_PERMILLE);
+        admit().unwrap();
+        assert_eq!(counters.slowdowns.get(), 0);
+        for permille in [GARBAGE_HARD_PERMILLE, u64::MAX] {
+            pressure.set_garbage_permille(permille);
+            admit().unwrap();
+        }
+        assert_eq!((counters.slowdowns.get(), counters.stalls.get()), (2, 0));
+    }
 }

@@ -5,6 +5,10 @@
 
 use super::{Db, MemoryPolicy, Options};
 use crate::base::error::Result;
+use crate::base::ids::{FamilyId, FileId};
+use crate::base::key::KeyRange;
+use crate::jobs::Orphans;
+use crate::plan::values::gathering::Vain;
 use braidb_storage::inline::{Inline, SeededRandom, StepClock};
 use braidb_storage::sim::{Fault, Lasting, Op, OpKind, SimFs};
 use braidb_storage::{Env, Runtime};
@@ -308,4 +312,47 @@ fn a_large_merge_gives_up_inputs_while_it_runs() {
         &ops,
     );
     assert!((0..200u32).all(|key| bench.db.get(key.to_be_bytes()).unwrap().unwrap()[0] == 2));
+}
+
+/// A merge that gathers values for scans fails, and is not tried again before scans have paid once more.
+#[test]
+fn a_gathering_merge_that_fails_is_given_up_until_scans_pay_again() {
+    let bench = Bench::new(options().tuning(|tuning| tuning.separation_threshold(Some(100))));
+    for flush in 0..4u8 {
+        (0..20).for_each(|key| bench.db.put([key, flush], [flush; 500]).unwrap());
+        bench.db.flush().unwrap();
+    }
+    bench.db.compact().unwrap();
+    let scattered = bench.names("values");
+    assert_eq!(scattered.len(), 4);
+    let jobs = &bench.db.engine().jobs;
+    let pay = || {
+        let range = KeyRange { low: vec![0], high: vec![20] };
+        jobs.scanned(FamilyId::DEFAULT, range, 0, 1, Vain { us: 1_000_000, place_us: 10 });
+    };
+    bench.fail(Fault::Io, is(OpKind::Append, "values"));
+    pay();
+    for _ in 0..3 {
+        // The merge was not wanted by a writer, so its failure is counted alone.
+        bench.db.settle().unwrap();
+    }
+    assert_eq!((bench.names("values"), bench.db.stats().counts.job_failures), (scattered, 1));
+    pay();
+    bench.db.settle().unwrap();
+    assert_eq!(bench.names("values").len(), 1);
+    assert_eq!(bench.db.get([7, 3]).unwrap().unwrap(), [3; 500]);
+}
+
+/// An orphan of the listing may be gone when recovery takes its number for a file of its own.
+#[test]
+fn a_file_that_the_state_names_is_no_orphan() {
+    let bench = Bench::new(options().tuning(|tuning| tuning.separation_threshold(Some(100))));
+    bench.db.put("a", [1; 500]).unwrap();
+    bench.db.flush().unwrap();
+    let ids =
+        |extension| bench.names(extension).iter().map(|name| FileId(name[..6].parse().unwrap())).collect();
+    let orphans = Orphans { tables: ids("table"), value_files: ids("values") };
+    assert_eq!((orphans.tables.len(), orphans.value_files.len()), (1, 1));
+    bench.db.engine().jobs.collect_after_open(&orphans, &[]);
+    assert_eq!((bench.names("table").len(), bench.names("values").len()), (1, 1));
 }
