@@ -32,6 +32,7 @@ const KNOWN: [&str; 26] = [
     "pipeline_segments",
     "separation_threshold",
     "table_bytes",
+    "value_layout",
 ];
 
 fn main() {

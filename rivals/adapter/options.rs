@@ -87,6 +87,10 @@ pub fn set(options: Options, text: &str) -> Outcome<Options> {
         "pipeline_segments" => tune!(options, pipeline_segments, number(name, value)?),
         #[cfg(has_separation_threshold)]
         "separation_threshold" => tune!(options, separation_threshold, Some(number(name, value)?)),
+        #[cfg(has_value_layout)]
+        "value_trie" => {
+            tune!(options, value_layout, kinds::ValueLayout::Trie { levels: number(name, value)? })
+        }
         #[cfg(has_table_bytes)]
         "table_bytes" => tune!(options, table_bytes, number(name, value)?),
         _ => Err(format!(

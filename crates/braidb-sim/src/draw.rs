@@ -5,7 +5,7 @@
 //! presets, or each option by itself. A later policy joins by adding its option here.
 
 use crate::rng::Rng;
-use braidb::tuning::{Guards, MemoryPolicy, OverlapScope, Tuning};
+use braidb::tuning::{Guards, MemoryPolicy, OverlapScope, Tuning, ValueLayout};
 use braidb::{Durability, Options};
 use braidb_storage::Env;
 use std::fmt;
@@ -74,6 +74,7 @@ pub struct OptionSet {
     pub hot_keys_percent: u32,
     pub log_table_percent: u32,
     pub separation_threshold: Option<u64>,
+    pub value_layout: ValueLayout,
     pub manifest_bytes: u64,
     pub l0_merge_tables: usize,
     pub l0_slowdown_tables: usize,
@@ -106,6 +107,7 @@ const DEFAULT: OptionSet = OptionSet {
     hot_keys_percent: 1,
     log_table_percent: 50,
     separation_threshold: None,
+    value_layout: ValueLayout::Ordered,
     manifest_bytes: 4 << 20,
     l0_merge_tables: 4,
     l0_slowdown_tables: 8,
@@ -201,6 +203,11 @@ impl OptionSet {
         // Drawn last, so that older seeds keep their other draws. Half of the sets keep values in tables.
         let separation_threshold = policies.pick(&[None, None, None, Some(0), Some(1), Some(100)]);
         let set = OptionSet { separation_threshold, ..set };
+        // Drawn last, so that older seeds keep their other draws.
+        let trie = |levels| ValueLayout::Trie { levels };
+        let value_layout =
+            policies.pick(&[ValueLayout::Ordered, ValueLayout::Ordered, trie(0), trie(1), trie(2)]);
+        let set = OptionSet { value_layout, ..set };
         match preset {
             Preset::ShortLogs => OptionSet {
                 log_bytes: policies.pick(&[Some(4 << 10), Some(6 << 10), Some(8 << 10)]),
@@ -231,6 +238,7 @@ impl OptionSet {
             hot_keys_percent: DEFAULT.hot_keys_percent,
             log_table_percent: DEFAULT.log_table_percent,
             separation_threshold: DEFAULT.separation_threshold,
+            value_layout: DEFAULT.value_layout,
             manifest_bytes: rng.pick(&[1 << 10, 1 << 10, 4 << 10, 64 << 10]),
             l0_merge_tables,
             l0_slowdown_tables,
@@ -272,6 +280,7 @@ impl OptionSet {
             .hot_keys_percent(self.hot_keys_percent)
             .log_table_percent(self.log_table_percent)
             .separation_threshold(self.separation_threshold)
+            .value_layout(self.value_layout)
             .manifest_bytes(self.manifest_bytes)
             .l0_merge_tables(self.l0_merge_tables)
             .l0_slowdown_tables(self.l0_slowdown_tables)
@@ -334,7 +343,7 @@ impl fmt::Display for OptionSet {
         write!(
             f,
             "durability {:?}, memtable {} ({:?}, {}% active, {} segments, {}% hot), block {}, cache {}, filter bits {}, open files {}, table {}, \
-             log {log} (rewritten at {rewrite}%, a body at {body}%), manifest {}, L0 {}/{}/{} (waits below {}% to {} tables, {:?}), deferral below {}, threads {}, runs {}{runs_at}, guards {:?}, values apart from {apart}, merges at {rate}",
+             log {log} (rewritten at {rewrite}%, a body at {body}%), manifest {}, L0 {}/{}/{} (waits below {}% to {} tables, {:?}), deferral below {}, threads {}, runs {}{runs_at}, guards {:?}, values apart from {apart} ({:?}), merges at {rate}",
             self.durability,
             self.memtable_bytes,
             self.memory_policy,
@@ -356,7 +365,8 @@ impl fmt::Display for OptionSet {
             self.defer_below_l0,
             self.background_threads,
             self.max_runs,
-            self.guards
+            self.guards,
+            self.value_layout
         )
     }
 }

@@ -1,6 +1,7 @@
 //! Values in files of their own: merges leave them where they are, thresholds may change, garbage is collected, readers keep what they
 //! read.
 
+use braidb::tuning::ValueLayout;
 use braidb::{Db, Options};
 use braidb_sim::{env_over, sim_env};
 use braidb_storage::sim::SimFs;
@@ -316,6 +317,54 @@ fn a_full_device_empties_after_half_was_deleted() {
 #[test]
 fn a_full_device_of_small_tables_empties_after_half_was_deleted() {
     fill_and_empty(48 << 20, 64 << 10, 64 << 10, 2_000, [Some(512); 2]);
+}
+
+/// All trie layouts keep what was written, over opens with other layouts too, and stay within the bound of garbage.
+#[test]
+fn a_trie_keeps_values_over_overwrites_and_opens() {
+    let (env, fs, _) = sim_env(1);
+    let layouts = [ValueLayout::Trie { levels: 0 }, ValueLayout::Trie { levels: 7 }, ValueLayout::Ordered];
+    let open = |env: Env, layout| {
+        options(env, Some(512))
+            .tuning(|tuning| tuning.value_layout(layout).table_bytes(256 << 10))
+            .open(DIR)
+            .unwrap()
+    };
+    let mut db = open(env, layouts[0]);
+    for round in 1..=6 {
+        write_round(&db, round);
+        db.settle().unwrap();
+        check(&db, round);
+        let stats = db.stats();
+        let most = stats.value_live_bytes / 2 * 3 + (2 << 18);
+        assert!(stats.value_file_bytes <= most, "round {round}: {} of {most} bytes", stats.value_file_bytes);
+        drop(db);
+        db = open(env_over(fs.clone(), round.into()).0, layouts[round as usize % 3]);
+    }
+    check(&db, 6);
+}
+
+/// Jobs append to the table of a leaf, so a leaf has few files. Without a trie each flush writes its own.
+#[test]
+fn a_leaf_has_one_table_until_it_is_full() {
+    let files_after = |layout| {
+        let (env, fs, _) = sim_env(1);
+        let db = options(env, Some(512))
+            .tuning(|tuning| tuning.value_layout(layout).table_bytes(4 << 20))
+            .open(DIR);
+        let db = db.unwrap();
+        for flush in 0..10u8 {
+            for leaf in 0..5u8 {
+                db.put([leaf, flush], [flush; VALUE_BYTES]).unwrap();
+            }
+            db.put([], [flush; VALUE_BYTES]).unwrap();
+            db.flush().unwrap();
+        }
+        files(&fs, ".values")
+    };
+    assert_eq!(files_after(ValueLayout::Trie { levels: 0 }), 1);
+    assert_eq!(files_after(ValueLayout::Trie { levels: 1 }), 6, "five leaves, and the empty key");
+    assert_eq!(files_after(ValueLayout::Ordered), 10);
 }
 
 /// Values below a new threshold stay in their files while the device is full. Otherwise each merge would write all values of its inputs,

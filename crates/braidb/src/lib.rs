@@ -98,7 +98,7 @@ pub mod tuning {
     //!
     //! [`Options::tuning`](crate::Options::tuning) sets them.
 
-    pub use crate::db::{Guards, MemoryPolicy, OverlapScope, Tuning};
+    pub use crate::db::{Guards, MemoryPolicy, OverlapScope, Tuning, ValueLayout};
 }
 
 /// Reads every byte of the database in `path` without opening it: [`Options::verify`] with the default options.

@@ -8,8 +8,10 @@ use super::ids::FileId;
 pub enum BodyKind {
     /// A closed commit log.
     Log = 0,
-    /// A value file, which flushes and merges write (`value/file.rs`).
+    /// A value file, which one flush or merge writes (`value/file.rs`).
     Values = 1,
+    /// A value file to which the jobs of one open append, one after the other: a table of a trie (`jobs/trie.rs`).
+    Trie = 2,
 }
 
 impl BodyKind {
@@ -17,8 +19,13 @@ impl BodyKind {
         match number {
             0 => Some(BodyKind::Log),
             1 => Some(BodyKind::Values),
+            2 => Some(BodyKind::Trie),
             _ => None,
         }
+    }
+
+    pub fn is_value_file(self) -> bool {
+        self != BodyKind::Log
     }
 }
 
@@ -27,7 +34,8 @@ impl BodyKind {
 pub struct BodyFile {
     pub kind: BodyKind,
     pub id: FileId,
-    /// The exact length of the closed log, its footer included; or of the value file.
+    /// The exact length of the closed log, its footer included; or of the value file. A table that leads into a trie table names the
+    /// length that was committed with it, and later tables may name more.
     pub bytes: u64,
 }
 

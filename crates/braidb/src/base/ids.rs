@@ -19,7 +19,7 @@ impl fmt::Display for FileId {
 }
 
 /// The id of a column family. 0 is the default family.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FamilyId(pub u32);
 
 impl FamilyId {

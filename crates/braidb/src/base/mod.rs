@@ -17,6 +17,7 @@ pub mod sample;
 pub mod sketch;
 pub mod sync;
 pub mod value;
+pub mod write_out;
 
 /// Longest key, in bytes.
 pub const MAX_KEY_BYTES: usize = 64 << 10;

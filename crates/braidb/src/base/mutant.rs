@@ -60,6 +60,16 @@ pub const ALL: &[(&str, &str)] = &[
     ("table_deleted_under_view", "1: a file goes only after the last view of it"),
     ("table_deleted_with_its_first_slice", "1: a table goes only with its last slice"),
     ("replaced_after_a_flush_took_it", "7: memory compaction gives up when a flush took its segments"),
+    (
+        "relocated_as_a_newer_write",
+        "10: a value moves with the version of its key, which keeps its sequence number",
+    ),
+    ("trie_table_named_too_short", "10: a table names a trie table behind all values that it leads to"),
+    ("trie_table_keeps_its_first_length", "10: the length of a trie table is the largest that a table named"),
+    (
+        "trie_table_synced_once",
+        "10: a job syncs a trie table before the edit that names what the job appended",
+    ),
     ("tombstone_dropped_early", "6: a tombstone goes only when nothing older can exist below"),
     ("tombstone_ignores_older_runs", "6: older runs of the same cell may hold what a tombstone hides"),
     (

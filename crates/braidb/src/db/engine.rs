@@ -19,7 +19,7 @@ use crate::memory::view::{FamilyView, View, ViewCell};
 use crate::memory::{Immutable, Live, Memory};
 use crate::plan::memory::tuner::Period;
 use crate::plan::tree::overlap::Verdict;
-use crate::read::{self, Passed};
+use crate::read::{self, AheadOf, Passed};
 use crate::version::table_file::TableFile;
 use crate::version::{DirLock, Level, Slice, Version};
 use crate::visible::snapshots::Snapshots;
@@ -60,8 +60,8 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    pub fn clock(&self) -> Arc<dyn Clock> {
-        self.clock.clone()
+    pub fn ahead(&self) -> AheadOf {
+        AheadOf { clock: self.clock.clone(), layout: self.jobs.parts.options.values.layout }
     }
 
     pub fn check_open(&self) -> Result<()> {

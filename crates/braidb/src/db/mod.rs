@@ -22,7 +22,7 @@ pub use batch::WriteBatch;
 pub use bounds::IntoBounds;
 pub use family::ColumnFamily;
 pub use iter::Iter;
-pub use options::{Guards, MemoryPolicy, Options, OverlapScope};
+pub use options::{Guards, MemoryPolicy, Options, OverlapScope, ValueLayout};
 pub use snapshot::Snapshot;
 pub use stats::{
     Counts, FamilyStats, HotKeyPeriod, HotKeyStats, LayoutStats, LevelStats, LogStats, OverlapStats, Stats,

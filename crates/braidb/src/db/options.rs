@@ -13,6 +13,7 @@ pub use crate::plan::memory::segments::MemoryPolicy;
 use crate::plan::memory::segments::SegmentOptions;
 use crate::plan::tree::overlap::OverlapOptions;
 pub use crate::plan::tree::overlap::OverlapScope;
+pub use crate::plan::values::ValueLayout;
 use crate::plan::values::ValueOptions;
 use crate::table::TableOptions;
 use braidb_storage::Env;
@@ -236,9 +237,14 @@ impl Options {
     }
 
     pub(crate) fn value_options(&self) -> ValueOptions {
-        let table_bytes = self.tuning.table_bytes;
-        let file_bytes = (table_bytes / VALUE_FILES_OF_TABLE).max(LEAST_VALUE_FILE_BYTES.min(table_bytes));
-        ValueOptions { threshold: self.tuning.separation_threshold, file_bytes }
+        let (table_bytes, layout) = (self.tuning.table_bytes, self.tuning.value_layout);
+        let file_bytes = match layout {
+            ValueLayout::Ordered => {
+                (table_bytes / VALUE_FILES_OF_TABLE).max(LEAST_VALUE_FILE_BYTES.min(table_bytes))
+            }
+            ValueLayout::Trie { .. } => table_bytes,
+        };
+        ValueOptions { threshold: self.tuning.separation_threshold, file_bytes, layout }
     }
 
     pub(crate) fn segment_options(&self) -> SegmentOptions {

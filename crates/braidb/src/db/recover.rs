@@ -29,6 +29,7 @@ use crate::base::mutant::mutant;
 use crate::base::names;
 use crate::base::report::{Cut, RecoveryReport};
 use crate::jobs::output::{Outputs, Target};
+use crate::jobs::value_output::TrieOf;
 use crate::log::{self, EncodedBatch, End, Frame, LogWriter, Numbers, Scan};
 use crate::memory::{LogsBySeq, Segment, SegmentWriter};
 use crate::plan::Edge;
@@ -149,6 +150,7 @@ impl<'a> Recovery<'a> {
             // A merge separates values later: recovery writes as few files as it can.
             values: ValueOptions { threshold: None, ..options.value_options() },
             rewrites: None,
+            trie: TrieOf { tries: Arc::default(), family: FamilyId::DEFAULT },
         };
         Recovery {
             dir,

@@ -7,6 +7,7 @@ use crate::base::error::{Error, Result};
 use crate::plan::Guards;
 use crate::plan::memory::segments::MemoryPolicy;
 use crate::plan::tree::overlap::OverlapScope;
+use crate::plan::values::ValueLayout;
 
 /// Options that experiments change, by [`Options::tuning`](crate::Options::tuning). The defaults are meant for every load. A program
 /// needs none of these options.
@@ -30,6 +31,7 @@ pub struct Tuning {
     pub(crate) hot_keys_percent: u32,
     pub(crate) log_table_percent: u32,
     pub(crate) separation_threshold: Option<u64>,
+    pub(crate) value_layout: ValueLayout,
     pub(crate) manifest_bytes: u64,
     pub(crate) l0_merge_tables: usize,
     pub(crate) l0_slowdown_tables: usize,
@@ -56,6 +58,7 @@ impl Default for Tuning {
             hot_keys_percent: 1,
             log_table_percent: 50,
             separation_threshold: None,
+            value_layout: ValueLayout::Ordered,
             manifest_bytes: 4 << 20,
             l0_merge_tables: 4,
             l0_slowdown_tables: 8,
@@ -188,6 +191,28 @@ impl Tuning {
         self
     }
 
+    /// Which value file takes a value of at least [`Tuning::separation_threshold`]. Default: [`ValueLayout::Ordered`].
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-olayout-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// use braidb::tuning::ValueLayout;
+    /// let options = braidb::Options::new().tuning(|tuning| {
+    ///     tuning.separation_threshold(Some(1024)).value_layout(ValueLayout::Trie { levels: 1 })
+    /// });
+    /// let db = options.open(&dir)?;
+    /// db.put("apple", [7; 5000])?;
+    /// db.put("banana", [8; 5000])?;
+    /// db.flush()?;
+    /// assert_eq!(db.stats().value_files, 2, "two first bytes");
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    pub fn value_layout(mut self, layout: ValueLayout) -> Tuning {
+        self.value_layout = layout;
+        self
+    }
+
     /// Bytes beyond which the manifest is written anew; at least 1 KiB. Default: 4 MiB.
     pub fn manifest_bytes(mut self, bytes: u64) -> Tuning {
         self.manifest_bytes = bytes;
@@ -313,6 +338,9 @@ impl Tuning {
         range("log_table_percent", u64::from(self.log_table_percent), 0, 100)?;
         if let Some(bytes) = self.separation_threshold {
             range("separation_threshold", bytes, 0, MAX_VALUE_BYTES as u64)?;
+        }
+        if let ValueLayout::Trie { levels } = self.value_layout {
+            range("value_layout", levels as u64, 0, 32)?;
         }
         range("manifest_bytes", self.manifest_bytes, 1 << 10, 1 << 40)?;
         for runs in self.max_runs_per_guard {

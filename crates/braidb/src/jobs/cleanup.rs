@@ -99,7 +99,8 @@ impl Jobs {
         let mut catalog = self.catalog.lock();
         // A process that lost the lock may have removed an orphan after the open listed it, and recovery may have used its number again.
         let is_unnamed = |id: &&FileId| {
-            catalog.state.table(**id).is_none() && !catalog.state.value_files().contains_key(*id)
+            let is_value_file = catalog.state.value_files().contains_key(*id);
+            catalog.state.table(**id).is_none() && (!is_value_file || mutant!("value_file_forgotten_at_open"))
         };
         for &id in orphans.tables.iter().filter(is_unnamed) {
             self.unlink(&names::table(&self.parts.dir, id));

@@ -101,7 +101,7 @@ impl Jobs {
         may_keep: bool,
     ) -> Result<()> {
         // No entry of memory lies in a value file.
-        let mut outputs = Outputs::new(self.target(0, None)).leaving(places);
+        let mut outputs = Outputs::new(self.target(task.family, 0, None)).leaving(places);
         let mut sampled = Vec::new();
         let retention = RetentionFilter::new(self.parts.snapshots.drop_proof());
         let mut source: Box<dyn Cursor> = match &survivors {

@@ -96,8 +96,16 @@ impl Jobs {
         let images = self.load_bodies(merge, rewrites.as_deref());
         let runs = Arc::new(runs_of(merge));
         let (to, beneath) = (merge.to, Arc::new(beneath));
-        let stretch =
-            Stretch { span: Span::ALL, runs, to, cutter, retention, beneath, rewrites: rewrites.clone() };
+        let stretch = Stretch {
+            span: Span::ALL,
+            runs,
+            family: merge.family,
+            to,
+            cutter,
+            retention,
+            beneath,
+            rewrites: rewrites.clone(),
+        };
         let outputs = self.write_merge(merge, stretch)?;
 
         drop(images);

@@ -43,7 +43,9 @@ pub mod output;
 mod pacer;
 mod stretch;
 mod subcompactions;
+pub mod trie;
 mod value_files;
+pub mod value_output;
 
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
@@ -73,6 +75,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
+use trie::Tries;
+use value_output::TrieOf;
 
 /// How long a thread that waits for jobs sleeps before it looks again: 100 ms. The end of a job wakes it earlier.
 const WAIT: Duration = Duration::from_millis(100);
@@ -105,6 +109,7 @@ pub struct Jobs {
     pacer: Option<Pacer>,
     /// Merges that are reading and writing.
     merging: AtomicU64,
+    tries: Arc<Tries>,
     /// Entries that scans of a family returned since its last flush.
     entries_returned: Mutex<BTreeMap<FamilyId, u64>>,
 }
@@ -205,6 +210,7 @@ impl Jobs {
             ended: Condvar::new(),
             pacer,
             merging: AtomicU64::new(0),
+            tries: Arc::default(),
             entries_returned: Mutex::default(),
         };
         let mut catalog = jobs.catalog.lock();
@@ -373,8 +379,8 @@ impl Jobs {
         self.parts.pressure.set_l0_tables(fullest as u64);
     }
 
-    /// Where and with which options tables for `level` are written, and which values of value files are written anew.
-    fn target(&self, level: usize, rewrites: Option<Arc<Rewrites>>) -> Target {
+    /// Where and with which options tables for `level` of `family` are written, and which values of value files are written anew.
+    fn target(&self, family: FamilyId, level: usize, rewrites: Option<Arc<Rewrites>>) -> Target {
         Target {
             fs: self.parts.env.fs.clone(),
             dir: self.parts.dir.clone(),
@@ -382,6 +388,7 @@ impl Jobs {
             counters: self.parts.counters.clone(),
             values: self.parts.options.values,
             rewrites,
+            trie: TrieOf { tries: self.tries.clone(), family },
             options: TableOptions {
                 has_sketch: self.parts.options.tree.wants_sketch(level),
                 has_sample: self.parts.options.tree.wants_sample(level),

@@ -8,17 +8,17 @@
 //! leaves nothing behind. The next open deletes what a crash leaves.
 
 use super::log_table::Places;
+use super::value_output::{TrieOf, ValueOutputs};
 use crate::base::body::{BodyFile, BodyKind, Handle};
 use crate::base::counters::{Counter, Counters};
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, FileIds, TierId};
-use crate::base::key::{self, KeyRange, Span};
+use crate::base::key::{KeyRange, Span};
 use crate::base::mutant::mutant;
 use crate::base::names;
 use crate::plan::Edge;
 use crate::plan::values::{Rewrites, ValueOptions};
 use crate::table::{TableBuilder, TableOptions};
-use crate::value::file::ValueWriter;
 use crate::version::{NewTable, State};
 use crate::visible::rule::{Fate, RetentionFilter};
 use crate::visible::{Cursor, EntryKind};
@@ -38,11 +38,13 @@ pub struct Target {
     pub values: ValueOptions,
     /// Which values of value files are written anew; `None` where no source has any.
     pub rewrites: Option<Arc<Rewrites>>,
+    /// Where trie tables wait for this job.
+    pub trie: TrieOf,
 }
 
 impl Target {
     /// Creates a file with a number of its own. `path` and `create` get the number.
-    fn create<T>(
+    pub fn create<T>(
         &self,
         path: impl Fn(&Path, FileId) -> PathBuf,
         create: impl Fn(&Path, FileId) -> Result<T>,
@@ -63,9 +65,7 @@ impl Target {
         let (file, handle) = source.handle()?;
         // A handle that leads beyond its file is damage, which the read of the value reports.
         let is_whole = handle.offset.checked_add(handle.bytes.into()).is_some_and(|end| end <= file.bytes);
-        let stays = is_whole
-            && file.kind == BodyKind::Values
-            && rewrites.leave(file.id, handle.bytes as usize, &self.values);
+        let stays = is_whole && rewrites.leave(file.id, handle.bytes as usize, &self.values);
         stays.then_some((file, handle))
     }
 }
@@ -92,10 +92,8 @@ pub struct Outputs {
     places: Places,
     /// Only keys of this span are written.
     span: Span,
-    /// The value file that is being written.
-    open_values: Option<ValueWriter>,
+    values: ValueOutputs,
     ids: Vec<FileId>,
-    value_files: Vec<FileId>,
     pub tables: Vec<NewTable>,
     /// Versions that newer ones hid.
     pub shadowed: u64,
@@ -110,9 +108,8 @@ impl Outputs {
             target,
             places,
             span,
-            open_values: None,
+            values: ValueOutputs::default(),
             ids: Vec::new(),
-            value_files: Vec::new(),
             tables: Vec::new(),
             shadowed: 0,
             spent: 0,
@@ -141,7 +138,7 @@ impl Outputs {
             assert!(below.high < above.low, "tables come in key order");
         }
         self.ids.append(&mut upper.ids);
-        self.value_files.append(&mut upper.value_files);
+        self.values.append_all(std::mem::take(&mut upper.values));
         self.tables.append(&mut upper.tables);
         self.shadowed += upper.shadowed;
         self.spent += upper.spent;
@@ -198,7 +195,7 @@ impl Outputs {
                     }
                     let builder = builder.as_mut().expect("made above");
                     if is_new_key {
-                        self.end_full_value_file(builder)?;
+                        self.values.end_full(&self.target, builder)?;
                     }
                     self.add(builder, source)?;
                 }
@@ -213,18 +210,20 @@ impl Outputs {
 
     fn progress(&self, builder: Option<&TableBuilder>) -> Progress {
         let Some(builder) = builder else { return Progress { table_bytes: 0, written_bytes: 0 } };
-        let open_bytes = self.open_values.as_ref().map_or(0, ValueWriter::bytes);
         let bytes = builder.bytes();
         let table_bytes = (bytes + builder.bodies_bytes()).min(bytes.saturating_mul(HANDLES_FACTOR));
-        Progress { table_bytes, written_bytes: bytes + open_bytes }
+        Progress { table_bytes, written_bytes: bytes + self.values.table_bytes() }
     }
 
     /// Adds the entry of `source` to the open table, and its value to the table, to a value file, or to neither if it stays where it is.
     #[inline]
     fn add(&mut self, builder: &mut TableBuilder, source: &mut dyn Cursor) -> Result<()> {
-        let seq = source.seq();
+        let mut seq = source.seq();
         if let Some((file, handle)) = self.target.stays(source) {
             return builder.add_handle(source.key(), seq, file, handle);
+        }
+        if mutant!("relocated_as_a_newer_write") && source.handle().is_some() {
+            seq += 8;
         }
         source.fetch()?;
         let (key, kind, value) = (source.key(), source.kind(), source.value());
@@ -237,38 +236,8 @@ impl Outputs {
                 None => builder.add(key, seq, kind, value),
             };
         }
-        let file = match &mut self.open_values {
-            Some(file) => file,
-            None => {
-                let create = |path: &Path, id| ValueWriter::create(self.target.fs.as_ref(), path, id);
-                let (id, file) = self.target.create(names::values, create)?;
-                // From now on drop removes the file, unless the outputs are kept.
-                self.value_files.push(id);
-                self.open_values.insert(file)
-            }
-        };
-        let handle = file.append(key::hash(key), value)?;
-        // `end_value_file` tells the length.
-        let named = BodyFile { kind: BodyKind::Values, id: file.id(), bytes: 0 };
-        builder.add_handle(key, seq, named, handle)
-    }
-
-    fn end_full_value_file(&mut self, builder: &mut TableBuilder) -> Result<()> {
-        match &self.open_values {
-            Some(open) if open.bytes() >= self.target.values.file_bytes => self.end_value_file(builder),
-            _ => Ok(()),
-        }
-    }
-
-    /// Syncs the open value file, and tells its length to the table that leads into it.
-    fn end_value_file(&mut self, builder: &mut TableBuilder) -> Result<()> {
-        if let Some(open) = self.open_values.take() {
-            let file = open.finish()?;
-            self.target.counters.value_file_bytes.add(file.bytes);
-            self.target.counters.value_files.add(1);
-            builder.close_body(file);
-        }
-        Ok(())
+        let (file, handle) = self.values.append(&self.target, key, value)?;
+        builder.add_handle(key, seq, file, handle)
     }
 
     /// Syncs the names of the tables and value files.
@@ -289,9 +258,9 @@ impl Outputs {
         Ok(table)
     }
 
-    /// Ends a table, after the value file that it was led into last.
+    /// Ends a table, after the value files that values were written to for it.
     fn finish(&mut self, mut table: TableBuilder, written: &Counter) -> Result<()> {
-        self.end_value_file(&mut table)?;
+        self.values.end_table(&self.target, &mut table)?;
         let summary = table.finish()?;
         written.add(summary.bytes);
         self.tables.push(NewTable {
@@ -318,17 +287,17 @@ impl Outputs {
     /// Keeps the files: an edit names them now, or may do so.
     pub fn keep(mut self) {
         self.ids.clear();
-        self.value_files.clear();
+        self.values.keep(&self.target);
     }
 }
 
 impl Drop for Outputs {
     fn drop(&mut self) {
         let dir = &self.target.dir;
-        let tables = self.ids.iter().map(|&id| names::table(dir, id));
-        for path in tables.chain(self.value_files.iter().map(|&id| names::values(dir, id))) {
+        for path in self.ids.iter().map(|&id| names::table(dir, id)) {
             // Nothing refers to the file. The next open deletes it if this unlink fails.
             let _ = self.target.fs.unlink(&path);
         }
+        self.values.discard(&self.target);
     }
 }

@@ -13,6 +13,7 @@ use super::Jobs;
 use super::output::{Outputs, Progress};
 use super::subcompactions::{Owned, Subcompactions};
 use crate::base::error::Result;
+use crate::base::ids::FamilyId;
 use crate::base::key::Span;
 use crate::base::mutant::mutant;
 use crate::plan::values::Rewrites;
@@ -35,6 +36,7 @@ pub(super) struct Stretch {
     pub span: Span,
     /// The runs that the merge reads, newest first.
     pub runs: Arc<Vec<Arc<Vec<Arc<Slice>>>>>,
+    pub family: FamilyId,
     pub to: usize,
     pub cutter: Cutter,
     pub retention: RetentionFilter,
@@ -50,6 +52,7 @@ impl Stretch {
         let upper = Stretch {
             span: Span { low, end: self.span.end },
             runs: self.runs.clone(),
+            family: self.family,
             to: self.to,
             cutter: self.cutter.clone(),
             retention: self.retention.clone(),
@@ -96,10 +99,10 @@ impl Jobs {
     }
 
     fn write_stretch(&self, stretch: Stretch, go_on: impl Fn() -> Result<()>) -> Result<Outputs> {
-        let Stretch { span, runs, to, mut cutter, retention, beneath, rewrites } = stretch;
+        let Stretch { span, runs, family, to, mut cutter, retention, beneath, rewrites } = stretch;
         let cursors = runs.iter().map(|run| RunCursor::new(run.clone(), false)).collect();
         let mut paced_bytes = 0;
-        let mut outputs = Outputs::new(self.target(to, rewrites)).within(span);
+        let mut outputs = Outputs::new(self.target(family, to, rewrites)).within(span);
         outputs.write(
             &mut MergeCursor::new(cursors),
             retention,

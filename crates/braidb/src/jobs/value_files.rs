@@ -75,6 +75,7 @@ impl Jobs {
             true => collection::to_collect(&files, total, &ranges_of(catalog), self.room_bytes(), options),
             false => BTreeSet::new(),
         };
+        chosen.iter().for_each(|&id| _ = self.tries.let_go(id));
         catalog.collected = chosen;
     }
 
@@ -143,7 +144,9 @@ impl Jobs {
     pub(super) fn unlink_value_files(&self, catalog: &mut Catalog) {
         let Catalog { state, value_files, .. } = catalog;
         let is_held = |id: &FileId| {
-            !mutant!("value_file_deleted_under_view") && self.parts.tables.bodies().is_held(*id)
+            let is_read =
+                !mutant!("value_file_deleted_under_view") && self.parts.tables.bodies().is_held(*id);
+            is_read || !self.tries.let_go(*id)
         };
         let gone: Vec<FileId> =
             value_files.extract_if(.., |id| !state.value_files().contains_key(id) && !is_held(id)).collect();

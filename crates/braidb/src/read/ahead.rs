@@ -14,6 +14,8 @@
 //! - A file is read ahead behind the last value, into the page cache, by no more bytes than the scan has read of it. So the next window finds
 //!   them there. This is for scans in key order, whose offsets mostly ascend.
 //!
+//! In a trie (`ValueLayout::Trie`) a scan reads as the papers do: each table at one place, or value by value out of the one log.
+//!
 //! An entry that was read ahead waits here with its value, or with the error of its value. The user gets the error when the scan comes to
 //! the entry, and never for an entry that the scan does not reach.
 
@@ -22,6 +24,7 @@ use crate::base::body::Handle;
 use crate::base::error::{Error, Result};
 use crate::base::ids::FileId;
 use crate::base::value::Value;
+use crate::plan::values::ValueLayout;
 use crate::plan::values::gathering::Vain;
 use crate::visible::{InBody, LazyValue, Reach};
 use braidb_storage::Clock;
@@ -49,6 +52,7 @@ fn bytes_of(key: &[u8], value_bytes: u64) -> u64 {
 /// The entries that a scan has read and its user has not asked for yet.
 pub struct Ahead {
     clock: Arc<dyn Clock>,
+    layout: ValueLayout,
     /// Whether the scan goes in key order.
     is_forward: bool,
     ready: VecDeque<Result<Entry>>,
@@ -118,9 +122,9 @@ impl Spent {
 }
 
 impl Ahead {
-    pub fn new(clock: Arc<dyn Clock>, is_forward: bool) -> Ahead {
+    pub fn new(clock: Arc<dyn Clock>, layout: ValueLayout, is_forward: bool) -> Ahead {
         let (ready, spent) = (VecDeque::new(), Spent::default());
-        Ahead { clock, is_forward, ready, window_bytes: 0, spent }
+        Ahead { clock, layout, is_forward, ready, window_bytes: 0, spent }
     }
 
     /// The next entry of the scan whose entries `walk` finds, one a call.
@@ -154,7 +158,8 @@ impl Ahead {
         let mut bytes = bytes_of(&first.0, first.1.handle.bytes.into());
         window.push(first.0, LazyValue::InBody(first.1));
         let mut failed = None;
-        while bytes < self.window_bytes {
+        let is_log = self.layout == ValueLayout::Trie { levels: 0 };
+        while bytes < self.window_bytes && !is_log {
             match walk() {
                 Ok(Some((key, value))) => {
                     bytes += bytes_of(&key, value.bytes());
@@ -173,7 +178,11 @@ impl Ahead {
                 self.spent.places += 1;
                 VecDeque::from([entry])
             }
-            None => window.read(&mut self.spent, self.is_forward),
+            None => {
+                let place_bytes = self.spent.place_bytes();
+                let gap_bytes = if self.layout == ValueLayout::Ordered { place_bytes } else { u64::MAX };
+                window.read(&mut self.spent, gap_bytes, self.is_forward)
+            }
         };
         self.ready.extend(failed.map(Err));
         let doubled = 2 * bytes.max(self.window_bytes);
@@ -222,17 +231,19 @@ impl Window {
     }
 
     /// Reads all values, file by file and each file by ascending offsets.
-    fn read(mut self, spent: &mut Spent, is_forward: bool) -> VecDeque<Result<Entry>> {
+    fn read(mut self, spent: &mut Spent, gap_bytes: u64, is_forward: bool) -> VecDeque<Result<Entry>> {
         let place_bytes = spent.place_bytes();
         for (id, mut wanted) in std::mem::take(&mut self.by_file) {
             wanted.sort_unstable_by_key(|&at| self.wanted(at).handle.offset);
             let handles: Vec<_> = wanted.iter().map(|&at| self.wanted(at).handle).collect();
-            let body = self.wanted(wanted[0]).body.clone();
+            // The tables of a trie table know it with different lengths. The table of the last value knows it as long as all need.
+            let last = *wanted.last().expect("a file is listed with a value");
+            let body = self.wanted(last).body.clone();
             // Few bytes would be there before the next window asks for them anyway.
             let is_worth = is_forward && place_bytes >= LEAST_AHEAD_BYTES;
             let most_bytes = if is_worth { place_bytes } else { 0 };
             let ahead_bytes = spent.by_file.entry(id).or_default().ahead_bytes(&handles, most_bytes);
-            let together = body.read_together(&handles, Reach { gap_bytes: place_bytes, ahead_bytes });
+            let together = body.read_together(&handles, Reach { gap_bytes, ahead_bytes });
             assert_eq!(together.values.len(), wanted.len(), "each handle has a value or an error");
             spent.places += together.places;
             for (at, value) in wanted.into_iter().zip(together.values) {
@@ -343,7 +354,7 @@ mod tests {
     }
 
     fn ahead() -> Ahead {
-        Ahead::new(Arc::new(Watch::default()), true)
+        Ahead::new(Arc::new(Watch::default()), ValueLayout::Ordered, true)
     }
 
     #[test]
@@ -351,7 +362,7 @@ mod tests {
         let (files, watch) = slow_files(100_000);
         let mut places: Vec<(usize, u64)> = (20..40).map(|offset| (0, offset)).collect();
         places.push((1, 1));
-        let (mut walk, mut ahead) = (entries(&files, &places), Ahead::new(watch, true));
+        let (mut walk, mut ahead) = (entries(&files, &places), Ahead::new(watch, ValueLayout::Ordered, true));
         for &(_, offset) in &places {
             let (_, value) = ahead.step(|| Ok(walk.next())).unwrap().unwrap();
             assert_eq!(value, offset.to_string().as_bytes());
@@ -369,7 +380,8 @@ mod tests {
     fn a_backward_scan_reads_nothing_ahead_in_a_file() {
         let (files, watch) = slow_files(100_000);
         let places = [(0, 3), (0, 2), (0, 1)];
-        let (mut walk, mut ahead) = (entries(&files, &places), Ahead::new(watch, false));
+        let (mut walk, mut ahead) =
+            (entries(&files, &places), Ahead::new(watch, ValueLayout::Ordered, false));
         while ahead.step(|| Ok(walk.next())).unwrap().is_some() {}
         assert_eq!(files[0].reaches.lock().unwrap()[0].ahead_bytes, 0);
     }
@@ -388,6 +400,21 @@ mod tests {
         // Windows of 1, 2 and 4 entries, and of the last 2.
         assert_eq!(calls(0), [vec![9], vec![3], vec![1, 7], vec![4]]);
         assert_eq!(calls(1), [vec![5], vec![2, 8], vec![6]]);
+    }
+
+    #[test]
+    fn a_trie_is_read_table_by_table_and_a_log_value_by_value() {
+        let calls = |levels: usize| {
+            let files = files();
+            let mut walk = entries(&files, &[(0, 9), (0, 1), (0, 5), (0, 2)]);
+            let mut ahead = Ahead::new(Arc::new(Watch::default()), ValueLayout::Trie { levels }, true);
+            while ahead.step(|| Ok(walk.next())).unwrap().is_some() {}
+            let reaches = files[0].reaches.lock().unwrap().clone();
+            assert!(reaches.iter().all(|reach| reach.gap_bytes == u64::MAX));
+            files[0].calls.lock().unwrap().clone()
+        };
+        assert_eq!(calls(1), [vec![9], vec![1, 5], vec![2]]);
+        assert_eq!(calls(0), [vec![9], vec![1], vec![5], vec![2]]);
     }
 
     #[test]

@@ -6,4 +6,4 @@ mod scan;
 mod source;
 
 pub use get::{contains, get};
-pub use scan::{Backward, Forward, Passed};
+pub use scan::{AheadOf, Backward, Forward, Passed};

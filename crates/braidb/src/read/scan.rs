@@ -12,6 +12,7 @@ use crate::base::ids::SeqNo;
 use crate::base::key::KeyRange;
 use crate::base::value::Value;
 use crate::memory::view::FamilyView;
+use crate::plan::values::ValueLayout;
 use crate::plan::values::gathering::Vain;
 use crate::version::cursor::RunCursor;
 use crate::version::level_cursor::LevelCursor;
@@ -90,6 +91,12 @@ pub struct Scan<W> {
     ahead: Ahead,
 }
 
+/// What a scan needs to read values ahead.
+pub struct AheadOf {
+    pub clock: Arc<dyn Clock>,
+    pub layout: ValueLayout,
+}
+
 /// A scan in key order.
 pub type Forward = Scan<ForwardWalk>;
 /// A scan against key order.
@@ -97,20 +104,17 @@ pub type Backward = Scan<BackwardWalk>;
 
 impl Forward {
     /// Starts at the lower bound.
-    pub fn new(view: &FamilyView, at: SeqNo, low: &Bound<Vec<u8>>, clock: Arc<dyn Clock>) -> Result<Forward> {
-        Ok(Scan { walk: ForwardWalk::new(view, at, low)?, ahead: Ahead::new(clock, true) })
+    pub fn new(view: &FamilyView, at: SeqNo, low: &Bound<Vec<u8>>, ahead: AheadOf) -> Result<Forward> {
+        let AheadOf { clock, layout } = ahead;
+        Ok(Scan { walk: ForwardWalk::new(view, at, low)?, ahead: Ahead::new(clock, layout, true) })
     }
 }
 
 impl Backward {
     /// Starts at the upper bound.
-    pub fn new(
-        view: &FamilyView,
-        at: SeqNo,
-        high: &Bound<Vec<u8>>,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Backward> {
-        Ok(Scan { walk: BackwardWalk::new(view, at, high)?, ahead: Ahead::new(clock, false) })
+    pub fn new(view: &FamilyView, at: SeqNo, high: &Bound<Vec<u8>>, ahead: AheadOf) -> Result<Backward> {
+        let AheadOf { clock, layout } = ahead;
+        Ok(Scan { walk: BackwardWalk::new(view, at, high)?, ahead: Ahead::new(clock, layout, false) })
     }
 }
 

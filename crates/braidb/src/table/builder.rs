@@ -15,9 +15,10 @@ use crate::base::mutant::mutant;
 use crate::base::part::Part;
 use crate::base::sample::Sample;
 use crate::base::sketch::Sketch;
+use crate::base::write_out::WriteOut;
 use crate::base::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::value::file::record_bytes;
-use crate::value::{BodyFile, BodyKind, BodyUse, Handle};
+use crate::value::{BodyFile, BodyUse, Handle};
 use crate::visible::EntryKind;
 use braidb_storage::{File, FileSystem};
 use std::collections::BTreeMap;
@@ -26,9 +27,6 @@ use std::sync::Arc;
 
 /// Size of an append in bytes: full blocks are collected until they take this many bytes.
 const APPEND_BYTES: usize = 256 << 10;
-/// Each time this many more bytes are in the file, the builder asks the device to write them. Otherwise the device
-/// would idle during the merge, and the merge would wait for the whole table in the sync at its end.
-pub(super) const WRITE_OUT_BYTES: u64 = 1 << 20;
 
 /// The facts about a finished table that the manifest needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,9 +64,7 @@ pub struct TableBuilder {
     /// Bytes that are not appended yet; the open block is at the end.
     out: Vec<u8>,
     written: u64,
-    /// The bytes, of `written`, that the device was asked to write: whole steps of [`WRITE_OUT_BYTES`], so no page is
-    /// requested twice.
-    written_out: u64,
+    write_out: WriteOut,
     checksum: u32,
     block: BlockWriter,
     index: IndexWriter,
@@ -126,7 +122,7 @@ impl TableBuilder {
             options,
             out: Vec::with_capacity(APPEND_BYTES + options.block_bytes),
             written: 0,
-            written_out: 0,
+            write_out: WriteOut::default(),
             checksum: 0,
             block: BlockWriter::default(),
             index: IndexWriter::default(),
@@ -161,10 +157,15 @@ impl TableBuilder {
             self.bodies.len() as u32 - 1
         });
         self.add_placed(key, seq, EntryKind::Put, NewValue::InBody(Pointer { body, handle }))?;
-        self.bodies[body as usize].live_bytes += u64::from(handle.bytes);
+        let named = &mut self.bodies[body as usize];
+        named.live_bytes += u64::from(handle.bytes);
+        // The inputs of a merge may name a trie table with several lengths.
+        if !mutant!("trie_table_named_too_short") {
+            named.file.bytes = named.file.bytes.max(file.bytes);
+        }
         self.open_body_bytes += u64::from(handle.bytes);
         self.bodies_bytes += u64::from(handle.bytes);
-        if file.kind == BodyKind::Values {
+        if file.kind.is_value_file() {
             *self.open_values.entry(file.id).or_default() += record_bytes(&handle);
         }
         Ok(())
@@ -342,11 +343,7 @@ impl TableBuilder {
         self.out.clear();
         // Frees the space of a huge value, which would otherwise stay allocated for the rest of the table.
         self.out.shrink_to(2 * APPEND_BYTES);
-        let steps_end = self.written / WRITE_OUT_BYTES * WRITE_OUT_BYTES;
-        if steps_end > self.written_out {
-            self.file.write_out(self.written_out, steps_end - self.written_out);
-            self.written_out = steps_end;
-        }
+        self.write_out.written(&*self.file, self.written);
         Ok(())
     }
 

@@ -14,7 +14,7 @@ use crate::base::ids::SeqNo;
 use crate::base::key::KeyRange;
 use crate::base::value::Value;
 use crate::cache::Block;
-use crate::value::{self, BodyFile, BodyKind, Chunk, Handle, Image};
+use crate::value::{self, BodyFile, Chunk, Handle, Image};
 use crate::visible::{Cursor, EntryKind, InBody, LazyValue};
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -341,7 +341,7 @@ impl Cursor for TableCursor {
         let Pointer { body, handle } = self.at().1.pointer?;
         // `fetch` reports a handle without a body.
         let file = self.table().bodies().get(body as usize)?.file;
-        (file.kind == BodyKind::Values).then_some((file, handle))
+        file.kind.is_value_file().then_some((file, handle))
     }
 
     #[inline]

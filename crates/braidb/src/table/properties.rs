@@ -18,7 +18,7 @@
 //! | 11 | of each body: the id of the log, the bytes of the values that handles lead to, the length of the closed log |
 //! | 12 | optional: a sketch of the keys ([`crate::base::sketch`]) |
 //! | 13 | optional: a sample of the keys ([`crate::base::sample`]) |
-//! | 14 | of each body: its kind (0 a log, 1 a value file), then as in field 11; in place of field 11 if a body is a value file |
+//! | 14 | of each body: its kind (0 a log, 1 a value file, 2 a trie table), then as in field 11; in place of field 11 if a body is a value file |
 //!
 //! All of these fields are required, except 11 and 14 (absent in a table without handles), 12 and 13. Readers skip fields with
 //! other tags. Facts that a reader must know are marked elsewhere: an unknown placement, or an unknown field of the

@@ -18,8 +18,9 @@
 //!  20  value
 //! ```
 //!
-//! Records follow each other without a gap, up to the length that the manifest names. The job that writes a file syncs it once and
-//! never opens it for writing again. A table leads to the value of a record, not to its head; the head serves verification and repair.
+//! Records follow each other without a gap, up to the length that the manifest names. Mostly one job writes a file and syncs it once. To
+//! a trie table (`jobs/trie.rs`) later jobs of the open append, each behind the length that the last one committed. A table leads to the
+//! value of a record, not to its head; the head serves verification and repair.
 
 use super::{BodyFile, BodyKind, Handle};
 use crate::base::MAX_VALUE_BYTES;
@@ -29,6 +30,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::FileId;
 use crate::base::mutant::mutant;
 use crate::base::report::Damage;
+use crate::base::write_out::WriteOut;
 use braidb_storage::{File, FileSystem};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -40,9 +42,6 @@ pub const HEADER_BYTES: usize = 30;
 const RECORD_HEAD_BYTES: usize = 20;
 /// Size of an append in bytes: records are collected until they take this many bytes.
 const APPEND_BYTES: usize = 256 << 10;
-/// Each time this many more bytes are in the file, the writer asks the device to write them. Otherwise the device would idle during the
-/// job, and the job would wait for the whole file in the sync at its end.
-const WRITE_OUT_BYTES: u64 = 1 << 20;
 /// Bytes that verification reads at a time.
 const READ_BYTES: usize = 1 << 20;
 
@@ -57,18 +56,23 @@ pub struct ValueWriter {
     file: Arc<dyn File>,
     path: PathBuf,
     id: FileId,
+    kind: BodyKind,
     /// Bytes that are not appended yet.
     out: Vec<u8>,
     written: u64,
-    written_out: u64,
+    write_out: WriteOut,
+    /// The length at the last sync.
+    committed: u64,
 }
 
 impl ValueWriter {
     /// Starts a value file, which must not exist yet.
-    pub fn create(fs: &dyn FileSystem, path: &Path, id: FileId) -> Result<ValueWriter> {
+    pub fn create(fs: &dyn FileSystem, path: &Path, id: FileId, kind: BodyKind) -> Result<ValueWriter> {
+        assert!(kind.is_value_file());
         let file = fs.create(path).map_err(|source| Error::io("create", path, source))?;
-        let out = Vec::with_capacity(APPEND_BYTES);
-        let mut writer = ValueWriter { file, path: path.to_owned(), id, out, written: 0, written_out: 0 };
+        let path = path.to_owned();
+        let (out, write_out) = (Vec::new(), WriteOut::default());
+        let mut writer = ValueWriter { file, path, id, kind, out, written: 0, write_out, committed: 0 };
         writer.out.extend_from_slice(MAGIC);
         writer.out.extend_from_slice(&VERSION.to_le_bytes());
         put_u32(&mut writer.out, 0);
@@ -107,13 +111,27 @@ impl ValueWriter {
     }
 
     /// Writes the rest and syncs the file. Its name is stable only after the caller synced the directory.
-    pub fn finish(mut self) -> Result<BodyFile> {
-        self.flush()?;
-        if !mutant!("value_not_synced") {
+    pub fn commit(&mut self) -> Result<BodyFile> {
+        self.rest()?;
+        let is_forgotten = self.committed > 0 && mutant!("trie_table_synced_once");
+        if !is_forgotten && !mutant!("value_not_synced") {
             self.file.sync_data().map_err(|source| Error::io("sync", &self.path, source))?;
         }
+        self.committed = self.written;
         let cut_off = u64::from(mutant!("value_beyond_the_committed_length"));
-        Ok(BodyFile { kind: BodyKind::Values, id: self.id, bytes: self.written - cut_off })
+        Ok(BodyFile { kind: self.kind, id: self.id, bytes: self.written - cut_off })
+    }
+
+    /// Bytes behind the last sync.
+    pub fn uncommitted_bytes(&self) -> u64 {
+        self.bytes() - self.committed
+    }
+
+    /// Writes the rest and holds no buffer until the next value.
+    pub fn rest(&mut self) -> Result<()> {
+        self.flush()?;
+        self.out = Vec::new();
+        Ok(())
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -122,11 +140,7 @@ impl ValueWriter {
         self.out.clear();
         // Frees the space of a huge value, which would otherwise stay allocated for the rest of the file.
         self.out.shrink_to(2 * APPEND_BYTES);
-        let steps_end = self.written / WRITE_OUT_BYTES * WRITE_OUT_BYTES;
-        if steps_end > self.written_out {
-            self.file.write_out(self.written_out, steps_end - self.written_out);
-            self.written_out = steps_end;
-        }
+        self.write_out.written(&*self.file, self.written);
         Ok(())
     }
 }
@@ -246,9 +260,9 @@ mod tests {
         let (fs, dir) = (SimFs::new(), Path::new("db"));
         fs.create_dir_all(dir).unwrap();
         let path = names::values(dir, ID);
-        let mut writer = ValueWriter::create(&fs, &path, ID).unwrap();
+        let mut writer = ValueWriter::create(&fs, &path, ID, BodyKind::Values).unwrap();
         let handles = values.iter().map(|value| writer.append(3, value).unwrap()).collect();
-        let file = writer.finish().unwrap();
+        let file = writer.commit().unwrap();
         assert_eq!((file.kind, file.id), (BodyKind::Values, ID));
         (fs, path, file.bytes, handles)
     }

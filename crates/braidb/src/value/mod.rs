@@ -93,6 +93,11 @@ pub fn decode_bodies(input: &mut Decoder<'_>) -> Option<Vec<BodyUse>> {
     decode_list(input, |input| BodyKind::from_number(input.varint()?)).filter(|bodies| !are_logs(bodies))
 }
 
+/// Whether one of the bodies is a trie table.
+pub fn have_tries(bodies: &[BodyUse]) -> bool {
+    bodies.iter().any(|body| body.file.kind == BodyKind::Trie)
+}
+
 fn decode_list(
     input: &mut Decoder<'_>,
     kind: impl Fn(&mut Decoder<'_>) -> Option<BodyKind>,
@@ -115,7 +120,8 @@ pub struct Bodies {
     dir: PathBuf,
     cache: Arc<BlockCache>,
     counters: Arc<Counters>,
-    living: Mutex<BTreeMap<FileId, Weak<Body>>>,
+    /// By file and committed length. The tables of a trie table name several lengths; a corrupt manifest may do so for other files.
+    living: Mutex<BTreeMap<(FileId, u64), Weak<Body>>>,
     /// Whether a body died since the last [`Bodies::take_any_died`].
     any_died: AtomicBool,
 }
@@ -131,26 +137,27 @@ impl Bodies {
         Arc::new(Bodies { files, dir: dir.to_owned(), cache, counters, living: Mutex::default(), any_died })
     }
 
-    /// The body in this file. All tables that name it share one.
+    /// The body in this file. All tables that name it with this length share one.
     pub fn get(self: &Arc<Self>, file: BodyFile) -> Arc<Body> {
         let mut living = self.living.lock();
-        // A file is closed once, so another length comes from a corrupt manifest. Each body then reads by its own length.
-        if let Some(body) = living.get(&file.id).and_then(Weak::upgrade).filter(|body| body.file == file) {
+        let place = (file.id, file.bytes);
+        if let Some(body) = living.get(&place).and_then(Weak::upgrade).filter(|body| body.file == file) {
             return body;
         }
         let path = match file.kind {
             BodyKind::Log => names::log(&self.dir, file.id),
-            BodyKind::Values => names::values(&self.dir, file.id),
+            BodyKind::Values | BodyKind::Trie => names::values(&self.dir, file.id),
         };
         let body = Arc::new(Body { file, path, store: self.clone(), image: Mutex::new(Weak::new()) });
         living.retain(|_, body| body.strong_count() > 0);
-        living.insert(file.id, Arc::downgrade(&body));
+        living.insert(place, Arc::downgrade(&body));
         body
     }
 
     /// Whether a reader may still read file `id` as a body.
     pub fn is_held(&self, id: FileId) -> bool {
-        self.living.lock().get(&id).is_some_and(|body| body.strong_count() > 0)
+        let living = self.living.lock();
+        living.range((id, 0)..=(id, u64::MAX)).any(|(_, body)| body.strong_count() > 0)
     }
 
     /// Whether a body died since the last call.
@@ -206,7 +213,7 @@ impl ValueBody for Body {
 
     /// Values of a log lie in the order of writing, so reading them ahead brings no neighbours.
     fn is_read_ahead(&self) -> bool {
-        self.file.kind == BodyKind::Values
+        self.file.kind.is_value_file()
     }
 
     fn read(&self, handle: &Handle) -> Result<Value> {
@@ -240,7 +247,7 @@ fn spans<'a>(wanted: &'a [usize], handles: &[Handle], slack_bytes: u64) -> Vec<&
     for (number, &at) in wanted.iter().enumerate() {
         let bytes = u64::from(handles[at].bytes);
         let span_bytes = handles[at].offset + bytes - handles[wanted[begun]].offset;
-        if number > begun && span_bytes > SPAN_SHARE * (value_bytes + bytes) + slack_bytes {
+        if number > begun && span_bytes > (SPAN_SHARE * (value_bytes + bytes)).saturating_add(slack_bytes) {
             spans.push(&wanted[begun..number]);
             (begun, value_bytes) = (number, 0);
         }
@@ -296,9 +303,9 @@ impl Body {
         let Bodies { cache, counters, .. } = &*self.store;
         match self.file.kind {
             BodyKind::Log => counters.log_reads.add(1),
-            BodyKind::Values => counters.value_reads.add(1),
+            BodyKind::Values | BodyKind::Trie => counters.value_reads.add(1),
         }
-        if self.file.kind == BodyKind::Values && handle.bytes > CACHED_VALUE_BYTES {
+        if self.file.kind.is_value_file() && handle.bytes > CACHED_VALUE_BYTES {
             return Ok(Value::pin(Arc::new(self.read_alone(handle)?), |value| value));
         }
         // A handle of another table may point to this place wrongly.
@@ -382,7 +389,7 @@ impl Body {
         let counters = &self.store.counters;
         match self.file.kind {
             BodyKind::Log => counters.log_merge_bytes.add(bytes),
-            BodyKind::Values => counters.value_merge_bytes.add(bytes),
+            BodyKind::Values | BodyKind::Trie => counters.value_merge_bytes.add(bytes),
         }
     }
 

@@ -20,6 +20,7 @@
 //! 13      cut is covered: log                                                                      may be skipped
 //! 14      in place of 8 if a body is a value file: table, then for each: kind (0 a log, 1 a value file), and as in 8
 //! 15      in place of 5 if entries lead into value files: as in 5, then for each, ascending: value file, bytes of the records
+//! 16      in place of 14 if a body is a trie table: as in 14, with 2 for a trie table
 //! ```
 //!
 //! A table leaves the state with its last slice, so no field removes tables. The order of fields has no meaning:
@@ -34,7 +35,7 @@ use crate::base::ids::{Epoch, FamilyId, FileId, MAX_SEQ, SeqNo, TierId};
 use crate::base::key::KeyRange;
 use crate::base::part::Part;
 use crate::base::sketch::Sketch;
-use crate::value::{self, BodyKind, BodyUse};
+use crate::value::{self, BodyUse};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -189,7 +190,7 @@ impl Edit {
             _ => None,
         });
         let files = bodies.flatten().map(|body| body.file);
-        files.filter(|file| file.kind == BodyKind::Values).map(|file| file.id).collect()
+        files.filter(|file| file.kind.is_value_file()).map(|file| file.id).collect()
     }
 
     pub fn encode(&self) -> Vec<u8> {
@@ -286,7 +287,11 @@ impl Change {
             Change::TableBodies { table, bodies } => {
                 put_varint(out, table.0);
                 value::encode_bodies(bodies, out);
-                if value::are_logs(bodies) { 8 } else { 14 }
+                match value::have_tries(bodies) {
+                    true => 16,
+                    false if value::are_logs(bodies) => 8,
+                    false => 14,
+                }
             }
             Change::LogCut { log, offset, resume } => {
                 put_varint(out, log.0);
@@ -338,7 +343,12 @@ impl Change {
             11 => (|| Some(Change::Tier { id: tier(input)?, epoch: input.varint()? }))(),
             12 => (|| Some(Change::Guard { family: family(input)?, key: key(input)?, top: level(input)? }))(),
             13 => file(input).map(|log| Change::CutCovered { log }),
-            14 => table_bodies(input, value::decode_bodies),
+            14 => table_bodies(input, |input| {
+                value::decode_bodies(input).filter(|bodies| !value::have_tries(bodies))
+            }),
+            16 => table_bodies(input, |input| {
+                value::decode_bodies(input).filter(|bodies| value::have_tries(bodies))
+            }),
             15 => slice_added(input).and_then(|added| with_values(added, input)),
             _ => return Decoded::Unknown,
         };
@@ -445,7 +455,7 @@ fn tier(input: &mut Decoder<'_>) -> Option<TierId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value::BodyFile;
+    use crate::value::{BodyFile, BodyKind};
 
     fn body(kind: BodyKind, id: u64, live_bytes: u64, bytes: u64) -> BodyUse {
         BodyUse { file: BodyFile { kind, id: FileId(id), bytes }, live_bytes }
@@ -474,6 +484,8 @@ mod tests {
         edit.add_table(&table);
         let bodies = vec![body(BodyKind::Values, 7, 60, 90), body(BodyKind::Log, 3, 1, 500)];
         edit.push(Change::TableBodies { table: FileId(9), bodies });
+        let bodies = vec![body(BodyKind::Trie, 7, 60, 90), body(BodyKind::Values, 3, 1, 500)];
+        edit.push(Change::TableBodies { table: FileId(10), bodies });
         let values = vec![(FileId(7), 60), (FileId(300), 1 << 40)];
         edit.add_slice(FamilyId(0), run.clone(), table.id, &Part { values, ..table.parts[0].clone() });
         edit.add_slice(FamilyId(300), run.clone(), table.id, &table.parts[0]);

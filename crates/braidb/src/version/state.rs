@@ -49,7 +49,7 @@ struct Listed {
 /// A value file, and the number of tables that point into it. The file leaves the state with the last of these tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValueFile {
-    /// The committed length. What lies behind it is no part of the file.
+    /// The largest length that a table named. What lies behind it is no part of the file.
     pub bytes: u64,
     pub tables: u32,
     /// Bytes of the records that slices lead to.
@@ -325,6 +325,7 @@ impl State {
             let known = match kind {
                 BodyKind::Log => [self.sealed_bytes(id), self.cut_of(id).map(|cut| cut.offset)],
                 BodyKind::Values => [self.value_files.get(&id).map(|file| file.bytes), None],
+                BodyKind::Trie => [None, None],
             };
             if known.into_iter().flatten().any(|known| known != bytes) {
                 return Err(format!("file {id} is a body of {bytes} bytes, but ended elsewhere").into());
@@ -337,9 +338,13 @@ impl State {
     /// Counts a new table with these bodies.
     fn point_into(&mut self, bodies: &[BodyUse]) {
         for BodyFile { kind, id, bytes } in bodies.iter().map(|body| body.file) {
-            if kind == BodyKind::Values {
-                self.value_files.entry(id).or_insert(ValueFile { bytes, tables: 0, live_bytes: 0 }).tables +=
-                    1;
+            if kind.is_value_file() {
+                let file =
+                    self.value_files.entry(id).or_insert(ValueFile { bytes, tables: 0, live_bytes: 0 });
+                file.tables += 1;
+                if !mutant!("trie_table_keeps_its_first_length") {
+                    file.bytes = file.bytes.max(bytes);
+                }
             }
         }
     }
@@ -348,7 +353,7 @@ impl State {
     fn drop_table(&mut self, id: FileId) {
         let Some(Listed { file, .. }) = self.tables.remove(&id) else { return };
         let files = file.bodies().iter().map(|held| held.body.file);
-        for BodyFile { id, .. } in files.filter(|file| file.kind == BodyKind::Values) {
+        for BodyFile { id, .. } in files.filter(|file| file.kind.is_value_file()) {
             let named = self.value_files.get_mut(&id).expect("the table pointed into it");
             named.tables -= 1;
             if named.tables == 0 {

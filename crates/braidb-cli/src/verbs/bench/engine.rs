@@ -1,6 +1,6 @@
 //! The engine as a store for workloads, and its options on the command line.
 
-use braidb::tuning::{Guards, MemoryPolicy, Tuning};
+use braidb::tuning::{Guards, MemoryPolicy, Tuning, ValueLayout};
 use braidb::{ColumnFamily, Db, Durability, Options};
 use braidb_bench::{Outcome, Store};
 use clap::ValueEnum;
@@ -62,6 +62,10 @@ pub struct EngineArgs {
     /// Bytes of a value from which on it lies in a value file, apart from its key [default: the engine's, which is no size]
     #[arg(long, value_name = "BYTES")]
     pub separation_threshold: Option<u64>,
+    /// A trie over this many first bytes of a key decides which value file takes a value; 0 is one log of values [default: the engine's
+    /// layout, which is no trie]
+    #[arg(long, value_name = "LEVELS", requires = "separation_threshold")]
+    pub value_trie: Option<usize>,
 }
 
 /// [`Durability`] on the command line.
@@ -135,6 +139,8 @@ impl EngineArgs {
             let tuning = given(tuning, self.defer_below_l0, Tuning::defer_below_l0);
             let tuning = given(tuning, self.log_tables, Tuning::log_table_percent);
             let tuning = given(tuning, self.separation_threshold.map(Some), Tuning::separation_threshold);
+            let layout = self.value_trie.map(|levels| ValueLayout::Trie { levels });
+            let tuning = given(tuning, layout, Tuning::value_layout);
             given(tuning, self.l0_merge_tables, Tuning::l0_merge_tables)
         })
     }

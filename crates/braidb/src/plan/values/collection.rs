@@ -101,6 +101,7 @@ pub fn to_collect(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::values::ValueLayout;
     use crate::value::file::HEADER_BYTES;
 
     /// The files with these bytes of records, and of those alive, counted from 1.
@@ -113,7 +114,7 @@ mod tests {
 
     /// Which files are collected, where a file should have `file_bytes`.
     fn round(sizes: &[(u64, u64)], file_bytes: u64, room_bytes: u64) -> Vec<u64> {
-        let options = ValueOptions { threshold: Some(0), file_bytes };
+        let options = ValueOptions { threshold: Some(0), file_bytes, layout: ValueLayout::Ordered };
         let files = files(sizes);
         let chosen = to_collect(&files, Total::of(&files), &BTreeMap::new(), room_bytes, &options);
         chosen.iter().map(|id| id.0).collect()
@@ -139,7 +140,7 @@ mod tests {
         let ranges = [range("a", "f"), range("c", "p"), range("g", "h"), range("f", "z"), range("b", "c")];
         let ranges: BTreeMap<FileId, KeyRange> = (1..).map(FileId).zip(ranges).collect();
         let sizes = [(100, 8), (100, 9), (100, 9), (100, 9), (100, 60), (900, 700), (100, 9)];
-        let options = ValueOptions { threshold: Some(0), file_bytes: 1 << 20 };
+        let options = ValueOptions { threshold: Some(0), file_bytes: 1 << 20, layout: ValueLayout::Ordered };
         let files = files(&sizes);
         let chosen = to_collect(&files, Total::of(&files), &ranges, u64::MAX, &options);
         let ids: Vec<u64> = chosen.iter().map(|id| id.0).collect();
@@ -154,7 +155,7 @@ mod tests {
     fn garbage_is_told_in_proportion_to_what_is_alive() {
         let is_over = |sizes: &[(u64, u64)]| Total::of(&files(sizes)).is_over();
         assert!(!is_over(&[]) && !is_over(&[(128, 100)]) && is_over(&[(129, 100)]));
-        let options = ValueOptions { threshold: Some(0), file_bytes: 20 };
+        let options = ValueOptions { threshold: Some(0), file_bytes: 20, layout: ValueLayout::Ordered };
         let permille = |sizes: &[(u64, u64)]| Total::of(&files(sizes)).garbage_permille(&options);
         assert_eq!([permille(&[]), permille(&[(140, 100)]), permille(&[(190, 100)])], [0, 0, 500]);
         assert_eq!(permille(&[(100, 0)]), 60_000, "nothing is alive");

@@ -2,9 +2,9 @@
 //!
 //! A flush writes few values of each cell, so the values of a cell lie in as many places as flushes wrote them. A merge of the cell writes
 //! the values of small places anew, in key order, where they are too many ([`scattered`]), or where scans have lost the price of it
-//! ([`gathered`], [`gathering_us`]).
+//! ([`gathered`], [`gathering_us`]). In a trie nothing is gathered: its tables stay in the order of writing, as in the papers.
 
-use super::ValueOptions;
+use super::{ValueLayout, ValueOptions};
 use crate::base::ids::FileId;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,6 +47,9 @@ fn by_file(places: impl Iterator<Item = (FileId, u64)>) -> BTreeMap<FileId, u64>
 
 /// The value files whose values a merge writes anew because it has few bytes in each of many. `places` are those of its inputs.
 pub fn scattered(places: impl Iterator<Item = (FileId, u64)>, options: &ValueOptions) -> BTreeSet<FileId> {
+    if options.layout != ValueLayout::Ordered {
+        return BTreeSet::new();
+    }
     let mut by_file = by_file(places);
     let few_bytes = (options.file_bytes / SMALL_SHARE).max(LEAST_SMALL_BYTES);
     by_file.retain(|_, bytes| *bytes < few_bytes);
@@ -59,6 +62,9 @@ pub fn gathered(
     places: impl Iterator<Item = (FileId, u64)>,
     options: &ValueOptions,
 ) -> BTreeMap<FileId, u64> {
+    if options.layout != ValueLayout::Ordered {
+        return BTreeMap::new();
+    }
     let mut by_file = by_file(places);
     by_file.retain(|_, bytes| *bytes < options.file_bytes / 2);
     if by_file.len() > 1 { by_file } else { BTreeMap::new() }
@@ -70,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_merge_gathers_many_small_places() {
-        let options = ValueOptions { threshold: Some(0), file_bytes: 1 << 20 };
+        let options = ValueOptions { threshold: Some(0), file_bytes: 1 << 20, layout: ValueLayout::Ordered };
         let gathered = |places: &[(u64, u64)]| {
             let places = places.iter().map(|&(id, bytes)| (FileId(id), bytes));
             scattered(places, &options).iter().map(|id| id.0).collect::<Vec<u64>>()
@@ -85,7 +91,7 @@ mod tests {
 
     #[test]
     fn what_lies_together_is_not_gathered_again() {
-        let options = ValueOptions { threshold: Some(0), file_bytes: 100 };
+        let options = ValueOptions { threshold: Some(0), file_bytes: 100, layout: ValueLayout::Ordered };
         let gathered = |places: &[(u64, u64)]| {
             let places = places.iter().map(|&(id, bytes)| (FileId(id), bytes));
             gathered(places, &options).into_iter().map(|(id, bytes)| (id.0, bytes)).collect::<Vec<_>>()

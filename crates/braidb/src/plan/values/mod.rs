@@ -12,6 +12,27 @@ use std::sync::Arc;
 pub mod collection;
 pub mod gathering;
 
+/// Which value file takes a value that a flush or merge writes.
+///
+/// ```
+/// use braidb::Options;
+/// use braidb::tuning::ValueLayout;
+/// // The form of the KT-Store paper: a table for each first byte of a key.
+/// let trie = Options::new()
+///     .tuning(|tuning| tuning.separation_threshold(Some(1024)).value_layout(ValueLayout::Trie { levels: 1 }));
+/// assert!(trie.check().is_ok());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueLayout {
+    /// A file of its own for each job, in key order. Cells of the last level are the leaves of KT-Store, and merges gather what lies in
+    /// many small places.
+    Ordered,
+    /// The form of the paper, for comparison. A trie over the first `levels` bytes of a key, 0 to 32. Each leaf has a table, to which the
+    /// jobs of an open append in the order of writing; all keys of fewer bytes share one. A scan reads each table from the smallest to the
+    /// largest offset that it wants. With 0 levels there is one log of values, as in WiscKey, and a scan reads value by value.
+    Trie { levels: usize },
+}
+
 /// The options of separated values.
 #[derive(Clone, Copy, Debug)]
 pub struct ValueOptions {
@@ -19,6 +40,7 @@ pub struct ValueOptions {
     pub threshold: Option<u64>,
     /// Bytes at which a job starts its next value file.
     pub file_bytes: u64,
+    pub layout: ValueLayout,
 }
 
 impl ValueOptions {
@@ -59,7 +81,7 @@ mod tests {
 
     #[test]
     fn values_are_separated_from_the_threshold_on() {
-        let options = |threshold| ValueOptions { threshold, file_bytes: 1 };
+        let options = |threshold| ValueOptions { threshold, file_bytes: 1, layout: ValueLayout::Ordered };
         assert!(!options(None).separates(usize::MAX));
         assert!(options(Some(0)).separates(0));
         assert!(!options(Some(100)).separates(99) && options(Some(100)).separates(100));
@@ -67,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_value_leaves_its_file_for_its_size_only_where_there_is_room() {
-        let options = ValueOptions { threshold: Some(100), file_bytes: 1 };
+        let options = ValueOptions { threshold: Some(100), file_bytes: 1, layout: ValueLayout::Ordered };
         let rewrites = |brings_home| Rewrites {
             files: [FileId(1), FileId(2)].into(),
             unreadable: Arc::new([FileId(2), FileId(3)].into()),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::base::error::Error;
-use crate::table::builder::WRITE_OUT_BYTES;
+use crate::base::write_out::STEP_BYTES;
 use braidb_storage::File;
 use parking_lot::Mutex;
 use std::io;
@@ -148,10 +148,10 @@ fn the_device_is_asked_to_write_while_a_table_is_made() {
     builder.add(b"small", 1, EntryKind::Put, b"").unwrap();
     let bytes = builder.finish().unwrap().bytes;
     let asked = watched.written_out.lock();
-    assert!(bytes > 7 * WRITE_OUT_BYTES && asked.len() >= 4, "{bytes} bytes, {asked:?}");
+    assert!(bytes > 7 * STEP_BYTES && asked.len() >= 4, "{bytes} bytes, {asked:?}");
     let mut ends = asked.iter().map(|range| range.end);
     let starts = std::iter::once(0).chain(ends.clone());
     assert!(starts.zip(&*asked).all(|(start, range)| start == range.start), "once each: {asked:?}");
-    assert!(ends.clone().all(|end| end % WRITE_OUT_BYTES == 0), "whole steps: {asked:?}");
-    assert!(bytes - ends.next_back().unwrap() < WRITE_OUT_BYTES, "all but the last: {asked:?}");
+    assert!(ends.clone().all(|end| end % STEP_BYTES == 0), "whole steps: {asked:?}");
+    assert!(bytes - ends.next_back().unwrap() < STEP_BYTES, "all but the last: {asked:?}");
 }

@@ -346,6 +346,7 @@ impl Args {
             l0_merge_tables: None,
             log_tables: None,
             separation_threshold: None,
+            value_trie: None,
         };
         Settings { load, engine }
     }

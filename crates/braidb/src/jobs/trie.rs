@@ -1,0 +1,138 @@
+//! Trie tables: value files to which the jobs of one open append, one after the other. (KT-Store, section 3; `ValueLayout::Trie`.)
+//!
+//! # Which file holds a value at each instant
+//!
+//! `v` is a large value, and its key leads to the leaf whose table is value file 20. Jobs committed 4,000 bytes of file 20 so far.
+//!
+//! 1. *A job borrows file 20.* No other job appends to it until the job gives it back. `v` stands where it stood: in a log, or in an
+//!    input of the merge.
+//! 2. *The job appends* `v` at byte 4,000 and writes its handle to table 21. A crash leaves a file that is longer than any table says.
+//!    The next open ignores the rest, and never appends to the file: the seam gives the right to append only to the creator of a file.
+//! 3. *File 20 is synced up to byte 9,000, then table 21, then their names.* A crash leaves what step 2 leaves.
+//! 4. *The edit* adds table 21, which names file 20 with 9,000 bytes. Older tables name it with 4,000 bytes and lead to no value behind
+//!    these. After the sync of the edit file 20 is the home of `v`.
+//! 5. *The job gives file 20 back*, and the next job appends at byte 9,000. A job that failed gives nothing back: the file ends at byte
+//!    4,000 for good, whatever stands behind.
+//!
+//! A file that no table names any more is unlinked only if no job has borrowed it (`Tries::let_go`). So an edit never names a file that is
+//! gone. All other steps are those of `jobs/value_files.rs`.
+//!
+//! The trie has one level of leaves at a fixed depth, made when a key needs them. So it is the list of open tables, and the manifest needs
+//! no more of it than the lengths that tables name: after an open all leaves start new tables.
+
+use crate::base::ids::{FamilyId, FileId};
+use crate::value::file::ValueWriter;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+/// Tables that wait for the next job, at most: 256, each an open file. A leaf whose table finds no room begins a new one at the next flush.
+const WAITING: usize = 256;
+
+/// A leaf of the trie of a column family: the first bytes of its keys, or `None` for all keys that are shorter.
+pub type Leaf = (FamilyId, Option<Vec<u8>>);
+
+/// The leaf that `key` leads to.
+pub fn leaf(family: FamilyId, key: &[u8], levels: usize) -> Leaf {
+    (family, key.get(..levels).map(<[u8]>::to_vec))
+}
+
+/// The trie tables that jobs of this open may append to.
+#[derive(Debug, Default)]
+pub struct Tries(Mutex<Tables>);
+
+#[derive(Debug, Default)]
+struct Tables {
+    waiting: BTreeMap<Leaf, ValueWriter>,
+    /// The files that jobs have borrowed or created, and whether each may wait for the next job afterwards.
+    borrowed: BTreeMap<FileId, bool>,
+}
+
+impl Tries {
+    /// The table of `leaf`, if it waits for a job.
+    pub fn borrow(&self, leaf: &Leaf) -> Option<ValueWriter> {
+        let mut tables = self.0.lock();
+        let writer = tables.waiting.remove(leaf)?;
+        tables.borrowed.insert(writer.id(), true);
+        Some(writer)
+    }
+
+    /// A job created the file of a table.
+    pub fn created(&self, id: FileId) {
+        self.0.lock().borrowed.insert(id, true);
+    }
+
+    /// An edit names all that a job appended to the table of `leaf`.
+    pub fn give_back(&self, leaf: Leaf, writer: ValueWriter) {
+        assert_eq!(writer.uncommitted_bytes(), 0, "the edit names the whole file");
+        let tables = &mut *self.0.lock();
+        let may_wait = tables.borrowed.remove(&writer.id()).expect("the job borrowed or created it");
+        if let (true, Entry::Vacant(place)) = (may_wait, tables.waiting.entry(leaf)) {
+            place.insert(writer);
+        }
+        if tables.waiting.len() > WAITING {
+            tables.waiting.pop_last();
+        }
+    }
+
+    /// No job appends to file `id` any more. The job that did so has failed, or the edit names the file, which is full.
+    pub fn end(&self, id: FileId) {
+        self.0.lock().borrowed.remove(&id);
+    }
+
+    /// No job of the future appends to file `id`. Returns whether no job does so now.
+    pub fn let_go(&self, id: FileId) -> bool {
+        let mut tables = self.0.lock();
+        tables.waiting.retain(|_, writer| writer.id() != id);
+        tables.borrowed.get_mut(&id).map(|may_wait| *may_wait = false).is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::BodyKind;
+    use braidb_storage::FileSystem;
+    use braidb_storage::sim::SimFs;
+    use std::path::Path;
+
+    fn writer(fs: &SimFs, id: u64) -> ValueWriter {
+        let mut writer =
+            ValueWriter::create(fs, Path::new(&format!("d/{id}")), FileId(id), BodyKind::Trie).unwrap();
+        writer.commit().unwrap();
+        writer
+    }
+
+    #[test]
+    fn a_borrowed_table_is_not_let_go_and_a_table_let_go_is_not_borrowed() {
+        let fs = SimFs::new();
+        fs.create_dir_all(Path::new("d")).unwrap();
+        let (tries, leaf) = (Tries::default(), leaf(FamilyId(1), b"key", 1));
+        assert_eq!(leaf, (FamilyId(1), Some(b"k".to_vec())));
+        tries.created(FileId(1));
+        assert!(!tries.let_go(FileId(1)), "the job that created it may still name it");
+        tries.give_back(leaf.clone(), writer(&fs, 1));
+        assert!(tries.borrow(&leaf).is_none(), "it was let go meanwhile");
+        assert!(tries.let_go(FileId(1)));
+
+        tries.created(FileId(2));
+        tries.give_back(leaf.clone(), writer(&fs, 2));
+        let borrowed = tries.borrow(&leaf).unwrap();
+        assert!(tries.borrow(&leaf).is_none(), "one job at a time");
+        assert!(!tries.let_go(FileId(2)));
+        tries.end(borrowed.id());
+        assert!(tries.let_go(FileId(2)), "the job failed");
+
+        tries.created(FileId(3));
+        tries.give_back(leaf.clone(), writer(&fs, 3));
+        assert!(tries.let_go(FileId(3)));
+        assert!(tries.borrow(&leaf).is_none(), "the file is gone");
+    }
+
+    #[test]
+    fn short_keys_share_a_leaf() {
+        let leaf = |key: &[u8]| leaf(FamilyId(0), key, 2).1;
+        assert_eq!([leaf(b""), leaf(b"a")], [None, None]);
+        assert_eq!([leaf(b"ab"), leaf(b"abc")], [Some(b"ab".to_vec()), Some(b"ab".to_vec())]);
+    }
+}
