@@ -8,6 +8,7 @@
 //!   tables in two levels and a sealed log.
 //! * `format-1-written-back` holds records that were written back to a log.
 //! * `format-1-log-tables` has tables that point to values in logs, a later addition to the format.
+//! * `format-1-value-files` has values in value files, live and dead ones, and a table that points into a log as well.
 //! * `format-1-recovered` was killed and recovered.
 //! * `format-1-hot-after-recovery`: a flush kept hot keys after a recovery.
 //! * `format-1-recovered-uncovered` and `format-1-hot-after-recovery-uncovered` were written by commit ae2ffe8, whose cuts
@@ -162,6 +163,56 @@ pub fn write_with_log_tables() -> Result<(Arc<SimFs>, Contents), Error> {
     db.put("key 1", "from the log that is replayed")?;
     contents[0].insert(b"key 1".to_vec(), b"from the log that is replayed".to_vec());
     db.close()?;
+    Ok((fs, contents))
+}
+
+/// Writes a database with values in tables, in logs and in value files, of which one holds dead values. Returns the files and the
+/// contents that they must be read as.
+///
+/// # Errors
+///
+/// None, unless the engine is broken.
+pub fn write_with_value_files() -> Result<(Arc<SimFs>, Contents), Error> {
+    let fs = Arc::new(SimFs::new());
+    let mut contents = Contents::default();
+    let [rows, visited] = &mut contents;
+    // The second open writes a manifest that begins with the value files of the first life.
+    for life in 0..2usize {
+        let options = Options::new().env(env_over(fs.clone(), SEED).0).tuning(|tuning| {
+            tuning.separation_threshold(Some(400)).log_table_percent(10).hot_keys_percent(0)
+        });
+        let db = options.open(DIR)?;
+        let visits = db.column_family(FAMILIES[1])?;
+        let mut put = |name: &str, number: usize, words: usize| {
+            let key = format!("{name} {number:02}");
+            let value = format!("{name} value {number} of life {life}, {}", "long ".repeat(words));
+            rows.insert(key.clone().into_bytes(), value.clone().into_bytes());
+            db.put(key, value)
+        };
+        for number in life * 10..life * 10 + 10 {
+            put("large", number, 80 + number)?;
+            put("medium", number, 30)?;
+            put("small", number, 1)?;
+        }
+        visits.put("Київ", vec![life as u8; 500])?;
+        visited.insert("Київ".as_bytes().to_vec(), vec![life as u8; 500]);
+        if life > 0 {
+            put("large", 2, 90)?;
+            db.delete("large 05")?;
+            db.flush()?;
+            // This merge meets both versions of the overwritten keys.
+            db.compact()?;
+            // The last table points into a value file and a log. No merge meets what it overwrites.
+            put("large", 7, 100)?;
+            put("medium", 7, 40)?;
+            db.flush()?;
+            put("large", 8, 110)?;
+            rows.remove(b"large 05".as_slice());
+        } else {
+            db.compact()?;
+        }
+        db.close()?;
+    }
     Ok((fs, contents))
 }
 
@@ -322,10 +373,11 @@ pub fn place(files: &BTreeMap<String, Vec<u8>>) -> io::Result<Arc<SimFs>> {
 pub type Write = fn() -> Result<(Arc<SimFs>, Contents), Error>;
 
 /// The golden databases, by the names of their directories.
-pub const ALL: [(&str, Write); 5] = [
+pub const ALL: [(&str, Write); 6] = [
     ("format-1", write),
     ("format-1-written-back", write_with_copies),
     ("format-1-log-tables", write_with_log_tables),
+    ("format-1-value-files", write_with_value_files),
     ("format-1-recovered", write_recovered),
     ("format-1-hot-after-recovery", write_hot_after_recovery),
 ];

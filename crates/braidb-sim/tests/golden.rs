@@ -2,6 +2,9 @@
 //!
 //! The tests change fields of docs/formats.md, and find and checksum them from its text alone.
 
+#[path = "golden/value_files.rs"]
+mod value_files;
+
 use braidb::{Db, Error, storage::real::RealFs};
 use braidb_sim::golden::{self, Contents};
 use braidb_storage::sim::{Crash, SimFs};
