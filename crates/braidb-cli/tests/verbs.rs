@@ -159,6 +159,49 @@ fn stats_draw_the_tree() {
 }
 
 #[test]
+fn stats_draw_leaves_and_value_files() {
+    let place = Place::new("values");
+    let db = &place.db();
+    let options =
+        braidb::Options::new().tuning(|tuning| tuning.separation_threshold(Some(100)).hot_keys_percent(0));
+    let store = options.clone().open(db).unwrap();
+    store.put("small", "v").unwrap();
+    store.compact().unwrap();
+    store.close().unwrap();
+    braidb(&["stats", db, "--values"])
+        .prints("the database has no value files; all its values lie in tables and logs\n");
+
+    let store = options.open(db).unwrap();
+    // The second compaction meets both versions of ten keys.
+    for keys in [0..100, 90..120] {
+        keys.for_each(|key| store.put(format!("{key:04}"), [b'v'; 200]).unwrap());
+        store.compact().unwrap();
+    }
+    store.close().unwrap();
+    let json: serde_json::Value =
+        serde_json::from_slice(&braidb(&["stats", db, "--values", "--json"]).exits(0).out).unwrap();
+    let (family, files) = (&json["families"][0], json["value_files"].as_array().unwrap());
+    assert_eq!((family["leaves"].as_array().unwrap().len(), files.len()), (1, 2), "{json:#}");
+    let expected = [(100 * 220, 90 * 220), (30 * 220, 30 * 220)];
+    for ((file, extent), (records, live)) in
+        files.iter().zip(family["leaves"][0]["extents"].as_array().unwrap()).zip(expected)
+    {
+        assert_eq!((&extent["value_file"], extent["live_bytes"].as_u64()), (&file["id"], Some(live)));
+        let bytes = ["bytes", "live_bytes", "dead_bytes"].map(|field| file[field].as_u64().unwrap());
+        assert_eq!(bytes, [30 + records, live, records - live]);
+    }
+    let [level, worst] = [&family["last_level"], &files[0]["id"]].map(|number| number.as_u64().unwrap());
+    braidb(&["stats", db, "--values"]).prints(&format!(
+        "\
+default                   1 leaf in L{level}, 2.0 extents a leaf, 2 at most, 25.8 KiB alive
+value files               2 of 28.0 KiB, 25.8 KiB alive, 2.1 KiB dead (7.7%)
+  {worst:06}.values           21.5 KiB, 19.3 KiB alive, 2.1 KiB dead (10.0%)
+"
+    ));
+    braidb(&["stats", db, "--values", "--guards"]).exits(2);
+}
+
+#[test]
 fn verify_finds_a_database_in_order() {
     let place = Place::new("verify");
     let db = &place.db();

@@ -88,8 +88,9 @@ pub mod stats {
 
     pub use crate::base::report::{Cut, Damage, RecoveryReport, VerifyReport};
     pub use crate::db::{
-        CellTree, Counts, FamilyStats, FamilyTree, Forecast, HotKeyPeriod, HotKeyStats, LayoutStats,
+        CellTree, Counts, Extent, FamilyStats, FamilyTree, Forecast, HotKeyPeriod, HotKeyStats, LayoutStats,
         LevelForecast, LevelStats, LevelTree, Load, LogStats, OverlapStats, RunTree, SliceTree, Stats,
+        ValueFileStats,
     };
 }
 

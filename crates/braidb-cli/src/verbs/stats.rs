@@ -1,6 +1,7 @@
 //! `stats DIR`, and the tables of figures that `tour` prints too.
 
 mod tree;
+mod values;
 
 use crate::failure::{Outcome, printing};
 use crate::figures::{bytes_text, counted, grouped, ratio};
@@ -20,6 +21,10 @@ use std::path::PathBuf;
 /// With --guards it draws the tree instead. Each level has one line a cell, named by the cell's guard, which is the lowest key that belongs
 /// to the cell. Then come the cell's bytes and its runs, newest first: `e9 1.5 MiB #12×2 #13` is the run of epoch 9, of two slices of table
 /// 12 and one of table 13.
+///
+/// With --values it tells how values lie in value files. The leaves of a column family are the cells of its last level that hold entries.
+/// The extents of a leaf are the value files that its slices lead into. Then come the value files, and those with the largest share of dead
+/// bytes. An overwritten value counts as alive until a merge meets both versions of its key.
 #[derive(clap::Args)]
 #[command(after_help = text::EXIT_STATUS)]
 pub struct Args {
@@ -31,6 +36,9 @@ pub struct Args {
     /// Draw the tree: levels, the cells between their guards, runs and slices
     #[arg(long)]
     guards: bool,
+    /// Sum up leaves and value files (JSON has each of them)
+    #[arg(long, conflicts_with = "guards")]
+    values: bool,
     /// Cells to draw of each level, from both ends (JSON has all)
     #[arg(long, value_name = "CELLS", default_value_t = 20, requires = "guards")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
@@ -41,11 +49,13 @@ pub fn run(args: &Args) -> Outcome {
     let db = open_existing(&args.dir, Durability::Buffer)?;
     let (stats, recovery, trees) = (db.stats(), db.recovery().clone(), db.tree());
     db.close()?;
-    let mut text = match (args.guards, args.json) {
-        (true, true) => format!("{:#}", tree::as_json(&trees)),
-        (true, false) => tree::as_text(&trees, usize::try_from(args.cells).unwrap_or(usize::MAX)),
-        (false, true) => format!("{:#}", as_json(&stats, &recovery)),
-        (false, false) => as_text(&stats, &recovery),
+    let mut text = match (args.guards, args.values, args.json) {
+        (true, _, true) => format!("{:#}", tree::as_json(&trees)),
+        (true, _, false) => tree::as_text(&trees, usize::try_from(args.cells).unwrap_or(usize::MAX)),
+        (false, true, true) => format!("{:#}", values::as_json(&trees, &stats.values)),
+        (false, true, false) => values::as_text(&trees, &stats.values),
+        (false, false, true) => format!("{:#}", as_json(&stats, &recovery)),
+        (false, false, false) => as_text(&stats, &recovery),
     };
     text.push('\n');
     std::io::stdout().write_all(text.as_bytes()).map_err(printing)

@@ -3,6 +3,7 @@
 use super::options::Options;
 use super::stats::{
     Counts, FamilyStats, HotKeyPeriod, HotKeyStats, LayoutStats, LevelStats, LogStats, OverlapStats, Stats,
+    ValueFileStats,
 };
 use super::tree::FamilyTree;
 use super::verify;
@@ -20,6 +21,7 @@ use crate::memory::{Immutable, Live, Memory};
 use crate::plan::memory::tuner::Period;
 use crate::plan::tree::overlap::Verdict;
 use crate::read::{self, AheadOf, Passed};
+use crate::version::state::ValueFile;
 use crate::version::table_file::TableFile;
 use crate::version::{DirLock, Level, Slice, Version};
 use crate::visible::snapshots::Snapshots;
@@ -251,6 +253,7 @@ impl Engine {
             value_files: value_files.len() as u64,
             value_file_bytes: value_files.values().map(|file| file.bytes).sum(),
             value_live_bytes: value_files.values().map(|file| file.live_bytes).sum(),
+            values: value_files.into_iter().map(value_file_stats).collect(),
             cache_bytes: self.cache.bytes(),
             table_memory_bytes: versions
                 .flat_map(|version| tables(version.slices()))
@@ -325,6 +328,15 @@ fn layout_stats(memory: &Memory) -> Vec<LayoutStats> {
 
 fn log_stats((id, bytes, live): (FileId, u64, Live)) -> LogStats {
     LogStats { id: id.0, bytes, live_entries: live.entries, live_bytes: live.bytes }
+}
+
+fn value_file_stats((id, file): (FileId, ValueFile)) -> ValueFileStats {
+    ValueFileStats {
+        id: id.0,
+        bytes: file.bytes,
+        live_bytes: file.live_bytes,
+        dead_bytes: file.garbage_bytes(),
+    }
 }
 
 fn overlap_stats((percent, verdict): (u64, Verdict)) -> OverlapStats {

@@ -26,8 +26,9 @@ pub use options::{Guards, MemoryPolicy, Options, OverlapScope, ValueLayout};
 pub use snapshot::Snapshot;
 pub use stats::{
     Counts, FamilyStats, HotKeyPeriod, HotKeyStats, LayoutStats, LevelStats, LogStats, OverlapStats, Stats,
+    ValueFileStats,
 };
-pub use tree::{CellTree, FamilyTree, LevelTree, RunTree, SliceTree};
+pub use tree::{CellTree, Extent, FamilyTree, LevelTree, RunTree, SliceTree};
 pub use tuning::Tuning;
 
 use crate::base::durability::Durability;

@@ -128,6 +128,8 @@ pub struct Stats {
     pub value_file_bytes: u64,
     /// Bytes of the records in value files that tables lead to. The bytes of levels include them, approximately.
     pub value_live_bytes: u64,
+    /// The value files that tables lead into, oldest first.
+    pub values: Vec<ValueFileStats>,
     /// Bytes in the block cache.
     pub cache_bytes: u64,
     /// Bytes of memory for indexes and filters of open tables.
@@ -168,6 +170,33 @@ pub struct LogStats {
     pub live_entries: u64,
     /// The bytes of the live records in the log, approximately.
     pub live_bytes: u64,
+}
+
+/// One value file that tables lead into.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("braidb-doc-vfstats-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// let db = braidb::Options::new().tuning(|tuning| tuning.separation_threshold(Some(1024))).open(&dir)?;
+/// db.put("key", [7; 5000])?;
+/// db.flush()?;
+/// let file = &db.stats().values[0];
+/// assert!(file.live_bytes > 5000 && file.bytes > file.live_bytes);
+/// assert_eq!(file.dead_bytes, 0);
+/// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), braidb::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ValueFileStats {
+    /// The number in the name of its file.
+    pub id: u64,
+    /// Bytes of the file: its header and its records.
+    pub bytes: u64,
+    /// Bytes of the records that slices of tables lead to. An overwritten value counts until a merge meets both versions of its key.
+    pub live_bytes: u64,
+    /// Bytes of the other records.
+    pub dead_bytes: u64,
 }
 
 /// Segments of one layout that a family holds in memory.

@@ -122,6 +122,32 @@ pub struct SliceTree {
     pub entries: u64,
     /// Tombstones.
     pub tombstones: u64,
+    /// The value files that entries of the slice lead into, oldest first.
+    pub extents: Vec<Extent>,
+}
+
+/// The values of a slice that lie in one value file.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("braidb-doc-extent-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// let db = braidb::Options::new().tuning(|tuning| tuning.separation_threshold(Some(1024))).open(&dir)?;
+/// db.put("key", [7; 5000])?;
+/// db.flush()?;
+/// let tree = &db.tree()[0];
+/// let mut runs = tree.levels.iter().flat_map(|level| &level.cells).flat_map(|cell| &cell.runs);
+/// let extent = &runs.next().expect("one table was written").slices[0].extents[0];
+/// assert_eq!((extent.value_file, extent.bytes), (db.stats().values[0].id, 5020));
+/// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), braidb::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Extent {
+    /// The number of the value file, which is in its name.
+    pub value_file: u64,
+    /// Bytes of the values' records, exact also for a slice that was cut. A record has 20 bytes beside its value.
+    pub bytes: u64,
 }
 
 impl FamilyTree {
@@ -168,6 +194,7 @@ impl SliceTree {
             bytes: part.bytes,
             entries: part.entries,
             tombstones: part.tombstones,
+            extents: part.values.iter().map(|&(id, bytes)| Extent { value_file: id.0, bytes }).collect(),
         }
     }
 }

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// Columns of a line.
-const WIDTH: usize = 100;
+pub const WIDTH: usize = 100;
 /// Columns for the name of a guard.
 const GUARD_WIDTH: usize = 24;
 /// The most tables of a run that are named.
@@ -126,7 +126,7 @@ fn run_text(run: &RunTree, tables_named: usize) -> String {
 }
 
 /// The first columns of `text`, at most `width`, with a mark if something is missing.
-fn clipped(text: &str, width: usize) -> String {
+pub fn clipped(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
     }
