@@ -108,6 +108,7 @@ impl Jobs {
             Some(survivors) => Box::new(survivors.cursor()),
             None => Box::new(MergeCursor::new(divided.cold.iter().map(Immutable::cursor).collect())),
         };
+        outputs.write_early(&mut source, retention.clone())?;
         // Tombstones stay: the versions that they hide may lie in any level. The flush writes one table of any size, because a
         // run of L0 is one slice.
         outputs.write(

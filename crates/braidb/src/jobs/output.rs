@@ -17,7 +17,7 @@ use crate::base::key::{KeyRange, Span};
 use crate::base::mutant::mutant;
 use crate::base::names;
 use crate::plan::Edge;
-use crate::plan::values::{Rewrites, ValueOptions};
+use crate::plan::values::{Rewrites, ValueLayout, ValueOptions};
 use crate::table::{TableBuilder, TableOptions};
 use crate::version::{NewTable, State};
 use crate::visible::rule::{Fate, RetentionFilter};
@@ -144,6 +144,14 @@ impl Outputs {
         self.spent += upper.spent;
     }
 
+    /// Writes the large values of a flush before its keys, if the layout is a trie. [`Outputs::write`] gets the same source and filter.
+    pub fn write_early(&mut self, source: &mut dyn Cursor, retention: RetentionFilter) -> Result<()> {
+        match self.target.values.layout {
+            ValueLayout::Trie { .. } => self.values.write_early(&self.target, source, retention),
+            ValueLayout::Ordered => Ok(()),
+        }
+    }
+
     /// How many tables point into logs, and their bytes.
     pub fn log_tables(&self) -> (u64, u64) {
         let leads_into_a_log =
@@ -236,7 +244,7 @@ impl Outputs {
                 None => builder.add(key, seq, kind, value),
             };
         }
-        let (file, handle) = self.values.append(&self.target, key, value)?;
+        let (file, handle) = self.values.append(&self.target, key, value, seq)?;
         builder.add_handle(key, seq, file, handle)
     }
 

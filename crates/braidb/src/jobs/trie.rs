@@ -26,8 +26,8 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-/// Tables that wait for the next job, at most: 256, each an open file. A leaf whose table finds no room begins a new one at the next flush.
-const WAITING: usize = 256;
+/// Tables that wait for the next job, at most: 512, each an open file. A leaf whose table finds no room begins a new one at the next flush.
+const WAITING: usize = 512;
 
 /// A leaf of the trie of a column family: the first bytes of its keys, or `None` for all keys that are shorter.
 pub type Leaf = (FamilyId, Option<Vec<u8>>);

@@ -1,17 +1,20 @@
 //! The value files that one job writes: which file takes a value, and when a file ends.
 //!
 //! In the ordered layout the job has one open file, which ends when it is full and with each table. In a trie the job appends to the table of
-//! each leaf that a key leads to. It syncs them with each table, and keeps them open until the edit. ([`super::trie`])
+//! each leaf that a key leads to. It syncs them with each table, and keeps them open until the edit. ([`super::trie`]) A flush to a trie
+//! writes all values before the first key, in the order in which users wrote them.
 
 use super::output::Target;
 use super::trie::{Leaf, Tries, leaf};
 use crate::base::body::{BodyFile, BodyKind, Handle};
 use crate::base::error::Result;
-use crate::base::ids::{FamilyId, FileId};
+use crate::base::ids::{FamilyId, FileId, SeqNo};
 use crate::base::{key, names};
 use crate::plan::values::ValueLayout;
 use crate::table::TableBuilder;
 use crate::value::file::ValueWriter;
+use crate::visible::rule::{Fate, RetentionFilter};
+use crate::visible::{Cursor, EntryKind};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -32,6 +35,8 @@ pub struct ValueOutputs {
     open: BTreeMap<Leaf, ValueWriter>,
     /// Files that are full, and stay borrowed until the edit names them: until then the state may know no table that leads there.
     full: Vec<FileId>,
+    /// The values that were written before their keys, by sequence number and key.
+    early: BTreeMap<(SeqNo, Vec<u8>), (BodyFile, Handle)>,
     /// The place of the latest value.
     latest: Leaf,
     /// Bytes of records since the last table ended.
@@ -44,14 +49,54 @@ impl ValueOutputs {
         self.table_bytes
     }
 
-    /// Writes the value of `key`. The file has no length yet: [`ValueOutputs::end_table`] tells it.
-    pub fn append(&mut self, target: &Target, key: &[u8], value: &[u8]) -> Result<(BodyFile, Handle)> {
+    /// Writes the large values that the retention filter keeps of a flush, in the order of writing. Holds a copy of them meanwhile.
+    pub fn write_early(
+        &mut self,
+        target: &Target,
+        source: &mut dyn Cursor,
+        mut retention: RetentionFilter,
+    ) -> Result<()> {
+        let mut values: Vec<(SeqNo, Vec<u8>, Vec<u8>)> = Vec::new();
+        source.seek(&[])?;
+        while source.valid() {
+            let (key, seq, kind) = (source.key(), source.seq(), source.kind());
+            let is_kept = matches!(retention.fate(key, seq, kind, |_| false), Fate::Keep);
+            if is_kept && kind == EntryKind::Put {
+                source.fetch()?;
+                if target.values.separates(source.value().len()) {
+                    values.push((seq, source.key().to_vec(), source.value().to_vec()));
+                }
+            }
+            source.next()?;
+        }
+        values.sort_unstable_by_key(|&(seq, ..)| seq);
+        for (seq, key, value) in values {
+            let placed = self.append(target, &key, &value, seq)?;
+            self.early.insert((seq, key), placed);
+        }
+        Ok(())
+    }
+
+    /// Writes the value that `key` had at `seq`, unless it was written early. The file has no length yet: [`ValueOutputs::end_table`]
+    /// tells it.
+    pub fn append(
+        &mut self,
+        target: &Target,
+        key: &[u8],
+        value: &[u8],
+        seq: SeqNo,
+    ) -> Result<(BodyFile, Handle)> {
+        if !self.early.is_empty()
+            && let Some(placed) = self.early.remove(&(seq, key.to_vec()))
+        {
+            return Ok(placed);
+        }
         let (place, kind) = match target.values.layout {
             ValueLayout::Ordered => (Leaf::default(), BodyKind::Values),
             ValueLayout::Trie { levels } => (leaf(target.trie.family, key, levels), BodyKind::Trie),
         };
         if place != self.latest {
-            // Keys come in order, so the job seldom comes back to the leaf.
+            // A merge comes in key order, so it seldom comes back to the leaf.
             if let Some(left) = self.open.get_mut(&self.latest) {
                 left.rest()?;
             }
@@ -89,7 +134,8 @@ impl ValueOutputs {
 
     /// Ends the file of the latest value if it is full. `builder` leads into it.
     pub fn end_full(&mut self, target: &Target, builder: &mut TableBuilder) -> Result<()> {
-        if self.open.get(&self.latest).is_none_or(|file| file.bytes() < target.values.file_bytes) {
+        let is_full = |file: &ValueWriter| file.bytes() >= target.values.file_bytes;
+        if !self.early.is_empty() || !self.open.get(&self.latest).is_some_and(is_full) {
             return Ok(());
         }
         let mut file = self.open.remove(&self.latest).expect("it is full");

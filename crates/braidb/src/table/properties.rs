@@ -282,7 +282,9 @@ mod tests {
         };
         let mut without = Vec::new();
         sample().encode(&mut without);
-        for (second, field) in [(BodyKind::Log, "logs of values"), (BodyKind::Values, "bodies")] {
+        let kinds =
+            [(BodyKind::Log, "logs of values"), (BodyKind::Values, "bodies"), (BodyKind::Trie, "bodies")];
+        for (second, field) in kinds {
             properties.bodies = vec![body(BodyKind::Log, 7, 300), body(second, 6, 1 << 33)];
             let mut payload = Vec::new();
             properties.encode(&mut payload);
@@ -293,7 +295,7 @@ mod tests {
         let of_kind = |kind: u8| [&[14, 4][..], &[kind, 7, 3, 9]].concat();
         assert!(Properties::decode(&[&without[..], &of_kind(1)].concat()).is_ok());
         let both = [&[11, 3, 7, 3, 9][..], &of_kind(1)].concat();
-        let (log, unknown) = (of_kind(0), of_kind(2));
+        let (log, unknown) = (of_kind(0), of_kind(3));
         let bad: [&[u8]; 7] =
             [&[11, 0], &[11, 2, 7, 3], &[11, 4, 7, 3, 9, 1], &[14, 0], &log, &unknown, &both];
         for empty in bad {
