@@ -88,9 +88,7 @@ pub fn set(options: Options, text: &str) -> Outcome<Options> {
         #[cfg(has_separation_threshold)]
         "separation_threshold" => tune!(options, separation_threshold, Some(number(name, value)?)),
         #[cfg(has_value_layout)]
-        "value_trie" => {
-            tune!(options, value_layout, kinds::ValueLayout::Trie { levels: number(name, value)? })
-        }
+        "value_layout" => tune!(options, value_layout, value_layout(value)?),
         #[cfg(has_table_bytes)]
         "table_bytes" => tune!(options, table_bytes, number(name, value)?),
         _ => Err(format!(
@@ -124,6 +122,15 @@ fn guards(value: &str) -> Outcome<kinds::Guards> {
         "none" => Ok(kinds::Guards::None),
         "balanced" => Ok(kinds::Guards::Balanced),
         _ => Err(format!("guards={value}: write none or balanced").into()),
+    }
+}
+
+#[cfg(has_value_layout)]
+fn value_layout(value: &str) -> Outcome<kinds::ValueLayout> {
+    match (value, value.strip_prefix("trie:")) {
+        ("ordered", _) => Ok(kinds::ValueLayout::Ordered),
+        (_, Some(levels)) => Ok(kinds::ValueLayout::Trie { levels: number("value_layout", levels)? }),
+        _ => Err(format!("value_layout={value}: write ordered or trie:LEVELS").into()),
     }
 }
 

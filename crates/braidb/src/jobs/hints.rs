@@ -10,11 +10,11 @@ use crate::plan::tree::samples::{self, Answers};
 use crate::plan::values::ValueOptions;
 use crate::plan::values::gathering::{self, Vain};
 use crate::plan::{Garbage, Merge, Now, Plan, TreeOptions};
-use crate::version::{Cell, Version};
+use crate::version::{Cell, Level, Version};
 use crate::visible::snapshots::Snapshots;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 /// Seeks in a row, without writes in between, that ask for a merge where the last one went (PebblesDB, section 4.2).
 const SEEKS: u64 = 10;
@@ -27,12 +27,13 @@ const MAX_SEEK_HINTS: usize = 64;
 /// Keys waiting to become guards that are remembered for a family.
 const SAMPLED: usize = 1 << 16;
 
-/// What scans have spent on the values of a cell, because these lie in many places.
-#[derive(Clone, Copy, Debug, Default)]
+/// What scans have spent on the values of a last-level cell, because these lie in many places.
+#[derive(Clone, Debug, Default)]
 struct Paid {
     us: u64,
-    /// The price of gathering is not asked until scans have spent more than this, because the answer walks all slices of the cell.
-    asked_at_us: u64,
+    /// Bytes that a merge of the cell would gather, and the level that was asked. The answer walks all slices of the cell.
+    gathered_bytes: u64,
+    level: Weak<Level>,
 }
 
 /// See the module.
@@ -136,7 +137,7 @@ impl Hints {
     /// A scan of `range` spent `vain` on values because they lie in many places. Returns whether scans have spent the price of a merge that
     /// gathers the values of one of the last-level cells of the range.
     fn paid(&mut self, version: &Version, range: &KeyRange, vain: Vain, options: &ValueOptions) -> bool {
-        let level = version.level(version.last_level());
+        let level = version.shared_level(version.last_level());
         let cells = level.cell_index(&range.low)..level.cell_index(&range.high) + 1;
         let share_us = vain.us / cells.len() as u64;
         if self.paid.len() > 2 * level.cells.len() {
@@ -148,17 +149,15 @@ impl Hints {
         for cell in &level.cells[cells] {
             let paid = self.paid.entry(cell.low.clone()).or_default();
             paid.us += share_us;
-            if paid.us <= paid.asked_at_us {
-                continue;
+            if !std::ptr::eq(paid.level.as_ptr(), Arc::as_ptr(level)) {
+                let places = cell.slices().flat_map(|(_, slice)| slice.values.iter().copied());
+                paid.gathered_bytes = gathering::gathered(places, options).values().sum();
+                paid.level = Arc::downgrade(level);
             }
-            let places = cell.slices().flat_map(|(_, slice)| slice.values.iter().copied());
-            let bytes: u64 = gathering::gathered(places, options).values().sum();
-            let price_us = gathering::gathering_us(bytes, vain.place_us);
-            let has_paid = bytes > 0 && paid.us > price_us;
-            if has_paid {
+            let price_us = gathering::gathering_us(paid.gathered_bytes, vain.place_us);
+            if paid.gathered_bytes > 0 && paid.us > price_us {
                 is_due |= self.to_gather.insert(cell.low.clone());
             }
-            paid.asked_at_us = if has_paid || bytes == 0 { 2 * paid.us } else { price_us };
         }
         is_due
     }

@@ -30,9 +30,10 @@ pub struct Vain {
 }
 
 /// What scans pay for a merge that gathers this many bytes of values, in microseconds. The merge reads and writes them at 500 MB/s, as a
-/// flash device does, and goes to a place for each chunk. Its time counts twice, because it holds up the scans beside it.
+/// flash device does, and goes to a place for each chunk. The time of the places counts twice, because on a disk they hold up the scans
+/// beside the merge.
 pub fn gathering_us(value_bytes: u64, place_us: u64) -> u64 {
-    2 * (value_bytes / 250 + (value_bytes / GATHERED_CHUNK_BYTES).saturating_mul(place_us))
+    value_bytes / 250 + 2 * (value_bytes / GATHERED_CHUNK_BYTES).saturating_mul(place_us)
 }
 
 /// The bytes in each of `places`, which are value files that slices lead into, with the bytes there. A file may come several times.
