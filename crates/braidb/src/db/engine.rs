@@ -20,7 +20,7 @@ use crate::memory::view::{FamilyView, View, ViewCell};
 use crate::memory::{Immutable, Live, Memory};
 use crate::plan::memory::tuner::Period;
 use crate::plan::tree::overlap::Verdict;
-use crate::read::{self, AheadOf, Passed};
+use crate::read::{self, AheadOf, Passed, UsualLengths};
 use crate::version::state::ValueFile;
 use crate::version::table_file::TableFile;
 use crate::version::{DirLock, Level, Slice, Version};
@@ -55,6 +55,7 @@ pub(crate) struct Engine {
     pub(super) queue: Arc<CommitQueue>,
     pub(super) jobs: Arc<Jobs>,
     pub(super) seeks: SeekWatch,
+    pub(super) scan_lengths: UsualLengths,
     /// Released when the database closes.
     pub(super) lock: Arc<DirLock>,
     /// Held while the database closes.
@@ -62,8 +63,10 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    pub fn ahead(&self) -> AheadOf {
-        AheadOf { clock: self.clock.clone(), layout: self.jobs.parts.options.values.layout }
+    /// What a scan of the column family needs to read values ahead.
+    pub fn ahead(&self, family: FamilyId) -> AheadOf {
+        let (layout, usual_bytes) = (self.jobs.parts.options.values.layout, self.scan_lengths.of(family));
+        AheadOf { clock: self.clock.clone(), layout, usual_bytes }
     }
 
     pub fn check_open(&self) -> Result<()> {
@@ -185,7 +188,10 @@ impl Engine {
     /// Reports what a scan that ended has read.
     pub fn scan_ended(&self, family: FamilyId, passed: Passed) {
         if self.health.check_open().is_ok() {
-            let Passed { range, wasted, entries_returned, vain } = passed;
+            let Passed { range, wasted, entries_returned, vain, length_bytes } = passed;
+            if let Some(bytes) = length_bytes {
+                self.scan_lengths.learn(family, bytes);
+            }
             self.jobs.scanned(family, range, wasted, entries_returned, vain);
         }
     }

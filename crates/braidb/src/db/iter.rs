@@ -109,7 +109,8 @@ impl Walk {
         if self.front.is_none() {
             let view = &self.view.families[self.family.0 as usize];
             self.db.engine().seek_begun(self.family, start(&self.bounds.0));
-            self.front = Some(Forward::new(view, self.at, &self.bounds.0, self.db.engine().ahead())?);
+            self.front =
+                Some(Forward::new(view, self.at, &self.bounds.0, self.db.engine().ahead(self.family))?);
         }
         let back = self.back.as_ref().and_then(Backward::last_key);
         let within = |key: &[u8]| {
@@ -132,7 +133,8 @@ impl Walk {
         if self.back.is_none() {
             let view = &self.view.families[self.family.0 as usize];
             self.db.engine().seek_begun(self.family, start(&self.bounds.1));
-            self.back = Some(Backward::new(view, self.at, &self.bounds.1, self.db.engine().ahead())?);
+            self.back =
+                Some(Backward::new(view, self.at, &self.bounds.1, self.db.engine().ahead(self.family))?);
         }
         let front = self.front.as_ref().and_then(Forward::last_key);
         let within = |key: &[u8]| {

@@ -14,6 +14,7 @@ use crate::cache::BlockCache;
 use crate::jobs::{JobOptions, Jobs, Orphans, Parts, SeekWatch};
 use crate::log::{HEADER_BYTES, LogSync, LogWriter};
 use crate::memory::view::{View, ViewCell};
+use crate::read::UsualLengths;
 use crate::version::{
     Change, CommitError, DirLock, Found, Manifest, ManifestConfig, Opened, State, TableStore, examine,
 };
@@ -272,6 +273,7 @@ impl Opening {
             queue,
             jobs,
             seeks: SeekWatch::default(),
+            scan_lengths: UsualLengths::default(),
             lock,
             closing: parking_lot::Mutex::default(),
             dir: self.dir,

@@ -212,15 +212,19 @@ impl Jobs {
         (found, survivors)
     }
 
-    /// Loads the logs and collected value files that a merge reads much of. The merge reads from the loaded files while the caller holds
-    /// them. A file that cannot be loaded is read value by value: the merge may not need the broken part.
+    /// Loads the logs and collected trie tables that a merge reads much of. The merge reads from the loaded files while the caller holds
+    /// them. A file that cannot be loaded is read value by value: the merge may not need the broken part. Value files in key order are not
+    /// loaded: the merge reads them onward, in chunks.
     pub(super) fn load_bodies(&self, merge: &Merge, rewrites: Option<&Rewrites>) -> Vec<Arc<Image>> {
         let mut bodies: BTreeMap<FileId, (&Body, u64)> = BTreeMap::new();
         for slice in merge.inputs.iter().map(|input| &input.slice) {
             let is_read = |held: &&HeldBody| {
                 let file = held.body.file;
-                file.kind == BodyKind::Log
-                    || rewrites.is_some_and(|rewrites| rewrites.files.contains(&file.id))
+                match file.kind {
+                    BodyKind::Log => true,
+                    BodyKind::Trie => rewrites.is_some_and(|rewrites| rewrites.files.contains(&file.id)),
+                    BodyKind::Values => false,
+                }
             };
             for held in slice.table.bodies().iter().filter(is_read) {
                 let (_, wanted) = bodies.entry(held.body.file.id).or_insert((&held.body, 0));

@@ -4,12 +4,12 @@
 //! So a scan that meets a value in a value file walks on, collects the handles of the next entries, and reads each file in the order of
 //! its offsets, neighbours together. (KT-Store, section 3.3, for ranges whose end is not known.)
 //!
-//! The window starts at one value and doubles, up to [`MOST_BYTES`], so a short scan reads little in vain. The bounds of the scan end it
-//! early. The scan also measures what a place of a file costs it, in time. Half of this time, in bytes of a disk's transfer, is well spent
-//! at each place:
+//! The first window has one value. The second window ends where the median scan of the column family ends (`read/lengths.rs`). Each later
+//! window has one entry more than all windows before it, up to [`MOST_BYTES`]. So a short scan reads little in vain. The bounds of the scan
+//! end a window early. The scan also measures what a place of a file costs it, in time. Half of this time, in bytes of a disk's transfer, is
+//! well spent at each place:
 //!
-//! - The next window has at least so many bytes for each place of the last one. On a disk a scan so comes to full windows at once. Where
-//!   files lie in memory or on flash, windows double.
+//! - The next window has at least so many bytes for each place of the last one. On a disk a scan so comes to full windows at once.
 //! - A read takes in gaps between values that take less time than one more place.
 //! - A file is read ahead behind the last value, into the page cache, by no more bytes than the scan has read of it. So the next window finds
 //!   them there. This is for scans in key order, whose offsets mostly ascend.
@@ -19,7 +19,7 @@
 //! An entry that was read ahead waits here with its value, or with the error of its value. The user gets the error when the scan comes to
 //! the entry, and never for an entry that the scan does not reach.
 
-use super::scan::{Entry, Found};
+use super::scan::{AheadOf, Entry, Found};
 use crate::base::body::Handle;
 use crate::base::error::{Error, Result};
 use crate::base::ids::FileId;
@@ -58,6 +58,10 @@ pub struct Ahead {
     ready: VecDeque<Result<Entry>>,
     /// Bytes of entries that the next window collects; 0 for a window of one entry.
     window_bytes: u64,
+    /// Bytes that the median scan of the column family returns.
+    usual_bytes: u64,
+    /// Bytes of all windows so far.
+    read_bytes: u64,
     /// What the scan has read out of value files.
     spent: Spent,
 }
@@ -122,9 +126,10 @@ impl Spent {
 }
 
 impl Ahead {
-    pub fn new(clock: Arc<dyn Clock>, layout: ValueLayout, is_forward: bool) -> Ahead {
+    pub fn new(of: AheadOf, is_forward: bool) -> Ahead {
+        let AheadOf { clock, layout, usual_bytes } = of;
         let (ready, spent) = (VecDeque::new(), Spent::default());
-        Ahead { clock, layout, is_forward, ready, window_bytes: 0, spent }
+        Ahead { clock, layout, is_forward, ready, window_bytes: 0, usual_bytes, read_bytes: 0, spent }
     }
 
     /// The next entry of the scan whose entries `walk` finds, one a call.
@@ -145,6 +150,16 @@ impl Ahead {
     /// What the scan would not have spent on values in key order.
     pub fn vain(&self) -> Vain {
         self.spent.vain()
+    }
+
+    /// The bytes of entries that the user took, if the scan went on behind its first window.
+    pub fn length_bytes(&self) -> Option<u64> {
+        let entry_bytes = |entry: &Result<Entry>| match entry {
+            Ok((key, value)) => bytes_of(key, value.len() as u64),
+            Err(_) => 0,
+        };
+        let waiting_bytes: u64 = self.ready.iter().map(entry_bytes).sum();
+        (self.spent.windows > 1).then(|| self.read_bytes.saturating_sub(waiting_bytes))
     }
 
     /// Takes the entry that was read ahead farthest: the next one of a scan from the other end that has come here.
@@ -185,10 +200,11 @@ impl Ahead {
             }
         };
         self.ready.extend(failed.map(Err));
-        let doubled = 2 * bytes.max(self.window_bytes);
+        self.read_bytes += bytes;
         let places = self.spent.places - begun_places;
         self.spent.count_window(self.clock.now_us().saturating_sub(begun_us), places);
-        self.window_bytes = doubled.max(places.saturating_mul(self.spent.place_bytes())).min(MOST_BYTES);
+        let next_bytes = self.usual_bytes.saturating_sub(self.read_bytes).max(self.read_bytes + 1);
+        self.window_bytes = next_bytes.max(places.saturating_mul(self.spent.place_bytes())).min(MOST_BYTES);
     }
 }
 
@@ -353,8 +369,12 @@ mod tests {
         slow_files(0).0
     }
 
+    fn of(clock: Arc<Watch>, usual_bytes: u64) -> AheadOf {
+        AheadOf { clock, layout: ValueLayout::Ordered, usual_bytes }
+    }
+
     fn ahead() -> Ahead {
-        Ahead::new(Arc::new(Watch::default()), ValueLayout::Ordered, true)
+        Ahead::new(of(Arc::default(), 0), true)
     }
 
     #[test]
@@ -362,14 +382,14 @@ mod tests {
         let (files, watch) = slow_files(100_000);
         let mut places: Vec<(usize, u64)> = (20..40).map(|offset| (0, offset)).collect();
         places.push((1, 1));
-        let (mut walk, mut ahead) = (entries(&files, &places), Ahead::new(watch, ValueLayout::Ordered, true));
+        let (mut walk, mut ahead) = (entries(&files, &places), Ahead::new(of(watch, 0), true));
         for &(_, offset) in &places {
             let (_, value) = ahead.step(|| Ok(walk.next())).unwrap().unwrap();
             assert_eq!(value, offset.to_string().as_bytes());
         }
         // 100 ms stand for 15 MB, more than a window may have, and half of a window is the most for a place.
         let calls: Vec<usize> = files[0].calls.lock().unwrap().iter().map(Vec::len).collect();
-        assert_eq!(calls, [1, 4, 8, 7]);
+        assert_eq!(calls, [1, 4, 6, 8, 1]);
         let reaches = files[0].reaches.lock().unwrap().clone();
         let half = MOST_BYTES / 2;
         assert_eq!(reaches[0], Reach { gap_bytes: half, ahead_bytes: half });
@@ -380,8 +400,7 @@ mod tests {
     fn a_backward_scan_reads_nothing_ahead_in_a_file() {
         let (files, watch) = slow_files(100_000);
         let places = [(0, 3), (0, 2), (0, 1)];
-        let (mut walk, mut ahead) =
-            (entries(&files, &places), Ahead::new(watch, ValueLayout::Ordered, false));
+        let (mut walk, mut ahead) = (entries(&files, &places), Ahead::new(of(watch, 0), false));
         while ahead.step(|| Ok(walk.next())).unwrap().is_some() {}
         assert_eq!(files[0].reaches.lock().unwrap()[0].ahead_bytes, 0);
     }
@@ -403,11 +422,30 @@ mod tests {
     }
 
     #[test]
+    fn the_second_window_ends_where_scans_usually_end() {
+        let files = files();
+        let places: Vec<(usize, u64)> = (20..40).map(|offset| (0, offset)).collect();
+        let entry_bytes = bytes_of(&[0], 1 << 20);
+        let mut walk = entries(&files, &places);
+        let mut ahead = Ahead::new(of(Arc::default(), 5 * entry_bytes), true);
+        assert_eq!(ahead.length_bytes(), None);
+        for _ in 0..6 {
+            ahead.step(|| Ok(walk.next())).unwrap().unwrap();
+        }
+        let calls: Vec<usize> = files[0].calls.lock().unwrap().iter().map(Vec::len).collect();
+        assert_eq!(calls, [1, 4, 6]);
+        // The values of this test are shorter than their handles tell.
+        let waiting_bytes = 5 * bytes_of(&[0], 2);
+        assert_eq!(ahead.length_bytes(), Some(11 * entry_bytes - waiting_bytes));
+    }
+
+    #[test]
     fn a_trie_is_read_table_by_table_and_a_log_value_by_value() {
         let calls = |levels: usize| {
             let files = files();
             let mut walk = entries(&files, &[(0, 9), (0, 1), (0, 5), (0, 2)]);
-            let mut ahead = Ahead::new(Arc::new(Watch::default()), ValueLayout::Trie { levels }, true);
+            let of = AheadOf { layout: ValueLayout::Trie { levels }, ..of(Arc::default(), 0) };
+            let mut ahead = Ahead::new(of, true);
             while ahead.step(|| Ok(walk.next())).unwrap().is_some() {}
             let reaches = files[0].reaches.lock().unwrap().clone();
             assert!(reaches.iter().all(|reach| reach.gap_bytes == u64::MAX));

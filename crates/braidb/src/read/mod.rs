@@ -2,8 +2,10 @@
 
 mod ahead;
 mod get;
+mod lengths;
 mod scan;
 mod source;
 
 pub use get::{contains, get};
+pub use lengths::UsualLengths;
 pub use scan::{AheadOf, Backward, Forward, Passed};

@@ -41,6 +41,8 @@ pub struct Passed {
     pub wasted: u64,
     pub entries_returned: u64,
     pub vain: Vain,
+    /// The bytes of entries that the user took, if the scan went on behind the first value that lies in a value file.
+    pub length_bytes: Option<u64>,
 }
 
 /// Counts the entries that a walk reads.
@@ -52,7 +54,7 @@ pub struct Count {
 }
 
 impl Count {
-    fn passed(&self, last_key: &[u8], vain: Vain) -> Option<Passed> {
+    fn passed(&self, last_key: &[u8], ahead: &Ahead) -> Option<Passed> {
         let first_key = self.first_key.as_deref()?;
         let range =
             KeyRange { low: first_key.min(last_key).to_vec(), high: first_key.max(last_key).to_vec() };
@@ -60,7 +62,8 @@ impl Count {
             range,
             wasted: self.skipped.saturating_sub(self.entries_returned),
             entries_returned: self.entries_returned,
-            vain,
+            vain: ahead.vain(),
+            length_bytes: ahead.length_bytes(),
         })
     }
 }
@@ -95,6 +98,8 @@ pub struct Scan<W> {
 pub struct AheadOf {
     pub clock: Arc<dyn Clock>,
     pub layout: ValueLayout,
+    /// Bytes that the median scan of the column family returns: 0 if that is not known yet.
+    pub usual_bytes: u64,
 }
 
 /// A scan in key order.
@@ -105,16 +110,14 @@ pub type Backward = Scan<BackwardWalk>;
 impl Forward {
     /// Starts at the lower bound.
     pub fn new(view: &FamilyView, at: SeqNo, low: &Bound<Vec<u8>>, ahead: AheadOf) -> Result<Forward> {
-        let AheadOf { clock, layout } = ahead;
-        Ok(Scan { walk: ForwardWalk::new(view, at, low)?, ahead: Ahead::new(clock, layout, true) })
+        Ok(Scan { walk: ForwardWalk::new(view, at, low)?, ahead: Ahead::new(ahead, true) })
     }
 }
 
 impl Backward {
     /// Starts at the upper bound.
     pub fn new(view: &FamilyView, at: SeqNo, high: &Bound<Vec<u8>>, ahead: AheadOf) -> Result<Backward> {
-        let AheadOf { clock, layout } = ahead;
-        Ok(Scan { walk: BackwardWalk::new(view, at, high)?, ahead: Ahead::new(clock, layout, false) })
+        Ok(Scan { walk: BackwardWalk::new(view, at, high)?, ahead: Ahead::new(ahead, false) })
     }
 }
 
@@ -122,7 +125,7 @@ impl<W: Walk> Scan<W> {
     /// What the scan read so far, if anything.
     pub fn passed(&self) -> Option<Passed> {
         let (count, last_key) = self.walk.so_far();
-        count.passed(last_key?, self.ahead.vain())
+        count.passed(last_key?, &self.ahead)
     }
 
     /// The last key decided: no entry that this scan yielded, or read ahead, lies beyond it.
