@@ -92,5 +92,5 @@ accept-ruler: setup-rivals
 accept-rooms: setup
 	scripts/accept/rooms $(ACCEPT)
 
-accept-values: setup
+accept-values: setup-rivals
 	scripts/accept/values $(ACCEPT)

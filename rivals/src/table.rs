@@ -21,7 +21,7 @@ pub struct Args {
     dir: PathBuf,
     /// Results, a JSON object a line; those that are there already are not measured again
     rows: PathBuf,
-    /// Stores [default: all that this build has]
+    /// Stores [default: all of this build that keep each value beside its key]
     #[arg(long, value_enum, value_delimiter = ',')]
     stores: Vec<Kind>,
     /// Stores that are left out
@@ -96,7 +96,7 @@ pub fn run(args: &Args) -> Outcome {
             .map_err(|error| format!("could not create {}: {error}", args.dir.display()))?;
     }
     let mut stores = match args.stores.is_empty() {
-        true => Kind::BUILT.to_vec(),
+        true => Kind::PLAIN.to_vec(),
         false => args.stores.clone(),
     };
     stores.retain(|store| !args.without.contains(store));

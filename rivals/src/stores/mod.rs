@@ -28,12 +28,18 @@ pub enum Kind {
     Braidb,
     /// BraidDB with the block cache of the other stores.
     BraidbCached,
+    /// [`Kind::BraidbCached`] with value files.
+    BraidbSeparated,
     Leveldb,
     Lmdb,
     Redb,
     Fjall,
+    /// [`Kind::Fjall`] with blob files.
+    FjallSeparated,
     /// RocksDB, which needs the cargo feature `rocksdb`.
     Rocksdb,
+    /// [`Kind::Rocksdb`] with blob files.
+    RocksdbSeparated,
 }
 
 /// The memory of a store.
@@ -54,10 +60,13 @@ impl Settings {
 const OPEN_FILES: u16 = 1000;
 /// Bits of Bloom filter for each key, where a store has filters.
 const FILTER_BITS_PER_KEY: u8 = 10;
+/// Bytes from which on a value lies apart from its key, in the stores that separate values.
+const SEPARATION_THRESHOLD: u32 = 1024;
 
 impl Kind {
-    /// The stores of this build.
-    pub const BUILT: &[Kind] = &[
+    /// The stores of this build that keep each value beside its key. A table measures them by default: its values are below
+    /// [`SEPARATION_THRESHOLD`].
+    pub const PLAIN: &[Kind] = &[
         Kind::Braidb,
         Kind::BraidbCached,
         Kind::Leveldb,
@@ -73,12 +82,21 @@ impl Kind {
         match self {
             Kind::Braidb => "braidb",
             Kind::BraidbCached => "braidb-cached",
+            Kind::BraidbSeparated => "braidb-separated",
             Kind::Leveldb => "leveldb",
             Kind::Lmdb => "lmdb",
             Kind::Redb => "redb",
             Kind::Fjall => "fjall",
+            Kind::FjallSeparated => "fjall-separated",
             Kind::Rocksdb => "rocksdb",
+            Kind::RocksdbSeparated => "rocksdb-separated",
         }
+    }
+
+    /// The least bytes of a value that the store keeps apart from its key. `None` if the store keeps each value beside its key.
+    fn separation_threshold(self) -> Option<u32> {
+        let separates = matches!(self, Kind::BraidbSeparated | Kind::FjallSeparated | Kind::RocksdbSeparated);
+        separates.then_some(SEPARATION_THRESHOLD)
     }
 
     /// Opens the store in `dir` with the settings of the comparison. `dir` is created if its parent exists. An existing store must be
@@ -92,19 +110,25 @@ impl Kind {
 
     /// Opens the store as [`Kind::open`] does, with other sizes of memory. LMDB does not use the sizes.
     pub fn open_with(self, dir: &Path, families: usize, settings: &Settings) -> Outcome<Box<dyn Store>> {
+        let threshold = self.separation_threshold();
         self.opened(dir, || match self {
-            Kind::Braidb | Kind::BraidbCached => {
-                let options = Options::new().memtable_bytes(settings.memtable_bytes);
-                braid(options.block_cache_bytes(settings.cache_bytes), dir, families)
+            Kind::Braidb | Kind::BraidbCached | Kind::BraidbSeparated => {
+                let options = Options::new()
+                    .memtable_bytes(settings.memtable_bytes)
+                    .block_cache_bytes(settings.cache_bytes)
+                    .tuning(|tuning| tuning.separation_threshold(threshold.map(u64::from)));
+                braid(options, dir, families)
             }
             Kind::Leveldb => leveldb::open(dir, families, settings),
             Kind::Lmdb => lmdb::open(dir, families),
             Kind::Redb => redb::open(dir, families, settings),
-            Kind::Fjall => fjall::open(dir, families, settings),
+            Kind::Fjall | Kind::FjallSeparated => fjall::open(dir, families, settings, threshold),
             #[cfg(feature = "rocksdb")]
-            Kind::Rocksdb => rocksdb::open(dir, families, settings),
+            Kind::Rocksdb | Kind::RocksdbSeparated => rocksdb::open(dir, families, settings, threshold),
             #[cfg(not(feature = "rocksdb"))]
-            Kind::Rocksdb => Err("this build has no RocksDB; build it with `--features rocksdb`".into()),
+            Kind::Rocksdb | Kind::RocksdbSeparated => {
+                Err("this build has no RocksDB; build it with `--features rocksdb`".into())
+            }
         })
     }
 

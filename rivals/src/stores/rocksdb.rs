@@ -24,7 +24,13 @@ struct Rocksdb {
     families: Vec<String>,
 }
 
-pub fn open(dir: &Path, families: usize, settings: &Settings) -> Outcome<Box<dyn Store>> {
+/// Opens a database. Values of at least `separation_threshold` bytes go to blob files, if there is a threshold.
+pub fn open(
+    dir: &Path,
+    families: usize,
+    settings: &Settings,
+    separation_threshold: Option<u32>,
+) -> Outcome<Box<dyn Store>> {
     let mut tables = BlockBasedOptions::default();
     tables.set_bloom_filter(FILTER_BITS_PER_KEY.into(), false);
     tables.set_block_cache(&Cache::new_lru_cache(settings.cache_bytes));
@@ -38,6 +44,11 @@ pub fn open(dir: &Path, families: usize, settings: &Settings) -> Outcome<Box<dyn
     options.set_bytes_per_sync(BYTES_PER_SYNC);
     options.set_compression_type(DBCompressionType::None);
     options.set_block_based_table_factory(&tables);
+    if let Some(bytes) = separation_threshold {
+        options.set_enable_blob_files(true);
+        options.set_min_blob_size(bytes.into());
+        options.set_enable_blob_gc(true);
+    }
     let names =
         (0..families).map(|family| if family == 0 { "default".to_owned() } else { family_name(family) });
     let families: Vec<_> = names.collect();
