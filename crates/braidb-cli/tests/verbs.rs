@@ -504,52 +504,6 @@ fn bench_measures_on_a_modelled_device() {
 }
 
 #[test]
-fn bench_repeats_a_paper() {
-    let place = Place::new("paper");
-    let db = &place.db();
-    let sizes =
-        ["--rows", "1000", "--writes", "3000", "--reads", "1000", "--rounds", "2", "--memtable-mib", "1"];
-    let run = braidb(&[&["bench", "paper", "accordion", db], &sizes[..]].concat()).exits(0);
-    for part in [
-        "1,000 rows of 100 bytes, 3,000 writes, 1.0 MiB of memory; median of 2 rounds\n",
-        "Write-only, Zipfian (4.2.1 and 4.2.4; Figures 5, 6, 8, 11 to 13, Tables 1 and 2)\n",
-        "+47.6% (SSD), +25.4% (HDD)",
-        "\nScans under writes, Zipfian (",
-        "  latency, p99\n    none ",
-    ] {
-        assert!(run.text().contains(part), "{part}: {}", run.text());
-    }
-    run.tells("round 2: Gets under writes, Zipfian: none");
-    // A benchmark may reuse the directory of a reproduction. A reproduction refuses a directory that is no benchmark's.
-    braidb(&["bench", db, "fillseq", "--num", "10"]).exits(0);
-    braidb(&["put", &place.path("other").display().to_string(), "k", "v"]).exits(0);
-    let other = place.path("other").display().to_string();
-    braidb(&["bench", "paper", "accordion", &other]).exits(2).tells("is not empty");
-    braidb(&["bench", "paper", "novel"]).exits(2);
-    braidb(&["bench", "paper", "--help"]).exits(0);
-}
-
-#[test]
-fn bench_repeats_a_paper_of_mixed_loads() {
-    let place = Place::new("triad");
-    let sizes = ["--rows", "500", "--writes", "1000", "--rounds", "1"];
-    let run = braidb(&[&["bench", "paper", "triad", &place.db()], &sizes[..]].concat()).exits(0);
-    for part in [
-        "500 rows of 263 bytes, 1,000 operations, 64.0 KiB of memory; median of 1 round\n",
-        "\nWS1, 10% reads, 8 threads (5.3 and 5.4; Figures 9, 11)\n",
-        "\nWS3, 50% reads, 16 threads (5.3; Figure 9)\n",
-        "  read amplification, reads of files a get\n    none ",
-    ] {
-        assert!(run.text().contains(part), "{part}: {}", run.text());
-    }
-    // The paper's figures stand beside ours, also for configurations that this run does not measure.
-    let lines: Vec<Vec<&str>> = run.text().lines().map(|line| line.split_whitespace().collect()).collect();
-    let told = |line: &Vec<&str>| line.ends_with(&["at", "most", "+5%"]) && line.starts_with(&["all"]);
-    assert_eq!(lines.iter().filter(|line| told(line)).count(), 1, "{}", run.text());
-    run.tells("round 1: WS2, 50% reads, 8 threads: hot keys");
-}
-
-#[test]
 fn bench_measures_nothing_that_is_not_filled() {
     let place = Place::new("unfilled");
     let db = &place.db();

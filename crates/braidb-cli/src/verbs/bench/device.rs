@@ -3,11 +3,13 @@
 //! The database lies in the model's memory, where DIR is only a name. Times follow from the seed and from the tables of `braidb-device`, so
 //! they are equal on every machine. Each operation of the engine costs a fixed processor time.
 
-use super::Measurement;
 use super::engine::Engine;
+use super::measure::{self, measure_through};
 use super::report::latency_text;
+use super::{Measurement, Settings};
 use crate::failure::{Failure, Outcome, printing};
 use crate::figures::{bytes_text, grouped};
+use braidb::Options;
 use braidb_bench::drive::result_of;
 use braidb_bench::keys::Data;
 use braidb_bench::results::{Machine, Run};
@@ -15,6 +17,7 @@ use braidb_bench::{Beside, Measured, Store, Timer, Workload, run};
 use braidb_device::{Figures, Model, Profile};
 use clap::ValueEnum;
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A modelled device on the command line.
@@ -39,6 +42,10 @@ impl DeviceArg {
             DeviceArg::Disk7200 => Profile::DISK7200,
         }
     }
+
+    pub fn name(self) -> &'static str {
+        self.profile().name()
+    }
 }
 
 /// A modelled device.
@@ -53,6 +60,38 @@ pub struct DeviceArgs {
     /// Page cache of the modelled machine, in MiB
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=16 << 20))]
     page_cache_mib: u64,
+}
+
+impl DeviceArgs {
+    /// An empty database on an empty device. `dir` is only a name.
+    pub fn begin(
+        &self,
+        device: DeviceArg,
+        dir: &Path,
+        options: Options,
+        settings: &Settings,
+    ) -> Outcome<Modelled> {
+        let workers = settings.engine.background_threads.max(1);
+        let (device_bytes, cache_bytes) = (self.device_mib << 20, self.page_cache_mib << 20);
+        let model = Model::new(device.profile(), device_bytes, cache_bytes, workers, settings.load.seed);
+        let db = options.env(model.env()).open(dir)?;
+        Ok(Modelled { engine: Engine::new(db, settings.load.families)?, model, dir: dir.to_owned() })
+    }
+}
+
+/// A database on a modelled device.
+pub struct Modelled {
+    engine: Engine,
+    model: Model,
+    dir: PathBuf,
+}
+
+impl Modelled {
+    /// Measures a workload in modelled time. Space and the kernel's figures mean nothing.
+    pub fn measure(&self, workload: &'static Workload, settings: &Settings) -> Outcome<measure::Measured> {
+        let store = ModelledEngine { engine: &self.engine, model: &self.model };
+        measure_through(&self.engine, (&store, &ModelTimer(&self.model)), &self.dir, workload, settings)
+    }
 }
 
 /// Processor time of one operation of the engine, in nanoseconds. A get or put of a small entry takes about this time on the machines of
@@ -144,30 +183,23 @@ pub fn run_workloads(args: &Measurement, device: DeviceArg) -> Outcome<Vec<Run>>
         let what = "a modelled device has one thread, and no writer beside it; leave out --threads and …whilewriting";
         return Err(Failure::Use(what.to_owned()));
     }
-    let mib = |mib: u64| mib << 20;
-    let begin = || {
-        let workers = settings.engine.background_threads.max(1);
-        let (device_bytes, cache_bytes) = (mib(sizes.device_mib), mib(sizes.page_cache_mib));
-        let model = Model::new(device.profile(), device_bytes, cache_bytes, workers, settings.load.seed);
-        let db = settings.engine.options().env(model.env()).open(args.dir())?;
-        Outcome::Ok((Engine::new(db, settings.load.families)?, model))
-    };
-    let mut machine: Option<(Engine, Model)> = None;
+    let mut machine: Option<Modelled> = None;
     let mut runs = Vec::new();
     for &workload in &args.workloads {
-        let (engine, model) = match machine.take() {
+        let modelled = match machine.take() {
             Some(machine) if !workload.starts_empty() => machine,
-            _ => begin()?,
+            _ => sizes.begin(device, args.dir(), settings.engine.options(), settings)?,
         };
+        let (engine, model) = (&modelled.engine, &modelled.model);
         let before = model.figures();
-        let modelled = ModelledEngine { engine: &engine, model: &model };
+        let store = ModelledEngine { engine, model };
         let data = Data::new(workload, &settings.load);
         let beside = Beside { sample: &|_| {}, progress: &|_| {} };
-        let measured = run(workload, &modelled, &settings.load, &data, &ModelTimer(&model), beside)?;
-        let result = result(args, workload, &measured, &model, &before);
+        let measured = run(workload, &store, &settings.load, &data, &ModelTimer(model), beside)?;
+        let result = result(args, workload, &measured, model, &before);
         print(args, &measured, &result)?;
         runs.push(result);
-        machine = Some((engine, model));
+        machine = Some(modelled);
     }
     Ok(runs)
 }

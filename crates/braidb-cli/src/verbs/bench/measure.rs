@@ -7,7 +7,7 @@ use crate::failure::Outcome;
 use crate::figures::ratio;
 use braidb::stats::{HotKeyStats, Stats};
 use braidb_bench::keys::Data;
-use braidb_bench::{Beside, WallTimer, Workload, run};
+use braidb_bench::{Beside, Store, Timer, WallTimer, Workload, run};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
 
@@ -91,6 +91,17 @@ pub fn measure(
     workload: &'static Workload,
     settings: &Settings,
 ) -> Outcome<Measured> {
+    measure_through(engine, (engine, &WallTimer::start()), dir, workload, settings)
+}
+
+/// Measures the engine through another store and its clock, as a model needs.
+pub fn measure_through(
+    engine: &Engine,
+    (store, timer): (&dyn Store, &dyn Timer),
+    dir: &Path,
+    workload: &'static Workload,
+    settings: &Settings,
+) -> Outcome<Measured> {
     let data = Data::new(workload, &settings.load);
     let live_bytes = settings.live_bytes(workload, &data, 0);
     let bar = match settings.load.operations(workload) {
@@ -114,7 +125,7 @@ pub fn measure(
         worst.sample(dir, if is_steady { live_bytes } else { 0 });
     };
     let beside = Beside { sample: &sample, progress: &|operations| bar.inc(operations) };
-    let run = run(workload, engine, &settings.load, &data, &WallTimer::start(), beside)?;
+    let run = run(workload, store, &settings.load, &data, timer, beside)?;
     let after = engine.db.stats();
     let space = Space::of(&engine.db, dir, settings.live_bytes(workload, &data, run.inserted));
     bar.finish_and_clear();

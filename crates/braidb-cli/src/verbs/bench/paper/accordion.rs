@@ -5,7 +5,7 @@
 //! after every 19 scans. Here a scan has 50 keys and one thread writes all the time. Only figures in the paper's text are repeated. The
 //! text gives few figures of its Tables 1 and 2 and its diagrams.
 
-use super::{Configuration, Experiment, Figure, Paper, Sizes, Statement};
+use super::{Configuration, Experiment, Figure, Paper, Scale, Sizes, Statement, change_text};
 use braidb::Options;
 use braidb::tuning::MemoryPolicy;
 use braidb_bench::Distribution;
@@ -16,12 +16,16 @@ pub const PAPER: Paper = Paper {
         rows: 1_000_000,
         key_bytes: 16,
         row_bytes: 100,
-        writes_per_row: 5,
+        writes: |rows| 5 * rows,
+        reads: 1_000_000,
         memtable_bytes: |_| 64 << 20,
         log_bytes: None,
+        trie_levels: None,
     },
     experiments: &EXPERIMENTS,
     configurations: &CONFIGURATIONS,
+    baselines: &["none"],
+    comparison: change_text,
     statements: &STATEMENTS,
 };
 
@@ -100,6 +104,7 @@ const EXPERIMENTS: [Experiment; 4] = [
         distribution: Distribution::Zipfian,
         read_percent: 0,
         threads: 1,
+        scale: Scale::WHOLE,
         figures: &WRITE_FIGURES,
     },
     Experiment {
@@ -109,6 +114,7 @@ const EXPERIMENTS: [Experiment; 4] = [
         distribution: Distribution::Uniform,
         read_percent: 0,
         threads: 1,
+        scale: Scale::WHOLE,
         figures: &WRITE_FIGURES,
     },
     Experiment {
@@ -118,6 +124,7 @@ const EXPERIMENTS: [Experiment; 4] = [
         distribution: Distribution::Zipfian,
         read_percent: 0,
         threads: 1,
+        scale: Scale::WHOLE,
         figures: &LATENCIES,
     },
     Experiment {
@@ -127,6 +134,7 @@ const EXPERIMENTS: [Experiment; 4] = [
         distribution: Distribution::Zipfian,
         read_percent: 0,
         threads: 1,
+        scale: Scale { operations_percent: 10, ..Scale::WHOLE },
         figures: &LATENCIES,
     },
 ];

@@ -1,17 +1,20 @@
 //! `bench paper NAME`: the experiments of a paper at a size that takes minutes, its figures beside ours.
 //!
-//! A paper has *experiments*, each with a workload. It has *configurations* of the engine, of which the first is the baseline. It has
+//! A paper has *experiments*, each with a workload. It has *configurations* of the engine, of which one or two are baselines. It has
 //! *statements*, the figures in its text. Every configuration takes its turn in every round, so that changes of the machine affect all of
 //! them. The median of the rounds counts.
 
 mod accordion;
+mod figure;
+mod kt_store;
 mod triad;
 
+use super::device::{DeviceArg, DeviceArgs};
 use super::engine::{DurabilityArg, Engine, EngineArgs};
 use super::measure::{Measured, measure};
 use super::{Settings, start_empty};
-use crate::failure::{Outcome, printing, storage};
-use crate::figures::{bytes_text, counted, grouped, nanoseconds_text, ratio};
+use crate::failure::{Failure, Outcome, printing, storage};
+use crate::figures::{bytes_text, counted, grouped};
 use crate::host::files;
 use crate::store::{BENCH_DB, BENCH_MARK, open_with, require_free};
 use crate::text;
@@ -19,6 +22,7 @@ use braidb::Options;
 use braidb_bench::settings::Ranks;
 use braidb_bench::{Distribution, Workload};
 use clap::ValueEnum;
+use figure::{Cause, Figure};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -27,7 +31,8 @@ use std::path::{Path, PathBuf};
 /// Repeat a paper's experiments in minutes, with its figures beside ours
 ///
 /// Rows have a key and a value that fills them up. Experiments with reads first write every row once, which is not measured. Settings
-/// without an option are as in the paper, at a scale that takes minutes.
+/// without an option are as in the paper, at a scale that takes minutes. A modelled device has one thread, which is enough for kt-store
+/// alone.
 #[derive(clap::Args, Debug)]
 #[command(after_help = text::EXIT_STATUS)]
 pub struct Args {
@@ -36,19 +41,20 @@ pub struct Args {
     paper: Name,
     /// A directory as for other benchmarks [default: a temporary one, which is removed]
     dir: Option<PathBuf>,
-    /// Rows [default: accordion 1,000,000; triad 500,000]
+    /// Rows [default: accordion 1,000,000; triad 500,000; kt-store 200,000]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
     rows: Option<u64>,
-    /// Bytes of a row, its key included [default: accordion 100 with 16 of the key; triad 263 with 8]
+    /// Bytes of a row, its key included [default: accordion 100 with 16 of the key; triad 263 with 8; kt-store 4,112 with 16]
     #[arg(long, value_parser = clap::value_parser!(u64).range(16..=1 << 20))]
     row_bytes: Option<u64>,
-    /// Writes of an experiment that only writes, operations of one that mixes [default: for each row 5 of accordion, 2 of triad]
+    /// Writes of an experiment that only writes, operations of one that mixes [default: for each row 5 of accordion, 2 of triad,
+    /// a quarter of kt-store]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     writes: Option<u64>,
-    /// Gets of an experiment with gets; one with scans has a tenth as many
-    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(10..))]
-    reads: u64,
-    /// Memory for writes, in MiB [default: accordion 64; triad 4 for each million rows]
+    /// Gets of an experiment with gets; one with scans has a tenth as many, of kt-store a fiftieth [default: 1,000,000; kt-store 1,000]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(10..))]
+    reads: Option<u64>,
+    /// Memory for writes, in MiB [default: accordion 64; triad 4, kt-store 320 for each million rows]
     #[arg(long)]
     memtable_mib: Option<usize>,
     /// Rounds, of which the median counts
@@ -57,6 +63,8 @@ pub struct Args {
     /// Where chance starts
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    #[command(flatten)]
+    device: DeviceArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -65,6 +73,8 @@ enum Name {
     Accordion,
     /// Hot keys in memory, log tables, overlap in L0 (USENIX ATC 2017)
     Triad,
+    /// Large values apart from their keys, in tables that a trie finds (KT-Store)
+    KtStore,
 }
 
 /// The experiments, configurations and statements of one paper.
@@ -72,8 +82,11 @@ struct Paper {
     title: &'static str,
     sizes: Sizes,
     experiments: &'static [Experiment],
-    /// The configurations. The first is the baseline, which takes part in every experiment.
     configurations: &'static [Configuration],
+    /// Names of the configurations that others stand beside. They take part in every experiment.
+    baselines: &'static [&'static str],
+    /// The text of a figure divided by a baseline's.
+    comparison: fn(f64) -> String,
     statements: &'static [Statement],
 }
 
@@ -82,12 +95,37 @@ struct Sizes {
     rows: u64,
     key_bytes: usize,
     row_bytes: u64,
-    /// Writes for each row; operations, where reads and writes are mixed.
-    writes_per_row: u64,
+    /// Writes, by the number of rows; operations, where reads and writes are mixed.
+    writes: fn(u64) -> u64,
+    /// Gets of an experiment with gets.
+    reads: u64,
     /// Memory for writes in bytes, by the number of rows.
     memtable_bytes: fn(u64) -> usize,
     /// The bytes that the logs may take, by the number of rows. `None`: as in other benchmarks.
     log_bytes: Option<fn(u64) -> u64>,
+    /// The levels of a trie of values, by the number of rows. `None`: the engine's layout of values.
+    trie_levels: Option<fn(u64) -> usize>,
+}
+
+/// The data and operations of one experiment, beside the paper's sizes.
+struct Scale {
+    /// Bytes of a value; there are fewer rows of larger values. `None`: as the sizes of the paper say.
+    value_bytes: Option<u64>,
+    /// The part of the rows, in percent.
+    rows_percent: u64,
+    /// The part of the writes, operations or gets, in percent. A scan takes longer than these, so there are fewer.
+    operations_percent: u64,
+    /// Entries of a scan.
+    entries: u64,
+}
+
+impl Scale {
+    /// The paper's sizes, and scans as long as in other benchmarks.
+    const WHOLE: Scale = Scale { value_bytes: None, rows_percent: 100, operations_percent: 100, entries: 50 };
+
+    fn operations(&self, of_paper: u64) -> Option<u64> {
+        Some((of_paper.saturating_mul(self.operations_percent) / 100).max(1))
+    }
 }
 
 /// One workload, measured with several configurations.
@@ -101,6 +139,7 @@ struct Experiment {
     /// The percentage of reads in a workload that mixes reads and writes.
     read_percent: u64,
     threads: u64,
+    scale: Scale,
     figures: &'static [Figure],
 }
 
@@ -113,100 +152,13 @@ struct Configuration {
     options: fn(Options) -> Options,
 }
 
-/// A figure that the paper's text gives for a configuration, compared with the baseline.
+/// A figure that the paper's text gives for a configuration, compared with a baseline.
 struct Statement {
     /// Titles of the experiments that the statement is about.
     experiments: &'static [&'static str],
     figure: Figure,
     configuration: &'static str,
     text: &'static str,
-}
-
-/// The figure that is compared.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Figure {
-    SettledWrites,
-    SettledOperations,
-    WrittenWithoutLog,
-    Written(Cause),
-    /// All bytes written, the log's included, for each byte of the user.
-    WrittenPerUserByte,
-    /// (Flushed + merged) / flushed, in bytes.
-    MergeAmplification,
-    /// Tables read for each get.
-    ReadsPerGet,
-    /// Processor time of background work.
-    BackgroundCpu,
-    Flushes,
-    Merges,
-    /// The latency that this many reads of a thousand do not exceed.
-    Latency(u16),
-}
-
-/// The reason for which bytes were written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Cause {
-    Log,
-    Flush,
-    Merge,
-    WriteBack,
-}
-
-impl Figure {
-    fn name(self) -> String {
-        match self {
-            Figure::SettledWrites => "writes a second, settled".to_owned(),
-            Figure::SettledOperations => "operations a second, settled".to_owned(),
-            Figure::WrittenWithoutLog => "bytes written without the log".to_owned(),
-            Figure::Written(Cause::Log) => "bytes written to the log".to_owned(),
-            Figure::Written(Cause::Flush) => "bytes flushed".to_owned(),
-            Figure::Written(Cause::Merge) => "bytes merged".to_owned(),
-            Figure::Written(Cause::WriteBack) => "bytes written back to the log".to_owned(),
-            Figure::WrittenPerUserByte => "bytes written for each user byte, the log's too".to_owned(),
-            Figure::MergeAmplification => "write amplification, (flushed + merged) / flushed".to_owned(),
-            Figure::ReadsPerGet => "read amplification, reads of files a get".to_owned(),
-            Figure::BackgroundCpu => "processor time of background work".to_owned(),
-            Figure::Flushes => "flushes".to_owned(),
-            Figure::Merges => "merges (compactions)".to_owned(),
-            Figure::Latency(permille) => format!("latency, p{}", f64::from(permille) / 10.0),
-        }
-    }
-
-    fn of(self, measured: &Measured) -> f64 {
-        let written = &measured.written;
-        match self {
-            Figure::SettledWrites | Figure::SettledOperations => {
-                measured.run.lane.operations as f64 / measured.run.settled_seconds
-            }
-            Figure::WrittenWithoutLog => written.without_log as f64,
-            Figure::Written(Cause::Log) => (written.total - written.without_log) as f64,
-            Figure::Written(Cause::Flush) => written.flushed_bytes as f64,
-            Figure::Written(Cause::Merge) => written.merged_bytes as f64,
-            Figure::Written(Cause::WriteBack) => written.written_back_bytes as f64,
-            Figure::WrittenPerUserByte => ratio(written.total, written.user_bytes),
-            Figure::MergeAmplification => written.merge_amplification(),
-            Figure::ReadsPerGet => measured.lookups.reads_per_get(),
-            Figure::BackgroundCpu => measured.run.background_cpu_us as f64 * 1e3,
-            Figure::Flushes => measured.flushes as f64,
-            Figure::Merges => measured.merges as f64,
-            Figure::Latency(permille) => {
-                measured.run.lane.latency.value_at_quantile(f64::from(permille) / 1000.0) as f64
-            }
-        }
-    }
-
-    fn text(self, value: f64) -> String {
-        match self {
-            Figure::SettledWrites | Figure::SettledOperations | Figure::Flushes | Figure::Merges => {
-                grouped(value as u64)
-            }
-            Figure::WrittenWithoutLog | Figure::Written(_) => bytes_text(value as u64),
-            Figure::WrittenPerUserByte | Figure::MergeAmplification | Figure::ReadsPerGet => {
-                format!("{value:.3}")
-            }
-            Figure::BackgroundCpu | Figure::Latency(_) => nanoseconds_text(value as u64),
-        }
-    }
 }
 
 /// The figures of each round, by the title of the experiment and the name of the configuration.
@@ -216,7 +168,19 @@ pub fn run(args: &Args) -> Outcome {
     let paper = match args.paper {
         Name::Accordion => &accordion::PAPER,
         Name::Triad => &triad::PAPER,
+        Name::KtStore => &kt_store::PAPER,
     };
+    let rounds = match args.device.device {
+        Some(device) => run_on_device(paper, args, device)?,
+        None => run_here(paper, args)?,
+    };
+    let mut out = std::io::stdout();
+    out.write_all((args.head(paper) + &tables(paper, &rounds)).as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(printing)
+}
+
+fn run_here(paper: &Paper, args: &Args) -> Outcome<Rounds> {
     let dir = match &args.dir {
         Some(dir) => dir.clone(),
         None => std::env::temp_dir().join(format!("braidb-paper-{}", std::process::id())),
@@ -224,27 +188,43 @@ pub fn run(args: &Args) -> Outcome {
     if !dir.join(BENCH_MARK).exists() {
         require_free(&dir)?;
     }
-    let rounds = run_all(paper, args, &dir)?;
+    let rounds = run_all(paper, args, |experiment, options, settings| {
+        start_empty(&dir, &options)?;
+        let db_dir = dir.join(BENCH_DB);
+        let engine = Engine::new(open_with(&db_dir, options)?, settings.load.families)?;
+        let measured = run_one(experiment, |workload| measure(&engine, &db_dir, workload, settings))?;
+        engine.db.close()?;
+        Ok(measured)
+    })?;
     if args.dir.is_none() {
         files::remove_dir(&dir)
             .map_err(|error| storage(&format!("could not remove {}", dir.display()), error))?;
     }
-    let settings = args.settings(paper, &paper.experiments[0], 0);
-    let head = format!(
-        "{}\n{} rows of {} bytes, {} {}, {} of memory; median of {}\n",
-        paper.title,
-        grouped(settings.load.num),
-        settings.load.key_bytes + settings.load.value_bytes,
-        grouped(args.writes(paper)),
-        if paper.experiments[0].workload().is_mixed() { "operations" } else { "writes" },
-        bytes_text(settings.engine.memtable_bytes() as u64),
-        counted(args.rounds, "round", "rounds"),
-    );
-    let mut out = std::io::stdout();
-    out.write_all((head + &tables(paper, &rounds)).as_bytes()).and_then(|()| out.flush()).map_err(printing)
+    Ok(rounds)
 }
 
-fn run_all(paper: &Paper, args: &Args, dir: &Path) -> Outcome<Rounds> {
+/// Each configuration has a device of its own.
+fn run_on_device(paper: &Paper, args: &Args, device: DeviceArg) -> Outcome<Rounds> {
+    let needs_threads =
+        |experiment: &Experiment| experiment.threads > 1 || experiment.workload().is_beside_writer;
+    if let Some(experiment) = paper.experiments.iter().find(|experiment| needs_threads(experiment)) {
+        let title = experiment.title;
+        return Err(Failure::Use(format!(
+            "--device: a modelled device has one thread, and {title} has more"
+        )));
+    }
+    run_all(paper, args, |experiment, options, settings| {
+        let modelled = args.device.begin(device, Path::new("paper"), options, settings)?;
+        run_one(experiment, |workload| modelled.measure(workload, settings))
+    })
+}
+
+/// Measures all with `measured`, which gets the experiment, the options of the database, and the settings.
+fn run_all(
+    paper: &Paper,
+    args: &Args,
+    measured: impl Fn(&Experiment, Options, &Settings) -> Outcome<Measured>,
+) -> Outcome<Rounds> {
     let mut rounds = Rounds::new();
     for round in 0..args.rounds {
         for experiment in paper.experiments {
@@ -254,7 +234,8 @@ fn run_all(paper: &Paper, args: &Args, dir: &Path) -> Outcome<Rounds> {
                     continue;
                 }
                 eprintln!("round {}: {}: {}", round + 1, experiment.title, configuration.name);
-                let measured = run_one(experiment, configuration, &settings, dir)?;
+                let options = (configuration.options)(settings.engine.options());
+                let measured = measured(experiment, options, &settings)?;
                 let figures = experiment.figures.iter().map(|figure| figure.of(&measured)).collect();
                 rounds.entry((experiment.title, configuration.name)).or_default().push(figures);
             }
@@ -263,23 +244,15 @@ fn run_all(paper: &Paper, args: &Args, dir: &Path) -> Outcome<Rounds> {
     Ok(rounds)
 }
 
-/// Measures one configuration, on a database of its own.
+/// Measures the workload of an experiment on an empty database, which is filled first if the workload needs it.
 fn run_one(
     experiment: &Experiment,
-    configuration: &Configuration,
-    settings: &Settings,
-    dir: &Path,
+    measure: impl Fn(&'static Workload) -> Outcome<Measured>,
 ) -> Outcome<Measured> {
-    let options = (configuration.options)(settings.engine.options());
-    start_empty(dir, &options)?;
-    let db_dir = dir.join(BENCH_DB);
-    let engine = Engine::new(open_with(&db_dir, options)?, settings.load.families)?;
     if !experiment.workload().starts_empty() {
-        measure(&engine, &db_dir, named("fillrandom"), settings)?;
+        measure(named("fillrandom"))?;
     }
-    let measured = measure(&engine, &db_dir, experiment.workload(), settings)?;
-    engine.db.close()?;
-    Ok(measured)
+    measure(experiment.workload())
 }
 
 fn named(workload: &str) -> &'static Workload {
@@ -298,29 +271,66 @@ impl Args {
     }
 
     fn writes(&self, paper: &Paper) -> u64 {
-        self.writes.unwrap_or_else(|| self.rows(paper) * paper.sizes.writes_per_row)
+        self.writes.unwrap_or_else(|| (paper.sizes.writes)(self.rows(paper)).max(1))
+    }
+
+    fn row_bytes(&self, paper: &Paper) -> u64 {
+        self.row_bytes.unwrap_or(paper.sizes.row_bytes)
+    }
+
+    fn memtable_bytes(&self, paper: &Paper) -> usize {
+        match self.memtable_mib {
+            Some(mib) => mib.saturating_mul(1 << 20),
+            None => (paper.sizes.memtable_bytes)(self.rows(paper)),
+        }
+    }
+
+    /// The bytes of a value and the number of rows.
+    fn data(&self, paper: &Paper, scale: &Scale) -> (u64, u64) {
+        let (key_bytes, row_bytes) = (paper.sizes.key_bytes as u64, self.row_bytes(paper));
+        let value_bytes = scale.value_bytes.unwrap_or(row_bytes - key_bytes);
+        let rows_of_whole = match scale.value_bytes {
+            Some(_) => (self.rows(paper) as f64 * row_bytes as f64 / (key_bytes + value_bytes) as f64) as u64,
+            None => self.rows(paper),
+        };
+        (value_bytes, (rows_of_whole.saturating_mul(scale.rows_percent) / 100).max(1))
+    }
+
+    /// The lines above the tables.
+    fn head(&self, paper: &Paper) -> String {
+        let is_mixed = paper.experiments.iter().any(|experiment| experiment.workload().is_mixed());
+        let device = match self.device.device {
+            Some(device) => format!(" on modelled {}", device.name()),
+            None => String::new(),
+        };
+        format!(
+            "{}\n{} rows of {} bytes, {} {}, {} of memory{device}; median of {}\n",
+            paper.title,
+            grouped(self.rows(paper)),
+            self.row_bytes(paper),
+            grouped(self.writes(paper)),
+            if is_mixed { "operations" } else { "writes" },
+            bytes_text(self.memtable_bytes(paper) as u64),
+            counted(self.rounds, "round", "rounds"),
+        )
     }
 
     fn settings(&self, paper: &Paper, experiment: &Experiment, round: u64) -> Settings {
-        let is_of_scans = experiment.workload == "seekwhilewriting";
-        let (sizes, rows) = (&paper.sizes, self.rows(paper));
-        let memtable_bytes = match self.memtable_mib {
-            Some(mib) => mib.saturating_mul(1 << 20),
-            None => (sizes.memtable_bytes)(rows),
-        };
+        let (sizes, scale) = (&paper.sizes, &experiment.scale);
+        let (value_bytes, rows) = self.data(paper, scale);
         let load = braidb_bench::Settings {
             num: rows,
-            writes: Some(self.writes(paper)),
-            operations: Some(self.writes(paper)),
+            writes: scale.operations(self.writes(paper)),
+            operations: scale.operations(self.writes(paper)),
             seconds: 1,
             read_percent: experiment.read_percent,
-            entries: 50,
-            reads: Some(if is_of_scans { self.reads / 10 } else { self.reads }),
+            entries: scale.entries,
+            reads: scale.operations(self.reads.unwrap_or(sizes.reads)),
             distribution: Some(experiment.distribution),
             zipf_exponent: None,
             ranks: Ranks::Hashed,
             key_bytes: sizes.key_bytes,
-            value_bytes: self.row_bytes.unwrap_or(sizes.row_bytes) as usize - sizes.key_bytes,
+            value_bytes: value_bytes as usize,
             families: 1,
             threads: experiment.threads,
             write_rate: None,
@@ -330,7 +340,7 @@ impl Args {
         let engine = EngineArgs {
             durability: DurabilityArg::Buffer,
             memtable_mib: 0,
-            memtable_bytes: Some(memtable_bytes),
+            memtable_bytes: Some(self.memtable_bytes(paper)),
             cache_mib: 64,
             background_threads: 2,
             runs: None,
@@ -346,7 +356,7 @@ impl Args {
             l0_merge_tables: None,
             log_tables: None,
             separation_threshold: None,
-            value_trie: None,
+            value_trie: sizes.trie_levels.map(|trie_levels| trie_levels(rows)),
         };
         Settings { load, engine }
     }
@@ -354,11 +364,11 @@ impl Args {
 
 fn tables(paper: &Paper, rounds: &Rounds) -> String {
     let mut text = String::new();
-    let baseline = paper.configurations[0].name;
     for experiment in paper.experiments {
-        let beside = format!("beside {baseline}");
+        let beside: String =
+            paper.baselines.iter().map(|name| format!(" {:>14}", format!("beside {name}"))).collect();
         let head = format!(
-            "\n{} ({})\n{:36} {:>14} {beside:>14}   paper\n",
+            "\n{} ({})\n{:36} {:>14}{beside}   paper\n",
             experiment.title, experiment.place, "", "here"
         );
         text.push_str(&head);
@@ -378,7 +388,6 @@ fn tables(paper: &Paper, rounds: &Rounds) -> String {
 fn table(paper: &Paper, experiment: &Experiment, figure: Figure, medians: &BTreeMap<&str, f64>) -> String {
     let is_here = |told: &&Statement| told.experiments.contains(&experiment.title) && told.figure == figure;
     let stated: Vec<&Statement> = paper.statements.iter().filter(is_here).collect();
-    let baseline = paper.configurations[0].name;
     let measured = paper.configurations.iter().map(|configuration| configuration.name);
     let mut names: Vec<&str> = measured.filter(|name| medians.contains_key(name)).collect();
     for statement in &stated {
@@ -389,14 +398,18 @@ fn table(paper: &Paper, experiment: &Experiment, figure: Figure, medians: &BTree
     let mut text = format!("  {}\n", figure.name());
     for name in names {
         let here = medians.get(name).copied();
-        let of_baseline = here.zip(medians.get(baseline).copied()).filter(|_| name != baseline);
+        let beside = |&baseline: &&str| match (here, medians.get(baseline)) {
+            (Some(here), Some(of_baseline)) if name != baseline => (paper.comparison)(here / of_baseline),
+            _ => none(),
+        };
+        let beside: String =
+            paper.baselines.iter().map(|baseline| format!(" {:>14}", beside(baseline))).collect();
         let told: Vec<&str> =
             stated.iter().filter(|statement| statement.configuration == name).map(|told| told.text).collect();
         let line = writeln!(
             text,
-            "    {name:32} {:>14} {:>14}   {}",
+            "    {name:32} {:>14}{beside}   {}",
             here.map_or_else(none, |here| figure.text(here)),
-            of_baseline.map_or_else(none, |(here, baseline)| change_text(here / baseline)),
             if told.is_empty() { none() } else { told.join("; ") },
         );
         line.expect("a string takes everything");
@@ -411,6 +424,15 @@ fn none() -> String {
 
 fn change_text(ratio: f64) -> String {
     if ratio.is_finite() { format!("{:+.1}%", (ratio - 1.0) * 100.0) } else { none() }
+}
+
+/// The text for ratios of very different figures.
+fn factor_text(ratio: f64) -> String {
+    match ratio {
+        ratio if !ratio.is_finite() || ratio == 0.0 => none(),
+        ratio if ratio < 0.1 => format!("1/{:.1}", 1.0 / ratio),
+        ratio => format!("{ratio:.2}"),
+    }
 }
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {
@@ -433,6 +455,7 @@ mod tests {
             distribution: Distribution::Uniform,
             read_percent: 0,
             threads: 1,
+            scale: Scale::WHOLE,
             figures: &[Figure::SettledWrites, Figure::Latency(995)],
         }];
         let configuration =
@@ -445,11 +468,15 @@ mod tests {
                 rows: 1,
                 key_bytes: 8,
                 row_bytes: 9,
-                writes_per_row: 1,
+                writes: |rows| rows,
+                reads: 1,
                 memtable_bytes: |_| 1 << 20,
                 log_bytes: None,
+                trie_levels: None,
             },
             experiments,
+            baselines: &["plain"],
+            comparison: change_text,
             configurations: Box::leak(Box::new([configuration("plain"), configuration("braided")])),
             statements: Box::leak(Box::new([
                 told(Figure::SettledWrites, "braided", "+47%"),
@@ -478,12 +505,19 @@ mod tests {
     }
 
     #[test]
+    fn a_factor_far_below_one_is_a_fraction() {
+        assert_eq!([4.314, 0.84, 1.0 / 54.0, f64::NAN].map(factor_text), ["4.31", "0.84", "1/54.0", "–"]);
+    }
+
+    #[test]
     fn papers_name_what_they_have() {
-        for paper in [&accordion::PAPER, &triad::PAPER] {
+        for paper in [&accordion::PAPER, &triad::PAPER, &kt_store::PAPER] {
             let titles: Vec<&str> = paper.experiments.iter().map(|experiment| experiment.title).collect();
-            let baseline = &paper.configurations[0];
             assert_eq!(titles.iter().collect::<BTreeSet<_>>().len(), titles.len(), "{}", paper.title);
-            assert_eq!(baseline.experiments, titles, "the baseline takes part in all");
+            for name in paper.baselines {
+                let baseline = paper.configurations.iter().find(|configuration| configuration.name == *name);
+                assert_eq!(baseline.unwrap().experiments, titles, "a baseline takes part in all");
+            }
             let known = |experiment: &Experiment| Workload::named(experiment.workload).is_some();
             assert!(paper.experiments.iter().all(known), "{}", paper.title);
             for configuration in paper.configurations {

@@ -10,7 +10,7 @@
 //! threads for Figure 9, so they stand beside 8 and beside 16 threads. "Up to" is over several loads or proportions. Time spent in
 //! compaction is compared with the processor time of background work.
 
-use super::{Cause, Configuration, Experiment, Figure, Paper, Sizes, Statement};
+use super::{Cause, Configuration, Experiment, Figure, Paper, Scale, Sizes, Statement, change_text};
 use braidb::Options;
 use braidb::tuning::{Guards, MemoryPolicy};
 use braidb_bench::Distribution;
@@ -21,12 +21,16 @@ pub const PAPER: Paper = Paper {
         rows: 500_000,
         key_bytes: 8,
         row_bytes: 263,
-        writes_per_row: 2,
+        writes: |rows| 2 * rows,
+        reads: 1_000_000,
         memtable_bytes: |rows| (scaled(rows, 4 << 20) as usize).max(LEAST_BYTES),
         log_bytes: Some(|rows| scaled(rows, 64 << 20).max(4 * LEAST_BYTES as u64)),
+        trie_levels: None,
     },
     experiments: &EXPERIMENTS,
     configurations: &CONFIGURATIONS,
+    baselines: &[NONE],
+    comparison: change_text,
     statements: &STATEMENTS,
 };
 
@@ -134,7 +138,8 @@ const fn load(
     read_percent: u64,
     threads: u64,
 ) -> Experiment {
-    Experiment { title, place, workload: "mixed", distribution, read_percent, threads, figures: &FIGURES }
+    let (scale, figures) = (Scale::WHOLE, &FIGURES);
+    Experiment { title, place, workload: "mixed", distribution, read_percent, threads, scale, figures }
 }
 
 const RATE: Figure = Figure::SettledOperations;
