@@ -22,7 +22,7 @@ use std::path::PathBuf;
 /// to the cell. Then come the cell's bytes and its runs, newest first: `e9 1.5 MiB #12×2 #13` is the run of epoch 9, of two slices of table
 /// 12 and one of table 13.
 ///
-/// With --values it tells how values lie in value files. The leaves of a column family are the cells of its last level that hold entries.
+/// With --values it tells how values lie in value files. The leaves of a column family are the cells of its last level that hold entries, in a trie too.
 /// The extents of a leaf are the value files that its slices lead into. Then come the value files, and those with the largest share of dead
 /// bytes. An overwritten value counts as alive until a merge meets both versions of its key.
 #[derive(clap::Args)]

@@ -257,7 +257,7 @@ impl Engine {
             log_tables: log_tables.len() as u64,
             log_value_bytes: log_tables.iter().map(|(_, bytes)| bytes).sum(),
             value_files: value_files.len() as u64,
-            value_file_bytes: value_files.values().map(|file| file.bytes).sum(),
+            value_file_bytes: value_files.values().map(ValueFile::total_bytes).sum(),
             value_live_bytes: value_files.values().map(|file| file.live_bytes).sum(),
             values: value_files.into_iter().map(value_file_stats).collect(),
             cache_bytes: self.cache.bytes(),
@@ -339,7 +339,7 @@ fn log_stats((id, bytes, live): (FileId, u64, Live)) -> LogStats {
 fn value_file_stats((id, file): (FileId, ValueFile)) -> ValueFileStats {
     ValueFileStats {
         id: id.0,
-        bytes: file.bytes,
+        bytes: file.total_bytes(),
         live_bytes: file.live_bytes,
         dead_bytes: file.garbage_bytes(),
     }

@@ -168,7 +168,7 @@ impl Opening {
             tables: tables.clone(),
             manifest_bytes: options.tuning.manifest_bytes,
         };
-        let Opened { state, mut manifest, numbers: files, torn } = match found {
+        let Opened { mut state, mut manifest, numbers: files, torn } = match found {
             Found::Database => Manifest::open(config)?,
             Found::Nothing => Manifest::create(config)?,
         };

@@ -114,8 +114,8 @@ impl Options {
         self
     }
 
-    /// The most files of tables, and of logs that tables point into, that are held open: 16 to 1,000,000. Other logs, the manifest, the
-    /// lock, the directory, tables under construction and one file for each reading thread come on top. Default: 512.
+    /// The most files of tables, and of logs and value files that tables point into, that are held open: 16 to 1,000,000. Other logs, the
+    /// manifest, the lock, the directory, files under construction and one file for each reading thread come on top. Default: 512.
     pub fn open_files(mut self, files: usize) -> Options {
         self.open_files = files;
         self

@@ -191,11 +191,11 @@ pub struct LogStats {
 pub struct ValueFileStats {
     /// The number in the name of its file.
     pub id: u64,
-    /// Bytes of the file: its header and its records.
+    /// Bytes of the file: its header, its records, and what a crash left behind them.
     pub bytes: u64,
     /// Bytes of the records that slices of tables lead to. An overwritten value counts until a merge meets both versions of its key.
     pub live_bytes: u64,
-    /// Bytes of the other records.
+    /// Bytes of the other records, and behind the records.
     pub dead_bytes: u64,
 }
 

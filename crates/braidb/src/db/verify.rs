@@ -83,7 +83,7 @@ pub(crate) fn offline(dir: &Path, options: &Options) -> Result<VerifyReport> {
     let mut check = Check::new(&env, dir);
     let listing = Listing::read(&env, dir)?;
     let opener = TableStore::detached(env.fs.clone(), dir);
-    let (state, _) = match Manifest::read(env.fs.as_ref(), dir, opener) {
+    let (mut state, _) = match Manifest::read(env.fs.as_ref(), dir, opener) {
         Ok(read) => read,
         Err(error) => return check.without_manifest(error, &listing),
     };

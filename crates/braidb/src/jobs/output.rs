@@ -1,8 +1,8 @@
 //! Writing tables and value files: the one loop that flushes, merges and recovery share. Entries arrive in order, and the retention
 //! filter decides their fate. Tables are cut at a size, never between two versions of one key.
 //!
-//! A value of at least the threshold goes to the open value file, in key order, and the table gets its handle. A value that already
-//! lies in a value file stays there, unless the file is collected. Each value file is synced before the first table that names it.
+//! A value of at least the threshold goes to a value file (`value_output.rs`), and the table gets its handle. A value that already lies in a
+//! value file stays there, unless the file is collected. The values that a table leads to are synced before the table.
 //!
 //! No edit names the files at first. [`Outputs`] deletes them when it is dropped before an edit does, so that a failed job
 //! leaves nothing behind. The next open deletes what a crash leaves.
@@ -203,7 +203,7 @@ impl Outputs {
                     }
                     let builder = builder.as_mut().expect("made above");
                     if is_new_key {
-                        self.values.end_full(&self.target, builder)?;
+                        self.values.end_full(&self.target)?;
                     }
                     self.add(builder, source)?;
                 }

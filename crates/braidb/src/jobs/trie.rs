@@ -12,7 +12,7 @@
 //! 4. *The edit* adds table 21, which names file 20 with 9,000 bytes. Older tables name it with 4,000 bytes and lead to no value behind
 //!    these. After the sync of the edit file 20 is the home of `v`.
 //! 5. *The job gives file 20 back*, and the next job appends at byte 9,000. A job that failed gives nothing back: the file ends at byte
-//!    4,000 for good, whatever stands behind.
+//!    4,000 for good. What stands behind is cut off, or counts as garbage from the next open on.
 //!
 //! A file that no table names any more is unlinked only if no job has borrowed it (`Tries::let_go`). So an edit never names a file that is
 //! gone. All other steps are those of `jobs/value_files.rs`.
@@ -63,8 +63,8 @@ impl Tries {
     }
 
     /// An edit names all that a job appended to the table of `leaf`.
-    pub fn give_back(&self, leaf: Leaf, writer: ValueWriter) {
-        assert_eq!(writer.uncommitted_bytes(), 0, "the edit names the whole file");
+    pub fn give_back(&self, leaf: Leaf, mut writer: ValueWriter) {
+        writer.named();
         let tables = &mut *self.0.lock();
         let may_wait = tables.borrowed.remove(&writer.id()).expect("the job borrowed or created it");
         if let (true, Entry::Vacant(place)) = (may_wait, tables.waiting.entry(leaf)) {

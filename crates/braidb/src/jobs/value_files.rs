@@ -82,12 +82,14 @@ impl Jobs {
     /// Gives up the value file that an error of a merge names, until the next open: its values stay where they are. Otherwise one damaged
     /// value would end each merge that collects its file, and no other file would be collected.
     pub(super) fn give_up_unreadable(&self, error: &Error) {
-        let (Error::Io { path, .. } | Error::Corruption { path, .. }) = error else { return };
+        // Other operations fail on outputs, or because the process has too many open files.
+        let (Error::Io { operation: "read", path, .. } | Error::Corruption { path, .. }) = error else {
+            return;
+        };
         let Some(Kind::Values(id)) = path.file_name().and_then(|name| names::parse(name.to_str()?)) else {
             return;
         };
         let mut catalog = self.catalog.lock();
-        // A file that no edit names is an output, which the merge could not write.
         if catalog.state.value_files().contains_key(&id) && Arc::make_mut(&mut catalog.unreadable).insert(id)
         {
             catalog.collected.remove(&id);

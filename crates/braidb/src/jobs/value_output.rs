@@ -1,8 +1,8 @@
 //! The value files that one job writes: which file takes a value, and when a file ends.
 //!
 //! In the ordered layout the job has one open file, which ends when it is full and with each table. In a trie the job appends to the table of
-//! each leaf that a key leads to. It syncs them with each table, and keeps them open until the edit. ([`super::trie`]) A flush to a trie
-//! writes all values before the first key, in the order in which users wrote them.
+//! each leaf that a key leads to. It syncs them with each table, and keeps up to [`MOST_OPEN`] of them open until the edit. ([`super::trie`]) A
+//! flush to a trie writes all values before the first key, leaf by leaf, each leaf in the order in which users wrote its values.
 
 use super::output::Target;
 use super::trie::{Leaf, Tries, leaf};
@@ -19,6 +19,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+/// Trie tables that a job keeps open until its edit, at most: 256, each a file descriptor. Of the 1,024 descriptors that a process mostly
+/// has, two jobs and the tables that wait in `Tries` then take no more than all. Further leaves begin new tables at each job.
+const MOST_OPEN: usize = 256;
+
 /// Where a job finds the trie tables of its column family.
 #[derive(Clone, Debug)]
 pub struct TrieOf {
@@ -33,8 +37,11 @@ pub struct ValueOutputs {
     created: Vec<FileId>,
     /// The open files. The ordered layout has at most one, with the smallest leaf as its place.
     open: BTreeMap<Leaf, ValueWriter>,
-    /// Files that are full, and stay borrowed until the edit names them: until then the state may know no table that leads there.
-    full: Vec<FileId>,
+    /// Files that take no value any more, and stay borrowed until the edit names them: until then the state may know no table that leads
+    /// there.
+    ended: Vec<FileId>,
+    /// Those of them whose lengths the open table has to name.
+    unnamed: Vec<BodyFile>,
     /// The values that were written before their keys, by sequence number and key.
     early: BTreeMap<(SeqNo, Vec<u8>), (BodyFile, Handle)>,
     /// The place of the latest value.
@@ -49,14 +56,15 @@ impl ValueOutputs {
         self.table_bytes
     }
 
-    /// Writes the large values that the retention filter keeps of a flush, in the order of writing. Holds a copy of them meanwhile.
+    /// Writes the large values that the retention filter keeps of a flush, each leaf in the order of writing. Holds a copy of them
+    /// meanwhile.
     pub fn write_early(
         &mut self,
         target: &Target,
         source: &mut dyn Cursor,
         mut retention: RetentionFilter,
     ) -> Result<()> {
-        let mut values: Vec<(SeqNo, Vec<u8>, Vec<u8>)> = Vec::new();
+        let mut values: Vec<(Leaf, SeqNo, Vec<u8>, Vec<u8>)> = Vec::new();
         source.seek(&[])?;
         while source.valid() {
             let (key, seq, kind) = (source.key(), source.seq(), source.kind());
@@ -64,14 +72,16 @@ impl ValueOutputs {
             if is_kept && kind == EntryKind::Put {
                 source.fetch()?;
                 if target.values.separates(source.value().len()) {
-                    values.push((seq, source.key().to_vec(), source.value().to_vec()));
+                    let (leaf, _) = place(target, source.key());
+                    values.push((leaf, seq, source.key().to_vec(), source.value().to_vec()));
                 }
             }
             source.next()?;
         }
-        values.sort_unstable_by_key(|&(seq, ..)| seq);
-        for (seq, key, value) in values {
-            let placed = self.append(target, &key, &value, seq)?;
+        values.sort_unstable_by(|one, other| (&one.0, one.1).cmp(&(&other.0, other.1)));
+        for (_, seq, key, value) in values {
+            self.end_full(target)?;
+            let placed = self.write(target, &key, &value)?;
             self.early.insert((seq, key), placed);
         }
         Ok(())
@@ -91,13 +101,16 @@ impl ValueOutputs {
         {
             return Ok(placed);
         }
-        let (place, kind) = match target.values.layout {
-            ValueLayout::Ordered => (Leaf::default(), BodyKind::Values),
-            ValueLayout::Trie { levels } => (leaf(target.trie.family, key, levels), BodyKind::Trie),
-        };
+        self.write(target, key, value)
+    }
+
+    fn write(&mut self, target: &Target, key: &[u8], value: &[u8]) -> Result<(BodyFile, Handle)> {
+        let (place, kind) = place(target, key);
         if place != self.latest {
-            // A merge comes in key order, so it seldom comes back to the leaf.
-            if let Some(left) = self.open.get_mut(&self.latest) {
+            // Jobs come leaf by leaf, so they seldom come back.
+            if self.open.len() >= MOST_OPEN {
+                self.end_latest(target)?;
+            } else if let Some(left) = self.open.get_mut(&self.latest) {
                 left.rest()?;
             }
             self.latest = place;
@@ -132,27 +145,34 @@ impl ValueOutputs {
         Ok(writer)
     }
 
-    /// Ends the file of the latest value if it is full. `builder` leads into it.
-    pub fn end_full(&mut self, target: &Target, builder: &mut TableBuilder) -> Result<()> {
+    /// Ends the file of the latest value if it is full.
+    pub fn end_full(&mut self, target: &Target) -> Result<()> {
         let is_full = |file: &ValueWriter| file.bytes() >= target.values.file_bytes;
-        if !self.early.is_empty() || !self.open.get(&self.latest).is_some_and(is_full) {
-            return Ok(());
+        if self.open.get(&self.latest).is_some_and(is_full) { self.end_latest(target) } else { Ok(()) }
+    }
+
+    /// Ends the file of the latest value, if it is open.
+    fn end_latest(&mut self, target: &Target) -> Result<()> {
+        let Some(mut file) = self.open.remove(&self.latest) else { return Ok(()) };
+        self.ended.push(file.id());
+        if file.uncommitted_bytes() > 0 {
+            self.unnamed.push(commit(target, &mut file)?);
         }
-        let mut file = self.open.remove(&self.latest).expect("it is full");
-        self.full.push(file.id());
-        commit(target, &mut file, builder)
+        Ok(())
     }
 
     /// Syncs all files to which values were written for `builder`, which ends, and tells it their lengths.
     pub fn end_table(&mut self, target: &Target, builder: &mut TableBuilder) -> Result<()> {
+        assert!(self.early.is_empty(), "the table leads to all values that were written early");
         for file in self.open.values_mut().filter(|file| file.uncommitted_bytes() > 0) {
-            commit(target, file, builder)?;
+            self.unnamed.push(commit(target, file)?);
         }
+        self.unnamed.drain(..).for_each(|file| builder.close_body(file));
         self.open.retain(|_, file| {
             let goes_on =
                 target.values.layout != ValueLayout::Ordered && file.bytes() < target.values.file_bytes;
             if !goes_on {
-                self.full.push(file.id());
+                self.ended.push(file.id());
             }
             goes_on
         });
@@ -163,26 +183,32 @@ impl ValueOutputs {
     /// Adds the files of another part of the job.
     pub fn append_all(&mut self, mut upper: ValueOutputs) {
         self.created.append(&mut upper.created);
-        self.full.append(&mut upper.full);
+        assert!(self.unnamed.is_empty() && upper.unnamed.is_empty(), "all tables have ended");
+        self.ended.append(&mut upper.ended);
         for (leaf, file) in upper.open {
             // Both parts may have written to this leaf. One table of it can wait for the next job.
-            self.full.extend(self.open.insert(leaf, file).map(|other| other.id()));
+            self.ended.extend(self.open.insert(leaf, file).map(|other| other.id()));
         }
     }
 
     /// An edit names the files.
     pub fn keep(&mut self, target: &Target) {
         self.created.clear();
-        std::mem::take(&mut self.full).into_iter().for_each(|id| target.trie.tries.end(id));
+        std::mem::take(&mut self.ended).into_iter().for_each(|id| target.trie.tries.end(id));
         for (leaf, file) in std::mem::take(&mut self.open) {
             target.trie.tries.give_back(leaf, file);
         }
     }
 
-    /// No edit names the files. Those that the job created are deleted; borrowed ones end at the length that edits know.
+    /// No edit names the files. Those that the job created are deleted. Borrowed ones end at the length that edits know; what stands behind
+    /// is cut off, or stays until the file goes.
     pub fn discard(&mut self, target: &Target) {
-        let open = std::mem::take(&mut self.open).into_values().map(|file| file.id());
-        open.chain(std::mem::take(&mut self.full)).for_each(|id| target.trie.tries.end(id));
+        for file in std::mem::take(&mut self.open).into_values() {
+            let id = file.id();
+            file.cut_back();
+            target.trie.tries.end(id);
+        }
+        std::mem::take(&mut self.ended).into_iter().for_each(|id| target.trie.tries.end(id));
         for id in std::mem::take(&mut self.created) {
             // The next open deletes the file if this unlink fails.
             let _ = target.fs.unlink(&names::values(&target.dir, id));
@@ -191,9 +217,16 @@ impl ValueOutputs {
     }
 }
 
-/// Syncs a file and tells its length to the table that leads into it.
-fn commit(target: &Target, file: &mut ValueWriter, builder: &mut TableBuilder) -> Result<()> {
+/// The leaf whose file takes the value of `key`, and the kind of this file.
+fn place(target: &Target, key: &[u8]) -> (Leaf, BodyKind) {
+    match target.values.layout {
+        ValueLayout::Ordered => (Leaf::default(), BodyKind::Values),
+        ValueLayout::Trie { levels } => (leaf(target.trie.family, key, levels), BodyKind::Trie),
+    }
+}
+
+/// Syncs a file. The table that leads into it has to name its length.
+fn commit(target: &Target, file: &mut ValueWriter) -> Result<BodyFile> {
     target.counters.value_file_bytes.add(file.uncommitted_bytes());
-    builder.close_body(file.commit()?);
-    Ok(())
+    file.commit()
 }

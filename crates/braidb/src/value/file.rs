@@ -50,7 +50,7 @@ pub fn record_bytes(handle: &Handle) -> u64 {
     RECORD_HEAD_BYTES as u64 + u64::from(handle.bytes)
 }
 
-/// A value file under construction. A job that drops it unfinished, or gets an error from it, deletes the file.
+/// A value file under construction. A job that fails deletes the file, unless older tables lead into it.
 #[derive(Debug)]
 pub struct ValueWriter {
     file: Arc<dyn File>,
@@ -63,6 +63,8 @@ pub struct ValueWriter {
     write_out: WriteOut,
     /// The length at the last sync.
     committed: u64,
+    /// The length that edits name; 0 before the first edit.
+    named: u64,
 }
 
 impl ValueWriter {
@@ -72,7 +74,8 @@ impl ValueWriter {
         let file = fs.create(path).map_err(|source| Error::io("create", path, source))?;
         let path = path.to_owned();
         let (out, write_out) = (Vec::new(), WriteOut::default());
-        let mut writer = ValueWriter { file, path, id, kind, out, written: 0, write_out, committed: 0 };
+        let (written, committed, named) = (0, 0, 0);
+        let mut writer = ValueWriter { file, path, id, kind, out, written, write_out, committed, named };
         writer.out.extend_from_slice(MAGIC);
         writer.out.extend_from_slice(&VERSION.to_le_bytes());
         put_u32(&mut writer.out, 0);
@@ -120,6 +123,20 @@ impl ValueWriter {
         self.committed = self.written;
         let cut_off = u64::from(mutant!("value_beyond_the_committed_length"));
         Ok(BodyFile { kind: self.kind, id: self.id, bytes: self.written - cut_off })
+    }
+
+    /// An edit names the whole file.
+    pub fn named(&mut self) {
+        assert_eq!(self.uncommitted_bytes(), 0, "an edit names stable bytes");
+        self.named = self.committed;
+    }
+
+    /// Gives back the space behind the length that edits name, if they name the file. The file takes no value any more.
+    pub fn cut_back(self) {
+        if self.named > 0 {
+            // The space is found at the next open if this fails.
+            let _ = self.file.truncate(self.named);
+        }
     }
 
     /// Bytes behind the last sync.

@@ -58,6 +58,9 @@ const SPAN_SHARE: u64 = 2;
 /// Bytes beyond [`SPAN_SHARE`] that a read of several values may have: 16 KiB. Copying them out of the page cache costs about as much as
 /// one more call.
 const SPAN_SLACK_BYTES: u64 = 16 << 10;
+/// Most bytes of a read of several values: 16 MiB, or one larger value. Scans hold the bytes until the values are copied. The next read goes
+/// on behind them, so a disk has no seek more.
+const SPAN_BYTES: u64 = 16 << 20;
 
 /// A body that a table names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +116,14 @@ fn decode_list(
     Some(bodies)
 }
 
+#[derive(Debug, Default)]
+struct Living {
+    /// By file and committed length. The tables of a trie table name several lengths; a corrupt manifest may do so for other files.
+    bodies: BTreeMap<(FileId, u64), Weak<Body>>,
+    /// The number of bodies at which the dead ones leave the map: two times as many as were left over the last time.
+    pruned_at: usize,
+}
+
 /// The bodies that live in this open.
 #[derive(Debug)]
 pub struct Bodies {
@@ -120,8 +131,7 @@ pub struct Bodies {
     dir: PathBuf,
     cache: Arc<BlockCache>,
     counters: Arc<Counters>,
-    /// By file and committed length. The tables of a trie table name several lengths; a corrupt manifest may do so for other files.
-    living: Mutex<BTreeMap<(FileId, u64), Weak<Body>>>,
+    living: Mutex<Living>,
     /// Whether a body died since the last [`Bodies::take_any_died`].
     any_died: AtomicBool,
 }
@@ -141,7 +151,8 @@ impl Bodies {
     pub fn get(self: &Arc<Self>, file: BodyFile) -> Arc<Body> {
         let mut living = self.living.lock();
         let place = (file.id, file.bytes);
-        if let Some(body) = living.get(&place).and_then(Weak::upgrade).filter(|body| body.file == file) {
+        if let Some(body) = living.bodies.get(&place).and_then(Weak::upgrade).filter(|body| body.file == file)
+        {
             return body;
         }
         let path = match file.kind {
@@ -149,15 +160,18 @@ impl Bodies {
             BodyKind::Values | BodyKind::Trie => names::values(&self.dir, file.id),
         };
         let body = Arc::new(Body { file, path, store: self.clone(), image: Mutex::new(Weak::new()) });
-        living.retain(|_, body| body.strong_count() > 0);
-        living.insert(place, Arc::downgrade(&body));
+        if living.bodies.len() >= living.pruned_at {
+            living.bodies.retain(|_, body| body.strong_count() > 0);
+            living.pruned_at = 2 * living.bodies.len();
+        }
+        living.bodies.insert(place, Arc::downgrade(&body));
         body
     }
 
     /// Whether a reader may still read file `id` as a body.
     pub fn is_held(&self, id: FileId) -> bool {
         let living = self.living.lock();
-        living.range((id, 0)..=(id, u64::MAX)).any(|(_, body)| body.strong_count() > 0)
+        living.bodies.range((id, 0)..=(id, u64::MAX)).any(|(_, body)| body.strong_count() > 0)
     }
 
     /// Whether a body died since the last call.
@@ -247,7 +261,8 @@ fn spans<'a>(wanted: &'a [usize], handles: &[Handle], slack_bytes: u64) -> Vec<&
     for (number, &at) in wanted.iter().enumerate() {
         let bytes = u64::from(handles[at].bytes);
         let span_bytes = handles[at].offset + bytes - handles[wanted[begun]].offset;
-        if number > begun && span_bytes > (SPAN_SHARE * (value_bytes + bytes)).saturating_add(slack_bytes) {
+        let most_bytes = (SPAN_SHARE * (value_bytes + bytes)).saturating_add(slack_bytes).min(SPAN_BYTES);
+        if number > begun && span_bytes > most_bytes {
             spans.push(&wanted[begun..number]);
             (begun, value_bytes) = (number, 0);
         }

@@ -51,6 +51,8 @@ struct Listed {
 pub struct ValueFile {
     /// The largest length that a table named. What lies behind it is no part of the file.
     pub bytes: u64,
+    /// Bytes that the open found behind this length.
+    pub tail_bytes: u64,
     pub tables: u32,
     /// Bytes of the records that slices lead to.
     pub live_bytes: u64,
@@ -71,9 +73,14 @@ pub struct State {
 }
 
 impl ValueFile {
-    /// Bytes of records that no slice leads to.
+    /// Bytes of the file on the device, as far as this open knows.
+    pub fn total_bytes(&self) -> u64 {
+        self.bytes + self.tail_bytes
+    }
+
+    /// Bytes that no slice leads to.
     pub fn garbage_bytes(&self) -> u64 {
-        self.bytes.saturating_sub(HEADER_BYTES as u64 + self.live_bytes)
+        self.bytes.saturating_sub(HEADER_BYTES as u64 + self.live_bytes) + self.tail_bytes
     }
 }
 
@@ -339,8 +346,12 @@ impl State {
     fn point_into(&mut self, bodies: &[BodyUse]) {
         for BodyFile { kind, id, bytes } in bodies.iter().map(|body| body.file) {
             if kind.is_value_file() {
-                let file =
-                    self.value_files.entry(id).or_insert(ValueFile { bytes, tables: 0, live_bytes: 0 });
+                let file = self.value_files.entry(id).or_insert(ValueFile {
+                    bytes,
+                    tail_bytes: 0,
+                    tables: 0,
+                    live_bytes: 0,
+                });
                 file.tables += 1;
                 if !mutant!("trie_table_keeps_its_first_length") {
                     file.bytes = file.bytes.max(bytes);
@@ -512,11 +523,14 @@ impl State {
     }
 
     /// Compares the value files with those found in the directory, `found` (id and length). A missing or too short file is
-    /// corruption. Returns the files to which no table points, left behind by a crash; the caller unlinks them.
-    pub fn check_value_files(&self, dir: &Path, found: &[(FileId, u64)]) -> error::Result<Vec<FileId>> {
+    /// corruption. A longer file has a tail: a crash left it, or the tables that named it are gone. Returns the files to which no table
+    /// points, left behind by a crash; the caller unlinks them.
+    pub fn check_value_files(&mut self, dir: &Path, found: &[(FileId, u64)]) -> error::Result<Vec<FileId>> {
         let found: BTreeMap<FileId, u64> = found.iter().copied().collect();
-        for (&id, file) in &self.value_files {
-            check_body("value file", &names::values(dir, id), file.bytes, found.get(&id).copied())?;
+        for (&id, file) in &mut self.value_files {
+            let found_bytes = found.get(&id).copied();
+            check_body("value file", &names::values(dir, id), file.bytes, found_bytes)?;
+            file.tail_bytes = found_bytes.map_or(0, |bytes| bytes - file.bytes);
         }
         let is_named = |id: &FileId| {
             let file = self.value_files.get(id);

@@ -139,7 +139,8 @@ pub struct Now<'a> {
     pub seek_hints: &'a [Vec<u8>],
     /// Ranges in which scans lost most of their time to garbage.
     pub garbage_hints: &'a [Garbage],
-    /// Low keys of last-level cells whose scans have lost as much time to values in many places as a merge takes that gathers them.
+    /// Low keys of last-level cells whose scans have lost as much time to values in many places as a merge costs that gathers them
+    /// (`plan/values/gathering.rs`).
     pub to_gather: &'a BTreeSet<Vec<u8>>,
     /// Tables whose handles are to go, so that the logs and value files which they point into can go.
     pub to_rewrite: &'a BTreeSet<FileId>,

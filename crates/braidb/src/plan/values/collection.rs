@@ -69,7 +69,8 @@ pub fn to_collect(
     let most_bytes = (left.live_bytes / ROUND_SHARE).min(room_bytes / ROOM_SHARE);
     let mut most_bytes = most_bytes.max(options.file_bytes.saturating_mul(ROUND_FILES));
     // The largest share of garbage first; of equal shares the oldest file.
-    let share = |file: &ValueFile| (u128::from(file.garbage_bytes()) << 32) / u128::from(file.bytes.max(1));
+    let share =
+        |file: &ValueFile| (u128::from(file.garbage_bytes()) << 32) / u128::from(file.total_bytes().max(1));
     let order = |id: FileId, file: &ValueFile| (Reverse(share(file)), id);
     let Some((&worst, worst_file)) = files.iter().min_by_key(|&(&id, file)| order(id, file)) else {
         return BTreeSet::new();
@@ -107,7 +108,10 @@ mod tests {
     /// The files with these bytes of records, and of those alive, counted from 1.
     fn files(files: &[(u64, u64)]) -> BTreeMap<FileId, ValueFile> {
         let file = |(id, &(record_bytes, live_bytes)): (u64, &(u64, u64))| {
-            (FileId(id), ValueFile { bytes: HEADER_BYTES as u64 + record_bytes, live_bytes, tables: 1 })
+            (
+                FileId(id),
+                ValueFile { bytes: HEADER_BYTES as u64 + record_bytes, tail_bytes: 0, live_bytes, tables: 1 },
+            )
         };
         (1..).zip(files).map(file).collect()
     }

@@ -33,7 +33,8 @@ pub struct Vain {
 /// flash device does, and goes to a place for each chunk. The time of the places counts twice, because on a disk they hold up the scans
 /// beside the merge.
 pub fn gathering_us(value_bytes: u64, place_us: u64) -> u64 {
-    value_bytes / 250 + 2 * (value_bytes / GATHERED_CHUNK_BYTES).saturating_mul(place_us)
+    let places = 2 * (value_bytes / GATHERED_CHUNK_BYTES);
+    (value_bytes / 250).saturating_add(places.saturating_mul(place_us))
 }
 
 /// The bytes in each of `places`, which are value files that slices lead into, with the bytes there. A file may come several times.

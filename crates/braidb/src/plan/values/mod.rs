@@ -28,8 +28,12 @@ pub enum ValueLayout {
     /// many small places.
     Ordered,
     /// The form of the paper, for comparison. A trie over the first `levels` bytes of a key, 0 to 32. Each leaf has a table, to which the
-    /// jobs of an open append in the order of writing; all keys of fewer bytes share one. A scan reads each table from the smallest to the
-    /// largest offset that it wants. With 0 levels there is one log of values, as in WiscKey, and a scan reads value by value.
+    /// jobs of an open append; all keys of fewer bytes share one. A flush appends in the order of writing, a merge in key order. A scan
+    /// reads each table from the smallest to the largest offset that it wants, in pieces of 16 MiB. With 0 levels there is one log of
+    /// values, as in WiscKey, and a scan reads value by value.
+    ///
+    /// Up to 512 tables wait open for the next job, and a job holds up to 256. Other leaves get a new table from each job. So the form is
+    /// for few hundred leaves. A flush holds a copy of the large values that it writes.
     Trie { levels: usize },
 }
 

@@ -137,10 +137,10 @@ fn a_value_file_is_known_as_long_as_a_table_points_into_it() {
     let mut edit = Edit::default();
     let slice = Slice::new(again.table(FileId(9)).unwrap().clone(), second.parts[0].clone());
     edit.remove_slice(FAMILY, run(0, 2), &slice);
-    let after = again.apply(&edit).unwrap();
+    let mut after = again.apply(&edit).unwrap();
     assert_eq!(files(&after), [(4, 900, 1, 320)]);
 
-    let check = |found: &[(u64, u64)]| {
+    let mut check = |found: &[(u64, u64)]| {
         let found: Vec<_> = found.iter().map(|&(id, bytes)| (FileId(id), bytes)).collect();
         after.check_value_files(dir(), &found).map_err(|error| error.to_string())
     };
@@ -148,4 +148,7 @@ fn a_value_file_is_known_as_long_as_a_table_points_into_it() {
     assert_eq!(check(&[(4, 901)]), Ok(vec![]), "what lies behind the committed length is ignored");
     assert!(check(&[]).unwrap_err().contains("000004.values"));
     assert!(check(&[(4, 899)]).unwrap_err().contains("899 bytes instead of 900"));
+    assert_eq!(check(&[(4, 950)]), Ok(vec![]));
+    let file = after.value_files()[&FileId(4)];
+    assert_eq!((file.total_bytes(), file.garbage_bytes()), (950, 950 - 30 - 320), "the tail is garbage");
 }
