@@ -66,6 +66,9 @@ pub struct EngineArgs {
     /// layout, which is no trie]
     #[arg(long, value_name = "LEVELS", requires = "separation_threshold")]
     pub value_trie: Option<usize>,
+    /// Bytes at which merges end a table [default: the engine's]
+    #[arg(long, value_name = "BYTES")]
+    pub table_bytes: Option<u64>,
 }
 
 /// [`Durability`] on the command line.
@@ -141,6 +144,7 @@ impl EngineArgs {
             let tuning = given(tuning, self.separation_threshold.map(Some), Tuning::separation_threshold);
             let layout = self.value_trie.map(|levels| ValueLayout::Trie { levels });
             let tuning = given(tuning, layout, Tuning::value_layout);
+            let tuning = given(tuning, self.table_bytes, Tuning::table_bytes);
             given(tuning, self.l0_merge_tables, Tuning::l0_merge_tables)
         })
     }

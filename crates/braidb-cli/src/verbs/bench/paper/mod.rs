@@ -356,6 +356,7 @@ impl Args {
             l0_merge_tables: None,
             log_tables: None,
             separation_threshold: None,
+            table_bytes: None,
             value_trie: sizes.trie_levels.map(|trie_levels| trie_levels(rows)),
         };
         Settings { load, engine }
