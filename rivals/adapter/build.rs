@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 /// The options that adapter.rs knows and that some commit lacks.
-const KNOWN: [&str; 26] = [
+const KNOWN: &[&str] = &[
     "active_percent",
     "background_threads",
     "block_bytes",

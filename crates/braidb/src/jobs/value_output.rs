@@ -15,13 +15,16 @@ use crate::table::TableBuilder;
 use crate::value::file::ValueWriter;
 use crate::visible::rule::{Fate, RetentionFilter};
 use crate::visible::{Cursor, EntryKind};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
 /// Trie tables that a job keeps open until its edit, at most: 256, each a file descriptor. Of the 1,024 descriptors that a process mostly
 /// has, two jobs and the tables that wait in `Tries` then take no more than all. Further leaves begin new tables at each job.
 const MOST_OPEN: usize = 256;
+
+/// Ended value files that wait for their sync, at most: 8. A table with 64 MiB of values in files of 8 MiB has as many.
+const MOST_UNSYNCED: usize = 8;
 
 /// Where a job finds the trie tables of its column family.
 #[derive(Clone, Debug)]
@@ -40,6 +43,8 @@ pub struct ValueOutputs {
     /// Files that take no value any more, and stay borrowed until the edit names them: until then the state may know no table that leads
     /// there.
     ended: Vec<FileId>,
+    /// Those of them that are not synced yet. The device writes them while the job goes on.
+    unsynced: VecDeque<ValueWriter>,
     /// Those of them whose lengths the open table has to name.
     unnamed: Vec<BodyFile>,
     /// The values that were written before their keys, by sequence number and key.
@@ -156,6 +161,16 @@ impl ValueOutputs {
         let Some(mut file) = self.open.remove(&self.latest) else { return Ok(()) };
         self.ended.push(file.id());
         if file.uncommitted_bytes() > 0 {
+            file.rest()?;
+            self.unsynced.push_back(file);
+        }
+        self.sync_beyond(target, MOST_UNSYNCED)
+    }
+
+    /// Syncs ended files, the oldest first, until only `most` of them are left.
+    fn sync_beyond(&mut self, target: &Target, most: usize) -> Result<()> {
+        while self.unsynced.len() > most {
+            let mut file = self.unsynced.pop_front().expect("there are more");
             self.unnamed.push(commit(target, &mut file)?);
         }
         Ok(())
@@ -164,6 +179,7 @@ impl ValueOutputs {
     /// Syncs all files to which values were written for `builder`, which ends, and tells it their lengths.
     pub fn end_table(&mut self, target: &Target, builder: &mut TableBuilder) -> Result<()> {
         assert!(self.early.is_empty(), "the table leads to all values that were written early");
+        self.sync_beyond(target, 0)?;
         for file in self.open.values_mut().filter(|file| file.uncommitted_bytes() > 0) {
             self.unnamed.push(commit(target, file)?);
         }
@@ -183,6 +199,7 @@ impl ValueOutputs {
     /// Adds the files of another part of the job.
     pub fn append_all(&mut self, mut upper: ValueOutputs) {
         self.created.append(&mut upper.created);
+        assert!(self.unsynced.is_empty() && upper.unsynced.is_empty(), "all tables have ended");
         assert!(self.unnamed.is_empty() && upper.unnamed.is_empty(), "all tables have ended");
         self.ended.append(&mut upper.ended);
         for (leaf, file) in upper.open {
