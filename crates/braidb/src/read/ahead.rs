@@ -4,7 +4,7 @@
 //! So a scan that meets a value in a value file walks on, collects the handles of the next entries, and reads each file in the order of
 //! its offsets, neighbours together. (KT-Store, section 3.3, for ranges whose end is not known.)
 //!
-//! The first window has one value. The second window ends where the median scan of the column family ends (`read/lengths.rs`). Each later
+//! The first window has one value. The second window ends where most scans of the column family end (`read/lengths.rs`). Each later
 //! window has one entry more than all windows before it, up to [`MOST_BYTES`]. So a short scan reads little in vain. The bounds of the scan
 //! end a window early. The scan also measures what a place of a file costs it, in time. Half of this time, in bytes of a disk's transfer, is
 //! well spent at each place:
@@ -58,7 +58,7 @@ pub struct Ahead {
     ready: VecDeque<Result<Entry>>,
     /// Bytes of entries that the next window collects; 0 for a window of one entry.
     window_bytes: u64,
-    /// Bytes that the median scan of the column family returns.
+    /// Bytes that most scans of the column family do not exceed.
     usual_bytes: u64,
     /// Bytes of all windows so far.
     read_bytes: u64,

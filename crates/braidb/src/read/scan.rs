@@ -98,7 +98,7 @@ pub struct Scan<W> {
 pub struct AheadOf {
     pub clock: Arc<dyn Clock>,
     pub layout: ValueLayout,
-    /// Bytes that the median scan of the column family returns: 0 if that is not known yet.
+    /// Bytes that most scans of the column family do not exceed: 0 if that is not known yet.
     pub usual_bytes: u64,
 }
 
