@@ -19,8 +19,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Trie tables that a job keeps open until its edit, at most: 256, each a file descriptor. Of the 1,024 descriptors that a process mostly
-/// has, two jobs and the tables that wait in `Tries` then take no more than all. Further leaves begin new tables at each job.
+/// Trie tables that a job keeps open until its edit, at most: 256, each a file descriptor, beside 512 tables that wait in `Tries` and the
+/// files of the option `open_files`. Further leaves begin new tables at each job.
 const MOST_OPEN: usize = 256;
 
 /// Ended value files that wait for their sync, at most: 8. A table with 64 MiB of values in files of 8 MiB has as many.
@@ -43,9 +43,9 @@ pub struct ValueOutputs {
     /// Files that take no value any more, and stay borrowed until the edit names them: until then the state may know no table that leads
     /// there.
     ended: Vec<FileId>,
-    /// Those of them that are not synced yet. The device writes them while the job goes on.
+    /// Ended files that are not synced yet. The device writes them while the job goes on.
     unsynced: VecDeque<ValueWriter>,
-    /// Those of them whose lengths the open table has to name.
+    /// Synced files whose lengths the open table has to name.
     unnamed: Vec<BodyFile>,
     /// The values that were written before their keys, by sequence number and key.
     early: BTreeMap<(SeqNo, Vec<u8>), (BodyFile, Handle)>,
