@@ -1,4 +1,4 @@
-//! The block cache: uncompressed blocks of tables and single values of logs, kept by bytes, lent by reference count.
+//! The block cache: uncompressed blocks of tables and single values, kept by bytes, lent by reference count.
 //!
 //! A block is found by its place: file and offset. Files are never changed and their numbers never used again. So an entry can be
 //! superfluous but never wrong; the blocks of a deleted table age out.
@@ -20,11 +20,23 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Block {
     bytes: Vec<u8>,
+    /// The checksum that a single value was checked against; `None` for blocks of tables.
+    value_crc: Option<u32>,
 }
 
 impl Block {
     pub fn new(bytes: Vec<u8>) -> Block {
-        Block { bytes }
+        Block { bytes, value_crc: None }
+    }
+
+    /// A single value whose bytes have this checksum.
+    pub fn of_value(bytes: Vec<u8>, crc: u32) -> Block {
+        Block { bytes, value_crc: Some(crc) }
+    }
+
+    /// Whether this is the value of `value_bytes` bytes with this checksum. The bytes were checked when they were read.
+    pub fn is_value(&self, value_bytes: u32, crc: u32) -> bool {
+        self.bytes.len() == value_bytes as usize && self.value_crc == Some(crc)
     }
 
     /// Gives the buffer back, for the next read.

@@ -249,6 +249,7 @@ impl Window {
     /// Reads all values, file by file and each file by ascending offsets.
     fn read(mut self, spent: &mut Spent, gap_bytes: u64, is_forward: bool) -> VecDeque<Result<Entry>> {
         let place_bytes = spent.place_bytes();
+        let mut buffer = Vec::new();
         for (id, mut wanted) in std::mem::take(&mut self.by_file) {
             wanted.sort_unstable_by_key(|&at| self.wanted(at).handle.offset);
             let handles: Vec<_> = wanted.iter().map(|&at| self.wanted(at).handle).collect();
@@ -259,7 +260,7 @@ impl Window {
             let is_worth = is_forward && place_bytes >= LEAST_AHEAD_BYTES;
             let most_bytes = if is_worth { place_bytes } else { 0 };
             let ahead_bytes = spent.by_file.entry(id).or_default().ahead_bytes(&handles, most_bytes);
-            let together = body.read_together(&handles, Reach { gap_bytes, ahead_bytes });
+            let together = body.read_together(&handles, Reach { gap_bytes, ahead_bytes }, &mut buffer);
             assert_eq!(together.values.len(), wanted.len(), "each handle has a value or an error");
             spent.places += together.places;
             for (at, value) in wanted.into_iter().zip(together.values) {
@@ -338,7 +339,7 @@ mod tests {
             value(handle)
         }
 
-        fn read_together(&self, handles: &[Handle], reach: Reach) -> Together {
+        fn read_together(&self, handles: &[Handle], reach: Reach, _: &mut Vec<u8>) -> Together {
             self.called(handles);
             self.reaches.lock().unwrap().push(reach);
             Together { values: handles.iter().map(value).collect(), places: 1 }

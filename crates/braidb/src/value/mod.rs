@@ -235,9 +235,9 @@ impl ValueBody for Body {
     }
 
     /// Values that are not cached are read in spans. A span takes in gaps as long as it has at most [`SPAN_SHARE`] times the bytes of its
-    /// values, and beyond it `reach.gap_bytes` or [`SPAN_SLACK_BYTES`]. These values do not enter the cache: a long scan would displace what
-    /// gets need.
-    fn read_together(&self, handles: &[Handle], reach: Reach) -> Together {
+    /// values, and beyond it `reach.gap_bytes` or [`SPAN_SLACK_BYTES`]. Values
+    /// that were read enter the cache. `buffer` is reused from call to call.
+    fn read_together(&self, handles: &[Handle], reach: Reach, buffer: &mut Vec<u8>) -> Together {
         let mut values: Vec<Option<Result<Value>>> =
             handles.iter().map(|handle| self.at_hand(handle)).collect();
         let wanted: Vec<usize> = (0..handles.len()).filter(|&at| values[at].is_none()).collect();
@@ -245,7 +245,8 @@ impl ValueBody for Body {
         let places = spans.len() as u64;
         for (number, span) in spans.into_iter().enumerate() {
             let is_last = number as u64 + 1 == places;
-            self.read_span(handles, span, if is_last { reach.ahead_bytes } else { 0 }, &mut values);
+            let ahead_bytes = if is_last { reach.ahead_bytes } else { 0 };
+            self.read_span(handles, span, ahead_bytes, buffer, &mut values);
         }
         self.store.counters.scan_places.add(places);
         let values =
@@ -285,20 +286,24 @@ impl Body {
         handles: &[Handle],
         span: &[usize],
         ahead_bytes: u64,
+        buffer: &mut Vec<u8>,
         values: &mut [Option<Result<Value>>],
     ) {
-        let of = |value: Vec<u8>| Value::pin(Arc::new(value), |value| value);
         let start = handles[span[0]].offset;
         let ends = span.iter().map(|&at| handles[at].offset + u64::from(handles[at].bytes));
         let end = ends.max().expect("a span has a value");
         let ahead_bytes = ahead_bytes.min(self.file.bytes.saturating_sub(end));
         self.store.counters.scan_bytes.add(end - start + ahead_bytes);
         if let ([at], 0) = (span, ahead_bytes) {
-            values[*at] = Some(self.read_alone(&handles[*at]).map(of));
+            values[*at] = Some(self.read_alone(&handles[*at]).map(|value| self.kept(&handles[*at], value)));
             return;
         }
-        let mut bytes = vec![0; (end - start + ahead_bytes) as usize];
-        let outcome = self.fill(start, &mut bytes);
+        let span_bytes = (end - start + ahead_bytes) as usize;
+        if buffer.len() < span_bytes {
+            buffer.resize(span_bytes, 0);
+        }
+        let bytes = &mut buffer[..span_bytes];
+        let outcome = self.fill(start, bytes);
         for &at in span {
             let handle = &handles[at];
             let place =
@@ -309,13 +314,21 @@ impl Body {
                 // The unreadable place may lie in a gap, or in another value.
                 Err(_) => self.read_alone(handle),
             };
-            values[at] = Some(value.map(of));
+            values[at] = Some(value.map(|value| self.kept(handle, value)));
+        }
+    }
+
+    /// A value that a scan has read. The cache keeps it, unless it is larger than [`CACHED_VALUE_BYTES`].
+    fn kept(&self, handle: &Handle, value: Vec<u8>) -> Value {
+        match handle.bytes {
+            0..=CACHED_VALUE_BYTES => self.keep(handle, value),
+            _ => Value::pin(Arc::new(value), |value| value),
         }
     }
 
     /// Reads a value for a user. It has memory of its own, because the user may keep it for long.
     pub fn read(&self, handle: &Handle) -> Result<Value> {
-        let Bodies { cache, counters, .. } = &*self.store;
+        let counters = &self.store.counters;
         match self.file.kind {
             BodyKind::Log => counters.log_reads.add(1),
             BodyKind::Values | BodyKind::Trie => counters.value_reads.add(1),
@@ -323,33 +336,36 @@ impl Body {
         if self.file.kind.is_value_file() && handle.bytes > CACHED_VALUE_BYTES {
             return Ok(Value::pin(Arc::new(self.read_alone(handle)?), |value| value));
         }
-        // A handle of another table may point to this place wrongly.
-        let is_right = |value: &Arc<Block>| {
-            value.len() == handle.bytes as usize && checksum::of_value(value) == handle.crc
-        };
-        if let Some(value) = cache.get(self.file.id, handle.offset).filter(is_right) {
-            counters.cache_hits.add(1);
-            return Ok(Value::pin(value, |value| value));
+        if let Some(value) = self.cached(handle) {
+            return Ok(value);
         }
         counters.cache_misses.add(1);
-        let value = Arc::new(Block::new(self.read_alone(handle)?));
-        cache.insert(self.file.id, handle.offset, &value);
-        Ok(Value::pin(value, |value| value))
+        self.read_alone(handle).map(|value| self.keep(handle, value))
+    }
+
+    /// The value if it is in the cache. A handle of another table may point to its place wrongly, and then does not match.
+    fn cached(&self, handle: &Handle) -> Option<Value> {
+        let value = self.store.cache.get(self.file.id, handle.offset)?;
+        value.is_value(handle.bytes, handle.crc).then(|| {
+            self.store.counters.cache_hits.add(1);
+            Value::pin(value, |value| value)
+        })
+    }
+
+    /// Puts a value into the cache that was checked against its handle.
+    fn keep(&self, handle: &Handle, value: Vec<u8>) -> Value {
+        let value = Arc::new(Block::of_value(value, handle.crc));
+        self.store.cache.insert(self.file.id, handle.offset, &value);
+        Value::pin(value, |value| value)
     }
 
     /// The value if it is in the cache, or the error of an impossible handle; `None` if the file has to be read.
     fn at_hand(&self, handle: &Handle) -> Option<Result<Value>> {
-        let Bodies { cache, counters, .. } = &*self.store;
-        counters.value_reads.add(1);
+        self.store.counters.value_reads.add(1);
         if let Err(error) = self.place(handle) {
             return Some(Err(error));
         }
-        let is_right = |value: &Arc<Block>| {
-            value.len() == handle.bytes as usize && checksum::of_value(value) == handle.crc
-        };
-        let value = cache.get(self.file.id, handle.offset).filter(is_right)?;
-        counters.cache_hits.add(1);
-        Some(Ok(Value::pin(value, |value| value)))
+        self.cached(handle).map(Ok)
     }
 
     fn read_alone(&self, handle: &Handle) -> Result<Vec<u8>> {

@@ -157,8 +157,12 @@ fn values_that_are_read_together_have_errors_of_their_own() {
     let body = bodies.get(log(15));
     let wrong = Handle { crc: 7, ..handle(8, b"two") };
     let handles = [handle(4, b"one"), wrong, handle(12, b"six"), handle(13, b"beyond")];
-    let read: Vec<_> =
-        body.read_together(&handles, Reach::default()).values.into_iter().map(|value| value.ok()).collect();
+    let read: Vec<_> = body
+        .read_together(&handles, Reach::default(), &mut Vec::new())
+        .values
+        .into_iter()
+        .map(|value| value.ok())
+        .collect();
     let text = |value: &Option<Value>| value.as_ref().map(|value| value.to_vec());
     assert_eq!(
         read.iter().map(text).collect::<Vec<_>>(),
@@ -166,10 +170,39 @@ fn values_that_are_read_together_have_errors_of_their_own() {
     );
     assert_eq!(counters.value_reads.get(), 4);
     fs::write(names::log(&dir.0, LOG), b"....one").unwrap();
-    // The file was cut meanwhile: the span cannot be read, but the first value can.
+    // The file was cut meanwhile: the span cannot be read, but the first value can. The new cache holds none of the values.
     // Reading ahead ends at the end of the file.
     let ahead = Reach { gap_bytes: 0, ahead_bytes: 1 << 20 };
-    let read: Vec<_> =
-        body.read_together(&handles[..3], ahead).values.into_iter().map(|value| value.is_ok()).collect();
+    let read: Vec<_> = dir
+        .bodies()
+        .0
+        .get(log(15))
+        .read_together(&handles[..3], ahead, &mut Vec::new())
+        .values
+        .into_iter()
+        .map(|value| value.is_ok())
+        .collect();
     assert_eq!(read, [true, false, false]);
+}
+
+/// The cache finds a value by its place. A handle of another length or checksum at the place must not get it.
+#[test]
+fn a_cached_value_answers_only_to_its_own_length_and_checksum() {
+    let dir = Dir::new("cached", b"....onetwo");
+    let (bodies, counters) = dir.bodies();
+    let body = bodies.get(log(10));
+    let (right, longer) = (handle(4, b"one"), handle(4, b"onetwo"));
+    let (shorter, wrong) = (Handle { bytes: 2, ..right }, Handle { crc: !right.crc, ..right });
+    let together =
+        |handle: Handle| body.read_together(&[handle], Reach::default(), &mut Vec::new()).values.remove(0);
+    for read in [&|handle: Handle| body.read(&handle), &together as &dyn Fn(Handle) -> Result<Value>] {
+        assert_eq!(read(right).unwrap(), b"one");
+        assert!(read(shorter).is_err() && read(wrong).is_err());
+        let hits = counters.cache_hits.get();
+        assert_eq!(read(right).unwrap(), b"one");
+        assert_eq!(counters.cache_hits.get(), hits + 1);
+        // The longer value replaces the shorter one at its place, and the other way round.
+        assert_eq!(read(longer).unwrap(), b"onetwo");
+        assert_eq!(read(right).unwrap(), b"one");
+    }
 }

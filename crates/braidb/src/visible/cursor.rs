@@ -73,8 +73,8 @@ pub trait ValueBody: Send + Sync {
     fn is_read_ahead(&self) -> bool;
     /// Reads one value.
     fn read(&self, handle: &Handle) -> Result<Value>;
-    /// Reads several values, neighbours together. The offsets ascend.
-    fn read_together(&self, handles: &[Handle], reach: Reach) -> Together;
+    /// Reads several values, neighbours together, over `buffer`. The offsets ascend.
+    fn read_together(&self, handles: &[Handle], reach: Reach, buffer: &mut Vec<u8>) -> Together;
 }
 
 impl LazyValue {
