@@ -21,12 +21,12 @@
 
 use super::scan::{AheadOf, Entry, Found};
 use crate::base::body::Handle;
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 use crate::base::ids::FileId;
 use crate::base::value::Value;
 use crate::plan::values::ValueLayout;
 use crate::plan::values::gathering::Vain;
-use crate::visible::{InBody, LazyValue, Reach};
+use crate::visible::{Fetched, InBody, LazyValue, RawValues, Reach};
 use braidb_storage::Clock;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -55,7 +55,9 @@ pub struct Ahead {
     layout: ValueLayout,
     /// Whether the scan goes in key order.
     is_forward: bool,
-    ready: VecDeque<Result<Entry>>,
+    ready: VecDeque<Result<(Vec<u8>, Slot)>>,
+    /// Values of `ready` that have not been checked and copied. Many scans end before their last entries, and need only those that they take.
+    raw: RawValues,
     /// Bytes of entries that the next window collects; 0 for a window of one entry.
     window_bytes: u64,
     /// Bytes that most scans of the column family do not exceed.
@@ -128,20 +130,20 @@ impl Spent {
 impl Ahead {
     pub fn new(of: AheadOf, is_forward: bool) -> Ahead {
         let AheadOf { clock, layout, usual_bytes } = of;
-        let (ready, spent) = (VecDeque::new(), Spent::default());
-        Ahead { clock, layout, is_forward, ready, window_bytes: 0, usual_bytes, read_bytes: 0, spent }
+        let (ready, raw, spent) = (VecDeque::new(), RawValues::default(), Spent::default());
+        Ahead { clock, layout, is_forward, ready, raw, window_bytes: 0, usual_bytes, read_bytes: 0, spent }
     }
 
     /// The next entry of the scan whose entries `walk` finds, one a call.
     pub fn step(&mut self, mut walk: impl FnMut() -> Result<Option<Found>>) -> Result<Option<Entry>> {
         if let Some(entry) = self.ready.pop_front() {
-            return entry.map(Some);
+            return self.taken(entry).map(Some);
         }
         match walk()? {
             None => Ok(None),
             Some((key, LazyValue::InBody(value))) if value.body.is_read_ahead() => {
                 self.read_window((key, value), walk);
-                self.ready.pop_front().transpose()
+                self.ready.pop_front().map(|entry| self.taken(entry)).transpose()
             }
             Some((key, value)) => Ok(Some((key, value.get()?))),
         }
@@ -154,8 +156,8 @@ impl Ahead {
 
     /// The bytes of entries that the user took, if the scan went on behind its first window.
     pub fn length_bytes(&self) -> Option<u64> {
-        let entry_bytes = |entry: &Result<Entry>| match entry {
-            Ok((key, value)) => bytes_of(key, value.len() as u64),
+        let entry_bytes = |entry: &Result<(Vec<u8>, Slot)>| match entry {
+            Ok((key, slot)) => bytes_of(key, slot.bytes()),
             Err(_) => 0,
         };
         let waiting_bytes: u64 = self.ready.iter().map(entry_bytes).sum();
@@ -164,7 +166,13 @@ impl Ahead {
 
     /// Takes the entry that was read ahead farthest: the next one of a scan from the other end that has come here.
     pub fn take_last(&mut self) -> Option<Result<Entry>> {
-        self.ready.pop_back()
+        self.ready.pop_back().map(|entry| self.taken(entry))
+    }
+
+    /// An entry for the user.
+    fn taken(&self, entry: Result<(Vec<u8>, Slot)>) -> Result<Entry> {
+        let (key, slot) = entry?;
+        Ok((key, slot.take(&self.raw)?))
     }
 
     /// Reads a window that begins with `first`, whose value lies in a value file.
@@ -188,17 +196,16 @@ impl Ahead {
             }
         }
         let (begun_us, begun_places) = (self.clock.now_us(), self.spent.places);
-        self.ready = match window.only() {
-            Some(entry) => {
-                self.spent.places += 1;
-                VecDeque::from([entry])
-            }
-            None => {
-                let place_bytes = self.spent.place_bytes();
-                let gap_bytes = if self.layout == ValueLayout::Ordered { place_bytes } else { u64::MAX };
-                window.read(&mut self.spent, gap_bytes, self.is_forward)
-            }
-        };
+        if window.entries.len() == 1 {
+            self.spent.places += 1;
+            window.read_only();
+        } else {
+            let place_bytes = self.spent.place_bytes();
+            let gap_bytes = if self.layout == ValueLayout::Ordered { place_bytes } else { u64::MAX };
+            self.raw.clear();
+            window.read(&mut self.spent, gap_bytes, self.is_forward, &mut self.raw);
+        }
+        self.ready = window.entries.into_iter().map(Ok).collect();
         self.ready.extend(failed.map(Err));
         self.read_bytes += bytes;
         let places = self.spent.places - begun_places;
@@ -220,6 +227,29 @@ struct Window {
 enum Slot {
     Read(Result<Value>),
     Wanted(InBody),
+    /// The value lies in the raw values, from here on.
+    Raw(InBody, usize),
+}
+
+impl Slot {
+    /// Bytes of the value.
+    fn bytes(&self) -> u64 {
+        match self {
+            Slot::Read(value) => value.as_ref().map_or(0, |value| value.len() as u64),
+            Slot::Wanted(value) | Slot::Raw(value, _) => value.handle.bytes.into(),
+        }
+    }
+
+    /// The value for the user.
+    fn take(self, raw: &RawValues) -> Result<Value> {
+        match self {
+            Slot::Read(value) => value,
+            Slot::Wanted(InBody { body, handle }) => body.read(&handle),
+            Slot::Raw(InBody { body, handle }, start) => {
+                body.take(&handle, raw.get(start, handle.bytes as usize))
+            }
+        }
+    }
 }
 
 impl Window {
@@ -235,21 +265,14 @@ impl Window {
     }
 
     /// Reads the value of a window of one entry as a get does, through the cache.
-    fn only(&mut self) -> Option<Result<Entry>> {
-        if self.entries.len() != 1 {
-            return None;
-        }
+    fn read_only(&mut self) {
         let (key, slot) = self.entries.pop().expect("there is one");
-        Some(match slot {
-            Slot::Read(value) => value.map(|value| (key, value)),
-            Slot::Wanted(InBody { body, handle }) => body.read(&handle).map(|value| (key, value)),
-        })
+        self.entries.push((key, Slot::Read(slot.take(&RawValues::default()))));
     }
 
     /// Reads all values, file by file and each file by ascending offsets.
-    fn read(mut self, spent: &mut Spent, gap_bytes: u64, is_forward: bool) -> VecDeque<Result<Entry>> {
+    fn read(&mut self, spent: &mut Spent, gap_bytes: u64, is_forward: bool, raw: &mut RawValues) {
         let place_bytes = spent.place_bytes();
-        let mut buffer = Vec::new();
         for (id, mut wanted) in std::mem::take(&mut self.by_file) {
             wanted.sort_unstable_by_key(|&at| self.wanted(at).handle.offset);
             let handles: Vec<_> = wanted.iter().map(|&at| self.wanted(at).handle).collect();
@@ -260,24 +283,23 @@ impl Window {
             let is_worth = is_forward && place_bytes >= LEAST_AHEAD_BYTES;
             let most_bytes = if is_worth { place_bytes } else { 0 };
             let ahead_bytes = spent.by_file.entry(id).or_default().ahead_bytes(&handles, most_bytes);
-            let together = body.read_together(&handles, Reach { gap_bytes, ahead_bytes }, &mut buffer);
+            let together = body.read_together(&handles, Reach { gap_bytes, ahead_bytes }, raw);
             assert_eq!(together.values.len(), wanted.len(), "each handle has a value or an error");
             spent.places += together.places;
-            for (at, value) in wanted.into_iter().zip(together.values) {
-                self.entries[at].1 = Slot::Read(value);
+            for ((at, value), handle) in wanted.into_iter().zip(together.values).zip(handles) {
+                self.entries[at].1 = match value {
+                    Fetched::Value(value) => Slot::Read(value),
+                    Fetched::Raw(start) => Slot::Raw(InBody { body: body.clone(), handle }, start),
+                };
             }
         }
-        let entry = |(key, slot): (Vec<u8>, Slot)| match slot {
-            Slot::Read(value) => Ok::<Entry, Error>((key, value?)),
-            Slot::Wanted(_) => unreachable!("the values of all files were read"),
-        };
-        self.entries.into_iter().map(entry).collect()
+        raw.trim();
     }
 
     fn wanted(&self, at: usize) -> &InBody {
         match &self.entries[at].1 {
             Slot::Wanted(value) => value,
-            Slot::Read(_) => unreachable!("a value of a file is read once"),
+            Slot::Read(_) | Slot::Raw(..) => unreachable!("the values of all files were read"),
         }
     }
 }
@@ -285,6 +307,7 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::error::Error;
     use crate::visible::{Together, ValueBody};
     use braidb_storage::Clock;
     use std::sync::Mutex;
@@ -339,10 +362,15 @@ mod tests {
             value(handle)
         }
 
-        fn read_together(&self, handles: &[Handle], reach: Reach, _: &mut Vec<u8>) -> Together {
+        fn read_together(&self, handles: &[Handle], reach: Reach, _: &mut RawValues) -> Together {
             self.called(handles);
             self.reaches.lock().unwrap().push(reach);
-            Together { values: handles.iter().map(value).collect(), places: 1 }
+            let values = handles.iter().map(|handle| Fetched::Value(value(handle))).collect();
+            Together { values, places: 1 }
+        }
+
+        fn take(&self, handle: &Handle, _: &[u8]) -> Result<Value> {
+            value(handle)
         }
     }
 

@@ -26,7 +26,7 @@ use crate::base::names;
 use crate::base::prefetch;
 use crate::base::value::Value;
 use crate::cache::{Block, BlockCache, OpenFiles};
-use crate::visible::{Reach, Together, ValueBody};
+use crate::visible::{Fetched, RawValues, Reach, Together, ValueBody};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
@@ -58,9 +58,12 @@ const SPAN_SHARE: u64 = 2;
 /// Bytes beyond [`SPAN_SHARE`] that a read of several values may have: 16 KiB. Copying them out of the page cache costs about as much as
 /// one more call.
 const SPAN_SLACK_BYTES: u64 = 16 << 10;
-/// Most bytes of a read of several values: 16 MiB, or one larger value. Scans hold the bytes until the values are copied. The next read goes
-/// on behind them, so a disk has no seek more.
+/// Most bytes of a read of several values: 16 MiB, or one larger value. The next read goes on behind them, so a disk has no seek more.
 const SPAN_BYTES: u64 = 16 << 20;
+
+/// A scan holds the gaps between values of a span if they have at most one byte for this number of bytes of the values: for 8 bytes.
+/// Larger gaps are squeezed out, which copies the values once more.
+const GAP_SHARE: u64 = 8;
 
 /// A body that a table names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -235,23 +238,28 @@ impl ValueBody for Body {
     }
 
     /// Values that are not cached are read in spans. A span takes in gaps as long as it has at most [`SPAN_SHARE`] times the bytes of its
-    /// values, and beyond it `reach.gap_bytes` or [`SPAN_SLACK_BYTES`]. Values
-    /// that were read enter the cache. `buffer` is reused from call to call.
-    fn read_together(&self, handles: &[Handle], reach: Reach, buffer: &mut Vec<u8>) -> Together {
-        let mut values: Vec<Option<Result<Value>>> =
-            handles.iter().map(|handle| self.at_hand(handle)).collect();
+    /// values, and beyond it `reach.gap_bytes` or [`SPAN_SLACK_BYTES`].
+    fn read_together(&self, handles: &[Handle], reach: Reach, raw: &mut RawValues) -> Together {
+        let mut values: Vec<Option<Fetched>> =
+            handles.iter().map(|handle| self.at_hand(handle).map(Fetched::Value)).collect();
         let wanted: Vec<usize> = (0..handles.len()).filter(|&at| values[at].is_none()).collect();
         let spans = spans(&wanted, handles, reach.gap_bytes.max(SPAN_SLACK_BYTES));
         let places = spans.len() as u64;
         for (number, span) in spans.into_iter().enumerate() {
             let is_last = number as u64 + 1 == places;
             let ahead_bytes = if is_last { reach.ahead_bytes } else { 0 };
-            self.read_span(handles, span, ahead_bytes, buffer, &mut values);
+            self.read_span(handles, span, ahead_bytes, raw, &mut values);
         }
         self.store.counters.scan_places.add(places);
         let values =
             values.into_iter().map(|value| value.expect("a value without one was in a span")).collect();
         Together { values, places }
+    }
+
+    /// The value has memory of its own, because the user may keep it for long.
+    fn take(&self, handle: &Handle, bytes: &[u8]) -> Result<Value> {
+        self.check(handle, bytes)?;
+        Ok(self.checked(handle, bytes.to_vec()))
     }
 }
 
@@ -286,44 +294,43 @@ impl Body {
         handles: &[Handle],
         span: &[usize],
         ahead_bytes: u64,
-        buffer: &mut Vec<u8>,
-        values: &mut [Option<Result<Value>>],
+        raw: &mut RawValues,
+        values: &mut [Option<Fetched>],
     ) {
         let start = handles[span[0]].offset;
         let ends = span.iter().map(|&at| handles[at].offset + u64::from(handles[at].bytes));
         let end = ends.max().expect("a span has a value");
         let ahead_bytes = ahead_bytes.min(self.file.bytes.saturating_sub(end));
         self.store.counters.scan_bytes.add(end - start + ahead_bytes);
-        if let ([at], 0) = (span, ahead_bytes) {
-            values[*at] = Some(self.read_alone(&handles[*at]).map(|value| self.kept(&handles[*at], value)));
+        if let ([at], 0) = (span, ahead_bytes)
+            && !self.is_cached(&handles[*at])
+        {
+            // A large value is not copied.
+            values[*at] = Some(Fetched::Value(self.read_uncached(&handles[*at])));
             return;
         }
-        let span_bytes = (end - start + ahead_bytes) as usize;
-        if buffer.len() < span_bytes {
-            buffer.resize(span_bytes, 0);
+        let (begun, room) = raw.room((end - start + ahead_bytes) as usize);
+        if self.fill(start, room).is_err() {
+            // The unreadable place may lie in a gap, or in another value.
+            span.iter().for_each(|&at| values[at] = Some(Fetched::Value(self.read_uncached(&handles[at]))));
+            return;
         }
-        let bytes = &mut buffer[..span_bytes];
-        let outcome = self.fill(start, bytes);
+        let value_bytes: u64 = span.iter().map(|&at| u64::from(handles[at].bytes)).sum();
+        let has_gaps = end - start > value_bytes + value_bytes / GAP_SHARE;
+        let mut kept = 0;
         for &at in span {
-            let handle = &handles[at];
-            let place =
-                (handle.offset - start) as usize..(handle.offset - start) as usize + handle.bytes as usize;
-            // Each value gets memory of its own: a user may keep one of many for long.
-            let value = match &outcome {
-                Ok(()) => self.check(handle, &bytes[place.clone()]).map(|()| bytes[place].to_vec()),
-                // The unreadable place may lie in a gap, or in another value.
-                Err(_) => self.read_alone(handle),
+            let (place, bytes) = ((handles[at].offset - start) as usize, handles[at].bytes as usize);
+            // The values of sound handles do not overlap, so none is moved over one behind it. `take` finds values that were.
+            let place = if has_gaps {
+                room.copy_within(place..place + bytes, kept);
+                kept
+            } else {
+                place
             };
-            values[at] = Some(value.map(|value| self.kept(handle, value)));
+            kept = kept.max(place + bytes);
+            values[at] = Some(Fetched::Raw(begun + place));
         }
-    }
-
-    /// A value that a scan has read. The cache keeps it, unless it is larger than [`CACHED_VALUE_BYTES`].
-    fn kept(&self, handle: &Handle, value: Vec<u8>) -> Value {
-        match handle.bytes {
-            0..=CACHED_VALUE_BYTES => self.keep(handle, value),
-            _ => Value::pin(Arc::new(value), |value| value),
-        }
+        raw.keep(kept);
     }
 
     /// Reads a value for a user. It has memory of its own, because the user may keep it for long.
@@ -333,30 +340,45 @@ impl Body {
             BodyKind::Log => counters.log_reads.add(1),
             BodyKind::Values | BodyKind::Trie => counters.value_reads.add(1),
         }
-        if self.file.kind.is_value_file() && handle.bytes > CACHED_VALUE_BYTES {
-            return Ok(Value::pin(Arc::new(self.read_alone(handle)?), |value| value));
-        }
         if let Some(value) = self.cached(handle) {
             return Ok(value);
         }
-        counters.cache_misses.add(1);
-        self.read_alone(handle).map(|value| self.keep(handle, value))
+        if self.is_cached(handle) {
+            counters.cache_misses.add(1);
+        }
+        self.read_uncached(handle)
+    }
+
+    /// Whether the cache keeps the value when a user reads it.
+    fn is_cached(&self, handle: &Handle) -> bool {
+        self.file.kind == BodyKind::Log || handle.bytes <= CACHED_VALUE_BYTES
+    }
+
+    /// The value as users get it, after it was checked against its handle.
+    fn checked(&self, handle: &Handle, value: Vec<u8>) -> Value {
+        if !self.is_cached(handle) {
+            return Value::pin(Arc::new(value), |value| value);
+        }
+        let value = Arc::new(Block::of_value(value, handle.crc));
+        self.store.cache.insert(self.file.id, handle.offset, &value);
+        Value::pin(value, |value| value)
+    }
+
+    /// Reads a value for a user, who did not find it in the cache.
+    fn read_uncached(&self, handle: &Handle) -> Result<Value> {
+        self.read_alone(handle).map(|value| self.checked(handle, value))
     }
 
     /// The value if it is in the cache. A handle of another table may point to its place wrongly, and then does not match.
     fn cached(&self, handle: &Handle) -> Option<Value> {
+        if !self.is_cached(handle) {
+            return None;
+        }
         let value = self.store.cache.get(self.file.id, handle.offset)?;
         value.is_value(handle.bytes, handle.crc).then(|| {
             self.store.counters.cache_hits.add(1);
             Value::pin(value, |value| value)
         })
-    }
-
-    /// Puts a value into the cache that was checked against its handle.
-    fn keep(&self, handle: &Handle, value: Vec<u8>) -> Value {
-        let value = Arc::new(Block::of_value(value, handle.crc));
-        self.store.cache.insert(self.file.id, handle.offset, &value);
-        Value::pin(value, |value| value)
     }
 
     /// The value if it is in the cache, or the error of an impossible handle; `None` if the file has to be read.

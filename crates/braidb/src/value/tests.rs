@@ -44,6 +44,17 @@ fn handle(offset: u64, value: &[u8]) -> Handle {
     Handle { offset, bytes: value.len() as u32, crc: checksum::of_value(value) }
 }
 
+/// The values of several handles that are read together, each as a user takes it.
+fn taken(body: &Body, handles: &[Handle], reach: Reach) -> Vec<Result<Value>> {
+    let mut raw = RawValues::default();
+    let together = body.read_together(handles, reach, &mut raw);
+    let values = together.values.into_iter().zip(handles).map(|(value, handle)| match value {
+        Fetched::Value(value) => value,
+        Fetched::Raw(start) => body.take(handle, raw.get(start, handle.bytes as usize)),
+    });
+    values.collect()
+}
+
 #[test]
 fn values_are_read_one_by_one_and_out_of_what_was_loaded() {
     let dir = Dir::new("read", b"....one.two");
@@ -157,12 +168,7 @@ fn values_that_are_read_together_have_errors_of_their_own() {
     let body = bodies.get(log(15));
     let wrong = Handle { crc: 7, ..handle(8, b"two") };
     let handles = [handle(4, b"one"), wrong, handle(12, b"six"), handle(13, b"beyond")];
-    let read: Vec<_> = body
-        .read_together(&handles, Reach::default(), &mut Vec::new())
-        .values
-        .into_iter()
-        .map(|value| value.ok())
-        .collect();
+    let read: Vec<_> = taken(&body, &handles, Reach::default()).into_iter().map(|value| value.ok()).collect();
     let text = |value: &Option<Value>| value.as_ref().map(|value| value.to_vec());
     assert_eq!(
         read.iter().map(text).collect::<Vec<_>>(),
@@ -173,15 +179,8 @@ fn values_that_are_read_together_have_errors_of_their_own() {
     // The file was cut meanwhile: the span cannot be read, but the first value can. The new cache holds none of the values.
     // Reading ahead ends at the end of the file.
     let ahead = Reach { gap_bytes: 0, ahead_bytes: 1 << 20 };
-    let read: Vec<_> = dir
-        .bodies()
-        .0
-        .get(log(15))
-        .read_together(&handles[..3], ahead, &mut Vec::new())
-        .values
-        .into_iter()
-        .map(|value| value.is_ok())
-        .collect();
+    let body = dir.bodies().0.get(log(15));
+    let read: Vec<_> = taken(&body, &handles[..3], ahead).iter().map(|value| value.is_ok()).collect();
     assert_eq!(read, [true, false, false]);
 }
 
@@ -193,8 +192,7 @@ fn a_cached_value_answers_only_to_its_own_length_and_checksum() {
     let body = bodies.get(log(10));
     let (right, longer) = (handle(4, b"one"), handle(4, b"onetwo"));
     let (shorter, wrong) = (Handle { bytes: 2, ..right }, Handle { crc: !right.crc, ..right });
-    let together =
-        |handle: Handle| body.read_together(&[handle], Reach::default(), &mut Vec::new()).values.remove(0);
+    let together = |handle: Handle| taken(&body, &[handle], Reach::default()).remove(0);
     for read in [&|handle: Handle| body.read(&handle), &together as &dyn Fn(Handle) -> Result<Value>] {
         assert_eq!(read(right).unwrap(), b"one");
         assert!(read(shorter).is_err() && read(wrong).is_err());
@@ -204,5 +202,33 @@ fn a_cached_value_answers_only_to_its_own_length_and_checksum() {
         // The longer value replaces the shorter one at its place, and the other way round.
         assert_eq!(read(longer).unwrap(), b"onetwo");
         assert_eq!(read(right).unwrap(), b"one");
+    }
+}
+
+/// Gaps between values that were read at one place are squeezed out of what the scan holds, and values keep their bytes.
+#[test]
+fn a_scan_does_not_hold_large_gaps() {
+    // Values of 64 bytes at every 256th byte, and then 100 without gaps.
+    let mut content: Vec<u8> = Vec::new();
+    let mut handles = Vec::new();
+    for number in 0..200_u8 {
+        let value = [number; 64];
+        handles.push(handle(content.len() as u64, &value));
+        content.extend(value);
+        content.resize(content.len() + if number < 100 { 192 } else { 0 }, 0xff);
+    }
+    let dir = Dir::new("gaps", &content);
+    for (some, held_bytes) in
+        [(&handles[..100], 100 * 64), (&handles[100..], 100 * 64), (&handles[..], 200 * 64)]
+    {
+        let body = dir.bodies().0.get(log(content.len() as u64));
+        let reach = Reach { gap_bytes: 1 << 20, ahead_bytes: 0 };
+        let mut raw = RawValues::default();
+        assert_eq!(body.read_together(some, reach, &mut raw).places, 1);
+        assert_eq!(raw.room(0).0, held_bytes);
+        raw.trim();
+        for (value, handle) in taken(&body, some, reach).into_iter().zip(some) {
+            assert_eq!(checksum::of_value(&value.unwrap()), handle.crc);
+        }
     }
 }

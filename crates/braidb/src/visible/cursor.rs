@@ -60,10 +60,65 @@ pub struct Reach {
 /// The outcome of a read of several values.
 #[derive(Debug, Default)]
 pub struct Together {
-    /// For each handle its value, or its error.
-    pub values: Vec<Result<Value>>,
+    /// For each handle its value, or where it lies in the buffer.
+    pub values: Vec<Fetched>,
     /// How many places of the file were read.
     pub places: u64,
+}
+
+/// A value after a read of several.
+#[derive(Debug)]
+pub enum Fetched {
+    /// The value, or its error.
+    Value(Result<Value>),
+    /// The value begins here in the buffer, and has not been checked.
+    Raw(usize),
+}
+
+/// Bytes of memory that a scan may hold beside its values, for the next window: 1 MiB, more than the windows of short scans have.
+const SPARE_BYTES: usize = 1 << 20;
+
+/// Bytes of values as a file has them. A scan reuses the memory for each of its windows.
+#[derive(Debug, Default)]
+pub struct RawValues {
+    bytes: Vec<u8>,
+    used: usize,
+}
+
+impl RawValues {
+    /// Lets go of the values.
+    pub fn clear(&mut self) {
+        self.used = 0;
+    }
+
+    /// Room for `bytes` bytes behind the values, and where it begins. [`RawValues::keep`] makes the first of them values.
+    pub fn room(&mut self, bytes: usize) -> (usize, &mut [u8]) {
+        let end = self.used + bytes;
+        // Only growing fills memory with zeros.
+        if self.bytes.len() < end {
+            self.bytes.resize(end, 0);
+        }
+        (self.used, &mut self.bytes[self.used..end])
+    }
+
+    /// Keeps the first `bytes` bytes of the latest room.
+    pub fn keep(&mut self, bytes: usize) {
+        self.used += bytes;
+        assert!(self.used <= self.bytes.len(), "no more is kept than there was room for");
+    }
+
+    /// Gives back memory that holds no values, if it is more than [`SPARE_BYTES`].
+    pub fn trim(&mut self) {
+        if self.bytes.len() > self.used + SPARE_BYTES {
+            self.bytes.truncate(self.used);
+            self.bytes.shrink_to_fit();
+        }
+    }
+
+    /// The `bytes` bytes from `start` on.
+    pub fn get(&self, start: usize, bytes: usize) -> &[u8] {
+        &self.bytes[..self.used][start..start + bytes]
+    }
 }
 
 /// A file of values, as a scan reads it.
@@ -73,8 +128,10 @@ pub trait ValueBody: Send + Sync {
     fn is_read_ahead(&self) -> bool;
     /// Reads one value.
     fn read(&self, handle: &Handle) -> Result<Value>;
-    /// Reads several values, neighbours together, over `buffer`. The offsets ascend.
-    fn read_together(&self, handles: &[Handle], reach: Reach, buffer: &mut Vec<u8>) -> Together;
+    /// Reads several values, neighbours together, into `raw`. The offsets ascend.
+    fn read_together(&self, handles: &[Handle], reach: Reach, raw: &mut RawValues) -> Together;
+    /// The value of `handle` out of its bytes, which [`ValueBody::read_together`] has read: checks and copies it.
+    fn take(&self, handle: &Handle, bytes: &[u8]) -> Result<Value>;
 }
 
 impl LazyValue {

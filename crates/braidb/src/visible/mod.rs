@@ -7,4 +7,6 @@ mod offset_value;
 pub mod rule;
 pub mod snapshots;
 
-pub use cursor::{Cursor, EntryKind, Found, InBody, LazyValue, Reach, Together, ValueBody};
+pub use cursor::{
+    Cursor, EntryKind, Fetched, Found, InBody, LazyValue, RawValues, Reach, Together, ValueBody,
+};
