@@ -86,7 +86,7 @@ pub fn set(options: Options, text: &str) -> Outcome<Options> {
         #[cfg(has_pipeline_segments)]
         "pipeline_segments" => tune!(options, pipeline_segments, number(name, value)?),
         #[cfg(has_separation_threshold)]
-        "separation_threshold" => tune!(options, separation_threshold, Some(number(name, value)?)),
+        "separation_threshold" => tune!(options, separation_threshold, number_or_none(name, value)?),
         #[cfg(has_value_layout)]
         "value_layout" => tune!(options, value_layout, value_layout(value)?),
         #[cfg(has_table_bytes)]
@@ -100,6 +100,11 @@ pub fn set(options: Options, text: &str) -> Outcome<Options> {
 
 fn number<T: FromStr>(name: &str, value: &str) -> Outcome<T> {
     value.parse().map_err(|_| format!("{name}={value}: {value} is no number that the option takes").into())
+}
+
+#[cfg(has_separation_threshold)]
+fn number_or_none<T: FromStr>(name: &str, value: &str) -> Outcome<Option<T>> {
+    if value == "none" { Ok(None) } else { number(name, value).map(Some) }
 }
 
 #[cfg(has_defer_below_l0)]

@@ -96,7 +96,7 @@ pub fn run(args: &Args) -> Outcome {
             .map_err(|error| format!("could not create {}: {error}", args.dir.display()))?;
     }
     let mut stores = match args.stores.is_empty() {
-        true => Kind::PLAIN.to_vec(),
+        true => Kind::MEASURED.to_vec(),
         false => args.stores.clone(),
     };
     stores.retain(|store| !args.without.contains(store));

@@ -106,7 +106,7 @@ const DEFAULT: OptionSet = OptionSet {
     log_rewrite_percent: 25,
     hot_keys_percent: 1,
     log_table_percent: 50,
-    separation_threshold: None,
+    separation_threshold: Some(1 << 10),
     value_layout: ValueLayout::Ordered,
     manifest_bytes: 4 << 20,
     l0_merge_tables: 4,

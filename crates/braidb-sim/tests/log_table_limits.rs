@@ -80,8 +80,10 @@ fn large_logs_keep_large_values_alone() {
     for (percent_small, small_bytes, bytes, log_tables) in
         [(0, 0, 255, 0), (67, 20, 2000, 1), (67, 200, 1500, 0)]
     {
-        let config =
-            |options: Options| options.memtable_bytes(64 << 20).tuning(|tuning| tuning.log_bytes(128 << 20));
+        let config = |options: Options| {
+            let options = options.memtable_bytes(64 << 20);
+            options.tuning(|tuning| tuning.log_bytes(128 << 20).separation_threshold(None))
+        };
         let db = open(&SimFs::new(), config).unwrap();
         let value = vec![7; bytes];
         let mut written = 0;

@@ -255,6 +255,47 @@ fn a_damaged_value_does_not_keep_other_files_from_collection() {
     }
 }
 
+/// A block of a last-level table that cannot be read keeps the value files that its cell leads into, and the other files are collected.
+#[test]
+fn a_damaged_table_does_not_keep_other_files_from_collection() {
+    const MANY_KEYS: u64 = 6_000;
+    let spread = |number: u64| (number * 7_919 % MANY_KEYS).to_be_bytes();
+    // Without settling the last level is one cell, and is to be split, which meets the block.
+    for (background_threads, settles) in [(1, true), (2, false)] {
+        let (env, fs, _) = sim_env(1);
+        let opened = |env| options(env, Some(512)).background_threads(background_threads).open(DIR).unwrap();
+        let db = opened(env);
+        (0..MANY_KEYS).for_each(|number| db.put(spread(number), value(spread(number), 1)).unwrap());
+        db.compact().unwrap();
+        if settles {
+            db.settle().unwrap();
+        }
+        let (first_bytes, tree) = (db.stats().value_file_bytes, db.tree());
+        let mut cells = tree[0].levels.iter().flat_map(|level| &level.cells);
+        let damaged = cells.find(|cell| !cell.runs.is_empty()).unwrap().runs[0].slices[0].table;
+        drop(db);
+        fs.flip_bit(Path::new(&format!("{DIR}/{damaged:06}.table")), 1_000).unwrap();
+        // A fresh cache lacks the block.
+        let db = opened(env_over(fs.clone(), 2).0);
+        let lost = (0..MANY_KEYS).filter(|number| db.get(number.to_be_bytes()).is_err()).count();
+        assert!((1..MANY_KEYS as usize / 10).contains(&lost), "{lost} keys are in the damaged block");
+        for round in 2..=6 {
+            for key in (0..MANY_KEYS).map(spread).filter(|key| u64::from_be_bytes(*key) > MANY_KEYS / 4) {
+                // A writer may be told of the merge that failed.
+                (0..3).find(|_| db.put(key, value(key, round)).is_ok()).unwrap();
+            }
+            let _ = db.settle();
+        }
+        let stats = db.stats();
+        assert!(stats.counts.job_failures > 0, "a merge met the block");
+        // The damaged table names nearly all files of the first life.
+        let most_bytes = stats.value_live_bytes / 3 * 4 + first_bytes;
+        assert!(stats.value_file_bytes <= most_bytes, "{} bytes", stats.value_file_bytes);
+        let live_bytes = first_bytes / 8 * 9;
+        assert!(stats.value_live_bytes <= live_bytes, "merges went on: {}", stats.value_live_bytes);
+    }
+}
+
 /// Fills a device with values of `value_bytes`, deletes half of them, and checks that their space comes back. The database is opened with
 /// `thresholds`: the first fills, the second deletes.
 fn fill_and_empty(

@@ -28,8 +28,6 @@ pub enum Kind {
     Braidb,
     /// BraidDB with the block cache of the other stores.
     BraidbCached,
-    /// [`Kind::BraidbCached`] with value files.
-    BraidbSeparated,
     Leveldb,
     Lmdb,
     Redb,
@@ -60,13 +58,12 @@ impl Settings {
 const OPEN_FILES: u16 = 1000;
 /// Bits of Bloom filter for each key, where a store has filters.
 const FILTER_BITS_PER_KEY: u8 = 10;
-/// Bytes from which on a value lies apart from its key, in the stores that separate values.
+/// Bytes from which on a value lies apart from its key, in the stores that separate values. BraidDB's default.
 const SEPARATION_THRESHOLD: u32 = 1024;
 
 impl Kind {
-    /// The stores of this build that keep each value beside its key. A table measures them by default: its values are below
-    /// [`SEPARATION_THRESHOLD`].
-    pub const PLAIN: &[Kind] = &[
+    /// The stores of this build, each in the form in which it is opened by default. A table measures them.
+    pub const MEASURED: &[Kind] = &[
         Kind::Braidb,
         Kind::BraidbCached,
         Kind::Leveldb,
@@ -82,7 +79,6 @@ impl Kind {
         match self {
             Kind::Braidb => "braidb",
             Kind::BraidbCached => "braidb-cached",
-            Kind::BraidbSeparated => "braidb-separated",
             Kind::Leveldb => "leveldb",
             Kind::Lmdb => "lmdb",
             Kind::Redb => "redb",
@@ -95,7 +91,8 @@ impl Kind {
 
     /// The least bytes of a value that the store keeps apart from its key. `None` if the store keeps each value beside its key.
     fn separation_threshold(self) -> Option<u32> {
-        let separates = matches!(self, Kind::BraidbSeparated | Kind::FjallSeparated | Kind::RocksdbSeparated);
+        let separates =
+            matches!(self, Kind::Braidb | Kind::BraidbCached | Kind::FjallSeparated | Kind::RocksdbSeparated);
         separates.then_some(SEPARATION_THRESHOLD)
     }
 
@@ -112,11 +109,10 @@ impl Kind {
     pub fn open_with(self, dir: &Path, families: usize, settings: &Settings) -> Outcome<Box<dyn Store>> {
         let threshold = self.separation_threshold();
         self.opened(dir, || match self {
-            Kind::Braidb | Kind::BraidbCached | Kind::BraidbSeparated => {
+            Kind::Braidb | Kind::BraidbCached => {
                 let options = Options::new()
                     .memtable_bytes(settings.memtable_bytes)
-                    .block_cache_bytes(settings.cache_bytes)
-                    .tuning(|tuning| tuning.separation_threshold(threshold.map(u64::from)));
+                    .block_cache_bytes(settings.cache_bytes);
                 braid(options, dir, families)
             }
             Kind::Leveldb => leveldb::open(dir, families, settings),

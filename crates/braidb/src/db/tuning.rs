@@ -57,7 +57,7 @@ impl Default for Tuning {
             log_rewrite_percent: 25,
             hot_keys_percent: 1,
             log_table_percent: 50,
-            separation_threshold: None,
+            separation_threshold: Some(1 << 10),
             value_layout: ValueLayout::Ordered,
             manifest_bytes: 4 << 20,
             l0_merge_tables: 4,
@@ -135,13 +135,13 @@ impl Tuning {
     }
 
     /// Percentage of a log's bytes from which on a flush leaves values in the log, if they are not small. It counts values that the
-    /// flush would write to a table. 0 to 100; 0 always writes values to tables. Default: 50.
+    /// flush would write to a table: those below [`Tuning::separation_threshold`]. 0 to 100; 0 always writes values to tables. Default: 50.
     ///
     /// The flush then writes only keys and the places of their values. The log stays until merges have written the values elsewhere.
     /// Logs that stay this way have at most three quarters of [`Tuning::log_bytes`]. The places of values take 16 bytes of memory for
     /// each write since the last flush, unless values are small. Merges cannot load several logs at once if they have more than 16 MiB
-    /// a flush. Only values of a kilobyte and more stay in such logs. Values of a family that is scanned much are always written to
-    /// tables, since a scan would read each value by itself.
+    /// a flush. Only values of 1 KiB and more stay in such logs, so none by default. Values of a family that is scanned much are always
+    /// written to tables, since a scan would read each value by itself.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-olog-{}", std::process::id()));
@@ -161,7 +161,7 @@ impl Tuning {
     }
 
     /// Bytes of a value from which on it lies in a value file, apart from its key: 0 to 1 GiB; `None` keeps all values in tables.
-    /// Default: `None`.
+    /// Default: 1,024. Below, the handle and the place in a second file cost more than merges of the value (`docs/decisions/value-files.md`).
     ///
     /// A flush writes the value to a value file, and so does a merge that meets it elsewhere. Later merges leave it there and write
     /// only its key, so a large value is mostly written twice in its life: to the log, and to a value file. It is written once more where a
@@ -171,7 +171,10 @@ impl Tuning {
     /// collected some. Overwritten values count as alive until a merge meets them; with these the files may hold half of garbage.
     /// In a leveled tree (without guards, one run a level) values are not gathered for scans, and overwritten values count as alive until
     /// the merges of the levels meet them. The threshold may change from open to open: merges move each value to where it now belongs,
-    /// as long as the device has room for it.
+    /// as long as the device has room for it. A value that no merge meets stays where it is, also in `compact`. So a database that has a value
+    /// file may keep it, and earlier builds refuse a database with value files.
+    ///
+    /// Scans read values ahead. Each end of an iterator holds up to 9 MiB of them, or one larger value, until its user has taken them.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-ovalues-{}", std::process::id()));

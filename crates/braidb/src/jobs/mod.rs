@@ -57,7 +57,7 @@ use crate::plan::form::FormOptions;
 use crate::plan::memory::limits::MemoryLimits;
 use crate::plan::memory::segments::SegmentOptions;
 use crate::plan::values::{Rewrites, ValueOptions};
-use crate::plan::{self, Claims, Plan, Ticket, TreeOptions};
+use crate::plan::{self, Claim, Claims, Plan, Ticket, TreeOptions};
 use crate::table::TableOptions;
 use crate::version::{Change, CommitError, DirLock, Edit, Manifest, State, TableStore, Version};
 use crate::visible::snapshots::Snapshots;
@@ -143,6 +143,10 @@ struct Catalog {
     collected: BTreeSet<FileId>,
     /// Value files of which a merge could not read a value since the open.
     unreadable: Arc<BTreeSet<FileId>>,
+    /// Value files that a damaged table or log keeps: since the open a merge failed there which would have emptied them.
+    pinned_by_damage: BTreeSet<FileId>,
+    /// What plans touched that met damage below L0, until a plan for the range is carried out. Newest last.
+    avoided: Vec<Claim>,
     /// Bytes of the logs that earlier opens wrote.
     older_log_bytes: BTreeMap<FileId, u64>,
     /// Bytes that flushes would have left in logs since the oldest logs were let go; and the last log that was let go.
@@ -192,6 +196,8 @@ impl Jobs {
             value_files: state.value_files().keys().copied().collect(),
             collected: BTreeSet::new(),
             unreadable: Arc::default(),
+            pinned_by_damage: BTreeSet::new(),
+            avoided: Vec::new(),
             state,
             logs: logs.iter().map(|(id, _)| *id).chain([new_log]).collect(),
             older_log_bytes: logs.into_iter().collect(),
@@ -267,14 +273,24 @@ impl Jobs {
         }
     }
 
-    /// The first plan that any family's policy wants, the fullest L0 first.
+    /// The first plan that any family's policy wants, the fullest L0 first. What met damage before waits until there is nothing else: a
+    /// planner wants the same again after a failure, and behind it the other plans would wait.
     fn propose(&self, catalog: &Catalog) -> Option<(Plan, Arc<Version>)> {
+        if catalog.avoided.is_empty() {
+            return self.propose_beside(&catalog.claims, catalog);
+        }
+        let plan = self.propose_beside(&catalog.claims.avoiding(&catalog.avoided), catalog);
+        let is_idle = catalog.merges_running == 0;
+        plan.or_else(|| if is_idle { self.propose_beside(&catalog.claims, catalog) } else { None })
+    }
+
+    fn propose_beside(&self, claims: &Claims, catalog: &Catalog) -> Option<(Plan, Arc<Version>)> {
         let mut families: Vec<_> = catalog.state.families().iter().collect();
         families.sort_by_key(|(id, family)| (std::cmp::Reverse(family.version.level(0).runs()), **id));
         let to_rewrite = self.tables_to_rewrite(catalog);
         families.into_iter().find_map(|(&id, family)| {
             let options = &self.parts.options.tree;
-            let (version, claims) = (&family.version, &catalog.claims);
+            let version = &family.version;
             let nothing = Hints::default();
             let now = catalog.hints.get(&id).unwrap_or(&nothing).now(
                 &self.parts.snapshots,
@@ -569,9 +585,11 @@ impl Running {
 
     fn merge(mut self, plan: Plan, version: Arc<Version>) -> Result<()> {
         let Some(Work::Merge(ticket)) = &self.work else { unreachable!("a plan was submitted") };
+        let claims = plan.claims().to_vec();
         let outcome = self.jobs.execute(plan, version, ticket).map_err(|error| self.jobs.blame(error));
-        if let Err(error) = &outcome {
-            self.jobs.give_up_unreadable(error);
+        match &outcome {
+            Ok(()) => self.jobs.met_no_damage(&claims),
+            Err(error) => self.jobs.met_damage(error, &claims),
         }
         self.end(outcome.is_ok());
         self.jobs.end_job(Lane::Merge, outcome.clone());

@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 /// Most bytes of entries that one end of a scan holds ahead of its user: 8 MiB, or one larger entry. A disk reads them in about the time of
 /// five seeks.
-const MOST_BYTES: u64 = 8 << 20;
+pub const MOST_BYTES: u64 = 8 << 20;
 /// Bytes that an entry takes beside its key and value: 128, about what its places in lists and its allocations take. Without them a window
 /// over tiny values would hold millions of entries.
 const ENTRY_BYTES: u64 = 128;

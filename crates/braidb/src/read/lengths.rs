@@ -12,6 +12,10 @@ const LONGER_SHARE: u64 = 8;
 /// A scan that is no longer takes one part in 64 away. So the estimate rests where one scan in nine is longer.
 const SHORTER_SHARE: u64 = 64;
 
+/// Most bytes that an estimate has: those of the largest window. One scan of a whole database would else make windows the largest for
+/// hundreds of short scans.
+const MOST_BYTES: u64 = super::ahead::MOST_BYTES;
+
 /// Estimates of the bytes that eight of nine scans do not exceed. Scans that end at their first value do not count.
 #[derive(Debug, Default)]
 pub struct UsualLengths([AtomicU64; ESTIMATES]);
@@ -24,7 +28,7 @@ impl UsualLengths {
 
     /// A scan returned `bytes`. Scans that end at the same time may count as one.
     pub fn learn(&self, family: FamilyId, bytes: u64) {
-        let estimate = self.estimate(family);
+        let (estimate, bytes) = (self.estimate(family), bytes.min(MOST_BYTES));
         let before = estimate.load(Ordering::Relaxed);
         let after = match before {
             0 => bytes,
@@ -62,5 +66,15 @@ mod tests {
             lengths.learn(family, 0);
         }
         assert!(lengths.of(family) <= 1);
+    }
+
+    /// Its user walked the whole database. Short scans after it must not read the largest windows for long.
+    #[test]
+    fn one_very_long_scan_is_forgotten_soon() {
+        let (lengths, family) = (UsualLengths::default(), FamilyId(0));
+        lengths.learn(family, 100_000_000_000);
+        assert_eq!(lengths.of(family), MOST_BYTES);
+        (0..100).for_each(|_| lengths.learn(family, 1_000));
+        assert!(lengths.of(family) < MOST_BYTES / 4);
     }
 }

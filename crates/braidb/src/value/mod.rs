@@ -302,11 +302,15 @@ impl Body {
         let end = ends.max().expect("a span has a value");
         let ahead_bytes = ahead_bytes.min(self.file.bytes.saturating_sub(end));
         self.store.counters.scan_bytes.add(end - start + ahead_bytes);
-        if let ([at], 0) = (span, ahead_bytes)
+        if let [at] = span
             && !self.is_cached(&handles[*at])
         {
-            // A large value is not copied.
+            // A large value is read to where it stays. Only the page cache needs what lies behind it.
             values[*at] = Some(Fetched::Value(self.read_uncached(&handles[*at])));
+            if ahead_bytes > 0 {
+                let (_, room) = raw.room(ahead_bytes as usize);
+                let _ = self.fill(end, room);
+            }
             return;
         }
         let (begun, room) = raw.room((end - start + ahead_bytes) as usize);

@@ -232,3 +232,21 @@ fn a_scan_does_not_hold_large_gaps() {
         }
     }
 }
+
+/// A value that the cache does not keep is read to where it stays, also where the file is read ahead behind it.
+#[test]
+fn a_large_value_is_read_alone_and_held_once() {
+    let content = vec![7; 200 << 10];
+    let dir = Dir::new("large", &content);
+    fs::rename(names::log(&dir.0, LOG), names::values(&dir.0, LOG)).unwrap();
+    let file = BodyFile { kind: BodyKind::Values, id: LOG, bytes: content.len() as u64 };
+    let body = dir.bodies().0.get(file);
+    let handle = handle(0, &content[..100 << 10]);
+    for ahead_bytes in [0, 4 << 10, 1 << 20] {
+        let mut raw = RawValues::default();
+        let together = body.read_together(&[handle], Reach { gap_bytes: 0, ahead_bytes }, &mut raw);
+        assert_eq!(raw.room(0).0, 0, "it is not held as the file has it");
+        let [Fetched::Value(Ok(value))] = &together.values[..] else { panic!("{together:?}") };
+        assert_eq!(*value, content[..100 << 10]);
+    }
+}

@@ -4,6 +4,7 @@ use braidb::tuning::{Guards, MemoryPolicy, Tuning, ValueLayout};
 use braidb::{ColumnFamily, Db, Durability, Options};
 use braidb_bench::{Outcome, Store};
 use clap::ValueEnum;
+use std::str::FromStr;
 
 /// The options of the database.
 #[derive(clap::Args, Clone, Debug)]
@@ -59,16 +60,34 @@ pub struct EngineArgs {
     /// Values stay in their log if at least this share of its bytes would go to tables, in percent; 0 is never [default: the engine's]
     #[arg(long, value_name = "PERCENT")]
     pub log_tables: Option<u32>,
-    /// Bytes of a value from which on it lies in a value file, apart from its key [default: the engine's, which is no size]
+    /// Bytes of a value from which on it lies in a value file, apart from its key, or `none` [default: the engine's, which is 1,024]
     #[arg(long, value_name = "BYTES")]
-    pub separation_threshold: Option<u64>,
+    pub separation_threshold: Option<Threshold>,
     /// A trie over this many first bytes of a key decides which value file takes a value; 0 is one log of values [default: the engine's
     /// layout, which is no trie]
-    #[arg(long, value_name = "LEVELS", requires = "separation_threshold")]
+    #[arg(long, value_name = "LEVELS")]
     pub value_trie: Option<usize>,
     /// Bytes at which merges end a table [default: the engine's]
     #[arg(long, value_name = "BYTES")]
     pub table_bytes: Option<u64>,
+}
+
+/// `Tuning::separation_threshold` on the command line: a number of bytes, or `none`.
+#[derive(Clone, Copy, Debug)]
+pub struct Threshold(pub Option<u64>);
+
+impl FromStr for Threshold {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Threshold, String> {
+        match text {
+            "none" => Ok(Threshold(None)),
+            _ => text
+                .parse()
+                .map(|bytes| Threshold(Some(bytes)))
+                .map_err(|_| "write a number of bytes, or `none`".to_owned()),
+        }
+    }
 }
 
 /// [`Durability`] on the command line.
@@ -141,7 +160,8 @@ impl EngineArgs {
             let tuning = given(tuning, self.l0_overlap, Tuning::l0_overlap_percent);
             let tuning = given(tuning, self.defer_below_l0, Tuning::defer_below_l0);
             let tuning = given(tuning, self.log_tables, Tuning::log_table_percent);
-            let tuning = given(tuning, self.separation_threshold.map(Some), Tuning::separation_threshold);
+            let tuning =
+                given(tuning, self.separation_threshold.map(|least| least.0), Tuning::separation_threshold);
             let layout = self.value_trie.map(|levels| ValueLayout::Trie { levels });
             let tuning = given(tuning, layout, Tuning::value_layout);
             let tuning = given(tuning, self.table_bytes, Tuning::table_bytes);

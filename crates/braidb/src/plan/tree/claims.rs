@@ -38,7 +38,8 @@ impl Claim {
         !is_peaceful && self.touches(other)
     }
 
-    fn touches(&self, other: &Claim) -> bool {
+    /// Whether the two claims have a place in common.
+    pub fn touches(&self, other: &Claim) -> bool {
         self.family == other.family && self.level == other.level && self.span.overlaps(&other.span)
     }
 }
@@ -88,6 +89,13 @@ impl Claims {
     pub fn without(&self, ticket: &Ticket) -> Claims {
         let held = self.held.iter().filter(|(id, _)| *id != ticket.0).cloned().collect();
         Claims { held, next: self.next }
+    }
+
+    /// These claims, and those of a job that takes what `avoided` touch.
+    pub fn avoiding(&self, avoided: &[Claim]) -> Claims {
+        let mut claims = self.clone();
+        claims.add(avoided.iter().map(|claim| Claim { kind: Use::Take, ..claim.clone() }).collect());
+        claims
     }
 
     /// Releases the claims of one job.

@@ -65,7 +65,7 @@ const CONFIGURATIONS: [Configuration; 4] = [
     Configuration {
         name: PLAIN,
         experiments: &TITLES,
-        options: |options| options.tuning(|tuning| tuning.log_table_percent(0)),
+        options: |options| options.tuning(|tuning| tuning.log_table_percent(0).separation_threshold(None)),
     },
     Configuration {
         name: WISCKEY,
