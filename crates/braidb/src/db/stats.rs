@@ -248,8 +248,8 @@ pub struct FamilyStats {
     /// Segments of memory behind the active one. Each is one more place that a lookup searches.
     pub segments: u64,
     /// How much the tables of L0 overlapped when a merge of L0 was considered last. `None` before, and where neither
-    /// [`Options::l0_overlap_percent`](crate::Options::l0_overlap_percent) nor
-    /// [`Options::defer_below_l0`](crate::Options::defer_below_l0) has an effect.
+    /// [`Tuning::l0_overlap_percent`](crate::tuning::Tuning::l0_overlap_percent) nor
+    /// [`Tuning::defer_below_l0`](crate::tuning::Tuning::defer_below_l0) has an effect.
     pub l0_overlap: Option<OverlapStats>,
     /// How many hot keys stay in memory at a flush; `None` if no hot key ever stays.
     pub hot_keys: Option<HotKeyStats>,

@@ -140,8 +140,9 @@ impl Tuning {
     /// The flush then writes only keys and the places of their values. The log stays until merges have written the values elsewhere.
     /// Logs that stay this way have at most three quarters of [`Tuning::log_bytes`]. The places of values take 16 bytes of memory for
     /// each write since the last flush, unless values are small. Merges cannot load several logs at once if they have more than 16 MiB
-    /// a flush. Only values of 1 KiB and more stay in such logs, so none by default. Values of a family that is scanned much are always
-    /// written to tables, since a scan would read each value by itself.
+    /// a flush. In logs that they cannot load, only values of 1 KiB and more stay, so none with the default of
+    /// [`Tuning::separation_threshold`]. Values of a family that is scanned much are always written to tables, since a scan would read each
+    /// value by itself.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-olog-{}", std::process::id()));
@@ -161,20 +162,22 @@ impl Tuning {
     }
 
     /// Bytes of a value from which on it lies in a value file, apart from its key: 0 to 1 GiB; `None` keeps all values in tables.
-    /// Default: 1,024. Below, the handle and the place in a second file cost more than merges of the value (`docs/decisions/value-files.md`).
+    /// Default: 1,024. Smaller values in files of their own would halve the speed of scans (`docs/decisions/value-files.md`).
     ///
     /// A flush writes the value to a value file, and so does a merge that meets it elsewhere. Later merges leave it there and write
     /// only its key, so a large value is mostly written twice in its life: to the log, and to a value file. It is written once more where a
-    /// range would lie in many small places, and where its file has become garbage. A get reads one more block. Scans read values where
+    /// range would lie in many small places, and where its file has become garbage. A get goes to one more file. Scans read values where
     /// jobs wrote them, which is in key order only as far as one job went; a merge gathers values where scans have lost much time to
-    /// this. Merges collect value files beyond 28% of garbage, counted on the live bytes. Beyond 30% writes slow down, until merges have
-    /// collected some. Overwritten values count as alive until a merge meets them; with these the files may hold half of garbage.
+    /// this. Merges collect value files beyond 28% of garbage, counted on the live bytes. Beyond 30%, and two full files, writes slow down,
+    /// until merges have collected some. Overwritten values count as alive until a merge meets them; with these the files may have garbage
+    /// of half of the bytes that are really alive.
     /// In a leveled tree (without guards, one run a level) values are not gathered for scans, and overwritten values count as alive until
     /// the merges of the levels meet them. The threshold may change from open to open: merges move each value to where it now belongs,
-    /// as long as the device has room for it. A value that no merge meets stays where it is, also in `compact`. So a database that has a value
-    /// file may keep it, and earlier builds refuse a database with value files.
+    /// as long as the device has room for it. A value that no merge meets stays where it is, also in `compact`. A database with value files
+    /// is refused by builds that do not know them, and a larger threshold does not make it readable to these.
     ///
-    /// Scans read values ahead. Each end of an iterator holds up to 9 MiB of them, or one larger value, until its user has taken them.
+    /// Scans read values ahead. Each end of an iterator holds up to 8 MiB of them, or one larger value, until its user has taken them, and up
+    /// to an eighth more for the gaps between them.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-ovalues-{}", std::process::id()));

@@ -119,7 +119,7 @@ impl Jobs {
     /// - Values of a damaged value file stay where they are, until the next open.
     /// - Plans that touch a place with a damaged table or log wait until there is nothing else to do (`Jobs::propose`). Value files of the
     ///   round of collection that the damaged table names cannot go, and leave the round until the next open; after a second failure at
-    ///   the place, those that any table there names.
+    ///   the place, or a failure of a plan that touches L0 alone, those that any table there names.
     ///
     /// Otherwise one damaged place would end each round, and no other file would be collected.
     pub(super) fn met_damage(&self, error: &Error, claims: &[Claim]) {
