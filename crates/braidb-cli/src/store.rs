@@ -85,7 +85,10 @@ pub fn open_with(dir: &Path, options: Options) -> Outcome<Db> {
 pub fn require_directory(dir: &Path) -> Outcome {
     match dir.exists() {
         true => require_plausible(dir),
-        false => Err(Failure::Use(format!("there is no database: {} does not exist", dir.display()))),
+        false => Err(Failure::Use(format!(
+            "there is no database: {} does not exist; `braidb put` and `braidb load` create one",
+            dir.display()
+        ))),
     }
 }
 
@@ -106,7 +109,7 @@ fn require_plausible(dir: &Path) -> Outcome {
 }
 
 fn is_a_file(path: &Path) -> Failure {
-    Failure::Use(format!("{} is a file, not a directory", path.display()))
+    Failure::Use(format!("{} is a file, not a directory: name the directory of a database", path.display()))
 }
 
 /// The losses of a recovery, in words.

@@ -126,7 +126,7 @@ impl fmt::Display for Error {
             }
             Error::Missing { path } => write!(
                 f,
-                "there is no database in {}: check the path, or open it with `create_if_missing(true)`",
+                "there is no database in {}: check the path, or let it be created (`Options::create_if_missing`, `braidb put`)",
                 path.display()
             ),
             Error::Unsupported { path, what } => {

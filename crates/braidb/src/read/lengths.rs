@@ -1,7 +1,8 @@
 //! The usual length of scans. A scan that reads values ahead would like to know where its user stops. The engine remembers how long the
 //! earlier scans of a column family were, and reads ahead in one window to where eight of nine end. Workload E of 50,000 operations took
-//! 97.1 s on the modelled nvme where the window ended at the median, and takes 90.4 s: a further window goes to all places again.
+//! 97.1 s on the modelled nvme where the window ended at the median, and took 90.4 s then: a further window goes to all places again.
 
+use super::ahead::MOST_BYTES;
 use crate::base::ids::FamilyId;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,11 +13,8 @@ const LONGER_SHARE: u64 = 8;
 /// A scan that is no longer takes one part in 64 away. So the estimate rests where one scan in nine is longer.
 const SHORTER_SHARE: u64 = 64;
 
-/// Most bytes that an estimate has: those of the largest window. One scan of a whole database would else make windows the largest for
-/// hundreds of short scans.
-const MOST_BYTES: u64 = super::ahead::MOST_BYTES;
-
-/// Estimates of the bytes that eight of nine scans do not exceed. Scans that end at their first value do not count.
+/// Estimates of the bytes that eight of nine scans do not exceed, up to those of the largest window: one scan of a whole database would
+/// else make windows the largest for hundreds of short scans. Scans that end at their first value do not count.
 #[derive(Debug, Default)]
 pub struct UsualLengths([AtomicU64; ESTIMATES]);
 

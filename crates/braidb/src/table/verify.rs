@@ -124,7 +124,10 @@ impl<'a> Values<'a> {
                 path: body.path().to_owned(),
                 offset: range.start,
                 bytes: range.end - range.start,
-                what: format!("in this range, {count} more values that a table points to are damaged"),
+                what: match count {
+                    1 => "one more value that a table points to is damaged".to_owned(),
+                    _ => format!("in this range, {count} more values that a table points to are damaged"),
+                },
             });
             damages.into_iter().chain(others)
         })

@@ -179,7 +179,10 @@ pub fn verify(fs: &dyn FileSystem, path: &Path, id: FileId, bytes: u64) -> Vec<D
     let walked = walk(&*file, id, bytes, |offset, bytes, what| damages.push(damage(offset, bytes, what)));
     if let Err(error) = walked {
         damages.push(match error.kind() {
-            io::ErrorKind::UnexpectedEof => damage(0, bytes, "the file ends too early"),
+            io::ErrorKind::UnexpectedEof => {
+                let end = file.len().map_or(0, |end| end.min(bytes));
+                damage(end, bytes - end, "the file ends before its last record")
+            }
             _ => damage(0, bytes, &format!("it cannot be read: {error}")),
         });
     }

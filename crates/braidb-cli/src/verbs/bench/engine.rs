@@ -61,7 +61,7 @@ pub struct EngineArgs {
     #[arg(long, value_name = "PERCENT")]
     pub log_tables: Option<u32>,
     /// Bytes of a value from which on it lies in a value file, apart from its key, or `none` [default: the engine's, which is 1,024]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
     pub separation_threshold: Option<Threshold>,
     /// A trie over this many first bytes of a key decides which value file takes a value; 0 is one log of values [default: the engine's
     /// layout, which is no trie]
@@ -85,7 +85,7 @@ impl FromStr for Threshold {
             _ => text
                 .parse()
                 .map(|bytes| Threshold(Some(bytes)))
-                .map_err(|_| "write a number of bytes, or `none`".to_owned()),
+                .map_err(|_| format!("write a number of bytes from 0 to {}, or `none`", u64::MAX)),
         }
     }
 }
