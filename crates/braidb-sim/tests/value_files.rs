@@ -4,7 +4,7 @@
 use braidb::tuning::ValueLayout;
 use braidb::{Db, Options};
 use braidb_sim::{env_over, sim_env};
-use braidb_storage::sim::SimFs;
+use braidb_storage::sim::{Fault, Lasting, Op, OpKind, SimFs};
 use braidb_storage::{Clock, Env};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -284,7 +284,8 @@ fn a_damaged_table_does_not_keep_other_files_from_collection() {
                 // A writer may be told of the merge that failed.
                 (0..3).find(|_| db.put(key, value(key, round)).is_ok()).unwrap();
             }
-            let _ = db.settle();
+            // The first failure ends a call, although other merges go on.
+            (0..2).for_each(|_| _ = db.settle());
         }
         let stats = db.stats();
         assert!(stats.counts.job_failures > 0, "a merge met the block");
@@ -293,6 +294,63 @@ fn a_damaged_table_does_not_keep_other_files_from_collection() {
         assert!(stats.value_file_bytes <= most_bytes, "{} bytes", stats.value_file_bytes);
         let live_bytes = first_bytes / 8 * 9;
         assert!(stats.value_live_bytes <= live_bytes, "merges went on: {}", stats.value_live_bytes);
+    }
+}
+
+/// Read errors that pass delay merges and collection. When other merges have ended, no value file stays for them.
+#[test]
+fn passing_read_errors_do_not_keep_garbage() {
+    for ending in ["table", "values"] {
+        let (env, fs, _) = sim_env(1);
+        // Without a cache each merge reads files.
+        let db = options(env, Some(512)).block_cache_bytes(0).open(DIR).unwrap();
+        write_round(&db, 1);
+        db.compact().unwrap();
+        for key in (0..KEYS).map(key).filter(|key| u64::from_be_bytes(*key) % 3 > 0) {
+            db.put(key, value(key, 2)).unwrap();
+        }
+        let is_read =
+            move |op: &Op| op.kind == OpKind::Read && op.path.extension().is_some_and(|end| end == ending);
+        fs.fail_nth_where(1, Fault::Io, Lasting::ForEver, 1, is_read);
+        (0..40).for_each(|_| _ = db.settle());
+        fs.heal();
+        assert!(db.stats().damages_met > 0, "merges met errors in {ending}");
+        for round in 3..=12 {
+            (0..KEYS / 20).map(u64::to_be_bytes).for_each(|key| db.put(key, value(key, round)).unwrap());
+        }
+        db.settle().unwrap();
+        let stats = db.stats();
+        let most_bytes = stats.value_live_bytes / 2 * 3 + 30 * stats.value_files;
+        assert!(stats.value_file_bytes <= most_bytes, "errors in {ending}: {} bytes", stats.value_file_bytes);
+        assert_eq!(db.verify().unwrap().damages, []);
+    }
+}
+
+/// A damaged table of L0 that covers few keys keeps other tables of L0 and the cells below from waiting no longer than one failure.
+#[test]
+fn a_damaged_table_of_l0_does_not_keep_other_plans_waiting() {
+    let (env, fs, _) = sim_env(1);
+    let db = options(env, Some(512)).open(DIR).unwrap();
+    write_round(&db, 1);
+    db.compact().unwrap();
+    (0..20_u64).map(u64::to_be_bytes).for_each(|key| db.put(key, value(key, 2)).unwrap());
+    db.flush().unwrap();
+    let damaged = db.tree()[0].levels[0].cells[0].runs[0].slices[0].table;
+    drop(db);
+    fs.flip_bit(Path::new(&format!("{DIR}/{damaged:06}.table")), 1_000).unwrap();
+    let db = reopen(&fs, Some(512));
+    assert!(db.get(0_u64.to_be_bytes()).unwrap_err().is_corruption());
+    for round in 3..=8 {
+        for key in (0..KEYS).map(key).filter(|key| u64::from_be_bytes(*key) >= 100) {
+            (0..3).find(|_| db.put(key, value(key, round)).is_ok()).unwrap();
+        }
+        (0..2).for_each(|_| _ = db.settle());
+    }
+    let stats = db.stats();
+    assert!(stats.families[0].levels[0].tables < 4, "{} tables in L0", stats.families[0].levels[0].tables);
+    assert!(stats.value_file_bytes <= stats.value_live_bytes / 2 * 3 + (1 << 20));
+    for key in (100..KEYS).map(u64::to_be_bytes) {
+        assert_eq!(db.get(key).unwrap().unwrap(), value(key, 8));
     }
 }
 

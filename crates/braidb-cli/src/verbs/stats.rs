@@ -83,6 +83,7 @@ fn as_json(stats: &Stats, recovery: &RecoveryReport) -> Value {
         "value_files": stats.value_files,
         "value_file_bytes": stats.value_file_bytes,
         "value_live_bytes": stats.value_live_bytes,
+        "damages_met": stats.damages_met,
         "cache_bytes": stats.cache_bytes,
         "space_bytes": stats.space_bytes(),
         "open_snapshots": stats.open_snapshots,
@@ -246,7 +247,7 @@ fn levels_text(stats: &Stats, text: &mut String) {
         ("memory", stats.memory_bytes),
         ("logs", stats.log_bytes_live),
         ("block cache", stats.cache_bytes),
-        ("tables and logs", stats.space_bytes()),
+        ("files in all", stats.space_bytes()),
     ] {
         line(text, &format!("  {name:<29}{:>12}", bytes_text(bytes)));
     }
@@ -374,6 +375,9 @@ fn work_text(stats: &Stats, text: &mut String) {
     count("stalled ms", counts.stall_us.div_ceil(1000), String::new());
     count("snapshots held now", stats.open_snapshots, String::new());
     count("failed background jobs", counts.job_failures, String::new());
+    if stats.damages_met > 0 {
+        count("places merges cannot read", stats.damages_met, "`verify` names what is damaged".to_owned());
+    }
     for trouble in stats.poisoned.iter().chain(&stats.job_error) {
         line(text, &format!("TROUBLE: {trouble}"));
     }

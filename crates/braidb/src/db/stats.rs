@@ -130,6 +130,9 @@ pub struct Stats {
     pub value_live_bytes: u64,
     /// The value files that tables lead into, oldest first.
     pub values: Vec<ValueFileStats>,
+    /// Places in tables and logs, and value files, that a merge could not read. Merges leave them alone for a while, so the garbage there
+    /// stays. `verify` tells what is damaged.
+    pub damages_met: u64,
     /// Bytes in the block cache.
     pub cache_bytes: u64,
     /// Bytes of memory for indexes and filters of open tables.

@@ -34,6 +34,7 @@
 mod cleanup;
 mod collect_logs;
 mod compact;
+mod damage;
 mod flush;
 mod hints;
 mod log_table;
@@ -57,13 +58,14 @@ use crate::plan::form::FormOptions;
 use crate::plan::memory::limits::MemoryLimits;
 use crate::plan::memory::segments::SegmentOptions;
 use crate::plan::values::{Rewrites, ValueOptions};
-use crate::plan::{self, Claim, Claims, Plan, Ticket, TreeOptions};
+use crate::plan::{self, Claims, Plan, Ticket, TreeOptions};
 use crate::table::TableOptions;
 use crate::version::{Change, CommitError, DirLock, Edit, Manifest, State, TableStore, Version};
 use crate::visible::snapshots::Snapshots;
 use crate::write::{CommitQueue, FlushQueue, FlushTask, Health, Pressure, Wants};
 use braidb_storage::{Env, Lane};
 pub use cleanup::Orphans;
+use damage::Damages;
 use hints::Hints;
 pub use hints::SeekWatch;
 use memory_compaction::MemoryCompactor;
@@ -141,12 +143,7 @@ struct Catalog {
     value_files: BTreeSet<FileId>,
     /// The value files of the current round of collection.
     collected: BTreeSet<FileId>,
-    /// Value files of which a merge could not read a value since the open.
-    unreadable: Arc<BTreeSet<FileId>>,
-    /// Value files that a damaged table or log keeps: since the open a merge failed there which would have emptied them.
-    pinned_by_damage: BTreeSet<FileId>,
-    /// What plans touched that met damage below L0, until a plan for the range is carried out. Newest last.
-    avoided: Vec<Claim>,
+    damages: Damages,
     /// Bytes of the logs that earlier opens wrote.
     older_log_bytes: BTreeMap<FileId, u64>,
     /// Bytes that flushes would have left in logs since the oldest logs were let go; and the last log that was let go.
@@ -195,9 +192,7 @@ impl Jobs {
             sampling_threads: 0,
             value_files: state.value_files().keys().copied().collect(),
             collected: BTreeSet::new(),
-            unreadable: Arc::default(),
-            pinned_by_damage: BTreeSet::new(),
-            avoided: Vec::new(),
+            damages: Damages::default(),
             state,
             logs: logs.iter().map(|(id, _)| *id).chain([new_log]).collect(),
             older_log_bytes: logs.into_iter().collect(),
@@ -264,7 +259,7 @@ impl Jobs {
         }
         self.start_log_collection(&mut catalog);
         while catalog.merges_running < self.parts.options.merges {
-            let Some((plan, version)) = self.propose(&catalog) else {
+            let Some((plan, version)) = self.propose(&mut catalog) else {
                 catalog.all_answered(self.parts.flushes.has_tasks());
                 self.count_deferrals(&mut catalog);
                 break;
@@ -273,15 +268,22 @@ impl Jobs {
         }
     }
 
-    /// The first plan that any family's policy wants, the fullest L0 first. What met damage before waits until there is nothing else: a
-    /// planner wants the same again after a failure, and behind it the other plans would wait.
-    fn propose(&self, catalog: &Catalog) -> Option<(Plan, Arc<Version>)> {
-        if catalog.avoided.is_empty() {
+    /// The first plan that any family's policy wants, the fullest L0 first. What touches damage waits (`jobs/damage.rs`).
+    fn propose(&self, catalog: &mut Catalog) -> Option<(Plan, Arc<Version>)> {
+        let avoided = catalog.damages.avoided();
+        if avoided.is_empty() {
             return self.propose_beside(&catalog.claims, catalog);
         }
-        let plan = self.propose_beside(&catalog.claims.avoiding(&catalog.avoided), catalog);
-        let is_idle = catalog.merges_running == 0;
-        plan.or_else(|| if is_idle { self.propose_beside(&catalog.claims, catalog) } else { None })
+        let plan = self.propose_beside(&catalog.claims.avoiding(avoided), catalog);
+        if plan.is_some() || catalog.merges_running > 0 || catalog.manual > 0 {
+            return plan;
+        }
+        if self.end_round_at_damage(catalog) {
+            return self.propose(catalog);
+        }
+        let but_one = |others| self.propose_beside(&catalog.claims.avoiding(others), catalog);
+        let plan = catalog.damages.avoided_but_one().find_map(but_one);
+        plan.or_else(|| self.propose_beside(&catalog.claims, catalog))
     }
 
     fn propose_beside(&self, claims: &Claims, catalog: &Catalog) -> Option<(Plan, Arc<Version>)> {
@@ -587,12 +589,12 @@ impl Running {
         let Some(Work::Merge(ticket)) = &self.work else { unreachable!("a plan was submitted") };
         let claims = plan.claims().to_vec();
         let outcome = self.jobs.execute(plan, version, ticket).map_err(|error| self.jobs.blame(error));
-        match &outcome {
-            Ok(()) => self.jobs.met_no_damage(&claims),
-            Err(error) => self.jobs.met_damage(error, &claims),
-        }
+        let others_go_on = outcome.as_ref().is_err_and(|error| self.jobs.met_damage(error, &claims));
         self.end(outcome.is_ok());
         self.jobs.end_job(Lane::Merge, outcome.clone());
+        if others_go_on {
+            self.jobs.schedule();
+        }
         outcome
     }
 
@@ -616,6 +618,7 @@ impl Running {
             Work::Merge(ticket) => {
                 catalog.merges_running -= 1;
                 catalog.claims.release(ticket);
+                catalog.damages.merge_ended();
             }
             Work::Help => {}
             Work::LogCollection => {

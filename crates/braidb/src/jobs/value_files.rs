@@ -22,35 +22,30 @@
 //! Moves, splits and joins change slices alone. Recovery writes values to tables; a merge separates them later.
 
 use super::{Catalog, Jobs};
-use crate::base::error::Error;
 use crate::base::ids::FileId;
-use crate::base::key::{KeyRange, Span};
+use crate::base::key::KeyRange;
 use crate::base::mutant::mutant;
 use crate::base::names;
-use crate::base::names::Kind;
+use crate::plan::Merge;
 use crate::plan::values::Rewrites;
 use crate::plan::values::collection::{self, Total};
 use crate::plan::values::gathering;
-use crate::plan::{Claim, Merge, Use};
 use crate::value::BodyKind;
-use crate::version::state::{State, ValueFile};
+use crate::version::State;
+use crate::version::state::ValueFile;
 use crate::version::table_file::TableFile;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::ErrorKind;
 use std::sync::Arc;
 
 /// Merges write values anew for other reasons than garbage while the device has room for this many times their inputs. A file goes only
 /// when no table leads into it, so these values stand on the device twice for a time, and no round bounds them.
 const ROOM_FACTOR: u64 = 16;
 
-/// Ranges with damage that plans avoid: 64, more than a damaged disk mostly has. A range beyond them costs failed plans.
-const MOST_AVOIDED: usize = 64;
-
 /// The keys whose values lie in each value file, as far as slices below L0 tell. A slice of L0 leads into all files of its flush.
-fn ranges_of(catalog: &Catalog) -> BTreeMap<FileId, KeyRange> {
+fn ranges_of(state: &State) -> BTreeMap<FileId, KeyRange> {
     let mut ranges: BTreeMap<FileId, KeyRange> = BTreeMap::new();
-    let levels = catalog.state.families().values().flat_map(|family| family.version.levels().skip(1));
+    let levels = state.families().values().flat_map(|family| family.version.levels().skip(1));
     for (_, _, slice) in levels.flat_map(|level| level.slices()) {
         for (id, _) in &slice.values {
             match ranges.get_mut(id) {
@@ -62,100 +57,29 @@ fn ranges_of(catalog: &Catalog) -> BTreeMap<FileId, KeyRange> {
     ranges
 }
 
-/// The tables with slices that a job takes or owns.
-fn touched_tables<'a>(claims: &'a [Claim], state: &'a State) -> impl Iterator<Item = &'a Arc<TableFile>> {
-    let taken = claims.iter().filter(|claim| claim.kind != Use::Append);
-    taken.flat_map(|claim| {
-        let level = state.families()[&claim.family].version.level(claim.level);
-        let slices = level.slices().map(|(_, _, slice)| slice);
-        let touched = slices.filter(|slice| Span::from(&slice.range).overlaps(&claim.span));
-        touched.map(|slice| &slice.table)
-    })
-}
-
-/// The files of values that tables name.
-fn named_value_files<'a>(tables: impl Iterator<Item = &'a Arc<TableFile>>) -> BTreeSet<FileId> {
-    tables.flat_map(|table| table.bodies()).map(|held| held.body.file.id).collect()
-}
-
-impl Catalog {
-    /// Lets plans that touch the range wait until there is nothing else to do. Returns whether they did not wait before.
-    fn avoid(&mut self, claim: &Claim) -> bool {
-        if self.avoided.contains(claim) {
-            return false;
-        }
-        if self.avoided.len() == MOST_AVOIDED {
-            self.avoided.remove(0);
-        }
-        self.avoided.push(claim.clone());
-        true
-    }
-}
-
 impl Jobs {
     /// Chooses the value files to be collected. Called after each edit.
     pub(super) fn choose_collected(&self, catalog: &mut Catalog) {
-        let mut files = Cow::Borrowed(catalog.state.value_files());
-        if !catalog.unreadable.is_empty() || !catalog.pinned_by_damage.is_empty() {
-            let Catalog { unreadable, pinned_by_damage, .. } = catalog;
-            files.to_mut().retain(|id, _| !unreadable.contains(id) && !pinned_by_damage.contains(id));
+        let Catalog { state, damages, collected, .. } = catalog;
+        damages.forget_gone(state);
+        let mut files = Cow::Borrowed(state.value_files());
+        let pinned = damages.pinned();
+        if !pinned.is_empty() {
+            files.to_mut().retain(|id, _| !pinned.contains(id));
+            collected.retain(|id| !pinned.contains(id));
         }
         let (total, options) = (Total::of(&files), &self.parts.options.values);
         self.parts.pressure.set_garbage_permille(total.garbage_permille(options));
         // Files that joined later would have the cells visited again that the merges have left behind.
-        if catalog.collected.iter().any(|id| files.contains_key(id)) {
+        if collected.iter().any(|id| files.contains_key(id)) {
             return;
         }
         let chosen = match total.is_over() {
-            true => collection::to_collect(&files, total, &ranges_of(catalog), self.room_bytes(), options),
+            true => collection::to_collect(&files, total, &ranges_of(state), self.room_bytes(), options),
             false => BTreeSet::new(),
         };
         chosen.iter().for_each(|&id| _ = self.tries.let_go(id));
-        catalog.collected = chosen;
-    }
-
-    /// A merge failed that touched `claims`, and touches them still. If it met damage:
-    ///
-    /// - Values of a damaged value file stay where they are, until the next open.
-    /// - Plans that touch a place with a damaged table or log wait until there is nothing else to do (`Jobs::propose`). Value files of the
-    ///   round of collection that the damaged table names cannot go, and leave the round until the next open; after a second failure at
-    ///   the place, or a failure of a plan that touches L0 alone, those that any table there names.
-    ///
-    /// Otherwise one damaged place would end each round, and no other file would be collected.
-    pub(super) fn met_damage(&self, error: &Error, claims: &[Claim]) {
-        let path = match error {
-            Error::Io { operation: "read", path, .. } | Error::Corruption { path, .. } => path,
-            Error::Io { operation: "open", path, source } if source.kind() == ErrorKind::NotFound => path,
-            // Other operations fail on outputs, or because the process has too many open files.
-            _ => return,
-        };
-        let mut catalog = self.catalog.lock();
-        match path.file_name().and_then(|name| names::parse(name.to_str()?)) {
-            Some(Kind::Values(id)) if catalog.state.value_files().contains_key(&id) => {
-                catalog.collected.remove(&id);
-                Arc::make_mut(&mut catalog.unreadable).insert(id);
-            }
-            Some(Kind::Table(id) | Kind::Log(id)) => {
-                let below_l0 = claims.iter().filter(|claim| claim.level > 0 && claim.kind != Use::Append);
-                let is_new = below_l0.filter(|claim| catalog.avoid(claim)).count() > 0;
-                let Catalog { state, collected, pinned_by_damage, .. } = &mut *catalog;
-                let mut pinned = named_value_files(state.tables().filter(|table| table.id == id));
-                if !is_new && pinned.is_disjoint(collected) {
-                    // Rewriting the cell would let go of them, and fails.
-                    pinned = named_value_files(touched_tables(claims, state));
-                }
-                pinned_by_damage.extend(collected.extract_if(.., |id| pinned.contains(id)));
-            }
-            _ => return,
-        }
-        self.choose_collected(&mut catalog);
-    }
-
-    /// A merge was carried out that touched `claims`. A failed read of an earlier one may have passed.
-    pub(super) fn met_no_damage(&self, claims: &[Claim]) {
-        let taken =
-            |range: &Claim| claims.iter().any(|claim| claim.kind != Use::Append && claim.touches(range));
-        self.catalog.lock().avoided.retain(|range| !taken(range));
+        *collected = chosen;
     }
 
     /// Bytes that the device has free beyond the reserve; 0 if it does not answer.
@@ -183,7 +107,7 @@ impl Jobs {
         let has_room = self.room_bytes() / ROOM_FACTOR >= merge.bytes();
         let (mut files, unreadable) = {
             let catalog = self.catalog.lock();
-            (catalog.collected.clone(), catalog.unreadable.clone())
+            (catalog.collected.clone(), catalog.damages.unreadable())
         };
         if has_room {
             files.extend(moved);

@@ -48,17 +48,27 @@ impl Claim {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Ticket(u64);
 
-/// The claims of all running jobs.
+/// The claims of all running jobs, and what no job shall touch.
 #[derive(Clone, Debug, Default)]
 pub struct Claims {
     held: Vec<(u64, Claim)>,
+    avoided: Vec<Claim>,
     next: u64,
 }
 
 impl Claims {
-    /// Whether a running job excludes this claim.
+    /// Whether a running job excludes this claim, or the claim touches what is avoided.
     pub fn conflicts(&self, claim: &Claim) -> bool {
-        self.held.iter().any(|(_, held)| held.conflicts(claim))
+        self.all().any(|other| other.conflicts(claim))
+    }
+
+    /// Whether the claim touches what is avoided. The end of running jobs does not help then.
+    pub fn avoid(&self, claim: &Claim) -> bool {
+        self.avoided.iter().any(|avoided| avoided.conflicts(claim))
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Claim> {
+        self.held.iter().map(|(_, held)| held).chain(&self.avoided)
     }
 
     /// Whether a running job replaces runs that reach into `span`. A new slice there must not join these runs: their
@@ -68,10 +78,9 @@ impl Claims {
         self.held.iter().any(|(_, held)| held.kind == Use::Take && held.touches(&claim))
     }
 
-    /// The claims of running jobs on one level.
-    pub fn held(&self, family: FamilyId, level: usize) -> impl Iterator<Item = &Claim> {
-        let claims = self.held.iter().map(|(_, held)| held);
-        claims.filter(move |held| held.family == family && held.level == level)
+    /// The claims of running jobs on one level, and what is avoided there.
+    pub fn on(&self, family: FamilyId, level: usize) -> impl Iterator<Item = &Claim> {
+        self.all().filter(move |claim| claim.family == family && claim.level == level)
     }
 
     /// Whether no running job excludes the plan.
@@ -88,14 +97,12 @@ impl Claims {
     /// The claims of all jobs but one.
     pub fn without(&self, ticket: &Ticket) -> Claims {
         let held = self.held.iter().filter(|(id, _)| *id != ticket.0).cloned().collect();
-        Claims { held, next: self.next }
+        Claims { held, avoided: Vec::new(), next: self.next }
     }
 
-    /// These claims, and those of a job that takes what `avoided` touch.
-    pub fn avoiding(&self, avoided: &[Claim]) -> Claims {
-        let mut claims = self.clone();
-        claims.add(avoided.iter().map(|claim| Claim { kind: Use::Take, ..claim.clone() }).collect());
-        claims
+    /// The claims of all jobs, where plans that take or own what `avoided` touch are not allowed.
+    pub fn avoiding(&self, avoided: Vec<Claim>) -> Claims {
+        Claims { avoided, ..self.clone() }
     }
 
     /// Releases the claims of one job.

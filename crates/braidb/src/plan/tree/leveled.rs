@@ -71,9 +71,9 @@ pub fn propose(
             return Some(offer.plan.clone());
         }
         if level == 0 {
-            // Keeps less urgent work out of the way of L0, which would wait for a gap for ever.
+            // Keeps less urgent work out of the way of L0, which would wait for a gap for ever. What is avoided leaves none.
             for wanted in offers.iter().map(|offer| offer.plan.claims()) {
-                if !claims.conflicts(&wanted[0]) {
+                if !claims.conflicts(&wanted[0]) && !wanted.iter().any(|claim| claims.avoid(claim)) {
                     planner.claims.add(wanted.to_vec());
                 }
             }

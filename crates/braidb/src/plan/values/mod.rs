@@ -7,7 +7,6 @@
 
 use crate::base::ids::FileId;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 pub mod collection;
 pub mod gathering;
@@ -64,8 +63,8 @@ pub fn is_separated(bytes: u64, value_bytes: u64) -> bool {
 pub struct Rewrites {
     /// The files whose values are written anew.
     pub files: BTreeSet<FileId>,
-    /// The files of which a value could not be read. Their values stay.
-    pub unreadable: Arc<BTreeSet<FileId>>,
+    /// The files of which a value could not be read lately. Their values stay.
+    pub unreadable: BTreeSet<FileId>,
     /// Whether a value below the threshold moves to a table. It stays where the device has little room, because no round bounds how
     /// many such values a merge meets.
     pub brings_home: bool,
@@ -96,7 +95,7 @@ mod tests {
         let options = ValueOptions { threshold: Some(100), file_bytes: 1, layout: ValueLayout::Ordered };
         let rewrites = |brings_home| Rewrites {
             files: [FileId(1), FileId(2)].into(),
-            unreadable: Arc::new([FileId(2), FileId(3)].into()),
+            unreadable: [FileId(2), FileId(3)].into(),
             brings_home,
         };
         let stays = |brings_home, bytes| {

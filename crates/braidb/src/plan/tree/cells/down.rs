@@ -53,7 +53,7 @@ impl Planner<'_> {
     }
 
     /// Keeps less urgent work out of the way of an L0 merge, which would wait for a gap for ever: what it needs is kept free
-    /// although some of it is in use now.
+    /// although some of it is in use now. Nothing is kept free where the merge would touch what is avoided.
     pub(super) fn reserve_for_l0(&mut self) {
         let runs = &self.cell(0, 0).runs;
         let span = self.span(0, 0);
@@ -65,7 +65,9 @@ impl Planner<'_> {
         let mut kept: Vec<Claim> =
             wanted.map(|arrival| self.claim(1, self.span(1, arrival.index), Use::Own)).collect();
         kept.push(tables);
-        self.claims.add(kept);
+        if !kept.iter().any(|claim| self.claims.avoid(claim)) {
+            self.claims.add(kept);
+        }
     }
 
     fn move_table_down(&self, place: usize, urgent: bool) -> Option<Plan> {

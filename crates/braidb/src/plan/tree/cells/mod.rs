@@ -158,7 +158,7 @@ impl<'a> Planner<'a> {
         let mut planner = Planner { family, version, claims, now, options, last, sums };
         for level in 1..LEVELS {
             let held: Vec<(Span, Use)> =
-                planner.claims.held(family, level).map(|claim| (claim.span.clone(), claim.kind)).collect();
+                planner.claims.on(family, level).map(|claim| (claim.span.clone(), claim.kind)).collect();
             for (span, kind) in held {
                 for index in planner.cells_in(level, &span) {
                     let sum = &mut planner.sums[level][index];

@@ -223,3 +223,31 @@ fn an_empty_tree_wants_nothing() {
     let done = full(FAMILY, &sim.version(), &sim.claims, SeqNo::MAX, &sim.now(), &sim.options);
     assert!(matches!(done, Step::Done));
 }
+
+/// L0 cannot go down past a slice that is avoided. It keeps nothing free for its merge then, so deeper levels come to their targets.
+#[test]
+fn what_is_avoided_keeps_no_deeper_level_waiting() {
+    for guards in [Guards::None, Guards::Balanced] {
+        let mut sim = Simulator::with(1, guards, 4);
+        let mut rng = Rng(42);
+        for _ in 0..30_000 {
+            sim.put(rng.below(1 << 40));
+            sim.settle();
+        }
+        let version = sim.version();
+        let avoided = version.level(1).slices().next().unwrap().2.range.clone();
+        let claim = Claim { family: FAMILY, level: 1, span: Span::from(&avoided), kind: Use::Take };
+        sim.claims = sim.claims.avoiding(vec![claim]);
+        sim.options.base_bytes /= 4;
+        let l1_bytes = sim.level_bytes()[1];
+        (0..2_000).for_each(|_| sim.put(rng.below(1 << 40)));
+        sim.settle();
+        assert!(sim.version().level(0).runs() > 4, "L0 waits");
+        assert!(sim.version().level(1).overlapping(&avoided).next().is_some());
+        assert!(
+            sim.level_bytes()[1] <= l1_bytes / 2,
+            "{l1_bytes} bytes before, then {:?}",
+            sim.level_bytes()
+        );
+    }
+}
