@@ -83,7 +83,7 @@ fn as_json(stats: &Stats, recovery: &RecoveryReport) -> Value {
         "value_files": stats.value_files,
         "value_file_bytes": stats.value_file_bytes,
         "value_live_bytes": stats.value_live_bytes,
-        "damages_met": stats.damages_met,
+        "damages_waiting": stats.damages_waiting,
         "cache_bytes": stats.cache_bytes,
         "space_bytes": stats.space_bytes(),
         "open_snapshots": stats.open_snapshots,
@@ -375,8 +375,8 @@ fn work_text(stats: &Stats, text: &mut String) {
     count("stalled ms", counts.stall_us.div_ceil(1000), String::new());
     count("snapshots held now", stats.open_snapshots, String::new());
     count("failed background jobs", counts.job_failures, String::new());
-    if stats.damages_met > 0 {
-        count("places merges cannot read", stats.damages_met, "`verify` names what is damaged".to_owned());
+    if stats.damages_waiting > 0 {
+        count("places that merges avoid", stats.damages_waiting, "`verify` names what is damaged".to_owned());
     }
     for trouble in stats.poisoned.iter().chain(&stats.job_error) {
         line(text, &format!("TROUBLE: {trouble}"));

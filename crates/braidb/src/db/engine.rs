@@ -260,7 +260,7 @@ impl Engine {
             value_file_bytes: value_files.values().map(ValueFile::total_bytes).sum(),
             value_live_bytes: value_files.values().map(|file| file.live_bytes).sum(),
             values: value_files.into_iter().map(value_file_stats).collect(),
-            damages_met: self.jobs.damages() as u64,
+            damages_waiting: self.jobs.damages() as u64,
             cache_bytes: self.cache.bytes(),
             table_memory_bytes: versions
                 .flat_map(|version| tables(version.slices()))

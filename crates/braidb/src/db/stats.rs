@@ -130,9 +130,9 @@ pub struct Stats {
     pub value_live_bytes: u64,
     /// The value files that tables lead into, oldest first.
     pub values: Vec<ValueFileStats>,
-    /// Places in tables and logs, and value files, that a merge could not read. Merges leave them alone for a while, so the garbage there
-    /// stays. `verify` tells what is damaged.
-    pub damages_met: u64,
+    /// Places in tables and logs, and value files, that merges leave alone now, because a merge could not read them lately. The garbage there
+    /// stays meanwhile. `verify` tells what is damaged.
+    pub damages_waiting: u64,
     /// Bytes in the block cache.
     pub cache_bytes: u64,
     /// Bytes of memory for indexes and filters of open tables.

@@ -1,40 +1,46 @@
 //! Damage: what a merge could not read, so that other merges leave it alone for a while.
 //!
 //! A planner proposes the same plan again after a failure. So one damaged block would keep all less urgent plans waiting, and would end each
-//! round of collection. A damage is a table or a log with the slices of it that the failed merge read, or a value file.
+//! round of collection. A damage is a table or a log with its slices where the failed merge worked, or a value file.
 //!
-//! - *Waiting.* Plans that touch the slices are not proposed until [`FIRST_WAIT`] more merges have ended, and after each further failure
-//!   until twice as many have. The error may pass: a cable may be loose. When nothing else is to be done, the scheduler tries the damage
-//!   that failed longest ago.
-//! - *Pins.* A value file that a damaged table names cannot go. What is left of a round of collection, when only damage keeps it from going
-//!   on, cannot go either. Both leave the round as long as the damage waits. Values of a damaged value file stay where they are.
+//! - *Waiting.* Plans that touch the slices are not proposed until [`FIRST_WAIT`] merges have ended, and after each further failure until
+//!   twice as many have. The error may pass: a cable may be loose. When nothing else is to be done, the scheduler tries the slices that failed
+//!   longest ago although they wait.
+//! - *Pins.* A value file that a damaged table names cannot go. When a merge fails there again, what other tables there name cannot go
+//!   either, nor what is left of a round of collection that only damage keeps from going on. These files leave the round as long as the
+//!   damage waits, and so does a damaged value file, whose values stay where they are. The next edit after the wait takes them up again.
 //!
 //! No record moves because of a damage, and no file goes. A restart forgets all of them.
 
 use super::{Catalog, Jobs};
+use crate::base::counters::LEVELS;
 use crate::base::error::Error;
 use crate::base::ids::FileId;
 use crate::base::key::Span;
 use crate::base::names::{self, Kind};
 use crate::plan::{Claim, Use};
-use crate::value::BodyKind;
-use crate::version::State;
+use crate::value::{BodyFile, BodyKind};
 use crate::version::table_file::TableFile;
+use crate::version::{Slice, State};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 
-/// Merges that end before a plan may meet a damage again: 16, so that damage which stays costs less than a failed merge in 16.
+/// Merges, moves, splits and joins that end before a plan may meet a damage again, the failed one included: 16. While there is other work,
+/// damage that stays costs less than a failed merge in 16.
 const FIRST_WAIT: u64 = 16;
 /// Failures after which the wait no longer doubles: 16, a wait of a million merges.
 const MOST_DOUBLINGS: u32 = 16;
-/// Damages that are remembered: 64, more than a damaged disk mostly has. The one that failed longest ago makes room.
+/// Damages of tables and logs that are remembered: 64, more than a damaged disk mostly has. The one that failed longest ago makes room.
+/// Planners compare each plan with each damage.
 const MOST_DAMAGES: usize = 64;
+/// Damages of one table or log after which the next takes in all its slices: 4. An unreadable file would else fail a merge for each cell.
+const MOST_OF_A_FILE: usize = 4;
 
 /// See the module.
 #[derive(Debug)]
 struct Damage {
     file: FileId,
-    /// The slices of the file that the merge read; none for a value file.
+    /// Slices of the file; none for a value file.
     claims: Vec<Claim>,
     /// Value files that cannot go because of the damage.
     pins: BTreeSet<FileId>,
@@ -46,7 +52,11 @@ struct Damage {
 impl Damage {
     fn is_at(&self, file: FileId, claims: &[Claim]) -> bool {
         let touches = |claim: &Claim| claims.iter().any(|other| claim.touches(other));
-        self.file == file && (self.claims.is_empty() || self.claims.iter().any(touches))
+        self.file == file && (self.is_value_file() || self.claims.iter().any(touches))
+    }
+
+    fn is_value_file(&self) -> bool {
+        self.claims.is_empty()
     }
 }
 
@@ -65,23 +75,47 @@ impl Damages {
         self.ended += 1;
     }
 
-    /// A merge failed to read slices of a file. Returns whether plans touched them until now.
-    fn met(&mut self, file: FileId, claims: Vec<Claim>, pins: BTreeSet<FileId>) -> bool {
+    /// A merge failed to read slices of a file, or a value file. Returns whether it is one damage more that plans do not touch now.
+    fn met(&mut self, file: FileId, claims: Vec<Claim>, mut pins: BTreeSet<FileId>) -> bool {
         let known: Vec<Damage> = self.list.extract_if(.., |damage| damage.is_at(file, &claims)).collect();
-        let failures = known.iter().map(|damage| damage.failures).max().unwrap_or(0);
-        if self.list.len() == MOST_DAMAGES {
-            self.list.remove(0);
+        let mut failures = known.iter().map(|damage| damage.failures).max().unwrap_or(0);
+        let mut waits_until = known.iter().map(|damage| damage.waits_until).max().unwrap_or(0);
+        pins.extend(known.into_iter().flat_map(|damage| damage.pins));
+        // A failure while the damage waits does not double the wait: the merge ran beside, or nothing else was to be done.
+        let is_new = waits_until <= self.ended;
+        if is_new {
+            waits_until = self.ended + (FIRST_WAIT << failures.min(MOST_DOUBLINGS));
+            failures += 1;
         }
-        let waits_until = self.ended + (FIRST_WAIT << failures.min(MOST_DOUBLINGS));
-        self.list.push(Damage { file, claims, pins, failures: failures + 1, waits_until });
-        known.iter().all(|damage| damage.waits_until <= self.ended)
+        let makes_room = !claims.is_empty() && self.of_slices().count() == MOST_DAMAGES;
+        if makes_room {
+            let oldest = self.list.iter().position(|damage| !damage.is_value_file());
+            self.list.remove(oldest.expect("there are 64"));
+        }
+        self.list.push(Damage { file, claims, pins, failures, waits_until });
+        is_new && !makes_room
+    }
+
+    fn of_slices(&self) -> impl Iterator<Item = &Damage> {
+        self.list.iter().filter(|damage| !damage.is_value_file())
+    }
+
+    /// The slices of the file's damages that touch `claims`.
+    fn known(&self, file: FileId, claims: &[Claim]) -> Vec<Claim> {
+        let known = self.of_slices().filter(|damage| damage.is_at(file, claims));
+        known.flat_map(|damage| &damage.claims).cloned().collect()
+    }
+
+    /// Whether the file has so many damages that the next takes in all its slices.
+    fn is_damaged_all_over(&self, file: FileId) -> bool {
+        self.list.iter().filter(|damage| damage.file == file).count() >= MOST_OF_A_FILE
     }
 
     fn waiting(&self) -> impl Iterator<Item = &Damage> {
         self.list.iter().filter(|damage| damage.waits_until > self.ended)
     }
 
-    /// The damages that plans do not touch now.
+    /// How many damages plans do not touch now.
     pub fn count(&self) -> usize {
         self.waiting().count()
     }
@@ -93,7 +127,7 @@ impl Damages {
 
     /// As [`Damages::avoided`] without one damage: each in turn, the one first that failed longest ago.
     pub fn avoided_but_one(&self) -> impl Iterator<Item = Vec<Claim>> {
-        let tried = self.waiting().filter(|damage| !damage.claims.is_empty());
+        let tried = self.waiting().filter(|damage| !damage.is_value_file());
         tried.map(|tried| {
             let others = self.waiting().filter(|damage| !std::ptr::eq(*damage, tried));
             others.flat_map(|damage| &damage.claims).cloned().collect()
@@ -109,46 +143,64 @@ impl Damages {
     fn pin(&mut self, files: BTreeSet<FileId>) {
         let ended = self.ended;
         let waiting = self.list.iter_mut();
-        let waiting = waiting.filter(|damage| damage.waits_until > ended && !damage.claims.is_empty());
+        let waiting = waiting.filter(|damage| damage.waits_until > ended && !damage.is_value_file());
         let first = waiting.min_by_key(|damage| damage.waits_until).expect("a damage keeps plans waiting");
         first.pins.extend(files);
     }
 
     /// The value files that merges do not read now.
     pub fn unreadable(&self) -> BTreeSet<FileId> {
-        self.waiting().filter(|damage| damage.claims.is_empty()).map(|damage| damage.file).collect()
+        self.waiting().filter(|damage| damage.is_value_file()).map(|damage| damage.file).collect()
     }
 
     /// Forgets what is no longer in the tree.
     pub fn forget_gone(&mut self, state: &State) {
-        self.list.retain(|damage| match damage.claims.is_empty() {
+        self.list.retain(|damage| match damage.is_value_file() {
             true => state.value_files().contains_key(&damage.file),
-            false => !slices_of(damage.file, &damage.claims, state).is_empty(),
+            false => slices_of(damage.file, &damage.claims, state).next().is_some(),
         });
     }
 }
 
 /// Whether reading the table may read this table file or log.
 fn reads(table: &TableFile, file: FileId) -> bool {
-    let bodies = table.bodies().iter().map(|held| &held.body.file);
-    table.id == file || bodies.into_iter().any(|body| body.kind == BodyKind::Log && body.id == file)
+    let is_it = |body: &BodyFile| body.kind == BodyKind::Log && body.id == file;
+    table.id == file || table.bodies().iter().any(|held| is_it(&held.body.file))
 }
 
-/// The slices that `claims` touch and that a merge reads out of a table or log.
-fn slices_of(file: FileId, claims: &[Claim], state: &State) -> Vec<Claim> {
-    let of_claim = |claim: &Claim| {
-        let level = state.families()[&claim.family].version.level(claim.level);
-        let spans = level.slices().filter(|(.., slice)| reads(&slice.table, file));
-        let spans =
-            spans.map(|(.., slice)| Span::from(&slice.range)).filter(|span| span.overlaps(&claim.span));
-        spans.map(|span| Claim { span, kind: Use::Take, ..claim.clone() }).collect::<Vec<Claim>>()
-    };
-    claims.iter().flat_map(of_claim).collect()
+/// The slices that a claim touches.
+fn touched<'a>(claim: &'a Claim, state: &'a State) -> impl Iterator<Item = &'a Slice> {
+    let slices = state.families()[&claim.family].version.level(claim.level).slices();
+    slices.map(|(.., slice)| &**slice).filter(|slice| Span::from(&slice.range).overlaps(&claim.span))
+}
+
+/// The slices that `claims` touch and whose reading may read the table file or log.
+fn slices_of<'a>(
+    file: FileId,
+    claims: &'a [Claim],
+    state: &'a State,
+) -> impl Iterator<Item = Claim> + use<'a> {
+    claims.iter().flat_map(move |claim| {
+        let slices = touched(claim, state).filter(move |slice| reads(&slice.table, file));
+        slices.map(|slice| Claim { span: Span::from(&slice.range), kind: Use::Take, ..claim.clone() })
+    })
+}
+
+/// Claims of all levels of all families.
+fn everything(state: &State) -> Vec<Claim> {
+    let families = state.families().keys();
+    let claim = |family, level| Claim { family, level, span: Span::ALL, kind: Use::Take };
+    families.flat_map(|&family| (0..LEVELS).map(move |level| claim(family, level))).collect()
+}
+
+/// The value files and logs that tables name.
+fn bodies<'a>(tables: impl Iterator<Item = &'a TableFile>) -> BTreeSet<FileId> {
+    tables.flat_map(|table| table.bodies()).map(|held| held.body.file.id).collect()
 }
 
 impl Jobs {
-    /// A merge failed that touched `claims`, and touches them still. Remembers what it could not read. Returns whether other plans may go
-    /// on: they do after the first failure, while after that of a plan whose turn came because nothing else was left, none is.
+    /// A merge failed that touched `claims`, and touches them still. Remembers what it could not read. Returns whether other plans go on.
+    /// They do where plans touched the damage until now. After another failure at damage that waits, the next plan might be equal.
     pub(super) fn met_damage(&self, error: &Error, claims: &[Claim]) -> bool {
         let path = match error {
             Error::Io { operation: "read", path, .. } | Error::Corruption { path, .. } => path,
@@ -157,22 +209,11 @@ impl Jobs {
             _ => return false,
         };
         let mut catalog = self.catalog.lock();
-        let Catalog { state, damages, .. } = &mut *catalog;
         let is_new = match path.file_name().and_then(|name| names::parse(name.to_str()?)) {
-            Some(Kind::Values(id)) if state.value_files().contains_key(&id) => {
-                damages.met(id, Vec::new(), [id].into())
+            Some(Kind::Values(id)) if catalog.state.value_files().contains_key(&id) => {
+                catalog.damages.met(id, Vec::new(), [id].into())
             }
-            Some(Kind::Table(id) | Kind::Log(id)) => {
-                let read: Vec<Claim> =
-                    claims.iter().filter(|claim| claim.kind != Use::Append).cloned().collect();
-                let slices = slices_of(id, &read, state);
-                if slices.is_empty() {
-                    return false;
-                }
-                let tables = state.tables().filter(|table| reads(table, id));
-                let bodies = tables.flat_map(|table| table.bodies()).map(|held| held.body.file.id);
-                damages.met(id, slices, bodies.collect())
-            }
+            Some(Kind::Table(id) | Kind::Log(id)) => catalog.met_unreadable_slices(id, claims),
             _ => return false,
         };
         self.choose_collected(&mut catalog);
@@ -180,7 +221,7 @@ impl Jobs {
     }
 
     /// Nothing is left to be done but what touches damage. Ends the round of collection, so that other files are collected. Returns whether
-    /// there was one.
+    /// there was a round.
     pub(super) fn end_round_at_damage(&self, catalog: &mut Catalog) -> bool {
         let left = std::mem::take(&mut catalog.collected);
         if left.is_empty() {
@@ -191,9 +232,36 @@ impl Jobs {
         true
     }
 
-    /// Places that merges leave alone for now, because one could not be read.
+    /// How many damages merges leave alone now.
     pub fn damages(&self) -> usize {
         self.catalog.lock().damages.count()
+    }
+}
+
+impl Catalog {
+    /// A merge that touched `claims` could not read a table or log. Returns whether it is one damage more that plans do not touch now.
+    fn met_unreadable_slices(&mut self, file: FileId, claims: &[Claim]) -> bool {
+        let Catalog { state, damages, collected, .. } = self;
+        let mut read: Vec<Claim> = claims.iter().filter(|claim| claim.kind != Use::Append).cloned().collect();
+        if damages.is_damaged_all_over(file) {
+            read = everything(state);
+        }
+        let known = damages.known(file, &read);
+        let mut slices: Vec<Claim> = Vec::new();
+        for slice in slices_of(file, &read, state).chain(slices_of(file, &known, state)) {
+            if !slices.contains(&slice) {
+                slices.push(slice);
+            }
+        }
+        if slices.is_empty() {
+            return false;
+        }
+        let mut pins = bodies(state.tables().map(|table| &**table).filter(|table| reads(table, file)));
+        if !known.is_empty() {
+            let there = read.iter().flat_map(|claim| touched(claim, state)).map(|slice| &*slice.table);
+            pins.extend(bodies(there).intersection(collected));
+        }
+        damages.met(file, slices, pins)
     }
 }
 
@@ -207,21 +275,18 @@ mod tests {
         Claim { family: FamilyId(0), level: 1, span: Span::from(&KeyRange::new(low, high)), kind: Use::Take }
     }
 
-    fn avoided(damages: &Damages) -> Vec<Claim> {
-        damages.avoided()
-    }
-
     #[test]
     fn a_damage_waits_twice_as_long_after_each_failure() {
         let mut damages = Damages::default();
         for wait in [16, 32, 64] {
-            damages.met(FileId(7), vec![claim("b", "d")], [FileId(1)].into());
+            assert!(damages.met(FileId(7), vec![claim("b", "d")], [FileId(1)].into()));
+            assert!(!damages.met(FileId(7), vec![claim("b", "d")], [].into()), "it waits already");
             for _ in 0..wait {
-                assert_eq!((damages.count(), avoided(&damages)), (1, vec![claim("b", "d")]));
+                assert_eq!((damages.count(), damages.avoided()), (1, vec![claim("b", "d")]));
                 assert_eq!(damages.pinned(), [FileId(1)].into());
                 damages.merge_ended();
             }
-            assert_eq!((damages.count(), avoided(&damages), damages.pinned()), (0, vec![], [].into()));
+            assert_eq!((damages.count(), damages.avoided(), damages.pinned()), (0, vec![], [].into()));
         }
         damages.met(FileId(7), vec![claim("e", "f")], BTreeSet::new());
         (0..16).for_each(|_| damages.merge_ended());
@@ -233,11 +298,23 @@ mod tests {
         let mut damages = Damages::default();
         damages.met(FileId(7), vec![claim("b", "d"), claim("f", "g")], BTreeSet::new());
         damages.met(FileId(7), vec![claim("c", "f")], BTreeSet::new());
-        assert_eq!(avoided(&damages), [claim("c", "f")]);
-        for file in 0..70 {
-            damages.met(FileId(file), vec![claim("x", "y")], BTreeSet::new());
+        assert_eq!(damages.avoided(), [claim("c", "f")]);
+        for low in ["m", "n", "o"] {
+            assert!(!damages.is_damaged_all_over(FileId(7)));
+            damages.met(FileId(7), vec![claim(low, low)], BTreeSet::new());
         }
-        assert_eq!(damages.count(), MOST_DAMAGES);
+        assert!(damages.is_damaged_all_over(FileId(7)));
+    }
+
+    /// A damage that makes room is met again. If other plans went on after each failure, merges would fail without end.
+    #[test]
+    fn other_plans_do_not_go_on_when_a_damage_makes_room() {
+        let mut damages = Damages::default();
+        let mut met = |file, claims| damages.met(FileId(file), claims, BTreeSet::new());
+        assert!((1..=64).all(|file| met(file, vec![claim("x", "y")])));
+        assert!((101..=200).all(|file| met(file, Vec::new())), "value files are not counted");
+        assert!(!met(65, vec![claim("x", "y")]) && !met(1, vec![claim("x", "y")]));
+        assert_eq!((damages.avoided().len(), damages.unreadable().len()), (64, 100));
     }
 
     #[test]

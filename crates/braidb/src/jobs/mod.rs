@@ -274,12 +274,15 @@ impl Jobs {
         if avoided.is_empty() {
             return self.propose_beside(&catalog.claims, catalog);
         }
-        let plan = self.propose_beside(&catalog.claims.avoiding(avoided), catalog);
-        if plan.is_some() || catalog.merges_running > 0 || catalog.manual > 0 {
-            return plan;
-        }
-        if self.end_round_at_damage(catalog) {
-            return self.propose(catalog);
+        loop {
+            let plan = self.propose_beside(&catalog.claims.avoiding(avoided.clone()), catalog);
+            let is_idle = catalog.merges_running == 0 && catalog.manual == 0;
+            if plan.is_some() || !is_idle {
+                return plan;
+            }
+            if !self.end_round_at_damage(catalog) {
+                break;
+            }
         }
         let but_one = |others| self.propose_beside(&catalog.claims.avoiding(others), catalog);
         let plan = catalog.damages.avoided_but_one().find_map(but_one);

@@ -181,7 +181,7 @@ pub fn verify(fs: &dyn FileSystem, path: &Path, id: FileId, bytes: u64) -> Vec<D
         damages.push(match error.kind() {
             io::ErrorKind::UnexpectedEof => {
                 let end = file.len().map_or(0, |end| end.min(bytes));
-                damage(end, bytes - end, "the file ends before its last record")
+                damage(end, bytes - end, "the file ends too early")
             }
             _ => damage(0, bytes, &format!("it cannot be read: {error}")),
         });

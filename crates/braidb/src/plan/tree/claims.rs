@@ -48,7 +48,7 @@ impl Claim {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Ticket(u64);
 
-/// The claims of all running jobs, and what no job shall touch.
+/// The claims of all running jobs, and what no job shall take or own.
 #[derive(Clone, Debug, Default)]
 pub struct Claims {
     held: Vec<(u64, Claim)>,
@@ -57,12 +57,12 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// Whether a running job excludes this claim, or the claim touches what is avoided.
+    /// Whether a running job excludes this claim, or it takes or owns what is avoided.
     pub fn conflicts(&self, claim: &Claim) -> bool {
         self.all().any(|other| other.conflicts(claim))
     }
 
-    /// Whether the claim touches what is avoided. The end of running jobs does not help then.
+    /// Whether the claim takes or owns what is avoided. The end of running jobs does not help then.
     pub fn avoid(&self, claim: &Claim) -> bool {
         self.avoided.iter().any(|avoided| avoided.conflicts(claim))
     }
@@ -83,7 +83,7 @@ impl Claims {
         self.all().filter(move |claim| claim.family == family && claim.level == level)
     }
 
-    /// Whether no running job excludes the plan.
+    /// Whether no running job excludes the plan, and it takes and owns nothing that is avoided.
     pub fn allow(&self, plan: &Plan) -> bool {
         !plan.claims().iter().any(|claim| self.conflicts(claim))
     }
