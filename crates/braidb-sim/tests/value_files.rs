@@ -46,6 +46,11 @@ fn value(key: [u8; 8], round: u8) -> Vec<u8> {
     value
 }
 
+/// Puts the value of `key` in a round. At a hard limit a writer is told of a merge that failed, and tries again.
+fn put_retrying(db: &Db, key: [u8; 8], round: u8) {
+    (0..3).find(|_| db.put(key, value(key, round)).is_ok()).unwrap();
+}
+
 fn write_round(db: &Db, round: u8) {
     for number in 0..KEYS {
         let key = key(number);
@@ -236,9 +241,7 @@ fn a_damaged_value_does_not_keep_other_files_from_collection() {
     }
     for round in 2..=6 {
         for number in (1..KEYS).filter(|number| number % 4 > 0) {
-            // A writer may be told of the merge that failed.
-            let key = key(number);
-            (0..3).find(|_| db.put(key, value(key, round)).is_ok()).unwrap();
+            put_retrying(&db, key(number), round);
         }
         let _ = db.settle();
     }
@@ -281,8 +284,7 @@ fn a_damaged_table_does_not_keep_other_files_from_collection() {
         assert!((1..MANY_KEYS as usize / 10).contains(&lost), "{lost} keys are in the damaged block");
         for round in 2..=6 {
             for key in (0..MANY_KEYS).map(spread).filter(|key| u64::from_be_bytes(*key) > MANY_KEYS / 4) {
-                // A writer may be told of the merge that failed.
-                (0..3).find(|_| db.put(key, value(key, round)).is_ok()).unwrap();
+                put_retrying(&db, key, round);
             }
             // The first failure ends a call, although other merges go on.
             (0..2).for_each(|_| _ = db.settle());
@@ -342,7 +344,7 @@ fn a_damaged_table_of_l0_does_not_keep_other_plans_waiting() {
     assert!(db.get(0_u64.to_be_bytes()).unwrap_err().is_corruption());
     for round in 3..=8 {
         for key in (0..KEYS).map(key).filter(|key| u64::from_be_bytes(*key) >= 100) {
-            (0..3).find(|_| db.put(key, value(key, round)).is_ok()).unwrap();
+            put_retrying(&db, key, round);
         }
         (0..2).for_each(|_| _ = db.settle());
     }

@@ -411,7 +411,7 @@ impl Db {
     }
 
     /// Flushes, then merges each family into its last level, and waits. Deleted and overwritten data that no snapshot holds gives its
-    /// space back; but value files may keep garbage of 28% of their live bytes
+    /// space back; but value files may keep garbage of 40% of their live bytes
     /// ([`Tuning::separation_threshold`](crate::tuning::Tuning::separation_threshold)), and are collected later, in the background.
     /// Writers may be slowed down meanwhile, because the merges find garbage in value files faster than it is collected.
     ///

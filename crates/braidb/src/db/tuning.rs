@@ -168,9 +168,9 @@ impl Tuning {
     /// only its key, so a large value is mostly written twice in its life: to the log, and to a value file. It is written once more where a
     /// range would lie in many small places, and where its file has become garbage. A get goes to one more file. Scans read values where
     /// jobs wrote them, which is in key order only as far as one job went; a merge gathers values where scans have lost much time to
-    /// this. Merges collect value files beyond 28% of garbage, counted on the live bytes. Beyond 30%, and two full files, writes slow down,
-    /// until merges have collected some. Overwritten values count as alive until a merge meets them; with these the files may have garbage
-    /// of half of the bytes that are really alive.
+    /// this. Merges collect value files beyond 40% of garbage, counted on the live bytes. Beyond 41.5%, and two full files, writes slow down,
+    /// until merges have collected some. Overwritten values that no merge has met count as garbage by estimate. The files have garbage of at
+    /// most half of the live bytes, and two flushes, as long as the estimate is right.
     /// In a leveled tree (without guards, one run a level) values are not gathered for scans, and overwritten values count as alive until
     /// the merges of the levels meet them. The threshold may change from open to open: merges move each value to where it now belongs,
     /// as long as the device has room for it. A value that no merge meets stays where it is, also in `compact`. A database with value files

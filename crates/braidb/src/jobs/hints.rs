@@ -102,6 +102,11 @@ impl Hints {
         }
     }
 
+    /// Of a thousand entries in the newer runs of a cell, how many hid an older one, when cells were last rewritten.
+    pub fn shadowed_permille(&self) -> u64 {
+        self.shadowed_permille
+    }
+
     /// A merge of a last-level cell dropped `shadowed` hidden versions of the runs on top of `oldest`, its oldest run.
     pub fn shadowed(&mut self, merge: &Merge, oldest: Epoch, shadowed: u64) {
         if let Some(permille) = merge.shadowed_permille(oldest, shadowed) {

@@ -21,18 +21,18 @@
 //!
 //! Moves, splits and joins change slices alone. Recovery writes values to tables; a merge separates them later.
 
+use super::hints::Hints;
 use super::{Catalog, Jobs};
-use crate::base::ids::FileId;
-use crate::base::key::KeyRange;
+use crate::base::ids::{FamilyId, FileId};
 use crate::base::mutant::mutant;
 use crate::base::names;
 use crate::plan::Merge;
+use crate::plan::tree::hidden_value_bytes;
 use crate::plan::values::Rewrites;
-use crate::plan::values::collection::{self, Total};
+use crate::plan::values::collection::{self, Cells, Total};
 use crate::plan::values::gathering;
 use crate::value::BodyKind;
-use crate::version::State;
-use crate::version::state::ValueFile;
+use crate::version::state::{Family, ValueFile};
 use crate::version::table_file::TableFile;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,25 +42,10 @@ use std::sync::Arc;
 /// when no table leads into it, so these values stand on the device twice for a time, and no round bounds them.
 const ROOM_FACTOR: u64 = 16;
 
-/// The keys whose values lie in each value file, as far as slices below L0 tell. A slice of L0 leads into all files of its flush.
-fn ranges_of(state: &State) -> BTreeMap<FileId, KeyRange> {
-    let mut ranges: BTreeMap<FileId, KeyRange> = BTreeMap::new();
-    let levels = state.families().values().flat_map(|family| family.version.levels().skip(1));
-    for (_, _, slice) in levels.flat_map(|level| level.slices()) {
-        for (id, _) in &slice.values {
-            match ranges.get_mut(id) {
-                Some(range) => range.extend(&slice.range),
-                None => drop(ranges.insert(*id, slice.range.clone())),
-            }
-        }
-    }
-    ranges
-}
-
 impl Jobs {
     /// Chooses the value files to be collected. Called after each edit.
     pub(super) fn choose_collected(&self, catalog: &mut Catalog) {
-        let Catalog { state, damages, collected, .. } = catalog;
+        let Catalog { state, damages, collected, hints, .. } = catalog;
         damages.forget_gone(state);
         let mut files = Cow::Borrowed(state.value_files());
         let pinned = damages.pinned();
@@ -68,14 +53,22 @@ impl Jobs {
             files.to_mut().retain(|id, _| !pinned.contains(id));
             collected.retain(|id| !pinned.contains(id));
         }
-        let (total, options) = (Total::of(&files), &self.parts.options.values);
+        let hidden = |(id, family): (&FamilyId, &Family)| {
+            let default = Hints::default();
+            hidden_value_bytes(&family.version, hints.get(id).unwrap_or(&default).shadowed_permille())
+        };
+        let hidden_bytes = if files.is_empty() { 0 } else { state.families().iter().map(hidden).sum() };
+        let (total, options) = (Total::of(&files, hidden_bytes), &self.parts.options.values);
         self.parts.pressure.set_garbage_permille(total.garbage_permille(options));
         // Files that joined later would have the cells visited again that the merges have left behind.
         if collected.iter().any(|id| files.contains_key(id)) {
             return;
         }
         let chosen = match total.is_over() {
-            true => collection::to_collect(&files, total, &ranges_of(state), self.room_bytes(), options),
+            true => {
+                let cells = Cells::of(state.families().values().map(|family| &*family.version));
+                collection::to_collect(&files, total, cells, self.room_bytes(), options)
+            }
             false => BTreeSet::new(),
         };
         chosen.iter().for_each(|&id| _ = self.tries.let_go(id));

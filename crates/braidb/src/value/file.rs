@@ -324,4 +324,12 @@ mod tests {
         }
         assert_eq!(verify(&fs, &path, ID, bytes + 1).len(), 1, "the manifest names more");
     }
+
+    #[test]
+    fn of_a_cut_file_only_what_it_lacks_is_damaged() {
+        let (fs, path, bytes, _) = written(&[b"one", b"two"]);
+        let damages = verify(&fs, &path, ID, bytes + 100);
+        let [damage] = &damages[..] else { panic!("{damages:?}") };
+        assert_eq!((damage.offset, damage.bytes, &*damage.what), (bytes, 100, "the file ends too early"));
+    }
 }

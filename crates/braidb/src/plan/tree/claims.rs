@@ -63,7 +63,7 @@ impl Claims {
     }
 
     /// Whether the claim takes or owns what is avoided. The end of running jobs does not help then.
-    pub fn avoid(&self, claim: &Claim) -> bool {
+    pub fn touches_avoided(&self, claim: &Claim) -> bool {
         self.avoided.iter().any(|avoided| avoided.conflicts(claim))
     }
 

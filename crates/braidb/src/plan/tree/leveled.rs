@@ -73,7 +73,8 @@ pub fn propose(
         if level == 0 {
             // Keeps less urgent work out of the way of L0, which would wait for a gap for ever. What is avoided leaves none.
             for wanted in offers.iter().map(|offer| offer.plan.claims()) {
-                if !claims.conflicts(&wanted[0]) && !wanted.iter().any(|claim| claims.avoid(claim)) {
+                if !claims.conflicts(&wanted[0]) && !wanted.iter().any(|claim| claims.touches_avoided(claim))
+                {
                     planner.claims.add(wanted.to_vec());
                 }
             }

@@ -16,6 +16,7 @@ pub mod overlap;
 mod simulator;
 pub mod sizes;
 
+pub use cells::garbage::hidden_value_bytes;
 pub use cells::samples;
 pub use claims::{Claim, Claims, Ticket, Use};
 pub use cutter::{Cutter, Edge};

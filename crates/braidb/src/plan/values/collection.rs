@@ -1,25 +1,40 @@
-//! Which value files are collected: those with most garbage, in rounds.
+//! Which value files are collected: those with most garbage for what their collection costs, in rounds.
 //!
-//! A value file that merges have emptied in part holds garbage. Beyond [`MOST_GARBAGE_PERCENT`] of all live bytes the files with most
-//! garbage for each live byte are *collected*: every merge that meets a value of such a file writes it anew, and the cells that point
-//! into it are rewritten. Writers slow down where the garbage grows nevertheless (`write/pressure.rs`).
+//! A value file that merges have emptied in part holds garbage. Beyond [`MOST_GARBAGE_PERCENT`] of all live bytes some files are
+//! *collected*: every merge that meets a value of such a file writes it anew, and the cells that point into it are rewritten. Writers slow
+//! down where the garbage grows nevertheless (`write/pressure.rs`).
 //!
-//! A file gives its space back when the last table that points into it was rewritten. Until then its values that were written anew
+//! *What is hidden.* A value that a newer version hides counts as alive until a merge has met both. The planner estimates these bytes
+//! (`plan/tree/cells/garbage.rs`). They count as garbage here, but no more of them than there is garbage for certain: a wrong estimate
+//! neither collects files without garbage nor slows down a writer that only inserts.
+//!
+//! *Cost.* A round copies the values that are alive in its files, and rewrites the handles of the cells that lead there. A cell is rewritten
+//! once for all files of the round. So a file costs less beside others of the same cells, and a large round costs less for each file than a
+//! small one. Files are chosen in passes, the best first ([`PASSES`]), until [`ROUND_PERCENT`] are freed.
+//!
+//! *Room.* A file gives its space back when the last table that points into it was rewritten. Until then its values that were written anew
 //! stand on the device twice. So the live bytes of all collected files are bounded: by one in [`ROUND_SHARE`] of all live bytes, and by
 //! the room of the device, but [`ROUND_FILES`] full files are always allowed. A round begins when all files of the round before are
-//! gone. Files that joined later would have cells visited again that the merges have left behind. The files of a round begin in the
-//! keys of the worst one, so a round visits few cells.
+//! gone. Files that joined later would have cells visited again that the merges have left behind.
 
 use super::ValueOptions;
 use crate::base::ids::FileId;
-use crate::base::key::KeyRange;
+use crate::version::Version;
 use crate::version::state::ValueFile;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Garbage of all value files, in percent of their live bytes, beyond which files are collected. At 28 files with 35 to 50% of garbage are
-/// found under even overwriting, so a byte of garbage costs about 1.3 copied bytes.
-const MOST_GARBAGE_PERCENT: u64 = 28;
+/// Garbage of all value files, in percent of their live bytes, beyond which files are collected. At 40 files with half of garbage are found
+/// under even overwriting, so a byte of garbage costs about one copied byte.
+const MOST_GARBAGE_PERCENT: u64 = 40;
+/// A round is to free garbage of this many percent of the live bytes. Rounds that ended at [`MOST_GARBAGE_PERCENT`] freed 5 of 2,000 MiB each
+/// under Zipfian overwriting, and rewrote the handles of a cell ten times where now five suffice.
+const ROUND_PERCENT: u64 = 12;
+/// What a file must free for each byte that its collection costs, in percent of what the best file frees, in the first passes over the files.
+/// In the last pass it is what all files free in the mean. Cells that an earlier pass rewrites cost nothing in a later one.
+const PASSES: [u64; 3] = [100, 70, 50];
+/// Bytes that the rewrite of an entry without its value takes: 42 MB of tables hold the handles of 1.9 million keys of 16 bytes.
+const HANDLE_BYTES: u64 = 24;
 /// Collected files may have one in this many of all live bytes. At 12 the copies take 8% of the live bytes at worst, for a short time.
 const ROUND_SHARE: u64 = 12;
 /// Live bytes that may always be collected, in value files of full size. The device keeps a reserve of two tables and more for merges, and
@@ -33,68 +48,132 @@ const ROOM_SHARE: u64 = 4;
 pub struct Total {
     live_bytes: u64,
     garbage_bytes: u64,
+    /// Of the live bytes, what newer versions hide by estimate.
+    hidden_bytes: u64,
 }
 
 impl Total {
-    pub fn of(files: &BTreeMap<FileId, ValueFile>) -> Total {
-        files.values().fold(Total::default(), |total, file| Total {
+    pub fn of(files: &BTreeMap<FileId, ValueFile>, hidden_bytes: u64) -> Total {
+        let total = Total { hidden_bytes, ..Total::default() };
+        files.values().fold(total, |total, file| Total {
             live_bytes: total.live_bytes + file.live_bytes,
             garbage_bytes: total.garbage_bytes + file.garbage_bytes(),
+            ..total
         })
+    }
+
+    /// The garbage with what is hidden, and the bytes without: those that no version hides.
+    fn estimate(&self) -> (u64, u64) {
+        let hidden_bytes = self.hidden_bytes.min(self.garbage_bytes).min(self.live_bytes);
+        (self.garbage_bytes + hidden_bytes, self.live_bytes - hidden_bytes)
+    }
+
+    fn is_beyond(&self, percent: u64) -> bool {
+        let (garbage_bytes, live_bytes) = self.estimate();
+        u128::from(garbage_bytes) * 100 > u128::from(live_bytes) * u128::from(percent)
     }
 
     /// Whether there is so much garbage that files should be collected.
     pub fn is_over(&self) -> bool {
-        u128::from(self.garbage_bytes) * 100 > u128::from(self.live_bytes) * u128::from(MOST_GARBAGE_PERCENT)
+        self.is_beyond(MOST_GARBAGE_PERCENT)
     }
 
     /// The garbage beyond two value files of full size, in thousandths of the live bytes: how far the collection is behind. Small databases
     /// have more garbage in proportion.
     pub fn garbage_permille(&self, options: &ValueOptions) -> u64 {
-        let garbage_bytes = self.garbage_bytes.saturating_sub(options.file_bytes.saturating_mul(2));
-        (u128::from(garbage_bytes) * 1000 / u128::from(self.live_bytes.max(1))).min(u64::MAX.into()) as u64
+        let (garbage_bytes, live_bytes) = self.estimate();
+        let garbage_bytes = garbage_bytes.saturating_sub(options.file_bytes.saturating_mul(2));
+        (u128::from(garbage_bytes) * 1000 / u128::from(live_bytes.max(1))).min(u64::MAX.into()) as u64
     }
 }
 
-/// The value files of the next round of collection, where the device has `room_bytes` beyond its reserve. `total` counts all `files`.
-/// `ranges` are the keys whose values lie in each file, as far as they are known.
+/// The cells below L0 that lead into each value file. A slice of L0 leads into all files of its flush, and goes down soon.
+#[derive(Debug, Default)]
+pub struct Cells {
+    /// What the rewrite of each cell takes, without values.
+    bytes: Vec<u64>,
+    /// The cells by file, as places in `bytes`, ascending.
+    leading: BTreeMap<FileId, Vec<usize>>,
+}
+
+impl Cells {
+    pub fn of<'a>(versions: impl Iterator<Item = &'a Version>) -> Cells {
+        let mut cells = Cells::default();
+        let levels = versions.flat_map(|version| version.levels().skip(1));
+        for cell in levels.flat_map(|level| &level.cells) {
+            let slices = || cell.slices().map(|(_, slice)| slice);
+            let files = slices().flat_map(|slice| slice.values.iter().map(|&(id, _)| id));
+            cells.add(slices().map(|slice| slice.entries).sum(), files);
+        }
+        cells
+    }
+
+    fn add(&mut self, entries: u64, files: impl Iterator<Item = FileId>) {
+        let place = self.bytes.len();
+        self.bytes.push(entries.saturating_mul(HANDLE_BYTES));
+        for id in files {
+            let places = self.leading.entry(id).or_default();
+            if places.last() != Some(&place) {
+                places.push(place);
+            }
+        }
+    }
+
+    /// Takes the cells that lead into a file out of the account: they are rewritten anyway.
+    fn visit(&mut self, id: FileId) {
+        for &place in self.leading.get(&id).into_iter().flatten() {
+            self.bytes[place] = 0;
+        }
+    }
+
+    /// The gain of a file. The cells that lead there are rewritten for it, but for those that were visited.
+    fn gain(&self, id: FileId, file: &ValueFile) -> u128 {
+        let places = self.leading.get(&id).into_iter().flatten();
+        let cost_bytes = places.fold(file.live_bytes, |sum, &place| sum.saturating_add(self.bytes[place]));
+        gain(file.garbage_bytes(), cost_bytes)
+    }
+}
+
+/// Garbage that goes for each byte that is written for it, in units of 2⁻³².
+fn gain(garbage_bytes: u64, cost_bytes: u64) -> u128 {
+    (u128::from(garbage_bytes) << 32) / u128::from(cost_bytes.max(1))
+}
+
+/// The value files of the next round of collection, where the device has `room_bytes` beyond its reserve. `total` counts all `files`, and
+/// `cells` lead there.
 pub fn to_collect(
     files: &BTreeMap<FileId, ValueFile>,
     total: Total,
-    ranges: &BTreeMap<FileId, KeyRange>,
+    mut cells: Cells,
     room_bytes: u64,
     options: &ValueOptions,
 ) -> BTreeSet<FileId> {
     let mut left = total;
     let most_bytes = (left.live_bytes / ROUND_SHARE).min(room_bytes / ROOM_SHARE);
     let mut most_bytes = most_bytes.max(options.file_bytes.saturating_mul(ROUND_FILES));
-    // The largest share of garbage first; of equal shares the oldest file.
-    let share =
-        |file: &ValueFile| (u128::from(file.garbage_bytes()) << 32) / u128::from(file.total_bytes().max(1));
-    let order = |id: FileId, file: &ValueFile| (Reverse(share(file)), id);
-    let Some((&worst, worst_file)) = files.iter().min_by_key(|&(&id, file)| order(id, file)) else {
-        return BTreeSet::new();
-    };
-    let is_near = |id: FileId| match (ranges.get(&worst), ranges.get(&id)) {
-        (Some(range), Some(other)) => (&range.low..=&range.high).contains(&&other.low),
-        _ => true,
-    };
-    let least = share(worst_file) / 2;
-    let mut near: Vec<(&FileId, &ValueFile)> =
-        files.iter().filter(|&(&id, file)| id == worst || share(file) >= least && is_near(id)).collect();
-    near.sort_by_key(|&(&id, file)| order(id, file));
+    let gains = files.iter().map(|(&id, file)| (cells.gain(id, file), id, file));
+    let mut order: Vec<(u128, FileId, &ValueFile)> =
+        gains.filter(|(_, _, file)| file.garbage_bytes() > 0).collect();
+    // Of equal gains the oldest file.
+    order.sort_by_key(|&(gain, id, _)| (Reverse(gain), id));
+    let best = order.first().map_or(0, |&(gain, _, _)| gain);
+    let all_bytes = cells.bytes.iter().fold(left.live_bytes, |sum, &bytes| sum.saturating_add(bytes));
+    let mean = gain(left.garbage_bytes, all_bytes);
+    let wanted = PASSES.map(|percent| best * u128::from(percent) / 100).into_iter().chain([mean]);
+    let passes = wanted.flat_map(|wanted| order.iter().map(move |file| (wanted, file)));
     let mut chosen = BTreeSet::new();
-    for (&id, file) in near {
-        if !left.is_over() || file.garbage_bytes() == 0 {
+    for (wanted, &(_, id, file)) in passes {
+        if !left.is_beyond(MOST_GARBAGE_PERCENT - ROUND_PERCENT) {
             break;
         }
+        let is_worth = cells.gain(id, file) >= wanted;
         // The first file is chosen even if it holds a value larger than a file should be.
-        if file.live_bytes > most_bytes && !chosen.is_empty() {
-            break;
+        let has_room = file.live_bytes <= most_bytes || chosen.is_empty();
+        if is_worth && has_room && chosen.insert(id) {
+            most_bytes = most_bytes.saturating_sub(file.live_bytes);
+            left.garbage_bytes -= file.garbage_bytes();
+            cells.visit(id);
         }
-        most_bytes = most_bytes.saturating_sub(file.live_bytes);
-        left.garbage_bytes -= file.garbage_bytes();
-        chosen.insert(id);
     }
     chosen
 }
@@ -120,7 +199,7 @@ mod tests {
     fn round(sizes: &[(u64, u64)], file_bytes: u64, room_bytes: u64) -> Vec<u64> {
         let options = ValueOptions { threshold: Some(0), file_bytes, layout: ValueLayout::Ordered };
         let files = files(sizes);
-        let chosen = to_collect(&files, Total::of(&files), &BTreeMap::new(), room_bytes, &options);
+        let chosen = to_collect(&files, Total::of(&files, 0), Cells::default(), room_bytes, &options);
         chosen.iter().map(|id| id.0).collect()
     }
 
@@ -136,37 +215,70 @@ mod tests {
         assert_eq!(round(&sizes, 10, 0), [2, 3], "8 and 9 of 20 live bytes");
         assert_eq!(round(&sizes, 10, 4 * 29), [1, 2, 3]);
         assert_eq!(round(&[(100, 30)], 10, 0), [1], "a file that is too large goes alone");
+        assert_eq!(round(&[(100, 20), (100, 30), (100, 22)], 12, 0), [1], "later ones find no room");
+    }
+
+    /// Files of half garbage whose cells have `entries`, and `cells` that lead into each. Which of them a round takes.
+    fn beside(entries: &[u64], leading: &[&[u64]]) -> Vec<u64> {
+        let files = files(&vec![(2_000, 1_000); leading.len()]);
+        let mut cells = Cells::default();
+        for (place, &entries) in entries.iter().enumerate() {
+            let leads_there = |places: &&[u64]| places.contains(&(place as u64));
+            let ids = (1..).zip(leading).filter(|(_, places)| leads_there(places)).map(|(id, _)| FileId(id));
+            cells.add(entries, ids.collect::<Vec<_>>().into_iter());
+        }
+        let options = ValueOptions { threshold: Some(0), file_bytes: 1 << 20, layout: ValueLayout::Ordered };
+        let chosen = to_collect(&files, Total::of(&files, 0), cells, u64::MAX, &options);
+        chosen.iter().map(|id| id.0).collect()
     }
 
     #[test]
-    fn the_files_of_a_round_begin_near_the_worst_one() {
-        let range = |low: &str, high: &str| KeyRange { low: low.into(), high: high.into() };
-        let ranges = [range("a", "f"), range("c", "p"), range("g", "h"), range("f", "z"), range("b", "c")];
-        let ranges: BTreeMap<FileId, KeyRange> = (1..).map(FileId).zip(ranges).collect();
-        let sizes = [(100, 8), (100, 9), (100, 9), (100, 9), (100, 60), (900, 700), (100, 9)];
-        let options = ValueOptions { threshold: Some(0), file_bytes: 1 << 20, layout: ValueLayout::Ordered };
-        let files = files(&sizes);
-        let chosen = to_collect(&files, Total::of(&files), &ranges, u64::MAX, &options);
-        let ids: Vec<u64> = chosen.iter().map(|id| id.0).collect();
+    fn a_cell_is_paid_for_by_the_first_file_that_leads_there() {
+        let of_1000_bytes = 1_000 / HANDLE_BYTES;
+        // Files 2 and 4 lead into the cell of file 2, which is cheaper than the others.
+        let entries = [5 * of_1000_bytes, of_1000_bytes, 5 * of_1000_bytes];
         assert_eq!(
-            ids,
-            [1, 2, 4, 7],
-            "file 5 has less than half of the garbage of file 1; the keys of file 7 are not known"
+            beside(&entries, &[&[0], &[1], &[2], &[1]]),
+            [2, 4],
+            "files 1 and 3 cost three times as much"
         );
+        assert_eq!(
+            beside(&entries, &[&[0], &[1], &[2], &[0, 1]]),
+            [2],
+            "file 4 leads into a costly cell too"
+        );
+        // Files 1 and 3 cost 1.5 times what file 2 does: 70 percent do not reach them, 50 do.
+        let entries = [2 * of_1000_bytes, of_1000_bytes, 2 * of_1000_bytes];
+        assert_eq!(beside(&entries, &[&[0], &[1], &[2]]), [1, 2, 3]);
+        assert_eq!(beside(&[], &[&[], &[], &[]]), [1, 2, 3], "files that no cell below L0 leads into");
+    }
+
+    #[test]
+    fn what_is_hidden_counts_as_far_as_there_is_garbage_for_certain() {
+        let total = |sizes: &[(u64, u64)], hidden_bytes| Total::of(&files(sizes), hidden_bytes);
+        assert!(!total(&[(1_160, 1_000)], 100).is_over(), "260 of 900");
+        assert!(total(&[(1_260, 1_000)], 120).is_over(), "380 of 880");
+        assert!(!total(&[(1_000, 1_000)], u64::MAX).is_over(), "there is no garbage for certain");
+        assert!(!total(&[(1_160, 1_000)], u64::MAX).is_over(), "160 and 160 of 840");
+        let options = ValueOptions { threshold: Some(0), file_bytes: 10, layout: ValueLayout::Ordered };
+        let permille = |sizes: &[(u64, u64)], hidden| total(sizes, hidden).garbage_permille(&options);
+        assert_eq!(permille(&[(1_000, 1_000)], u64::MAX), 0);
+        assert_eq!(permille(&[(1_120, 1_000)], 100), 222, "200 of 900, without two full files");
+        assert_eq!(permille(&[(1_120, 1_000)], u64::MAX), 250, "220 of 880");
     }
 
     #[test]
     fn garbage_is_told_in_proportion_to_what_is_alive() {
-        let is_over = |sizes: &[(u64, u64)]| Total::of(&files(sizes)).is_over();
-        assert!(!is_over(&[]) && !is_over(&[(128, 100)]) && is_over(&[(129, 100)]));
+        let is_over = |sizes: &[(u64, u64)]| Total::of(&files(sizes), 0).is_over();
+        assert!(!is_over(&[]) && !is_over(&[(140, 100)]) && is_over(&[(141, 100)]));
         let options = ValueOptions { threshold: Some(0), file_bytes: 20, layout: ValueLayout::Ordered };
-        let permille = |sizes: &[(u64, u64)]| Total::of(&files(sizes)).garbage_permille(&options);
+        let permille = |sizes: &[(u64, u64)]| Total::of(&files(sizes), 0).garbage_permille(&options);
         assert_eq!([permille(&[]), permille(&[(140, 100)]), permille(&[(190, 100)])], [0, 0, 500]);
         assert_eq!(permille(&[(100, 0)]), 60_000, "nothing is alive");
     }
 
     #[test]
-    fn the_files_with_most_garbage_are_collected_until_the_bound_holds() {
+    fn the_files_with_most_garbage_are_collected_until_a_round_is_full() {
         assert_eq!(collected(&[]), [0u64; 0]);
         assert_eq!(collected(&[(128, 100)]), [0u64; 0], "at the bound");
         assert_eq!(collected(&[(129, 100)]), [1]);
@@ -174,9 +286,15 @@ mod tests {
         assert_eq!(collected(&[(20, 20), (0, 0)]), [0u64; 0], "a file without garbage is never collected");
         // 100 bytes are alive. Without the garbage of file 2, 28 bytes of garbage are left.
         assert_eq!(collected(&[(80, 70), (30, 10), (38, 20)]), [2]);
-        assert_eq!(collected(&[(80, 70), (60, 10), (41, 20)]), [2, 3]);
+        assert_eq!(collected(&[(80, 70), (60, 20), (50, 20)]), [2, 3]);
+        assert_eq!(collected(&[(80, 70), (60, 10), (41, 20)]), [2, 3], "file 3 frees more than the mean");
         assert_eq!(collected(&[(34, 20), (34, 20), (60, 60)]), [0u64; 0], "at the bound");
         assert_eq!(collected(&[(35, 20), (34, 20), (60, 60)]), [1], "beyond it");
         assert_eq!(collected(&[(40, 20), (40, 20), (60, 60)]), [1], "of equal shares the oldest");
+        assert_eq!(
+            collected(&[(90, 30), (20, 14), (60, 56)]),
+            [1],
+            "file 2 frees less than half of what file 1 does"
+        );
     }
 }

@@ -65,7 +65,7 @@ impl Planner<'_> {
         let mut kept: Vec<Claim> =
             wanted.map(|arrival| self.claim(1, self.span(1, arrival.index), Use::Own)).collect();
         kept.push(tables);
-        if !kept.iter().any(|claim| self.claims.avoid(claim)) {
+        if !kept.iter().any(|claim| self.claims.touches_avoided(claim)) {
             self.claims.add(kept);
         }
     }

@@ -66,6 +66,37 @@ fn hidden_by_share(newer: u64, tombstones: u64, older: u64, permille: u64) -> u6
     (met + u128::from(tombstones)).min(u128::from(older)) as u64
 }
 
+/// Entries of a family by estimate: those that are garbage, and those of the last level that no newer run of their cell hides.
+struct Estimate {
+    garbage: u64,
+    live: u64,
+}
+
+impl Estimate {
+    /// `levels` has the sums of all levels down to the last one.
+    fn of(levels: &[Vec<Sum>], permille: u64) -> Estimate {
+        let (last, above) = levels.split_last().expect("a tree has L0 and L1");
+        let in_last: u64 = last.iter().map(|sum| sum.garbage(permille)).sum();
+        let live = last.iter().map(|sum| sum.entries).sum::<u64>().saturating_sub(in_last);
+        let above = |measure: fn(&Sum) -> u64| above.iter().flatten().map(measure).sum();
+        let hidden = hidden_by_share(above(|sum| sum.entries), above(|sum| sum.tombstones), live, permille);
+        Estimate { garbage: in_last + hidden, live }
+    }
+}
+
+/// Bytes of values in value files that count as alive although newer versions hide them, by estimate: no merge has met both yet. Of a
+/// thousand newer entries `permille` hid an older one lately.
+pub fn hidden_value_bytes(version: &Version, permille: u64) -> u64 {
+    let sums = |level: usize| version.level(level).cells.iter().map(|cell| Sum::of(cell)).collect();
+    let levels: Vec<Vec<Sum>> = (0..version.last_level().max(1) + 1).map(sums).collect();
+    let last = levels.last().expect("a tree has L0 and L1");
+    let (entries, value_bytes) = last.iter().fold((0, 0u64), |(entries, bytes), sum| {
+        (entries + sum.entries, bytes.saturating_add(sum.value_bytes))
+    });
+    let garbage = Estimate::of(&levels, permille).garbage.min(entries);
+    (u128::from(value_bytes) * u128::from(garbage) / u128::from(entries.max(1))) as u64
+}
+
 /// Of a last-level cell.
 impl Sum {
     pub(super) fn newer(&self) -> u64 {
@@ -127,11 +158,6 @@ impl Planner<'_> {
         sum.seqs.1 <= self.now.watermark
     }
 
-    /// How many entries `newer` ones, of them `tombstones`, hide of `older` ones, going by what was met lately.
-    fn hidden(&self, newer: u64, tombstones: u64, older: u64) -> u64 {
-        hidden_by_share(newer, tombstones, older, self.now.shadowed_permille)
-    }
-
     /// The estimated garbage of a last-level cell, in entries.
     fn cell_garbage(&self, sum: &Sum) -> u64 {
         sum.garbage(self.now.shadowed_permille)
@@ -188,11 +214,8 @@ impl Planner<'_> {
     /// Where many cells have some garbage each: rewrites the worst of the last level, or else brings down the largest above.
     fn garbage_of_family(&self) -> Option<Plan> {
         let last = &self.sums[self.last];
-        let in_last: u64 = last.iter().map(|sum| self.cell_garbage(sum)).sum();
-        let live = last.iter().map(|sum| sum.entries).sum::<u64>().saturating_sub(in_last);
-        let above = |measure: fn(&Sum) -> u64| self.sums[..self.last].iter().flatten().map(measure).sum();
-        let garbage_above = self.hidden(above(|sum| sum.entries), above(|sum| sum.tombstones), live);
-        let garbage = garbage_above + in_last;
+        let Estimate { garbage, live } =
+            Estimate::of(&self.sums[..self.last + 1], self.now.shadowed_permille);
         let all = |measure: fn(&Sum) -> u64| last.iter().map(measure).sum();
         let share = garbage_share(all(|sum| sum.bytes), all(|sum| sum.value_bytes));
         let permille = FAMILY_PERMILLE * GARBAGE_SHARE / share;
@@ -299,5 +322,55 @@ impl Planner<'_> {
             let start = run.min(runs.len() - 2);
             self.merge_window(level, index, start..start + 2)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A cell with an oldest run and newer entries of which samples say that they hide `hidden`.
+    fn sum(oldest_entries: u64, newer: u64, hidden: Option<u64>) -> Sum {
+        Sum {
+            runs: 2,
+            bytes: 0,
+            value_bytes: 0,
+            entries: oldest_entries + newer,
+            tombstones: 0,
+            garbage: 0,
+            oldest_bytes: 0,
+            oldest_entries,
+            oldest_tombstones: 0,
+            hidden,
+            seqs: (0, 1),
+            is_taken: false,
+            is_appended: false,
+        }
+    }
+
+    #[test]
+    fn garbage_is_estimated_by_samples_and_else_by_what_was_met() {
+        let estimate = |above: &[Sum], last: &[Sum], permille| {
+            let Estimate { garbage, live } = Estimate::of(&[above.to_vec(), last.to_vec()], permille);
+            (garbage, live)
+        };
+        assert_eq!(estimate(&[], &[sum(100, 20, Some(7))], 500), (7, 113), "samples know");
+        assert_eq!(estimate(&[], &[sum(100, 20, None)], 500), (10, 110), "half of the newer entries");
+        assert_eq!(
+            estimate(&[], &[Sum { tombstones: 20, ..sum(100, 20, Some(7)) }], 0),
+            (20, 100),
+            "tombstones hide"
+        );
+        assert_eq!(
+            estimate(&[sum(30, 10, None)], &[sum(100, 20, Some(7))], 500),
+            (27, 113),
+            "20 of the level above"
+        );
+        assert_eq!(
+            estimate(&[sum(900, 0, None)], &[sum(100, 20, Some(7))], 1000),
+            (120, 113),
+            "no more than live"
+        );
+        assert_eq!(estimate(&[sum(900, 0, None)], &[], 1000), (0, 0));
     }
 }

@@ -15,7 +15,7 @@
 //! *Order.* [`order`] lists the proposals, the most urgent first.
 
 mod down;
-mod garbage;
+pub mod garbage;
 mod guards;
 mod inplace;
 mod order;
