@@ -169,8 +169,9 @@ impl Tuning {
     /// range would lie in many small places, and where its file has become garbage. A get goes to one more file. Scans read values where
     /// jobs wrote them, which is in key order only as far as one job went; a merge gathers values where scans have lost much time to
     /// this. Merges collect value files beyond 40% of garbage, counted on the live bytes. Beyond 41.5%, and two full files, writes slow down,
-    /// until merges have collected some. Overwritten values that no merge has met count as garbage by estimate. The files have garbage of at
-    /// most half of the live bytes, and two flushes, as long as the estimate is right.
+    /// until merges have collected some. Overwritten values that no merge has met count as garbage by estimate, at most as many bytes as
+    /// there is garbage for certain. With both the files had garbage of at most half of the live bytes, and two flushes, in all
+    /// measurements of overwriting; a damaged file, a full device or `compact` can keep more.
     /// In a leveled tree (without guards, one run a level) values are not gathered for scans, and overwritten values count as alive until
     /// the merges of the levels meet them. The threshold may change from open to open: merges move each value to where it now belongs,
     /// as long as the device has room for it. A value that no merge meets stays where it is, also in `compact`. A database with value files

@@ -37,10 +37,10 @@ struct Paid {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Hints {
-    /// Of a thousand entries in the newer runs of a cell, how many hid an older one, when cells were last rewritten.
-    shadowed_permille: u64,
+    /// Of a thousand entries in the newer runs of a cell, how many hid an older one, when cells were last rewritten. `None` if none was.
+    shadowed_permille: Option<u64>,
     /// Keys at which a merge would serve readers.
     seek_hints: Vec<Vec<u8>>,
     /// Ranges in which scans read garbage, and how many garbage entries they read in all.
@@ -61,25 +61,6 @@ pub(super) struct Hints {
     pub tuner: HotKeyTuner,
 }
 
-impl Default for Hints {
-    fn default() -> Hints {
-        // Before the first measurement all newer entries count as hiding an older one. Writing too much is better than
-        // unbounded space.
-        Hints {
-            shadowed_permille: 1000,
-            seek_hints: Vec::new(),
-            wasted: Vec::new(),
-            garbage_hints: Vec::new(),
-            paid: BTreeMap::new(),
-            to_gather: BTreeSet::new(),
-            sampled: BTreeMap::new(),
-            overlap: None,
-            deferred_at: 0,
-            tuner: HotKeyTuner::default(),
-        }
-    }
-}
-
 impl Hints {
     /// The inputs of the policy when the family's tree is `version`.
     pub fn now<'a>(
@@ -93,7 +74,7 @@ impl Hints {
             watermark: snapshots.drop_proof().watermark(),
             visible: snapshots.visible(),
             overlap_permille: overlap::estimate_permille(version, options),
-            shadowed_permille: self.shadowed_permille,
+            shadowed_permille: self.planned_permille(),
             seek_hints: &self.seek_hints,
             garbage_hints: &self.garbage_hints,
             to_gather: &self.to_gather,
@@ -102,15 +83,22 @@ impl Hints {
         }
     }
 
-    /// Of a thousand entries in the newer runs of a cell, how many hid an older one, when cells were last rewritten.
-    pub fn shadowed_permille(&self) -> u64 {
-        self.shadowed_permille
+    /// Of a thousand entries in the newer runs of a cell, how many hid an older one, as far as merges have measured it. A guess without a
+    /// measurement would slow writers down after each open.
+    pub fn measured_permille(&self) -> u64 {
+        self.shadowed_permille.unwrap_or(0)
+    }
+
+    /// The share that merges are planned with. Before the first measurement all newer entries count as hiding an older one: writing too
+    /// much is better than unbounded space.
+    fn planned_permille(&self) -> u64 {
+        self.shadowed_permille.unwrap_or(1000)
     }
 
     /// A merge of a last-level cell dropped `shadowed` hidden versions of the runs on top of `oldest`, its oldest run.
     pub fn shadowed(&mut self, merge: &Merge, oldest: Epoch, shadowed: u64) {
         if let Some(permille) = merge.shadowed_permille(oldest, shadowed) {
-            self.shadowed_permille = samples::learn(self.shadowed_permille, permille);
+            self.shadowed_permille = Some(samples::learn(self.planned_permille(), permille));
         }
     }
 
@@ -343,7 +331,7 @@ impl Jobs {
         if asked.is_empty() {
             return None;
         }
-        let with_share = |(id, version)| (version, catalog.hints(id).shadowed_permille);
+        let with_share = |(id, version)| (version, catalog.hints(id).planned_permille());
         let versions = asked.into_iter().map(with_share).collect();
         // Counted last: dropping `Asking` locks the catalog.
         catalog.sampling_threads += 1;

@@ -53,11 +53,15 @@ impl Jobs {
             files.to_mut().retain(|id, _| !pinned.contains(id));
             collected.retain(|id| !pinned.contains(id));
         }
+        let watermark = self.parts.snapshots.drop_proof().watermark();
         let hidden = |(id, family): (&FamilyId, &Family)| {
-            let default = Hints::default();
-            hidden_value_bytes(&family.version, hints.get(id).unwrap_or(&default).shadowed_permille())
+            let permille = hints.get(id).map_or(0, Hints::measured_permille);
+            hidden_value_bytes(&family.version, permille, watermark, &self.parts.options.tree)
         };
-        let hidden_bytes = if files.is_empty() { 0 } else { state.families().iter().map(hidden).sum() };
+        // What damage keeps from being merged cannot be told from the rest.
+        let is_estimated = !files.is_empty() && pinned.is_empty();
+        let hidden_bytes =
+            if is_estimated { state.families().iter().map(hidden).fold(0, u64::saturating_add) } else { 0 };
         let (total, options) = (Total::of(&files, hidden_bytes), &self.parts.options.values);
         self.parts.pressure.set_garbage_permille(total.garbage_permille(options));
         // Files that joined later would have the cells visited again that the merges have left behind.

@@ -16,7 +16,6 @@ pub mod overlap;
 mod simulator;
 pub mod sizes;
 
-pub use cells::garbage::hidden_value_bytes;
 pub use cells::samples;
 pub use claims::{Claim, Claims, Ticket, Use};
 pub use cutter::{Cutter, Edge};
@@ -53,6 +52,12 @@ pub fn relieve_l0(
         return leveled::relieve_l0(family, version, claims, options);
     }
     cells::relieve_l0(family, version, claims, now, options)
+}
+
+/// Bytes of values in value files that newer versions hide, by estimate, as far as no snapshot holds them. Of a thousand newer entries
+/// `permille` hid an older one lately. In a leveled tree no estimate is made: its merges do not measure the share.
+pub fn hidden_value_bytes(version: &Version, permille: u64, watermark: SeqNo, options: &TreeOptions) -> u64 {
+    if options.is_leveled(version) { 0 } else { cells::hidden_value_bytes(version, permille, watermark) }
 }
 
 /// The next step of a manual compaction. In the end all records up to `upto` lie in the last level, one run a cell. Tombstones

@@ -6,11 +6,11 @@
 //!
 //! *What is hidden.* A value that a newer version hides counts as alive until a merge has met both. The planner estimates these bytes
 //! (`plan/tree/cells/garbage.rs`). They count as garbage here, but no more of them than there is garbage for certain: a wrong estimate
-//! neither collects files without garbage nor slows down a writer that only inserts.
+//! collects files from 17% of garbage on at worst, and never slows down a writer where nothing was overwritten.
 //!
 //! *Cost.* A round copies the values that are alive in its files, and rewrites the handles of the cells that lead there. A cell is rewritten
 //! once for all files of the round. So a file costs less beside others of the same cells, and a large round costs less for each file than a
-//! small one. Files are chosen in passes, the best first ([`PASSES`]), until [`ROUND_PERCENT`] are freed.
+//! small one. Files are chosen in passes, the best first ([`PASSES`]), until the garbage is [`ROUND_PERCENT`] below the bound.
 //!
 //! *Room.* A file gives its space back when the last table that points into it was rewritten. Until then its values that were written anew
 //! stand on the device twice. So the live bytes of all collected files are bounded: by one in [`ROUND_SHARE`] of all live bytes, and by
@@ -27,11 +27,12 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Garbage of all value files, in percent of their live bytes, beyond which files are collected. At 40 files with half of garbage are found
 /// under even overwriting, so a byte of garbage costs about one copied byte.
 const MOST_GARBAGE_PERCENT: u64 = 40;
-/// A round is to free garbage of this many percent of the live bytes. Rounds that ended at [`MOST_GARBAGE_PERCENT`] freed 5 of 2,000 MiB each
+/// A round is to bring garbage this many percent of the live bytes below [`MOST_GARBAGE_PERCENT`]. Rounds that ended at [`MOST_GARBAGE_PERCENT`] freed 5 of 2,000 MiB each
 /// under Zipfian overwriting, and rewrote the handles of a cell ten times where now five suffice.
 const ROUND_PERCENT: u64 = 12;
 /// What a file must free for each byte that its collection costs, in percent of what the best file frees, in the first passes over the files.
-/// In the last pass it is what all files free in the mean. Cells that an earlier pass rewrites cost nothing in a later one.
+/// In the last pass it is what all files free in the mean. For each copied byte a file frees at least half of the mean. Cells that an earlier pass rewrites cost
+/// nothing in a later one.
 const PASSES: [u64; 3] = [100, 70, 50];
 /// Bytes that the rewrite of an entry without its value takes: 42 MB of tables hold the handles of 1.9 million keys of 16 bytes.
 const HANDLE_BYTES: u64 = 24;
@@ -90,7 +91,7 @@ impl Total {
 /// The cells below L0 that lead into each value file. A slice of L0 leads into all files of its flush, and goes down soon.
 #[derive(Debug, Default)]
 pub struct Cells {
-    /// What the rewrite of each cell takes, without values.
+    /// What the rewrite of each cell takes, without the values in value files.
     bytes: Vec<u64>,
     /// The cells by file, as places in `bytes`, ascending.
     leading: BTreeMap<FileId, Vec<usize>>,
@@ -103,14 +104,18 @@ impl Cells {
         for cell in levels.flat_map(|level| &level.cells) {
             let slices = || cell.slices().map(|(_, slice)| slice);
             let files = slices().flat_map(|slice| slice.values.iter().map(|&(id, _)| id));
-            cells.add(slices().map(|slice| slice.entries).sum(), files);
+            let bytes = slices().fold(0, |sum: u64, slice| {
+                let in_table = slice.bytes.saturating_sub(slice.value_bytes());
+                sum.saturating_add(in_table).saturating_add(slice.entries.saturating_mul(HANDLE_BYTES))
+            });
+            cells.add(bytes, files);
         }
         cells
     }
 
-    fn add(&mut self, entries: u64, files: impl Iterator<Item = FileId>) {
+    fn add(&mut self, bytes: u64, files: impl Iterator<Item = FileId>) {
         let place = self.bytes.len();
-        self.bytes.push(entries.saturating_mul(HANDLE_BYTES));
+        self.bytes.push(bytes);
         for id in files {
             let places = self.leading.entry(id).or_default();
             if places.last() != Some(&place) {
@@ -159,6 +164,7 @@ pub fn to_collect(
     let best = order.first().map_or(0, |&(gain, _, _)| gain);
     let all_bytes = cells.bytes.iter().fold(left.live_bytes, |sum, &bytes| sum.saturating_add(bytes));
     let mean = gain(left.garbage_bytes, all_bytes);
+    let least = gain(left.garbage_bytes, left.live_bytes) / 2;
     let wanted = PASSES.map(|percent| best * u128::from(percent) / 100).into_iter().chain([mean]);
     let passes = wanted.flat_map(|wanted| order.iter().map(move |file| (wanted, file)));
     let mut chosen = BTreeSet::new();
@@ -166,7 +172,9 @@ pub fn to_collect(
         if !left.is_beyond(MOST_GARBAGE_PERCENT - ROUND_PERCENT) {
             break;
         }
-        let is_worth = cells.gain(id, file) >= wanted;
+        // Beside chosen files a file pays for no cell. With little garbage it would still cost more copies than it frees.
+        let is_worth = cells.gain(id, file) >= wanted
+            && (gain(file.garbage_bytes(), file.live_bytes) >= least || chosen.is_empty());
         // The first file is chosen even if it holds a value larger than a file should be.
         let has_room = file.live_bytes <= most_bytes || chosen.is_empty();
         if is_worth && has_room && chosen.insert(id) {
@@ -216,16 +224,21 @@ mod tests {
         assert_eq!(round(&sizes, 10, 4 * 29), [1, 2, 3]);
         assert_eq!(round(&[(100, 30)], 10, 0), [1], "a file that is too large goes alone");
         assert_eq!(round(&[(100, 20), (100, 30), (100, 22)], 12, 0), [1], "later ones find no room");
+        assert_eq!(
+            round(&[(100, 10), (100, 30), (60, 11)], 12, 0),
+            [1, 3],
+            "a small one finds room behind a large one"
+        );
     }
 
-    /// Files of half garbage whose cells have `entries`, and `cells` that lead into each. Which of them a round takes.
-    fn beside(entries: &[u64], leading: &[&[u64]]) -> Vec<u64> {
+    /// Which files of half garbage a round takes. The cells at the places `leading` lead into each; a rewrite of a cell takes `bytes`.
+    fn beside(bytes: &[u64], leading: &[&[u64]]) -> Vec<u64> {
         let files = files(&vec![(2_000, 1_000); leading.len()]);
         let mut cells = Cells::default();
-        for (place, &entries) in entries.iter().enumerate() {
+        for (place, &bytes) in bytes.iter().enumerate() {
             let leads_there = |places: &&[u64]| places.contains(&(place as u64));
             let ids = (1..).zip(leading).filter(|(_, places)| leads_there(places)).map(|(id, _)| FileId(id));
-            cells.add(entries, ids.collect::<Vec<_>>().into_iter());
+            cells.add(bytes, ids.collect::<Vec<_>>().into_iter());
         }
         let options = ValueOptions { threshold: Some(0), file_bytes: 1 << 20, layout: ValueLayout::Ordered };
         let chosen = to_collect(&files, Total::of(&files, 0), cells, u64::MAX, &options);
@@ -234,23 +247,30 @@ mod tests {
 
     #[test]
     fn a_cell_is_paid_for_by_the_first_file_that_leads_there() {
-        let of_1000_bytes = 1_000 / HANDLE_BYTES;
         // Files 2 and 4 lead into the cell of file 2, which is cheaper than the others.
-        let entries = [5 * of_1000_bytes, of_1000_bytes, 5 * of_1000_bytes];
+        let bytes = [5_000, 1_000, 5_000];
         assert_eq!(
-            beside(&entries, &[&[0], &[1], &[2], &[1]]),
+            beside(&bytes, &[&[0], &[1], &[2], &[1]]),
             [2, 4],
             "files 1 and 3 cost three times as much"
         );
-        assert_eq!(
-            beside(&entries, &[&[0], &[1], &[2], &[0, 1]]),
-            [2],
-            "file 4 leads into a costly cell too"
-        );
+        assert_eq!(beside(&bytes, &[&[0], &[1], &[2], &[0, 1]]), [2], "file 4 leads into a costly cell too");
         // Files 1 and 3 cost 1.5 times what file 2 does: 70 percent do not reach them, 50 do.
-        let entries = [2 * of_1000_bytes, of_1000_bytes, 2 * of_1000_bytes];
-        assert_eq!(beside(&entries, &[&[0], &[1], &[2]]), [1, 2, 3]);
+        let bytes = [2_000, 1_000, 2_000];
+        assert_eq!(beside(&bytes, &[&[0], &[1], &[2]]), [1, 2, 3]);
         assert_eq!(beside(&[], &[&[], &[], &[]]), [1, 2, 3], "files that no cell below L0 leads into");
+    }
+
+    #[test]
+    fn a_file_of_little_garbage_is_not_worth_its_copies_beside_others() {
+        // The rewrite of cell 0 costs a hundred times what it frees of file 1. File 2 pays for no cell then, and frees 1.5% of its copies.
+        let mut cells = Cells::default();
+        cells.add(100_000, [FileId(1), FileId(2), FileId(3)].into_iter());
+        let files = files(&[(2_000, 500), (2_000, 1_970), (2_000, 1_000)]);
+        let options = ValueOptions { threshold: Some(0), file_bytes: 1 << 20, layout: ValueLayout::Ordered };
+        // What is hidden keeps the round going.
+        let chosen = to_collect(&files, Total::of(&files, 10_000), cells, u64::MAX, &options);
+        assert_eq!(chosen.iter().map(|id| id.0).collect::<Vec<_>>(), [1, 3]);
     }
 
     #[test]
@@ -283,7 +303,11 @@ mod tests {
         assert_eq!(collected(&[(128, 100)]), [0u64; 0], "at the bound");
         assert_eq!(collected(&[(129, 100)]), [1]);
         assert_eq!(collected(&[(300, 0)]), [1], "nothing is alive");
-        assert_eq!(collected(&[(20, 20), (0, 0)]), [0u64; 0], "a file without garbage is never collected");
+        assert_eq!(
+            collected(&[(20, 20), (0, 0), (60, 20)]),
+            [3],
+            "files without garbage are never collected"
+        );
         // 100 bytes are alive. Without the garbage of file 2, 28 bytes of garbage are left.
         assert_eq!(collected(&[(80, 70), (30, 10), (38, 20)]), [2]);
         assert_eq!(collected(&[(80, 70), (60, 20), (50, 20)]), [2, 3]);

@@ -66,35 +66,39 @@ fn hidden_by_share(newer: u64, tombstones: u64, older: u64, permille: u64) -> u6
     (met + u128::from(tombstones)).min(u128::from(older)) as u64
 }
 
-/// Entries of a family by estimate: those that are garbage, and those of the last level that no newer run of their cell hides.
-struct Estimate {
-    garbage: u64,
-    live: u64,
-}
-
-impl Estimate {
-    /// `levels` has the sums of all levels down to the last one.
-    fn of(levels: &[Vec<Sum>], permille: u64) -> Estimate {
-        let (last, above) = levels.split_last().expect("a tree has L0 and L1");
-        let in_last: u64 = last.iter().map(|sum| sum.garbage(permille)).sum();
-        let live = last.iter().map(|sum| sum.entries).sum::<u64>().saturating_sub(in_last);
-        let above = |measure: fn(&Sum) -> u64| above.iter().flatten().map(measure).sum();
-        let hidden = hidden_by_share(above(|sum| sum.entries), above(|sum| sum.tombstones), live, permille);
-        Estimate { garbage: in_last + hidden, live }
-    }
-}
-
 /// Bytes of values in value files that count as alive although newer versions hide them, by estimate: no merge has met both yet. Of a
-/// thousand newer entries `permille` hid an older one lately.
-pub fn hidden_value_bytes(version: &Version, permille: u64) -> u64 {
-    let sums = |level: usize| version.level(level).cells.iter().map(|cell| Sum::of(cell)).collect();
-    let levels: Vec<Vec<Sum>> = (0..version.last_level().max(1) + 1).map(sums).collect();
-    let last = levels.last().expect("a tree has L0 and L1");
-    let (entries, value_bytes) = last.iter().fold((0, 0u64), |(entries, bytes), sum| {
-        (entries + sum.entries, bytes.saturating_add(sum.value_bytes))
-    });
-    let garbage = Estimate::of(&levels, permille).garbage.min(entries);
-    (u128::from(value_bytes) * u128::from(garbage) / u128::from(entries.max(1))) as u64
+/// thousand newer entries `permille` hid an older one lately. Cells with entries above `watermark` are left out: a snapshot may hold what
+/// they hide.
+pub fn hidden_value_bytes(version: &Version, permille: u64, watermark: SeqNo) -> u64 {
+    let last = version.last_level().max(1);
+    let sums = |level: usize| version.level(level).cells.iter().map(|cell| Sum::of(cell));
+    let is_settled = |sum: &Sum| sum.seqs.1 <= watermark;
+    let above: Vec<Sum> = (0..last).flat_map(sums).filter(is_settled).collect();
+    let last: Vec<Sum> = sums(last).filter(is_settled).collect();
+    hidden_of(&above, &last, permille)
+}
+
+/// The bytes of values that are hidden in cells of the last level, also by cells above.
+fn hidden_of(above: &[Sum], last: &[Sum], permille: u64) -> u64 {
+    let all = |sums: &[Sum], measure: fn(&Sum) -> u64| sums.iter().map(measure).fold(0, u64::saturating_add);
+    let (newer, tombstones) = (all(above, |sum| sum.entries), all(above, |sum| sum.tombstones));
+    let (mut hidden_bytes, mut live_bytes, mut live) = (0u64, 0u64, 0u64);
+    for sum in last {
+        // Tombstones are garbage without a value.
+        let puts = sum.entries.saturating_sub(sum.tombstones);
+        let hidden = sum.garbage(permille).saturating_sub(sum.tombstones).min(puts);
+        let bytes = share_of(sum.value_bytes, hidden, puts);
+        hidden_bytes = hidden_bytes.saturating_add(bytes);
+        live_bytes = live_bytes.saturating_add(sum.value_bytes - bytes);
+        live = live.saturating_add(puts - hidden);
+    }
+    let by_above = hidden_by_share(newer, tombstones, live, permille);
+    hidden_bytes.saturating_add(share_of(live_bytes, by_above, live))
+}
+
+/// `bytes` × `part` / `all`.
+fn share_of(bytes: u64, part: u64, all: u64) -> u64 {
+    (u128::from(bytes) * u128::from(part.min(all)) / u128::from(all.max(1))) as u64
 }
 
 /// Of a last-level cell.
@@ -158,6 +162,11 @@ impl Planner<'_> {
         sum.seqs.1 <= self.now.watermark
     }
 
+    /// How many entries `newer` ones, of them `tombstones`, hide of `older` ones, going by what was met lately.
+    fn hidden(&self, newer: u64, tombstones: u64, older: u64) -> u64 {
+        hidden_by_share(newer, tombstones, older, self.now.shadowed_permille)
+    }
+
     /// The estimated garbage of a last-level cell, in entries.
     fn cell_garbage(&self, sum: &Sum) -> u64 {
         sum.garbage(self.now.shadowed_permille)
@@ -214,8 +223,11 @@ impl Planner<'_> {
     /// Where many cells have some garbage each: rewrites the worst of the last level, or else brings down the largest above.
     fn garbage_of_family(&self) -> Option<Plan> {
         let last = &self.sums[self.last];
-        let Estimate { garbage, live } =
-            Estimate::of(&self.sums[..self.last + 1], self.now.shadowed_permille);
+        let in_last: u64 = last.iter().map(|sum| self.cell_garbage(sum)).sum();
+        let live = last.iter().map(|sum| sum.entries).sum::<u64>().saturating_sub(in_last);
+        let above = |measure: fn(&Sum) -> u64| self.sums[..self.last].iter().flatten().map(measure).sum();
+        let garbage_above = self.hidden(above(|sum| sum.entries), above(|sum| sum.tombstones), live);
+        let garbage = garbage_above + in_last;
         let all = |measure: fn(&Sum) -> u64| last.iter().map(measure).sum();
         let share = garbage_share(all(|sum| sum.bytes), all(|sum| sum.value_bytes));
         let permille = FAMILY_PERMILLE * GARBAGE_SHARE / share;
@@ -329,12 +341,12 @@ impl Planner<'_> {
 mod tests {
     use super::*;
 
-    /// A cell with an oldest run and newer entries of which samples say that they hide `hidden`.
+    /// A cell with an oldest run and newer entries. Its values have 10 bytes each. Samples say that newer entries hide `hidden`.
     fn sum(oldest_entries: u64, newer: u64, hidden: Option<u64>) -> Sum {
         Sum {
             runs: 2,
             bytes: 0,
-            value_bytes: 0,
+            value_bytes: 10 * (oldest_entries + newer),
             entries: oldest_entries + newer,
             tombstones: 0,
             garbage: 0,
@@ -349,28 +361,36 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_estimated_by_samples_and_else_by_what_was_met() {
-        let estimate = |above: &[Sum], last: &[Sum], permille| {
-            let Estimate { garbage, live } = Estimate::of(&[above.to_vec(), last.to_vec()], permille);
-            (garbage, live)
-        };
-        assert_eq!(estimate(&[], &[sum(100, 20, Some(7))], 500), (7, 113), "samples know");
-        assert_eq!(estimate(&[], &[sum(100, 20, None)], 500), (10, 110), "half of the newer entries");
+    fn hidden_values_are_estimated_by_samples_and_else_by_what_was_met() {
+        assert_eq!(hidden_of(&[], &[sum(100, 20, Some(7))], 500), 70, "samples know");
+        assert_eq!(hidden_of(&[], &[sum(100, 20, None)], 500), 100, "half of the newer entries");
         assert_eq!(
-            estimate(&[], &[Sum { tombstones: 20, ..sum(100, 20, Some(7)) }], 0),
-            (20, 100),
-            "tombstones hide"
+            hidden_of(&[sum(30, 10, None)], &[sum(100, 20, Some(7))], 500),
+            270,
+            "20 by the level above"
         );
+        assert_eq!(hidden_of(&[sum(900, 0, None)], &[sum(100, 20, Some(7))], 1000), 1200, "no more than all");
+        assert_eq!(hidden_of(&[sum(900, 0, None)], &[sum(100, 20, Some(7))], 0), 70);
+        assert_eq!(hidden_of(&[sum(900, 0, None)], &[], 1000), 0);
+        assert_eq!(hidden_of(&[], &[sum(0, 0, None)], 1000), 0);
+    }
+
+    #[test]
+    fn a_tombstone_hides_one_value_and_has_none() {
+        let with_tombstones =
+            Sum { tombstones: 10, garbage: 10, value_bytes: 1_000, ..sum(100, 10, Some(0)) };
+        assert_eq!(hidden_of(&[], &[with_tombstones], 0), 100);
+        let above = Sum { tombstones: 10, garbage: 10, value_bytes: 0, ..sum(0, 10, None) };
+        assert_eq!(hidden_of(&[above], &[sum(100, 0, None)], 0), 100);
+    }
+
+    #[test]
+    fn cells_count_by_the_values_that_they_hold() {
+        let counters = Sum { value_bytes: 0, ..sum(100, 100, Some(100)) };
         assert_eq!(
-            estimate(&[sum(30, 10, None)], &[sum(100, 20, Some(7))], 500),
-            (27, 113),
-            "20 of the level above"
+            hidden_of(&[], &[counters, sum(100, 0, None)], 1000),
+            0,
+            "hidden counters have no large values"
         );
-        assert_eq!(
-            estimate(&[sum(900, 0, None)], &[sum(100, 20, Some(7))], 1000),
-            (120, 113),
-            "no more than live"
-        );
-        assert_eq!(estimate(&[sum(900, 0, None)], &[], 1000), (0, 0));
     }
 }

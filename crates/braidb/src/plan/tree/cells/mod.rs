@@ -15,12 +15,14 @@
 //! *Order.* [`order`] lists the proposals, the most urgent first.
 
 mod down;
-pub mod garbage;
+mod garbage;
 mod guards;
 mod inplace;
 mod order;
 pub mod samples;
 mod seeks;
+
+pub use garbage::hidden_value_bytes;
 
 use super::options::Now;
 use super::overlap;
