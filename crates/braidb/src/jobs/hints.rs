@@ -83,8 +83,8 @@ impl Hints {
         }
     }
 
-    /// Of a thousand entries in the newer runs of a cell, how many hid an older one, as far as merges have measured it. A guess without a
-    /// measurement would slow writers down after each open.
+    /// Of a thousand entries in the newer runs of a cell, how many hid an older one when merges last measured it. It is 0 before the first
+    /// measurement: a guess would slow writers down after each open.
     pub fn measured_permille(&self) -> u64 {
         self.shadowed_permille.unwrap_or(0)
     }

@@ -78,21 +78,39 @@ pub fn hidden_value_bytes(version: &Version, permille: u64, watermark: SeqNo) ->
     hidden_of(&above, &last, permille)
 }
 
+/// Entries of all last-level cells by estimate.
+struct Family {
+    /// Garbage within the cells: tombstones, and versions that newer ones of their cell hide.
+    in_last: u64,
+    /// The others.
+    live: u64,
+    /// Of `live`, what cells above hide.
+    by_above: u64,
+}
+
+impl Family {
+    fn of<'a>(above: impl Iterator<Item = &'a Sum>, last: &[Sum], permille: u64) -> Family {
+        let newer = |(entries, tombstones): (u64, u64), sum: &Sum| {
+            (entries.saturating_add(sum.entries), tombstones.saturating_add(sum.tombstones))
+        };
+        let (newer, tombstones) = above.fold((0, 0), newer);
+        let in_last = last.iter().fold(0, |all: u64, sum| all.saturating_add(sum.garbage(permille)));
+        let live = last.iter().fold(0, |all: u64, sum| all.saturating_add(sum.live(permille)));
+        Family { in_last, live, by_above: hidden_by_share(newer, tombstones, live, permille) }
+    }
+}
+
 /// The bytes of values that are hidden in cells of the last level, also by cells above.
 fn hidden_of(above: &[Sum], last: &[Sum], permille: u64) -> u64 {
-    let all = |sums: &[Sum], measure: fn(&Sum) -> u64| sums.iter().map(measure).fold(0, u64::saturating_add);
-    let (newer, tombstones) = (all(above, |sum| sum.entries), all(above, |sum| sum.tombstones));
-    let (mut hidden_bytes, mut live_bytes, mut live) = (0u64, 0u64, 0u64);
+    let (mut hidden_bytes, mut live_bytes) = (0u64, 0u64);
     for sum in last {
         // Tombstones are garbage without a value.
         let puts = sum.entries.saturating_sub(sum.tombstones);
-        let hidden = sum.garbage(permille).saturating_sub(sum.tombstones).min(puts);
-        let bytes = share_of(sum.value_bytes, hidden, puts);
-        hidden_bytes = hidden_bytes.saturating_add(bytes);
-        live_bytes = live_bytes.saturating_add(sum.value_bytes - bytes);
-        live = live.saturating_add(puts - hidden);
+        let live = share_of(sum.value_bytes, sum.live(permille), puts);
+        live_bytes = live_bytes.saturating_add(live);
+        hidden_bytes = hidden_bytes.saturating_add(sum.value_bytes - live);
     }
-    let by_above = hidden_by_share(newer, tombstones, live, permille);
+    let Family { live, by_above, .. } = Family::of(above.iter(), last, permille);
     hidden_bytes.saturating_add(share_of(live_bytes, by_above, live))
 }
 
@@ -114,6 +132,11 @@ impl Sum {
     /// Estimated, in entries, where `permille` of a thousand newer puts hid an older entry lately.
     fn garbage(&self, permille: u64) -> u64 {
         self.garbage + self.known().unwrap_or_else(|| self.guessed(permille))
+    }
+
+    /// Entries that are no garbage by estimate.
+    fn live(&self, permille: u64) -> u64 {
+        self.entries.saturating_sub(self.garbage(permille))
     }
 
     /// What the cell is rewritten for, by itself: what there may be, whatever was met elsewhere and before, but no more than samples
@@ -160,11 +183,6 @@ impl Sum {
 impl Planner<'_> {
     fn is_below_watermark(&self, sum: &Sum) -> bool {
         sum.seqs.1 <= self.now.watermark
-    }
-
-    /// How many entries `newer` ones, of them `tombstones`, hide of `older` ones, going by what was met lately.
-    fn hidden(&self, newer: u64, tombstones: u64, older: u64) -> u64 {
-        hidden_by_share(newer, tombstones, older, self.now.shadowed_permille)
     }
 
     /// The estimated garbage of a last-level cell, in entries.
@@ -223,11 +241,9 @@ impl Planner<'_> {
     /// Where many cells have some garbage each: rewrites the worst of the last level, or else brings down the largest above.
     fn garbage_of_family(&self) -> Option<Plan> {
         let last = &self.sums[self.last];
-        let in_last: u64 = last.iter().map(|sum| self.cell_garbage(sum)).sum();
-        let live = last.iter().map(|sum| sum.entries).sum::<u64>().saturating_sub(in_last);
-        let above = |measure: fn(&Sum) -> u64| self.sums[..self.last].iter().flatten().map(measure).sum();
-        let garbage_above = self.hidden(above(|sum| sum.entries), above(|sum| sum.tombstones), live);
-        let garbage = garbage_above + in_last;
+        let above = self.sums[..self.last].iter().flatten();
+        let Family { in_last, live, by_above } = Family::of(above, last, self.now.shadowed_permille);
+        let garbage = in_last + by_above;
         let all = |measure: fn(&Sum) -> u64| last.iter().map(measure).sum();
         let share = garbage_share(all(|sum| sum.bytes), all(|sum| sum.value_bytes));
         let permille = FAMILY_PERMILLE * GARBAGE_SHARE / share;
