@@ -22,8 +22,8 @@ const WAIT: Duration = Duration::from_millis(100);
 /// files begins at (`plan/values/collection.rs`). What newer versions hide counts as garbage, by estimate.
 const GARBAGE_SOFT_PERMILLE: u64 = 415;
 /// Garbage of value files, in thousandths of their live bytes, at which the debt is 1, if [`MOST_GARBAGE_DEBT`] did not bound it. The values
-/// of collected files stand on the device twice for a time. Overwriting 2 GB of 1 and 4 KiB took value files to at most 1.53 of their live bytes.
-/// With soft marks of 470 and hard ones of 530 it took them to 1.58 to 1.59.
+/// of collected files stand on the device twice for a time. Overwriting 2 GB of 1 and 4 KiB took value files to 1.44 to 1.56 of their live
+/// bytes on two machines. With soft marks of 470 and hard ones of 530 it took them to 1.58 to 1.59.
 const GARBAGE_HARD_PERMILLE: u64 = 475;
 /// The most debt that garbage in value files makes. At 0.95 a write pays for 2.8 MiB a second, and never waits: what keeps the garbage may
 /// be a compaction of the user, or a full device.

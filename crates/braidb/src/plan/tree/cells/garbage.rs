@@ -94,8 +94,10 @@ impl Family {
             (entries.saturating_add(sum.entries), tombstones.saturating_add(sum.tombstones))
         };
         let (newer, tombstones) = above.fold((0, 0), newer);
-        let in_last = last.iter().fold(0, |all: u64, sum| all.saturating_add(sum.garbage(permille)));
-        let live = last.iter().fold(0, |all: u64, sum| all.saturating_add(sum.live(permille)));
+        let (in_last, live) = last.iter().fold((0u64, 0u64), |(in_last, live), sum| {
+            let garbage = sum.garbage(permille);
+            (in_last.saturating_add(garbage), live.saturating_add(sum.entries.saturating_sub(garbage)))
+        });
         Family { in_last, live, by_above: hidden_by_share(newer, tombstones, live, permille) }
     }
 }
