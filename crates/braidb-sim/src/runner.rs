@@ -11,6 +11,7 @@
 
 mod intruder;
 mod lives;
+mod rest;
 pub use lives::{crash_image, crash_name};
 
 use crate::client::{Client, Trouble};

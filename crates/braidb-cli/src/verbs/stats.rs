@@ -323,6 +323,7 @@ fn work_text(stats: &Stats, text: &mut String) {
         format!("{} commit groups, {} syncs", grouped(counts.log_groups), grouped(counts.log_syncs)),
     );
     count("gets", counts.gets, format!("{:.2} tables read a get", ratio(counts.table_reads, counts.gets)));
+    count("scans", counts.scans, String::new());
     count(
         "tables spared by filters",
         counts.filter_rejections,
@@ -356,6 +357,13 @@ fn work_text(stats: &Stats, text: &mut String) {
     let read_mib = counts.log_merge_bytes.div_ceil(1 << 20);
     count("MiB of logs read by merges", read_mib, String::new());
     count("merges", counts.merges, format!("{} read", bytes_text(counts.merge_read_bytes)));
+    let ms = |ns: u64| grouped(ns.div_ceil(1_000_000));
+    let rent = format!(
+        "readers paid {} ms in vain, {} ms for these",
+        ms(counts.rent_paid_ns),
+        ms(counts.rent_spent_ns)
+    );
+    count("merges bought by readers", counts.bought_merges, rent);
     count("merges on several threads", counts.merges_shared, String::new());
     count("merges of L0 by overlap", counts.l0_overlap_merges, String::new());
     count("merges of L0 by count", counts.l0_count_merges, String::new());

@@ -12,6 +12,12 @@ impl Counter {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 
+    /// Adds 1, and returns the count before.
+    #[inline]
+    pub fn next(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// Raises a count that is a maximum.
     pub fn raise_to(&self, n: u64) {
         self.0.fetch_max(n, Ordering::Relaxed);
@@ -74,6 +80,11 @@ pub struct Counters {
     /// Bytes of value files that merges and verifications read.
     pub value_merge_bytes: Counter,
     pub merges: Counter,
+    /// Merges that readers paid for.
+    pub bought_merges: Counter,
+    /// Nanoseconds that readers paid in vain, and those that bought merges, by the unit costs of `version/rent.rs`.
+    pub rent_paid_ns: Counter,
+    pub rent_spent_ns: Counter,
     pub merge_read_bytes: Counter,
     /// Tables that joined L0 while a merge of L0 was deferred.
     pub l0_deferrals: Counter,
@@ -101,6 +112,7 @@ pub struct Counters {
     pub entries_dropped: Counter,
     pub tombstones_dropped: Counter,
     pub gets: Counter,
+    pub scans: Counter,
     /// Tables that gets read after their filters let the key pass.
     pub table_reads: Counter,
     pub filter_rejections: Counter,

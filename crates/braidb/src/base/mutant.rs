@@ -38,6 +38,8 @@ pub const ALL: &[(&str, &str)] = &[
     ("memory_drops_tombstones", "6: a tombstone in memory hides what lies below"),
     ("merge_leaves_a_run_out", "7: a merge reads every run that it replaces"),
     ("overlap_ignores_the_limit", "16: what an estimate defers is done before writes wait for it"),
+    ("rent_not_cleared", "18: what readers paid in vain buys one merge"),
+    ("rent_of_the_oldest", "18: readers owe nothing for the oldest run under a key"),
     ("replay_by_sequence", "3: position decides whether a record is replayed"),
     ("rewrite_lands_on_top", "7: a merge in place stays among the runs where its inputs were"),
     ("rolled_behind_older", "7: the pipeline has the newest segment first"),

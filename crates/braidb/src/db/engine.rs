@@ -14,13 +14,13 @@ use crate::base::ids::{FamilyId, FileId, SeqNo};
 use crate::base::report::{RecoveryReport, VerifyReport};
 use crate::base::value::Value;
 use crate::cache::BlockCache;
-use crate::jobs::{Jobs, SeekWatch};
+use crate::jobs::Jobs;
 use crate::log::{EncodedBatch, LogSync};
 use crate::memory::view::{FamilyView, View, ViewCell};
 use crate::memory::{Immutable, Live, Memory};
 use crate::plan::memory::tuner::Period;
 use crate::plan::tree::overlap::Verdict;
-use crate::read::{self, AheadOf, Passed, UsualLengths};
+use crate::read::{self, Passed, ScanContext, UsualLengths};
 use crate::version::state::ValueFile;
 use crate::version::table_file::TableFile;
 use crate::version::{DirLock, Level, Slice, Version};
@@ -54,7 +54,6 @@ pub(crate) struct Engine {
     pub(super) log_sync: Arc<LogSync>,
     pub(super) queue: Arc<CommitQueue>,
     pub(super) jobs: Arc<Jobs>,
-    pub(super) seeks: SeekWatch,
     pub(super) scan_lengths: UsualLengths,
     /// Released when the database closes.
     pub(super) lock: Arc<DirLock>,
@@ -63,10 +62,12 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// What a scan of the column family needs to read values ahead.
-    pub fn ahead(&self, family: FamilyId) -> AheadOf {
+    /// What a new scan of the column family gets. Counts the scan.
+    pub fn begin_scan(&self, family: FamilyId) -> ScanContext {
         let (layout, usual_bytes) = (self.jobs.parts.options.values.layout, self.scan_lengths.of(family));
-        AheadOf { clock: self.clock.clone(), layout, usual_bytes }
+        let weight = read::weight(self.counters.scans.next());
+        let watermark = if weight > 0 { self.snapshots.drop_proof().watermark() } else { 0 };
+        ScanContext { weight, watermark, clock: self.clock.clone(), layout, usual_bytes }
     }
 
     pub fn check_open(&self) -> Result<()> {
@@ -150,11 +151,11 @@ impl Engine {
     }
 
     pub fn get(&self, family: FamilyId, key: &[u8], at: Option<SeqNo>) -> Result<Option<Value>> {
-        self.look_up(family, at, |view, at| read::get(view, key, at))
+        self.look_up(family, at, |view, at, weight| read::get(view, key, at, weight))
     }
 
     pub fn contains(&self, family: FamilyId, key: &[u8]) -> Result<bool> {
-        self.look_up(family, None, |view, at| read::contains(view, key, at))
+        self.look_up(family, None, |view, at, weight| read::contains(view, key, at, weight))
     }
 
     #[inline]
@@ -162,27 +163,23 @@ impl Engine {
         &self,
         family: FamilyId,
         at: Option<SeqNo>,
-        read: impl FnOnce(&FamilyView, SeqNo) -> Result<T>,
+        read: impl FnOnce(&FamilyView, SeqNo, u64) -> Result<T>,
     ) -> Result<T> {
         self.health.check_open()?;
-        self.counters.gets.add(1);
+        let weight = read::weight(self.counters.gets.next());
         // View first, number second (rule 8): each write that the number covers is in this view, or is newer than this get.
         let view = self.view.load();
         let at = at.unwrap_or_else(|| self.snapshots.visible());
-        read(&view.families[family.0 as usize], at)
+        let outcome = read(&view.families[family.0 as usize], at, weight);
+        drop(view);
+        self.jobs.act_on_rent();
+        outcome
     }
 
     /// The current view, for an iterator to keep.
     pub fn view(&self) -> Result<Arc<View>> {
         self.health.check_open()?;
         Ok(self.view.load_full())
-    }
-
-    /// Reports a scan positioned at `key`. Repeated scans without writes in between may make a merge pay.
-    pub fn seek_begun(&self, family: FamilyId, key: &[u8]) {
-        if self.seeks.seek(self.snapshots.visible()) {
-            self.jobs.hint_seek(family, key);
-        }
     }
 
     /// Reports what a scan that ended has read.
@@ -196,9 +193,10 @@ impl Engine {
         }
     }
 
-    /// Deletes the files that only the reader which ended had kept.
+    /// Deletes the files that only the reader which ended had kept, and asks for merges that readers have paid for.
     pub fn reader_ended(&self) {
         if self.health.check_open().is_ok() {
+            self.jobs.act_on_rent();
             self.jobs.collect_garbage();
         }
     }

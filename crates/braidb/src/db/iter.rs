@@ -108,9 +108,8 @@ impl Walk {
         self.db.engine().check_open()?;
         if self.front.is_none() {
             let view = &self.view.families[self.family.0 as usize];
-            self.db.engine().seek_begun(self.family, start(&self.bounds.0));
             self.front =
-                Some(Forward::new(view, self.at, &self.bounds.0, self.db.engine().ahead(self.family))?);
+                Some(Forward::new(view, self.at, &self.bounds.0, self.db.engine().begin_scan(self.family))?);
         }
         let back = self.back.as_ref().and_then(Backward::last_key);
         let within = |key: &[u8]| {
@@ -132,9 +131,8 @@ impl Walk {
         self.db.engine().check_open()?;
         if self.back.is_none() {
             let view = &self.view.families[self.family.0 as usize];
-            self.db.engine().seek_begun(self.family, start(&self.bounds.1));
             self.back =
-                Some(Backward::new(view, self.at, &self.bounds.1, self.db.engine().ahead(self.family))?);
+                Some(Backward::new(view, self.at, &self.bounds.1, self.db.engine().begin_scan(self.family))?);
         }
         let front = self.front.as_ref().and_then(Forward::last_key);
         let within = |key: &[u8]| {
@@ -178,14 +176,6 @@ impl Drop for Iter {
 impl fmt::Debug for Iter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Iter").field("ended", &self.walk.is_none()).finish_non_exhaustive()
-    }
-}
-
-/// The key near which a walk from `bound` begins. An unbounded end counts as the lowest key.
-fn start(bound: &Bound<Vec<u8>>) -> &[u8] {
-    match bound {
-        Bound::Included(key) | Bound::Excluded(key) => key,
-        Bound::Unbounded => &[],
     }
 }
 

@@ -11,7 +11,7 @@ use crate::base::mutant::mutant;
 use crate::base::names::{self, Kind};
 use crate::base::report::Cut;
 use crate::cache::BlockCache;
-use crate::jobs::{JobOptions, Jobs, Orphans, Parts, SeekWatch};
+use crate::jobs::{JobOptions, Jobs, Orphans, Parts};
 use crate::log::{HEADER_BYTES, LogSync, LogWriter};
 use crate::memory::view::{View, ViewCell};
 use crate::read::UsualLengths;
@@ -272,7 +272,6 @@ impl Opening {
             log_sync,
             queue,
             jobs,
-            seeks: SeekWatch::default(),
             scan_lengths: UsualLengths::default(),
             lock,
             closing: parking_lot::Mutex::default(),

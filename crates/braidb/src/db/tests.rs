@@ -3,6 +3,7 @@
 mod executor;
 mod interrupted;
 mod memory_simulator;
+mod rent;
 
 use super::{Db, MemoryPolicy, Options};
 use crate::base::counters::Counters;

@@ -72,6 +72,7 @@ impl Jobs {
                 version,
                 options,
                 &to_rewrite,
+                false,
             );
             match plan::full(family, version, &catalog.claims, upto, &now, options) {
                 Step::Do(plan) => {

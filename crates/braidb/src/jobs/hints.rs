@@ -13,17 +13,12 @@ use crate::plan::{Garbage, Merge, Now, Plan, TreeOptions};
 use crate::version::{Cell, Level, Version};
 use crate::visible::snapshots::Snapshots;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-/// Seeks in a row, without writes in between, that ask for a merge where the last one went (PebblesDB, section 4.2).
-const SEEKS: u64 = 10;
 /// Entries that a scan must read beyond those that it returns to count as garbage; and tombstones in memory that are worth a flush.
 const WASTED_ENTRIES: u64 = 1_000;
 /// Ranges with garbage that are remembered for a family.
 const WASTES: usize = 16;
-/// Keys of seeks that are remembered for a family.
-const MAX_SEEK_HINTS: usize = 64;
 /// Keys waiting to become guards that are remembered for a family.
 const SAMPLED: usize = 1 << 16;
 
@@ -41,8 +36,6 @@ struct Paid {
 pub(super) struct Hints {
     /// Of a thousand entries in the newer runs of a cell, how many hid an older one, when cells were last rewritten. `None` if none was.
     shadowed_permille: Option<u64>,
-    /// Keys at which a merge would serve readers.
-    seek_hints: Vec<Vec<u8>>,
     /// Ranges in which scans read garbage, and how many garbage entries they read in all.
     wasted: Vec<(KeyRange, u64)>,
     /// Ranges in which scans read more garbage than cleaning costs.
@@ -69,13 +62,14 @@ impl Hints {
         version: &Version,
         options: &TreeOptions,
         to_rewrite: &'a BTreeSet<FileId>,
+        may_buy: bool,
     ) -> Now<'a> {
         Now {
             watermark: snapshots.drop_proof().watermark(),
             visible: snapshots.visible(),
             overlap_permille: overlap::estimate_permille(version, options),
             shadowed_permille: self.planned_permille(),
-            seek_hints: &self.seek_hints,
+            may_buy,
             garbage_hints: &self.garbage_hints,
             to_gather: &self.to_gather,
             to_rewrite,
@@ -176,7 +170,6 @@ impl Hints {
 
     /// Drops hints: the policy saw all of them and wants nothing more. Garbage hints go only if no job runs.
     pub fn answered(&mut self, version: &Version, is_idle: bool) {
-        self.seek_hints.clear();
         if is_idle {
             self.garbage_hints.clear();
         }
@@ -200,37 +193,7 @@ impl Drop for Asking<'_> {
     }
 }
 
-/// Counts the seeks of one column family that came without a write in between.
-#[derive(Debug, Default)]
-pub struct SeekWatch {
-    at: AtomicU64,
-    count: AtomicU64,
-}
-
-impl SeekWatch {
-    /// Counts a seek at the newest write `visible`; `true` for each tenth seek in a row. Concurrent seeks may be counted as
-    /// one, which only changes when a merge comes.
-    pub fn seek(&self, visible: SeqNo) -> bool {
-        if self.at.swap(visible, Ordering::Relaxed) != visible {
-            self.count.store(1, Ordering::Relaxed);
-            return false;
-        }
-        let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
-        if count >= SEEKS {
-            self.count.store(0, Ordering::Relaxed);
-        }
-        count >= SEEKS
-    }
-}
-
 impl Jobs {
-    /// Leaves a hint that readers seek `key` repeatedly: fewer runs there would serve them.
-    pub fn hint_seek(self: &Arc<Self>, family: FamilyId, key: &[u8]) {
-        if self.remember(family, key) {
-            self.schedule();
-        }
-    }
-
     /// A scan of `range` returned `entries_returned` entries, and read `wasted` more. It spent `vain` on values in many places. A reader
     /// does not wait for a job that commits an edit; a later scan tells again.
     pub fn scanned(
@@ -271,16 +234,6 @@ impl Jobs {
         if is_due {
             self.schedule();
         }
-    }
-
-    /// Whether the key was noted. A reader does not wait for a job that commits an edit; a later seek tells again.
-    fn remember(&self, family: FamilyId, key: &[u8]) -> bool {
-        let Some(mut catalog) = self.catalog.try_lock() else { return false };
-        let seek_hints = &mut catalog.hints(family).seek_hints;
-        if seek_hints.len() < MAX_SEEK_HINTS && !seek_hints.iter().any(|known| known == key) {
-            seek_hints.push(key.to_vec());
-        }
-        true
     }
 }
 
@@ -396,19 +349,5 @@ impl Catalog {
                 self.state.families().get(&family).and_then(|family| family.version.level(0).slices().next());
             Hints { deferred_at: newest.map_or(0, |(_, epoch, _)| epoch), ..Hints::default() }
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ten_seeks_without_a_write_are_one_too_many() {
-        let watch = SeekWatch::default();
-        let asked: Vec<bool> = (0..25).map(|_| watch.seek(7)).collect();
-        let at: Vec<usize> = (0..25).filter(|&n| asked[n]).collect();
-        assert_eq!(at, [9, 19]);
-        assert!((0..100).all(|seq| !watch.seek(seq)), "a write comes before each");
     }
 }

@@ -67,7 +67,6 @@ use braidb_storage::{Env, Lane};
 pub use cleanup::Orphans;
 use damage::Damages;
 use hints::Hints;
-pub use hints::SeekWatch;
 use memory_compaction::MemoryCompactor;
 use output::{Outputs, Target};
 use pacer::Pacer;
@@ -128,6 +127,8 @@ struct Catalog {
     /// Flushes and merges that have not given back their flushing set or claims.
     flushes_running: usize,
     merges_running: usize,
+    /// Whether a running merge was bought by what readers paid.
+    is_buying: bool,
     /// Whether a log was closed because it was full, or a flush ended, since a log collection last began; and whether a log
     /// collection runs.
     log_full: bool,
@@ -185,6 +186,7 @@ impl Jobs {
             jobs: 0,
             flushes_running: 0,
             merges_running: 0,
+            is_buying: false,
             log_full: false,
             collecting_logs: false,
             manual: 0,
@@ -226,6 +228,14 @@ impl Jobs {
     pub fn act_on(self: &Arc<Self>, wants: Wants) {
         if wants != Wants::default() {
             self.start_wanted(wants);
+        }
+    }
+
+    /// Asks the planner if readers have paid for a merge since the last call. The caller holds no lock.
+    #[inline]
+    pub fn act_on_rent(self: &Arc<Self>) {
+        if self.parts.tables.bell().has_rung() {
+            self.schedule();
         }
     }
 
@@ -302,6 +312,7 @@ impl Jobs {
                 version,
                 options,
                 &to_rewrite,
+                !catalog.is_buying,
             );
             let plan = if catalog.manual == 0 {
                 plan::propose(id, version, claims, &now, options)?
@@ -328,9 +339,18 @@ impl Jobs {
     /// Claims what a plan touches, and counts it as a running job.
     fn claim(self: &Arc<Self>, catalog: &mut Catalog, plan: &Plan) -> Running {
         let ticket = catalog.claims.take(plan);
+        let bought = match plan {
+            Plan::Merge(merge) => Some(merge).filter(|merge| merge.is_bought),
+            _ => None,
+        };
+        if let Some(merge) = bought {
+            catalog.is_buying = true;
+            self.parts.counters.bought_merges.add(1);
+            self.parts.counters.rent_spent_ns.add(merge.paid_ns());
+        }
         catalog.jobs += 1;
         catalog.merges_running += 1;
-        Running { jobs: self.clone(), work: Some(Work::Merge(ticket)) }
+        Running { jobs: self.clone(), work: Some(Work::Merge(ticket, bought.is_some())) }
     }
 
     /// Tells all waiting threads that a job ended, and starts what it made possible. A failure starts nothing: the disk would be asked
@@ -565,7 +585,8 @@ struct Running {
 
 enum Work {
     Flush(FlushTask),
-    Merge(Ticket),
+    /// A merge, and whether it was bought by what readers paid.
+    Merge(Ticket, bool),
     /// A subcompaction for a merge of another thread.
     Help,
     LogCollection,
@@ -575,7 +596,7 @@ impl Work {
     fn lane(&self) -> Lane {
         match self {
             Work::Flush(_) | Work::LogCollection => Lane::Flush,
-            Work::Merge(_) | Work::Help => Lane::Merge,
+            Work::Merge(..) | Work::Help => Lane::Merge,
         }
     }
 }
@@ -589,7 +610,7 @@ impl Running {
     }
 
     fn merge(mut self, plan: Plan, version: Arc<Version>) -> Result<()> {
-        let Some(Work::Merge(ticket)) = &self.work else { unreachable!("a plan was submitted") };
+        let Some(Work::Merge(ticket, _)) = &self.work else { unreachable!("a plan was submitted") };
         let claims = plan.claims().to_vec();
         let outcome = self.jobs.execute(plan, version, ticket).map_err(|error| self.jobs.blame(error));
         let others_go_on = outcome.as_ref().is_err_and(|error| self.jobs.met_damage(error, &claims));
@@ -618,8 +639,9 @@ impl Running {
                     self.jobs.parts.flushes.put_back(task);
                 }
             }
-            Work::Merge(ticket) => {
+            Work::Merge(ticket, is_bought) => {
                 catalog.merges_running -= 1;
+                catalog.is_buying &= !is_bought;
                 catalog.claims.release(ticket);
                 catalog.damages.merge_ended();
             }

@@ -19,7 +19,7 @@
 //! An entry that was read ahead waits here with its value, or with the error of its value. The user gets the error when the scan comes to
 //! the entry, and never for an entry that the scan does not reach.
 
-use super::scan::{AheadOf, Entry, Found};
+use super::scan::{Entry, Found, ScanContext};
 use crate::base::body::Handle;
 use crate::base::error::Result;
 use crate::base::ids::FileId;
@@ -128,8 +128,8 @@ impl Spent {
 }
 
 impl Ahead {
-    pub fn new(of: AheadOf, is_forward: bool) -> Ahead {
-        let AheadOf { clock, layout, usual_bytes } = of;
+    pub fn new(of: ScanContext, is_forward: bool) -> Ahead {
+        let ScanContext { clock, layout, usual_bytes, .. } = of;
         let (ready, raw, spent) = (VecDeque::new(), RawValues::default(), Spent::default());
         Ahead { clock, layout, is_forward, ready, raw, window_bytes: 0, usual_bytes, read_bytes: 0, spent }
     }
@@ -398,8 +398,8 @@ mod tests {
         slow_files(0).0
     }
 
-    fn of(clock: Arc<Watch>, usual_bytes: u64) -> AheadOf {
-        AheadOf { clock, layout: ValueLayout::Ordered, usual_bytes }
+    fn of(clock: Arc<Watch>, usual_bytes: u64) -> ScanContext {
+        ScanContext { weight: 0, watermark: 0, clock, layout: ValueLayout::Ordered, usual_bytes }
     }
 
     fn ahead() -> Ahead {
@@ -473,7 +473,7 @@ mod tests {
         let calls = |levels: usize| {
             let files = files();
             let mut walk = entries(&files, &[(0, 9), (0, 1), (0, 5), (0, 2)]);
-            let of = AheadOf { layout: ValueLayout::Trie { levels }, ..of(Arc::default(), 0) };
+            let of = ScanContext { layout: ValueLayout::Trie { levels }, ..of(Arc::default(), 0) };
             let mut ahead = Ahead::new(of, true);
             while ahead.step(|| Ok(walk.next())).unwrap().is_some() {}
             let reaches = files[0].reaches.lock().unwrap().clone();

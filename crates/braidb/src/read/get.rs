@@ -8,20 +8,23 @@ use crate::base::mutant::mutant;
 use crate::base::value::Value;
 use crate::memory::view::FamilyView;
 use crate::table::Table;
+use crate::version::Slice;
+use crate::version::rent::Paid;
 use crate::visible::{EntryKind, Found};
 
-/// The value of `key` that a reader at `at` sees.
-pub fn get(view: &FamilyView, key: &[u8], at: SeqNo) -> Result<Option<Value>> {
-    let found = newest(view, key, at, |found| found, |table, hash| table.get(key, hash, at))?;
+/// The value of `key` that a reader at `at` sees. What the get pays in vain is charged `weight` times ([`super::weight`]).
+pub fn get(view: &FamilyView, key: &[u8], at: SeqNo, weight: u64) -> Result<Option<Value>> {
+    let found = newest(view, key, at, weight, |found| found, |table, hash| table.get(key, hash, at))?;
     Ok(found.and_then(|found| {
         debug_assert!(found.seq <= at, "a reader sees nothing newer than its number");
         (found.kind == EntryKind::Put).then_some(found.value)
     }))
 }
 
-/// Whether a reader at `at` sees a value of `key`. Reads no value.
-pub fn contains(view: &FamilyView, key: &[u8], at: SeqNo) -> Result<bool> {
-    let kind = newest(view, key, at, |found| found.kind, |table, hash| table.get_kind(key, hash, at))?;
+/// Whether a reader at `at` sees a value of `key`. Reads no value, and charges as [`get`] does.
+pub fn contains(view: &FamilyView, key: &[u8], at: SeqNo, weight: u64) -> Result<bool> {
+    let of_table = |table: &Table, hash| table.get_kind(key, hash, at);
+    let kind = newest(view, key, at, weight, |found| found.kind, of_table)?;
     Ok(kind == Some(EntryKind::Put))
 }
 
@@ -31,6 +34,7 @@ fn newest<T>(
     view: &FamilyView,
     key: &[u8],
     at: SeqNo,
+    weight: u64,
     of_memory: impl FnOnce(Found) -> T,
     of_table: impl Fn(&Table, u64) -> Result<Option<T>>,
 ) -> Result<Option<T>> {
@@ -39,6 +43,7 @@ fn newest<T>(
     if let Some(found) = view.memory.get(key, hash, at) {
         return Ok(Some(of_memory(found)));
     }
+    let mut asked_last: Option<(&Slice, &Table)> = None;
     for (number, level) in view.version.levels().enumerate() {
         for cell in [level.cell(key)] {
             let oldest_first =
@@ -46,11 +51,25 @@ fn newest<T>(
             for index in 0..cell.runs.len() {
                 let index = if oldest_first { cell.runs.len() - 1 - index } else { index };
                 let Some(slice) = cell.runs[index].find(key) else { continue };
-                if let Some(found) = of_table(slice.table.reader()?, hash)? {
+                let table = slice.table.reader()?;
+                if weight > 0 {
+                    charge(asked_last.replace((slice, table)), hash, weight);
+                }
+                if let Some(found) = of_table(table, hash)? {
                     return Ok(Some(found));
                 }
             }
         }
     }
     Ok(None)
+}
+
+/// Charges the slice that was asked before the next one, and did not hold the key. A merge of both would spare it. The last slice that a get
+/// asks owes nothing: a get asks one at least.
+#[cold]
+fn charge(asked: Option<(&Slice, &Table)>, hash: u64, weight: u64) {
+    if let Some((slice, table)) = asked {
+        let (filters, blocks) = if table.may_contain(hash) { (0, weight) } else { (weight, 0) };
+        slice.charge(Paid { filters, blocks, ..Paid::default() });
+    }
 }

@@ -10,12 +10,15 @@ use crate::base::counters::LEVELS;
 use crate::base::error::Result;
 use crate::base::ids::SeqNo;
 use crate::base::key::KeyRange;
+use crate::base::mutant::mutant;
 use crate::base::value::Value;
 use crate::memory::view::FamilyView;
 use crate::plan::values::ValueLayout;
 use crate::plan::values::gathering::Vain;
+use crate::version::Slice;
 use crate::version::cursor::RunCursor;
 use crate::version::level_cursor::LevelCursor;
+use crate::version::rent::Paid;
 use crate::visible::merge::MergeCursor;
 use crate::visible::{Cursor, EntryKind, LazyValue};
 use braidb_storage::Clock;
@@ -80,6 +83,51 @@ fn sources(view: &FamilyView) -> Vec<Source> {
     iter::once(active).chain(memory).chain(runs).chain(levels).collect()
 }
 
+/// Who pays for what a scan reads in vain: the slices that hold the keys where the scan begins, but for the oldest. A scan needs a cursor in
+/// each of them, and would need one if they were one run. What it reads of hidden entries is shared out among them.
+struct Payers {
+    slices: Vec<Arc<Slice>>,
+    weight: u64,
+    /// Entries with numbers up to this hide older ones from every reader.
+    watermark: SeqNo,
+    steps: u64,
+}
+
+impl Payers {
+    /// A scan without a bound begins where few do, and is not charged.
+    fn new(view: &FamilyView, bound: &Bound<Vec<u8>>, context: &ScanContext) -> Payers {
+        let ScanContext { weight, watermark, .. } = *context;
+        let mut slices = Vec::new();
+        if let Bound::Included(key) | Bound::Excluded(key) = bound
+            && weight > 0
+        {
+            let runs = view.version.levels().flat_map(|level| &level.cell(key).runs);
+            slices.extend(runs.filter_map(|run| run.find(key)).cloned());
+            if !mutant!("rent_of_the_oldest") {
+                slices.pop();
+            }
+        }
+        Payers { slices, weight, watermark, steps: 0 }
+    }
+
+    /// Counts an entry that one with the number `by` hides.
+    #[inline]
+    fn hidden(&mut self, by: SeqNo) {
+        self.steps += u64::from(by <= self.watermark);
+    }
+}
+
+impl Drop for Payers {
+    fn drop(&mut self) {
+        let slices = self.slices.len() as u64;
+        for slice in &self.slices {
+            // A long scan leaves the slices where it began. For none of them it pays more than each entry once.
+            let steps = (self.steps / slices).min(slice.entries) * self.weight;
+            slice.charge(Paid { cursors: self.weight, steps, ..Paid::default() });
+        }
+    }
+}
+
 /// A walk over one view, in one direction.
 pub trait Walk {
     /// Finds the next entry, or nothing if its key is not `within` the range. Reads no value.
@@ -94,8 +142,13 @@ pub struct Scan<W> {
     ahead: Ahead,
 }
 
-/// What a scan needs to read values ahead.
-pub struct AheadOf {
+/// What the engine gives to a scan.
+pub struct ScanContext {
+    /// How often the scan is charged for what it reads in vain.
+    pub weight: u64,
+    /// Every present and future reader is at or above this number.
+    pub watermark: SeqNo,
+    /// Reads of values ahead are timed by it.
     pub clock: Arc<dyn Clock>,
     pub layout: ValueLayout,
     /// Bytes that most scans of the column family do not exceed: 0 if that is not known yet.
@@ -109,15 +162,22 @@ pub type Backward = Scan<BackwardWalk>;
 
 impl Forward {
     /// Starts at the lower bound.
-    pub fn new(view: &FamilyView, at: SeqNo, low: &Bound<Vec<u8>>, ahead: AheadOf) -> Result<Forward> {
-        Ok(Scan { walk: ForwardWalk::new(view, at, low)?, ahead: Ahead::new(ahead, true) })
+    pub fn new(view: &FamilyView, at: SeqNo, low: &Bound<Vec<u8>>, context: ScanContext) -> Result<Forward> {
+        let payers = Payers::new(view, low, &context);
+        Ok(Scan { walk: ForwardWalk::new(view, at, low, payers)?, ahead: Ahead::new(context, true) })
     }
 }
 
 impl Backward {
     /// Starts at the upper bound.
-    pub fn new(view: &FamilyView, at: SeqNo, high: &Bound<Vec<u8>>, ahead: AheadOf) -> Result<Backward> {
-        Ok(Scan { walk: BackwardWalk::new(view, at, high)?, ahead: Ahead::new(ahead, false) })
+    pub fn new(
+        view: &FamilyView,
+        at: SeqNo,
+        high: &Bound<Vec<u8>>,
+        context: ScanContext,
+    ) -> Result<Backward> {
+        let payers = Payers::new(view, high, &context);
+        Ok(Scan { walk: BackwardWalk::new(view, at, high, payers)?, ahead: Ahead::new(context, false) })
     }
 }
 
@@ -149,14 +209,16 @@ impl<W: Walk> Scan<W> {
 pub struct ForwardWalk {
     merge: MergeCursor<Source>,
     at: SeqNo,
-    /// The last key decided; the walk passes over its older versions.
+    /// The last key decided, and the number of its version that decided; the walk passes over its older versions.
     key: Vec<u8>,
+    seq: SeqNo,
     started: bool,
     count: Count,
+    payers: Payers,
 }
 
 impl ForwardWalk {
-    fn new(view: &FamilyView, at: SeqNo, low: &Bound<Vec<u8>>) -> Result<ForwardWalk> {
+    fn new(view: &FamilyView, at: SeqNo, low: &Bound<Vec<u8>>, payers: Payers) -> Result<ForwardWalk> {
         let mut merge = MergeCursor::new(sources(view));
         match low {
             Bound::Unbounded => merge.seek_to_first()?,
@@ -168,7 +230,8 @@ impl ForwardWalk {
                 }
             }
         }
-        Ok(ForwardWalk { merge, at, key: Vec::new(), started: false, count: Count::default() })
+        let (key, count) = (Vec::new(), Count::default());
+        Ok(ForwardWalk { merge, at, key, seq: 0, started: false, count, payers })
     }
 }
 
@@ -185,6 +248,9 @@ impl Walk for ForwardWalk {
             if decided || self.merge.seq() > self.at {
                 self.count.skipped += 1;
                 versions += u32::from(decided);
+                if decided {
+                    self.payers.hidden(self.seq);
+                }
                 if versions > VERSIONS_BEFORE_A_SEEK {
                     // The next possible key is this one with a zero byte behind it.
                     self.key.push(0);
@@ -203,6 +269,7 @@ impl Walk for ForwardWalk {
             self.started = true;
             self.key.clear();
             self.key.extend_from_slice(self.merge.key());
+            self.seq = self.merge.seq();
             self.count.first_key.get_or_insert_with(|| self.key.clone());
             let is_put = self.merge.kind() == EntryKind::Put;
             let value = is_put.then(|| self.merge.lazy_value());
@@ -225,10 +292,11 @@ pub struct BackwardWalk {
     key: Vec<u8>,
     started: bool,
     count: Count,
+    payers: Payers,
 }
 
 impl BackwardWalk {
-    fn new(view: &FamilyView, at: SeqNo, high: &Bound<Vec<u8>>) -> Result<BackwardWalk> {
+    fn new(view: &FamilyView, at: SeqNo, high: &Bound<Vec<u8>>, payers: Payers) -> Result<BackwardWalk> {
         let mut merge = MergeCursor::new(sources(view));
         match high {
             Bound::Unbounded => merge.seek_to_last()?,
@@ -239,7 +307,8 @@ impl BackwardWalk {
                 merge.seek_before(&successor)?;
             }
         }
-        Ok(BackwardWalk { merge, at, key: Vec::new(), started: false, count: Count::default() })
+        let (key, count) = (Vec::new(), Count::default());
+        Ok(BackwardWalk { merge, at, key, started: false, count, payers })
     }
 }
 
@@ -255,8 +324,12 @@ impl Walk for BackwardWalk {
             self.key.extend_from_slice(self.merge.key());
             self.count.first_key.get_or_insert_with(|| self.key.clone());
             let mut newest: Option<LazyValue> = None;
+            let mut is_first = true;
             while self.merge.valid() && self.merge.key() == self.key.as_slice() {
                 if self.merge.seq() <= self.at {
+                    if !std::mem::take(&mut is_first) {
+                        self.payers.hidden(self.merge.seq());
+                    }
                     // The next key tells which version is shown. Only this version's value is read if it lies in a body.
                     let is_put = self.merge.kind() == EntryKind::Put;
                     newest = is_put.then(|| self.merge.lazy_value());

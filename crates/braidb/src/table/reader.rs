@@ -113,11 +113,17 @@ impl Table {
         Ok(self.find(key, hash, at)?.map(|(_, _, hit)| hit.kind))
     }
 
+    /// Whether the filter lets a key with this hash pass. A table without a filter lets all keys pass.
+    #[inline]
+    pub fn may_contain(&self, hash: u64) -> bool {
+        self.filter.as_ref().is_none_or(|filter| filter.may_contain(hash))
+    }
+
     /// The newest version of `key` at or below `at`, with its block and the number of the block.
     #[inline]
     fn find(&self, key: &[u8], hash: u64, at: SeqNo) -> Result<Option<(usize, Arc<Block>, Hit)>> {
         debug_assert_eq!(hash, key::hash(key));
-        if self.filter.as_ref().is_some_and(|filter| !filter.may_contain(hash)) {
+        if !self.may_contain(hash) {
             self.counters.filter_rejections.add(1);
             return Ok(None);
         }

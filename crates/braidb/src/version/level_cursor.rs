@@ -149,6 +149,7 @@ impl Cursor for LevelCursor {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rent::Paid;
     use super::super::shape::{RunId, Slice};
     use super::super::table_file::{TableFile, TableStore};
     use super::*;
@@ -231,7 +232,7 @@ mod tests {
             bytes: 1,
             values: Vec::new(),
         };
-        Arc::new(Slice::new(table.clone(), part))
+        Arc::new(Slice::new(table.clone(), part, Paid::default()))
     }
 
     /// A level with `guards`. Each element of `runs` is the output of one merge, newest first, in tables of

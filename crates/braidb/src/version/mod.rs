@@ -14,6 +14,7 @@ pub mod level_cursor;
 pub mod manifest;
 pub mod puncher;
 pub mod record;
+pub mod rent;
 pub mod shape;
 pub mod state;
 pub mod table_file;

@@ -14,6 +14,7 @@
 //! 7). So a lookup stops at its first hit. A [`Version`] never changes once shared: an edit copies the levels that it
 //! touches and shares the others.
 
+use super::rent::{self, Paid, Rent};
 use super::table_file::TableFile;
 use crate::base::counters::LEVELS;
 use crate::base::ids::{Epoch, FileId};
@@ -29,13 +30,25 @@ use std::sync::{Arc, OnceLock};
 pub struct Slice {
     pub table: Arc<TableFile>,
     part: Part,
+    rent: Rent,
 }
 
 impl Slice {
-    /// While the slice lives, the table's blocks in its range are not punched out.
-    pub fn new(table: Arc<TableFile>, part: Part) -> Slice {
+    /// A slice for which readers have `paid` already. While it lives, the table's blocks in its range are not punched out.
+    pub fn new(table: Arc<TableFile>, part: Part, paid: Paid) -> Slice {
         table.hold(&part.range);
-        Slice { table, part }
+        Slice { table, part, rent: Rent::new(paid) }
+    }
+
+    /// What readers paid in vain for the slice.
+    pub fn paid(&self) -> Paid {
+        self.rent.paid()
+    }
+
+    /// Counts what a reader paid in vain.
+    pub fn charge(&self, paid: Paid) {
+        let rings = self.rent.charge(paid, rent::merge_ns(self.bytes, self.entries));
+        self.table.charged(paid.ns(), rings);
     }
 
     pub fn part(&self) -> &Part {

@@ -4,6 +4,7 @@
 //! edit is half applied. Commits and the replay of the manifest at open run this same code.
 
 use super::edit::{Change, Edit, NewTable, Reject};
+use super::rent::Paid;
 use super::shape::{RunId, Slice, Version};
 use super::table_file::{TableFile, TableStore};
 use crate::base::ids::{Epoch, FamilyId, FileId, SeqNo, TierId};
@@ -83,6 +84,9 @@ impl ValueFile {
         self.bytes.saturating_sub(HEADER_BYTES as u64 + self.live_bytes) + self.tail_bytes
     }
 }
+
+/// The slices that an edit removes, by table.
+type Removed = BTreeMap<FileId, Vec<Arc<Slice>>>;
 
 impl State {
     /// An empty state, to which a manifest's snapshot is applied.
@@ -214,11 +218,13 @@ impl State {
         if let Some((table, _)) = bodies.first_key_value() {
             return Err(format!("bodies are named of table {table}, which the edit does not add").into());
         }
+        let mut removed = Removed::default();
         for change in &edit.changes {
             match change {
                 Change::CutCovered { log } => self.cover_cut(*log)?,
                 Change::SliceRemoved { family, run, table, low } => {
-                    self.remove_slice(*family, run, *table, low)?;
+                    let slice = self.remove_slice(*family, run, *table, low)?;
+                    removed.entry(*table).or_default().push(slice);
                 }
                 _ => {}
             }
@@ -231,7 +237,7 @@ impl State {
             }
         }
         for change in &edit.changes {
-            self.add_slice(change)?;
+            self.add_slice(change, &removed)?;
         }
         for change in &edit.changes {
             match change {
@@ -422,7 +428,8 @@ impl State {
         Ok(())
     }
 
-    fn add_slice(&mut self, change: &Change) -> Result<(), Reject> {
+    /// Adds a slice. What lay in slices that the edit `removed` takes its rent along.
+    fn add_slice(&mut self, change: &Change, removed: &Removed) -> Result<(), Reject> {
         let Change::SliceAdded { family, run, table, part } = change else {
             return Ok(());
         };
@@ -436,7 +443,14 @@ impl State {
             return Err(format!("a slice of table {table} is larger than the table").into());
         }
         listed.slices = listed.slices.checked_add(1).ok_or_else(|| "too many slices".to_owned())?;
-        let slice = Slice::new(listed.file.clone(), part.clone());
+        let mut paid = Paid::default();
+        let takes_all = mutant!("rent_not_cleared");
+        let before =
+            removed.iter().filter(|&(of, _)| of == table || takes_all).flat_map(|(_, slices)| slices);
+        for before in before.filter(|before| before.range.overlaps(&part.range)) {
+            paid.add_share(before.paid(), bytes, before.bytes);
+        }
+        let slice = Slice::new(listed.file.clone(), part.clone(), paid);
         self.last_seq = self.last_seq.max(seqs.1);
         let version = Arc::make_mut(&mut self.family_mut(*family)?.version);
         version.insert(run, Arc::new(slice))?;
@@ -449,13 +463,13 @@ impl State {
         run: &RunId,
         table: FileId,
         low: &[u8],
-    ) -> Result<(), Reject> {
+    ) -> Result<Arc<Slice>, Reject> {
         let version = Arc::make_mut(&mut self.family_mut(family)?.version);
         let slice = version.level_mut(run.level).remove(run, table, low)?;
         count_values(&mut self.value_files, &slice.table, &slice.values, false)?;
         let listed = self.tables.get_mut(&table).ok_or_else(|| format!("there is no table {table}"))?;
         listed.slices -= 1;
-        Ok(())
+        Ok(slice)
     }
 
     fn family_mut(&mut self, id: FamilyId) -> Result<&mut Family, Reject> {

@@ -10,6 +10,7 @@
 
 use super::edit::NewTable;
 use super::puncher::Holes;
+use super::rent::Bell;
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, TierId};
@@ -39,6 +40,7 @@ pub struct TableStore {
     dead: Mutex<Vec<FileId>>,
     /// Tables that lost a slice but still have others, waiting for holes to be punched.
     frayed: Mutex<Vec<Weak<TableFile>>>,
+    bell: Bell,
 }
 
 impl TableStore {
@@ -59,7 +61,13 @@ impl TableStore {
             counters,
             dead: Mutex::default(),
             frayed: Mutex::default(),
+            bell: Bell::default(),
         })
+    }
+
+    /// Rings when readers have paid for a merge.
+    pub fn bell(&self) -> &Bell {
+        &self.bell
     }
 
     /// For reading a manifest alone: no block cache, one open file.
@@ -263,6 +271,14 @@ impl TableFile {
     #[cfg(test)]
     pub fn know_sample(&self, sample: Option<Sample>) {
         self.sample.get_or_init(|| sample);
+    }
+
+    /// Counts what a reader paid in vain. `rings` tells whether readers have paid for a merge of this table now.
+    pub(super) fn charged(&self, paid_ns: u64, rings: bool) {
+        self.store.counters.rent_paid_ns.add(paid_ns);
+        if rings {
+            self.store.bell.ring();
+        }
     }
 
     /// Records a living slice with this range.

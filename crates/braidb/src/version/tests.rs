@@ -12,6 +12,7 @@ use crate::base::ids::{FamilyId, FileId, SeqNo, TierId};
 use crate::base::key::KeyRange;
 use crate::base::part::Part;
 use crate::version::edit::Reject;
+use crate::version::rent::Paid;
 use braidb_storage::sim::SimFs;
 use std::path::Path;
 use std::sync::Arc;
@@ -361,4 +362,26 @@ fn what_reaches_over_a_guard_is_cut_in_the_edit_that_sets_it() {
     drop((cut, state));
     assert_eq!(file.held(), [KeyRange::new("n", "p")]);
     assert!(take(&half, "m", "n").table(FileId(2)).is_none());
+}
+
+/// An edit gives a slice another place in two pieces. What readers paid goes along by the bytes of the pieces; a merge's output owes nothing.
+#[test]
+fn rent_goes_with_a_slice_and_ends_with_it() {
+    let state = state().apply(&added(0, 3, &table(FileId(2), "a", "z", (5, 9)))).unwrap();
+    let paid =
+        |state: &State| -> Vec<u64> { version(state).slices().map(|slice| slice.paid().cursors).collect() };
+    let slice = version(&state).slices().next().unwrap().clone();
+    slice.charge(Paid { cursors: 10, ..Paid::default() });
+    let mut moved = Edit::default();
+    moved.remove_slice(FAMILY, run(0, 3), &slice);
+    let pieces = [("a", "k", 30), ("l", "z", 70)];
+    for (low, high, bytes) in pieces {
+        moved.add_slice(FAMILY, run(1, 3), slice.table.id, &Part { bytes, ..part(low, high, (5, 9)) });
+    }
+    let moved = state.apply(&moved).unwrap();
+    assert_eq!((paid(&moved), paid(&state)), (vec![3, 7], vec![10]));
+    let mut merged = Edit::default();
+    version(&moved).slices().for_each(|slice| merged.remove_slice(FAMILY, run(1, 3), slice));
+    merged.add_whole_table(FAMILY, &run(1, 3), &table(FileId(4), "a", "z", (5, 9)));
+    assert_eq!(paid(&moved.apply(&merged).unwrap()), [0]);
 }

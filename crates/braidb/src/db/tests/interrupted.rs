@@ -4,6 +4,7 @@ use super::{Db, MemoryPolicy, Options};
 use crate::base::error::Error;
 use crate::jobs::Jobs;
 use crate::version::cut::cut_part;
+use crate::version::rent::Paid;
 use crate::version::shape::Slice;
 use crate::version::table_file::TableFile;
 use braidb_storage::inline::{Inline, SeededRandom, StepClock};
@@ -142,11 +143,11 @@ impl Bench {
         let mut cut = |row| {
             let (before, after) = cut_part(&table, &rest, &key(row)).unwrap();
             rest = after.expect("there are keys behind the cut");
-            Some(Slice::new(table.clone(), before.expect("there are keys before the cut")))
+            Some(Slice::new(table.clone(), before.expect("there are keys before the cut"), Paid::default()))
         };
         let before = [100, 120, 140].map(&mut cut);
         let [first, second, third] = before;
-        [first, second, third, Some(Slice::new(table, rest))]
+        [first, second, third, Some(Slice::new(table, rest, Paid::default()))]
     }
 }
 

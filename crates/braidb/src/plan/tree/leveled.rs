@@ -417,6 +417,7 @@ impl Planner<'_> {
             table_bytes: self.options.table_bytes,
             grandparent_bytes: self.grandparent_bytes(),
             gathers: false,
+            is_bought: false,
             claims,
         }
     }

@@ -123,6 +123,8 @@ pub struct Merge {
     pub grandparent_bytes: u64,
     /// Whether all values in value files are written anew, in key order.
     pub gathers: bool,
+    /// Whether the merge was bought by what readers paid in vain.
+    pub is_bought: bool,
     pub claims: Vec<Claim>,
 }
 

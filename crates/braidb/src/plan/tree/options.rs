@@ -135,8 +135,8 @@ pub struct Now<'a> {
     /// How many of 1,000 entries on top of a last-level run hid an entry of it, in the latest merges of whole cells. 1,000
     /// before the first.
     pub shadowed_permille: u64,
-    /// Keys at which seeks landed repeatedly, so that fewer runs would pay.
-    pub seek_hints: &'a [Vec<u8>],
+    /// Whether a merge may be bought by what readers paid: not while another one runs.
+    pub may_buy: bool,
     /// Ranges in which scans lost most of their time to garbage.
     pub garbage_hints: &'a [Garbage],
     /// Low keys of last-level cells whose scans have lost as much time to values in many places as a merge costs that gathers them

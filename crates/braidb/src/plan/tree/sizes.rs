@@ -216,7 +216,7 @@ impl Machine {
                 visible: self.written,
                 overlap_permille: self.overlap_permille(&version),
                 shadowed_permille: self.shadowed_permille,
-                seek_hints: &[],
+                may_buy: true,
                 garbage_hints: &[],
                 to_gather: &BTreeSet::new(),
                 to_rewrite: &BTreeSet::new(),

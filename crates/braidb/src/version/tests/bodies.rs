@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::value::{BodyFile, BodyKind, BodyUse};
+use crate::version::rent::Paid;
 use crate::version::state::ValueFile;
 
 fn of_kind(kind: BodyKind, id: u64, live_bytes: u64, bytes: u64) -> BodyUse {
@@ -49,7 +50,7 @@ fn a_log_is_known_as_long_as_a_table_points_into_it() {
     assert_eq!((file.body_bytes(), file.full_bytes()), (500, 108 + 500));
 
     let mut edit = Edit::default();
-    edit.remove_slice(FAMILY, run(0, 1), &Slice::new(file.clone(), part("a", "c", (8, 8))));
+    edit.remove_slice(FAMILY, run(0, 1), &Slice::new(file.clone(), part("a", "c", (8, 8)), Paid::default()));
     let after = again.apply(&edit).unwrap();
     assert_eq!((bodies(&after), of(&after, 3)), (vec![(4, 900)], None));
     // A holder of the old state, such as a view, keeps its bodies.
@@ -135,7 +136,7 @@ fn a_value_file_is_known_as_long_as_a_table_points_into_it() {
     assert!(why(tried(&too_many)).contains("551 bytes"));
 
     let mut edit = Edit::default();
-    let slice = Slice::new(again.table(FileId(9)).unwrap().clone(), second.parts[0].clone());
+    let slice = Slice::new(again.table(FileId(9)).unwrap().clone(), second.parts[0].clone(), Paid::default());
     edit.remove_slice(FAMILY, run(0, 2), &slice);
     let mut after = again.apply(&edit).unwrap();
     assert_eq!(files(&after), [(4, 900, 1, 320)]);

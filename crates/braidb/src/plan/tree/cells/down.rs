@@ -18,25 +18,37 @@ pub(super) struct Down {
     pub price: Price,
 }
 
+/// How many runs a cell of L1 may have after it took a table of L0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    /// Fewer than make it due: readers, who pay for the move, do not pay for a merge.
+    BelowDue,
+    /// As many as make it due.
+    UpToDue,
+    /// As many as its hard bound.
+    UpToHard,
+}
+
 /// What arrives in one cell of the next level.
-struct Arrival {
+pub(super) struct Arrival {
     /// Where the cell stands in the level.
-    index: usize,
+    pub index: usize,
     /// Holds all keys that arrive.
-    range: KeyRange,
+    pub range: KeyRange,
 }
 
 impl Planner<'_> {
     /// An L0 table, or all of them, on the way to L1. With `urgent` a cell of L1 takes runs up to its hard bound.
     pub(super) fn l0(&self, urgent: bool) -> Option<Plan> {
-        if let Some(plan) = self.move_l0_down(urgent) {
+        let room = if urgent { Room::UpToHard } else { Room::UpToDue };
+        if let Some(plan) = self.move_l0_down(room) {
             return Some(plan);
         }
         if urgent || self.options.merges_l0() { self.allowed(self.l0_merge()?) } else { None }
     }
 
     /// An L0 table to L1 as metadata. Tables go oldest first: none passes an older one that it overlaps (rule 7).
-    pub(super) fn move_l0_down(&self, urgent: bool) -> Option<Plan> {
+    pub(super) fn move_l0_down(&self, room: Room) -> Option<Plan> {
         let runs = &self.cell(0, 0).runs;
         let slices = || runs.iter().map(|run| &run.slices[0]);
         for place in (0..runs.len()).rev() {
@@ -44,7 +56,7 @@ impl Planner<'_> {
             let place = if is_wild { runs.len() - 1 - place } else { place };
             let range = &runs[place].slices[0].range;
             if (is_wild || slices().skip(place + 1).all(|older| !older.range.overlaps(range)))
-                && let Some(plan) = self.move_table_down(place, urgent)
+                && let Some(plan) = self.move_table_down(place, room)
             {
                 return Some(plan);
             }
@@ -70,15 +82,16 @@ impl Planner<'_> {
         }
     }
 
-    fn move_table_down(&self, place: usize, urgent: bool) -> Option<Plan> {
+    fn move_table_down(&self, place: usize, room: Room) -> Option<Plan> {
         let slice = &self.cell(0, 0).runs[place].slices[0];
         let span = Span::from(&slice.range);
         let has_room = |arrival: &Arrival| {
             let sum = self.sum(1, arrival.index);
-            let limit = match self.options.merges_l0() {
-                true => 1,
-                false if urgent || sum.is_taken => self.hard_runs(1),
-                false => self.due_runs(1),
+            let limit = match room {
+                _ if self.options.merges_l0() => 1,
+                Room::BelowDue => self.due_runs(1) - 1,
+                Room::UpToDue if !sum.is_taken => self.due_runs(1),
+                Room::UpToDue | Room::UpToHard => self.hard_runs(1),
             };
             self.joins(1, arrival) || sum.runs < limit
         };
@@ -97,7 +110,7 @@ impl Planner<'_> {
     }
 
     /// What arrives at level `to` when runs go there.
-    fn arrivals(&self, to: usize, runs: &[Run], span: &Span) -> Vec<Arrival> {
+    pub(super) fn arrivals(&self, to: usize, runs: &[Run], span: &Span) -> Vec<Arrival> {
         let mut arrivals = Vec::new();
         for index in self.cells_in(to, span) {
             let span = self.span(to, index);
@@ -162,6 +175,20 @@ impl Planner<'_> {
 
     /// The merge of all runs of a cell into the next level, unless running jobs keep a cell there from taking its output.
     pub(super) fn merge_down(&self, level: usize, index: usize) -> Option<Down> {
+        let to = level + 1;
+        self.merge_down_taking(level, index, |arrival| match self.joins(to, arrival) {
+            true => 0,
+            false => self.runs_to_take_along(to, arrival),
+        })
+    }
+
+    /// As [`Planner::merge_down`], where the merge takes `wanted` of the newest runs of each cell below along.
+    pub(super) fn merge_down_taking(
+        &self,
+        level: usize,
+        index: usize,
+        wanted: impl Fn(&Arrival) -> usize,
+    ) -> Option<Down> {
         let (to, span) = (level + 1, self.span(level, index));
         let runs = &self.cell(level, index).runs;
         if runs.is_empty() || level > 0 && self.sum(level, index).is_taken {
@@ -173,7 +200,7 @@ impl Planner<'_> {
         let arrivals = self.arrivals(to, runs, &span);
         let mut removed = (runs.len() * arrivals.len()).saturating_sub(arrivals.len()) as u64;
         for arrival in &arrivals {
-            let wanted = if self.joins(to, arrival) { 0 } else { self.runs_to_take_along(to, arrival) };
+            let wanted = wanted(arrival);
             let target = self.sum(to, arrival.index);
             if wanted > 0 && (target.is_taken || target.is_appended) {
                 if target.runs >= self.hard_runs(to) || self.options.max_runs[to] <= 1 {

@@ -17,10 +17,11 @@
 mod down;
 mod garbage;
 mod guards;
+mod hints;
 mod inplace;
 mod order;
+mod purchase;
 pub mod samples;
-mod seeks;
 
 pub use garbage::hidden_value_bytes;
 
@@ -313,8 +314,17 @@ impl<'a> Planner<'a> {
 
     fn merge(&self, from: usize, to: usize, inputs: Vec<Input>, claims: Vec<Claim>) -> Merge {
         let table_bytes = self.options.table_bytes;
-        let (grandparent_bytes, gathers) = (u64::MAX, false);
-        Merge { family: self.family, from, to, inputs, table_bytes, grandparent_bytes, gathers, claims }
+        Merge {
+            family: self.family,
+            from,
+            to,
+            inputs,
+            table_bytes,
+            grandparent_bytes: u64::MAX,
+            gathers: false,
+            is_bought: false,
+            claims,
+        }
     }
 
     fn allowed(&self, plan: Plan) -> Option<Plan> {

@@ -17,10 +17,11 @@
 //! 12. `Cold`: old tombstones, and the rests of tables of which little is left.
 //! 13. `Joins`: two small neighbouring cells become one, as metadata.
 //! 14. `GarbageHints`: scans read more garbage than a rewrite costs.
-//! 15. `SeekHints`: seeks came to a cell of several runs again and again.
+//! 15. `Purchase`: readers have paid the price of a merge in vain.
 //! 16. `GatherHints`: scans lost more time to values in many places than it takes to gather them.
 
 use super::Planner;
+use super::down::Room;
 use super::overlap::{self, Verdict};
 use crate::plan::tree::Plan;
 
@@ -40,7 +41,7 @@ enum Proposal {
     Cold,
     Joins,
     GarbageHints,
-    SeekHints,
+    Purchase,
     GatherHints,
 }
 
@@ -60,7 +61,7 @@ const ORDER: [Proposal; 16] = [
     Proposal::Cold,
     Proposal::Joins,
     Proposal::GarbageHints,
-    Proposal::SeekHints,
+    Proposal::Purchase,
     Proposal::GatherHints,
 ];
 
@@ -83,7 +84,7 @@ impl Planner<'_> {
             Proposal::CellsFarOverBound => self.deep_cells(all_levels, |level| self.hard_runs(level)),
             Proposal::L0 => match verdict {
                 Verdict::Few => None,
-                Verdict::Deferred => self.move_l0_down(false),
+                Verdict::Deferred => self.move_l0_down(Room::UpToDue),
                 Verdict::Overlap | Verdict::Due => self.l0(false),
             },
             Proposal::RoomInL1 => match verdict {
@@ -105,7 +106,7 @@ impl Planner<'_> {
             Proposal::Cold => self.cold(),
             Proposal::Joins => self.joins_of_cells(),
             Proposal::GarbageHints => self.garbage_hints(),
-            Proposal::SeekHints => self.seek_hints(),
+            Proposal::Purchase => self.purchase(),
             Proposal::GatherHints => self.gather_hints(),
         }
     }

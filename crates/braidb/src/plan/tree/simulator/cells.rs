@@ -19,9 +19,7 @@ fn live(seed: u64, sim: &mut Simulator, change: impl Fn(u64, &mut TreeOptions)) 
             0..30 => sim.delete(key),
             30 if sim.snapshots.len() < 3 => sim.snapshots.push(sim.seq),
             31 if !sim.snapshots.is_empty() => drop(sim.snapshots.remove(0)),
-            32 => {
-                sim.seek_hints = (0..rng.below(3)).map(|_| rng.below(keys).to_be_bytes().to_vec()).collect()
-            }
+            32 => (0..rng.below(3)).for_each(|_| sim.pay(rng.below(keys), rng.below(100))),
             _ => sim.put(key),
         }
         change(step, &mut sim.options);
@@ -322,25 +320,34 @@ fn old_tombstones_do_not_linger() {
 }
 
 #[test]
-fn seeks_make_one_run_of_a_cell() {
+fn a_cell_that_readers_paid_for_becomes_one_run() {
     for mut sim in trees(1) {
         let mut rng = Rng(3);
         put_and_settle(&mut sim, (0..15_000).map(|_| rng.below(1 << 40)));
-        let deepest_at = |sim: &Simulator, key: &[u8]| {
+        let runs_at = |sim: &Simulator, key: u64| -> usize {
             let version = sim.version();
-            version.levels().skip(1).map(|level| level.cell(key).runs.len()).max().unwrap()
+            let key = key.to_be_bytes();
+            let runs = version.levels().flat_map(|level| &level.cell(&key).runs);
+            runs.filter(|run| run.find(&key).is_some()).count()
         };
-        let keys = (1u64..64).map(|part| (part << 34).to_be_bytes());
-        let key = keys.max_by_key(|key| deepest_at(&sim, key)).unwrap();
-        let deepest = |sim: &Simulator| deepest_at(sim, &key);
-        let before = deepest(&sim);
-        sim.seek_hints = vec![key.to_vec()];
+        let key = (1u64..64).map(|part| part << 34).max_by_key(|&key| runs_at(&sim, key)).unwrap();
+        let (before, merged_bytes) = (runs_at(&sim, key), sim.merged_bytes);
         sim.settle();
-        assert_eq!(deepest(&sim), 1, "{}", describe(&sim));
-        assert!(before > 1 || sim.options.max_runs[1] == 2, "{}", describe(&sim));
-        let bytes = sim.level_bytes();
-        let last = sim.version().last_level();
-        assert!((1..last).all(|level| bytes[level] <= bytes[level + 1] / 4), "{bytes:?}");
+        assert_eq!(sim.merged_bytes, merged_bytes, "nothing is wanted before readers come");
+        // Each scan finds fewer runs once enough was paid. In the end nothing is paid in vain.
+        let mut rounds = 0;
+        while runs_at(&sim, key) > 1 {
+            sim.pay(key, 100);
+            sim.settle();
+            rounds += 1;
+            assert!(rounds < 1_000, "{} runs of {before}: {}", runs_at(&sim, key), describe(&sim));
+        }
+        assert!(before > 1 && rounds > 1, "{before} runs, {rounds} rounds: {}", describe(&sim));
+        let merged_bytes = sim.merged_bytes;
+        (0..1_000).for_each(|_| sim.pay(key, 100));
+        sim.settle();
+        assert_eq!(sim.merged_bytes, merged_bytes, "one run owes nothing: {}", describe(&sim));
+        sim.check(15_000);
     }
 }
 

@@ -20,6 +20,7 @@ use crate::base::key::hash;
 use crate::base::part::Part;
 use crate::base::sample::Sample;
 use crate::base::sketch::Sketch;
+use crate::version::rent::Paid;
 use crate::version::{Beneath, Cell, Change, Edit, Level, NewTable, State, TableStore};
 use crate::visible::EntryKind;
 use crate::visible::rule::{DropProof, Fate, RetentionFilter};
@@ -76,7 +77,6 @@ struct Simulator {
     memtable: BTreeMap<u64, (SeqNo, EntryKind)>,
     model: BTreeMap<u64, SeqNo>,
     snapshots: Vec<SeqNo>,
-    seek_hints: Vec<Vec<u8>>,
     garbage_hints: Vec<Garbage>,
     to_gather: BTreeSet<Vec<u8>>,
     to_rewrite: BTreeSet<FileId>,
@@ -132,7 +132,6 @@ impl Simulator {
             memtable: BTreeMap::new(),
             model: BTreeMap::new(),
             snapshots: Vec::new(),
-            seek_hints: Vec::new(),
             garbage_hints: Vec::new(),
             to_gather: BTreeSet::new(),
             to_rewrite: BTreeSet::new(),
@@ -162,7 +161,10 @@ impl Simulator {
             visible: self.seq,
             overlap_permille: overlap::estimate_permille(&self.version(), &self.options),
             shadowed_permille: self.shadowed_permille,
-            seek_hints: &self.seek_hints,
+            may_buy: !self
+                .running
+                .iter()
+                .any(|job| matches!(&job.plan, Plan::Merge(merge) if merge.is_bought)),
             garbage_hints: &self.garbage_hints,
             to_gather: &self.to_gather,
             to_rewrite: &self.to_rewrite,
@@ -181,6 +183,15 @@ impl Simulator {
         self.seq += 1;
         self.model.insert(key, self.seq);
         self.memtable.insert(key, (self.seq, EntryKind::Put));
+    }
+
+    /// Begins `scans` scans at a key: each pays for a cursor in every run there but the oldest.
+    fn pay(&mut self, key: u64, scans: u64) {
+        let (version, key) = (self.version(), key.to_be_bytes());
+        let runs = version.levels().flat_map(|level| &level.cell(&key).runs);
+        let slices: Vec<_> = runs.filter_map(|run| run.find(&key)).collect();
+        let newer = slices.split_last().map_or(&[][..], |(_, newer)| newer);
+        newer.iter().for_each(|slice| slice.charge(Paid { cursors: scans, ..Paid::default() }));
     }
 
     fn delete(&mut self, key: u64) {

@@ -1,0 +1,243 @@
+//! Purchases: a merge is bought when what readers paid in vain for its inputs reaches its price (`version/rent.rs`).
+//!
+//! This is rent or buy. A merge that waits until readers have paid its price costs at most twice what the best plan in hindsight would, for
+//! one decision. Cells that readers leave alone keep their runs, and cells that they come to become one run.
+//!
+//! *What a merge removes.* Of neighbouring runs that become one, readers go on paying for what lies below the oldest. So the rent of a
+//! merge is that of its inputs without the oldest run, in each cell of the lowest level.
+//!
+//! *Candidates* are, for each cell, all windows of neighbouring runs, merged in place; and the whole cell, merged with all runs of the
+//! next level that it meets. A lone run that meets nothing there moves down, as metadata. The candidate with the most rent for its price is bought
+//! first. In L0 the first remedy is to hand tables over to L1, which writes nothing.
+//!
+//! *One at a time.* No merge is bought while a bought one runs, so that readers who come everywhere leave other threads to what is urgent.
+
+use super::down::{Arrival, Room};
+use super::{Planner, Sum};
+use crate::base::ids::SeqNo;
+use crate::plan::{Merge, Plan};
+use crate::version::rent;
+use crate::version::{Run, Slice};
+use std::cmp::Reverse;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Nanoseconds of an edit that moves tables or runs down and writes nothing else: a write to the manifest and its sync, on flash.
+const MOVE_NS: u64 = 2_000_000;
+
+/// What readers paid for some slices, and what a merge of them costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Account {
+    rent_ns: u64,
+    price_ns: u64,
+}
+
+impl Account {
+    fn of<'a>(slices: impl IntoIterator<Item = &'a Arc<Slice>>) -> Account {
+        slices.into_iter().fold(Account::default(), |sum, slice| {
+            sum.and(Account {
+                rent_ns: slice.paid().ns(),
+                price_ns: rent::merge_ns(slice.bytes - slice.value_bytes().min(slice.bytes), slice.entries),
+            })
+        })
+    }
+
+    fn and(self, other: Account) -> Account {
+        Account {
+            rent_ns: self.rent_ns.saturating_add(other.rent_ns),
+            price_ns: self.price_ns.saturating_add(other.price_ns),
+        }
+    }
+
+    /// The rent in thousandths of the price.
+    fn permille(&self) -> u64 {
+        let permille = u128::from(self.rent_ns) * 1000 / u128::from(self.price_ns.max(1));
+        u64::try_from(permille).unwrap_or(u64::MAX)
+    }
+
+    fn is_paid(&self) -> bool {
+        self.rent_ns > 0 && self.rent_ns >= self.price_ns
+    }
+}
+
+/// A merge that readers have paid for.
+struct Offer {
+    permille: u64,
+    oldest: SeqNo,
+    level: usize,
+    index: usize,
+    what: What,
+}
+
+enum What {
+    InPlace(Range<usize>),
+    Down,
+    Move,
+}
+
+impl Merge {
+    /// Nanoseconds that readers paid in vain for the inputs.
+    pub fn paid_ns(&self) -> u64 {
+        self.inputs.iter().fold(0, |sum: u64, input| sum.saturating_add(input.slice.paid().ns()))
+    }
+}
+
+impl Planner<'_> {
+    /// The merge that readers have paid for most, if they paid for one.
+    pub(super) fn purchase(&self) -> Option<Plan> {
+        if !self.now.may_buy {
+            return None;
+        }
+        if let Some(plan) = self.purchase_of_l0() {
+            return Some(plan);
+        }
+        let mut offers: Vec<Offer> =
+            self.every_cell(1..self.last + 1).filter_map(|(level, index)| self.offer(level, index)).collect();
+        offers.sort_by_key(|offer| (Reverse(offer.permille), offer.oldest, offer.level, offer.index));
+        offers.into_iter().find_map(|offer| {
+            let Offer { level, index, what, .. } = offer;
+            let plan = match what {
+                What::InPlace(window) => self.merge_window(level, index, window),
+                What::Move => self.move_down(level, index, false),
+                What::Down => self.allowed(Plan::Merge(self.merge_with_below(level, index)?)),
+            };
+            plan.map(bought)
+        })
+    }
+
+    /// Tables of L0 are handed over, or, where each level has one run, merged. Cells of L1 that have no room without a merge for their depth
+    /// get more tables once readers have paid for the merge of L0 and L1.
+    fn purchase_of_l0(&self) -> Option<Plan> {
+        let account = Account::of(self.version.level(0).slices().map(|(_, _, slice)| slice));
+        if !self.options.merges_l0() {
+            if account.rent_ns < MOVE_NS {
+                return None;
+            }
+            let with_l1 = account.and(Account::of(self.version.level(1).slices().map(|(_, _, slice)| slice)));
+            let room = if with_l1.is_paid() { Room::UpToHard } else { Room::BelowDue };
+            return self.move_l0_down(room);
+        }
+        let merge = self.merge_down(0, 0)?.merge;
+        let below = merge.inputs.iter().filter(|input| input.run.level > 0).map(|input| &input.slice);
+        let price_ns = account.and(Account::of(below)).price_ns;
+        let is_paid = Account { price_ns, ..account }.is_paid();
+        if is_paid { self.allowed(Plan::Merge(merge)).map(bought) } else { None }
+    }
+
+    /// The best candidate of a cell, if readers have paid for it.
+    fn offer(&self, level: usize, index: usize) -> Option<Offer> {
+        let sum: &Sum = self.sum(level, index);
+        if sum.runs == 0 || sum.is_taken {
+            return None;
+        }
+        let runs = &self.cell(level, index).runs;
+        let accounts: Vec<Account> = runs.iter().map(|run| Account::of(&*run.slices)).collect();
+        let in_place = best_window(&accounts).map(|(window, account)| (What::InPlace(window), account));
+        let down = if level < self.last { self.account_down(level, index, &accounts) } else { None };
+        let candidates = in_place.into_iter().chain(down).filter(|(_, account)| account.is_paid());
+        let (what, account) = candidates.max_by_key(|(_, account)| account.permille())?;
+        Some(Offer { permille: account.permille(), oldest: sum.seqs.0, level, index, what })
+    }
+
+    /// A lone run that meets nothing in the next level goes down, so that it meets what lies deeper. `account` is its own.
+    fn account_move(&self, level: usize, index: usize, account: Account) -> Option<(What, Account)> {
+        let is_lone = self.sum(level, index).runs == 1 && level + 1 < self.last;
+        is_lone.then_some((What::Move, Account { price_ns: MOVE_NS, ..account }))
+    }
+
+    /// The way down of a whole cell, whose runs have these `accounts`: a merge with all that it meets in the next level.
+    fn account_down(&self, level: usize, index: usize, accounts: &[Account]) -> Option<(What, Account)> {
+        let mut account = accounts.iter().fold(Account::default(), |sum, &run| sum.and(run));
+        let runs = &self.cell(level, index).runs;
+        let arrivals = self.arrivals(level + 1, runs, &self.span(level, index));
+        let mut meets_any = false;
+        for arrival in &arrivals {
+            let meets = |run: &Run| Account::of(run.overlapping(&arrival.range));
+            let met: Vec<Account> = self
+                .cell(level + 1, arrival.index)
+                .runs
+                .iter()
+                .map(meets)
+                .filter(|met| met.price_ns > 0)
+                .collect();
+            let Some((oldest, newer)) = met.split_last() else { continue };
+            meets_any = true;
+            account = newer.iter().fold(account, |sum, &run| sum.and(run));
+            account.price_ns = account.price_ns.saturating_add(oldest.price_ns);
+        }
+        if meets_any { Some((What::Down, account)) } else { self.account_move(level, index, account) }
+    }
+
+    /// The merge of a whole cell with all that it meets in the next level, where no running job works.
+    fn merge_with_below(&self, level: usize, index: usize) -> Option<Merge> {
+        let below = self.cells_in(level + 1, &self.span(level, index));
+        let is_free = |sum: &Sum| !sum.is_taken && !sum.is_appended;
+        if !below.map(|index| self.sum(level + 1, index)).all(is_free) {
+            return None;
+        }
+        let all = |arrival: &Arrival| self.cell(level + 1, arrival.index).runs.len();
+        Some(self.merge_down_taking(level, index, all)?.merge)
+    }
+}
+
+fn bought(plan: Plan) -> Plan {
+    match plan {
+        Plan::Merge(merge) => Plan::Merge(Merge { is_bought: true, ..merge }),
+        other => other,
+    }
+}
+
+/// The neighbouring runs, newest first, whose merge has the most rent for its price. Equals: fewer runs, then newer ones.
+fn best_window(runs: &[Account]) -> Option<(Range<usize>, Account)> {
+    let mut best: Option<(Range<usize>, Account)> = None;
+    for start in 0..runs.len() {
+        let mut newer = runs[start];
+        for end in start + 2..=runs.len() {
+            let oldest = runs[end - 1];
+            let price_ns = newer.price_ns.saturating_add(oldest.price_ns);
+            let account = Account { price_ns, ..newer };
+            if best.as_ref().is_none_or(|(_, than)| account.permille() > than.permille()) {
+                best = Some((start..end, account));
+            }
+            newer = newer.and(oldest);
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accounts(runs: &[(u64, u64)]) -> Vec<Account> {
+        runs.iter().map(|&(rent_ns, price_ns)| Account { rent_ns, price_ns }).collect()
+    }
+
+    fn best(runs: &[(u64, u64)]) -> Option<(Range<usize>, u64)> {
+        best_window(&accounts(runs)).map(|(window, account)| (window, account.permille()))
+    }
+
+    #[test]
+    fn readers_go_on_paying_for_the_oldest_run_of_a_window() {
+        assert_eq!(best(&[]), None);
+        assert_eq!(best(&[(1_000, 1)]), None, "one run cannot become fewer");
+        assert_eq!(best(&[(30, 10), (500, 20)]), Some((0..2, 1_000)));
+        assert_eq!(best(&[(0, 10), (500, 20)]), Some((0..2, 0)));
+    }
+
+    #[test]
+    fn a_window_is_as_long_as_pays() {
+        // The third run is ten times as large as the others.
+        assert_eq!(best(&[(20, 10), (20, 10), (20, 100)]), Some((0..2, 1_000)));
+        assert_eq!(best(&[(20, 10), (20, 10), (20, 10)]), Some((0..3, 1_333)));
+        assert_eq!(best(&[(1, 90), (50, 10), (50, 10), (9, 10)]), Some((1..4, 3_333)));
+    }
+
+    #[test]
+    fn what_was_not_paid_is_not_bought() {
+        let account = |rent_ns, price_ns| Account { rent_ns, price_ns };
+        assert!(!account(0, 0).is_paid() && !account(9, 10).is_paid() && account(10, 10).is_paid());
+        assert_eq!(account(u64::MAX, 0).permille(), u64::MAX);
+        assert_eq!(account(u64::MAX, 1).and(account(1, 1)), account(u64::MAX, 2));
+    }
+}
