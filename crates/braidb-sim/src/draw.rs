@@ -117,7 +117,7 @@ const DEFAULT: OptionSet = OptionSet {
     overlap_scope: OverlapScope::L0,
     defer_below_l0: true,
     background_threads: 2,
-    max_runs: 4,
+    max_runs: 8,
     max_runs_at: None,
     guards: Guards::Balanced,
     merge_bytes_per_second: None,

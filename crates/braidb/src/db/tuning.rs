@@ -67,7 +67,7 @@ impl Default for Tuning {
             l0_overlap_tables: 6,
             overlap_scope: OverlapScope::L0,
             defer_below_l0: true,
-            max_runs_per_guard: [4; LEVELS],
+            max_runs_per_guard: [8; LEVELS],
             guards: Guards::Balanced,
         }
     }
@@ -306,7 +306,7 @@ impl Tuning {
     }
 
     /// Most runs (sorted, possibly overlapping) in a cell of the tree before they are merged: from 1 to 32. More runs mean fewer bytes
-    /// written and more places that a lookup searches. 1 is a classic leveled tree. Default: 4.
+    /// written and more places that a lookup searches. 1 is a classic leveled tree. Default: 8.
     pub fn max_runs_per_guard(mut self, runs: usize) -> Tuning {
         self.max_runs_per_guard = [runs; LEVELS];
         self

@@ -46,7 +46,10 @@ fn a_forecast_agrees_with_a_tree_of_keys() {
                 };
                 near("written", forecast.merge_amplification(), 1.0 + sim.amplification());
                 let space = forecast.space_bytes as f64 / forecast.live_bytes as f64;
-                near("space", space, sim.space());
+                // A tree of one cell gives its garbage back at once, so what it holds at the end is a matter of chance.
+                if guards == Guards::Balanced || keys == u64::MAX {
+                    near("space", space, sim.space());
+                }
             }
         }
     }
