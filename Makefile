@@ -3,7 +3,7 @@
 # The directory where rustup puts cargo, for a shell whose PATH lacks it.
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
-.PHONY: help setup setup-rivals run test lint doc miri loom torture rivals check-rivals accept-store accept-guards accept-memory accept-heat accept-faults accept-ruler accept-rooms accept-values
+.PHONY: help setup setup-rivals run test lint doc miri loom torture rivals check-rivals accept-store accept-guards accept-memory accept-heat accept-faults accept-ruler accept-rooms accept-values accept-tree
 
 help:
 	@echo 'make run            build the command and show in half a minute what BraidDB does'
@@ -23,6 +23,7 @@ help:
 	@echo 'make accept-ruler   the same for the ruler, which measures with nothing else on the machine'
 	@echo 'make accept-rooms   the same for rooms, with torture'
 	@echo 'make accept-values  the same for values'
+	@echo 'make accept-tree    the same for one tree'
 	@echo '                    with AGAIN=LINE a line of these runs again that has a result already'
 
 setup:
@@ -94,3 +95,6 @@ accept-rooms: setup
 
 accept-values: setup-rivals
 	scripts/accept/values $(ACCEPT)
+
+accept-tree: setup-rivals
+	scripts/accept/tree $(ACCEPT)

@@ -17,6 +17,9 @@ pub struct Settings {
     /// Operations of read workloads [default: NUM; for those that seek a tenth of it, for seeklong a hundredth]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub reads: Option<u64>,
+    /// Operations of workloads that seek [default: READS, and else as READS says]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub seeks: Option<u64>,
     /// Operations of mixed, of pushpop, and of the workloads of YCSB and LogStore [default: NUM]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub operations: Option<u64>,
@@ -167,8 +170,8 @@ impl Settings {
             Count::KeysAndWindow => self.num + self.window(),
             Count::WindowAndOperations => self.window() + self.operations.unwrap_or(self.num),
             Count::Reads => self.reads.unwrap_or(self.num),
-            Count::Seeks => self.reads.unwrap_or(self.num.div_ceil(10)),
-            Count::LongSeeks => self.reads.unwrap_or(self.num.div_ceil(100)),
+            Count::Seeks => self.seeks.or(self.reads).unwrap_or(self.num.div_ceil(10)),
+            Count::LongSeeks => self.seeks.or(self.reads).unwrap_or(self.num.div_ceil(100)),
             Count::Seconds => return None,
         })
     }

@@ -326,6 +326,7 @@ impl Args {
             read_percent: experiment.read_percent,
             entries: scale.entries,
             reads: scale.operations(self.reads.unwrap_or(sizes.reads)),
+            seeks: None,
             distribution: Some(experiment.distribution),
             zipf_exponent: None,
             ranks: Ranks::Hashed,
