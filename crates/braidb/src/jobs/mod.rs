@@ -234,8 +234,17 @@ impl Jobs {
     /// Asks the planner if readers have paid for a merge since the last call. The caller holds no lock.
     #[inline]
     pub fn act_on_rent(self: &Arc<Self>) {
-        if self.parts.tables.bell().has_rung() {
-            self.schedule();
+        let bell = self.parts.tables.bell();
+        if !bell.has_rung() {
+            return;
+        }
+        // A reader does not wait for a job that commits an edit; the next reader hears the bell.
+        match self.catalog.try_lock() {
+            Some(catalog) => {
+                drop(catalog);
+                self.schedule();
+            }
+            None => bell.ring(),
         }
     }
 

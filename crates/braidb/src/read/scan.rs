@@ -90,7 +90,10 @@ struct Payers {
     weight: u64,
     /// Entries with numbers up to this hide older ones from every reader.
     watermark: SeqNo,
+    /// Hidden entries: all, and those of the latest key. A key counts for no more than there are slices. Memory may hold many more versions
+    /// of it, which no merge of tables would drop.
     steps: u64,
+    steps_of_key: u64,
 }
 
 impl Payers {
@@ -107,13 +110,22 @@ impl Payers {
                 slices.pop();
             }
         }
-        Payers { slices, weight, watermark, steps: 0 }
+        Payers { slices, weight, watermark, steps: 0, steps_of_key: 0 }
+    }
+
+    /// Begins a key.
+    #[inline]
+    fn key(&mut self) {
+        self.steps_of_key = 0;
     }
 
     /// Counts an entry that one with the number `by` hides.
     #[inline]
     fn hidden(&mut self, by: SeqNo) {
-        self.steps += u64::from(by <= self.watermark);
+        if by <= self.watermark && self.steps_of_key < self.slices.len() as u64 {
+            self.steps_of_key += 1;
+            self.steps += 1;
+        }
     }
 }
 
@@ -270,6 +282,7 @@ impl Walk for ForwardWalk {
             self.key.clear();
             self.key.extend_from_slice(self.merge.key());
             self.seq = self.merge.seq();
+            self.payers.key();
             self.count.first_key.get_or_insert_with(|| self.key.clone());
             let is_put = self.merge.kind() == EntryKind::Put;
             let value = is_put.then(|| self.merge.lazy_value());
@@ -325,6 +338,7 @@ impl Walk for BackwardWalk {
             self.count.first_key.get_or_insert_with(|| self.key.clone());
             let mut newest: Option<LazyValue> = None;
             let mut is_first = true;
+            self.payers.key();
             while self.merge.valid() && self.merge.key() == self.key.as_slice() {
                 if self.merge.seq() <= self.at {
                     if !std::mem::take(&mut is_first) {

@@ -7,8 +7,8 @@
 //! *Where rent goes.* The output of a merge starts at 0. Where an edit gives a slice another place, or cuts it, the new slices take the rent
 //! along, in proportion to their bytes. A restart forgets all rent: it decides when merges come, and nothing else.
 //!
-//! *When the planner is asked.* A slice never buys a merge before its rent has reached the price of its own part. From there on the slice
-//! rings a bell whenever its rent has grown by an eighth of this price. The reader that hears the bell asks the planner.
+//! *When the planner is asked.* No merge is bought before some slice has reached the price of its own part. A slice rings a bell when it comes
+//! there, and again whenever its rent has grown by a quarter. The reader that hears the bell asks the planner.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -27,8 +27,10 @@ const BYTE_NS: u64 = 1;
 /// So many nanoseconds of a merge count as one that a reader waits, since a merge runs beside readers and serves all that come later. At 1
 /// the first 200,000 scans of a tree took 1.8 times as long as with merges at once, at 3 1.3 times, and at 4 no less.
 const READER_WEIGHT: u64 = 3;
-/// A slice rings the bell each time its rent has grown by one part in this many of its price.
-const RINGS: u64 = 8;
+/// Nanoseconds of an edit that moves tables or runs down and writes nothing else: a write to the manifest and its sync, on flash.
+pub const MOVE_NS: u64 = 2_000_000;
+/// A slice rings again when its rent has grown by one part in this many: about 40 times while it grows from a flush's size to a cell's.
+const RING_GROWTH: u64 = 4;
 
 /// What a merge of slices with these bytes and entries costs, in nanoseconds of readers.
 pub fn merge_ns(bytes: u64, entries: u64) -> u64 {
@@ -76,12 +78,29 @@ pub struct Rent {
     blocks: AtomicU64,
     cursors: AtomicU64,
     steps: AtomicU64,
+    /// The rent at which the slice rings next.
+    rings_at_ns: AtomicU64,
 }
 
 impl Rent {
-    pub fn new(paid: Paid) -> Rent {
+    /// The account of a slice whose own part of a merge costs `price_ns`, and for which readers have `paid` already.
+    pub fn new(paid: Paid, price_ns: u64) -> Rent {
+        let rings_at_ns = price_ns.min(MOVE_NS).max(paid.ns());
         let Paid { filters, blocks, cursors, steps } = paid;
-        Rent { filters: filters.into(), blocks: blocks.into(), cursors: cursors.into(), steps: steps.into() }
+        Rent {
+            filters: filters.into(),
+            blocks: blocks.into(),
+            cursors: cursors.into(),
+            steps: steps.into(),
+            rings_at_ns: rings_at_ns.into(),
+        }
+    }
+
+    /// Sets the account to 0: a merge is bought.
+    pub fn clear(&self) {
+        for count in [&self.filters, &self.blocks, &self.cursors, &self.steps] {
+            count.store(0, Ordering::Relaxed);
+        }
     }
 
     pub fn paid(&self) -> Paid {
@@ -93,8 +112,8 @@ impl Rent {
         }
     }
 
-    /// Adds to the account. Returns whether the bell is to ring, for a slice whose own part of a merge costs `price_ns`.
-    pub fn charge(&self, more: Paid, price_ns: u64) -> bool {
+    /// Adds to the account. Returns whether the bell is to ring.
+    pub fn charge(&self, more: Paid) -> bool {
         for (count, more) in [
             (&self.filters, more.filters),
             (&self.blocks, more.blocks),
@@ -105,13 +124,17 @@ impl Rent {
                 count.fetch_add(more, Ordering::Relaxed);
             }
         }
-        let after_ns = self.paid().ns();
-        let ring_ns = (price_ns / RINGS).max(1);
-        after_ns >= price_ns && after_ns / ring_ns != after_ns.saturating_sub(more.ns()) / ring_ns
+        let paid_ns = self.paid().ns();
+        let rings = paid_ns >= self.rings_at_ns.load(Ordering::Relaxed);
+        if rings {
+            let next_ns = paid_ns.saturating_add(paid_ns / RING_GROWTH).saturating_add(1);
+            self.rings_at_ns.store(next_ns, Ordering::Relaxed);
+        }
+        rings
     }
 }
 
-/// Rings when the rent of a slice has reached the price of its merge. All slices of a database ring one bell.
+/// Rings when the rent of a slice has reached the price of its own part of a merge. All slices of a database ring one bell.
 #[derive(Debug, Default)]
 pub struct Bell(AtomicBool);
 
@@ -132,14 +155,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bell_rings_from_the_price_on_eight_times_a_price() {
-        let (rent, price_ns) = (Rent::default(), 80 * CURSOR_NS);
+    fn the_bell_rings_at_the_price_and_after_each_quarter_more() {
+        let rent = Rent::new(Paid::default(), 80 * CURSOR_NS);
         let cursor = Paid { cursors: 1, ..Paid::default() };
-        let rings: Vec<u64> = (1..=120).filter(|_| rent.charge(cursor, price_ns)).collect();
-        assert_eq!(rings, [80, 90, 100, 110, 120]);
-        let probes = Paid { filters: 8, ..Paid::default() };
-        let free = Rent::default();
-        assert!(free.charge(probes, 0) && free.charge(probes, 0), "a slice that costs nothing");
+        let rings: Vec<u64> = (1..=200).filter(|_| rent.charge(cursor)).collect();
+        assert_eq!(rings, [80, 101, 127, 159, 199]);
+        let moved = Rent::new(rent.paid(), 80 * CURSOR_NS);
+        assert!(moved.charge(cursor), "what was paid before may be enough in the new place");
+        let large = Rent::new(Paid::default(), u64::MAX);
+        let charges = (0..).take_while(|_| !large.charge(cursor)).count() as u64;
+        assert_eq!((charges + 1) * CURSOR_NS, MOVE_NS, "a move may be paid");
+        large.clear();
+        assert_eq!(large.paid(), Paid::default());
     }
 
     #[test]

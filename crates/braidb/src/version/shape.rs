@@ -37,7 +37,14 @@ impl Slice {
     /// A slice for which readers have `paid` already. While it lives, the table's blocks in its range are not punched out.
     pub fn new(table: Arc<TableFile>, part: Part, paid: Paid) -> Slice {
         table.hold(&part.range);
-        Slice { table, part, rent: Rent::new(paid) }
+        let mut slice = Slice { table, part, rent: Rent::default() };
+        slice.rent = Rent::new(paid, slice.price_ns());
+        slice
+    }
+
+    /// What a merge of the slice costs, in nanoseconds of readers. Merges leave values in value files where they are.
+    pub fn price_ns(&self) -> u64 {
+        rent::merge_ns(self.bytes.saturating_sub(self.value_bytes()), self.entries)
     }
 
     /// What readers paid in vain for the slice.
@@ -47,8 +54,13 @@ impl Slice {
 
     /// Counts what a reader paid in vain.
     pub fn charge(&self, paid: Paid) {
-        let rings = self.rent.charge(paid, rent::merge_ns(self.bytes, self.entries));
+        let rings = self.rent.charge(paid);
         self.table.charged(paid.ns(), rings);
+    }
+
+    /// Sets what readers paid to 0: a merge of the slice is bought.
+    pub fn clear_rent(&self) {
+        self.rent.clear();
     }
 
     pub fn part(&self) -> &Part {

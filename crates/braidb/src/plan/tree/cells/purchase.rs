@@ -1,7 +1,8 @@
 //! Purchases: a merge is bought when what readers paid in vain for its inputs reaches its price (`version/rent.rs`).
 //!
-//! This is rent or buy. A merge that waits until readers have paid its price costs at most twice what the best plan in hindsight would, for
-//! one decision. Cells that readers leave alone keep their runs, and cells that they come to become one run.
+//! This is rent or buy: what readers have lost in vain and the merge together cost at most twice what the best plan in hindsight would, for one
+//! decision, where a nanosecond of a reader counts as `READER_WEIGHT` of a merge. Cells that readers leave alone keep their runs until they
+//! are due. Cells in which scans begin, or from which gets ask in vain, become one run.
 //!
 //! *What a merge removes.* Of neighbouring runs that become one, readers go on paying for what lies below the oldest. So the rent of a
 //! merge is that of its inputs without the oldest run, in each cell of the lowest level.
@@ -10,20 +11,18 @@
 //! next level that it meets. A lone run that meets nothing there moves down, as metadata. The candidate with the most rent for its price is bought
 //! first. In L0 the first remedy is to hand tables over to L1, which writes nothing.
 //!
-//! *One at a time.* No merge is bought while a bought one runs, so that readers who come everywhere leave other threads to what is urgent.
+//! *One at a time.* No merge is bought while a bought one runs, so that readers who come everywhere leave other threads to what is urgent. The
+//! rent of its inputs is cleared when it begins, so one that fails is not tried again until readers have paid once more.
 
 use super::down::{Arrival, Room};
 use super::{Planner, Sum};
 use crate::base::ids::SeqNo;
 use crate::plan::{Merge, Plan};
-use crate::version::rent;
+use crate::version::rent::MOVE_NS;
 use crate::version::{Run, Slice};
 use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Nanoseconds of an edit that moves tables or runs down and writes nothing else: a write to the manifest and its sync, on flash.
-const MOVE_NS: u64 = 2_000_000;
 
 /// What readers paid for some slices, and what a merge of them costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,10 +34,7 @@ struct Account {
 impl Account {
     fn of<'a>(slices: impl IntoIterator<Item = &'a Arc<Slice>>) -> Account {
         slices.into_iter().fold(Account::default(), |sum, slice| {
-            sum.and(Account {
-                rent_ns: slice.paid().ns(),
-                price_ns: rent::merge_ns(slice.bytes - slice.value_bytes().min(slice.bytes), slice.entries),
-            })
+            sum.and(Account { rent_ns: slice.paid().ns(), price_ns: slice.price_ns() })
         })
     }
 
@@ -106,7 +102,8 @@ impl Planner<'_> {
     }
 
     /// Tables of L0 are handed over, or, where each level has one run, merged. Cells of L1 that have no room without a merge for their depth
-    /// get more tables once readers have paid for the merge of L0 and L1.
+    /// get more tables once readers have paid for the merge of L0 and L1. Such a cell may lie where no reader comes, and would keep L0 where
+    /// readers come. The merge that makes room there counts as one for depth.
     fn purchase_of_l0(&self) -> Option<Plan> {
         let account = Account::of(self.version.level(0).slices().map(|(_, _, slice)| slice));
         if !self.options.merges_l0() {
@@ -131,6 +128,11 @@ impl Planner<'_> {
             return None;
         }
         let runs = &self.cell(level, index).runs;
+        // Of a merge that is paid for, at least one input has paid for its own part.
+        let has_paid = |slice: &Arc<Slice>| slice.paid().ns() >= slice.price_ns().min(MOVE_NS);
+        if !runs.iter().any(|run| run.slices.iter().any(has_paid)) {
+            return None;
+        }
         let accounts: Vec<Account> = runs.iter().map(|run| Account::of(&*run.slices)).collect();
         let in_place = best_window(&accounts).map(|(window, account)| (What::InPlace(window), account));
         let down = if level < self.last { self.account_down(level, index, &accounts) } else { None };
