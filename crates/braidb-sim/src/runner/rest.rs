@@ -1,7 +1,7 @@
 //! Rest (rule 18): without writes merges come to an end, although readers go on and snapshots stay open.
 //!
 //! Some keys are read again and again, and jobs run in between, until a round of reads pays for nothing in vain and causes no merge. From
-//! then on no further round could. What readers paid is never spent twice.
+//! then on no further round could. Bought merges had no more rent than readers paid.
 
 use super::{Runner, opened};
 use crate::client::Client;
@@ -10,7 +10,7 @@ use crate::workload::{Bytes, FAMILIES, Span};
 use braidb::tuning::Guards;
 use std::ops::Bound;
 
-/// Rounds after which reads must have come to rest. Of 3,000 cases one took 26, the others less.
+/// Rounds after which reads must have come to rest. When this was chosen, one of 3,000 cases took 26, the others less.
 const ROUNDS: usize = 200;
 /// Keys of each family that are read.
 const KEYS: usize = 2;
@@ -18,7 +18,7 @@ const KEYS: usize = 2;
 const READS: usize = 32;
 
 impl Runner {
-    /// Reads until the tree is at rest. A leveled tree is left out: readers cause no merge there.
+    /// Reads until the tree is at rest. Trees without guards are left out, since readers cause no merge in the leveled ones among them.
     pub fn come_to_rest(&mut self) -> Verdict {
         self.begin_operation();
         if self.set.guards == Guards::None || self.client.is_none() {

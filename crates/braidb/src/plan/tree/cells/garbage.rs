@@ -29,7 +29,7 @@ const SEPARATED_SHARE: u64 = 10;
 /// Above, a cell goes down when one entry in so many is a tombstone.
 const TOMBSTONE_SHARE: u64 = 4;
 /// Where all garbage of a family has more than this many thousandths of the entries that live in its last level, the worst cell is
-/// rewritten: a little less than the share at which each cell is, or cells would not wait for it.
+/// rewritten: a little less than the third of what lives at which [`GARBAGE_SHARE`] rewrites each cell.
 const FAMILY_PERMILLE: u64 = 300;
 /// The same for a family most of whose values lie in value files.
 const SEPARATED_FAMILY_PERMILLE: u64 = 110;

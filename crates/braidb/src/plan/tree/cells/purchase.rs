@@ -114,6 +114,9 @@ impl Planner<'_> {
             let room = if with_l1.is_paid() { Room::UpToHard } else { Room::BelowDue };
             return self.move_l0_down(room);
         }
+        if account.rent_ns == 0 {
+            return None;
+        }
         let merge = self.merge_down(0, 0)?.merge;
         let below = merge.inputs.iter().filter(|input| input.run.level > 0).map(|input| &input.slice);
         let price_ns = account.and(Account::of(below)).price_ns;
