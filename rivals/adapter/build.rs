@@ -28,6 +28,7 @@ const KNOWN: &[&str] = &[
     "memtable_bytes",
     "merge_bytes_per_second",
     "open_files",
+    "overlap_samples",
     "overlap_scope",
     "pipeline_segments",
     "separation_threshold",

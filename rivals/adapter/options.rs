@@ -81,6 +81,8 @@ pub fn set(options: Options, text: &str) -> Outcome<Options> {
         "merge_bytes_per_second" => Ok(options.merge_bytes_per_second(Some(number(name, value)?))),
         #[cfg(has_open_files)]
         "open_files" => Ok(options.open_files(number(name, value)?)),
+        #[cfg(has_overlap_samples)]
+        "overlap_samples" => tune!(options, overlap_samples, yes_or_no(name, value)?),
         #[cfg(has_overlap_scope)]
         "overlap_scope" => tune!(options, overlap_scope, overlap_scope(value)?),
         #[cfg(has_pipeline_segments)]
@@ -107,7 +109,7 @@ fn number_or_none<T: FromStr>(name: &str, value: &str) -> Outcome<Option<T>> {
     if value == "none" { Ok(None) } else { number(name, value).map(Some) }
 }
 
-#[cfg(has_defer_below_l0)]
+#[cfg(any(has_defer_below_l0, has_overlap_samples))]
 fn yes_or_no(name: &str, value: &str) -> Outcome<bool> {
     value.parse().map_err(|_| format!("{name}={value}: write true or false").into())
 }

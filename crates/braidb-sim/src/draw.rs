@@ -5,7 +5,7 @@
 //! presets, or each option by itself. A later policy joins by adding its option here.
 
 use crate::rng::Rng;
-use braidb::tuning::{Guards, MemoryPolicy, OverlapScope, Tuning, ValueLayout};
+use braidb::tuning::{Guards, MemoryPolicy, Tuning, ValueLayout};
 use braidb::{Durability, Options};
 use braidb_storage::Env;
 use std::fmt;
@@ -76,13 +76,9 @@ pub struct OptionSet {
     pub separation_threshold: Option<u64>,
     pub value_layout: ValueLayout,
     pub manifest_bytes: u64,
-    pub l0_merge_tables: usize,
     pub l0_slowdown_tables: usize,
     pub l0_stop_tables: usize,
-    pub l0_overlap_percent: u32,
-    pub l0_overlap_tables: usize,
-    pub overlap_scope: OverlapScope,
-    pub defer_below_l0: bool,
+    pub overlap_samples: bool,
     pub background_threads: usize,
     pub max_runs: usize,
     /// A level and its own number of runs, which overrides `max_runs`.
@@ -109,13 +105,9 @@ const DEFAULT: OptionSet = OptionSet {
     separation_threshold: Some(1 << 10),
     value_layout: ValueLayout::Ordered,
     manifest_bytes: 4 << 20,
-    l0_merge_tables: 4,
     l0_slowdown_tables: 8,
     l0_stop_tables: 20,
-    l0_overlap_percent: 40,
-    l0_overlap_tables: 6,
-    overlap_scope: OverlapScope::L0,
-    defer_below_l0: true,
+    overlap_samples: true,
     background_threads: 2,
     max_runs: 8,
     max_runs_at: None,
@@ -148,7 +140,6 @@ impl OptionSet {
                 table_bytes: 4 << 10,
                 log_bytes: Some(4 << 10),
                 manifest_bytes: 1 << 10,
-                l0_merge_tables: 2,
                 l0_slowdown_tables: 3,
                 l0_stop_tables: 5,
                 max_runs: policies.pick(&[1, 2, 4]),
@@ -163,7 +154,7 @@ impl OptionSet {
                 open_files: 16,
                 table_bytes: rng.pick(&[4 << 10, 4 << 10, 16 << 10]),
                 manifest_bytes: rng.pick(&[1 << 10, 64 << 10]),
-                l0_merge_tables: rng.between(1, 3) as usize,
+                l0_slowdown_tables: rng.between(1, 3) as usize,
                 background_threads: rng.between(1, 3) as usize,
                 max_runs: draw_max_runs(policies),
                 max_runs_at: draw_max_runs_at(policies),
@@ -178,7 +169,7 @@ impl OptionSet {
                 ..DEFAULT
             },
         };
-        // A leveled tree gets a chance of 1 in 5, because it has its own planner.
+        // One run in one cell a level has a chance of 1 in 5.
         let set = match policies.one_in(5) {
             true => OptionSet { max_runs: 1, max_runs_at: None, guards: Guards::None, ..set },
             false => set,
@@ -190,16 +181,13 @@ impl OptionSet {
             log_rewrite_percent: policies.pick(&[0, 1, 50, 90]),
             // Short logs fill up before memory does.
             log_bytes: policies.pick(&[set.log_bytes, set.log_bytes, Some(4 << 10), Some(8 << 10)]),
-            l0_overlap_percent: policies.pick(&[0, 40, 90, 90]),
-            l0_overlap_tables: policies.pick(&[1, 3, 6, 1000]),
-            overlap_scope: policies.pick(&[OverlapScope::L0, OverlapScope::L0AndL1]),
+            overlap_samples: policies.pick(&[true, true, true, false]),
             hot_keys_percent: policies.pick(&[0, 1, 10, 30, 50]),
             log_table_percent: policies.pick(&[0, 1, 50, 80]),
             ..set
         };
-        // Drawn last, so that older seeds keep their draws. Mostly equal to the overlap switch: the two were one option once.
-        let is_switched_alone = policies.one_in(3);
-        let set = OptionSet { defer_below_l0: (set.l0_overlap_percent > 0) != is_switched_alone, ..set };
+        // A draw of an option that is gone, so that older seeds keep their other draws.
+        policies.one_in(3);
         // Drawn last, so that older seeds keep their other draws. Half of the sets keep values in tables.
         let separation_threshold = policies.pick(&[None, None, None, Some(0), Some(1), Some(100)]);
         let set = OptionSet { separation_threshold, ..set };
@@ -219,8 +207,7 @@ impl OptionSet {
     }
 
     fn draw_each(durability: Durability, rng: &mut Rng, policies: &mut Rng) -> OptionSet {
-        let l0_merge_tables = rng.between(1, 5) as usize;
-        let l0_slowdown_tables = l0_merge_tables + rng.below(4) as usize;
+        let l0_slowdown_tables = (rng.between(1, 5) + rng.below(4)) as usize;
         OptionSet {
             durability,
             memtable_bytes: rng.pick(&[4 << 10, 4 << 10, 6 << 10, 16 << 10, 64 << 10, 1 << 20]),
@@ -240,13 +227,9 @@ impl OptionSet {
             separation_threshold: DEFAULT.separation_threshold,
             value_layout: DEFAULT.value_layout,
             manifest_bytes: rng.pick(&[1 << 10, 1 << 10, 4 << 10, 64 << 10]),
-            l0_merge_tables,
             l0_slowdown_tables,
             l0_stop_tables: l0_slowdown_tables + rng.between(1, 8) as usize,
-            l0_overlap_percent: DEFAULT.l0_overlap_percent,
-            l0_overlap_tables: DEFAULT.l0_overlap_tables,
-            overlap_scope: DEFAULT.overlap_scope,
-            defer_below_l0: DEFAULT.defer_below_l0,
+            overlap_samples: DEFAULT.overlap_samples,
             background_threads: rng.between(1, 3) as usize,
             max_runs: draw_max_runs(policies),
             max_runs_at: draw_max_runs_at(policies),
@@ -282,13 +265,9 @@ impl OptionSet {
             .separation_threshold(self.separation_threshold)
             .value_layout(self.value_layout)
             .manifest_bytes(self.manifest_bytes)
-            .l0_merge_tables(self.l0_merge_tables)
             .l0_slowdown_tables(self.l0_slowdown_tables)
             .l0_stop_tables(self.l0_stop_tables)
-            .l0_overlap_percent(self.l0_overlap_percent)
-            .l0_overlap_tables(self.l0_overlap_tables)
-            .overlap_scope(self.overlap_scope)
-            .defer_below_l0(self.defer_below_l0)
+            .overlap_samples(self.overlap_samples)
             .max_runs_per_guard(self.max_runs)
             .guards(self.guards);
         let tuning = match self.max_runs_at {
@@ -343,7 +322,7 @@ impl fmt::Display for OptionSet {
         write!(
             f,
             "durability {:?}, memtable {} ({:?}, {}% active, {} segments, {}% hot), block {}, cache {}, filter bits {}, open files {}, table {}, \
-             log {log} (rewritten at {rewrite}%, a body at {body}%), manifest {}, L0 {}/{}/{} (waits below {}% to {} tables, {:?}), deferral below {}, threads {}, runs {}{runs_at}, guards {:?}, values apart from {apart} ({:?}), merges at {rate}",
+             log {log} (rewritten at {rewrite}%, a body at {body}%), manifest {}, L0 {}/{}, samples {}, threads {}, runs {}{runs_at}, guards {:?}, values apart from {apart} ({:?}), merges at {rate}",
             self.durability,
             self.memtable_bytes,
             self.memory_policy,
@@ -356,13 +335,9 @@ impl fmt::Display for OptionSet {
             self.open_files,
             self.table_bytes,
             self.manifest_bytes,
-            self.l0_merge_tables,
             self.l0_slowdown_tables,
             self.l0_stop_tables,
-            self.l0_overlap_percent,
-            self.l0_overlap_tables,
-            self.overlap_scope,
-            self.defer_below_l0,
+            self.overlap_samples,
             self.background_threads,
             self.max_runs,
             self.guards,

@@ -24,8 +24,6 @@ fn options(env: Env, hot_keys_percent: u32) -> Options {
                 .max_runs_per_guard(1)
                 .guards(Guards::None)
                 .log_table_percent(0)
-                .l0_overlap_percent(0)
-                .defer_below_l0(false)
                 .hot_keys_percent(hot_keys_percent)
         })
         .env(env)

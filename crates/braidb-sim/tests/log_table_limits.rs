@@ -203,8 +203,7 @@ fn one_case(seed: u64) {
             .open_files(16)
             .tuning(|tuning| {
                 tuning
-                    .l0_overlap_percent(rng.pick(&[0, 40, 90]))
-                    .defer_below_l0(seed.is_multiple_of(2))
+                    .overlap_samples(rng.pick(&[false, true, true]))
                     .active_percent(rng.pick(&[4, 25, 100]))
                     .memory_policy(rng.pick(&[MemoryPolicy::None, MemoryPolicy::Eager, MemoryPolicy::Basic]))
             })

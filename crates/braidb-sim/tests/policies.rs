@@ -288,8 +288,7 @@ const SAMPLED: Guards = Guards::Sampled { top_level_bits: 7, bit_decrement: 2 };
 fn policies() -> Vec<(&'static str, Options)> {
     let policy = |runs, guards| small().tuning(|tuning| tuning.max_runs_per_guard(runs).guards(guards));
     vec![
-        // L0 waits for more tables here, so L1 is larger and there are fewer levels.
-        ("leveled", policy(1, Guards::None).tuning(|tuning| tuning.l0_overlap_tables(3))),
+        ("one guard, 1 run", policy(1, Guards::None)),
         ("one guard, 4 runs", policy(4, Guards::None)),
         ("2 runs, balanced", policy(2, Guards::Balanced)),
         ("4 runs, balanced", policy(4, Guards::Balanced)),

@@ -89,8 +89,7 @@ pub mod stats {
     pub use crate::base::report::{Cut, Damage, RecoveryReport, VerifyReport};
     pub use crate::db::{
         CellTree, Counts, Extent, FamilyStats, FamilyTree, Forecast, HotKeyPeriod, HotKeyStats, LayoutStats,
-        LevelForecast, LevelStats, LevelTree, Load, LogStats, OverlapStats, RunTree, SliceTree, Stats,
-        ValueFileStats,
+        LevelForecast, LevelStats, LevelTree, Load, LogStats, RunTree, SliceTree, Stats, ValueFileStats,
     };
 }
 
@@ -99,7 +98,7 @@ pub mod tuning {
     //!
     //! [`Options::tuning`](crate::Options::tuning) sets them.
 
-    pub use crate::db::{Guards, MemoryPolicy, OverlapScope, Tuning, ValueLayout};
+    pub use crate::db::{Guards, MemoryPolicy, Tuning, ValueLayout};
 }
 
 /// Reads every byte of the database in `path` without opening it: [`Options::verify`] with the default options.

@@ -40,12 +40,9 @@ pub struct Args {
     /// Where levels are cut into cells [default: the engine's]
     #[arg(long, value_enum)]
     guards: Option<GuardsArg>,
-    /// Merges of L0 wait while their overlap is below this, in percent; 0 never [default: the engine's]
-    #[arg(long, value_name = "PERCENT")]
-    l0_overlap: Option<u32>,
-    /// Whether merges below L0 of a leveled tree wait for each other [default: the engine's]
+    /// Whether samples tell how much the runs of a cell overlap [default: the engine's]
     #[arg(long, value_name = "BOOL")]
-    defer_below_l0: Option<bool>,
+    overlap_samples: Option<bool>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -59,11 +56,8 @@ pub fn run(args: &Args) -> Outcome {
     if let Some(guards) = args.guards {
         options = options.tuning(|tuning| tuning.guards(guards.into()));
     }
-    if let Some(percent) = args.l0_overlap {
-        options = options.tuning(|tuning| tuning.l0_overlap_percent(percent));
-    }
-    if let Some(yes) = args.defer_below_l0 {
-        options = options.tuning(|tuning| tuning.defer_below_l0(yes));
+    if let Some(yes) = args.overlap_samples {
+        options = options.tuning(|tuning| tuning.overlap_samples(yes));
     }
     let load = Load {
         entries: args.num,

@@ -148,13 +148,10 @@ fn family_json(family: &braidb::stats::FamilyStats) -> Value {
         })
     });
     let hot_keys = family.hot_keys.as_ref().map(hot_keys_json);
-    let overlap = family.l0_overlap.as_ref();
-    let overlap = overlap.map(|l0| json!({ "percent": l0.percent, "decision": l0.decision }));
     json!({
         "name": family.name,
         "memory_bytes": family.memory_bytes,
         "segments": family.segments,
-        "l0_overlap": overlap,
         "hot_keys": hot_keys,
         "memory": family.memory.iter().map(layout_json).collect::<Vec<Value>>(),
         "levels": levels.collect::<Vec<Value>>(),
@@ -230,10 +227,6 @@ fn levels_text(stats: &Stats, text: &mut String) {
         let name = format!("  {} {}", family.name, memory.layout);
         let (bytes, entries) = (bytes_text(memory.bytes), grouped(memory.entries));
         line(text, &format!("{name:<24}{:>7}{bytes:>12}{entries:>14}", memory.segments));
-    }
-    for (family, l0) in stats.families.iter().filter_map(|f| Some((f, f.l0_overlap.as_ref()?))) {
-        let name = format!("  {} L0 overlap", family.name);
-        line(text, &format!("{name:<31}{:>11}%{:>26}", l0.percent, l0.decision));
     }
     for (family, hot_keys) in stats.families.iter().filter_map(|f| Some((f, f.hot_keys.as_ref()?))) {
         hot_keys_text(&family.name, hot_keys, text);
@@ -365,10 +358,6 @@ fn work_text(stats: &Stats, text: &mut String) {
     );
     count("merges bought by readers", counts.bought_merges, rent);
     count("merges on several threads", counts.merges_shared, String::new());
-    count("merges of L0 by overlap", counts.l0_overlap_merges, String::new());
-    count("merges of L0 by count", counts.l0_count_merges, String::new());
-    count("merges within L0", counts.l0_gather_merges, String::new());
-    count("tables that L0 waited with", counts.l0_deferrals, "little overlap".to_owned());
     count(
         "cells asked for overlap",
         counts.cells_sampled,

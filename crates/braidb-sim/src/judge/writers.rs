@@ -193,7 +193,6 @@ fn draw(preset: Preset, rng: &mut Rng) -> OptionSet {
         log_bytes: None,
         hot_keys_percent: 0,
         log_table_percent: 0,
-        l0_merge_tables: 2,
         l0_slowdown_tables: 4,
         l0_stop_tables: 12,
         background_threads: rng.between(2, 4) as usize,

@@ -7,7 +7,6 @@ use super::{Runner, opened};
 use crate::client::Client;
 use crate::failure::{Failure, Verdict};
 use crate::workload::{Bytes, FAMILIES, Span};
-use braidb::tuning::Guards;
 use std::ops::Bound;
 
 /// Rounds after which reads must have come to rest. When this was chosen, one of 3,000 cases took 26, the others less.
@@ -18,10 +17,10 @@ const KEYS: usize = 2;
 const READS: usize = 32;
 
 impl Runner {
-    /// Reads until the tree is at rest. Trees without guards are left out, since readers cause no merge in the leveled ones among them.
+    /// Reads until the tree is at rest.
     pub fn come_to_rest(&mut self) -> Verdict {
         self.begin_operation();
-        if self.set.guards == Guards::None || self.client.is_none() {
+        if self.client.is_none() {
             return Ok(());
         }
         let keys: Vec<Bytes> = (0..KEYS)

@@ -72,8 +72,7 @@ fn two_threads_may_compact_at_once() {
 #[test]
 fn writing_goes_on_beside_a_compaction() {
     let (env, fs, _) = sim_env(1);
-    let options =
-        leveled(env).tuning(|tuning| tuning.l0_merge_tables(4).l0_slowdown_tables(5).l0_stop_tables(6));
+    let options = leveled(env).tuning(|tuning| tuning.l0_slowdown_tables(5).l0_stop_tables(6));
     let db = options.open(DIR).unwrap();
     for _ in 0..2 {
         db.put("a", [1; 100]).unwrap();

@@ -86,14 +86,6 @@ pub struct Counters {
     pub rent_paid_ns: Counter,
     pub rent_spent_ns: Counter,
     pub merge_read_bytes: Counter,
-    /// Tables that joined L0 while a merge of L0 was deferred.
-    pub l0_deferrals: Counter,
-    /// Merges of L0 because its tables overlap.
-    pub l0_overlap_merges: Counter,
-    /// Merges of L0 because it has many tables.
-    pub l0_count_merges: Counter,
-    /// Merges of tables of L0 with each other, which bring nothing down to L1.
-    pub l0_gather_merges: Counter,
     /// Cells whose samples told how much their runs overlap; and those cells that were not rewritten because of it.
     pub cells_sampled: Counter,
     pub rewrites_spared: Counter,

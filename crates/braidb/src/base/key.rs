@@ -58,6 +58,12 @@ impl Span {
         let ends_before = |a: &Span, b: &Span| a.end.as_ref().is_some_and(|end| *end <= b.low);
         !ends_before(self, other) && !ends_before(other, self)
     }
+
+    /// The keys of both.
+    pub fn within(&self, other: &Span) -> Span {
+        let ends = [&self.end, &other.end].into_iter().flatten();
+        Span { low: self.low.clone().max(other.low.clone()), end: ends.min().cloned() }
+    }
 }
 
 impl From<&KeyRange> for Span {

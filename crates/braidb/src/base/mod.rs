@@ -14,7 +14,6 @@ pub mod part;
 pub mod prefetch;
 pub mod report;
 pub mod sample;
-pub mod sketch;
 pub mod sync;
 pub mod value;
 pub mod write_out;

@@ -2,7 +2,7 @@
 //!
 //! Whether a key is in the sample depends only on the key. Samples of several tables therefore tell how many keys the tables share, in
 //! any range of keys. The part of a sample in a range is the sample of the range. The keys that two samples share are the sample of the
-//! keys that the tables share. A sketch ([`super::sketch`]) is smaller but only describes whole tables.
+//! keys that the tables share.
 //!
 //! *Why six.* One key in 64 is written twice. For keys of 16 bytes a sample takes a quarter byte a key, where the filter takes 1.25. A
 //! cell of 64 MiB with entries of 1 KiB has a thousand samples. If one key in five stands in two of its runs, 200 samples do, with a

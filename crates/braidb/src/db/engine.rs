@@ -2,8 +2,7 @@
 
 use super::options::Options;
 use super::stats::{
-    Counts, FamilyStats, HotKeyPeriod, HotKeyStats, LayoutStats, LevelStats, LogStats, OverlapStats, Stats,
-    ValueFileStats,
+    Counts, FamilyStats, HotKeyPeriod, HotKeyStats, LayoutStats, LevelStats, LogStats, Stats, ValueFileStats,
 };
 use super::tree::FamilyTree;
 use super::verify;
@@ -19,7 +18,6 @@ use crate::log::{EncodedBatch, LogSync};
 use crate::memory::view::{FamilyView, View, ViewCell};
 use crate::memory::{Immutable, Live, Memory};
 use crate::plan::memory::tuner::Period;
-use crate::plan::tree::overlap::Verdict;
 use crate::read::{self, Passed, ScanContext, UsualLengths};
 use crate::version::state::ValueFile;
 use crate::version::table_file::TableFile;
@@ -231,14 +229,13 @@ impl Engine {
         let view = self.view.load();
         let names = self.jobs.family_names();
         let versions = view.families.iter().map(|family| &family.version);
-        let planned = self.jobs.overlaps().into_iter().zip(self.jobs.tuners());
+        let planned = self.jobs.tuners();
         let families = view.families.iter().zip(names).zip(planned);
-        let families = families.map(|((family, name), (overlap, tuner))| FamilyStats {
+        let families = families.map(|((family, name), tuner)| FamilyStats {
             name,
             memory_bytes: family.memory.bytes(),
             memory: layout_stats(&family.memory),
             segments: family.memory.immutable().count() as u64,
-            l0_overlap: overlap.map(overlap_stats),
             hot_keys: tuner.map(hot_key_stats),
             levels: family.version.levels().enumerate().map(level_stats).collect(),
         });
@@ -342,15 +339,6 @@ fn value_file_stats((id, file): (FileId, ValueFile)) -> ValueFileStats {
         live_bytes: file.live_bytes,
         dead_bytes: file.garbage_bytes(),
     }
-}
-
-fn overlap_stats((percent, verdict): (u64, Verdict)) -> OverlapStats {
-    let decision = match verdict {
-        Verdict::Deferred => "deferred",
-        Verdict::Overlap => "overlap",
-        Verdict::Few | Verdict::Due => "count",
-    };
-    OverlapStats { percent, decision }
 }
 
 fn hot_key_stats((ppm, periods): (u32, Vec<Period>)) -> HotKeyStats {

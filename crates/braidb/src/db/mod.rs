@@ -22,11 +22,10 @@ pub use batch::WriteBatch;
 pub use bounds::IntoBounds;
 pub use family::ColumnFamily;
 pub use iter::Iter;
-pub use options::{Guards, MemoryPolicy, Options, OverlapScope, ValueLayout};
+pub use options::{Guards, MemoryPolicy, Options, ValueLayout};
 pub use snapshot::Snapshot;
 pub use stats::{
-    Counts, FamilyStats, HotKeyPeriod, HotKeyStats, LayoutStats, LevelStats, LogStats, OverlapStats, Stats,
-    ValueFileStats,
+    Counts, FamilyStats, HotKeyPeriod, HotKeyStats, LayoutStats, LevelStats, LogStats, Stats, ValueFileStats,
 };
 pub use tree::{CellTree, Extent, FamilyTree, LevelTree, RunTree, SliceTree};
 pub use tuning::Tuning;

@@ -16,7 +16,7 @@ use crate::log::{HEADER_BYTES, LogSync, LogWriter};
 use crate::memory::view::{View, ViewCell};
 use crate::read::UsualLengths;
 use crate::version::{
-    Change, CommitError, DirLock, Found, Manifest, ManifestConfig, Opened, State, TableStore, examine,
+    Change, CommitError, DirLock, Found, Manifest, ManifestConfig, Opened, TableStore, examine,
 };
 use crate::visible::snapshots::Snapshots;
 use crate::write::pressure::Marks;
@@ -202,15 +202,11 @@ impl Opening {
         let mut edit = std::mem::take(&mut recovered.edit);
         edit.push(Change::LastSeq(recovered.last_seq));
         let committed = manifest.commit(&state, edit);
-        if let Ok(state) = &committed {
-            recovered.outputs.pass_on_sketches(state);
-        }
         // The tables that the edit names must stay, unless the edit is certainly not on disk.
         if !matches!(committed, Err(CommitError::Refused(_))) {
             recovered.outputs.keep();
         }
         let state = committed.map_err(CommitError::into_error)?;
-        self.load_sketches(&state);
         let mut families = recovered.families;
         for (id, family) in state.families() {
             families[id.0 as usize].version = family.version.clone();
@@ -328,17 +324,6 @@ impl Opening {
         let l0 = self.options.tuning.l0_stop_tables as u64 * memtable;
         let merge = l0.saturating_add(self.options.tree_options().base_bytes);
         Ok(merge.saturating_add(2 * self.options.tuning.table_bytes).min(free.saturating_add(used) / 2))
-    }
-
-    /// Loads the sketches by which merges of L0 are deferred and its tables gathered. If a load fails, no merge of L0 is deferred, and
-    /// all bytes of its tables count as left. A reader that needs the damaged table gets the error.
-    fn load_sketches(&self, state: &State) {
-        let options = self.options.tree_options();
-        for version in state.families().values().map(|family| &family.version) {
-            for (_, level) in version.levels().enumerate().filter(|(level, _)| options.wants_sketch(*level)) {
-                level.slices().for_each(|(_, _, slice)| drop(slice.table.load_sketch()));
-            }
-        }
     }
 
     fn marks(&self) -> Marks {

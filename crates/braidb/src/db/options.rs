@@ -11,8 +11,6 @@ use crate::plan::form::FormOptions;
 use crate::plan::memory::limits::{MemoryLimits, MemoryOptions};
 pub use crate::plan::memory::segments::MemoryPolicy;
 use crate::plan::memory::segments::SegmentOptions;
-use crate::plan::tree::overlap::OverlapOptions;
-pub use crate::plan::tree::overlap::OverlapScope;
 pub use crate::plan::values::ValueLayout;
 use crate::plan::values::ValueOptions;
 use crate::table::TableOptions;
@@ -29,7 +27,7 @@ const LEAST_VALUE_FILE_BYTES: u64 = 1 << 20;
 /// fill the memtable once until then; larger ones fill it several times.
 const COLD_BYTES: usize = 4;
 
-/// The least target of L1, in full memtables; with deferral below L0 the target is larger.
+/// The least target of L1, in full memtables.
 const BASE_TABLES: usize = 4;
 
 /// The fewest bytes at which an active segment is full.
@@ -209,7 +207,6 @@ impl Options {
         TableOptions {
             block_bytes: self.tuning.block_bytes,
             filter_bits_per_key: self.filter_bits_per_key,
-            has_sketch: tree.wants_sketch(level),
             has_sample: tree.wants_sample(level),
         }
     }
@@ -262,32 +259,17 @@ impl Options {
     }
 
     pub(crate) fn tree_options(&self) -> TreeOptions {
-        let overlap = OverlapOptions {
-            percent: self.tuning.l0_overlap_percent,
-            tables: self.tuning.l0_overlap_tables,
-            scope: self.tuning.overlap_scope,
-        };
-        let tree = TreeOptions {
-            l0_merge_tables: self.tuning.l0_merge_tables,
+        TreeOptions {
             l0_slowdown_tables: self.tuning.l0_slowdown_tables,
             l0_stop_tables: self.tuning.l0_stop_tables,
-            overlap,
-            defers_below_l0: self.tuning.defer_below_l0,
             base_bytes: BASE_TABLES as u64 * self.memtable_bytes as u64,
             growth: 10,
             table_bytes: self.tuning.table_bytes,
             max_runs: self.tuning.max_runs_per_guard,
             guards: self.tuning.guards,
+            asks_overlap: self.tuning.overlap_samples,
             cold_ops: (self.memtable_bytes / COLD_BYTES) as u64,
-        };
-        if !tree.is_patient() {
-            return tree;
         }
-        // L1 holds as much as a merge of L0 that waited for overlap brings, whether merges wait or not. A smaller L1 would have to be
-        // merged down with each of them. A larger `l0_merge_tables` does not make L1 larger.
-        let most_tables = self.tuning.l0_slowdown_tables.max(BASE_TABLES);
-        let l0_tables = (overlap.tables + 1).clamp(BASE_TABLES, most_tables);
-        TreeOptions { base_bytes: l0_tables as u64 * self.memtable_bytes as u64, ..tree }
     }
 
     /// Whether [`open`](Options::open) would accept these options. Touches no file.
@@ -319,32 +301,4 @@ pub(super) fn range(option: &'static str, value: u64, low: u64, high: u64) -> Re
         return Ok(());
     }
     Err(Error::InvalidOption { option, why: format!("{value} is not between {low} and {high}") })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The target of L1, in memtables of 1 MiB.
-    fn l1(options: Options) -> u64 {
-        options.memtable_bytes(1 << 20).tree_options().base_bytes >> 20
-    }
-
-    #[test]
-    fn l1_is_larger_where_merges_below_l0_are_deferred_whatever_overlap_is() {
-        for percent in [0, 40] {
-            let leveled = || {
-                let leveled =
-                    Options::new().tuning(|tuning| tuning.max_runs_per_guard(1).guards(Guards::None));
-                leveled.tuning(|tuning| tuning.l0_overlap_percent(percent).defer_below_l0(true))
-            };
-            assert_eq!(l1(leveled()), 7, "one more than the tables that L0 waits with");
-            assert_eq!(l1(leveled().tuning(|tuning| tuning.l0_overlap_tables(1000))), 8, "the soft limit");
-            assert_eq!(l1(leveled().tuning(|tuning| tuning.l0_overlap_tables(1))), 4);
-            assert_eq!(l1(leveled().tuning(|tuning| tuning.l0_slowdown_tables(3))), 4);
-            assert_eq!(l1(leveled().tuning(|tuning| tuning.defer_below_l0(false))), 4);
-            assert_eq!(l1(leveled().tuning(|tuning| tuning.max_runs_per_guard(2))), 4);
-            assert_eq!(l1(leveled().tuning(|tuning| tuning.guards(Guards::Balanced))), 4);
-        }
-    }
 }

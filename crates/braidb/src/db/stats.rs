@@ -65,10 +65,6 @@ counts! {
     rent_paid_ns: "Nanoseconds that readers paid in vain, by estimate: for runs that a merge would make one, and hidden entries.",
     rent_spent_ns: "Of `rent_paid_ns`, what was paid for the inputs of `bought_merges`.",
     merge_read_bytes: "Bytes of tables that went into merges.",
-    l0_deferrals: "Merges of L0 that were deferred because few keys stand in several of its tables.",
-    l0_overlap_merges: "Merges of L0 because enough keys stand in several of its tables.",
-    l0_count_merges: "Merges of L0 because of the number of its tables, or because of its tombstones and old versions.",
-    l0_gather_merges: "Merges within L0: its tables were small beside the part of L1 that they overlap (`defer_below_l0`).",
     cells_sampled: "Cells for which samples of keys estimated how much their runs overlap. A cell counts once for each change of its runs.",
     rewrites_spared: "Cells that were not rewritten because their samples showed little garbage. `cells_sampled` includes them.",
     merges_shared: "Large merges that several threads shared.",
@@ -254,44 +250,10 @@ pub struct FamilyStats {
     pub memory: Vec<LayoutStats>,
     /// Segments of memory behind the active one. Each is one more place that a lookup searches.
     pub segments: u64,
-    /// How much the tables of L0 overlapped when a merge of L0 was considered last. `None` before, and where neither
-    /// [`Tuning::l0_overlap_percent`](crate::tuning::Tuning::l0_overlap_percent) nor
-    /// [`Tuning::defer_below_l0`](crate::tuning::Tuning::defer_below_l0) has an effect.
-    pub l0_overlap: Option<OverlapStats>,
     /// How many hot keys stay in memory at a flush; `None` if no hot key ever stays.
     pub hot_keys: Option<HotKeyStats>,
     /// The levels of the family, L0 first.
     pub levels: Vec<LevelStats>,
-}
-
-/// The overlap of a column family's L0, and what was decided by it.
-///
-/// ```
-/// # let dir = std::env::temp_dir().join(format!("braidb-doc-overlap-{}", std::process::id()));
-/// # let _ = std::fs::remove_dir_all(&dir);
-/// let leveled = braidb::Options::new().tuning(|tuning| tuning.max_runs_per_guard(1).guards(braidb::tuning::Guards::None));
-/// let db = leveled.tuning(|tuning| tuning.l0_merge_tables(2)).open(&dir)?;
-/// for table in 0..2u32 {
-///     for key in 0..100u32 {
-///         db.put((2 * key + table).to_be_bytes(), "v")?;
-///     }
-///     db.flush()?;
-/// }
-/// db.settle()?;
-/// let overlap = db.stats().families[0].l0_overlap.clone().expect("two tables are enough to ask");
-/// assert!(overlap.percent < 5);
-/// assert_eq!(overlap.decision, "deferred");
-/// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
-/// # Ok::<(), braidb::Error>(())
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct OverlapStats {
-    /// Estimated percentage of the keys in L0's tables that another of its tables holds too.
-    pub percent: u64,
-    /// `deferred`: the merge waits; `overlap`: merged because of the overlap; `count`: merged for another reason, mostly the number of
-    /// tables.
-    pub decision: &'static str,
 }
 
 /// How many keys of a column family stay in memory at a flush, and what they cost and saved.

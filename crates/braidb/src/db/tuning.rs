@@ -6,7 +6,6 @@ use crate::base::counters::LEVELS;
 use crate::base::error::{Error, Result};
 use crate::plan::Guards;
 use crate::plan::memory::segments::MemoryPolicy;
-use crate::plan::tree::overlap::OverlapScope;
 use crate::plan::values::ValueLayout;
 
 /// Options that experiments change, by [`Options::tuning`](crate::Options::tuning). The defaults are meant for every load. A program
@@ -33,13 +32,9 @@ pub struct Tuning {
     pub(crate) separation_threshold: Option<u64>,
     pub(crate) value_layout: ValueLayout,
     pub(crate) manifest_bytes: u64,
-    pub(crate) l0_merge_tables: usize,
     pub(crate) l0_slowdown_tables: usize,
     pub(crate) l0_stop_tables: usize,
-    pub(crate) l0_overlap_percent: u32,
-    pub(crate) l0_overlap_tables: usize,
-    pub(crate) overlap_scope: OverlapScope,
-    pub(crate) defer_below_l0: bool,
+    pub(crate) overlap_samples: bool,
     /// Indexed by level.
     pub(crate) max_runs_per_guard: [usize; LEVELS],
     pub(crate) guards: Guards,
@@ -60,13 +55,9 @@ impl Default for Tuning {
             separation_threshold: Some(1 << 10),
             value_layout: ValueLayout::Ordered,
             manifest_bytes: 4 << 20,
-            l0_merge_tables: 4,
             l0_slowdown_tables: 8,
             l0_stop_tables: 20,
-            l0_overlap_percent: 40,
-            l0_overlap_tables: 6,
-            overlap_scope: OverlapScope::L0,
-            defer_below_l0: true,
+            overlap_samples: true,
             max_runs_per_guard: [8; LEVELS],
             guards: Guards::Balanced,
         }
@@ -172,8 +163,7 @@ impl Tuning {
     /// until merges have collected some. Overwritten values that no merge has met count as garbage by estimate, at most as many bytes as
     /// there is garbage for certain. With both the files had garbage of at most half of the live bytes, and two flushes, in all
     /// measurements of overwriting; a damaged file, a full device or `compact` can keep more.
-    /// In a leveled tree (without guards, one run a level) values are not gathered for scans, and overwritten values count as alive until
-    /// the merges of the levels meet them. The threshold may change from open to open: merges move each value to where it now belongs,
+    /// The threshold may change from open to open: merges move each value to where it now belongs,
     /// as long as the device has room for it. A value that no merge meets stays where it is, also in `compact`. A database with value files
     /// is refused by builds that do not know them, and a larger threshold does not make it readable to these.
     ///
@@ -226,13 +216,7 @@ impl Tuning {
         self
     }
 
-    /// Tables in L0 at which L0 is merged into L1; at least 1. Default: 4.
-    pub fn l0_merge_tables(mut self, tables: usize) -> Tuning {
-        self.l0_merge_tables = tables;
-        self
-    }
-
-    /// Tables in L0 from which on writes are slowed down; at least `l0_merge_tables`. Default: 8.
+    /// Tables in L0 from which on writes are slowed down; at least 1. Default: 8. Tables of L0 go down once there are 4, or as many as this if it is less.
     pub fn l0_slowdown_tables(mut self, tables: usize) -> Tuning {
         self.l0_slowdown_tables = tables;
         self
@@ -244,64 +228,10 @@ impl Tuning {
         self
     }
 
-    /// A merge of L0 is deferred while fewer of its keys than this, in percent, are in more than one of its tables: 0 to 90. No merge
-    /// is deferred with more than [`Tuning::l0_overlap_tables`] tables, from [`Tuning::l0_slowdown_tables`] on, or where a quarter of
-    /// L0 is tombstones. 0 always merges at [`Tuning::l0_merge_tables`]. Trivial moves are never deferred. Default: 40.
-    ///
-    /// No effect at the defaults, where cells of L1 hold several runs and L0 is never merged.
-    ///
-    /// ```
-    /// let refused = braidb::Options::new().tuning(|tuning| tuning.l0_overlap_percent(91)).forecast(&braidb::stats::Load {
-    ///     entries: 1, entry_bytes: 100, keys: 1, is_sequential: false,
-    /// });
-    /// assert!(matches!(refused, Err(braidb::Error::InvalidOption { option: "l0_overlap_percent", .. })));
-    /// ```
-    pub fn l0_overlap_percent(mut self, percent: u32) -> Tuning {
-        self.l0_overlap_percent = percent;
-        self
-    }
-
-    /// Tables in L0 up to which [`Tuning::l0_overlap_percent`] defers a merge: 1 to 1000; always fewer than
-    /// [`Tuning::l0_slowdown_tables`]. The size of L1 depends on it too, see [`Tuning::defer_below_l0`]. Default: 6.
-    ///
-    /// No effect at the defaults, where cells of L1 hold several runs and L0 is never merged.
-    pub fn l0_overlap_tables(mut self, tables: usize) -> Tuning {
-        self.l0_overlap_tables = tables;
-        self
-    }
-
-    /// The tables whose overlap is estimated. With [`OverlapScope::L0AndL1`] the tables of L1 carry sketches too. Default:
-    /// [`OverlapScope::L0`].
-    ///
-    /// No effect at the defaults, where cells of L1 hold several runs and L0 is never merged.
-    pub fn overlap_scope(mut self, scope: OverlapScope) -> Tuning {
-        self.overlap_scope = scope;
-        self
-    }
-
-    /// Whether merges below L0 wait for each other, in a leveled tree: [`Tuning::max_runs_per_guard`] 1 and [`Guards::None`]. No effect
-    /// in other trees, and so none at the defaults.
-    ///
-    /// A merge of a level rewrites nearly all of the next level, so levels are merged less often:
-    ///
-    /// - L1 may hold one memtable more than [`Tuning::l0_overlap_tables`], at most as many as [`Tuning::l0_slowdown_tables`], and at
-    ///   least 4. Without this option it holds 4.
-    /// - Each level is larger than the level above by one constant factor, which is at most the usual 10. It is merged down in
-    ///   stretches of two tables ([`Tuning::table_bytes`]). L1 is merged down before L0 comes into it.
-    /// - Tables of L0 are merged within L0 while less than a quarter of the bytes that they overlap in L1 would be left of them.
-    ///
-    /// The option is independent of [`Tuning::l0_overlap_percent`], which alone is TRIAD-DISK (section 4.2 of the paper, Algorithm 2).
-    /// This switch is no part of TRIAD. Tables of L0 carry sketches if either is on. Default: true.
-    ///
-    /// ```
-    /// let load = braidb::stats::Load { entries: 20_000_000, entry_bytes: 144, keys: u64::MAX, is_sequential: false };
-    /// let leveled = || braidb::Options::new().tuning(|tuning| tuning.max_runs_per_guard(1).guards(braidb::tuning::Guards::None));
-    /// let written = |options: braidb::Options| Ok::<_, braidb::Error>(options.forecast(&load)?.merge_amplification());
-    /// assert!(written(leveled())? < written(leveled().tuning(|tuning| tuning.defer_below_l0(false)))?);
-    /// # Ok::<(), braidb::Error>(())
-    /// ```
-    pub fn defer_below_l0(mut self, yes: bool) -> Tuning {
-        self.defer_below_l0 = yes;
+    /// Whether tables carry samples of their keys, which tell how much the runs of a cell overlap (the question of TRIAD-DISK, section 4.2 of the
+    /// paper). A cell with little overlap is not rewritten for garbage that it does not have. Default: true.
+    pub fn overlap_samples(mut self, yes: bool) -> Tuning {
+        self.overlap_samples = yes;
         self
     }
 
@@ -357,16 +287,9 @@ impl Tuning {
             range("guards", u64::from(top_level_bits), 1, 60)?;
             range("guards", u64::from(bit_decrement), 1, 60)?;
         }
-        range("l0_merge_tables", self.l0_merge_tables as u64, 1, 1000)?;
         range("l0_slowdown_tables", self.l0_slowdown_tables as u64, 1, 1000)?;
         range("l0_stop_tables", self.l0_stop_tables as u64, 1, 2000)?;
-        range("l0_overlap_percent", u64::from(self.l0_overlap_percent), 0, 90)?;
-        range("l0_overlap_tables", self.l0_overlap_tables as u64, 1, 1000)?;
-        let (merge, slowdown, stop) = (self.l0_merge_tables, self.l0_slowdown_tables, self.l0_stop_tables);
-        if slowdown < merge {
-            let why = format!("{slowdown} is less than `l0_merge_tables`, {merge}; raise it too");
-            return Err(Error::InvalidOption { option: "l0_slowdown_tables", why });
-        }
+        let (slowdown, stop) = (self.l0_slowdown_tables, self.l0_stop_tables);
         if stop <= slowdown {
             let why = format!("{stop} is not more than `l0_slowdown_tables`, {slowdown}; raise it too");
             return Err(Error::InvalidOption { option: "l0_stop_tables", why });

@@ -67,13 +67,8 @@ impl Jobs {
             let nothing = Hints::default();
             let options = &self.parts.options.tree;
             let to_rewrite = self.tables_to_rewrite(catalog);
-            let now = catalog.hints.get(&family).unwrap_or(&nothing).now(
-                &self.parts.snapshots,
-                version,
-                options,
-                &to_rewrite,
-                false,
-            );
+            let now =
+                catalog.hints.get(&family).unwrap_or(&nothing).now(&self.parts.snapshots, &to_rewrite, false);
             match plan::full(family, version, &catalog.claims, upto, &now, options) {
                 Step::Do(plan) => {
                     let version = version.clone();

@@ -5,11 +5,10 @@ use super::{Catalog, Jobs};
 use crate::base::ids::{Epoch, FamilyId, FileId, SeqNo};
 use crate::base::key::KeyRange;
 use crate::plan::memory::tuner::{HotKeyTuner, Period};
-use crate::plan::tree::overlap::{self, Verdict};
 use crate::plan::tree::samples::{self, Answers};
 use crate::plan::values::ValueOptions;
 use crate::plan::values::gathering::{self, Vain};
-use crate::plan::{Garbage, Merge, Now, Plan, TreeOptions};
+use crate::plan::{Garbage, Merge, Now};
 use crate::version::{Cell, Level, Version};
 use crate::visible::snapshots::Snapshots;
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,28 +45,21 @@ pub(super) struct Hints {
     to_gather: BTreeSet<Vec<u8>>,
     /// Keys that sampling chose as guards, with the top level of each.
     sampled: BTreeMap<Vec<u8>, usize>,
-    /// The latest estimate of how much L0 overlaps, in thousandths, and the verdict on it.
-    overlap: Option<(u64, Verdict)>,
-    /// The newest run of L0 when a merge was deferred last.
-    deferred_at: Epoch,
     /// Decides how many hot keys stay at a flush.
     pub tuner: HotKeyTuner,
 }
 
 impl Hints {
-    /// The inputs of the policy when the family's tree is `version`.
+    /// The inputs of the policy.
     pub fn now<'a>(
         &'a self,
         snapshots: &Snapshots,
-        version: &Version,
-        options: &TreeOptions,
         to_rewrite: &'a BTreeSet<FileId>,
         may_buy: bool,
     ) -> Now<'a> {
         Now {
             watermark: snapshots.drop_proof().watermark(),
             visible: snapshots.visible(),
-            overlap_permille: overlap::estimate_permille(version, options),
             shadowed_permille: self.planned_permille(),
             may_buy,
             garbage_hints: &self.garbage_hints,
@@ -155,13 +147,6 @@ impl Hints {
         self.to_gather.remove(low);
     }
 
-    /// Weighs whether L0 is merged or deferred, and remembers the verdict.
-    fn weigh_l0(&mut self, version: &Version, options: &TreeOptions) -> Verdict {
-        let (permille, verdict) = overlap::weigh(version, options);
-        self.overlap = permille.map(|permille| (permille, verdict)).or(self.overlap);
-        verdict
-    }
-
     /// Adds keys of a flush that sampling chose.
     pub fn chosen(&mut self, keys: Vec<(Vec<u8>, usize)>) {
         let room = SAMPLED - self.sampled.len().min(SAMPLED);
@@ -238,23 +223,6 @@ impl Jobs {
 }
 
 impl Jobs {
-    /// Counts deferred merges of L0 that has enough tables: once for each table that joins it.
-    pub(super) fn count_deferrals(&self, catalog: &mut Catalog) {
-        if catalog.manual > 0 {
-            return;
-        }
-        for (id, hints) in &mut catalog.hints {
-            let Some(family) = catalog.state.families().get(id) else { continue };
-            let Some((_, newest, _)) = family.version.level(0).slices().next() else { continue };
-            if newest > hints.deferred_at
-                && hints.weigh_l0(&family.version, &self.parts.options.tree) == Verdict::Deferred
-            {
-                hints.deferred_at = newest;
-                self.parts.counters.l0_deferrals.add(1);
-            }
-        }
-    }
-
     /// Estimates from samples how much the runs of cells overlap, where the answer may change the next plan. Called without a
     /// lock, because it may read files. For cells that change meanwhile the policies guess; the next call asks them.
     pub(super) fn ask_samples(&self) {
@@ -298,25 +266,6 @@ impl Jobs {
         Some(self.catalog.try_lock()?.sampling_threads)
     }
 
-    /// Counts the reason for a merge of L0.
-    pub(super) fn count_l0_merge(&self, catalog: &mut Catalog, plan: &Plan, version: &Version) {
-        let &Plan::Merge(Merge { family, from: 0, to, .. }) = plan else { return };
-        match catalog.hints(family).weigh_l0(version, &self.parts.options.tree) {
-            _ if to == 0 => self.parts.counters.l0_gather_merges.add(1),
-            Verdict::Overlap => self.parts.counters.l0_overlap_merges.add(1),
-            Verdict::Due => self.parts.counters.l0_count_merges.add(1),
-            // A manual compaction, or a merge that gives space back.
-            Verdict::Few | Verdict::Deferred => {}
-        }
-    }
-
-    /// The latest estimate of how much each family's L0 overlaps, in percent, and the verdict on it.
-    pub fn overlaps(&self) -> Vec<Option<(u64, Verdict)>> {
-        let catalog = self.catalog.lock();
-        let of = |id| catalog.hints.get(id)?.overlap.map(|(permille, verdict)| (permille / 10, verdict));
-        catalog.state.families().keys().map(of).collect()
-    }
-
     /// For each family, the keys of a million that may stay at the next flush, and the latest periods of the hot-key tuner.
     /// `None` where no key ever stays.
     pub fn tuners(&self) -> Vec<Option<(u32, Vec<Period>)>> {
@@ -343,11 +292,6 @@ impl Catalog {
     }
 
     pub(super) fn hints(&mut self, family: FamilyId) -> &mut Hints {
-        self.hints.entry(family).or_insert_with(|| {
-            // Deferrals of the runs that L0 has at the open were counted by an earlier open.
-            let newest =
-                self.state.families().get(&family).and_then(|family| family.version.level(0).slices().next());
-            Hints { deferred_at: newest.map_or(0, |(_, epoch, _)| epoch), ..Hints::default() }
-        })
+        self.hints.entry(family).or_default()
     }
 }

@@ -280,7 +280,6 @@ impl Jobs {
         while catalog.merges_running < self.parts.options.merges {
             let Some((plan, version)) = self.propose(&mut catalog) else {
                 catalog.all_answered(self.parts.flushes.has_tasks());
-                self.count_deferrals(&mut catalog);
                 break;
             };
             self.start_merge(&mut catalog, plan, version);
@@ -318,8 +317,6 @@ impl Jobs {
             let nothing = Hints::default();
             let now = catalog.hints.get(&id).unwrap_or(&nothing).now(
                 &self.parts.snapshots,
-                version,
-                options,
                 &to_rewrite,
                 !catalog.is_buying,
             );
@@ -336,7 +333,6 @@ impl Jobs {
     }
 
     fn start_merge(self: &Arc<Self>, catalog: &mut Catalog, plan: Plan, version: Arc<Version>) {
-        self.count_l0_merge(catalog, &plan, &version);
         let running = self.claim(catalog, &plan);
         let job = move || {
             // `end_job` reports the outcome to threads that wait for the merge.
@@ -409,7 +405,6 @@ impl Jobs {
     /// As [`Jobs::commit`], for an edit that names `outputs`. The tables are deleted only if the edit is certainly not on disk.
     fn commit_tables(&self, catalog: &mut Catalog, edit: Edit, outputs: Outputs) -> Result<()> {
         let committed = self.commit(catalog, edit);
-        outputs.pass_on_sketches(&catalog.state);
         if committed.is_ok() || self.parts.health.check_unpoisoned().is_err() {
             outputs.keep();
         }
@@ -440,7 +435,6 @@ impl Jobs {
             rewrites,
             trie: TrieOf { tries: self.tries.clone(), family },
             options: TableOptions {
-                has_sketch: self.parts.options.tree.wants_sketch(level),
                 has_sample: self.parts.options.tree.wants_sample(level),
                 ..self.parts.options.table
             },

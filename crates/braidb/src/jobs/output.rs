@@ -19,7 +19,7 @@ use crate::base::names;
 use crate::plan::Edge;
 use crate::plan::values::{Rewrites, ValueLayout, ValueOptions};
 use crate::table::{TableBuilder, TableOptions};
-use crate::version::{NewTable, State};
+use crate::version::NewTable;
 use crate::visible::rule::{Fate, RetentionFilter};
 use crate::visible::{Cursor, EntryKind};
 use braidb_storage::FileSystem;
@@ -277,19 +277,9 @@ impl Outputs {
             checksum: summary.checksum,
             tier: TierId::FAST,
             parts: summary.parts,
-            sketch: summary.sketch.map(Arc::new),
             bodies: summary.bodies,
         });
         Ok(())
-    }
-
-    /// Gives the tables of `state` their sketches.
-    pub fn pass_on_sketches(&self, state: &State) {
-        for NewTable { id, sketch, .. } in &self.tables {
-            if let (Some(table), Some(sketch)) = (state.table(*id), sketch) {
-                table.know_sketch(sketch);
-            }
-        }
     }
 
     /// Keeps the files: an edit names them now, or may do so.

@@ -56,7 +56,7 @@ impl Jobs {
         let watermark = self.parts.snapshots.drop_proof().watermark();
         let hidden = |(id, family): (&FamilyId, &Family)| {
             let permille = hints.get(id).map_or(0, Hints::measured_permille);
-            hidden_value_bytes(&family.version, permille, watermark, &self.parts.options.tree)
+            hidden_value_bytes(&family.version, permille, watermark)
         };
         // What damage keeps from being merged cannot be told from the rest.
         let is_estimated = !files.is_empty() && pinned.is_empty();

@@ -14,7 +14,6 @@ use crate::base::key::{self, KeyRange};
 use crate::base::mutant::mutant;
 use crate::base::part::Part;
 use crate::base::sample::Sample;
-use crate::base::sketch::Sketch;
 use crate::base::write_out::WriteOut;
 use crate::base::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::value::file::record_bytes;
@@ -48,8 +47,6 @@ pub struct TableSummary {
     /// share of the tail, and its values in bodies. The bytes of all parts add up to the file plus the live bytes of
     /// its bodies.
     pub parts: Vec<Part>,
-    /// A sketch of the keys, if the options request one.
-    pub sketch: Option<Sketch>,
     /// The bodies that the table's handles lead into, each with at least one handle.
     pub bodies: Vec<BodyUse>,
 }
@@ -113,8 +110,7 @@ impl TableBuilder {
         options: TableOptions,
     ) -> TableBuilder {
         let properties = Properties::new(options.block_bytes as u64);
-        let (sketch, sample) =
-            (options.has_sketch.then(Sketch::default), options.has_sample.then(Sample::default));
+        let sample = options.has_sample.then(Sample::default);
         TableBuilder {
             file,
             path: path.to_owned(),
@@ -129,7 +125,7 @@ impl TableBuilder {
             hashes: Vec::new(),
             last_key: Vec::new(),
             last_seq: 0,
-            properties: Properties { sketch, sample, ..properties },
+            properties: Properties { sample, ..properties },
             parts: Vec::new(),
             open: Properties::new(options.block_bytes as u64),
             open_start: 0,
@@ -202,17 +198,14 @@ impl TableBuilder {
         Ok(())
     }
 
-    /// One hash of a new key serves the filter, the sketch and the sample.
+    /// One hash of a new key serves the filter and the sample.
     #[inline]
     fn note_key(&mut self, key: &[u8]) {
         let has_filter = self.options.filter_bits_per_key > 0;
-        if has_filter || self.options.has_sketch || self.options.has_sample {
+        if has_filter || self.options.has_sample {
             let hash = key::hash(key);
             if has_filter {
                 self.hashes.push(hash);
-            }
-            if let Some(sketch) = &mut self.properties.sketch {
-                sketch.add(hash);
             }
             if let Some(sample) = &mut self.properties.sample {
                 sample.offer(key, hash);
@@ -232,9 +225,8 @@ impl TableBuilder {
         // The properties hold the first and the last key; the index holds the last key.
         let first = if self.parts.is_empty() { &self.open } else { &self.properties };
         let keys = first.range.low.len() + 2 * self.last_key.len();
-        let sketch = if self.options.has_sketch { Sketch::BYTES.min(2 * self.entries() as usize) } else { 0 };
         let sample = self.properties.sample.as_ref().map_or(0, Sample::encoded_bytes);
-        let tail = self.index.bytes() + filter + keys + sketch + sample + FOOTER_BYTES;
+        let tail = self.index.bytes() + filter + keys + sample + FOOTER_BYTES;
         self.written + (self.out.len() + tail) as u64
     }
 
@@ -288,7 +280,6 @@ impl TableBuilder {
             range: self.properties.range,
             seqs: self.properties.seqs,
             parts: self.parts,
-            sketch: self.properties.sketch,
             bodies: self.bodies,
         })
     }

@@ -46,8 +46,6 @@ pub struct TableOptions {
     pub block_bytes: usize,
     /// Bits of the Bloom filter per key; 0 for no filter.
     pub filter_bits_per_key: u32,
-    /// Whether the table carries a sketch of its keys.
-    pub has_sketch: bool,
     /// Whether the table carries a sample of its keys.
     pub has_sample: bool,
 }

@@ -16,7 +16,7 @@
 //! | 8, 9 | bytes of keys and of values, as given |
 //! | 10 | block size that the writer aimed at |
 //! | 11 | of each body: the id of the log, the bytes of the values that handles lead to, the length of the closed log |
-//! | 12 | optional: a sketch of the keys ([`crate::base::sketch`]) |
+//! | 12 | optional, of older builds: a sketch of the keys, which readers skip |
 //! | 13 | optional: a sample of the keys ([`crate::base::sample`]) |
 //! | 14 | of each body: its kind (0 a log, 1 a value file, 2 a trie table), then as in field 11; in place of field 11 if a body is a value file |
 //!
@@ -29,13 +29,11 @@ use crate::base::codec::{Decoder, put_bytes, put_varint};
 use crate::base::ids::SeqNo;
 use crate::base::key::KeyRange;
 use crate::base::sample::Sample;
-use crate::base::sketch::Sketch;
 use crate::value::{self, BodyUse};
 use crate::visible::EntryKind;
 
 /// The indices of the fields that may be missing.
 const LOGS: usize = 10;
-const SKETCH: usize = 11;
 const SAMPLE: usize = 12;
 const BODIES: usize = 13;
 
@@ -49,8 +47,6 @@ pub struct Properties {
     pub key_bytes: u64,
     pub value_bytes: u64,
     pub block_bytes: u64,
-    /// A sketch of all keys of the table, if it has one.
-    pub sketch: Option<Sketch>,
     /// A sample of all keys of the table, if it has one.
     pub sample: Option<Sample>,
     /// The bodies that handles lead into; a handle names a body by its index here.
@@ -69,7 +65,6 @@ impl Properties {
             key_bytes: 0,
             value_bytes: 0,
             block_bytes,
-            sketch: None,
             sample: None,
             bodies: Vec::new(),
         }
@@ -90,8 +85,8 @@ impl Properties {
         self.value_bytes += value_bytes as u64;
     }
 
-    /// Adds the properties of the following entries, which have other keys. Sketch and sample already cover the whole
-    /// table and stay.
+    /// Adds the properties of the following entries, which have other keys. The sample already covers the whole
+    /// table and stays.
     pub fn append(&mut self, next: &Properties) {
         if self.entries == 0 {
             self.range.low.clone_from(&next.range.low);
@@ -130,7 +125,7 @@ impl Properties {
             ("bytes of values", number(self.value_bytes)),
             ("block size", number(self.block_bytes)),
             ("logs of values", bodies(are_logs)),
-            ("sketch of the keys", self.sketch.as_ref().and_then(|sketch| bytes(&|out| sketch.encode(out)))),
+            ("sketch of the keys", None),
             ("sample of the keys", self.sample.as_ref().and_then(|sample| bytes(&|out| sample.encode(out)))),
             ("bodies", bodies(!are_logs)),
         ]
@@ -184,10 +179,6 @@ impl Properties {
             key_bytes: number(8)?,
             value_bytes: number(9)?,
             block_bytes: number(10)?,
-            sketch: match known[SKETCH] {
-                Some(bytes) => Some(Sketch::decode(bytes)?),
-                None => None,
-            },
             sample: match known[SAMPLE] {
                 Some(bytes) => Some(Sample::decode(bytes)?),
                 None => None,
@@ -230,47 +221,36 @@ mod tests {
         }
     }
 
+    /// Older builds wrote a sketch of the keys as field 12.
     #[test]
-    fn a_sketch_comes_back_or_is_missing() {
-        let mut properties = sample();
-        let (mut without, mut with) = (Vec::new(), Vec::new());
-        properties.encode(&mut without);
-        properties.sketch = Some(Sketch::default());
-        (0..100).for_each(|key: u64| properties.sketch.as_mut().unwrap().add(key << 50));
-        properties.encode(&mut with);
-        assert!(with.starts_with(&without), "to a reader that does not know it, an unknown field");
-        assert_eq!(Properties::decode(&with).unwrap(), properties);
-        for len in without.len() + 1..with.len() {
-            assert!(Properties::decode(&with[..len]).is_err(), "cut to {len}");
-        }
-        assert_eq!(Properties::decode(&without).unwrap().sketch, None);
-        put_varint(&mut without, 12);
-        put_bytes(&mut without, &[0, 99]);
-        assert!(Properties::decode(&without).is_err(), "an impossible sketch");
+    fn a_sketch_of_an_older_build_is_skipped() {
+        let mut payload = Vec::new();
+        sample().encode(&mut payload);
+        put_varint(&mut payload, 12);
+        put_bytes(&mut payload, &[7; 4096]);
+        assert_eq!(Properties::decode(&payload).unwrap(), sample());
     }
 
     #[test]
-    fn a_sample_comes_back_or_is_missing_with_or_without_a_sketch() {
+    fn a_sample_comes_back_or_is_missing() {
         let mut keys = Sample::default();
         ["a", "b", "bb"].iter().for_each(|key| keys.push(key.as_bytes()));
-        for sketch in [None, Some(Sketch::default())] {
-            let mut properties = Properties { sketch, ..sample() };
-            let (mut without, mut with) = (Vec::new(), Vec::new());
-            properties.encode(&mut without);
-            properties.sample = Some(keys.clone());
-            properties.encode(&mut with);
-            assert!(with.starts_with(&without), "to a reader that does not know it, an unknown field");
-            assert_eq!(Properties::decode(&with).unwrap(), properties);
-            assert_eq!(Properties::decode(&without).unwrap().sample, None);
-            for len in without.len() + 1..with.len() {
-                assert!(Properties::decode(&with[..len]).is_err(), "cut to {len}");
-            }
-            let other = Properties { sample: Some(Sample::default()), ..properties.clone() };
-            assert_eq!(properties.differences(&other), ["sample of the keys"]);
-            put_varint(&mut without, 13);
-            put_bytes(&mut without, &[1, b'b', 1, b'a']);
-            assert!(Properties::decode(&without).is_err(), "an impossible sample");
+        let mut properties = sample();
+        let (mut without, mut with) = (Vec::new(), Vec::new());
+        properties.encode(&mut without);
+        properties.sample = Some(keys);
+        properties.encode(&mut with);
+        assert!(with.starts_with(&without), "to a reader that does not know it, an unknown field");
+        assert_eq!(Properties::decode(&with).unwrap(), properties);
+        assert_eq!(Properties::decode(&without).unwrap().sample, None);
+        for len in without.len() + 1..with.len() {
+            assert!(Properties::decode(&with[..len]).is_err(), "cut to {len}");
         }
+        let other = Properties { sample: Some(Sample::default()), ..properties.clone() };
+        assert_eq!(properties.differences(&other), ["sample of the keys"]);
+        put_varint(&mut without, 13);
+        put_bytes(&mut without, &[1, b'b', 1, b'a']);
+        assert!(Properties::decode(&without).is_err(), "an impossible sample");
     }
 
     #[test]
@@ -324,11 +304,5 @@ mod tests {
         other.tombstones = 2;
         other.range.high = b"c".to_vec();
         assert_eq!(other.differences(&sample()), ["tombstones", "largest key"]);
-        let [mut one, mut other] =
-            [(); 2].map(|()| Properties { sketch: Some(Sketch::default()), ..sample() });
-        one.sketch.as_mut().unwrap().add(7);
-        assert_eq!(one.differences(&other), ["sketch of the keys"]);
-        other.sketch.as_mut().unwrap().add(7);
-        assert_eq!(one.differences(&other), Vec::<&str>::new());
     }
 }

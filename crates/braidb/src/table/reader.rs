@@ -12,7 +12,6 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, SeqNo};
 use crate::base::key::{self, KeyRange};
 use crate::base::sample::Sample;
-use crate::base::sketch::Sketch;
 use crate::base::value::Value;
 use crate::cache::{Block, BlockCache, OpenFiles};
 use crate::value::{Body, BodyUse, Image};
@@ -73,16 +72,6 @@ impl Table {
         };
         let (index, filter) = sections().map_err(|fault: Fault| fault.into_error(path))?;
         Ok(Arc::new(Table { files, path: path.to_owned(), id, index, filter, bodies, cache, counters }))
-    }
-
-    /// Reads the sketch of table `id`, if it has one, and keeps nothing else in memory.
-    pub fn read_sketch(
-        files: &OpenFiles,
-        path: &Path,
-        id: FileId,
-        expected_bytes: u64,
-    ) -> Result<Option<Sketch>> {
-        Ok(read_properties(files, path, id, expected_bytes)?.sketch)
     }
 
     /// Reads the sample of table `id`, if it has one, and keeps nothing else in memory.

@@ -14,7 +14,6 @@ use crate::base::ids::{FileId, SeqNo};
 use crate::base::key::{self, KeyRange};
 use crate::base::report::Damage;
 use crate::base::sample::Sample;
-use crate::base::sketch::Sketch;
 use crate::value::{Body, BodyUse};
 use braidb_storage::{File, FileSystem};
 use std::cmp::Ordering;
@@ -152,7 +151,6 @@ fn faults(file: &dyn File, id: FileId, expected: &Expected<'_>, values: &mut Val
         return faults;
     }
     let has = |what: fn(&Properties) -> bool| properties.as_ref().is_some_and(what);
-    let sketch = has(|properties| properties.sketch.is_some()).then(Sketch::default);
     let sample = has(|properties| properties.sample.is_some()).then(Sample::default);
     let holes = expected.live.map_or_else(Vec::new, |live| dead_extents(&index, live));
     let counted = Properties::new(properties.as_ref().map_or(0, |properties| properties.block_bytes));
@@ -160,7 +158,7 @@ fn faults(file: &dyn File, id: FileId, expected: &Expected<'_>, values: &mut Val
         index: &index,
         holes: &holes,
         filter: filter.as_ref(),
-        counted: Properties { sketch, sample, ..counted },
+        counted: Properties { sample, ..counted },
         before: None,
         key: Vec::new(),
         seq: 0,
@@ -281,9 +279,6 @@ impl Walk<'_, '_> {
             if is_new {
                 let hash = key::hash(&self.key);
                 ensure(self.filter.is_none_or(|filter| filter.may_contain(hash)), "the filter lacks a key")?;
-                if let Some(sketch) = &mut self.counted.sketch {
-                    sketch.add(hash);
-                }
                 if let Some(sample) = &mut self.counted.sample {
                     sample.offer(&self.key, hash);
                 }

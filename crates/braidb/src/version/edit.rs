@@ -34,10 +34,8 @@ use crate::base::error::Error;
 use crate::base::ids::{Epoch, FamilyId, FileId, MAX_SEQ, SeqNo, TierId};
 use crate::base::key::KeyRange;
 use crate::base::part::Part;
-use crate::base::sketch::Sketch;
 use crate::value::{self, BodyUse};
 use std::path::Path;
-use std::sync::Arc;
 
 /// The reason why an edit cannot be read or applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,8 +70,6 @@ pub struct NewTable {
     pub tier: TierId,
     /// The parts in key order.
     pub parts: Vec<Part>,
-    /// A sketch of all keys, if the table has one. Stored in the table's file and in no edit.
-    pub sketch: Option<Arc<Sketch>>,
     /// The bodies that the table's handles lead into.
     pub bodies: Vec<BodyUse>,
 }
@@ -477,7 +473,6 @@ mod tests {
                 bytes: 4000,
                 values: Vec::new(),
             }],
-            sketch: None,
             bodies: vec![body(BodyKind::Log, 4, 3000, 1 << 33), body(BodyKind::Log, 3, 1, 500)],
         };
         let mut edit = Edit::default();

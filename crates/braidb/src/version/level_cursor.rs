@@ -188,12 +188,7 @@ mod tests {
         fn table(&mut self, rows: &[Row]) -> Arc<TableFile> {
             let id = FileId(self.tables.len() as u64 + 1);
             let path = names::table(Path::new("db"), id);
-            let options = TableOptions {
-                block_bytes: 100,
-                filter_bits_per_key: 10,
-                has_sketch: false,
-                has_sample: false,
-            };
+            let options = TableOptions { block_bytes: 100, filter_bits_per_key: 10, has_sample: false };
             let mut builder = TableBuilder::create(self.fs.as_ref(), &path, id, options).unwrap();
             for (key, seq) in rows {
                 let kind = if seq % 5 == 0 { EntryKind::Delete } else { EntryKind::Put };

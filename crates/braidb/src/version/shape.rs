@@ -211,18 +211,6 @@ impl Level {
         &self.cells[self.cell_index(key)]
     }
 
-    /// The slices that reach into `range`, cell by cell, newest run first.
-    pub fn overlapping<'a>(
-        &'a self,
-        range: &'a KeyRange,
-    ) -> impl Iterator<Item = (&'a Arc<Cell>, Epoch, &'a Arc<Slice>)> {
-        self.cells[self.cell_index(&range.low)..=self.cell_index(&range.high)].iter().flat_map(move |cell| {
-            cell.runs
-                .iter()
-                .flat_map(move |run| run.overlapping(range).iter().map(move |slice| (cell, run.epoch, slice)))
-        })
-    }
-
     /// All slices, cell by cell, newest run first.
     pub fn slices(&self) -> impl Iterator<Item = (&Arc<Cell>, Epoch, &Arc<Slice>)> {
         self.cells.iter().flat_map(|cell| {
@@ -237,10 +225,6 @@ impl Level {
     /// The number of runs in all cells of the level.
     pub fn runs(&self) -> usize {
         self.cells.iter().map(|cell| cell.runs.len()).sum()
-    }
-
-    pub fn bytes(&self) -> u64 {
-        self.slices().map(|(_, _, slice)| slice.bytes).sum()
     }
 
     pub fn totals(&self) -> LevelTotals {

@@ -569,7 +569,6 @@ impl State {
                 checksum,
                 tier,
                 parts: Vec::new(),
-                sketch: None,
                 bodies: table.body_uses(),
             });
         }

@@ -18,7 +18,6 @@ use crate::base::key::KeyRange;
 use crate::base::mutant::mutant;
 use crate::base::names;
 use crate::base::sample::Sample;
-use crate::base::sketch::Sketch;
 use crate::cache::{BlockCache, OpenFiles};
 use crate::table::Table;
 use crate::value::{Bodies, Body, BodyKind, BodyUse};
@@ -104,10 +103,6 @@ impl TableStore {
         &self.bodies
     }
 
-    fn read_sketch(&self, id: FileId, bytes: u64) -> Result<Option<Sketch>> {
-        Table::read_sketch(&self.files, &names::table(&self.dir, id), id, bytes)
-    }
-
     fn read_sample(&self, id: FileId, bytes: u64) -> Result<Option<Sample>> {
         Table::read_sample(&self.files, &names::table(&self.dir, id), id, bytes)
     }
@@ -139,8 +134,6 @@ pub struct TableFile {
     pub tier: TierId,
     bodies: Vec<HeldBody>,
     reader: OnceLock<Arc<Table>>,
-    /// Stays in memory as long as the table: small compared with the filter.
-    sketch: OnceLock<Arc<Sketch>>,
     /// Loaded on first request, then kept as long as the table; `None` if the table has no readable sample.
     sample: OnceLock<Option<Sample>>,
     obsolete: AtomicBool,
@@ -161,7 +154,6 @@ impl TableFile {
             tier,
             bodies: Vec::new(),
             reader: OnceLock::new(),
-            sketch: OnceLock::new(),
             sample: OnceLock::new(),
             obsolete: AtomicBool::new(false),
             held: Mutex::default(),
@@ -225,26 +217,6 @@ impl TableFile {
                 Ok(self.reader.get_or_init(|| table))
             }
         }
-    }
-
-    /// The sketch of its keys, if it is in memory.
-    pub fn sketch(&self) -> Option<&Sketch> {
-        self.sketch.get().map(|sketch| &**sketch)
-    }
-
-    /// Sets the sketch, unless one is set: called by the writer of the table, or after a read of the file.
-    pub fn know_sketch(&self, sketch: &Arc<Sketch>) {
-        self.sketch.get_or_init(|| sketch.clone());
-    }
-
-    /// Loads the sketch from the file, if the file has one and it is not in memory.
-    pub fn load_sketch(&self) -> Result<()> {
-        if self.sketch.get().is_none()
-            && let Some(sketch) = self.store.read_sketch(self.id, self.bytes)?
-        {
-            self.know_sketch(&Arc::new(sketch));
-        }
-        Ok(())
     }
 
     /// The sample of the table's keys, if it was loaded.
@@ -311,11 +283,10 @@ impl TableFile {
         table.store.frayed.lock().push(Arc::downgrade(table));
     }
 
-    /// Memory that the table holds, in bytes: sketch and sample, plus index and filter while the table is open.
+    /// Memory that the table holds, in bytes: its sample, plus index and filter while the table is open.
     pub fn memory_bytes(&self) -> u64 {
-        let sketch = if self.sketch.get().is_some() { Sketch::BYTES } else { 0 };
         let sample = self.sample().map_or(0, Sample::memory_bytes);
-        (self.reader.get().map_or(0, |table| table.memory_bytes()) + sketch + sample) as u64
+        (self.reader.get().map_or(0, |table| table.memory_bytes()) + sample) as u64
     }
 
     /// Notes that a *synced* edit dropped the last reference to this table. Only the manifest calls this.

@@ -37,15 +37,7 @@ fn part(low: &str, high: &str, seqs: (SeqNo, SeqNo)) -> Part {
 
 fn table(id: FileId, low: &str, high: &str, seqs: (SeqNo, SeqNo)) -> NewTable {
     let parts = vec![part(low, high, seqs)];
-    NewTable {
-        id,
-        bytes: 100 + id.0,
-        checksum: 7,
-        tier: TierId::FAST,
-        parts,
-        sketch: None,
-        bodies: Vec::new(),
-    }
+    NewTable { id, bytes: 100 + id.0, checksum: 7, tier: TierId::FAST, parts, bodies: Vec::new() }
 }
 
 fn run(level: usize, epoch: u64) -> RunId {
@@ -89,13 +81,6 @@ fn lookups_find_the_slice_and_what_lies_beneath() {
     let find =
         |key: &str| version.level(1).cell(key.as_bytes()).runs[0].find(key.as_bytes()).map(|s| s.table.id.0);
     assert_eq!(["a", "b", "d", "e", "h", "i"].map(find), [None, Some(2), Some(2), None, Some(3), None]);
-    let overlapping = |low: &str, high: &str| -> Vec<u64> {
-        version.level(1).overlapping(&KeyRange::new(low, high)).map(|(_, _, s)| s.table.id.0).collect()
-    };
-    assert_eq!(overlapping("d", "f"), [2, 3]);
-    assert_eq!(overlapping("e", "e"), []);
-    assert_eq!(overlapping("", "a"), []);
-    assert_eq!(overlapping("i", "z"), []);
 
     let beneath = Beneath::new(version, 1, &KeyRange::new("a", "h"), |slice| slice.table.id == FileId(2));
     let held = |key: &str| beneath.may_hold(key.as_bytes());

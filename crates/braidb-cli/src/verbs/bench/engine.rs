@@ -30,12 +30,9 @@ pub struct EngineArgs {
     /// Where levels are cut into cells [default: the engine's]
     #[arg(long, value_enum)]
     pub guards: Option<GuardsArg>,
-    /// Merges of L0 wait while their overlap is below this, in percent; 0 never [default: the engine's]
-    #[arg(long, value_name = "PERCENT")]
-    pub l0_overlap: Option<u32>,
-    /// Whether merges below L0 of a leveled tree wait for each other [default: the engine's]
+    /// Whether samples tell how much the runs of a cell overlap [default: the engine's]
     #[arg(long, value_name = "BOOL")]
-    pub defer_below_l0: Option<bool>,
+    pub overlap_samples: Option<bool>,
     /// How memory is kept small until it is flushed [default: the engine's]
     #[arg(long, value_enum)]
     pub memory: Option<MemoryArg>,
@@ -54,9 +51,6 @@ pub struct EngineArgs {
     /// Keys in a hundred that stay in memory at a flush, to begin with; 0 is none, ever [default: the engine's]
     #[arg(long)]
     pub hot_keys_percent: Option<u32>,
-    /// Tables in L0 at which they are merged [default: the engine's]
-    #[arg(long, value_name = "TABLES")]
-    pub l0_merge_tables: Option<usize>,
     /// Values stay in their log if at least this share of its bytes would go to tables, in percent; 0 is never [default: the engine's]
     #[arg(long, value_name = "PERCENT")]
     pub log_tables: Option<u32>,
@@ -157,15 +151,13 @@ impl EngineArgs {
             let tuning = given(tuning, self.active_percent, Tuning::active_percent);
             let tuning = given(tuning, self.segments, Tuning::pipeline_segments);
             let tuning = given(tuning, self.hot_keys_percent, Tuning::hot_keys_percent);
-            let tuning = given(tuning, self.l0_overlap, Tuning::l0_overlap_percent);
-            let tuning = given(tuning, self.defer_below_l0, Tuning::defer_below_l0);
+            let tuning = given(tuning, self.overlap_samples, Tuning::overlap_samples);
             let tuning = given(tuning, self.log_tables, Tuning::log_table_percent);
             let tuning =
                 given(tuning, self.separation_threshold.map(|least| least.0), Tuning::separation_threshold);
             let layout = self.value_trie.map(|levels| ValueLayout::Trie { levels });
             let tuning = given(tuning, layout, Tuning::value_layout);
-            let tuning = given(tuning, self.table_bytes, Tuning::table_bytes);
-            given(tuning, self.l0_merge_tables, Tuning::l0_merge_tables)
+            given(tuning, self.table_bytes, Tuning::table_bytes)
         })
     }
 

@@ -287,7 +287,8 @@ fn a_move_writes_no_table() {
 /// A merge of several tables' length gives up inputs before it writes its last output.
 #[test]
 fn a_large_merge_gives_up_inputs_while_it_runs() {
-    let leveled = |options: Options| {
+    const KEYS: u32 = 2_000;
+    let without_guards = |options: Options| {
         options.tuning(|tuning| {
             tuning
                 .max_runs_per_guard(1)
@@ -296,13 +297,15 @@ fn a_large_merge_gives_up_inputs_while_it_runs() {
                 .hot_keys_percent(0)
         })
     };
-    let bench = Bench::new(leveled(options()));
+    let bench = Bench::new(without_guards(options()));
     let fill = |round: u8| {
-        (0..200u32).for_each(|key| bench.db.put(key.to_be_bytes(), [round; 500]).unwrap());
+        (0..KEYS).for_each(|key| bench.db.put(key.to_be_bytes(), [round; 500]).unwrap());
         bench.db.flush().unwrap();
     };
     fill(1);
     bench.db.compact().unwrap();
+    let tree = bench.db.tree().remove(0);
+    assert!(tree.levels[2].cells.iter().any(|cell| !cell.runs.is_empty()), "L1 was over its target");
     fill(2);
     let ((), ops) = bench.recorded(|db| db.compact().unwrap());
     assert_in_order(
@@ -312,7 +315,7 @@ fn a_large_merge_gives_up_inputs_while_it_runs() {
         ],
         &ops,
     );
-    assert!((0..200u32).all(|key| bench.db.get(key.to_be_bytes()).unwrap().unwrap()[0] == 2));
+    assert!((0..KEYS).all(|key| bench.db.get(key.to_be_bytes()).unwrap().unwrap()[0] == 2));
 }
 
 /// A merge that gathers values for scans fails, and is not tried again before scans have paid once more.

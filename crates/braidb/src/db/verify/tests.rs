@@ -18,8 +18,7 @@ const PARTS: usize = 6;
 fn table(dir: &Path) -> (u64, u32, Vec<Part>) {
     let _ = std::fs::remove_dir_all(dir);
     RealFs.create_dir_all(dir).unwrap();
-    let options =
-        TableOptions { block_bytes: 4096, filter_bits_per_key: 10, has_sketch: false, has_sample: false };
+    let options = TableOptions { block_bytes: 4096, filter_bits_per_key: 10, has_sample: false };
     let mut builder = TableBuilder::create(&RealFs, &names::table(dir, ID), ID, options).unwrap();
     for number in 0..PARTS * 300 {
         if number % 300 == 0 {

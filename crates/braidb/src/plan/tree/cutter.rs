@@ -1,5 +1,4 @@
-//! Where a merge ends one table and starts the next. A table ends at a size, before it would overlap too much of the level
-//! below its own. It rather ends at a guard than behind it. At every guard of the target level a *part* ends, so that a table
+//! Where a merge ends one table and starts the next. A table ends at a size, and rather at a guard than behind it. At every guard of the target level a *part* ends, so that a table
 //! falls into slices without being cut later. Two versions of one key are never separated, because the job asks only in front
 //! of a new key.
 
@@ -19,13 +18,6 @@ pub enum Edge {
 #[derive(Clone, Debug)]
 pub struct Cutter {
     table_bytes: u64,
-    grandparent_bytes: u64,
-    /// The highest key and the size of each slice below, in key order.
-    grandparents: Vec<(Vec<u8>, u64)>,
-    /// Index of the first grandparent that does not end in front of the last key shown.
-    next: usize,
-    /// Bytes of grandparents that the open table has passed.
-    passed_bytes: u64,
     /// The guards of the target level, in key order.
     guards: Vec<Vec<u8>>,
     /// Index of the first guard behind the last key shown.
@@ -36,19 +28,8 @@ impl Cutter {
     /// The cut rule of `merge`, which reads `version`.
     pub fn new(merge: &Merge, version: &Version) -> Cutter {
         let range = merge.range();
-        let mut grandparents: Vec<(Vec<u8>, u64)> = if merge.to + 1 < version.levels().len() {
-            let below = version.level(merge.to + 1).overlapping(&range);
-            below.map(|(_, _, slice)| (slice.range.high.clone(), slice.bytes)).collect()
-        } else {
-            Vec::new()
-        };
-        grandparents.sort();
         Cutter {
             table_bytes: merge.table_bytes,
-            grandparent_bytes: merge.grandparent_bytes,
-            grandparents,
-            next: 0,
-            passed_bytes: 0,
             guards: version.level(merge.to).guards_inside(&range).map(<[u8]>::to_vec).collect(),
             next_guard: 0,
         }
@@ -56,7 +37,6 @@ impl Cutter {
 
     /// What ends in front of `key`; the open table has `written` bytes so far (0 for none).
     pub fn edge(&mut self, key: &[u8], written: u64) -> Edge {
-        self.pass_grandparents(key, written);
         let before = self.next_guard;
         while self.guards.get(self.next_guard).is_some_and(|guard| guard.as_slice() <= key) {
             self.next_guard += 1;
@@ -71,23 +51,10 @@ impl Cutter {
             (false, true) => self.table_bytes,
             (false, false) => self.table_bytes / 4 * 5,
         };
-        if written >= full_bytes || self.passed_bytes > self.grandparent_bytes {
-            self.passed_bytes = 0;
+        if written >= full_bytes {
             return Edge::Table;
         }
         if at_guard { Edge::Part } else { Edge::None }
-    }
-
-    fn pass_grandparents(&mut self, key: &[u8], written: u64) {
-        while let Some((high, bytes)) = self.grandparents.get(self.next)
-            && high.as_slice() < key
-        {
-            // A slice in front of a table's first key does not overlap the table.
-            if written > 0 {
-                self.passed_bytes += bytes;
-            }
-            self.next += 1;
-        }
     }
 }
 
@@ -95,15 +62,14 @@ impl Cutter {
 mod tests {
     use super::*;
 
-    fn cutter(grandparent_bytes: u64, grandparents: Vec<(Vec<u8>, u64)>, guards: &[&str]) -> Cutter {
+    fn cutter(guards: &[&str]) -> Cutter {
         let guards = guards.iter().map(|guard| guard.as_bytes().to_vec()).collect();
-        let (next, passed_bytes, next_guard) = (0, 0, 0);
-        Cutter { table_bytes: 100, grandparent_bytes, grandparents, next, passed_bytes, guards, next_guard }
+        Cutter { table_bytes: 100, guards, next_guard: 0 }
     }
 
     #[test]
     fn parts_end_at_guards_and_full_tables_too() {
-        let mut cutter = cutter(u64::MAX, Vec::new(), &["c", "f", "g", "m"]);
+        let mut cutter = cutter(&["c", "f", "g", "m"]);
         let mut edge = |key: &str, written| cutter.edge(key.as_bytes(), written);
         assert_eq!(edge("b", 0), Edge::None);
         assert_eq!(edge("c", 10), Edge::Part);
@@ -115,15 +81,11 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_cut_by_size_and_by_what_they_overlap_below() {
-        let grandparents = ["c", "f", "i", "l"].map(|high| (high.as_bytes().to_vec(), 10)).to_vec();
-        let mut cutter = cutter(15, grandparents, &[]);
-        let mut cut = |key: &str, written| cutter.edge(key.as_bytes(), written) == Edge::Table;
-        assert!(!cut("d", 0), "nothing is open");
-        assert!(!cut("e", 99));
-        assert!(cut("f", 100), "the size");
-        assert!(!cut("g", 1), "one slice below is passed");
-        assert!(cut("j", 2), "two are");
-        assert!(!cut("m", 3), "the count starts anew with each table");
+    fn without_guards_tables_end_at_their_size() {
+        let mut cutter = cutter(&[]);
+        let mut edge = |key: &str, written| cutter.edge(key.as_bytes(), written);
+        assert_eq!(edge("d", 0), Edge::None, "nothing is open");
+        assert_eq!(edge("e", 99), Edge::None);
+        assert_eq!(edge("f", 100), Edge::Table);
     }
 }

@@ -9,73 +9,20 @@ mod claims;
 mod cutter;
 pub mod edits;
 mod incremental;
-mod leveled;
 mod options;
-pub mod overlap;
 #[cfg(test)]
 mod simulator;
 pub mod sizes;
 
-pub use cells::samples;
+pub use cells::{full, hidden_value_bytes, propose, relieve_l0, samples};
 pub use claims::{Claim, Claims, Ticket, Use};
 pub use cutter::{Cutter, Edge};
 pub use options::{Garbage, Guards, Now, TreeOptions};
 
-use crate::base::ids::{FamilyId, SeqNo};
+use crate::base::ids::FamilyId;
 use crate::base::key::KeyRange;
-use crate::version::{RunId, Slice, Version};
+use crate::version::{RunId, Slice};
 use std::sync::Arc;
-
-/// The most urgent plan for a family that the claims of running jobs allow.
-pub fn propose(
-    family: FamilyId,
-    version: &Version,
-    claims: &Claims,
-    now: &Now<'_>,
-    options: &TreeOptions,
-) -> Option<Plan> {
-    if options.is_leveled(version) {
-        return leveled::propose(family, version, claims, now, options);
-    }
-    cells::propose(family, version, claims, now, options)
-}
-
-/// A plan that makes L0 smaller, whether it is due or not.
-pub fn relieve_l0(
-    family: FamilyId,
-    version: &Version,
-    claims: &Claims,
-    now: &Now<'_>,
-    options: &TreeOptions,
-) -> Option<Plan> {
-    if options.is_leveled(version) {
-        return leveled::relieve_l0(family, version, claims, options);
-    }
-    cells::relieve_l0(family, version, claims, now, options)
-}
-
-/// Bytes of values in value files that newer versions hide, by estimate, as far as no snapshot holds them. Of a thousand newer entries
-/// `permille` hid an older one lately. In a leveled tree no estimate is made: its merges do not measure the share.
-pub fn hidden_value_bytes(version: &Version, permille: u64, watermark: SeqNo, options: &TreeOptions) -> u64 {
-    if options.is_leveled(version) { 0 } else { cells::hidden_value_bytes(version, permille, watermark) }
-}
-
-/// The next step of a manual compaction. In the end all records up to `upto` lie in the last level, one run a cell. Tombstones
-/// and old versions are gone as far as readers allow. The steps end although writing goes on. Records newer than `upto` are
-/// left alone, and each step brings older records down or cleans for good.
-pub fn full(
-    family: FamilyId,
-    version: &Version,
-    claims: &Claims,
-    upto: SeqNo,
-    now: &Now<'_>,
-    options: &TreeOptions,
-) -> Step {
-    if options.is_leveled(version) {
-        return leveled::full(family, version, claims, upto, now.watermark, options);
-    }
-    cells::full(family, version, claims, upto, now, options)
-}
 
 /// What [`full`] answers.
 #[derive(Clone, Debug)]
@@ -118,9 +65,6 @@ pub struct Merge {
     pub inputs: Vec<Input>,
     /// A table of the output is cut near this size.
     pub table_bytes: u64,
-    /// A table of the output is cut before it overlaps more than this many bytes in the level below `to`. So it can be merged
-    /// down cheaply later.
-    pub grandparent_bytes: u64,
     /// Whether all values in value files are written anew, in key order.
     pub gathers: bool,
     /// Whether the merge was bought by what readers paid in vain.

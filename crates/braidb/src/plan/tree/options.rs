@@ -1,10 +1,8 @@
 //! The inputs of a policy besides the shape of the tree: the options, and the facts of the moment.
 
-use super::overlap::{OverlapOptions, OverlapScope};
 use crate::base::counters::LEVELS;
 use crate::base::ids::{FileId, SeqNo};
 use crate::base::key::{KeyRange, hash};
-use crate::version::Version;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where the levels of the tree are cut into *cells*, which are merged one by one.
@@ -40,18 +38,16 @@ impl Guards {
     }
 }
 
+/// Tables of L0 that go down together, as in LevelDB: fewer would meet all of L1 more often, and each is one more place that a lookup searches.
+const L0_TABLES: usize = 4;
+
 /// The options of a tree.
 #[derive(Clone, Copy, Debug)]
 pub struct TreeOptions {
-    /// Number of tables in L0 at which they are merged down.
-    pub l0_merge_tables: usize,
-    /// Number of tables in L0 from which writes are slowed down. No merge of L0 is deferred then.
+    /// Number of tables in L0 from which writes are slowed down.
     pub l0_slowdown_tables: usize,
     /// Number of tables in L0 at which writes wait. Making L0 smaller comes before all other merges.
     pub l0_stop_tables: usize,
-    pub overlap: OverlapOptions,
-    /// In a leveled tree merges below L0 wait for each other, and small tables of L0 are merged within L0.
-    pub defers_below_l0: bool,
     /// The least target of a level, in bytes.
     pub base_bytes: u64,
     /// How many times larger each level is than the one above.
@@ -61,56 +57,27 @@ pub struct TreeOptions {
     /// How many runs make a cell due, level by level; 1 is a leveled tree. The number for L0 is not used.
     pub max_runs: [usize; LEVELS],
     pub guards: Guards,
+    /// Whether samples tell how much the runs of a cell overlap.
+    pub asks_overlap: bool,
     /// Operations after which a tombstone goes down, and the rest of a nearly dead table is rewritten.
     pub cold_ops: u64,
 }
 
-/// Which tree the options ask for, and which merges wait in it. Planners ask here, and compare `guards` and `max_runs` with nothing
-/// themselves to find out.
+/// Which tree the options ask for. Planners ask here, and compare `max_runs` with nothing themselves to find out.
 impl TreeOptions {
-    /// Whether each level below L0 is one run, without guards. Other options may have shaped the tree, so it may not be leveled yet.
-    fn wants_leveled(&self) -> bool {
-        self.guards == Guards::None && self.max_runs[1..].iter().all(|&runs| runs <= 1)
-    }
-
-    /// Whether `version` is planned as a leveled tree: the options ask for one, and no level has guards or several runs.
-    pub fn is_leveled(&self, version: &Version) -> bool {
-        let is_one_run = || version.levels().skip(1).all(|level| level.runs() <= 1);
-        self.wants_leveled() && version.guards().is_empty() && is_one_run()
-    }
-
     /// Whether L0 is brought down by merges. Where cells of L1 hold several runs, trivial moves bring it down.
     pub fn merges_l0(&self) -> bool {
         self.max_runs[1] <= 1
     }
 
-    /// Whether the merges below L0 wait for each other. They do only in a leveled tree.
-    pub fn is_patient(&self) -> bool {
-        self.defers_below_l0 && self.wants_leveled()
-    }
-
-    /// Whether merges of L0 wait for overlap.
-    fn defers_l0(&self) -> bool {
-        self.overlap.percent > 0 && self.merges_l0()
-    }
-
-    /// Whether the overlap of L1 is estimated as well. Only merges of L0 that wait for overlap use the answer.
-    pub fn asks_l1(&self) -> bool {
-        self.defers_l0() && self.overlap.scope == OverlapScope::L0AndL1
-    }
-
-    /// Whether tables that are written to `level` need sketches.
-    pub fn wants_sketch(&self, level: usize) -> bool {
-        match level {
-            0 => self.defers_l0() || self.is_patient(),
-            1 => self.asks_l1(),
-            _ => false,
-        }
+    /// Number of tables in L0 at which they go down.
+    pub fn l0_due_tables(&self) -> usize {
+        L0_TABLES.min(self.l0_slowdown_tables)
     }
 
     /// Whether tables that are written to `level` need samples: a cell on their way down may hold several runs.
     pub fn wants_sample(&self, level: usize) -> bool {
-        self.max_runs[level.max(1)..].iter().any(|&runs| runs > 1)
+        self.asks_overlap && self.max_runs[level.max(1)..].iter().any(|&runs| runs > 1)
     }
 }
 
@@ -129,9 +96,6 @@ pub struct Now<'a> {
     pub watermark: SeqNo,
     /// The newest number that readers see.
     pub visible: SeqNo,
-    /// How many of 1,000 keys in the tables that a merge of L0 concerns stand in another of these tables too. `None` where the
-    /// share is not known or not asked.
-    pub overlap_permille: Option<u64>,
     /// How many of 1,000 entries on top of a last-level run hid an entry of it, in the latest merges of whole cells. 1,000
     /// before the first.
     pub shadowed_permille: u64,

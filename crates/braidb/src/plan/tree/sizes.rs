@@ -9,7 +9,7 @@
 //! their number hardly matters.
 
 use super::edits::Moment;
-use super::{Claims, Guards, Merge, Now, Plan, Split, TreeOptions, overlap, propose, samples};
+use super::{Claims, Guards, Merge, Now, Plan, Split, TreeOptions, propose, samples};
 use crate::base::counters::LEVELS;
 use crate::base::error::Result;
 use crate::base::ids::{FamilyId, FileId, SeqNo, TierId};
@@ -45,7 +45,7 @@ pub struct Forecast {
     pub merges: u64,
     /// Changes of metadata: runs moved, cells split and joined.
     pub rearrangements: u64,
-    /// Bytes that readers can still read.
+    /// Bytes of entries in tables that readers can still read, 9 for each besides its key and value.
     pub live_bytes: u64,
     /// Bytes of all tables at the end.
     pub space_bytes: u64,
@@ -199,7 +199,7 @@ impl Machine {
         let id = FileId(self.next_file);
         self.next_file += 1;
         let bytes = parts.iter().map(|part| part.bytes).sum();
-        NewTable { id, bytes, checksum: 0, tier: TierId::FAST, parts, sketch: None, bodies: Vec::new() }
+        NewTable { id, bytes, checksum: 0, tier: TierId::FAST, parts, bodies: Vec::new() }
     }
 
     fn commit(&mut self, edit: &Edit) {
@@ -214,7 +214,6 @@ impl Machine {
             let now = Now {
                 watermark: self.written,
                 visible: self.written,
-                overlap_permille: self.overlap_permille(&version),
                 shadowed_permille: self.shadowed_permille,
                 may_buy: true,
                 garbage_hints: &[],
@@ -227,13 +226,6 @@ impl Machine {
         }
         let guards = self.version();
         self.sampled.retain(|key, top| guards.guards().get(key).is_none_or(|stands_on| stands_on > top));
-    }
-
-    /// The estimate that sketches would give.
-    fn overlap_permille(&self, version: &Version) -> Option<u64> {
-        let slices = overlap::concerned(version, &self.options)?;
-        let sum: u64 = slices.iter().map(|slice| slice.entries).sum();
-        Some(overlap::permille(self.distinct(|| slices.iter()), sum as f64))
     }
 
     /// The estimate that exact samples would give.

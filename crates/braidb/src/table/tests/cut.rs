@@ -9,8 +9,7 @@ fn cuts_find_the_keys_on_both_sides_in_two_blocks() {
     let path = dir.table();
     let mut state = 1;
     for (count, block_bytes) in [(600, 64), (600, 300), (600, 4096), (3, 64)] {
-        let options =
-            TableOptions { block_bytes, filter_bits_per_key: 10, has_sketch: false, has_sample: false };
+        let options = TableOptions { block_bytes, filter_bits_per_key: 10, has_sample: false };
         let rows = random_rows(count, block_bytes as u64);
         let summary = build(&path, &rows, options);
         let some_key = |state: &mut u64| rows[random(state) as usize % rows.len()].0.clone();
@@ -74,7 +73,7 @@ fn the_middle_lies_strictly_inside_and_is_none_in_one_block() {
     let summary = build(
         &dir.table(),
         &rows,
-        TableOptions { block_bytes: 400, filter_bits_per_key: 0, has_sketch: false, has_sample: false },
+        TableOptions { block_bytes: 400, filter_bits_per_key: 0, has_sample: false },
     );
     let table = open(&dir.table(), summary.bytes).unwrap();
     let (mut with, mut without) = (0, 0);

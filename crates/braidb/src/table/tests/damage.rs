@@ -13,12 +13,7 @@ fn every_bent_bit_is_found() {
         let summary = build(
             &path,
             &rows,
-            TableOptions {
-                block_bytes: 128,
-                filter_bits_per_key: bits,
-                has_sketch: bits > 0,
-                has_sample: bits > 0,
-            },
+            TableOptions { block_bytes: 128, filter_bits_per_key: bits, has_sample: bits > 0 },
         );
         let good = content(&path);
         assert!(good.len() < 700, "small enough to bend every bit: {}", good.len());
@@ -83,11 +78,8 @@ fn swapped_blocks_are_found() {
     let dir = Dir::new("swap");
     let path = dir.table();
     let rows: Vec<Row> = (0..64u64).map(|i| put(format!("{i:04}"), 9, *b"same length")).collect();
-    let summary = build(
-        &path,
-        &rows,
-        TableOptions { block_bytes: 100, filter_bits_per_key: 0, has_sketch: false, has_sample: false },
-    );
+    let summary =
+        build(&path, &rows, TableOptions { block_bytes: 100, filter_bits_per_key: 0, has_sample: false });
     let table = open(&path, summary.bytes).unwrap();
     let place = |i: usize| table.index().start(i) as usize;
     let length = |i: usize| place(i + 1) - place(i);
@@ -107,11 +99,8 @@ fn after_an_error_a_cursor_is_invalid_until_positioned_again() {
     let dir = Dir::new("error");
     let path = dir.table();
     let rows: Vec<Row> = (0..64u64).map(|i| put(format!("{i:04}"), 9, *b"value")).collect();
-    let summary = build(
-        &path,
-        &rows,
-        TableOptions { block_bytes: 100, filter_bits_per_key: 10, has_sketch: true, has_sample: true },
-    );
+    let summary =
+        build(&path, &rows, TableOptions { block_bytes: 100, filter_bits_per_key: 10, has_sample: true });
     let mut bytes = content(&path);
     bytes[150] ^= 1;
     overwrite(&path, &bytes);

@@ -73,11 +73,8 @@ fn what_lives_is_whole_beside_holes() {
                 (key, seq, kind, value.repeat(repeat))
             })
             .collect();
-        let summary = build(
-            &path,
-            &rows,
-            TableOptions { block_bytes, filter_bits_per_key: 10, has_sketch: false, has_sample: false },
-        );
+        let summary =
+            build(&path, &rows, TableOptions { block_bytes, filter_bits_per_key: 10, has_sample: false });
         let whole = content(&path);
         for _ in 0..6 {
             let live = some_ranges(&rows, &mut state);
@@ -102,11 +99,8 @@ fn no_block_lives_for_nothing() {
     let dir = Dir::new("exact");
     let path = dir.table();
     let rows: Vec<Row> = (0..2000u64).map(|i| put(format!("{i:05}"), 1, vec![b'v'; 500])).collect();
-    let summary = build(
-        &path,
-        &rows,
-        TableOptions { block_bytes: 4096, filter_bits_per_key: 10, has_sketch: false, has_sample: false },
-    );
+    let summary =
+        build(&path, &rows, TableOptions { block_bytes: 4096, filter_bits_per_key: 10, has_sample: false });
     let table = open(&path, summary.bytes).unwrap();
     let blocks = table.index().blocks();
     let data_bytes = table.index().start(blocks);
@@ -158,11 +152,8 @@ fn verify_passes_over_holes_and_over_nothing_else() {
     for round in 0..12 {
         let block_bytes = [100, 900, 4096][round % 3];
         let rows: Vec<Row> = random_rows(3000, 50 + round as u64);
-        let summary = build(
-            &path,
-            &rows,
-            TableOptions { block_bytes, filter_bits_per_key: 10, has_sketch: false, has_sample: false },
-        );
+        let summary =
+            build(&path, &rows, TableOptions { block_bytes, filter_bits_per_key: 10, has_sample: false });
         let live = some_ranges(&rows, &mut state);
         let table = open(&path, summary.bytes).unwrap();
         let extents = table.dead_extents(&live);

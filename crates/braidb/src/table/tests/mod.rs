@@ -25,8 +25,7 @@ use std::sync::Arc;
 type Row = (Vec<u8>, SeqNo, EntryKind, Vec<u8>);
 
 const ID: FileId = FileId(7);
-const OPTIONS: TableOptions =
-    TableOptions { block_bytes: 4096, filter_bits_per_key: 10, has_sketch: false, has_sample: false };
+const OPTIONS: TableOptions = TableOptions { block_bytes: 4096, filter_bits_per_key: 10, has_sample: false };
 
 /// A directory of one test, deleted at its end.
 struct Dir(PathBuf);
@@ -234,12 +233,7 @@ fn random_tables_agree_with_a_vector() {
             .into_iter()
             .enumerate()
     {
-        let options = TableOptions {
-            block_bytes,
-            filter_bits_per_key: bits,
-            has_sketch: bits > 0,
-            has_sample: bits > 0,
-        };
+        let options = TableOptions { block_bytes, filter_bits_per_key: bits, has_sample: bits > 0 };
         check(&dir.table(), &random_rows(count, seed as u64), options, cache);
         RealFs.unlink(&dir.table()).unwrap();
     }
@@ -249,8 +243,7 @@ fn random_tables_agree_with_a_vector() {
 fn special_tables_agree_with_a_vector() {
     let dir = Dir::new("special");
     let long_key = vec![b'k'; crate::base::MAX_KEY_BYTES];
-    let tiny =
-        TableOptions { block_bytes: 64, filter_bits_per_key: 10, has_sketch: false, has_sample: false };
+    let tiny = TableOptions { block_bytes: 64, filter_bits_per_key: 10, has_sample: false };
     let versions = (0..500).rev().map(|seq| put(*b"many", 10 + seq, format!("version {seq}")));
     let neighbours = versions.clone().chain([put(*b"many\0", 3, *b"x")]);
     let sets: [Vec<Row>; 8] = [

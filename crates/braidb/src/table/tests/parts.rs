@@ -36,10 +36,7 @@ fn parts_are_counted_and_share_no_block() {
     let mut state = 3;
     for (count, options) in [
         (2000, OPTIONS),
-        (
-            2000,
-            TableOptions { block_bytes: 100, filter_bits_per_key: 0, has_sketch: false, has_sample: false },
-        ),
+        (2000, TableOptions { block_bytes: 100, filter_bits_per_key: 0, has_sample: false }),
         (9, OPTIONS),
     ] {
         for chance in [2, 20, 500] {

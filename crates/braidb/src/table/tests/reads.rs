@@ -118,7 +118,7 @@ fn a_failed_read_is_an_error_and_passes() {
     let summary = build(
         &dir.table(),
         &rows,
-        TableOptions { block_bytes: 200, filter_bits_per_key: 10, has_sketch: false, has_sample: false },
+        TableOptions { block_bytes: 200, filter_bits_per_key: 10, has_sample: false },
     );
     let (table, watched) = open_watched(&dir.table(), summary.bytes, 0);
     for fill_cache in [true, false] {

@@ -23,8 +23,7 @@ fn key(number: u64) -> Vec<u8> {
 fn table(dir: &PathBuf) -> (Arc<TableFile>, Part) {
     let _ = std::fs::remove_dir_all(dir);
     RealFs.create_dir_all(dir).unwrap();
-    let options =
-        TableOptions { block_bytes: 200, filter_bits_per_key: 10, has_sketch: false, has_sample: false };
+    let options = TableOptions { block_bytes: 200, filter_bits_per_key: 10, has_sample: false };
     let mut builder = TableBuilder::create(&RealFs, &names::table(dir, ID), ID, options).unwrap();
     for number in 0..KEYS {
         if number % 2 == 0 {

@@ -31,8 +31,7 @@ impl Tables {
         RealFs.create_dir_all(&dir).unwrap();
         let cache = Arc::new(BlockCache::new(0));
         let store = TableStore::new(Arc::new(RealFs), &dir, cache, Arc::default(), OPEN_FILES);
-        let options =
-            TableOptions { block_bytes: 1000, filter_bits_per_key: 10, has_sketch: false, has_sample: false };
+        let options = TableOptions { block_bytes: 1000, filter_bits_per_key: 10, has_sample: false };
         let file = |id| {
             let mut builder = TableBuilder::create(&RealFs, &names::table(&dir, id), id, options).unwrap();
             for number in 0..KEYS {

@@ -3,8 +3,7 @@
 //! The paper's synthetic loads have 1 million keys of 8 bytes with values of 255, and 4 MB of memory for writes. Here are half as many
 //! keys, with memory and the bytes of logs in proportion. With far fewer keys, the syncs of small flushes would decide. The paper fills the
 //! tree with half of the keys before the load, and this module with all of them. The baseline is this engine with the techniques off, and
-//! not RocksDB. On all sides memory is one skiplist and the tree is leveled, as in the paper. Deferral below L0 is off with the baseline
-//! and the techniques of the paper. It has a configuration of its own, and one with all three techniques.
+//! not RocksDB. On all sides memory is one skiplist, and each cell of the tree is one run, as in the paper.
 //!
 //! Only figures in the paper's text are repeated (5.3, 5.4). The text gives few figures of the diagrams. It does not tell the number of
 //! threads for Figure 9, so they stand beside 8 and beside 16 threads. "Up to" is over several loads or proportions. Time spent in
@@ -12,7 +11,7 @@
 
 use super::{Cause, Configuration, Experiment, Figure, Paper, Scale, Sizes, Statement, change_text};
 use braidb::Options;
-use braidb::tuning::{Guards, MemoryPolicy};
+use braidb::tuning::MemoryPolicy;
 use braidb_bench::Distribution;
 
 pub const PAPER: Paper = Paper {
@@ -44,15 +43,13 @@ const LEAST_BYTES: usize = 64 << 10;
 
 /// The options of the baseline: every technique off. A configuration turns its techniques on.
 fn plain(options: Options) -> Options {
-    let options = options
-        .tuning(|tuning| tuning.memory_policy(MemoryPolicy::None).max_runs_per_guard(1).guards(Guards::None));
-    let options = options.tuning(|tuning| tuning.l0_merge_tables(4).defer_below_l0(false));
-    options.tuning(|tuning| tuning.hot_keys_percent(0).l0_overlap_percent(0).log_table_percent(0))
+    let options = options.tuning(|tuning| tuning.memory_policy(MemoryPolicy::None).max_runs_per_guard(1));
+    options.tuning(|tuning| tuning.hot_keys_percent(0).overlap_samples(false).log_table_percent(0))
 }
 
 /// Turns on the three techniques of the paper.
 fn all(options: Options) -> Options {
-    plain(options).tuning(|tuning| tuning.hot_keys_percent(1).l0_overlap_percent(40).log_table_percent(50))
+    plain(options).tuning(|tuning| tuning.hot_keys_percent(1).overlap_samples(true).log_table_percent(50))
 }
 
 const NONE: &str = "none";
@@ -60,11 +57,8 @@ const HOT_KEYS: &str = "hot keys";
 const OVERLAP: &str = "overlap";
 const LOG_TABLES: &str = "log tables";
 const ALL: &str = "all";
-/// The configuration with deferral below L0, which is no technique of the paper. Its gain must not be credited to the three techniques.
-const BELOW_L0: &str = "deferral below L0";
-const ALL_AND_BELOW_L0: &str = "all, and below L0";
 
-const CONFIGURATIONS: [Configuration; 7] = [
+const CONFIGURATIONS: [Configuration; 5] = [
     Configuration { name: NONE, experiments: &TITLES, options: plain },
     Configuration {
         name: HOT_KEYS,
@@ -74,7 +68,7 @@ const CONFIGURATIONS: [Configuration; 7] = [
     Configuration {
         name: OVERLAP,
         experiments: &TITLES,
-        options: |options| plain(options).tuning(|tuning| tuning.l0_overlap_percent(40)),
+        options: |options| plain(options).tuning(|tuning| tuning.overlap_samples(true)),
     },
     Configuration {
         name: LOG_TABLES,
@@ -82,16 +76,6 @@ const CONFIGURATIONS: [Configuration; 7] = [
         options: |options| plain(options).tuning(|tuning| tuning.log_table_percent(50)),
     },
     Configuration { name: ALL, experiments: &TITLES, options: all },
-    Configuration {
-        name: BELOW_L0,
-        experiments: &TITLES,
-        options: |options| plain(options).tuning(|tuning| tuning.defer_below_l0(true)),
-    },
-    Configuration {
-        name: ALL_AND_BELOW_L0,
-        experiments: &TITLES,
-        options: |options| all(options).tuning(|tuning| tuning.defer_below_l0(true)),
-    },
 ];
 
 const WS1_10_8: &str = "WS1, 10% reads, 8 threads";

@@ -122,10 +122,15 @@ impl Planner<'_> {
         arrivals
     }
 
+    /// The keys of a cell from the first to the last that arrives. Slices on their way down may reach over a guard of the next level.
+    fn place(&self, to: usize, arrival: &Arrival) -> Span {
+        Span::from(&arrival.range).within(&self.span(to, arrival.index))
+    }
+
     /// Whether what arrives goes into a run that stands there.
     fn joins(&self, to: usize, arrival: &Arrival) -> bool {
         let newest = self.cell(to, arrival.index).runs.first();
-        !self.sum(to, arrival.index).is_taken
+        !self.claims.is_taken(self.family, to, &self.place(to, arrival))
             && newest.is_none_or(|run| run.overlapping(&arrival.range).is_empty())
     }
 
@@ -194,10 +199,12 @@ impl Planner<'_> {
         if runs.is_empty() || level > 0 && self.sum(level, index).is_taken {
             return None;
         }
-        let mut inputs: Vec<Input> = (0..runs.len()).flat_map(|run| self.inputs(level, index, run)).collect();
-        let mut claims =
-            vec![self.claim(level, span.clone(), Use::Take), self.claim(to, span.clone(), Use::Append)];
         let arrivals = self.arrivals(to, runs, &span);
+        let mut inputs: Vec<Input> = (0..runs.len()).flat_map(|run| self.inputs(level, index, run)).collect();
+        // Tables of L0 that lie beside those of the merge go down meanwhile.
+        let taken = if level == 0 { hull(&inputs)? } else { span.clone() };
+        let mut claims =
+            vec![self.claim(level, taken.clone(), Use::Take), self.claim(to, taken, Use::Append)];
         let mut removed = (runs.len() * arrivals.len()).saturating_sub(arrivals.len()) as u64;
         for arrival in &arrivals {
             let wanted = wanted(arrival);
@@ -208,8 +215,9 @@ impl Planner<'_> {
                 }
             } else if wanted > 0 {
                 removed += wanted as u64;
-                inputs.extend(self.taken_along(to, arrival, wanted));
-                claims.push(self.claim(to, self.span(to, arrival.index), Use::Own));
+                let (met, owned) = self.taken_along(to, arrival, wanted);
+                inputs.extend(met);
+                claims.push(self.claim(to, owned, Use::Own));
             }
         }
         let merge = self.merge(level, to, inputs, claims);
@@ -246,8 +254,8 @@ impl Planner<'_> {
     }
 
     /// The slices of the newest `count` runs of a cell that what arrives overlaps, directly or through others: what stays
-    /// behind must not come to lie under what was older.
-    fn taken_along(&self, to: usize, arrival: &Arrival, count: usize) -> Vec<Input> {
+    /// behind must not come to lie under what was older. And the keys from the first to the last of all of these.
+    fn taken_along(&self, to: usize, arrival: &Arrival, count: usize) -> (Vec<Input>, Span) {
         let cell = self.cell(to, arrival.index);
         let mut range = arrival.range.clone();
         loop {
@@ -264,7 +272,8 @@ impl Planner<'_> {
             slice: slice.clone(),
         };
         let runs = cell.runs[..count].iter();
-        runs.flat_map(|run| run.overlapping(&range).iter().map(move |slice| input(run, slice))).collect()
+        let slices = runs.flat_map(|run| run.overlapping(&range).iter().map(move |slice| input(run, slice)));
+        (slices.collect(), Span::from(&range).within(&self.span(to, arrival.index)))
     }
 
     /// A cell whose newest run overlaps nothing of the one below it, so that they are one run for nothing. It came while
@@ -313,4 +322,9 @@ impl Planner<'_> {
     fn over_target(&self) -> impl Iterator<Item = usize> {
         (1..self.last + 1).rev().filter(|&level| self.free_bytes(level) > self.target_bytes(level))
     }
+}
+
+/// The keys of all inputs, from the first to the last.
+fn hull(inputs: &[Input]) -> Option<Span> {
+    KeyRange::hull(inputs.iter().map(|input| &input.slice.range)).map(|range| Span::from(&range))
 }

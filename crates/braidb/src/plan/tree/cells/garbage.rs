@@ -269,7 +269,7 @@ impl Planner<'_> {
             return self.rewrite(self.last, index);
         }
         // A merge of L0 that was deferred: its tables hide most for what it costs.
-        if self.sum(0, 0).runs >= self.options.l0_merge_tables
+        if self.sum(0, 0).runs >= self.options.l0_due_tables()
             && let Some(plan) = self.l0(false)
         {
             return Some(plan);

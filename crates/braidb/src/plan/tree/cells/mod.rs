@@ -10,7 +10,12 @@
 //! *Jobs* take a whole cell. The guards of a level stand on the next one too, so the cells below divide a cell's span exactly,
 //! and jobs of different cells never meet.
 //!
-//! *Targets* are those of the leveled tree ([`super::leveled`]).
+//! *Targets.* The last level is the deepest that holds anything; it may hold `base_bytes × growth^(level-1)`, and beyond that the next level
+//! becomes the last. The target of each level above is computed upward from the last one's real size, each `growth` times smaller, but
+//! never below `base_bytes`.
+//!
+//! *Permanent cases.* With one run a cell the tree is leveled: L0 is merged into L1, and a merge takes all that it meets. Without guards each
+//! level is one cell: the tree is tiered.
 //!
 //! *Order.* [`order`] lists the proposals, the most urgent first.
 
@@ -26,7 +31,6 @@ pub mod samples;
 pub use garbage::hidden_value_bytes;
 
 use super::options::Now;
-use super::overlap;
 use super::{Claim, Claims, Input, Merge, Plan, Step, TreeOptions, Use};
 use crate::base::counters::LEVELS;
 use crate::base::ids::{FamilyId, SeqNo};
@@ -36,7 +40,7 @@ use crate::version::{Cell, Run, RunId, Slice, Version};
 use std::cmp::{Ordering, Reverse};
 use std::ops::Range;
 
-/// The most urgent plan for a family that no running job excludes.
+/// The most urgent plan for a family that the claims of running jobs allow.
 pub fn propose(
     family: FamilyId,
     version: &Version,
@@ -47,7 +51,7 @@ pub fn propose(
     Planner::new(family, version, claims.clone(), now, options).first_plan()
 }
 
-/// A plan that makes L0 smaller, whether that is due or not.
+/// A plan that makes L0 smaller, whether it is due or not.
 pub fn relieve_l0(
     family: FamilyId,
     version: &Version,
@@ -58,7 +62,9 @@ pub fn relieve_l0(
     Planner::new(family, version, claims.clone(), now, options).l0(true)
 }
 
-/// The next step of a manual compaction.
+/// The next step of a manual compaction. In the end all records up to `upto` lie in the last level, one run a cell. Tombstones
+/// and old versions are gone as far as readers allow. The steps end although writing goes on. Records newer than `upto` are
+/// left alone, and each step brings older records down or cleans for good.
 pub fn full(
     family: FamilyId,
     version: &Version,
@@ -314,17 +320,7 @@ impl<'a> Planner<'a> {
 
     fn merge(&self, from: usize, to: usize, inputs: Vec<Input>, claims: Vec<Claim>) -> Merge {
         let table_bytes = self.options.table_bytes;
-        Merge {
-            family: self.family,
-            from,
-            to,
-            inputs,
-            table_bytes,
-            grandparent_bytes: u64::MAX,
-            gathers: false,
-            is_bought: false,
-            claims,
-        }
+        Merge { family: self.family, from, to, inputs, table_bytes, gathers: false, is_bought: false, claims }
     }
 
     fn allowed(&self, plan: Plan) -> Option<Plan> {

@@ -21,8 +21,6 @@
 //! 16. `GatherHints`: scans lost more time to values in many places than it takes to gather them.
 
 use super::Planner;
-use super::down::Room;
-use super::overlap::{self, Verdict};
 use crate::plan::tree::Plan;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,13 +66,12 @@ const ORDER: [Proposal; 16] = [
 impl Planner<'_> {
     /// The plan of the first proposal that has one.
     pub(super) fn first_plan(&mut self) -> Option<Plan> {
-        let l0 = self.version.level(0).slices().map(|(_, _, slice)| slice);
-        let verdict = overlap::verdict(l0, self.now.overlap_permille, self.options);
-        ORDER.into_iter().find_map(|proposal| self.plan_of(proposal, verdict))
+        ORDER.into_iter().find_map(|proposal| self.plan_of(proposal))
     }
 
-    fn plan_of(&mut self, proposal: Proposal, verdict: Verdict) -> Option<Plan> {
+    fn plan_of(&mut self, proposal: Proposal) -> Option<Plan> {
         let all_levels = 1..self.last + 1;
+        let is_l0_due = self.version.level(0).runs() >= self.options.l0_due_tables();
         match proposal {
             Proposal::L0AtLimit => {
                 let is_at_limit = self.version.level(0).runs() >= self.options.l0_stop_tables;
@@ -82,21 +79,15 @@ impl Planner<'_> {
             }
             Proposal::GatherRuns => self.gather(),
             Proposal::CellsFarOverBound => self.deep_cells(all_levels, |level| self.hard_runs(level)),
-            Proposal::L0 => match verdict {
-                Verdict::Few => None,
-                Verdict::Deferred => self.move_l0_down(Room::UpToDue),
-                Verdict::Overlap | Verdict::Due => self.l0(false),
-            },
-            Proposal::RoomInL1 => match verdict {
-                Verdict::Few | Verdict::Deferred => None,
-                Verdict::Overlap | Verdict::Due => {
-                    let plan = self.deep_cells(1..2, |level| self.due_runs(level));
-                    if plan.is_none() {
-                        self.reserve_for_l0();
-                    }
-                    plan
+            Proposal::L0 if is_l0_due => self.l0(false),
+            Proposal::RoomInL1 if is_l0_due => {
+                let plan = self.deep_cells(1..2, |level| self.due_runs(level));
+                if plan.is_none() {
+                    self.reserve_for_l0();
                 }
-            },
+                plan
+            }
+            Proposal::L0 | Proposal::RoomInL1 => None,
             Proposal::FreeMoves => self.free_moves(),
             Proposal::Splits => self.splits(),
             Proposal::Garbage => self.garbage(),

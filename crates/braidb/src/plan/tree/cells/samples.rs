@@ -1,4 +1,4 @@
-//! How much the runs of a cell overlap: TRIAD's question (`plan/tree/overlap.rs`) below L0, where it decides whether a last-level cell
+//! How much the runs of a cell overlap: TRIAD's question (TRIAD-DISK, section 4.2 of the paper), asked of each cell. The answer decides whether a last-level cell
 //! is rewritten for its garbage (`cells/garbage.rs`).
 //!
 //! The samples of a cell's tables ([`crate::base::sample`]), cut to its slices, are put together. Of a key that stands in

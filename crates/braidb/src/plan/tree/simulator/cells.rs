@@ -56,9 +56,7 @@ fn overlapping_jobs_keep_every_key_in_order() {
         .flat_map(|runs| [Guards::None, Guards::Balanced, SAMPLED].map(|guards| (runs, guards)))
     {
         for seed in 1..=3 {
-            let mut sim = Simulator::with(runs, guards, 1 + seed as usize % 5);
-            sim.options.overlap.percent = [0, 40, 90][seed as usize % 3];
-            sim.options.defers_below_l0 = seed % 4 < 2;
+            let mut sim = Simulator::with(runs, guards);
             live(seed, &mut sim, |_, _| {});
             assert!(sim.deepest_cell <= 2 * runs + 2, "{} runs with a bound of {runs}", sim.deepest_cell);
             assert_eq!(guards == Guards::None, sim.splits == 0, "{runs} {guards:?}");
@@ -71,7 +69,7 @@ fn overlapping_jobs_keep_every_key_in_order() {
 #[test]
 fn options_change_within_a_life() {
     for seed in 1..=6 {
-        let mut sim = Simulator::with(4, Guards::Balanced, 3);
+        let mut sim = Simulator::with(4, Guards::Balanced);
         let choices = [Guards::Balanced, Guards::None, SAMPLED];
         live(seed, &mut sim, |step, options| {
             if step % 1_000 == 0 {
@@ -79,9 +77,6 @@ fn options_change_within_a_life() {
                 options.max_runs = [[1, 4, 8, 2][turn % 4]; LEVELS];
                 options.max_runs[1 + turn % 3] = 1 + turn % 5;
                 options.guards = choices[turn % 3];
-                options.overlap.percent = [40, 0, 90][turn % 3];
-                options.defers_below_l0 = turn % 4 < 2;
-                options.overlap.scope = [OverlapScope::L0, OverlapScope::L0AndL1][turn % 2];
             }
         });
         assert!(sim.deepest_cell <= 2 * 8 + 2, "{}", sim.deepest_cell);
@@ -93,7 +88,7 @@ fn trees(table_memtables: u64) -> impl Iterator<Item = Simulator> {
     let guards = [Guards::None, Guards::Balanced, SAMPLED];
     let trees = [2, 4, 8].into_iter().flat_map(move |runs| guards.map(|guards| (runs, guards)));
     trees.map(move |(runs, guards)| {
-        let mut sim = Simulator::with(runs, guards, 4);
+        let mut sim = Simulator::with(runs, guards);
         sim.options.table_bytes *= table_memtables;
         sim
     })
@@ -127,7 +122,7 @@ fn random_inserts_merge_about_half_of_what_a_leveled_tree_does() {
             put_and_settle(&mut sim, (0..memtables * 100).map(|_| rng.below(1 << 40)));
             sim.amplification()
         };
-        let mut leveled = Simulator::new(4);
+        let mut leveled = Simulator::new();
         leveled.options.table_bytes *= cell;
         let leveled = amplification(leveled);
         for sim in trees(cell).filter(|sim| memtables < 100 || sim.options.guards == Guards::Balanced) {
@@ -233,13 +228,13 @@ fn bytes(cell: &Cell) -> u64 {
 #[test]
 fn balanced_cells_are_neither_large_nor_many() {
     for runs in [1, 4] {
-        let mut sim = Simulator::with(runs, Guards::Balanced, 4);
+        let mut sim = Simulator::with(runs, Guards::Balanced);
         put_and_settle(&mut sim, shuffled(15_000));
         let version = sim.version();
         let last = version.level(version.last_level());
         let largest = last.cells.iter().map(|cell| bytes(cell)).max().unwrap();
         assert!(largest <= sim.options.table_bytes, "{largest}");
-        let needed = (last.bytes() / sim.options.table_bytes) as usize;
+        let needed = (last.totals().bytes / sim.options.table_bytes) as usize;
         assert!((needed..4 * needed).contains(&last.cells.len()), "{} cells", last.cells.len());
         for (number, level) in version.levels().enumerate().skip(1) {
             for (at, cell) in level.cells.iter().enumerate() {
@@ -261,7 +256,7 @@ fn balanced_cells_are_neither_large_nor_many() {
 
 #[test]
 fn sampled_guards_stand_where_the_hash_says() {
-    let mut sim = Simulator::with(4, SAMPLED, 4);
+    let mut sim = Simulator::with(4, SAMPLED);
     put_and_settle(&mut sim, shuffled(10_000));
     let version = sim.version();
     assert!(version.guards().len() > 5, "{}", version.guards().len());
@@ -280,7 +275,7 @@ fn sampled_guards_stand_where_the_hash_says() {
 fn a_cold_slice_does_not_pin_a_dead_table() {
     // A part of the keys is never written again.
     let pinned = |cold_ops: u64| {
-        let mut sim = Simulator::with(8, Guards::Balanced, 4);
+        let mut sim = Simulator::with(8, Guards::Balanced);
         sim.options.cold_ops = cold_ops;
         put_and_settle(&mut sim, shuffled(6_800));
         let mut rng = Rng(7);
@@ -304,7 +299,7 @@ fn a_cold_slice_does_not_pin_a_dead_table() {
 #[test]
 fn old_tombstones_do_not_linger() {
     let lingering = |cold_ops: u64| {
-        let mut sim = Simulator::with(4, Guards::Balanced, 4);
+        let mut sim = Simulator::with(4, Guards::Balanced);
         sim.options.cold_ops = cold_ops;
         put_and_settle(&mut sim, shuffled(20_000));
         (0..20).for_each(|key| sim.delete(10_000 + key * 100));
@@ -387,7 +382,8 @@ fn garbage_that_scans_met_is_cleaned_and_no_more() {
 
 #[test]
 fn l0_is_handed_over_beside_a_job_of_l1_and_never_past_an_older_table() {
-    let mut sim = Simulator::with(4, Guards::None, 2);
+    let mut sim = Simulator::with(4, Guards::None);
+    sim.options.l0_slowdown_tables = 2;
     let mut rng = Rng(7);
     let mut flush = |sim: &mut Simulator| {
         (0..100).for_each(|_| sim.put(rng.below(1 << 40)));
@@ -431,7 +427,7 @@ fn an_empty_tree_wants_nothing() {
 /// While a compaction runs, the scheduler relieves L0. The tables that it moves down are newer than the ones to be compacted.
 #[test]
 fn a_compaction_ends_although_writing_goes_on() {
-    let mut sim = Simulator::with(4, Guards::Balanced, 4);
+    let mut sim = Simulator::with(4, Guards::Balanced);
     // All data fit into L1, as in a default database up to 256 MiB.
     sim.options.base_bytes = 1 << 30;
     let mut rng = Rng(77);
@@ -494,7 +490,7 @@ fn a_compaction_cleans_below_newer_runs() {
 /// With one run a cell, L0 waits until all cells of L1 that it reaches are free. Other jobs of L1 must leave it a gap.
 #[test]
 fn l0_gets_its_turn_among_jobs_of_one_run_cells() {
-    let mut sim = Simulator::with(1, Guards::Balanced, 4);
+    let mut sim = Simulator::with(1, Guards::Balanced);
     let mut rng = Rng(99);
     let (mut row, mut longest) = (0, 0);
     for _ in 0..20_000 {

@@ -2,9 +2,7 @@
 //! passes through [`State::apply`], which checks shape, claims and recency at every step. At the end every key is looked up as
 //! a reader would.
 
-mod below;
 mod cells;
-mod deferral;
 mod leveled;
 mod samples;
 mod sizes;
@@ -12,16 +10,14 @@ mod sizes;
 use super::cells::samples::{self as sampling, Answers};
 use super::claims::Ticket;
 use super::edits::Moment;
-use super::overlap::{OverlapOptions, OverlapScope};
 use super::*;
 use crate::base::counters::LEVELS;
 use crate::base::ids::{FileId, SeqNo, TierId};
 use crate::base::key::hash;
 use crate::base::part::Part;
 use crate::base::sample::Sample;
-use crate::base::sketch::Sketch;
 use crate::version::rent::Paid;
-use crate::version::{Beneath, Cell, Change, Edit, Level, NewTable, State, TableStore};
+use crate::version::{Beneath, Cell, Change, Edit, Level, NewTable, State, TableStore, Version};
 use crate::visible::EntryKind;
 use crate::visible::rule::{DropProof, Fate, RetentionFilter};
 use braidb_storage::real::RealFs;
@@ -67,8 +63,6 @@ struct Simulator {
     claims: Claims,
     options: TreeOptions,
     tables: BTreeMap<FileId, Vec<Entry>>,
-    /// Tables carry sketches.
-    has_sketches: bool,
     /// Tables carry samples of keys whose hash ends in this many zero bits; `None` for no samples.
     sample_bits: Option<u32>,
     /// The answers of cells that were sampled.
@@ -99,23 +93,21 @@ struct Simulator {
 
 impl Simulator {
     /// A leveled tree.
-    fn new(l0_merge_tables: usize) -> Simulator {
-        Simulator::with(1, Guards::None, l0_merge_tables)
+    fn new() -> Simulator {
+        Simulator::with(1, Guards::Balanced)
     }
 
-    fn with(max_runs: usize, guards: Guards, l0_merge_tables: usize) -> Simulator {
+    fn with(max_runs: usize, guards: Guards) -> Simulator {
         let memtable_bytes = MEMTABLE as u64 * PUT_BYTES;
         let options = TreeOptions {
-            l0_merge_tables,
             l0_slowdown_tables: 20,
             l0_stop_tables: 20,
-            overlap: OverlapOptions { percent: 0, tables: 6, scope: OverlapScope::L0 },
-            defers_below_l0: false,
             base_bytes: 4 * memtable_bytes,
             growth: 10,
             table_bytes: memtable_bytes,
             max_runs: [max_runs; LEVELS],
             guards,
+            asks_overlap: true,
             cold_ops: 50_000,
         };
         let store = TableStore::detached(Arc::new(RealFs), Path::new("nowhere"));
@@ -124,7 +116,6 @@ impl Simulator {
             claims: Claims::default(),
             options,
             tables: BTreeMap::new(),
-            has_sketches: true,
             // Samples hold all keys, because cells are small here.
             sample_bits: Some(0),
             answers: Answers::default(),
@@ -159,7 +150,6 @@ impl Simulator {
         Now {
             watermark: self.watermark(),
             visible: self.seq,
-            overlap_permille: overlap::estimate_permille(&self.version(), &self.options),
             shadowed_permille: self.shadowed_permille,
             may_buy: !self
                 .running
@@ -231,7 +221,6 @@ impl Simulator {
             checksum: 0,
             tier: TierId::FAST,
             parts: parts.iter().map(|part| part_of(part).expect("a part has entries")).collect(),
-            sketch: None,
             bodies: Vec::new(),
         };
         self.tables.insert(id, parts.concat());
@@ -248,13 +237,6 @@ impl Simulator {
     fn commit(&mut self, edit: &Edit) {
         self.state = self.state.apply(edit).unwrap();
         for change in &edit.changes {
-            if let Change::TableAdded { id, .. } = change
-                && self.has_sketches
-            {
-                let mut sketch = Sketch::default();
-                self.tables[id].iter().for_each(|entry| sketch.add(hash(&entry.0.to_be_bytes())));
-                self.state.table(*id).unwrap().know_sketch(&Arc::new(sketch));
-            }
             if let Change::TableAdded { id, .. } = change {
                 self.state.table(*id).unwrap().know_sample(self.sample(&self.tables[id]));
             }
@@ -470,7 +452,7 @@ impl Simulator {
     }
 
     fn level_bytes(&self) -> Vec<u64> {
-        self.version().levels().map(Level::bytes).collect()
+        self.version().levels().map(|level| level.totals().bytes).collect()
     }
 
     fn amplification(&self) -> f64 {

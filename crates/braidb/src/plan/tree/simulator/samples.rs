@@ -16,7 +16,7 @@ fn exactly_hidden(sim: &Simulator, cell: &Cell) -> u64 {
 
 /// A tree of large cells, filled with `draw`.
 fn large_cells(bits: u32, guards: Guards, memtables: u64, mut draw: impl FnMut() -> u64) -> Simulator {
-    let mut sim = Simulator::with(8, guards, 4);
+    let mut sim = Simulator::with(8, guards);
     sim.sample_bits = Some(bits);
     sim.options.table_bytes *= 128;
     for _ in 0..memtables {
@@ -96,7 +96,7 @@ fn a_table_without_a_sample_is_guessed_about() {
         (0..MEMTABLE).for_each(|_| sim.keep(rng.below(1 << 40)));
         sim.flush();
     };
-    sim.options.l0_merge_tables = 1;
+    sim.options.l0_slowdown_tables = 1;
     (0..4).for_each(|_| write(&mut sim, Some(0)));
     sim.settle();
     let answer = |sim: &Simulator| sim.version().level(1).cells[0].answer();
@@ -106,7 +106,7 @@ fn a_table_without_a_sample_is_guessed_about() {
     sim.settle();
     assert!(answer(&sim) != Some(Some(0)), "{:?}", answer(&sim));
     let mut few = large_cells(ZERO_BITS, Guards::None, 0, || 0);
-    few.options.l0_merge_tables = 1;
+    few.options.l0_slowdown_tables = 1;
     (0..4).for_each(|_| write(&mut few, Some(ZERO_BITS)));
     few.settle();
     assert_eq!((few.answers.cells, few.answers.spared), (0, 0), "so few samples say nothing");
@@ -115,7 +115,7 @@ fn a_table_without_a_sample_is_guessed_about() {
 #[test]
 fn only_trees_with_several_runs_a_cell_want_samples() {
     let wants = |runs: &[usize]| {
-        let mut options = Simulator::new(4).options;
+        let mut options = Simulator::new().options;
         options.max_runs[1..1 + runs.len()].copy_from_slice(runs);
         (0..LEVELS).filter(|&level| options.wants_sample(level)).collect::<Vec<_>>()
     };
@@ -136,7 +136,7 @@ impl Cost {
     fn of(runs: usize, guards: Guards, bits: Option<u32>, load: &str) -> Cost {
         const MEMTABLES: u64 = 400;
         const KEYS: u64 = 6_000;
-        let mut sim = Simulator::with(runs, guards, 4);
+        let mut sim = Simulator::with(runs, guards);
         sim.options.table_bytes *= 4;
         sim.sample_bits = bits;
         let mut rng = Rng(42);

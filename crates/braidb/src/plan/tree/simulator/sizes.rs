@@ -16,15 +16,10 @@ fn forecast_of(sim: &Simulator, entries: u64, keys: u64, is_sequential: bool) ->
 fn a_forecast_agrees_with_a_tree_of_keys() {
     // (memtables written, memtables a cell, keys by memtables written)
     for (memtables, cell, keys) in [(68, 1, u64::MAX), (250, 16, u64::MAX), (150, 4, 30)] {
-        let leveled = [(1, 0, false), (1, 0, true), (1, 40, false), (1, 40, true)];
-        for (runs, percent, defers_below_l0) in
-            leveled.into_iter().chain([(2, 0, true), (4, 40, true), (8, 0, true)])
-        {
+        for runs in [1, 2, 4, 8] {
             for guards in [Guards::None, Guards::Balanced] {
-                let mut sim = Simulator::with(runs, guards, 4);
+                let mut sim = Simulator::with(runs, guards);
                 sim.options.l0_slowdown_tables = 6;
-                sim.options.overlap.percent = percent;
-                sim.options.defers_below_l0 = defers_below_l0;
                 sim.options.table_bytes *= cell;
                 // As few samples as in tables of this size, too few for an estimate.
                 sim.sample_bits = Some(ZERO_BITS);
@@ -37,10 +32,7 @@ fn a_forecast_agrees_with_a_tree_of_keys() {
                     sim.flush();
                     sim.settle();
                 }
-                let what = format!(
-                    "{runs} runs, {guards:?}, {percent}% overlap, deferral below {defers_below_l0}, \
-                     {memtables} memtables, {keys} keys"
-                );
+                let what = format!("{runs} runs, {guards:?}, {memtables} memtables, {keys} keys");
                 let near = |name, told: f64, found: f64| {
                     assert!((told / found - 1.0).abs() < 0.15, "{name}: {told:.2}, but {found:.2}: {what}");
                 };
@@ -58,7 +50,7 @@ fn a_forecast_agrees_with_a_tree_of_keys() {
 #[test]
 fn a_forecast_knows_what_samples_tell() {
     for (runs, keys) in [(4, u64::MAX), (8, u64::MAX), (4, 30_000)] {
-        let mut sim = Simulator::with(runs, Guards::Balanced, 4);
+        let mut sim = Simulator::with(runs, Guards::Balanced);
         sim.sample_bits = Some(ZERO_BITS);
         sim.options.l0_slowdown_tables = 6;
         sim.options.table_bytes *= 320;
@@ -79,7 +71,7 @@ fn a_forecast_knows_what_samples_tell() {
 #[test]
 fn sequential_writes_are_forecast_to_merge_nothing_until_they_come_again() {
     for guards in [Guards::None, Guards::Balanced, Guards::Sampled { top_level_bits: 10, bit_decrement: 2 }] {
-        let sim = Simulator::with(4, guards, 4);
+        let sim = Simulator::with(4, guards);
         let once = forecast_of(&sim, 20_000, 20_000, true);
         assert_eq!((once.merged_bytes, once.live_bytes), ([0; LEVELS], 2_000_000), "{guards:?}");
         assert_eq!((once.flushed_bytes, once.space_bytes), (2_000_000, 2_000_000));
@@ -95,7 +87,7 @@ fn a_forecast_of_ten_terabytes_has_few_cells() {
     let options = TreeOptions {
         base_bytes: 4 << 30,
         table_bytes: 64 << 20,
-        ..Simulator::with(4, Guards::Balanced, 4).options
+        ..Simulator::with(4, Guards::Balanced).options
     };
     let load = Load { entries: 10_000_000_000, entry_bytes: 1_000, keys: u64::MAX, is_sequential: false };
     let store = TableStore::detached(Arc::new(RealFs), Path::new("nowhere"));
@@ -105,24 +97,4 @@ fn a_forecast_of_ten_terabytes_has_few_cells() {
     assert!((7.0..13.0).contains(&amplification), "{amplification}");
     let last = forecast.levels.iter().rev().find(|level| level.bytes > 0).unwrap();
     assert!((64..512).contains(&last.cells), "{last:?}");
-}
-
-#[test]
-fn a_forecast_knows_which_merges_wait() {
-    let merges = |keys: u64, percent: u32, scope: OverlapScope| {
-        let mut sim = Simulator::with(1, Guards::None, 4);
-        sim.options.l0_slowdown_tables = 6;
-        sim.options.overlap = OverlapOptions { percent, tables: 6, scope };
-        sim.options.base_bytes = 1 << 30;
-        let forecast = forecast_of(&sim, 24 * 100, keys, false);
-        (forecast.merges, forecast.levels[0].runs)
-    };
-    // Of a thousand keys a table has 95, of a hundred 63: four tables share 137 and 607 keys in a thousand.
-    assert_eq!(merges(1_000, 0, OverlapScope::L0), (6, 0));
-    assert_eq!(merges(1_000, 40, OverlapScope::L0), (4, 0));
-    assert_eq!(merges(100, 40, OverlapScope::L0), (6, 0));
-    assert_eq!(merges(1_000, 13, OverlapScope::L0), (6, 0));
-    // After a merge of six, L1 has 450 keys, and 242 in a thousand are shared with four more tables.
-    assert_eq!(merges(1_000, 22, OverlapScope::L0), (4, 0));
-    assert_eq!(merges(1_000, 22, OverlapScope::L0AndL1), (5, 2));
 }
