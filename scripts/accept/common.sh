@@ -247,5 +247,29 @@ one_test() {
     return "$status"
 }
 
+# code_lines DIR: lines of Rust in DIR/crates by crate, and of all. Tests, comments and blank lines do not count.
+code_lines() {
+    (
+        cd "$1" || exit 1
+        find crates -name '*.rs' -path '*/src/*' ! -path '*/tests/*' ! -name tests.rs ! -path '*/simulator/*' ! -path '*/loom_model*' |
+            sort | xargs awk '
+            FNR == 1 { skip = 0; pend = 0 }
+            /^#\[cfg\((all\()?test/ { pend = 1; next }
+            pend && /^#\[/ { next }
+            pend && /^(pub(\([a-z]*\))? )?(mod|fn|impl|use|struct|const|type|enum|static|trait)/ {
+                pend = 0
+                skip = !($0 ~ /;$/ || $0 ~ /\}$/)
+                next
+            }
+            skip { if ($0 ~ /^\}/) skip = 0; next }
+            { line = $0; sub(/^[ \t]+/, "", line); if (line == "" || line ~ /^\/\//) next }
+            { split(FILENAME, path, "/"); lines[path[2]]++; lines["all"]++ }
+            END { for (name in lines) print name, lines[name] }' | sort
+    )
+}
+
+# model_checked TARGET: runs a target of the Makefile that model-checks. Its figure is the last result of tests.
+model_checked() { make "$1" >"$logs/$1.out" 2>&1; local status=$?; grep '^test result' "$logs/$1.out" | tail -n1; return "$status"; }
+
 # holds CONDITION: whether a condition on fractions holds. It fails if a figure is missing.
 holds() { awk "BEGIN { exit !($1) }"; }

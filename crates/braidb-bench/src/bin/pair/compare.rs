@@ -24,7 +24,8 @@ pub struct Args {
     /// Rounds [default: 7; 3 if the first run takes over 30 s]
     #[arg(long, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(2..=turns::MOST_ROUNDS as u64))]
     rounds: Option<usize>,
-    /// A limit on the ratio of a figure: FIGURE>=0.97, FIGURE<=1.1, or WORKLOAD/FIGURE>=0.97 for one workload
+    /// A limit on the ratio of a figure: FIGURE>=0.97, FIGURE<=1.1, WORKLOAD/FIGURE>=0.97 for one workload, or WORKLOAD:2/FIGURE>=0.97 for
+    /// its second run
     #[arg(long = "limit", value_name = "LIMIT")]
     limits: Vec<Limited>,
     /// Measures all once more if a limit fails; the second measurement decides
@@ -93,13 +94,14 @@ fn run_directory(parent: Option<&Path>, root: &Path) -> PathBuf {
 /// Takes all rounds and prints their ratios and verdicts. Returns the ratios, and how many lines pass.
 fn measure(plan: &Plan, limits: &[Limited]) -> Outcome<(Vec<Pair>, usize)> {
     let taken = turns::take(plan)?;
-    check_workloads(&taken, limits)?;
+    let places = places_of(&taken);
+    check_workloads(&places, limits)?;
     let (mut pairs, mut passed) = (Vec::new(), 0);
     for line in 0..plan.lines {
         let mut passes = true;
-        for taken in &taken {
+        for (taken, &(workload, place)) in taken.iter().zip(&places) {
             let judged = &taken.judged[line];
-            let pair = paired::pair(judged, &taken.same, &limits_of(&judged[0].0.workload, limits))?;
+            let pair = paired::pair(judged, &taken.same, &limits_of(workload, place, limits))?;
             if plan.lines == 1 {
                 print!("{}", table::of(&pair, judged));
             }
@@ -116,19 +118,31 @@ fn measure(plan: &Plan, limits: &[Limited]) -> Outcome<(Vec<Pair>, usize)> {
     Ok((pairs, passed))
 }
 
-/// The limits that apply to a workload, by figure.
-fn limits_of(workload: &str, limits: &[Limited]) -> Vec<(String, Limit)> {
-    let is_meant = |limited: &&Limited| limited.workload.as_deref().is_none_or(|name| name == workload);
-    limits.iter().filter(is_meant).map(|limited| (limited.figure.clone(), limited.limit)).collect()
+/// The name of each workload, and which run of it this is, from 1.
+fn places_of(taken: &[Taken]) -> Vec<(&str, usize)> {
+    let names: Vec<&str> = taken.iter().map(|taken| taken.same[0].0.workload.as_str()).collect();
+    let place = |index: usize| names[..=index].iter().filter(|name| **name == names[index]).count();
+    (0..names.len()).map(|index| (names[index], place(index))).collect()
+}
+
+/// The limits that apply to a run of a workload, by figure.
+fn limits_of(workload: &str, place: usize, limits: &[Limited]) -> Vec<(String, Limit)> {
+    let meant = limits.iter().filter(|limited| limited.is_meant(workload, place));
+    meant.map(|limited| (limited.figure.clone(), limited.limit)).collect()
 }
 
 /// Refuses a limit on a workload that did not run, because such a limit would check nothing.
-fn check_workloads(taken: &[Taken], limits: &[Limited]) -> Outcome {
-    let names: Vec<&str> = taken.iter().map(|taken| taken.same[0].0.workload.as_str()).collect();
-    for name in limits.iter().filter_map(|limited| limited.workload.as_deref()) {
-        if !names.contains(&name) {
-            return Err(format!("the limit names {name}, which did not run; {} did", names.join(", ")).into());
-        }
+fn check_workloads(places: &[(&str, usize)], limits: &[Limited]) -> Outcome {
+    let meets_none =
+        |limited: &&Limited| !places.iter().any(|&(workload, place)| limited.is_meant(workload, place));
+    if let Some(limited) = limits.iter().find(meets_none) {
+        let name = limited.workload.as_deref().unwrap_or("any workload");
+        let ran: Vec<&str> = places.iter().map(|&(workload, _)| workload).collect();
+        return Err(format!(
+            "the limit names {name}, which did not run, or not so often; {} did",
+            ran.join(", ")
+        )
+        .into());
     }
     Ok(())
 }
