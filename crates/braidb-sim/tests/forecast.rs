@@ -1,6 +1,6 @@
 //! Compares `Options::forecast` with what the engine writes, on the simulated machine, at three sizes of the load.
 //!
-//! Merges keep up with the writes and no values stay in logs, as a forecast assumes.
+//! Merges keep up with the writes and no values stay in logs, as a forecast assumes. A second test has readers between the writes.
 
 use braidb::Options;
 use braidb::stats::Load;
@@ -21,15 +21,31 @@ const MOST_OFF: f64 = 0.15;
 /// Entries of a load.
 const SIZES: [u64; 3] = [30_000, 90_000, 270_000];
 
-/// Bytes flushed and bytes merged by the engine.
-fn carried_out(options: &Options, load: &Load) -> (u64, u64) {
+/// What the engine did: bytes flushed, bytes merged, and tables that gets asked.
+fn carried_out(options: &Options, load: &Load) -> (u64, u64, u64) {
     let (env, _, _) = sim_env(1);
     let db = options.clone().env(env).open("/db").unwrap();
     let mut rng = Rng::new(7);
+    // Spreads keys drawn at random over all 64-bit numbers. The multiplier is odd, so no two keys become equal.
+    let key = |drawn: u64| match load.is_sequential {
+        true => (u128::from(drawn) << 64).to_be_bytes(),
+        false => (u128::from(drawn.wrapping_mul(0x9e37_79b9_7f4a_7c15)) << 64).to_be_bytes(),
+    };
+    let (mut written, mut gets, mut scans) = (Vec::new(), 0, 0);
     for number in 0..load.entries {
-        // Spreads the keys over all 64-bit numbers. The multiplier is odd, so no two keys become equal.
-        let drawn = rng.below(load.keys).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        db.put((u128::from(drawn) << 64).to_be_bytes(), [number as u8; VALUE_BYTES]).unwrap();
+        let drawn = if load.is_sequential { number % load.keys } else { rng.below(load.keys) };
+        db.put(key(drawn), [number as u8; VALUE_BYTES]).unwrap();
+        written.push(drawn);
+        while gets * load.entries < load.gets * number {
+            gets += 1;
+            assert!(db.get(key(written[rng.below(number) as usize])).unwrap().is_some());
+        }
+        while scans * load.entries < load.scans * number {
+            scans += 1;
+            db.range(key(written[rng.below(number) as usize])..)
+                .take(50)
+                .for_each(|entry| drop(entry.unwrap()));
+        }
         if number % PUTS_BEFORE_SETTLING == 0 {
             db.settle().unwrap();
         }
@@ -37,7 +53,8 @@ fn carried_out(options: &Options, load: &Load) -> (u64, u64) {
     db.flush().unwrap();
     db.settle().unwrap();
     let counts = db.stats().counts;
-    (counts.flush_bytes, counts.merge_bytes.iter().sum())
+    let probes = counts.filter_rejections + counts.table_reads;
+    (counts.flush_bytes, counts.merge_bytes.iter().sum(), probes)
 }
 
 #[test]
@@ -50,10 +67,10 @@ fn a_forecast_comes_true_in_the_engine() {
             options.tuning(|tuning| tuning.max_runs_per_guard(runs).guards(guards).log_table_percent(0));
         for (entries, writes_per_key) in SIZES.into_iter().flat_map(|n| [(n, 0), (n, 4u64)]) {
             let keys = entries.checked_div(writes_per_key).unwrap_or(u64::MAX);
-            let load = Load { entries, entry_bytes: 16 + VALUE_BYTES as u64, keys, is_sequential: false };
+            let load = Load { entries, entry_bytes: 16 + VALUE_BYTES as u64, keys, ..Load::default() };
             let told = options.forecast(&load).unwrap();
             let told_merged: u64 = told.merged_bytes.iter().sum();
-            let (flushed, merged) = carried_out(&options, &load);
+            let (flushed, merged, _) = carried_out(&options, &load);
             let written = (flushed + merged) as f64 / flushed as f64;
             let off = |told: f64, found: f64| told / found - 1.0;
             let off_written = off(told.merge_amplification(), written);
@@ -66,6 +83,43 @@ fn a_forecast_comes_true_in_the_engine() {
                 off_merged * 100.0,
             );
             assert!(off_written.abs() < MOST_OFF && off_merged.abs() < MOST_OFF);
+        }
+    }
+}
+
+/// As many gets as puts, and a scan for each 20 puts. Bytes and tables asked were at most 9% off: at three sizes, of keys written once at random, four times at random, and once in order.
+#[test]
+fn readers_of_a_forecast_come_true() {
+    for entries in SIZES {
+        for (keys, is_sequential) in [(u64::MAX, false), (entries / 4, false), (u64::MAX, true)] {
+            let options = Options::new()
+                .memtable_bytes(MEMTABLE_BYTES)
+                .tuning(|tuning| tuning.table_bytes(MEMTABLE_BYTES as u64).log_table_percent(0));
+            let load = Load {
+                entries,
+                entry_bytes: 16 + VALUE_BYTES as u64,
+                keys,
+                is_sequential,
+                gets: entries,
+                scans: entries / 20,
+            };
+            let told = options.forecast(&load).unwrap();
+            let told_merged: u64 = told.merged_bytes.iter().sum();
+            let (flushed, merged, probes) = carried_out(&options, &load);
+            let written = (flushed + merged) as f64 / flushed as f64;
+            let off = |told: f64, found: f64| told / found - 1.0;
+            let (off_written, off_probes) =
+                (off(told.merge_amplification(), written), off(told.probes as f64, probes as f64));
+            println!(
+                "{entries} entries, {keys} keys, in order {is_sequential}: {:.2} written a byte flushed, found {written:.2}, {:+.0}%; \
+                 {told_merged} merged, found {merged}; {} tables asked, found {probes}, {:+.0}%; {} merges bought",
+                told.merge_amplification(),
+                off_written * 100.0,
+                told.probes,
+                off_probes * 100.0,
+                told.bought_merges,
+            );
+            assert!(off_written.abs() < MOST_OFF && off_probes.abs() < MOST_OFF);
         }
     }
 }

@@ -31,6 +31,12 @@ pub struct Args {
     /// Keys come in order, and again from the first after the last
     #[arg(long)]
     sequential: bool,
+    /// Gets of random keys, evenly between the writes
+    #[arg(long, default_value_t = 0)]
+    gets: u64,
+    /// Scans of 50 entries from random keys, evenly between the writes
+    #[arg(long, default_value_t = 0)]
+    scans: u64,
     /// Memory for writes, in MiB
     #[arg(long, default_value_t = 64)]
     memtable_mib: usize,
@@ -64,6 +70,8 @@ pub fn run(args: &Args) -> Outcome {
         entry_bytes: args.entry_bytes,
         keys: args.keys.unwrap_or(u64::MAX),
         is_sequential: args.sequential,
+        gets: args.gets,
+        scans: args.scans,
     };
     let forecast = options.forecast(&load)?;
     let mut text = if args.json { format!("{:#}", as_json(&forecast)) } else { as_text(&forecast) };
@@ -91,6 +99,8 @@ fn as_json(forecast: &Forecast) -> Value {
         "merged_bytes": forecast.merged_bytes.iter().sum::<u64>(),
         "merge_amplification": forecast.merge_amplification(),
         "merges": forecast.merges,
+        "bought_merges": forecast.bought_merges,
+        "probes": forecast.probes,
         "rearrangements": forecast.rearrangements,
         "live_bytes": forecast.live_bytes,
         "space_bytes": forecast.space_bytes,
@@ -116,6 +126,11 @@ fn as_text(forecast: &Forecast) -> String {
         bytes_text(peak_space_bytes),
         of_live(peak_space_bytes),
     );
+    if forecast.probes > 0 || forecast.bought_merges > 0 {
+        let (bought, probes) = (grouped(forecast.bought_merges), grouped(forecast.probes));
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "readers buy {bought} merges, and gets ask {probes} tables");
+    }
     text.push_str("level    cells     runs   slices        bytes  merged into it");
     for (number, (level, &merged)) in forecast.levels.iter().zip(&forecast.merged_bytes).enumerate() {
         if level.bytes == 0 && merged == 0 {

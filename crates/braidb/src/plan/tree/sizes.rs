@@ -5,8 +5,12 @@
 //! forecast differs from the engine only in the model of the load, not in policy. In the model jobs keep up with writes, and
 //! each runs alone.
 //!
+//! Readers ([`readers`]) ask the tree between the writes and pay in vain, so that they buy merges.
+//!
 //! A tree of very many cells is forecast with fewer and larger ones. Under an even load the cells of one level fare alike, and
 //! their number hardly matters.
+
+mod readers;
 
 use super::edits::Moment;
 use super::{Claims, Guards, Merge, Now, Plan, Split, TreeOptions, propose, samples};
@@ -24,8 +28,8 @@ const FAMILY: FamilyId = FamilyId::DEFAULT;
 /// Most cells on the last level of a forecast. With more, cells are made larger.
 const MOST_CELLS: u64 = 128;
 
-/// The writes to forecast.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The writes and reads to forecast.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     pub entries: u64,
     /// Bytes of a key and its value.
@@ -34,6 +38,10 @@ pub struct Load {
     pub keys: u64,
     /// Keys come in order instead of at random, and start again from the first after the last.
     pub is_sequential: bool,
+    /// Gets of random keys that were written, evenly between the writes.
+    pub gets: u64,
+    /// Scans of 50 entries from random keys, evenly between the writes.
+    pub scans: u64,
 }
 
 /// The forecast costs of a load.
@@ -43,8 +51,12 @@ pub struct Forecast {
     /// Bytes written by merges, by target level.
     pub merged_bytes: [u64; LEVELS],
     pub merges: u64,
+    /// Merges that readers bought by what they paid in vain.
+    pub bought_merges: u64,
     /// Changes of metadata: runs moved, cells split and joined.
     pub rearrangements: u64,
+    /// Tables that gets asked: their filters, at least.
+    pub probes: u64,
     /// Bytes of entries in tables that readers can still read, 9 for each besides its key and value.
     pub live_bytes: u64,
     /// Bytes of all tables at the end.
@@ -76,8 +88,12 @@ pub fn forecast(load: &Load, memtable_bytes: u64, options: &TreeOptions, store: 
     let mut machine = Machine::new(*load, options, store);
     let memtable_entries = (memtable_bytes / load.entry_bytes.max(1)).max(1);
     while machine.written < load.entries {
-        machine.flush(memtable_entries.min(load.entries - machine.written));
+        let entries = memtable_entries.min(load.entries - machine.written);
+        machine.flush(entries);
         machine.settle();
+        if load.gets + load.scans > 0 {
+            machine.readers_come(entries, memtable_entries.min(load.entries - machine.written));
+        }
     }
     machine.forecast()
 }
@@ -98,7 +114,10 @@ struct Machine {
     flushed_bytes: u64,
     merged_bytes: [u64; LEVELS],
     merges: u64,
+    bought_merges: u64,
     rearrangements: u64,
+    probes: f64,
+    owed: readers::Owed,
     peak_space_bytes: u64,
 }
 
@@ -120,7 +139,10 @@ impl Machine {
             flushed_bytes: 0,
             merged_bytes: [0; LEVELS],
             merges: 0,
+            bought_merges: 0,
             rearrangements: 0,
+            probes: 0.0,
+            owed: readers::Owed::default(),
             peak_space_bytes: 0,
         }
     }
@@ -132,6 +154,17 @@ impl Machine {
     /// Number of different keys among this many positions.
     fn keys_in(&self, positions: f64) -> f64 {
         self.load.keys as f64 * positions / POSITIONS
+    }
+
+    /// Number of different keys in so many writes.
+    fn keys_met(&self, writes: f64) -> f64 {
+        let keys = self.load.keys as f64;
+        if self.is_even() { writes.min(keys) } else { keys * (1.0 - libm::exp(-writes / keys)) }
+    }
+
+    /// Whether no key comes again before all have been written.
+    fn is_even(&self) -> bool {
+        self.load.is_sequential || self.is_unique()
     }
 
     /// Whether no key is written twice.
@@ -150,12 +183,7 @@ impl Machine {
         };
         let first = self.written + 1;
         self.written += entries;
-        let keys = self.load.keys as f64;
-        let distinct = if self.load.is_sequential || self.is_unique() {
-            entries as f64
-        } else {
-            keys * (1.0 - libm::exp(-(entries as f64) / keys))
-        };
+        let distinct = self.keys_met(entries as f64);
         let Some(part) = self.part(low, high, distinct, (first, self.written)) else { return };
         self.sample(entries);
         let table = self.new_table(vec![part]);
@@ -296,6 +324,10 @@ impl Machine {
         let tables = self.output(merge, version);
         let written: u64 = tables.iter().map(|table| table.bytes).sum();
         self.merges += 1;
+        if merge.is_bought {
+            self.bought_merges += 1;
+            merge.inputs.iter().for_each(|input| input.slice.clear_rent());
+        }
         self.merged_bytes[merge.to] += written;
         self.peak_space_bytes = self.peak_space_bytes.max(space(&self.state) + written);
         let read: u64 = merge.inputs.iter().map(|input| input.slice.entries).sum();
@@ -377,16 +409,15 @@ impl Machine {
                 bytes: totals.bytes,
             }
         });
-        let keys = self.load.keys as f64;
-        let met = keys * (1.0 - libm::exp(-(self.written as f64) / keys));
-        let is_even = self.load.is_sequential || self.is_unique();
-        let live = if is_even { self.load.keys.min(self.written) } else { met as u64 };
+        let live = self.keys_met(self.written as f64) as u64;
         let space_bytes = levels.iter().map(|level| level.bytes).sum();
         Forecast {
             flushed_bytes: self.flushed_bytes,
             merged_bytes: self.merged_bytes,
             merges: self.merges,
+            bought_merges: self.bought_merges,
             rearrangements: self.rearrangements,
+            probes: self.probes as u64,
             live_bytes: live * self.load.entry_bytes,
             space_bytes,
             peak_space_bytes: self.peak_space_bytes.max(space_bytes),

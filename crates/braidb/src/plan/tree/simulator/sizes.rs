@@ -7,7 +7,7 @@ use crate::plan::tree::sizes::{Forecast, Load, forecast};
 
 /// The forecast of `entries` writes into memtables of `sim`'s size, of keys drawn from `keys`.
 fn forecast_of(sim: &Simulator, entries: u64, keys: u64, is_sequential: bool) -> Forecast {
-    let load = Load { entries, entry_bytes: PUT_BYTES, keys, is_sequential };
+    let load = Load { entries, entry_bytes: PUT_BYTES, keys, is_sequential, ..Load::default() };
     let store = TableStore::detached(Arc::new(RealFs), Path::new("nowhere"));
     forecast(&load, MEMTABLE as u64 * PUT_BYTES, &sim.options, store)
 }
@@ -89,7 +89,7 @@ fn a_forecast_of_ten_terabytes_has_few_cells() {
         table_bytes: 64 << 20,
         ..Simulator::with(4, Guards::Balanced).options
     };
-    let load = Load { entries: 10_000_000_000, entry_bytes: 1_000, keys: u64::MAX, is_sequential: false };
+    let load = Load { entries: 10_000_000_000, entry_bytes: 1_000, keys: u64::MAX, ..Load::default() };
     let store = TableStore::detached(Arc::new(RealFs), Path::new("nowhere"));
     let forecast = forecast(&load, 1 << 30, &options, store);
     assert!(forecast.space_bytes.abs_diff(forecast.live_bytes) < forecast.live_bytes / 1_000_000);
