@@ -6,6 +6,7 @@ mod failures;
 mod flushing;
 mod memory;
 mod opening;
+mod reading;
 mod verifying;
 
 use braidb::tuning::{Guards, MemoryPolicy};

@@ -27,7 +27,7 @@ impl Options {
     /// ```
     /// let load = braidb::stats::Load { entries: 100_000_000, entry_bytes: 144, keys: u64::MAX, ..Default::default() };
     /// let tiered = braidb::Options::new().tuning(|tuning| tuning.max_runs_per_guard(8)).forecast(&load)?;
-    /// let leveled = braidb::Options::new().tuning(|tuning| tuning.max_runs_per_guard(1).guards(braidb::tuning::Guards::None)).forecast(&load)?;
+    /// let leveled = braidb::Options::new().tuning(|tuning| tuning.max_runs_per_guard(1)).forecast(&load)?;
     /// assert!(tiered.merge_amplification() < leveled.merge_amplification());
     /// # Ok::<(), braidb::Error>(())
     /// ```

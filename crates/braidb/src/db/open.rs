@@ -313,7 +313,7 @@ impl Opening {
     }
 
     /// Bytes that puts leave free on the device for a merge (rule 15): L0 at `l0_stop_tables`, the least L1, and two tables. A larger
-    /// merge may need more: of a tree with more in L0 and L1, where tables of L0 were gathered, or further down. Such a merge fails and
+    /// merge may need more: of a tree with more in L0 and L1, or further down. Such a merge fails and
     /// is tried again. The reserve is at most half of a small device, since no merge writes more than there is.
     fn merge_reserve_bytes(&self, listing: &Listing) -> Result<u64> {
         let free = self.env.fs.free_space(&self.dir);

@@ -13,9 +13,8 @@ use crate::plan::values::ValueLayout;
 ///
 /// ```
 /// use braidb::Options;
-/// use braidb::tuning::Guards;
-/// // A classic leveled tree.
-/// let leveled = Options::new().tuning(|tuning| tuning.max_runs_per_guard(1).guards(Guards::None));
+/// // A leveled tree.
+/// let leveled = Options::new().tuning(|tuning| tuning.max_runs_per_guard(1));
 /// assert!(leveled.check().is_ok());
 /// ```
 #[derive(Clone, Debug)]
@@ -236,7 +235,7 @@ impl Tuning {
     }
 
     /// Most runs (sorted, possibly overlapping) in a cell of the tree before they are merged: from 1 to 32. More runs mean fewer bytes
-    /// written and more places that a lookup searches. 1 is a classic leveled tree. Default: 8.
+    /// written and more places that a lookup searches. 1 is a leveled tree; without guards, too, merges take whole levels then. Default: 8.
     pub fn max_runs_per_guard(mut self, runs: usize) -> Tuning {
         self.max_runs_per_guard = [runs; LEVELS];
         self

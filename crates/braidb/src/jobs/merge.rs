@@ -52,6 +52,10 @@ impl Jobs {
         version: Arc<Version>,
         ticket: &Ticket,
     ) -> Result<()> {
+        if merge.is_bought && !mutant!("rent_not_cleared") {
+            // A merge that fails is not tried again until readers have paid once more. Increments clear nothing: some inputs are in none.
+            merge.inputs.iter().for_each(|input| input.slice.clear_rent());
+        }
         let (family, seams) = (merge.family, merge.seams());
         if seams.is_empty() {
             return self.merge(&merge, version, ticket);
@@ -76,10 +80,6 @@ impl Jobs {
 
     fn merge(self: &Arc<Self>, merge: &Merge, version: Arc<Version>, ticket: &Ticket) -> Result<()> {
         let _counted = Counted::new(self);
-        if merge.is_bought && !mutant!("rent_not_cleared") {
-            // A merge that fails is not tried again until readers have paid once more.
-            merge.inputs.iter().for_each(|input| input.slice.clear_rent());
-        }
         if merge.gathers {
             // A merge that fails is not tried again until scans have paid once more.
             self.catalog.lock().hints(merge.family).gathered(&merge.inputs[0].run.cell);

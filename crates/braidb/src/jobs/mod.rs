@@ -231,20 +231,22 @@ impl Jobs {
         }
     }
 
-    /// Asks the planner if readers have paid for a merge since the last call. The caller holds no lock.
+    /// Lets a merge thread ask the planner if readers have paid for a merge since the last call. The caller holds no lock.
     #[inline]
     pub fn act_on_rent(self: &Arc<Self>) {
-        let bell = self.parts.tables.bell();
-        if !bell.has_rung() {
-            return;
+        if self.parts.tables.bell().has_rung() {
+            self.ask_planner_soon();
         }
-        // A reader does not wait for a job that commits an edit; the next reader hears the bell.
+    }
+
+    /// A reader does not wait for a job that commits an edit: the next reader hears the bell. Planning may read samples, so a merge thread does
+    /// it.
+    #[cold]
+    fn ask_planner_soon(self: &Arc<Self>) {
         match self.catalog.try_lock() {
-            Some(catalog) => {
-                drop(catalog);
-                self.schedule();
-            }
-            None => bell.ring(),
+            Some(catalog) if catalog.is_stopped => {}
+            Some(catalog) => self.submit_help(catalog, Jobs::schedule),
+            None => self.parts.tables.bell().ring(),
         }
     }
 
@@ -590,7 +592,7 @@ enum Work {
     Flush(FlushTask),
     /// A merge, and whether it was bought by what readers paid.
     Merge(Ticket, bool),
-    /// A subcompaction for a merge of another thread.
+    /// A subcompaction for a merge of another thread, or a question to the planner that a reader asked.
     Help,
     LogCollection,
 }
@@ -625,7 +627,7 @@ impl Running {
         outcome
     }
 
-    fn help(mut self, help: impl FnOnce(&Jobs)) {
+    fn help(mut self, help: impl FnOnce(&Arc<Jobs>)) {
         help(&self.jobs);
         self.end(true);
     }

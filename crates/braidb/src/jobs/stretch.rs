@@ -86,7 +86,7 @@ impl Jobs {
     /// A key that cuts a merge in two, if writers may come to wait for the merge and a second thread is idle.
     fn where_to_cut(&self, merge: &Merge, stretch: &Stretch) -> Result<Option<Vec<u8>>> {
         let is_small = merge.bytes() < merge.table_bytes / LEAST_SHARE_OF_TABLE;
-        // A run of L0 is one slice, so merges within L0 are not cut. In a tree with guards other threads can merge other cells.
+        // In a tree with guards other threads can merge other cells.
         if merge.from > 1 || merge.to == 0 || is_small || merge.is_guarded() || !self.has_idle_thread() {
             return Ok(None);
         }

@@ -6,11 +6,11 @@
 //!
 //! Threads begin the parts in order, and the owner collects the outcomes in order. After the first failure no part is begun.
 
-use super::{Jobs, Running, Work};
+use super::{Catalog, Jobs, Running, Work};
 use crate::base::error::{Error, Result};
 use crate::write::Health;
 use braidb_storage::Lane;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -140,8 +140,18 @@ impl Jobs {
     }
 
     /// Asks a merge thread to do a part, once it has time.
-    pub(super) fn ask_for_help(self: &Arc<Self>, help: impl FnOnce(&Jobs) + Send + 'static) {
-        self.catalog.lock().jobs += 1;
+    pub(super) fn ask_for_help(self: &Arc<Self>, help: impl FnOnce(&Arc<Jobs>) + Send + 'static) {
+        self.submit_help(self.catalog.lock(), help);
+    }
+
+    /// As [`Jobs::ask_for_help`], for a caller that holds the catalog and gives it back.
+    pub(super) fn submit_help(
+        self: &Arc<Self>,
+        mut catalog: MutexGuard<'_, Catalog>,
+        help: impl FnOnce(&Arc<Jobs>) + Send + 'static,
+    ) {
+        catalog.jobs += 1;
+        drop(catalog);
         let running = Running { jobs: self.clone(), work: Some(Work::Help) };
         self.parts.env.runtime.submit(Lane::Merge, Box::new(move || running.help(help)));
     }

@@ -2,7 +2,7 @@
 //!
 //! *Placement.* A slice that comes to a level joins the oldest run of its cell that it can join. The run must not overlap the
 //! slice, nor lie under a run that does. So sequential writes fill one run and never make a pile. If the slice can join no run,
-//! or a job is replacing the runs, the slice begins a new run on top. In both cases it is newer than all slices that it
+//! or a job takes runs in its range, the slice begins a new run on top. In both cases it is newer than all slices that it
 //! overlaps (rule 7).
 //!
 //! *Cutting.* The guards in force when the edit is made decide (rule 9). They may differ from the guards at the start of the

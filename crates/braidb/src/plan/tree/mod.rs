@@ -52,10 +52,10 @@ pub enum Plan {
 /// Reads the inputs, and writes the surviving entries to `to`.
 ///
 /// Where `from` and `to` are one level, the inputs are whole neighbouring runs of one cell, or slices of one run. The output
-/// takes the place of the newest input. In L0, no run between the inputs may overlap them.
+/// takes the place of the newest input.
 ///
-/// Where the levels differ, the inputs may include slices of `to`. If the plan owns its range of `to`, they must include all
-/// slices that overlap. Output in a range that the plan does not own goes on top.
+/// Where the levels differ, the inputs may include slices of the newest runs of cells of `to`, in ranges that the plan owns. Output goes to
+/// the oldest run that it can join ([`edits`]), else on top.
 #[derive(Clone, Debug)]
 pub struct Merge {
     pub family: FamilyId,

@@ -63,7 +63,7 @@ pub struct TreeOptions {
     pub cold_ops: u64,
 }
 
-/// Which tree the options ask for. Planners ask here, and compare `max_runs` with nothing themselves to find out.
+/// Which tree the options ask for.
 impl TreeOptions {
     /// Whether L0 is brought down by merges. Where cells of L1 hold several runs, trivial moves bring it down.
     pub fn merges_l0(&self) -> bool {

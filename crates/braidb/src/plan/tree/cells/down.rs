@@ -11,6 +11,10 @@ use std::sync::Arc;
 /// A run is small for the level below when that holds so many times its bytes there: moved down as it is, it would leave
 /// merges of small pieces to many narrow cells.
 const SMALL: u64 = 10;
+/// L1 is far over its target at so many times its bytes. Beyond, it goes down before L0 comes: each merge of L0 writes what it meets of L1
+/// again, so the next one would take longer and L0 would be due once more at its end. With 600 memtables written faster than they were merged,
+/// L1 of one cell grew to 399 memtables without this bound.
+const FAR: u64 = 2;
 
 /// A merge that brings a cell down, and what it costs.
 pub(super) struct Down {
@@ -44,7 +48,7 @@ impl Planner<'_> {
         if let Some(plan) = self.move_l0_down(room) {
             return Some(plan);
         }
-        if urgent || self.options.merges_l0() { self.allowed(self.l0_merge()?) } else { None }
+        if urgent || self.options.merges_l0() { self.l0_merge() } else { None }
     }
 
     /// An L0 table to L1 as metadata. Tables go oldest first: none passes an older one that it overlaps (rule 7).
@@ -103,10 +107,43 @@ impl Planner<'_> {
         self.allowed(Plan::Move(Move { family: self.family, inputs, to: 1, into: None, claims }))
     }
 
-    /// All of L0 by a merge.
+    /// Tables of L0 by a merge: the oldest with all that overlap, also through others, or such a group of younger ones. What lies between the
+    /// groups in L1 is not read.
     fn l0_merge(&self) -> Option<Plan> {
-        let down = self.merge_down(0, 0)?;
-        Some(Plan::Merge(down.merge))
+        let groups = self.l0_groups().into_iter();
+        groups.filter_map(|group| self.merge_of_l0(&group)).find_map(|merge| self.allowed(Plan::Merge(merge)))
+    }
+
+    /// The merge of some tables of L0 into L1. No older table may overlap them.
+    pub(super) fn merge_of_l0(&self, places: &[usize]) -> Option<Merge> {
+        let runs: Vec<Run> = places.iter().map(|&place| self.cell(0, 0).runs[place].clone()).collect();
+        Some(self.merge_runs_down(0, 0, &runs, |arrival| self.wanted_below(1, arrival))?.merge)
+    }
+
+    /// The tables of L0 in groups that do not overlap, each newest first. The group of the oldest table comes first.
+    pub(super) fn l0_groups(&self) -> Vec<Vec<usize>> {
+        let mut groups: Vec<(KeyRange, Vec<usize>)> = Vec::new();
+        for (place, run) in self.cell(0, 0).runs.iter().enumerate().rev() {
+            let mut range = run.slices[0].range.clone();
+            let mut group = vec![place];
+            // A table may join groups that were apart. The range grows by each of them, and may then meet one more.
+            while let Some(met) = groups.iter().position(|(other, _)| other.overlaps(&range)) {
+                let (other, places) = groups.remove(met);
+                range.extend(&other);
+                group.extend(places);
+            }
+            group.sort_unstable();
+            groups.push((range, group));
+        }
+        groups.sort_by_key(|(_, group)| std::cmp::Reverse(*group.last().expect("a group has a table")));
+        groups.into_iter().map(|(_, group)| group).collect()
+    }
+
+    /// The way down of a cell of L1 that holds one run, before a merge of L0 writes it again.
+    pub(super) fn l1_far_over_target(&self) -> Option<Plan> {
+        let bytes: u64 = self.sums[1].iter().map(|sum| sum.bytes).sum();
+        let is_far = self.options.merges_l0() && bytes / FAR > self.target_bytes(1);
+        if is_far { self.free_move(1).or_else(|| self.cheapest_down(1)) } else { None }
     }
 
     /// What arrives at level `to` when runs go there.
@@ -180,11 +217,7 @@ impl Planner<'_> {
 
     /// The merge of all runs of a cell into the next level, unless running jobs keep a cell there from taking its output.
     pub(super) fn merge_down(&self, level: usize, index: usize) -> Option<Down> {
-        let to = level + 1;
-        self.merge_down_taking(level, index, |arrival| match self.joins(to, arrival) {
-            true => 0,
-            false => self.runs_to_take_along(to, arrival),
-        })
+        self.merge_down_taking(level, index, |arrival| self.wanted_below(level + 1, arrival))
     }
 
     /// As [`Planner::merge_down`], where the merge takes `wanted` of the newest runs of each cell below along.
@@ -194,14 +227,29 @@ impl Planner<'_> {
         index: usize,
         wanted: impl Fn(&Arrival) -> usize,
     ) -> Option<Down> {
+        self.merge_runs_down(level, index, &self.cell(level, index).runs, wanted)
+    }
+
+    /// How many of the newest runs of a cell a merge from above takes along.
+    fn wanted_below(&self, to: usize, arrival: &Arrival) -> usize {
+        if self.joins(to, arrival) { 0 } else { self.runs_to_take_along(to, arrival) }
+    }
+
+    /// The merge of these runs of a cell into the next level. Below L0 they are all of them.
+    fn merge_runs_down(
+        &self,
+        level: usize,
+        index: usize,
+        runs: &[Run],
+        wanted: impl Fn(&Arrival) -> usize,
+    ) -> Option<Down> {
         let (to, span) = (level + 1, self.span(level, index));
-        let runs = &self.cell(level, index).runs;
         if runs.is_empty() || level > 0 && self.sum(level, index).is_taken {
             return None;
         }
         let arrivals = self.arrivals(to, runs, &span);
-        let mut inputs: Vec<Input> = (0..runs.len()).flat_map(|run| self.inputs(level, index, run)).collect();
-        // Tables of L0 that lie beside those of the merge go down meanwhile.
+        let mut inputs: Vec<Input> = runs.iter().flat_map(|run| self.inputs_of(level, index, run)).collect();
+        // Tables of L0 beside those of the merge go down meanwhile.
         let taken = if level == 0 { hull(&inputs)? } else { span.clone() };
         let mut claims =
             vec![self.claim(level, taken.clone(), Use::Take), self.claim(to, taken, Use::Append)];
@@ -296,11 +344,14 @@ impl Planner<'_> {
 
     /// A level over its target, and a run of it that can move for nothing.
     pub(super) fn free_moves(&self) -> Option<Plan> {
-        self.over_target().find_map(|level| {
-            let mut cells: Vec<usize> = (0..self.sums[level].len()).collect();
-            cells.sort_by_key(|&index| self.sum(level, index).seqs.0);
-            cells.into_iter().find_map(|index| self.move_down(level, index, false))
-        })
+        self.over_target().find_map(|level| self.free_move(level))
+    }
+
+    /// The oldest run of a level that can move down as metadata.
+    fn free_move(&self, level: usize) -> Option<Plan> {
+        let mut cells: Vec<usize> = (0..self.sums[level].len()).collect();
+        cells.sort_by_key(|&index| self.sum(level, index).seqs.0);
+        cells.into_iter().find_map(|index| self.move_down(level, index, false))
     }
 
     /// A level over its target, and the cell of it whose way down costs least for its bytes.

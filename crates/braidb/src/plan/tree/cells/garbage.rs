@@ -1,4 +1,4 @@
-//! Space: what outranks every deferral, and what only pays in the long run.
+//! Space: what comes before the bounds of cells and levels, and what only pays in the long run.
 //!
 //! Nobody counts what a newer run hides of an older one; it is *estimated*, in entries. Every tombstone of the newer runs
 //! hides one entry, and is garbage itself. What else hides one, the samples of a cell's tables tell (`cells/samples.rs`).
@@ -268,7 +268,7 @@ impl Planner<'_> {
         if let Some(index) = worth.max_by_key(|&index| permille(index)) {
             return self.rewrite(self.last, index);
         }
-        // A merge of L0 that was deferred: its tables hide most for what it costs.
+        // Tables of L0 hide most for what their way down costs.
         if self.sum(0, 0).runs >= self.options.l0_due_tables()
             && let Some(plan) = self.l0(false)
         {
@@ -299,6 +299,12 @@ impl Planner<'_> {
             }
             if level < self.last {
                 return self.bring_down(level, index);
+            }
+            // Nothing lies under the oldest run, so the slice alone loses its tombstones.
+            let is_old = |slice: &Arc<Slice>| slice.tombstones > 0 && slice.seqs.1 <= cold;
+            let oldest = self.cell(level, index).runs.len() - 1;
+            if let Some(slice) = self.cell(level, index).runs[oldest].slices.iter().position(is_old) {
+                return self.rewrite_slice(level, index, oldest, slice);
             }
             if self.is_below_watermark(sum) { self.rewrite(level, index) } else { None }
         })

@@ -7,8 +7,8 @@
 //! nothing or with the newest runs of the cells below (*down*). Small runs are merged often and big ones seldom, as in a
 //! binomial heap, and a wide cell's small runs become one file before they reach the narrow cells of a deep level.
 //!
-//! *Jobs* take a whole cell. The guards of a level stand on the next one too, so the cells below divide a cell's span exactly,
-//! and jobs of different cells never meet.
+//! *Jobs* take a whole cell, and jobs from different cells of a level never meet: the guards of a level stand on the next one too, so the
+//! cells below divide a cell's span exactly. A merge of L0 owns only a part of a cell of L1; what comes beside that part goes on.
 //!
 //! *Targets.* The last level is the deepest that holds anything; it may hold `base_bytes × growth^(level-1)`, and beyond that the next level
 //! becomes the last. The target of each level above is computed upward from the last one's real size, each `growth` times smaller, but
@@ -294,7 +294,7 @@ impl<'a> Planner<'a> {
         let in_place = (cost, window.len() as u64 - 1);
         match self.merge_down(level, index) {
             Some(down) if !self.is_small_for(level, index) && cheaper(down.price, in_place) => {
-                Some(Plan::Merge(down.merge))
+                self.allowed(Plan::Merge(down.merge))
             }
             _ => self.merge_window(level, index, window),
         }
@@ -310,8 +310,17 @@ impl<'a> Planner<'a> {
 
     /// The slices of one run of a cell.
     fn inputs(&self, level: usize, index: usize, run: usize) -> impl Iterator<Item = Input> {
+        self.inputs_of(level, index, &self.cell(level, index).runs[run])
+    }
+
+    /// As [`Planner::inputs`], of the run itself.
+    fn inputs_of<'r>(
+        &self,
+        level: usize,
+        index: usize,
+        run: &'r Run,
+    ) -> impl Iterator<Item = Input> + use<'r, 'a> {
         let cell = self.cell(level, index);
-        let run = &cell.runs[run];
         run.slices.iter().map(move |slice| Input {
             run: RunId { level, cell: cell.low.clone(), epoch: run.epoch },
             slice: slice.clone(),

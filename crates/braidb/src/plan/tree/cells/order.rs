@@ -6,19 +6,20 @@
 //! 1. `L0AtLimit`: L0 has as many tables as make writes wait. Its oldest tables go down.
 //! 2. `GatherRuns`: the two newest runs of a cell do not overlap. They become one, as metadata.
 //! 3. `CellsFarOverBound`: a cell has twice as many runs as make it due.
-//! 4. `L0`: L0 has enough tables, and its merge is not deferred. A deferred L0 only moves tables down, as metadata.
-//! 5. `RoomInL1`: a cell of L1 is due, and L0 waits to go down. If no cell of L1 has a plan, less urgent work leaves L0 its way.
-//! 6. `FreeMoves`: the oldest run of a cell moves down, as metadata, from a level over its target.
-//! 7. `Splits`: a cell is too large, and is cut in two, as metadata.
-//! 8. `Garbage`: versions and tombstones that no reader needs take more space than is allowed.
-//! 9. `CellsOverBound`: a cell has as many runs as make it due.
-//! 10. `LevelsOverTarget`: a level has more bytes than its target.
-//! 11. `Pinning`: tables point into logs or value files that are to go.
-//! 12. `Cold`: old tombstones, and the rests of tables of which little is left.
-//! 13. `Joins`: two small neighbouring cells become one, as metadata.
-//! 14. `GarbageHints`: scans read more garbage than a rewrite costs.
-//! 15. `Purchase`: readers have paid the price of a merge in vain.
-//! 16. `GatherHints`: scans lost more time to values in many places than it takes to gather them.
+//! 4. `L1FarOverTarget`: L1 has one run a cell and twice as many bytes as its target. A merge of L0 would write all of it again.
+//! 5. `L0`: L0 has enough tables. They move down as metadata, or are merged into L1 where a cell has one run.
+//! 6. `RoomInL1`: a cell of L1 is due, and L0 waits to go down. If no cell of L1 has a plan, less urgent work leaves L0 its way.
+//! 7. `FreeMoves`: the oldest run of a cell moves down, as metadata, from a level over its target.
+//! 8. `Splits`: a cell is too large, and is cut in two, as metadata.
+//! 9. `Garbage`: versions and tombstones that no reader needs take more space than is allowed.
+//! 10. `CellsOverBound`: a cell has as many runs as make it due.
+//! 11. `LevelsOverTarget`: a level has more bytes than its target.
+//! 12. `Pinning`: tables point into logs or value files that are to go.
+//! 13. `Cold`: old tombstones, and the rests of tables of which little is left.
+//! 14. `Joins`: two small neighbouring cells become one, as metadata.
+//! 15. `GarbageHints`: scans read more garbage than a rewrite costs.
+//! 16. `Purchase`: readers have paid the price of a merge in vain.
+//! 17. `GatherHints`: scans lost more time to values in many places than it takes to gather them.
 
 use super::Planner;
 use crate::plan::tree::Plan;
@@ -28,6 +29,7 @@ enum Proposal {
     L0AtLimit,
     GatherRuns,
     CellsFarOverBound,
+    L1FarOverTarget,
     L0,
     RoomInL1,
     FreeMoves,
@@ -44,10 +46,11 @@ enum Proposal {
 }
 
 /// The most urgent proposal first.
-const ORDER: [Proposal; 16] = [
+const ORDER: [Proposal; 17] = [
     Proposal::L0AtLimit,
     Proposal::GatherRuns,
     Proposal::CellsFarOverBound,
+    Proposal::L1FarOverTarget,
     Proposal::L0,
     Proposal::RoomInL1,
     Proposal::FreeMoves,
@@ -79,6 +82,7 @@ impl Planner<'_> {
             }
             Proposal::GatherRuns => self.gather(),
             Proposal::CellsFarOverBound => self.deep_cells(all_levels, |level| self.hard_runs(level)),
+            Proposal::L1FarOverTarget => self.l1_far_over_target(),
             Proposal::L0 if is_l0_due => self.l0(false),
             Proposal::RoomInL1 if is_l0_due => {
                 let plan = self.deep_cells(1..2, |level| self.due_runs(level));

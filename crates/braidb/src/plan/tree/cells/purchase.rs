@@ -117,11 +117,14 @@ impl Planner<'_> {
         if account.rent_ns == 0 {
             return None;
         }
-        let merge = self.merge_down(0, 0)?.merge;
-        let below = merge.inputs.iter().filter(|input| input.run.level > 0).map(|input| &input.slice);
-        let price_ns = account.and(Account::of(below)).price_ns;
-        let is_paid = Account { price_ns, ..account }.is_paid();
-        if is_paid { self.allowed(Plan::Merge(merge)).map(bought) } else { None }
+        self.l0_groups().into_iter().filter_map(|group| self.merge_of_l0(&group)).find_map(|merge| {
+            let newer = Account::of(
+                merge.inputs.iter().filter(|input| input.run.level == 0).map(|input| &input.slice),
+            );
+            let all = Account::of(merge.inputs.iter().map(|input| &input.slice));
+            let is_paid = Account { price_ns: all.price_ns, ..newer }.is_paid();
+            if is_paid { self.allowed(Plan::Merge(merge)).map(bought) } else { None }
+        })
     }
 
     /// The best candidate of a cell, if readers have paid for it.

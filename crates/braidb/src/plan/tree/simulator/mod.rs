@@ -1,9 +1,10 @@
 //! Tests the planner on a tree of small tables in memory: a fill, deletes, snapshots, jobs that overlap in time. Each edit
-//! passes through [`State::apply`], which checks shape, claims and recency at every step. At the end every key is looked up as
+//! passes through [`State::apply`], which checks the shape at every step. At the end every key is looked up as
 //! a reader would.
 
 mod cells;
 mod leveled;
+mod pressure;
 mod samples;
 mod sizes;
 
