@@ -52,6 +52,26 @@ fn bench_repeats_a_paper_of_mixed_loads() {
 }
 
 #[test]
+fn bench_repeats_a_paper_on_fresh_and_aged_stores() {
+    let place = Place::new("pebblesdb");
+    let sizes = ["--rows", "300", "--reads", "200", "--rounds", "1"];
+    let run = braidb(&[&["bench", "paper", "pebblesdb", &place.db()], &sizes[..]].concat()).exits(0);
+    for part in [
+        "300 rows of 1040 bytes, 300 operations, 64.0 KiB of memory; median of 1 round\n",
+        "\nRandom writes, values of 128 bytes (5.2; Figures 4 (a), 4 (e))\n",
+        "HyperLevelDB, RocksDB 1/2.5; LevelDB 1/1.6\n",
+        "here beside leveled   paper\n  writes a second, settled\n    leveled ",
+        "  bytes of tables at the end\n    leveled ",
+        "\nYCSB F (5.3; Figure 5)\n",
+    ] {
+        assert!(run.text().contains(part), "{part}: {}", run.text());
+    }
+    let run = run.tells("round 1: Random reads, aged store: sampled, 8 runs");
+    run.tells("round 1: YCSB E without inserts: 4 runs");
+    braidb(&["bench", "paper", "pebblesdb", "--device", "ssd"]).exits(2).tells("one thread");
+}
+
+#[test]
 fn bench_repeats_a_paper_on_a_modelled_device() {
     let place = Place::new("kt-store");
     let db = &place.db();

@@ -19,6 +19,8 @@ pub struct Space {
     /// Bytes of the keys and values that a reader can see.
     pub live_bytes: u64,
     pub table_files: u64,
+    /// Allocated bytes of all tables.
+    pub table_bytes: u64,
     /// Bytes in tables below L0.
     pub deep_bytes: u64,
     /// Bytes in large tables below L0.
@@ -38,10 +40,11 @@ impl Space {
             .flat_map(|level| level.cells.iter().flat_map(|cell| &cell.runs))
             .flat_map(|run| run.slices.iter().map(|slice| slice.table))
             .collect();
-        let (mut table_files, mut deep_bytes, mut large_file_bytes) = (0, 0, 0);
+        let (mut table_files, mut table_bytes, mut deep_bytes, mut large_file_bytes) = (0, 0, 0, 0);
         for (name, bytes) in &files {
             let Some(table) = name.strip_suffix(".table") else { continue };
             table_files += 1;
+            table_bytes += bytes;
             if table.parse().is_ok_and(|table| deep.contains(&table)) {
                 deep_bytes += bytes;
                 large_file_bytes += if *bytes >= LARGE_FILE_BYTES { bytes } else { &0 };
@@ -51,6 +54,7 @@ impl Space {
             allocated_bytes: files.iter().map(|(_, bytes)| bytes).sum(),
             live_bytes,
             table_files,
+            table_bytes,
             deep_bytes,
             large_file_bytes,
             levels: filled.map(|level| level.level).collect::<BTreeSet<_>>().len() as u64,

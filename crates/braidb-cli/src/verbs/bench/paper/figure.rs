@@ -8,6 +8,8 @@ use crate::verbs::bench::measure::Measured;
 pub enum Figure {
     SettledWrites,
     SettledOperations,
+    /// Operations a second until the last one is done, without the background work that is left then.
+    Operations,
     WrittenWithoutLog,
     Written(Cause),
     /// All bytes written, the log's included, for each byte of the user.
@@ -23,6 +25,8 @@ pub enum Figure {
     /// The latency that this many reads of a thousand do not exceed.
     Latency(u16),
     MeanLatency,
+    /// Bytes of all tables at the end. Logs are left out: their reserved space would hide small tables.
+    TableBytes,
 }
 
 /// The reason for which bytes were written.
@@ -39,6 +43,7 @@ impl Figure {
         match self {
             Figure::SettledWrites => "writes a second, settled".to_owned(),
             Figure::SettledOperations => "operations a second, settled".to_owned(),
+            Figure::Operations => "operations a second".to_owned(),
             Figure::WrittenWithoutLog => "bytes written without the log".to_owned(),
             Figure::Written(Cause::Log) => "bytes written to the log".to_owned(),
             Figure::Written(Cause::Flush) => "bytes flushed".to_owned(),
@@ -52,6 +57,7 @@ impl Figure {
             Figure::Merges => "merges (compactions)".to_owned(),
             Figure::Latency(permille) => format!("latency, p{}", f64::from(permille) / 10.0),
             Figure::MeanLatency => "latency, mean".to_owned(),
+            Figure::TableBytes => "bytes of tables at the end".to_owned(),
         }
     }
 
@@ -61,6 +67,7 @@ impl Figure {
             Figure::SettledWrites | Figure::SettledOperations => {
                 measured.run.lane.operations as f64 / measured.run.settled_seconds
             }
+            Figure::Operations => measured.run.lane.operations as f64 / measured.run.seconds,
             Figure::WrittenWithoutLog => written.without_log as f64,
             Figure::Written(Cause::Log) => (written.total - written.without_log) as f64,
             Figure::Written(Cause::Flush) => written.flushed_bytes as f64,
@@ -76,16 +83,21 @@ impl Figure {
                 measured.run.lane.latency.value_at_quantile(f64::from(permille) / 1000.0) as f64
             }
             Figure::MeanLatency => measured.run.lane.latency.mean(),
+            Figure::TableBytes => measured.space.table_bytes as f64,
         }
     }
 
     pub fn text(self, value: f64) -> String {
         match self {
-            Figure::SettledWrites | Figure::SettledOperations if value < 100.0 => format!("{value:.2}"),
-            Figure::SettledWrites | Figure::SettledOperations | Figure::Flushes | Figure::Merges => {
-                grouped(value as u64)
+            Figure::SettledWrites | Figure::SettledOperations | Figure::Operations if value < 100.0 => {
+                format!("{value:.2}")
             }
-            Figure::WrittenWithoutLog | Figure::Written(_) => bytes_text(value as u64),
+            Figure::SettledWrites
+            | Figure::SettledOperations
+            | Figure::Operations
+            | Figure::Flushes
+            | Figure::Merges => grouped(value as u64),
+            Figure::WrittenWithoutLog | Figure::Written(_) | Figure::TableBytes => bytes_text(value as u64),
             Figure::WrittenPerUserByte | Figure::MergeAmplification | Figure::ReadsPerGet => {
                 format!("{value:.3}")
             }

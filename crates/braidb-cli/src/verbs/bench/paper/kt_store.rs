@@ -14,7 +14,7 @@
 //! The paper's load for YCSB draws Zipfian keys, and here each key is written once. The text has few figures of the diagrams, so a
 //! statement stands beside several lengths, sizes or workloads.
 
-use super::{Configuration, Experiment, Figure, Paper, Scale, Sizes, Statement, factor_text};
+use super::{Configuration, Experiment, Figure, Paper, Scale, Sizes, Statement, factor_text, titles};
 use braidb::Options;
 use braidb::tuning::ValueLayout;
 use braidb_bench::Distribution;
@@ -138,15 +138,7 @@ const EXPERIMENTS: [Experiment; 23] = [
     ycsb(YCSB_F, "ycsb-f", Distribution::Zipfian, Scale::WHOLE),
 ];
 
-const TITLES: [&str; EXPERIMENTS.len()] = {
-    let mut titles = [""; EXPERIMENTS.len()];
-    let mut at = 0;
-    while at < titles.len() {
-        titles[at] = EXPERIMENTS[at].title;
-        at += 1;
-    }
-    titles
-};
+const TITLES: [&str; EXPERIMENTS.len()] = titles(&EXPERIMENTS);
 
 const fn of_values(bytes: u64) -> Scale {
     Scale { value_bytes: Some(bytes), ..Scale::WHOLE }

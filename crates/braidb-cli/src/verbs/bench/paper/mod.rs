@@ -7,6 +7,7 @@
 mod accordion;
 mod figure;
 mod kt_store;
+mod pebblesdb;
 mod triad;
 
 use super::device::{DeviceArg, DeviceArgs};
@@ -41,20 +42,23 @@ pub struct Args {
     paper: Name,
     /// A directory as for other benchmarks [default: a temporary one, which is removed]
     dir: Option<PathBuf>,
-    /// Rows [default: accordion 1,000,000; triad 500,000; kt-store 200,000]
+    /// Rows [default: accordion 1,000,000; triad 500,000; kt-store 200,000; pebblesdb 100,000]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
     rows: Option<u64>,
-    /// Bytes of a row, its key included [default: accordion 100 with 16 of the key; triad 263 with 8; kt-store 4,112 with 16]
+    /// Bytes of a row, its key included [default: accordion 100 with 16 of the key; triad 263 with 8; kt-store 4,112 with 16;
+    /// pebblesdb 1,040 with 16]
     #[arg(long, value_parser = clap::value_parser!(u64).range(16..=1 << 20))]
     row_bytes: Option<u64>,
     /// Writes of an experiment that only writes, operations of one that mixes [default: for each row 5 of accordion, 2 of triad,
-    /// a quarter of kt-store]
+    /// 1 of pebblesdb, a quarter of kt-store]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     writes: Option<u64>,
-    /// Gets of an experiment with gets; one with scans has a tenth as many, of kt-store a fiftieth [default: 1,000,000; kt-store 1,000]
+    /// Gets of an experiment with gets; one with scans has a tenth as many, of kt-store a fiftieth, of pebblesdb a hundredth if scans are
+    /// long [default: 1,000,000; kt-store 1,000; pebblesdb 200,000]
     #[arg(long, value_parser = clap::value_parser!(u64).range(10..))]
     reads: Option<u64>,
-    /// Memory for writes, in MiB [default: accordion 64; triad 4, kt-store 320 for each million rows]
+    /// Memory for writes, in MiB; with threads or low memory pebblesdb has four times as much [default: accordion 64; triad 4,
+    /// kt-store 320, pebblesdb 10 for each million rows]
     #[arg(long)]
     memtable_mib: Option<usize>,
     /// Rounds, of which the median counts
@@ -75,6 +79,9 @@ enum Name {
     Triad,
     /// Large values apart from their keys, in tables that a trie finds (KT-Store)
     KtStore,
+    /// A tree cut by guards into cells of several runs (SOSP 2017)
+    #[value(name = "pebblesdb")]
+    PebblesDb,
 }
 
 /// The experiments, configurations and statements of one paper.
@@ -117,11 +124,25 @@ struct Scale {
     operations_percent: u64,
     /// Entries of a scan.
     entries: u64,
+    /// Random rows that are overwritten after the fill and before the measurement, in percent of the rows.
+    aging_percent: u64,
+    /// Multiplies the memory for writes.
+    memory_times: usize,
+    /// Memory for blocks, in percent of the rows' bytes. `None`: as in other benchmarks.
+    cache_percent: Option<u64>,
 }
 
 impl Scale {
     /// The paper's sizes, and scans as long as in other benchmarks.
-    const WHOLE: Scale = Scale { value_bytes: None, rows_percent: 100, operations_percent: 100, entries: 50 };
+    const WHOLE: Scale = Scale {
+        value_bytes: None,
+        rows_percent: 100,
+        operations_percent: 100,
+        entries: 50,
+        aging_percent: 0,
+        memory_times: 1,
+        cache_percent: None,
+    };
 
     fn operations(&self, of_paper: u64) -> Option<u64> {
         Some((of_paper.saturating_mul(self.operations_percent) / 100).max(1))
@@ -169,6 +190,7 @@ pub fn run(args: &Args) -> Outcome {
         Name::Accordion => &accordion::PAPER,
         Name::Triad => &triad::PAPER,
         Name::KtStore => &kt_store::PAPER,
+        Name::PebblesDb => &pebblesdb::PAPER,
     };
     let rounds = match args.device.device {
         Some(device) => run_on_device(paper, args, device)?,
@@ -192,7 +214,9 @@ fn run_here(paper: &Paper, args: &Args) -> Outcome<Rounds> {
         start_empty(&dir, &options)?;
         let db_dir = dir.join(BENCH_DB);
         let engine = Engine::new(open_with(&db_dir, options)?, settings.load.families)?;
-        let measured = run_one(experiment, |workload| measure(&engine, &db_dir, workload, settings))?;
+        let measured = run_one(experiment, settings, |workload, settings| {
+            measure(&engine, &db_dir, workload, settings)
+        })?;
         engine.db.close()?;
         Ok(measured)
     })?;
@@ -215,7 +239,7 @@ fn run_on_device(paper: &Paper, args: &Args, device: DeviceArg) -> Outcome<Round
     }
     run_all(paper, args, |experiment, options, settings| {
         let modelled = args.device.begin(device, Path::new("paper"), options, settings)?;
-        run_one(experiment, |workload| modelled.measure(workload, settings))
+        run_one(experiment, settings, |workload, settings| modelled.measure(workload, settings))
     })
 }
 
@@ -244,15 +268,30 @@ fn run_all(
     Ok(rounds)
 }
 
-/// Measures the workload of an experiment on an empty database, which is filled first if the workload needs it.
+/// Measures the workload of an experiment on an empty database, which is first filled and aged if the experiment needs it.
 fn run_one(
     experiment: &Experiment,
-    measure: impl Fn(&'static Workload) -> Outcome<Measured>,
+    settings: &Settings,
+    measure: impl Fn(&'static Workload, &Settings) -> Outcome<Measured>,
 ) -> Outcome<Measured> {
     if !experiment.workload().starts_empty() {
-        measure(named("fillrandom"))?;
+        measure(named("fillrandom"), settings)?;
     }
-    measure(experiment.workload())
+    if experiment.scale.aging_percent > 0 {
+        measure(named(AGING), &aging(settings, experiment.scale.aging_percent))?;
+    }
+    measure(experiment.workload(), settings)
+}
+
+/// The workload that ages a database. It overwrites rows, and its draws differ from those of overwrite, which may be measured next.
+const AGING: &str = "logstore-write";
+
+/// The settings under which [`AGING`] overwrites this share of the rows.
+fn aging(settings: &Settings, percent_of_rows: u64) -> Settings {
+    let mut aging = settings.clone();
+    aging.load.operations = Some((settings.load.num.saturating_mul(percent_of_rows) / 100).max(1));
+    aging.load.distribution = Some(Distribution::Uniform);
+    aging
 }
 
 fn named(workload: &str) -> &'static Workload {
@@ -318,6 +357,7 @@ impl Args {
     fn settings(&self, paper: &Paper, experiment: &Experiment, round: u64) -> Settings {
         let (sizes, scale) = (&paper.sizes, &experiment.scale);
         let (value_bytes, rows) = self.data(paper, scale);
+        let row_bytes = sizes.key_bytes as u64 + value_bytes;
         let load = braidb_bench::Settings {
             num: rows,
             writes: scale.operations(self.writes(paper)),
@@ -341,8 +381,8 @@ impl Args {
         let engine = EngineArgs {
             durability: DurabilityArg::Buffer,
             memtable_mib: 0,
-            memtable_bytes: Some(self.memtable_bytes(paper)),
-            cache_mib: 64,
+            memtable_bytes: Some(self.memtable_bytes(paper).saturating_mul(scale.memory_times)),
+            cache_mib: scale.cache_percent.map_or(64, |percent| cache_mib(rows * row_bytes, percent)),
             background_threads: 2,
             runs: None,
             guards: None,
@@ -360,6 +400,22 @@ impl Args {
         };
         Settings { load, engine }
     }
+}
+
+/// Memory for blocks in MiB, and at least 1: few rows are measured with a cache too.
+fn cache_mib(data_bytes: u64, percent: u64) -> usize {
+    ((data_bytes as f64 * percent as f64 / 100.0) as usize >> 20).max(1)
+}
+
+/// The titles of experiments, for the configurations that take part in all of them.
+const fn titles<const COUNT: usize>(experiments: &[Experiment; COUNT]) -> [&'static str; COUNT] {
+    let mut titles = [""; COUNT];
+    let mut at = 0;
+    while at < COUNT {
+        titles[at] = experiments[at].title;
+        at += 1;
+    }
+    titles
 }
 
 fn tables(paper: &Paper, rounds: &Rounds) -> String {
@@ -510,8 +566,16 @@ mod tests {
     }
 
     #[test]
+    fn memory_for_blocks_is_a_share_of_the_data() {
+        assert_eq!(
+            [(104_000_000, 30), (104_000_000, 6), (1_040, 30)].map(|(of, at)| cache_mib(of, at)),
+            [29, 5, 1]
+        );
+    }
+
+    #[test]
     fn papers_name_what_they_have() {
-        for paper in [&accordion::PAPER, &triad::PAPER, &kt_store::PAPER] {
+        for paper in [&accordion::PAPER, &triad::PAPER, &kt_store::PAPER, &pebblesdb::PAPER] {
             let titles: Vec<&str> = paper.experiments.iter().map(|experiment| experiment.title).collect();
             assert_eq!(titles.iter().collect::<BTreeSet<_>>().len(), titles.len(), "{}", paper.title);
             for name in paper.baselines {
