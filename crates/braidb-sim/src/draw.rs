@@ -238,6 +238,14 @@ impl OptionSet {
         }
     }
 
+    /// The number of runs of a cell that is set for a level.
+    pub fn max_runs_of(&self, level: usize) -> usize {
+        match self.max_runs_at {
+            Some((at, runs)) if at == level => runs,
+            _ => self.max_runs,
+        }
+    }
+
     /// The options for opening a database on `env`.
     pub fn options(&self, env: Env) -> Options {
         let options = Options::new()

@@ -9,6 +9,7 @@
 //! which positions a crash at that moment may leave. The runner keeps the whole model until the next operation begins. So
 //! images can be judged after the call that they interrupted.
 
+mod bounds;
 mod intruder;
 mod lives;
 mod rest;
@@ -471,10 +472,13 @@ impl Runner {
         self.succeeded(advanced, "a scan").map(|_| ())
     }
 
-    /// Waits until no work is left. Then only files in use may exist.
+    /// Waits until no work is left. Then only files in use may exist, and the tree is within its bounds.
     fn settle(&mut self) -> Verdict {
         let db = &opened(&self.client).db;
         let settled = db.settle();
+        if settled.is_ok() && self.device == Device::Good {
+            bounds::check(db, &self.set)?;
+        }
         if settled.is_ok() && self.iterators.is_empty() && self.device == Device::Good {
             let known = tables_of(&db.tree()).len();
             let files = self.fs.files();

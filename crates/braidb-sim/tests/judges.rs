@@ -41,7 +41,14 @@ fn model_with_tiny_files() {
 #[test]
 fn model_with_random_options() {
     let tally = model(Preset::Random, 1_500, 8);
-    for what in ["trivial_moves", "tombstones_dropped", "entries_dropped", "filter_rejections", "stalls"] {
+    for what in [
+        "trivial_moves",
+        "tombstones_dropped",
+        "entries_dropped",
+        "filter_rejections",
+        "stalls",
+        "scans of kept versions that paid",
+    ] {
         assert!(tally.get(what) > 0, "no {what}: {tally}");
     }
 }
@@ -99,7 +106,8 @@ fn every_nth_bit() {
 fn seed_for(mutant: &str) -> u64 {
     match mutant {
         "sequence_reused" | "write_back_beside_a_flush" => 2,
-        "rolled_behind_older" | "write_back_after_a_switch" => 4,
+        "increment_committed_twice" => 3,
+        "depth_bound_ignored" | "rolled_behind_older" | "write_back_after_a_switch" => 4,
         _ => 1,
     }
 }

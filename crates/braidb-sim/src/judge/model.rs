@@ -2,7 +2,8 @@
 //!
 //! The workload has puts, deletes, batches over families, gets, and scans in both directions and mixed. It keeps snapshots and
 //! iterators open, flushes, merges, reopens and crashes. Every answer must be the model's. Every 250 operations everything is
-//! read. At the end readers go on until the tree is at rest. Then the lock is removed under an open database, and a second process opens it.
+//! read. At the end readers go on until the tree is at rest. A snapshot is taken, and readers must owe nothing for what it keeps. Then the
+//! lock is removed under an open database, and a second process opens it.
 
 use super::Case;
 use crate::failure::Verdict;
@@ -28,6 +29,7 @@ pub fn judge(case: &Case) -> Verdict<Tally> {
         }
     }
     runner.come_to_rest().map_err(|failure| failure.at("at rest"))?;
+    runner.kept_versions_cost_nothing().map_err(|failure| failure.at("with kept versions"))?;
     runner.finish().map_err(|failure| failure.at("at the end"))?;
     let intruded = runner.intruded(&mut workload);
     intruded.map_err(|failure| failure.at(format!("with a second process and {}", runner.set())))?;

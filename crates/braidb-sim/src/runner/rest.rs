@@ -2,11 +2,14 @@
 //!
 //! Some keys are read again and again, and jobs run in between, until a round of reads pays for nothing in vain and causes no merge. From
 //! then on no further round could. Bought merges had no more rent than readers paid.
+//!
+//! No merge removes what a snapshot keeps, so readers owe nothing for it. A scan that passes many such versions pays as much as one that
+//! ends at its first key. New keys are written twice after a snapshot, and nothing else lies between them.
 
 use super::{Runner, opened};
 use crate::client::Client;
 use crate::failure::{Failure, Verdict};
-use crate::workload::{Bytes, FAMILIES, Span};
+use crate::workload::{Bytes, Change, FAMILIES, Op, Span};
 use std::ops::Bound;
 
 /// Rounds after which reads must have come to rest. When this was chosen, one of 3,000 cases took 26, the others less.
@@ -15,6 +18,12 @@ const ROUNDS: usize = 200;
 const KEYS: usize = 2;
 /// Gets and scans of each key in a round. One read in 8 is charged for what it pays in vain.
 const READS: usize = 32;
+
+/// Keys that are written twice after a snapshot. No workload has keys with this prefix.
+const KEPT_KEYS: u8 = 20;
+const KEPT_PREFIX: &[u8] = b"\0rest ";
+/// Scans of which one is charged at least.
+const CHARGED: usize = 32;
 
 impl Runner {
     /// Reads until the tree is at rest.
@@ -41,6 +50,33 @@ impl Runner {
         Err(Failure::new(format!("readers still pay in vain or cause merges after {ROUNDS} rounds")))
     }
 
+    /// Compares what short and long scans pay while a snapshot keeps all that is hidden. Leaves the snapshot open.
+    pub fn kept_versions_cost_nothing(&mut self) -> Verdict {
+        if self.client.is_none() {
+            return Ok(());
+        }
+        self.run(&Op::TakeSnapshot)?;
+        for value in 0..2 {
+            let change = |number| Change {
+                family: 0,
+                key: [KEPT_PREFIX, &[number]].concat().into(),
+                value: Some([value; 10][..].into()),
+            };
+            self.run(&Op::Write((0..KEPT_KEYS).map(change).collect(), None))?;
+            self.run(&Op::Flush)?;
+        }
+        self.machine.call();
+        let client = opened(&self.client);
+        let (short_ns, long_ns) = (paid_by_scan(client, 1)?, paid_by_scan(client, usize::MAX)?);
+        self.tally.add("scans of kept versions that paid", u64::from(short_ns > 0));
+        match short_ns == long_ns {
+            true => Ok(()),
+            false => Err(Failure::new(format!(
+                "a scan pays {short_ns} ns at its first key, and {long_ns} if it passes versions that a snapshot keeps"
+            ))),
+        }
+    }
+
     fn spent_once(&self) -> Verdict {
         let counts = opened(&self.client).db.stats().counts;
         let (paid_ns, spent_ns) = (counts.rent_paid_ns, counts.rent_spent_ns);
@@ -57,6 +93,23 @@ impl Runner {
 fn paid(client: &Client) -> (u64, u64) {
     let counts = client.db.stats().counts;
     (counts.rent_paid_ns, counts.merges)
+}
+
+/// What one scan of the keys that were written twice pays in vain, if it is charged. It takes at most `most` entries.
+fn paid_by_scan(client: &Client, most: usize) -> Verdict<u64> {
+    let end = [KEPT_PREFIX, &[KEPT_KEYS]].concat();
+    let span = Span::Range(Bound::Included([KEPT_PREFIX, &[0]].concat()), Bound::Excluded(end));
+    let (before_ns, _) = paid(client);
+    for _ in 0..CHARGED {
+        for entry in client.scan(0, &span, None).take(most) {
+            entry.map_err(|error| Failure::new(format!("a scan: {error}")))?;
+        }
+        let (now_ns, _) = paid(client);
+        if now_ns > before_ns {
+            return Ok(now_ns - before_ns);
+        }
+    }
+    Ok(0)
 }
 
 /// Begins scans at the keys, and gets them.

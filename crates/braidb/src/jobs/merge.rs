@@ -65,6 +65,9 @@ impl Jobs {
         drop((merge, version));
         for increment in increments {
             self.merge(&increment, self.version(family), ticket)?;
+            if mutant!("increment_committed_twice") {
+                self.merge(&increment, self.version(family), ticket)?;
+            }
             drop(increment);
             self.collect_garbage();
             if self.catalog.lock().is_stopped {

@@ -122,7 +122,8 @@ impl Payers {
     /// Counts an entry that one with the number `by` hides.
     #[inline]
     fn hidden(&mut self, by: SeqNo) {
-        if by <= self.watermark && self.steps_of_key < self.slices.len() as u64 {
+        let is_kept = by > self.watermark && !mutant!("rent_of_kept_versions");
+        if !is_kept && self.steps_of_key < self.slices.len() as u64 {
             self.steps_of_key += 1;
             self.steps += 1;
         }

@@ -14,6 +14,7 @@
 
 use super::{Planner, Sum};
 use crate::base::ids::{Epoch, FileId, SeqNo};
+use crate::base::mutant::mutant;
 use crate::plan::{Merge, Plan, values};
 use crate::version::{Slice, Version};
 use std::collections::BTreeMap;
@@ -203,6 +204,9 @@ impl Planner<'_> {
 
     /// What gives space back.
     pub(super) fn garbage(&self) -> Option<Plan> {
+        if mutant!("garbage_not_bought_back") {
+            return None;
+        }
         self.garbage_of_last().or_else(|| self.tombstones_above()).or_else(|| self.garbage_of_family())
     }
 

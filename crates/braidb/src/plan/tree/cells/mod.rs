@@ -35,6 +35,7 @@ use super::{Claim, Claims, Input, Merge, Plan, Step, TreeOptions, Use};
 use crate::base::counters::LEVELS;
 use crate::base::ids::{FamilyId, SeqNo};
 use crate::base::key::Span;
+use crate::base::mutant::mutant;
 use crate::plan::values;
 use crate::version::{Cell, Run, RunId, Slice, Version};
 use std::cmp::{Ordering, Reverse};
@@ -271,6 +272,9 @@ impl<'a> Planner<'a> {
 
     /// The first cells of levels that have reached a bound: the one furthest over its own first, then the deepest.
     fn deep_cells(&self, levels: Range<usize>, bound: impl Fn(usize) -> usize) -> Option<Plan> {
+        if mutant!("depth_bound_ignored") {
+            return None;
+        }
         let mut deep: Vec<(usize, usize, usize)> = Vec::new();
         for (level, index) in self.every_cell(levels) {
             let sum = self.sum(level, index);
