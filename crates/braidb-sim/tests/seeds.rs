@@ -102,6 +102,38 @@ const SEEDS: &[Seed] = &[
     ),
     (Judge::Errors, 25_516_381_893, Preset::Random, 60, 7, "a version stood in memory and in a table"),
     (Judge::Model, 990_001, Preset::Random, 5_000, 1, "an empty segment was flattened for ever"),
+    (
+        Judge::Model,
+        100923,
+        Preset::TinyFiles,
+        700,
+        1,
+        "readers paid for the oldest of several runs over a gap of the next level, and nothing could be bought",
+    ),
+    (
+        Judge::Model,
+        100298,
+        Preset::ShortLogs,
+        700,
+        1,
+        "readers paid for the oldest of several runs over a gap of the next level, and nothing could be bought",
+    ),
+    (
+        Judge::Model,
+        101383,
+        Preset::ShortLogs,
+        700,
+        1,
+        "readers paid for the oldest of several runs over a gap of the next level, and nothing could be bought",
+    ),
+    (
+        Judge::Model,
+        200519,
+        Preset::Guards,
+        700,
+        1,
+        "readers paid for the oldest of several runs over a gap of the next level, and nothing could be bought",
+    ),
 ];
 
 #[test]

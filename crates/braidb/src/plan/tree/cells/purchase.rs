@@ -8,7 +8,7 @@
 //! merge is that of its inputs without the oldest run, in each cell of the lowest level.
 //!
 //! *Candidates* are, for each cell, all windows of neighbouring runs, merged in place; and the whole cell, merged with all runs of the
-//! next level that it meets. A lone run that meets nothing there moves down, as metadata. The candidate with the most rent for its price is bought
+//! next level that it meets. If it meets nothing there, its oldest run moves down, as metadata. The candidate with the most rent for its price is bought
 //! first. In L0 the first remedy is to hand tables over to L1, which writes nothing.
 //!
 //! *One at a time.* No merge is bought while a bought one runs, so that readers who come everywhere leave other threads to what is urgent. The
@@ -147,10 +147,10 @@ impl Planner<'_> {
         Some(Offer { permille: account.permille(), oldest: sum.seqs.0, level, index, what })
     }
 
-    /// A lone run that meets nothing in the next level goes down, so that it meets what lies deeper. `account` is its own.
-    fn account_move(&self, level: usize, index: usize, account: Account) -> Option<(What, Account)> {
-        let is_lone = self.sum(level, index).runs == 1 && level + 1 < self.last;
-        is_lone.then_some((What::Move, Account { price_ns: MOVE_NS, ..account }))
+    /// The oldest run of a cell that meets nothing in the next level goes down, so that it meets what lies deeper. No window of the cell
+    /// removes what readers pay for it. `oldest` is its account.
+    fn account_move(&self, level: usize, oldest: Account) -> Option<(What, Account)> {
+        (level + 1 < self.last).then_some((What::Move, Account { price_ns: MOVE_NS, ..oldest }))
     }
 
     /// The way down of a whole cell, whose runs have these `accounts`: a merge with all that it meets in the next level.
@@ -173,7 +173,7 @@ impl Planner<'_> {
             account = newer.iter().fold(account, |sum, &run| sum.and(run));
             account.price_ns = account.price_ns.saturating_add(oldest.price_ns);
         }
-        if meets_any { Some((What::Down, account)) } else { self.account_move(level, index, account) }
+        if meets_any { Some((What::Down, account)) } else { self.account_move(level, *accounts.last()?) }
     }
 
     /// The merge of a whole cell with all that it meets in the next level, where no running job works.
