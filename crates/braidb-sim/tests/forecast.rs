@@ -87,7 +87,7 @@ fn a_forecast_comes_true_in_the_engine() {
     }
 }
 
-/// As many gets as puts, and a scan for each 20 puts. Bytes and tables asked were at most 9% off: at three sizes, of keys written once at random, four times at random, and once in order.
+/// As many gets as puts, and a scan for each 20 puts. Bytes and tables asked were at most 10% off: at three sizes, of keys written once at random, four times at random, and once in order.
 #[test]
 fn readers_of_a_forecast_come_true() {
     for entries in SIZES {

@@ -6,13 +6,11 @@ mod lengths;
 mod scan;
 mod source;
 
+use crate::version::rent::CHARGED_BITS;
+
 pub use get::{contains, get};
 pub use lengths::UsualLengths;
 pub use scan::{Backward, Forward, Passed, ScanContext};
-
-/// One read in 2 to the power of this is charged for what it pays in vain, for all of them. Charging takes 10 to 20 ns for each slice, and a get
-/// about 1 µs.
-const CHARGED_BITS: u32 = 3;
 
 /// How often a read is charged for what it pays in vain, by its number in the database: 0 for most reads. Multiples of the golden ratio choose
 /// the reads, so that users who read in turns here and there are charged for both.

@@ -7,13 +7,15 @@
 
 use super::{Machine, edges, position, stretches, width};
 use crate::base::ids::FileId;
-use crate::version::rent::Paid;
+use crate::version::rent::{CHARGED_BITS, Paid};
 use crate::version::{Slice, Version};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Entries that a scan of a forecast reads, as in `braidb bench`.
 const SCAN_ENTRIES: f64 = 50.0;
+/// A reader that is charged pays for this many.
+const WEIGHT: f64 = (1 << CHARGED_BITS) as f64;
 /// Rounds in which readers come between two flushes. The planner is asked after each, so that a merge is bought at most a quarter of a
 /// memtable too late.
 const ROUNDS: u32 = 4;
@@ -33,10 +35,10 @@ struct Units {
 }
 
 impl Units {
-    /// Takes the whole units.
+    /// Takes the whole units, as many at once as a reader is charged for. Where a merge is cheap, readers pay a little more than its price.
     fn take(&mut self) -> Paid {
         let take = |owed: &mut f64| {
-            let whole = owed.floor();
+            let whole = (*owed / WEIGHT).floor() * WEIGHT;
             *owed -= whole;
             whole as u64
         };
