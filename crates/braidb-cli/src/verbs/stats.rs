@@ -10,6 +10,7 @@ use crate::text;
 use braidb::Durability;
 use braidb::stats::{Cut, HotKeyStats, RecoveryReport, Stats};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -19,7 +20,8 @@ use std::path::PathBuf;
 /// Levels and sizes describe the database; counts and bytes written start at zero with each open.
 ///
 /// With --guards it draws the tree instead. Each level has one line a cell, named by the cell's guard, which is the lowest key that belongs
-/// to the cell. Then come the cell's bytes and its runs, newest first: `e9 1.5 MiB #12×2 #13` is the run of epoch 9, of two slices of table
+/// to the cell. Then come the cell's bytes, what a merge of it costs in milliseconds of readers, why its newest table was written, and its
+/// runs, newest first: `e9 1.5 MiB #12×2 #13` is the run of epoch 9, of two slices of table
 /// 12 and one of table 13.
 ///
 /// With --values it tells how values lie in value files. The leaves of a column family are the cells of its last level that hold entries, in a trie too.
@@ -48,10 +50,13 @@ pub struct Args {
 pub fn run(args: &Args) -> Outcome {
     let db = open_existing(&args.dir, Durability::Buffer)?;
     let (stats, recovery, trees) = (db.stats(), db.recovery().clone(), db.tree());
+    let reasons = if args.guards { db.table_reasons()? } else { BTreeMap::new() };
     db.close()?;
     let mut text = match (args.guards, args.values, args.json) {
-        (true, _, true) => format!("{:#}", tree::as_json(&trees)),
-        (true, _, false) => tree::as_text(&trees, usize::try_from(args.cells).unwrap_or(usize::MAX)),
+        (true, _, true) => format!("{:#}", tree::as_json(&trees, &reasons)),
+        (true, _, false) => {
+            tree::as_text(&trees, &reasons, usize::try_from(args.cells).unwrap_or(usize::MAX))
+        }
         (false, true, true) => format!("{:#}", values::as_json(&trees, &stats.values)),
         (false, true, false) => values::as_text(&trees, &stats.values),
         (false, false, true) => format!("{:#}", as_json(&stats, &recovery)),

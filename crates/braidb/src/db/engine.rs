@@ -19,6 +19,7 @@ use crate::memory::view::{FamilyView, View, ViewCell};
 use crate::memory::{Immutable, Live, Memory};
 use crate::plan::memory::tuner::Period;
 use crate::read::{self, Passed, ScanContext, UsualLengths};
+use crate::table::Reason;
 use crate::version::state::ValueFile;
 use crate::version::table_file::TableFile;
 use crate::version::{DirLock, Level, Slice, Version};
@@ -272,6 +273,17 @@ impl Engine {
         let view = self.view.load();
         let families = view.families.iter().zip(self.jobs.family_names());
         families.map(|(family, name)| FamilyTree::of(name, &family.version)).collect()
+    }
+
+    pub fn table_reasons(&self) -> Result<BTreeMap<u64, Reason>> {
+        let view = self.view.load();
+        let mut reasons = BTreeMap::new();
+        for table in tables(view.families.iter().flat_map(|family| family.version.slices())) {
+            if let Some(reason) = table.reason()? {
+                reasons.insert(table.id.0, reason);
+            }
+        }
+        Ok(reasons)
     }
 
     /// Persists all writes, seals the log, stops background work and releases the directory. Only the first caller does the work.

@@ -36,8 +36,10 @@ use crate::base::ids::{FamilyId, SeqNo};
 use crate::base::key::prefix_bounds;
 use crate::base::report::{RecoveryReport, VerifyReport};
 use crate::base::value::Value;
+use crate::table::Reason;
 use crate::visible::snapshots::Snapshots;
 use engine::Engine;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -489,6 +491,28 @@ impl Db {
     /// ```
     pub fn tree(&self) -> Vec<FamilyTree> {
         self.engine().tree()
+    }
+
+    /// Why each table was written, by its number (`SliceTree::table`). A few bytes of each table are read. Tables of older builds do not say so.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-reasons-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// db.put("plum", "blue")?;
+    /// db.flush()?;
+    /// for (table, reason) in db.table_reasons()? {
+    ///     println!("table {table}: {reason}");
+    /// }
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](crate::Error::Io) or [`Corruption`](crate::Error::Corruption) names a table that cannot be read.
+    pub fn table_reasons(&self) -> Result<BTreeMap<u64, Reason>> {
+        self.engine().table_reasons()
     }
 
     /// What opening the database found in its logs.

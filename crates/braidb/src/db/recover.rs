@@ -34,6 +34,7 @@ use crate::log::{self, EncodedBatch, End, Frame, LogWriter, Numbers, Scan};
 use crate::memory::{LogsBySeq, Segment, SegmentWriter};
 use crate::plan::Edge;
 use crate::plan::values::ValueOptions;
+use crate::table::Reason;
 use crate::version::{Change, Edit, RunId, State};
 use crate::visible::rule::{DropProof, RetentionFilter};
 use crate::write::RecoveredFamily;
@@ -149,6 +150,7 @@ impl<'a> Recovery<'a> {
             options: options.table_options(0),
             // A merge separates values later: recovery writes as few files as it can.
             values: ValueOptions { threshold: None, ..options.value_options() },
+            reason: Reason::Recovery,
             rewrites: None,
             trie: TrieOf { tries: Arc::default(), family: FamilyId::DEFAULT },
         };

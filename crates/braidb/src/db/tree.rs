@@ -122,6 +122,10 @@ pub struct SliceTree {
     pub entries: u64,
     /// Tombstones.
     pub tombstones: u64,
+    /// Nanoseconds that readers paid in vain because of the slice since the database was opened, or the slice was written.
+    pub paid_ns: u64,
+    /// Nanoseconds of readers that a merge of the slice costs.
+    pub price_ns: u64,
     /// The value files that entries of the slice lead into, oldest first.
     pub extents: Vec<Extent>,
 }
@@ -194,6 +198,8 @@ impl SliceTree {
             bytes: part.bytes,
             entries: part.entries,
             tombstones: part.tombstones,
+            paid_ns: slice.paid().ns(),
+            price_ns: slice.price_ns(),
             extents: part.values.iter().map(|&(id, bytes)| Extent { value_file: id.0, bytes }).collect(),
         }
     }

@@ -11,6 +11,7 @@ use crate::base::names;
 use crate::base::part::Part;
 use crate::plan::tree::edits::Moment;
 use crate::plan::{Cutter, Input, Merge, Plan, Split, Ticket};
+use crate::table::Reason;
 use crate::version::cut::{cut_part, middle};
 use crate::version::table_file::TableFile;
 use crate::version::{Beneath, Change, Edit, NewTable, Slice, Version};
@@ -52,7 +53,7 @@ impl Jobs {
         version: Arc<Version>,
         ticket: &Ticket,
     ) -> Result<()> {
-        if merge.is_bought && !mutant!("rent_not_cleared") {
+        if merge.reason == Reason::Bought && !mutant!("rent_not_cleared") {
             // A merge that fails is not tried again until readers have paid once more. Increments clear nothing: some inputs are in none.
             merge.inputs.iter().for_each(|input| input.slice.clear_rent());
         }
@@ -108,6 +109,7 @@ impl Jobs {
             runs,
             family: merge.family,
             to,
+            reason: merge.reason,
             cutter,
             retention,
             beneath,

@@ -59,7 +59,7 @@ use crate::plan::memory::limits::MemoryLimits;
 use crate::plan::memory::segments::SegmentOptions;
 use crate::plan::values::{Rewrites, ValueOptions};
 use crate::plan::{self, Claims, Plan, Ticket, TreeOptions};
-use crate::table::TableOptions;
+use crate::table::{Reason, TableOptions};
 use crate::version::{Change, CommitError, DirLock, Edit, Manifest, State, TableStore, Version};
 use crate::visible::snapshots::Snapshots;
 use crate::write::{CommitQueue, FlushQueue, FlushTask, Health, Pressure, Wants};
@@ -347,7 +347,7 @@ impl Jobs {
     fn claim(self: &Arc<Self>, catalog: &mut Catalog, plan: &Plan) -> Running {
         let ticket = catalog.claims.take(plan);
         let bought = match plan {
-            Plan::Merge(merge) => Some(merge).filter(|merge| merge.is_bought),
+            Plan::Merge(merge) => Some(merge).filter(|merge| merge.reason == Reason::Bought),
             _ => None,
         };
         if let Some(merge) = bought {
@@ -427,13 +427,20 @@ impl Jobs {
     }
 
     /// Where and with which options tables for `level` of `family` are written, and which values of value files are written anew.
-    fn target(&self, family: FamilyId, level: usize, rewrites: Option<Arc<Rewrites>>) -> Target {
+    fn target(
+        &self,
+        family: FamilyId,
+        level: usize,
+        reason: Reason,
+        rewrites: Option<Arc<Rewrites>>,
+    ) -> Target {
         Target {
             fs: self.parts.env.fs.clone(),
             dir: self.parts.dir.clone(),
             files: self.parts.files.clone(),
             counters: self.parts.counters.clone(),
             values: self.parts.options.values,
+            reason,
             rewrites,
             trie: TrieOf { tries: self.tries.clone(), family },
             options: TableOptions {

@@ -18,7 +18,7 @@ use crate::base::mutant::mutant;
 use crate::base::names;
 use crate::plan::Edge;
 use crate::plan::values::{Rewrites, ValueLayout, ValueOptions};
-use crate::table::{TableBuilder, TableOptions};
+use crate::table::{Reason, TableBuilder, TableOptions};
 use crate::version::NewTable;
 use crate::visible::rule::{Fate, RetentionFilter};
 use crate::visible::{Cursor, EntryKind};
@@ -36,6 +36,8 @@ pub struct Target {
     pub counters: Arc<Counters>,
     pub options: TableOptions,
     pub values: ValueOptions,
+    /// Why tables are written.
+    pub reason: Reason,
     /// Which values of value files are written anew; `None` where no source has any.
     pub rewrites: Option<Arc<Rewrites>>,
     /// Where trie tables wait for this job.
@@ -258,9 +260,10 @@ impl Outputs {
     }
 
     fn start(&mut self) -> Result<TableBuilder> {
-        let Target { fs, options, .. } = &self.target;
+        let Target { fs, options, reason, .. } = &self.target;
         let create = |path: &Path, id| TableBuilder::create(fs.as_ref(), path, id, *options);
         let (id, table) = self.target.create(names::table, create)?;
+        let table = table.because(*reason);
         // From now on drop removes the file, unless the outputs are kept.
         self.ids.push(id);
         Ok(table)

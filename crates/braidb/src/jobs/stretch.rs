@@ -18,6 +18,7 @@ use crate::base::key::Span;
 use crate::base::mutant::mutant;
 use crate::plan::values::Rewrites;
 use crate::plan::{Cutter, Merge};
+use crate::table::Reason;
 use crate::version::cursor::RunCursor;
 use crate::version::cut::middle;
 use crate::version::{Beneath, Slice};
@@ -38,6 +39,7 @@ pub(super) struct Stretch {
     pub runs: Arc<Vec<Arc<Vec<Arc<Slice>>>>>,
     pub family: FamilyId,
     pub to: usize,
+    pub reason: Reason,
     pub cutter: Cutter,
     pub retention: RetentionFilter,
     pub beneath: Arc<Beneath>,
@@ -54,6 +56,7 @@ impl Stretch {
             runs: self.runs.clone(),
             family: self.family,
             to: self.to,
+            reason: self.reason,
             cutter: self.cutter.clone(),
             retention: self.retention.clone(),
             beneath: self.beneath.clone(),
@@ -99,10 +102,10 @@ impl Jobs {
     }
 
     fn write_stretch(&self, stretch: Stretch, go_on: impl Fn() -> Result<()>) -> Result<Outputs> {
-        let Stretch { span, runs, family, to, mut cutter, retention, beneath, rewrites } = stretch;
+        let Stretch { span, runs, family, to, reason, mut cutter, retention, beneath, rewrites } = stretch;
         let cursors = runs.iter().map(|run| RunCursor::new(run.clone(), false)).collect();
         let mut paced_bytes = 0;
-        let mut outputs = Outputs::new(self.target(family, to, rewrites)).within(span);
+        let mut outputs = Outputs::new(self.target(family, to, reason, rewrites)).within(span);
         outputs.write(
             &mut MergeCursor::new(cursors),
             retention,

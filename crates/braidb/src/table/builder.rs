@@ -5,6 +5,7 @@ use super::block::{BlockWriter, NewValue, Pointer, common_prefix};
 use super::filter::{self, Filter};
 use super::index::{IndexWriter, Next};
 use super::properties::Properties;
+use super::reason::Reason;
 use super::section;
 use super::tail::{FOOTER_BYTES, Footer};
 use crate::base::checksum;
@@ -100,6 +101,12 @@ impl TableBuilder {
     ) -> Result<TableBuilder> {
         let file = fs.create(path).map_err(|source| Error::io("create", path, source))?;
         Ok(TableBuilder::in_file(file, path, id, options))
+    }
+
+    /// Notes why the table is written.
+    pub fn because(mut self, reason: Reason) -> TableBuilder {
+        self.properties.reason = Some(reason);
+        self
     }
 
     /// Starts a table in an empty file that was created at `path`.

@@ -27,6 +27,7 @@ mod holes;
 mod index;
 mod properties;
 mod reader;
+mod reason;
 mod section;
 mod tail;
 #[cfg(test)]
@@ -37,6 +38,7 @@ pub use builder::TableBuilder;
 pub use cursor::TableCursor;
 pub use filter::{Filter, bits as filter_bits, line_of as filter_line};
 pub use reader::Table;
+pub use reason::Reason;
 pub use verify::{Expected, verify};
 
 /// How a table is written. Readers find their settings in the file.

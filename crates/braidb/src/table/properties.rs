@@ -19,11 +19,13 @@
 //! | 12 | optional, of older builds: a sketch of the keys, which readers skip |
 //! | 13 | optional: a sample of the keys ([`crate::base::sample`]) |
 //! | 14 | of each body: its kind (0 a log, 1 a value file, 2 a trie table), then as in field 11; in place of field 11 if a body is a value file |
+//! | 15 | optional: why the table was written ([`super::Reason`]), a number that readers may not know |
 //!
-//! All of these fields are required, except 11 and 14 (absent in a table without handles), 12 and 13. Readers skip fields with
+//! All of these fields are required, except 11 and 14 (absent in a table without handles), 12, 13 and 15. Readers skip fields with
 //! other tags. Facts that a reader must know are marked elsewhere: an unknown placement, or an unknown field of the
 //! manifest.
 
+use super::reason::Reason;
 use super::section::Flaw;
 use crate::base::codec::{Decoder, put_bytes, put_varint};
 use crate::base::ids::SeqNo;
@@ -36,6 +38,9 @@ use crate::visible::EntryKind;
 const LOGS: usize = 10;
 const SAMPLE: usize = 12;
 const BODIES: usize = 13;
+const REASON: usize = 14;
+/// Number of fields.
+const FIELDS: usize = REASON + 1;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Properties {
@@ -51,6 +56,8 @@ pub struct Properties {
     pub sample: Option<Sample>,
     /// The bodies that handles lead into; a handle names a body by its index here.
     pub bodies: Vec<BodyUse>,
+    /// Why the table was written, if that is known.
+    pub reason: Option<Reason>,
 }
 
 impl Properties {
@@ -67,6 +74,7 @@ impl Properties {
             block_bytes,
             sample: None,
             bodies: Vec::new(),
+            reason: None,
         }
     }
 
@@ -101,7 +109,7 @@ impl Properties {
     }
 
     /// All fields in the order of their tags, which count from 1; `None` for a missing field.
-    fn fields(&self) -> [(&'static str, Option<Vec<u8>>); BODIES + 1] {
+    fn fields(&self) -> [(&'static str, Option<Vec<u8>>); FIELDS] {
         let bytes = |encode: &dyn Fn(&mut Vec<u8>)| {
             let mut bytes = Vec::new();
             encode(&mut bytes);
@@ -128,6 +136,7 @@ impl Properties {
             ("sketch of the keys", None),
             ("sample of the keys", self.sample.as_ref().and_then(|sample| bytes(&|out| sample.encode(out)))),
             ("bodies", bodies(!are_logs)),
+            ("reason", self.reason.and_then(|reason| number(reason.code()))),
         ]
     }
 
@@ -151,7 +160,7 @@ impl Properties {
     }
 
     fn parse(payload: &[u8]) -> Option<Properties> {
-        let mut known: [Option<&[u8]>; BODIES + 1] = [None; BODIES + 1];
+        let mut known: [Option<&[u8]>; FIELDS] = [None; FIELDS];
         let mut decoder = Decoder::new(payload);
         let mut last_tag = 0;
         while !decoder.is_empty() {
@@ -188,6 +197,10 @@ impl Properties {
                 (Some(logs), None) => value::decode_logs(&mut Decoder::new(logs))?,
                 (None, Some(bodies)) => value::decode_bodies(&mut Decoder::new(bodies))?,
                 (Some(_), Some(_)) => return None,
+            },
+            reason: match known[REASON] {
+                Some(_) => Reason::of_code(number(REASON + 1)?),
+                None => None,
             },
         })
     }

@@ -5,6 +5,7 @@ use super::cursor::TableCursor;
 use super::filter::Filter;
 use super::index::Index;
 use super::properties::Properties;
+use super::reason::Reason;
 use super::section::{self, Fault, Flaw, TRAILER_BYTES};
 use super::tail::Tail;
 use crate::base::counters::Counters;
@@ -82,6 +83,16 @@ impl Table {
         expected_bytes: u64,
     ) -> Result<Option<Sample>> {
         Ok(read_properties(files, path, id, expected_bytes)?.sample)
+    }
+
+    /// Reads why table `id` was written, if it says so, and keeps nothing in memory.
+    pub fn read_reason(
+        files: &OpenFiles,
+        path: &Path,
+        id: FileId,
+        expected_bytes: u64,
+    ) -> Result<Option<Reason>> {
+        Ok(read_properties(files, path, id, expected_bytes)?.reason)
     }
 
     /// The newest version of `key` at or below `at`, including tombstones. `hash` is the hash of `key`. The value is

@@ -152,13 +152,14 @@ fn faults(file: &dyn File, id: FileId, expected: &Expected<'_>, values: &mut Val
     }
     let has = |what: fn(&Properties) -> bool| properties.as_ref().is_some_and(what);
     let sample = has(|properties| properties.sample.is_some()).then(Sample::default);
+    let reason = properties.as_ref().and_then(|properties| properties.reason);
     let holes = expected.live.map_or_else(Vec::new, |live| dead_extents(&index, live));
     let counted = Properties::new(properties.as_ref().map_or(0, |properties| properties.block_bytes));
     let mut walk = Walk {
         index: &index,
         holes: &holes,
         filter: filter.as_ref(),
-        counted: Properties { sample, ..counted },
+        counted: Properties { sample, reason, ..counted },
         before: None,
         key: Vec::new(),
         seq: 0,

@@ -19,7 +19,7 @@ use crate::base::mutant::mutant;
 use crate::base::names;
 use crate::base::sample::Sample;
 use crate::cache::{BlockCache, OpenFiles};
-use crate::table::Table;
+use crate::table::{Reason, Table};
 use crate::value::{Bodies, Body, BodyKind, BodyUse};
 use braidb_storage::FileSystem;
 use parking_lot::Mutex;
@@ -105,6 +105,10 @@ impl TableStore {
 
     fn read_sample(&self, id: FileId, bytes: u64) -> Result<Option<Sample>> {
         Table::read_sample(&self.files, &names::table(&self.dir, id), id, bytes)
+    }
+
+    fn read_reason(&self, id: FileId, bytes: u64) -> Result<Option<Reason>> {
+        Table::read_reason(&self.files, &names::table(&self.dir, id), id, bytes)
     }
 
     fn open(&self, table: &TableFile) -> Result<Arc<Table>> {
@@ -237,6 +241,11 @@ impl TableFile {
         };
         self.sample.get_or_init(|| sample);
         true
+    }
+
+    /// Why the table was written, read from its file. Tables of older builds do not say so.
+    pub fn reason(&self) -> Result<Option<Reason>> {
+        self.store.read_reason(self.id, self.bytes)
     }
 
     /// Sets the sample for a simulator, which has no files.

@@ -3,22 +3,23 @@
 //! ```text
 //! default                                                      16.2 GiB in 4 levels, 28 guards
 //! L0  1 cell, 2 runs deep, 2 slices of 2 tables, 128.0 MiB, 0.0% deletions
-//!   (start)                     128.0 MiB  e41 64.0 MiB #812 | e40 64.0 MiB #809
+//!   (start)                     128.0 MiB          99 ms flush     e41 64.0 MiB #812 | e40 64.0 MiB #809
 //! L1  3 cells, …
-//!   (start)                     200.0 MiB  e39 120.0 MiB #801 #802×2 | e31 80.0 MiB #640
-//!   user/ada                     64.0 MiB  e39 64.0 MiB #802 #803 +4 | … 2 more runs
+//!   (start)                     200.0 MiB  40% of 154 ms depth     e39 120.0 MiB #801 #802×2 | … 1 more run
+//!   user/ada                     64.0 MiB          49 ms bought    e39 64.0 MiB #802 #803 +4 | … 2 more runs
 //!   … 1 cell left out
 //! ```
 //!
-//! A cell is named by its guard, the lowest key that belongs to it. A run is named by its epoch; the newest comes first. A slice is named
+//! A cell is named by its guard, the lowest key that belongs to it. A merge of it would cost so many milliseconds of readers, of which they have
+//! paid a part in vain. The cell's newest table was written for the reason that is named. A run is named by its epoch; the newest comes first. A slice is named
 //! by its table, where `+4` stands for four more slices. No line is longer than [`WIDTH`], for any keys.
 
 use super::line;
 use crate::figures::{bytes_text, counted, ratio};
 use crate::text::escaped;
-use braidb::stats::{CellTree, FamilyTree, LevelTree, RunTree, SliceTree};
+use braidb::stats::{CellTree, FamilyTree, LevelTree, Reason, RunTree, SliceTree};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Columns of a line.
 pub const WIDTH: usize = 100;
@@ -27,17 +28,20 @@ const GUARD_WIDTH: usize = 24;
 /// The most tables of a run that are named.
 const TABLES_NAMED: usize = 4;
 
+/// Why tables were written, by their numbers.
+pub type Reasons = BTreeMap<u64, Reason>;
+
 /// The trees as text, with up to `cells` lines for the cells of each level: half for the first cells, half for the last.
-pub fn as_text(trees: &[FamilyTree], cells: usize) -> String {
+pub fn as_text(trees: &[FamilyTree], reasons: &Reasons, cells: usize) -> String {
     let mut text = String::new();
     for tree in trees {
-        family_text(tree, cells, &mut text);
+        family_text(tree, reasons, cells, &mut text);
     }
     text.truncate(text.trim_end().len());
     text
 }
 
-fn family_text(tree: &FamilyTree, cells: usize, text: &mut String) {
+fn family_text(tree: &FamilyTree, reasons: &Reasons, cells: usize, text: &mut String) {
     let filled: Vec<&LevelTree> = tree.levels.iter().filter(|level| slices(level).next().is_some()).collect();
     let bytes: u64 = filled.iter().map(|level| level_bytes(level)).sum();
     // The deepest level has every guard.
@@ -54,11 +58,11 @@ fn family_text(tree: &FamilyTree, cells: usize, text: &mut String) {
         line(text, &level_text(level));
         let left_out = level.cells.len().saturating_sub(cells);
         let first = if left_out == 0 { level.cells.len() } else { cells.div_ceil(2) };
-        level.cells[..first].iter().for_each(|cell| line(text, &cell_text(cell)));
+        level.cells[..first].iter().for_each(|cell| line(text, &cell_text(cell, reasons)));
         if left_out > 0 {
             line(text, &format!("  … {} left out", counted(left_out as u64, "cell", "cells")));
         }
-        level.cells[first + left_out..].iter().for_each(|cell| line(text, &cell_text(cell)));
+        level.cells[first + left_out..].iter().for_each(|cell| line(text, &cell_text(cell, reasons)));
     }
 }
 
@@ -78,12 +82,15 @@ fn level_text(level: &LevelTree) -> String {
     )
 }
 
-fn cell_text(cell: &CellTree) -> String {
+fn cell_text(cell: &CellTree, reasons: &Reasons) -> String {
     let guard = match cell.guard.as_slice() {
         [] => "(start)".to_owned(),
         guard => clipped(&escaped(guard), GUARD_WIDTH),
     };
-    let mut line = format!("  {guard:<GUARD_WIDTH$}{:>11}  ", bytes_text(cell.bytes()));
+    let reason = cell.runs.first().and_then(|run| reasons.get(&run.slices.first()?.table));
+    let reason = reason.map_or(String::new(), Reason::to_string);
+    let (bytes, price) = (bytes_text(cell.bytes()), price_text(cell));
+    let mut line = format!("  {guard:<GUARD_WIDTH$}{bytes:>11} {price:>14} {reason:<8}  ");
     let mut room = WIDTH - line.chars().count();
     for (at, run) in cell.runs.iter().enumerate() {
         let remark = |runs: usize| format!("… {}", counted(runs as u64, "more run", "more runs"));
@@ -101,6 +108,19 @@ fn cell_text(cell: &CellTree) -> String {
         room -= separator.len() + run.chars().count();
     }
     line
+}
+
+/// What a merge of the cell costs readers, and what part of it they have paid, if any.
+fn price_text(cell: &CellTree) -> String {
+    let slices = || cell.runs.iter().flat_map(|run| &run.slices);
+    let (price_ns, paid_ns) =
+        (slices().map(|slice| slice.price_ns).sum(), slices().map(|slice| slice.paid_ns).sum());
+    let price_ms = price_ns / 1_000_000;
+    match paid_ns {
+        _ if cell.runs.is_empty() => String::new(),
+        0 => format!("{price_ms} ms"),
+        _ => format!("{:.0}% of {price_ms} ms", 100.0 * ratio(paid_ns, price_ns)),
+    }
 }
 
 /// The epoch of a run, its bytes and the first tables of its slices. `×3` behind a table stands for three slices of it.
@@ -147,7 +167,7 @@ fn tables<'a>(slices: impl Iterator<Item = &'a SliceTree>) -> BTreeSet<u64> {
 }
 
 /// The trees as JSON, complete, with keys as text.
-pub fn as_json(trees: &[FamilyTree]) -> Value {
+pub fn as_json(trees: &[FamilyTree], reasons: &Reasons) -> Value {
     let slice = |slice: &SliceTree| {
         json!({
             "table": slice.table,
@@ -156,6 +176,9 @@ pub fn as_json(trees: &[FamilyTree]) -> Value {
             "bytes": slice.bytes,
             "entries": slice.entries,
             "tombstones": slice.tombstones,
+            "reason": reasons.get(&slice.table).map(Reason::to_string),
+            "paid_ns": slice.paid_ns,
+            "price_ns": slice.price_ns,
         })
     };
     let run = |run: &RunTree| json!({ "epoch": run.epoch, "slices": run.slices.iter().map(slice).collect::<Vec<_>>() });
@@ -172,6 +195,7 @@ mod tests {
     fn slice(table: u64) -> SliceTree {
         let mut slice = SliceTree::default();
         (slice.table, slice.bytes, slice.entries, slice.tombstones) = (table, 512 << 10, 100, 5);
+        (slice.price_ns, slice.paid_ns) = (3_000_000, if table == 8 { 6_000_000 } else { 0 });
         slice
     }
 
@@ -198,16 +222,23 @@ mod tests {
         tree
     }
 
+    fn reasons() -> Reasons {
+        [(12, Reason::Depth)].into()
+    }
+
     #[test]
     fn a_level_is_drawn_cell_by_cell() {
         let first = cell(b"", vec![run(9, &[12, 12, 13]), run(7, &[8])]);
-        let text =
-            as_text(&[tree(vec![first, cell(b"m\t\xff", vec![run(9, &[13])]), cell(b"x", vec![])])], 20);
+        let text = as_text(
+            &[tree(vec![first, cell(b"m\t\xff", vec![run(9, &[13])]), cell(b"x", vec![])])],
+            &reasons(),
+            20,
+        );
         let expected = "\
 default                   2.5 MiB in 1 level, 2 guards
 L1  3 cells, 2 runs deep, 5 slices of 3 tables, 2.5 MiB, 5.0% deletions
-  (start)                     2.0 MiB  e9 1.5 MiB #12×2 #13 | e7 512.0 KiB #8
-  m\\t\\xff                   512.0 KiB  e9 512.0 KiB #13
+  (start)                     2.0 MiB   50% of 12 ms depth     e9 1.5 MiB #12×2 #13 | … 1 more run
+  m\\t\\xff                   512.0 KiB           3 ms           e9 512.0 KiB #13
   x                               0 B";
         let lines = |text: &str| text.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
         assert_eq!(lines(&text), lines(expected));
@@ -221,23 +252,20 @@ L1  3 cells, 2 runs deep, 5 slices of 3 tables, 2.5 MiB, 5.0% deletions
         cells.extend(
             (0..999).map(|number| cell(format!("{number:03}ü{}", "k".repeat(200)).as_bytes(), runs.clone())),
         );
-        let text = as_text(&[tree(cells)], 7);
+        let text = as_text(&[tree(cells)], &reasons(), 7);
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 2 + 8, "{text}");
         assert!(lines[2].starts_with("  (start) ") && lines[5].starts_with("  002ükkk"), "{text}");
         assert_eq!(lines[6], "  … 993 cells left out");
         assert!(lines[7].starts_with("  996ük") && lines[9].contains("k… "), "{text}");
-        assert!(
-            lines[9].ends_with("  e59 20.0 MiB #1000000 #1000001 #1000002 +37 | … 59 more runs"),
-            "{text}"
-        );
+        assert!(lines[9].ends_with("7200 ms           e59 20.0 MiB +40 | … 59 more runs"), "{text}");
     }
 
     #[test]
     fn an_empty_tree_is_drawn_too() {
         assert_eq!(
-            as_text(&[tree(vec![cell(b"", vec![])])], 20),
+            as_text(&[tree(vec![cell(b"", vec![])])], &reasons(), 20),
             "default                   0 B in 0 levels, 0 guards"
         );
     }

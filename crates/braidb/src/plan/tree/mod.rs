@@ -21,6 +21,7 @@ pub use options::{Garbage, Guards, Now, TreeOptions};
 
 use crate::base::ids::FamilyId;
 use crate::base::key::KeyRange;
+use crate::table::Reason;
 use crate::version::{RunId, Slice};
 use std::sync::Arc;
 
@@ -67,8 +68,8 @@ pub struct Merge {
     pub table_bytes: u64,
     /// Whether all values in value files are written anew, in key order.
     pub gathers: bool,
-    /// Whether the merge was bought by what readers paid in vain.
-    pub is_bought: bool,
+    /// Why the merge is made.
+    pub reason: Reason,
     pub claims: Vec<Claim>,
 }
 

@@ -20,6 +20,7 @@ use crate::base::ids::{FamilyId, FileId, SeqNo, TierId};
 use crate::base::key::KeyRange;
 use crate::base::part::Part;
 use crate::base::sample::{LEAST, ZERO_BITS};
+use crate::table::Reason;
 use crate::version::{Cell, Edit, NewTable, Run, Slice, State, TableStore, Version};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -324,7 +325,7 @@ impl Machine {
         let tables = self.output(merge, version);
         let written: u64 = tables.iter().map(|table| table.bytes).sum();
         self.merges += 1;
-        if merge.is_bought {
+        if merge.reason == Reason::Bought {
             self.bought_merges += 1;
             merge.inputs.iter().for_each(|input| input.slice.clear_rent());
         }

@@ -37,6 +37,7 @@ use crate::base::ids::{FamilyId, SeqNo};
 use crate::base::key::Span;
 use crate::base::mutant::mutant;
 use crate::plan::values;
+use crate::table::Reason;
 use crate::version::{Cell, Run, RunId, Slice, Version};
 use std::cmp::{Ordering, Reverse};
 use std::ops::Range;
@@ -74,8 +75,8 @@ pub fn full(
     now: &Now<'_>,
     options: &TreeOptions,
 ) -> Step {
-    let everywhere = Span { low: Vec::new(), end: None };
-    Planner::new(family, version, claims.clone(), now, options).clean(&everywhere, upto)
+    let planner = Planner::new(family, version, claims.clone(), now, options);
+    Planner { reason: Reason::Compact, ..planner }.clean(&Span::ALL, upto)
 }
 
 /// A level is larger by this many times the growth of the options than the level above, where most values lie in value files: merges write
@@ -148,6 +149,8 @@ struct Planner<'a> {
     claims: Claims,
     now: &'a Now<'a>,
     options: &'a TreeOptions,
+    /// Why merges are made that are proposed now.
+    reason: Reason,
     /// The deepest level that holds anything, L1 at least.
     last: usize,
     /// By level and cell.
@@ -165,7 +168,7 @@ impl<'a> Planner<'a> {
         let sums = |level: &crate::version::Level| level.cells.iter().map(|cell| Sum::of(cell)).collect();
         let sums = version.levels().map(sums).collect();
         let last = version.last_level().max(1);
-        let mut planner = Planner { family, version, claims, now, options, last, sums };
+        let mut planner = Planner { family, version, claims, now, options, reason: Reason::L0, last, sums };
         for level in 1..LEVELS {
             let held: Vec<(Span, Use)> =
                 planner.claims.on(family, level).map(|claim| (claim.span.clone(), claim.kind)).collect();
@@ -333,7 +336,16 @@ impl<'a> Planner<'a> {
 
     fn merge(&self, from: usize, to: usize, inputs: Vec<Input>, claims: Vec<Claim>) -> Merge {
         let table_bytes = self.options.table_bytes;
-        Merge { family: self.family, from, to, inputs, table_bytes, gathers: false, is_bought: false, claims }
+        Merge {
+            family: self.family,
+            from,
+            to,
+            inputs,
+            table_bytes,
+            gathers: false,
+            reason: self.reason,
+            claims,
+        }
     }
 
     fn allowed(&self, plan: Plan) -> Option<Plan> {

@@ -23,6 +23,7 @@
 
 use super::Planner;
 use crate::plan::tree::Plan;
+use crate::table::Reason;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Proposal {
@@ -66,6 +67,24 @@ const ORDER: [Proposal; 17] = [
     Proposal::GatherHints,
 ];
 
+impl Proposal {
+    /// What tables of a merge say that carries the proposal out.
+    fn reason(self) -> Reason {
+        match self {
+            Proposal::L0AtLimit | Proposal::L0 => Reason::L0,
+            Proposal::CellsFarOverBound | Proposal::RoomInL1 | Proposal::CellsOverBound => Reason::Depth,
+            Proposal::L1FarOverTarget | Proposal::LevelsOverTarget => Reason::Size,
+            Proposal::Garbage => Reason::Garbage,
+            Proposal::Pinning => Reason::Bodies,
+            Proposal::Cold => Reason::Cold,
+            Proposal::GarbageHints | Proposal::GatherHints => Reason::Scans,
+            Proposal::Purchase => Reason::Bought,
+            // Metadata alone.
+            Proposal::GatherRuns | Proposal::FreeMoves | Proposal::Splits | Proposal::Joins => Reason::Size,
+        }
+    }
+}
+
 impl Planner<'_> {
     /// The plan of the first proposal that has one.
     pub(super) fn first_plan(&mut self) -> Option<Plan> {
@@ -73,6 +92,7 @@ impl Planner<'_> {
     }
 
     fn plan_of(&mut self, proposal: Proposal) -> Option<Plan> {
+        self.reason = proposal.reason();
         let all_levels = 1..self.last + 1;
         let is_l0_due = self.version.level(0).runs() >= self.options.l0_due_tables();
         match proposal {

@@ -92,12 +92,11 @@ impl Planner<'_> {
         offers.sort_by_key(|offer| (Reverse(offer.permille), offer.oldest, offer.level, offer.index));
         offers.into_iter().find_map(|offer| {
             let Offer { level, index, what, .. } = offer;
-            let plan = match what {
+            match what {
                 What::InPlace(window) => self.merge_window(level, index, window),
                 What::Move => self.move_down(level, index, false),
                 What::Down => self.allowed(Plan::Merge(self.merge_with_below(level, index)?)),
-            };
-            plan.map(bought)
+            }
         })
     }
 
@@ -123,7 +122,7 @@ impl Planner<'_> {
             );
             let all = Account::of(merge.inputs.iter().map(|input| &input.slice));
             let is_paid = Account { price_ns: all.price_ns, ..newer }.is_paid();
-            if is_paid { self.allowed(Plan::Merge(merge)).map(bought) } else { None }
+            if is_paid { self.allowed(Plan::Merge(merge)) } else { None }
         })
     }
 
@@ -185,13 +184,6 @@ impl Planner<'_> {
         }
         let all = |arrival: &Arrival| self.cell(level + 1, arrival.index).runs.len();
         Some(self.merge_down_taking(level, index, all)?.merge)
-    }
-}
-
-fn bought(plan: Plan) -> Plan {
-    match plan {
-        Plan::Merge(merge) => Plan::Merge(Merge { is_bought: true, ..merge }),
-        other => other,
     }
 }
 

@@ -155,7 +155,7 @@ impl Simulator {
             may_buy: !self
                 .running
                 .iter()
-                .any(|job| matches!(&job.plan, Plan::Merge(merge) if merge.is_bought)),
+                .any(|job| matches!(&job.plan, Plan::Merge(merge) if merge.reason == Reason::Bought)),
             garbage_hints: &self.garbage_hints,
             to_gather: &self.to_gather,
             to_rewrite: &self.to_rewrite,
