@@ -159,6 +159,20 @@ fn stats_draw_the_tree() {
     assert!(slices.next().is_none(), "{json:#}");
     braidb(&["stats", db, "--cells", "3"]).exits(2);
     braidb(&["stats", db, "--guards", "--cells", "0"]).exits(2);
+
+    // A tree is drawn although a table in it is damaged.
+    for entry in std::fs::read_dir(db).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "table") {
+            let mut bytes = std::fs::read(&path).unwrap();
+            let at = bytes.len() - 20;
+            bytes[at] ^= 1;
+            std::fs::write(&path, bytes).unwrap();
+        }
+    }
+    let run = braidb(&["stats", db, "--guards"]).exits(0);
+    assert!(run.text().contains("1 cell, 1 run deep, 1 slice of 1 table, "), "{run:?}");
+    assert!(run.err.contains("without the reasons of its tables"), "{run:?}");
 }
 
 #[test]

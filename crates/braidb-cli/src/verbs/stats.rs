@@ -7,8 +7,8 @@ use crate::failure::{Outcome, printing};
 use crate::figures::{bytes_text, counted, grouped, ratio};
 use crate::store::{losses, open_existing};
 use crate::text;
-use braidb::Durability;
 use braidb::stats::{Cut, HotKeyStats, RecoveryReport, Stats};
+use braidb::{Db, Durability};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -50,7 +50,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Outcome {
     let db = open_existing(&args.dir, Durability::Buffer)?;
     let (stats, recovery, trees) = (db.stats(), db.recovery().clone(), db.tree());
-    let reasons = if args.guards { db.table_reasons()? } else { BTreeMap::new() };
+    let reasons = if args.guards { reasons(&db) } else { BTreeMap::new() };
     db.close()?;
     let mut text = match (args.guards, args.values, args.json) {
         (true, _, true) => format!("{:#}", tree::as_json(&trees, &reasons)),
@@ -64,6 +64,14 @@ pub fn run(args: &Args) -> Outcome {
     };
     text.push('\n');
     std::io::stdout().write_all(text.as_bytes()).map_err(printing)
+}
+
+/// Why tables were written. A tree with a table that cannot be read is drawn without reasons.
+fn reasons(db: &Db) -> tree::Reasons {
+    db.table_reasons().unwrap_or_else(|error| {
+        eprintln!("braidb: the tree is drawn without the reasons of its tables: {error}");
+        BTreeMap::new()
+    })
 }
 
 /// All figures of the engine.

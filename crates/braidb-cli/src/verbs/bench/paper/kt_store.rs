@@ -14,7 +14,9 @@
 //! The paper's load for YCSB draws Zipfian keys, and here each key is written once. The text has few figures of the diagrams, so a
 //! statement stands beside several lengths, sizes or workloads.
 
-use super::{Configuration, Experiment, Figure, Paper, Scale, Sizes, Statement, factor_text, titles};
+use super::{
+    Configuration, Experiment, Figure, Paper, Scale, Sizes, Statement, experiment, factor_text, titles,
+};
 use braidb::Options;
 use braidb::tuning::ValueLayout;
 use braidb_bench::Distribution;
@@ -169,16 +171,6 @@ const fn ycsb(
     scale: Scale,
 ) -> Experiment {
     experiment(title, "4.5; Figure 11", (workload, distribution), scale, &[OPERATIONS])
-}
-
-const fn experiment(
-    title: &'static str,
-    place: &'static str,
-    (workload, distribution): (&'static str, Distribution),
-    scale: Scale,
-    figures: &'static [Figure],
-) -> Experiment {
-    Experiment { title, place, workload, distribution, read_percent: 0, threads: 1, scale, figures }
 }
 
 const WRITES: Figure = Figure::SettledWrites;

@@ -164,6 +164,17 @@ struct Experiment {
     figures: &'static [Figure],
 }
 
+/// An experiment of one thread. Half of the operations read, if the workload mixes reads and writes.
+const fn experiment(
+    title: &'static str,
+    place: &'static str,
+    (workload, distribution): (&'static str, Distribution),
+    scale: Scale,
+    figures: &'static [Figure],
+) -> Experiment {
+    Experiment { title, place, workload, distribution, read_percent: 50, threads: 1, scale, figures }
+}
+
 /// A name with its options of the engine.
 struct Configuration {
     name: &'static str,

@@ -13,7 +13,9 @@
 //! overwritten here. YCSB's two loads are one, because they write alike. E without inserts reads 50 entries a scan, E's mean. Empty guards
 //! (5.2), HyperDex and MongoDB (5.4) are left out.
 
-use super::{Configuration, Experiment, Figure, Paper, Scale, Sizes, Statement, factor_text, titles};
+use super::{
+    Configuration, Experiment, Figure, Paper, Scale, Sizes, Statement, experiment, factor_text, titles,
+};
 use braidb::Options;
 use braidb::tuning::{Guards, MemoryPolicy};
 use braidb_bench::Distribution;
@@ -207,16 +209,6 @@ const fn ycsb(title: &'static str, workload: &'static str) -> Experiment {
 
 const fn by_threads(experiment: Experiment) -> Experiment {
     Experiment { threads: 4, ..experiment }
-}
-
-const fn experiment(
-    title: &'static str,
-    place: &'static str,
-    (workload, distribution): (&'static str, Distribution),
-    scale: Scale,
-    figures: &'static [Figure],
-) -> Experiment {
-    Experiment { title, place, workload, distribution, read_percent: 50, threads: 1, scale, figures }
 }
 
 const RATE: Figure = Figure::SettledWrites;
