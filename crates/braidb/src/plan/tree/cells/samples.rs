@@ -14,6 +14,7 @@
 //! each.
 
 use super::Sum;
+use super::garbage::garbage_slack;
 use crate::base::key::hash;
 use crate::base::sample::{LEAST, ZERO_BITS};
 use crate::plan::TreeOptions;
@@ -45,6 +46,7 @@ pub fn ask(
     answer: impl Fn(&Cell) -> Option<Option<u64>>,
 ) -> Answers {
     let mut answers = Answers::default();
+    let slack = garbage_slack(options, version.level(version.last_level()).totals().bytes);
     for cell in in_question(version, options) {
         let Some(answer) = answer(cell) else { continue };
         cell.note_hidden(answer);
@@ -54,7 +56,8 @@ pub fn ask(
         }
         answers.cells += 1;
         let guessed = Sum { hidden: None, ..sum };
-        answers.spared += u64::from(!sum.is_garbage_heavy(permille) && guessed.is_garbage_heavy(permille));
+        answers.spared +=
+            u64::from(!sum.is_garbage_heavy(permille, slack) && guessed.is_garbage_heavy(permille, slack));
     }
     answers
 }

@@ -171,7 +171,13 @@ fn updates_keep_space_in_bounds() {
                 sum += sim.space();
             }
             let mean = sum / (3 * memtables) as f64;
-            assert!(mean < 1.4 && sim.space() < 1.4 && peak < 1.95, "{mean:.2} {peak:.2} {}", describe(&sim));
+            // A memtable of hidden versions is allowed beyond the share of a cell, and of the family.
+            let most = 1.4 + 2.0 / memtables as f64;
+            assert!(
+                mean < most && sim.space() < most && peak < 1.95,
+                "{mean:.2} {peak:.2} {}",
+                describe(&sim)
+            );
             sim.check(keys);
         }
     }
