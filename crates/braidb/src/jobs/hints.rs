@@ -2,13 +2,13 @@
 //! nothing else, so no file keeps them over a restart.
 
 use super::{Catalog, Jobs};
-use crate::base::ids::{Epoch, FamilyId, FileId, SeqNo};
+use crate::base::ids::{FamilyId, FileId, SeqNo};
 use crate::base::key::KeyRange;
 use crate::plan::memory::tuner::{HotKeyTuner, Period};
 use crate::plan::tree::samples::{self, Answers};
 use crate::plan::values::ValueOptions;
 use crate::plan::values::gathering::{self, Vain};
-use crate::plan::{Garbage, Merge, Now};
+use crate::plan::{Garbage, Newer, Now};
 use crate::version::{Cell, Level, Version};
 use crate::visible::snapshots::Snapshots;
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,9 +81,9 @@ impl Hints {
         self.shadowed_permille.unwrap_or(1000)
     }
 
-    /// A merge of a last-level cell dropped `shadowed` hidden versions of the runs on top of `oldest`, its oldest run.
-    pub fn shadowed(&mut self, merge: &Merge, oldest: Epoch, shadowed: u64) {
-        if let Some(permille) = merge.shadowed_permille(oldest, shadowed) {
+    /// A merge of `newer` entries with the oldest runs of last-level cells dropped `shadowed` hidden versions.
+    pub fn shadowed(&mut self, newer: Newer, shadowed: u64) {
+        if let Some(permille) = newer.shadowed_permille(shadowed) {
             self.shadowed_permille = Some(samples::learn(self.planned_permille(), permille));
         }
     }

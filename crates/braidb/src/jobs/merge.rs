@@ -10,7 +10,7 @@ use crate::base::mutant::mutant;
 use crate::base::names;
 use crate::base::part::Part;
 use crate::plan::tree::edits::Moment;
-use crate::plan::{Cutter, Input, Merge, Plan, Split, Ticket};
+use crate::plan::{Cutter, Input, Merge, Newer, Plan, Split, Ticket};
 use crate::table::Reason;
 use crate::version::cut::{cut_part, middle};
 use crate::version::table_file::TableFile;
@@ -95,7 +95,7 @@ impl Jobs {
         };
         let beneath = Beneath::new(&version, merge.from, &merge.range(), is_input);
         let cutter = Cutter::new(merge, &version);
-        let oldest_of_last = merge.oldest_of_last(&version);
+        let newer = Newer::of(merge, &version);
         // Without this drop, inputs of other merges would stay on disk, with their logs, until this merge ends.
         drop(version);
         self.collect_garbage();
@@ -130,8 +130,8 @@ impl Jobs {
             let files = rewrites.iter().flat_map(|rewrites| &rewrites.files);
             files.for_each(|&id| self.unlink(&names::values(&self.parts.dir, id)));
         }
-        if let Some(oldest) = oldest_of_last {
-            catalog.hints(merge.family).shadowed(merge, oldest, shadowed);
+        if let Some(newer) = newer {
+            catalog.hints(merge.family).shadowed(newer, shadowed);
         }
         self.show(&catalog, merge.family);
         drop(catalog);

@@ -13,7 +13,7 @@
 mod readers;
 
 use super::edits::Moment;
-use super::{Claims, Guards, Merge, Now, Plan, Split, TreeOptions, propose, samples};
+use super::{Claims, Guards, Merge, Newer, Now, Plan, Split, TreeOptions, propose, samples};
 use crate::base::counters::LEVELS;
 use crate::base::error::Result;
 use crate::base::ids::{FamilyId, FileId, SeqNo, TierId};
@@ -333,8 +333,8 @@ impl Machine {
         self.peak_space_bytes = self.peak_space_bytes.max(space(&self.state) + written);
         let read: u64 = merge.inputs.iter().map(|input| input.slice.entries).sum();
         let kept: u64 = tables.iter().flat_map(|table| &table.parts).map(|part| part.entries).sum();
-        if let Some(oldest) = merge.oldest_of_last(version)
-            && let Some(permille) = merge.shadowed_permille(oldest, read.saturating_sub(kept))
+        if let Some(newer) = Newer::of(merge, version)
+            && let Some(permille) = newer.shadowed_permille(read.saturating_sub(kept))
         {
             self.shadowed_permille = samples::learn(self.shadowed_permille, permille);
         }

@@ -4,7 +4,7 @@
 //! hides one entry, and is garbage itself. What else hides one, the samples of a cell's tables tell (`cells/samples.rs`).
 //!
 //! Where they say nothing (small cells, tables of older builds, levels above the last), such a share of the newer entries
-//! hides one as the latest merges of whole cells have met. Since a cell may differ, as many are feared in it as would by
+//! hides one as the latest merges with the oldest run of such a cell have met. Since a cell may differ, as many are feared in it as would by
 //! chance if its runs held random draws of one set of keys: a change of habits cannot fill the disk unnoticed. Samples know
 //! whether the fear of a single cell is right; where they know of more garbage than was guessed or feared, it counts in the
 //! sum of all cells, which is bounded too.
@@ -13,10 +13,10 @@
 //! proposed again.
 
 use super::{Planner, Sum};
-use crate::base::ids::{Epoch, FileId, SeqNo};
+use crate::base::ids::{FileId, SeqNo};
 use crate::base::mutant::mutant;
-use crate::plan::{Merge, Plan, TreeOptions, values};
-use crate::version::{Slice, Version};
+use crate::plan::{Input, Merge, Plan, TreeOptions, values};
+use crate::version::{RunId, Slice, Version};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -46,23 +46,37 @@ const MOST_SLACK: u64 = 125;
 /// A table is nearly dead when slices still refer to less than one part in so many.
 const DEAD_SHARE: u64 = 4;
 
-impl Merge {
-    /// The oldest run of a last-level cell, if it is an input; `version` is the one that is merged.
-    pub fn oldest_of_last(&self, version: &Version) -> Option<Epoch> {
-        if self.from != self.to || self.to != version.last_level() {
+/// The entries that a merge brings to the oldest runs of last-level cells.
+#[derive(Clone, Copy, Debug)]
+pub struct Newer {
+    puts: u64,
+    tombstones: u64,
+}
+
+impl Newer {
+    /// Of the inputs of a merge of `version`. None, if it meets no oldest run.
+    pub fn of(merge: &Merge, version: &Version) -> Option<Self> {
+        let last = version.last_level();
+        let is_oldest = |run: &RunId| {
+            let runs = || &version.level(last).cell(&run.cell).runs;
+            run.level == last && runs().last().is_some_and(|oldest| oldest.epoch == run.epoch)
+        };
+        let newer = |input: &&Input| !is_oldest(&input.run);
+        if merge.to != last || merge.inputs.iter().all(|input| newer(&input)) {
             return None;
         }
-        let oldest = version.level(self.to).cell(&self.inputs[0].run.cell).runs.last()?.epoch;
-        self.inputs.iter().any(|input| input.run.epoch == oldest).then_some(oldest)
+        let (mut entries, mut tombstones) = (0u64, 0u64);
+        for Input { slice, .. } in merge.inputs.iter().filter(newer) {
+            entries = entries.saturating_add(slice.entries);
+            tombstones = tombstones.saturating_add(slice.tombstones);
+        }
+        Some(Self { puts: entries.saturating_sub(tombstones), tombstones })
     }
 
-    /// Of a thousand versions that were put on top of the oldest run of a last-level cell, so many hid one of it; known after
-    /// a merge with that run, by the versions that the merge dropped as hidden. Tombstones are left out: they hide by nature.
-    pub fn shadowed_permille(&self, oldest: Epoch, hidden: u64) -> Option<u64> {
-        let newer = || self.inputs.iter().filter(|input| input.run.epoch != oldest).map(|input| &input.slice);
-        let tombstones: u64 = newer().map(|slice| slice.tombstones).sum();
-        let puts = newer().map(|slice| slice.entries).sum::<u64>().saturating_sub(tombstones);
-        (hidden.saturating_sub(tombstones).min(puts) * 1000).checked_div(puts)
+    /// Of a thousand puts, how many hid an older entry, where the merge dropped `hidden` entries that newer ones hid. Tombstones are left
+    /// out: they hide by nature.
+    pub fn shadowed_permille(&self, hidden: u64) -> Option<u64> {
+        (hidden.saturating_sub(self.tombstones).min(self.puts) * 1000).checked_div(self.puts)
     }
 }
 

@@ -28,7 +28,7 @@ mod order;
 mod purchase;
 pub mod samples;
 
-pub use garbage::hidden_value_bytes;
+pub use garbage::{Newer, hidden_value_bytes};
 
 use super::options::Now;
 use super::{Claim, Claims, Input, Merge, Plan, Step, TreeOptions, Use};

@@ -309,8 +309,8 @@ impl Simulator {
             last = Some(key);
         }
         outputs.retain(|parts| !parts[0].is_empty());
-        if let Some(oldest) = merge.oldest_of_last(version)
-            && let Some(permille) = merge.shadowed_permille(oldest, hidden)
+        if let Some(newer) = Newer::of(merge, version)
+            && let Some(permille) = newer.shadowed_permille(hidden)
         {
             self.shadowed_permille = sampling::learn(self.shadowed_permille, permille);
         }
