@@ -161,13 +161,14 @@ fn a_failing_merge_does_not_fail_a_flush() {
     ["a", "z"].iter().for_each(|key| db.put(key, [0; 100]).unwrap());
     db.compact().unwrap();
     let l0_tables = || db.stats().families[0].levels[0].tables;
-    for key in b'b'.. {
+    for key in b'b'..b'z' {
         if l0_tables() == 4 {
             break;
         }
         db.put([key], [1; 5_000]).unwrap();
         assert!(runtime.help(), "a flush of a full memtable, or a merge");
     }
+    assert_eq!(l0_tables(), 4, "L0 is due");
     db.put("f", [2; 100]).unwrap();
     // The merge that is due runs first, and fails while the flush waits.
     fail_when(&fs, 1, Fault::Io, |op| is_kind(op, OpKind::Create, "table"));

@@ -8,7 +8,7 @@ use crate::plan::memory::tuner::{HotKeyTuner, Period};
 use crate::plan::tree::samples::{self, Answers};
 use crate::plan::values::ValueOptions;
 use crate::plan::values::gathering::{self, Vain};
-use crate::plan::{Garbage, Newer, Now};
+use crate::plan::{Garbage, Met, Now};
 use crate::version::{Cell, Level, Version};
 use crate::visible::snapshots::Snapshots;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +33,7 @@ struct Paid {
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Hints {
-    /// Of a thousand entries in the newer runs of a cell, how many hid an older one, when cells were last rewritten. `None` if none was.
+    /// Of a thousand puts that merges brought to oldest runs of last-level cells lately, how many hid an older entry. `None` before the first.
     shadowed_permille: Option<u64>,
     /// Ranges in which scans read garbage, and how many garbage entries they read in all.
     wasted: Vec<(KeyRange, u64)>,
@@ -81,9 +81,9 @@ impl Hints {
         self.shadowed_permille.unwrap_or(1000)
     }
 
-    /// A merge of `newer` entries with the oldest runs of last-level cells dropped `shadowed` hidden versions.
-    pub fn shadowed(&mut self, newer: Newer, shadowed: u64) {
-        if let Some(permille) = newer.shadowed_permille(shadowed) {
+    /// Learns from a merge.
+    pub fn learn(&mut self, met: Met) {
+        if let Some(permille) = met.permille() {
             self.shadowed_permille = Some(samples::learn(self.planned_permille(), permille));
         }
     }

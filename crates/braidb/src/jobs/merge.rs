@@ -10,7 +10,7 @@ use crate::base::mutant::mutant;
 use crate::base::names;
 use crate::base::part::Part;
 use crate::plan::tree::edits::Moment;
-use crate::plan::{Cutter, Input, Merge, Newer, Plan, Split, Ticket};
+use crate::plan::{Cutter, Input, Merge, Met, Plan, Split, Ticket};
 use crate::table::Reason;
 use crate::version::cut::{cut_part, middle};
 use crate::version::table_file::TableFile;
@@ -59,13 +59,16 @@ impl Jobs {
         }
         let (family, seams) = (merge.family, merge.seams());
         if seams.is_empty() {
-            return self.merge(&merge, version, ticket);
+            let met = self.merge(&merge, version, ticket)?;
+            self.catalog.lock().hints(family).learn(met);
+            return Ok(());
         }
         self.rearrange(family, ticket, |moment| merge.cut_edit(moment, &seams))?;
         let increments = merge.increments(&self.version(family), &seams);
         drop((merge, version));
+        let mut met = Met::default();
         for increment in increments {
-            self.merge(&increment, self.version(family), ticket)?;
+            met = met.and(self.merge(&increment, self.version(family), ticket)?);
             if mutant!("increment_committed_twice") {
                 self.merge(&increment, self.version(family), ticket)?;
             }
@@ -75,6 +78,8 @@ impl Jobs {
                 break;
             }
         }
+        // The increments come in key order. Each taught by itself, the highest keys would decide.
+        self.catalog.lock().hints(family).learn(met);
         Ok(())
     }
 
@@ -82,7 +87,7 @@ impl Jobs {
         self.catalog.lock().state.families()[&family].version.clone()
     }
 
-    fn merge(self: &Arc<Self>, merge: &Merge, version: Arc<Version>, ticket: &Ticket) -> Result<()> {
+    fn merge(self: &Arc<Self>, merge: &Merge, version: Arc<Version>, ticket: &Ticket) -> Result<Met> {
         let _counted = Counted::new(self);
         if merge.gathers {
             // A merge that fails is not tried again until scans have paid once more.
@@ -95,7 +100,8 @@ impl Jobs {
         };
         let beneath = Beneath::new(&version, merge.from, &merge.range(), is_input);
         let cutter = Cutter::new(merge, &version);
-        let newer = Newer::of(merge, &version);
+        let watermark = self.parts.snapshots.drop_proof().watermark();
+        let met = Met::of(merge, &version, watermark);
         // Without this drop, inputs of other merges would stay on disk, with their logs, until this merge ends.
         drop(version);
         self.collect_garbage();
@@ -130,16 +136,13 @@ impl Jobs {
             let files = rewrites.iter().flat_map(|rewrites| &rewrites.files);
             files.for_each(|&id| self.unlink(&names::values(&self.parts.dir, id)));
         }
-        if let Some(newer) = newer {
-            catalog.hints(merge.family).shadowed(newer, shadowed);
-        }
         self.show(&catalog, merge.family);
         drop(catalog);
         self.parts.counters.merges.add(1);
         self.parts.counters.merge_read_bytes.add(merge.bytes());
         self.parts.counters.entries_dropped.add(shadowed);
         self.parts.counters.tombstones_dropped.add(spent);
-        Ok(())
+        Ok(met.map(|met| met.hiding(shadowed)).unwrap_or_default())
     }
 
     /// Cuts one cell in two at a guard.

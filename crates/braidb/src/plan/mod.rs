@@ -10,6 +10,6 @@ pub mod tree;
 pub mod values;
 
 pub use tree::{
-    Claim, Claims, Cutter, Edge, Garbage, Guards, Input, Join, Merge, Move, Newer, Now, Plan, Split, Step,
+    Claim, Claims, Cutter, Edge, Garbage, Guards, Input, Join, Merge, Met, Move, Now, Plan, Split, Step,
     Ticket, TreeOptions, Use, full, propose, relieve_l0,
 };

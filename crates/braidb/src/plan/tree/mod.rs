@@ -14,7 +14,7 @@ mod options;
 mod simulator;
 pub mod sizes;
 
-pub use cells::{Newer, full, hidden_value_bytes, propose, relieve_l0, samples};
+pub use cells::{Met, full, hidden_value_bytes, propose, relieve_l0, samples};
 pub use claims::{Claim, Claims, Ticket, Use};
 pub use cutter::{Cutter, Edge};
 pub use options::{Garbage, Guards, Now, TreeOptions};

@@ -96,8 +96,7 @@ pub struct Now<'a> {
     pub watermark: SeqNo,
     /// The newest number that readers see.
     pub visible: SeqNo,
-    /// How many of 1,000 entries on top of a last-level run hid an entry of it, in the latest merges of whole cells. 1,000
-    /// before the first.
+    /// Of 1,000 puts that merges lately brought to oldest runs of last-level cells, how many hid an older entry. 1,000 before the first merge.
     pub shadowed_permille: u64,
     /// Whether a merge may be bought by what readers paid: not while another one runs.
     pub may_buy: bool,

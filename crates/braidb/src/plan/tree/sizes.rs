@@ -13,7 +13,7 @@
 mod readers;
 
 use super::edits::Moment;
-use super::{Claims, Guards, Merge, Newer, Now, Plan, Split, TreeOptions, propose, samples};
+use super::{Claims, Guards, Merge, Met, Now, Plan, Split, TreeOptions, propose, samples};
 use crate::base::counters::LEVELS;
 use crate::base::error::Result;
 use crate::base::ids::{FamilyId, FileId, SeqNo, TierId};
@@ -283,18 +283,27 @@ impl Machine {
             let moment = Moment { version, others: &self.claims, cut: &cut };
             let edit = merge.cut_edit(&moment, &seams).expect("nothing is read that could fail");
             self.commit(&edit);
+            let mut met = Met::default();
             for increment in merge.increments(&self.version(), &seams) {
-                self.carry_out(&Plan::Merge(increment), &self.version());
+                met = met.and(self.carry_out(&Plan::Merge(increment), &self.version()));
             }
+            self.learn(met);
             return;
         }
-        self.carry_out(plan, version);
+        let met = self.carry_out(plan, version);
+        self.learn(met);
     }
 
-    fn carry_out(&mut self, plan: &Plan, version: &Version) {
-        let outputs = match plan {
+    fn learn(&mut self, met: Met) {
+        if let Some(permille) = met.permille() {
+            self.shadowed_permille = samples::learn(self.shadowed_permille, permille);
+        }
+    }
+
+    fn carry_out(&mut self, plan: &Plan, version: &Version) -> Met {
+        let (outputs, met) = match plan {
             Plan::Merge(merge) => self.merge(merge, version),
-            _ => Vec::new(),
+            _ => (Vec::new(), Met::default()),
         };
         let cut = |_: FileId, part: &Part, key: &[u8]| Ok(self.cut(part, position(key)));
         let moment = Moment { version, others: &self.claims, cut: &cut };
@@ -306,6 +315,7 @@ impl Machine {
         };
         self.commit(&edit.expect("nothing is read that could fail"));
         self.rearrangements += u64::from(!matches!(plan, Plan::Merge(_)));
+        met
     }
 
     fn cut(&self, part: &Part, at: u64) -> (Option<Part>, Option<Part>) {
@@ -320,7 +330,8 @@ impl Machine {
         (self.part(low, at - 1, before, part.seqs), self.part(at, high, behind, part.seqs))
     }
 
-    fn merge(&mut self, merge: &Merge, version: &Version) -> Vec<NewTable> {
+    /// Does the work of a merge, except for the commit.
+    fn merge(&mut self, merge: &Merge, version: &Version) -> (Vec<NewTable>, Met) {
         let space = |state: &State| state.tables().map(|table| table.bytes).sum::<u64>();
         let tables = self.output(merge, version);
         let written: u64 = tables.iter().map(|table| table.bytes).sum();
@@ -333,12 +344,8 @@ impl Machine {
         self.peak_space_bytes = self.peak_space_bytes.max(space(&self.state) + written);
         let read: u64 = merge.inputs.iter().map(|input| input.slice.entries).sum();
         let kept: u64 = tables.iter().flat_map(|table| &table.parts).map(|part| part.entries).sum();
-        if let Some(newer) = Newer::of(merge, version)
-            && let Some(permille) = newer.shadowed_permille(read.saturating_sub(kept))
-        {
-            self.shadowed_permille = samples::learn(self.shadowed_permille, permille);
-        }
-        tables
+        let met = Met::of(merge, version, self.written).map(|met| met.hiding(read.saturating_sub(kept)));
+        (tables, met.unwrap_or_default())
     }
 
     /// The tables that a merge writes. They are evenly filled between the edges of the inputs, and cut as [`super::Cutter`]

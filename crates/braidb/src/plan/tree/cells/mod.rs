@@ -28,7 +28,7 @@ mod order;
 mod purchase;
 pub mod samples;
 
-pub use garbage::{Newer, hidden_value_bytes};
+pub use garbage::{Met, hidden_value_bytes};
 
 use super::options::Now;
 use super::{Claim, Claims, Input, Merge, Plan, Step, TreeOptions, Use};
@@ -155,6 +155,8 @@ struct Planner<'a> {
     last: usize,
     /// By level and cell.
     sums: Vec<Vec<Sum>>,
+    /// Garbage that the family may have beyond its share, in thousandths of its last level.
+    slack_permille: u64,
 }
 
 impl<'a> Planner<'a> {
@@ -166,9 +168,13 @@ impl<'a> Planner<'a> {
         options: &'a TreeOptions,
     ) -> Planner<'a> {
         let sums = |level: &crate::version::Level| level.cells.iter().map(|cell| Sum::of(cell)).collect();
-        let sums = version.levels().map(sums).collect();
+        let sums: Vec<Vec<Sum>> = version.levels().map(sums).collect();
         let last = version.last_level().max(1);
-        let mut planner = Planner { family, version, claims, now, options, reason: Reason::L0, last, sums };
+        let slack_permille =
+            garbage::slack_permille(options.base_bytes, sums[last].iter().map(|sum| sum.bytes).sum());
+        let reason = Reason::L0;
+        let mut planner =
+            Planner { family, version, claims, now, options, reason, last, sums, slack_permille };
         for level in 1..LEVELS {
             let held: Vec<(Span, Use)> =
                 planner.claims.on(family, level).map(|claim| (claim.span.clone(), claim.kind)).collect();

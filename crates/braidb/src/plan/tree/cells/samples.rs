@@ -14,7 +14,7 @@
 //! each.
 
 use super::Sum;
-use super::garbage::garbage_slack;
+use super::garbage::slack_permille;
 use crate::base::key::hash;
 use crate::base::sample::{LEAST, ZERO_BITS};
 use crate::plan::TreeOptions;
@@ -46,7 +46,7 @@ pub fn ask(
     answer: impl Fn(&Cell) -> Option<Option<u64>>,
 ) -> Answers {
     let mut answers = Answers::default();
-    let slack = garbage_slack(options, version.level(version.last_level()).totals().bytes);
+    let slack = slack_permille(options.base_bytes, version.level(version.last_level().max(1)).totals().bytes);
     for cell in in_question(version, options) {
         let Some(answer) = answer(cell) else { continue };
         cell.note_hidden(answer);

@@ -309,12 +309,31 @@ impl Simulator {
             last = Some(key);
         }
         outputs.retain(|parts| !parts[0].is_empty());
-        if let Some(newer) = Newer::of(merge, version)
-            && let Some(permille) = newer.shadowed_permille(hidden)
-        {
-            self.shadowed_permille = sampling::learn(self.shadowed_permille, permille);
+        if let Some(met) = Met::of(merge, version, self.watermark()) {
+            self.check_met(merge, version);
+            if let Some(permille) = met.hiding(hidden).permille() {
+                self.shadowed_permille = sampling::learn(self.shadowed_permille, permille);
+            }
         }
         outputs.into_iter().map(|parts| self.new_table(parts)).collect()
+    }
+
+    /// A merge from which the share of newer entries that hide one is learned leaves out no older version of its keys in the last level.
+    fn check_met(&self, merge: &Merge, version: &Version) {
+        let keys = |slice: &Slice| self.entries(slice.table.id, &slice.range).iter().map(|entry| entry.0);
+        let is_input = |slice: &Slice| {
+            let is_same = |other: &Slice| other.table.id == slice.table.id && other.range == slice.range;
+            merge.inputs.iter().any(|input| is_same(&input.slice))
+        };
+        let newer: BTreeSet<u64> = merge.inputs.iter().flat_map(|input| keys(&input.slice)).collect();
+        for cell in &version.level(merge.to).cells {
+            let Some(oldest) = cell.runs.last() else { continue };
+            let beside = oldest.slices.iter().filter(|slice| !is_input(slice));
+            assert!(
+                beside.flat_map(|slice| keys(slice)).all(|key| !newer.contains(&key)),
+                "not all were met"
+            );
+        }
     }
 
     fn start(&mut self, plan: Plan) {

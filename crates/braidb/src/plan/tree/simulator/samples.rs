@@ -130,8 +130,8 @@ struct Cost {
     written: f64,
     space: f64,
     worst: f64,
-    /// The worst space without two memtables: hidden versions of one are allowed beyond the share of a cell, and of one beyond the share of
-    /// the family.
+    /// The worst space without what is allowed beyond the share of a cell: four thirds of a memtable of garbage, or of an eighth of all entries.
+    /// A cell of which a fourth may be garbage grows by four thirds of what it may have more.
     beyond: f64,
 }
 
@@ -165,7 +165,8 @@ impl Cost {
                 number += 1;
             }
             worst = worst.max(sim.space());
-            beyond = beyond.max(sim.space() - (2 * MEMTABLE) as f64 / sim.model.len() as f64);
+            let slack = (MEMTABLE as f64 / sim.model.len() as f64).min(sim.space() / 8.0);
+            beyond = beyond.max(sim.space() - slack * 4.0 / 3.0);
             sim.settle();
             space += sim.space();
         }
@@ -183,8 +184,9 @@ fn inserts_are_merged_less_and_space_stays_in_bounds() {
             let told = Cost::of(runs, Guards::Balanced, Some(0), load);
             println!("figure: {load}, {runs} runs: {guessed:.2?}, with samples {told:.2?}");
             assert!(told.written <= most * guessed.written, "{load}, {runs} runs");
-            let is_in_bounds = told.worst <= guessed.worst + 0.05 || told.beyond <= 1.5;
-            assert!(told.space < 1.35 && is_in_bounds, "{load}, {runs} runs");
+            // Where a cell may have eight runs, samples tell that less of it is garbage than was feared, and the cell grows.
+            let more = if runs == 8 { 0.15 } else { 0.05 };
+            assert!(told.space < 1.35 && told.worst <= guessed.worst + more, "{load}, {runs} runs");
         }
     }
     // The whole tree is one cell. The last merge says nothing of the next one then, and without samples space was not in
