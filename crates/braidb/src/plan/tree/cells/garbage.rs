@@ -32,6 +32,8 @@ const TOMBSTONE_SHARE: u64 = 4;
 /// Where all garbage of a family has more than this many thousandths of the entries that live in its last level, the worst cell is
 /// rewritten: a little less than the third of what lives at which [`GARBAGE_SHARE`] rewrites each cell. The slack comes on top of both.
 const FAMILY_PERMILLE: u64 = 300;
+/// Where samples know what newer runs hide in each cell of the last level, nothing is guessed, and the bound is the third.
+const KNOWN_FAMILY_PERMILLE: u64 = 333;
 /// The same for a family most of whose values lie in value files.
 const SEPARATED_FAMILY_PERMILLE: u64 = 110;
 /// The worst cell is rewritten if it has garbage for one entry in this many times its own share.
@@ -314,8 +316,12 @@ impl Planner<'_> {
         let garbage = in_last + by_above;
         let all = |measure: fn(&Sum) -> u64| last.iter().map(measure).sum();
         let is_separated = values::is_separated(all(|sum| sum.bytes), all(|sum| sum.value_bytes));
-        let permille =
-            if is_separated { SEPARATED_FAMILY_PERMILLE } else { FAMILY_PERMILLE + self.slack_permille };
+        let is_known = last.iter().all(|sum| sum.runs < 2 || sum.hidden.is_some());
+        let permille = match (is_separated, is_known) {
+            (true, _) => SEPARATED_FAMILY_PERMILLE,
+            (false, true) => KNOWN_FAMILY_PERMILLE + self.slack_permille,
+            (false, false) => FAMILY_PERMILLE + self.slack_permille,
+        };
         if garbage == 0 || garbage.saturating_mul(1000) < live.saturating_mul(permille) {
             return None;
         }
