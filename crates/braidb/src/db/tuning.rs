@@ -116,9 +116,9 @@ impl Tuning {
     /// memory whenever it is full. Default: 1.
     ///
     /// Hot keys are written back to the log, so no write is lost. The hot-key tuner compares this share with none, and holds what writes
-    /// less. [`HotKeyStats`](crate::stats::HotKeyStats) has the current share. Each open starts again with this option. Where the share
-    /// is so small that a flush would hardly notice, no key stays. With the memory policies `None` and `Basic`, memory that is full of
-    /// superseded versions is compacted and not flushed.
+    /// less. [`HotKeyStats`](crate::stats::HotKeyStats) has the current share. Each open starts again with this option. No key stays where
+    /// the share is so small that a flush would hardly notice, or where keys are written no more often than by chance. With the memory
+    /// policies `None` and `Basic`, memory that is full of superseded versions is compacted and not flushed.
     pub fn hot_keys_percent(mut self, percent: u32) -> Tuning {
         self.hot_keys_percent = percent;
         self

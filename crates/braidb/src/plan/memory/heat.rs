@@ -107,18 +107,20 @@ pub fn choose_hot(
     let keys: u64 = by_count.values().map(|written| written.keys).sum();
     let writes: u64 = by_count.iter().map(|(&count, written)| u64::from(count) * written.keys).sum();
     let max_keys = MemoryLimits::max_hot_keys(keys, tree_keys, hot_ppm);
-    let (mut from, mut all) = (None, Written::default());
+    let (mut hot, mut all) = (None, Written::default());
     for (&count, written) in by_count.iter().rev() {
         let has_room =
             all.keys + written.keys <= max_keys && all.bytes + written.bytes <= limits.max_hot_bytes();
         if !MemoryLimits::is_hot(count, keys, writes) || !has_room {
             break;
         }
-        from = Some(count);
         all = Written { keys: all.keys + written.keys, bytes: all.bytes + written.bytes };
+        if MemoryLimits::is_beyond_chance(all.keys, count, keys.max(tree_keys), writes) {
+            hot = Some((Hot { from: count, bytes: all.bytes }, all.keys));
+        }
     }
-    let from = from.filter(|_| limits.keeps_hot() && MemoryLimits::is_worth_splitting(all.keys, keys))?;
-    Some(Hot { from, bytes: all.bytes })
+    let (hot, hot_keys) = hot.filter(|_| limits.keeps_hot())?;
+    MemoryLimits::is_worth_splitting(hot_keys, keys).then_some(hot)
 }
 
 #[cfg(test)]
@@ -171,6 +173,29 @@ mod tests {
                 && choose_hot(&updates, 1 << 40, 0, &off).is_none()
                 && !off.compacts_full(Some(0))
         );
+    }
+
+    /// Of a million keys, 200,000 are drawn. In the skewed load 80% of the draws go to a fifth of the keys.
+    #[test]
+    fn no_key_is_hot_where_all_are_drawn_alike() {
+        const KEYS: f64 = 1e6;
+        let times = |mean: f64, count: u16| {
+            let factorial: f64 = (1..=count).map(f64::from).product();
+            libm::exp(-mean) * libm::pow(mean, f64::from(count)) / factorial
+        };
+        let hot = |hot_keys: f64, hot_writes: f64| {
+            let (hot_mean, mean) =
+                (2e5 * hot_writes / hot_keys, 2e5 * (1.0 - hot_writes) / (KEYS - hot_keys));
+            let keys = |count| hot_keys * times(hot_mean, count) + (KEYS - hot_keys) * times(mean, count);
+            let written = |count| Written { keys: keys(count) as u64, bytes: 300 * keys(count) as u64 };
+            let by_count = (1..=12).map(|count| (count, written(count))).collect();
+            let limits =
+                MemoryLimits::new(MemoryOptions { memtable_bytes: 64 << 20, log_bytes: 64 << 20, ..OPTIONS });
+            choose_hot(&by_count, 1_400_000, 10_000, &limits).map(|hot| hot.from)
+        };
+        assert_eq!(hot(2e5, 0.2), None, "a fifth of the draws");
+        assert_eq!(hot(2e5, 0.8), Some(3));
+        assert_eq!(hot(1e4, 0.5), Some(3));
     }
 
     #[test]

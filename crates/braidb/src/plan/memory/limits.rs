@@ -14,7 +14,7 @@
 //! | logs | `log_bytes` | TRIAD 4.3 | the family with the oldest record is flushed |
 //! | log file | a quarter of `log_bytes` | measured | the log is closed; the oldest logs may be collected |
 //! | logs near their bound | 3/4 of `log_bytes` | measured | the log collection counts what is alive |
-//! | hot key | written twice, and at least as often as the mean | TRIAD 4.1 | it may stay at a flush |
+//! | hot key | written twice, at least as often as the mean, and more often than by chance | TRIAD 4.1 | it may stay at a flush |
 //! | hot keys, least | 1 key in 32 of the flushing set | measured | with fewer, none stays |
 //! | hot keys, most | 3/4 of the budget and 1/4 of `log_bytes` | measured | the hottest stay that fit |
 
@@ -152,6 +152,14 @@ impl MemoryLimits {
     /// than the mean. Keys that are all written equally often, and more than once, are all hot.
     pub fn is_hot(count: u16, keys: u64, writes: u64) -> bool {
         count > 1 && u64::from(count) * keys >= writes
+    }
+
+    /// Whether `hot_keys` keys were written `count` times and more, although fewer would have been by chance if the `writes` had been drawn
+    /// evenly from `keys` keys. Chernoff's bound of Poisson's law, in logarithms: e^(count - mean) × (mean / count)^count of the keys.
+    pub fn is_beyond_chance(hot_keys: u64, count: u16, keys: u64, writes: u64) -> bool {
+        let (count, keys) = (f64::from(count), keys as f64);
+        let mean = writes as f64 / keys;
+        count > mean && libm::log(hot_keys as f64 / keys) > count - mean + count * libm::log(mean / count)
     }
 
     /// Whether `hot_keys` of `keys` keys are worth separating.

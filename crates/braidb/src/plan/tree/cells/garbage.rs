@@ -34,14 +34,14 @@ const TOMBSTONE_SHARE: u64 = 4;
 const FAMILY_PERMILLE: u64 = 300;
 /// Where samples know what newer runs hide in each cell of the last level, nothing is guessed, and the bound is the third.
 const KNOWN_FAMILY_PERMILLE: u64 = 333;
-/// The same for a family most of whose values lie in value files.
+/// The bound of a family most of whose values lie in value files, known or guessed.
 const SEPARATED_FAMILY_PERMILLE: u64 = 110;
 /// The worst cell is rewritten if it has garbage for one entry in this many times its own share.
 const WORST_FACTOR: u64 = 2;
-/// The least target of a level divided by this is one memtable, as long as that target is four memtables. A family may have garbage of these bytes
-/// beyond its share, since a flush of overwritten keys hides as many. Without it a database of a few memtables was rewritten after each flush:
-/// three overwritings of 5 million keys wrote 16 and 26% less with it (two runs, one without). The directory took 1.98 and 2.07 times what lives at worst,
-/// and 1.99 without.
+/// The least target of a level divided by this is one memtable, as long as that target is four memtables. A family may have garbage of these
+/// bytes beyond its share, since a flush of overwritten keys hides as many. Without it a database of a few memtables was rewritten after each
+/// flush: three overwritings of 5 million keys wrote 16 and 26% less with it (two runs, one without). The directory took 1.98 and 2.07 times
+/// what lives at worst, and 1.99 without.
 const SLACK_PART: u64 = 4;
 /// Garbage beyond the share takes at most this many thousandths of the last level. A million keys in four memtables took 3.46 times what
 /// lives at worst with 250, where the bound is 3.45. With 125 it was 3.14.
