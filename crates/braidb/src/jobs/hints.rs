@@ -83,9 +83,7 @@ impl Hints {
 
     /// Learns from a merge.
     pub fn learn(&mut self, met: Met) {
-        if let Some(permille) = met.permille() {
-            self.shadowed_permille = Some(samples::learn(self.planned_permille(), permille));
-        }
+        self.shadowed_permille = met.learn(self.planned_permille()).or(self.shadowed_permille);
     }
 
     /// A scan read garbage. Returns whether scans have read more garbage there by now than rewriting the range costs. So the cost of

@@ -295,9 +295,7 @@ impl Machine {
     }
 
     fn learn(&mut self, met: Met) {
-        if let Some(permille) = met.permille() {
-            self.shadowed_permille = samples::learn(self.shadowed_permille, permille);
-        }
+        self.shadowed_permille = met.learn(self.shadowed_permille).unwrap_or(self.shadowed_permille);
     }
 
     fn carry_out(&mut self, plan: &Plan, version: &Version) -> Met {

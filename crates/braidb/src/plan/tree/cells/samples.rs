@@ -62,11 +62,6 @@ pub fn ask(
     answers
 }
 
-/// What was met lately weighs most.
-pub fn learn(permille: u64, met: u64) -> u64 {
-    (permille + 3 * met) / 4
-}
-
 /// The cells whose samples may make a difference, and that were not asked since they are as they are.
 fn in_question<'a>(version: &'a Version, options: &TreeOptions) -> impl Iterator<Item = &'a Cell> {
     let last = version.last_level().max(1);

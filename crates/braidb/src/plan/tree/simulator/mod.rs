@@ -311,9 +311,8 @@ impl Simulator {
         outputs.retain(|parts| !parts[0].is_empty());
         if let Some(met) = Met::of(merge, version, self.watermark()) {
             self.check_met(merge, version);
-            if let Some(permille) = met.hiding(hidden).permille() {
-                self.shadowed_permille = sampling::learn(self.shadowed_permille, permille);
-            }
+            let learned = met.hiding(hidden).learn(self.shadowed_permille);
+            self.shadowed_permille = learned.unwrap_or(self.shadowed_permille);
         }
         outputs.into_iter().map(|parts| self.new_table(parts)).collect()
     }
