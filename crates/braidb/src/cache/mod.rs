@@ -3,13 +3,18 @@
 //! A block is found by its place: file and offset. Files are never changed and their numbers never used again. So an entry can be
 //! superfluous but never wrong; the blocks of a deleted table age out.
 //!
+//! *Admission.* An entry is kept when it is offered a second time (`doorkeeper`). Most blocks of a large database are read once. They would
+//! displace others, and each would take new memory while the cache fills.
+//!
 //! Shards and hash are fixed rather than taken from the machine, so that a simulated run evicts alike everywhere.
 
+mod doorkeeper;
 mod open_files;
 
 pub use open_files::OpenFiles;
 
 use crate::base::ids::FileId;
+use doorkeeper::Doorkeeper;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -54,6 +59,12 @@ impl Deref for Block {
     }
 }
 
+/// Bytes of a typical block. Sizes the maps, and decides how many shards are worth their locks.
+const TYPICAL_BLOCK_BYTES: usize = 4096;
+
+/// The kept blocks. Lookups from many threads are cheap.
+type Blocks = Cache<Place, Arc<Block>, ByBytes, BuildHasherDefault<PlaceHasher>>;
+
 /// Where a block lies.
 type Place = (FileId, u64);
 
@@ -61,14 +72,12 @@ type Place = (FileId, u64);
 #[derive(Debug)]
 pub struct BlockCache {
     /// None when the capacity is zero: then the cache keeps nothing and locks nothing.
-    blocks: Option<Cache<Place, Arc<Block>, ByBytes, BuildHasherDefault<PlaceHasher>>>,
+    blocks: Option<(Blocks, Doorkeeper)>,
 }
 
 impl BlockCache {
     /// A cache that keeps at most about `capacity_bytes`, its own overhead included. Zero keeps nothing.
     pub fn new(capacity_bytes: usize) -> BlockCache {
-        // Bytes of a typical block. Sizes the maps, and decides how many shards are worth their locks.
-        const TYPICAL_BLOCK_BYTES: usize = 4096;
         const SHARDS: usize = 16;
         if capacity_bytes == 0 {
             return BlockCache { blocks: None };
@@ -80,24 +89,26 @@ impl BlockCache {
             .build()
             .expect("both capacities are set");
         let hasher = BuildHasherDefault::default();
-        BlockCache {
-            blocks: Some(Cache::with_options(options, ByBytes, hasher, DefaultLifecycle::default())),
-        }
+        let blocks = Cache::with_options(options, ByBytes, hasher, DefaultLifecycle::default());
+        BlockCache { blocks: Some((blocks, Doorkeeper::new(capacity_bytes / TYPICAL_BLOCK_BYTES))) }
     }
 
     /// Bytes that the blocks take now.
     pub fn bytes(&self) -> u64 {
-        self.blocks.as_ref().map_or(0, Cache::weight)
+        self.blocks.as_ref().map_or(0, |(blocks, _)| blocks.weight())
     }
 
     pub fn get(&self, file: FileId, offset: u64) -> Option<Arc<Block>> {
-        self.blocks.as_ref()?.get(&(file, offset))
+        self.blocks.as_ref()?.0.get(&(file, offset))
     }
 
-    /// Keeps the block, unless it is larger than a shard.
+    /// Keeps the block, if it was offered before and is not larger than a shard.
     pub fn insert(&self, file: FileId, offset: u64, block: &Arc<Block>) {
-        if let Some(blocks) = &self.blocks {
-            blocks.insert((file, offset), block.clone());
+        let place = (file, offset);
+        if let Some((blocks, doorkeeper)) = &self.blocks
+            && doorkeeper.admits(&place)
+        {
+            blocks.insert(place, block.clone());
         }
     }
 }
@@ -153,12 +164,17 @@ mod tests {
         (0..count).filter(|&i| cache.get(FileId(i % 3), i * 4096).is_some()).count() as u64
     }
 
+    /// Offers a block as often as it takes.
+    fn insert(cache: &BlockCache, file: u64, offset: u64, len: usize) {
+        (0..2).for_each(|_| cache.insert(FileId(file), offset, &block(len)));
+    }
+
     #[test]
     fn blocks_are_found_by_file_and_offset() {
         let cache = BlockCache::new(1 << 20);
-        cache.insert(FileId(1), 0, &block(10));
-        cache.insert(FileId(1), 100, &block(20));
-        cache.insert(FileId(2), 0, &block(30));
+        insert(&cache, 1, 0, 10);
+        insert(&cache, 1, 100, 20);
+        insert(&cache, 2, 0, 30);
         assert_eq!(cache.get(FileId(1), 0).map(|b| b.len()), Some(10));
         assert_eq!(cache.get(FileId(1), 100).map(|b| b.len()), Some(20));
         assert_eq!(cache.get(FileId(2), 0).map(|b| b.len()), Some(30));
@@ -166,11 +182,17 @@ mod tests {
     }
 
     #[test]
+    fn a_block_that_is_offered_once_is_not_kept() {
+        let cache = BlockCache::new(1 << 20);
+        (0..50).for_each(|i| cache.insert(FileId(1), i * 4096, &block(4096)));
+        assert_eq!((0..50).filter(|i| cache.get(FileId(1), i * 4096).is_some()).count(), 0);
+        assert_eq!(cache.bytes(), 0);
+    }
+
+    #[test]
     fn the_capacity_counts_bytes() {
         let cache = BlockCache::new(1 << 20);
-        for i in 0..2000 {
-            cache.insert(FileId(i % 3), i * 4096, &block(4096));
-        }
+        (0..2000).for_each(|i| insert(&cache, i % 3, i * 4096, 4096));
         let kept = kept(&cache, 2000);
         assert!((150..=256).contains(&kept), "{kept} blocks of 4 KiB in 1 MiB");
     }
@@ -178,20 +200,20 @@ mod tests {
     #[test]
     fn without_capacity_nothing_is_kept_and_all_works() {
         let cache = BlockCache::new(0);
-        cache.insert(FileId(1), 0, &block(10));
+        insert(&cache, 1, 0, 10);
         assert!(cache.get(FileId(1), 0).is_none());
         let tiny = BlockCache::new(1);
-        tiny.insert(FileId(1), 0, &block(10));
+        insert(&tiny, 1, 0, 10);
         assert!(tiny.get(FileId(1), 0).is_none());
     }
 
     #[test]
     fn a_lent_block_outlives_its_eviction() {
         let cache = BlockCache::new(64 << 10);
-        cache.insert(FileId(0), 0, &block(4096));
+        insert(&cache, 0, 0, 4096);
         let lent = cache.get(FileId(0), 0).unwrap();
         for i in 1..2000 {
-            cache.insert(FileId(i % 3), i * 4096, &block(4096));
+            insert(&cache, i % 3, i * 4096, 4096);
             // Asked for again, so that new entries win.
             cache.get(FileId(i % 3), i * 4096);
         }

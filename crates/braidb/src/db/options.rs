@@ -100,8 +100,8 @@ impl Options {
         self
     }
 
-    /// Memory for blocks of tables, and for values that lie in logs or, up to 64 KiB each, in value files, in bytes; 0 keeps none. Default:
-    /// 64 MiB.
+    /// Memory for blocks of tables, and for values that lie in logs or, up to 64 KiB each, in value files, in bytes; 0 keeps none. They are kept
+    /// when they are read a second time. Default: 64 MiB.
     pub fn block_cache_bytes(mut self, bytes: usize) -> Options {
         self.block_cache_bytes = bytes;
         self

@@ -340,6 +340,29 @@ impl<'a> Payload<'a> {
         Ok(Lookup { hit: None, key_seen, passed: false })
     }
 
+    /// The first entry at or after `key`. What it shares with the entry before it, it shares with `key` too, as in [`Payload::find`].
+    pub fn seek(&self, key: &[u8]) -> Result<Option<Entry<'a>>, Flaw> {
+        let mut position = self.restart(self.restarts_before(key, false)?.saturating_sub(1));
+        let (mut matched, mut last_len) = (0, 0);
+        while position < self.entries.len() {
+            let entry = self.entry(position)?;
+            if entry.shared > last_len {
+                return Err(Flaw::Malformed("an entry shares more than the key before it has"));
+            }
+            if entry.shared <= matched {
+                let rest = &key[entry.shared..];
+                let more = common_prefix(rest, entry.suffix);
+                if entry.suffix.get(more) >= rest.get(more) {
+                    return Ok(Some(entry));
+                }
+                matched = entry.shared + more;
+            }
+            last_len = entry.shared + entry.suffix.len();
+            position = entry.next;
+        }
+        Ok(None)
+    }
+
     /// Builds the versions from restart point `index` to the next. Clears both buffers first.
     pub fn read_interval(
         &self,
@@ -469,6 +492,12 @@ mod tests {
                     let larger = rows.iter().any(|row| row.0.as_slice() > key.as_bytes());
                     assert_eq!(lookup.passed, lookup.hit.is_none() && larger, "{key} at {at}");
                 }
+                let found = payload.seek(key.as_bytes()).unwrap();
+                let expected = rows.iter().find(|row| row.0.as_slice() >= key.as_bytes());
+                assert_eq!(found.as_ref().map(|entry| entry.seq), expected.map(|row| row.1), "{key}");
+                if let (Some(entry), Some(row)) = (found, expected) {
+                    assert_eq!([&key.as_bytes()[..entry.shared], entry.suffix].concat(), row.0, "{key}");
+                }
             }
         }
     }
@@ -504,6 +533,7 @@ mod tests {
             }
             for key in [&b""[..], b"key0100", b"key0100x", b"z"] {
                 let _ = payload.find(key, 120);
+                let _ = payload.seek(key);
             }
         };
         for bit in 0..block.len() * 8 {

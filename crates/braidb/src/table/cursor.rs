@@ -16,6 +16,7 @@ use crate::base::value::Value;
 use crate::cache::Block;
 use crate::value::{self, BodyFile, Chunk, Handle, Image};
 use crate::visible::{Cursor, EntryKind, InBody, LazyValue};
+use std::cell::OnceCell;
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ const READ_AHEAD_BYTES: u64 = 128 << 10;
 
 #[derive(Debug)]
 pub struct TableCursor {
-    bounds: KeyRange,
+    bounds: Arc<KeyRange>,
     source: Source,
     /// The current block.
     loaded: Option<Loaded>,
@@ -72,12 +73,11 @@ impl Loaded {
 }
 
 impl TableCursor {
-    pub(super) fn new(table: Arc<Table>, bounds: KeyRange, fill_cache: bool) -> TableCursor {
-        let slice = holes::reach(table.index(), &bounds);
+    pub(super) fn new(table: Arc<Table>, bounds: Arc<KeyRange>, fill_cache: bool) -> TableCursor {
         let images = if fill_cache { Vec::new() } else { table.images() };
         TableCursor {
+            source: Source::new(table, bounds.clone(), fill_cache),
             bounds,
-            source: Source { table, slice, fill_cache, window: None, last_loaded: None, ahead_bytes: 0 },
             loaded: None,
             may_leave: true,
             backward: false,
@@ -132,16 +132,20 @@ impl TableCursor {
         }
         self.enter_forward(number)?;
         let loaded = self.loaded.as_ref().expect("a block was entered");
-        let find = |payload: Payload<'_>| {
-            let before = payload.restarts_before(key, false)?;
-            Ok(payload.restart(before.saturating_sub(1)))
-        };
-        self.next_entry = loaded.payload().and_then(find).map_err(|flaw| self.table().flaw(number, flaw))?;
-        loop {
-            self.advance()?;
-            match &self.current {
-                Some(version) if &self.keys[version.key.clone()] < key => {}
-                _ => return Ok(()),
+        let payload = loaded.payload().map_err(|flaw| self.source.table.flaw(number, flaw))?;
+        let found = payload.seek(key).map_err(|flaw| self.source.table.flaw(number, flaw))?;
+        // The entry shares its beginning with `key`, and not only with the entry before it.
+        let shared = found.as_ref().map_or(0, |entry| entry.shared);
+        self.keys.extend_from_slice(&key[..shared]);
+        match found {
+            Some(entry) => {
+                self.current = enter(entry, &mut self.keys, &mut self.next_entry);
+                self.leave_beyond();
+                Ok(())
+            }
+            None => {
+                self.next_entry = payload.entry_bytes();
+                self.advance()
             }
         }
     }
@@ -151,10 +155,10 @@ impl TableCursor {
         self.start(true);
         let index = self.table().index();
         let number = if or_at { index.first_after(key) } else { index.first_at_or_after(key) };
-        if key < self.bounds.low.as_slice() || self.source.slice.is_empty() {
+        if key < self.bounds.low.as_slice() || self.source.reach().is_empty() {
             return Ok(());
         }
-        let number = number.min(self.source.slice.end - 1);
+        let number = number.min(self.source.reach().end - 1);
         self.enter_backward(number)?;
         let loaded = self.loaded.as_ref().expect("a block was entered");
         let before = loaded.payload().and_then(|payload| payload.restarts_before(key, or_at));
@@ -197,21 +201,23 @@ impl TableCursor {
             if entry.shared > self.keys.len() {
                 return Err(flaw(Flaw::Malformed("an entry shares more than the key before it has")));
             }
-            self.keys.truncate(entry.shared);
-            self.keys.extend_from_slice(entry.suffix);
-            self.next_entry = entry.next;
-            if !(self.may_leave && self.keys > self.bounds.high) {
-                let (key, Entry { seq, kind, value, pointer, .. }) = (0..self.keys.len(), entry);
-                if let Some(Pointer { body, handle }) = &pointer
-                    && let Some(Some(image)) = self.images.get(*body as usize)
-                {
-                    image.prefetch(handle);
-                }
-                self.current = Some(Version { key, seq, kind, value, pointer });
-            }
+            self.current = enter(entry, &mut self.keys, &mut self.next_entry);
+            self.leave_beyond();
             return Ok(());
         }
         Ok(())
+    }
+
+    /// Leaves an entry that was entered beyond the upper bound. Of another one, prepares the value.
+    #[inline]
+    fn leave_beyond(&mut self) {
+        if self.may_leave && self.keys > self.bounds.high {
+            self.current = None;
+        } else if let Some(Version { pointer: Some(Pointer { body, handle }), .. }) = &self.current
+            && let Some(Some(image)) = self.images.get(*body as usize)
+        {
+            image.prefetch(handle);
+        }
     }
 
     /// Moves to the nearest remaining version of the interval, or to the interval before.
@@ -264,17 +270,13 @@ impl TableCursor {
 
 impl Cursor for TableCursor {
     fn seek_to_first(&mut self) -> Result<()> {
-        let low = std::mem::take(&mut self.bounds.low);
-        let result = self.seek_forward(&low);
-        self.bounds.low = low;
-        result
+        let bounds = self.bounds.clone();
+        self.seek_forward(&bounds.low)
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
-        let high = std::mem::take(&mut self.bounds.high);
-        let result = self.seek_backward(&high, true);
-        self.bounds.high = high;
-        result
+        let bounds = self.bounds.clone();
+        self.seek_backward(&bounds.high, true)
     }
 
     fn seek(&mut self, key: &[u8]) -> Result<()> {
@@ -372,15 +374,28 @@ impl Cursor for TableCursor {
     }
 }
 
+/// Enters an entry: its key takes the place of `keys`, which begin with what it shares. The next entry is noted.
+#[inline]
+fn enter(entry: Entry<'_>, keys: &mut Vec<u8>, next_entry: &mut usize) -> Option<Version> {
+    keys.truncate(entry.shared);
+    keys.extend_from_slice(entry.suffix);
+    *next_entry = entry.next;
+    let (key, Entry { seq, kind, value, pointer, .. }) = (0..keys.len(), entry);
+    Some(Version { key, seq, kind, value, pointer })
+}
+
 /// The source of a cursor's blocks.
 #[derive(Debug)]
 struct Source {
     table: Arc<Table>,
-    /// The blocks that reach into the bounds of the cursor; the cursor reads no others.
-    slice: Range<usize>,
+    bounds: Arc<KeyRange>,
+    /// The blocks that reach into the bounds; the cursor reads no others. Looked up when a read goes beyond a block that a key led to.
+    reach: OnceCell<Range<usize>>,
     fill_cache: bool,
     window: Option<Window>,
     last_loaded: Option<usize>,
+    /// A reader's last block: a cursor that is positioned again often comes back to it.
+    last_block: Option<Arc<Block>>,
     ahead_bytes: u64,
 }
 
@@ -392,15 +407,28 @@ struct Window {
 }
 
 impl Source {
+    fn new(table: Arc<Table>, bounds: Arc<KeyRange>, fill_cache: bool) -> Source {
+        let (reach, window, last_loaded, last_block) = (OnceCell::new(), None, None, None);
+        Source { table, bounds, reach, fill_cache, window, last_loaded, last_block, ahead_bytes: 0 }
+    }
+
+    fn reach(&self) -> &Range<usize> {
+        self.reach.get_or_init(|| holes::reach(self.table.index(), &self.bounds))
+    }
+
     fn load(&mut self, number: usize, backward: bool) -> Result<Loaded> {
-        debug_assert!(self.slice.contains(&number));
+        debug_assert!(self.reach().contains(&number));
         let before = self.last_loaded.replace(number);
+        if before == Some(number)
+            && let Some(owner) = &self.last_block
+        {
+            return Ok(Loaded { number, owner: owner.clone(), payload: 0..owner.len() });
+        }
         let is_ahead = self.window.as_ref().is_some_and(|window| window.blocks.contains(&number));
         if self.fill_cache
             && let Some(owner) = self.table.cached(number)
         {
-            let payload = 0..owner.len();
-            return Ok(Loaded { number, owner, payload });
+            return Ok(self.keep(number, owner));
         }
         if !is_ahead {
             let step = if backward {
@@ -425,11 +453,26 @@ impl Source {
         let place = (index.start(number) - base) as usize..(index.start(number + 1) - base) as usize;
         let payload = self.table.check_block(number, &window.owner[place.clone()])?;
         if self.fill_cache {
-            let owner = self.table.keep(number, payload.to_vec());
-            let payload = 0..owner.len();
-            return Ok(Loaded { number, owner, payload });
+            let payload_bytes = payload.len();
+            let bytes = if window.blocks.len() == 1 {
+                let window = self.window.take().expect("it is there");
+                let alone = Arc::into_inner(window.owner).expect("only merges use blocks in their window");
+                let mut bytes = alone.into_bytes();
+                bytes.truncate(payload_bytes);
+                bytes
+            } else {
+                payload.to_vec()
+            };
+            let owner = self.table.keep(number, bytes);
+            return Ok(self.keep(number, owner));
         }
         Ok(Loaded { number, owner: window.owner.clone(), payload: place.start..place.end - TRAILER_BYTES })
+    }
+
+    fn keep(&mut self, number: usize, owner: Arc<Block>) -> Loaded {
+        self.last_block = Some(owner.clone());
+        let payload = 0..owner.len();
+        Loaded { number, owner, payload }
     }
 
     /// Reads block `number` and the following blocks in the direction of the walk, as far as `ahead_bytes` reach.
@@ -444,12 +487,18 @@ impl Source {
         let mut blocks = number..number + 1;
         if backward {
             let least = index.start(number + 1).saturating_sub(self.ahead_bytes);
-            while blocks.start > self.slice.start && index.start(blocks.start - 1) >= least {
+            while blocks.start > 0
+                && index.start(blocks.start - 1) >= least
+                && blocks.start > self.reach().start
+            {
                 blocks.start -= 1;
             }
         } else {
             let most = index.start(number) + self.ahead_bytes;
-            while blocks.end < self.slice.end && index.start(blocks.end + 1) <= most {
+            while blocks.end < index.blocks()
+                && index.start(blocks.end + 1) <= most
+                && blocks.end < self.reach().end
+            {
                 blocks.end += 1;
             }
         }

@@ -1,5 +1,5 @@
 //! Finds where a range of a table can be cut in two, and how many bytes lie on either side. Cutting writes nothing: the
-//! index knows the blocks, and at most two of them are read to find the keys next to the cut.
+//! index knows the blocks, and at most two of them are read, one of them twice, to find the keys next to the cut.
 
 use super::reader::Table;
 use crate::base::error::Result;

@@ -151,8 +151,8 @@ impl Table {
 
     /// A cursor over the slice of the table inside `bounds`. With `fill_cache`, for readers, blocks go through the
     /// cache. Without, for merges, the cursor reads far ahead and bypasses the cache.
-    pub fn cursor(self: &Arc<Self>, bounds: KeyRange, fill_cache: bool) -> TableCursor {
-        TableCursor::new(self.clone(), bounds, fill_cache)
+    pub fn cursor(self: &Arc<Self>, bounds: impl Into<Arc<KeyRange>>, fill_cache: bool) -> TableCursor {
+        TableCursor::new(self.clone(), bounds.into(), fill_cache)
     }
 
     /// Memory of the open table in bytes: index and filter.

@@ -30,7 +30,7 @@ impl RunCursor {
         self.current = None;
         self.at = at;
         if let Some(slice) = self.slices.get(at) {
-            let mut cursor = slice.table.reader()?.cursor(slice.range.clone(), self.fill_cache);
+            let mut cursor = slice.table.reader()?.cursor(slice.bounds().clone(), self.fill_cache);
             position(&mut cursor)?;
             self.current = Some(cursor);
         }

@@ -30,6 +30,8 @@ use std::sync::{Arc, OnceLock};
 pub struct Slice {
     pub table: Arc<TableFile>,
     part: Part,
+    /// The range of `part`, for cursors.
+    bounds: Arc<KeyRange>,
     rent: Rent,
 }
 
@@ -37,7 +39,8 @@ impl Slice {
     /// A slice for which readers have `paid` already. While it lives, the table's blocks in its range are not punched out.
     pub fn new(table: Arc<TableFile>, part: Part, paid: Paid) -> Slice {
         table.hold(&part.range);
-        let mut slice = Slice { table, part, rent: Rent::default() };
+        let bounds = Arc::new(part.range.clone());
+        let mut slice = Slice { table, part, bounds, rent: Rent::default() };
         slice.rent = Rent::new(paid, slice.price_ns());
         slice
     }
@@ -65,6 +68,11 @@ impl Slice {
 
     pub fn part(&self) -> &Part {
         &self.part
+    }
+
+    /// The range, shared with cursors.
+    pub fn bounds(&self) -> &Arc<KeyRange> {
+        &self.bounds
     }
 }
 
