@@ -395,7 +395,7 @@ struct Source {
     window: Option<Window>,
     last_loaded: Option<usize>,
     /// A reader's last block: a cursor that is positioned again often comes back to it.
-    last_block: Option<Arc<Block>>,
+    last_block: Option<(usize, Arc<Block>)>,
     ahead_bytes: u64,
 }
 
@@ -419,8 +419,8 @@ impl Source {
     fn load(&mut self, number: usize, backward: bool) -> Result<Loaded> {
         debug_assert!(self.reach().contains(&number));
         let before = self.last_loaded.replace(number);
-        if before == Some(number)
-            && let Some(owner) = &self.last_block
+        if let Some((last, owner)) = &self.last_block
+            && *last == number
         {
             return Ok(Loaded { number, owner: owner.clone(), payload: 0..owner.len() });
         }
@@ -470,7 +470,7 @@ impl Source {
     }
 
     fn keep(&mut self, number: usize, owner: Arc<Block>) -> Loaded {
-        self.last_block = Some(owner.clone());
+        self.last_block = Some((number, owner.clone()));
         let payload = 0..owner.len();
         Loaded { number, owner, payload }
     }
