@@ -1,8 +1,8 @@
 //! Remembers which blocks were offered to the cache lately, so that it keeps a block at its second offer.
 //!
 //! A table of marks, one for each value of some bits of a block's hash. A mark is made of other bits. A block whose mark stands there was
-//! offered before; otherwise its mark takes the place of the one that stood there. So old marks go as new ones come, and nothing is
-//! counted or locked. Of two blocks with one place, one in 32,768 pairs has one mark too: the second block is then kept at its first
+//! offered before; otherwise its mark replaces the one that stood there. So old marks go as new ones come, and nothing is
+//! counted or locked. Of two blocks with one slot, one in 32,768 pairs has one mark too: the second block is then kept at its first
 //! offer.
 
 use super::{Place, PlaceHasher};
@@ -58,7 +58,7 @@ mod tests {
         let admitted = || (0..1000).filter(|&number| doorkeeper.admits(&place(number))).count();
         assert!(admitted() < 5);
         let second = admitted();
-        assert!((750..=1000).contains(&second), "{second}: a quarter may have lost their places");
+        assert!((750..=1000).contains(&second), "{second}: a quarter may have lost their slots");
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl Deref for Block {
 /// Bytes of a typical block. Sizes the maps, and decides how many shards are worth their locks.
 const TYPICAL_BLOCK_BYTES: usize = 4096;
 
-/// The kept blocks. Lookups from many threads are cheap.
+/// The kept blocks, in shards.
 type Blocks = Cache<Place, Arc<Block>, ByBytes, BuildHasherDefault<PlaceHasher>>;
 
 /// Where a block lies.

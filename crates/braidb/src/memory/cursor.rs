@@ -26,6 +26,7 @@ impl SegmentCursor {
         SegmentCursor { segment, at: None, is_backward: false, newer: Vec::new() }
     }
 
+    #[inline]
     fn at(&self) -> (Ref<'static, Node>, Ref<'static, Version>) {
         self.at.expect("the cursor is valid")
     }
@@ -90,6 +91,7 @@ impl Cursor for SegmentCursor {
         Ok(())
     }
 
+    #[inline]
     fn next(&mut self) -> Result<()> {
         assert!(!self.is_backward, "seek again before turning round");
         let (node, version) = self.at();
@@ -111,22 +113,27 @@ impl Cursor for SegmentCursor {
         Ok(())
     }
 
+    #[inline]
     fn valid(&self) -> bool {
         self.at.is_some()
     }
 
+    #[inline]
     fn key(&self) -> &[u8] {
         self.at().0.key()
     }
 
+    #[inline]
     fn seq(&self) -> SeqNo {
         self.at().1.seq()
     }
 
+    #[inline]
     fn kind(&self) -> EntryKind {
         self.record().kind()
     }
 
+    #[inline]
     fn value(&self) -> &[u8] {
         self.record().value()
     }

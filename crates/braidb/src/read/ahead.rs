@@ -134,18 +134,22 @@ impl Ahead {
         Ahead { clock, layout, is_forward, ready, raw, window_bytes: 0, usual_bytes, read_bytes: 0, spent }
     }
 
-    /// The next entry of the scan whose entries `walk` finds, one a call.
-    pub fn step(&mut self, mut walk: impl FnMut() -> Result<Option<Found>>) -> Result<Option<Entry>> {
-        if let Some(entry) = self.ready.pop_front() {
-            return self.taken(entry).map(Some);
-        }
-        match walk()? {
-            None => Ok(None),
-            Some((key, LazyValue::InBody(value))) if value.body.is_read_ahead() => {
+    /// Takes the next entry that was read ahead, if there is one.
+    #[inline]
+    pub fn take_first(&mut self) -> Option<Result<Entry>> {
+        self.ready.pop_front().map(|entry| self.taken(entry))
+    }
+
+    /// Reads the value of an entry, and more values ahead if it lies in a value file. `walk` finds the entries behind it, one a call.
+    #[inline]
+    pub fn read(&mut self, found: Found, walk: impl FnMut() -> Result<Option<Found>>) -> Result<Entry> {
+        match found {
+            (key, LazyValue::Pinned(value)) => Ok((key, value)),
+            (key, LazyValue::InBody(value)) if value.body.is_read_ahead() => {
                 self.read_window((key, value), walk);
-                self.ready.pop_front().map(|entry| self.taken(entry)).transpose()
+                self.take_first().expect("the window begins with the entry")
             }
-            Some((key, value)) => Ok(Some((key, value.get()?))),
+            (key, value) => Ok((key, value.get()?)),
         }
     }
 
@@ -176,6 +180,7 @@ impl Ahead {
     }
 
     /// Reads a window that begins with `first`, whose value lies in a value file.
+    #[inline(never)]
     fn read_window(&mut self, first: (Vec<u8>, InBody), mut walk: impl FnMut() -> Result<Option<Found>>) {
         let mut window = Window::default();
         let mut bytes = bytes_of(&first.0, first.1.handle.bytes.into());
@@ -312,6 +317,16 @@ mod tests {
     use braidb_storage::Clock;
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicU64, Ordering};
+
+    impl Ahead {
+        /// The next entry of a scan, as [`super::super::scan::Scan::step`] takes it.
+        fn step(&mut self, mut walk: impl FnMut() -> Result<Option<Found>>) -> Result<Option<Entry>> {
+            match self.take_first() {
+                Some(entry) => entry.map(Some),
+                None => walk()?.map(|found| self.read(found, walk)).transpose(),
+            }
+        }
+    }
 
     /// A clock that a read moves on.
     #[derive(Debug, Default)]

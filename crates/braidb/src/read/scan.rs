@@ -209,7 +209,11 @@ impl<W: Walk> Scan<W> {
     /// The next entry, or nothing if its key is not `within` the range. Reads no value outside of the range.
     #[inline]
     pub fn step(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<Option<Entry>> {
-        self.ahead.step(|| self.walk.step(&within))
+        if let Some(entry) = self.ahead.take_first() {
+            return entry.map(Some);
+        }
+        let found = self.walk.step(&within)?;
+        found.map(|found| self.ahead.read(found, || self.walk.step(&within))).transpose()
     }
 
     /// Takes the last entry that was read ahead: the scan from the other end has come to it.
@@ -253,7 +257,8 @@ impl Walk for ForwardWalk {
         (&self.count, self.started.then_some(&self.key))
     }
 
-    #[inline]
+    // The scan steps in two places. The compiler would inline neither.
+    #[inline(always)]
     fn step(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<Option<Found>> {
         let mut versions = 0;
         while self.merge.valid() {

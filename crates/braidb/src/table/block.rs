@@ -35,6 +35,8 @@ const PLACEMENT_SHIFT: u32 = 4;
 const DELETE: u8 = EntryKind::Delete as u8;
 const PUT: u8 = EntryKind::Put as u8;
 const PUT_WITH_HANDLE: u8 = EntryKind::Put as u8 | 1 << PLACEMENT_SHIFT;
+/// A block in which an entry takes more bytes of the key before than it has.
+pub const SHARES_TOO_MUCH: Flaw = Flaw::Malformed("an entry shares more than the key before it has");
 /// Most bytes of a handle in an entry, without the length of the value.
 const HANDLE_BYTES: usize = 5 + 10 + 4;
 
@@ -308,46 +310,40 @@ impl<'a> Payload<'a> {
         Ok(low)
     }
 
-    /// The newest version of `key` at or below `at`. Keys are compared in their compressed form. `matched` is the
-    /// length of the prefix that the entry before shares with `key`. An entry that shares more than `matched` bytes
-    /// with the entry before is on the same side of `key`.
+    /// The newest version of `key` at or below `at`.
+    #[inline]
     pub fn find(&self, key: &[u8], at: SeqNo) -> Result<Lookup, Flaw> {
-        let mut position = self.restart(self.restarts_before(key, false)?.saturating_sub(1));
-        let (mut matched, mut last_len, mut key_seen) = (0, 0, false);
-        while position < self.entries.len() {
-            let entry = self.entry(position)?;
-            if entry.shared > last_len {
-                return Err(Flaw::Malformed("an entry shares more than the key before it has"));
+        let mut lookup = Lookup { hit: None, key_seen: false, passed: false };
+        let mut next = self.seek(key)?;
+        while let Some(entry) = next {
+            // Behind a version of `key`, an entry that shares more than `key` has is malformed.
+            let rest = key.get(entry.shared..).ok_or(SHARES_TOO_MUCH)?;
+            lookup.passed = entry.suffix != rest;
+            if lookup.passed {
+                break;
             }
-            if entry.shared <= matched {
-                let rest = &key[entry.shared..];
-                let more = common_prefix(rest, entry.suffix);
-                match entry.suffix.get(more).cmp(&rest.get(more)) {
-                    Ordering::Less => {}
-                    Ordering::Equal if entry.seq <= at => {
-                        let Entry { seq, kind, value, pointer, .. } = entry;
-                        let hit = Some(Hit { seq, kind, value, pointer });
-                        return Ok(Lookup { hit, key_seen: true, passed: false });
-                    }
-                    Ordering::Equal => key_seen = true,
-                    Ordering::Greater => return Ok(Lookup { hit: None, key_seen, passed: true }),
-                }
-                matched = entry.shared + more;
+            lookup.key_seen = true;
+            if entry.seq <= at {
+                let Entry { seq, kind, value, pointer, .. } = entry;
+                lookup.hit = Some(Hit { seq, kind, value, pointer });
+                break;
             }
-            last_len = entry.shared + entry.suffix.len();
-            position = entry.next;
+            next = (entry.next < self.entries.len()).then(|| self.entry(entry.next)).transpose()?;
         }
-        Ok(Lookup { hit: None, key_seen, passed: false })
+        Ok(lookup)
     }
 
-    /// The first entry at or after `key`. What it shares with the entry before it, it shares with `key` too, as in [`Payload::find`].
+    /// The first entry at or after `key`. What it shares with the entry before it, it shares with `key` too. Keys are compared in their
+    /// compressed form. `matched` is the length of the prefix that the entry before shares with `key`. An entry that shares more than
+    /// `matched` bytes with the entry before is on the same side of `key`.
+    #[inline]
     pub fn seek(&self, key: &[u8]) -> Result<Option<Entry<'a>>, Flaw> {
         let mut position = self.restart(self.restarts_before(key, false)?.saturating_sub(1));
         let (mut matched, mut last_len) = (0, 0);
         while position < self.entries.len() {
             let entry = self.entry(position)?;
             if entry.shared > last_len {
-                return Err(Flaw::Malformed("an entry shares more than the key before it has"));
+                return Err(SHARES_TOO_MUCH);
             }
             if entry.shared <= matched {
                 let rest = &key[entry.shared..];

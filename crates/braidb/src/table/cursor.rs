@@ -5,7 +5,7 @@
 //! over them. Values in bodies are fetched on request only, because a scan skips most versions without reading their
 //! values.
 
-use super::block::{Entry, Payload, Pointer, Version};
+use super::block::{Entry, Payload, Pointer, SHARES_TOO_MUCH, Version};
 use super::holes;
 use super::reader::Table;
 use super::section::{Flaw, TRAILER_BYTES};
@@ -27,7 +27,6 @@ const READ_AHEAD_BYTES: u64 = 128 << 10;
 
 #[derive(Debug)]
 pub struct TableCursor {
-    bounds: Arc<KeyRange>,
     source: Source,
     /// The current block.
     loaded: Option<Loaded>,
@@ -61,6 +60,11 @@ struct Loaded {
 }
 
 impl Loaded {
+    fn alone(number: usize, owner: Arc<Block>) -> Loaded {
+        let payload = 0..owner.len();
+        Loaded { number, owner, payload }
+    }
+
     #[inline]
     fn payload(&self) -> Result<Payload<'_>, Flaw> {
         Payload::parse(&self.owner[self.payload.clone()])
@@ -76,8 +80,7 @@ impl TableCursor {
     pub(super) fn new(table: Arc<Table>, bounds: Arc<KeyRange>, fill_cache: bool) -> TableCursor {
         let images = if fill_cache { Vec::new() } else { table.images() };
         TableCursor {
-            source: Source::new(table, bounds.clone(), fill_cache),
-            bounds,
+            source: Source::new(table, bounds, fill_cache),
             loaded: None,
             may_leave: true,
             backward: false,
@@ -100,7 +103,7 @@ impl TableCursor {
     fn enter_forward(&mut self, number: usize) -> Result<()> {
         self.loaded = None;
         self.loaded = Some(self.source.load(number, false)?);
-        self.may_leave = self.table().index().compare(number, &self.bounds.high) == Ordering::Greater;
+        self.may_leave = self.table().index().compare(number, &self.source.bounds.high) == Ordering::Greater;
         self.next_entry = 0;
         self.keys.clear();
         Ok(())
@@ -120,14 +123,16 @@ impl TableCursor {
 
     /// Whether all entries behind `block` are at or above the lower bound; `false` without a block.
     fn is_inside_after(&self, block: Option<usize>) -> bool {
-        block.is_some_and(|block| self.table().index().compare(block, &self.bounds.low) != Ordering::Less)
+        block.is_some_and(|block| {
+            self.table().index().compare(block, &self.source.bounds.low) != Ordering::Less
+        })
     }
 
     /// Moves to the first entry at or after `key`, which is not below the lower bound.
     fn seek_forward(&mut self, key: &[u8]) -> Result<()> {
         self.start(false);
         let number = self.table().index().first_at_or_after(key);
-        if number == self.table().index().blocks() || key > self.bounds.high.as_slice() {
+        if number == self.table().index().blocks() || key > self.source.bounds.high.as_slice() {
             return Ok(());
         }
         self.enter_forward(number)?;
@@ -155,7 +160,7 @@ impl TableCursor {
         self.start(true);
         let index = self.table().index();
         let number = if or_at { index.first_after(key) } else { index.first_at_or_after(key) };
-        if key < self.bounds.low.as_slice() || self.source.reach().is_empty() {
+        if key < self.source.bounds.low.as_slice() || self.source.reach().is_empty() {
             return Ok(());
         }
         let number = number.min(self.source.reach().end - 1);
@@ -199,7 +204,7 @@ impl TableCursor {
             }
             let entry = payload.entry(self.next_entry).map_err(flaw)?;
             if entry.shared > self.keys.len() {
-                return Err(flaw(Flaw::Malformed("an entry shares more than the key before it has")));
+                return Err(flaw(SHARES_TOO_MUCH));
             }
             self.current = enter(entry, &mut self.keys, &mut self.next_entry);
             self.leave_beyond();
@@ -211,7 +216,7 @@ impl TableCursor {
     /// Leaves an entry that was entered beyond the upper bound. Of another one, prepares the value.
     #[inline]
     fn leave_beyond(&mut self) {
-        if self.may_leave && self.keys > self.bounds.high {
+        if self.may_leave && self.keys > self.source.bounds.high {
             self.current = None;
         } else if let Some(Version { pointer: Some(Pointer { body, handle }), .. }) = &self.current
             && let Some(Some(image)) = self.images.get(*body as usize)
@@ -225,7 +230,7 @@ impl TableCursor {
         self.leave();
         while let Some(loaded) = &self.loaded {
             if let Some(version) = self.interval.pop() {
-                if !(self.may_leave && self.keys[version.key.clone()] < *self.bounds.low) {
+                if !(self.may_leave && self.keys[version.key.clone()] < *self.source.bounds.low) {
                     self.current = Some(version);
                 }
                 return Ok(());
@@ -270,21 +275,25 @@ impl TableCursor {
 
 impl Cursor for TableCursor {
     fn seek_to_first(&mut self) -> Result<()> {
-        let bounds = self.bounds.clone();
+        let bounds = self.source.bounds.clone();
         self.seek_forward(&bounds.low)
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
-        let bounds = self.bounds.clone();
+        let bounds = self.source.bounds.clone();
         self.seek_backward(&bounds.high, true)
     }
 
     fn seek(&mut self, key: &[u8]) -> Result<()> {
-        if key < self.bounds.low.as_slice() { self.seek_to_first() } else { self.seek_forward(key) }
+        if key < self.source.bounds.low.as_slice() { self.seek_to_first() } else { self.seek_forward(key) }
     }
 
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {
-        if key > self.bounds.high.as_slice() { self.seek_to_last() } else { self.seek_backward(key, false) }
+        if key > self.source.bounds.high.as_slice() {
+            self.seek_to_last()
+        } else {
+            self.seek_backward(key, false)
+        }
     }
 
     fn next(&mut self) -> Result<()> {
@@ -394,8 +403,6 @@ struct Source {
     fill_cache: bool,
     window: Option<Window>,
     last_loaded: Option<usize>,
-    /// A reader's last block: a cursor that is positioned again often comes back to it.
-    last_block: Option<(usize, Arc<Block>)>,
     ahead_bytes: u64,
 }
 
@@ -408,8 +415,8 @@ struct Window {
 
 impl Source {
     fn new(table: Arc<Table>, bounds: Arc<KeyRange>, fill_cache: bool) -> Source {
-        let (reach, window, last_loaded, last_block) = (OnceCell::new(), None, None, None);
-        Source { table, bounds, reach, fill_cache, window, last_loaded, last_block, ahead_bytes: 0 }
+        let (reach, window, last_loaded) = (OnceCell::new(), None, None);
+        Source { table, bounds, reach, fill_cache, window, last_loaded, ahead_bytes: 0 }
     }
 
     fn reach(&self) -> &Range<usize> {
@@ -419,23 +426,14 @@ impl Source {
     fn load(&mut self, number: usize, backward: bool) -> Result<Loaded> {
         debug_assert!(self.reach().contains(&number));
         let before = self.last_loaded.replace(number);
-        if let Some((last, owner)) = &self.last_block
-            && *last == number
-        {
-            return Ok(Loaded { number, owner: owner.clone(), payload: 0..owner.len() });
-        }
         let is_ahead = self.window.as_ref().is_some_and(|window| window.blocks.contains(&number));
         if self.fill_cache
             && let Some(owner) = self.table.cached(number)
         {
-            return Ok(self.keep(number, owner));
+            return Ok(Loaded::alone(number, owner));
         }
         if !is_ahead {
-            let step = if backward {
-                before.and_then(|before| before.checked_sub(1))
-            } else {
-                before.map(|b| b + 1)
-            };
+            let step = before.and_then(|at| if backward { at.checked_sub(1) } else { Some(at + 1) });
             self.ahead_bytes = match self.fill_cache {
                 false => READ_AHEAD_BYTES,
                 true if step == Some(number) => {
@@ -453,26 +451,19 @@ impl Source {
         let place = (index.start(number) - base) as usize..(index.start(number + 1) - base) as usize;
         let payload = self.table.check_block(number, &window.owner[place.clone()])?;
         if self.fill_cache {
-            let payload_bytes = payload.len();
-            let bytes = if window.blocks.len() == 1 {
+            let (payload_bytes, mut bytes) = (payload.len(), Vec::new());
+            if window.blocks.len() > 1 {
+                bytes.extend_from_slice(payload);
+            } else {
                 let window = self.window.take().expect("it is there");
                 let alone = Arc::into_inner(window.owner).expect("only merges use blocks in their window");
-                let mut bytes = alone.into_bytes();
+                bytes = alone.into_bytes();
                 bytes.truncate(payload_bytes);
-                bytes
-            } else {
-                payload.to_vec()
-            };
+            }
             let owner = self.table.keep(number, bytes);
-            return Ok(self.keep(number, owner));
+            return Ok(Loaded::alone(number, owner));
         }
         Ok(Loaded { number, owner: window.owner.clone(), payload: place.start..place.end - TRAILER_BYTES })
-    }
-
-    fn keep(&mut self, number: usize, owner: Arc<Block>) -> Loaded {
-        self.last_block = Some((number, owner.clone()));
-        let payload = 0..owner.len();
-        Loaded { number, owner, payload }
     }
 
     /// Reads block `number` and the following blocks in the direction of the walk, as far as `ahead_bytes` reach.
@@ -485,20 +476,14 @@ impl Source {
             .map_or_else(Vec::new, Block::into_bytes);
         let index = self.table.index();
         let mut blocks = number..number + 1;
-        if backward {
+        if backward && self.ahead_bytes > 0 {
             let least = index.start(number + 1).saturating_sub(self.ahead_bytes);
-            while blocks.start > 0
-                && index.start(blocks.start - 1) >= least
-                && blocks.start > self.reach().start
-            {
+            while blocks.start > self.reach().start && index.start(blocks.start - 1) >= least {
                 blocks.start -= 1;
             }
-        } else {
+        } else if self.ahead_bytes > 0 {
             let most = index.start(number) + self.ahead_bytes;
-            while blocks.end < index.blocks()
-                && index.start(blocks.end + 1) <= most
-                && blocks.end < self.reach().end
-            {
+            while blocks.end < self.reach().end && index.start(blocks.end + 1) <= most {
                 blocks.end += 1;
             }
         }

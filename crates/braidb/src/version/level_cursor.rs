@@ -1,164 +1,64 @@
-//! A cursor over a level: its cells in key order; in each cell, the merge of its runs.
-//!
-//! A level has thousands of cells. Only the current cell has cursors, so a scan pays only for the cells that it
-//! reaches.
+//! A cursor over a level: its cells in key order; in each cell, the merge of its runs. Only the current cell has cursors.
 
+use super::concat::{ConcatCursor, Parts};
 use super::cursor::RunCursor;
-use super::shape::{Cell, Level};
+use super::shape::Level;
 use crate::base::error::Result;
-use crate::base::ids::SeqNo;
-use crate::base::value::Value;
+use crate::visible::Cursor;
 use crate::visible::merge::MergeCursor;
-use crate::visible::{Cursor, EntryKind, LazyValue};
 use std::sync::Arc;
 
 /// Walks all entries of a level for a reader: blocks that the cursor reads stay in the cache.
-pub struct LevelCursor {
-    level: Arc<Level>,
-    /// The index of the current cell.
-    at: usize,
-    /// A cursor over the runs of cell `at`; `None` if the cell is empty.
-    current: Option<Box<dyn Cursor>>,
-}
+pub type LevelCursor = ConcatCursor<CellsOfLevel>;
 
-/// A cursor over the runs of a cell; `None` if the cell is empty.
-fn cell_cursor(cell: &Cell) -> Option<Box<dyn Cursor>> {
-    let mut runs = cell.runs.iter().map(|run| RunCursor::new(run.slices.clone(), true));
-    match runs.len() {
-        0 => None,
-        1 => runs.next().map(|run| Box::new(run) as Box<dyn Cursor>),
-        _ => Some(Box::new(MergeCursor::new(runs.collect()))),
-    }
-}
+/// The cells of a level.
+pub struct CellsOfLevel(Arc<Level>);
 
 impl LevelCursor {
     pub fn new(level: Arc<Level>) -> LevelCursor {
-        LevelCursor { level, at: 0, current: None }
-    }
-
-    /// Moves to cell `at` and positions a cursor in it.
-    fn enter(&mut self, at: usize, position: impl FnOnce(&mut dyn Cursor) -> Result<()>) -> Result<()> {
-        self.at = at;
-        self.current = cell_cursor(&self.level.cells[at]);
-        self.current.as_mut().map_or(Ok(()), |current| position(current.as_mut()))
-    }
-
-    /// Moves to the following cells until one has an entry.
-    fn skip_forward(&mut self) -> Result<()> {
-        while !self.valid() && self.at + 1 < self.level.cells.len() {
-            self.enter(self.at + 1, |cursor| cursor.seek_to_first())?;
-        }
-        Ok(())
-    }
-
-    /// Moves to the preceding cells until one has an entry.
-    fn skip_backward(&mut self) -> Result<()> {
-        while !self.valid() && self.at > 0 {
-            self.enter(self.at - 1, |cursor| cursor.seek_to_last())?;
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn now(&self) -> &dyn Cursor {
-        self.current.as_deref().expect("the cursor is valid")
-    }
-
-    #[inline]
-    fn now_mut(&mut self) -> &mut dyn Cursor {
-        self.current.as_deref_mut().expect("the cursor is valid")
-    }
-
-    /// Makes the cursor invalid after an error.
-    #[inline]
-    fn guard(&mut self, outcome: Result<()>) -> Result<()> {
-        if outcome.is_err() {
-            self.current = None;
-        }
-        outcome
+        LevelCursor::of(CellsOfLevel(level))
     }
 }
 
-impl Cursor for LevelCursor {
-    fn seek_to_first(&mut self) -> Result<()> {
-        let outcome = self.enter(0, |cursor| cursor.seek_to_first()).and_then(|()| self.skip_forward());
-        self.guard(outcome)
+impl Parts for CellsOfLevel {
+    type Cursor = Box<dyn Cursor>;
+
+    fn len(&self) -> usize {
+        self.0.cells.len()
     }
 
-    fn seek_to_last(&mut self) -> Result<()> {
-        let last = self.level.cells.len() - 1;
-        let outcome = self.enter(last, |cursor| cursor.seek_to_last()).and_then(|()| self.skip_backward());
-        self.guard(outcome)
+    fn open(&self, at: usize) -> Result<Option<Box<dyn Cursor>>> {
+        let runs = self.0.cells[at].runs.iter();
+        let mut runs = runs.map(|run| RunCursor::new(run.slices.clone(), true));
+        Ok(match runs.len() {
+            0 => None,
+            1 => runs.next().map(|run| Box::new(run) as Box<dyn Cursor>),
+            _ => Some(Box::new(MergeCursor::new(runs.collect()))),
+        })
     }
 
-    fn seek(&mut self, key: &[u8]) -> Result<()> {
-        let at = self.level.cell_index(key);
-        let outcome = self.enter(at, |cursor| cursor.seek(key)).and_then(|()| self.skip_forward());
-        self.guard(outcome)
+    fn before(&self, key: &[u8]) -> usize {
+        self.0.cell_index(key)
     }
 
-    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
-        let at = self.level.cell_index(key);
-        let outcome = self.enter(at, |cursor| cursor.seek_before(key)).and_then(|()| self.skip_backward());
-        self.guard(outcome)
-    }
-
-    fn next(&mut self) -> Result<()> {
-        let outcome = self.now_mut().next().and_then(|()| self.skip_forward());
-        self.guard(outcome)
-    }
-
-    fn prev(&mut self) -> Result<()> {
-        let outcome = self.now_mut().prev().and_then(|()| self.skip_backward());
-        self.guard(outcome)
-    }
-
-    #[inline]
-    fn valid(&self) -> bool {
-        self.current.as_ref().is_some_and(|current| current.valid())
-    }
-
-    fn key(&self) -> &[u8] {
-        self.now().key()
-    }
-
-    fn seq(&self) -> SeqNo {
-        self.now().seq()
-    }
-
-    fn kind(&self) -> EntryKind {
-        self.now().kind()
-    }
-
-    fn fetch(&mut self) -> Result<()> {
-        self.now_mut().fetch()
-    }
-
-    fn value(&self) -> &[u8] {
-        self.now().value()
-    }
-
-    fn pin_value(&self) -> Value {
-        self.now().pin_value()
-    }
-
-    fn lazy_value(&self) -> LazyValue {
-        self.now().lazy_value()
+    fn with_key_before(&self, key: &[u8]) -> usize {
+        self.0.cell_index(key) + 1
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::rent::Paid;
-    use super::super::shape::{RunId, Slice};
+    use super::super::shape::{Cell, RunId, Slice};
     use super::super::table_file::{TableFile, TableStore};
     use super::*;
-    use crate::base::ids::{FileId, TierId};
+    use crate::base::ids::{FileId, SeqNo, TierId};
     use crate::base::key::{self, KeyRange};
     use crate::base::names;
     use crate::base::part::Part;
     use crate::cache::BlockCache;
     use crate::table::{TableBuilder, TableOptions};
+    use crate::visible::EntryKind;
     use braidb_storage::FileSystem;
     use braidb_storage::sim::SimFs;
     use std::path::Path;

@@ -5,6 +5,7 @@
 //! returns the new state to install. Readers hold an `Arc` of a [`Version`], which never changes.
 
 pub mod beneath;
+pub mod concat;
 pub mod current;
 pub mod cursor;
 pub mod cut;

@@ -217,17 +217,9 @@ impl Planner<'_> {
 
     /// The merge of all runs of a cell into the next level, unless running jobs keep a cell there from taking its output.
     pub(super) fn merge_down(&self, level: usize, index: usize) -> Option<Down> {
-        self.merge_down_taking(level, index, |arrival| self.wanted_below(level + 1, arrival))
-    }
-
-    /// As [`Planner::merge_down`], where the merge takes `wanted` of the newest runs of each cell below along.
-    pub(super) fn merge_down_taking(
-        &self,
-        level: usize,
-        index: usize,
-        wanted: impl Fn(&Arrival) -> usize,
-    ) -> Option<Down> {
-        self.merge_runs_down(level, index, &self.cell(level, index).runs, wanted)
+        self.merge_runs_down(level, index, &self.cell(level, index).runs, |arrival| {
+            self.wanted_below(level + 1, arrival)
+        })
     }
 
     /// How many of the newest runs of a cell a merge from above takes along.
@@ -235,8 +227,9 @@ impl Planner<'_> {
         if self.joins(to, arrival) { 0 } else { self.runs_to_take_along(to, arrival) }
     }
 
-    /// The merge of these runs of a cell into the next level. Below L0 they are all of them.
-    fn merge_runs_down(
+    /// The merge of these runs of a cell, below L0 all of them, into the next level. It takes `wanted` of the newest runs of each cell there
+    /// along.
+    pub(super) fn merge_runs_down(
         &self,
         level: usize,
         index: usize,

@@ -146,13 +146,8 @@ impl Planner<'_> {
         Some(Offer { permille: account.permille(), oldest: sum.seqs.0, level, index, what })
     }
 
-    /// The oldest run of a cell that meets nothing in the next level goes down, so that it meets what lies deeper. No window of the cell
-    /// removes what readers pay for it. `oldest` is its account.
-    fn account_move(&self, level: usize, oldest: Account) -> Option<(What, Account)> {
-        (level + 1 < self.last).then_some((What::Move, Account { price_ns: MOVE_NS, ..oldest }))
-    }
-
-    /// The way down of a whole cell, whose runs have these `accounts`: a merge with all that it meets in the next level.
+    /// The way down of a whole cell, whose runs have these `accounts`: a merge with all that it meets in the next level. Where it meets
+    /// nothing, its oldest run goes down, so that it meets what lies deeper: no window of the cell removes what readers pay for it.
     fn account_down(&self, level: usize, index: usize, accounts: &[Account]) -> Option<(What, Account)> {
         let mut account = accounts.iter().fold(Account::default(), |sum, &run| sum.and(run));
         let runs = &self.cell(level, index).runs;
@@ -172,7 +167,11 @@ impl Planner<'_> {
             account = newer.iter().fold(account, |sum, &run| sum.and(run));
             account.price_ns = account.price_ns.saturating_add(oldest.price_ns);
         }
-        if meets_any { Some((What::Down, account)) } else { self.account_move(level, *accounts.last()?) }
+        if meets_any {
+            return Some((What::Down, account));
+        }
+        let oldest = *accounts.last()?;
+        (level + 1 < self.last).then_some((What::Move, Account { price_ns: MOVE_NS, ..oldest }))
     }
 
     /// The merge of a whole cell with all that it meets in the next level, where no running job works.
@@ -183,7 +182,7 @@ impl Planner<'_> {
             return None;
         }
         let all = |arrival: &Arrival| self.cell(level + 1, arrival.index).runs.len();
-        Some(self.merge_down_taking(level, index, all)?.merge)
+        Some(self.merge_runs_down(level, index, &self.cell(level, index).runs, all)?.merge)
     }
 }
 
