@@ -263,7 +263,8 @@ impl Walk for ForwardWalk {
         let mut versions = 0;
         while self.merge.valid() {
             let decided = self.started && self.merge.key() == self.key.as_slice();
-            if decided || self.merge.seq() > self.at {
+            let seq = self.merge.seq();
+            if decided || seq > self.at {
                 self.count.skipped += 1;
                 versions += u32::from(decided);
                 if decided {
@@ -287,11 +288,12 @@ impl Walk for ForwardWalk {
             self.started = true;
             self.key.clear();
             self.key.extend_from_slice(self.merge.key());
-            self.seq = self.merge.seq();
+            self.seq = seq;
             self.payers.key();
             self.count.first_key.get_or_insert_with(|| self.key.clone());
             let is_put = self.merge.kind() == EntryKind::Put;
-            let value = is_put.then(|| self.merge.lazy_value());
+            // A closure would not be inlined.
+            let value = if is_put { Some(self.merge.lazy_value()) } else { None };
             self.merge.next()?;
             if let Some(value) = value {
                 self.count.entries_returned += 1;

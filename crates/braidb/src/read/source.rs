@@ -66,12 +66,13 @@ impl Cursor for Source {
         of_part!(self, cursor => cursor.key())
     }
 
-    #[inline]
+    // Inlined as in `MergeCursor`.
+    #[inline(always)]
     fn seq(&self) -> SeqNo {
         of_part!(self, cursor => cursor.seq())
     }
 
-    #[inline]
+    #[inline(always)]
     fn kind(&self) -> EntryKind {
         of_part!(self, cursor => cursor.kind())
     }
@@ -86,10 +87,12 @@ impl Cursor for Source {
         of_part!(self, cursor => cursor.value())
     }
 
+    #[inline]
     fn pin_value(&self) -> Value {
         of_part!(self, cursor => cursor.pin_value())
     }
 
+    #[inline(always)]
     fn lazy_value(&self) -> LazyValue {
         of_part!(self, cursor => cursor.lazy_value())
     }

@@ -203,12 +203,13 @@ impl<C: Cursor> Cursor for MergeCursor<C> {
         &self.key
     }
 
-    #[inline]
+    // A scan has two copies of its step, with all methods of its sources in them; the compiler would inline none of these.
+    #[inline(always)]
     fn seq(&self) -> SeqNo {
         self.winner().seq()
     }
 
-    #[inline]
+    #[inline(always)]
     fn kind(&self) -> EntryKind {
         self.winner().kind()
     }
@@ -232,6 +233,7 @@ impl<C: Cursor> Cursor for MergeCursor<C> {
         self.winner().pin_value()
     }
 
+    #[inline(always)]
     fn lazy_value(&self) -> LazyValue {
         self.winner().lazy_value()
     }
