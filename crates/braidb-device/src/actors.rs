@@ -25,8 +25,6 @@ const TURNS: u32 = 8;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Actor {
     pub now_ns: u64,
-    /// When the device ends the writes for which the actor does not wait.
-    pub queued_ns: u64,
     pub cpu_ns: u64,
     /// How many times the actor is on the stack.
     depth: u32,
@@ -137,29 +135,20 @@ impl Actors {
         *now_ns = (*now_ns).max(ns);
     }
 
-    /// The earliest begin of a write for which the current actor does not wait: after its earlier such writes.
-    pub fn queue_ns(&self) -> u64 {
-        let actor = &self.actors[self.current()];
-        actor.now_ns.max(actor.queued_ns)
-    }
-
-    pub fn queued_until(&mut self, ns: u64) {
-        let current = self.current();
-        self.actors[current].queued_ns = ns;
-    }
-
-    /// Moves back, by `by_ns`, all other actors that are beyond `from_ns`, because the current actor moved the device's
-    /// requests from there on.
-    pub fn shift(&mut self, from_ns: u64, by_ns: u64) {
+    /// Moves back, by `by_ns`, all other actors that are beyond `from_ns` and depend on a device, because the current
+    /// actor moved the device's requests from there on.
+    pub fn shift(&mut self, from_ns: u64, by_ns: u64, depends: impl Fn(usize) -> bool) {
         let current = self.current();
         for (index, actor) in self.actors.iter_mut().enumerate() {
-            if actor.now_ns > from_ns && index != current {
+            if actor.now_ns > from_ns && index != current && depends(index) {
                 actor.now_ns += by_ns;
             }
-            if actor.queued_ns > from_ns {
-                actor.queued_ns += by_ns;
-            }
         }
+    }
+
+    /// The number of actors, the foreground included.
+    pub fn count(&self) -> usize {
+        self.actors.len()
     }
 
     /// The earliest time at which any actor can still send the device a request.

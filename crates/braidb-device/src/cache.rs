@@ -5,14 +5,23 @@
 /// No slot.
 pub const NONE: u32 = u32::MAX;
 
+/// A request to a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Io {
+    /// The index of the device.
+    pub device: usize,
+    /// The id of the interval in the device's timeline.
+    pub interval: u64,
+}
+
 /// A page in the cache.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
     pub file: u64,
     pub page: u32,
     pub is_dirty: bool,
-    /// The interval of the device that reads the page, or 0 if the page is present.
-    pub io: u64,
+    /// The request that reads the page; `None` if the page is present.
+    pub io: Option<Io>,
     /// The next page in the list towards the most recently used one.
     newer: u32,
     older: u32,
@@ -72,7 +81,7 @@ impl PageCache {
     }
 
     /// Adds a page, which must not be in the cache, as the most recently used one. The cache must not be full.
-    pub fn insert(&mut self, file: u64, page: u32, io: u64) -> u32 {
+    pub fn insert(&mut self, file: u64, page: u32, io: Option<Io>) -> u32 {
         assert!(!self.is_full(), "a page is evicted before another is added");
         let new = Slot { file, page, is_dirty: false, io, newer: NONE, older: NONE };
         let slot = match self.unused.pop() {
@@ -120,7 +129,7 @@ impl PageCache {
 
     /// Marks a page as present.
     pub fn arrived(&mut self, slot: u32) {
-        self.slots[slot as usize].io = 0;
+        self.slots[slot as usize].io = None;
     }
 
     /// The slots of all clean pages, least recently used first.
@@ -167,7 +176,7 @@ mod tests {
     #[test]
     fn the_page_used_longest_ago_goes_first_and_dirty_ones_stay() {
         let mut cache = PageCache::new(3);
-        let [a, b, c] = [0, 1, 2].map(|page| cache.insert(1, page, 0));
+        let [a, b, c] = [0, 1, 2].map(|page| cache.insert(1, page, None));
         assert!(cache.is_full());
         cache.touch(a);
         assert_eq!(cache.victim(), Some(b));
@@ -175,10 +184,11 @@ mod tests {
         assert_eq!((cache.victim(), cache.dirty()), (Some(c), 1));
         cache.remove(c);
         assert!(!cache.is_full());
-        let d = cache.insert(2, 9, 7);
-        assert_eq!((cache.slot(d).file, cache.slot(d).page, cache.slot(d).io), (2, 9, 7));
+        let io = Some(Io { device: 1, interval: 7 });
+        let d = cache.insert(2, 9, io);
+        assert_eq!((cache.slot(d).file, cache.slot(d).page, cache.slot(d).io), (2, 9, io));
         cache.arrived(d);
-        assert_eq!(cache.slot(d).io, 0);
+        assert_eq!(cache.slot(d).io, None);
         assert_eq!(cache.victim(), Some(a));
         cache.set_dirty(a, true);
         cache.set_dirty(d, true);

@@ -4,6 +4,7 @@ use std::io;
 
 pub const EBADF: i32 = 9;
 pub const EEXIST: i32 = 17;
+pub const EXDEV: i32 = 18;
 pub const ENOTDIR: i32 = 20;
 pub const EISDIR: i32 = 21;
 pub const EINVAL: i32 = 22;

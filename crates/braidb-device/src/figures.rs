@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// All sums since the start of the model.
+/// All sums since the start of the model, over all devices.
 ///
 /// ```
 /// use braidb_device::{Model, Profile};
@@ -15,7 +15,7 @@ use std::fmt;
 pub struct Figures {
     /// The foreground's clock, in nanoseconds.
     pub now_ns: u64,
-    /// The latest end, in nanoseconds, of the foreground, a job, or a request of the device.
+    /// The latest end, in nanoseconds, of the foreground, a job, or a request of a device.
     pub end_ns: u64,
     /// Requests that read.
     pub reads: u64,
@@ -23,13 +23,13 @@ pub struct Figures {
     pub writes: u64,
     /// Number of seeks.
     pub seeks: u64,
-    /// Bytes that the device read.
+    /// Bytes that the devices read.
     pub read_bytes: u64,
-    /// Bytes that the device wrote.
+    /// Bytes that the devices wrote.
     pub written_bytes: u64,
-    /// Time that the device was busy, in nanoseconds.
+    /// Time that the devices were busy, in nanoseconds; two devices that are busy at once count twice.
     pub busy_ns: u64,
-    /// Writes of the journal: one for each sync, and one for every 5 s of changes without a sync.
+    /// Writes of the journals: one for each sync, and one for every 5 s of changes without a sync.
     pub journal_writes: u64,
     /// Pages that reads found in the page cache. Holes count as found.
     pub cache_hits: u64,
@@ -67,6 +67,48 @@ impl Figures {
             ("jobs", self.jobs),
             ("foreground_cpu_ns", self.foreground_cpu_ns),
             ("background_cpu_ns", self.background_cpu_ns),
+        ]
+    }
+}
+
+/// The sums of one device since the start of the model.
+///
+/// ```
+/// use braidb_device::{DeviceId, Model, Profile};
+/// let model = Model::new(Profile::SSD, 1 << 30, 64 << 20, 1, 7);
+/// model.env().fs.sync_dir("/".as_ref())?;
+/// assert_eq!(model.figures_of(DeviceId::FIRST).written_bytes, 4_096);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceFigures {
+    /// Requests that read.
+    pub reads: u64,
+    /// Requests that write, including the journal's.
+    pub writes: u64,
+    /// Number of seeks.
+    pub seeks: u64,
+    /// Bytes that the device read.
+    pub read_bytes: u64,
+    /// Bytes that the device wrote.
+    pub written_bytes: u64,
+    /// Time that the device was busy, in nanoseconds.
+    pub busy_ns: u64,
+    /// Writes of the device's journal.
+    pub journal_writes: u64,
+}
+
+impl DeviceFigures {
+    /// Each figure with its name.
+    pub fn rows(&self) -> [(&'static str, u64); 7] {
+        [
+            ("reads", self.reads),
+            ("writes", self.writes),
+            ("seeks", self.seeks),
+            ("read_bytes", self.read_bytes),
+            ("written_bytes", self.written_bytes),
+            ("busy_ns", self.busy_ns),
+            ("journal_writes", self.journal_writes),
         ]
     }
 }

@@ -14,7 +14,6 @@ use crate::errno::{EBADF, EINVAL, errno};
 use crate::kernel::{Ahead, State, Wait, page_of};
 use crate::log::LogState;
 use crate::names::Node;
-use crate::profile::PAGE_BYTES;
 
 /// The files of the model. At first there is only the root directory; relative paths start there too.
 #[derive(Clone, Debug)]
@@ -95,8 +94,8 @@ impl FileSystem for ModelFs {
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let mut state = self.enter(dir, costs::OPEN_NS)?;
-        state.names.dir(dir)?;
-        state.sync_names();
+        let dir = state.names.dir(dir)?;
+        state.sync_names(dir);
         Ok(())
     }
 
@@ -138,7 +137,7 @@ impl FileSystem for ModelFs {
     }
 
     fn free_space(&self, path: &Path) -> io::Result<u64> {
-        Ok(self.enter(path, costs::CALL_NS)?.space.available_pages() * PAGE_BYTES)
+        self.enter(path, costs::CALL_NS)?.free_space(path)
     }
 }
 
@@ -265,6 +264,10 @@ impl File for ModelFile {
             let first = page_of(offset.min(state.inode(self.id).len));
             state.write_back(self.id, first..last + 1, Wait::No, usize::MAX);
         }
+    }
+
+    fn forget_cached(&self, offset: u64, len: u64) {
+        self.state.lock().forget_cached(self.id, offset, len);
     }
 
     fn mapped_bytes(&self) -> u64 {

@@ -27,11 +27,13 @@ pub struct FilePage {
     /// Whether the device holds the page's bytes, so an uncached read goes to the device. Preallocated pages are read
     /// as zeros.
     pub is_written: bool,
+    /// The slot of the flash cache, or [`NONE`].
+    pub flash: u32,
 }
 
 impl FilePage {
     const HOLE: FilePage =
-        FilePage { data: None, place: NONE, slot: NONE, is_granted: false, is_written: false };
+        FilePage { data: None, place: NONE, slot: NONE, is_granted: false, is_written: false, flash: NONE };
 
     pub fn has_space(&self) -> bool {
         self.is_granted || self.place != NONE
@@ -41,6 +43,8 @@ impl FilePage {
 /// A file.
 #[derive(Debug, Default)]
 pub struct Inode {
+    /// The device that holds the file.
+    pub device: usize,
     pub len: u64,
     pub pages: Vec<FilePage>,
     pub dirty: BTreeSet<u32>,
@@ -67,9 +71,9 @@ pub fn pieces(offset: u64, len: u64) -> impl Iterator<Item = (u32, Range<usize>)
 }
 
 impl Inode {
-    /// A new file with a name and a handle.
-    pub fn created() -> Inode {
-        Inode { links: 1, handles: 1, ..Inode::default() }
+    /// A new file on a device, with a name and a handle.
+    pub fn created(device: usize) -> Inode {
+        Inode { device, links: 1, handles: 1, ..Inode::default() }
     }
 
     /// The page; extends the list of pages if necessary.
@@ -111,7 +115,7 @@ impl Inode {
         }
     }
 
-    /// Makes a page a hole. The caller must have freed its space and its slot.
+    /// Makes a page a hole. The caller must have freed its space and its slots.
     pub fn forget(&mut self, page: u32) {
         self.pages[page as usize] = FilePage::HOLE;
     }

@@ -1,4 +1,4 @@
-//! A storage device as a model behind the storage seam, on virtual time: measurements do not depend on the machine.
+//! Storage devices as a model behind the storage seam, on virtual time: measurements do not depend on the machine.
 //!
 //! Times measured on a noisy machine differ by a third from run to run. This model gives the same nanoseconds on every
 //! machine. The engine runs for real, on computed files, clock and background work. [`Model::env`] has the four seams
@@ -67,6 +67,17 @@
 //! A caller of `help` waits for the job: its clock is then not before the job's end. `pause_us` and `step` do not wait.
 //! If the caller waits, a flush runs first; otherwise the job with the earliest expected end does.
 //!
+//! # Several devices
+//!
+//! [`Model::add_device`] adds a device for the files below a directory. All other files lie on the first device. Each
+//! device has an arm, a queue, a space and a journal of its own, so two devices work at the same time. There is one
+//! page cache, and its limits for dirty pages count the pages of all devices, as on Linux. A sync writes the journal of
+//! the device of the file or directory. Names do not lead from one device to another.
+//!
+//! Two switches place data without the engine's help, to compare an engine that places its data by heat.
+//! [`Model::scatter`] puts tables and value files on one of two devices at random (`scatter.rs`). [`Model::cache_on`]
+//! makes a fast device a cache of the first one (`kernel/flash.rs`).
+//!
 //! # Limits of the model
 //!
 //! - **Effects appear when the job runs**, not when it ends: its tables, and its pages in the page cache. A job that
@@ -82,6 +93,12 @@
 //!   request.
 //! - **The page cache holds file pages only**, in exact LRU order; directories and inodes are always in memory.
 //!   Read-ahead works as Linux's for one handle, without Linux's guesses about interleaved readers.
+//! - **A device moves back only the actors that have waited for it.** If a request on one device moves back the later
+//!   requests of a job, the job's requests to other devices stay. On a single device every actor ahead of these requests
+//!   moves back.
+//! - **One limit for the dirty pages of all devices.** Linux also gives each device a share of the limit, by its speed. So
+//!   pages that wait for a slow device hold up writers of a fast one sooner here.
+//! - **A copy in the flash cache counts as written at once**, although its write may end later.
 //! - **No crash and no error** but a full device: `braidb-sim` has these.
 //!
 //! # Equal results on every machine
@@ -92,6 +109,7 @@
 
 mod actors;
 mod cache;
+pub mod cost;
 mod costs;
 mod errno;
 mod figures;
@@ -103,11 +121,12 @@ mod model;
 mod names;
 mod profile;
 mod runtime;
+mod scatter;
 mod space;
 mod timeline;
 
-pub use figures::Figures;
+pub use figures::{DeviceFigures, Figures};
 pub use fs::ModelFs;
-pub use model::Model;
+pub use model::{DeviceId, Model};
 pub use profile::{PAGE_BYTES, Profile};
 pub use runtime::{ModelClock, ModelRuntime};

@@ -1,19 +1,39 @@
 //! The public interface of the model.
 
 use std::fmt;
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use braidb_storage::Env;
 use braidb_storage::inline::SeededRandom;
 use parking_lot::Mutex;
 
-use crate::figures::Figures;
+use crate::figures::{DeviceFigures, Figures};
 use crate::fs::ModelFs;
-use crate::kernel::State;
+use crate::kernel::{FIRST, State};
 use crate::profile::Profile;
 use crate::runtime::{ModelClock, ModelRuntime};
+use crate::scatter::Scatter;
 
-/// A machine with one device, on virtual time. For one user thread.
+/// A device of a [`Model`].
+///
+/// ```
+/// use braidb_device::{DeviceId, Model, Profile};
+/// let model = Model::new(Profile::NVME, 1 << 30, 64 << 20, 1, 7);
+/// let slow = model.add_device("/slow".as_ref(), Profile::HDD, 4 << 30)?;
+/// assert_ne!(slow, DeviceId::FIRST);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceId(usize);
+
+impl DeviceId {
+    /// The device of [`Model::new`].
+    pub const FIRST: DeviceId = DeviceId(FIRST);
+}
+
+/// A machine on virtual time, with one device unless [`Model::add_device`] adds more. For one user thread.
 ///
 /// ```
 /// use braidb_device::{Model, Profile};
@@ -32,13 +52,12 @@ pub struct Model {
     state: Arc<Mutex<State>>,
     runtime: Arc<ModelRuntime>,
     random: Arc<SeededRandom>,
-    profile: Profile,
 }
 
 impl fmt::Debug for Model {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Model")
-            .field("profile", &self.profile.name())
+            .field("profile", &self.profile().name())
             .field("figures", &self.figures())
             .finish_non_exhaustive()
     }
@@ -61,7 +80,7 @@ impl Model {
     ) -> Model {
         let state = Arc::new(Mutex::new(State::new(profile, device_bytes, page_cache_bytes, workers)));
         let runtime = Arc::new(ModelRuntime { state: state.clone() });
-        Model { state, runtime, random: Arc::new(SeededRandom::new(seed)), profile }
+        Model { state, runtime, random: Arc::new(SeededRandom::new(seed)) }
     }
 
     /// The seams of this model. All calls return handles to one machine.
@@ -74,9 +93,87 @@ impl Model {
         }
     }
 
-    /// The times of the device.
+    /// The times of the first device.
     pub fn profile(&self) -> Profile {
-        self.profile
+        self.state.lock().profile(FIRST)
+    }
+
+    /// Adds an empty device of `bytes` for the files below `dir`, and creates `dir` with its missing parents. The device
+    /// has a space, a journal, an arm and a queue of its own; the page cache is shared. A file cannot be renamed or
+    /// linked into the directory of another device: such a call fails with `CrossesDevices`.
+    ///
+    /// Fails with `DirectoryNotEmpty` if `dir` has names or is the root, and with `NotADirectory` if a file is in the
+    /// way.
+    ///
+    /// ```
+    /// use braidb_device::{Model, Profile};
+    /// let model = Model::new(Profile::NVME, 1 << 30, 64 << 20, 1, 7);
+    /// let slow = model.add_device("/slow".as_ref(), Profile::HDD, 4 << 30)?;
+    /// let file = model.env().fs.create("/slow/a".as_ref())?;
+    /// file.append(&[7; 4096])?;
+    /// file.sync_data()?;
+    /// // The page, and the write of the slow device's journal.
+    /// assert_eq!(model.figures_of(slow).writes, 2);
+    /// assert_eq!(model.figures_of(slow).busy_ns, model.figures().busy_ns);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the size is not between 256 KiB and 16 TiB.
+    pub fn add_device(&self, dir: &Path, profile: Profile, bytes: u64) -> io::Result<DeviceId> {
+        self.state.lock().add_device(dir, profile, bytes).map(DeviceId)
+    }
+
+    /// Adds a device that caches pages of the first one, below the page cache (`kernel/flash.rs`). A page that the page cache
+    /// misses is read from this device if it has a copy. Otherwise the first device reads it, and this device writes a
+    /// copy. The least recently used copies make room.
+    ///
+    /// ```
+    /// use braidb_device::{DeviceId, Model, Profile};
+    /// let model = Model::new(Profile::HDD, 1 << 30, 64 << 20, 1, 7);
+    /// let flash = model.cache_on(Profile::NVME, 16 << 20);
+    /// let file = model.env().fs.create("a".as_ref())?;
+    /// file.append(&[7; 4096])?;
+    /// file.sync_data()?;
+    /// for _ in 0..3 {
+    ///     model.drop_cache();
+    ///     file.read_exact_at(0, &mut [0; 4096])?;
+    /// }
+    /// assert_eq!(model.figures_of(DeviceId::FIRST).reads, 1);
+    /// assert_eq!((model.figures_of(flash).writes, model.figures_of(flash).reads), (1, 2));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the size is not between 1 MiB and 16 TiB, or the model has such a cache.
+    pub fn cache_on(&self, profile: Profile, bytes: u64) -> DeviceId {
+        DeviceId(self.state.lock().cache_on(profile, bytes))
+    }
+
+    /// Puts new tables and value files (names that end in `.table` or `.values`) on the first device with a chance of
+    /// `first_percent`, else on the second, whatever their directory. The hash of the file's name and `seed` decide.
+    /// Names, and all other files, stay on the device of their directory.
+    /// `free_space` still tells of the device of the directory, so both devices should have enough space.
+    ///
+    /// ```
+    /// use braidb_device::{DeviceId, Model, Profile};
+    /// let model = Model::new(Profile::NVME, 1 << 30, 64 << 20, 1, 7);
+    /// let slow = model.add_device("/slow".as_ref(), Profile::HDD, 1 << 30)?;
+    /// model.scatter(7, 0);
+    /// let file = model.env().fs.create("/000001.table".as_ref())?;
+    /// file.append(&[7; 4096])?;
+    /// file.sync_data()?;
+    /// assert_eq!((model.figures_of(DeviceId::FIRST).writes, model.figures_of(slow).writes), (0, 2));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the model has not two devices for files, or `first_percent` is over 100.
+    pub fn scatter(&self, seed: u64, first_percent: u64) {
+        self.state.lock().scatter(Scatter::new(seed, first_percent));
     }
 
     /// The clock of the current actor: outside of jobs, the foreground.
@@ -115,8 +212,17 @@ impl Model {
         self.state.lock().drop_cache();
     }
 
-    /// All figures up to now.
+    /// All figures up to now, over all devices.
     pub fn figures(&self) -> Figures {
         self.state.lock().figures()
+    }
+
+    /// The figures of one device up to now.
+    ///
+    /// # Panics
+    ///
+    /// If the device belongs to a model with more devices.
+    pub fn figures_of(&self, device: DeviceId) -> DeviceFigures {
+        self.state.lock().device_figures(device.0)
     }
 }

@@ -19,15 +19,23 @@ pub type Place = (u64, String);
 /// The root directory. It always exists; relative paths start there too.
 const ROOT: u64 = 0;
 
+/// A directory.
+#[derive(Debug, Default)]
+struct Dir {
+    names: BTreeMap<String, Node>,
+    /// The device of the directory, and of new files in it.
+    device: usize,
+}
+
 /// All names.
 #[derive(Debug)]
 pub struct Names {
-    dirs: BTreeMap<u64, BTreeMap<String, Node>>,
+    dirs: BTreeMap<u64, Dir>,
 }
 
 impl Names {
     pub fn new() -> Names {
-        Names { dirs: BTreeMap::from([(ROOT, BTreeMap::new())]) }
+        Names { dirs: BTreeMap::from([(ROOT, Dir::default())]) }
     }
 
     /// The directory at `path`.
@@ -36,7 +44,7 @@ impl Names {
     }
 
     fn walk(&self, names: &[&str]) -> io::Result<u64> {
-        names.iter().try_fold(ROOT, |dir, name| match self.dirs[&dir].get(*name) {
+        names.iter().try_fold(ROOT, |dir, name| match self.dirs[&dir].names.get(*name) {
             Some(Node::Dir(child)) => Ok(*child),
             Some(Node::File(_)) => Err(errno(ENOTDIR)),
             None => Err(io::ErrorKind::NotFound.into()),
@@ -69,24 +77,47 @@ impl Names {
     }
 
     pub fn get(&self, (dir, name): &Place) -> Option<Node> {
-        self.dirs.get(dir)?.get(name).copied()
+        self.dirs.get(dir)?.names.get(name).copied()
     }
 
-    /// Puts a name into its place, replacing an existing one.
+    /// Puts a name into its place, replacing an existing one. A new directory lies on the device of its parent.
     pub fn give(&mut self, (dir, name): Place, node: Node) {
         if let Node::Dir(id) = node {
-            self.dirs.insert(id, BTreeMap::new());
+            let device = self.device_of(dir);
+            self.dirs.insert(id, Dir { device, ..Dir::default() });
         }
-        self.dirs.get_mut(&dir).expect("a place is in a directory").insert(name, node);
+        self.dirs.get_mut(&dir).expect("a place is in a directory").names.insert(name, node);
+    }
+
+    /// The device of a directory.
+    pub fn device_of(&self, dir: u64) -> usize {
+        self.dirs[&dir].device
+    }
+
+    /// The device of `path`, or of its last parent that exists.
+    pub fn device_at(&self, path: &Path) -> io::Result<usize> {
+        let names = components(path)?;
+        let dir = (0..=names.len()).rev().find_map(|count| self.walk(&names[..count]).ok());
+        Ok(self.device_of(dir.unwrap_or(ROOT)))
+    }
+
+    /// Puts an empty directory, and what will be below it, on a device.
+    pub fn mount(&mut self, dir: u64, device: usize) -> io::Result<()> {
+        let found = self.dirs.get_mut(&dir).expect("the directory exists");
+        if dir == ROOT || !found.names.is_empty() {
+            return Err(io::ErrorKind::DirectoryNotEmpty.into());
+        }
+        found.device = device;
+        Ok(())
     }
 
     pub fn take(&mut self, (dir, name): &Place) {
-        self.dirs.get_mut(dir).expect("a place is in a directory").remove(name);
+        self.dirs.get_mut(dir).expect("a place is in a directory").names.remove(name);
     }
 
     /// The names in a directory, sorted.
     pub fn list(&self, dir: u64) -> impl Iterator<Item = (&String, Node)> {
-        self.dirs[&dir].iter().map(|(name, node)| (name, *node))
+        self.dirs[&dir].names.iter().map(|(name, node)| (name, *node))
     }
 }
 

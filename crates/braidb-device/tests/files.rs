@@ -23,8 +23,12 @@ fn kind<T>(outcome: std::io::Result<T>) -> ErrorKind {
 
 #[test]
 fn files_behave_like_vectors_of_bytes() {
-    let (env, random) = (env_with(64 * MIB), SeededRandom::new(9));
-    for name in ["plain", "log"] {
+    let (plain, cached) =
+        (Model::new(Profile::SSD, 64 * MIB, MIB, 1, 1), Model::new(Profile::HDD, 64 * MIB, MIB, 1, 1));
+    cached.cache_on(Profile::SSD, 2 * MIB);
+    let random = SeededRandom::new(9);
+    for (model, name) in [(&plain, "plain"), (&plain, "log"), (&cached, "plain"), (&cached, "log")] {
+        let env = model.env();
         let file = match name {
             "plain" => env.fs.create(path(name)).unwrap(),
             _ => env.fs.create_log(path(name)).unwrap(),
@@ -32,7 +36,7 @@ fn files_behave_like_vectors_of_bytes() {
         let mut model: Vec<u8> = Vec::new();
         for _ in 0..1_500 {
             let (at, len) = (random.below(3_000_000), random.below(30_000));
-            match random.below(8) {
+            match random.below(9) {
                 0..=3 => {
                     let byte = random.next_u64() as u8 % 3;
                     file.append(&vec![byte; len as usize]).unwrap();
@@ -49,6 +53,7 @@ fn files_behave_like_vectors_of_bytes() {
                 }
                 6 => file.sync_data().unwrap(),
                 7 => file.preallocate(at).unwrap(),
+                8 => file.forget_cached(at, len),
                 _ => file.write_out(at, len),
             }
             assert_eq!(file.len().unwrap(), model.len() as u64);

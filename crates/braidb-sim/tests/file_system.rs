@@ -2,12 +2,13 @@
 //! judges prove over `SimFs` holds on a disk only as far as the two agree here.
 
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use braidb_storage::real::{OsRandom, RealFs};
 use braidb_storage::sim::SimFs;
-use braidb_storage::{DirEntry, File, FileSystem, Random};
+use braidb_storage::{DirEntry, File, FileSystem, Random, Routed};
 
 /// A directory on one of the file systems.
 struct Place {
@@ -15,26 +16,48 @@ struct Place {
     fs: Arc<dyn FileSystem>,
     whole: Arc<dyn FileSystem>,
     dir: PathBuf,
+    /// A directory on another device, if there is one.
+    elsewhere: Option<PathBuf>,
     is_real: bool,
 }
 
 impl Place {
     fn simulated() -> Place {
         let fs = Arc::new(SimFs::new());
-        let place = Place { fs: fs.clone(), whole: fs, dir: "/db".into(), is_real: false };
+        let elsewhere = PathBuf::from("/slow");
+        fs.add_device(&elsewhere).unwrap();
+        let place = Place {
+            fs: fs.clone(),
+            whole: fs,
+            dir: "/db".into(),
+            elsewhere: Some(elsewhere),
+            is_real: false,
+        };
         place.fs.create_dir_all(&place.dir).unwrap();
         place
     }
 
     fn real() -> Place {
-        let dir = std::env::temp_dir().join(format!("braidb-contract-{:016x}", OsRandom.next_u64()));
-        let place = Place { fs: Arc::new(RealFs), whole: Arc::new(RealFs), dir, is_real: true };
-        place.fs.create_dir_all(&place.dir).unwrap();
-        place
+        let name = format!("braidb-contract-{:016x}", OsRandom.next_u64());
+        let dir = std::env::temp_dir().join(&name);
+        RealFs.create_dir_all(&dir).unwrap();
+        // Most Linux machines have a second file system there, in memory.
+        let elsewhere = Path::new("/dev/shm").join(name);
+        let is_elsewhere = RealFs.create_dir_all(&elsewhere).is_ok() && device(&dir) != device(&elsewhere);
+        let elsewhere = is_elsewhere.then_some(elsewhere);
+        Place { fs: Arc::new(RealFs), whole: Arc::new(RealFs), dir, elsewhere, is_real: true }
     }
 
     fn held(mut self) -> Place {
         self.fs = self.fs.hold_dir(&self.dir).unwrap();
+        self
+    }
+
+    /// The directory as the second part of two.
+    fn routed(mut self) -> Place {
+        let other = std::env::temp_dir();
+        let held = RealFs.hold_dir(&other).unwrap();
+        self.fs = Arc::new(Routed::new(vec![(other, held), (self.dir.clone(), self.fs.clone())]));
         self
     }
 
@@ -62,8 +85,14 @@ impl Drop for Place {
         if self.is_real {
             // An error here must not hide the message of a failed test. Leftovers in the temporary directory do no harm.
             let _ = std::fs::remove_dir_all(&self.dir);
+            let _ = self.elsewhere.as_ref().map(std::fs::remove_dir_all);
         }
     }
+}
+
+/// The number of the device of a real directory.
+fn device(dir: &Path) -> u64 {
+    std::fs::metadata(dir).unwrap().dev()
 }
 
 fn all_of(file: &dyn File) -> Vec<u8> {
@@ -83,6 +112,7 @@ macro_rules! contract {
     ($($name:ident)*) => {
         mod real { $(#[test] fn $name() { super::$name(&super::Place::real()); })* }
         mod held { $(#[test] fn $name() { super::$name(&super::Place::real().held()); })* }
+        mod routed { $(#[test] fn $name() { super::$name(&super::Place::real().held().routed()); })* }
         mod simulated { $(#[test] fn $name() { super::$name(&super::Place::simulated()); })* }
         mod simulated_and_held { $(#[test] fn $name() { super::$name(&super::Place::simulated().held()); })* }
     };
@@ -96,11 +126,13 @@ contract! {
     an_opened_file_is_for_reading
     preallocation_does_not_show
     behind_the_end_of_a_log_there_may_be_zeros
+    what_the_cache_forgets_is_read_back
     truncate_cuts_and_fills
     appends_follow_a_truncation
     holes_read_as_zeros
     rename_replaces
     link_gives_a_second_name
+    names_stay_on_their_device
     unlinked_files_stay_readable
     lists_are_sorted
     directories_are_made_with_their_parents
@@ -168,6 +200,21 @@ fn preallocation_does_not_show(place: &Place) {
     file.preallocate(0).unwrap();
     file.append(b"more").unwrap();
     assert_eq!(place.read("a"), b"datamore");
+}
+
+fn what_the_cache_forgets_is_read_back(place: &Place) {
+    let file = place.create("a", &[7; 10_000]);
+    let ranges =
+        [(0, 4096), (1, 9_999), (4096, 0), (9_999, 1 << 20), (1 << 40, 1), (u64::MAX, 1), (0, u64::MAX)];
+    // Half of the bytes are stable, the others are dirty in the cache.
+    file.sync_data().unwrap();
+    file.append(&[8; 10_000]).unwrap();
+    for (offset, len) in ranges {
+        file.forget_cached(offset, len);
+        place.fs.open(&place.path("a")).unwrap().forget_cached(offset, len);
+    }
+    assert_eq!(all_of(&*file), place.read("a"));
+    assert_eq!(place.read("a"), [[7; 10_000], [8; 10_000]].concat());
 }
 
 fn behind_the_end_of_a_log_there_may_be_zeros(place: &Place) {
@@ -270,6 +317,27 @@ fn link_gives_a_second_name(place: &Place) {
     place.create("c", b"");
     assert_eq!(kind(place.fs.link(&place.path("b"), &place.path("c"))), ErrorKind::AlreadyExists);
     assert_eq!(kind(place.fs.link(&place.path("a"), &place.path("d"))), ErrorKind::NotFound);
+}
+
+fn names_stay_on_their_device(place: &Place) {
+    place.create("a", b"data");
+    let Some(elsewhere) = &place.elsewhere else {
+        println!("no second device here: only the simulated file system was tested");
+        return;
+    };
+    let there = elsewhere.join("a");
+    assert_eq!(kind(place.whole.rename(&place.path("a"), &there)), ErrorKind::CrossesDevices);
+    assert_eq!(kind(place.whole.link(&place.path("a"), &there)), ErrorKind::CrossesDevices);
+    assert_eq!(place.read("a"), b"data");
+    assert!(place.whole.list(elsewhere).unwrap().is_empty());
+    // Whether the files exist is of no account to a rename, and comes first for a link.
+    place.whole.create(&there).unwrap();
+    for name in ["a", "missing"] {
+        assert_eq!(kind(place.whole.rename(&place.path(name), &there)), ErrorKind::CrossesDevices);
+    }
+    assert_eq!(kind(place.whole.link(&place.path("a"), &there)), ErrorKind::AlreadyExists);
+    assert_eq!(kind(place.whole.link(&place.path("missing"), &there)), ErrorKind::NotFound);
+    assert_eq!(place.whole.list(elsewhere).unwrap().len(), 1);
 }
 
 fn unlinked_files_stay_readable(place: &Place) {

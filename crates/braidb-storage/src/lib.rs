@@ -4,13 +4,18 @@
 //! ([`FileSystem`], [`File`]), time ([`Clock`]), chance ([`Random`]) and threads ([`Runtime`]). [`real`] has the real
 //! ones. [`inline`] steps jobs, clock and chance by hand, and `sim`
 //! (a feature for tests) has a file system that crashes and fails. So a test replays a run, with its crashes and
-//! errors, from a seed. Clippy
+//! errors, from a seed. [`Routed`] puts directories of several devices behind one file system, and [`DeviceTimes`]
+//! measures a device. Clippy
 //! forbids the back doors (`std::fs`, `Instant::now`, `thread::spawn`) everywhere else.
 
 pub mod inline;
 pub mod real;
+mod routed;
 mod seams;
 #[cfg(feature = "sim")]
 pub mod sim;
+mod times;
 
+pub use routed::Routed;
 pub use seams::*;
+pub use times::{DeviceTimes, MEASURE_FILE};

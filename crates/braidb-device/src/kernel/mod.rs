@@ -1,27 +1,30 @@
-//! The state of the whole model: files, names, page cache, space and device, and the costs of calls for the calling
-//! actor.
+//! The state of the whole model: files, names, page cache and devices, and the costs of calls for the calling actor.
 //!
-//! `reading.rs` reads bytes and `writing.rs` writes them. This file has the device and the journal, and files and their
-//! names.
+//! `reading.rs` reads bytes and `writing.rs` writes them. `devices.rs` has the devices and their journals, and
+//! `flash.rs` a cache on one of them. This file has files and their names.
 
+mod devices;
+mod flash;
 mod reading;
 mod writing;
 
+pub use devices::FIRST;
 pub use reading::Ahead;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::actors::Actors;
 use crate::cache::{NONE, PageCache};
-use crate::errno::{EISDIR, errno};
-use crate::figures::Figures;
+use crate::errno::{EISDIR, EXDEV, errno};
+use crate::figures::{DeviceFigures, Figures};
 use crate::inode::Inode;
-use crate::names::{Names, Node};
+use crate::names::{Names, Node, Place};
 use crate::profile::{PAGE_BYTES, Profile};
-use crate::space::Space;
-use crate::timeline::{Request, Timeline};
+use crate::scatter::Scatter;
+use devices::Device;
+use flash::Flash;
 
 /// Most pages of one request to the device: 1 MiB, near Linux's `max_sectors_kb` of 1280. Longer accesses are several
 /// requests, and another actor may have its turn between them.
@@ -33,8 +36,6 @@ const EXPIRE_NS: u64 = 30_000_000_000;
 const COMMIT_NS: u64 = 5_000_000_000;
 /// Most pages of the journal, which takes the first 64th of the device: 128 MiB, as ext4 on a large device.
 const JOURNAL_PAGES: u64 = 32_768;
-/// The file id of the journal's requests.
-const JOURNAL: u64 = u64::MAX;
 /// Files and devices have fewer pages than this: 16 TiB.
 const MOST_PAGES: u64 = NONE as u64;
 
@@ -43,19 +44,17 @@ const MOST_PAGES: u64 = NONE as u64;
 pub struct State {
     pub actors: Actors,
     pub names: Names,
-    pub(crate) space: Space,
-    pub(crate) cache: PageCache,
+    devices: Vec<Device>,
+    cache: PageCache,
+    /// The flash cache before the first device, if there is one.
+    flash: Option<Flash>,
+    /// The rule that puts new files on devices at random, if there is one.
+    scatter: Option<Scatter>,
     inodes: BTreeMap<u64, Inode>,
     next_id: u64,
-    timeline: Timeline,
-    /// The number of intervals at which the timeline forgets its past.
-    forget_at: usize,
     /// Files with dirty pages, sorted by the time of their first dirty page.
     dirty_files: BTreeSet<(u64, u64)>,
-    journal_pages: u64,
-    journal_next: u64,
-    /// The time of the first change that the journal has not written.
-    changed_ns: Option<u64>,
+    /// The figures that no device counts by itself.
     figures: Figures,
 }
 
@@ -68,31 +67,66 @@ pub enum Wait {
 
 impl State {
     pub fn new(profile: Profile, device_bytes: u64, cache_bytes: u64, workers: usize) -> State {
-        let (pages, cache_pages) = (device_bytes / PAGE_BYTES, cache_bytes / PAGE_BYTES);
-        assert!((64..MOST_PAGES).contains(&pages), "device_bytes must be 256 KiB to 16 TiB");
+        let (actors, cache_pages) = (Actors::new(workers), cache_bytes / PAGE_BYTES);
         assert!((64..MOST_PAGES).contains(&cache_pages), "page_cache_bytes must be 256 KiB to 16 TiB");
-        let journal_pages = (pages / 64).clamp(1, JOURNAL_PAGES);
         State {
-            actors: Actors::new(workers),
+            devices: vec![Device::new(profile, device_bytes, actors.count())],
+            actors,
             names: Names::new(),
-            space: Space::new(journal_pages, pages),
             cache: PageCache::new(cache_pages as usize),
+            flash: None,
+            scatter: None,
             inodes: BTreeMap::new(),
             next_id: 1,
-            timeline: Timeline::new(profile, pages),
-            forget_at: 64,
             dirty_files: BTreeSet::new(),
-            journal_pages,
-            journal_next: 0,
-            changed_ns: None,
             figures: Figures::default(),
         }
     }
 
+    /// Adds a device for the files below `dir`, which must be empty or missing. Returns the index of the device.
+    pub fn add_device(&mut self, dir: &Path, profile: Profile, bytes: u64) -> io::Result<usize> {
+        let mut made = PathBuf::new();
+        for name in dir.components() {
+            made.push(name);
+            match self.names.dir(&made) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => self.create_dir(&made)?,
+                other => drop(other?),
+            }
+        }
+        let (device, added) = (self.devices.len(), Device::new(profile, bytes, self.actors.count()));
+        self.names.mount(self.names.dir(dir)?, device)?;
+        self.devices.push(added);
+        Ok(device)
+    }
+
+    /// Adds a device that caches pages of the first one. Returns the index of the device.
+    pub fn cache_on(&mut self, profile: Profile, bytes: u64) -> usize {
+        assert!(self.flash.is_none(), "a model has one flash cache");
+        let device = self.devices.len();
+        self.devices.push(Device::flash(profile, bytes, self.actors.count()));
+        self.flash = Some(Flash::new(device, bytes / PAGE_BYTES));
+        device
+    }
+
+    /// From now on, puts new files of data on one of the first two devices at random.
+    pub fn scatter(&mut self, scatter: Scatter) {
+        assert!(self.flash.is_none() && self.devices.len() == 2, "files are scattered over two devices");
+        self.scatter = Some(scatter);
+    }
+
     pub fn figures(&self) -> Figures {
+        let sum = |of: fn(&DeviceFigures) -> u64| self.devices.iter().map(|device| of(&device.figures)).sum();
+        let end_ns = self.devices.iter().map(|device| device.timeline.end_ns()).max().unwrap_or(0);
         Figures {
             now_ns: self.actors.foreground().now_ns,
-            end_ns: self.actors.latest_ns().max(self.timeline.end_ns()),
+            end_ns: self.actors.latest_ns().max(end_ns),
+            reads: sum(|device| device.reads),
+            writes: sum(|device| device.writes),
+            seeks: sum(|device| device.seeks),
+            read_bytes: sum(|device| device.read_bytes),
+            written_bytes: sum(|device| device.written_bytes),
+            busy_ns: sum(|device| device.busy_ns),
+            journal_writes: sum(|device| device.journal_writes),
             foreground_cpu_ns: self.actors.foreground().cpu_ns,
             background_cpu_ns: self.actors.background_cpu_ns(),
             jobs: self.actors.jobs_run(),
@@ -104,63 +138,12 @@ impl State {
     pub fn enter(&mut self, cpu_ns: u64) {
         self.actors.charge(cpu_ns);
         let now_ns = self.actors.now_ns();
-        if self.changed_ns.is_some_and(|since_ns| now_ns >= since_ns + COMMIT_NS) {
-            self.commit(Wait::No);
-        }
+        self.commit_old_changes();
         while let Some(&(since_ns, id)) = self.dirty_files.first()
             && now_ns >= since_ns.saturating_add(EXPIRE_NS)
         {
             self.write_back(id, 0..NONE, Wait::No, usize::MAX);
         }
-    }
-
-    /// Makes the device serve a request for the current actor. Returns the id of the interval.
-    fn serve(&mut self, request: Request, wait: Wait) -> u64 {
-        let now_ns = self.actors.now_ns();
-        // A write for which the actor does not wait follows earlier ones. A read-ahead does not: its reader will wait
-        // for it.
-        let is_patient = wait == Wait::No && request.is_write;
-        let at_ns = if is_patient { self.actors.queue_ns() } else { now_ns };
-        // Intervals in the foreground's past do not move.
-        let movable_ns = at_ns.max(self.actors.foreground().now_ns);
-        let served = self.timeline.serve(request, now_ns, at_ns, movable_ns);
-        if served.shift_ns > 0 {
-            self.actors.shift(served.moved_from_ns, served.shift_ns);
-        }
-        if is_patient {
-            self.actors.queued_until(served.end_ns);
-        } else if wait == Wait::Yes {
-            self.actors.wait_until(served.end_ns);
-        }
-        let figures = &mut self.figures;
-        let (requests, bytes) = match request.is_write {
-            true => (&mut figures.writes, &mut figures.written_bytes),
-            false => (&mut figures.reads, &mut figures.read_bytes),
-        };
-        *requests += 1;
-        *bytes += request.pages * PAGE_BYTES;
-        figures.seeks += served.seeks;
-        figures.busy_ns += served.busy_ns;
-        if self.timeline.len() >= self.forget_at {
-            self.timeline.forget(self.actors.horizon_ns());
-            self.forget_at = 64.max(2 * self.timeline.len());
-        }
-        served.id
-    }
-
-    /// The journal writes the changes, and the device's own cache is flushed to the medium.
-    fn commit(&mut self, wait: Wait) {
-        self.changed_ns = None;
-        self.figures.journal_writes += 1;
-        let page = self.journal_next;
-        self.journal_next = (page + 1) % self.journal_pages;
-        self.serve(Request { page, pages: 1, file: JOURNAL, is_write: true, is_barrier: true }, wait);
-    }
-
-    /// Notes a change of names or blocks, which the journal writes with the next sync, or after [`COMMIT_NS`].
-    pub fn changed(&mut self) {
-        let now_ns = self.actors.now_ns();
-        self.changed_ns.get_or_insert(now_ns);
     }
 
     pub fn inode(&mut self, id: u64) -> &mut Inode {
@@ -170,18 +153,20 @@ impl State {
     /// Creates a file with one open handle.
     pub fn create(&mut self, path: &Path) -> io::Result<u64> {
         let place = self.names.vacant(path)?;
-        let id = self.new_id();
-        self.inodes.insert(id, Inode::created());
+        let (id, dir_device) = (self.new_id(), self.names.device_of(place.0));
+        let device =
+            self.scatter.as_ref().and_then(|scatter| scatter.device_of(&place.1)).unwrap_or(dir_device);
+        self.inodes.insert(id, Inode::created(device));
         self.names.give(place, Node::File(id));
-        self.changed();
+        self.changed(dir_device);
         Ok(id)
     }
 
     pub fn create_dir(&mut self, path: &Path) -> io::Result<()> {
         let place = self.names.vacant(path)?;
-        let id = self.new_id();
+        let (id, device) = (self.new_id(), self.names.device_of(place.0));
         self.names.give(place, Node::Dir(id));
-        self.changed();
+        self.changed(device);
         Ok(())
     }
 
@@ -201,6 +186,7 @@ impl State {
     pub fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
         let id = self.names.file(from)?;
         let (from, to) = (self.names.place(from)?, self.names.place(to)?);
+        let device = self.common_device(&from, &to)?;
         let replaced = match self.names.get(&to) {
             Some(Node::Dir(_)) => return Err(errno(EISDIR)),
             // Both names lead to one file: POSIX keeps both.
@@ -211,17 +197,27 @@ impl State {
         self.names.take(&from);
         self.names.give(to, Node::File(id));
         replaced.into_iter().for_each(|other| self.unlinked(other));
-        self.changed();
+        self.changed(device);
         Ok(())
     }
 
     pub fn link(&mut self, from: &Path, to: &Path) -> io::Result<()> {
         let id = self.names.file(from)?;
-        let place = self.names.vacant(to)?;
+        let (place, to) = (self.names.place(from)?, self.names.vacant(to)?);
+        let device = self.common_device(&place, &to)?;
         self.inode(id).links += 1;
-        self.names.give(place, Node::File(id));
-        self.changed();
+        self.names.give(to, Node::File(id));
+        self.changed(device);
         Ok(())
+    }
+
+    /// The device of the directories of two names. A name cannot lead from the directory of one device to a file in
+    /// another one's.
+    fn common_device(&self, from: &Place, to: &Place) -> io::Result<usize> {
+        match (self.names.device_of(from.0), self.names.device_of(to.0)) {
+            (from, to) if from == to => Ok(from),
+            _ => Err(errno(EXDEV)),
+        }
     }
 
     pub fn unlink(&mut self, path: &Path) -> io::Result<()> {
@@ -229,7 +225,7 @@ impl State {
         let place = self.names.place(path)?;
         self.names.take(&place);
         self.unlinked(id);
-        self.changed();
+        self.changed(self.names.device_of(place.0));
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{REQUEST_PAGES, State, Wait, page_of};
-use crate::cache::NONE;
+use crate::cache::{Io, NONE};
 use crate::costs;
 use crate::profile::PAGE_BYTES;
 use crate::space::Extent;
@@ -28,10 +28,10 @@ impl State {
 
     /// Makes the device read the pages that are not in the page cache.
     pub(super) fn bring(&mut self, id: u64, pages: Range<u32>, wait: Wait) {
-        let mut missing: Vec<(u32, Extent)> = Vec::new();
+        let mut missing: Vec<Missing> = Vec::new();
         for page in pages {
             let Some(found) = self.inodes[&id].pages.get(page as usize) else { break };
-            let (slot, place) = (found.slot, u64::from(found.place));
+            let slot = found.slot;
             if slot != NONE || !found.is_written {
                 if wait == Wait::Yes {
                     self.figures.cache_hits += 1;
@@ -39,28 +39,31 @@ impl State {
                 }
                 continue;
             }
+            let (device, place) = self.source(id, page);
             match missing.last_mut() {
-                Some((first, run))
+                Some(Missing { first, device: before, run })
                     if run.page + run.pages == place
                         && u64::from(*first) + run.pages == u64::from(page)
+                        && *before == device
                         && run.pages < REQUEST_PAGES =>
                 {
                     run.pages += 1;
                 }
-                _ => missing.push((page, Extent { page: place, pages: 1 })),
+                _ => missing.push(Missing { first: page, device, run: Extent { page: place, pages: 1 } }),
             }
         }
-        for (first, run) in missing {
+        for Missing { first, device, run } in missing {
             let Extent { page: place, pages } = run;
             let request = Request { page: place, pages, file: id, is_write: false, is_barrier: false };
-            let io = self.serve(request, wait);
+            let served = self.serve(device, request, wait);
             self.actors.charge(pages * costs::PAGE_NS);
             let (count, io) = match wait {
-                Wait::Yes => (&mut self.figures.cache_misses, 0),
-                Wait::No => (&mut self.figures.ahead_pages, io),
+                Wait::Yes => (&mut self.figures.cache_misses, None),
+                Wait::No => (&mut self.figures.ahead_pages, Some(Io { device, interval: served.id })),
             };
             *count += pages;
             (first..first + pages as u32).for_each(|page| self.keep(id, page, io));
+            self.copy_to_flash(id, first, pages, device, served.end_ns);
         }
     }
 
@@ -71,15 +74,15 @@ impl State {
             return;
         }
         self.cache.touch(slot);
-        let io = self.cache.slot(slot).io;
-        if io != 0 {
-            self.actors.wait_until(self.timeline.end_of(io, self.actors.now_ns()));
+        if let Some(Io { device, interval }) = self.cache.slot(slot).io {
+            let end_ns = self.devices[device].timeline.end_of(interval, self.actors.now_ns());
+            self.wait_for(device, end_ns);
             self.cache.arrived(slot);
         }
     }
 
     /// Puts a page into the cache, and evicts another one if the cache is full.
-    pub(super) fn keep(&mut self, id: u64, page: u32, io: u64) {
+    pub(super) fn keep(&mut self, id: u64, page: u32, io: Option<Io>) {
         while self.cache.is_full() {
             match self.cache.victim() {
                 Some(slot) => self.evict(slot),
@@ -100,6 +103,31 @@ impl State {
     pub fn drop_cache(&mut self) {
         self.cache.clean().into_iter().for_each(|slot| self.evict(slot));
     }
+
+    /// Drops the clean pages of a file that lie wholly in a range from the cache. The last page counts as whole if the
+    /// range reaches the end of the file.
+    pub fn forget_cached(&mut self, id: u64, offset: u64, len: u64) {
+        self.enter(costs::CALL_NS);
+        let inode = &self.inodes[&id];
+        let end = offset.saturating_add(len);
+        let end_page = if end >= inode.len { inode.pages.len() as u64 } else { end / PAGE_BYTES };
+        let pages = offset.div_ceil(PAGE_BYTES)..end_page.min(inode.pages.len() as u64);
+        let slots: Vec<u32> = pages.map(|page| inode.pages[page as usize].slot).collect();
+        for slot in slots {
+            if slot != NONE && !self.cache.slot(slot).is_dirty {
+                self.evict(slot);
+            }
+        }
+    }
+}
+
+/// A run of pages that is to be read with one request.
+struct Missing {
+    /// The first page in the file.
+    first: u32,
+    device: usize,
+    /// The place of the run on the device.
+    run: Extent,
 }
 
 /// The read-ahead state of a handle, like Linux's `file_ra_state`.

@@ -25,13 +25,14 @@ impl State {
     pub fn write(&mut self, id: u64, at: u64, data: &[u8]) -> io::Result<()> {
         let mut written = 0;
         for (page, within) in pieces(at, data.len() as u64) {
-            let found = self.inodes.get_mut(&id).expect(LIVES).page_mut(page);
+            let inode = self.inodes.get_mut(&id).expect(LIVES);
+            let (device, found) = (inode.device, inode.page_mut(page));
             if !found.has_space() {
-                if !self.space.grant() {
+                if !self.devices[device].space.grant() {
                     return Err(errno(ENOSPC));
                 }
                 found.is_granted = true;
-                self.changed();
+                self.changed(device);
             }
             let piece = &data[written..written + within.len()];
             self.make_usable(id, page, within.len() as u64);
@@ -54,8 +55,9 @@ impl State {
 
     /// Marks a page as dirty.
     fn soil(&mut self, id: u64, page: u32) {
+        self.forget_copy(id, page);
         if self.inode(id).pages[page as usize].slot == NONE {
-            self.keep(id, page, 0);
+            self.keep(id, page, None);
             self.actors.charge(costs::PAGE_NS);
         }
         let (now_ns, inode) = (self.actors.now_ns(), self.inodes.get_mut(&id).expect(LIVES));
@@ -82,12 +84,13 @@ impl State {
         }
         loop {
             let now_ns = self.actors.now_ns();
-            let (writing, first_end_ns) = self.timeline.writing_at(now_ns);
+            let (writing, first) = self.writing_at(now_ns);
+            let Some((first_end_ns, device)) = first else { return };
             if self.cache.dirty() + writing as usize <= capacity * LIMIT_PERCENT / 100 {
                 return;
             }
             self.figures.throttled_ns += first_end_ns - now_ns;
-            self.actors.wait_until(first_end_ns);
+            self.wait_for(device, first_end_ns);
         }
     }
 
@@ -119,8 +122,9 @@ impl State {
             if inode.dirty.is_empty() {
                 self.dirty_files.remove(&(inode.dirty_since_ns, id));
             }
-            let (page, pages_u64) = (u64::from(place), pages as u64);
-            self.serve(Request { page, pages: pages_u64, file: id, is_write: true, is_barrier: false }, wait);
+            let (device, page, pages_u64) = (inode.device, u64::from(place), pages as u64);
+            let request = Request { page, pages: pages_u64, file: id, is_write: true, is_barrier: false };
+            self.serve(device, request, wait);
             rest = &rest[pages..];
         }
     }
@@ -134,7 +138,7 @@ impl State {
         };
         let run = pages.iter().enumerate().take_while(is_next).count();
         if run > 0 {
-            self.space.ungrant(run as u64);
+            self.devices[inode.device].space.ungrant(run as u64);
             self.settle(id, first, run as u64);
         }
     }
@@ -144,7 +148,7 @@ impl State {
         let inode = self.inodes.get_mut(&id).expect(LIVES);
         let before = first.checked_sub(1).map_or(NONE, |before| inode.pages[before as usize].place);
         let hint = (before != NONE).then(|| u64::from(before) + 1);
-        let places = self.space.allocate(count, hint);
+        let places = self.devices[inode.device].space.allocate(count, hint);
         let places = places.into_iter().flat_map(|extent| extent.page..extent.page + extent.pages);
         for (page, place) in inode.pages[first as usize..].iter_mut().zip(places) {
             page.place = place as u32;
@@ -156,14 +160,15 @@ impl State {
     pub fn sync(&mut self, id: u64) {
         self.enter(costs::CALL_NS + costs::SYNC_NS);
         self.write_back(id, 0..NONE, Wait::Yes, usize::MAX);
-        self.actors.wait_until(self.timeline.end_of_writes(id, self.actors.now_ns()));
-        self.commit(Wait::Yes);
+        let device = self.inodes[&id].device;
+        self.wait_for(device, self.devices[device].timeline.end_of_writes(id, self.actors.now_ns()));
+        self.commit(device, Wait::Yes);
     }
 
-    /// Makes names stable.
-    pub fn sync_names(&mut self) {
+    /// Makes the names in a directory stable.
+    pub fn sync_names(&mut self, dir: u64) {
         self.enter(costs::CALL_NS + costs::SYNC_NS);
-        self.commit(Wait::Yes);
+        self.commit(self.names.device_of(dir), Wait::Yes);
     }
 
     /// Reserves the first `len` bytes, with their places.
@@ -172,7 +177,8 @@ impl State {
         let has_space =
             |inode: &Inode| inode.pages.iter().take(wanted as usize).filter(|p| p.has_space()).count();
         let missing = wanted - has_space(&self.inodes[&id]) as u64;
-        if missing > self.space.available_pages() {
+        let device = self.inodes[&id].device;
+        if missing > self.devices[device].space.available_pages() {
             return Err(errno(ENOSPC));
         }
         if missing == 0 {
@@ -189,7 +195,7 @@ impl State {
             }
             page += run.max(1);
         }
-        self.changed();
+        self.changed(device);
         Ok(())
     }
 
@@ -207,7 +213,7 @@ impl State {
         if within > 0 {
             self.zero(id, kept - 1, within..PAGE_BYTES as usize);
         }
-        self.changed();
+        self.changed(self.inodes[&id].device);
         Ok(())
     }
 
@@ -221,7 +227,7 @@ impl State {
                 false => self.zero(id, page, within),
             }
         }
-        self.changed();
+        self.changed(self.inodes[&id].device);
     }
 
     /// Sets a part of a page to zero.
@@ -238,15 +244,18 @@ impl State {
     /// Makes whole pages holes.
     pub(super) fn free(&mut self, id: u64, range: Range<u32>) {
         let inode = self.inodes.get_mut(&id).expect(LIVES);
-        let was_dirty = !inode.dirty.is_empty();
+        let (was_dirty, space) = (!inode.dirty.is_empty(), &mut self.devices[inode.device].space);
         let mut run: Option<Extent> = None;
         for page in range.start..range.end.min(inode.pages.len() as u32) {
             let found = &inode.pages[page as usize];
             if found.slot != NONE {
                 self.cache.remove(found.slot);
             }
+            if let Some(flash) = self.flash.as_mut().filter(|_| found.flash != NONE) {
+                flash.remove(found.flash);
+            }
             if found.is_granted {
-                self.space.ungrant(1);
+                space.ungrant(1);
             }
             if found.place != NONE {
                 let place = u64::from(found.place);
@@ -254,14 +263,14 @@ impl State {
                     Some(run) if run.page + run.pages == place => run.pages += 1,
                     _ => {
                         let next = Extent { page: place, pages: 1 };
-                        run.replace(next).into_iter().for_each(|extent| self.space.release(extent));
+                        run.replace(next).into_iter().for_each(|extent| space.release(extent));
                     }
                 }
             }
             inode.dirty.remove(&page);
             inode.forget(page);
         }
-        run.into_iter().for_each(|extent| self.space.release(extent));
+        run.into_iter().for_each(|extent| space.release(extent));
         if was_dirty && inode.dirty.is_empty() {
             self.dirty_files.remove(&(inode.dirty_since_ns, id));
         }

@@ -7,6 +7,7 @@
 //! - `preallocate` and `punch_hole` on `fallocate`;
 //! - `sync_data` on `fdatasync`, which also makes the length stable;
 //! - `sync_dir` on `fsync` of the directory;
+//! - `forget_cached`, a hint, on `posix_fadvise`;
 //! - `lock` on `flock`.
 //!
 //! `mapped.rs` has the files of `create_log`, and `early.rs` the hint `write_out`. The functions `…_at` take the
@@ -20,6 +21,7 @@
 
 use std::fs;
 use std::io;
+use std::num::NonZeroU64;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -27,8 +29,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{
-    AtFlags, CWD, Dir, FallocateFlags, FileType, FlockOperation, Mode, OFlags, StatVfs, fallocate, flock,
-    fstat, openat, statat, statvfs,
+    Advice, AtFlags, CWD, Dir, FallocateFlags, FileType, FlockOperation, Mode, OFlags, StatVfs, fadvise,
+    fallocate, flock, fstat, openat, statat, statvfs,
 };
 use rustix::io::{Errno, retry_on_intr};
 
@@ -282,6 +284,14 @@ impl File for RealFile {
 
     fn write_out(&self, offset: u64, len: u64) {
         early::write_out(&self.file, offset, len);
+    }
+
+    fn forget_cached(&self, offset: u64, len: u64) {
+        // To `posix_fadvise` a length of 0 would mean all bytes up to the end, and one over `i64::MAX` is an error.
+        if let Some(len) = NonZeroU64::new(len.min(i64::MAX as u64)) {
+            // The call is a hint, so its result is ignored.
+            let _ = fadvise(&self.file, offset, Some(len), Advice::DontNeed);
+        }
     }
 
     fn len(&self) -> io::Result<u64> {

@@ -1,7 +1,7 @@
 //! What a crash leaves, decided by seeded dice.
 //!
 //! Independent coin flips for each unsynced change would rarely give the common crashes: only the first few kept, or only the
-//! last lost. So each file, and the directories together, first draw a mood. Then the mood decides about its changes.
+//! last lost. So each file, and the directories of each device together, first draw a mood. Then the mood decides about its changes.
 
 use crate::inline::SeededRandom;
 

@@ -3,7 +3,8 @@
 //! [`SimFs`] keeps for each file and directory the stable state and the ordered list of unsynced changes (`inode.rs`,
 //! `names.rs`). [`SimFs::crash_image`] turns them into a file system that a crash at this moment may leave. A hook before each
 //! change lets a judge take images at every point of a run. Images share their blocks with their origin, so thousands of them
-//! cost little (`content.rs`).
+//! cost little (`content.rs`). A machine may have several devices, which lose power, fail and fill up together or apart
+//! (`devices.rs`).
 //!
 //! ```
 //! use std::path::Path;
@@ -26,6 +27,7 @@
 mod beside;
 mod content;
 mod crash;
+mod devices;
 mod inode;
 mod names;
 mod ops;
@@ -44,6 +46,7 @@ use parking_lot::Mutex;
 pub use beside::{Beside, BesideFs};
 use content::BLOCK_BYTES;
 pub use crash::Crash;
+use devices::device_of;
 use names::Node;
 pub use ops::{Fault, Hook, Lasting, Op, OpKind};
 use ops::{Gate, HookSlot, Strike};
@@ -53,6 +56,7 @@ use state::State;
 const EIO: i32 = 5;
 const EBADF: i32 = 9;
 const EEXIST: i32 = 17;
+const EXDEV: i32 = 18;
 const ENOTDIR: i32 = 20;
 const EISDIR: i32 = 21;
 const ENOSPC: i32 = 28;
@@ -106,7 +110,8 @@ impl SimFs {
         SimFs { shared: Arc::new(shared) }
     }
 
-    /// The file system that a crash now may leave. All of it is stable. It has no locks, faults or hook, and counts operations
+    /// The file system that a crash of the whole machine now may leave: all devices meet it together, and each keeps or drops
+    /// its own unsynced changes. All of it is stable. It has no locks, faults or hook, and counts operations
     /// from 0. The result depends only on the calls and seeds.
     pub fn crash_image(&self, crash: Crash, seed: u64) -> SimFs {
         SimFs::over(self.shared.state.lock().after(crash, seed))
@@ -135,11 +140,6 @@ impl SimFs {
     /// Makes write-back of all pending file data fail. Names are not affected.
     pub fn lose_data_write_backs(&self) {
         self.shared.state.lock().lose_data_write_backs(None);
-    }
-
-    /// Limits the space of the device, in bytes. Only file data takes space, in blocks of 4 KiB.
-    pub fn set_capacity(&self, bytes: Option<u64>) {
-        self.shared.state.lock().capacity_bytes = bytes;
     }
 
     /// Whether an append panics if its file has no preallocated space for it, to the byte. Setting this finds writers that
@@ -225,11 +225,6 @@ impl SimFs {
     /// The blocks that a file takes, in bytes. Holes are free. Space reserved behind the end counts.
     pub fn allocated_bytes(&self, path: &Path) -> io::Result<u64> {
         Ok(self.shared.state.lock().file_at(path)?.now.taken_blocks() * BLOCK_BYTES)
-    }
-
-    /// The blocks that all files take, in bytes.
-    pub fn taken_bytes(&self) -> u64 {
-        self.shared.state.lock().taken_blocks() * BLOCK_BYTES
     }
 
     /// The bytes of a file.
@@ -423,7 +418,8 @@ impl FileSystem for SimFs {
 
     fn free_space(&self, path: &Path) -> io::Result<u64> {
         self.admit(OpKind::FreeSpace, path, false)?;
-        Ok(self.shared.state.lock().free_blocks() * BLOCK_BYTES)
+        let state = self.shared.state.lock();
+        Ok(state.free_blocks(state.devices.at(path)) * BLOCK_BYTES)
     }
 }
 
@@ -477,15 +473,15 @@ impl SimFile {
         self.enter(kind, bytes, takes_space).map_or(Ok(()), |strike| Err(strike.fault.error()))
     }
 
-    /// How many of `len` bytes at `offset` find room.
-    fn room(&self, offset: u64, len: u64, free_blocks: impl FnOnce(&State) -> u64) -> u64 {
+    /// How many of `len` bytes at `offset` find room on the device.
+    fn room(&self, offset: u64, len: u64) -> u64 {
         let mut state = self.fs.shared.state.lock();
-        let free_blocks = free_blocks(&state);
+        let free_blocks = state.free_blocks(device_of(self.id));
         state.inode(self.id).now.fitting(offset, len, free_blocks)
     }
 
     fn takes_space(&self, offset: u64, len: u64) -> bool {
-        self.room(offset, len, |_| 0) < len
+        self.fs.shared.state.lock().inode(self.id).now.fitting(offset, len, 0) < len
     }
 
     /// Panics if an append up to `end` goes beyond the preallocated space where [`SimFs::set_appends_need_space`] asks for it.
@@ -535,7 +531,7 @@ impl File for SimFile {
             Some(Strike { fault, draw }) => (draw / 2 % (len + 1), Some(fault.error())),
             None => (len, None),
         };
-        let fitting = self.room(at, written, State::free_blocks);
+        let fitting = self.room(at, written);
         self.fs.shared.state.lock().inode(self.id).write(at, &data[..fitting as usize]);
         if fitting < written {
             return Err(errno(ENOSPC));
@@ -563,7 +559,7 @@ impl File for SimFile {
     fn preallocate(&self, len: u64) -> io::Result<()> {
         self.end()?;
         self.admit(OpKind::Preallocate, len, self.takes_space(0, len))?;
-        if self.room(0, len, State::free_blocks) < len {
+        if self.room(0, len) < len {
             return Err(errno(ENOSPC));
         }
         let mut state = self.fs.shared.state.lock();

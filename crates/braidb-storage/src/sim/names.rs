@@ -3,12 +3,15 @@
 //! A change of names is atomic: a rename takes one name and gives another in one step. It waits for the sync of a directory
 //! that it touches. Syncing a directory also makes stable the earlier changes that its changes depend on. These touch a
 //! directory that a synced change touches too. Between syncs a crash keeps any of the changes, in their order.
+//!
+//! A change touches one device, and each device has its own order: a crash decides about the changes of each device apart.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use super::crash::{Crash, Dice};
+use super::devices::device_of;
 use super::inode::Fate;
 use super::{EISDIR, ENOTDIR, errno};
 
@@ -45,6 +48,10 @@ struct NameChange {
 impl NameChange {
     fn dirs(&self) -> impl Iterator<Item = u64> {
         self.takes.iter().chain(self.gives.iter().map(|(place, _)| place)).map(|place| place.dir)
+    }
+
+    fn is_on(&self, device: usize) -> bool {
+        self.dirs().all(|dir| device_of(dir) == device)
     }
 }
 
@@ -187,12 +194,13 @@ impl Names {
         self.settle(dir, Fate::Lost);
     }
 
-    /// Makes write-back of pending changes fail: with dice for a random part, without dice for all of them.
-    pub fn lose_write_backs(&mut self, mut dice: Option<&mut Dice>) {
+    /// Makes write-back of a device's pending changes fail: with dice for a random part, without dice for all of them.
+    pub fn lose_write_backs(&mut self, device: usize, mut dice: Option<&mut Dice>) {
         if let Some(dice) = &mut dice {
-            dice.begin(self.changes.len());
+            dice.begin(self.of(device).count());
         }
-        for (_, fate) in self.changes.iter_mut().filter(|(_, fate)| *fate == Fate::Pending) {
+        let changes = self.changes.iter_mut().filter(|(change, _)| change.is_on(device));
+        for (_, fate) in changes.filter(|(_, fate)| *fate == Fate::Pending) {
             if !dice.as_mut().is_some_and(|dice| dice.keeps()) {
                 *fate = Fate::Lost;
             }
@@ -218,19 +226,41 @@ impl Names {
         }
     }
 
-    /// What a crash leaves.
-    pub fn after(&self, crash: Crash, dice: &mut Dice) -> Tree {
+    /// What a crash of all `devices` leaves.
+    pub fn after(&self, crash: Crash, devices: usize, dice: &mut Dice) -> Tree {
         if crash == Crash::Process {
             return self.now.clone();
         }
         let mut left = self.stable.clone();
-        dice.begin(self.changes.iter().filter(|(_, fate)| *fate != Fate::Synced).count());
-        for (change, fate) in &self.changes {
+        for device in 0..devices {
+            self.apply_kept(device, crash, dice, &mut left);
+        }
+        left
+    }
+
+    /// Decides the changes of a device that loses power while the others keep theirs.
+    pub fn lose_power(&mut self, device: usize, crash: Crash, dice: &mut Dice) {
+        let mut stable = self.stable.clone();
+        self.apply_kept(device, crash, dice, &mut stable);
+        self.changes.retain(|(change, _)| !change.is_on(device));
+        self.now = stable.clone();
+        self.changes.iter().for_each(|(change, _)| self.now.apply(change));
+        self.stable = stable;
+    }
+
+    /// Applies to `left` the changes of a device that a power failure leaves.
+    fn apply_kept(&self, device: usize, crash: Crash, dice: &mut Dice, left: &mut Tree) {
+        dice.begin(self.of(device).filter(|(_, fate)| *fate != Fate::Synced).count());
+        for (change, fate) in self.of(device) {
             if *fate == Fate::Synced || (crash == Crash::PowerTorn && dice.keeps()) {
                 left.apply(change);
             }
         }
-        left
+    }
+
+    /// The changes of a device.
+    fn of(&self, device: usize) -> impl Iterator<Item = &(NameChange, Fate)> {
+        self.changes.iter().filter(move |(change, _)| change.is_on(device))
     }
 
     /// The files that a crash may show again, although they have no name now.

@@ -1,25 +1,23 @@
-//! The whole file system as a value: files, names, locks and space, and the rules between them.
+//! The whole machine as a value: devices, files, names, locks and space, and the rules between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
-use super::content::{BLOCK_BYTES, Content};
+use super::content::Content;
 use super::crash::{Crash, Dice};
+use super::devices::{Devices, device_of, id_on, same_device};
 use super::inode::Inode;
-use super::names::{Names, Node, Place};
+use super::names::{Names, Node, Place, Tree};
 use super::{EEXIST, EISDIR, errno};
-
-/// Free space, in bytes, that is reported while no capacity is set. 1 TiB is more than any judge writes.
-const BOUNDLESS_BYTES: u64 = 1 << 40;
 
 #[derive(Debug)]
 pub(super) struct State {
     inodes: BTreeMap<u64, Inode>,
     pub names: Names,
-    /// The next number for a file or directory. 0 is the root.
-    next_id: u64,
-    pub capacity_bytes: Option<u64>,
+    pub devices: Devices,
+    /// The next number for a file or directory, on any device. 0 is the root.
+    next_number: u64,
     /// Whether a file without a name becomes unreadable, as on some network file systems.
     pub unlinked_are_gone: bool,
     /// Whether an append into space that was not preallocated panics.
@@ -32,8 +30,8 @@ impl State {
         State {
             inodes: BTreeMap::new(),
             names: Names::new(),
-            next_id: 1,
-            capacity_bytes: None,
+            devices: Devices::new(),
+            next_number: 1,
             unlinked_are_gone: false,
             appends_need_space: false,
             locked: BTreeSet::new(),
@@ -43,20 +41,16 @@ impl State {
     /// The state after a crash: everything is stable, no file is open or locked.
     pub fn after(&self, crash: Crash, seed: u64) -> State {
         let mut dice = Dice::new(seed);
-        let tree = self.names.after(crash, &mut dice);
-        let mut links: BTreeMap<u64, usize> = BTreeMap::new();
-        for id in tree.files().into_values() {
-            *links.entry(id).or_default() += 1;
-        }
+        let tree = self.names.after(crash, self.devices.count(), &mut dice);
         let mut inodes = BTreeMap::new();
-        for (id, links) in links {
+        for (id, links) in links_in(&tree) {
             inodes.insert(id, Inode::stable(self.inodes[&id].after(crash, &mut dice), links));
         }
         State {
             inodes,
             names: Names::stable(tree),
-            next_id: self.next_id,
-            capacity_bytes: self.capacity_bytes,
+            devices: self.devices.clone(),
+            next_number: self.next_number,
             unlinked_are_gone: self.unlinked_are_gone,
             appends_need_space: self.appends_need_space,
             locked: BTreeSet::new(),
@@ -70,8 +64,8 @@ impl State {
         let mut state = State {
             inodes,
             names: self.names.clone(),
-            next_id: self.next_id,
-            capacity_bytes: self.capacity_bytes,
+            devices: self.devices.clone(),
+            next_number: self.next_number,
             unlinked_are_gone: self.unlinked_are_gone,
             appends_need_space: self.appends_need_space,
             locked: BTreeSet::new(),
@@ -80,10 +74,29 @@ impl State {
         state
     }
 
+    /// The state that the next process finds after a kill, and after power failures of the devices in `crashes`.
+    pub fn after_apart(&self, crashes: &BTreeMap<usize, Crash>, seed: u64) -> State {
+        let mut dice = Dice::new(seed);
+        let mut state = self.without_process();
+        for (&device, &crash) in crashes.iter().filter(|(_, crash)| **crash != Crash::Process) {
+            state.names.lose_power(device, crash, &mut dice);
+            state.inodes.retain(|id, _| device_of(*id) != device);
+            for (id, links) in links_in(&state.names.now) {
+                if device_of(id) == device {
+                    let left = self.inodes[&id].after(crash, &mut dice);
+                    state.inodes.insert(id, Inode::stable(left, links));
+                }
+            }
+        }
+        state
+    }
+
     /// Makes write-back of unsynced data and names fail: with a seed for a random part, without a seed for all of them.
     pub fn lose_write_backs(&mut self, seed: Option<u64>) {
         let mut dice = seed.map(Dice::new);
-        self.names.lose_write_backs(dice.as_mut());
+        for device in 0..self.devices.count() {
+            self.names.lose_write_backs(device, dice.as_mut());
+        }
         self.lose_data_write_backs(dice);
     }
 
@@ -103,10 +116,29 @@ impl State {
         Ok(self.inode(id))
     }
 
+    /// Makes the directory `path`, of a new device. Directory and missing parents are stable.
+    pub fn add_device(&mut self, path: &Path) -> io::Result<()> {
+        if let Some(parent) = path.parent()
+            && self.names.now.dir(parent).is_err()
+        {
+            let missing = parent.ancestors().filter(|dir| self.names.now.dir(dir).is_err());
+            for dir in missing.collect::<Vec<_>>().into_iter().rev() {
+                let place = self.vacant(dir)?;
+                let id = self.new_id(&place);
+                self.names.give_stable(place, Node::Dir(id));
+            }
+        }
+        let place = self.vacant(path)?;
+        let device = self.devices.add(path);
+        let id = id_on(device, self.new_number());
+        self.names.give_stable(place, Node::Dir(id));
+        Ok(())
+    }
+
     /// Makes the directory `path`. Its parent must exist.
     pub fn create_dir(&mut self, path: &Path) -> io::Result<()> {
         let place = self.vacant(path)?;
-        let id = self.new_id();
+        let id = self.new_id(&place);
         self.names.give(place, Node::Dir(id));
         Ok(())
     }
@@ -124,7 +156,7 @@ impl State {
     /// Makes a file and opens one handle on it.
     pub fn create(&mut self, path: &Path) -> io::Result<u64> {
         let place = self.vacant(path)?;
-        let id = self.new_id();
+        let id = self.new_id(&place);
         self.inodes.insert(id, Inode::created());
         self.names.give(place, Node::File(id));
         Ok(id)
@@ -144,22 +176,25 @@ impl State {
     }
 
     pub fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        let (old, new) = (self.names.now.place(from)?, self.names.now.place(to)?);
+        // Linux compares the devices before it looks for the file.
+        same_device(old.dir, new.dir)?;
         let id = self.names.now.file(from)?;
-        let (from, to) = (self.names.now.place(from)?, self.names.now.place(to)?);
-        match self.names.now.get(&to) {
+        match self.names.now.get(&new) {
             Some(Node::Dir(_)) => return Err(errno(EISDIR)),
             // POSIX keeps both names when a rename connects two names of one file.
             Some(Node::File(other)) if other == id => return Ok(()),
             Some(Node::File(other)) => self.inode(other).links -= 1,
             None => {}
         }
-        self.names.rename(from, to, Node::File(id));
+        self.names.rename(old, new, Node::File(id));
         Ok(())
     }
 
     pub fn link(&mut self, from: &Path, to: &Path) -> io::Result<()> {
         let id = self.names.now.file(from)?;
         let place = self.vacant(to)?;
+        same_device(id, place.dir)?;
         self.inode(id).links += 1;
         self.names.give(place, Node::File(id));
         Ok(())
@@ -213,21 +248,21 @@ impl State {
             return Ok(());
         }
         let place = self.vacant(path)?;
-        let id = self.new_id();
+        let id = self.new_id(&place);
         self.inodes.insert(id, Inode::stable(content, 1));
         self.names.give_stable(place, Node::File(id));
         Ok(())
     }
 
-    /// Free blocks of the device.
-    pub fn free_blocks(&self) -> u64 {
-        let Some(capacity_bytes) = self.capacity_bytes else { return BOUNDLESS_BYTES / BLOCK_BYTES };
-        (capacity_bytes / BLOCK_BYTES).saturating_sub(self.taken_blocks())
+    /// Free blocks of a device.
+    pub fn free_blocks(&self, device: usize) -> u64 {
+        self.devices.free_blocks(device, self.taken_blocks(device))
     }
 
-    /// Blocks that files take.
-    pub fn taken_blocks(&self) -> u64 {
-        let files = self.inodes.values().filter(|inode| inode.links > 0 || inode.handles > 0);
+    /// Blocks that the files of a device take.
+    pub fn taken_blocks(&self, device: usize) -> u64 {
+        let files = self.inodes.iter().filter(|(id, _)| device_of(**id) == device).map(|(_, inode)| inode);
+        let files = files.filter(|inode| inode.links > 0 || inode.handles > 0);
         files.map(|inode| inode.now.taken_blocks()).sum()
     }
 
@@ -240,9 +275,14 @@ impl State {
         }
     }
 
-    fn new_id(&mut self) -> u64 {
-        self.next_id += 1;
-        self.next_id - 1
+    /// The id of a new file or directory at `place`, on the device of the directory that holds it.
+    fn new_id(&mut self, place: &Place) -> u64 {
+        id_on(device_of(place.dir), self.new_number())
+    }
+
+    fn new_number(&mut self) -> u64 {
+        self.next_number += 1;
+        self.next_number - 1
     }
 
     /// Forgets files without handles that no name leads to, now or after a crash.
@@ -253,4 +293,13 @@ impl State {
         let remembered = self.names.remembered();
         self.inodes.retain(|id, inode| inode.links > 0 || inode.handles > 0 || remembered.contains(id));
     }
+}
+
+/// The files that have names, each with the number of its names.
+fn links_in(tree: &Tree) -> BTreeMap<u64, usize> {
+    let mut links: BTreeMap<u64, usize> = BTreeMap::new();
+    for id in tree.files().into_values() {
+        *links.entry(id).or_default() += 1;
+    }
+    links
 }
