@@ -3,7 +3,7 @@
 # The directory where rustup puts cargo, for a shell whose PATH lacks it.
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
-.PHONY: help setup setup-rivals run test lint doc miri loom torture rivals check-rivals accept-store accept-guards accept-memory accept-heat accept-faults accept-ruler accept-rooms accept-values accept-tree
+.PHONY: help setup setup-rivals run test lint doc miri loom torture rivals check-rivals accept-store accept-guards accept-memory accept-heat accept-faults accept-ruler accept-rooms accept-values accept-tree accept-tiers
 
 help:
 	@echo 'make run            build the command and show in half a minute what BraidDB does'
@@ -24,6 +24,7 @@ help:
 	@echo 'make accept-rooms   the same for rooms, with torture'
 	@echo 'make accept-values  the same for values'
 	@echo 'make accept-tree    the same for one tree'
+	@echo 'make accept-tiers   the same for tiers'
 	@echo '                    with AGAIN=LINE a line of these runs again that has a result already'
 
 setup:
@@ -98,3 +99,6 @@ accept-values: setup-rivals
 
 accept-tree: setup-rivals
 	scripts/accept/tree $(ACCEPT)
+
+accept-tiers: setup
+	scripts/accept/tiers $(ACCEPT)

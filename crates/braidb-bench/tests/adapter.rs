@@ -5,9 +5,10 @@
 use std::fs;
 use std::path::Path;
 
-/// Setters that a comparison does not need. Each run makes its store, on the real file system. All levels have one limit. The setters of
-/// `Tuning` are set by their own names.
-const LEFT_OUT: [&str; 4] = ["create_if_missing", "env", "max_runs_per_guard_at", "tuning"];
+/// Setters that a comparison does not need. Each run makes its store, on one device of the real file system. All levels have one limit.
+/// The setters of `Tuning` are set by their own names.
+const LEFT_OUT: [&str; 7] =
+    ["create_if_missing", "env", "fast_bytes", "fast_share", "max_runs_per_guard_at", "slow_path", "tuning"];
 
 /// An option that every commit has, so no `cfg` guards it.
 const ALWAYS_THERE: &str = "durability";

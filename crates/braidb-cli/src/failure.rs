@@ -46,16 +46,18 @@ impl Failure {
     }
 }
 
-/// Wrong input leaves the data in order. Every other error counts as trouble with the storage.
+/// Wrong input, and a slow tier that is not where it was, leave the data in order. Every other error counts as trouble with the storage.
 impl From<braidb::Error> for Failure {
     fn from(error: braidb::Error) -> Failure {
         use braidb::Error::*;
-        let message = error.to_string();
+        // The engine names its option; a user of the command gives a flag.
+        let message = error.to_string().replace("`slow_path`", "`--slow-path`");
         match error {
             Missing { .. }
             | NotADatabase { .. }
             | Unsupported { .. }
             | Locked { .. }
+            | Tier { .. }
             | InvalidOption { .. } => Failure::Use(message),
             TooLarge { .. } | InvalidName { .. } | ForeignFamily { .. } => Failure::Use(message),
             _ => Failure::Storage(message),

@@ -33,6 +33,33 @@ pub fn bytes_text(bytes: u64) -> String {
     format!("{scaled:.1} {}", UNITS[unit])
 }
 
+/// The bytes that a text stands for: a number with a unit of 1,024 (KiB, MiB, GiB, TiB) or 1,000 (KB, MB, GB, TB), or without one.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u64); 10] = [
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("TiB", 1 << 40),
+        ("KB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("TB", 1_000_000_000_000),
+        ("B", 1),
+        ("", 1),
+    ];
+    // The largest size: a million TiB. All of its multiples of a unit are exact numbers.
+    const LIMIT: f64 = (1_u64 << 60) as f64;
+    let unit = UNITS.iter().find(|(unit, _)| text.ends_with(unit));
+    let bytes = unit.and_then(|(unit, scale)| {
+        let number: f64 = text.strip_suffix(unit)?.trim_end().parse().ok()?;
+        Some(number * *scale as f64)
+    });
+    match bytes {
+        Some(bytes) if (0.0..=LIMIT).contains(&bytes) => Ok(bytes.round() as u64),
+        _ => Err("expected bytes, such as 512MiB, 1.5GB or 4096, up to 2^60".to_owned()),
+    }
+}
+
 /// Nanoseconds with the unit that fits.
 pub fn nanoseconds_text(ns: u64) -> String {
     match ns {
@@ -61,6 +88,14 @@ mod tests {
             bytes.map(bytes_text),
             ["0 B", "1023 B", "1.0 KiB", "1.5 KiB", "1.0 MiB", "5.0 GiB", "3072.0 TiB"]
         );
+        let texts = ["0", "4096", "4096B", "1KiB", "1.5 MiB", "2GB", "1048576TiB"];
+        assert_eq!(
+            texts.map(parse_bytes),
+            [0, 4096, 4096, 1024, 3 << 19, 2_000_000_000, 1 << 60].map(Ok::<u64, String>)
+        );
+        for wrong in ["", "GiB", "-1", "1XB", "1 G", "NaN", "inf", "2000000TiB"] {
+            parse_bytes(wrong).expect_err(wrong);
+        }
         let times = [999, 1_500, 2_000_000, 3_100_000_000];
         assert_eq!(times.map(nanoseconds_text), ["999 ns", "1.5 µs", "2.0 ms", "3.1 s"]);
         assert_eq!([ratio(1, 2), ratio(1, 0)], [0.5, 0.0]);

@@ -33,8 +33,11 @@ enum Verb {
     Stats(verbs::stats::Args),
     Verify(verbs::verify::Args),
     Compact(verbs::compact::Args),
+    Tier(verbs::tier::Args),
     Bench(Box<verbs::bench::Args>),
     Simulate(verbs::simulate::Args),
+    Device(verbs::device::Args),
+    Model(verbs::model::Args),
     Tour(verbs::tour::Args),
     #[command(hide = true)]
     TourWriter(verbs::tour::writer::Args),
@@ -52,8 +55,11 @@ impl Verb {
             Verb::Stats(args) => verbs::stats::run(args),
             Verb::Verify(args) => verbs::verify::run(args),
             Verb::Compact(args) => verbs::compact::run(args),
+            Verb::Tier(args) => verbs::tier::run(args),
             Verb::Bench(args) => verbs::bench::run(args),
             Verb::Simulate(args) => verbs::simulate::run(args),
+            Verb::Device(args) => verbs::device::run(args),
+            Verb::Model(args) => verbs::model::run(args),
             Verb::Tour(args) => verbs::tour::run(args),
             Verb::TourWriter(args) => verbs::tour::writer::run(args),
         }

@@ -1,19 +1,32 @@
 //! Opens a database for a verb, and closes it.
+//!
+//! A verb makes the paths of a database and its slow tiers absolute. The database remembers paths as they are given, and a remembered tier
+//! counts only where the database has the path that it had then. So a verb finds the tiers from every working directory.
 
 use crate::failure::{Failure, Outcome, storage};
 use crate::figures::counted;
 use crate::host::files;
-use braidb::stats::{Cut, RecoveryReport};
+use braidb::stats::{Cut, RecoveryReport, VerifyReport};
 use braidb::storage::{FileSystem, real::RealFs};
 use braidb::{ColumnFamily, Db, Durability, Options};
 use clap::Args;
 use std::path::{Path, PathBuf};
 
+/// The database that a verb works on.
+#[derive(Args, Debug)]
+pub struct Place {
+    /// The directory of the database
+    pub dir: PathBuf,
+    /// Where a slow tier is now that was moved; once for each. Tiers in their old places need no flag
+    #[arg(long = "slow-path", value_name = "DIR")]
+    slow_paths: Vec<PathBuf>,
+}
+
 /// Which keys a verb works on.
 #[derive(Args, Debug)]
 pub struct Target {
-    /// The directory of the database
-    pub dir: PathBuf,
+    #[command(flatten)]
+    place: Place,
     /// The column family to work in; put and load make it if it is missing
     #[arg(long, value_name = "NAME", default_value = DEFAULT_FAMILY)]
     pub family: String,
@@ -26,19 +39,65 @@ pub const BENCH_DB: &str = "db";
 /// The file whose lock tells whether a process has a database open.
 const LOCK: &str = "LOCK";
 
+/// The file that marks the directory of a slow tier.
+pub const TIER: &str = "TIER";
+
 /// The column family that every database has.
 const DEFAULT_FAMILY: &str = "default";
+
+impl Place {
+    /// Opens the database, which must exist.
+    pub fn open(&self, durability: Durability) -> Outcome<Db> {
+        self.open_with(Options::new().durability(durability))
+    }
+
+    /// Opens the database, which must exist, with `options`.
+    pub fn open_with(&self, options: Options) -> Outcome<Db> {
+        require_directory(&self.dir)?;
+        open_with(&self.dir()?, self.with_tiers(options.create_if_missing(false))?)
+    }
+
+    /// Opens the database, creating it if it does not exist.
+    fn open_or_create(&self, durability: Durability) -> Outcome<Db> {
+        open_with(&self.dir()?, self.with_tiers(Options::new().durability(durability))?)
+    }
+
+    /// Reads every byte of the database without opening it.
+    pub fn verify(&self) -> Outcome<VerifyReport> {
+        require_directory(&self.dir)?;
+        Ok(self.with_tiers(Options::new())?.verify(self.dir()?)?)
+    }
+
+    /// The directory of the database as an absolute path.
+    fn dir(&self) -> Outcome<PathBuf> {
+        absolute(&self.dir)
+    }
+
+    /// Adds the directories of moved tiers. A directory that is no tier is refused, because an open would make it one.
+    fn with_tiers(&self, options: Options) -> Outcome<Options> {
+        self.slow_paths.iter().try_fold(options, |options, path| {
+            let path = absolute(path)?;
+            if !path.join(TIER).exists() {
+                return Err(Failure::Use(format!(
+                    "{} is no slow tier: it has no file `{TIER}`; `braidb tier add` adds a tier",
+                    path.display()
+                )));
+            }
+            Ok(options.slow_path(path))
+        })
+    }
+}
 
 impl Target {
     /// Opens the database and the family, which must both exist.
     pub fn open(&self, durability: Durability) -> Outcome<Store> {
-        let db = open_existing(&self.dir, durability)?;
+        let db = self.place.open(durability)?;
         let families = db.column_families();
         if !families.contains(&self.family) {
             return Err(Failure::Use(format!(
                 "there is no column family {:?} in {}; it has {}",
                 self.family,
-                self.dir.display(),
+                self.place.dir.display(),
                 families.join(", ")
             )));
         }
@@ -48,7 +107,7 @@ impl Target {
 
     /// Opens the database and the family, creating what does not exist.
     pub fn open_or_create(&self, durability: Durability) -> Outcome<Store> {
-        let db = open_with(&self.dir, Options::new().durability(durability))?;
+        let db = self.place.open_or_create(durability)?;
         let family = db.column_family(&self.family)?;
         Ok(Store { db, family })
     }
@@ -67,10 +126,9 @@ impl Store {
     }
 }
 
-/// Opens a database that must exist.
-pub fn open_existing(dir: &Path, durability: Durability) -> Outcome<Db> {
-    require_directory(dir)?;
-    open_with(dir, Options::new().durability(durability).create_if_missing(false))
+/// A path that leads to the same place from every working directory.
+pub fn absolute(path: &Path) -> Outcome<PathBuf> {
+    files::absolute(path).map_err(|error| Failure::file("find", path, &error))
 }
 
 /// Opens a database, and prints to standard error what its recovery left out.
@@ -82,7 +140,7 @@ pub fn open_with(dir: &Path, options: Options) -> Outcome<Db> {
 }
 
 /// Refuses a path where no database can be, with a clearer message than the engine's.
-pub fn require_directory(dir: &Path) -> Outcome {
+fn require_directory(dir: &Path) -> Outcome {
     match dir.exists() {
         true => require_plausible(dir),
         false => Err(Failure::Use(format!(

@@ -526,6 +526,39 @@ fn bench_measures_on_a_modelled_device() {
 }
 
 #[test]
+fn bench_measures_on_two_modelled_devices() {
+    let place = Place::new("two-devices");
+    let db = &place.db();
+    let options =
+        ["--num", "20000", "--memtable-bytes", "262144", "--page-cache-mib", "1", "--cache-mib", "1"];
+    let on = |more: &[&str]| {
+        let command = ["bench", db, "fillrandom", "ycsb-c", "--device", "nvme"];
+        braidb(&[&command[..], &options, more].concat()).exits(0).text().to_owned()
+    };
+    for (placement, share) in [("tiers", "50"), ("random", "50"), ("cache", "100")] {
+        let two = ["--slow-device", "hdd", "--placement", placement, "--fast-share", share];
+        let json = on(&[&two[..], &["--json"]].concat());
+        assert_eq!(json, on(&[&two[..], &["--json"]].concat()), "the same figures in each run");
+        for line in json.lines() {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            let figure = |name: &str| line["figures"][name].as_f64().unwrap();
+            let [fast, slow, both] =
+                ["fast_device_busy_ns", "slow_device_busy_ns", "device_busy_ns"].map(figure);
+            assert!(fast > 0.0 && slow > 0.0 && fast + slow == both, "{line:#}");
+            let side = format!("braidb on modelled nvme and hdd, {placement} placement");
+            assert_eq!(line["side"], side.as_str());
+        }
+        let text = on(&two);
+        assert!(text.contains("\n  fast      nvme: ") && text.contains("\n  slow      hdd: "), "{text}");
+    }
+    assert!(!place.path("db").exists() && !place.path("db-slow").exists(), "nothing is written to DIR");
+    let refused = |more: &[&str]| braidb(&[&["bench", db, "fillseq"], more].concat()).exits(2);
+    refused(&["--slow-device", "hdd", "--placement", "cache"]).tells("--device");
+    refused(&["--device", "nvme", "--placement", "cache"]).tells("--slow-device");
+    refused(&["--device", "nvme", "--fast-share", "10"]).tells("--slow-device");
+}
+
+#[test]
 fn bench_measures_nothing_that_is_not_filled() {
     let place = Place::new("unfilled");
     let db = &place.db();
@@ -575,7 +608,7 @@ fn wrong_use_is_told() {
     assert!(!place.path("db").exists());
     // The engine refuses a wrong value of its option by name.
     braidb(&["bench", db, "fillseq", "--background-threads", "0"]).exits(2).tells("background_threads");
-    for verb in ["put", "load", "stats", "verify", "compact", "bench", "tour"] {
+    for verb in ["put", "load", "stats", "verify", "compact", "bench", "model", "tour"] {
         assert!(braidb(&[verb, "--help"]).exits(0).text().contains("Exit status"), "{verb}");
     }
     assert!(braidb(&["--help"]).exits(0).text().contains("Exit status"));

@@ -4,6 +4,7 @@
 //! the time. Logs of 4 KiB force flushes of other families. So every case draws its set from its seed: one of the named
 //! presets, or each option by itself. A later policy joins by adding its option here.
 
+use crate::machine::SLOW_DIRS;
 use crate::rng::Rng;
 use braidb::tuning::{Guards, MemoryPolicy, Tuning, ValueLayout};
 use braidb::{Durability, Options};
@@ -25,16 +26,19 @@ pub enum Preset {
     Random,
     /// Logs of a few kilobytes beside memory that is many times larger: log collections all the time, and flushes beside them.
     ShortLogs,
+    /// One or two slow tiers beside a set of another preset, with tables small enough that cells move between the tiers.
+    Tiers,
 }
 
 impl Preset {
-    pub const ALL: [Preset; 6] = [
+    pub const ALL: [Preset; 7] = [
         Preset::Default,
         Preset::SmallMemory,
         Preset::TinyFiles,
         Preset::Guards,
         Preset::Random,
         Preset::ShortLogs,
+        Preset::Tiers,
     ];
 
     /// The name on the command line.
@@ -46,6 +50,7 @@ impl Preset {
             Preset::Guards => "guards",
             Preset::Random => "random",
             Preset::ShortLogs => "short-logs",
+            Preset::Tiers => "tiers",
         }
     }
 
@@ -85,6 +90,10 @@ pub struct OptionSet {
     pub max_runs_at: Option<(usize, usize)>,
     pub guards: Guards,
     pub merge_bytes_per_second: Option<u64>,
+    /// How many of [`SLOW_DIRS`] the options name. With 0 an open still uses the tiers that the manifest remembers.
+    pub slow_tiers: usize,
+    pub fast_share: u32,
+    pub fast_bytes: Option<u64>,
 }
 
 const DEFAULT: OptionSet = OptionSet {
@@ -113,6 +122,9 @@ const DEFAULT: OptionSet = OptionSet {
     max_runs_at: None,
     guards: Guards::Balanced,
     merge_bytes_per_second: None,
+    slow_tiers: 0,
+    fast_share: 50,
+    fast_bytes: None,
 };
 
 impl OptionSet {
@@ -162,6 +174,7 @@ impl OptionSet {
                 ..DEFAULT
             },
             Preset::Random => OptionSet::draw_each(durability, rng, policies),
+            Preset::Tiers => return OptionSet::draw_tiers(rng),
             Preset::ShortLogs => OptionSet {
                 durability,
                 memtable_bytes: rng.pick(&[8 << 10, 16 << 10, 32 << 10]),
@@ -206,6 +219,27 @@ impl OptionSet {
         }
     }
 
+    fn draw_tiers(rng: &mut Rng) -> OptionSet {
+        let set = OptionSet::draw(
+            rng.weighted(&[
+                (1, Preset::SmallMemory),
+                (2, Preset::TinyFiles),
+                (4, Preset::Guards),
+                (3, Preset::Random),
+                (1, Preset::ShortLogs),
+            ]),
+            rng,
+        );
+        OptionSet {
+            memtable_bytes: set.memtable_bytes.min(8 << 10),
+            table_bytes: set.table_bytes.min(rng.pick(&[4 << 10, 4 << 10, 16 << 10])),
+            slow_tiers: rng.pick(&[1, 1, 2]),
+            fast_share: rng.pick(&[0, 10, 50, 90, 100]),
+            fast_bytes: rng.pick(&[None, None, None, Some(0), Some(16 << 10), Some(64 << 10)]),
+            ..set
+        }
+    }
+
     fn draw_each(durability: Durability, rng: &mut Rng, policies: &mut Rng) -> OptionSet {
         let l0_slowdown_tables = (rng.between(1, 5) + rng.below(4)) as usize;
         OptionSet {
@@ -235,6 +269,9 @@ impl OptionSet {
             max_runs_at: draw_max_runs_at(policies),
             guards: draw_guards(policies),
             merge_bytes_per_second: policies.pick(&[None, None, Some(1 << 20), Some(1 << 30)]),
+            slow_tiers: DEFAULT.slow_tiers,
+            fast_share: DEFAULT.fast_share,
+            fast_bytes: DEFAULT.fast_bytes,
         }
     }
 
@@ -256,7 +293,11 @@ impl OptionSet {
             .open_files(self.open_files)
             .background_threads(self.background_threads)
             .merge_bytes_per_second(self.merge_bytes_per_second)
+            .fast_share(self.fast_share)
+            .fast_bytes(self.fast_bytes)
             .env(env);
+        let slow = &SLOW_DIRS[..self.slow_tiers];
+        let options = slow.iter().fold(options, |options, dir| options.slow_path(dir));
         options.tuning(|tuning| self.tuning(tuning))
     }
 
@@ -327,10 +368,12 @@ impl fmt::Display for OptionSet {
             self.max_runs_at.map_or(String::new(), |(level, runs)| format!(" ({runs} on L{level})"));
         let apart = self.separation_threshold.map_or("no size".to_owned(), |bytes| format!("{bytes} B"));
         let rate = self.merge_bytes_per_second.map_or("full speed".to_owned(), |rate| format!("{rate} B/s"));
+        let fast = self.fast_bytes.map_or(String::new(), |bytes| format!(" and {bytes} B"));
+        let tiers = format!("{} slow tiers named, {}%{fast} fast", self.slow_tiers, self.fast_share);
         write!(
             f,
             "durability {:?}, memtable {} ({:?}, {}% active, {} segments, {}% hot), block {}, cache {}, filter bits {}, open files {}, table {}, \
-             log {log} (rewritten at {rewrite}%, a body at {body}%), manifest {}, L0 {}/{}, samples {}, threads {}, runs {}{runs_at}, guards {:?}, values apart from {apart} ({:?}), merges at {rate}",
+             log {log} (rewritten at {rewrite}%, a body at {body}%), manifest {}, L0 {}/{}, samples {}, threads {}, runs {}{runs_at}, guards {:?}, values apart from {apart} ({:?}), merges at {rate}, {tiers}",
             self.durability,
             self.memtable_bytes,
             self.memory_policy,

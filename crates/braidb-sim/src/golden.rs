@@ -13,8 +13,9 @@
 //! * `format-1-hot-after-recovery`: a flush kept hot keys after a recovery.
 //! * `format-1-recovered-uncovered` and `format-1-hot-after-recovery-uncovered` were written by commit ae2ffe8, whose cuts
 //!   prove nothing stable.
+//! * `format-1-tiers` has tables and values on a slow tier, whose directory is `format-1-tiers-slow`.
 //!
-//! `braidb-sim golden DIR` writes all but the last two into directories below DIR. A change of format that older files survive
+//! `braidb-sim golden DIR` writes all but the two of commit ae2ffe8 into directories below DIR. A change of format that older files survive
 //! needs no new golden database. A new version of a format adds a directory and keeps the old ones.
 
 use crate::env_over;
@@ -29,6 +30,8 @@ use std::sync::Arc;
 
 /// The directory of the database on the simulated file system.
 pub const DIR: &str = "/golden";
+/// The directory of its slow tier, if it has one.
+pub const SLOW_DIR: &str = "/golden-slow";
 /// The families of the database.
 pub const FAMILIES: [&str; 2] = ["default", "visits"];
 
@@ -295,6 +298,44 @@ pub fn write_hot_after_recovery() -> Result<(Arc<SimFs>, Contents), Error> {
     Ok((fs, contents))
 }
 
+/// Writes a database with cells on a slow tier: a family whose values lie in tables, and one with value files. The upper levels hold newer
+/// versions. Returns the files and the contents that they must be read as.
+///
+/// # Errors
+///
+/// None, unless the engine is broken.
+pub fn write_with_tiers() -> Result<(Arc<SimFs>, Contents), Error> {
+    let fs = Arc::new(SimFs::new());
+    let options = Options::new().env(env_over(fs.clone(), SEED).0).memtable_bytes(8 << 10).tuning(|tuning| {
+        tuning.table_bytes(4 << 10).separation_threshold(Some(200)).log_table_percent(0).hot_keys_percent(0)
+    });
+    let db = options.slow_path(SLOW_DIR).fast_share(40).open(DIR)?;
+    let visits = db.column_family(FAMILIES[1])?;
+    let mut contents = Contents::default();
+    for round in 0..2u32 {
+        for number in
+            (0..120u32).map(|number| number * 77 % 120).filter(|number| round == 0 || number % 9 == 0)
+        {
+            let key = format!("key {number:03}");
+            let values = [90, 240].map(|len| format!("{number} of round {round} {}", "-".repeat(len)));
+            db.put(&key, &values[0])?;
+            visits.put(&key, &values[1])?;
+            for (held, value) in contents.iter_mut().zip(values) {
+                held.insert(key.clone().into_bytes(), value.into_bytes());
+            }
+        }
+        if round == 0 {
+            db.compact()?;
+            db.settle()?;
+        }
+    }
+    db.delete("key 005")?;
+    contents[0].remove(b"key 005".as_slice());
+    db.flush()?;
+    db.close()?;
+    Ok((fs, contents))
+}
+
 /// Cuts off the zeros behind the end of logs. They need not be checked in.
 fn cut_space(fs: &SimFs) {
     for path in fs.files().into_iter().filter(|path| path.extension().is_some_and(|kind| kind == "log")) {
@@ -373,13 +414,14 @@ pub fn place(files: &BTreeMap<String, Vec<u8>>) -> io::Result<Arc<SimFs>> {
 pub type Write = fn() -> Result<(Arc<SimFs>, Contents), Error>;
 
 /// The golden databases, by the names of their directories.
-pub const ALL: [(&str, Write); 6] = [
+pub const ALL: [(&str, Write); 7] = [
     ("format-1", write),
     ("format-1-written-back", write_with_copies),
     ("format-1-log-tables", write_with_log_tables),
     ("format-1-value-files", write_with_value_files),
     ("format-1-recovered", write_recovered),
     ("format-1-hot-after-recovery", write_hot_after_recovery),
+    ("format-1-tiers", write_with_tiers),
 ];
 
 /// Writes the golden databases into a directory of the real file system that holds none of their files yet. Returns the paths.
@@ -391,16 +433,25 @@ pub fn save(to: &dyn FileSystem, dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for (name, write) in ALL {
         let (fs, _) = write().map_err(io::Error::other)?;
-        let dir = dir.join(name);
-        to.create_dir_all(&dir)?;
-        for (name, bytes) in files(&*fs, Path::new(DIR))? {
-            let path = dir.join(name);
-            let file = to.create(&path)?;
-            file.append(&bytes)?;
-            file.sync_data()?;
-            paths.push(path);
+        paths.extend(save_dir(to, &dir.join(name), &fs, Path::new(DIR))?);
+        if fs.files().iter().any(|file| file.starts_with(SLOW_DIR)) {
+            paths.extend(save_dir(to, &dir.join(format!("{name}-slow")), &fs, Path::new(SLOW_DIR))?);
         }
-        to.sync_dir(&dir)?;
     }
+    Ok(paths)
+}
+
+/// Copies the files of one directory.
+fn save_dir(to: &dyn FileSystem, dir: &Path, fs: &SimFs, from: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    to.create_dir_all(dir)?;
+    for (name, bytes) in files(fs, from)? {
+        let path = dir.join(name);
+        let file = to.create(&path)?;
+        file.append(&bytes)?;
+        file.sync_data()?;
+        paths.push(path);
+    }
+    to.sync_dir(dir)?;
     Ok(paths)
 }

@@ -8,17 +8,25 @@
 //! ([`Machine::call`]): the engine asks for help `PATIENCE` times, no job runs and no file is touched.
 
 use crate::draw::OptionSet;
-use braidb::Db;
 use braidb::stats::VerifyReport;
+use braidb::{Db, Options};
 use braidb_storage::inline::{Inline, SeededRandom, StepClock};
 use braidb_storage::sim::SimFs;
 use braidb_storage::{Env, Job, Lane, Runtime};
 use parking_lot::Mutex;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The directory of the database on every simulated file system.
 pub const DIR: &str = "/db";
+
+/// The directories of the slow devices that a machine may have beside the first device.
+pub const SLOW_DEVICES: [&str; 2] = ["/slow-1", "/slow-2"];
+
+/// The directories of slow tiers, one on each slow device. They are not the devices' own directories, so that a crash can take
+/// their names.
+pub const SLOW_DIRS: [&str; 2] = ["/slow-1/db", "/slow-2/db"];
 
 /// Consecutive requests for help without effect after which the engine counts as hanging.
 const PATIENCE: u32 = 30;
@@ -58,6 +66,25 @@ impl Watch {
     }
 }
 
+/// Adds the slow devices if the options name slow tiers and the machine lacks the devices.
+pub fn attach(fs: &SimFs, set: &OptionSet) {
+    if set.slow_tiers > 0 && fs.device_dirs().len() == 1 {
+        for dir in SLOW_DEVICES {
+            fs.add_device(Path::new(dir)).expect("only devices have these directories");
+        }
+    }
+}
+
+/// The `TIER` files of a machine: one in the directory of each slow tier.
+pub fn tier_files(fs: &SimFs) -> Vec<PathBuf> {
+    fs.files().into_iter().filter(|path| is_named(path, "TIER")).collect()
+}
+
+/// Whether the last name of a path is `name`.
+pub fn is_named(path: &Path, name: &str) -> bool {
+    path.file_name().is_some_and(|last| last == name)
+}
+
 /// One life of a process.
 #[derive(Debug)]
 pub struct Machine {
@@ -93,14 +120,20 @@ impl Machine {
     /// Opens the database with these options.
     pub fn open(&self, set: &OptionSet) -> Result<Db, braidb::Error> {
         let before = self.watch.set(Doing::Opening);
-        let opened = set.options(self.env.clone()).open(DIR);
+        let opened = self.options(set).open(DIR);
         self.watch.set(before);
         opened
     }
 
     /// Verifies the database without opening it.
     pub fn verify(&self, set: &OptionSet) -> Result<VerifyReport, braidb::Error> {
-        set.options(self.env.clone()).verify(DIR)
+        self.options(set).verify(DIR)
+    }
+
+    /// The options of `set` on this machine, which gets the devices that they need.
+    pub fn options(&self, set: &OptionSet) -> Options {
+        attach(&self.waits.fs, set);
+        set.options(self.env.clone())
     }
 
     /// Tells what the engine is doing.

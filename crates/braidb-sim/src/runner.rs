@@ -10,15 +10,18 @@
 //! images can be judged after the call that they interrupted.
 
 mod bounds;
+mod copies;
 mod intruder;
 mod lives;
+mod outage;
 mod rest;
-pub use lives::{crash_image, crash_name};
+use lives::crash_name;
+pub use outage::Outage;
 
 use crate::client::{Client, Trouble};
 use crate::draw::{OptionSet, Preset};
 use crate::failure::{Failure, Verdict};
-use crate::machine::{DIR, Doing, Machine};
+use crate::machine::{self, DIR, Doing, Machine};
 use crate::model::{Existence, Families, Model, Recovered, differences, show};
 use crate::readers::{Expected, Iterators, Snapshots};
 use crate::report::Tally;
@@ -85,6 +88,9 @@ impl std::fmt::Debug for Runner {
     }
 }
 
+/// The name in the tally of operations after which some cell was on a slow tier.
+pub const SLOW_STEPS: &str = "steps with slow cells";
+
 /// Doubtful writes at a time. After 3 the runner reopens the database before it tries another write.
 const MOST_DOUBTS: usize = 3;
 
@@ -121,6 +127,7 @@ impl Runner {
     pub fn new(preset: Preset, mut rng: Rng, probes: &[Bytes]) -> Runner {
         let set = OptionSet::draw(preset, &mut rng);
         let fs = SimFs::new();
+        machine::attach(&fs, &set);
         fs.set_unlinked_are_gone(rng.one_in(2));
         Runner::over(fs, preset, set, rng, Model::new(), probes)
     }
@@ -219,7 +226,7 @@ impl Runner {
         if self.trace {
             println!("  {}: {}", self.operations, op.brief());
         }
-        self.run_op(op).map_err(|failure| {
+        self.run_op(op).and_then(|()| self.check_tiers()).map_err(|failure| {
             failure.at(format!("operation {} ({}) with {}", self.operations, op.name(), self.set))
         })
     }
@@ -283,6 +290,20 @@ impl Runner {
             Op::Verify => self.verify(),
             Op::Reopen { .. } | Op::Crash(_) => unreachable!("done above"),
         }
+    }
+
+    /// Whether the machine has slow devices.
+    fn has_slow_devices(&self) -> bool {
+        self.fs.device_dirs().len() > 1
+    }
+
+    /// Checks which cells are slow.
+    fn check_tiers(&mut self) -> Verdict {
+        if let Some(client) = self.client.as_ref().filter(|_| self.has_slow_devices()) {
+            let slow_slices = bounds::check_tiers(&client.db.tree())?;
+            self.tally.add(SLOW_STEPS, u64::from(slow_slices > 0));
+        }
+        Ok(())
     }
 
     /// Ends a run: compares everything, also the snapshots, and closes the database.
@@ -354,8 +375,12 @@ impl Runner {
             println!("    {what} fails: {told}");
         }
         self.poisoned |= matches!(error, Error::Poisoned { .. });
+        // The directories of slow tiers end with this name too.
         if !told.contains(DIR) {
             return Err(Failure::new(format!("{what} fails with an error that names no file: {told}")));
+        }
+        if matches!(error, Error::Tier { .. }) {
+            return Err(Failure::new(format!("{what} takes a failing device for a wrong tier: {told}")));
         }
         if error.is_corruption() {
             return Err(Failure::new(format!("{what} takes a failing device for damaged data: {told}")));
@@ -478,6 +503,9 @@ impl Runner {
         let settled = db.settle();
         if settled.is_ok() && self.device == Device::Good {
             bounds::check(db, &self.set)?;
+            if self.has_slow_devices() {
+                bounds::check_places(db, &self.fs)?;
+            }
         }
         if settled.is_ok() && self.iterators.is_empty() && self.device == Device::Good {
             let known = tables_of(&db.tree()).len();

@@ -54,6 +54,38 @@ fn model_with_random_options() {
 }
 
 #[test]
+fn model_with_slow_tiers() {
+    let tally = model(Preset::Tiers, 1_500, 6);
+    for what in [
+        "steps with slow cells",
+        "crashes of devices apart",
+        "intruders before a lock of a tier",
+        "refused copies",
+    ] {
+        assert!(tally.get(what) > 0, "no {what}: {tally}");
+    }
+}
+
+#[test]
+fn slow_tiers_crash_and_fail_apart() {
+    let mut tally = judge(Case { ops: 200, ..Case::new(Judge::Crash, 1, Preset::Tiers) }, 4);
+    tally.merge(&judge(Case { stride: 13, ..Case::new(Judge::Errors, 1, Preset::Tiers) }, 2));
+    tally.merge(&judge(Case { stride: 13, ..Case::new(Judge::Flips, 1, Preset::Tiers) }, 3));
+    for what in [
+        "images of devices apart",
+        "points in merges to slow tiers",
+        "a slow device fails",
+        "a small slow device",
+        "openings on a full slow device",
+        "databases with slow tables",
+        "tiers that are not mounted",
+        "damaged tier files",
+    ] {
+        assert!(tally.get(what) > 0, "no {what}: {tally}");
+    }
+}
+
+#[test]
 fn writers_on_threads() {
     let mut tally = Tally::default();
     for preset in Preset::ALL {
@@ -97,6 +129,15 @@ fn errors_everywhere() {
 fn every_nth_bit() {
     let tally = judge(Case { stride: 7, ..Case::new(Judge::Flips, 1, Preset::Random) }, 1);
     for what in ["reported by opening", "reported by reading", "cut", "opened again"] {
+        assert!(tally.get(what) > 0, "no {what}: {tally}");
+    }
+}
+
+#[test]
+fn tiers_and_copies() {
+    let mut tally = judge(Case { stride: 3, ..Case::new(Judge::Tiers, 1, Preset::Guards) }, 2);
+    tally.merge(&judge(Case { stride: 5, ..Case::new(Judge::Tiers, 100, Preset::Random) }, 3));
+    for what in ["files on slow tiers", "images", "refusals", "takeovers"] {
         assert!(tally.get(what) > 0, "no {what}: {tally}");
     }
 }

@@ -89,7 +89,8 @@ pub mod stats {
     pub use crate::base::report::{Cut, Damage, RecoveryReport, VerifyReport};
     pub use crate::db::{
         CellTree, Counts, Extent, FamilyStats, FamilyTree, Forecast, HotKeyPeriod, HotKeyStats, LayoutStats,
-        LevelForecast, LevelStats, LevelTree, Load, LogStats, RunTree, SliceTree, Stats, ValueFileStats,
+        LevelForecast, LevelStats, LevelTree, Load, LogStats, RunTree, SliceTree, Stats, TierStats,
+        ValueFileStats,
     };
     pub use crate::table::Reason;
 }

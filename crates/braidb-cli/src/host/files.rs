@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// The file that an argument names; `None` for `-`, which stands for standard input or output.
 pub fn unless_dash(argument: Option<&Path>) -> Option<&Path> {
@@ -64,6 +64,25 @@ pub fn create_dir(path: &Path) -> io::Result<()> {
 /// Removes a directory and all its content.
 pub fn remove_dir(path: &Path) -> io::Result<()> {
     fs::remove_dir_all(path)
+}
+
+/// `path` as an absolute path without `..`. Links stay, but those before the last `..` are followed.
+pub fn absolute(path: &Path) -> io::Result<PathBuf> {
+    let path = std::path::absolute(path)?;
+    let components: Vec<Component<'_>> = path.components().collect();
+    match components.iter().rposition(|component| *component == Component::ParentDir) {
+        None => Ok(path),
+        Some(last) => {
+            let (above, below) = components.split_at(last + 1);
+            Ok(fs::canonicalize(PathBuf::from_iter(above))?.join(PathBuf::from_iter(below)))
+        }
+    }
+}
+
+/// Whether two paths lead to one directory.
+pub fn is_same_dir(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+    place(one).is_some_and(|found| Some(found) == place(other))
 }
 
 /// Whether `path` is missing or an empty directory.
@@ -136,6 +155,22 @@ pub fn walk(root: &Path, visit: &mut dyn FnMut(Seen)) -> io::Result<()> {
 mod tests {
     use super::*;
     use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn paths_become_absolute_and_keep_links_behind_the_last_parent() {
+        let dir = std::env::temp_dir().join(format!("braidb-absolute-{}", std::process::id()));
+        create_dir(&dir.join("real/below")).unwrap();
+        std::os::unix::fs::symlink(dir.join("real/below"), dir.join("link")).unwrap();
+        let real = fs::canonicalize(&dir).unwrap();
+        assert_eq!(absolute(Path::new("name")).unwrap(), std::env::current_dir().unwrap().join("name"));
+        assert_eq!(absolute(&dir.join("link/./new")).unwrap(), dir.join("link/new"));
+        assert_eq!(absolute(&dir.join("link/../new")).unwrap(), real.join("real/new"));
+        assert_eq!(absolute(&dir.join("real/../link/new")).unwrap(), real.join("link/new"));
+        absolute(&dir.join("missing/../new")).unwrap_err();
+        assert!(is_same_dir(&dir.join("link"), &dir.join("real/below")));
+        assert!(!is_same_dir(&dir.join("missing"), &dir.join("missing")));
+        remove_dir(&dir).unwrap();
+    }
 
     #[test]
     fn holes_are_not_allocated() {

@@ -4,24 +4,28 @@ use crate::failure::{Outcome, printing, storage};
 use crate::figures::bytes_text;
 use crate::host::clock::Stopwatch;
 use crate::host::files;
-use crate::store::open_existing;
+use crate::store::Place;
 use crate::text;
 use braidb::Durability;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 /// Merge everything into the last level, dropping what is deleted or overwritten
 #[derive(clap::Args)]
 #[command(after_help = text::EXIT_STATUS)]
 pub struct Args {
-    /// The directory of the database
-    dir: PathBuf,
+    #[command(flatten)]
+    place: Place,
 }
 
 pub fn run(args: &Args) -> Outcome {
-    let size =
-        || files::bytes_in(&args.dir).map_err(|error| storage("could not measure the directory", error));
-    let db = open_existing(&args.dir, Durability::Buffer)?;
+    let db = args.place.open(Durability::Buffer)?;
+    let tiers = db.stats().tiers.into_iter().filter(|tier| tier.id > 0).map(|tier| tier.path);
+    let dirs: Vec<PathBuf> = [args.place.dir.clone()].into_iter().chain(tiers).collect();
+    let size = || {
+        let bytes = dirs.iter().map(|dir| files::bytes_in(dir)).sum::<io::Result<u64>>();
+        bytes.map_err(|error| storage("could not measure the directories", error))
+    };
     let (before, watch) = (size()?, Stopwatch::start());
     db.compact()?;
     db.close()?;

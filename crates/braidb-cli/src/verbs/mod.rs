@@ -3,12 +3,15 @@
 pub mod bench;
 pub mod compact;
 pub mod delete;
+pub mod device;
 pub mod dump;
 pub mod get;
 pub mod load;
+pub mod model;
 pub mod put;
 pub mod scan;
 pub mod simulate;
 pub mod stats;
+pub mod tier;
 pub mod tour;
 pub mod verify;

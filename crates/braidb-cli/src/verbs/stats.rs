@@ -1,11 +1,12 @@
 //! `stats DIR`, and the tables of figures that `tour` prints too.
 
+pub mod tiers;
 mod tree;
 mod values;
 
 use crate::failure::{Outcome, printing};
 use crate::figures::{bytes_text, counted, grouped, ratio};
-use crate::store::{losses, open_existing};
+use crate::store::{Place, losses};
 use crate::text;
 use braidb::stats::{Cut, HotKeyStats, RecoveryReport, Stats};
 use braidb::{Db, Durability};
@@ -13,7 +14,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::PathBuf;
 
 /// Print what the database holds, level by level, and what opening it did
 ///
@@ -27,40 +27,48 @@ use std::path::PathBuf;
 /// With --values it tells how values lie in value files. The leaves of a column family are the cells of its last level that hold entries, in a trie too.
 /// The extents of a leaf are the value files that its slices lead into. Then come the value files, and those with the largest share of dead
 /// bytes. An overwritten value counts as alive until a merge meets both versions of its key.
+///
+/// With --tiers it shows the devices: bytes and cells of the database on each, and what is free. Then come the cells of each column family,
+/// tier by tier and the hottest first, with their heat and why their newest table was written (`tier`: it moved). Heat, and reads of slow
+/// tiers, start at zero with each open.
 #[derive(clap::Args)]
 #[command(after_help = text::EXIT_STATUS)]
 pub struct Args {
-    /// The directory of the database
-    dir: PathBuf,
+    #[command(flatten)]
+    place: Place,
     /// Print JSON
     #[arg(long)]
     json: bool,
     /// Draw the tree: levels, the cells between their guards, runs and slices
-    #[arg(long)]
+    #[arg(long, group = "drawn")]
     guards: bool,
     /// Sum up leaves and value files (JSON has each of them)
-    #[arg(long, conflicts_with = "guards")]
+    #[arg(long, conflicts_with = "drawn")]
     values: bool,
-    /// Cells to draw of each level, from both ends (JSON has all)
-    #[arg(long, value_name = "CELLS", default_value_t = 20, requires = "guards")]
+    /// Show the slow tiers, and the cells on each tier (JSON has all cells)
+    #[arg(long, group = "drawn")]
+    tiers: bool,
+    /// Cells to draw of each level or tier, from both ends (JSON has all)
+    #[arg(long, value_name = "CELLS", default_value_t = 20, requires = "drawn")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     cells: u64,
 }
 
 pub fn run(args: &Args) -> Outcome {
-    let db = open_existing(&args.dir, Durability::Buffer)?;
+    let db = args.place.open(Durability::Buffer)?;
     let (stats, recovery, trees) = (db.stats(), db.recovery().clone(), db.tree());
-    let reasons = if args.guards { reasons(&db) } else { BTreeMap::new() };
+    let reasons = if args.guards || args.tiers { reasons(&db) } else { BTreeMap::new() };
     db.close()?;
-    let mut text = match (args.guards, args.values, args.json) {
-        (true, _, true) => format!("{:#}", tree::as_json(&trees, &reasons)),
-        (true, _, false) => {
-            tree::as_text(&trees, &reasons, usize::try_from(args.cells).unwrap_or(usize::MAX))
-        }
-        (false, true, true) => format!("{:#}", values::as_json(&trees, &stats.values)),
-        (false, true, false) => values::as_text(&trees, &stats.values),
-        (false, false, true) => format!("{:#}", as_json(&stats, &recovery)),
-        (false, false, false) => as_text(&stats, &recovery),
+    let cells = usize::try_from(args.cells).unwrap_or(usize::MAX);
+    let mut text = match (args.guards, args.values, args.tiers, args.json) {
+        (true, _, _, true) => format!("{:#}", tree::as_json(&trees, &reasons)),
+        (true, _, _, false) => tree::as_text(&trees, &reasons, cells),
+        (_, true, _, true) => format!("{:#}", values::as_json(&trees, &stats.values)),
+        (_, true, _, false) => values::as_text(&trees, &stats.values),
+        (_, _, true, true) => format!("{:#}", tiers::as_json(&trees, &stats.tiers, &reasons)),
+        (_, _, true, false) => tiers::as_text(&trees, &stats.tiers, &reasons, cells),
+        (false, false, false, true) => format!("{:#}", as_json(&stats, &recovery)),
+        (false, false, false, false) => as_text(&stats, &recovery),
     };
     text.push('\n');
     std::io::stdout().write_all(text.as_bytes()).map_err(printing)
@@ -96,6 +104,7 @@ fn as_json(stats: &Stats, recovery: &RecoveryReport) -> Value {
         "value_files": stats.value_files,
         "value_file_bytes": stats.value_file_bytes,
         "value_live_bytes": stats.value_live_bytes,
+        "tiers": stats.tiers.iter().map(tiers::tier_json).collect::<Vec<Value>>(),
         "damages_waiting": stats.damages_waiting,
         "cache_bytes": stats.cache_bytes,
         "space_bytes": stats.space_bytes(),
@@ -376,6 +385,9 @@ fn work_text(stats: &Stats, text: &mut String) {
         counts.cells_sampled,
         format!("{} times that spared a rewrite", grouped(counts.rewrites_spared)),
     );
+    count("reads of slow tiers", counts.slow_reads, String::new());
+    count("MiB moved to slow tiers", counts.tier_out_bytes.div_ceil(1 << 20), String::new());
+    count("MiB moved to the fast tier", counts.tier_in_bytes.div_ceil(1 << 20), String::new());
     count("tables moved as metadata", counts.trivial_moves, String::new());
     count("old versions dropped", counts.entries_dropped, String::new());
     count("tombstones dropped", counts.tombstones_dropped, String::new());

@@ -3,26 +3,24 @@
 use crate::failure::{Failure, Outcome, printing};
 use crate::figures::{bytes_text, counted};
 use crate::host::clock::Stopwatch;
-use crate::store::require_directory;
+use crate::store::Place;
 use crate::text;
 use std::io::Write;
-use std::path::PathBuf;
 
 /// Read every byte that the database uses and print each damaged range; exit status 3 if there is one
 ///
 /// Works on a database that refuses to open. Changes nothing. A crash may leave a torn end of a log or manifest. A torn end is no damage:
-/// the next open cuts it off and tells of it.
+/// the next open cuts it off and tells of it. Slow tiers are read too.
 #[derive(clap::Args)]
 #[command(after_help = text::EXIT_STATUS)]
 pub struct Args {
-    /// The directory of the database
-    dir: PathBuf,
+    #[command(flatten)]
+    place: Place,
 }
 
 pub fn run(args: &Args) -> Outcome {
-    require_directory(&args.dir)?;
     let watch = Stopwatch::start();
-    let report = braidb::verify(&args.dir)?;
+    let report = args.place.verify()?;
     let mut out = std::io::stdout().lock();
     for damage in &report.damages {
         let end = damage.offset.saturating_add(damage.bytes);
@@ -43,7 +41,7 @@ pub fn run(args: &Args) -> Outcome {
         count => Err(Failure::Storage(format!(
             "{} in {}; keep a copy of the whole directory, and go back to an earlier copy of all of it if there is one",
             counted(count as u64, "damaged range", "damaged ranges"),
-            args.dir.display()
+            args.place.dir.display()
         ))),
     }
 }

@@ -6,21 +6,25 @@
 //! allows. Then it must go on to work: some more synced writes must survive a power failure. For some images the opening itself
 //! is stopped at points too. Recovery must then find the same position again.
 //!
+//! On a machine with slow tiers, half of the images are of devices apart: one loses power, and another keeps what is unsynced. The
+//! device of the logs decides which positions are allowed.
+//!
 //! Points are classified by what the engine was doing. Rare kinds are chosen more often than plain commits.
 
 use super::Case;
 use crate::draw::{OptionSet, Preset};
 use crate::failure::{Failure, Verdict, no_panic};
-use crate::machine::{Begun, Doing};
+use crate::machine::{Begun, Doing, SLOW_DEVICES};
 use crate::model::Model;
 use crate::report::Tally;
 use crate::rng::Rng;
-use crate::runner::{May, Moment, Runner, crash_image, crash_name};
+use crate::runner::{May, Moment, Outage, Runner, SLOW_STEPS};
 use crate::workload::{Bytes, CRASHES, Limits, Op, Workload};
 use braidb_storage::Lane;
 use braidb_storage::sim::{Crash, Op as FileOp, OpKind, SimFs};
 use parking_lot::Mutex;
 use std::ops::RangeInclusive;
+use std::path::Path;
 use std::sync::Arc;
 
 /// What a crash interrupts.
@@ -35,6 +39,8 @@ pub enum Phase {
     Merge,
     /// A merge that reads values out of logs.
     LogTableMerge,
+    /// A merge or copy that writes to a slow tier.
+    SlowMerge,
     Rotation,
     ManifestSnapshot,
     Recovery,
@@ -44,13 +50,14 @@ pub enum Phase {
 }
 
 impl Phase {
-    pub const ALL: [Phase; 11] = [
+    pub const ALL: [Phase; 12] = [
         Phase::Commit,
         Phase::Flush,
         Phase::WriteBack,
         Phase::LogRewrite,
         Phase::Merge,
         Phase::LogTableMerge,
+        Phase::SlowMerge,
         Phase::Rotation,
         Phase::ManifestSnapshot,
         Phase::Recovery,
@@ -66,6 +73,7 @@ impl Phase {
             Phase::LogRewrite => "points in log rewrites",
             Phase::Merge => "points in other merges",
             Phase::LogTableMerge => "points in log-table merges",
+            Phase::SlowMerge => "points in merges to slow tiers",
             Phase::Rotation => "points in log rotations",
             Phase::ManifestSnapshot => "points in manifest snapshots",
             Phase::Recovery => "points in recovery",
@@ -79,7 +87,7 @@ impl Phase {
         match self {
             Phase::Commit => 10,
             Phase::Recovery => 15,
-            Phase::WriteBack | Phase::LogRewrite => 2,
+            Phase::WriteBack | Phase::LogRewrite | Phase::SlowMerge => 2,
             Phase::Flush
             | Phase::Merge
             | Phase::LogTableMerge
@@ -114,6 +122,8 @@ struct JobSeen {
     /// memory, which has the same effect.
     rewrites_logs: bool,
     reads_logs: bool,
+    /// Whether the job began a file on a slow tier.
+    is_slow: bool,
 }
 
 impl JobSeen {
@@ -124,6 +134,7 @@ impl JobSeen {
         if op.kind == OpKind::Create {
             self.has_table |= name.ends_with(".table");
             self.rewrites_logs |= name.ends_with(".log") && !self.has_table;
+            self.is_slow |= is_slow(&op.path);
         }
         self.reads_logs = fs.log_reads() > begun.log_reads;
     }
@@ -142,11 +153,13 @@ impl Phases {
             OpKind::Create if name.ends_with(".log") => self.new_log = true,
             _ => {}
         }
-        let (in_manifest, in_log) = (self.new_manifest, self.new_log);
-        if op.kind == OpKind::SyncDir {
+        // Logs and manifests have nothing to do with the directories of slow tiers.
+        let in_fast = !is_slow(&op.path);
+        let (in_manifest, in_log) = (in_fast && self.new_manifest, in_fast && self.new_log);
+        if op.kind == OpKind::SyncDir && in_fast {
             self.new_log = false;
         }
-        if op.kind == OpKind::Rename {
+        if op.kind == OpKind::Rename && in_fast {
             self.new_manifest = false;
         }
         let job = &self.job;
@@ -159,6 +172,7 @@ impl Phases {
             (_, OpKind::Unlink) => Phase::Deletion,
             (Doing::Job(Lane::Flush, _), _) if job.rewrites_logs => Phase::LogRewrite,
             (Doing::Job(Lane::Flush, _), _) => Phase::Flush,
+            (Doing::Job(Lane::Merge, _), _) if job.is_slow => Phase::SlowMerge,
             (Doing::Job(Lane::Merge, _), _) if job.reads_logs => Phase::LogTableMerge,
             (Doing::Job(Lane::Merge, _), _) => Phase::Merge,
             (Doing::Job(Lane::Memory, _), _) => {
@@ -172,12 +186,17 @@ impl Phases {
     }
 }
 
+/// Whether a path is on the device of a slow tier.
+fn is_slow(path: &Path) -> bool {
+    SLOW_DEVICES.into_iter().any(|device| path.starts_with(device))
+}
+
 /// A moment at which a crash was tried.
 struct Point {
     phase: Phase,
     op: FileOp,
     may: May,
-    images: Vec<(Crash, SimFs)>,
+    images: Vec<(Outage, SimFs)>,
 }
 
 /// Chooses points, and keeps their images until they are judged.
@@ -208,9 +227,12 @@ impl Explorer {
             return;
         }
         *chosen += 1;
-        let images =
-            CRASHES.into_iter().map(|crash| (crash, crash_image(fs, crash, self.rng.bits()))).collect();
-        self.points.push(Point { phase, op: op.clone(), may: moment.may, images });
+        let images = CRASHES.map(|crash| {
+            let outage = Outage::draw(fs, crash, &mut self.rng);
+            let image = outage.image(fs, self.rng.bits());
+            (outage, image)
+        });
+        self.points.push(Point { phase, op: op.clone(), may: moment.may, images: images.into() });
     }
 }
 
@@ -257,12 +279,12 @@ impl Images {
         let Point { phase, op, may, images } = point;
         self.tally.add("points", 1);
         self.tally.add(phase.name(), 1);
-        for (i, (crash, image)) in images.into_iter().enumerate() {
+        for (i, (outage, image)) in images.into_iter().enumerate() {
+            self.tally.add("images of devices apart", u64::from(outage.is_apart()));
             let place = || {
                 let file = op.path.display();
                 format!(
-                    "a crash ({}) in storage operation {} ({:?} of {file}, {})",
-                    crash_name(crash),
+                    "a crash ({outage}) in storage operation {} ({:?} of {file}, {})",
                     op.number,
                     op.kind,
                     phase.name()
@@ -275,7 +297,8 @@ impl Images {
             model.set_families(may.families);
             let judged = no_panic(|| {
                 let context = (&model, runner.set(), runner.probes());
-                self.judge_image(image, (crash, *may.allowed[1].start()), &may.allowed[i], context, true)
+                let first = (outage.first, *may.allowed[1].start());
+                self.judge_image(image, first, &may.allowed[i], context, true)
             });
             judged.map_err(|failure| failure.at(place()))?;
         }
@@ -310,20 +333,21 @@ impl Images {
             self.tally.add(Phase::Recovery.name(), 1);
             for (second, image) in images {
                 // Recovery must find the same position again, unless a power failure follows the kill of a process.
-                let low = match (crash, second) {
+                let low = match (crash, second.first) {
                     (Crash::Process, Crash::PowerAllLost | Crash::PowerTorn) => power_floor,
                     _ => found,
                 };
                 let judged = self.judge_image(
                     image,
-                    (second, power_floor),
+                    (second.first, power_floor),
                     &(low..=found),
                     (model, set, probes),
                     false,
                 );
                 judged.map_err(|failure| {
-                    let (name, file) = (crash_name(second), op.path.display());
-                    failure.at(format!("then, in recovery, a crash ({name}) before {:?} of {file}", op.kind))
+                    let file = op.path.display();
+                    failure
+                        .at(format!("then, in recovery, a crash ({second}) before {:?} of {file}", op.kind))
                 })?;
             }
         }
@@ -349,10 +373,11 @@ impl Images {
     }
 }
 
-/// Fails if a phase had no point.
+/// Fails if a phase had no point. A tally without slow cells needs no point in merges to slow tiers.
 pub fn check_coverage(tally: &Tally) -> Verdict {
     for phase in Phase::ALL {
-        if tally.get(phase.name()) == 0 {
+        let is_needed = phase != Phase::SlowMerge || tally.get(SLOW_STEPS) > 0;
+        if is_needed && tally.get(phase.name()) == 0 {
             return Err(Failure::new(format!(
                 "no crash fell in {}: the explorer is blind there",
                 phase.name()

@@ -18,13 +18,14 @@
 //! in `Sync` once a later write exists.
 //!
 //! Coarser damage to the closed database: a file is truncated, at every length, or missing. In any database, the bytes of one
-//! write also replace another write of its size in the log. A misdirected write of the disk does this.
+//! write also replace another write of its size in the log. A misdirected write of the disk does this. In any database, the directory of
+//! a slow tier is empty, as if its device were not mounted. Such an open is refused and changes nothing.
 
 use super::Case;
 use crate::client::{Client, Trouble};
 use crate::draw::OptionSet;
 use crate::failure::{Failure, Verdict, no_panic};
-use crate::machine::Machine;
+use crate::machine::{Machine, SLOW_DIRS, is_named, tier_files};
 use crate::model::{Model, State, differences};
 use crate::report::Tally;
 use crate::rng::Rng;
@@ -62,6 +63,7 @@ pub fn judge(case: &Case) -> Verdict<Tally> {
     for end in End::ALL {
         let database = Database::build(case, end)?;
         tally.add("databases with values in logs", u64::from(database.has_log_tables));
+        tally.add("databases with slow tables", u64::from(database.has_slow_tables()));
         database.judge(None, &mut tally).map_err(|failure| failure.at("with nothing damaged"))?;
         for damage in database.damages(case, end)? {
             if case.trace {
@@ -70,6 +72,7 @@ pub fn judge(case: &Case) -> Verdict<Tally> {
             let judged = no_panic(|| database.judge(Some(&damage), &mut tally));
             judged.map_err(|failure| failure.at(format!("{}, {damage}", end.name())))?;
             tally.add(damage.name(), 1);
+            tally.add("damaged tier files", u64::from(damage.is_of_tier()));
         }
     }
     Ok(tally)
@@ -77,10 +80,26 @@ pub fn judge(case: &Case) -> Verdict<Tally> {
 
 /// Damage to a file.
 enum Damage {
-    Flipped { path: PathBuf, bit: u64 },
-    Truncated { path: PathBuf, len: u64 },
-    Missing { path: PathBuf },
-    Misdirected { path: PathBuf, from: Range<u64>, to: Range<u64> },
+    Flipped {
+        path: PathBuf,
+        bit: u64,
+    },
+    Truncated {
+        path: PathBuf,
+        len: u64,
+    },
+    Missing {
+        path: PathBuf,
+    },
+    /// The directory of a slow tier is empty.
+    Unmounted {
+        dir: PathBuf,
+    },
+    Misdirected {
+        path: PathBuf,
+        from: Range<u64>,
+        to: Range<u64>,
+    },
 }
 
 impl Damage {
@@ -88,6 +107,25 @@ impl Damage {
         match self {
             Damage::Flipped { path, .. } | Damage::Truncated { path, .. } => path,
             Damage::Missing { path } | Damage::Misdirected { path, .. } => path,
+            Damage::Unmounted { dir } => dir,
+        }
+    }
+
+    /// Whether an open cannot tell which tier a directory is.
+    fn is_of_tier(&self) -> bool {
+        self.hides_tier() || is_named(self.path(), "TIER")
+    }
+
+    fn is_of_manifest(&self) -> bool {
+        self.path().extension().is_some_and(|extension| extension == "manifest")
+    }
+
+    /// Whether a directory has no `TIER`.
+    fn hides_tier(&self) -> bool {
+        match self {
+            Damage::Unmounted { .. } => true,
+            Damage::Missing { path } => is_named(path, "TIER"),
+            _ => false,
         }
     }
 
@@ -96,6 +134,7 @@ impl Damage {
             Damage::Flipped { .. } => "bits",
             Damage::Truncated { .. } => "truncations",
             Damage::Missing { .. } => "missing files",
+            Damage::Unmounted { .. } => "tiers that are not mounted",
             Damage::Misdirected { .. } => "misdirected writes",
         }
     }
@@ -108,6 +147,9 @@ impl Damage {
                 fs.write_file(path, &bytes[..*len as usize])
             }
             Damage::Missing { path } => fs.unlink(path),
+            Damage::Unmounted { dir } => {
+                fs.files().iter().filter(|path| path.starts_with(dir)).try_for_each(|path| fs.unlink(path))
+            }
             Damage::Misdirected { path, from, to } => {
                 let mut bytes = fs.read_file(path)?;
                 bytes.copy_within(from.start as usize..from.end as usize, to.start as usize);
@@ -124,6 +166,7 @@ impl std::fmt::Display for Damage {
             Damage::Flipped { bit, .. } => write!(f, "bit {bit} of {file} flipped (byte {})", bit / 8),
             Damage::Truncated { len, .. } => write!(f, "{file} truncated to {len} bytes"),
             Damage::Missing { .. } => write!(f, "{file} missing"),
+            Damage::Unmounted { .. } => write!(f, "nothing in {file}, as if its device were not mounted"),
             Damage::Misdirected { from, to, .. } => write!(f, "bytes {from:?} of {file} also at {to:?}"),
         }
     }
@@ -159,6 +202,10 @@ impl Database {
         // The log must not rotate by itself: the damaged log is one log with known frames.
         set.log_bytes = None;
         set.memtable_bytes = set.memtable_bytes.max(1 << 20);
+        if set.slow_tiers > 0 {
+            // All that may be slow is slow.
+            (set.fast_share, set.fast_bytes) = (0, None);
+        }
         let fs = SimFs::new();
         let seed = rng.bits();
         let machine = Machine::new(&fs, seed);
@@ -191,7 +238,12 @@ impl Database {
                 step @ (1 | 2) if written == (case.ops * step).div_ceil(6) => {
                     client.db.flush().map_err(broken)?
                 }
-                3 if written == (case.ops * 3).div_ceil(6) => client.db.compact().map_err(broken)?,
+                3 if written == (case.ops * 3).div_ceil(6) => {
+                    client.db.compact().map_err(broken)?;
+                    if set.slow_tiers > 0 {
+                        client.db.settle().map_err(broken)?;
+                    }
+                }
                 // A flush after the compaction, because a compaction leaves no table that points into logs.
                 4 if set.log_table_percent > 0 && written == (case.ops * 4).div_ceil(6) => {
                     client.db.flush().map_err(broken)?;
@@ -235,6 +287,8 @@ impl Database {
                 damages.push(Damage::Missing { path });
             }
         }
+        let tiers = tier_files(&self.image).into_iter().filter_map(|file| Some(file.parent()?.to_owned()));
+        damages.extend(tiers.map(|dir| Damage::Unmounted { dir }));
         // Damage at the boundaries of whole writes is the hardest to detect.
         for (path, to) in &self.frames {
             if end == End::Closed {
@@ -257,14 +311,20 @@ impl Database {
             damage.inflict(&fs).map_err(|error| Failure::new(error.to_string()))?;
         }
         // Verifies the files before the opening too: `verify` of a closed database must work on damage.
-        let before = self.verify_closed(&fs)?;
+        let before = self.verify_closed(&fs, damage)?;
         let machine = Machine::new(&fs, self.seed);
         let client = match machine.open(&self.set).and_then(Client::new) {
+            Ok(_) if damage.is_some_and(Damage::is_of_tier) => {
+                return Err(Failure::new("it opens, though a slow tier cannot be told"));
+            }
             Ok(client) => client,
             Err(error) => {
-                reported(&error).map_err(|failure| failure.at("opening"))?;
+                reported(&error, damage).map_err(|failure| failure.at("opening"))?;
                 if before == Some(0) {
                     return Err(Failure::new(format!("verify found nothing, but it does not open: {error}")));
+                }
+                if let Some(Damage::Unmounted { dir }) = damage {
+                    self.judge_mounted_again(&fs, dir)?;
                 }
                 tally.add("reported by opening", 1);
                 return Ok(());
@@ -273,7 +333,7 @@ impl Database {
         let read = match client.read_all(None, &self.probes) {
             Ok(state) => state,
             Err(Trouble::Failed(error)) => {
-                reported(&error).map_err(|failure| failure.at("reading"))?;
+                reported(&error, None).map_err(|failure| failure.at("reading"))?;
                 return self.judge_partial(&client, tally);
             }
             Err(Trouble::Wrong(what)) => return Err(Failure::new(format!("silently wrong: {what}"))),
@@ -293,12 +353,38 @@ impl Database {
         }
     }
 
+    fn has_slow_tables(&self) -> bool {
+        let is_slow = |path: &PathBuf| SLOW_DIRS.into_iter().any(|dir| path.starts_with(dir));
+        self.image.files().iter().any(|path| is_slow(path) && path.extension() == Some("table".as_ref()))
+    }
+
+    /// Judges a refused open of a database whose slow tier was empty. It has left nothing there but a lock, and once the tier has its
+    /// files again, the database opens whole.
+    fn judge_mounted_again(&self, fs: &SimFs, dir: &Path) -> Verdict {
+        let is_left = |path: &PathBuf| path.starts_with(dir) && !is_named(path, "LOCK");
+        if let Some(left) = fs.files().into_iter().find(is_left) {
+            return Err(Failure::new(format!("the refused open leaves {}", left.display())));
+        }
+        for path in self.image.files().iter().filter(|path| path.starts_with(dir)) {
+            let written = self.image.read_file(path).and_then(|bytes| fs.write_file(path, &bytes));
+            written.map_err(|error| Failure::new(error.to_string()))?;
+        }
+        let opened = Machine::new(fs, self.seed + 1).open(&self.set).and_then(Client::new);
+        let read = opened.map_err(broken)?.read_all(None, &self.probes);
+        let state = read.map_err(|trouble| Failure::new(trouble.to_string()).at("mounted again"))?;
+        let last = &self.states[self.states.len() - 1];
+        match state == *last {
+            true => Ok(()),
+            false => Err(Failure::new(format!("mounted again, {}", differences(last, &state)))),
+        }
+    }
+
     /// Verifies without opening. `None` means that verifying failed and reported damage.
-    fn verify_closed(&self, fs: &SimFs) -> Verdict<Option<usize>> {
+    fn verify_closed(&self, fs: &SimFs, damage: Option<&Damage>) -> Verdict<Option<usize>> {
         match Machine::new(fs, self.seed).verify(&self.set) {
             Ok(report) => Ok(Some(report.damages.len())),
             Err(error) => {
-                reported(&error).map(|()| None).map_err(|failure| failure.at("verify before opening"))
+                reported(&error, damage).map(|()| None).map_err(|failure| failure.at("verify before opening"))
             }
         }
     }
@@ -318,7 +404,7 @@ impl Database {
                             key.escape_ascii()
                         )));
                     }
-                    Err(error) => reported(&error)?,
+                    Err(error) => reported(&error, None)?,
                 }
             }
         }
@@ -371,19 +457,21 @@ impl Database {
     fn judge_next_life(&self, fs: &SimFs, client: Client, read: State, tally: &mut Tally) -> Verdict {
         tally.add("opened again", 1);
         if let Err(error) = client.db.close() {
-            return reported(&error).map_err(|failure| failure.at("closing"));
+            return reported(&error, None).map_err(|failure| failure.at("closing"));
         }
         drop(client);
         let again = Machine::new(fs, self.seed + 1).open(&self.set).and_then(Client::new);
         let again = match again {
             Ok(client) => client.read_all(None, &self.probes),
-            Err(error) => return reported(&error).map_err(|failure| failure.at("opening again")),
+            Err(error) => return reported(&error, None).map_err(|failure| failure.at("opening again")),
         };
         match again {
             Ok(again) if again == read => Ok(()),
             Ok(again) => Err(Failure::new(format!("opened again, {}", differences(&read, &again)))),
             Err(Trouble::Wrong(what)) => Err(Failure::new(what)),
-            Err(Trouble::Failed(error)) => reported(&error).map_err(|failure| failure.at("reading again")),
+            Err(Trouble::Failed(error)) => {
+                reported(&error, None).map_err(|failure| failure.at("reading again"))
+            }
         }
     }
 }
@@ -394,9 +482,16 @@ fn log_lengths(fs: &SimFs) -> BTreeMap<PathBuf, u64> {
     files.filter_map(|path| fs.written_len(&path).ok().map(|len| (path, len))).collect()
 }
 
-/// Whether the error reports damage.
-fn reported(error: &Error) -> Verdict {
-    match error.is_corruption() || matches!(error, Error::Unsupported { .. } | Error::NotADatabase { .. }) {
+/// Whether the error reports damage. A missing `TIER` must be told as [`Error::Tier`]. A damaged one may be. So may a manifest that
+/// lost its last edits, because it is older than the tiers.
+fn reported(error: &Error, damage: Option<&Damage>) -> Verdict {
+    let is_reported = match error {
+        Error::Tier { .. } => damage.is_some_and(|damage| damage.is_of_tier() || damage.is_of_manifest()),
+        _ if damage.is_some_and(Damage::hides_tier) => false,
+        Error::Unsupported { .. } | Error::NotADatabase { .. } => true,
+        _ => error.is_corruption(),
+    };
+    match is_reported {
         true => Ok(()),
         false => Err(Failure::new(format!("the damage is taken for something else: {error}"))),
     }

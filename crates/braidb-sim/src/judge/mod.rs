@@ -9,6 +9,7 @@ pub mod flips;
 pub mod model;
 pub mod mutants;
 mod reopenings;
+pub mod tiers;
 pub mod torture;
 pub mod writers;
 
@@ -25,10 +26,12 @@ pub enum Judge {
     Crash,
     Errors,
     Flips,
+    Tiers,
 }
 
 impl Judge {
-    pub const ALL: [Judge; 5] = [Judge::Model, Judge::Writers, Judge::Crash, Judge::Errors, Judge::Flips];
+    pub const ALL: [Judge; 6] =
+        [Judge::Model, Judge::Writers, Judge::Crash, Judge::Errors, Judge::Flips, Judge::Tiers];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
@@ -38,6 +41,7 @@ impl Judge {
             Judge::Crash => "crash",
             Judge::Errors => "errors",
             Judge::Flips => "flips",
+            Judge::Tiers => "tiers",
         }
     }
 
@@ -54,6 +58,7 @@ impl Judge {
             Judge::Crash => 400,
             Judge::Errors => 60,
             Judge::Flips => 30,
+            Judge::Tiers => 1,
         }
     }
 }
@@ -86,6 +91,7 @@ impl Case {
             Judge::Crash => crash::judge(self),
             Judge::Errors => errors::judge(self),
             Judge::Flips => flips::judge(self),
+            Judge::Tiers => tiers::judge(self),
         });
         judged.map_err(|failure| Failure::new(format!("{failure}\n  replay: {self}")))
     }

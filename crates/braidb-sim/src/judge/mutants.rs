@@ -29,14 +29,24 @@ fn round(seed: u64, number: u64) -> Vec<Case> {
     let seed = seed + 1_000 * number;
     let effort = number + 1;
     let mut cases = Vec::new();
-    let presets = [Preset::TinyFiles, Preset::Guards, Preset::Random, Preset::SmallMemory, Preset::ShortLogs];
+    let presets = [
+        Preset::TinyFiles,
+        Preset::Guards,
+        Preset::Random,
+        Preset::SmallMemory,
+        Preset::ShortLogs,
+        Preset::Tiers,
+    ];
     for (i, preset) in presets.into_iter().enumerate() {
         let seed = seed + i as u64;
         cases.push(Case { ops: 600 * effort, ..Case::new(Judge::Model, seed, preset) });
         cases.push(Case { ops: 150 * effort, ..Case::new(Judge::Crash, seed, preset) });
     }
+    cases.push(Case { stride: 12 / effort.min(12), ..Case::new(Judge::Tiers, seed, Preset::Guards) });
     cases.push(Case { stride: 60 / effort.min(20) + 1, ..Case::new(Judge::Flips, seed, Preset::Random) });
     cases.push(Case { stride: 40 / effort.min(20) + 1, ..Case::new(Judge::Errors, seed, Preset::TinyFiles) });
+    cases.push(Case { stride: 60 / effort.min(20) + 1, ..Case::new(Judge::Flips, seed, Preset::Tiers) });
+    cases.push(Case { stride: 40 / effort.min(20) + 1, ..Case::new(Judge::Errors, seed, Preset::Tiers) });
     cases
 }
 

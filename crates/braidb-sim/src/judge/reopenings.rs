@@ -4,7 +4,7 @@
 //!
 //! - *Write-back fails in the background.* All or a random part of the unsynced data never reaches the device. The system still
 //!   shows it and calls it clean. The process that could have received the error is dead.
-//! - *The device is full*, except for a few blocks, and write-back has failed too.
+//! - *The device is full*, except for a few blocks, and write-back has failed too. Or the device of a slow tier is full.
 //! - *The first opening fails* at one storage operation, and the second opening does not. Each operation is tried in turn.
 //!
 //! In each case power fails right after the successful opening. All that the opening has shown must survive.
@@ -19,11 +19,14 @@ use crate::runner::{Device, Runner};
 use crate::workload::{Bytes, Limits, Op, Workload};
 use braidb_storage::sim::{Crash, Fault, Lasting, SimFs};
 use std::ops::RangeInclusive;
+use std::path::Path;
 
 /// Write-back failures per case: the first loses everything unsynced, each other one loses a random part.
 const LOST_PARTS: u64 = 6;
 /// Free blocks of 4 KiB on a full device. With 3 no opening succeeds. With 16 a manifest and a log fit.
 const BLOCKS_LEFT: [u64; 5] = [3, 6, 8, 10, 16];
+/// Free blocks of 4 KiB on a full device of a slow tier. An open writes one block there, its `TIER.tmp`.
+const SLOW_BLOCKS_LEFT: [u64; 3] = [0, 1, 2];
 const FAULTS: [Fault; 2] = [Fault::Io, Fault::Sync];
 
 /// What a killed process left.
@@ -57,6 +60,14 @@ pub(super) fn judge(case: &Case, tally: &mut Tally) -> Verdict {
             let told = || format!("the first opening fails ({fault:?}) at storage operation {nth}");
             left.fail_an_opening(rng.fork(), nth, fault).map_err(|failure| failure.at(told()))?;
             tally.add("failed openings", 1);
+        }
+    }
+    for device in left.fs.device_dirs().into_iter().skip(1) {
+        for blocks in SLOW_BLOCKS_LEFT {
+            let told = || format!("a kill, and {blocks} blocks were left on {}", device.display());
+            let filled = left.fill_a_slow_device(rng.fork(), &device, blocks);
+            filled.map_err(|failure| failure.at(told()))?;
+            tally.add("openings on a full slow device", 1);
         }
     }
     Ok(())
@@ -113,6 +124,18 @@ impl Left {
         no_panic(|| {
             life.start_at(&self.allowed)?;
             life.fs().set_capacity(None);
+            life.expect(Device::Good);
+            power_fails(&mut life)
+        })
+    }
+
+    fn fill_a_slow_device(&self, rng: Rng, device: &Path, blocks: u64) -> Verdict {
+        let mut life = self.next_life(rng);
+        life.fs().set_capacity_of(device, Some(life.fs().taken_bytes_of(device) + blocks * 4096));
+        life.expect(Device::Small);
+        no_panic(|| {
+            life.start_at(&self.allowed)?;
+            life.fs().set_capacity_of(device, None);
             life.expect(Device::Good);
             power_fails(&mut life)
         })

@@ -35,6 +35,7 @@ fn draw_case(rng: &mut Rng) -> Case {
         (8, Judge::Crash),
         (3, Judge::Errors),
         (3, Judge::Flips),
+        (1, Judge::Tiers),
     ]);
     let preset = rng.weighted(&[
         (1, Preset::Default),
@@ -43,10 +44,12 @@ fn draw_case(rng: &mut Rng) -> Case {
         (4, Preset::Guards),
         (4, Preset::Random),
         (2, Preset::ShortLogs),
+        (5, Preset::Tiers),
     ]);
     let stride = match judge {
         Judge::Errors => rng.between(5, 15),
         Judge::Flips => rng.between(10, 40),
+        Judge::Tiers => rng.between(1, 4),
         Judge::Model | Judge::Writers | Judge::Crash => 1,
     };
     // Short seeds make the replay command easier to copy.

@@ -18,9 +18,10 @@ use super::Case;
 use crate::client::Client;
 use crate::draw::{OptionSet, Preset};
 use crate::failure::{Failure, Verdict};
-use crate::machine::Machine;
+use crate::machine::{self, Machine};
 use crate::report::Tally;
 use crate::rng::Rng;
+use crate::runner::Outage;
 use crate::workload::{Bytes, CRASHES, Change, FAMILIES};
 use braidb::tuning::Guards;
 use braidb::{Durability, Error};
@@ -153,6 +154,7 @@ fn live(
     tally: &mut Tally,
 ) -> Verdict<Image> {
     let set = draw(preset, rng);
+    machine::attach(&found.fs, &set);
     let holes = Arc::new(Holes::default());
     let fs = BesideFs::new(found.fs.clone(), holes.clone());
     let mut life = Life::open(script, &set, fs, rng.bits())?;
@@ -212,7 +214,11 @@ struct Image {
 impl Image {
     fn take(fs: &SimFs, life: &Life, crash: Crash, rng: &mut Rng) -> Image {
         let low = life.floors(crash);
-        let fs = fs.crash_image(crash, rng.bits());
+        let outage = Outage::draw(fs, crash, rng);
+        let fs = match outage.is_apart() {
+            true => outage.image(fs, rng.bits()),
+            false => fs.crash_image(crash, rng.bits()),
+        };
         Image { fs, allowed: low.into_iter().zip(life.issued()).collect() }
     }
 

@@ -1,9 +1,12 @@
-//! Two processes at one database: the lock of an open database is removed, and a second process opens it. The first process
-//! must notice the lost lock before it deletes a file. Then the second process has all entries.
+//! Two processes at one database: the locks of an open database are removed, and a second process opens it. The first process
+//! must notice the lost locks before it deletes a file. Then the second process has all entries.
+//!
+//! The directory of each slow tier has a lock too. One of them that is left keeps the second process out.
 
 use super::*;
+use crate::machine::is_named;
 use braidb::storage::FileSystem;
-use std::path::Path;
+use std::path::PathBuf;
 
 /// Operations of the first process before the second one opens. They leave something to flush, merge and delete.
 const OPERATIONS: u64 = 60;
@@ -21,7 +24,7 @@ impl Runner {
         }
         // The second process finds what the first gave to the operating system.
         self.run(&Op::Persist(Durability::Buffer))?;
-        self.fs.unlink(&Path::new(DIR).join("LOCK")).expect("the database is open");
+        self.remove_locks()?;
         let machine = Machine::new(&self.fs, self.rng.bits());
         let second = machine.open(&self.set).and_then(Client::new);
         let second = second.map_err(|error| Failure::new(format!("the second cannot open: {error}")))?;
@@ -45,6 +48,30 @@ impl Runner {
             return Err(Failure::new(format!("the first has lost its lock, {what}, and gets {refused:?}")));
         }
         self.tally.add("intruders", 1);
+        Ok(())
+    }
+
+    /// Removes the lock of each directory of the open database. As long as one is left, a second process is refused.
+    fn remove_locks(&mut self) -> Verdict {
+        let files = self.fs.files().into_iter().filter(|path| is_named(path, "LOCK"));
+        let mut held: Vec<PathBuf> = files.filter(|path| self.fs.lock(path).is_err()).collect();
+        if held.len() > 1 {
+            let first = self.rng.below(held.len() as u64) as usize;
+            held.rotate_left(first);
+        }
+        for (removed, lock) in held.iter().enumerate() {
+            self.fs.unlink(lock).expect("the database is open");
+            if removed + 1 == held.len() {
+                break;
+            }
+            match Machine::new(&self.fs, self.rng.bits()).open(&self.set).map(drop) {
+                Err(Error::Locked { .. }) => self.tally.add("intruders before a lock of a tier", 1),
+                opened => {
+                    let left = &held[removed + 1..];
+                    return Err(Failure::new(format!("{left:?} are locked, and the second gets {opened:?}")));
+                }
+            }
+        }
         Ok(())
     }
 

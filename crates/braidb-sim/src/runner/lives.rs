@@ -55,7 +55,12 @@ impl Runner {
     /// Kills the process or fails the power, and begins the next life on the files that this leaves.
     pub(super) fn crash(&mut self, crash: Crash) -> Verdict {
         self.tally.add(crash_name(crash), 1);
-        let image = crash_image(&self.fs, crash, self.rng.bits());
+        let outage = Outage::draw(&self.fs, crash, &mut self.rng);
+        self.tally.add("crashes of devices apart", u64::from(outage.is_apart()));
+        if self.trace {
+            println!("    {outage}");
+        }
+        let image = outage.image(&self.fs, self.rng.bits());
         let allowed = self.model.allowed(crash);
         self.model.crashed(crash);
         self.publish();
@@ -79,6 +84,10 @@ impl Runner {
     fn redraw(&mut self) {
         if self.rng.one_in(2) {
             self.set = OptionSet::draw(self.preset, &mut self.rng);
+        }
+        // The manifest remembers the tiers that an earlier life named.
+        if self.preset == Preset::Tiers && self.rng.one_in(3) {
+            self.set.slow_tiers = 0;
         }
     }
 
@@ -122,12 +131,14 @@ impl Runner {
         let mut model = self.model.clone();
         model.restart(found, &families);
         for crash in [Crash::PowerAllLost, Crash::PowerTorn] {
-            let image = self.fs.crash_image(crash, self.rng.bits());
+            let outage = Outage::draw(&self.fs, crash, &mut self.rng);
+            let image = outage.image(&self.fs, self.rng.bits());
             let allowed = model.allowed(crash);
             let (set, rng) = (self.set.clone(), self.rng.fork());
             let mut life = Runner::over(image, self.preset, set, rng, model.clone(), &self.probes);
             let opened = life.start_at(&allowed);
-            opened.map_err(|failure| failure.at("power failed after an opening that followed a fault"))?;
+            opened
+                .map_err(|failure| failure.at(format!("{outage} after an opening that followed a fault")))?;
         }
         Ok(())
     }
@@ -146,16 +157,8 @@ impl Runner {
     }
 }
 
-/// The files that the next process finds after `crash`. After a kill, unsynced changes stay unsynced.
-pub fn crash_image(fs: &SimFs, crash: Crash, seed: u64) -> SimFs {
-    match crash {
-        Crash::Process => fs.without_process(),
-        Crash::PowerAllLost | Crash::PowerTorn => fs.crash_image(crash, seed),
-    }
-}
-
 /// The name of a crash in reports.
-pub fn crash_name(crash: Crash) -> &'static str {
+pub(super) fn crash_name(crash: Crash) -> &'static str {
     match crash {
         Crash::Process => "kill",
         Crash::PowerAllLost => "power lost",

@@ -1,8 +1,8 @@
 //! Names of values that lie apart from their keys: the file that holds a value, and the place in it. `value/mod.rs` reads them.
 
-use super::ids::FileId;
+use super::ids::{FileId, TierId};
 
-/// What kind of file a body is. The numbers are part of the formats of tables and manifest.
+/// What kind of file a body is. The numbers, below 16, are part of the formats of tables and manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum BodyKind {
@@ -15,7 +15,7 @@ pub enum BodyKind {
 }
 
 impl BodyKind {
-    pub fn from_number(number: u64) -> Option<BodyKind> {
+    fn from_number(number: u64) -> Option<BodyKind> {
         match number {
             0 => Some(BodyKind::Log),
             1 => Some(BodyKind::Values),
@@ -29,14 +29,34 @@ impl BodyKind {
     }
 }
 
+/// In a list of bodies, a kind and 16 times the tier are one number. So a list of files on the fast tier has the bytes that versions
+/// before tiers wrote.
+const TIER_FACTOR: u64 = 16;
+
 /// A body as an edit names it: the file and its committed length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyFile {
     pub kind: BodyKind,
+    /// Where the file is. Logs are on the fast tier.
+    pub tier: TierId,
     pub id: FileId,
     /// The exact length of the closed log, its footer included; or of the value file. A table that leads into a trie table names the
     /// length that was committed with it, and later tables may name more.
     pub bytes: u64,
+}
+
+impl BodyFile {
+    /// The number of kind and tier in a list of bodies.
+    pub fn kind_and_tier(&self) -> u64 {
+        self.kind as u64 + TIER_FACTOR * u64::from(self.tier.0)
+    }
+
+    /// The kind and tier of such a number. `None` if there is no such kind, or a log that is not on the fast tier.
+    pub fn of_kind_and_tier(number: u64) -> Option<(BodyKind, TierId)> {
+        let kind = BodyKind::from_number(number % TIER_FACTOR)?;
+        let tier = TierId(u8::try_from(number / TIER_FACTOR).ok()?);
+        (kind.is_value_file() || tier == TierId::FAST).then_some((kind, tier))
+    }
 }
 
 /// Where a value lies in a body.
@@ -46,4 +66,23 @@ pub struct Handle {
     pub bytes: u32,
     /// Checksum of the content alone: a value keeps it when the value moves.
     pub crc: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_and_a_tier_are_one_number() {
+        for (kind, tier) in
+            [(BodyKind::Log, 0), (BodyKind::Trie, 0), (BodyKind::Values, 1), (BodyKind::Trie, 255)]
+        {
+            let file = BodyFile { kind, tier: TierId(tier), id: FileId(7), bytes: 9 };
+            assert_eq!(BodyFile::of_kind_and_tier(file.kind_and_tier()), Some((kind, file.tier)));
+        }
+        for bad in [3, 15, 16, 16 + 3, 16 * 256 + 1, u64::MAX] {
+            assert_eq!(BodyFile::of_kind_and_tier(bad), None, "{bad}");
+        }
+        assert_eq!(BodyFile::of_kind_and_tier(2), Some((BodyKind::Trie, TierId::FAST)), "as before tiers");
+    }
 }

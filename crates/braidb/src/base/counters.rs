@@ -112,6 +112,11 @@ pub struct Counters {
     pub filter_false_positives: Counter,
     pub cache_hits: Counter,
     pub cache_misses: Counter,
+    /// Reads of files on slow tiers that readers waited for.
+    pub slow_reads: Counter,
+    /// Bytes of cells that left the fast tier, and that came back.
+    pub tier_out_bytes: Counter,
+    pub tier_in_bytes: Counter,
     pub stall_us: Counter,
     pub stalls: Counter,
     pub slowdowns: Counter,

@@ -41,6 +41,9 @@ pub enum Error {
     /// The file `LOCK` was removed or replaced while this handle had it locked, so another process may have opened the database. Reads
     /// still work; this handle changes nothing more.
     LockLost { path: PathBuf },
+    /// The directory of a slow tier cannot be used: it is missing, belongs to another database, or is older or newer than the database.
+    /// `why` says what to do. Nothing was changed.
+    Tier { path: PathBuf, why: String },
     /// An option has a value that cannot work.
     InvalidOption { option: &'static str, why: String },
     /// A key, a value, a batch or a name is outside the limits. Nothing was written.
@@ -76,6 +79,10 @@ impl Error {
 
     pub(crate) fn corruption(path: &Path, offset: u64, what: impl Into<String>) -> Error {
         Error::Corruption { path: path.to_owned(), offset, what: what.into() }
+    }
+
+    pub(crate) fn tier(path: &Path, why: impl Into<String>) -> Error {
+        Error::Tier { path: path.to_owned(), why: why.into() }
     }
 
     /// Whether the data on disk is damaged, as opposed to wrong use or a passing fault.
@@ -148,6 +155,9 @@ impl fmt::Display for Error {
                  directory, and open the database again",
                 path.display()
             ),
+            Error::Tier { path, why } => {
+                write!(f, "{} cannot be used as a slow tier: {why}", path.display())
+            }
             Error::InvalidOption { option, why } => write!(f, "option `{option}`: {why}"),
             Error::TooLarge { what, bytes, limit } => {
                 write!(f, "{what} has {bytes} bytes; the limit is {limit}")

@@ -1,4 +1,4 @@
-//! Numbers that identify writes, files, families and tiers. No number is used twice.
+//! Numbers that identify databases, writes, files, families and tiers. No number is used twice.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,12 +30,17 @@ impl FamilyId {
 pub type Epoch = u64;
 
 /// The id of a storage path. 0 is the fast tier, the database's own directory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TierId(pub u8);
 
 impl TierId {
     pub const FAST: TierId = TierId(0);
 }
+
+/// Tells a database from all others: 128 random bits, drawn when the database gets its first slow tier. A copy of the directory has the
+/// id of the original; epochs tell the two apart (`version/tier_file.rs`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatabaseId(pub [u8; 16]);
 
 /// Hands out file ids.
 #[derive(Debug)]

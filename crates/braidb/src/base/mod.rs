@@ -15,6 +15,7 @@ pub mod prefetch;
 pub mod report;
 pub mod sample;
 pub mod sync;
+pub mod tiers;
 pub mod value;
 pub mod write_out;
 

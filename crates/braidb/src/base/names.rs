@@ -1,4 +1,4 @@
-//! The names of the files in a database directory.
+//! The names of the files in the directories of a database.
 
 use super::ids::FileId;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,12 @@ pub const CURRENT: &str = "CURRENT";
 pub const CURRENT_TMP: &str = "CURRENT.tmp";
 /// Locked by the process that has the database open.
 pub const LOCK: &str = "LOCK";
+/// Tells which tier of which database a directory is; only in the directories of slow tiers.
+pub const TIER: &str = "TIER";
+/// The name of `TIER` while it is being written.
+pub const TIER_TMP: &str = "TIER.tmp";
+/// The file with which the device of a new slow tier is measured, deleted at once. A crash may leave it.
+pub use braidb_storage::MEASURE_FILE;
 
 /// The meaning of a file name in the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +26,9 @@ pub enum Kind {
     Current,
     CurrentTmp,
     Lock,
+    Tier,
+    TierTmp,
+    Measure,
 }
 
 pub fn log(dir: &Path, id: FileId) -> PathBuf {
@@ -44,6 +53,9 @@ pub fn parse(name: &str) -> Option<Kind> {
         CURRENT => return Some(Kind::Current),
         CURRENT_TMP => return Some(Kind::CurrentTmp),
         LOCK => return Some(Kind::Lock),
+        TIER => return Some(Kind::Tier),
+        TIER_TMP => return Some(Kind::TierTmp),
+        MEASURE_FILE => return Some(Kind::Measure),
         _ => {}
     }
     let (digits, extension) = name.split_once('.')?;

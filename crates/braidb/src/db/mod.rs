@@ -13,6 +13,7 @@ mod snapshot;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod tiers;
 mod tree;
 mod tuning;
 mod verify;
@@ -25,7 +26,8 @@ pub use iter::Iter;
 pub use options::{Guards, MemoryPolicy, Options, ValueLayout};
 pub use snapshot::Snapshot;
 pub use stats::{
-    Counts, FamilyStats, HotKeyPeriod, HotKeyStats, LayoutStats, LevelStats, LogStats, Stats, ValueFileStats,
+    Counts, FamilyStats, HotKeyPeriod, HotKeyStats, LayoutStats, LevelStats, LogStats, Stats, TierStats,
+    ValueFileStats,
 };
 pub use tree::{CellTree, Extent, FamilyTree, LevelTree, RunTree, SliceTree};
 pub use tuning::Tuning;
@@ -455,6 +457,31 @@ impl Db {
     /// The error that keeps background work from going on.
     pub fn settle(&self) -> Result<()> {
         self.engine().settle()
+    }
+
+    /// Moves everything off a slow tier, and takes the tier out of the database. Reads and writes go on meanwhile. `progress` gets the bytes
+    /// that are left, many times.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-evacuate-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// let (fast, slow) = (dir.join("fast"), dir.join("slow"));
+    /// let db = braidb::Options::new().slow_path(&slow).open(&fast)?;
+    /// db.evacuate(&slow, |left_bytes| println!("{left_bytes} bytes are left"))?;
+    /// db.close()?;
+    /// let db = braidb::Db::open(&fast)?; // needs the directory no more
+    /// assert!(db.stats().tiers.is_empty());
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Tier`](crate::Error::Tier): `path` is no tier of the database, is being emptied already, or has files that cannot be read. The
+    /// error of a merge that cannot go on, as for [`Db::compact`]. After an error the tier stays a tier, unless the error
+    /// is one of the deletion of its `TIER`, the last step.
+    pub fn evacuate(&self, path: impl AsRef<Path>, progress: impl FnMut(u64)) -> Result<()> {
+        self.engine().evacuate(path.as_ref(), progress)
     }
 
     /// What the database holds now, and what it did since this open.

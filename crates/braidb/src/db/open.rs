@@ -1,22 +1,27 @@
-//! Opening a database: take the lock, read or create the manifest, check the files, recover, and start a new log.
+//! Opening a database: take the lock, read the manifest, find the slow tiers, check the files, recover, and start a new log.
 
 use super::Db;
 use super::engine::Engine;
 use super::options::Options;
 use super::recover::{Recovered, Recovery};
+use super::tiers::{self, Purpose, Tiers};
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
-use crate::base::ids::FileId;
+use crate::base::ids::{FileId, TierId};
 use crate::base::mutant::mutant;
 use crate::base::names::{self, Kind};
 use crate::base::report::Cut;
+use crate::base::tiers::TierDirs;
 use crate::cache::BlockCache;
+use crate::jobs::tiers::Share;
 use crate::jobs::{JobOptions, Jobs, Orphans, Parts};
 use crate::log::{HEADER_BYTES, LogSync, LogWriter};
 use crate::memory::view::{View, ViewCell};
+use crate::plan::tree::MoveTimes;
 use crate::read::UsualLengths;
 use crate::version::{
-    Change, CommitError, DirLock, Found, Manifest, ManifestConfig, Opened, TableStore, examine,
+    Change, CommitError, DirLock, Edit, Found, FoundFile, Manifest, ManifestConfig, Opened, TableStore,
+    examine,
 };
 use crate::visible::snapshots::Snapshots;
 use crate::write::pressure::Marks;
@@ -33,6 +38,7 @@ static IDENTITY: AtomicU64 = AtomicU64::new(1);
 
 /// Opens the database in `dir`. The options were checked before.
 pub(crate) fn open(dir: &Path, options: Options) -> Result<Db> {
+    tiers::check_apart(dir, &options.slow_paths)?;
     let mut env = options.env_or_real();
     let found = examine(env.fs.as_ref(), dir).map_err(|error| locked_or(&env, dir, error))?;
     if found == Found::Nothing && !options.create_if_missing {
@@ -42,6 +48,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Db> {
     if found == Found::Nothing {
         sync_ancestors(&env, dir).map_err(|error| Error::io("sync the directories above", dir, error))?;
     }
+    let whole = env.clone();
     hold(&mut env, dir)?;
     let lock = DirLock::take(env.fs.as_ref(), dir)?;
     // Before this process had the lock, another one may have created a database here, or replaced the directory.
@@ -49,13 +56,13 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Db> {
     if found == Found::Nothing && !options.create_if_missing {
         return Err(Error::Missing { path: dir.to_owned() });
     }
-    let engine = Opening::new(dir, env, options).run(found, lock)?;
+    let engine = Opening::new(dir, env, options).run(found, lock, &whole)?;
     Ok(Db::from_engine(Arc::new(engine)))
 }
 
 /// Makes the names of the directory and of all directories above it stable. A killed process may have created them without a sync. A
 /// power failure would then take them, with everything in them.
-fn sync_ancestors(env: &Env, dir: &Path) -> io::Result<()> {
+pub(super) fn sync_ancestors(env: &Env, dir: &Path) -> io::Result<()> {
     for parent in dir.ancestors().skip(1) {
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
         match env.fs.sync_dir(parent) {
@@ -84,12 +91,12 @@ fn locked_or(env: &Env, dir: &Path, error: Error) -> Error {
     }
 }
 
-/// The logs, tables and value files of a database directory.
+/// The logs, tables and value files of a database, in the directories of all tiers.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     pub logs: Vec<(FileId, u64)>,
-    pub tables: Vec<(FileId, u64)>,
-    pub value_files: Vec<(FileId, u64)>,
+    pub tables: Vec<FoundFile>,
+    pub value_files: Vec<FoundFile>,
 }
 
 impl Listing {
@@ -98,27 +105,33 @@ impl Listing {
         self.logs.iter().map(|(id, _)| *id).collect()
     }
 
-    pub fn read(env: &Env, dir: &Path) -> Result<Listing> {
+    pub fn read(env: &Env, dirs: &TierDirs) -> Result<Listing> {
         let mut listing = Listing::default();
-        let entries = env.fs.list(dir).map_err(|error| Error::io("list", dir, error))?;
-        for entry in entries.iter().filter(|entry| !entry.is_dir) {
-            match names::parse(&entry.name) {
-                Some(Kind::Log(id)) => {
-                    listing.logs.extend(length(env, &names::log(dir, id))?.map(|bytes| (id, bytes)))
-                }
-                Some(Kind::Table(id)) => {
-                    let path = names::table(dir, id);
-                    listing.tables.extend(length(env, &path)?.map(|bytes| (id, bytes)));
-                }
-                Some(Kind::Values(id)) => {
-                    let path = names::values(dir, id);
-                    listing.value_files.extend(length(env, &path)?.map(|bytes| (id, bytes)));
-                }
-                Some(Kind::Manifest(_) | Kind::Current | Kind::CurrentTmp | Kind::Lock) | None => {}
-            }
+        for (tier, dir) in dirs.all() {
+            listing.add(env, tier, dir)?;
         }
         listing.logs.sort_unstable();
         Ok(listing)
+    }
+
+    fn add(&mut self, env: &Env, tier: TierId, dir: &Path) -> Result<()> {
+        let entries = env.fs.list(dir).map_err(|error| Error::io("list", dir, error))?;
+        for entry in entries.iter().filter(|entry| !entry.is_dir) {
+            let bytes = || length(env, &dir.join(&entry.name));
+            match names::parse(&entry.name) {
+                Some(Kind::Log(id)) if tier == TierId::FAST => {
+                    self.logs.extend(bytes()?.map(|bytes| (id, bytes)));
+                }
+                Some(Kind::Table(id)) => {
+                    self.tables.extend(bytes()?.map(|bytes| FoundFile { tier, id, bytes }));
+                }
+                Some(Kind::Values(id)) => {
+                    self.value_files.extend(bytes()?.map(|bytes| FoundFile { tier, id, bytes }));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 }
 
@@ -129,6 +142,14 @@ fn length(env: &Env, path: &Path) -> Result<Option<u64>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error::io("open", path, error)),
     }
+}
+
+/// The manifest that an open started, the slow tiers if there are any, and what tables share.
+struct Start {
+    opened: Opened,
+    tiers: Option<Tiers>,
+    tables: Arc<TableStore>,
+    lock: Arc<DirLock>,
 }
 
 /// The recovered state, and the log that is written from now on.
@@ -154,28 +175,19 @@ impl Opening {
         Opening { dir: dir.to_owned(), env, options, counters, cache }
     }
 
-    fn run(self, found: Found, lock: DirLock) -> Result<Engine> {
-        let lock = Arc::new(lock);
-        let Opening { dir, env, options, counters, cache } = &self;
-        let listing = Listing::read(env, dir)?;
-        let tables =
-            TableStore::new(env.fs.clone(), dir, cache.clone(), counters.clone(), options.open_files);
-        let config = ManifestConfig {
-            fs: env.fs.clone(),
-            dir: dir.clone(),
-            lock: lock.clone(),
-            counters: counters.clone(),
-            tables: tables.clone(),
-            manifest_bytes: options.tuning.manifest_bytes,
-        };
-        let Opened { mut state, mut manifest, numbers: files, torn } = match found {
-            Found::Database => Manifest::open(config)?,
-            Found::Nothing => Manifest::create(config)?,
-        };
-        let tables_left = state.check_tables(dir, &listing.tables)?;
+    /// Opens the database. `whole` has the whole file system.
+    fn run(mut self, found: Found, lock: DirLock, whole: &Env) -> Result<Engine> {
+        let Start { opened, tiers, tables, lock } = self.start(found, lock, whole)?;
+        let Opening { dir, env, options, counters, .. } = &self;
+        let Opened { mut state, mut manifest, numbers: files, torn } = opened;
+        let listing = Listing::read(env, tables.dirs())?;
+        let tables_left = state.check_tables(tables.dirs(), &listing.tables)?;
         state.check_bodies(dir, &listing.logs)?;
-        let value_files = state.check_value_files(dir, &listing.value_files)?;
+        let value_files = state.check_value_files(tables.dirs(), &listing.value_files)?;
         let orphans = Orphans { tables: tables_left, value_files };
+        if let Some(tiers) = &tiers {
+            tiers.announce(&orphans)?;
+        }
 
         let logs = listing.log_ids();
         let merge_reserve_bytes = self.merge_reserve_bytes(&listing)?;
@@ -201,12 +213,20 @@ impl Opening {
         }
         let mut edit = std::mem::take(&mut recovered.edit);
         edit.push(Change::LastSeq(recovered.last_seq));
+        if let Some(tiers) = &tiers {
+            tiers.add_to(&mut edit, &state);
+        }
         let committed = manifest.commit(&state, edit);
         // The tables that the edit names must stay, unless the edit is certainly not on disk.
         if !matches!(committed, Err(CommitError::Refused(_))) {
             recovered.outputs.keep();
         }
         let state = committed.map_err(CommitError::into_error)?;
+        let move_times = tiers.as_ref().map(Tiers::move_times).unwrap_or_default();
+        if let Some(tiers) = &tiers {
+            tiers.confirm()?;
+            tables.heat().start();
+        }
         let mut families = recovered.families;
         for (id, family) in state.families() {
             families[id.0 as usize].version = family.version.clone();
@@ -241,7 +261,7 @@ impl Opening {
         let parts = Parts {
             dir: dir.clone(),
             env: env.clone(),
-            options: self.job_options(merge_reserve_bytes),
+            options: self.job_options(merge_reserve_bytes, move_times),
             queue: queue.clone(),
             flushes,
             log_sync: log_sync.clone(),
@@ -276,6 +296,47 @@ impl Opening {
             counters: self.counters,
             cache: self.cache,
         })
+    }
+
+    /// Reads the manifest, finds the slow tiers, and starts a new manifest. From here on `self.env` has the directories of all tiers.
+    fn start(&mut self, found: Found, lock: DirLock, whole: &Env) -> Result<Start> {
+        let store = |env: &Env, dirs: TierDirs| {
+            let (cache, counters) = (self.cache.clone(), self.counters.clone());
+            TableStore::new(env.fs.clone(), dirs, cache, counters, self.options.open_files)
+        };
+        let (dir, fast) = (self.dir.as_path(), self.env.fs.clone());
+        let read = |tables: &Arc<TableStore>| match found {
+            Found::Database => Manifest::read(fast.as_ref(), dir, tables.clone()).map(Some),
+            Found::Nothing => Ok(None),
+        };
+        let mut tables = store(&self.env, TierDirs::from(dir));
+        let mut known = read(&tables)?;
+        let state = known.as_ref().map(|(state, _)| state);
+        let mut tiers = tiers::find(whole, dir, &self.options.slow_paths, state, Purpose::Open)?;
+        let (mut env, mut lock, mut first) = (self.env.clone(), lock, Edit::default());
+        if let Some(tiers) = &mut tiers {
+            env.fs = tiers.route(dir, fast.clone());
+            lock = lock.with_slow(tiers.take_locks());
+            first = tiers.first_edit();
+            // The tables of the first reading have no paths on slow tiers.
+            tables = store(&env, tiers.dirs().clone());
+            known = read(&tables)?;
+        }
+        let lock = Arc::new(lock);
+        let config = ManifestConfig {
+            fs: env.fs.clone(),
+            dir: dir.to_owned(),
+            lock: lock.clone(),
+            counters: self.counters.clone(),
+            tables: tables.clone(),
+            manifest_bytes: self.options.tuning.manifest_bytes,
+        };
+        let opened = match known {
+            Some(known) => Manifest::resume(config, known, &first)?,
+            None => Manifest::create(config, &first)?,
+        };
+        self.env = env;
+        Ok(Start { opened, tiers, tables, lock })
     }
 
     /// Recovers, and begins the new log with the copies that recovery wants there. On return all recovered records are stable, and so
@@ -318,8 +379,9 @@ impl Opening {
     fn merge_reserve_bytes(&self, listing: &Listing) -> Result<u64> {
         let free = self.env.fs.free_space(&self.dir);
         let free = free.map_err(|error| Error::io("ask for the free space of", &self.dir, error))?;
-        let files = listing.logs.iter().chain(&listing.tables).chain(&listing.value_files);
-        let used: u64 = files.map(|(_, bytes)| bytes).sum();
+        let files = listing.tables.iter().chain(&listing.value_files);
+        let files = files.filter(|file| file.tier == TierId::FAST).map(|file| file.bytes);
+        let used: u64 = listing.logs.iter().map(|&(_, bytes)| bytes).chain(files).sum();
         let memtable = self.options.memtable_bytes as u64;
         let l0 = self.options.tuning.l0_stop_tables as u64 * memtable;
         let merge = l0.saturating_add(self.options.tree_options().base_bytes);
@@ -336,7 +398,7 @@ impl Opening {
         }
     }
 
-    fn job_options(&self, merge_reserve_bytes: u64) -> JobOptions {
+    fn job_options(&self, merge_reserve_bytes: u64, move_times: MoveTimes) -> JobOptions {
         JobOptions {
             table: self.options.table_options(0),
             tree: self.options.tree_options(),
@@ -347,6 +409,8 @@ impl Opening {
             merge_reserve_bytes,
             merges: self.options.background_threads,
             merge_bytes_per_second: self.options.merge_bytes_per_second,
+            share: Share { percent: self.options.fast_share, bytes: self.options.fast_bytes },
+            move_times,
         }
     }
 }

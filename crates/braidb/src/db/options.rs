@@ -4,6 +4,7 @@ use super::Db;
 use super::tuning::Tuning;
 use crate::base::durability::Durability;
 use crate::base::error::{Error, Result};
+use crate::base::tiers::MAX_SLOW_TIERS;
 use crate::db::verify::{self, VerifyReport};
 pub use crate::plan::Guards;
 use crate::plan::TreeOptions;
@@ -15,7 +16,7 @@ pub use crate::plan::values::ValueLayout;
 use crate::plan::values::ValueOptions;
 use crate::table::TableOptions;
 use braidb_storage::Env;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Value files that a flush of one table's bytes writes. Each covers a part of its keys, so that it can go when the merges of few cells have
 /// collected it. More files would take more syncs: each takes about a millisecond.
@@ -54,6 +55,9 @@ pub struct Options {
     pub(crate) open_files: usize,
     pub(crate) background_threads: usize,
     pub(crate) merge_bytes_per_second: Option<u64>,
+    pub(crate) slow_paths: Vec<PathBuf>,
+    pub(crate) fast_share: u32,
+    pub(crate) fast_bytes: Option<u64>,
     pub(crate) env: Option<Env>,
     pub(crate) tuning: Tuning,
 }
@@ -69,6 +73,9 @@ impl Default for Options {
             open_files: 512,
             background_threads: 2,
             merge_bytes_per_second: None,
+            slow_paths: Vec::new(),
+            fast_share: 50,
+            fast_bytes: None,
             env: None,
             tuning: Tuning::default(),
         }
@@ -134,6 +141,46 @@ impl Options {
         self
     }
 
+    /// Adds a slow tier: a directory on a slower device, which takes what readers seldom want. The directory of the database is the fast
+    /// tier. Call it once for each tier, at most 15 times. Default: none; then no byte on disk is different.
+    ///
+    /// A tier joins when the database is opened: its directory is made if there is none, and must be empty otherwise. The database
+    /// remembers it. It needs no `slow_path` later, unless the database or the tier was moved; a path is remembered as it was given, and
+    /// counts no more when the database is opened by another path, or if only one of the two paths is absolute. A tier can be moved: give
+    /// its new directory. Once it has had a slow tier, versions without tiers refuse the database.
+    ///
+    /// ```
+    /// # let root = std::env::temp_dir().join(format!("braidb-doc-tiers-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&root);
+    /// # let (fast, slow) = (root.join("fast"), root.join("slow"));
+    /// let db = braidb::Options::new().slow_path(&slow).fast_share(30).open(&fast)?;
+    /// # drop(db);
+    /// let db = braidb::Options::new().open(&fast)?; // the database knows its tier
+    /// # drop(db); std::fs::rename(&slow, root.join("moved")).unwrap();
+    /// let gone = braidb::Options::new().open(&fast);
+    /// assert!(matches!(gone, Err(braidb::Error::Tier { path, .. }) if path == slow));
+    /// # std::fs::remove_dir_all(&root).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    pub fn slow_path(mut self, dir: impl Into<PathBuf>) -> Options {
+        self.slow_paths.push(dir.into());
+        self
+    }
+
+    /// How much of all data stays on the fast tier, in percent, 0 to 100. Has no effect without a slow tier, or with
+    /// [`Options::fast_bytes`]. Default: 50.
+    pub fn fast_share(mut self, percent: u32) -> Options {
+        self.fast_share = percent;
+        self
+    }
+
+    /// How many bytes of data stay on the fast tier, up to 2^60, in place of a share of all data; `None` leaves it to
+    /// [`Options::fast_share`]. Has no effect without a slow tier. Default: `None`.
+    pub fn fast_bytes(mut self, bytes: Option<u64>) -> Options {
+        self.fast_bytes = bytes;
+        self
+    }
+
     /// The file system, clock, randomness and threads to run on, for tests and unusual platforms. Default: the real ones.
     pub fn env(mut self, env: Env) -> Options {
         self.env = Some(env);
@@ -170,7 +217,8 @@ impl Options {
     /// # Errors
     ///
     /// [`Error::InvalidOption`] names an option that cannot work. [`Error::Locked`]: the database is open elsewhere.
-    /// [`Error::Missing`], [`Error::NotADatabase`], [`Error::Unsupported`], [`Error::Corruption`] and [`Error::Io`] name the file.
+    /// [`Error::Missing`], [`Error::NotADatabase`], [`Error::Tier`], [`Error::Unsupported`], [`Error::Corruption`] and [`Error::Io`] name
+    /// the file or directory.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Db> {
         self.check()?;
         super::open::open(path.as_ref(), self)
@@ -191,7 +239,8 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`], [`Error::NotADatabase`], [`Error::Locked`], or [`Error::Io`]. Damage is no error; the report lists it.
+    /// [`Error::Missing`], [`Error::NotADatabase`], [`Error::Locked`], [`Error::Tier`], or [`Error::Io`]. Damage is no error; the report
+    /// lists it.
     pub fn verify(self, path: impl AsRef<Path>) -> Result<VerifyReport> {
         self.check()?;
         verify::offline(path.as_ref(), &self)
@@ -290,6 +339,19 @@ impl Options {
         range("background_threads", self.background_threads as u64, 1, 64)?;
         if let Some(rate) = self.merge_bytes_per_second {
             range("merge_bytes_per_second", rate, 1 << 20, 1 << 40)?;
+        }
+        range("fast_share", self.fast_share.into(), 0, 100)?;
+        if let Some(bytes) = self.fast_bytes {
+            range("fast_bytes", bytes, 0, 1 << 60)?;
+        }
+        let paths = &self.slow_paths;
+        if paths.len() > MAX_SLOW_TIERS {
+            let why = format!("{} directories are given; the limit is {MAX_SLOW_TIERS}", paths.len());
+            return Err(Error::InvalidOption { option: "slow_path", why });
+        }
+        if let Some(twice) = paths.iter().enumerate().find(|(index, path)| paths[..*index].contains(path)) {
+            let why = format!("{} is given twice", twice.1.display());
+            return Err(Error::InvalidOption { option: "slow_path", why });
         }
         self.tuning.check()
     }

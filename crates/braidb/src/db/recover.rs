@@ -28,11 +28,13 @@ use crate::base::key::hash;
 use crate::base::mutant::mutant;
 use crate::base::names;
 use crate::base::report::{Cut, RecoveryReport};
+use crate::base::tiers::TierDirs;
 use crate::jobs::output::{Outputs, Target};
 use crate::jobs::value_output::TrieOf;
 use crate::log::{self, EncodedBatch, End, Frame, LogWriter, Numbers, Scan};
 use crate::memory::{LogsBySeq, Segment, SegmentWriter};
 use crate::plan::Edge;
+use crate::plan::tree::placement::TierMap;
 use crate::plan::values::ValueOptions;
 use crate::table::Reason;
 use crate::version::{Change, Edit, RunId, State};
@@ -144,7 +146,8 @@ impl<'a> Recovery<'a> {
         };
         let target = Target {
             fs: env.fs.clone(),
-            dir: dir.to_owned(),
+            dirs: TierDirs::from(dir),
+            tier_map: Arc::new(TierMap::fast()),
             files: files.clone(),
             counters: counters.clone(),
             options: options.table_options(0),

@@ -1,6 +1,7 @@
 //! The figures that [`Db::stats`](crate::Db::stats) returns.
 
 use crate::base::counters::{Counters, LEVELS};
+use std::path::PathBuf;
 
 macro_rules! counts {
     ($($name:ident: $doc:literal,)*) => {
@@ -82,6 +83,9 @@ counts! {
     filter_false_positives: "Tables that a filter let pass and that did not hold the key.",
     cache_hits: "Blocks, and values in logs, found in the block cache.",
     cache_misses: "Blocks, and values in logs, read from files.",
+    slow_reads: "Reads of files on slow tiers that gets and scans waited for.",
+    tier_out_bytes: "Bytes of cells that left the fast tier.",
+    tier_in_bytes: "Bytes of cells that came back to the fast tier.",
     stall_us: "Microseconds that writes waited in back-pressure, over all threads.",
     stalls: "Writes that had to wait for memory or L0.",
     slowdowns: "Writes that were slowed down.",
@@ -130,6 +134,8 @@ pub struct Stats {
     pub value_live_bytes: u64,
     /// The value files that tables lead into, oldest first.
     pub values: Vec<ValueFileStats>,
+    /// The tiers, the database's own directory first; empty without slow ones.
+    pub tiers: Vec<TierStats>,
     /// Places in tables and logs, and value files, that merges leave alone now, because a merge could not read them lately. The garbage there
     /// stays meanwhile. `verify` tells what is damaged.
     pub damages_waiting: u64,
@@ -145,6 +151,37 @@ pub struct Stats {
     pub job_error: Option<String>,
     /// What the engine did since this open.
     pub counts: Counts,
+}
+
+/// One tier of a database with slow tiers ([`Options::slow_path`](crate::Options::slow_path)).
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("braidb-doc-tierstats-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// let (fast, slow) = (dir.join("fast"), dir.join("slow"));
+/// let db = braidb::Options::new().slow_path(&slow).open(&fast)?;
+/// let tiers = db.stats().tiers;
+/// assert_eq!((tiers[0].id, tiers[1].path.as_path()), (0, slow.as_path()));
+/// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), braidb::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TierStats {
+    /// The number of the tier; 0 is the database's own directory.
+    pub id: u8,
+    /// The directory of the tier.
+    pub path: PathBuf,
+    /// Bytes of slices and of values in value files on the tier.
+    pub bytes: u64,
+    /// Cells with a part on the tier.
+    pub cells: u64,
+    /// Bytes that the device has free; 0 if it does not answer.
+    pub free_bytes: u64,
+    /// Reads of the tier's files that readers waited for, of files that are still there. 0 for the fast tier, where they are not counted.
+    pub reads: u64,
+    /// Whether nothing is written to the tier now: it is being emptied, or a merge could not write there lately.
+    pub is_closed: bool,
 }
 
 /// One commit log that may still be replayed.

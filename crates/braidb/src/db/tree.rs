@@ -126,6 +126,12 @@ pub struct SliceTree {
     pub paid_ns: u64,
     /// Nanoseconds of readers that a merge of the slice costs.
     pub price_ns: u64,
+    /// The tier of the table: 0 is the database's own directory ([`Stats::tiers`](crate::stats::Stats::tiers)).
+    pub tier: u8,
+    /// Of `bytes`, those on slow tiers: of the table, and of values in value files.
+    pub slow_bytes: u64,
+    /// How often readers came to the slice lately, decayed; 0 without slow tiers.
+    pub heat: u64,
     /// The value files that entries of the slice lead into, oldest first.
     pub extents: Vec<Extent>,
 }
@@ -200,6 +206,9 @@ impl SliceTree {
             tombstones: part.tombstones,
             paid_ns: slice.paid().ns(),
             price_ns: slice.price_ns(),
+            tier: slice.table.tier.0,
+            slow_bytes: slice.slow_bytes(),
+            heat: slice.heat(),
             extents: part.values.iter().map(|&(id, bytes)| Extent { value_file: id.0, bytes }).collect(),
         }
     }

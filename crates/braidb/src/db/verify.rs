@@ -1,27 +1,29 @@
 //! Verification: reads and checks every byte of every file that the database uses.
 //!
 //! Tables are checked against themselves and against their length and checksum in the manifest. A table may have a hole where no slice
-//! reaches. Value files are checked record by record, and once more where a table leads into them. Logs are checked frame by frame, and as a chain, by the walk that recovery makes. An online verification leaves the walk
+//! reaches. The tiers of the database are found as an open finds them, and not changed. Value files are checked record by record, and once more where a table leads into them. Logs are checked frame by frame, and as a chain, by the walk that recovery makes. An online verification leaves the walk
 //! out, because the newest log grows. It knows each log's end from the next log's header or from the writer.
 
 use super::engine::Engine;
 use super::open::{self, Listing};
 use super::options::Options;
 use super::recover::Recovery;
+use super::tiers::{self, Purpose};
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
-use crate::base::ids::{FileId, FileIds};
+use crate::base::ids::{FileId, FileIds, TierId};
 use crate::base::key::KeyRange;
 use crate::base::names;
 use crate::base::report::Damage;
 pub use crate::base::report::VerifyReport;
+use crate::base::tiers::TierDirs;
 use crate::log;
 use crate::plan::form::LOADED_BYTES;
 use crate::table;
 use crate::value::{Body, file};
 use crate::version::cut::count_values;
-use crate::version::{DirLock, Found, Manifest, State, TableStore, current, examine};
-use braidb_storage::Env;
+use crate::version::{DirLock, Found, FoundFile, Manifest, State, TableStore, current, examine};
+use braidb_storage::{Env, FileSystem};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,7 +34,7 @@ mod tests;
 /// Verifies an open database.
 pub(super) fn online(engine: &Engine) -> Result<VerifyReport> {
     let env = &engine.jobs.parts.env;
-    let mut check = Check::new(env, engine.dir());
+    let mut check = Check::new(env, engine.jobs.parts.tables.dirs().clone());
     // Tables that the state names are not deleted before the state is dropped.
     let (state, mut logs) = engine.jobs.with_files(|state, manifest, logs| {
         check.manifest(manifest)?;
@@ -70,29 +72,43 @@ fn unless_gone<T>(outcome: Result<T>) -> Result<Option<T>> {
 
 /// Verifies a database that is not open.
 pub(crate) fn offline(dir: &Path, options: &Options) -> Result<VerifyReport> {
+    tiers::check_apart(dir, &options.slow_paths)?;
     let mut env = options.env_or_real();
     match examine(env.fs.as_ref(), dir) {
         Ok(Found::Database) => {}
         Ok(Found::Nothing) => {
             return Err(Error::Missing { path: dir.to_owned() });
         }
-        Err(error) => return Check::new(&env, dir).only(error),
+        Err(error) => return Check::new(&env, TierDirs::from(dir)).only(error),
     }
+    let whole = env.clone();
     open::hold(&mut env, dir)?;
     let _lock = DirLock::take(env.fs.as_ref(), dir)?;
-    let mut check = Check::new(&env, dir);
-    let listing = Listing::read(&env, dir)?;
-    let opener = TableStore::detached(env.fs.clone(), dir);
-    let (mut state, _) = match Manifest::read(env.fs.as_ref(), dir, opener) {
-        Ok(read) => read,
-        Err(error) => return check.without_manifest(error, &listing),
+    let (fast, no_tiers) = (env.fs.clone(), TierDirs::from(dir));
+    let read = |dirs: &TierDirs, fs: &Arc<dyn FileSystem>| {
+        Manifest::read(fast.as_ref(), dir, TableStore::detached(fs.clone(), dirs.clone()))
     };
+    let (mut state, _) = match read(&no_tiers, &fast) {
+        Ok(read) => read,
+        Err(error) => {
+            let listing = Listing::read(&env, &no_tiers)?;
+            return Check::new(&env, no_tiers).without_manifest(error, &listing);
+        }
+    };
+    let tiers = tiers::find(&whole, dir, &options.slow_paths, Some(&state), Purpose::Verify)?;
+    if let Some(tiers) = &tiers {
+        env.fs = tiers.route(dir, fast.clone());
+        (state, _) = read(tiers.dirs(), &env.fs)?;
+    }
+    let dirs = tiers.as_ref().map_or(no_tiers, |tiers| tiers.dirs().clone());
+    let listing = Listing::read(&env, &dirs)?;
+    let mut check = Check::new(&env, dirs.clone());
     check.manifest(current::read(env.fs.as_ref(), dir)?)?;
     if let Err(error) = state.check_bodies(dir, &listing.logs) {
         check.note(error)?;
     }
     check.tables(&state)?;
-    if let Err(error) = state.check_value_files(dir, &listing.value_files) {
+    if let Err(error) = state.check_value_files(&dirs, &listing.value_files) {
         check.note(error)?;
     }
     check.value_counts(&state);
@@ -129,15 +145,15 @@ fn live_ranges(state: &State) -> BTreeMap<FileId, Vec<KeyRange>> {
 /// A verification under way.
 struct Check<'a> {
     env: &'a Env,
-    dir: &'a Path,
+    dirs: TierDirs,
     report: VerifyReport,
     /// The places of reported damages: several checks may find the same damage.
     told: BTreeSet<(PathBuf, u64)>,
 }
 
 impl<'a> Check<'a> {
-    fn new(env: &'a Env, dir: &'a Path) -> Check<'a> {
-        Check { env, dir, report: VerifyReport::default(), told: BTreeSet::new() }
+    fn new(env: &'a Env, dirs: TierDirs) -> Check<'a> {
+        Check { env, dirs, report: VerifyReport::default(), told: BTreeSet::new() }
     }
 
     /// Adds a file and its bytes to the report. Returns an error if the file cannot be opened.
@@ -174,13 +190,11 @@ impl<'a> Check<'a> {
 
     /// Counts `CURRENT` and the manifest, and reads the manifest as a whole.
     fn manifest(&mut self, id: FileId) -> Result<()> {
-        self.count(&self.dir.join(names::CURRENT))?;
-        self.count(&names::manifest(self.dir, id))?;
-        if let Err(error) = Manifest::read(
-            self.env.fs.as_ref(),
-            self.dir,
-            TableStore::detached(self.env.fs.clone(), self.dir),
-        ) {
+        let dirs = self.dirs.clone();
+        self.count(&dirs.fast().join(names::CURRENT))?;
+        self.count(&names::manifest(dirs.fast(), id))?;
+        let store = TableStore::detached(self.env.fs.clone(), dirs.clone());
+        if let Err(error) = Manifest::read(self.env.fs.as_ref(), dirs.fast(), store) {
             self.note(error)?;
         }
         Ok(())
@@ -189,7 +203,7 @@ impl<'a> Check<'a> {
     fn tables(&mut self, state: &State) -> Result<()> {
         let mut live = live_ranges(state);
         for file in state.tables() {
-            let path = names::table(self.dir, file.id);
+            let path = self.dirs.table(file.tier, file.id);
             if let Err(error) = self.count(&path) {
                 self.damage(Damage { path, offset: 0, bytes: file.bytes, what: error.to_string() });
                 continue;
@@ -231,7 +245,7 @@ impl<'a> Check<'a> {
                     slice.range.low.escape_ascii(),
                     slice.values
                 );
-                let path = names::table(self.dir, slice.table.id);
+                let path = self.dirs.table(slice.table.tier, slice.table.id);
                 self.damage(Damage { path, offset: 0, bytes: slice.table.bytes, what });
             }
         }
@@ -239,11 +253,11 @@ impl<'a> Check<'a> {
 
     /// Checks all records of the value files that tables name, dead ones included.
     fn value_files(&mut self, state: &State) {
-        state.value_files().iter().for_each(|(&id, file)| self.value_file(id, file.bytes));
+        state.value_files().iter().for_each(|(&id, file)| self.value_file(file.tier, id, file.bytes));
     }
 
-    fn value_file(&mut self, id: FileId, bytes: u64) {
-        let path = names::values(self.dir, id);
+    fn value_file(&mut self, tier: TierId, id: FileId, bytes: u64) {
+        let path = self.dirs.values(tier, id);
         if let Err(error) = self.count(&path) {
             return self.damage(Damage { path, offset: 0, bytes, what: error.to_string() });
         }
@@ -253,7 +267,7 @@ impl<'a> Check<'a> {
     }
 
     fn log(&mut self, id: FileId, known_end: Option<u64>) -> Result<()> {
-        let path = names::log(self.dir, id);
+        let path = names::log(self.dirs.fast(), id);
         self.count(&path)?;
         for damage in log::verify(self.env.fs.as_ref(), &path, id, known_end)? {
             self.damage(damage);
@@ -265,16 +279,16 @@ impl<'a> Check<'a> {
     /// because the live slices are unknown too.
     fn without_manifest(mut self, error: Error, listing: &Listing) -> Result<VerifyReport> {
         self.note(error)?;
-        for &(id, bytes) in &listing.tables {
-            let path = names::table(self.dir, id);
+        for &FoundFile { tier, id, bytes } in &listing.tables {
+            let path = self.dirs.table(tier, id);
             self.count(&path)?;
             let expected = table::Expected { bytes, checksum: None, live: None, bodies: None };
             for damage in table::verify(self.env.fs.as_ref(), &path, id, &expected) {
                 self.damage(damage);
             }
         }
-        for &(id, bytes) in &listing.value_files {
-            self.value_file(id, bytes);
+        for &FoundFile { tier, id, bytes } in &listing.value_files {
+            self.value_file(tier, id, bytes);
         }
         for log in listing.log_ids() {
             self.log(log, None)?;

@@ -7,21 +7,34 @@
 //! edit prevented.
 
 use super::{Catalog, Jobs};
-use crate::base::ids::FileId;
+use crate::base::ids::{FileId, TierId};
 use crate::base::mutant::mutant;
 use crate::base::names;
+use crate::base::tiers::TierDirs;
 use crate::version::puncher::Puncher;
 use crate::version::table_file::TableFile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Files that an open found and no edit names: a crash interrupted the jobs that wrote them.
 #[derive(Debug, Default)]
 pub struct Orphans {
-    pub tables: Vec<FileId>,
-    pub value_files: Vec<FileId>,
+    pub tables: Vec<(TierId, FileId)>,
+    pub value_files: Vec<(TierId, FileId)>,
+}
+
+impl Orphans {
+    /// The paths of all orphans on `tier`.
+    pub fn paths_on(&self, tier: TierId, dirs: &TierDirs) -> Vec<PathBuf> {
+        let there = |files: &[(TierId, FileId)]| -> Vec<FileId> {
+            files.iter().filter(|(of, _)| *of == tier).map(|&(_, id)| id).collect()
+        };
+        let tables = there(&self.tables).into_iter().map(|id| dirs.table(tier, id));
+        let value_files = there(&self.value_files).into_iter().map(|id| dirs.values(tier, id));
+        tables.chain(value_files).collect()
+    }
 }
 
 impl Jobs {
@@ -53,8 +66,8 @@ impl Jobs {
             return;
         }
         self.punch_all(&self.parts.tables.take_frayed());
-        for id in self.parts.tables.take_dead() {
-            self.unlink(&names::table(&self.parts.dir, id));
+        for (tier, id) in self.parts.tables.take_dead() {
+            self.unlink(&self.parts.tables.dirs().table(tier, id));
         }
         // The last table that pointed into a log or value file may be gone. A reader does not wait for a commit: the next reader looks again.
         // No file goes while it is unknown which edit is the last.
@@ -76,7 +89,7 @@ impl Jobs {
     }
 
     fn punch(&self, puncher: Puncher) {
-        let path = names::table(&self.parts.dir, puncher.table_id());
+        let path = self.parts.tables.dirs().table(puncher.tier(), puncher.table_id());
         let mut taken = Some(puncher);
         while let Some(mut puncher) = taken {
             let Ok(holes) = puncher.new_holes() else { return };
@@ -98,15 +111,18 @@ impl Jobs {
     pub fn collect_after_open(&self, orphans: &Orphans, superseded: &[FileId]) {
         let mut catalog = self.catalog.lock();
         // A process that lost the lock may have removed an orphan after the open listed it, and recovery may have used its number again.
-        let is_unnamed = |id: &&FileId| {
-            let is_value_file = catalog.state.value_files().contains_key(*id);
-            catalog.state.table(**id).is_none() && (!is_value_file || mutant!("value_file_forgotten_at_open"))
+        let is_unnamed = |(tier, id): &&(TierId, FileId)| {
+            let is_table = catalog.state.table(*id).is_some_and(|table| table.tier == *tier);
+            let value_file = catalog.state.value_files().get(id);
+            let is_value_file = value_file.is_some_and(|file| file.tier == *tier);
+            !is_table && (!is_value_file || mutant!("value_file_forgotten_at_open"))
         };
-        for &id in orphans.tables.iter().filter(is_unnamed) {
-            self.unlink(&names::table(&self.parts.dir, id));
+        let dirs = self.parts.tables.dirs();
+        for &(tier, id) in orphans.tables.iter().filter(is_unnamed) {
+            self.unlink(&dirs.table(tier, id));
         }
-        for &id in orphans.value_files.iter().filter(is_unnamed) {
-            self.unlink(&names::values(&self.parts.dir, id));
+        for &(tier, id) in orphans.value_files.iter().filter(is_unnamed) {
+            self.unlink(&dirs.values(tier, id));
         }
         let replay_from = catalog.state.min_replay_from();
         // `unlink_logs_below` handles the logs before `replay_from`.

@@ -3,7 +3,8 @@
 //! collection pays.
 
 use super::flush::FRAME_BYTES;
-use super::{Catalog, Jobs, Running, Work};
+use super::running::{Running, Work};
+use super::{Catalog, Jobs};
 use crate::base::error::Result;
 use crate::base::ids::{FamilyId, FileId, SeqNo};
 use crate::base::mutant::mutant;

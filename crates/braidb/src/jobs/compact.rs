@@ -4,8 +4,9 @@
 //! A panic of the caller's thread within a step poisons the database, as in any job: the step may be half done. Between two
 //! steps nothing is half done, and the scheduler plans on.
 
+use super::Jobs;
 use super::hints::Hints;
-use super::{Jobs, Running};
+use super::running::Running;
 use crate::base::error::Result;
 use crate::base::ids::FamilyId;
 use crate::plan::{self, Plan, Step};
@@ -67,8 +68,8 @@ impl Jobs {
             let nothing = Hints::default();
             let options = &self.parts.options.tree;
             let to_rewrite = self.tables_to_rewrite(catalog);
-            let now =
-                catalog.hints.get(&family).unwrap_or(&nothing).now(&self.parts.snapshots, &to_rewrite, false);
+            let hints = catalog.hints.get(&family).unwrap_or(&nothing);
+            let now = hints.now(&self.parts.snapshots, &to_rewrite, false, None);
             match plan::full(family, version, &catalog.claims, upto, &now, options) {
                 Step::Do(plan) => {
                     let version = version.clone();

@@ -23,7 +23,6 @@ use crate::value::{BodyFile, BodyKind};
 use crate::version::table_file::TableFile;
 use crate::version::{Slice, State};
 use std::collections::BTreeSet;
-use std::io::ErrorKind;
 
 /// Merges, moves, splits and joins that end before a plan may meet a damage again, the failed one included: 16. While there is other work,
 /// damage that stays costs less than a failed merge in 16.
@@ -162,6 +161,13 @@ impl Damages {
     }
 }
 
+/// Whether a file was not opened because the process or the system has too many open files.
+fn is_short_of_files(error: &std::io::Error) -> bool {
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
+}
+
 /// Whether reading the table may read this table file or log.
 fn reads(table: &TableFile, file: FileId) -> bool {
     let is_it = |body: &BodyFile| body.kind == BodyKind::Log && body.id == file;
@@ -204,8 +210,8 @@ impl Jobs {
     pub(super) fn met_damage(&self, error: &Error, claims: &[Claim]) -> bool {
         let path = match error {
             Error::Io { operation: "read", path, .. } | Error::Corruption { path, .. } => path,
-            Error::Io { operation: "open", path, source } if source.kind() == ErrorKind::NotFound => path,
-            // Other operations fail on outputs, or because the process has too many open files.
+            Error::Io { operation: "open", path, source } if !is_short_of_files(source) => path,
+            // Other operations fail on outputs.
             _ => return false,
         };
         let mut catalog = self.catalog.lock();

@@ -39,6 +39,7 @@ use crate::memory::{Flat, Immutable, ImmutableCursor, Survivors};
 use crate::plan::Edge;
 use crate::plan::memory::heat::{self, Divided, HotShare};
 use crate::plan::memory::tuner;
+use crate::plan::tree::placement::TierMap;
 use crate::table::Reason;
 use crate::version::{Change, Edit, NewTable};
 use crate::visible::merge::MergeCursor;
@@ -102,7 +103,8 @@ impl Jobs {
         may_keep: bool,
     ) -> Result<()> {
         // No entry of memory lies in a value file.
-        let mut outputs = Outputs::new(self.target(task.family, 0, Reason::Flush, None)).leaving(places);
+        let target = self.target(task.family, 0, Reason::Flush, None, Arc::new(TierMap::fast()));
+        let mut outputs = Outputs::new(target).leaving(places);
         let mut sampled = Vec::new();
         let retention = RetentionFilter::new(self.parts.snapshots.drop_proof());
         let mut source: Box<dyn Cursor> = match &survivors {

@@ -5,6 +5,7 @@ use super::{Catalog, Jobs};
 use crate::base::ids::{FamilyId, FileId, SeqNo};
 use crate::base::key::KeyRange;
 use crate::plan::memory::tuner::{HotKeyTuner, Period};
+use crate::plan::tree::Tiers;
 use crate::plan::tree::samples::{self, Answers};
 use crate::plan::values::ValueOptions;
 use crate::plan::values::gathering::{self, Vain};
@@ -56,12 +57,14 @@ impl Hints {
         snapshots: &Snapshots,
         to_rewrite: &'a BTreeSet<FileId>,
         may_buy: bool,
+        tiers: Option<&'a Tiers>,
     ) -> Now<'a> {
         Now {
             watermark: snapshots.drop_proof().watermark(),
             visible: snapshots.visible(),
             shadowed_permille: self.planned_permille(),
             may_buy,
+            tiers,
             garbage_hints: &self.garbage_hints,
             to_gather: &self.to_gather,
             to_rewrite,

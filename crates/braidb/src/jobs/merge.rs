@@ -9,6 +9,7 @@ use crate::base::key::Span;
 use crate::base::mutant::mutant;
 use crate::base::names;
 use crate::base::part::Part;
+use crate::plan::tree::Placement;
 use crate::plan::tree::edits::Moment;
 use crate::plan::{Cutter, Input, Merge, Met, Plan, Split, Ticket};
 use crate::table::Reason;
@@ -99,7 +100,8 @@ impl Jobs {
             })
         };
         let beneath = Beneath::new(&version, merge.from, &merge.range(), is_input);
-        let cutter = Cutter::new(merge, &version);
+        let tier_map = self.tier_map(merge, &version);
+        let cutter = Cutter::new(merge, &version, &tier_map);
         let watermark = self.parts.snapshots.drop_proof().watermark();
         let met = Met::of(merge, &version, watermark);
         // Without this drop, inputs of other merges would stay on disk, with their logs, until this merge ends.
@@ -120,18 +122,26 @@ impl Jobs {
             retention,
             beneath,
             rewrites: rewrites.clone(),
+            tier_map,
         };
         let outputs = self.write_merge(merge, stretch)?;
 
         drop(images);
         self.sync_names(&outputs)?;
+        let _early = self.parts.tables.open_early(outputs.tables.iter())?;
 
         let (shadowed, spent) = (outputs.shadowed, outputs.spent);
+        if mutant!("slow_source_deleted_early") && merge.changes_tier() {
+            let tables = merge.inputs.iter().map(|input| &input.slice.table);
+            tables.for_each(|table| self.unlink(&self.parts.tables.dirs().table(table.tier, table.id)));
+        }
         let mut catalog = self.catalog.lock();
         let edit = self.edit(&catalog, merge.family, ticket, &outputs.tables, |moment| {
             merge.edit(moment, &outputs.tables)
         })?;
+        let tiers = outputs.tiers();
         self.commit_tables(&mut catalog, edit, outputs)?;
+        tiers.into_iter().for_each(|tier| catalog.tiers.written(tier));
         if mutant!("value_file_deleted_with_its_first_table") {
             let files = rewrites.iter().flat_map(|rewrites| &rewrites.files);
             files.for_each(|&id| self.unlink(&names::values(&self.parts.dir, id)));
@@ -139,6 +149,13 @@ impl Jobs {
         self.show(&catalog, merge.family);
         drop(catalog);
         self.parts.counters.merges.add(1);
+        match merge.placement {
+            Placement::OfCells => {}
+            Placement::Tables(_) | Placement::Values(_) => {
+                self.parts.counters.tier_out_bytes.add(merge.bytes())
+            }
+            Placement::Fast => self.parts.counters.tier_in_bytes.add(merge.bytes()),
+        }
         self.parts.counters.merge_read_bytes.add(merge.bytes());
         self.parts.counters.entries_dropped.add(shadowed);
         self.parts.counters.tombstones_dropped.add(spent);

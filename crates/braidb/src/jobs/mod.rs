@@ -42,27 +42,31 @@ mod memory_compaction;
 mod merge;
 pub mod output;
 mod pacer;
+mod running;
 mod stretch;
 mod subcompactions;
+pub mod tiers;
 pub mod trie;
 mod value_files;
 pub mod value_output;
 
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
-use crate::base::ids::{FamilyId, FileId, FileIds};
+use crate::base::ids::{FamilyId, FileId, FileIds, TierId};
 use crate::base::key::COMPARATOR;
 use crate::log::LogSync;
 use crate::memory::view::ViewCell;
 use crate::plan::form::FormOptions;
 use crate::plan::memory::limits::MemoryLimits;
 use crate::plan::memory::segments::SegmentOptions;
+use crate::plan::tree::MoveTimes;
+use crate::plan::tree::placement::TierMap;
 use crate::plan::values::{Rewrites, ValueOptions};
-use crate::plan::{self, Claims, Plan, Ticket, TreeOptions};
+use crate::plan::{self, Claims, Plan, TreeOptions};
 use crate::table::{Reason, TableOptions};
 use crate::version::{Change, CommitError, DirLock, Edit, Manifest, State, TableStore, Version};
 use crate::visible::snapshots::Snapshots;
-use crate::write::{CommitQueue, FlushQueue, FlushTask, Health, Pressure, Wants};
+use crate::write::{CommitQueue, FlushQueue, Health, Pressure, Wants};
 use braidb_storage::{Env, Lane};
 pub use cleanup::Orphans;
 use damage::Damages;
@@ -71,11 +75,13 @@ use memory_compaction::MemoryCompactor;
 use output::{Outputs, Target};
 use pacer::Pacer;
 use parking_lot::{Condvar, Mutex};
+use running::{MergeKind, Running, Work};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
+use tiers::{Share, TierState};
 use trie::Tries;
 use value_output::TrieOf;
 
@@ -97,6 +103,9 @@ pub struct JobOptions {
     pub merges: usize,
     /// Bytes that all merges together may write in a second; `None` for no limit.
     pub merge_bytes_per_second: Option<u64>,
+    /// How much stays on the fast tier, and what a move of a cell to another tier takes.
+    pub share: Share,
+    pub move_times: MoveTimes,
 }
 
 /// The scheduler and executor of one database.
@@ -129,6 +138,7 @@ struct Catalog {
     merges_running: usize,
     /// Whether a running merge was bought by what readers paid.
     is_buying: bool,
+    tiers: TierState,
     /// Whether a log was closed because it was full, or a flush ended, since a log collection last began; and whether a log
     /// collection runs.
     log_full: bool,
@@ -140,8 +150,8 @@ struct Catalog {
     sampling_threads: usize,
     /// Logs on disk.
     logs: BTreeSet<FileId>,
-    /// Value files on disk that an edit has named.
-    value_files: BTreeSet<FileId>,
+    /// Value files on disk that an edit has named, and their tiers.
+    value_files: BTreeMap<FileId, TierId>,
     /// The value files of the current round of collection.
     collected: BTreeSet<FileId>,
     damages: Damages,
@@ -187,12 +197,13 @@ impl Jobs {
             flushes_running: 0,
             merges_running: 0,
             is_buying: false,
+            tiers: TierState::default(),
             log_full: false,
             collecting_logs: false,
             manual: 0,
             is_stopped: false,
             sampling_threads: 0,
-            value_files: state.value_files().keys().copied().collect(),
+            value_files: state.value_files().iter().map(|(&id, file)| (id, file.tier)).collect(),
             collected: BTreeSet::new(),
             damages: Damages::default(),
             state,
@@ -219,6 +230,10 @@ impl Jobs {
         let mut catalog = jobs.catalog.lock();
         jobs.count_l0(&catalog);
         jobs.choose_collected(&mut catalog);
+        jobs.count_tiers(&mut catalog);
+        // An error is told to the reader that needs the table.
+        let slow = catalog.state.tables().filter(|table| table.tier != TierId::FAST);
+        slow.for_each(|table| _ = table.reader());
         drop(catalog);
         jobs
     }
@@ -313,6 +328,7 @@ impl Jobs {
         let mut families: Vec<_> = catalog.state.families().iter().collect();
         families.sort_by_key(|(id, family)| (std::cmp::Reverse(family.version.level(0).runs()), **id));
         let to_rewrite = self.tables_to_rewrite(catalog);
+        let tiers = self.tiers(catalog);
         families.into_iter().find_map(|(&id, family)| {
             let options = &self.parts.options.tree;
             let version = &family.version;
@@ -321,6 +337,7 @@ impl Jobs {
                 &self.parts.snapshots,
                 &to_rewrite,
                 !catalog.is_buying,
+                tiers.as_ref(),
             );
             let plan = if catalog.manual == 0 {
                 plan::propose(id, version, claims, &now, options)?
@@ -355,9 +372,11 @@ impl Jobs {
             self.parts.counters.bought_merges.add(1);
             self.parts.counters.rent_spent_ns.add(merge.paid_ns());
         }
+        catalog.tiers.is_moving |= tiers::is_move(plan);
         catalog.jobs += 1;
         catalog.merges_running += 1;
-        Running { jobs: self.clone(), work: Some(Work::Merge(ticket, bought.is_some())) }
+        let kind = MergeKind { is_bought: bought.is_some(), is_move: tiers::is_move(plan) };
+        Running { jobs: self.clone(), work: Some(Work::Merge(ticket, kind)) }
     }
 
     /// Tells all waiting threads that a job ended, and starts what it made possible. A failure starts nothing: the disk would be asked
@@ -401,6 +420,7 @@ impl Jobs {
         }
         self.choose_collected(catalog);
         self.count_l0(catalog);
+        self.count_tiers(catalog);
         Ok(())
     }
 
@@ -413,9 +433,10 @@ impl Jobs {
         committed
     }
 
-    /// Syncs the names of new tables. A failure is final and poisons the database. The directory also holds the names of logs,
-    /// and what a failed sync was to make stable may be lost for good.
+    /// Syncs the names of new tables. A failure in the database's directory is final and poisons the database. The directory also holds
+    /// the names of logs, and what a failed sync was to make stable may be lost for good. A failure in a slow directory ends the job.
     fn sync_names(&self, outputs: &Outputs) -> Result<()> {
+        outputs.sync_slow_names()?;
         outputs.sync_names().map_err(|error| self.parts.health.poison(error))
     }
 
@@ -433,15 +454,17 @@ impl Jobs {
         level: usize,
         reason: Reason,
         rewrites: Option<Arc<Rewrites>>,
+        tier_map: Arc<TierMap>,
     ) -> Target {
         Target {
             fs: self.parts.env.fs.clone(),
-            dir: self.parts.dir.clone(),
+            dirs: self.parts.tables.dirs().clone(),
             files: self.parts.files.clone(),
             counters: self.parts.counters.clone(),
             values: self.parts.options.values,
             reason,
             rewrites,
+            tier_map,
             trie: TrieOf { tries: self.tries.clone(), family },
             options: TableOptions {
                 has_sample: self.parts.options.tree.wants_sample(level),
@@ -584,98 +607,5 @@ impl TablesWanted<'_> {
 impl Drop for TablesWanted<'_> {
     fn drop(&mut self) {
         self.0.parts.queue.room().end_table_request();
-    }
-}
-
-/// A job between its submission and its end. What the job holds is given back in any case: run, dropped by a runtime that ends,
-/// or panicked.
-struct Running {
-    jobs: Arc<Jobs>,
-    /// `None` once it ended.
-    work: Option<Work>,
-}
-
-enum Work {
-    Flush(FlushTask),
-    /// A merge, and whether it was bought by what readers paid.
-    Merge(Ticket, bool),
-    /// A subcompaction for a merge of another thread, or a question to the planner that a reader asked.
-    Help,
-    LogCollection,
-}
-
-impl Work {
-    fn lane(&self) -> Lane {
-        match self {
-            Work::Flush(_) | Work::LogCollection => Lane::Flush,
-            Work::Merge(..) | Work::Help => Lane::Merge,
-        }
-    }
-}
-
-impl Running {
-    fn flush(mut self) {
-        let Some(Work::Flush(task)) = &self.work else { unreachable!("a flush was submitted") };
-        let outcome = self.jobs.flush_task(task).map_err(|error| self.jobs.blame(error));
-        self.end(outcome.is_ok());
-        self.jobs.end_job(Lane::Flush, outcome);
-    }
-
-    fn merge(mut self, plan: Plan, version: Arc<Version>) -> Result<()> {
-        let Some(Work::Merge(ticket, _)) = &self.work else { unreachable!("a plan was submitted") };
-        let claims = plan.claims().to_vec();
-        let outcome = self.jobs.execute(plan, version, ticket).map_err(|error| self.jobs.blame(error));
-        let others_go_on = outcome.as_ref().is_err_and(|error| self.jobs.met_damage(error, &claims));
-        self.end(outcome.is_ok());
-        self.jobs.end_job(Lane::Merge, outcome.clone());
-        if others_go_on {
-            self.jobs.schedule();
-        }
-        outcome
-    }
-
-    fn help(mut self, help: impl FnOnce(&Arc<Jobs>)) {
-        help(&self.jobs);
-        self.end(true);
-    }
-
-    /// Gives back what the job holds. The flushing set of a failed flush waits at the head of the queue for the next call of
-    /// `schedule`.
-    fn end(&mut self, is_done: bool) {
-        let Some(work) = self.work.take() else { return };
-        let mut catalog = self.jobs.catalog.lock();
-        match work {
-            Work::Flush(task) => {
-                catalog.flushes_running -= 1;
-                if !is_done {
-                    self.jobs.parts.flushes.put_back(task);
-                }
-            }
-            Work::Merge(ticket, is_bought) => {
-                catalog.merges_running -= 1;
-                catalog.is_buying &= !is_bought;
-                catalog.claims.release(ticket);
-                catalog.damages.merge_ended();
-            }
-            Work::Help => {}
-            Work::LogCollection => {
-                catalog.collecting_logs = false;
-                self.jobs.parts.queue.end_copies();
-            }
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // The database is poisoned before the work is given back: no job takes up what a panic left half done.
-        if let Some(work) = &self.work
-            && std::thread::panicking()
-        {
-            self.jobs.parts.pressure.failed(work.lane(), self.jobs.parts.health.poison_after_panic());
-        }
-        self.end(false);
-        self.jobs.catalog.lock().jobs -= 1;
-        self.jobs.ended.notify_all();
     }
 }

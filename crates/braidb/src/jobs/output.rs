@@ -6,6 +6,9 @@
 //!
 //! No edit names the files at first. [`Outputs`] deletes them when it is dropped before an edit does, so that a failed job
 //! leaves nothing behind. The next open deletes what a crash leaves.
+//!
+//! The names of all files are synced before the edit, in the directory of each tier that has some (rule 12). A failed sync of a slow
+//! directory ends the job alone (`base/tiers.rs`).
 
 use super::log_table::Places;
 use super::value_output::{TrieOf, ValueOutputs};
@@ -16,13 +19,16 @@ use crate::base::ids::{FileId, FileIds, TierId};
 use crate::base::key::{KeyRange, Span};
 use crate::base::mutant::mutant;
 use crate::base::names;
+use crate::base::tiers::TierDirs;
 use crate::plan::Edge;
+use crate::plan::tree::placement::TierMap;
 use crate::plan::values::{Rewrites, ValueLayout, ValueOptions};
 use crate::table::{Reason, TableBuilder, TableOptions};
 use crate::version::NewTable;
 use crate::visible::rule::{Fate, RetentionFilter};
 use crate::visible::{Cursor, EntryKind};
 use braidb_storage::FileSystem;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,7 +37,9 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Target {
     pub fs: Arc<dyn FileSystem>,
-    pub dir: PathBuf,
+    pub dirs: TierDirs,
+    /// The tiers on which the job creates its files.
+    pub tier_map: Arc<TierMap>,
     pub files: Arc<FileIds>,
     pub counters: Arc<Counters>,
     pub options: TableOptions,
@@ -45,15 +53,16 @@ pub struct Target {
 }
 
 impl Target {
-    /// Creates a file with a number of its own. `path` and `create` get the number.
+    /// Creates a file on `tier` with a number of its own. `path` and `create` get the number.
     pub fn create<T>(
         &self,
+        tier: TierId,
         path: impl Fn(&Path, FileId) -> PathBuf,
         create: impl Fn(&Path, FileId) -> Result<T>,
     ) -> Result<(FileId, T)> {
         loop {
             let id = self.files.take();
-            match create(&path(&self.dir, id), id) {
+            match create(&path(self.dirs.of(tier), id), id) {
                 // A process that lost the lock made this file (`version/dir_lock.rs`). The next number may be free.
                 Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {}
                 created => return Ok((id, created?)),
@@ -95,7 +104,10 @@ pub struct Outputs {
     /// Only keys of this span are written.
     span: Span,
     values: ValueOutputs,
-    ids: Vec<FileId>,
+    /// The tables that were created, each with its tier.
+    created: Vec<(TierId, FileId)>,
+    /// Failed syncs of slow directories before the first file was created.
+    failed_syncs: u64,
     pub tables: Vec<NewTable>,
     /// Versions that newer ones hid.
     pub shadowed: u64,
@@ -107,11 +119,12 @@ impl Outputs {
     pub fn new(target: Target) -> Outputs {
         let (places, span) = (Places::default(), Span::ALL);
         Outputs {
+            failed_syncs: target.dirs.failed_syncs(),
             target,
             places,
             span,
             values: ValueOutputs::default(),
-            ids: Vec::new(),
+            created: Vec::new(),
             tables: Vec::new(),
             shadowed: 0,
             spent: 0,
@@ -139,7 +152,8 @@ impl Outputs {
         if let ((_, Some(below)), (Some(above), _)) = (ends(&self.tables), ends(&upper.tables)) {
             assert!(below.high < above.low, "tables come in key order");
         }
-        self.ids.append(&mut upper.ids);
+        self.created.append(&mut upper.created);
+        self.failed_syncs = self.failed_syncs.min(upper.failed_syncs);
         self.values.append_all(std::mem::take(&mut upper.values));
         self.tables.append(&mut upper.tables);
         self.shadowed += upper.shadowed;
@@ -197,7 +211,7 @@ impl Outputs {
                         }
                     }
                     if builder.is_none() {
-                        builder = Some(self.start()?);
+                        builder = Some(self.start(source.key())?);
                     }
                     if is_new_key {
                         last_key.clear();
@@ -235,37 +249,54 @@ impl Outputs {
         if mutant!("relocated_as_a_newer_write") && source.handle().is_some() {
             seq += 8;
         }
+        let now = source.handle().map(|(file, _)| file).filter(|file| file.kind.is_value_file());
+        let tier = self.target.tier_map.value(now.map(|file| file.tier));
         source.fetch()?;
         let (key, kind, value) = (source.key(), source.kind(), source.value());
         if kind != EntryKind::Put || !self.target.values.separates(value.len()) {
             return match self.places.find(seq, value.len()) {
                 Some((log, handle)) => {
-                    let file = BodyFile { kind: BodyKind::Log, id: log.id, bytes: log.bytes };
+                    let (kind, tier) = (BodyKind::Log, TierId::FAST);
+                    let file = BodyFile { kind, tier, id: log.id, bytes: log.bytes };
                     builder.add_handle(key, seq, file, handle)
                 }
                 None => builder.add(key, seq, kind, value),
             };
         }
-        let (file, handle) = self.values.append(&self.target, key, value, seq)?;
+        let (file, handle) = self.values.append(&self.target, tier, key, value, seq)?;
         builder.add_handle(key, seq, file, handle)
     }
 
-    /// Syncs the names of the tables and value files.
+    /// Syncs the names of the tables and value files on slow tiers. After an error the job ends, and its files are deleted.
+    pub fn sync_slow_names(&self) -> Result<()> {
+        let Target { fs, dirs, .. } = &self.target;
+        let mut slow = self.tiers().into_iter().filter(|&tier| tier != TierId::FAST);
+        slow.try_for_each(|tier| dirs.sync_slow(fs.as_ref(), tier, self.failed_syncs))
+    }
+
+    /// Syncs the names of the tables and value files on the fast tier.
     pub fn sync_names(&self) -> Result<()> {
-        if self.ids.is_empty() || mutant!("skip_table_dir_sync") {
+        if !self.tiers().contains(&TierId::FAST) || mutant!("skip_table_dir_sync") {
             return Ok(());
         }
-        let dir = &self.target.dir;
+        let dir = self.target.dirs.fast();
         self.target.fs.sync_dir(dir).map_err(|error| Error::io("sync the directory", dir, error))
     }
 
-    fn start(&mut self) -> Result<TableBuilder> {
-        let Target { fs, options, reason, .. } = &self.target;
+    /// The tiers that the job created files on.
+    pub fn tiers(&self) -> BTreeSet<TierId> {
+        self.created.iter().chain(self.values.created()).map(|&(tier, _)| tier).collect()
+    }
+
+    /// Begins the table whose first key is `key`.
+    fn start(&mut self, key: &[u8]) -> Result<TableBuilder> {
+        let Target { fs, options, reason, tier_map, .. } = &self.target;
+        let tier = tier_map.table(key);
         let create = |path: &Path, id| TableBuilder::create(fs.as_ref(), path, id, *options);
-        let (id, table) = self.target.create(names::table, create)?;
+        let (id, table) = self.target.create(tier, names::table, create)?;
         let table = table.because(*reason);
         // From now on drop removes the file, unless the outputs are kept.
-        self.ids.push(id);
+        self.created.push((tier, id));
         Ok(table)
     }
 
@@ -274,11 +305,12 @@ impl Outputs {
         self.values.end_table(&self.target, &mut table)?;
         let summary = table.finish()?;
         written.add(summary.bytes);
+        let &(tier, _) = self.created.last().expect("the table was created");
         self.tables.push(NewTable {
             id: summary.id,
             bytes: summary.bytes,
             checksum: summary.checksum,
-            tier: TierId::FAST,
+            tier,
             parts: summary.parts,
             bodies: summary.bodies,
         });
@@ -287,15 +319,14 @@ impl Outputs {
 
     /// Keeps the files: an edit names them now, or may do so.
     pub fn keep(mut self) {
-        self.ids.clear();
+        self.created.clear();
         self.values.keep(&self.target);
     }
 }
 
 impl Drop for Outputs {
     fn drop(&mut self) {
-        let dir = &self.target.dir;
-        for path in self.ids.iter().map(|&id| names::table(dir, id)) {
+        for path in self.created.iter().map(|&(tier, id)| self.target.dirs.table(tier, id)) {
             // Nothing refers to the file. The next open deletes it if this unlink fails.
             let _ = self.target.fs.unlink(&path);
         }

@@ -16,6 +16,7 @@ use crate::base::error::Result;
 use crate::base::ids::FamilyId;
 use crate::base::key::Span;
 use crate::base::mutant::mutant;
+use crate::plan::tree::placement::TierMap;
 use crate::plan::values::Rewrites;
 use crate::plan::{Cutter, Merge};
 use crate::table::Reason;
@@ -44,6 +45,7 @@ pub(super) struct Stretch {
     pub retention: RetentionFilter,
     pub beneath: Arc<Beneath>,
     pub rewrites: Option<Arc<Rewrites>>,
+    pub tier_map: Arc<TierMap>,
 }
 
 impl Stretch {
@@ -61,6 +63,7 @@ impl Stretch {
             retention: self.retention.clone(),
             beneath: self.beneath.clone(),
             rewrites: self.rewrites.clone(),
+            tier_map: self.tier_map.clone(),
         };
         (Stretch { span: Span { low: self.span.low, end: Some(key) }, ..self }, upper)
     }
@@ -102,10 +105,11 @@ impl Jobs {
     }
 
     fn write_stretch(&self, stretch: Stretch, go_on: impl Fn() -> Result<()>) -> Result<Outputs> {
-        let Stretch { span, runs, family, to, reason, mut cutter, retention, beneath, rewrites } = stretch;
+        let Stretch { span, runs, family, to, reason, mut cutter, retention, beneath, rewrites, tier_map } =
+            stretch;
         let cursors = runs.iter().map(|run| RunCursor::new(run.clone(), false)).collect();
         let mut paced_bytes = 0;
-        let mut outputs = Outputs::new(self.target(family, to, reason, rewrites)).within(span);
+        let mut outputs = Outputs::new(self.target(family, to, reason, rewrites, tier_map)).within(span);
         outputs.write(
             &mut MergeCursor::new(cursors),
             retention,

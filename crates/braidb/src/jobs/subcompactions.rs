@@ -6,7 +6,8 @@
 //!
 //! Threads begin the parts in order, and the owner collects the outcomes in order. After the first failure no part is begun.
 
-use super::{Catalog, Jobs, Running, Work};
+use super::running::{Running, Work};
+use super::{Catalog, Jobs};
 use crate::base::error::{Error, Result};
 use crate::write::Health;
 use braidb_storage::Lane;

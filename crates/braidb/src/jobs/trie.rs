@@ -20,7 +20,7 @@
 //! The trie has one level of leaves at a fixed depth, made when a key needs them. So it is the list of open tables, and the manifest needs
 //! no more of it than the lengths that tables name: after an open all leaves start new tables.
 
-use crate::base::ids::{FamilyId, FileId};
+use crate::base::ids::{FamilyId, FileId, TierId};
 use crate::value::file::ValueWriter;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -43,16 +43,17 @@ pub struct Tries(Mutex<Tables>);
 
 #[derive(Debug, Default)]
 struct Tables {
-    waiting: BTreeMap<Leaf, ValueWriter>,
+    /// By tier and leaf: a job appends to a table on the tier that it writes to.
+    waiting: BTreeMap<(TierId, Leaf), ValueWriter>,
     /// The files that jobs have borrowed or created, and whether each may wait for the next job afterwards.
     borrowed: BTreeMap<FileId, bool>,
 }
 
 impl Tries {
-    /// The table of `leaf`, if it waits for a job.
-    pub fn borrow(&self, leaf: &Leaf) -> Option<ValueWriter> {
+    /// The table of `leaf` on `tier`, if it waits for a job.
+    pub fn borrow(&self, tier: TierId, leaf: &Leaf) -> Option<ValueWriter> {
         let mut tables = self.0.lock();
-        let writer = tables.waiting.remove(leaf)?;
+        let writer = tables.waiting.remove(&(tier, leaf.clone()))?;
         tables.borrowed.insert(writer.id(), true);
         Some(writer)
     }
@@ -67,7 +68,7 @@ impl Tries {
         writer.named();
         let tables = &mut *self.0.lock();
         let may_wait = tables.borrowed.remove(&writer.id()).expect("the job borrowed or created it");
-        if let (true, Entry::Vacant(place)) = (may_wait, tables.waiting.entry(leaf)) {
+        if let (true, Entry::Vacant(place)) = (may_wait, tables.waiting.entry((writer.tier(), leaf))) {
             place.insert(writer);
         }
         if tables.waiting.len() > WAITING {
@@ -97,8 +98,13 @@ mod tests {
     use std::path::Path;
 
     fn writer(fs: &SimFs, id: u64) -> ValueWriter {
-        let mut writer =
-            ValueWriter::create(fs, Path::new(&format!("d/{id}")), FileId(id), BodyKind::Trie).unwrap();
+        writer_on(fs, id, TierId::FAST)
+    }
+
+    fn writer_on(fs: &SimFs, id: u64, tier: TierId) -> ValueWriter {
+        let path = format!("d/{id}");
+        let created = ValueWriter::create(fs, Path::new(&path), FileId(id), BodyKind::Trie, tier);
+        let mut writer = created.unwrap();
         writer.commit().unwrap();
         writer
     }
@@ -112,13 +118,13 @@ mod tests {
         tries.created(FileId(1));
         assert!(!tries.let_go(FileId(1)), "the job that created it may still name it");
         tries.give_back(leaf.clone(), writer(&fs, 1));
-        assert!(tries.borrow(&leaf).is_none(), "it was let go meanwhile");
+        assert!(tries.borrow(TierId::FAST, &leaf).is_none(), "it was let go meanwhile");
         assert!(tries.let_go(FileId(1)));
 
         tries.created(FileId(2));
         tries.give_back(leaf.clone(), writer(&fs, 2));
-        let borrowed = tries.borrow(&leaf).unwrap();
-        assert!(tries.borrow(&leaf).is_none(), "one job at a time");
+        let borrowed = tries.borrow(TierId::FAST, &leaf).unwrap();
+        assert!(tries.borrow(TierId::FAST, &leaf).is_none(), "one job at a time");
         assert!(!tries.let_go(FileId(2)));
         tries.end(borrowed.id());
         assert!(tries.let_go(FileId(2)), "the job failed");
@@ -126,7 +132,21 @@ mod tests {
         tries.created(FileId(3));
         tries.give_back(leaf.clone(), writer(&fs, 3));
         assert!(tries.let_go(FileId(3)));
-        assert!(tries.borrow(&leaf).is_none(), "the file is gone");
+        assert!(tries.borrow(TierId::FAST, &leaf).is_none(), "the file is gone");
+    }
+
+    #[test]
+    fn a_job_borrows_from_its_own_tier() {
+        let fs = SimFs::new();
+        fs.create_dir_all(Path::new("d")).unwrap();
+        let (tries, leaf, slow) = (Tries::default(), leaf(FamilyId(1), b"key", 1), TierId(2));
+        tries.created(FileId(1));
+        tries.give_back(leaf.clone(), writer_on(&fs, 1, slow));
+        assert!(tries.borrow(TierId::FAST, &leaf).is_none(), "a flush would write to the slow tier");
+        tries.created(FileId(2));
+        tries.give_back(leaf.clone(), writer(&fs, 2));
+        let borrowed = [TierId::FAST, slow].map(|tier| tries.borrow(tier, &leaf).unwrap().id());
+        assert_eq!(borrowed, [FileId(2), FileId(1)]);
     }
 
     #[test]

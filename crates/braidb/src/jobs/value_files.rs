@@ -23,9 +23,8 @@
 
 use super::hints::Hints;
 use super::{Catalog, Jobs};
-use crate::base::ids::{FamilyId, FileId};
+use crate::base::ids::{FamilyId, FileId, TierId};
 use crate::base::mutant::mutant;
-use crate::base::names;
 use crate::plan::Merge;
 use crate::plan::tree::hidden_value_bytes;
 use crate::plan::values::Rewrites;
@@ -88,7 +87,7 @@ impl Jobs {
     }
 
     /// Which values of its inputs a merge writes anew: those of collected files, and those of files in which it has few bytes, if they
-    /// are many. `None` if no input leads into a value file.
+    /// are many. Where a cell moves: those that are not yet where it goes. `None` if no input leads into a value file.
     pub(super) fn rewrites(&self, merge: &Merge) -> Option<Arc<Rewrites>> {
         let tables = merge.inputs.iter().map(|input| &input.slice.table);
         let mut bodies = tables.flat_map(|table| table.bodies());
@@ -97,16 +96,18 @@ impl Jobs {
         }
         let options = &self.parts.options.values;
         let places = merge.inputs.iter().flat_map(|input| input.slice.values.iter().copied());
-        let moved = match merge.gathers {
-            true => gathering::gathered(places, options).into_keys().collect(),
-            false => gathering::scattered(places, options),
+        let moved = match (merge.changes_tier(), merge.gathers) {
+            (true, _) => away_from_home(merge).chain(gathering::scattered(places, options)).collect(),
+            (_, true) => gathering::gathered(places, options).into_keys().collect(),
+            _ => gathering::scattered(places, options),
         };
         let has_room = self.room_bytes() / ROOM_FACTOR >= merge.bytes();
         let (mut files, unreadable) = {
             let catalog = self.catalog.lock();
             (catalog.collected.clone(), catalog.damages.unreadable())
         };
-        if has_room {
+        // A move of a cell that left its values behind would be planned again and again.
+        if has_room || merge.changes_tier() {
             files.extend(moved);
         }
         Some(Arc::new(Rewrites { files, unreadable, brings_home: has_room }))
@@ -132,12 +133,13 @@ impl Jobs {
                 !mutant!("value_file_deleted_under_view") && self.parts.tables.bodies().is_held(*id);
             is_read || !self.tries.let_go(*id)
         };
-        let gone: Vec<FileId> =
-            value_files.extract_if(.., |id| !state.value_files().contains_key(id) && !is_held(id)).collect();
-        for id in gone {
+        let gone: Vec<(FileId, TierId)> = value_files
+            .extract_if(.., |id, _| !state.value_files().contains_key(id) && !is_held(id))
+            .collect();
+        for (id, tier) in gone {
             // An open file would keep its space.
             self.parts.tables.close(id);
-            self.unlink(&names::values(&self.parts.dir, id));
+            self.unlink(&self.parts.tables.dirs().values(tier, id));
         }
     }
 
@@ -145,4 +147,15 @@ impl Jobs {
     pub fn value_files(&self) -> BTreeMap<FileId, ValueFile> {
         self.catalog.lock().state.value_files().clone()
     }
+}
+
+/// The value files of a cell that moves which are not on the tier that takes its values. What came from above since the last move is
+/// little; the rest of the cell's values is not written again for it.
+fn away_from_home(merge: &Merge) -> impl Iterator<Item = FileId> {
+    let home = merge.placement.home_of_values();
+    let slices = merge.inputs.iter().map(|input| &input.slice);
+    slices.flat_map(move |slice| {
+        let is_home = move |id| slice.table.body(id).is_some_and(|body| body.file.tier == home);
+        slice.values.iter().map(|&(id, _)| id).filter(move |&id| !is_home(id))
+    })
 }

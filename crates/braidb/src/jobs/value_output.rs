@@ -8,7 +8,7 @@ use super::output::Target;
 use super::trie::{Leaf, Tries, leaf};
 use crate::base::body::{BodyFile, BodyKind, Handle};
 use crate::base::error::Result;
-use crate::base::ids::{FamilyId, FileId, SeqNo};
+use crate::base::ids::{FamilyId, FileId, SeqNo, TierId};
 use crate::base::{key, names};
 use crate::plan::values::ValueLayout;
 use crate::table::TableBuilder;
@@ -33,13 +33,20 @@ pub struct TrieOf {
     pub family: FamilyId,
 }
 
+/// Which of the open files takes a value.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    tier: TierId,
+    leaf: Leaf,
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub struct ValueOutputs {
-    /// The files that the job created. A job that fails deletes them.
-    created: Vec<FileId>,
-    /// The open files. The ordered layout has at most one, with the smallest leaf as its place.
-    open: BTreeMap<Leaf, ValueWriter>,
+    /// The files that the job created, each with its tier. A job that fails deletes them.
+    created: Vec<(TierId, FileId)>,
+    /// The open files. The ordered layout has at most one on each tier, with the smallest leaf as its place.
+    open: BTreeMap<Place, ValueWriter>,
     /// Files that take no value any more, and stay borrowed until the edit names them: until then the state may know no table that leads
     /// there.
     ended: Vec<FileId>,
@@ -50,12 +57,17 @@ pub struct ValueOutputs {
     /// The values that were written before their keys, by sequence number and key.
     early: BTreeMap<(SeqNo, Vec<u8>), (BodyFile, Handle)>,
     /// The place of the latest value.
-    latest: Leaf,
+    latest: Place,
     /// Bytes of records since the last table ended.
     table_bytes: u64,
 }
 
 impl ValueOutputs {
+    /// The files that the job created, each with its tier.
+    pub fn created(&self) -> &[(TierId, FileId)] {
+        &self.created
+    }
+
     /// Bytes that were written for the open table.
     pub fn table_bytes(&self) -> u64 {
         self.table_bytes
@@ -86,17 +98,18 @@ impl ValueOutputs {
         values.sort_unstable_by(|one, other| (&one.0, one.1).cmp(&(&other.0, other.1)));
         for (_, seq, key, value) in values {
             self.end_full(target)?;
-            let placed = self.write(target, &key, &value)?;
+            let placed = self.write(target, TierId::FAST, &key, &value)?;
             self.early.insert((seq, key), placed);
         }
         Ok(())
     }
 
-    /// Writes the value that `key` had at `seq`, unless it was written early. The file has no length yet: [`ValueOutputs::end_table`]
+    /// Writes the value that `key` had at `seq` to a file on `tier`, unless it was written early. The file has no length yet: [`ValueOutputs::end_table`]
     /// tells it.
     pub fn append(
         &mut self,
         target: &Target,
+        tier: TierId,
         key: &[u8],
         value: &[u8],
         seq: SeqNo,
@@ -106,11 +119,18 @@ impl ValueOutputs {
         {
             return Ok(placed);
         }
-        self.write(target, key, value)
+        self.write(target, tier, key, value)
     }
 
-    fn write(&mut self, target: &Target, key: &[u8], value: &[u8]) -> Result<(BodyFile, Handle)> {
-        let (place, kind) = place(target, key);
+    fn write(
+        &mut self,
+        target: &Target,
+        tier: TierId,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<(BodyFile, Handle)> {
+        let (leaf, kind) = place(target, key);
+        let place = Place { tier, leaf };
         if place != self.latest {
             // Jobs come leaf by leaf, so they seldom come back.
             if self.open.len() >= MOST_OPEN {
@@ -128,21 +148,22 @@ impl ValueOutputs {
         let before = file.bytes();
         let handle = file.append(key::hash(key), value)?;
         self.table_bytes += file.bytes() - before;
-        Ok((BodyFile { kind, id: file.id(), bytes: 0 }, handle))
+        Ok((BodyFile { kind, tier: file.tier(), id: file.id(), bytes: 0 }, handle))
     }
 
-    /// The table of the latest leaf that waits for a job, or a new file.
+    /// The table of the latest leaf that waits for a job on this tier, or a new file.
     fn start(&mut self, target: &Target, kind: BodyKind) -> Result<ValueWriter> {
         let tries = &target.trie.tries;
         if kind == BodyKind::Trie
-            && let Some(writer) = tries.borrow(&self.latest)
+            && let Some(writer) = tries.borrow(self.latest.tier, &self.latest.leaf)
         {
             return Ok(writer);
         }
-        let create = |path: &Path, id| ValueWriter::create(target.fs.as_ref(), path, id, kind);
-        let (id, writer) = target.create(names::values, create)?;
+        let tier = self.latest.tier;
+        let create = |path: &Path, id| ValueWriter::create(target.fs.as_ref(), path, id, kind, tier);
+        let (id, writer) = target.create(tier, names::values, create)?;
         // From now on `discard` removes the file.
-        self.created.push(id);
+        self.created.push((tier, id));
         if kind == BodyKind::Trie {
             tries.created(id);
         }
@@ -202,9 +223,9 @@ impl ValueOutputs {
         assert!(self.unsynced.is_empty() && upper.unsynced.is_empty(), "all tables have ended");
         assert!(self.unnamed.is_empty() && upper.unnamed.is_empty(), "all tables have ended");
         self.ended.append(&mut upper.ended);
-        for (leaf, file) in upper.open {
+        for (place, file) in upper.open {
             // Both parts may have written to this leaf. One table of it can wait for the next job.
-            self.ended.extend(self.open.insert(leaf, file).map(|other| other.id()));
+            self.ended.extend(self.open.insert(place, file).map(|other| other.id()));
         }
     }
 
@@ -212,7 +233,7 @@ impl ValueOutputs {
     pub fn keep(&mut self, target: &Target) {
         self.created.clear();
         std::mem::take(&mut self.ended).into_iter().for_each(|id| target.trie.tries.end(id));
-        for (leaf, file) in std::mem::take(&mut self.open) {
+        for (Place { leaf, .. }, file) in std::mem::take(&mut self.open) {
             target.trie.tries.give_back(leaf, file);
         }
     }
@@ -226,9 +247,9 @@ impl ValueOutputs {
             target.trie.tries.end(id);
         }
         std::mem::take(&mut self.ended).into_iter().for_each(|id| target.trie.tries.end(id));
-        for id in std::mem::take(&mut self.created) {
+        for (tier, id) in std::mem::take(&mut self.created) {
             // The next open deletes the file if this unlink fails.
-            let _ = target.fs.unlink(&names::values(&target.dir, id));
+            let _ = target.fs.unlink(&target.dirs.values(tier, id));
             target.trie.tries.end(id);
         }
     }

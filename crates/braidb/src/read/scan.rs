@@ -106,6 +106,7 @@ impl Payers {
         {
             let runs = view.version.levels().flat_map(|level| &level.cell(key).runs);
             slices.extend(runs.filter_map(|run| run.find(key)).cloned());
+            slices.iter().for_each(|slice: &Arc<Slice>| slice.warm(weight));
             if !mutant!("rent_of_the_oldest") {
                 slices.pop();
             }

@@ -444,6 +444,9 @@ impl Source {
                 true => 0,
             };
             self.read_window(number, backward)?;
+            if self.fill_cache {
+                self.table.reader_waited();
+            }
         }
         let window = self.window.as_ref().expect("the window was read");
         let index = self.table.index();

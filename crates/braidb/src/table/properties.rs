@@ -18,7 +18,7 @@
 //! | 11 | of each body: the id of the log, the bytes of the values that handles lead to, the length of the closed log |
 //! | 12 | optional, of older builds: a sketch of the keys, which readers skip |
 //! | 13 | optional: a sample of the keys ([`crate::base::sample`]) |
-//! | 14 | of each body: its kind (0 a log, 1 a value file, 2 a trie table), then as in field 11; in place of field 11 if a body is a value file |
+//! | 14 | of each body: its kind (0 a log, 1 a value file, 2 a trie table) plus 16 times its tier, then as in field 11; in place of field 11 if a body is a value file |
 //! | 15 | optional: why the table was written ([`super::Reason`]), a number that readers may not know |
 //!
 //! All of these fields are required, except 11 and 14 (absent in a table without handles), 12, 13 and 15. Readers skip fields with
@@ -209,7 +209,7 @@ impl Properties {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::ids::FileId;
+    use crate::base::ids::{FileId, TierId};
     use crate::value::{BodyFile, BodyKind};
 
     fn sample() -> Properties {
@@ -270,7 +270,7 @@ mod tests {
     fn bodies_come_back_where_there_are_any() {
         let mut properties = sample();
         let body = |kind, id, live_bytes| {
-            let file = BodyFile { kind, id: FileId(id), bytes: 1 << 40 };
+            let file = BodyFile { kind, tier: TierId::FAST, id: FileId(id), bytes: 1 << 40 };
             BodyUse { file, live_bytes }
         };
         let mut without = Vec::new();

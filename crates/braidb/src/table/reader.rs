@@ -20,6 +20,7 @@ use crate::visible::{EntryKind, Found};
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A table, open for reading. The file must keep its name as long as a reader uses the table, because the file may be
 /// opened again.
@@ -34,6 +35,8 @@ pub struct Table {
     bodies: Vec<Arc<Body>>,
     cache: Arc<BlockCache>,
     counters: Arc<Counters>,
+    /// Reads of blocks that readers waited for, if the table lies on a slow tier.
+    slow_reads: Option<AtomicU64>,
 }
 
 pub(super) const NO_SUCH_BODY: Flaw =
@@ -72,7 +75,13 @@ impl Table {
             Ok((tail.index()?, tail.filter()?))
         };
         let (index, filter) = sections().map_err(|fault: Fault| fault.into_error(path))?;
-        Ok(Arc::new(Table { files, path: path.to_owned(), id, index, filter, bodies, cache, counters }))
+        let (path, slow_reads) = (path.to_owned(), None);
+        Ok(Arc::new(Table { files, path, id, index, filter, bodies, cache, counters, slow_reads }))
+    }
+
+    /// The table lies on a slow tier: reads of its blocks are counted, and leave no pages in the page cache.
+    pub fn count_slow_reads(&mut self) {
+        self.slow_reads = Some(AtomicU64::default());
     }
 
     /// Reads the sample of table `id`, if it has one, and keeps nothing else in memory.
@@ -187,6 +196,7 @@ impl Table {
         }
         let mut bytes = Vec::new();
         self.read_blocks(number, number + 1, &mut bytes)?;
+        self.reader_waited();
         let payload_bytes = self.check_block(number, &bytes)?.len();
         bytes.truncate(payload_bytes);
         Ok(self.keep(number, bytes))
@@ -216,7 +226,24 @@ impl Table {
         let file = self.files.get(self.id, &self.path);
         let file = file.map_err(|source| Error::io("open", &self.path, source))?;
         let read = file.read_exact_at(offset, buffer);
+        if self.slow_reads.is_some() {
+            // Blocks of a slow tier that are read again stay in the block cache. In the page cache they would displace those of the fast tier.
+            file.forget_cached(offset, bytes);
+        }
         read.map_err(|source| Fault::read(offset, bytes, source).into_error(&self.path))
+    }
+
+    /// Counts a read of blocks that a reader waited for, if the table lies on a slow tier.
+    pub(super) fn reader_waited(&self) {
+        if let Some(reads) = &self.slow_reads {
+            reads.fetch_add(1, Relaxed);
+            self.counters.slow_reads.add(1);
+        }
+    }
+
+    /// Reads of blocks that readers waited for since the table was opened; 0 on the fast tier.
+    pub fn slow_reads(&self) -> u64 {
+        self.slow_reads.as_ref().map_or(0, |reads| reads.load(Relaxed))
     }
 
     /// Checks block `number` as it was read, and returns its payload.

@@ -41,10 +41,12 @@ pub enum Reason {
     Bought,
     /// A call of `compact`.
     Compact,
+    /// The cell moved to another tier.
+    Tier,
 }
 
 /// All reasons, each with its name, at the number that stands for it in files, from 1.
-const ALL: [(Reason, &str); 11] = [
+const ALL: [(Reason, &str); 12] = [
     (Reason::Flush, "flush"),
     (Reason::Recovery, "recovery"),
     (Reason::L0, "l0"),
@@ -56,6 +58,7 @@ const ALL: [(Reason, &str); 11] = [
     (Reason::Scans, "scans"),
     (Reason::Bought, "bought"),
     (Reason::Compact, "compact"),
+    (Reason::Tier, "tier"),
 ];
 
 impl Reason {

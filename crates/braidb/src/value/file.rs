@@ -27,7 +27,7 @@ use crate::base::MAX_VALUE_BYTES;
 use crate::base::checksum;
 use crate::base::codec::{Decoder, put_u32, put_u64};
 use crate::base::error::{Error, Result};
-use crate::base::ids::FileId;
+use crate::base::ids::{FileId, TierId};
 use crate::base::mutant::mutant;
 use crate::base::report::Damage;
 use crate::base::write_out::WriteOut;
@@ -57,6 +57,7 @@ pub struct ValueWriter {
     path: PathBuf,
     id: FileId,
     kind: BodyKind,
+    tier: TierId,
     /// Bytes that are not appended yet.
     out: Vec<u8>,
     written: u64,
@@ -68,14 +69,21 @@ pub struct ValueWriter {
 }
 
 impl ValueWriter {
-    /// Starts a value file, which must not exist yet.
-    pub fn create(fs: &dyn FileSystem, path: &Path, id: FileId, kind: BodyKind) -> Result<ValueWriter> {
+    /// Starts a value file on `tier`, which must not exist yet.
+    pub fn create(
+        fs: &dyn FileSystem,
+        path: &Path,
+        id: FileId,
+        kind: BodyKind,
+        tier: TierId,
+    ) -> Result<ValueWriter> {
         assert!(kind.is_value_file());
         let file = fs.create(path).map_err(|source| Error::io("create", path, source))?;
         let path = path.to_owned();
         let (out, write_out) = (Vec::new(), WriteOut::default());
         let (written, committed, named) = (0, 0, 0);
-        let mut writer = ValueWriter { file, path, id, kind, out, written, write_out, committed, named };
+        let mut writer =
+            ValueWriter { file, path, id, kind, tier, out, written, write_out, committed, named };
         writer.out.extend_from_slice(MAGIC);
         writer.out.extend_from_slice(&VERSION.to_le_bytes());
         put_u32(&mut writer.out, 0);
@@ -89,6 +97,10 @@ impl ValueWriter {
 
     pub fn id(&self) -> FileId {
         self.id
+    }
+
+    pub fn tier(&self) -> TierId {
+        self.tier
     }
 
     /// Bytes of the file so far.
@@ -122,7 +134,7 @@ impl ValueWriter {
         }
         self.committed = self.written;
         let cut_off = u64::from(mutant!("value_beyond_the_committed_length"));
-        Ok(BodyFile { kind: self.kind, id: self.id, bytes: self.written - cut_off })
+        Ok(BodyFile { kind: self.kind, tier: self.tier, id: self.id, bytes: self.written - cut_off })
     }
 
     /// An edit names the whole file.
@@ -280,7 +292,7 @@ mod tests {
         let (fs, dir) = (SimFs::new(), Path::new("db"));
         fs.create_dir_all(dir).unwrap();
         let path = names::values(dir, ID);
-        let mut writer = ValueWriter::create(&fs, &path, ID, BodyKind::Values).unwrap();
+        let mut writer = ValueWriter::create(&fs, &path, ID, BodyKind::Values, TierId::FAST).unwrap();
         let handles = values.iter().map(|value| writer.append(3, value).unwrap()).collect();
         let file = writer.commit().unwrap();
         assert_eq!((file.kind, file.id), (BodyKind::Values, ID));

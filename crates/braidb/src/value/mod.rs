@@ -21,9 +21,10 @@ use crate::base::checksum;
 use crate::base::codec::{Decoder, put_varint};
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
-use crate::base::ids::{FileId, MAX_SEQ};
+use crate::base::ids::{FileId, MAX_SEQ, TierId};
 use crate::base::names;
 use crate::base::prefetch;
+use crate::base::tiers::TierDirs;
 use crate::base::value::Value;
 use crate::cache::{Block, BlockCache, OpenFiles};
 use crate::visible::{Fetched, RawValues, Reach, Together, ValueBody};
@@ -32,7 +33,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 pub mod file;
@@ -83,7 +84,7 @@ pub fn encode_bodies(bodies: &[BodyUse], out: &mut Vec<u8>) {
     let has_kinds = !are_logs(bodies);
     for BodyUse { file, live_bytes } in bodies {
         if has_kinds {
-            put_varint(out, file.kind as u64);
+            put_varint(out, file.kind_and_tier());
         }
         [file.id.0, *live_bytes, file.bytes].into_iter().for_each(|number| put_varint(out, number));
     }
@@ -91,12 +92,12 @@ pub fn encode_bodies(bodies: &[BodyUse], out: &mut Vec<u8>) {
 
 /// Reads a list of logs, at least one, to the end of the input.
 pub fn decode_logs(input: &mut Decoder<'_>) -> Option<Vec<BodyUse>> {
-    decode_list(input, |_| Some(BodyKind::Log))
+    decode_list(input, |_| Some((BodyKind::Log, TierId::FAST)))
 }
 
 /// Reads a list of bodies with their kinds, at least one of them a value file, to the end of the input.
 pub fn decode_bodies(input: &mut Decoder<'_>) -> Option<Vec<BodyUse>> {
-    decode_list(input, |input| BodyKind::from_number(input.varint()?)).filter(|bodies| !are_logs(bodies))
+    decode_list(input, |input| BodyFile::of_kind_and_tier(input.varint()?)).filter(|bodies| !are_logs(bodies))
 }
 
 /// Whether one of the bodies is a trie table.
@@ -106,15 +107,15 @@ pub fn have_tries(bodies: &[BodyUse]) -> bool {
 
 fn decode_list(
     input: &mut Decoder<'_>,
-    kind: impl Fn(&mut Decoder<'_>) -> Option<BodyKind>,
+    kind_and_tier: impl Fn(&mut Decoder<'_>) -> Option<(BodyKind, TierId)>,
 ) -> Option<Vec<BodyUse>> {
     let mut bodies = Vec::new();
     while bodies.is_empty() || !input.is_empty() {
-        let kind = kind(input)?;
+        let (kind, tier) = kind_and_tier(input)?;
         // A file number below `MAX_SEQ` leaves room to count up.
         let id = input.varint().filter(|&id| id < MAX_SEQ).map(FileId)?;
         let (live_bytes, bytes) = (input.varint()?, input.varint()?);
-        bodies.push(BodyUse { file: BodyFile { kind, id, bytes }, live_bytes });
+        bodies.push(BodyUse { file: BodyFile { kind, tier, id, bytes }, live_bytes });
     }
     Some(bodies)
 }
@@ -131,7 +132,7 @@ struct Living {
 #[derive(Debug)]
 pub struct Bodies {
     files: Arc<OpenFiles>,
-    dir: PathBuf,
+    dirs: TierDirs,
     cache: Arc<BlockCache>,
     counters: Arc<Counters>,
     living: Mutex<Living>,
@@ -142,12 +143,12 @@ pub struct Bodies {
 impl Bodies {
     pub fn new(
         files: Arc<OpenFiles>,
-        dir: &Path,
+        dirs: TierDirs,
         cache: Arc<BlockCache>,
         counters: Arc<Counters>,
     ) -> Arc<Bodies> {
         let any_died = AtomicBool::new(false);
-        Arc::new(Bodies { files, dir: dir.to_owned(), cache, counters, living: Mutex::default(), any_died })
+        Arc::new(Bodies { files, dirs, cache, counters, living: Mutex::default(), any_died })
     }
 
     /// The body in this file. All tables that name it with this length share one.
@@ -159,10 +160,12 @@ impl Bodies {
             return body;
         }
         let path = match file.kind {
-            BodyKind::Log => names::log(&self.dir, file.id),
-            BodyKind::Values | BodyKind::Trie => names::values(&self.dir, file.id),
+            BodyKind::Log => names::log(self.dirs.fast(), file.id),
+            BodyKind::Values | BodyKind::Trie => self.dirs.values(file.tier, file.id),
         };
-        let body = Arc::new(Body { file, path, store: self.clone(), image: Mutex::new(Weak::new()) });
+        let slow_reads = (file.tier != TierId::FAST).then(AtomicU64::default);
+        let image = Mutex::new(Weak::new());
+        let body = Arc::new(Body { file, path, store: self.clone(), image, slow_reads });
         if living.bodies.len() >= living.pruned_at {
             living.bodies.retain(|_, body| body.strong_count() > 0);
             living.pruned_at = 2 * living.bodies.len();
@@ -191,6 +194,8 @@ pub struct Body {
     store: Arc<Bodies>,
     /// The bytes of the whole file, while a merge holds them.
     image: Mutex<Weak<Image>>,
+    /// Reads that readers waited for, if the file lies on a slow tier.
+    slow_reads: Option<AtomicU64>,
 }
 
 /// The bytes of a whole body in memory. Nothing in them is trusted: each value is checked when it is read.
@@ -313,6 +318,7 @@ impl Body {
             }
             return;
         }
+        self.reader_waited();
         let (begun, room) = raw.room((end - start + ahead_bytes) as usize);
         if self.fill(start, room).is_err() {
             // The unreadable place may lie in a gap, or in another value.
@@ -353,6 +359,19 @@ impl Body {
         self.read_uncached(handle)
     }
 
+    /// Counts a read that a reader waited for, if the file lies on a slow tier.
+    fn reader_waited(&self) {
+        if let Some(reads) = &self.slow_reads {
+            reads.fetch_add(1, Ordering::Relaxed);
+            self.store.counters.slow_reads.add(1);
+        }
+    }
+
+    /// Reads that readers waited for since the body was opened; 0 on the fast tier.
+    pub fn slow_reads(&self) -> u64 {
+        self.slow_reads.as_ref().map_or(0, |reads| reads.load(Ordering::Relaxed))
+    }
+
     /// Whether the cache keeps the value when a user reads it.
     fn is_cached(&self, handle: &Handle) -> bool {
         self.file.kind == BodyKind::Log || handle.bytes <= CACHED_VALUE_BYTES
@@ -370,6 +389,7 @@ impl Body {
 
     /// Reads a value for a user, who did not find it in the cache.
     fn read_uncached(&self, handle: &Handle) -> Result<Value> {
+        self.reader_waited();
         self.read_alone(handle).map(|value| self.checked(handle, value))
     }
 
@@ -488,7 +508,12 @@ impl Body {
     fn fill(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
         let file = self.store.files.get(self.file.id, &self.path);
         let file = file.map_err(|source| Error::io("open", &self.path, source))?;
-        file.read_exact_at(offset, bytes).map_err(|source| match source.kind() {
+        let read = file.read_exact_at(offset, bytes);
+        if self.slow_reads.is_some() {
+            // In the page cache, values of a slow tier would displace what lies on the fast one.
+            file.forget_cached(offset, bytes.len() as u64);
+        }
+        read.map_err(|source| match source.kind() {
             io::ErrorKind::UnexpectedEof => {
                 self.damage(offset, "the file ends before a value that a table points to")
             }

@@ -25,7 +25,8 @@ impl Dir {
         let counters = Arc::new(Counters::default());
         let fs: Arc<dyn FileSystem> = Arc::new(RealFs);
         let cache = Arc::new(BlockCache::new(1 << 20));
-        (Bodies::new(Arc::new(OpenFiles::new(fs, 16)), &self.0, cache, counters.clone()), counters)
+        let dirs = TierDirs::from(&*self.0);
+        (Bodies::new(Arc::new(OpenFiles::new(fs, 16)), dirs, cache, counters.clone()), counters)
     }
 }
 
@@ -37,7 +38,7 @@ impl Drop for Dir {
 
 /// The log, closed with `bytes` bytes.
 fn log(bytes: u64) -> BodyFile {
-    BodyFile { kind: BodyKind::Log, id: LOG, bytes }
+    BodyFile { kind: BodyKind::Log, tier: TierId::FAST, id: LOG, bytes }
 }
 
 fn handle(offset: u64, value: &[u8]) -> Handle {
@@ -245,7 +246,7 @@ fn a_large_value_is_read_alone_and_held_once() {
     let content = vec![7; 200 << 10];
     let dir = Dir::new("large", &content);
     fs::rename(names::log(&dir.0, LOG), names::values(&dir.0, LOG)).unwrap();
-    let file = BodyFile { kind: BodyKind::Values, id: LOG, bytes: content.len() as u64 };
+    let file = BodyFile { kind: BodyKind::Values, tier: TierId::FAST, id: LOG, bytes: content.len() as u64 };
     let body = dir.bodies().0.get(file);
     let handle = handle(0, &content[..100 << 10]);
     for ahead_bytes in [0, 4 << 10, 1 << 20] {

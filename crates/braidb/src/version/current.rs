@@ -73,6 +73,10 @@ pub fn examine(fs: &dyn FileSystem, dir: &Path) -> Result<Found> {
     if entries.iter().any(|entry| kind(entry) == Some(Kind::Current)) {
         return Ok(Found::Database);
     }
+    if entries.iter().any(|entry| matches!(kind(entry), Some(Kind::Tier | Kind::TierTmp))) {
+        let why = "it is a slow tier of a database in another directory".to_owned();
+        return Err(Error::NotADatabase { path: dir.to_owned(), why });
+    }
     // The first log is created after `CURRENT` is stable, so a log or a table proves that `CURRENT` existed.
     if entries
         .iter()

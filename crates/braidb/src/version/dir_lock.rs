@@ -31,6 +31,8 @@
 //!
 //! Between a check and the step behind it lie microseconds. A second process that gets in there may leave one file too
 //! many (1, 2, 5). In the worst case `CURRENT` names the first's manifest (1). No file is deleted (3, 4).
+//!
+//! The directory of each slow tier has a `LOCK` too. It is locked, checked and released together with the database's own.
 
 use crate::base::error::{Error, Result};
 use crate::base::mutant::mutant;
@@ -39,6 +41,7 @@ use braidb_storage::{FileSystem, LockGuard};
 use parking_lot::Mutex;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Keeps other processes, and other opens in this process, out of a directory until the lock is released.
 #[derive(Debug)]
@@ -46,6 +49,10 @@ pub struct DirLock {
     path: PathBuf,
     /// `None` after the release.
     guard: Mutex<Option<Box<dyn LockGuard>>>,
+    /// The locks of the directories of slow tiers.
+    slow: Vec<DirLock>,
+    /// Whether the directory left the database. The user may remove it then, with its `LOCK`.
+    has_left: AtomicBool,
 }
 
 impl DirLock {
@@ -56,7 +63,18 @@ impl DirLock {
             io::ErrorKind::WouldBlock => Error::Locked { path: dir.to_owned() },
             _ => Error::io("lock", &path, error),
         })?;
-        Ok(DirLock { path, guard: Mutex::new(Some(guard)) })
+        Ok(DirLock {
+            path,
+            guard: Mutex::new(Some(guard)),
+            slow: Vec::new(),
+            has_left: AtomicBool::new(false),
+        })
+    }
+
+    /// Checks and releases the locks of slow tiers together with this one.
+    pub fn with_slow(mut self, slow: Vec<DirLock>) -> DirLock {
+        self.slow = slow;
+        self
     }
 
     /// Fails with [`Error::LockLost`] if another process may be in the directory, and with [`Error::Closed`] after the
@@ -67,14 +85,66 @@ impl DirLock {
         }
         let guard = self.guard.lock();
         match guard.as_ref().ok_or(Error::Closed)?.is_in_place() {
-            Ok(true) => Ok(()),
+            Ok(true) => self.slow.iter().try_for_each(DirLock::check_slow),
             Ok(false) => Err(Error::LockLost { path: self.path.clone() }),
             Err(error) => Err(Error::io("look for", &self.path, error)),
         }
     }
 
+    /// As [`DirLock::check`] for a slow tier. A device that does not answer proves no second process. It must not end writing, which
+    /// needs the database's own directory alone (rule 13).
+    fn check_slow(&self) -> Result<()> {
+        if self.has_left.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        match self.check() {
+            Err(Error::Io { .. }) => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    /// The directory `dir` of a slow tier left the database. Its lock is held to the end, because files may be deleted there until then.
+    pub fn left(&self, dir: &Path) {
+        let left = self.slow.iter().filter(|lock| lock.path.parent() == Some(dir));
+        left.for_each(|lock| lock.has_left.store(true, Ordering::Relaxed));
+    }
+
     /// Releases the lock: other processes and opens may take it.
     pub fn release(&self) {
+        self.slow.iter().for_each(DirLock::release);
         *self.guard.lock() = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A lock that answers with one kind of error, or whether it is in place.
+    #[derive(Debug)]
+    struct Answer(std::result::Result<bool, io::ErrorKind>);
+
+    impl LockGuard for Answer {
+        fn is_in_place(&self) -> io::Result<bool> {
+            self.0.map_err(io::Error::from)
+        }
+    }
+
+    fn lock(dir: &str, answer: std::result::Result<bool, io::ErrorKind>) -> DirLock {
+        let path = Path::new(dir).join(names::LOCK);
+        let guard = Mutex::new(Some(Box::new(Answer(answer)) as Box<dyn LockGuard>));
+        DirLock { path, guard, slow: Vec::new(), has_left: AtomicBool::new(false) }
+    }
+
+    #[test]
+    fn a_slow_device_that_does_not_answer_ends_no_writing() {
+        let failed = Err(io::ErrorKind::Other);
+        let checked = |fast, slow| lock("/db", fast).with_slow(vec![lock("/slow", slow)]).check();
+        assert!(checked(Ok(true), Ok(true)).is_ok() && checked(Ok(true), failed).is_ok());
+        assert!(matches!(checked(failed, Ok(true)), Err(Error::Io { .. })));
+        match checked(Ok(true), Ok(false)) {
+            Err(Error::LockLost { path }) => assert_eq!(path, Path::new("/slow/LOCK")),
+            other => panic!("{other:?}"),
+        }
     }
 }

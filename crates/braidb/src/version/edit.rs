@@ -21,7 +21,13 @@
 //! 14      in place of 8 if a body is a value file: table, then for each: kind (0 a log, 1 a value file), and as in 8
 //! 15      in place of 5 if entries lead into value files: as in 5, then for each, ascending: value file, bytes of the records
 //! 16      in place of 14 if a body is a trie table: as in 14, with 2 for a trie table
+//! 17      database id: 16 bytes
+//! 18      place of a tier: tier, path b
+//! 19      tier removed: id
 //! ```
+//!
+//! In fields 14 and 16 the number of a value file's kind is larger by 16 times its tier. A database has field 17 before its first slow
+//! tier, so versions without tiers refuse every database that has one.
 //!
 //! A table leaves the state with its last slice, so no field removes tables. The order of fields has no meaning:
 //! removals are applied before additions.
@@ -31,11 +37,13 @@ use crate::base::MAX_KEY_BYTES;
 use crate::base::codec::{Decoder, put_bytes, put_u32, put_varint};
 use crate::base::counters::LEVELS;
 use crate::base::error::Error;
-use crate::base::ids::{Epoch, FamilyId, FileId, MAX_SEQ, SeqNo, TierId};
+use crate::base::ids::{DatabaseId, Epoch, FamilyId, FileId, MAX_SEQ, SeqNo, TierId};
 use crate::base::key::KeyRange;
 use crate::base::part::Part;
 use crate::value::{self, BodyUse};
-use std::path::Path;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 /// The reason why an edit cannot be read or applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,6 +141,17 @@ pub enum Change {
         id: TierId,
         epoch: Epoch,
     },
+    /// Never changes once it is there.
+    DatabaseId(DatabaseId),
+    /// Where the user said that the tier is. The fast tier has the path at which the database was opened.
+    TierPlace {
+        id: TierId,
+        path: PathBuf,
+    },
+    /// No table and no value file is on the tier any more. Its id is never given again.
+    TierRemoved {
+        id: TierId,
+    },
     /// The guard is on level `top` and on every deeper level; [`LEVELS`] removes the guard.
     Guard {
         family: FamilyId,
@@ -179,14 +198,14 @@ impl Edit {
         self.push(Change::SliceRemoved { family, run, table: slice.table.id, low });
     }
 
-    /// The value files that tables which this edit adds lead into.
-    pub fn value_files(&self) -> Vec<FileId> {
+    /// The value files that tables which this edit adds lead into, and their tiers.
+    pub fn value_files(&self) -> Vec<(FileId, TierId)> {
         let bodies = self.changes.iter().filter_map(|change| match change {
             Change::TableBodies { bodies, .. } => Some(bodies),
             _ => None,
         });
         let files = bodies.flatten().map(|body| body.file);
-        files.filter(|file| file.kind.is_value_file()).map(|file| file.id).collect()
+        files.filter(|file| file.kind.is_value_file()).map(|file| (file.id, file.tier)).collect()
     }
 
     pub fn encode(&self) -> Vec<u8> {
@@ -315,6 +334,19 @@ impl Change {
                 put_varint(out, log.0);
                 13
             }
+            Change::DatabaseId(DatabaseId(bytes)) => {
+                out.extend_from_slice(bytes);
+                17
+            }
+            Change::TierPlace { id, path } => {
+                put_varint(out, id.0.into());
+                put_bytes(out, path.as_os_str().as_bytes());
+                18
+            }
+            Change::TierRemoved { id } => {
+                put_varint(out, id.0.into());
+                19
+            }
         }
     }
 
@@ -346,6 +378,12 @@ impl Change {
                 value::decode_bodies(input).filter(|bodies| value::have_tries(bodies))
             }),
             15 => slice_added(input).and_then(|added| with_values(added, input)),
+            17 => input.take(16).map(|id| Change::DatabaseId(DatabaseId(id.try_into().expect("16 bytes")))),
+            18 => (|| {
+                let (id, path) = (tier(input)?, input.bytes()?);
+                Some(Change::TierPlace { id, path: OsStr::from_bytes(path).into() })
+            })(),
+            19 => tier(input).map(|id| Change::TierRemoved { id }),
             _ => return Decoded::Unknown,
         };
         change.filter(|_| input.is_empty()).map_or(Decoded::Malformed, Decoded::Change)
@@ -454,7 +492,7 @@ mod tests {
     use crate::value::{BodyFile, BodyKind};
 
     fn body(kind: BodyKind, id: u64, live_bytes: u64, bytes: u64) -> BodyUse {
-        BodyUse { file: BodyFile { kind, id: FileId(id), bytes }, live_bytes }
+        BodyUse { file: BodyFile { kind, tier: TierId::FAST, id: FileId(id), bytes }, live_bytes }
     }
 
     fn every_change() -> Edit {
@@ -479,7 +517,8 @@ mod tests {
         edit.add_table(&table);
         let bodies = vec![body(BodyKind::Values, 7, 60, 90), body(BodyKind::Log, 3, 1, 500)];
         edit.push(Change::TableBodies { table: FileId(9), bodies });
-        let bodies = vec![body(BodyKind::Trie, 7, 60, 90), body(BodyKind::Values, 3, 1, 500)];
+        let mut bodies = vec![body(BodyKind::Trie, 7, 60, 90), body(BodyKind::Values, 3, 1, 500)];
+        bodies[1].file.tier = TierId(255);
         edit.push(Change::TableBodies { table: FileId(10), bodies });
         let values = vec![(FileId(7), 60), (FileId(300), 1 << 40)];
         edit.add_slice(FamilyId(0), run.clone(), table.id, &Part { values, ..table.parts[0].clone() });
@@ -499,6 +538,9 @@ mod tests {
         edit.push(Change::CutCovered { log: FileId(6) });
         edit.push(Change::LogSealed { log: FileId(5), bytes: 1 << 40 });
         edit.push(Change::Tier { id: TierId(1), epoch: 2 });
+        edit.push(Change::DatabaseId(DatabaseId(*b"sixteen bytes id")));
+        edit.push(Change::TierPlace { id: TierId(1), path: OsStr::from_bytes(b"/not \xff UTF-8").into() });
+        edit.push(Change::TierRemoved { id: TierId(1) });
         edit
     }
 

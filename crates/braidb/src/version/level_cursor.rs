@@ -127,7 +127,7 @@ mod tests {
             bytes: 1,
             values: Vec::new(),
         };
-        Arc::new(Slice::new(table.clone(), part, Paid::default()))
+        Arc::new(Slice::new(table.clone(), part, Paid::default(), 0))
     }
 
     /// A level with `guards`. Each element of `runs` is the output of one merge, newest first, in tables of

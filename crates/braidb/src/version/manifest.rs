@@ -99,20 +99,25 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Creates an empty database in a directory in which [`super::examine`] found nothing. The caller must create no
-    /// log and no table before this returns.
-    pub fn create(config: ManifestConfig) -> Result<Opened> {
+    /// Creates an empty database, changed by `first`, in a directory in which [`super::examine`] found nothing. The caller must create
+    /// no log and no table before this returns.
+    pub fn create(config: ManifestConfig, first: &Edit) -> Result<Opened> {
         let numbers = Arc::new(FileIds::new(first_free(&config, FileId(1))?));
         let id = numbers.take();
         let state = State::initial(config.tables.clone(), numbers.next());
+        let state = state.apply(first).map_err(|reject| reject.at(&names::manifest(&config.dir, id), 0))?;
         Manifest::start(config, numbers, id, state, None)
     }
 
-    /// Reads the manifest in force and starts a new one with its state, which makes the state stable.
-    pub fn open(config: ManifestConfig) -> Result<Opened> {
-        let (state, torn) = Manifest::read(&*config.fs, &config.dir, config.tables.clone())?;
+    /// Starts a new manifest with the state that [`Manifest::read`] read, changed by `first`. This makes the state stable.
+    pub fn resume(
+        config: ManifestConfig,
+        (state, torn): (State, Option<Torn>),
+        first: &Edit,
+    ) -> Result<Opened> {
         let numbers = Arc::new(FileIds::new(first_free(&config, state.next_file())?));
         let id = numbers.take();
+        let state = state.apply(first).map_err(|reject| reject.at(&names::manifest(&config.dir, id), 0))?;
         Manifest::start(config, numbers, id, state, torn)
     }
 
@@ -395,9 +400,12 @@ fn allocate(config: &ManifestConfig, file: &Arc<dyn File>, path: &Path, needed_b
     })
 }
 
-/// The first file number at or above `next` that is above every number in the directory.
+/// The first file number at or above `next` that is above every number in the directories of all tiers.
 fn first_free(config: &ManifestConfig, next: FileId) -> Result<FileId> {
-    let entries = config.fs.list(&config.dir).map_err(|e| Error::io("list", &config.dir, e))?;
+    let mut entries = Vec::new();
+    for (_, dir) in config.tables.dirs().all() {
+        entries.extend(config.fs.list(dir).map_err(|e| Error::io("list", dir, e))?);
+    }
     let taken = entries.iter().filter_map(|entry| match names::parse(&entry.name)? {
         names::Kind::Log(id)
         | names::Kind::Table(id)

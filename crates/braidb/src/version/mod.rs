@@ -11,6 +11,7 @@ pub mod cursor;
 pub mod cut;
 pub mod dir_lock;
 pub mod edit;
+pub mod heat;
 pub mod level_cursor;
 pub mod manifest;
 pub mod puncher;
@@ -19,6 +20,7 @@ pub mod rent;
 pub mod shape;
 pub mod state;
 pub mod table_file;
+pub mod tier_file;
 
 #[cfg(test)]
 mod tests;
@@ -29,5 +31,6 @@ pub use dir_lock::DirLock;
 pub use edit::{Change, Edit, NewTable};
 pub use manifest::{CommitError, Manifest, ManifestConfig, Opened};
 pub use shape::{Cell, Level, Run, RunId, Slice, Version};
-pub use state::State;
+pub use state::{FoundFile, State};
 pub use table_file::TableStore;
+pub use tier_file::TierFile;

@@ -11,7 +11,7 @@
 
 use super::table_file::TableFile;
 use crate::base::error::Result;
-use crate::base::ids::FileId;
+use crate::base::ids::{FileId, TierId};
 use crate::base::mutant::mutant;
 use std::mem;
 use std::ops::Range;
@@ -58,6 +58,11 @@ impl Puncher {
     /// The table that is punched.
     pub fn table_id(&self) -> FileId {
         self.table.id
+    }
+
+    /// The tier of the table.
+    pub fn tier(&self) -> TierId {
+        self.table.tier
     }
 
     fn known(&mut self) -> &mut Vec<Range<u64>> {

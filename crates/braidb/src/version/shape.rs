@@ -14,10 +14,11 @@
 //! 7). So a lookup stops at its first hit. A [`Version`] never changes once shared: an edit copies the levels that it
 //! touches and shares the others.
 
+use super::heat::Heat;
 use super::rent::{self, Paid, Rent};
 use super::table_file::TableFile;
 use crate::base::counters::LEVELS;
-use crate::base::ids::{Epoch, FileId};
+use crate::base::ids::{Epoch, FileId, TierId};
 use crate::base::key::{KeyRange, Span};
 use crate::base::mutant::mutant;
 use crate::base::part::Part;
@@ -33,14 +34,23 @@ pub struct Slice {
     /// The range of `part`, for cursors.
     bounds: Arc<KeyRange>,
     rent: Rent,
+    heat: Heat,
+    slow_value_bytes: u64,
 }
 
 impl Slice {
-    /// A slice for which readers have `paid` already. While it lives, the table's blocks in its range are not punched out.
-    pub fn new(table: Arc<TableFile>, part: Part, paid: Paid) -> Slice {
+    /// A slice for which readers have `paid` already, and to which they came `reads` times lately. While it lives, the table's blocks in its
+    /// range are not punched out.
+    pub fn new(table: Arc<TableFile>, part: Part, paid: Paid, reads: u64) -> Slice {
         table.hold(&part.range);
         let bounds = Arc::new(part.range.clone());
-        let mut slice = Slice { table, part, bounds, rent: Rent::default() };
+        let heat = Heat::new(reads, table.heat_clock());
+        let is_slow = |id: FileId| table.body(id).is_some_and(|body| body.file.tier != TierId::FAST);
+        let slow_value_bytes = match table.leads_to_slow_values() {
+            true => part.values.iter().filter(|(id, _)| is_slow(*id)).map(|(_, bytes)| bytes).sum(),
+            false => 0,
+        };
+        let mut slice = Slice { table, part, bounds, rent: Rent::default(), heat, slow_value_bytes };
         slice.rent = Rent::new(paid, slice.price_ns());
         slice
     }
@@ -59,6 +69,56 @@ impl Slice {
     pub fn charge(&self, paid: Paid) {
         let rings = self.rent.charge(paid);
         self.table.charged(paid.ns(), rings);
+    }
+
+    /// Counts reads that came to the slice, if the database has slow tiers.
+    #[inline]
+    pub fn warm(&self, reads: u64) {
+        let clock = self.table.heat_clock();
+        if clock.is_on() {
+            self.heat.add(reads, clock);
+            if self.table.is_slow() && clock.came_to_slow(reads) {
+                self.table.ring();
+            }
+        }
+    }
+
+    /// How often readers came to the slice lately.
+    pub fn heat(&self) -> u64 {
+        self.heat.reads(self.table.heat_clock())
+    }
+
+    /// Reads of files on slow tiers that readers waited for because of the slice: its share of those of its table and value files.
+    pub fn slow_reads(&self) -> u64 {
+        let share = |reads: u64, bytes: u64, all: u64| {
+            (u128::from(reads) * u128::from(bytes.min(all)) / u128::from(all.max(1))) as u64
+        };
+        let own = share(self.table.slow_reads(), self.bytes, self.table.full_bytes());
+        let values = self.values.iter().filter_map(|&(id, bytes)| {
+            let body = self.table.body(id)?;
+            Some(share(body.slow_reads(), bytes, body.file.bytes))
+        });
+        values.fold(own, u64::saturating_add)
+    }
+
+    /// Bytes of the slice's values that lie in value files on slow tiers.
+    pub fn slow_value_bytes(&self) -> u64 {
+        self.slow_value_bytes
+    }
+
+    /// Bytes of the slice, and of its values, that lie on slow tiers.
+    pub fn slow_bytes(&self) -> u64 {
+        let own =
+            if self.table.tier == TierId::FAST { 0 } else { self.bytes - self.value_bytes().min(self.bytes) };
+        own.saturating_add(self.slow_value_bytes())
+    }
+
+    /// Bytes of the slice, and of its values, that lie on a tier.
+    pub fn bytes_on(&self, tier: TierId) -> u64 {
+        let own = if self.table.tier == tier { self.bytes.saturating_sub(self.value_bytes()) } else { 0 };
+        let is_there = |id: FileId| self.table.body(id).is_some_and(|body| body.file.tier == tier);
+        let values = self.values.iter().filter(|(id, _)| is_there(*id)).map(|(_, bytes)| bytes);
+        values.fold(own, |sum: u64, bytes| sum.saturating_add(*bytes))
     }
 
     /// Sets what readers paid to 0: a merge of the slice is bought.
@@ -165,6 +225,11 @@ impl Cell {
     /// Records the answer of the samples, valid until the cell changes. Only the first answer counts.
     pub fn note_hidden(&self, hidden: Option<u64>) {
         self.asked.0.get_or_init(|| hidden);
+    }
+
+    /// The slow tier on which tables of the cell lie, if they do.
+    pub fn slow_tier(&self) -> Option<TierId> {
+        self.slices().map(|(_, slice)| slice.table.tier).find(|&tier| tier != TierId::FAST)
     }
 
     /// All slices, newest run first.
@@ -364,6 +429,32 @@ pub struct Version {
 pub type Guards = BTreeMap<Vec<u8>, usize>;
 
 impl Version {
+    /// Checks that each cell with tables on a slow tier has one run, and nothing beneath (rule 12).
+    pub(super) fn check_slow_cells(&self) -> Result<(), String> {
+        for (number, level) in self.levels().enumerate() {
+            for (index, cell) in level.cells.iter().enumerate().filter(|(_, cell)| cell.slow_tier().is_some())
+            {
+                let is_alone = number > 0 && cell.runs.len() == 1 && self.is_empty_beneath(number, index);
+                if !is_alone && !mutant!("slow_cell_with_two_runs") {
+                    return Err(format!(
+                        "a cell of level {number} has tables on a slow tier beside other runs"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether deeper levels hold nothing in the range of a cell.
+    pub fn is_empty_beneath(&self, level: usize, index: usize) -> bool {
+        let Span { low, end } = self.level(level).span(index);
+        self.levels().skip(level + 1).all(|below| {
+            let cells = &below.cells[below.cell_index(&low)..];
+            let is_within = |cell: &&Arc<Cell>| end.as_ref().is_none_or(|end| cell.low < *end);
+            cells.iter().take_while(is_within).all(|cell| cell.runs.is_empty())
+        })
+    }
+
     /// The sum of the keys of all slices; a key in several slices counts once for each.
     pub fn keys(&self) -> u64 {
         self.slices().map(|slice| slice.keys).sum()

@@ -1,4 +1,4 @@
-//! The state that the manifest records: column families with their trees, tables, and the first log to replay.
+//! The state that the manifest records: column families with their trees, tables, tiers, and the first log to replay.
 //!
 //! [`State::apply`] checks an edit against the state and returns a new state, or the reason for refusing the edit; no
 //! edit is half applied. Commits and the replay of the manifest at open run this same code.
@@ -11,15 +11,22 @@ use crate::base::ids::{Epoch, FamilyId, FileId, SeqNo, TierId};
 use crate::base::key::{COMPARATOR, KeyRange};
 use crate::base::mutant::mutant;
 use crate::base::part::Part;
-use crate::base::{error, names};
 use crate::value::file::HEADER_BYTES;
 use crate::value::{Body, BodyFile, BodyKind, BodyUse};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::Arc;
+
+mod files;
+mod tiers;
+
+pub use files::FoundFile;
+use tiers::Tiers;
 
 /// The name of the column family that always exists.
 pub const DEFAULT_FAMILY: &str = "default";
+
+/// The epoch of the fast tier until there is a slow one.
+pub const FIRST_EPOCH: Epoch = 1;
 
 /// One column family.
 #[derive(Clone, Debug)]
@@ -54,6 +61,7 @@ pub struct ValueFile {
     pub bytes: u64,
     /// Bytes that the open found behind this length.
     pub tail_bytes: u64,
+    pub tier: TierId,
     pub tables: u32,
     /// Bytes of the records that slices lead to.
     pub live_bytes: u64,
@@ -69,7 +77,7 @@ pub struct State {
     sealed: BTreeMap<FileId, u64>,
     tables: BTreeMap<FileId, Listed>,
     value_files: BTreeMap<FileId, ValueFile>,
-    tiers: BTreeMap<TierId, Epoch>,
+    tiers: Tiers,
     store: Arc<TableStore>,
 }
 
@@ -99,7 +107,7 @@ impl State {
             sealed: BTreeMap::new(),
             tables: BTreeMap::new(),
             value_files: BTreeMap::new(),
-            tiers: BTreeMap::new(),
+            tiers: Tiers::default(),
             store,
         }
     }
@@ -109,7 +117,7 @@ impl State {
     pub(crate) fn initial(store: Arc<TableStore>, first_file: FileId) -> State {
         let mut edit = Edit::default();
         edit.push(Change::NextFile(first_file));
-        edit.push(Change::Tier { id: TierId::FAST, epoch: 1 });
+        edit.push(Change::Tier { id: TierId::FAST, epoch: FIRST_EPOCH });
         edit.push(Change::FamilyCreated {
             id: FamilyId::DEFAULT,
             name: DEFAULT_FAMILY.to_owned(),
@@ -236,8 +244,9 @@ impl State {
                 Arc::make_mut(&mut self.family_mut(*family)?.version).set_guard(key, *top)?;
             }
         }
-        for change in &edit.changes {
-            self.add_slice(change, &removed)?;
+        let heat = carried_heat(edit, &removed);
+        for (place, change) in edit.changes.iter().enumerate() {
+            self.add_slice(change, &removed, heat.get(&place).copied().unwrap_or(0))?;
         }
         for change in &edit.changes {
             match change {
@@ -253,6 +262,10 @@ impl State {
                 }
                 _ => {}
             }
+        }
+        self.apply_tiers(edit)?;
+        if self.tiers().count() > 1 {
+            self.families.values().try_for_each(|family| family.version.check_slow_cells())?;
         }
         self.forget_old_logs();
         Ok(())
@@ -290,7 +303,7 @@ impl State {
                 family.replay_from = *log;
             }
             Change::TableAdded { id, bytes, checksum, tier } => {
-                if !self.tiers.contains_key(tier) {
+                if !self.tiers.contains(*tier) {
                     return Err(format!("table {id} is on tier {}, which there is not", tier.0).into());
                 }
                 self.saw_file(*id);
@@ -312,16 +325,15 @@ impl State {
                     return Err(format!("log {log} is sealed at {bytes} bytes, but ended elsewhere").into());
                 }
             }
-            Change::Tier { id, epoch } => {
-                if self.tiers.insert(*id, *epoch).is_some_and(|earlier| earlier > *epoch) {
-                    return Err(format!("the epoch of tier {} falls to {epoch}", id.0).into());
-                }
-            }
+            Change::Tier { id, epoch } => self.tiers.raise(*id, *epoch)?,
             Change::SliceAdded { .. }
             | Change::SliceRemoved { .. }
             | Change::Guard { .. }
             | Change::CutCovered { .. }
-            | Change::TableBodies { .. } => {}
+            | Change::TableBodies { .. }
+            | Change::DatabaseId(_)
+            | Change::TierPlace { .. }
+            | Change::TierRemoved { .. } => {}
         }
         Ok(())
     }
@@ -330,7 +342,7 @@ impl State {
     fn check_new_bodies(&mut self, table: FileId, bodies: &[BodyUse]) -> Result<(), Reject> {
         let mut ids = BTreeSet::new();
         for body in bodies {
-            let BodyUse { file: BodyFile { kind, id, bytes }, live_bytes } = *body;
+            let BodyUse { file: BodyFile { kind, tier, id, bytes }, live_bytes } = *body;
             let is_twice = !ids.insert(id);
             if is_twice || live_bytes > bytes {
                 return Err(format!("table {table} has impossible bodies").into());
@@ -343,6 +355,10 @@ impl State {
             if known.into_iter().flatten().any(|known| known != bytes) {
                 return Err(format!("file {id} is a body of {bytes} bytes, but ended elsewhere").into());
             }
+            let is_elsewhere = self.value_files.get(&id).is_some_and(|file| file.tier != tier);
+            if !self.tiers.contains(tier) || kind.is_value_file() && is_elsewhere {
+                return Err(format!("body {id} is on tier {}, where it cannot be", tier.0).into());
+            }
             self.saw_file(id);
         }
         Ok(())
@@ -350,11 +366,12 @@ impl State {
 
     /// Counts a new table with these bodies.
     fn point_into(&mut self, bodies: &[BodyUse]) {
-        for BodyFile { kind, id, bytes } in bodies.iter().map(|body| body.file) {
+        for BodyFile { kind, tier, id, bytes } in bodies.iter().map(|body| body.file) {
             if kind.is_value_file() {
                 let file = self.value_files.entry(id).or_insert(ValueFile {
                     bytes,
                     tail_bytes: 0,
+                    tier,
                     tables: 0,
                     live_bytes: 0,
                 });
@@ -428,8 +445,8 @@ impl State {
         Ok(())
     }
 
-    /// Adds a slice. What lay in slices that the edit `removed` takes its rent along.
-    fn add_slice(&mut self, change: &Change, removed: &Removed) -> Result<(), Reject> {
+    /// Adds a slice that takes over `reads` of removed ones. What lay in slices that the edit `removed` takes its rent along.
+    fn add_slice(&mut self, change: &Change, removed: &Removed, reads: u64) -> Result<(), Reject> {
         let Change::SliceAdded { family, run, table, part } = change else {
             return Ok(());
         };
@@ -450,7 +467,7 @@ impl State {
         for before in before.filter(|before| before.range.overlaps(&part.range)) {
             paid.add_share(before.paid(), bytes, before.bytes);
         }
-        let slice = Slice::new(listed.file.clone(), part.clone(), paid);
+        let slice = Slice::new(listed.file.clone(), part.clone(), paid, reads);
         self.last_seq = self.last_seq.max(seqs.1);
         let version = Arc::make_mut(&mut self.family_mut(*family)?.version);
         version.insert(run, Arc::new(slice))?;
@@ -507,60 +524,12 @@ impl State {
         Ok(())
     }
 
-    /// Compares the tables with the table files found in the directory, `found` (id and length). A missing file or
-    /// another length is corruption. Returns the files to which no slice refers, left behind by a crash; the caller
-    /// unlinks them.
-    pub fn check_tables(&self, dir: &Path, found: &[(FileId, u64)]) -> error::Result<Vec<FileId>> {
-        let found: BTreeMap<FileId, u64> = found.iter().copied().collect();
-        for table in self.tables() {
-            let path = names::table(dir, table.id);
-            match found.get(&table.id) {
-                None => return Err(error::Error::corruption(&path, 0, "the file is missing")),
-                Some(&bytes) if bytes != table.bytes => {
-                    let what = format!("the file has {bytes} bytes instead of {}", table.bytes);
-                    return Err(error::Error::corruption(&path, bytes.min(table.bytes), what));
-                }
-                Some(_) => {}
-            }
-        }
-        Ok(found.into_keys().filter(|id| !self.tables.contains_key(id)).collect())
-    }
-
-    /// Compares the bodies of tables with the log files found in the directory, `found` (id and length). A missing or
-    /// too short log is corruption. A longer log is sound: the unused space behind a log may not have been cut off.
-    pub fn check_bodies(&self, dir: &Path, found: &[(FileId, u64)]) -> error::Result<()> {
-        let found: BTreeMap<FileId, u64> = found.iter().copied().collect();
-        for (log, body) in self.log_bodies() {
-            check_body("log", &names::log(dir, log), body.file.bytes, found.get(&log).copied())?;
-        }
-        Ok(())
-    }
-
-    /// Compares the value files with those found in the directory, `found` (id and length). A missing or too short file is
-    /// corruption. A longer file has a tail: a crash left it, or the tables that named it are gone. Returns the files to which no table
-    /// points, left behind by a crash; the caller unlinks them.
-    pub fn check_value_files(&mut self, dir: &Path, found: &[(FileId, u64)]) -> error::Result<Vec<FileId>> {
-        let found: BTreeMap<FileId, u64> = found.iter().copied().collect();
-        for (&id, file) in &mut self.value_files {
-            let found_bytes = found.get(&id).copied();
-            check_body("value file", &names::values(dir, id), file.bytes, found_bytes)?;
-            file.tail_bytes = found_bytes.map_or(0, |bytes| bytes - file.bytes);
-        }
-        let is_named = |id: &FileId| {
-            let file = self.value_files.get(id);
-            file.is_some_and(|file| !(mutant!("value_file_forgotten_at_open") && file.tables > 1))
-        };
-        Ok(found.into_keys().filter(|id| !is_named(id)).collect())
-    }
-
     /// The whole state as one edit of an empty state.
     pub fn snapshot_edit(&self) -> Edit {
         let mut edit = Edit::default();
         edit.push(Change::NextFile(self.next_file));
         edit.push(Change::LastSeq(self.last_seq));
-        for (&id, &epoch) in &self.tiers {
-            edit.push(Change::Tier { id, epoch });
-        }
+        self.tiers.add_to(&mut edit);
         for table in self.tables() {
             let TableFile { id, bytes, checksum, tier, .. } = **table;
             edit.add_table(&NewTable {
@@ -602,6 +571,31 @@ impl State {
     }
 }
 
+/// How the heat of removed slices is shared out to those that the edit adds in their ranges, in proportion to bytes: reads by the place of the
+/// change. An edit that removes slices changes one family.
+fn carried_heat(edit: &Edit, removed: &Removed) -> BTreeMap<usize, u64> {
+    let mut carried = BTreeMap::new();
+    let removed = removed.values().flatten().map(|slice| (slice, slice.heat()));
+    let warm: Vec<(&Arc<Slice>, u64)> = removed.filter(|&(_, reads)| reads > 0).collect();
+    if warm.is_empty() {
+        return carried;
+    }
+    let added = |(place, change): (usize, &'_ Change)| match change {
+        Change::SliceAdded { part, .. } => Some((place, part.range.clone(), part.bytes)),
+        _ => None,
+    };
+    let added: Vec<(usize, KeyRange, u64)> = edit.changes.iter().enumerate().filter_map(added).collect();
+    for (slice, reads) in warm {
+        let met = || added.iter().filter(|(_, range, _)| range.overlaps(&slice.range));
+        let all_bytes = met().fold(0u128, |sum, &(_, _, bytes)| sum + u128::from(bytes)).max(1);
+        for &(place, _, bytes) in met() {
+            let share = (u128::from(reads) * u128::from(bytes) / all_bytes) as u64;
+            *carried.entry(place).or_default() += share;
+        }
+    }
+    carried
+}
+
 /// Counts the values of a slice of `table` that joins the state (`is_added`), or leaves it.
 fn count_values(
     files: &mut BTreeMap<FileId, ValueFile>,
@@ -629,19 +623,4 @@ fn count_values(
         }
     }
     Ok(())
-}
-
-/// Compares the committed length of a body with the length of its file, `found`.
-fn check_body(kind: &str, path: &Path, committed_bytes: u64, found: Option<u64>) -> error::Result<()> {
-    let (offset, what) = match found {
-        None => (0, format!("the {kind} is missing, and tables point to values in it")),
-        Some(bytes) if bytes < committed_bytes => {
-            let what = format!(
-                "the {kind} has {bytes} bytes instead of {committed_bytes}, and tables point to values in it"
-            );
-            (bytes, what)
-        }
-        Some(_) => return Ok(()),
-    };
-    Err(error::Error::corruption(path, offset, what))
 }

@@ -9,6 +9,7 @@
 //! (`value/mod.rs`).
 
 use super::edit::NewTable;
+use super::heat::HeatClock;
 use super::puncher::Holes;
 use super::rent::Bell;
 use crate::base::counters::Counters;
@@ -16,14 +17,15 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, TierId};
 use crate::base::key::KeyRange;
 use crate::base::mutant::mutant;
-use crate::base::names;
 use crate::base::sample::Sample;
+use crate::base::tiers::TierDirs;
 use crate::cache::{BlockCache, OpenFiles};
 use crate::table::{Reason, Table};
 use crate::value::{Bodies, Body, BodyKind, BodyUse};
 use braidb_storage::FileSystem;
 use parking_lot::Mutex;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -32,35 +34,40 @@ use std::sync::{Arc, OnceLock, Weak};
 pub struct TableStore {
     files: Arc<OpenFiles>,
     bodies: Arc<Bodies>,
-    dir: PathBuf,
+    dirs: TierDirs,
     cache: Arc<BlockCache>,
     counters: Arc<Counters>,
-    /// Ids of tables without any reference, waiting for the executor to unlink their files.
-    dead: Mutex<Vec<FileId>>,
+    /// Tables without any reference, waiting for the executor to unlink their files.
+    dead: Mutex<Vec<(TierId, FileId)>>,
     /// Tables that lost a slice but still have others, waiting for holes to be punched.
     frayed: Mutex<Vec<Weak<TableFile>>>,
     bell: Bell,
+    heat: HeatClock,
+    /// Tables on slow tiers that a job opened before an edit names them.
+    early: Mutex<BTreeMap<FileId, Arc<Table>>>,
 }
 
 impl TableStore {
     /// Holds at most `open_files` files of tables and bodies open.
     pub fn new(
         fs: Arc<dyn FileSystem>,
-        dir: &Path,
+        dirs: impl Into<TierDirs>,
         cache: Arc<BlockCache>,
         counters: Arc<Counters>,
         open_files: usize,
     ) -> Arc<TableStore> {
-        let files = Arc::new(OpenFiles::new(fs, open_files));
+        let (files, dirs) = (Arc::new(OpenFiles::new(fs, open_files)), dirs.into());
         Arc::new(TableStore {
-            bodies: Bodies::new(files.clone(), dir, cache.clone(), counters.clone()),
+            bodies: Bodies::new(files.clone(), dirs.clone(), cache.clone(), counters.clone()),
             files,
-            dir: dir.to_owned(),
+            dirs,
             cache,
             counters,
             dead: Mutex::default(),
             frayed: Mutex::default(),
             bell: Bell::default(),
+            heat: HeatClock::default(),
+            early: Mutex::default(),
         })
     }
 
@@ -69,13 +76,23 @@ impl TableStore {
         &self.bell
     }
 
-    /// For reading a manifest alone: no block cache, one open file.
-    pub fn detached(fs: Arc<dyn FileSystem>, dir: &Path) -> Arc<TableStore> {
-        TableStore::new(fs, dir, Arc::new(BlockCache::new(0)), Arc::default(), 1)
+    /// The age of the heat of all slices.
+    pub fn heat(&self) -> &HeatClock {
+        &self.heat
     }
 
-    /// Takes the ids of all tables that died since the last call.
-    pub fn take_dead(&self) -> Vec<FileId> {
+    /// For reading a manifest alone: no block cache, one open file.
+    pub fn detached(fs: Arc<dyn FileSystem>, dirs: impl Into<TierDirs>) -> Arc<TableStore> {
+        TableStore::new(fs, dirs, Arc::new(BlockCache::new(0)), Arc::default(), 1)
+    }
+
+    /// Where the files of each tier are.
+    pub fn dirs(&self) -> &TierDirs {
+        &self.dirs
+    }
+
+    /// Takes all tables that died since the last call, each with its tier.
+    pub fn take_dead(&self) -> Vec<(TierId, FileId)> {
         std::mem::take(&mut *self.dead.lock())
     }
 
@@ -88,14 +105,29 @@ impl TableStore {
         alive
     }
 
+    /// Opens new tables on slow tiers, so that no reader waits for more than one slow read. They stay open as long as the answer lives,
+    /// and as long as the state has them.
+    pub fn open_early<'a>(
+        self: &Arc<Self>,
+        tables: impl Iterator<Item = &'a NewTable>,
+    ) -> Result<EarlyTables> {
+        let mut early = EarlyTables { store: self.clone(), ids: Vec::new() };
+        for table in tables.filter(|table| table.tier != TierId::FAST) {
+            let opened = self.open(&TableFile::of_new(table, self))?;
+            early.ids.push(table.id);
+            self.early.lock().insert(table.id, opened);
+        }
+        Ok(early)
+    }
+
     /// Closes the file of table `id` until the next read.
     pub fn close(&self, id: FileId) {
         self.files.close(id);
     }
 
-    fn bury(&self, id: FileId) {
-        self.files.close(id);
-        self.dead.lock().push(id);
+    fn bury(&self, table: &TableFile) {
+        self.files.close(table.id);
+        self.dead.lock().push((table.tier, table.id));
     }
 
     /// The bodies of all tables.
@@ -103,19 +135,35 @@ impl TableStore {
         &self.bodies
     }
 
-    fn read_sample(&self, id: FileId, bytes: u64) -> Result<Option<Sample>> {
-        Table::read_sample(&self.files, &names::table(&self.dir, id), id, bytes)
-    }
-
-    fn read_reason(&self, id: FileId, bytes: u64) -> Result<Option<Reason>> {
-        Table::read_reason(&self.files, &names::table(&self.dir, id), id, bytes)
+    fn path(&self, table: &TableFile) -> PathBuf {
+        self.dirs.table(table.tier, table.id)
     }
 
     fn open(&self, table: &TableFile) -> Result<Arc<Table>> {
-        let path = names::table(&self.dir, table.id);
+        let path = self.path(table);
         let bodies = table.bodies.iter().map(|held| held.body.clone()).collect();
         let (files, cache, counters) = (self.files.clone(), self.cache.clone(), self.counters.clone());
-        Table::open(files, &path, table.id, table.bytes, bodies, cache, counters)
+        let mut opened = Table::open(files, &path, table.id, table.bytes, bodies, cache, counters)?;
+        if table.tier != TierId::FAST {
+            Arc::get_mut(&mut opened).expect("no other thread has it").count_slow_reads();
+        }
+        Ok(opened)
+    }
+}
+
+/// Tables that a job opened before its edit.
+#[derive(Debug)]
+pub struct EarlyTables {
+    store: Arc<TableStore>,
+    ids: Vec<FileId>,
+}
+
+impl Drop for EarlyTables {
+    fn drop(&mut self) {
+        let mut early = self.store.early.lock();
+        let opened: Vec<_> = self.ids.iter().filter_map(|id| early.remove(id)).collect();
+        drop(early);
+        drop(opened);
     }
 }
 
@@ -137,6 +185,7 @@ pub struct TableFile {
     pub checksum: u32,
     pub tier: TierId,
     bodies: Vec<HeldBody>,
+    leads_to_slow_values: bool,
     reader: OnceLock<Arc<Table>>,
     /// Loaded on first request, then kept as long as the table; `None` if the table has no readable sample.
     sample: OnceLock<Option<Sample>>,
@@ -151,13 +200,16 @@ pub struct TableFile {
 
 impl TableFile {
     pub fn new(id: FileId, bytes: u64, checksum: u32, tier: TierId, store: Arc<TableStore>) -> TableFile {
+        let is_slow = tier != TierId::FAST;
+        let early = is_slow.then(|| store.early.lock().get(&id).cloned()).flatten();
         TableFile {
             id,
             bytes,
             checksum,
             tier,
             bodies: Vec::new(),
-            reader: OnceLock::new(),
+            leads_to_slow_values: false,
+            reader: early.map_or_else(OnceLock::new, OnceLock::from),
             sample: OnceLock::new(),
             obsolete: AtomicBool::new(false),
             held: Mutex::default(),
@@ -177,6 +229,7 @@ impl TableFile {
         let held =
             |used: &BodyUse| HeldBody { body: self.store.bodies.get(used.file), live_bytes: used.live_bytes };
         self.bodies = bodies.iter().map(held).collect();
+        self.leads_to_slow_values = bodies.iter().any(|used| used.file.tier != TierId::FAST);
         self
     }
 
@@ -189,6 +242,36 @@ impl TableFile {
     pub fn body_uses(&self) -> Vec<BodyUse> {
         let named = |held: &HeldBody| BodyUse { file: held.body.file, live_bytes: held.live_bytes };
         self.bodies.iter().map(named).collect()
+    }
+
+    /// The value file or log with this number, if the table's handles lead there.
+    pub fn body(&self, id: FileId) -> Option<&Arc<Body>> {
+        self.bodies.iter().find(|held| held.body.file.id == id).map(|held| &held.body)
+    }
+
+    /// Whether handles of the table lead to values on slow tiers.
+    pub fn leads_to_slow_values(&self) -> bool {
+        self.leads_to_slow_values
+    }
+
+    /// Whether a read of the table may come to a slow tier.
+    pub fn is_slow(&self) -> bool {
+        self.leads_to_slow_values || self.tier != TierId::FAST
+    }
+
+    /// Reads of the table's blocks from a slow tier that readers waited for.
+    pub fn slow_reads(&self) -> u64 {
+        self.reader.get().map_or(0, |table| table.slow_reads())
+    }
+
+    /// The age of the heat of all slices.
+    pub fn heat_clock(&self) -> &HeatClock {
+        &self.store.heat
+    }
+
+    /// Lets a reader ask the planner.
+    pub(super) fn ring(&self) {
+        self.store.bell.ring();
     }
 
     /// The logs among the bodies.
@@ -234,7 +317,8 @@ impl TableFile {
         if self.sample.get().is_some() {
             return true;
         }
-        let sample = match self.store.read_sample(self.id, self.bytes) {
+        let read = Table::read_sample(&self.store.files, &self.store.path(self), self.id, self.bytes);
+        let sample = match read {
             Ok(sample) => sample,
             Err(Error::Corruption { .. }) => None,
             Err(_) => return false,
@@ -245,7 +329,7 @@ impl TableFile {
 
     /// Why the table was written, read from its file. Tables of older builds do not say so.
     pub fn reason(&self) -> Result<Option<Reason>> {
-        self.store.read_reason(self.id, self.bytes)
+        Table::read_reason(&self.store.files, &self.store.path(self), self.id, self.bytes)
     }
 
     /// Sets the sample for a simulator, which has no files.
@@ -301,7 +385,7 @@ impl TableFile {
     /// Notes that a *synced* edit dropped the last reference to this table. Only the manifest calls this.
     pub(super) fn mark_obsolete(&self) {
         if mutant!("table_deleted_under_view") || mutant!("table_deleted_with_its_first_slice") {
-            return self.store.bury(self.id);
+            return self.store.bury(self);
         }
         self.obsolete.store(true, Ordering::Release);
     }
@@ -310,7 +394,7 @@ impl TableFile {
 impl Drop for TableFile {
     fn drop(&mut self) {
         if *self.obsolete.get_mut() {
-            self.store.bury(self.id);
+            self.store.bury(self);
         }
     }
 }
@@ -319,6 +403,7 @@ impl Drop for TableFile {
 mod tests {
     use super::*;
     use braidb_storage::real::RealFs;
+    use std::path::Path;
 
     #[test]
     fn a_table_is_buried_after_the_edit_and_the_last_view() {
@@ -330,7 +415,7 @@ mod tests {
         drop((kept, dropped));
         assert_eq!(store.take_dead(), []);
         drop(view);
-        assert_eq!(store.take_dead(), [FileId(2)]);
+        assert_eq!(store.take_dead(), [(TierId::FAST, FileId(2))]);
         assert_eq!(store.take_dead(), []);
     }
 }

@@ -4,6 +4,7 @@ mod bodies;
 mod cut;
 mod manifest;
 mod open_files;
+mod tiers;
 
 use super::state::Cut;
 use super::*;
@@ -11,6 +12,7 @@ use crate::base::counters::LEVELS;
 use crate::base::ids::{FamilyId, FileId, SeqNo, TierId};
 use crate::base::key::KeyRange;
 use crate::base::part::Part;
+use crate::base::tiers::TierDirs;
 use crate::version::edit::Reject;
 use crate::version::rent::Paid;
 use braidb_storage::sim::SimFs;
@@ -57,6 +59,11 @@ fn store() -> Arc<TableStore> {
 fn state() -> State {
     let first_log = Change::ReplayFrom { family: FAMILY, log: FileId(2) };
     State::initial(store(), FileId(2)).apply(&Edit { changes: vec![first_log] }).unwrap()
+}
+
+/// A file on the fast tier.
+fn found(id: u64, bytes: u64) -> FoundFile {
+    FoundFile { tier: TierId::FAST, id: FileId(id), bytes }
 }
 
 fn version(state: &State) -> &Version {
@@ -263,11 +270,12 @@ fn a_snapshot_is_the_whole_state() {
 #[test]
 fn tables_are_compared_with_the_directory() {
     let state = sample_edits().iter().fold(state(), |state, edit| state.apply(edit).unwrap());
-    let found = [(FileId(4), 104), (FileId(9), 109), (FileId(10), 110)];
-    assert_eq!(state.check_tables(dir(), &found).unwrap(), [FileId(4)]);
-    let missing = state.check_tables(dir(), &found[..2]).unwrap_err();
+    let dirs = &TierDirs::from(dir());
+    let found = [(4, 104), (9, 109), (10, 110)].map(|(id, bytes)| found(id, bytes));
+    assert_eq!(state.check_tables(dirs, &found).unwrap(), [(TierId::FAST, FileId(4))]);
+    let missing = state.check_tables(dirs, &found[..2]).unwrap_err();
     assert!(missing.to_string().contains("000010.table"), "{missing}");
-    let short = state.check_tables(dir(), &[(FileId(9), 109), (FileId(10), 109)]).unwrap_err();
+    let short = state.check_tables(dirs, &[found[1], FoundFile { bytes: 109, ..found[2] }]).unwrap_err();
     assert!(short.is_corruption() && short.to_string().contains("instead of 110"), "{short}");
     assert_eq!(version(&state).levels().len(), LEVELS);
 }

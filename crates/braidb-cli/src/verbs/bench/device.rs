@@ -5,6 +5,7 @@
 
 use super::engine::Engine;
 use super::measure::{self, measure_through};
+use super::placement::{DeviceArg, DeviceArgs, Machine};
 use super::report::latency_text;
 use super::{Measurement, Settings};
 use crate::failure::{Failure, Outcome, printing};
@@ -12,85 +13,39 @@ use crate::figures::{bytes_text, grouped};
 use braidb::Options;
 use braidb_bench::drive::result_of;
 use braidb_bench::keys::Data;
-use braidb_bench::results::{Machine, Run};
+use braidb_bench::results::{self, Run};
 use braidb_bench::{Beside, Measured, Store, Timer, Workload, run};
-use braidb_device::{Figures, Model, Profile};
-use clap::ValueEnum;
+use braidb_device::Model;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A modelled device on the command line.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum DeviceArg {
-    /// 60 accesses a second under load, 150 MB/s: LogStore's disk
-    Hdd,
-    /// 1,500 accesses a second, 240 MB/s: LogStore's SSD
-    Ssd,
-    /// 6,000 accesses a second, 480 MB/s: LogStore's NVMe
-    Nvme,
-    /// A disk of 7,200 turns a minute: 8.5 ms to seek by the mean, half a turn of 4.2 ms, 150 MB/s
-    Disk7200,
+/// A database on a modelled machine.
+pub struct Modelled {
+    engine: Engine,
+    machine: Machine,
+    dir: PathBuf,
 }
 
-impl DeviceArg {
-    fn profile(self) -> Profile {
-        match self {
-            DeviceArg::Hdd => Profile::HDD,
-            DeviceArg::Ssd => Profile::SSD,
-            DeviceArg::Nvme => Profile::NVME,
-            DeviceArg::Disk7200 => Profile::DISK7200,
-        }
-    }
-
-    pub fn name(self) -> &'static str {
-        self.profile().name()
-    }
-}
-
-/// A modelled device.
-#[derive(clap::Args, Clone, Debug)]
-pub struct DeviceArgs {
-    /// Measure on a modelled device, in modelled time that is equal on every machine; nothing is written to DIR
-    #[arg(long, value_enum)]
-    pub device: Option<DeviceArg>,
-    /// Size of the modelled device, in MiB
-    #[arg(long, default_value_t = 64 << 10, value_parser = clap::value_parser!(u64).range(1..=16 << 20))]
-    device_mib: u64,
-    /// Page cache of the modelled machine, in MiB
-    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=16 << 20))]
-    page_cache_mib: u64,
-}
-
-impl DeviceArgs {
-    /// An empty database on an empty device. `dir` is only a name.
+impl Modelled {
+    /// An empty database on an empty machine. `dir` is only a name.
     pub fn begin(
-        &self,
+        args: &DeviceArgs,
         device: DeviceArg,
         dir: &Path,
         options: Options,
         settings: &Settings,
     ) -> Outcome<Modelled> {
-        let workers = settings.engine.background_threads.max(1);
-        let (device_bytes, cache_bytes) = (self.device_mib << 20, self.page_cache_mib << 20);
-        let model = Model::new(device.profile(), device_bytes, cache_bytes, workers, settings.load.seed);
-        let db = options.env(model.env()).open(dir)?;
-        Ok(Modelled { engine: Engine::new(db, settings.load.families)?, model, dir: dir.to_owned() })
+        let machine = args.machine(device, dir, settings)?;
+        let db = args.options(options, dir).env(machine.model.env()).open(dir)?;
+        Ok(Modelled { engine: Engine::new(db, settings.load.families)?, machine, dir: dir.to_owned() })
     }
-}
 
-/// A database on a modelled device.
-pub struct Modelled {
-    engine: Engine,
-    model: Model,
-    dir: PathBuf,
-}
-
-impl Modelled {
     /// Measures a workload in modelled time. Space and the kernel's figures mean nothing.
     pub fn measure(&self, workload: &'static Workload, settings: &Settings) -> Outcome<measure::Measured> {
-        let store = ModelledEngine { engine: &self.engine, model: &self.model };
-        measure_through(&self.engine, (&store, &ModelTimer(&self.model)), &self.dir, workload, settings)
+        let model = &self.machine.model;
+        let store = ModelledEngine { engine: &self.engine, model };
+        measure_through(&self.engine, (&store, &ModelTimer(model)), &self.dir, workload, settings)
     }
 }
 
@@ -173,7 +128,7 @@ impl Timer for ModelTimer<'_> {
 
 /// Runs the workloads on the device.
 pub fn run_workloads(args: &Measurement, device: DeviceArg) -> Outcome<Vec<Run>> {
-    let (settings, sizes) = (&args.settings, &args.device);
+    let settings = &args.settings;
     args.check()?;
     if !args.workloads[0].starts_empty() {
         let name = args.workloads[0].name;
@@ -183,23 +138,23 @@ pub fn run_workloads(args: &Measurement, device: DeviceArg) -> Outcome<Vec<Run>>
         let what = "a modelled device has one thread, and no writer beside it; leave out --threads and …whilewriting";
         return Err(Failure::Use(what.to_owned()));
     }
-    let mut machine: Option<Modelled> = None;
+    let mut open: Option<Modelled> = None;
     let mut runs = Vec::new();
     for &workload in &args.workloads {
-        let modelled = match machine.take() {
-            Some(machine) if !workload.starts_empty() => machine,
-            _ => sizes.begin(device, args.dir(), settings.engine.options(), settings)?,
+        let modelled = match open.take() {
+            Some(modelled) if !workload.starts_empty() => modelled,
+            _ => Modelled::begin(&args.device, device, args.dir(), settings.engine.options(), settings)?,
         };
-        let (engine, model) = (&modelled.engine, &modelled.model);
-        let before = model.figures();
+        let (engine, machine) = (&modelled.engine, &modelled.machine);
+        let (before, model) = (machine.figures(), &machine.model);
         let store = ModelledEngine { engine, model };
         let data = Data::new(workload, &settings.load);
         let beside = Beside { sample: &|_| {}, progress: &|_| {} };
         let measured = run(workload, &store, &settings.load, &data, &ModelTimer(model), beside)?;
-        let result = result(args, workload, &measured, model, &before);
-        print(args, &measured, &result)?;
+        let result = result(args, workload, &measured, machine, &before);
+        print(args, &measured, &result, machine)?;
         runs.push(result);
-        machine = Some(modelled);
+        open = Some(modelled);
     }
     Ok(runs)
 }
@@ -209,12 +164,13 @@ fn result(
     args: &Measurement,
     workload: &Workload,
     measured: &Measured,
-    model: &Model,
-    before: &Figures,
+    machine: &Machine,
+    before: &[(String, u64)],
 ) -> Run {
-    let machine = Machine { device: model.profile().name().to_owned(), ..Machine::default() };
-    let side = format!("braidb on modelled {}", model.profile().name());
-    let mut run = result_of(measured, workload, &args.settings.load, &side, &machine, 0);
+    let device = args.device.title().unwrap_or_default();
+    let side = format!("braidb on modelled {device}");
+    let host = results::Machine { device, ..results::Machine::default() };
+    let mut run = result_of(measured, workload, &args.settings.load, &side, &host, 0);
     // These figures describe the host, so they mean nothing for the model.
     for name in [
         "called_bytes",
@@ -226,38 +182,35 @@ fn result(
     ] {
         run.figures.remove(name);
     }
-    let after = model.figures();
-    let grown = before
-        .rows()
-        .into_iter()
-        .zip(after.rows())
-        .map(|((name, before), (_, after))| (name, after - before));
-    let grown = grown.filter(|(name, _)| !matches!(*name, "now_ns" | "end_ns"));
-    run.figures.extend(grown.map(|(name, figure)| (format!("device_{name}"), figure as f64)));
+    let after = machine.figures().into_iter().zip(before);
+    run.figures.extend(after.map(|((name, after), (_, before))| (name, (after - before) as f64)));
     run
 }
 
-fn print(args: &Measurement, measured: &Measured, run: &Run) -> Outcome {
+fn print(args: &Measurement, measured: &Measured, run: &Run, machine: &Machine) -> Outcome {
     let text = match args.json {
         true => format!("{}\n", serde_json::to_string(run).expect("figures are JSON")),
-        false => as_text(args, measured, run),
+        false => as_text(args, measured, run, machine),
     };
     let mut out = std::io::stdout();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(printing)
 }
 
-fn as_text(args: &Measurement, measured: &Measured, run: &Run) -> String {
+fn as_text(args: &Measurement, measured: &Measured, run: &Run, machine: &Machine) -> String {
     let figure = |name: &str| run.figures.get(name).copied().unwrap_or(0.0);
     let device = |name: &str| figure(&format!("device_{name}"));
-    let user_bytes = measured.lane.user_bytes;
-    let per_user_byte = match user_bytes {
-        0 => String::new(),
-        bytes => format!(", {:.3} for each user byte", device("written_bytes") / bytes as f64),
+    let lines = match &machine.pair {
+        None => {
+            device_line("device", args.device.title().unwrap_or_default().as_str(), "device", measured, run)
+        }
+        Some(parts) => parts
+            .iter()
+            .map(|part| device_line(part.label, part.name, &format!("{}_device", part.label), measured, run))
+            .collect(),
     };
     format!(
         "{:<17}{} operations in {:.3} modelled s, {} a second; settled {:.3} s, {} a second\n  \
-         latency   {}\n  \
-         device    {}: {:.1}% busy, {} reads of {}, {} writes of {}{per_user_byte}, {} seeks\n  \
+         latency   {}\n{lines}  \
          cache     {} pages found of {}, {:.1} ms throttled\n",
         run.workload,
         grouped(measured.lane.operations),
@@ -266,15 +219,26 @@ fn as_text(args: &Measurement, measured: &Measured, run: &Run) -> String {
         measured.settled_seconds,
         grouped(figure("settled_operations_per_second") as u64),
         latency_text(&measured.lane.all_latencies()),
-        args.device.device.map_or("", |device| device.profile().name()),
-        100.0 * device("busy_ns") / (measured.settled_seconds.max(1e-9) * 1e9),
-        grouped(device("reads") as u64),
-        bytes_text(device("read_bytes") as u64),
-        grouped(device("writes") as u64),
-        bytes_text(device("written_bytes") as u64),
-        grouped(device("seeks") as u64),
         grouped(device("cache_hits") as u64),
         grouped((device("cache_hits") + device("cache_misses")) as u64),
         device("throttled_ns") / 1e6,
+    )
+}
+
+/// The work of a device in one line. `figures` is the prefix of the names of its figures.
+fn device_line(label: &str, device: &str, figures: &str, measured: &Measured, run: &Run) -> String {
+    let figure = |name: &str| run.figures.get(&format!("{figures}_{name}")).copied().unwrap_or(0.0);
+    let per_user_byte = match measured.lane.user_bytes {
+        0 => String::new(),
+        bytes => format!(", {:.3} for each user byte", figure("written_bytes") / bytes as f64),
+    };
+    format!(
+        "  {label:<9} {device}: {:.1}% busy, {} reads of {}, {} writes of {}{per_user_byte}, {} seeks\n",
+        100.0 * figure("busy_ns") / (measured.settled_seconds.max(1e-9) * 1e9),
+        grouped(figure("reads") as u64),
+        bytes_text(figure("read_bytes") as u64),
+        grouped(figure("writes") as u64),
+        bytes_text(figure("written_bytes") as u64),
+        grouped(figure("seeks") as u64),
     )
 }

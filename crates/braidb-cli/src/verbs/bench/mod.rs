@@ -9,6 +9,7 @@ pub mod engine;
 mod measure;
 mod page;
 mod paper;
+mod placement;
 mod queue;
 mod report;
 mod space;
@@ -22,8 +23,9 @@ use braidb_bench::Workload;
 use braidb_bench::host::machine;
 use braidb_bench::keys::Data;
 use braidb_bench::results::Run;
-use device::DeviceArgs;
 use engine::{Engine, EngineArgs};
+pub use placement::DeviceArg;
+use placement::DeviceArgs;
 use std::path::{Path, PathBuf};
 
 /// Measure workloads, one after the other

@@ -5,7 +5,7 @@
 
 use super::{Db, MemoryPolicy, Options};
 use crate::base::error::Result;
-use crate::base::ids::{FamilyId, FileId};
+use crate::base::ids::{FamilyId, FileId, TierId};
 use crate::base::key::KeyRange;
 use crate::jobs::Orphans;
 use crate::plan::values::gathering::Vain;
@@ -353,8 +353,8 @@ fn a_file_that_the_state_names_is_no_orphan() {
     let bench = Bench::new(options().tuning(|tuning| tuning.separation_threshold(Some(100))));
     bench.db.put("a", [1; 500]).unwrap();
     bench.db.flush().unwrap();
-    let ids =
-        |extension| bench.names(extension).iter().map(|name| FileId(name[..6].parse().unwrap())).collect();
+    let id = |name: &String| (TierId::FAST, FileId(name[..6].parse().unwrap()));
+    let ids = |extension| bench.names(extension).iter().map(id).collect();
     let orphans = Orphans { tables: ids("table"), value_files: ids("values") };
     assert_eq!((orphans.tables.len(), orphans.value_files.len()), (1, 1));
     bench.db.engine().jobs.collect_after_open(&orphans, &[]);

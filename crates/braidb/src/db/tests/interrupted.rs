@@ -143,11 +143,16 @@ impl Bench {
         let mut cut = |row| {
             let (before, after) = cut_part(&table, &rest, &key(row)).unwrap();
             rest = after.expect("there are keys behind the cut");
-            Some(Slice::new(table.clone(), before.expect("there are keys before the cut"), Paid::default()))
+            Some(Slice::new(
+                table.clone(),
+                before.expect("there are keys before the cut"),
+                Paid::default(),
+                0,
+            ))
         };
         let before = [100, 120, 140].map(&mut cut);
         let [first, second, third] = before;
-        [first, second, third, Some(Slice::new(table, rest, Paid::default()))]
+        [first, second, third, Some(Slice::new(table, rest, Paid::default(), 0))]
     }
 }
 

@@ -41,7 +41,7 @@ fn verified(dir: &Path, bytes: u64, checksum: u32, slices: &[(usize, Part)]) -> 
         edit.add_slice(FamilyId::DEFAULT, run, ID, part);
     }
     let state = State::initial(store, FileId(1)).apply(&edit).unwrap();
-    let mut check = Check::new(&env, dir);
+    let mut check = Check::new(&env, dir.into());
     check.tables(&state).unwrap();
     assert_eq!((check.report.files, check.report.bytes), (1, bytes));
     check.report.damages

@@ -1,8 +1,9 @@
 //! Where a merge ends one table and starts the next. A table ends at a size, and rather at a guard than behind it. At every guard of the target level a *part* ends, so that a table
-//! falls into slices without being cut later. Two versions of one key are never separated, because the job asks only in front
+//! falls into slices without being cut later. No table lies on two tiers, so a table ends where the next cell lies on another one. Two versions of one key are never separated, because the job asks only in front
 //! of a new key.
 
 use super::Merge;
+use super::placement::TierMap;
 use crate::version::Version;
 
 /// What ends in front of a key.
@@ -22,16 +23,21 @@ pub struct Cutter {
     guards: Vec<Vec<u8>>,
     /// Index of the first guard behind the last key shown.
     next_guard: usize,
+    /// The keys at which the output goes to another tier, in key order, and the index of the first one behind the last key shown.
+    edges: Vec<Vec<u8>>,
+    next_edge: usize,
 }
 
 impl Cutter {
-    /// The cut rule of `merge`, which reads `version`.
-    pub fn new(merge: &Merge, version: &Version) -> Cutter {
+    /// The cut rule of `merge`, which reads `version` and writes where `tier_map` says.
+    pub fn new(merge: &Merge, version: &Version, tier_map: &TierMap) -> Cutter {
         let range = merge.range();
         Cutter {
             table_bytes: merge.table_bytes,
             guards: version.level(merge.to).guards_inside(&range).map(<[u8]>::to_vec).collect(),
             next_guard: 0,
+            edges: tier_map.edges().map(<[u8]>::to_vec).collect(),
+            next_edge: 0,
         }
     }
 
@@ -41,8 +47,15 @@ impl Cutter {
         while self.guards.get(self.next_guard).is_some_and(|guard| guard.as_slice() <= key) {
             self.next_guard += 1;
         }
+        let edge_before = self.next_edge;
+        while self.edges.get(self.next_edge).is_some_and(|edge| edge.as_slice() <= key) {
+            self.next_edge += 1;
+        }
         if written == 0 {
             return Edge::None;
+        }
+        if self.next_edge > edge_before {
+            return Edge::Table;
         }
         let at_guard = self.next_guard > before;
         // A table that is 3/4 full ends at a guard. A table that waits for a guard may grow to 5/4.
@@ -64,7 +77,7 @@ mod tests {
 
     fn cutter(guards: &[&str]) -> Cutter {
         let guards = guards.iter().map(|guard| guard.as_bytes().to_vec()).collect();
-        Cutter { table_bytes: 100, guards, next_guard: 0 }
+        Cutter { table_bytes: 100, guards, next_guard: 0, edges: Vec::new(), next_edge: 0 }
     }
 
     #[test]
@@ -78,6 +91,18 @@ mod tests {
         assert_eq!(edge("i", 100), Edge::None);
         assert_eq!(edge("j", 125), Edge::Table, "no guard came");
         assert_eq!(edge("z", 0), Edge::None, "nothing is open");
+    }
+
+    #[test]
+    fn tables_end_where_the_tier_changes() {
+        let edges = vec![b"c".to_vec(), b"f".to_vec()];
+        let mut cutter = Cutter { edges, ..cutter(&["c", "f"]) };
+        let mut edge = |key: &str, written| cutter.edge(key.as_bytes(), written);
+        assert_eq!(edge("b", 10), Edge::None);
+        assert_eq!(edge("d", 11), Edge::Table, "a table of a few bytes too");
+        assert_eq!(edge("e", 1), Edge::None);
+        assert_eq!(edge("g", 0), Edge::None, "nothing is open");
+        assert_eq!(edge("h", 1), Edge::None);
     }
 
     #[test]

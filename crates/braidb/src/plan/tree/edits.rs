@@ -8,7 +8,7 @@
 //! *Cutting.* The guards in force when the edit is made decide (rule 9). They may differ from the guards at the start of the
 //! job. A slice that reaches over a guard is cut there, without being read: its table stays, and both sides refer to it.
 
-use super::{Claims, Input, Join, Merge, Move, Split};
+use super::{Claims, Input, Join, Merge, Move, Placement, Split};
 use crate::base::counters::LEVELS;
 use crate::base::error::Result;
 use crate::base::ids::{Epoch, FamilyId, FileId};
@@ -46,6 +46,10 @@ impl Merge {
             let mut run = newest.run.clone();
             if mutant!("rewrite_lands_on_top") {
                 run.epoch = moment.version.next_epoch();
+            }
+            if mutant!("slow_cell_lifted") && self.placement == Placement::Fast {
+                let cell = moment.version.level(1).cell(&run.cell).low.clone();
+                run = RunId { level: 1, cell, epoch: moment.version.next_epoch() };
             }
             for (table, part) in parts {
                 edit.add_slice(self.family, run.clone(), table, &part);

@@ -10,6 +10,7 @@ mod cutter;
 pub mod edits;
 mod incremental;
 mod options;
+pub mod placement;
 #[cfg(test)]
 mod simulator;
 pub mod sizes;
@@ -17,7 +18,8 @@ pub mod sizes;
 pub use cells::{Met, full, hidden_value_bytes, propose, relieve_l0, samples};
 pub use claims::{Claim, Claims, Ticket, Use};
 pub use cutter::{Cutter, Edge};
-pub use options::{Garbage, Guards, Now, TreeOptions};
+pub use options::{Garbage, Guards, MoveTimes, Now, Tiers, TreeOptions};
+pub use placement::Placement;
 
 use crate::base::ids::FamilyId;
 use crate::base::key::KeyRange;
@@ -68,6 +70,8 @@ pub struct Merge {
     pub table_bytes: u64,
     /// Whether all values in value files are written anew, in key order.
     pub gathers: bool,
+    /// The tiers that take the output.
+    pub placement: Placement,
     /// Why the merge is made.
     pub reason: Reason,
     pub claims: Vec<Claim>,
@@ -110,6 +114,11 @@ pub struct Join {
 }
 
 impl Merge {
+    /// Whether the merge moves a cell to another tier.
+    pub fn changes_tier(&self) -> bool {
+        self.placement != Placement::OfCells
+    }
+
     /// All keys that may be read or written.
     pub fn range(&self) -> KeyRange {
         KeyRange::hull(self.inputs.iter().map(|input| &input.slice.range)).expect("a merge has inputs")

@@ -1,8 +1,9 @@
 //! The inputs of a policy besides the shape of the tree: the options, and the facts of the moment.
 
 use crate::base::counters::LEVELS;
-use crate::base::ids::{FileId, SeqNo};
+use crate::base::ids::{FileId, SeqNo, TierId};
 use crate::base::key::{KeyRange, hash};
+use crate::base::tiers::Times;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where the levels of the tree are cut into *cells*, which are merged one by one.
@@ -89,6 +90,62 @@ pub struct Garbage {
     pub upto: SeqNo,
 }
 
+/// What a move of a cell between tiers takes.
+#[derive(Clone, Copy, Debug)]
+pub struct MoveTimes {
+    /// Nanoseconds that the slow device takes for one read at another place.
+    pub seek_ns: u64,
+    /// Picoseconds for a byte that is read from the slow device and written to the fast one.
+    pub byte_ps: u64,
+}
+
+/// What a disk takes, for devices that were not measured: 10 ms to a place, 150 MB a second read there, and 500 MB a second written to flash.
+impl Default for MoveTimes {
+    fn default() -> MoveTimes {
+        MoveTimes { seek_ns: 10_000_000, byte_ps: byte_ps(150_000_000) + byte_ps(500_000_000) }
+    }
+}
+
+/// Picoseconds for a byte at a rate; 0 at an unknown one.
+fn byte_ps(bytes_per_second: u64) -> u64 {
+    1_000_000_000_000u64.checked_div(bytes_per_second).unwrap_or(0)
+}
+
+impl MoveTimes {
+    /// The times of two devices as they were measured.
+    pub fn of(times: &Times) -> MoveTimes {
+        let byte_ps = byte_ps(times.slow.read_bytes_per_second) + byte_ps(times.fast.write_bytes_per_second);
+        match times.slow.seek_ns {
+            0 => MoveTimes::default(),
+            seek_ns => MoveTimes { seek_ns, byte_ps },
+        }
+    }
+
+    /// Nanoseconds for a move of so many bytes out of so many files: equation 10 of LogStore for a table that comes back alone.
+    pub fn move_ns(&self, bytes: u64, files: u64) -> u128 {
+        u128::from(files) * u128::from(self.seek_ns) + u128::from(bytes) * u128::from(self.byte_ps) / 1_000
+    }
+}
+
+/// The tiers of a database with a slow one.
+#[derive(Clone, Debug)]
+pub struct Tiers {
+    /// Bytes on the fast tier, and how many may be there. Logs and memory do not count.
+    pub fast_bytes: u64,
+    pub fast_bound_bytes: u64,
+    /// The slow tier that takes cells: the one with most room, unless none can be written.
+    pub target: Option<TierId>,
+    /// Bytes that `target` may take.
+    pub room_bytes: u64,
+    /// A tier that the user gives up: its cells leave it.
+    pub given_up: Option<TierId>,
+    /// Whether a cell is on its way to another tier.
+    pub is_moving: bool,
+    pub times: MoveTimes,
+    /// Value files that cannot be read now.
+    pub unreadable: BTreeSet<FileId>,
+}
+
 /// The facts of the moment at which a policy is asked.
 #[derive(Clone, Copy, Debug)]
 pub struct Now<'a> {
@@ -107,6 +164,8 @@ pub struct Now<'a> {
     pub to_gather: &'a BTreeSet<Vec<u8>>,
     /// Tables whose handles are to go, so that the logs and value files which they point into can go.
     pub to_rewrite: &'a BTreeSet<FileId>,
+    /// The tiers, if there is a slow one.
+    pub tiers: Option<&'a Tiers>,
     /// Sampled keys that flushes have met, with their top levels, and that are not guards on all of these levels yet.
     pub sampled: &'a BTreeMap<Vec<u8>, usize>,
 }

@@ -245,6 +245,7 @@ impl Machine {
                 visible: self.written,
                 shadowed_permille: self.shadowed_permille,
                 may_buy: true,
+                tiers: None,
                 garbage_hints: &[],
                 to_gather: &BTreeSet::new(),
                 to_rewrite: &BTreeSet::new(),

@@ -190,6 +190,7 @@ pub fn to_collect(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::ids::TierId;
     use crate::plan::values::ValueLayout;
     use crate::value::file::HEADER_BYTES;
 
@@ -198,7 +199,13 @@ mod tests {
         let file = |(id, &(record_bytes, live_bytes)): (u64, &(u64, u64))| {
             (
                 FileId(id),
-                ValueFile { bytes: HEADER_BYTES as u64 + record_bytes, tail_bytes: 0, live_bytes, tables: 1 },
+                ValueFile {
+                    bytes: HEADER_BYTES as u64 + record_bytes,
+                    tail_bytes: 0,
+                    tier: TierId::FAST,
+                    live_bytes,
+                    tables: 1,
+                },
             )
         };
         (1..).zip(files).map(file).collect()

@@ -4,6 +4,7 @@
 use super::*;
 use crate::base::checksum;
 use crate::base::error::Error;
+use crate::base::ids::TierId;
 use crate::base::names;
 use crate::value::{Bodies, Body, BodyFile, BodyKind, BodyUse, Handle};
 
@@ -11,7 +12,7 @@ const LOGS: [FileId; 2] = [FileId(3), FileId(4)];
 
 /// The log `id`, closed with `bytes` bytes.
 fn log_file(id: FileId, bytes: u64) -> BodyFile {
-    BodyFile { kind: BodyKind::Log, id, bytes }
+    BodyFile { kind: BodyKind::Log, tier: TierId::FAST, id, bytes }
 }
 
 /// The log that takes the value of a row; every third value stays in the table.
@@ -51,7 +52,7 @@ fn build_over_logs(dir: &Dir, rows: &[Row], parts: &[usize]) -> (TableSummary, [
 
 fn bodies(dir: &Dir, uses: &[BodyUse], counters: &Arc<Counters>) -> Vec<Arc<Body>> {
     let files = Arc::new(OpenFiles::new(Arc::new(RealFs), 1));
-    let bodies = Bodies::new(files, &dir.0, Arc::new(BlockCache::new(1 << 20)), counters.clone());
+    let bodies = Bodies::new(files, (&*dir.0).into(), Arc::new(BlockCache::new(1 << 20)), counters.clone());
     uses.iter().map(|used| bodies.get(used.file)).collect()
 }
 

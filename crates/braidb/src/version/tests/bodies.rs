@@ -6,7 +6,7 @@ use crate::version::rent::Paid;
 use crate::version::state::ValueFile;
 
 fn of_kind(kind: BodyKind, id: u64, live_bytes: u64, bytes: u64) -> BodyUse {
-    BodyUse { file: BodyFile { kind, id: FileId(id), bytes }, live_bytes }
+    BodyUse { file: BodyFile { kind, tier: TierId::FAST, id: FileId(id), bytes }, live_bytes }
 }
 
 fn body(log: u64, live_bytes: u64, bytes: u64) -> BodyUse {
@@ -50,7 +50,11 @@ fn a_log_is_known_as_long_as_a_table_points_into_it() {
     assert_eq!((file.body_bytes(), file.full_bytes()), (500, 108 + 500));
 
     let mut edit = Edit::default();
-    edit.remove_slice(FAMILY, run(0, 1), &Slice::new(file.clone(), part("a", "c", (8, 8)), Paid::default()));
+    edit.remove_slice(
+        FAMILY,
+        run(0, 1),
+        &Slice::new(file.clone(), part("a", "c", (8, 8)), Paid::default(), 0),
+    );
     let after = again.apply(&edit).unwrap();
     assert_eq!((bodies(&after), of(&after, 3)), (vec![(4, 900)], None));
     // A holder of the old state, such as a view, keeps its bodies.
@@ -136,16 +140,21 @@ fn a_value_file_is_known_as_long_as_a_table_points_into_it() {
     assert!(why(tried(&too_many)).contains("551 bytes"));
 
     let mut edit = Edit::default();
-    let slice = Slice::new(again.table(FileId(9)).unwrap().clone(), second.parts[0].clone(), Paid::default());
+    let slice =
+        Slice::new(again.table(FileId(9)).unwrap().clone(), second.parts[0].clone(), Paid::default(), 0);
     edit.remove_slice(FAMILY, run(0, 2), &slice);
     let mut after = again.apply(&edit).unwrap();
     assert_eq!(files(&after), [(4, 900, 1, 320)]);
 
     let mut check = |found: &[(u64, u64)]| {
-        let found: Vec<_> = found.iter().map(|&(id, bytes)| (FileId(id), bytes)).collect();
-        after.check_value_files(dir(), &found).map_err(|error| error.to_string())
+        let found: Vec<_> = found.iter().map(|&(id, bytes)| super::found(id, bytes)).collect();
+        after.check_value_files(&TierDirs::from(dir()), &found).map_err(|error| error.to_string())
     };
-    assert_eq!(check(&[(4, 900), (5, 60)]), Ok(vec![FileId(5)]), "nothing points into file 5");
+    assert_eq!(
+        check(&[(4, 900), (5, 60)]),
+        Ok(vec![(TierId::FAST, FileId(5))]),
+        "nothing points into file 5"
+    );
     assert_eq!(check(&[(4, 901)]), Ok(vec![]), "what lies behind the committed length is ignored");
     assert!(check(&[]).unwrap_err().contains("000004.values"));
     assert!(check(&[(4, 899)]).unwrap_err().contains("899 bytes instead of 900"));

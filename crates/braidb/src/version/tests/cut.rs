@@ -32,7 +32,7 @@ fn table(dir: &PathBuf) -> (Arc<TableFile>, Part) {
         builder.add(&key(2 * number), 9, EntryKind::Put, b"value").unwrap();
     }
     let summary = builder.finish().unwrap();
-    let store = TableStore::detached(Arc::new(RealFs), dir);
+    let store = TableStore::detached(Arc::new(RealFs), dir.as_path());
     let table = TableFile::new(ID, summary.bytes, summary.checksum, TierId::FAST, store);
     (Arc::new(table), summary.parts.into_iter().next().unwrap())
 }

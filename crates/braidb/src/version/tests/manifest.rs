@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::base::counters::Counters;
-use crate::base::error::Error;
+use crate::base::error::{Error, Result};
 use crate::base::names;
 use crate::version::{current, record};
 use braidb_storage::FileSystem;
@@ -71,6 +71,12 @@ fn config(fs: &Arc<SimFs>, manifest_bytes: u64) -> ManifestConfig {
     }
 }
 
+/// Reads the manifest in force and starts a new one with its state.
+fn reopen(config: ManifestConfig) -> Result<Opened> {
+    let read = Manifest::read(&*config.fs, &config.dir, config.tables.clone())?;
+    Manifest::resume(config, read, &Edit::default())
+}
+
 #[test]
 fn one_part_of_a_table_in_two_places_is_refused_at_open() {
     let fs = Arc::new(disk());
@@ -82,7 +88,7 @@ fn one_part_of_a_table_in_two_places_is_refused_at_open() {
     edit.push(twin);
     opened.manifest.commit(&opened.state, edit).unwrap();
     drop(opened);
-    let error = Manifest::open(config(&fs, 1 << 20)).unwrap_err();
+    let error = reopen(config(&fs, 1 << 20)).unwrap_err();
     assert!(error.is_corruption() && error.to_string().contains("same part of table"), "{error}");
 }
 
@@ -103,12 +109,12 @@ fn without_the_lock_no_manifest_is_started() {
     fs.write_file(&dir().join(names::CURRENT_TMP), b"theirs").unwrap();
     let (before, config) = (files(&fs), config(&fs, 1 << 20));
     lose_lock(&fs);
-    assert!(is_lock_lost(&Manifest::open(config.clone()).unwrap_err()));
+    assert!(is_lock_lost(&reopen(config.clone()).unwrap_err()));
     assert_eq!(files(&fs), before);
     let empty = Arc::new(disk());
     let config = self::config(&empty, 1 << 20);
     lose_lock(&empty);
-    assert!(is_lock_lost(&Manifest::create(config).unwrap_err()));
+    assert!(is_lock_lost(&Manifest::create(config, &Edit::default()).unwrap_err()));
     assert_eq!(file_names(&empty), [names::LOCK]);
 }
 
@@ -186,7 +192,7 @@ fn a_lock_lost_while_a_manifest_is_written_leaves_current_tmp_to_the_other() {
 
 /// A new database in which the file numbers up to 10 are taken.
 fn create(config: ManifestConfig) -> Opened {
-    let opened = Manifest::create(config).unwrap();
+    let opened = Manifest::create(config, &Edit::default()).unwrap();
     while opened.numbers.take() < FileId(10) {}
     opened
 }
@@ -221,7 +227,7 @@ fn a_database_comes_back_and_each_open_starts_a_new_manifest() {
     drop(manifest);
     let first = manifest_path(&fs);
     for _ in 0..2 {
-        let opened = Manifest::open(config(&fs, 1 << 20)).unwrap();
+        let opened = reopen(config(&fs, 1 << 20)).unwrap();
         assert_eq!(gist(&opened.state), gist(states.last().unwrap()));
         assert_eq!(opened.torn, None);
         assert!(opened.numbers.next() >= states.last().unwrap().next_file());
@@ -235,7 +241,7 @@ fn numbers_resume_above_the_files_in_the_directory() {
     drop(sample(&fs, 1 << 20));
     fs.write_file(&names::log(dir(), FileId(700)), b"").unwrap();
     fs.write_file(&dir().join("18446744073709551615.log"), b"").unwrap();
-    let mut opened = Manifest::open(config(&fs, 1 << 20)).unwrap();
+    let mut opened = reopen(config(&fs, 1 << 20)).unwrap();
     assert_eq!(opened.numbers.next(), FileId(702));
     let log = opened.numbers.take();
     let next = opened.manifest.commit(&opened.state, Edit::default()).unwrap();
@@ -266,7 +272,7 @@ fn a_large_manifest_rolls_over_and_tables_are_buried_once_unseen() {
     assert!((5..=30).contains(&snapshots), "{snapshots}");
     manifest_path(&fs);
     drop(manifest);
-    assert_eq!(gist(&Manifest::open(config).unwrap().state), gist(&state));
+    assert_eq!(gist(&reopen(config).unwrap().state), gist(&state));
 }
 
 #[test]
@@ -285,7 +291,7 @@ fn a_torn_last_edit_is_cut_and_reported() {
             let mut cut = bytes[..len].to_vec();
             cut.resize(len + zeros, 0);
             fs.write_file(&path, &cut).unwrap();
-            let opened = Manifest::open(config(&fs, 1 << 20)).unwrap();
+            let opened = reopen(config(&fs, 1 << 20)).unwrap();
             // A record ends in a non-zero payload byte, so a cut inside a record never looks whole.
             let expected = if len >= mark { states.last().unwrap() } else { &states[states.len() - 2] };
             assert_eq!(gist(&opened.state), gist(expected), "cut at {len}, {zeros} zeros");
@@ -304,7 +310,7 @@ fn a_torn_last_edit_is_cut_and_reported() {
     let mut torn = bytes[..mark].to_vec();
     torn[contents_mark..last].fill(0);
     fs.write_file(&path, &torn).unwrap();
-    let opened = Manifest::open(config(&fs, 1 << 20)).unwrap();
+    let opened = reopen(config(&fs, 1 << 20)).unwrap();
     assert_eq!(gist(&opened.state), gist(&states[states.len() - 2]));
     assert_eq!(opened.torn.map(|torn| torn.offset as usize), Some(contents_mark));
 }
@@ -314,7 +320,7 @@ fn flip_each_bit(fs: &SimFs, path: &Path, mut judge: impl FnMut(usize, Result<Op
     for bit in 0..fs.file_len(path).unwrap() as usize * 8 {
         let fs = copy(fs);
         fs.flip_bit(path, bit as u64).unwrap();
-        judge(bit, Manifest::open(config(&fs, 1 << 20)));
+        judge(bit, reopen(config(&fs, 1 << 20)));
     }
 }
 
@@ -386,7 +392,7 @@ fn fail_while_committing(nth: u64, seed: u64) -> (bool, bool) {
     }
     fs.heal();
     drop(manifest);
-    let opened = Manifest::open(config(&fs, 120)).unwrap();
+    let opened = reopen(config(&fs, 120)).unwrap();
     assert!(possible.iter().any(|state| gist(state) == gist(&opened.state)), "operation {nth}, seed {seed}");
     manifest_path(&fs);
     assert!(!file_names(&fs).contains(&names::CURRENT_TMP.to_owned()));
@@ -413,22 +419,22 @@ fn every_failing_operation_leaves_a_state_that_was_promised() {
 fn fail_while_creating_and_opening(nth: u64, seed: u64) -> bool {
     let fs = Arc::new(disk());
     fail_change(&fs, nth, seed);
-    let created = Manifest::create(config(&fs, 1 << 20)).is_ok();
+    let created = Manifest::create(config(&fs, 1 << 20), &Edit::default()).is_ok();
     let failed = fs.faults_struck() > 0;
     fs.heal();
     let opened = match examine(&*fs, dir()).unwrap() {
         Found::Nothing => {
             assert!(!created);
-            Manifest::create(config(&fs, 1 << 20)).unwrap()
+            Manifest::create(config(&fs, 1 << 20), &Edit::default()).unwrap()
         }
-        Found::Database => Manifest::open(config(&fs, 1 << 20)).unwrap(),
+        Found::Database => reopen(config(&fs, 1 << 20)).unwrap(),
     };
     assert_eq!(opened.state.families().len(), 1, "operation {nth}");
     drop(opened);
     fail_change(&fs, nth, seed);
-    let _ = Manifest::open(config(&fs, 1 << 20));
+    let _ = reopen(config(&fs, 1 << 20));
     fs.heal();
-    Manifest::open(config(&fs, 1 << 20)).unwrap();
+    reopen(config(&fs, 1 << 20)).unwrap();
     failed
 }
 
@@ -481,7 +487,7 @@ fn a_full_disk_is_refused_before_a_byte_is_written() {
     assert!(config.counters.job_failures.get() > 0);
     fs.set_capacity(None);
     drop(manifest);
-    assert_eq!(gist(&Manifest::open(config).unwrap().state), gist(&state));
+    assert_eq!(gist(&reopen(config).unwrap().state), gist(&state));
 }
 
 #[test]
@@ -508,7 +514,7 @@ fn newer_formats_are_refused_by_name() {
         let crc = crate::base::checksum::at_place(1, 0, &[&newer[..36]]);
         newer[36..40].copy_from_slice(&crc.to_le_bytes());
         fs.write_file(&path, &newer).unwrap();
-        match Manifest::open(config(&fs, 1 << 20)) {
+        match reopen(config(&fs, 1 << 20)) {
             Err(Error::Unsupported { what, .. }) => assert!(what.contains(name), "{what}"),
             other => panic!("{other:?}"),
         }
@@ -522,11 +528,11 @@ fn a_manifest_in_the_wrong_place_is_damage() {
     let path = manifest_path(&fs);
     let bytes = fs.read_file(&path).unwrap();
     fs.unlink(&path).unwrap();
-    let missing = Manifest::open(config(&fs, 1 << 20)).unwrap_err();
+    let missing = reopen(config(&fs, 1 << 20)).unwrap_err();
     assert!(missing.is_corruption() && missing.to_string().contains("missing"), "{missing}");
     fs.write_file(&names::manifest(dir(), FileId(2)), &bytes).unwrap();
     fs.write_file(&dir().join(names::CURRENT), current::content(FileId(2)).as_bytes()).unwrap();
-    assert!(Manifest::open(config(&fs, 1 << 20)).unwrap_err().is_corruption());
+    assert!(reopen(config(&fs, 1 << 20)).unwrap_err().is_corruption());
 }
 
 #[test]
@@ -547,7 +553,7 @@ fn a_directory_is_told_for_what_it_is() {
         Err(Error::NotADatabase { why, .. }) => assert!(why.contains("letter.txt")),
         other => panic!("{other:?}"),
     }
-    match Manifest::open(config(&Arc::new(with(&["CURRENT"])), 1)) {
+    match reopen(config(&Arc::new(with(&["CURRENT"])), 1)) {
         Err(Error::NotADatabase { why, .. }) => assert!(why.contains("LevelDB")),
         other => panic!("{other:?}"),
     }

@@ -30,7 +30,7 @@ impl Tables {
         let _ = std::fs::remove_dir_all(&dir);
         RealFs.create_dir_all(&dir).unwrap();
         let cache = Arc::new(BlockCache::new(0));
-        let store = TableStore::new(Arc::new(RealFs), &dir, cache, Arc::default(), OPEN_FILES);
+        let store = TableStore::new(Arc::new(RealFs), &*dir, cache, Arc::default(), OPEN_FILES);
         let options = TableOptions { block_bytes: 1000, filter_bits_per_key: 10, has_sample: false };
         let file = |id| {
             let mut builder = TableBuilder::create(&RealFs, &names::table(&dir, id), id, options).unwrap();
@@ -124,7 +124,7 @@ fn a_dead_table_is_closed_before_it_is_unlinked() {
     assert!(get(&view, 2).unwrap());
     assert_eq!((tables.open_files(), tables.store.take_dead()), (vec![path], vec![]));
     drop(view);
-    assert_eq!((tables.open_files(), tables.store.take_dead()), (vec![], vec![FileId(1)]));
+    assert_eq!((tables.open_files(), tables.store.take_dead()), (vec![], vec![(TierId::FAST, FileId(1))]));
 }
 
 /// Reads other tables until the file of `file` is closed.

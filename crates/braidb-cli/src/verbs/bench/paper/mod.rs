@@ -10,9 +10,10 @@ mod kt_store;
 mod pebblesdb;
 mod triad;
 
-use super::device::{DeviceArg, DeviceArgs};
+use super::device::Modelled;
 use super::engine::{DurabilityArg, Engine, EngineArgs};
 use super::measure::{Measured, measure};
+use super::placement::{DeviceArg, DeviceArgs};
 use super::{Settings, start_empty};
 use crate::failure::{Failure, Outcome, printing, storage};
 use crate::figures::{bytes_text, counted, grouped};
@@ -249,7 +250,7 @@ fn run_on_device(paper: &Paper, args: &Args, device: DeviceArg) -> Outcome<Round
         )));
     }
     run_all(paper, args, |experiment, options, settings| {
-        let modelled = args.device.begin(device, Path::new("paper"), options, settings)?;
+        let modelled = Modelled::begin(&args.device, device, Path::new("paper"), options, settings)?;
         run_one(experiment, settings, |workload, settings| modelled.measure(workload, settings))
     })
 }
@@ -349,8 +350,8 @@ impl Args {
     /// The lines above the tables.
     fn head(&self, paper: &Paper) -> String {
         let is_mixed = paper.experiments.iter().any(|experiment| experiment.workload().is_mixed());
-        let device = match self.device.device {
-            Some(device) => format!(" on modelled {}", device.name()),
+        let device = match self.device.title() {
+            Some(device) => format!(" on modelled {device}"),
             None => String::new(),
         };
         format!(

@@ -91,6 +91,9 @@ impl Planner<'_> {
         let span = Span::from(&slice.range);
         let has_room = |arrival: &Arrival| {
             let sum = self.sum(1, arrival.index);
+            if self.keeps_one_run(1, arrival) {
+                return false;
+            }
             let limit = match room {
                 _ if self.options.merges_l0() => 1,
                 Room::BelowDue => self.due_runs(1) - 1,
@@ -182,6 +185,9 @@ impl Planner<'_> {
         let span = self.span(level, index);
         let mut below_bytes = 0;
         for arrival in self.arrivals(to, &self.cell(level, index).runs[oldest..], &span) {
+            if self.keeps_one_run(to, &arrival) {
+                return None;
+            }
             if !self.joins(to, &arrival) {
                 let target = self.sum(to, arrival.index);
                 if target.runs + 1 >= self.due_runs(to) {
@@ -222,9 +228,18 @@ impl Planner<'_> {
         })
     }
 
+    /// Whether what arrives is merged with the one run of a cell: its tables lie on a slow tier.
+    fn keeps_one_run(&self, to: usize, arrival: &Arrival) -> bool {
+        self.sum(to, arrival.index).slow_tier.is_some() && !mutant!("slow_cell_with_two_runs")
+    }
+
     /// How many of the newest runs of a cell a merge from above takes along.
     fn wanted_below(&self, to: usize, arrival: &Arrival) -> usize {
-        if self.joins(to, arrival) { 0 } else { self.runs_to_take_along(to, arrival) }
+        match self.keeps_one_run(to, arrival) {
+            true => self.sum(to, arrival.index).runs,
+            false if self.joins(to, arrival) => 0,
+            false => self.runs_to_take_along(to, arrival),
+        }
     }
 
     /// The merge of these runs of a cell, below L0 all of them, into the next level. It takes `wanted` of the newest runs of each cell there
@@ -251,7 +266,8 @@ impl Planner<'_> {
             let wanted = wanted(arrival);
             let target = self.sum(to, arrival.index);
             if wanted > 0 && (target.is_taken || target.is_appended) {
-                if target.runs >= self.hard_runs(to) || self.options.max_runs[to] <= 1 {
+                let has_room = target.runs < self.hard_runs(to) && self.options.max_runs[to] > 1;
+                if !has_room || self.keeps_one_run(to, arrival) {
                     return None;
                 }
             } else if wanted > 0 {

@@ -460,6 +460,7 @@ mod tests {
             oldest_tombstones: 0,
             hidden,
             seqs: (0, 1),
+            slow_tier: None,
             is_taken: false,
             is_appended: false,
         }

@@ -110,7 +110,8 @@ impl Planner<'_> {
             let right = self.version.level(level).cell_index(guard);
             let sums = [self.sum(level, right - 1), self.sum(level, right)];
             let bytes = sums[0].bytes + sums[1].bytes;
-            if sums.iter().any(|sum| sum.is_taken) || bytes >= self.options.table_bytes / 4 {
+            let is_fixed = sums.iter().any(|sum| sum.is_taken || sum.slow_tier.is_some());
+            if is_fixed || bytes >= self.options.table_bytes / 4 {
                 return None;
             }
             let cells = [right - 1, right].map(|index| self.cell(level, index));

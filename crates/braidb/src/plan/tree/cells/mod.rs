@@ -27,13 +27,14 @@ mod inplace;
 mod order;
 mod purchase;
 pub mod samples;
+mod tiers;
 
 pub use garbage::{Met, hidden_value_bytes};
 
 use super::options::Now;
-use super::{Claim, Claims, Input, Merge, Plan, Step, TreeOptions, Use};
+use super::{Claim, Claims, Input, Merge, Placement, Plan, Step, TreeOptions, Use};
 use crate::base::counters::LEVELS;
-use crate::base::ids::{FamilyId, SeqNo};
+use crate::base::ids::{FamilyId, SeqNo, TierId};
 use crate::base::key::Span;
 use crate::base::mutant::mutant;
 use crate::plan::values;
@@ -101,6 +102,8 @@ struct Sum {
     /// What samples say of entries that newer runs hide.
     hidden: Option<u64>,
     seqs: (SeqNo, SeqNo),
+    /// The slow tier on which tables of the cell lie.
+    slow_tier: Option<TierId>,
     /// A running job replaces runs of the cell.
     is_taken: bool,
     /// A running job puts its output among the cell's runs, or on top.
@@ -121,6 +124,7 @@ impl Sum {
             oldest_tombstones: 0,
             hidden: cell.hidden(),
             seqs: (SeqNo::MAX, 0),
+            slow_tier: cell.slow_tier(),
             is_taken: false,
             is_appended: false,
         };
@@ -306,6 +310,10 @@ impl<'a> Planner<'a> {
         let (window, cost) = self.best_window(level, index)?;
         let in_place = (cost, window.len() as u64 - 1);
         match self.merge_down(level, index) {
+            // Beside damage, or a slow device that does not answer, the cell becomes shorter by itself.
+            Some(down) if down.merge.claims.iter().any(|claim| self.claims.touches_avoided(claim)) => {
+                self.merge_window(level, index, window)
+            }
             Some(down) if !self.is_small_for(level, index) && cheaper(down.price, in_place) => {
                 self.allowed(Plan::Merge(down.merge))
             }
@@ -349,6 +357,7 @@ impl<'a> Planner<'a> {
             inputs,
             table_bytes,
             gathers: false,
+            placement: Placement::OfCells,
             reason: self.reason,
             claims,
         }

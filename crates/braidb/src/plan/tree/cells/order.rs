@@ -11,15 +11,17 @@
 //! 6. `RoomInL1`: a cell of L1 is due, and L0 waits to go down. If no cell of L1 has a plan, less urgent work leaves L0 its way.
 //! 7. `FreeMoves`: the oldest run of a cell moves down, as metadata, from a level over its target.
 //! 8. `Splits`: a cell is too large, and is cut in two, as metadata.
-//! 9. `Garbage`: versions and tombstones that no reader needs take more space than is allowed.
-//! 10. `CellsOverBound`: a cell has as many runs as make it due.
-//! 11. `LevelsOverTarget`: a level has more bytes than its target.
-//! 12. `Pinning`: tables point into logs or value files that are to go.
-//! 13. `Cold`: old tombstones, and the rests of tables of which little is left.
-//! 14. `Joins`: two small neighbouring cells become one, as metadata.
-//! 15. `GarbageHints`: scans read more garbage than a rewrite costs.
-//! 16. `Purchase`: readers have paid the price of a merge in vain.
-//! 17. `GatherHints`: scans lost more time to values in many places than it takes to gather them.
+//! 9. `LeaveFastTier`: the fast tier has more than its share. Its coldest cell goes to a slow one.
+//! 10. `Garbage`: versions and tombstones that no reader needs take more space than is allowed.
+//! 11. `CellsOverBound`: a cell has as many runs as make it due.
+//! 12. `LevelsOverTarget`: a level has more bytes than its target.
+//! 13. `Pinning`: tables point into logs or value files that are to go.
+//! 14. `Cold`: old tombstones, and the rests of tables of which little is left.
+//! 15. `Joins`: two small neighbouring cells become one, as metadata.
+//! 16. `GarbageHints`: scans read more garbage than a rewrite costs.
+//! 17. `Purchase`: readers have paid the price of a merge in vain.
+//! 18. `ComeBack`: readers have waited for a slow cell as long as its way to the fast tier takes.
+//! 19. `GatherHints`: scans lost more time to values in many places than it takes to gather them.
 
 use super::Planner;
 use crate::plan::tree::Plan;
@@ -35,6 +37,7 @@ enum Proposal {
     RoomInL1,
     FreeMoves,
     Splits,
+    LeaveFastTier,
     Garbage,
     CellsOverBound,
     LevelsOverTarget,
@@ -43,11 +46,12 @@ enum Proposal {
     Joins,
     GarbageHints,
     Purchase,
+    ComeBack,
     GatherHints,
 }
 
 /// The most urgent proposal first.
-const ORDER: [Proposal; 17] = [
+const ORDER: [Proposal; 19] = [
     Proposal::L0AtLimit,
     Proposal::GatherRuns,
     Proposal::CellsFarOverBound,
@@ -56,6 +60,7 @@ const ORDER: [Proposal; 17] = [
     Proposal::RoomInL1,
     Proposal::FreeMoves,
     Proposal::Splits,
+    Proposal::LeaveFastTier,
     Proposal::Garbage,
     Proposal::CellsOverBound,
     Proposal::LevelsOverTarget,
@@ -64,6 +69,7 @@ const ORDER: [Proposal; 17] = [
     Proposal::Joins,
     Proposal::GarbageHints,
     Proposal::Purchase,
+    Proposal::ComeBack,
     Proposal::GatherHints,
 ];
 
@@ -79,6 +85,7 @@ impl Proposal {
             Proposal::Cold => Reason::Cold,
             Proposal::GarbageHints | Proposal::GatherHints => Reason::Scans,
             Proposal::Purchase => Reason::Bought,
+            Proposal::LeaveFastTier | Proposal::ComeBack => Reason::Tier,
             // Metadata alone.
             Proposal::GatherRuns | Proposal::FreeMoves | Proposal::Splits | Proposal::Joins => Reason::Size,
         }
@@ -117,11 +124,13 @@ impl Planner<'_> {
             Proposal::Garbage => self.garbage(),
             Proposal::CellsOverBound => self.deep_cells(all_levels, |level| self.due_runs(level)),
             Proposal::LevelsOverTarget => self.large_levels(),
+            Proposal::LeaveFastTier => self.leave_fast_tier(),
             Proposal::Pinning => self.pinning(),
             Proposal::Cold => self.cold(),
             Proposal::Joins => self.joins_of_cells(),
             Proposal::GarbageHints => self.garbage_hints(),
             Proposal::Purchase => self.purchase(),
+            Proposal::ComeBack => self.come_back(),
             Proposal::GatherHints => self.gather_hints(),
         }
     }

@@ -11,6 +11,7 @@ mod sizes;
 use super::cells::samples::{self as sampling, Answers};
 use super::claims::Ticket;
 use super::edits::Moment;
+use super::placement::TierMap;
 use super::*;
 use crate::base::counters::LEVELS;
 use crate::base::ids::{FileId, SeqNo, TierId};
@@ -152,6 +153,7 @@ impl Simulator {
             watermark: self.watermark(),
             visible: self.seq,
             shadowed_permille: self.shadowed_permille,
+            tiers: None,
             may_buy: !self
                 .running
                 .iter()
@@ -278,7 +280,7 @@ impl Simulator {
         };
         let beneath = Beneath::new(version, merge.from, &merge.range(), is_input);
         let mut retention = RetentionFilter::new(DropProof::new(self.snapshots.clone(), self.seq));
-        let mut cutter = Cutter::new(merge, version);
+        let mut cutter = Cutter::new(merge, version, &TierMap::fast());
         let mut outputs: Vec<Vec<Vec<Entry>>> = vec![vec![Vec::new()]];
         let (mut written, mut last, mut hidden) = (0, None, 0);
         for (key, seq, kind) in entries {

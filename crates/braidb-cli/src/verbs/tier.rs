@@ -1,0 +1,196 @@
+//! `tier add|list|evacuate DIR`: the slow tiers of a database.
+
+use super::stats::tiers::{NO_TIERS, devices_text, tier_json};
+use crate::failure::{Failure, Outcome, printing};
+use crate::figures::{bytes_text, ratio};
+use crate::host::clock::Stopwatch;
+use crate::host::files;
+use crate::store::{Place, TIER, absolute};
+use crate::text;
+use braidb::stats::TierStats;
+use braidb::{Db, Durability, Options};
+use clap::Subcommand;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::Value;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Add a slow tier to a database, list its tiers, or empty one
+///
+/// A slow tier is a directory on a slower device, which takes what readers seldom want. The directory of the database is the fast tier. The
+/// database remembers its tiers: later commands and programs find them by themselves.
+#[derive(clap::Args)]
+#[command(after_help = text::EXIT_STATUS)]
+pub struct Args {
+    #[command(subcommand)]
+    step: Step,
+}
+
+#[derive(Subcommand)]
+enum Step {
+    Add(Add),
+    List(List),
+    Evacuate(Evacuate),
+}
+
+/// Make a directory a slow tier of an existing database
+///
+/// The directory is made if there is none; an existing one must be empty. Paths are remembered as absolute ones. A database that has had a
+/// slow tier is refused by versions of BraidDB without tiers.
+#[derive(clap::Args)]
+#[command(after_help = text::EXIT_STATUS)]
+struct Add {
+    #[command(flatten)]
+    place: Place,
+    /// The directory on the slower device
+    slow_dir: PathBuf,
+    /// Move the coldest data there now, until at most this percentage is on the fast tier; without it, data moves as the database is used
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=100))]
+    fast_share: Option<u32>,
+}
+
+/// Print the tiers: number, bytes and cells of the database, free bytes, and path
+///
+/// A tier is closed while nothing is written to it, because a merge could not write there lately.
+#[derive(clap::Args)]
+#[command(after_help = text::EXIT_STATUS)]
+struct List {
+    #[command(flatten)]
+    place: Place,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Move everything off a slow tier, and take the tier out of the database
+///
+/// The data goes to other slow tiers that have room, or else to the fast one. If the command is stopped or fails, the tier stays a tier and
+/// nothing is lost; run it again to go on.
+#[derive(clap::Args)]
+#[command(after_help = text::EXIT_STATUS)]
+struct Evacuate {
+    #[command(flatten)]
+    place: Place,
+    /// The directory of the tier
+    slow_dir: PathBuf,
+}
+
+pub fn run(args: &Args) -> Outcome {
+    match &args.step {
+        Step::Add(args) => add(args),
+        Step::List(args) => list(args),
+        Step::Evacuate(args) => evacuate(args),
+    }
+}
+
+fn add(args: &Add) -> Outcome {
+    let slow_dir = absolute(&args.slow_dir)?;
+    let was_tier = slow_dir.join(TIER).exists();
+    let options = Options::new().durability(Durability::Buffer).slow_path(&slow_dir);
+    let options = args.fast_share.into_iter().fold(options, Options::fast_share);
+    let db = args.place.open_with(options)?;
+    if args.fast_share.is_some() {
+        eprintln!("moving the coldest data; if this is stopped, the database is in order and keeps the tier");
+        db.settle()?;
+    }
+    let tier = tier_at(&db, &args.place, &slow_dir)?;
+    let bytes = |tier: &TierStats| bytes_text(tier.bytes);
+    let tiers = db.stats().tiers;
+    let mut text = format!(
+        "{} {} tier {} of {}; the database remembers it\n",
+        slow_dir.display(),
+        if was_tier { "is, as before," } else { "is now" },
+        tier.id,
+        args.place.dir.display()
+    );
+    if let (Some(percent), [fast, ..]) = (args.fast_share, tiers.as_slice()) {
+        text += &format!(
+            "{} on it, {} on the fast tier; the share of {percent}% is not remembered: programs give it by `Options::fast_share`\n",
+            bytes(&tier),
+            bytes(fast)
+        );
+    }
+    db.close()?;
+    std::io::stdout().write_all(text.as_bytes()).map_err(printing)
+}
+
+fn list(args: &List) -> Outcome {
+    let db = args.place.open(Durability::Buffer)?;
+    let tiers = db.stats().tiers;
+    db.close()?;
+    let mut text = String::new();
+    match (args.json, tiers.is_empty()) {
+        (true, _) => text = format!("{:#}\n", Value::from_iter(tiers.iter().map(tier_json))),
+        (false, true) => text = format!("{NO_TIERS}\n"),
+        (false, false) => devices_text(&tiers, &mut text),
+    }
+    std::io::stdout().write_all(text.as_bytes()).map_err(printing)
+}
+
+fn evacuate(args: &Evacuate) -> Outcome {
+    let db = args.place.open(Durability::Buffer)?;
+    let tier = tier_at(&db, &args.place, &absolute(&args.slow_dir)?)?;
+    let watch = Stopwatch::start();
+    let mut progress = Progress::new(tier.bytes);
+    let emptied = db.evacuate(&tier.path, |left_bytes| progress.show(left_bytes));
+    progress.bar.finish_and_clear();
+    // The tier is one of the database, so it is the data on it that cannot be moved.
+    emptied.map_err(|error| match error {
+        braidb::Error::Tier { .. } => Failure::Storage(error.to_string()),
+        other => other.into(),
+    })?;
+    db.close()?;
+    writeln!(
+        std::io::stdout(),
+        "{} moved in {:.1} s; {} is no tier any more, and may be removed",
+        bytes_text(tier.bytes),
+        watch.seconds(),
+        tier.path.display()
+    )
+    .map_err(printing)
+}
+
+/// The slow tier whose directory `slow_dir` is.
+fn tier_at(db: &Db, place: &Place, slow_dir: &Path) -> Outcome<TierStats> {
+    let is_there = |tier: &TierStats| tier.path == slow_dir || files::is_same_dir(&tier.path, slow_dir);
+    let found = db.stats().tiers.into_iter().find(|tier| tier.id > 0 && is_there(tier));
+    found.ok_or_else(|| {
+        Failure::Use(format!(
+            "{} is no slow tier of {}; `braidb tier list` names its tiers",
+            slow_dir.display(),
+            place.dir.display()
+        ))
+    })
+}
+
+/// Shows how much of a tier has been moved: a bar on a terminal, a line for each tenth elsewhere.
+struct Progress {
+    bar: ProgressBar,
+    /// The most bytes that were seen on the tier. Writes may bring more until the tier is given up.
+    all_bytes: u64,
+    tenths: u64,
+}
+
+impl Progress {
+    fn new(all_bytes: u64) -> Progress {
+        let style =
+            ProgressStyle::with_template("{bar:40} {binary_bytes} of {binary_total_bytes} moved, {eta} left");
+        let bar = ProgressBar::new(all_bytes).with_style(style.expect("the template is right"));
+        Progress { bar, all_bytes, tenths: 0 }
+    }
+
+    fn show(&mut self, left_bytes: u64) {
+        self.all_bytes = self.all_bytes.max(left_bytes);
+        let moved = self.all_bytes - left_bytes;
+        if !self.bar.is_hidden() {
+            self.bar.set_length(self.all_bytes);
+            self.bar.set_position(moved);
+            return;
+        }
+        let tenths = (ratio(moved, self.all_bytes) * 10.0) as u64;
+        if tenths > self.tenths {
+            self.tenths = tenths;
+            eprintln!("{}0% of {} moved", tenths, bytes_text(self.all_bytes));
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! Databases with slow tiers: each verb works on them, finds a tier that was moved, and refuses directories that are not the tier.
+#![allow(clippy::disallowed_methods, reason = "these tests work on real files")]
+
+mod common;
+
+use common::{Place, braidb, braidb_with, names};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+/// A database whose data lies on the slow tier `slow`, closed, and its rows.
+struct Tiered {
+    place: Place,
+    rows: String,
+}
+
+impl Tiered {
+    fn new(test: &str) -> Tiered {
+        let place = Place::new(test);
+        let rows: String = (0..2000).map(|row| format!("key {row:05}\tvalue {}\n", row * 7)).collect();
+        let tiered = Tiered { place, rows };
+        braidb_with(&["load", &tiered.db()], tiered.rows.as_bytes()).exits(0);
+        braidb(&["compact", &tiered.db()]).exits(0);
+        let added =
+            braidb(&["tier", "add", &tiered.db(), &tiered.path("slow"), "--fast-share", "0"]).exits(0);
+        assert!(
+            added.text().contains("is now tier 1 of") && added.text().contains("remembers it"),
+            "{added:?}"
+        );
+        assert!(tiered.bytes_on(1) > 0 && tiered.bytes_on(0) == 0, "{:#}", tiered.tiers());
+        tiered
+    }
+
+    fn db(&self) -> String {
+        self.place.db()
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.place.path(name).into_os_string().into_string().unwrap()
+    }
+
+    fn rename(&self, from: &str, to: &str) {
+        fs::rename(self.path(from), self.path(to)).unwrap();
+    }
+
+    /// Copies the files of a directory to a new one.
+    fn copy(&self, from: &str, to: &str) {
+        fs::create_dir(self.path(to)).unwrap();
+        for name in names(&self.place.path(from)) {
+            fs::copy(self.place.path(from).join(&name), self.place.path(to).join(&name)).unwrap();
+        }
+    }
+
+    fn tiers(&self) -> Value {
+        let run = braidb(&["tier", "list", &self.db(), "--json"]).exits(0);
+        serde_json::from_slice(&run.out).unwrap()
+    }
+
+    fn bytes_on(&self, tier: usize) -> u64 {
+        self.tiers()[tier]["bytes"].as_u64().unwrap()
+    }
+
+    /// Fails unless the database opens without flags and has the rows.
+    #[track_caller]
+    fn is_whole(&self) {
+        assert_eq!(braidb(&["dump", &self.db()]).exits(0).text(), self.rows);
+        braidb(&["verify", &self.db()]).exits(0);
+    }
+
+    /// Fails unless each verb, with `flags`, is refused with `parts` in the message, and changes no file.
+    #[track_caller]
+    fn is_refused(&self, flags: &[&str], parts: &[&str]) {
+        let files = || [self.place.db_files(), names(&self.place.path(""))];
+        let before = files();
+        let (db, other) = (self.db(), self.path("other"));
+        for verb in [
+            &["get", &db, "key 00001"][..],
+            &["put", &db, "k", "v"],
+            &["load", &db],
+            &["compact", &db],
+            &["verify", &db],
+            &["stats", &db, "--tiers"],
+            &["tier", "list", &db],
+            &["tier", "add", &db, &other],
+            &["tier", "evacuate", &db, &self.path("slow")],
+        ] {
+            let run = braidb(&[verb, flags].concat()).exits(2);
+            assert!(parts.iter().all(|part| run.err.contains(part)), "{parts:?}: {verb:?}: {run:?}");
+        }
+        assert_eq!(files(), before);
+    }
+}
+
+#[test]
+fn each_verb_works_on_a_database_with_a_tier_and_finds_a_moved_one() {
+    let mut tiered = Tiered::new("tiers-verbs");
+    let db = &tiered.db();
+    for slow in ["slow", "moved"] {
+        if slow != "slow" {
+            tiered.rename("slow", slow);
+        }
+        let path = &tiered.path(slow);
+        let run = |verb: &[&str]| {
+            // The first verb names the moved tier; the others find it where the database remembers it.
+            let is_known = verb[0] != "verify" || slow == "slow";
+            let flags = if is_known { &[][..] } else { &["--slow-path", path] };
+            braidb(&[verb, flags].concat()).exits(0)
+        };
+        run(&["verify", db]);
+        if slow == "moved" {
+            // A verification changes nothing, so the database does not know the new place yet.
+            braidb(&["get", db, "key 00001"]).exits(2).tells("--slow-path");
+            braidb(&["get", db, "key 00001", "--slow-path", path]).prints("value 7\n");
+        }
+        run(&["get", db, "key 00001"]).prints("value 7\n");
+        run(&["put", db, "new", "value"]);
+        run(&["delete", db, "new"]);
+        assert_eq!(run(&["scan", db, "--limit", "1", "--reverse"]).text(), "key 01999\tvalue 13993\n");
+        run(&["stats", db]);
+        run(&["stats", db, "--guards"]);
+        run(&["stats", db, "--values"]);
+        braidb_with(&["load", db], tiered.rows.as_bytes()).exits(0);
+        let compacted = run(&["compact", db]);
+        assert!(!compacted.text().contains(": 0 B before") && tiered.bytes_on(1) > 0, "{compacted:?}");
+        tiered.is_whole();
+    }
+    // What a verb writes is there for the next one.
+    braidb(&["put", db, "z", "last"]).exits(0);
+    tiered.rows += "z\tlast\n";
+    tiered.is_whole();
+}
+
+#[test]
+fn tiers_are_listed_drawn_and_counted() {
+    let tiered = Tiered::new("tiers-shown");
+    let (db, slow) = (&tiered.db(), tiered.path("slow"));
+    let list = braidb(&["tier", "list", db]).exits(0);
+    let lines: Vec<&str> = list.text().lines().collect();
+    assert!(lines[1].starts_with("0 fast ") && lines[1].ends_with(db.as_str()), "{list:?}");
+    assert!(lines[2].starts_with("1 slow ") && lines[2].ends_with(&slow), "{list:?}");
+    let tiers = tiered.tiers();
+    assert_eq!(tiers[1]["path"], slow.as_str());
+    assert!(tiers[1]["free_bytes"].as_u64().unwrap() > 0 && tiers[1]["is_closed"] == false, "{tiers:#}");
+
+    let drawn = braidb(&["stats", db, "--tiers", "--cells", "1"]).exits(0);
+    assert!(drawn.text().starts_with(list.text()), "{drawn:?}");
+    let cells: Vec<&str> = drawn.text().lines().skip(3).collect();
+    assert!(cells[0] == "default" && cells[1].starts_with("  slow 1 ") && cells[1].ends_with(": tier 1"));
+    assert!(cells[2].contains("(start)") && cells[2].ends_with(" tier") && cells.len() == 3, "{drawn:?}");
+    let json = |flags: &[&str]| -> Value {
+        serde_json::from_slice(&braidb(&[&["stats", db], flags].concat()).exits(0).out).unwrap()
+    };
+    let (figures, all) = (json(&["--tiers", "--json"]), json(&["--json"]));
+    let cell = &figures["families"][0]["cells"][0];
+    assert_eq!((&cell["tier"], &cell["reason"]), (&1.into(), &"tier".into()));
+    assert_eq!((&cell["bytes"], &cell["slow_bytes"]), (&tiers[1]["bytes"], &tiers[1]["bytes"]));
+    assert_eq!((&figures["tiers"][1]["cells"], &all["tiers"][1]["cells"]), (&1.into(), &1.into()));
+    braidb(&["stats", db, "--tiers", "--guards"]).exits(2);
+    braidb(&["stats", db, "--tiers", "--values"]).exits(2);
+}
+
+#[test]
+fn a_tier_is_emptied_and_others_go_on() {
+    let tiered = Tiered::new("tiers-evacuate");
+    let db = &tiered.db();
+    braidb(&["tier", "add", db, &tiered.path("second")]).exits(0);
+    braidb(&["tier", "evacuate", db, &tiered.path("third")]).exits(2).tells("tier list");
+    braidb(&["tier", "evacuate", db, db]).exits(2).tells("is no slow tier of");
+    let bytes = tiered.bytes_on(1);
+    let run = braidb(&["tier", "evacuate", db, &tiered.path("slow")]).exits(0).tells("100% of ");
+    assert!(run.text().contains("is no tier any more"), "{run:?}");
+    assert_eq!(names(&tiered.place.path("slow")), ["LOCK"]);
+    let tiers = tiered.tiers();
+    assert_eq!((tiers.as_array().unwrap().len(), &tiers[1]["id"]), (2, &2.into()), "{tiers:#}");
+    assert!(tiers[0]["bytes"].as_u64().unwrap() + tiers[1]["bytes"].as_u64().unwrap() >= bytes / 2);
+    tiered.is_whole();
+    braidb(&["tier", "evacuate", db, &tiered.path("second")]).exits(0);
+    braidb(&["tier", "list", db]).prints("the database has no slow tiers; `braidb tier add` adds one\n");
+    braidb(&["stats", db, "--tiers"]).prints("the database has no slow tiers; `braidb tier add` adds one\n");
+    tiered.is_whole();
+    // The emptied directory may join again.
+    braidb(&["tier", "add", db, &tiered.path("slow")]).exits(0);
+    tiered.is_whole();
+}
+
+#[test]
+fn tiers_are_found_from_every_working_directory() {
+    let tiered = Tiered::new("tiers-relative");
+    let run_in = |dir: &str, arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_braidb"));
+        let output = command.current_dir(tiered.path(dir)).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    run_in(".", &["tier", "add", "db", "second"]);
+    assert_eq!(run_in(".", &["get", "db", "key 00001"]), "value 7\n");
+    assert_eq!(
+        run_in("slow", &["get", "../db/../db", "key 00001", "--slow-path", ".", "--slow-path", "../second"]),
+        "value 7\n"
+    );
+    assert!(
+        run_in(
+            "second",
+            &["tier", "evacuate", &tiered.db(), "../slow", "--slow-path", ".", "--slow-path", "../slow"]
+        )
+        .contains("moved")
+    );
+    run_in(".", &["verify", "db"]);
+    tiered.is_whole();
+}
+
+#[test]
+fn a_missing_tier_is_refused_until_it_is_back() {
+    let tiered = Tiered::new("tiers-missing");
+    let (db, slow) = (&tiered.db(), tiered.path("slow"));
+    tiered.rename("slow", "away");
+    tiered.is_refused(&[], &[&slow, "mount its device", "--slow-path"]);
+    // An empty directory in its place, as where nothing is mounted, is no tier.
+    fs::create_dir(&slow).unwrap();
+    tiered.is_refused(&[], &[&slow, "mount its device"]);
+    tiered.is_refused(&["--slow-path", &slow], &["is no slow tier: it has no file `TIER`"]);
+    braidb(&["tier", "add", db, &slow]).exits(2).tells("mount its device");
+    assert_eq!(names(&tiered.place.path("slow")), [""; 0]);
+    // So is a file.
+    fs::remove_dir(&slow).unwrap();
+    fs::write(&slow, "mine").unwrap();
+    tiered.is_refused(&[], &[&slow, "it is a file"]);
+    fs::remove_file(&slow).unwrap();
+    tiered.rename("away", "slow");
+    tiered.is_whole();
+}
+
+#[test]
+fn tiers_that_changed_places_are_refused_until_they_are_named() {
+    let tiered = Tiered::new("tiers-swapped");
+    let (db, slow, second) = (&tiered.db(), &tiered.path("slow"), &tiered.path("second"));
+    braidb(&["tier", "add", db, second]).exits(0);
+    tiered.rename("slow", "other");
+    tiered.rename("second", "slow");
+    tiered.rename("other", "second");
+    tiered.is_refused(&[], &["was here, and now it is tier", "--slow-path"]);
+    braidb(&["get", db, "key 00001", "--slow-path", slow, "--slow-path", second]).prints("value 7\n");
+    assert_eq!(tiered.tiers()[1]["path"], second.as_str());
+    tiered.is_whole();
+}
+
+#[test]
+fn foreign_and_old_directories_are_refused_and_kept() {
+    let tiered = Tiered::new("tiers-foreign");
+    let (db, path) = (&tiered.db(), |name: &str| tiered.path(name));
+    // Another database and its tier.
+    braidb(&["put", &path("db2"), "k", "v"]).exits(0);
+    braidb(&["tier", "add", &path("db2"), &path("slow2")]).exits(0);
+    braidb(&["tier", "add", db, &path("slow2")]).exits(2).tells("belongs to another database");
+    braidb(&["tier", "add", db, &path("db2")]).exits(2).tells("name an empty or a new directory");
+    tiered.is_refused(&["--slow-path", &path("slow2")], &["belongs to another database"]);
+    braidb(&["get", &path("db2"), "k"]).prints("v\n");
+    // A directory with files of the user.
+    fs::create_dir(path("mine")).unwrap();
+    tiered.place.file("mine/notes.txt", "mine");
+    braidb(&["tier", "add", db, &path("mine")]).exits(2).tells("it holds `notes.txt`");
+    assert_eq!(names(&tiered.place.path("mine")), ["notes.txt"]);
+    // Directories in one another.
+    for dir in [db.clone(), path("db/slow"), path("slow/er")] {
+        braidb(&["tier", "add", db, &dir, "--slow-path", &path("slow")]).exits(2).tells("not apart");
+    }
+    // A database that does not exist is not made, and no tier for it.
+    braidb(&["tier", "add", &path("nowhere"), &path("new")]).exits(2).tells("does not exist");
+    braidb(&["tier", "list", &path("nowhere")]).exits(2).tells("does not exist");
+    braidb(&["tier", "evacuate", &path("nowhere"), &path("slow")]).exits(2).tells("does not exist");
+    assert!(!tiered.place.path("nowhere").exists() && !tiered.place.path("new").exists());
+    braidb(&["tier", "add", db, &path("new"), "--fast-share", "101"]).exits(2);
+    // A copy of the tier that the database has left behind.
+    tiered.copy("slow", "older");
+    braidb(&["put", db, "k", "v"]).exits(0);
+    braidb(&["delete", db, "k"]).exits(0);
+    tiered.rename("slow", "newer");
+    tiered.rename("older", "slow");
+    tiered.is_refused(&[], &["older than the database"]);
+    tiered.rename("slow", "older");
+    tiered.rename("newer", "slow");
+    tiered.is_whole();
+}
+
+#[test]
+fn a_tier_that_cannot_be_written_or_read_loses_nothing() {
+    let tiered = Tiered::new("tiers-broken");
+    let (db, slow) = (&tiered.db(), tiered.place.path("slow"));
+    // A read-only directory, for users whom it binds.
+    fs::set_permissions(&slow, fs::Permissions::from_mode(0o555)).unwrap();
+    let binds = fs::write(slow.join("probe"), "").is_err();
+    if binds {
+        for verb in [&["get", db, "key 00001"][..], &["put", db, "k", "v"], &["tier", "list", db]] {
+            braidb(verb).exits(3).tells(&tiered.path("slow"));
+        }
+    } else {
+        fs::remove_file(slow.join("probe")).unwrap();
+    }
+    fs::set_permissions(&slow, fs::Permissions::from_mode(0o755)).unwrap();
+    tiered.is_whole();
+    // A tier in use by the open database.
+    let open = braidb::Db::open(db).unwrap();
+    braidb(&["tier", "list", db]).exits(2).tells("open already");
+    braidb(&["tier", "add", db, &tiered.path("second")]).exits(2).tells("open already");
+    open.close().unwrap();
+    // A damaged table on the slow tier is found, and keeps the tier from being emptied.
+    let table = names(&slow).into_iter().find(|name| name.ends_with(".table")).unwrap();
+    let whole = fs::read(slow.join(&table)).unwrap();
+    let mut bytes = whole.clone();
+    bytes[whole.len() / 3] ^= 1;
+    fs::write(slow.join(&table), bytes).unwrap();
+    let run = braidb(&["verify", db]).exits(3).tells("damaged range");
+    assert!(run.text().contains(&table), "{run:?}");
+    braidb(&["tier", "evacuate", db, &tiered.path("slow")]).exits(3);
+    assert!(tiered.bytes_on(1) > 0, "the tier stays");
+    // One that is gone too.
+    fs::remove_file(slow.join(&table)).unwrap();
+    braidb(&["get", db, "key 00001"]).exits(3).tells(&table);
+    fs::write(slow.join(&table), whole).unwrap();
+    tiered.is_whole();
+}

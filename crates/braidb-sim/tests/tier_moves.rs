@@ -1,0 +1,374 @@
+//! Cells that move between tiers on simulated devices: which ones leave and come back, what a get reads, and that no record is lost.
+//! The slow device also fails, fills up and is emptied.
+
+#[path = "tier_moves/evacuation.rs"]
+mod evacuation;
+#[path = "tier_moves/failing.rs"]
+mod failing;
+
+use braidb::storage::Env;
+use braidb::storage::inline::{Inline, SeededRandom, StepClock};
+use braidb::{Db, Error, Options};
+use braidb_storage::sim::{OpKind, SimFs};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+const DIR: &str = "/db";
+/// The devices of slow tiers, and the directories of the tiers.
+const DEVICES: [&str; 2] = ["/slow-1", "/slow-2"];
+const SLOW: [&str; 2] = ["/slow-1/tier", "/slow-2/tier"];
+/// The family beside the default one.
+const OTHER: &str = "other";
+
+fn path(name: &str) -> &Path {
+    Path::new(name)
+}
+
+/// A machine with a fast and two slow devices.
+fn machine() -> SimFs {
+    let fs = SimFs::new();
+    DEVICES.iter().for_each(|device| fs.add_device(path(device)).unwrap());
+    fs
+}
+
+/// Cells of a few KiB, no cache and no value files.
+fn options(share: u32) -> Options {
+    Options::new().memtable_bytes(8 << 10).block_cache_bytes(0).fast_share(share).tuning(|tuning| {
+        tuning
+            .table_bytes(4 << 10)
+            .block_bytes(512)
+            .separation_threshold(None)
+            .log_table_percent(0)
+            .hot_keys_percent(0)
+    })
+}
+
+/// Values of 200 bytes and more lie in value files.
+fn separated(share: u32) -> Options {
+    options(share).tuning(|tuning| tuning.separation_threshold(Some(200)))
+}
+
+/// Makes the options for a share of the fast tier, in percent.
+type MakeOptions = fn(u32) -> Options;
+
+/// With one slow tier.
+fn one(options: Options) -> Options {
+    options.slow_path(SLOW[0])
+}
+
+/// Opens the database on one stepped thread.
+fn open(fs: &SimFs, options: Options) -> Result<Db, Error> {
+    let clock = Arc::new(StepClock::new());
+    let runtime = Arc::new(Inline::new(clock.clone()));
+    let random = Arc::new(SeededRandom::new(fs.ops()));
+    options.env(Env { fs: Arc::new(fs.clone()), clock, random, runtime }).open(DIR)
+}
+
+fn key(number: u32) -> Vec<u8> {
+    format!("key {number:05}").into_bytes()
+}
+
+/// What the database must hold: by family, key and value.
+#[derive(Clone, Debug, Default)]
+struct Model(BTreeMap<(&'static str, Vec<u8>), Vec<u8>>);
+
+impl Model {
+    fn put(&mut self, db: &Db, family: &'static str, number: u32, value: Vec<u8>) {
+        db.column_family(family).unwrap().put(key(number), &value).unwrap();
+        self.0.insert((family, key(number)), value);
+    }
+
+    fn delete(&mut self, db: &Db, family: &'static str, number: u32) {
+        db.column_family(family).unwrap().delete(key(number)).unwrap();
+        self.0.remove(&(family, key(number)));
+    }
+
+    /// Writes `numbers` of the default family with values of `len` bytes.
+    fn fill(&mut self, db: &Db, numbers: impl Iterator<Item = u32>, len: usize, round: u8) {
+        numbers.for_each(|number| self.put(db, "default", number, vec![round ^ number as u8; len]));
+    }
+
+    /// Reads everything by key and by scan in both directions.
+    #[track_caller]
+    fn check(&self, db: &Db) {
+        for ((family, key), value) in &self.0 {
+            let found = db.column_family(family).unwrap().get(key).unwrap();
+            assert_eq!(found.as_deref(), Some(value.as_slice()), "{family} {}", String::from_utf8_lossy(key));
+        }
+        for family in db.column_families() {
+            let of_family = self.0.iter().filter(|((name, _), _)| *name == family);
+            let expected: Vec<_> = of_family.map(|((_, key), value)| (key.clone(), value.clone())).collect();
+            let opened = db.column_family(&family).unwrap();
+            let entry = |entry: braidb::Result<(Vec<u8>, braidb::Value)>| {
+                let (key, value) = entry.unwrap();
+                (key, value.to_vec())
+            };
+            assert!(opened.iter().map(entry).eq(expected.iter().cloned()), "{family} forward");
+            assert!(opened.iter().rev().map(entry).eq(expected.into_iter().rev()), "{family} backward");
+        }
+    }
+
+    /// Checks the database as it is, after a close, and after a verification.
+    #[track_caller]
+    fn check_reopened(&self, fs: &SimFs, db: Db, options: Options) -> Db {
+        self.check(&db);
+        db.close().unwrap();
+        let db = open(fs, options).unwrap();
+        self.check(&db);
+        assert_eq!(db.verify().unwrap().damages, []);
+        db
+    }
+}
+
+/// The bytes on each tier, the fast one first.
+fn bytes(db: &Db) -> Vec<u64> {
+    db.stats().tiers.iter().map(|tier| tier.bytes).collect()
+}
+
+/// The share of the fast tier, in percent, without L0. L0 stays fast: only merges into deeper levels make its records movable.
+fn fast_percent(db: &Db) -> u64 {
+    let bytes = bytes(db);
+    let l0 = &db.tree()[0].levels[0].cells;
+    let l0_slices = l0.iter().flat_map(|cell| &cell.runs).flat_map(|run| &run.slices);
+    let l0_bytes: u64 = l0_slices.map(|slice| slice.bytes).sum();
+    (bytes[0] - l0_bytes) * 100 / bytes.iter().sum::<u64>().max(1)
+}
+
+/// Bytes that left the fast tier, and that came back.
+fn moved(db: &Db) -> (u64, u64) {
+    let counts = db.stats().counts;
+    (counts.tier_out_bytes, counts.tier_in_bytes)
+}
+
+/// Reads of the slow devices, each with its file, while `work` runs.
+fn slow_reads(fs: &SimFs, work: impl FnOnce()) -> usize {
+    fs.record_ops();
+    work();
+    let is_slow = |path: &Path| DEVICES.iter().any(|device| path.starts_with(device));
+    let ops = fs.take_recorded_ops();
+    ops.iter().filter(|op| op.kind == OpKind::Read && is_slow(&op.path)).count()
+}
+
+/// The keys of the slices that are on slow tiers with their tables or values: one key of each.
+fn slow_keys(db: &Db) -> Vec<Vec<u8>> {
+    let trees = db.tree();
+    let cells = trees[0].levels.iter().flat_map(|level| &level.cells);
+    let slices = cells.flat_map(|cell| &cell.runs).flat_map(|run| &run.slices);
+    slices.filter(|slice| slice.slow_bytes > 0).map(|slice| slice.low.clone()).collect()
+}
+
+/// A database of 800 records that is at rest, with its model.
+fn at_rest(fs: &SimFs, options: Options, len: usize) -> (Db, Model) {
+    let db = open(fs, one(options)).unwrap();
+    let mut model = Model::default();
+    // Keys in an order without runs: sequential writes would make cells that nothing ever merges.
+    model.fill(&db, (0..800).map(|number| number * 333 % 800), len, 1);
+    db.compact().unwrap();
+    db.settle().unwrap();
+    (db, model)
+}
+
+#[test]
+fn cells_leave_until_the_share_holds() {
+    for (options, len) in [(options as MakeOptions, 120), (separated, 300)] {
+        for share in [0, 30, 50, 80] {
+            let fs = machine();
+            let (db, model) = at_rest(&fs, options(share), len);
+            let (out, back) = moved(&db);
+            assert!(out > 0 && back == 0, "{share}%: {out} bytes left, {back} came back");
+            // Tables of cells with values apart stay, whatever the share is.
+            if len == 120 {
+                let percent = fast_percent(&db);
+                assert!(percent <= u64::from(share), "{percent}% are fast, and {share}% may be");
+                // One cell more could have stayed at most, of about 20 cells.
+                assert!(percent + 15 >= u64::from(share), "{percent}% are fast, and {share}% may be");
+            }
+            let db = model.check_reopened(&fs, db, options(share));
+            db.settle().unwrap();
+            assert_eq!(moved(&db), (0, 0), "nothing moves after an open");
+        }
+    }
+}
+
+#[test]
+fn a_share_of_all_moves_nothing_and_a_share_that_falls_moves() {
+    let fs = machine();
+    let (db, model) = at_rest(&fs, options(100), 120);
+    assert_eq!((bytes(&db)[1], moved(&db)), (0, (0, 0)));
+    let db = model.check_reopened(&fs, db, options(0));
+    db.compact().unwrap();
+    db.settle().unwrap();
+    assert_eq!(bytes(&db)[0], 0, "all is slow");
+    let db = model.check_reopened(&fs, db, options(0).fast_bytes(Some(20 << 10)));
+    db.settle().unwrap();
+    // The check above read all cells, and there is room.
+    let fast_bytes = bytes(&db)[0];
+    assert!(fast_bytes > 10 << 10 && fast_bytes <= 20 << 10, "{fast_bytes}");
+}
+
+#[test]
+fn the_cells_that_readers_come_to_come_back() {
+    for (options, len) in [(options as MakeOptions, 120), (separated, 300)] {
+        let fs = machine();
+        let share = if len == 120 { 50 } else { 60 };
+        let (db, model) = at_rest(&fs, options(share), len);
+        let hot = slow_keys(&db);
+        let hot = &hot[..hot.len() / 4];
+        assert!(!hot.is_empty());
+        // Cells that lie on the fast tier were never read.
+        for _ in 0..1_500 {
+            hot.iter().for_each(|key| assert!(db.get(key).unwrap().is_some()));
+        }
+        db.settle().unwrap();
+        let (_, back) = moved(&db);
+        assert!(back > 0, "hot cells come back");
+        if len == 120 {
+            assert!(fast_percent(&db) <= u64::from(share), "cold cells left for them: {:?}", bytes(&db));
+        }
+        let reads = slow_reads(&fs, || hot.iter().for_each(|key| assert!(db.get(key).unwrap().is_some())));
+        assert_eq!(reads, 0, "of {} hot keys, {back} bytes came back", hot.len());
+        model.check_reopened(&fs, db, options(share));
+    }
+}
+
+/// Readers that come to every cell alike pay for no move: no cell is hotter beyond chance.
+#[test]
+fn uniform_reads_move_nothing() {
+    for (options, len) in [(options as MakeOptions, 120), (separated, 300)] {
+        let fs = machine();
+        let (db, model) = at_rest(&fs, options(50), len);
+        let before = (moved(&db), bytes(&db));
+        let mut random = braidb_sim::rng::Rng::new(5);
+        for _ in 0..20_000 {
+            db.get(key(random.below(800) as u32)).unwrap().unwrap();
+        }
+        db.settle().unwrap();
+        assert_eq!((moved(&db), bytes(&db)), before);
+        model.check(&db);
+    }
+}
+
+#[test]
+fn a_get_reads_the_slow_device_once_at_most() {
+    for (options, len) in [(options as MakeOptions, 120), (separated, 300)] {
+        let fs = machine();
+        let (db, mut model) = at_rest(&fs, options(20), len);
+        let mut most = 0;
+        for round in 0..3_u8 {
+            // The first get opens tables.
+            model.check(&db);
+            for number in (0..1_000).step_by(3) {
+                let reads = slow_reads(&fs, || drop(db.get(key(number)).unwrap()));
+                assert!(reads <= 1, "round {round}, key {number}: {reads} reads of the slow device");
+                most = most.max(reads);
+            }
+            // Newer versions lie above slow cells, then go into them.
+            model.fill(&db, (0..800).step_by(5 + usize::from(round)), len, round + 2);
+            db.flush().unwrap();
+            if round == 1 {
+                db.settle().unwrap();
+            }
+        }
+        assert_eq!(most, 1, "some gets read it");
+    }
+}
+
+#[test]
+fn slow_cells_are_written_over_deleted_and_compacted() {
+    for (options, len) in [(options as MakeOptions, 120), (separated, 300)] {
+        let fs = machine();
+        let (mut db, mut model) = at_rest(&fs, options(25), len);
+        let mut random = braidb_sim::rng::Rng::new(9);
+        for round in 0..6_u8 {
+            let held = (db.snapshot(), model.clone());
+            for _ in 0..200 {
+                let number = random.below(900) as u32;
+                match random.below(4) {
+                    0 => model.delete(&db, "default", number),
+                    1 => model.put(&db, "default", number, vec![round; 20]),
+                    _ => model.put(&db, "default", number, vec![round; len]),
+                }
+            }
+            match round % 3 {
+                0 => db.flush().unwrap(),
+                1 => db.compact().unwrap(),
+                _ => db.settle().unwrap(),
+            }
+            let seen = held.0.iter().map(|entry| entry.unwrap()).map(|(key, value)| (key, value.to_vec()));
+            assert!(seen.eq(held.1.0.into_iter().map(|((_, key), value)| (key, value))), "the snapshot");
+            drop(held.0);
+            db = model.check_reopened(&fs, db, options(25));
+        }
+        // Nothing is left of what was deleted.
+        (0..900).for_each(|number| model.delete(&db, "default", number));
+        db.compact().unwrap();
+        db.settle().unwrap();
+        assert_eq!(bytes(&db), [0, 0]);
+        model.check_reopened(&fs, db, options(25));
+    }
+}
+
+#[test]
+fn cells_of_all_families_leave() {
+    let fs = machine();
+    let db = open(&fs, one(options(10))).unwrap();
+    let mut model = Model::default();
+    for number in (0..600).map(|number| number * 77 % 600) {
+        model.put(&db, "default", number, vec![1; 100]);
+        model.put(&db, OTHER, number, vec![2; 100]);
+    }
+    db.flush().unwrap();
+    db.settle().unwrap();
+    assert!(fast_percent(&db) <= 10);
+    for family in db.tree() {
+        let cells = family.levels.iter().flat_map(|level| &level.cells);
+        let slices = cells.flat_map(|cell| &cell.runs).flat_map(|run| &run.slices);
+        assert!(slices.map(|slice| slice.slow_bytes).sum::<u64>() > 0, "{}", family.name);
+    }
+    model.check_reopened(&fs, db, options(10));
+}
+
+#[test]
+fn of_two_slow_tiers_the_one_with_more_room_takes_cells() {
+    let fs = machine();
+    // `at_rest` names the other device last, so it has tier 2.
+    fs.set_capacity_of(path(DEVICES[1]), Some(120 << 10));
+    fs.set_capacity_of(path(DEVICES[0]), Some(160 << 10));
+    let (db, mut model) = at_rest(&fs, options(100).slow_path(SLOW[1]), 120);
+    let db = model.check_reopened(&fs, db, options(0));
+    db.settle().unwrap();
+    let of_tiers = bytes(&db);
+    assert!(of_tiers[1] > 0 && of_tiers[2] > of_tiers[1], "{of_tiers:?}");
+    let free: Vec<u64> = db.stats().tiers[1..].iter().map(|tier| tier.free_bytes).collect();
+    assert!(free[0].abs_diff(free[1]) <= 24 << 10, "{free:?}");
+    // More than both hold: the rest stays on the fast tier.
+    model.fill(&db, (800..3_000).map(|number| 800 + number * 333 % 2_200), 120, 2);
+    db.flush().unwrap();
+    db.settle().unwrap();
+    assert!(bytes(&db)[0] > 100 << 10, "{:?}", bytes(&db));
+    model.check_reopened(&fs, db, options(0));
+}
+
+/// A database that grows gets new levels. Slow cells are then no longer in the last one.
+#[test]
+fn levels_grow_beneath_slow_cells() {
+    let fs = machine();
+    let mut db = open(&fs, one(options(10))).unwrap();
+    let mut model = Model::default();
+    let mut last_levels = Vec::new();
+    for round in 0..5_u8 {
+        let numbers = 0..(200_u32 << round);
+        let all = numbers.end;
+        model.fill(&db, numbers.map(|number| number * 333 % all), 100, round);
+        db.flush().unwrap();
+        db.settle().unwrap();
+        let levels = &db.tree()[0].levels;
+        let is_used =
+            |level: &&braidb::stats::LevelTree| level.cells.iter().any(|cell| !cell.runs.is_empty());
+        last_levels.push(levels.iter().filter(is_used).map(|level| level.level).max().unwrap());
+        assert!(bytes(&db)[1] > 0 && fast_percent(&db) <= 10, "{:?}", bytes(&db));
+        db = model.check_reopened(&fs, db, options(10));
+    }
+    assert!(last_levels.first() < last_levels.last(), "{last_levels:?}");
+}

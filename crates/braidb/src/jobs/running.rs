@@ -1,0 +1,115 @@
+//! Running jobs: what each holds, and how it is given back, whatever becomes of the job.
+
+use super::Jobs;
+use crate::base::error::Result;
+use crate::plan::{Plan, Ticket};
+use crate::version::Version;
+use crate::write::FlushTask;
+use braidb_storage::Lane;
+use std::sync::Arc;
+
+/// A job between its submission and its end. What the job holds is given back in any case: run, dropped by a runtime that ends,
+/// or panicked.
+pub(super) struct Running {
+    pub jobs: Arc<Jobs>,
+    /// `None` once it ended.
+    pub work: Option<Work>,
+}
+
+/// Of which kinds one merge runs at a time.
+#[derive(Clone, Copy)]
+pub(super) struct MergeKind {
+    /// It was bought by what readers paid.
+    pub is_bought: bool,
+    /// It moves a cell to another tier.
+    pub is_move: bool,
+}
+
+/// What a job does, and holds meanwhile.
+pub(super) enum Work {
+    Flush(FlushTask),
+    Merge(Ticket, MergeKind),
+    /// A subcompaction for a merge of another thread, or a question to the planner that a reader asked.
+    Help,
+    LogCollection,
+}
+
+impl Work {
+    fn lane(&self) -> Lane {
+        match self {
+            Work::Flush(_) | Work::LogCollection => Lane::Flush,
+            Work::Merge(..) | Work::Help => Lane::Merge,
+        }
+    }
+}
+
+impl Running {
+    pub fn flush(mut self) {
+        let Some(Work::Flush(task)) = &self.work else { unreachable!("a flush was submitted") };
+        let outcome = self.jobs.flush_task(task).map_err(|error| self.jobs.blame(error));
+        self.end(outcome.is_ok());
+        self.jobs.end_job(Lane::Flush, outcome);
+    }
+
+    pub fn merge(mut self, plan: Plan, version: Arc<Version>) -> Result<()> {
+        let Some(Work::Merge(ticket, _)) = &self.work else { unreachable!("a plan was submitted") };
+        let claims = plan.claims().to_vec();
+        let outcome = self.jobs.execute(plan, version, ticket).map_err(|error| self.jobs.blame(error));
+        let others_go_on = outcome
+            .as_ref()
+            .is_err_and(|error| self.jobs.met_damage(error, &claims) || self.jobs.met_failed_tier(error));
+        self.end(outcome.is_ok());
+        self.jobs.end_job(Lane::Merge, outcome.clone());
+        if others_go_on {
+            self.jobs.schedule();
+        }
+        outcome
+    }
+
+    pub fn help(mut self, help: impl FnOnce(&Arc<Jobs>)) {
+        help(&self.jobs);
+        self.end(true);
+    }
+
+    /// Gives back what the job holds. The flushing set of a failed flush waits at the head of the queue for the next call of
+    /// `schedule`.
+    pub fn end(&mut self, is_done: bool) {
+        let Some(work) = self.work.take() else { return };
+        let mut catalog = self.jobs.catalog.lock();
+        match work {
+            Work::Flush(task) => {
+                catalog.flushes_running -= 1;
+                if !is_done {
+                    self.jobs.parts.flushes.put_back(task);
+                }
+            }
+            Work::Merge(ticket, MergeKind { is_bought, is_move }) => {
+                catalog.merges_running -= 1;
+                catalog.is_buying &= !is_bought;
+                catalog.tiers.is_moving &= !is_move;
+                catalog.tiers.merge_ended();
+                catalog.claims.release(ticket);
+                catalog.damages.merge_ended();
+            }
+            Work::Help => {}
+            Work::LogCollection => {
+                catalog.collecting_logs = false;
+                self.jobs.parts.queue.end_copies();
+            }
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // The database is poisoned before the work is given back: no job takes up what a panic left half done.
+        if let Some(work) = &self.work
+            && std::thread::panicking()
+        {
+            self.jobs.parts.pressure.failed(work.lane(), self.jobs.parts.health.poison_after_panic());
+        }
+        self.end(false);
+        self.jobs.catalog.lock().jobs -= 1;
+        self.jobs.ended.notify_all();
+    }
+}

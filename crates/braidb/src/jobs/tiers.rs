@@ -1,0 +1,393 @@
+//! What the planner is told of tiers: how many bytes each has, which one takes cells now, and which one the user gives up.
+//!
+//! # Which file holds a record at each instant
+//!
+//! *A cell moves to another tier.* The move is a merge (`jobs/mod.rs`): the record stands in an input until the sync of the edit, and in an
+//! output after it. Outputs are synced before, each with its name in the directory of its own tier (rule 12). A crash in between leaves
+//! orphans on either device, which the next open deletes. Inputs are unlinked when no view holds them.
+//!
+//! # A tier that fails
+//!
+//! A slow device may fail or be full while the database is open. Reads of its files then fail, with the file in the error; other reads go on.
+//! Merges treat files that cannot be read as damage (`jobs/damage.rs`). A merge that could not *write* there closes the tier: for
+//! [`FIRST_WAIT`] merges, and twice as many after each further failure, nothing is written to it. What belongs to its cells stays on the fast
+//! tier meanwhile, so writes go on until the fast tier is full. A writer that waits at the limit of L0 when a merge fails there is told once. No record is lost: the inputs stay until an edit that names the outputs.
+//!
+//! # A tier that the user gives up
+//!
+//! [`Jobs::evacuate`] has the planner move all cells of the tier to another one. The tier takes nothing more, and merges that began before are
+//! waited for. The old files are unlinked, and the directory is synced. Then one edit takes the tier out of the database. The file `TIER`
+//! goes after the sync of the edit. A crash in between leaves a directory with a `TIER` alone, which may become a tier again. A file that
+//! a view holds goes with the view; if the process dies before, the user deletes the file.
+
+use super::{Catalog, Jobs};
+use crate::base::error::{Error, Result};
+use crate::base::ids::TierId;
+use crate::base::names;
+use crate::plan::tree::Tiers;
+use crate::plan::tree::placement::TierMap;
+use crate::plan::{Merge, Plan};
+use crate::version::{Change, Edit, Version};
+use braidb_storage::Lane;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+/// Merges that end before a closed tier is written to again: 16. A failed merge for each 16 costs less than a tier that stays unused.
+const FIRST_WAIT: u64 = 16;
+/// Failures after which the wait no longer doubles: 16, a wait of a million merges.
+const MOST_DOUBLINGS: u32 = 16;
+/// Tables that a slow device keeps free: 2. A merge into a slow cell writes the cell again before the old file goes.
+const FREE_TABLES: u64 = 2;
+/// Bytes that a slow device keeps free at least: 16 KiB. Each open writes `TIER` there twice, a block each.
+const LEAST_FREE_BYTES: u64 = 16 << 10;
+
+/// How much of the data stays on the fast tier.
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
+    /// Percent of all bytes in tables and value files.
+    pub percent: u32,
+    /// Bytes in place of the share, if the user named them.
+    pub bytes: Option<u64>,
+}
+
+/// What [`Jobs::tier_figures`] tells of a tier.
+#[derive(Debug)]
+pub struct TierFigures {
+    pub id: TierId,
+    pub path: PathBuf,
+    pub bytes: u64,
+    pub cells: u64,
+    pub free_bytes: u64,
+    pub reads: u64,
+    pub is_closed: bool,
+}
+
+/// A tier that could not be written.
+#[derive(Clone, Copy, Debug)]
+struct Closed {
+    failures: u32,
+    /// The number of the merge at whose end the tier is tried again.
+    until: u64,
+}
+
+/// What the catalog knows of tiers.
+#[derive(Debug, Default)]
+pub(super) struct TierState {
+    closed: BTreeMap<TierId, Closed>,
+    /// Merges that ended, with success or not.
+    ended: u64,
+    /// A tier that the user gives up.
+    given_up: Option<TierId>,
+    /// Where running merges write.
+    writing: Vec<Weak<TierMap>>,
+    /// Whether a cell is on its way to another tier.
+    pub is_moving: bool,
+    /// Bytes in tables and value files of all families, and of these the bytes on slow tiers.
+    total_bytes: u64,
+    slow_bytes: u64,
+}
+
+impl TierState {
+    /// A merge ended.
+    pub fn merge_ended(&mut self) {
+        self.ended += 1;
+    }
+
+    /// A merge could not write to a tier. Returns whether the tier took merges until now.
+    fn failed(&mut self, tier: TierId) -> bool {
+        let closed = self.closed.entry(tier).or_insert(Closed { failures: 0, until: 0 });
+        let is_new = closed.until <= self.ended;
+        if is_new {
+            closed.until = self.ended + (FIRST_WAIT << closed.failures.min(MOST_DOUBLINGS));
+            closed.failures += 1;
+        }
+        is_new
+    }
+
+    /// A merge wrote to a tier: its failures are forgotten.
+    pub fn written(&mut self, tier: TierId) {
+        self.closed.remove(&tier);
+    }
+
+    /// The tiers that take nothing now.
+    fn closed(&self) -> BTreeSet<TierId> {
+        let is_waiting = |closed: &Closed| closed.until > self.ended;
+        let failed = self.closed.iter().filter(|(_, closed)| is_waiting(closed)).map(|(&tier, _)| tier);
+        failed.chain(self.given_up).collect()
+    }
+
+    /// Whether a running merge may write to a tier.
+    fn is_written(&self, tier: TierId) -> bool {
+        self.writing.iter().filter_map(Weak::upgrade).any(|map| map.may_take(tier))
+    }
+
+    /// Counts the bytes of all tiers. Returns the number of slices.
+    fn count<'a>(&mut self, versions: impl Iterator<Item = &'a Version>) -> u64 {
+        (self.total_bytes, self.slow_bytes) = (0, 0);
+        let mut slices = 0;
+        for slice in versions.flat_map(Version::slices) {
+            self.total_bytes = self.total_bytes.saturating_add(slice.bytes);
+            self.slow_bytes = self.slow_bytes.saturating_add(slice.slow_bytes());
+            slices += 1;
+        }
+        slices
+    }
+}
+
+impl Share {
+    fn bound_bytes(&self, total_bytes: u64) -> u64 {
+        self.bytes.unwrap_or((u128::from(total_bytes) * u128::from(self.percent) / 100) as u64)
+    }
+}
+
+impl Jobs {
+    /// Counts what lies on which tier. Called after each edit.
+    pub(super) fn count_tiers(&self, catalog: &mut Catalog) {
+        if self.parts.tables.dirs().has_slow() {
+            let Catalog { tiers, state, .. } = catalog;
+            let slices = tiers.count(state.families().values().map(|family| &*family.version));
+            self.parts.tables.heat().set_slices(slices);
+        }
+    }
+
+    /// What the planner is told of tiers; `None` without slow ones.
+    pub(super) fn tiers(&self, catalog: &Catalog) -> Option<Tiers> {
+        let dirs = self.parts.tables.dirs();
+        if !dirs.has_slow() {
+            return None;
+        }
+        let state = &catalog.tiers;
+        let closed = state.closed();
+        let reserve_bytes = (FREE_TABLES * self.parts.options.tree.table_bytes).max(LEAST_FREE_BYTES);
+        let takes_cells = |tier: &TierId| !closed.contains(tier);
+        let room = |tier: TierId| {
+            let free_bytes = self.parts.env.fs.free_space(dirs.of(tier)).unwrap_or(0);
+            (free_bytes.saturating_sub(reserve_bytes), tier)
+        };
+        // Of equal rooms the tier with the smaller number.
+        let best = dirs
+            .slow()
+            .filter(takes_cells)
+            .map(room)
+            .max_by_key(|&(room, tier)| (room, std::cmp::Reverse(tier)));
+        let (room_bytes, target) = best.map_or((0, None), |(room, tier)| (room, Some(tier)));
+        let fast_bytes = state.total_bytes.saturating_sub(state.slow_bytes);
+        Some(Tiers {
+            fast_bytes,
+            fast_bound_bytes: self.parts.options.share.bound_bytes(state.total_bytes),
+            target,
+            room_bytes,
+            given_up: state.given_up,
+            is_moving: state.is_moving,
+            times: self.parts.options.move_times,
+            unreadable: catalog.damages.unreadable(),
+        })
+    }
+
+    /// What is on each tier; nothing without slow ones.
+    pub fn tier_figures(&self) -> Vec<TierFigures> {
+        let dirs = self.parts.tables.dirs();
+        let catalog = self.catalog.lock();
+        let closed = catalog.tiers.closed();
+        let known = catalog.state.tiers().map(|tier| tier.id).filter(|_| dirs.has_slow());
+        let figures = known.map(|id| {
+            let mut figures = TierFigures {
+                id,
+                path: dirs.of(id).to_owned(),
+                bytes: bytes_on(&catalog, id),
+                cells: 0,
+                free_bytes: self.parts.env.fs.free_space(dirs.of(id)).unwrap_or(0),
+                reads: 0,
+                is_closed: closed.contains(&id),
+            };
+            let versions = catalog.state.families().values().map(|family| &family.version);
+            for cell in versions.flat_map(|version| version.levels()).flat_map(|level| &level.cells) {
+                let mut slices =
+                    cell.slices().map(|(_, slice)| slice).filter(|slice| slice.bytes_on(id) > 0).peekable();
+                figures.cells += u64::from(slices.peek().is_some());
+                let reads = slices.map(|slice| slice.slow_reads()).fold(0, u64::saturating_add);
+                figures.reads += if id == TierId::FAST { 0 } else { reads };
+            }
+            figures
+        });
+        let figures: Vec<TierFigures> = figures.collect();
+        if figures.len() > 1 { figures } else { Vec::new() }
+    }
+
+    /// Where a merge that reads `version` writes.
+    pub(super) fn tier_map(&self, merge: &Merge, version: &Version) -> Arc<TierMap> {
+        let mut catalog = self.catalog.lock();
+        let map = Arc::new(TierMap::of(merge, version, catalog.tiers.closed()));
+        if self.parts.tables.dirs().has_slow() {
+            let writing = &mut catalog.tiers.writing;
+            writing.retain(|map| map.strong_count() > 0);
+            writing.push(Arc::downgrade(&map));
+        }
+        map
+    }
+
+    /// Moves everything off a slow tier, and takes the tier out of the database. `progress` gets the bytes that are left whenever they
+    /// change. The caller of `progress` holds no lock. Writing and reading go on meanwhile.
+    pub fn evacuate(self: &Arc<Self>, dir: &Path, mut progress: impl FnMut(u64)) -> Result<()> {
+        self.parts.health.check_writable()?;
+        let dirs = self.parts.tables.dirs();
+        let tier = dirs.slow().find(|&tier| dirs.of(tier) == dir);
+        let tier = tier
+            .ok_or_else(|| Error::tier(dir, "it is no slow tier of the database; `stats` lists the tiers"))?;
+        {
+            let mut catalog = self.catalog.lock();
+            if catalog.tiers.given_up.is_some() {
+                let why = "a tier is emptied already, or was in this open; wait, or open the database again";
+                return Err(Error::tier(dir, why));
+            }
+            catalog.tiers.given_up = Some(tier);
+        }
+        let given_up = GivenUp { jobs: self, tier };
+        let outcome = self.empty(tier, dir, &mut progress);
+        drop(given_up);
+        if outcome.is_err() {
+            self.schedule();
+        }
+        outcome?;
+        self.parts.dir_lock.left(dir);
+        // A crash before the unlink leaves a file that no database needs. The tier takes nothing more in this open, even if the file stays.
+        let (fs, file) = (&self.parts.env.fs, dir.join(names::TIER));
+        fs.unlink(&file).map_err(|error| Error::io("delete", &file, error))?;
+        fs.sync_dir(dir).map_err(|error| Error::io("sync the directory", dir, error))
+    }
+
+    /// Waits until the tier is empty, and commits the edit that takes it out.
+    fn empty(self: &Arc<Self>, tier: TierId, dir: &Path, progress: &mut dyn FnMut(u64)) -> Result<()> {
+        let (mut told, mut is_swept) = (None, false);
+        loop {
+            let mut left_bytes = 0;
+            let mut found = None;
+            self.wait_until(&[Lane::Merge], |catalog| {
+                left_bytes = bytes_on(catalog, tier);
+                found = self.emptied(catalog, tier, dir).map(|is_empty| match is_empty {
+                    Ok(()) if is_swept => self.take_out(catalog, tier),
+                    other => other,
+                });
+                found.is_some() || told != Some(left_bytes)
+            })?;
+            // No lock is held: `progress` may use the database.
+            if told != Some(left_bytes) {
+                progress(left_bytes);
+                told = Some(left_bytes);
+            }
+            match found {
+                None => {}
+                Some(Ok(())) if !is_swept => {
+                    // Tables of a tier that is out would keep the directory from becoming a tier again. Only views still hold some.
+                    self.collect_garbage();
+                    self.unlink_value_files(&mut self.catalog.lock());
+                    let synced = self.parts.env.fs.sync_dir(dir);
+                    synced.map_err(|error| Error::io("sync the directory", dir, error))?;
+                    is_swept = true;
+                }
+                Some(outcome) => return outcome,
+            }
+        }
+    }
+
+    fn take_out(&self, catalog: &mut Catalog, tier: TierId) -> Result<()> {
+        let mut edit = Edit::default();
+        edit.push(Change::TierRemoved { id: tier });
+        self.commit(catalog, edit)
+    }
+
+    /// Whether a tier is empty, and stays so. `None` while merges move cells off it, or may write there.
+    fn emptied(&self, catalog: &mut Catalog, tier: TierId, dir: &Path) -> Option<Result<()>> {
+        if catalog.is_stopped {
+            return Some(Err(Error::Closed));
+        }
+        let may_be_written = catalog.tiers.is_written(tier) || catalog.tiers.is_moving;
+        if !has_files_on(catalog, tier) && !may_be_written {
+            return Some(Ok(()));
+        }
+        // A caller of `compact` plans merges by itself.
+        let is_idle = catalog.merges_running + catalog.flushes_running + catalog.manual == 0;
+        if is_idle && self.propose(catalog).is_none() {
+            let left_bytes = bytes_on(catalog, tier);
+            let why = format!(
+                "{left_bytes} bytes on it cannot be moved: run `braidb verify` to see which files are damaged"
+            );
+            return Some(Err(Error::tier(dir, why)));
+        }
+        None
+    }
+
+    /// A merge failed. If it could not write to a slow tier, the tier is closed for a time. Returns whether other plans go on.
+    pub(super) fn met_failed_tier(&self, error: &Error) -> bool {
+        let path = match error {
+            Error::Io { operation: "read" | "open", .. } => return false,
+            Error::Io { path, .. } | Error::Full { path, .. } => path,
+            _ => return false,
+        };
+        let is_there = |tier: &TierId| path.starts_with(self.parts.tables.dirs().of(*tier));
+        let Some(tier) = self.parts.tables.dirs().slow().find(is_there) else { return false };
+        self.catalog.lock().tiers.failed(tier)
+    }
+}
+
+/// A tier that is given up. Dropped, also by a panic of the user's `progress`: the tier takes cells again if it is still a tier.
+struct GivenUp<'a> {
+    jobs: &'a Jobs,
+    tier: TierId,
+}
+
+impl Drop for GivenUp<'_> {
+    fn drop(&mut self) {
+        let mut catalog = self.jobs.catalog.lock();
+        if catalog.state.tiers().any(|tier| tier.id == self.tier) {
+            catalog.tiers.given_up = None;
+        }
+    }
+}
+
+/// Bytes of slices and their values on a tier.
+fn bytes_on(catalog: &Catalog, tier: TierId) -> u64 {
+    let versions = catalog.state.families().values().map(|family| &family.version);
+    let slices = versions.flat_map(|version| version.slices());
+    slices.fold(0, |sum: u64, slice| sum.saturating_add(slice.bytes_on(tier)))
+}
+
+/// Whether the state names a file on a tier.
+fn has_files_on(catalog: &Catalog, tier: TierId) -> bool {
+    let state = &catalog.state;
+    state.tables().any(|table| table.tier == tier)
+        || state.value_files().values().any(|file| file.tier == tier)
+}
+
+/// Whether a plan moves a cell to another tier.
+pub(super) fn is_move(plan: &Plan) -> bool {
+    matches!(plan, Plan::Merge(merge) if merge.changes_tier())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tier_that_fails_is_left_alone_for_twice_as_long_each_time() {
+        let mut state = TierState::default();
+        let tier = TierId(1);
+        assert!(state.failed(tier));
+        assert!(!state.failed(tier), "a merge that ran beside");
+        for wait in [16, 32, 64] {
+            (0..wait - 1).for_each(|_| state.merge_ended());
+            assert_eq!(state.closed(), [tier].into());
+            state.merge_ended();
+            assert!(state.closed().is_empty());
+            assert!(state.failed(tier));
+        }
+    }
+
+    #[test]
+    fn bytes_that_the_user_names_take_the_place_of_the_share() {
+        assert_eq!(Share { percent: 50, bytes: None }.bound_bytes(1_000), 500);
+        assert_eq!(Share { percent: 100, bytes: None }.bound_bytes(u64::MAX), u64::MAX);
+        assert_eq!(Share { percent: 50, bytes: Some(7) }.bound_bytes(1_000), 7);
+    }
+}
