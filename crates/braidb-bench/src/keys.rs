@@ -38,6 +38,8 @@ pub struct Data {
     salt: u64,
     mix: Mix,
     draws: Draws,
+    /// Keys of the fill between the key that a distribution draws and the key that the operation uses.
+    moved_by: u64,
     read_percent: u64,
     noise: Noise,
 }
@@ -66,6 +68,7 @@ impl Data {
             salt: workload.salt << 56,
             mix: workload.mix,
             draws,
+            moved_by: if workload.is_moved { keys / 2 } else { 0 },
             read_percent: settings.read_percent,
             noise: Noise::new(settings.seed, settings.value_bytes),
         }
@@ -94,10 +97,11 @@ impl Data {
     /// were inserted.
     pub fn drawn(&self, operation: u64, inserted: u64) -> u64 {
         let random = mix(self.seed ^ mix(operation ^ self.salt));
+        let moved = |number| (number + self.moved_by) % self.keys * 2;
         match &self.draws {
-            Draws::Uniform => random % self.keys * 2,
-            Draws::Zipfian(zipfian) => zipfian.number(random) * 2,
-            Draws::HotCold(hot_cold) => hot_cold.number(random) * 2,
+            Draws::Uniform => moved(random % self.keys),
+            Draws::Zipfian(zipfian) => moved(zipfian.number(random)),
+            Draws::HotCold(hot_cold) => moved(hot_cold.number(random)),
             Draws::Latest(ages) => {
                 let age = ages.rank(random);
                 match inserted.checked_sub(age + 1) {
@@ -236,6 +240,20 @@ mod tests {
             assert_eq!(different, drawn.len() as u64, "{distribution}");
             assert!((least..most).contains(&different), "{distribution}: {different}");
             assert!(drawn.iter().all(|number| number % 2 == 0 && *number < 2000));
+        }
+    }
+
+    #[test]
+    fn moved_draws_have_other_hot_keys() {
+        for ranks in ["hashed", "ordered"] {
+            let options = ["--num", "1000", "--distribution", "zipfian", "--ranks", ranks];
+            let hottest = |workload| {
+                let data = data(workload, &options);
+                let mut draws = [0; 1000];
+                (0..10_000).for_each(|operation| draws[data.drawn(operation, 0) as usize / 2] += 1);
+                (0..1000).max_by_key(|number| draws[*number]).unwrap()
+            };
+            assert_eq!((hottest("readrandom") + 500) % 1000, hottest("readmoved"), "{ranks}");
         }
     }
 

@@ -25,6 +25,8 @@ pub struct Workload {
     pub count: Count,
     /// One more thread overwrites random keys while the workload runs.
     pub is_beside_writer: bool,
+    /// Each drawn key lies half of all keys further, so that other keys are the hot ones.
+    pub is_moved: bool,
 }
 
 /// The state of the store before and after a workload.
@@ -203,6 +205,7 @@ const fn workload(name: &'static str, salt: u64, start: Start, mix: Mix, count: 
         zipf_exponent,
         count,
         is_beside_writer: false,
+        is_moved: false,
     }
 }
 
@@ -223,6 +226,10 @@ impl Workload {
     const fn beside_writer(self) -> Workload {
         Workload { is_beside_writer: true, ..self }
     }
+
+    const fn moved(self) -> Workload {
+        Workload { is_moved: true, ..self }
+    }
 }
 
 /// The workload of the thread that writes beside readers: overwrite.
@@ -232,7 +239,7 @@ pub static BESIDE_READERS: &Workload = &WORKLOADS[2];
 const HALF_MODIFIES: Mix = Mix::Shares(&[(50, Action::Get), (50, Action::ReadModifyWrite)]);
 
 /// All workloads.
-pub static WORKLOADS: [Workload; 26] = [
+pub static WORKLOADS: [Workload; 27] = [
     workload("fillseq", 0, Start::Fills, Mix::Only(Action::PutInOrder), Count::Keys)
         .about("Write every key once, in order, to an empty database"),
     workload("fillrandom", 1, Start::Fills, Mix::Only(Action::PutShuffled), Count::Keys)
@@ -341,6 +348,9 @@ pub static WORKLOADS: [Workload; 26] = [
         .drawn_as_by_logstore(),
     workload("seeklong", 24, Start::Filled, Mix::Only(Action::SeekLong), Count::LongSeeks)
         .about("Move to a random key and read 1,000 entries"),
+    workload("readmoved", 26, Start::Filled, Mix::Only(Action::Get), Count::Reads)
+        .about("Get random keys, of which others are hot than in readrandom")
+        .moved(),
 ];
 
 #[cfg(test)]
