@@ -24,6 +24,9 @@ use std::sync::Arc;
 /// Most bytes of one read-ahead, unless a single block is larger. A merge starts with this size. A reader's scan starts
 /// with one block and doubles while consecutive blocks miss the cache.
 const READ_AHEAD_BYTES: u64 = 128 << 10;
+/// Most bytes of one read-ahead of a merge on a slow tier: 2 MiB. A disk with 60 seeks a second and 150 MB a second takes 18 ms for 128 KiB
+/// and 31 ms for 2 MiB.
+const SLOW_READ_AHEAD_BYTES: u64 = 2 << 20;
 
 #[derive(Debug)]
 pub struct TableCursor {
@@ -339,7 +342,7 @@ impl Cursor for TableCursor {
                 if self.chunks.len() <= number {
                     self.chunks.resize_with(number + 1, || None);
                 }
-                let chunk_bytes = value::chunk_bytes(self.table().bodies().len());
+                let chunk_bytes = value::chunk_bytes(self.table().bodies().len(), body.file.tier);
                 body.read_onward(&pointer.handle, &mut self.chunks[number], chunk_bytes)
             }
         };
@@ -435,6 +438,7 @@ impl Source {
         if !is_ahead {
             let step = before.and_then(|at| if backward { at.checked_sub(1) } else { Some(at + 1) });
             self.ahead_bytes = match self.fill_cache {
+                false if self.table.is_slow() => SLOW_READ_AHEAD_BYTES,
                 false => READ_AHEAD_BYTES,
                 true if step == Some(number) => {
                     let index = self.table.index();

@@ -241,6 +241,11 @@ impl Table {
         }
     }
 
+    /// Whether the table lies on a slow tier.
+    pub(super) fn is_slow(&self) -> bool {
+        self.slow_reads.is_some()
+    }
+
     /// Reads of blocks that readers waited for since the table was opened; 0 on the fast tier.
     pub fn slow_reads(&self) -> u64 {
         self.slow_reads.as_ref().map_or(0, |reads| reads.load(Relaxed))
