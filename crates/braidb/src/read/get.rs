@@ -56,9 +56,7 @@ fn newest<T>(
                     charge(asked_last.replace((slice, table)), hash, weight);
                 }
                 if let Some(found) = of_table(table, hash)? {
-                    if weight > 0 {
-                        slice.warm(weight);
-                    }
+                    slice.warm(weight);
                     return Ok(Some(found));
                 }
             }

@@ -1,8 +1,11 @@
-//! Heat: how often readers came to a slice lately. Where a database has slow tiers, heat decides which cells stay on the fast one
+//! Heat: how often readers, and to a small part writers, came to a slice lately. Where a database has slow tiers, heat decides which cells stay on the fast one
 //! (`plan/tree/cells/tiers.rs`). It moves files and decides no answer, so a restart forgets it.
 //!
 //! *Decay.* Time is counted in reads of the database: after a half-life of reads all heat is halved at one moment. Two slices are compared
 //! at one age, so a comparison does not depend on the moment. A database that nobody reads keeps its heat.
+//!
+//! *A change of the readers.* When many more reads than usual come to slow tiers, readers have turned to other keys. What was counted before
+//! then loses most of its weight at once, so that the new hot cells need not outweigh it.
 //!
 //! *Where heat goes.* An edit shares the heat of the slices that it removes out to those that it adds in their ranges, in proportion to
 //! bytes. Merges, cuts, moves, splits and joins carry heat along in this way.
@@ -14,9 +17,23 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 const HALF_LIFE_READS: u64 = 1_024;
 /// The least half-life, in reads: 16,384, so that a database of few slices does not follow chance.
 const LEAST_HALF_LIFE_READS: u64 = 16_384;
-/// Reads that come to slices on slow tiers until the planner is asked: 512. A disk with 60 seeks a second serves them in 8 s, and a move of
-/// 16 MiB takes 0.1 s.
-const PLANNED_READS: u64 = 512;
+/// Reads that come to slices on slow tiers until the planner is asked: 128. A disk with 60 seeks a second serves them in 2 s. A slow flash
+/// drive with 1,500 accesses a second has 12 questions a second, of which each takes less than a millisecond.
+const PLANNED_READS: u64 = 128;
+/// Reads in which the share of slow ones is compared with the usual one: 256. At a share of 7% it varies by 2%, and a disk with 60 seeks a
+/// second serves them in 4 s.
+const WINDOW_READS: u64 = 256;
+/// Readers have changed when the share of slow reads is this many times the usual one, and 10% of all reads more: 2. Where half of the reads
+/// are slow, no change is seen in this way.
+const CHANGE_FACTOR: u64 = 2;
+const CHANGE_PERMILLE: u64 = 100;
+/// Half-lives that pass at once when readers have changed: 6. What was counted before keeps a 64th of its weight.
+const CHANGE_AGE: u64 = 6;
+/// No window has ended yet.
+const UNKNOWN: u64 = u64::MAX;
+/// Entries of a flush that count as one read of their slice: 16. Where nothing is read, the cells that are overwritten most are the hottest:
+/// on a slow tier their values would be garbage at once. A read of a slow file takes a seek, a write there only its share of later copies.
+const WRITES_OF_A_READ: u64 = 16;
 /// Bits of a heat that hold its count; the others hold its age.
 const COUNT_BITS: u32 = 40;
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
@@ -28,8 +45,12 @@ pub struct HeatClock {
     reads: AtomicU64,
     half_life_reads: AtomicU64,
     age: AtomicU64,
-    /// Reads that came to slices on slow tiers since the planner was last asked.
+    /// Reads that came to slices on slow tiers.
     slow_reads: AtomicU64,
+    window_reads: AtomicU64,
+    window_slow_reads: AtomicU64,
+    /// Slow reads of 1,000 in earlier windows, the latest of which count most.
+    usual_slow_permille: AtomicU64,
 }
 
 impl Default for HeatClock {
@@ -40,6 +61,9 @@ impl Default for HeatClock {
             half_life_reads: AtomicU64::new(LEAST_HALF_LIFE_READS),
             age: AtomicU64::new(0),
             slow_reads: AtomicU64::new(0),
+            window_reads: AtomicU64::new(0),
+            window_slow_reads: AtomicU64::new(0),
+            usual_slow_permille: AtomicU64::new(UNKNOWN),
         }
     }
 }
@@ -67,8 +91,42 @@ impl HeatClock {
         before / PLANNED_READS != before.saturating_add(reads) / PLANNED_READS
     }
 
-    /// Counts reads, and returns the age.
-    fn count(&self, reads: u64) -> u64 {
+    /// The heat of a slice that a flush wrote. Without slow tiers nothing is counted.
+    pub fn of_flush(&self, entries: u64) -> u64 {
+        let reads = if self.is_on() { entries / WRITES_OF_A_READ } else { 0 };
+        self.pass(reads);
+        reads
+    }
+
+    /// Counts reads of a slice, and returns the age.
+    fn count(&self, reads: u64, is_slow: bool) -> u64 {
+        if is_slow {
+            self.window_slow_reads.fetch_add(reads, Ordering::Relaxed);
+        }
+        if self.window_reads.fetch_add(reads, Ordering::Relaxed).saturating_add(reads) >= WINDOW_READS {
+            // Of two readers that come here together, one finds no reads and compares nothing.
+            let passed = self.window_reads.swap(0, Ordering::Relaxed);
+            let slow = self.window_slow_reads.swap(0, Ordering::Relaxed);
+            if let Some(permille) = slow.saturating_mul(1_000).checked_div(passed) {
+                self.compare(permille.min(1_000));
+            }
+        }
+        self.pass(reads)
+    }
+
+    /// Compares the share of slow reads in a window with the usual one.
+    fn compare(&self, permille: u64) {
+        let usual = self.usual_slow_permille.load(Ordering::Relaxed);
+        let is_changed = usual != UNKNOWN && permille > CHANGE_FACTOR * usual + CHANGE_PERMILLE;
+        if is_changed {
+            self.age.fetch_add(CHANGE_AGE, Ordering::Relaxed);
+        }
+        let after = if is_changed || usual == UNKNOWN { permille } else { (3 * usual + permille) / 4 };
+        self.usual_slow_permille.store(after, Ordering::Relaxed);
+    }
+
+    /// Lets the time of so many reads pass, and returns the age.
+    fn pass(&self, reads: u64) -> u64 {
         let before = self.reads.fetch_add(reads, Ordering::Relaxed);
         if before.saturating_add(reads) >= self.half_life_reads.load(Ordering::Relaxed) {
             // Of two readers that come here together, one finds no reads and ages nothing.
@@ -95,9 +153,9 @@ impl Heat {
         Heat(AtomicU64::new(packed(clock.age(), reads)))
     }
 
-    /// Counts reads.
-    pub fn add(&self, reads: u64, clock: &HeatClock) {
-        let age = clock.count(reads);
+    /// Counts reads of a slice, which may lie on a slow tier.
+    pub fn add(&self, reads: u64, is_slow: bool, clock: &HeatClock) {
+        let age = clock.count(reads, is_slow);
         let with_reads = |heat| Some(packed(age, decayed(heat, age).saturating_add(reads)));
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with_reads);
     }
@@ -126,15 +184,15 @@ mod tests {
     fn heat_is_halved_after_each_half_life_of_reads() {
         let clock = HeatClock::default();
         let (hot, cold) = (Heat::default(), Heat::default());
-        cold.add(1_000, &clock);
+        cold.add(1_000, false, &clock);
         for _ in 0..LEAST_HALF_LIFE_READS - 1_001 {
-            hot.add(1, &clock);
+            hot.add(1, false, &clock);
         }
         assert_eq!((cold.reads(&clock), hot.reads(&clock)), (1_000, LEAST_HALF_LIFE_READS - 1_001));
-        hot.add(1, &clock);
+        hot.add(1, false, &clock);
         assert_eq!((cold.reads(&clock), hot.reads(&clock)), (500, (LEAST_HALF_LIFE_READS - 1_001) / 2 + 1));
         for _ in 0..10 {
-            hot.add(LEAST_HALF_LIFE_READS, &clock);
+            hot.add(LEAST_HALF_LIFE_READS, false, &clock);
         }
         assert_eq!(cold.reads(&clock), 0);
         assert!(hot.reads(&clock) > LEAST_HALF_LIFE_READS, "the sum of 1, 1/2, 1/4 and so on half-lives");
@@ -144,7 +202,7 @@ mod tests {
     #[test]
     fn a_slice_that_takes_over_heat_has_it_at_the_age_of_now() {
         let clock = HeatClock::default();
-        Heat::default().add(LEAST_HALF_LIFE_READS, &clock);
+        Heat::default().add(LEAST_HALF_LIFE_READS, false, &clock);
         assert_eq!(Heat::new(77, &clock).reads(&clock), 77);
         assert_eq!(Heat::new(u64::MAX, &clock).reads(&clock), COUNT_MASK);
     }
@@ -154,9 +212,46 @@ mod tests {
         let clock = HeatClock::default();
         clock.set_slices(100);
         let heat = Heat::default();
-        heat.add(100 * HALF_LIFE_READS - 1, &clock);
+        heat.add(100 * HALF_LIFE_READS - 1, false, &clock);
         assert_eq!(heat.reads(&clock), 100 * HALF_LIFE_READS - 1);
-        heat.add(1, &clock);
+        heat.add(1, false, &clock);
         assert_eq!(heat.reads(&clock), (100 * HALF_LIFE_READS - 1) / 2 + 1);
+    }
+
+    #[test]
+    fn heat_from_before_a_change_of_the_readers_hardly_counts() {
+        let clock = HeatClock::default();
+        let (usual, new) = (Heat::default(), Heat::default());
+        // 30 windows in which one read of 16 is slow, and 1 in which all are.
+        (0..30 * WINDOW_READS / 16).for_each(|_| {
+            usual.add(15, false, &clock);
+            new.add(1, true, &clock);
+        });
+        let before = usual.reads(&clock);
+        assert!(before > 7_000, "{before}");
+        new.add(WINDOW_READS, true, &clock);
+        assert_eq!(usual.reads(&clock), before >> CHANGE_AGE);
+        assert!(new.reads(&clock) >= WINDOW_READS);
+        // The new share is the usual one from now on.
+        new.add(WINDOW_READS, true, &clock);
+        assert_eq!(usual.reads(&clock), before >> CHANGE_AGE);
+    }
+
+    #[test]
+    fn half_of_all_reads_on_slow_tiers_are_no_change() {
+        let clock = HeatClock::default();
+        let heat = Heat::default();
+        for is_slow in [false, true].repeat(20) {
+            heat.add(WINDOW_READS / 2, is_slow, &clock);
+        }
+        assert_eq!(heat.reads(&clock), 20 * WINDOW_READS);
+    }
+
+    #[test]
+    fn a_flush_warms_its_slice_where_there_are_slow_tiers() {
+        let clock = HeatClock::default();
+        assert_eq!(clock.of_flush(1_600), 0);
+        clock.start();
+        assert_eq!(clock.of_flush(1_600), 100);
     }
 }

@@ -35,6 +35,8 @@ pub struct Slice {
     bounds: Arc<KeyRange>,
     rent: Rent,
     heat: Heat,
+    /// Whether a read of the slice may come to a slow tier.
+    is_slow: bool,
     slow_value_bytes: u64,
 }
 
@@ -50,7 +52,8 @@ impl Slice {
             true => part.values.iter().filter(|(id, _)| is_slow(*id)).map(|(_, bytes)| bytes).sum(),
             false => 0,
         };
-        let mut slice = Slice { table, part, bounds, rent: Rent::default(), heat, slow_value_bytes };
+        let is_slow = slow_value_bytes > 0 || table.tier != TierId::FAST;
+        let mut slice = Slice { table, part, bounds, rent: Rent::default(), heat, is_slow, slow_value_bytes };
         slice.rent = Rent::new(paid, slice.price_ns());
         slice
     }
@@ -71,13 +74,22 @@ impl Slice {
         self.table.charged(paid.ns(), rings);
     }
 
-    /// Counts reads that came to the slice, if the database has slow tiers.
+    /// Counts a read that came to the slice, if the database has slow tiers. Of reads of a fast slice, one with a weight counts for the others
+    /// too. A slow slice counts each read: few come, and each takes long.
     #[inline]
-    pub fn warm(&self, reads: u64) {
+    pub fn warm(&self, weight: u64) {
+        if weight > 0 || self.is_slow {
+            self.count_read(weight);
+        }
+    }
+
+    #[cold]
+    fn count_read(&self, weight: u64) {
         let clock = self.table.heat_clock();
         if clock.is_on() {
-            self.heat.add(reads, clock);
-            if self.table.is_slow() && clock.came_to_slow(reads) {
+            let reads = if self.is_slow { 1 } else { weight };
+            self.heat.add(reads, self.is_slow, clock);
+            if self.is_slow && clock.came_to_slow(reads) {
                 self.table.ring();
             }
         }

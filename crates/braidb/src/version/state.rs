@@ -467,6 +467,8 @@ impl State {
         for before in before.filter(|before| before.range.overlaps(&part.range)) {
             paid.add_share(before.paid(), bytes, before.bytes);
         }
+        let is_flushed = removed.is_empty() && run.level == 0;
+        let reads = if is_flushed { listed.file.heat_clock().of_flush(entries) } else { reads };
         let slice = Slice::new(listed.file.clone(), part.clone(), paid, reads);
         self.last_seq = self.last_seq.max(seqs.1);
         let version = Arc::make_mut(&mut self.family_mut(*family)?.version);

@@ -254,11 +254,6 @@ impl TableFile {
         self.leads_to_slow_values
     }
 
-    /// Whether a read of the table may come to a slow tier.
-    pub fn is_slow(&self) -> bool {
-        self.leads_to_slow_values || self.tier != TierId::FAST
-    }
-
     /// Reads of the table's blocks from a slow tier that readers waited for.
     pub fn slow_reads(&self) -> u64 {
         self.reader.get().map_or(0, |table| table.slow_reads())

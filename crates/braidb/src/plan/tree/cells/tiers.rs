@@ -8,13 +8,14 @@
 //! *How.* A move of a cell is a merge of all its runs into one (`plan/tree/placement.rs`), so it drops what is hidden too. One cell moves at a
 //! time: the next is chosen when the fast tier has what the last one left.
 //!
-//! *A slow cell stays where it is.* A merge from above takes its run along and writes the whole to the slow tier. No run joins it from above by
-//! metadata, and it is not joined with a neighbour. When it is no longer in the last level, its run goes down as metadata.
+//! *A slow cell stays where it is.* A merge from above takes its run along and writes the whole to the slow tier, or to the fast one while it
+//! has room (`plan/tree/placement.rs`). What comes from above waits until it is enough (`plan/tree/cells/down.rs`). No run joins a slow cell
+//! from above by metadata, and it is not joined with a neighbour. When it is no longer in the last level, its run goes down as metadata.
 //!
 //! *L1 keeps its tables.* L0 goes down to L1 without a read of a slow device, so writers never wait for one. What is to leave from L1 first
 //! goes down to L2, as metadata.
 //!
-//! *Leaving.* The coldest cell by reads for each byte leaves first. Where no bottom cell can leave, the coldest cell above goes down.
+//! *Leaving.* The coldest cell by reads for each byte leaves first. Where nothing is read, writes count (`version/heat.rs`). Where no bottom cell can leave, the coldest cell above goes down.
 //!
 //! *Coming back* (LogStore, equation 10). A slow cell comes back when two things hold. What readers waited for its files reaches what the move
 //! costs. And it is hotter than the cells that would have to leave for it, by more than chance explains. The paper lifts such a cell to
@@ -31,7 +32,8 @@ use std::sync::Arc;
 
 /// Standard deviations by which a slow cell must be hotter than cells that would leave for it: 4. By chance one comparison in 30,000 passes.
 const DEVIATIONS: u128 = 4;
-/// Reads that one count of heat stands for: readers count one read in 8, for all of them (`version/rent.rs`).
+/// Reads that one count of a fast slice's heat stands for: readers count one read in 8, for all of them (`version/rent.rs`). A slow slice
+/// counts each read.
 const READS_OF_A_COUNT: u128 = 1 << CHARGED_BITS;
 
 /// A cell that may move.
@@ -240,9 +242,12 @@ fn is_hotter(slow: &Site, fast: &[Site], room: u64) -> bool {
     }
     // The heat of as many bytes of the cells that would leave.
     let cold = u128::from(heat) * u128::from(slow.bytes) / u128::from(bytes.max(1));
-    let hot = u128::from(slow.heat);
-    let Some(difference) = hot.checked_sub(cold) else { return false };
-    difference * difference > DEVIATIONS * DEVIATIONS * READS_OF_A_COUNT * (hot + cold)
+    // Square roots of counts vary by a half, however large the counts are. The root of a heat of sampled reads varies by sqrt(8) halves, and
+    // the difference by sqrt(1 + 8) halves: 1.5. So the root of the slow heat must be larger by 6. Half a sampled read more than there is
+    // keeps this true of the smallest counts.
+    let cold = cold + READS_OF_A_COUNT / 2;
+    let least = DEVIATIONS * DEVIATIONS * (1 + READS_OF_A_COUNT) / 4;
+    u128::from(slow.heat) > cold + least + 2 * (cold * least).isqrt()
 }
 
 #[cfg(test)]
@@ -263,7 +268,10 @@ mod tests {
             !is_hotter(&hot, &[site(60, 100), site(60, 900)], 0),
             "833 reads of 100 bytes are not far from 1,000"
         );
-        assert!(!is_hotter(&site(100, 50), &[site(100, 0)], 0), "6 reads that were counted may be chance");
+        assert!(
+            !is_hotter(&site(100, 50), &[site(100, 0)], 0),
+            "50 reads may have met no sampled one by chance"
+        );
         assert!(!is_hotter(&site(100, 0), &[site(100, 0)], 0));
         assert!(is_hotter(&site(100, 200), &[site(100, 0)], 0));
     }
