@@ -117,6 +117,12 @@ impl TierState {
         failed.chain(self.given_up).collect()
     }
 
+    /// Bytes that the fast tier may take within its share.
+    fn fast_room_bytes(&self, share: &Share) -> u64 {
+        let fast_bytes = self.total_bytes.saturating_sub(self.slow_bytes);
+        share.bound_bytes(self.total_bytes).saturating_sub(fast_bytes)
+    }
+
     /// Whether a running merge may write to a tier.
     fn is_written(&self, tier: TierId) -> bool {
         self.writing.iter().filter_map(Weak::upgrade).any(|map| map.may_take(tier))
@@ -218,7 +224,8 @@ impl Jobs {
     /// Where a merge that reads `version` writes.
     pub(super) fn tier_map(&self, merge: &Merge, version: &Version) -> Arc<TierMap> {
         let mut catalog = self.catalog.lock();
-        let map = Arc::new(TierMap::of(merge, version, catalog.tiers.closed()));
+        let room_bytes = catalog.tiers.fast_room_bytes(&self.parts.options.share);
+        let map = Arc::new(TierMap::of(merge, version, catalog.tiers.closed(), room_bytes));
         if self.parts.tables.dirs().has_slow() {
             let writing = &mut catalog.tiers.writing;
             writing.retain(|map| map.strong_count() > 0);

@@ -3,6 +3,9 @@
 //! A merge leaves each cell of its target level where it is: what it writes into a slow cell goes to the tier of this cell, all else to the
 //! fast one. A move of a cell between tiers is a merge too, of all its runs, and its [`Placement`] says where it goes.
 //!
+//! *Staging.* While the fast tier has less than its share, a slow cell that a merge from above writes again comes to the fast tier, as far as
+//! there is room. It was read anyway, and is written where writing is cheap. If it is cold, it leaves when the room is needed.
+//!
 //! *One slow read a get.* A table on a slow tier holds its values, or leads to values on the fast tier. So a merge that brings handles of slow
 //! values into a slow cell writes the table of this cell to the fast tier.
 
@@ -51,18 +54,19 @@ impl TierMap {
         TierMap { placement: Placement::Fast, tables: Vec::new(), closed: BTreeSet::new() }
     }
 
-    /// The tiers of a merge that reads `version`, where `closed` tiers take nothing.
-    pub fn of(merge: &Merge, version: &Version, closed: BTreeSet<TierId>) -> TierMap {
+    /// The tiers of a merge that reads `version`, where `closed` tiers take nothing and the fast tier has room for `room_bytes` within its
+    /// share.
+    pub fn of(merge: &Merge, version: &Version, closed: BTreeSet<TierId>, room_bytes: u64) -> TierMap {
         let mut tier_map = TierMap { placement: merge.placement, tables: Vec::new(), closed };
         match merge.placement {
             Placement::Fast | Placement::Values(_) => {}
             Placement::Tables(tier) => tier_map.tables.push((Vec::new(), tier)),
-            Placement::OfCells => tier_map.tables = tier_map.of_cells(merge, version),
+            Placement::OfCells => tier_map.tables = tier_map.of_cells(merge, version, room_bytes),
         }
         tier_map
     }
 
-    fn of_cells(&self, merge: &Merge, version: &Version) -> Vec<(Vec<u8>, TierId)> {
+    fn of_cells(&self, merge: &Merge, version: &Version, mut room_bytes: u64) -> Vec<(Vec<u8>, TierId)> {
         let (range, level) = (merge.range(), version.level(merge.to));
         let first = level.cell_index(&range.low);
         let mut tables: Vec<(Vec<u8>, TierId)> = Vec::new();
@@ -71,7 +75,12 @@ impl TierMap {
                 break;
             }
             let end = level.cells.get(index + 1).map(|next| next.low.as_slice());
-            let tier = self.of_cell(merge, cell, end);
+            let mut tier = self.of_cell(merge, cell, end);
+            let slow_bytes: u64 = cell.slices().map(|(_, slice)| slice.slow_bytes()).sum();
+            if tier != TierId::FAST && slow_bytes <= room_bytes {
+                room_bytes -= slow_bytes;
+                tier = TierId::FAST;
+            }
             if tables.last().map_or(TierId::FAST, |&(_, last)| last) != tier {
                 tables.push((cell.low.clone(), tier));
             }

@@ -16,6 +16,11 @@ const SMALL: u64 = 10;
 /// L1 of one cell grew to 399 memtables without this bound.
 const FAR: u64 = 2;
 
+/// A cell goes down onto slow cells when it has one byte for this many of theirs: 4. A merge then writes 5 bytes on the slow tier for each
+/// byte that comes, where a level at its target would have it write 11. What waits takes an eighth of all bytes on the fast tier at most,
+/// if half of the data is slow.
+const DEFERRED: u64 = 4;
+
 /// A merge that brings a cell down, and what it costs.
 pub(super) struct Down {
     pub merge: Merge,
@@ -370,6 +375,9 @@ impl Planner<'_> {
 
     pub(super) fn cheapest_down(&self, level: usize) -> Option<Plan> {
         let offer = |index: usize| {
+            if self.is_deferred(level, index) {
+                return None;
+            }
             let merge = self.merge_down(level, index)?.merge;
             let permille = u128::from(merge.bytes()) * 1000 / u128::from(self.sum(level, index).bytes.max(1));
             Some((permille, self.sum(level, index).seqs.0, merge))
@@ -380,7 +388,22 @@ impl Planner<'_> {
     }
 
     fn over_target(&self) -> impl Iterator<Item = usize> {
-        (1..self.last + 1).rev().filter(|&level| self.free_bytes(level) > self.target_bytes(level))
+        (1..self.last + 1).rev().filter(|&level| {
+            let cells = self.sums[level].iter().enumerate();
+            let free = cells.filter(|(index, sum)| !sum.is_taken && !self.is_deferred(level, *index));
+            free.map(|(_, sum)| sum.bytes).sum::<u64>() > self.target_bytes(level)
+        })
+    }
+
+    /// Whether a cell waits on the fast tier until it has enough for the slow cells beneath (LogStore's deferred compaction).
+    fn is_deferred(&self, level: usize, index: usize) -> bool {
+        if level == self.last || self.now.tiers.is_none() {
+            return false;
+        }
+        let below =
+            self.cells_in(level + 1, &self.span(level, index)).map(|index| self.sum(level + 1, index));
+        let slow_bytes: u64 = below.filter(|sum| sum.slow_tier.is_some()).map(|sum| sum.bytes).sum();
+        self.sum(level, index).bytes.saturating_mul(DEFERRED) < slow_bytes
     }
 }
 

@@ -278,11 +278,6 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Bytes of a level that no running job is about to take away.
-    fn free_bytes(&self, level: usize) -> u64 {
-        self.sums[level].iter().filter(|sum| !sum.is_taken).map(|sum| sum.bytes).sum()
-    }
-
     /// The first cells of levels that have reached a bound: the one furthest over its own first, then the deepest.
     fn deep_cells(&self, levels: Range<usize>, bound: impl Fn(usize) -> usize) -> Option<Plan> {
         if mutant!("depth_bound_ignored") {
