@@ -3,94 +3,12 @@
 
 mod common;
 
-use common::{Place, braidb, braidb_with, names};
+use common::tiered::Tiered;
+use common::{braidb, braidb_with, names};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
-
-/// A database whose data lies on the slow tier `slow`, closed, and its rows.
-struct Tiered {
-    place: Place,
-    rows: String,
-}
-
-impl Tiered {
-    fn new(test: &str) -> Tiered {
-        let place = Place::new(test);
-        let rows: String = (0..2000).map(|row| format!("key {row:05}\tvalue {}\n", row * 7)).collect();
-        let tiered = Tiered { place, rows };
-        braidb_with(&["load", &tiered.db()], tiered.rows.as_bytes()).exits(0);
-        braidb(&["compact", &tiered.db()]).exits(0);
-        let added =
-            braidb(&["tier", "add", &tiered.db(), &tiered.path("slow"), "--fast-share", "0"]).exits(0);
-        assert!(
-            added.text().contains("is now tier 1 of") && added.text().contains("remembers it"),
-            "{added:?}"
-        );
-        assert!(tiered.bytes_on(1) > 0 && tiered.bytes_on(0) == 0, "{:#}", tiered.tiers());
-        tiered
-    }
-
-    fn db(&self) -> String {
-        self.place.db()
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.place.path(name).into_os_string().into_string().unwrap()
-    }
-
-    fn rename(&self, from: &str, to: &str) {
-        fs::rename(self.path(from), self.path(to)).unwrap();
-    }
-
-    /// Copies the files of a directory to a new one.
-    fn copy(&self, from: &str, to: &str) {
-        fs::create_dir(self.path(to)).unwrap();
-        for name in names(&self.place.path(from)) {
-            fs::copy(self.place.path(from).join(&name), self.place.path(to).join(&name)).unwrap();
-        }
-    }
-
-    fn tiers(&self) -> Value {
-        let run = braidb(&["tier", "list", &self.db(), "--json"]).exits(0);
-        serde_json::from_slice(&run.out).unwrap()
-    }
-
-    fn bytes_on(&self, tier: usize) -> u64 {
-        self.tiers()[tier]["bytes"].as_u64().unwrap()
-    }
-
-    /// Fails unless the database opens without flags and has the rows.
-    #[track_caller]
-    fn is_whole(&self) {
-        assert_eq!(braidb(&["dump", &self.db()]).exits(0).text(), self.rows);
-        braidb(&["verify", &self.db()]).exits(0);
-    }
-
-    /// Fails unless each verb, with `flags`, is refused with `parts` in the message, and changes no file.
-    #[track_caller]
-    fn is_refused(&self, flags: &[&str], parts: &[&str]) {
-        let files = || [self.place.db_files(), names(&self.place.path(""))];
-        let before = files();
-        let (db, other) = (self.db(), self.path("other"));
-        for verb in [
-            &["get", &db, "key 00001"][..],
-            &["put", &db, "k", "v"],
-            &["load", &db],
-            &["compact", &db],
-            &["verify", &db],
-            &["stats", &db, "--tiers"],
-            &["tier", "list", &db],
-            &["tier", "add", &db, &other],
-            &["tier", "evacuate", &db, &self.path("slow")],
-        ] {
-            let run = braidb(&[verb, flags].concat()).exits(2);
-            assert!(parts.iter().all(|part| run.err.contains(part)), "{parts:?}: {verb:?}: {run:?}");
-        }
-        assert_eq!(files(), before);
-    }
-}
 
 #[test]
 fn each_verb_works_on_a_database_with_a_tier_and_finds_a_moved_one() {
@@ -128,6 +46,50 @@ fn each_verb_works_on_a_database_with_a_tier_and_finds_a_moved_one() {
     // What a verb writes is there for the next one.
     braidb(&["put", db, "z", "last"]).exits(0);
     tiered.rows += "z\tlast\n";
+    tiered.is_whole();
+}
+
+#[test]
+fn each_verb_takes_the_new_place_of_a_tier() {
+    let tiered = Tiered::new("tiers-places");
+    let (db, second) = (&tiered.db(), &tiered.path("second"));
+    let mut now = "slow".to_owned();
+    // `load` brings back the row that `delete` takes.
+    for (number, verb) in [
+        &["verify", db][..],
+        &["get", db, "key 00001"],
+        &["put", db, "key 00001", "value 7"],
+        &["scan", db, "--limit", "1"],
+        &["dump", db],
+        &["delete", db, "key 01999"],
+        &["load", db],
+        &["compact", db],
+        &["stats", db],
+        &["stats", db, "--tiers"],
+        &["stats", db, "--guards"],
+        &["stats", db, "--values"],
+        &["tier", "list", db],
+        &["tier", "add", db, second],
+        &["tier", "evacuate", db, second],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let next = format!("place {number}");
+        tiered.rename(&now, &next);
+        braidb(verb).exits(2).tells("--slow-path");
+        let path = tiered.path(&next);
+        braidb_with(&[verb, &["--slow-path", &path]].concat(), tiered.rows.as_bytes()).exits(0);
+        if !["verify", "delete"].contains(&verb[0]) {
+            tiered.is_whole();
+        }
+        now = next;
+    }
+    // The tier that is named by its new place is emptied.
+    tiered.rename(&now, "last");
+    let last = &tiered.path("last");
+    braidb(&["tier", "evacuate", db, last, "--slow-path", last]).exits(0).tells("100% of ");
+    assert_eq!(names(&tiered.place.path("last")), ["LOCK"]);
     tiered.is_whole();
 }
 

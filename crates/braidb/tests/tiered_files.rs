@@ -1,5 +1,5 @@
-//! Slow tiers on a real file system: a process that is killed while cells move, and directories that were moved, are missing or were
-//! exchanged.
+//! Slow tiers on a real file system: a process that is killed while cells move or a tier is emptied, and directories that were moved, are
+//! missing or were exchanged.
 #![allow(clippy::disallowed_methods, reason = "these tests move and remove directories as users do")]
 
 use braidb::{Db, Error, Options};
@@ -9,6 +9,8 @@ use std::process::{Command, Stdio};
 
 /// Environment variable: the directory above the database and its tier.
 const DIR: &str = "BRAIDB_TIERED_DIR";
+/// Environment variable: at which call of its `progress` an evacuation stops for ever.
+const STOPS_AT: &str = "BRAIDB_TIERED_STOPS_AT";
 /// Keys that the child overwrites again and again.
 const KEYS: u64 = 2_000;
 
@@ -53,6 +55,19 @@ fn value(number: u64) -> Vec<u8> {
     value
 }
 
+/// Runs an ignored test of this file in a process of its own, which tells its progress on standard error.
+fn child(test: &str, root: &Root) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--ignored", "--exact", test, "--nocapture"]).env(DIR, &root.0);
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    command
+}
+
+/// The directory that the parent gave to this child.
+fn root_of_child() -> PathBuf {
+    PathBuf::from(std::env::var_os(DIR).expect("started by another test"))
+}
+
 /// Writes `records` records and waits until the slow tier has its share.
 fn fill(db: &Db, records: u64) {
     (0..records).for_each(|number| db.put(key(number), value(number)).unwrap());
@@ -81,9 +96,7 @@ fn what_was_acknowledged_survives_a_kill_while_cells_move() {
     let root = Root::new("killed");
     let mut acknowledged = 0;
     for round in 1..=3_u64 {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--ignored", "--exact", "writes_until_it_is_killed", "--nocapture"]).env(DIR, &root.0);
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = child("writes_until_it_is_killed", &root).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut told = || lines.next().map(|line| line.unwrap().parse::<u64>().unwrap());
         for _ in 0..2_000 + round * 377 {
@@ -113,7 +126,7 @@ fn what_was_acknowledged_survives_a_kill_while_cells_move() {
 #[test]
 #[ignore = "writes until it is killed: the test above runs it, by cargo test -p braidb --test tiered_files"]
 fn writes_until_it_is_killed() {
-    let root = PathBuf::from(std::env::var_os(DIR).expect("started by the other test"));
+    let root = root_of_child();
     let db = options().slow_path(root.join("slow")).open(root.join("db")).unwrap();
     let numbers = db.iter().map(|entry| u64::from_be_bytes(entry.unwrap().1[..8].try_into().unwrap()));
     let first = numbers.max().map_or(0, |last| last + 1);
@@ -126,6 +139,60 @@ fn writes_until_it_is_killed() {
             db.settle().unwrap();
         }
     }
+}
+
+#[test]
+fn a_kill_while_a_tier_is_emptied_loses_nothing() {
+    let root = Root::new("emptied");
+    let (dir, slow) = (root.dir("db"), root.dir("slow"));
+    let db = options().slow_path(&slow).open(&dir).unwrap();
+    fill(&db, 1_000);
+    db.close().unwrap();
+    for stops_at in [1, 2, 4, 7] {
+        let mut command = child("empties_until_it_is_killed", &root);
+        let mut child = command.env(STOPS_AT, stops_at.to_string()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        for _ in 0..stops_at {
+            let left_bytes: u64 = lines.next().expect("it goes on").unwrap().parse().unwrap();
+            assert!(left_bytes > 0);
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let db = options().open(&dir).unwrap();
+        assert_eq!(db.stats().tiers.len(), 2, "the tier stays a tier");
+        is_filled(&db, 1_000);
+        // What came to the fast tier leaves again.
+        db.settle().unwrap();
+        assert!(db.stats().tiers[1].bytes > 0);
+        db.close().unwrap();
+    }
+    let db = options().open(&dir).unwrap();
+    db.evacuate(&slow, drop).unwrap();
+    db.close().unwrap();
+    let names = std::fs::read_dir(&slow).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(names.collect::<Vec<_>>(), ["LOCK"]);
+    std::fs::remove_dir_all(&slow).unwrap();
+    is_filled(&options().open(&dir).unwrap(), 1_000);
+}
+
+#[test]
+#[ignore = "empties a tier until it is killed: the test above runs it, by cargo test -p braidb --test tiered_files"]
+fn empties_until_it_is_killed() {
+    let root = root_of_child();
+    let stops_at: u32 = std::env::var(STOPS_AT).expect("started by the other test").parse().unwrap();
+    let db = options().open(root.join("db")).unwrap();
+    let (mut parent, mut calls) = (std::io::stderr(), 0);
+    let outcome = db.evacuate(root.join("slow"), |left_bytes| {
+        parent.write_all(format!("{left_bytes}\n").as_bytes()).unwrap();
+        calls += 1;
+        // Merges go on meanwhile. The parent kills at any time.
+        if calls == stops_at {
+            loop {
+                std::thread::park();
+            }
+        }
+    });
+    panic!("it is killed before it has emptied the tier: {outcome:?}");
 }
 
 #[test]

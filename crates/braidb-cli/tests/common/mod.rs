@@ -2,6 +2,8 @@
 #![allow(clippy::disallowed_methods, reason = "these tests work on real files")]
 #![allow(dead_code, reason = "each test program uses its part of this")]
 
+pub mod tiered;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -145,6 +147,11 @@ impl Noise {
     /// Up to `longest` bytes of any kind.
     pub fn bytes(&mut self, longest: u64) -> Vec<u8> {
         let length = self.next() % (longest + 1);
+        (0..length).map(|_| self.next() as u8).collect()
+    }
+
+    /// `length` bytes of any kind.
+    pub fn exactly(&mut self, length: usize) -> Vec<u8> {
         (0..length).map(|_| self.next() as u8).collect()
     }
 }
