@@ -114,6 +114,43 @@ fn a_slow_device_that_heals_takes_cells_again() {
     }
 }
 
+/// A database at rest ends no merge. So time alone opens a closed tier.
+#[test]
+fn a_closed_tier_is_tried_again_after_a_while() {
+    const WAIT_US: u64 = 10_000_000;
+    for (options, len) in [(options as MakeOptions, 120), (separated, 300)] {
+        let fs = machine();
+        let (db, model) = at_rest(&fs, options(100), len);
+        db.close().unwrap();
+        let clock = Arc::new(StepClock::new());
+        let runtime = Arc::new(Inline::new(clock.clone()));
+        let random = Arc::new(SeededRandom::new(1));
+        let env = Env { fs: Arc::new(fs.clone()), clock: clock.clone(), random, runtime };
+        let db = options(30).env(env).open(DIR).unwrap();
+        let is_closed = || db.stats().tiers[1].is_closed;
+        // The next plans go on after the failure, so `settle` may return no error.
+        let settle_without_success = || {
+            let _ = db.settle();
+            bytes(&db)[1] == 0 && is_closed()
+        };
+        fs.fail_device(path(SLOW[0]), 1, Fault::Full, Lasting::ForEver, 0);
+        assert!(settle_without_success());
+        // The second failure doubles the wait.
+        clock.advance_us(WAIT_US);
+        assert!(!is_closed() && settle_without_success());
+        fs.heal();
+        clock.advance_us(2 * WAIT_US - 1);
+        assert!(settle_without_success());
+        clock.advance_us(1);
+        db.settle().unwrap();
+        assert!(!is_closed() && bytes(&db)[1] > 0, "{:?}", bytes(&db));
+        if len == 120 {
+            assert!(fast_percent(&db) <= 30, "{:?}", bytes(&db));
+        }
+        model.check_reopened(&fs, db, options(30));
+    }
+}
+
 #[test]
 fn what_has_no_room_on_a_full_slow_device_stays_fast() {
     for (options, reopened, len, records) in databases() {

@@ -9,9 +9,11 @@
 //! # A tier that fails
 //!
 //! A slow device may fail or be full while the database is open. Reads of its files then fail, with the file in the error; other reads go on.
-//! Merges treat files that cannot be read as damage (`jobs/damage.rs`). A merge that could not *write* there closes the tier: for
-//! [`FIRST_WAIT`] merges, and twice as many after each further failure, nothing is written to it. What belongs to its cells stays on the fast
-//! tier meanwhile, so writes go on until the fast tier is full. A writer that waits at the limit of L0 when a merge fails there is told once. No record is lost: the inputs stay until an edit that names the outputs.
+//! Merges treat files that cannot be read as damage (`jobs/damage.rs`). A merge that could not *write* there closes the tier: nothing is
+//! written to it until [`FIRST_WAIT`] merges have ended or [`FIRST_WAIT_US`] have passed, and twice as many after each further failure. What
+//! belongs to its cells stays on the fast tier meanwhile, so writes go on until the fast tier is full. A writer that waits at the limit of L0
+//! when a merge fails there is told once. No record is lost: the inputs stay until an edit that names the outputs. Time alone plans nothing:
+//! after the wait the next flush, job or call of `settle` does.
 //!
 //! # A tier that the user gives up
 //!
@@ -35,7 +37,10 @@ use std::sync::{Arc, Weak};
 
 /// Merges that end before a closed tier is written to again: 16. A failed merge for each 16 costs less than a tier that stays unused.
 const FIRST_WAIT: u64 = 16;
-/// Failures after which the wait no longer doubles: 16, a wait of a million merges.
+/// Microseconds after which a closed tier is written to again, however few merges end: 10 s. A database at rest ends none. The tier stays
+/// unused at most as long again as it failed.
+const FIRST_WAIT_US: u64 = 10_000_000;
+/// Failures after which the waits no longer double: 16, waits of a million merges and of a week.
 const MOST_DOUBLINGS: u32 = 16;
 /// Tables that a slow device keeps free: 2. A merge into a slow cell writes the cell again before the old file goes.
 const FREE_TABLES: u64 = 2;
@@ -67,8 +72,15 @@ pub struct TierFigures {
 #[derive(Clone, Copy, Debug)]
 struct Closed {
     failures: u32,
-    /// The number of the merge at whose end the tier is tried again.
+    /// The number of the merge at whose end the tier is tried again, and the time when it is tried before.
     until: u64,
+    until_us: u64,
+}
+
+impl Closed {
+    fn is_waiting(&self, ended: u64, now_us: u64) -> bool {
+        self.until > ended && self.until_us > now_us
+    }
 }
 
 /// What the catalog knows of tiers.
@@ -95,11 +107,13 @@ impl TierState {
     }
 
     /// A merge could not write to a tier. Returns whether the tier took merges until now.
-    fn failed(&mut self, tier: TierId) -> bool {
-        let closed = self.closed.entry(tier).or_insert(Closed { failures: 0, until: 0 });
-        let is_new = closed.until <= self.ended;
+    fn failed(&mut self, tier: TierId, now_us: u64) -> bool {
+        let closed = self.closed.entry(tier).or_insert(Closed { failures: 0, until: 0, until_us: 0 });
+        let is_new = !closed.is_waiting(self.ended, now_us);
         if is_new {
-            closed.until = self.ended + (FIRST_WAIT << closed.failures.min(MOST_DOUBLINGS));
+            let doublings = closed.failures.min(MOST_DOUBLINGS);
+            closed.until = self.ended + (FIRST_WAIT << doublings);
+            closed.until_us = now_us.saturating_add(FIRST_WAIT_US << doublings);
             closed.failures += 1;
         }
         is_new
@@ -111,8 +125,8 @@ impl TierState {
     }
 
     /// The tiers that take nothing now.
-    fn closed(&self) -> BTreeSet<TierId> {
-        let is_waiting = |closed: &Closed| closed.until > self.ended;
+    fn closed(&self, now_us: u64) -> BTreeSet<TierId> {
+        let is_waiting = |closed: &Closed| closed.is_waiting(self.ended, now_us);
         let failed = self.closed.iter().filter(|(_, closed)| is_waiting(closed)).map(|(&tier, _)| tier);
         failed.chain(self.given_up).collect()
     }
@@ -164,7 +178,7 @@ impl Jobs {
             return None;
         }
         let state = &catalog.tiers;
-        let closed = state.closed();
+        let closed = state.closed(self.parts.env.clock.now_us());
         let reserve_bytes = (FREE_TABLES * self.parts.options.tree.table_bytes).max(LEAST_FREE_BYTES);
         let takes_cells = |tier: &TierId| !closed.contains(tier);
         let room = |tier: TierId| {
@@ -195,7 +209,7 @@ impl Jobs {
     pub fn tier_figures(&self) -> Vec<TierFigures> {
         let dirs = self.parts.tables.dirs();
         let catalog = self.catalog.lock();
-        let closed = catalog.tiers.closed();
+        let closed = catalog.tiers.closed(self.parts.env.clock.now_us());
         let known = catalog.state.tiers().map(|tier| tier.id).filter(|_| dirs.has_slow());
         let figures = known.map(|id| {
             let mut figures = TierFigures {
@@ -224,8 +238,9 @@ impl Jobs {
     /// Where a merge that reads `version` writes.
     pub(super) fn tier_map(&self, merge: &Merge, version: &Version) -> Arc<TierMap> {
         let mut catalog = self.catalog.lock();
+        let closed = catalog.tiers.closed(self.parts.env.clock.now_us());
         let room_bytes = catalog.tiers.fast_room_bytes(&self.parts.options.share);
-        let map = Arc::new(TierMap::of(merge, version, catalog.tiers.closed(), room_bytes));
+        let map = Arc::new(TierMap::of(merge, version, closed, room_bytes));
         if self.parts.tables.dirs().has_slow() {
             let writing = &mut catalog.tiers.writing;
             writing.retain(|map| map.strong_count() > 0);
@@ -334,7 +349,7 @@ impl Jobs {
         };
         let is_there = |tier: &TierId| path.starts_with(self.parts.tables.dirs().of(*tier));
         let Some(tier) = self.parts.tables.dirs().slow().find(is_there) else { return false };
-        self.catalog.lock().tiers.failed(tier)
+        self.catalog.lock().tiers.failed(tier, self.parts.env.clock.now_us())
     }
 }
 
@@ -380,15 +395,24 @@ mod tests {
     fn a_tier_that_fails_is_left_alone_for_twice_as_long_each_time() {
         let mut state = TierState::default();
         let tier = TierId(1);
-        assert!(state.failed(tier));
-        assert!(!state.failed(tier), "a merge that ran beside");
+        assert!(state.failed(tier, 0));
+        assert!(!state.failed(tier, 0), "a merge that ran beside");
         for wait in [16, 32, 64] {
             (0..wait - 1).for_each(|_| state.merge_ended());
-            assert_eq!(state.closed(), [tier].into());
+            assert_eq!(state.closed(0), [tier].into());
             state.merge_ended();
-            assert!(state.closed().is_empty());
-            assert!(state.failed(tier));
+            assert!(state.closed(0).is_empty());
+            assert!(state.failed(tier, 0));
         }
+        let mut now_us = 0;
+        for wait_us in [80_000_000, 160_000_000, 320_000_000] {
+            now_us += wait_us;
+            assert_eq!(state.closed(now_us - 1), [tier].into());
+            assert!(state.closed(now_us).is_empty(), "no merge has ended meanwhile");
+            assert!(state.failed(tier, now_us));
+        }
+        state.written(tier);
+        assert!(state.failed(tier, now_us) && state.closed(now_us + 10_000_000).is_empty());
     }
 
     #[test]
