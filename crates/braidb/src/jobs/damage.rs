@@ -114,6 +114,11 @@ impl Damages {
         self.list.iter().filter(|damage| damage.waits_until > self.ended)
     }
 
+    /// Lets plans touch all damages again.
+    pub fn end_waits(&mut self) {
+        self.list.iter_mut().for_each(|damage| damage.waits_until = self.ended);
+    }
+
     /// How many damages plans do not touch now.
     pub fn count(&self) -> usize {
         self.waiting().count()
@@ -294,6 +299,9 @@ mod tests {
             }
             assert_eq!((damages.count(), damages.avoided(), damages.pinned()), (0, vec![], [].into()));
         }
+        damages.met(FileId(7), vec![claim("b", "d")], [FileId(1)].into());
+        damages.end_waits();
+        assert_eq!((damages.count(), damages.pinned()), (0, [].into()), "a caller asks for another attempt");
         damages.met(FileId(7), vec![claim("e", "f")], BTreeSet::new());
         (0..16).for_each(|_| damages.merge_ended());
         assert_eq!(damages.count(), 0, "other slices of the file wait for 16 merges");

@@ -87,7 +87,7 @@ impl Running {
                 catalog.merges_running -= 1;
                 catalog.is_buying &= !is_bought;
                 catalog.tiers.is_moving &= !is_move;
-                catalog.tiers.merge_ended();
+                catalog.tiers.merge_ended(is_move);
                 catalog.claims.release(ticket);
                 catalog.damages.merge_ended();
             }

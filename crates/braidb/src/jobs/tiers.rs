@@ -20,7 +20,11 @@
 //! [`Jobs::evacuate`] has the planner move all cells of the tier to another one. The tier takes nothing more, and merges that began before are
 //! waited for. The old files are unlinked, and the directory is synced. Then one edit takes the tier out of the database. The file `TIER`
 //! goes after the sync of the edit. A crash in between leaves a directory with a `TIER` alone, which may become a tier again. A file that
-//! a view holds goes with the view; if the process dies before, the user deletes the file.
+//! a view holds goes with the view. If the process dies before, the file stays, and the directory is refused until the user deletes the file.
+//!
+//! Every other merge at least moves a cell off the tier, so that writers which keep merges busy for ever do not put the end off for ever.
+//!
+//! One tier is given up at a time. After a failure the tier takes cells again, and another call goes on.
 
 use super::{Catalog, Jobs};
 use crate::base::error::{Error, Result};
@@ -91,10 +95,14 @@ pub(super) struct TierState {
     ended: u64,
     /// A tier that the user gives up.
     given_up: Option<TierId>,
+    /// Tiers that left the database in this open. Their directories stay open, and take nothing.
+    left: BTreeSet<TierId>,
     /// Where running merges write.
     writing: Vec<Weak<TierMap>>,
     /// Whether a cell is on its way to another tier.
     pub is_moving: bool,
+    /// Whether the merge that ended last moved a cell to another tier.
+    has_moved: bool,
     /// Bytes in tables and value files of all families, and of these the bytes on slow tiers.
     total_bytes: u64,
     slow_bytes: u64,
@@ -102,8 +110,9 @@ pub(super) struct TierState {
 
 impl TierState {
     /// A merge ended.
-    pub fn merge_ended(&mut self) {
+    pub fn merge_ended(&mut self, is_move: bool) {
         self.ended += 1;
+        self.has_moved = is_move;
     }
 
     /// A merge could not write to a tier. Returns whether the tier took merges until now.
@@ -128,7 +137,7 @@ impl TierState {
     fn closed(&self, now_us: u64) -> BTreeSet<TierId> {
         let is_waiting = |closed: &Closed| closed.is_waiting(self.ended, now_us);
         let failed = self.closed.iter().filter(|(_, closed)| is_waiting(closed)).map(|(&tier, _)| tier);
-        failed.chain(self.given_up).collect()
+        failed.chain(self.given_up).chain(self.left.iter().copied()).collect()
     }
 
     /// Bytes that the fast tier may take within its share.
@@ -199,6 +208,7 @@ impl Jobs {
             target,
             room_bytes,
             given_up: state.given_up,
+            is_their_turn: !state.has_moved,
             is_moving: state.is_moving,
             times: self.parts.options.move_times,
             unreadable: catalog.damages.unreadable(),
@@ -254,17 +264,20 @@ impl Jobs {
     pub fn evacuate(self: &Arc<Self>, dir: &Path, mut progress: impl FnMut(u64)) -> Result<()> {
         self.parts.health.check_writable()?;
         let dirs = self.parts.tables.dirs();
-        let tier = dirs.slow().find(|&tier| dirs.of(tier) == dir);
-        let tier = tier
-            .ok_or_else(|| Error::tier(dir, "it is no slow tier of the database; `stats` lists the tiers"))?;
-        {
+        let tier = {
             let mut catalog = self.catalog.lock();
+            let is_it = |tier: &TierId| dirs.of(*tier) == dir && !catalog.tiers.left.contains(tier);
+            let why = "it is no slow tier of the database; `stats` lists the tiers";
+            let tier = dirs.slow().find(is_it).ok_or_else(|| Error::tier(dir, why))?;
             if catalog.tiers.given_up.is_some() {
-                let why = "a tier is emptied already, or was in this open; wait, or open the database again";
-                return Err(Error::tier(dir, why));
+                return Err(Error::tier(dir, "a tier is emptied already; wait until it is empty"));
             }
             catalog.tiers.given_up = Some(tier);
-        }
+            // What an earlier call could not read is read again.
+            catalog.damages.end_waits();
+            self.choose_collected(&mut catalog);
+            tier
+        };
         let given_up = GivenUp { jobs: self, tier };
         let outcome = self.empty(tier, dir, &mut progress);
         drop(given_up);
@@ -282,14 +295,20 @@ impl Jobs {
     /// Waits until the tier is empty, and commits the edit that takes it out.
     fn empty(self: &Arc<Self>, tier: TierId, dir: &Path, progress: &mut dyn FnMut(u64)) -> Result<()> {
         let (mut told, mut is_swept) = (None, false);
+        // The merge that began last when the tier was found empty. It and those before may hold files that their edits have replaced.
+        let mut last_holder = None;
         loop {
             let mut left_bytes = 0;
             let mut found = None;
             self.wait_until(&[Lane::Merge], |catalog| {
                 left_bytes = bytes_on(catalog, tier);
-                found = self.emptied(catalog, tier, dir).map(|is_empty| match is_empty {
-                    Ok(()) if is_swept => self.take_out(catalog, tier),
-                    other => other,
+                found = self.emptied(catalog, tier, dir).and_then(|is_empty| {
+                    let last = *last_holder.get_or_insert(catalog.claims.last());
+                    match is_empty {
+                        Ok(()) if !catalog.claims.are_released(last) => None,
+                        Ok(()) if is_swept => Some(self.take_out(catalog, tier)),
+                        other => Some(other),
+                    }
                 });
                 found.is_some() || told != Some(left_bytes)
             })?;
@@ -353,7 +372,7 @@ impl Jobs {
     }
 }
 
-/// A tier that is given up. Dropped, also by a panic of the user's `progress`: the tier takes cells again if it is still a tier.
+/// A tier that is given up. Dropped, also by a panic of the user's `progress`: the tier takes cells again unless it has left.
 struct GivenUp<'a> {
     jobs: &'a Jobs,
     tier: TierId,
@@ -362,8 +381,9 @@ struct GivenUp<'a> {
 impl Drop for GivenUp<'_> {
     fn drop(&mut self) {
         let mut catalog = self.jobs.catalog.lock();
-        if catalog.state.tiers().any(|tier| tier.id == self.tier) {
-            catalog.tiers.given_up = None;
+        catalog.tiers.given_up = None;
+        if !catalog.state.tiers().any(|tier| tier.id == self.tier) {
+            catalog.tiers.left.insert(self.tier);
         }
     }
 }
@@ -398,9 +418,9 @@ mod tests {
         assert!(state.failed(tier, 0));
         assert!(!state.failed(tier, 0), "a merge that ran beside");
         for wait in [16, 32, 64] {
-            (0..wait - 1).for_each(|_| state.merge_ended());
+            (0..wait - 1).for_each(|_| state.merge_ended(false));
             assert_eq!(state.closed(0), [tier].into());
-            state.merge_ended();
+            state.merge_ended(false);
             assert!(state.closed(0).is_empty());
             assert!(state.failed(tier, 0));
         }

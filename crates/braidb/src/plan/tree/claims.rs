@@ -111,6 +111,16 @@ impl Claims {
         self.held.retain(|(id, _)| *id != ticket.0);
     }
 
+    /// The number of the job that claimed last.
+    pub fn last(&self) -> u64 {
+        self.next
+    }
+
+    /// Whether all jobs up to this number have released their claims.
+    pub fn are_released(&self, upto: u64) -> bool {
+        self.held.iter().all(|(id, _)| *id > upto)
+    }
+
     pub(super) fn add(&mut self, claims: Vec<Claim>) -> Ticket {
         self.next += 1;
         self.held.extend(claims.into_iter().map(|claim| (self.next, claim)));
@@ -133,6 +143,7 @@ mod tests {
         let mut claims = Claims::default();
         let first = claims.add(vec![claim(0, 1, "b", "d"), claim(0, 2, "a", "f")]);
         let second = claims.add(vec![claim(0, 1, "x", "y")]);
+        assert!(claims.last() == 2 && claims.are_released(0) && !claims.are_released(1));
         assert!(claims.conflicts(&claim(0, 1, "d", "e")));
         assert!(claims.conflicts(&claim(0, 1, "a", "z")));
         assert!(!claims.conflicts(&claim(0, 1, "e", "w")));

@@ -139,6 +139,8 @@ pub struct Tiers {
     pub room_bytes: u64,
     /// A tier that the user gives up: its cells leave it.
     pub given_up: Option<TierId>,
+    /// Whether cells of `given_up` leave before all other work: after each merge that moved no cell.
+    pub is_their_turn: bool,
     /// Whether a cell is on its way to another tier.
     pub is_moving: bool,
     pub times: MoveTimes,

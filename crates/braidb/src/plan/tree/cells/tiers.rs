@@ -84,6 +84,12 @@ impl Planner<'_> {
         leaving.or_else(|| if may_sink { self.sink_coldest() } else { None })
     }
 
+    /// After another merge, a cell of a tier that the user gives up leaves before all other work. Writers may keep merges busy for ever.
+    pub(super) fn leave_in_turn(&self) -> Option<Plan> {
+        let tiers = self.now.tiers.filter(|tiers| tiers.is_their_turn && !tiers.is_moving)?;
+        self.leave_given_up_tier(tiers)
+    }
+
     /// A slow cell comes back to the fast tier if its readers paid for it and it is hotter than what would leave.
     pub(super) fn come_back(&self) -> Option<Plan> {
         let tiers =
