@@ -2,6 +2,7 @@
 
 use super::*;
 use braidb::storage::real;
+use braidb_storage::FileSystem;
 use braidb_storage::sim::{Crash, Fault, Hook, Lasting};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,7 +49,7 @@ fn the_only_tier_is_emptied() {
         assert!(told[0] > 0 && told.last() == Some(&0) && told.is_sorted_by(|a, b| a >= b), "{told:?}");
         assert_eq!(files_in(&fs, SLOW[0]), [""; 0]);
         model.check(&db);
-        refused(db.evacuate(SLOW[0], drop), "");
+        refused(db.evacuate(SLOW[0], drop), "no slow tier");
         db.settle().unwrap();
         let db = model.check_reopened(&fs, db, options(10));
         assert!(db.stats().tiers.is_empty());
@@ -78,6 +79,80 @@ fn one_of_two_tiers_is_emptied_into_the_other() {
         let db = model.check_reopened(&fs, db, options(10));
         db.evacuate(SLOW[1], drop).unwrap();
         model.check_reopened(&fs, db, options(10));
+    }
+}
+
+#[test]
+fn all_tiers_are_emptied_in_one_open() {
+    for (options, len) in kinds() {
+        let fs = machine();
+        let (db, mut model) = filled(&fs, one(options(10)).slow_path(SLOW[1]), len, 400);
+        for (left, slow) in [(2, SLOW[0]), (0, SLOW[1])] {
+            db.evacuate(slow, drop).unwrap();
+            assert_eq!(db.stats().tiers.len(), left);
+            refused(db.evacuate(slow, drop), "no slow tier");
+            // The directory stays open, and takes nothing.
+            model.fill(&db, 0..400, len, left as u8);
+            db.compact().unwrap();
+            db.settle().unwrap();
+            assert_eq!(files_in(&fs, slow), [""; 0]);
+        }
+        let db = model.check_reopened(&fs, db, options(10));
+        assert!(db.stats().tiers.is_empty());
+    }
+}
+
+/// A device that does not answer for a time keeps no later call from going on.
+#[test]
+fn a_call_after_a_failed_one_goes_on() {
+    for (options, len) in kinds() {
+        let mut failed = 0;
+        for nth in 1..40 {
+            let fs = machine();
+            let (db, model) = filled(&fs, one(options(10)), len, 150);
+            db.close().unwrap();
+            let db = open(&fs, options(10)).unwrap();
+            fs.fail_device(path(SLOW[0]), nth, Fault::Io, Lasting::ForEver, nth);
+            let outcome = db.evacuate(SLOW[0], drop);
+            fs.heal();
+            // The file `TIER` alone may be left of a tier that is out.
+            if outcome.is_err() && !db.stats().tiers.is_empty() {
+                failed += 1;
+                if let Err(error) = db.evacuate(SLOW[0], drop) {
+                    panic!("operation {nth}: {error}, after {outcome:?}");
+                }
+            }
+            assert!(db.stats().tiers.is_empty());
+            model.check_reopened(&fs, db, options(10));
+        }
+        assert!(failed > 3, "{failed}");
+    }
+}
+
+/// An iterator holds files of the tier when the process dies: the next open says what to do with them.
+#[test]
+fn files_that_a_reader_held_are_named_if_they_stay() {
+    for (options, len) in kinds() {
+        let fs = machine();
+        let (db, model) = filled(&fs, one(options(10)), len, 200);
+        let mut held = db.iter();
+        assert!(held.next().is_some());
+        db.evacuate(SLOW[0], drop).unwrap();
+        let image = fs.crash_image(Crash::PowerAllLost, 1);
+        assert_eq!(held.count(), model.0.len() - 1);
+        assert_eq!(files_in(&fs, SLOW[0]), [""; 0], "they go with the iterator");
+
+        let left = files_in(&image, SLOW[0]);
+        assert!(!left.is_empty());
+        model.check(&open(&image, options(10)).unwrap());
+        let refused = open(&image, one(options(10))).unwrap_err().to_string();
+        let named = |file: &String| refused.contains(path(file).file_name().unwrap().to_str().unwrap());
+        assert!(refused.contains("evacuated") && left.iter().any(named), "{refused}");
+        left.iter().for_each(|file| image.unlink(path(file)).unwrap());
+        let db = open(&image, one(options(10))).unwrap();
+        model.check(&db);
+        db.settle().unwrap();
+        assert!(bytes(&db)[1] > 0);
     }
 }
 

@@ -460,7 +460,8 @@ impl Db {
     }
 
     /// Moves everything off a slow tier, and takes the tier out of the database. Reads and writes go on meanwhile. `progress` gets the bytes
-    /// that are left, many times.
+    /// that are left, many times. Files that iterators still read go when these end. If the process ends before, delete what is left in the
+    /// directory: it cannot become a tier again until then.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-evacuate-{}", std::process::id()));

@@ -51,6 +51,9 @@ use std::sync::Arc;
 /// A directory that file systems make at the root of a device, and that no program owns.
 const LOST_AND_FOUND: &str = "lost+found";
 
+/// What to do with files that readers held when a tier was evacuated, and that the process did not delete before its end.
+const LEFT_OVER: &str = "if this database has evacuated the directory, its tables and value files are left over, and may be deleted";
+
 /// The slow tiers of one open, at least one.
 #[derive(Debug)]
 pub(super) struct Tiers {
@@ -90,7 +93,8 @@ pub(super) enum Purpose {
 /// What the names in a directory, and its `TIER`, tell.
 struct Seen {
     tier: Option<TierFile>,
-    has_files: bool,
+    /// The name of a table or value file.
+    file: Option<String>,
     /// A name that no tier has.
     foreign: Option<String>,
 }
@@ -192,7 +196,7 @@ fn raised(env: &Env, dir: &Path, epoch: Epoch) -> Result<Epoch> {
 impl Seen {
     /// Looks into a directory. One that does not exist is empty.
     fn look(fs: &dyn FileSystem, path: &Path) -> Result<Seen> {
-        let mut seen = Seen { tier: None, has_files: false, foreign: None };
+        let mut seen = Seen { tier: None, file: None, foreign: None };
         let entries = match fs.list(path) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(seen),
@@ -203,7 +207,7 @@ impl Seen {
         };
         for entry in entries {
             match names::parse(&entry.name).filter(|_| !entry.is_dir) {
-                Some(Kind::Table(_) | Kind::Values(_)) => seen.has_files = true,
+                Some(Kind::Table(_) | Kind::Values(_)) => seen.file = Some(entry.name),
                 Some(Kind::Tier | Kind::TierTmp | Kind::Measure | Kind::Lock) => {}
                 _ if entry.is_dir && entry.name == LOST_AND_FOUND => {}
                 _ => seen.foreign = Some(entry.name),
@@ -303,10 +307,10 @@ impl Seeker<'_> {
                        database used last, or go back to copies of all directories from one moment";
             return Err(Error::tier(path, why));
         }
-        if seen.has_files {
+        if let Some(name) = &seen.file {
             let why = format!(
-                "it holds tables of tier {}, which this database does not have: name another directory, or open the \
-                 database that the tables belong to",
+                "it holds tables of tier {}, such as `{name}`, and this database does not have the tier: name another \
+                 directory, or open the database that the tables belong to; {LEFT_OVER}",
                 file.tier.0
             );
             return Err(Error::tier(path, why));
@@ -315,9 +319,11 @@ impl Seeker<'_> {
     }
 
     fn role_without_tier(&self, path: &Path, seen: &Seen) -> Result<Role> {
-        if seen.has_files {
-            let why = "it holds tables, but its file `TIER` is missing: go back to a copy of the whole directory, or \
-                       name another one";
+        if let Some(name) = &seen.file {
+            let why = format!(
+                "it holds tables, such as `{name}`, but its file `TIER` is missing: go back to a copy of the whole \
+                 directory, or name another one; {LEFT_OVER}"
+            );
             return Err(Error::tier(path, why));
         }
         match &seen.foreign {
