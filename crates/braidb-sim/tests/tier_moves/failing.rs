@@ -197,6 +197,6 @@ fn a_move_that_fails_at_any_operation_loses_nothing() {
                 model.check_reopened(&fs, db, options(0));
             }
         }
-        assert!(struck > 15, "{struck}");
+        assert!(struck > 10, "{struck}");
     }
 }

@@ -68,6 +68,7 @@ impl Jobs {
         self.punch_all(&self.parts.tables.take_frayed());
         for (tier, id) in self.parts.tables.take_dead() {
             self.unlink(&self.parts.tables.dirs().table(tier, id));
+            self.has_given_back(tier);
         }
         // The last table that pointed into a log or value file may be gone. A reader does not wait for a commit: the next reader looks again.
         // No file goes while it is unknown which edit is the last.
@@ -95,7 +96,10 @@ impl Jobs {
             let Ok(holes) = puncher.new_holes() else { return };
             for hole in holes {
                 match self.parts.env.fs.punch_hole(&path, hole.start, hole.end - hole.start) {
-                    Ok(()) => self.parts.counters.hole_bytes.add(puncher.punched(hole)),
+                    Ok(()) => {
+                        self.has_given_back(puncher.tier());
+                        self.parts.counters.hole_bytes.add(puncher.punched(hole));
+                    }
                     // Some file systems do not support holes. There the policy rewrites the rest of a table sooner or later.
                     Err(error) if error.kind() == ErrorKind::Unsupported => {}
                     Err(_) => return,

@@ -79,7 +79,7 @@ use running::{MergeKind, Running, Work};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 use tiers::{Share, TierState};
 use trie::Tries;
@@ -120,6 +120,8 @@ pub struct Jobs {
     /// Merges that are reading and writing.
     merging: AtomicU64,
     tries: Arc<Tries>,
+    /// Whether files of slow tiers were deleted since the devices were asked for their free bytes.
+    slow_files_gone: AtomicBool,
     /// Entries that scans of a family returned since its last flush.
     entries_returned: Mutex<BTreeMap<FamilyId, u64>>,
 }
@@ -225,6 +227,7 @@ impl Jobs {
             pacer,
             merging: AtomicU64::new(0),
             tries: Arc::default(),
+            slow_files_gone: AtomicBool::new(false),
             entries_returned: Mutex::default(),
         };
         let mut catalog = jobs.catalog.lock();
@@ -305,6 +308,7 @@ impl Jobs {
 
     /// The first plan that any family's policy wants, the fullest L0 first. What touches damage waits (`jobs/damage.rs`).
     fn propose(&self, catalog: &mut Catalog) -> Option<(Plan, Arc<Version>)> {
+        self.ask_free_bytes(catalog);
         let avoided = catalog.damages.avoided();
         if avoided.is_empty() {
             return self.propose_beside(&catalog.claims, catalog);
@@ -546,6 +550,7 @@ impl Jobs {
     /// Waits until nothing runs and nothing is wanted.
     pub fn settle(self: &Arc<Self>) -> Result<()> {
         self.parts.health.check_writable()?;
+        self.catalog.lock().tiers.forget_free_bytes();
         self.wait_until(&[Lane::Flush, Lane::Merge], |catalog| {
             catalog.flushes_running == 0
                 && catalog.merges_running == 0

@@ -37,6 +37,7 @@ use crate::version::{Change, Edit, Version};
 use braidb_storage::Lane;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 /// Merges that end before a closed tier is written to again: 16. A failed merge for each 16 costs less than a tier that stays unused.
@@ -50,6 +51,10 @@ const MOST_DOUBLINGS: u32 = 16;
 const FREE_TABLES: u64 = 2;
 /// Bytes that a slow device keeps free at least: 16 KiB. Each open writes `TIER` there twice, a block each.
 const LEAST_FREE_BYTES: u64 = 16 << 10;
+
+/// Plans that rely on one answer of the slow devices about their free bytes: 32. A device on a network may answer late, and the catalog is
+/// locked meanwhile. A merge that wrote there, a file that went, and each call of `settle` have the devices asked anew.
+const PLANS_OF_AN_ANSWER: u32 = 32;
 
 /// How much of the data stays on the fast tier.
 #[derive(Clone, Copy, Debug)]
@@ -97,6 +102,9 @@ pub(super) struct TierState {
     given_up: Option<TierId>,
     /// Tiers that left the database in this open. Their directories stay open, and take nothing.
     left: BTreeSet<TierId>,
+    /// Free bytes of the slow devices, and how many plans may still rely on them.
+    free_bytes: BTreeMap<TierId, u64>,
+    plans_left: u32,
     /// Where running merges write.
     writing: Vec<Weak<TierMap>>,
     /// Whether a cell is on its way to another tier.
@@ -113,10 +121,14 @@ impl TierState {
     pub fn merge_ended(&mut self, is_move: bool) {
         self.ended += 1;
         self.has_moved = is_move;
+        if is_move {
+            self.forget_free_bytes();
+        }
     }
 
     /// A merge could not write to a tier. Returns whether the tier took merges until now.
     fn failed(&mut self, tier: TierId, now_us: u64) -> bool {
+        self.forget_free_bytes();
         let closed = self.closed.entry(tier).or_insert(Closed { failures: 0, until: 0, until_us: 0 });
         let is_new = !closed.is_waiting(self.ended, now_us);
         if is_new {
@@ -131,6 +143,14 @@ impl TierState {
     /// A merge wrote to a tier: its failures are forgotten.
     pub fn written(&mut self, tier: TierId) {
         self.closed.remove(&tier);
+        if tier != TierId::FAST {
+            self.forget_free_bytes();
+        }
+    }
+
+    /// The next plan asks the slow devices for their free bytes.
+    pub fn forget_free_bytes(&mut self) {
+        self.plans_left = 0;
     }
 
     /// The tiers that take nothing now.
@@ -180,6 +200,25 @@ impl Jobs {
         }
     }
 
+    /// A file of a tier was deleted, or lost blocks.
+    pub(super) fn has_given_back(&self, tier: TierId) {
+        if tier != TierId::FAST {
+            self.slow_files_gone.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Asks the slow devices for their free bytes, unless their last answer still counts. Called before each plan.
+    pub(super) fn ask_free_bytes(&self, catalog: &mut Catalog) {
+        let dirs = self.parts.tables.dirs();
+        let has_room_more = self.slow_files_gone.swap(false, Ordering::Relaxed);
+        if (catalog.tiers.plans_left == 0 || has_room_more) && dirs.has_slow() {
+            let ask = |tier| (tier, self.parts.env.fs.free_space(dirs.of(tier)).unwrap_or(0));
+            catalog.tiers.free_bytes = dirs.slow().map(ask).collect();
+            catalog.tiers.plans_left = PLANS_OF_AN_ANSWER;
+        }
+        catalog.tiers.plans_left = catalog.tiers.plans_left.saturating_sub(1);
+    }
+
     /// What the planner is told of tiers; `None` without slow ones.
     pub(super) fn tiers(&self, catalog: &Catalog) -> Option<Tiers> {
         let dirs = self.parts.tables.dirs();
@@ -191,7 +230,7 @@ impl Jobs {
         let reserve_bytes = (FREE_TABLES * self.parts.options.tree.table_bytes).max(LEAST_FREE_BYTES);
         let takes_cells = |tier: &TierId| !closed.contains(tier);
         let room = |tier: TierId| {
-            let free_bytes = self.parts.env.fs.free_space(dirs.of(tier)).unwrap_or(0);
+            let free_bytes = state.free_bytes.get(&tier).copied().unwrap_or(0);
             (free_bytes.saturating_sub(reserve_bytes), tier)
         };
         // Of equal rooms the tier with the smaller number.

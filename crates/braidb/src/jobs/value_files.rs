@@ -140,6 +140,7 @@ impl Jobs {
             // An open file would keep its space.
             self.parts.tables.close(id);
             self.unlink(&self.parts.tables.dirs().values(tier, id));
+            self.has_given_back(tier);
         }
     }
 
