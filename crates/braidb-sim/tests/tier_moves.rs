@@ -329,6 +329,43 @@ fn cells_of_all_families_leave() {
     model.check_reopened(&fs, db, options(10));
 }
 
+/// Bytes of a family on slow tiers, and of all its slices.
+fn slow_and_all_bytes(db: &Db, family: &str) -> (u64, u64) {
+    let trees = db.tree();
+    let tree = trees.iter().find(|tree| tree.name == family).unwrap();
+    let cells = tree.levels.iter().flat_map(|level| &level.cells);
+    let slices = cells.flat_map(|cell| &cell.runs).flat_map(|run| &run.slices);
+    slices.fold((0, 0), |(slow, all), slice| (slow + slice.slow_bytes, all + slice.bytes))
+}
+
+#[test]
+fn the_coldest_cells_of_all_families_leave() {
+    for (hot, cold) in [("default", OTHER), (OTHER, "default")] {
+        let fs = machine();
+        let db = open(&fs, one(options(50))).unwrap();
+        let mut model = Model::default();
+        db.column_family(OTHER).unwrap();
+        let mut fill = |family| {
+            (0..600).for_each(|number| model.put(&db, family, number * 77 % 600, vec![1; 100]));
+            db.flush().unwrap();
+            db.settle().unwrap();
+            slow_and_all_bytes(&db, family)
+        };
+        let (slow_before, _) = fill(hot);
+        assert!(slow_before > 0);
+        let family = db.column_family(hot).unwrap();
+        for round in 0..20_000 {
+            family.get(key(round * 77 % 600)).unwrap().unwrap();
+        }
+        // Half of the hot cells are slow. So half of the cold ones leave, and of the hot ones no more than chance moves.
+        let (slow, all) = fill(cold);
+        assert!(slow * 10 > all * 4, "{slow} of {all} cold bytes left");
+        let (slow, all) = slow_and_all_bytes(&db, hot);
+        assert!(slow <= slow_before + all / 10, "{slow} of {all} hot bytes are slow, and {slow_before} were");
+        model.check_reopened(&fs, db, options(50));
+    }
+}
+
 #[test]
 fn of_two_slow_tiers_the_one_with_more_room_takes_cells() {
     let fs = machine();

@@ -306,7 +306,8 @@ impl Jobs {
         }
     }
 
-    /// The first plan that any family's policy wants, the fullest L0 first. What touches damage waits (`jobs/damage.rs`).
+    /// The first plan that any family's policy wants, the fullest L0 first. What touches damage waits (`jobs/damage.rs`). Where a cell is to
+    /// leave the fast tier, the families compare theirs.
     fn propose(&self, catalog: &mut Catalog) -> Option<(Plan, Arc<Version>)> {
         self.ask_free_bytes(catalog);
         let avoided = catalog.damages.avoided();
@@ -333,7 +334,7 @@ impl Jobs {
         families.sort_by_key(|(id, family)| (std::cmp::Reverse(family.version.level(0).runs()), **id));
         let to_rewrite = self.tables_to_rewrite(catalog);
         let tiers = self.tiers(catalog);
-        families.into_iter().find_map(|(&id, family)| {
+        let mut plans = families.into_iter().filter_map(|(&id, family)| {
             let options = &self.parts.options.tree;
             let version = &family.version;
             let nothing = Hints::default();
@@ -352,7 +353,18 @@ impl Jobs {
                 return None;
             };
             Some((plan, family.version.clone()))
-        })
+        });
+        let first = plans.next()?;
+        if !tiers::is_leaving(&first.0) {
+            return Some(first);
+        }
+        // Of all families the coldest cell leaves the fast tier.
+        Some(plans.fold(
+            first,
+            |coldest, other| {
+                if tiers::leaves_before(&other.0, &coldest.0) { other } else { coldest }
+            },
+        ))
     }
 
     fn start_merge(self: &Arc<Self>, catalog: &mut Catalog, plan: Plan, version: Arc<Version>) {

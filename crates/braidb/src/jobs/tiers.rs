@@ -30,10 +30,10 @@ use super::{Catalog, Jobs};
 use crate::base::error::{Error, Result};
 use crate::base::ids::TierId;
 use crate::base::names;
-use crate::plan::tree::Tiers;
 use crate::plan::tree::placement::TierMap;
+use crate::plan::tree::{Placement, Tiers};
 use crate::plan::{Merge, Plan};
-use crate::version::{Change, Edit, Version};
+use crate::version::{Change, Edit, Slice, Version};
 use braidb_storage::Lane;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -444,6 +444,36 @@ fn has_files_on(catalog: &Catalog, tier: TierId) -> bool {
 /// Whether a plan moves a cell to another tier.
 pub(super) fn is_move(plan: &Plan) -> bool {
     matches!(plan, Plan::Merge(merge) if merge.changes_tier())
+}
+
+/// Whether a plan moves a cell off the fast tier.
+pub(super) fn is_leaving(plan: &Plan) -> bool {
+    heat_and_bytes(plan).is_some()
+}
+
+/// Whether another family's plan goes before `leaving`: what leaves has fewer reads for each byte. A move as metadata writes nothing, and
+/// may bring a colder cell to the level from which cells leave.
+pub(super) fn leaves_before(other: &Plan, leaving: &Plan) -> bool {
+    match (heat_and_bytes(other), heat_and_bytes(leaving)) {
+        (Some((heat, bytes)), Some((than_heat, than_bytes))) => heat * than_bytes < than_heat * bytes,
+        (None, Some(_)) => matches!(other, Plan::Move(_)),
+        (_, None) => false,
+    }
+}
+
+/// Reads of a cell that leaves the fast tier, and the bytes that leave; `None` for other plans.
+fn heat_and_bytes(plan: &Plan) -> Option<(u128, u128)> {
+    let Plan::Merge(merge) = plan else { return None };
+    let bytes_of = match merge.placement {
+        Placement::Tables(_) => |slice: &Slice| slice.bytes,
+        Placement::Values(_) => |slice: &Slice| slice.value_bytes(),
+        Placement::OfCells | Placement::Fast => return None,
+    };
+    let add = |(heat, bytes): (u128, u128), slice: &Slice| {
+        let leaving_bytes = bytes_of(slice).saturating_sub(slice.slow_bytes());
+        (heat + u128::from(slice.heat()), bytes + u128::from(leaving_bytes))
+    };
+    Some(merge.inputs.iter().map(|input| &*input.slice).fold((0, 0), add))
 }
 
 #[cfg(test)]
