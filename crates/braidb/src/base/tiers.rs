@@ -14,7 +14,7 @@ use super::error::{Error, Result};
 use super::ids::{FileId, TierId};
 use super::mutant::mutant;
 use super::names;
-use braidb_storage::FileSystem;
+use braidb_storage::{DeviceTimes, FileSystem};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
@@ -25,20 +25,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Most slow tiers that a database has at one time: 15. A manifest and its readers allow more; the judges test no more.
 pub const MAX_SLOW_TIERS: usize = 15;
 
-/// What a device takes for its work, as a measurement found it. A 0 stands for "unknown".
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DeviceTimes {
-    /// Nanoseconds from the request of a distant block to its first byte.
-    pub seek_ns: u64,
-    pub read_bytes_per_second: u64,
-    pub write_bytes_per_second: u64,
-}
-
-/// What the device of a slow tier and that of the fast tier take for their work.
+/// The times of the device of a slow tier and of the fast tier's device. `None` stands for a device that was not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    pub slow: DeviceTimes,
-    pub fast: DeviceTimes,
+    pub slow: Option<DeviceTimes>,
+    pub fast: Option<DeviceTimes>,
 }
 
 /// The directories of the tiers of one open. Clones share everything.

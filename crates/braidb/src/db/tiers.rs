@@ -37,12 +37,12 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::{DatabaseId, Epoch, TierId};
 use crate::base::mutant::mutant;
 use crate::base::names::{self, Kind};
-use crate::base::tiers::{DeviceTimes, MAX_SLOW_TIERS, TierDirs, Times};
+use crate::base::tiers::{MAX_SLOW_TIERS, TierDirs, Times};
 use crate::jobs::Orphans;
 use crate::plan::tree::MoveTimes;
 use crate::version::state::FIRST_EPOCH;
 use crate::version::{Change, DirLock, Edit, State, TierFile};
-use braidb_storage::{Env, FileSystem, Routed};
+use braidb_storage::{DeviceTimes, Env, FileSystem, Routed};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -373,16 +373,7 @@ impl Seeker<'_> {
     /// The times of the device of a new tier; unknown if it is too full to be measured. The fast device is not measured: of a move between the
     /// two it takes the smaller part.
     fn measured(&self, path: &Path) -> Times {
-        let measured = braidb_storage::DeviceTimes::measure(self.env, path, MEASURE_US);
-        let slow = measured.map_or_else(
-            |_| DeviceTimes::default(),
-            |times| DeviceTimes {
-                seek_ns: times.seek_ns,
-                read_bytes_per_second: times.read_bytes_per_second,
-                write_bytes_per_second: times.write_bytes_per_second,
-            },
-        );
-        Times { slow, fast: DeviceTimes::default() }
+        Times { slow: DeviceTimes::measure(self.env, path, MEASURE_US).ok(), fast: None }
     }
 }
 

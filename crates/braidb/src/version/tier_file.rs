@@ -44,8 +44,8 @@ use crate::base::codec::{Decoder, put_u32, put_u64};
 use crate::base::error::{Error, Result};
 use crate::base::ids::{DatabaseId, Epoch, TierId};
 use crate::base::names;
-use crate::base::tiers::{DeviceTimes, Times};
-use braidb_storage::FileSystem;
+use crate::base::tiers::Times;
+use braidb_storage::{DeviceTimes, FileSystem};
 use std::io;
 use std::path::Path;
 
@@ -79,10 +79,10 @@ impl TierFile {
         out.push(self.tier.0);
         put_u64(&mut out, self.epoch);
         put_u64(&mut out, self.earlier);
-        for DeviceTimes { seek_ns, read_bytes_per_second, write_bytes_per_second } in
-            [self.times.slow, self.times.fast]
-        {
-            let numbers = [seek_ns, read_bytes_per_second, write_bytes_per_second];
+        for device in [self.times.slow, self.times.fast] {
+            let numbers = device.map_or([0; 3], |times| {
+                [times.seek_ns, times.read_bytes_per_second, times.write_bytes_per_second]
+            });
             numbers.into_iter().for_each(|number| put_u64(&mut out, number));
         }
         let crc = at_place(0, 0, &[&out]);
@@ -117,11 +117,10 @@ impl TierFile {
         let database = DatabaseId(input.take(16)?.try_into().ok()?);
         let (tier, epoch, earlier) = (TierId(input.u8()?), input.u64()?, input.u64()?);
         let mut device = || {
-            Some(DeviceTimes {
-                seek_ns: input.u64()?,
-                read_bytes_per_second: input.u64()?,
-                write_bytes_per_second: input.u64()?,
-            })
+            let numbers = [input.u64()?, input.u64()?, input.u64()?];
+            let [seek_ns, read_bytes_per_second, write_bytes_per_second] = numbers;
+            let times = DeviceTimes { seek_ns, read_bytes_per_second, write_bytes_per_second };
+            Some((!numbers.contains(&0)).then_some(times))
         };
         let times = Times { slow: device()?, fast: device()? };
         input.is_empty().then_some(TierFile { database, tier, epoch, earlier, times })
@@ -176,12 +175,9 @@ mod tests {
     const DIR: &str = "/slow";
 
     fn tier_file(epoch: Epoch, earlier: Epoch) -> TierFile {
-        let device = |seek_ns| DeviceTimes {
-            seek_ns,
-            read_bytes_per_second: 200 << 20,
-            write_bytes_per_second: u64::MAX,
-        };
-        let times = Times { slow: device(8_000_000), fast: device(80_000) };
+        let (seek_ns, read_bytes_per_second) = (8_000_000, 200 << 20);
+        let slow = DeviceTimes { seek_ns, read_bytes_per_second, write_bytes_per_second: u64::MAX };
+        let times = Times { slow: Some(slow), fast: None };
         TierFile { database: DatabaseId(*b"sixteen bytes id"), tier: TierId(3), epoch, earlier, times }
     }
 

@@ -106,19 +106,18 @@ impl Default for MoveTimes {
     }
 }
 
-/// Picoseconds for a byte at a rate; 0 at an unknown one.
+/// Picoseconds for a byte at a rate above 0.
 fn byte_ps(bytes_per_second: u64) -> u64 {
-    1_000_000_000_000u64.checked_div(bytes_per_second).unwrap_or(0)
+    1_000_000_000_000 / bytes_per_second
 }
 
 impl MoveTimes {
-    /// The times of two devices as they were measured.
+    /// What a move between two devices takes by their times. Nothing is counted for a fast device that was not measured; if the slow one was
+    /// not, the times are those of a disk.
     pub fn of(times: &Times) -> MoveTimes {
-        let byte_ps = byte_ps(times.slow.read_bytes_per_second) + byte_ps(times.fast.write_bytes_per_second);
-        match times.slow.seek_ns {
-            0 => MoveTimes::default(),
-            seek_ns => MoveTimes { seek_ns, byte_ps },
-        }
+        let Some(slow) = times.slow else { return MoveTimes::default() };
+        let fast_ps = times.fast.map_or(0, |fast| byte_ps(fast.write_bytes_per_second));
+        MoveTimes { seek_ns: slow.seek_ns, byte_ps: byte_ps(slow.read_bytes_per_second) + fast_ps }
     }
 
     /// Nanoseconds for a move of so many bytes out of so many files: equation 10 of LogStore for a table that comes back alone.
