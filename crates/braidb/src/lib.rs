@@ -86,11 +86,10 @@ pub mod stats {
     //! [`Db::stats`](crate::Db::stats), [`Db::recovery`](crate::Db::recovery), [`Db::verify`](crate::Db::verify) and
     //! [`Options::forecast`](crate::Options::forecast) return these types.
 
-    pub use crate::base::report::{Cut, Damage, RecoveryReport, VerifyReport};
+    pub use crate::base::report::{Cut, Damage, RecoveryReport, TierStats, VerifyReport};
     pub use crate::db::{
         CellTree, Counts, Extent, FamilyStats, FamilyTree, Forecast, HotKeyPeriod, HotKeyStats, LayoutStats,
-        LevelForecast, LevelStats, LevelTree, Load, LogStats, RunTree, SliceTree, Stats, TierStats,
-        ValueFileStats,
+        LevelForecast, LevelStats, LevelTree, Load, LogStats, RunTree, SliceTree, Stats, ValueFileStats,
     };
     pub use crate::table::Reason;
 }

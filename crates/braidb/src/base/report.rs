@@ -1,4 +1,4 @@
-//! What recovery and verification report to the user.
+//! What recovery, verification and the jobs report to the user: types of [`crate::stats`] that are made below `db`.
 
 use std::path::PathBuf;
 
@@ -103,4 +103,35 @@ pub struct Damage {
     pub bytes: u64,
     /// What is wrong.
     pub what: String,
+}
+
+/// One tier of a database with slow tiers ([`Options::slow_path`](crate::Options::slow_path)).
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("braidb-doc-tierstats-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// let (fast, slow) = (dir.join("fast"), dir.join("slow"));
+/// let db = braidb::Options::new().slow_path(&slow).open(&fast)?;
+/// let tiers = db.stats().tiers;
+/// assert_eq!((tiers[0].id, tiers[1].path.as_path()), (0, slow.as_path()));
+/// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), braidb::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TierStats {
+    /// The number of the tier; 0 is the database's own directory.
+    pub id: u8,
+    /// The directory of the tier.
+    pub path: PathBuf,
+    /// Bytes of slices and of values in value files on the tier.
+    pub bytes: u64,
+    /// Cells with a part on the tier.
+    pub cells: u64,
+    /// Bytes that the device has free; 0 if it does not answer.
+    pub free_bytes: u64,
+    /// Reads of the tier's files that readers waited for, of files that are still there. 0 for the fast tier, where they are not counted.
+    pub reads: u64,
+    /// Whether nothing is written to the tier now: it is being emptied, or a merge could not write there lately.
+    pub is_closed: bool,
 }

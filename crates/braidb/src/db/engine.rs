@@ -2,8 +2,7 @@
 
 use super::options::Options;
 use super::stats::{
-    Counts, FamilyStats, HotKeyPeriod, HotKeyStats, LayoutStats, LevelStats, LogStats, Stats, TierStats,
-    ValueFileStats,
+    Counts, FamilyStats, HotKeyPeriod, HotKeyStats, LayoutStats, LevelStats, LogStats, Stats, ValueFileStats,
 };
 use super::tree::FamilyTree;
 use super::verify;
@@ -15,7 +14,6 @@ use crate::base::report::{RecoveryReport, VerifyReport};
 use crate::base::value::Value;
 use crate::cache::BlockCache;
 use crate::jobs::Jobs;
-use crate::jobs::tiers::TierFigures;
 use crate::log::{EncodedBatch, LogSync};
 use crate::memory::view::{FamilyView, View, ViewCell};
 use crate::memory::{Immutable, Live, Memory};
@@ -262,7 +260,7 @@ impl Engine {
             value_file_bytes: value_files.values().map(ValueFile::total_bytes).sum(),
             value_live_bytes: value_files.values().map(|file| file.live_bytes).sum(),
             values: value_files.into_iter().map(value_file_stats).collect(),
-            tiers: self.jobs.tier_figures().into_iter().map(tier_stats).collect(),
+            tiers: self.jobs.tier_stats(),
             damages_waiting: self.jobs.damages() as u64,
             cache_bytes: self.cache.bytes(),
             table_memory_bytes: versions
@@ -357,18 +355,6 @@ fn value_file_stats((id, file): (FileId, ValueFile)) -> ValueFileStats {
         bytes: file.total_bytes(),
         live_bytes: file.live_bytes,
         dead_bytes: file.garbage_bytes(),
-    }
-}
-
-fn tier_stats(figures: TierFigures) -> TierStats {
-    TierStats {
-        id: figures.id.0,
-        path: figures.path,
-        bytes: figures.bytes,
-        cells: figures.cells,
-        free_bytes: figures.free_bytes,
-        reads: figures.reads,
-        is_closed: figures.is_closed,
     }
 }
 

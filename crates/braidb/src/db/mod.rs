@@ -26,8 +26,7 @@ pub use iter::Iter;
 pub use options::{Guards, MemoryPolicy, Options, ValueLayout};
 pub use snapshot::Snapshot;
 pub use stats::{
-    Counts, FamilyStats, HotKeyPeriod, HotKeyStats, LayoutStats, LevelStats, LogStats, Stats, TierStats,
-    ValueFileStats,
+    Counts, FamilyStats, HotKeyPeriod, HotKeyStats, LayoutStats, LevelStats, LogStats, Stats, ValueFileStats,
 };
 pub use tree::{CellTree, Extent, FamilyTree, LevelTree, RunTree, SliceTree};
 pub use tuning::Tuning;

@@ -30,13 +30,14 @@ use super::{Catalog, Jobs};
 use crate::base::error::{Error, Result};
 use crate::base::ids::TierId;
 use crate::base::names;
+use crate::base::report::TierStats;
 use crate::plan::tree::placement::TierMap;
 use crate::plan::tree::{Placement, Tiers};
 use crate::plan::{Merge, Plan};
 use crate::version::{Change, Edit, Slice, Version};
 use braidb_storage::Lane;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
@@ -63,18 +64,6 @@ pub struct Share {
     pub percent: u32,
     /// Bytes in place of the share, if the user named them.
     pub bytes: Option<u64>,
-}
-
-/// What [`Jobs::tier_figures`] tells of a tier.
-#[derive(Debug)]
-pub struct TierFigures {
-    pub id: TierId,
-    pub path: PathBuf,
-    pub bytes: u64,
-    pub cells: u64,
-    pub free_bytes: u64,
-    pub reads: u64,
-    pub is_closed: bool,
 }
 
 /// A tier that could not be written.
@@ -255,14 +244,14 @@ impl Jobs {
     }
 
     /// What is on each tier; nothing without slow ones.
-    pub fn tier_figures(&self) -> Vec<TierFigures> {
+    pub fn tier_stats(&self) -> Vec<TierStats> {
         let dirs = self.parts.tables.dirs();
         let catalog = self.catalog.lock();
         let closed = catalog.tiers.closed(self.parts.env.clock.now_us());
         let known = catalog.state.tiers().map(|tier| tier.id).filter(|_| dirs.has_slow());
-        let figures = known.map(|id| {
-            let mut figures = TierFigures {
-                id,
+        let stats = known.map(|id| {
+            let mut stats = TierStats {
+                id: id.0,
                 path: dirs.of(id).to_owned(),
                 bytes: bytes_on(&catalog, id),
                 cells: 0,
@@ -274,14 +263,14 @@ impl Jobs {
             for cell in versions.flat_map(|version| version.levels()).flat_map(|level| &level.cells) {
                 let mut slices =
                     cell.slices().map(|(_, slice)| slice).filter(|slice| slice.bytes_on(id) > 0).peekable();
-                figures.cells += u64::from(slices.peek().is_some());
+                stats.cells += u64::from(slices.peek().is_some());
                 let reads = slices.map(|slice| slice.slow_reads()).fold(0, u64::saturating_add);
-                figures.reads += if id == TierId::FAST { 0 } else { reads };
+                stats.reads += if id == TierId::FAST { 0 } else { reads };
             }
-            figures
+            stats
         });
-        let figures: Vec<TierFigures> = figures.collect();
-        if figures.len() > 1 { figures } else { Vec::new() }
+        let stats: Vec<TierStats> = stats.collect();
+        if stats.len() > 1 { stats } else { Vec::new() }
     }
 
     /// Where a merge that reads `version` writes.
