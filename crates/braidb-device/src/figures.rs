@@ -1,6 +1,7 @@
 //! The figures of a run, as integers that are equal on every machine.
 
 use std::fmt;
+use std::ops::AddAssign;
 
 /// All sums since the start of the model, over all devices.
 ///
@@ -17,20 +18,8 @@ pub struct Figures {
     pub now_ns: u64,
     /// The latest end, in nanoseconds, of the foreground, a job, or a request of a device.
     pub end_ns: u64,
-    /// Requests that read.
-    pub reads: u64,
-    /// Requests that write, including the journal's.
-    pub writes: u64,
-    /// Number of seeks.
-    pub seeks: u64,
-    /// Bytes that the devices read.
-    pub read_bytes: u64,
-    /// Bytes that the devices wrote.
-    pub written_bytes: u64,
-    /// Time that the devices were busy, in nanoseconds; two devices that are busy at once count twice.
-    pub busy_ns: u64,
-    /// Writes of the journals: one for each sync, and one for every 5 s of changes without a sync.
-    pub journal_writes: u64,
+    /// The sums of all devices; two devices that are busy at once count twice.
+    pub devices: DeviceFigures,
     /// Pages that reads found in the page cache. Holes count as found.
     pub cache_hits: u64,
     /// Pages for which reads waited for the device.
@@ -49,17 +38,9 @@ pub struct Figures {
 
 impl Figures {
     /// Each figure with its name.
-    pub fn rows(&self) -> [(&'static str, u64); 16] {
-        [
-            ("now_ns", self.now_ns),
-            ("end_ns", self.end_ns),
-            ("reads", self.reads),
-            ("writes", self.writes),
-            ("seeks", self.seeks),
-            ("read_bytes", self.read_bytes),
-            ("written_bytes", self.written_bytes),
-            ("busy_ns", self.busy_ns),
-            ("journal_writes", self.journal_writes),
+    pub fn rows(&self) -> Vec<(&'static str, u64)> {
+        let clocks = [("now_ns", self.now_ns), ("end_ns", self.end_ns)];
+        let others = [
             ("cache_hits", self.cache_hits),
             ("cache_misses", self.cache_misses),
             ("ahead_pages", self.ahead_pages),
@@ -67,7 +48,8 @@ impl Figures {
             ("jobs", self.jobs),
             ("foreground_cpu_ns", self.foreground_cpu_ns),
             ("background_cpu_ns", self.background_cpu_ns),
-        ]
+        ];
+        clocks.into_iter().chain(self.devices.rows()).chain(others).collect()
     }
 }
 
@@ -94,7 +76,7 @@ pub struct DeviceFigures {
     pub written_bytes: u64,
     /// Time that the device was busy, in nanoseconds.
     pub busy_ns: u64,
-    /// Writes of the device's journal.
+    /// Writes of the device's journal: one for each sync, and one for every 5 s of changes without a sync.
     pub journal_writes: u64,
 }
 
@@ -110,6 +92,18 @@ impl DeviceFigures {
             ("busy_ns", self.busy_ns),
             ("journal_writes", self.journal_writes),
         ]
+    }
+}
+
+impl AddAssign for DeviceFigures {
+    fn add_assign(&mut self, other: DeviceFigures) {
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.seeks += other.seeks;
+        self.read_bytes += other.read_bytes;
+        self.written_bytes += other.written_bytes;
+        self.busy_ns += other.busy_ns;
+        self.journal_writes += other.journal_writes;
     }
 }
 

@@ -43,7 +43,7 @@ impl DeviceId {
 /// file.append(&[7; 4096])?;
 /// file.sync_data()?;
 /// // The page and the barrier: two accesses of 1/60 s, and the transfers.
-/// assert_eq!(model.figures().busy_ns, 2 * (16_666_666 + 27_307));
+/// assert_eq!(model.figures().devices.busy_ns, 2 * (16_666_666 + 27_307));
 /// assert_eq!(env.clock.now_us(), model.now_ns() / 1_000);
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -114,7 +114,7 @@ impl Model {
     /// file.sync_data()?;
     /// // The page, and the write of the slow device's journal.
     /// assert_eq!(model.figures_of(slow).writes, 2);
-    /// assert_eq!(model.figures_of(slow).busy_ns, model.figures().busy_ns);
+    /// assert_eq!(model.figures_of(slow).busy_ns, model.figures().devices.busy_ns);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///

@@ -68,7 +68,7 @@ fn the_file_takes_a_hundredth_of_the_free_space() {
     let written = |device_bytes| {
         let model = Model::new(Profile::NVME, device_bytes, 4 << 20, 1, 7);
         let times = DeviceTimes::measure(&model.env(), Path::new("/"), DeviceTimes::BUDGET_US);
-        times.map(|_| model.figures().written_bytes >> 20)
+        times.map(|_| model.figures().devices.written_bytes >> 20)
     };
     assert_eq!(written(8 << 30).unwrap(), 16);
     assert_eq!(written(1 << 30).unwrap(), 8);

@@ -138,7 +138,7 @@ fn a_sync_writes_the_journal_of_its_own_device() {
     model.idle_until_ns(model.now_ns() + 5_001 * MS);
     env.fs.list(path("/")).unwrap();
     assert_eq!(journals(), [2, 3]);
-    assert_eq!(model.figures().journal_writes, 5, "the sum of all devices");
+    assert_eq!(model.figures().devices.journal_writes, 5, "the sum of all devices");
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn what_is_forgotten_costs_a_request_again() {
     let file = stored(&model, &env, "/a", 1);
     let mut whole = vec![0; MIB as usize];
     file.read_exact_at(0, &mut whole).unwrap();
-    let reads = || model.figures().reads;
+    let reads = || model.figures().devices.reads;
     let before = reads();
     file.forget_cached(4096 * 10 + 1, 4096 * 3);
     file.forget_cached(4096 * 20, 0);
@@ -213,7 +213,11 @@ fn what_is_forgotten_costs_a_request_again() {
     file.append(&[1; 100]).unwrap();
     file.forget_cached(0, u64::MAX);
     file.sync_data().unwrap();
-    assert_eq!(model.figures().written_bytes - MIB, 3 * 4096, "a dirty page stays until it is written");
+    assert_eq!(
+        model.figures().devices.written_bytes - MIB,
+        3 * 4096,
+        "a dirty page stays until it is written"
+    );
     let before = reads();
     file.forget_cached(MIB, 100);
     file.read_exact_at(MIB, &mut [0; 100]).unwrap();
@@ -334,9 +338,9 @@ fn the_engine_runs_above_a_flash_cache() {
         (model.figures(), flash.map(|flash| model.figures_of(flash)), model.figures_of(DeviceId::FIRST))
     };
     let ((alone, _, disk), (cached, flash, cached_disk)) = (run(None), run(Some(2 * MIB)));
-    assert_eq!((alone.reads, alone.busy_ns), (disk.reads, disk.busy_ns));
+    assert_eq!((alone.devices.reads, alone.devices.busy_ns), (disk.reads, disk.busy_ns));
     let flash = flash.unwrap();
     assert!(flash.reads > 0 && flash.written_bytes <= cached_disk.read_bytes, "{flash:?}");
-    assert_eq!(cached.reads, flash.reads + cached_disk.reads);
+    assert_eq!(cached.devices.reads, flash.reads + cached_disk.reads);
     assert!(cached_disk.read_bytes < disk.read_bytes, "{cached_disk:?} {disk:?}");
 }

@@ -56,11 +56,11 @@ fn a_sync_waits_for_the_pages_and_one_barrier() {
     let (model, env) = hdd(64 * MIB);
     let file = create(&env, "a");
     file.append(&vec![1; 2 * MIB as usize]).unwrap();
-    assert_eq!(model.figures().writes, 0, "no page is written before the sync");
+    assert_eq!(model.figures().devices.writes, 0, "no page is written before the sync");
     let start_ns = model.now_ns();
     file.sync_data().unwrap();
     assert_took(&model, start_ns, SEEK_NS + 2 * MIB_NS + SEEK_NS + PAGE_NS);
-    let figures = model.figures();
+    let figures = model.figures().devices;
     assert_eq!((figures.writes, figures.seeks, figures.journal_writes), (3, 2, 1));
     assert_eq!(figures.written_bytes, 2 * MIB + 4096);
     let start_ns = model.now_ns();
@@ -79,7 +79,7 @@ fn what_was_written_out_is_under_way_and_the_sync_waits_for_the_rest() {
     let start_ns = model.now_ns();
     file.write_out(0, 2 * MIB);
     assert_took(&model, start_ns, 0);
-    assert_eq!(model.figures().writes, 2);
+    assert_eq!(model.figures().devices.writes, 2);
     model.charge_cpu_ns(20 * MS);
     file.sync_data().unwrap();
     assert_took(&model, start_ns, SEEK_NS + 2 * MIB_NS + SEEK_NS + PAGE_NS);
@@ -91,10 +91,10 @@ fn a_log_is_charged_at_write_back_as_any_file() {
     let log = env.fs.create_log(Path::new("log")).unwrap();
     log.preallocate(MIB).unwrap();
     (0..1_000).for_each(|_| log.append(&[7; 100]).unwrap());
-    assert_eq!(model.figures().written_bytes, 0);
+    assert_eq!(model.figures().devices.written_bytes, 0);
     log.sync_data().unwrap();
     let pages = 100_000_u64.div_ceil(4096);
-    assert_eq!(model.figures().written_bytes, (pages + 1) * 4096, "reserved pages are not written");
+    assert_eq!(model.figures().devices.written_bytes, (pages + 1) * 4096, "reserved pages are not written");
 }
 
 #[test]
@@ -103,10 +103,10 @@ fn writers_do_not_wait_below_the_limit_and_go_at_the_rate_of_the_device_above_it
     let file = create(&env, "a");
     let write = |mib: u64| (0..mib).for_each(|_| file.append(&vec![1; MIB as usize]).unwrap());
     write(10);
-    assert_eq!(model.figures().writes, 0, "up to 10% of the cache may be dirty");
+    assert_eq!(model.figures().devices.writes, 0, "up to 10% of the cache may be dirty");
     write(10);
     let figures = model.figures();
-    assert!(figures.writes > 0 && figures.throttled_ns == 0, "{figures}");
+    assert!(figures.devices.writes > 0 && figures.throttled_ns == 0, "{figures}");
     let start_ns = model.now_ns();
     write(100);
     let took_ns = model.now_ns() - start_ns;
@@ -120,13 +120,13 @@ fn old_pages_are_written_and_the_journal_commits_without_a_sync() {
     create(&env, "a").append(&[1; 4096]).unwrap();
     model.charge_cpu_ns(4_900 * MS);
     env.fs.list(Path::new("/")).unwrap();
-    assert_eq!(model.figures().writes, 0);
+    assert_eq!(model.figures().devices.writes, 0);
     model.charge_cpu_ns(200 * MS);
     env.fs.list(Path::new("/")).unwrap();
-    assert_eq!((model.figures().writes, model.figures().journal_writes), (1, 1));
+    assert_eq!((model.figures().devices.writes, model.figures().devices.journal_writes), (1, 1));
     model.idle_until_ns(30_100 * MS);
     env.fs.list(Path::new("/")).unwrap();
-    assert_eq!((model.figures().writes, model.figures().journal_writes), (2, 1));
+    assert_eq!((model.figures().devices.writes, model.figures().devices.journal_writes), (2, 1));
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn pages_of_a_deleted_file_are_never_written() {
     env.fs.unlink(Path::new("a")).unwrap();
     model.idle_until_ns(60_000 * MS);
     env.fs.sync_dir(Path::new("/")).unwrap();
-    assert_eq!(model.figures().written_bytes - 4096 * model.figures().journal_writes, 0);
+    assert_eq!(model.figures().devices.written_bytes - 4096 * model.figures().devices.journal_writes, 0);
 }
 
 #[test]
@@ -194,9 +194,9 @@ fn jobs_share_the_device_and_take_turns() {
     model.step();
     assert_eq!(model.now_ns(), start_ns, "the foreground did not wait");
     let after = model.figures();
-    let seeks = after.seeks - before.seeks;
+    let seeks = after.devices.seeks - before.devices.seeks;
     assert!(seeks >= 16, "the arm goes between two files, for each MiB: {seeks} seeks");
-    let busy_ns = after.busy_ns - before.busy_ns;
+    let busy_ns = after.devices.busy_ns - before.devices.busy_ns;
     assert!(busy_ns >= 16 * MIB_NS + seeks * SEEK_NS);
     assert!(
         (busy_ns..busy_ns + 2 * MS).contains(&(after.end_ns - start_ns)),
@@ -218,7 +218,7 @@ fn a_read_beside_a_job_waits_for_a_request_and_not_for_the_job() {
     let took_ns = model.now_ns() - start_ns - 30 * MS;
     assert!(took_ns < SEEK_NS + 2 * MIB_NS, "{took_ns} ns");
     let after = model.figures();
-    let (moved_ns, busy_ns) = (after.end_ns - before.end_ns, after.busy_ns - before.busy_ns);
+    let (moved_ns, busy_ns) = (after.end_ns - before.end_ns, after.devices.busy_ns - before.devices.busy_ns);
     assert_eq!(busy_ns, 2 * SEEK_NS + PAGE_NS, "a seek there and a seek back");
     assert!((busy_ns - MS..=busy_ns).contains(&moved_ns), "the read delays the job by {moved_ns} ns");
 }
@@ -341,7 +341,7 @@ fn hits_cost_no_device_and_misses_do() {
     read(77, &mut page);
     let after = model.figures();
     assert_eq!((after.cache_misses - before.cache_misses, after.cache_hits), (301, before.cache_hits));
-    assert_eq!(after.reads - before.reads, 301);
+    assert_eq!(after.devices.reads - before.devices.reads, 301);
 }
 
 #[test]

@@ -115,18 +115,13 @@ impl State {
     }
 
     pub fn figures(&self) -> Figures {
-        let sum = |of: fn(&DeviceFigures) -> u64| self.devices.iter().map(|device| of(&device.figures)).sum();
+        let mut devices = DeviceFigures::default();
+        self.devices.iter().for_each(|device| devices += device.figures);
         let end_ns = self.devices.iter().map(|device| device.timeline.end_ns()).max().unwrap_or(0);
         Figures {
             now_ns: self.actors.foreground().now_ns,
             end_ns: self.actors.latest_ns().max(end_ns),
-            reads: sum(|device| device.reads),
-            writes: sum(|device| device.writes),
-            seeks: sum(|device| device.seeks),
-            read_bytes: sum(|device| device.read_bytes),
-            written_bytes: sum(|device| device.written_bytes),
-            busy_ns: sum(|device| device.busy_ns),
-            journal_writes: sum(|device| device.journal_writes),
+            devices,
             foreground_cpu_ns: self.actors.foreground().cpu_ns,
             background_cpu_ns: self.actors.background_cpu_ns(),
             jobs: self.actors.jobs_run(),
