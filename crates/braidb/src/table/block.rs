@@ -4,7 +4,7 @@
 //! entry    shared    varint  leading bytes of the key taken from the key before; 0 at a restart point
 //!          unshared  varint  bytes of the key that follow
 //!          tag       u8      bits 0-3 entry kind (0 delete, 1 put; others reserved)
-//!                            bits 4-7 placement (0 inline; 1 a handle, of puts only; others reserved)
+//!                            bits 4-7 value location (0 inline; 1 a handle, of puts only; others reserved)
 //!          seq       varint  sequence number, below 2^56
 //!          length    varint  of the value; a put only
 //!          body      varint  with a handle only: which of the table's bodies holds the value, counted from 0
@@ -30,11 +30,12 @@ use std::ops::Range;
 
 /// Entries from one restart point to the next.
 const RESTART_INTERVAL: usize = 16;
-const PLACEMENT_SHIFT: u32 = 4;
-/// The known tags, each a kind and a placement.
+/// The lowest bit of the value location in a tag.
+const LOCATION_SHIFT: u32 = 4;
+/// The known tags, each an entry kind and a value location.
 const DELETE: u8 = EntryKind::Delete as u8;
 const PUT: u8 = EntryKind::Put as u8;
-const PUT_WITH_HANDLE: u8 = EntryKind::Put as u8 | 1 << PLACEMENT_SHIFT;
+const PUT_WITH_HANDLE: u8 = EntryKind::Put as u8 | 1 << LOCATION_SHIFT;
 /// A block in which an entry takes more bytes of the key before than it has.
 pub const SHARES_TOO_MUCH: Flaw = Flaw::Malformed("an entry shares more than the key before it has");
 /// Most bytes of a handle in an entry, without the length of the value.
@@ -402,8 +403,8 @@ fn decode_pointer(decoder: &mut Decoder<'_>) -> Option<Pointer> {
 
 #[cold]
 fn unknown_tag(tag: u8) -> Flaw {
-    let (kind, placement) = (tag & ((1 << PLACEMENT_SHIFT) - 1), tag >> PLACEMENT_SHIFT);
-    Flaw::Unsupported(format!("a table holds an entry of kind {kind} with placement {placement}"))
+    let (kind, location) = (tag & ((1 << LOCATION_SHIFT) - 1), tag >> LOCATION_SHIFT);
+    Flaw::Unsupported(format!("a table holds an entry of kind {kind} with value location {location}"))
 }
 
 #[cfg(test)]
@@ -544,11 +545,11 @@ mod tests {
     }
 
     #[test]
-    fn reserved_kinds_and_placements_are_refused_by_number() {
+    fn reserved_kinds_and_locations_are_refused_by_number() {
         for (tag, name) in [
-            (2, "kind 2 with placement 0"),
-            (0x10, "kind 0 with placement 1"),
-            (0x21, "kind 1 with placement 2"),
+            (2, "kind 2 with value location 0"),
+            (0x10, "kind 0 with value location 1"),
+            (0x21, "kind 1 with value location 2"),
         ] {
             let mut block = build(&[(b"k".to_vec(), 1, Put, b"v".to_vec())]);
             block[2] = tag;

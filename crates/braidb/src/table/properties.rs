@@ -22,7 +22,7 @@
 //! | 15 | optional: why the table was written ([`super::Reason`]), a number that readers may not know |
 //!
 //! All of these fields are required, except 11 and 14 (absent in a table without handles), 12, 13 and 15. Readers skip fields with
-//! other tags. Facts that a reader must know are marked elsewhere: an unknown placement, or an unknown field of the
+//! other tags. Facts that a reader must know are marked elsewhere: an unknown value location, or an unknown field of the
 //! manifest.
 
 use super::reason::Reason;

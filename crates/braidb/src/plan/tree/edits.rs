@@ -1,6 +1,6 @@
 //! From a finished plan to its edit: which run takes each slice, and where slices are cut.
 //!
-//! *Placement.* A slice that comes to a level joins the oldest run of its cell that it can join. The run must not overlap the
+//! *Arrival.* A slice that comes to a level joins the oldest run of its cell that it can join. The run must not overlap the
 //! slice, nor lie under a run that does. So sequential writes fill one run and never make a pile. If the slice can join no run,
 //! or a job takes runs in its range, the slice begins a new run on top. In both cases it is newer than all slices that it
 //! overlaps (rule 7).
