@@ -441,17 +441,15 @@ pub struct Version {
 pub type Guards = BTreeMap<Vec<u8>, usize>;
 
 impl Version {
-    /// Checks that each cell with tables on a slow tier has one run, and nothing beneath (rule 12).
-    pub(super) fn check_slow_cells(&self) -> Result<(), String> {
+    /// Checks of the cells that hold `key`, one of each level: if a cell has tables on a slow tier, then it has one run, and nothing
+    /// beneath (rule 12).
+    pub(super) fn check_slow_cells_at(&self, key: &[u8]) -> Result<(), String> {
         for (number, level) in self.levels().enumerate() {
-            for (index, cell) in level.cells.iter().enumerate().filter(|(_, cell)| cell.slow_tier().is_some())
-            {
-                let is_alone = number > 0 && cell.runs.len() == 1 && self.is_empty_beneath(number, index);
-                if !is_alone && !mutant!("slow_cell_with_two_runs") {
-                    return Err(format!(
-                        "a cell of level {number} has tables on a slow tier beside other runs"
-                    ));
-                }
+            let index = level.cell_index(key);
+            let cell = &level.cells[index];
+            let is_alone = || number > 0 && cell.runs.len() == 1 && self.is_empty_beneath(number, index);
+            if cell.slow_tier().is_some() && !is_alone() && !mutant!("slow_cell_with_two_runs") {
+                return Err(format!("a cell of level {number} has tables on a slow tier beside other runs"));
             }
         }
         Ok(())

@@ -265,7 +265,7 @@ impl State {
         }
         self.apply_tiers(edit)?;
         if self.tiers().count() > 1 {
-            self.families.values().try_for_each(|family| family.version.check_slow_cells())?;
+            self.check_slow_cells(edit)?;
         }
         self.forget_old_logs();
         Ok(())

@@ -6,7 +6,7 @@
 use super::super::edit::{Change, Edit, Reject};
 use super::State;
 use crate::base::ids::{DatabaseId, Epoch, TierId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// What the state knows of its tiers.
@@ -128,6 +128,22 @@ impl State {
             }
         }
         self.tiers.check()
+    }
+
+    /// Checks that each slow cell has one run, and nothing beneath (rule 12), after an edit of a state in which this held.
+    ///
+    /// An edit breaks it by a slice that joins a slow cell or lies beneath one, by a slow slice, or by a guard that joins two cells. Each cell that
+    /// has changed so, and each one above it, holds the low key of the slice's cell, or the guard.
+    pub(super) fn check_slow_cells(&self, edit: &Edit) -> Result<(), Reject> {
+        let places = edit.changes.iter().filter_map(|change| match change {
+            Change::SliceAdded { family, run, .. } => Some((*family, run.cell.as_slice())),
+            Change::Guard { family, key, .. } => Some((*family, key.as_slice())),
+            _ => None,
+        });
+        for (family, key) in places.collect::<BTreeSet<_>>() {
+            self.families[&family].version.check_slow_cells_at(key)?;
+        }
+        Ok(())
     }
 
     fn remove_tier(&mut self, id: TierId) -> Result<(), Reject> {

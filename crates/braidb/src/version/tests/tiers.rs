@@ -115,3 +115,29 @@ fn a_tier_goes_when_it_is_empty_and_its_id_is_not_given_again() {
     assert!(why(after.apply(&raised(&[TierId::FAST, SLOW], 9))).contains("given before"));
     assert!(after.apply(&raised(&[TierId::FAST, TierId(2)], 9)).is_ok());
 }
+
+#[test]
+fn a_slow_cell_stays_alone() {
+    let slow = slow_table(8, Vec::new());
+    let fast = |low: &str, high: &str| table(FileId(9), low, high, (9, 9));
+    let refused = |state: &State, edit: &Edit| why(state.apply(edit)).contains("beside other runs");
+    let state = tiered();
+    assert!(refused(&state, &added(0, 1, &slow)), "level 0 has other runs soon");
+    let alone = state.apply(&added(1, 1, &slow)).unwrap();
+    assert!(refused(&alone, &added(1, 2, &fast("a", "c"))), "a second run");
+    assert!(refused(&alone, &added(2, 2, &fast("x", "z"))), "something beneath");
+    assert!(alone.apply(&added(0, 2, &fast("a", "c"))).is_ok());
+    let above = state.apply(&added(2, 1, &fast("x", "z"))).unwrap();
+    assert!(refused(&above, &added(1, 2, &slow)), "it goes above another");
+
+    // A guard parts the slow table from a fast one.
+    let guard = |top| one(Change::Guard { family: FAMILY, key: b"m".to_vec(), top });
+    let guarded = alone.apply(&guard(1)).unwrap();
+    for level in [1, 2] {
+        let mut edit = Edit::default();
+        edit.add_whole_table(FAMILY, &RunId { level, cell: b"m".to_vec(), epoch: 2 }, &fast("x", "z"));
+        let both = guarded.apply(&edit).unwrap();
+        assert!(refused(&both, &guard(LEVELS)), "the cells become one");
+    }
+    assert!(guarded.apply(&guard(LEVELS)).is_ok());
+}
