@@ -477,9 +477,11 @@ impl Db {
     ///
     /// # Errors
     ///
-    /// [`Error::Tier`](crate::Error::Tier): `path` is no tier of the database, is being emptied already, or has files that cannot be read. The
-    /// error of a merge that cannot go on, as for [`Db::compact`]. After an error the tier stays a tier, unless the error
-    /// is one of the deletion of its `TIER`, the last step.
+    /// [`Error::Tier`](crate::Error::Tier): `path` is no slow tier of the database, another call empties a tier, or files on the tier cannot be
+    /// read. Otherwise the error of what failed, as for [`Db::compact`]. The tier is still a tier then, and can be emptied later.
+    ///
+    /// The last step deletes the file `TIER` of the directory, which is no tier any more. If the deletion fails, its error is returned, and
+    /// [`Stats::tiers`](crate::stats::Stats::tiers) no longer names the directory. The database needs no file there.
     pub fn evacuate(&self, path: impl AsRef<Path>, progress: impl FnMut(u64)) -> Result<()> {
         self.engine().evacuate(path.as_ref(), progress)
     }
