@@ -10,7 +10,6 @@
 //! images can be judged after the call that they interrupted.
 
 mod bounds;
-mod copies;
 mod intruder;
 mod lives;
 mod outage;

@@ -56,12 +56,7 @@ fn model_with_random_options() {
 #[test]
 fn model_with_slow_tiers() {
     let tally = model(Preset::Tiers, 1_500, 6);
-    for what in [
-        "steps with slow cells",
-        "crashes of devices apart",
-        "intruders before a lock of a tier",
-        "refused copies",
-    ] {
+    for what in ["steps with slow cells", "crashes of devices apart", "intruders before a lock of a tier"] {
         assert!(tally.get(what) > 0, "no {what}: {tally}");
     }
 }
@@ -137,7 +132,7 @@ fn every_nth_bit() {
 fn tiers_and_copies() {
     let mut tally = judge(Case { stride: 3, ..Case::new(Judge::Tiers, 1, Preset::Guards) }, 2);
     tally.merge(&judge(Case { stride: 5, ..Case::new(Judge::Tiers, 100, Preset::Random) }, 3));
-    for what in ["files on slow tiers", "images", "refusals", "takeovers"] {
+    for what in ["files on slow tiers", "images", "refusals", "takeovers", "older copies"] {
         assert!(tally.get(what) > 0, "no {what}: {tally}");
     }
 }

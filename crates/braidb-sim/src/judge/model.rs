@@ -3,11 +3,9 @@
 //! The workload has puts, deletes, batches over families, gets, and scans in both directions and mixed. It keeps snapshots and
 //! iterators open, flushes, merges, reopens and crashes. Every answer must be the model's. Every 250 operations everything is
 //! read. At the end readers go on until the tree is at rest. A snapshot is taken, and readers must owe nothing for what it keeps. Then the
-//! lock is removed under an open database, and a second process opens it. A database with slow tiers is mixed with older copies of its
-//! directories at last.
+//! lock is removed under an open database, and a second process opens it.
 
 use super::Case;
-use crate::draw::Preset;
 use crate::failure::Verdict;
 use crate::report::Tally;
 use crate::rng::Rng;
@@ -35,9 +33,5 @@ pub fn judge(case: &Case) -> Verdict<Tally> {
     runner.finish().map_err(|failure| failure.at("at the end"))?;
     let intruded = runner.intruded(&mut workload);
     intruded.map_err(|failure| failure.at(format!("with a second process and {}", runner.set())))?;
-    if case.preset == Preset::Tiers {
-        let copied = runner.copied(&mut workload);
-        copied.map_err(|failure| failure.at(format!("with copies and {}", runner.set())))?;
-    }
     Ok(runner.tally().clone())
 }

@@ -1,9 +1,9 @@
-//! The judge of tiers: two copies of a database at one slow directory, the directory of another database, and power failures around
-//! files on a slow tier.
+//! The judge of tiers: two copies of a database at one slow directory, older copies of single directories, the directory of another
+//! database, and power failures around files on a slow tier.
 //!
 //! A *copy* has the database id of the original, so epochs alone tell the two apart. An open dies before each operation that changes
 //! something. Then one of the two opens, and lives a little. Whatever happened: the original opens unless the copy has taken the tier
-//! over; at most one of the two opens afterwards; and the one that does has every record.
+//! over; at most one of the two opens afterwards; and the one that does has every record. A refused open changes no file.
 //!
 //! The fast share is 0, so everything that can leave the fast tier does.
 
@@ -42,6 +42,7 @@ pub fn judge(case: &Case) -> Verdict<Tally> {
     let set = OptionSet { slow_tiers: 0, ..OptionSet::draw(case.preset, &mut rng) };
     let judge = Tiers { set, case, seeds: SeededRandom::new(rng.bits()), tally: Mutex::default() };
     judge.copies()?;
+    judge.older_copies()?;
     judge.another_database()?;
     judge.power_failures()?;
     Ok(judge.tally.into_inner())
@@ -92,12 +93,16 @@ impl Tiers<'_> {
         self.open(fs, dir, slow).map_err(|error| Failure::new(format!("{dir} does not open: {error}")))
     }
 
-    /// Checks that the tier refuses the database in `dir`, and that nothing of it changes.
+    /// Checks that the tier refuses the database in `dir`, and that the refused open changes no file.
     fn must_refuse(&self, fs: &SimFs, dir: &str, slow: Option<&str>) -> Verdict {
+        let before = files(fs);
         match self.open(fs, dir, slow) {
-            Err(Error::Tier { .. }) => {
+            Err(Error::Tier { .. }) if files(fs) == before => {
                 self.count("refusals", 1);
                 Ok(())
+            }
+            Err(Error::Tier { .. }) => {
+                Err(Failure::new(format!("the refused open of {dir} at {slow:?} changes files")))
             }
             Err(error) => Err(Failure::new(format!("{dir} is refused at {slow:?}, but with: {error}"))),
             Ok(_) => Err(Failure::new(format!("{dir} opens at {slow:?}, which is not its tier now"))),
@@ -202,16 +207,35 @@ impl Tiers<'_> {
         }
     }
 
+    /// A user goes back to older copies of some directories of a database with two slow tiers, and keeps the others.
+    fn older_copies(&self) -> Verdict {
+        let closed = |life: Life| {
+            life.db.close().map_err(|error| Failure::new(format!("{ORIGINAL} does not close: {error}")))
+        };
+        let fs = SimFs::new();
+        let content = self.at_rest(&fs, ORIGINAL, SLOW)?;
+        closed(self.must_open(&fs, ORIGINAL, Some(OTHER_SLOW))?)?;
+        let older = fs.crash_image(Crash::Process, 0);
+        let life = self.must_open(&fs, ORIGINAL, None)?;
+        let content = self.live(&life, content)?;
+        closed(life)?;
+        for dirs in [&[ORIGINAL][..], &[SLOW], &[ORIGINAL, SLOW]] {
+            let mixed = fs.crash_image(Crash::Process, 0);
+            go_back(&mixed, &older, dirs);
+            let judged = self.must_refuse(&mixed, ORIGINAL, None);
+            judged.map_err(|failure| failure.at(format!("{dirs:?} are older copies")))?;
+            self.count("older copies", 1);
+        }
+        let original = self.must_open(&fs, ORIGINAL, None)?;
+        check(&original.db, &content)
+    }
+
     /// Two databases, and the slow directory of the one is given to the other.
     fn another_database(&self) -> Verdict {
         let fs = SimFs::new();
         let content = self.at_rest(&fs, ORIGINAL, SLOW)?;
         self.at_rest(&fs, OTHER, OTHER_SLOW)?;
-        let before = files(&fs);
         self.must_refuse(&fs, ORIGINAL, Some(OTHER_SLOW))?;
-        if files(&fs) != before {
-            return Err(Failure::new("a refused open changed files"));
-        }
         let original = self.must_open(&fs, ORIGINAL, None)?;
         check(&original.db, &content)
     }
@@ -265,6 +289,17 @@ pub fn copy(fs: &SimFs, from: &str, to: &str) {
         let bytes = fs.read_file(&path).expect("it was listed");
         let name = path.file_name().expect("a file has a name");
         fs.write_file(&Path::new(to).join(name), &bytes).expect("no fault is planned");
+    }
+}
+
+/// Makes some directories hold what they held in `older`.
+fn go_back(fs: &SimFs, older: &SimFs, dirs: &[&str]) {
+    let is_meant = |path: &PathBuf| dirs.iter().any(|dir| path.starts_with(dir));
+    for path in fs.files().into_iter().filter(is_meant) {
+        fs.unlink(&path).expect("it was listed");
+    }
+    for (path, bytes) in files(older).into_iter().filter(|(path, _)| is_meant(path)) {
+        fs.write_file(&path, &bytes).expect("no fault is planned");
     }
 }
 
