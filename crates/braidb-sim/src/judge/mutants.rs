@@ -24,30 +24,80 @@ pub struct Caught {
     pub failure: Failure,
 }
 
-/// The cases of one round, cheap ones first. Effort grows from round to round.
-fn round(seed: u64, number: u64) -> Vec<Case> {
-    let seed = seed + 1_000 * number;
-    let effort = number + 1;
-    let mut cases = Vec::new();
-    let presets = [
-        Preset::TinyFiles,
-        Preset::Guards,
-        Preset::Random,
-        Preset::SmallMemory,
-        Preset::ShortLogs,
-        Preset::Tiers,
-    ];
-    for (i, preset) in presets.into_iter().enumerate() {
-        let seed = seed + i as u64;
-        cases.push(Case { ops: 600 * effort, ..Case::new(Judge::Model, seed, preset) });
-        cases.push(Case { ops: 150 * effort, ..Case::new(Judge::Crash, seed, preset) });
+/// The mutants that break a rule of slow tiers. They do nothing in a database without one.
+const OF_TIERS: [&str; 6] = [
+    "epoch_not_raised",
+    "foreign_tier_accepted",
+    "slow_cell_lifted",
+    "slow_cell_with_two_runs",
+    "slow_dir_not_synced",
+    "slow_source_deleted_early",
+];
+
+/// The cases of one round.
+struct Round {
+    /// The seed of the round. Cases of different presets have seeds of their own.
+    seed: u64,
+    /// 1 in the first round, and 1 more in each further one.
+    effort: u64,
+}
+
+impl Round {
+    fn new(seed: u64, number: u64) -> Round {
+        Round { seed: seed + 1_000 * number, effort: number + 1 }
     }
-    cases.push(Case { stride: 12 / effort.min(12), ..Case::new(Judge::Tiers, seed, Preset::Guards) });
-    cases.push(Case { stride: 60 / effort.min(20) + 1, ..Case::new(Judge::Flips, seed, Preset::Random) });
-    cases.push(Case { stride: 40 / effort.min(20) + 1, ..Case::new(Judge::Errors, seed, Preset::TinyFiles) });
-    cases.push(Case { stride: 60 / effort.min(20) + 1, ..Case::new(Judge::Flips, seed, Preset::Tiers) });
-    cases.push(Case { stride: 40 / effort.min(20) + 1, ..Case::new(Judge::Errors, seed, Preset::Tiers) });
-    cases
+
+    /// The cases for a mutant. Cases with slow tiers take nearly half of the time of all cases, so only the mutants of tiers meet them.
+    fn cases_for(&self, mutant: &str) -> Vec<Case> {
+        if OF_TIERS.contains(&mutant) { self.with_tiers() } else { self.without_tiers() }
+    }
+
+    /// Cases in databases without slow tiers, cheap ones first.
+    fn without_tiers(&self) -> Vec<Case> {
+        vec![
+            self.model(0, Preset::TinyFiles),
+            self.model(1, Preset::Guards),
+            self.model(2, Preset::Random),
+            self.model(3, Preset::SmallMemory),
+            self.model(4, Preset::ShortLogs),
+            self.crash(0, Preset::TinyFiles),
+            self.crash(2, Preset::Random),
+            self.crash(3, Preset::SmallMemory),
+            self.errors(Preset::TinyFiles),
+            self.flips(Preset::Random),
+            self.crash(1, Preset::Guards),
+            self.crash(4, Preset::ShortLogs),
+        ]
+    }
+
+    /// Cases in databases with slow tiers, cheap ones first.
+    fn with_tiers(&self) -> Vec<Case> {
+        let copies =
+            Case { stride: 12 / self.effort.min(12), ..Case::new(Judge::Tiers, self.seed, Preset::Guards) };
+        vec![
+            copies,
+            self.model(5, Preset::Tiers),
+            self.errors(Preset::Tiers),
+            self.flips(Preset::Tiers),
+            self.crash(5, Preset::Tiers),
+        ]
+    }
+
+    fn model(&self, nth: u64, preset: Preset) -> Case {
+        Case { ops: 600 * self.effort, ..Case::new(Judge::Model, self.seed + nth, preset) }
+    }
+
+    fn crash(&self, nth: u64, preset: Preset) -> Case {
+        Case { ops: 150 * self.effort, ..Case::new(Judge::Crash, self.seed + nth, preset) }
+    }
+
+    fn errors(&self, preset: Preset) -> Case {
+        Case { stride: 40 / self.effort.min(20) + 1, ..Case::new(Judge::Errors, self.seed, preset) }
+    }
+
+    fn flips(&self, preset: Preset) -> Case {
+        Case { stride: 60 / self.effort.min(20) + 1, ..Case::new(Judge::Flips, self.seed, preset) }
+    }
 }
 
 /// Plants one mutant and runs up to `rounds` rounds. `None` means that no judge caught it.
@@ -55,7 +105,7 @@ pub fn judge_mutant(mutant: (&'static str, &'static str), seed: u64, rounds: u64
     let planted = Planted::new(mutant.0);
     let mut cases = 0;
     for number in 0..rounds {
-        for case in round(seed, number) {
+        for case in Round::new(seed, number).cases_for(mutant.0) {
             cases += 1;
             if let Err(failure) = case.run() {
                 drop(planted);
@@ -66,11 +116,12 @@ pub fn judge_mutant(mutant: (&'static str, &'static str), seed: u64, rounds: u64
     None
 }
 
-/// Runs `rounds` rounds without a mutant. Returns the number of cases.
+/// Runs `rounds` rounds, with and without slow tiers, without a mutant. Returns the number of cases.
 pub fn judge_control(seed: u64, rounds: u64) -> Verdict<u64> {
     let mut cases = 0;
     for number in 0..rounds {
-        for case in round(seed, number) {
+        let round = Round::new(seed, number);
+        for case in round.without_tiers().into_iter().chain(round.with_tiers()) {
             case.run()?;
             cases += 1;
         }
@@ -91,5 +142,16 @@ impl Planted {
 impl Drop for Planted {
     fn drop(&mut self) {
         braidb::mutants::activate(None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mutants_of_tiers_are_mutants() {
+        let is_mutant = |name: &str| braidb::mutants::ALL.iter().any(|(known, _)| *known == name);
+        assert!(OF_TIERS.into_iter().all(is_mutant));
     }
 }
