@@ -4,12 +4,10 @@ use super::bench::DeviceArg;
 use crate::failure::{Failure, Outcome, printing};
 use crate::figures::{bytes_text, counted, grouped, parse_bytes};
 use crate::text;
+use braidb::Options;
+use braidb::stats::{Forecast, Load};
 use braidb_bench::settings::Ranks;
-use braidb_device::PAGE_BYTES;
-use braidb_device::cost::{
-    Bound, Layout, Limit, PageCache, Part, Popularity, Rates, compactions_of_load, merged_per_byte,
-    mixed_per_second,
-};
+use braidb_device::cost::{Bound, Layout, Limit, Memory, Prediction, Setup, Tree};
 use serde_json::{Value, json};
 use std::io::Write as _;
 
@@ -18,11 +16,11 @@ use std::io::Write as _;
 /// Nothing is run. The first column has equations 1 to 9 of LogStore (section IV): memory has the hottest records, an access costs a seek,
 /// and each level costs a read one access and a put one compaction.
 ///
-/// The second column refines them. Memory is a page cache that keeps what was read last. An access also transfers the pages of the record. A
-/// record is compacted at most log(DATA in MB) - 1 times, to the base GROWTH. --fast-amplification and --slow-amplification replace these
-/// compactions by figures that were measured or simulated.
+/// The second column refines them for BraidDB. A block cache and a page cache keep what was read. An access also transfers pages. A get asks a
+/// table, and then the value where it lies apart. The simulator of `simulate` tells what merges write, and merges seek between requests. One
+/// client waits for one device after the other.
 ///
-/// One client waits for each operation. Logs, syncs and processors cost nothing.
+/// Syncs and processors cost nothing.
 #[derive(clap::Args)]
 #[command(after_help = text::EXIT_STATUS)]
 pub struct Args {
@@ -36,8 +34,8 @@ pub struct Args {
     #[arg(long, value_name = "BYTES", default_value = "100GB", value_parser = parse_bytes)]
     data: u64,
     /// Memory for data: a share, such as 2%, or bytes, such as 512MiB
-    #[arg(long, value_name = "PERCENT|BYTES", default_value = "2%", value_parser = Memory::parse)]
-    memory: Memory,
+    #[arg(long, value_name = "PERCENT|BYTES", default_value = "2%", value_parser = MemoryArg::parse)]
+    memory: MemoryArg,
     /// Share of the data that lies on the fast device, in percent
     #[arg(long, value_name = "PERCENT", default_value = "50", value_parser = parse_percent, requires = "slow")]
     fast_share: f64,
@@ -68,18 +66,21 @@ pub struct Args {
     /// Size of a level divided by the size of the level above
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1000))]
     growth: u32,
-    /// Accesses of a read that the fast device serves, such as 1 with filters [default: one for each level]
+    /// Accesses of a read that the fast device serves, such as 1 with filters; first column only [default: one for each level]
     #[arg(long, value_name = "NUMBER", value_parser = parse_above_0)]
     fast_probes: Option<f64>,
-    /// Accesses of a read that the slow device serves [default: one for each level]
+    /// Accesses of a read that the slow device serves; first column only [default: one for each level]
     #[arg(long, value_name = "NUMBER", value_parser = parse_above_0, requires = "slow")]
     slow_probes: Option<f64>,
-    /// Bytes that merges read from the fast device and write to it, for each byte put: measured, or twice what `simulate` foretells
-    #[arg(long, value_name = "NUMBER", value_parser = parse_from_0)]
-    fast_amplification: Option<f64>,
-    /// Bytes that merges read from the slow device and write to it, for each byte put
-    #[arg(long, value_name = "NUMBER", value_parser = parse_from_0, requires = "slow")]
-    slow_amplification: Option<f64>,
+    /// Share of the memory that keeps blocks and values, in percent; the rest keeps pages. Matters to the second column only
+    #[arg(long, value_name = "PERCENT", default_value = "50", value_parser = parse_percent)]
+    blocks: f64,
+    /// Memory for writes, in MiB, with which merges are simulated
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=2048))]
+    memtable_mib: u64,
+    /// Bytes that flushes and merges write for each byte flushed, such as a measured figure; second column only [default: simulated]
+    #[arg(long, value_name = "NUMBER", value_parser = parse_amplification)]
+    amplification: Option<f64>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -87,25 +88,25 @@ pub struct Args {
 
 /// Memory on the command line.
 #[derive(Clone, Copy, Debug)]
-enum Memory {
+enum MemoryArg {
     /// A share of the data, from 0 to 1.
     Share(f64),
     Bytes(u64),
 }
 
-impl Memory {
-    fn parse(text: &str) -> Result<Memory, String> {
+impl MemoryArg {
+    fn parse(text: &str) -> Result<MemoryArg, String> {
         match text.ends_with('%') {
-            true => parse_percent(text).map(|percent| Memory::Share(percent / 100.0)),
-            false => parse_bytes(text).map(Memory::Bytes),
+            true => parse_percent(text).map(|percent| MemoryArg::Share(percent / 100.0)),
+            false => parse_bytes(text).map(MemoryArg::Bytes),
         }
     }
 
-    /// The share of `data_bytes` that fits into memory, up to 1.
-    fn share_of(self, data_bytes: u64) -> f64 {
+    /// The bytes for `data_bytes` of data.
+    fn bytes(self, data_bytes: u64) -> u64 {
         match self {
-            Memory::Share(share) => share,
-            Memory::Bytes(bytes) => (bytes as f64 / data_bytes as f64).min(1.0),
+            MemoryArg::Share(share) => (share * data_bytes as f64).round() as u64,
+            MemoryArg::Bytes(bytes) => bytes,
         }
     }
 }
@@ -123,54 +124,41 @@ fn parse_above_0(text: &str) -> Result<f64, String> {
     in_range(text, |number| number > 0.0 && number <= 1e6, "a number above 0, up to 1000000")
 }
 
-fn parse_from_0(text: &str) -> Result<f64, String> {
-    in_range(text, |number| (0.0..=1e6).contains(&number), "a number from 0 to 1000000")
+fn parse_amplification(text: &str) -> Result<f64, String> {
+    in_range(text, |number| (1.0..=1e6).contains(&number), "a number from 1 to 1000000")
 }
 
 fn in_range(text: &str, is_good: impl Fn(f64) -> bool, expected: &str) -> Result<f64, String> {
     text.parse().ok().filter(|&number| is_good(number)).ok_or_else(|| format!("expected {expected}"))
 }
 
-/// The way in which a column is predicted.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// Equations 1 to 9.
-    Paper,
-    /// With a page cache, transfers, and compactions that were given or fit a finite load.
-    Refined,
+/// The bytes that flushes and merges of a store will write for each byte flushed, by the simulator behind `simulate`: those of a second put
+/// of each record, after a first one filled the store. Puts draw keys evenly.
+///
+/// # Errors
+///
+/// An option that cannot work.
+pub fn simulated_amplification(options: &Options, records: u64, record_bytes: u64) -> Outcome<f64> {
+    let forecast = |entries: u64| {
+        options.forecast(&Load { entries, entry_bytes: record_bytes, keys: records, ..Load::default() })
+    };
+    let (filled, overwritten) = (forecast(records)?, forecast(2 * records)?);
+    let merged = |forecast: &Forecast| forecast.merged_bytes.iter().sum::<u64>() as f64;
+    let flushed = (overwritten.flushed_bytes - filled.flushed_bytes) as f64;
+    Ok(1.0 + (merged(&overwritten) - merged(&filled)).max(0.0) / flushed)
 }
 
-/// What a form predicts.
-struct Prediction {
-    rates: Rates,
-    reads: Bound,
-    puts: Bound,
-    mixed_per_second: f64,
-    /// The share of the mixed load's time that reads take.
-    reads_of_time: f64,
-}
-
-impl Prediction {
-    /// What limits the mixed load: the device that limits the operations that take most of the time.
-    fn mixed_limit(&self) -> Limit {
-        if !self.mixed_per_second.is_finite() {
-            Limit::Memory
-        } else if self.reads_of_time >= 0.5 {
-            self.reads.by
-        } else {
-            self.puts.by
-        }
-    }
-}
+/// Flushes of a simulated fill, at most: more take longer than 10 seconds. More data is simulated as if it had the size of such a fill, which is
+/// 1 TiB with 64 MiB of memory for writes. From 100 GB to 1 TiB the amplification grows by 1.3.
+const MOST_FLUSHES: u64 = 1 << 14;
 
 /// The arguments, as the model takes them.
 struct Store<'a> {
     args: &'a Args,
-    record_bytes: u64,
-    popularity: Popularity,
+    setup: Setup,
+    /// The share of the data that fits into memory.
     memory_share: f64,
-    fast_share: f64,
-    /// The share after `--more`. `None` without a slow device.
+    /// The fast share after `--more`. `None` without a slow device.
     larger_share: Option<f64>,
 }
 
@@ -189,125 +177,86 @@ impl Store<'_> {
             let message = format!("--data {}: a record alone has {record_bytes} bytes", args.data);
             return Err(Failure::Use(message));
         }
-        let fast_share = args.slow.map_or(1.0, |_| args.fast_share / 100.0);
-        let larger_share = (fast_share + args.more as f64 / args.data as f64).min(1.0);
-        Ok(Store {
-            args,
-            record_bytes,
-            popularity: Popularity::zipf(records, args.zipf),
-            memory_share: args.memory.share_of(args.data),
-            fast_share,
-            larger_share: args.slow.map(|_| larger_share),
-        })
-    }
-
-    fn predict(&self, form: Form, fast_share: f64) -> Prediction {
-        let (fast, slow) = self.parts(form, fast_share);
-        let rates = self.rates(form, fast_share);
-        let reads = Bound::of_reads(&fast, &slow, &rates);
-        let puts = Bound::of_puts(&fast, &slow, self.record_bytes);
-        let read_share = self.args.reads as f64 / 100.0;
-        let mixed_per_second = mixed_per_second(read_share, reads.per_second, puts.per_second);
-        let reads_of_time = match mixed_per_second.is_finite() {
-            true => read_share / reads.per_second * mixed_per_second,
-            false => 0.0,
-        };
-        Prediction { rates, reads, puts, mixed_per_second, reads_of_time }
-    }
-
-    fn rates(&self, form: Form, fast_share: f64) -> Rates {
-        match form {
-            Form::Paper if self.args.zipf == 0.0 => Rates::uniform(self.memory_share, fast_share),
-            Form::Paper => Rates::hottest_in_memory(&self.popularity, self.memory_share, fast_share),
-            Form::Refined => {
-                let layout = match self.args.ranks {
-                    Ranks::Ordered => Layout::ByHeat,
-                    Ranks::Hashed => Layout::Scattered,
-                };
-                let records_per_page = ((PAGE_BYTES + self.record_bytes / 2) / self.record_bytes).max(1);
-                PageCache { share: self.memory_share, records_per_page, layout }
-                    .rates(&self.popularity, fast_share)
+        let written_per_byte = match args.amplification {
+            Some(given) => given,
+            None => {
+                let memtable_bytes = args.memtable_mib << 20;
+                let options = Options::new().memtable_bytes(memtable_bytes as usize);
+                let most = (MOST_FLUSHES * memtable_bytes / record_bytes).max(1);
+                simulated_amplification(&options, records.min(most), record_bytes)?
             }
-        }
+        };
+        let memory_bytes = args.memory.bytes(args.data);
+        let block_bytes = (memory_bytes as f64 * args.blocks / 100.0) as u64;
+        let setup = Setup {
+            fast: args.fast.profile(),
+            slow: args.slow.map(DeviceArg::profile),
+            fast_share: args.slow.map_or(1.0, |_| args.fast_share / 100.0),
+            records,
+            key_bytes: args.key_bytes,
+            value_bytes: args.value_bytes,
+            zipf_exponent: args.zipf,
+            layout: match args.ranks {
+                Ranks::Ordered => Layout::ByHeat,
+                Ranks::Hashed => Layout::Scattered,
+            },
+            memory: Memory { block_bytes, page_bytes: memory_bytes - block_bytes },
+            read_share: args.reads as f64 / 100.0,
+            tree: Tree {
+                growth: f64::from(args.growth),
+                fast_levels: args.fast_levels.unwrap_or(if args.slow.is_some() { 2 } else { 7 }),
+                slow_levels: args.slow_levels,
+                fast_probes: args.fast_probes,
+                slow_probes: args.slow_probes,
+            },
+            written_per_byte,
+        };
+        let larger_share = (setup.fast_share + args.more as f64 / args.data as f64).min(1.0);
+        let memory_share = (memory_bytes as f64 / args.data as f64).min(1.0);
+        Ok(Store { args, setup, memory_share, larger_share: args.slow.map(|_| larger_share) })
     }
 
-    /// The devices. A slow one without data has no levels; its levels then are on the fast one.
-    fn parts(&self, form: Form, fast_share: f64) -> (Part, Part) {
-        let args = self.args;
-        let slow_levels = args.slow.map_or(0, |_| args.slow_levels);
-        let fast_levels = args.fast_levels.unwrap_or(if args.slow.is_some() { 2 } else { 7 });
-        let (fast_merged, slow_merged) = self.merged_per_byte(form, fast_levels, slow_levels);
-        let (fast_profile, slow_profile) = (args.fast.profile(), args.slow.unwrap_or(args.fast).profile());
-        let (fast, slow) = if fast_share < 1.0 {
-            let probes = |given: Option<f64>, levels: u32| given.unwrap_or(f64::from(levels));
-            (
-                Part::new(&fast_profile, probes(args.fast_probes, fast_levels), fast_merged),
-                Part::new(&slow_profile, probes(args.slow_probes, slow_levels), slow_merged),
-            )
-        } else {
-            let probes = args.fast_probes.unwrap_or(f64::from(fast_levels + slow_levels));
-            (Part::new(&fast_profile, probes, fast_merged + slow_merged), Part::new(&slow_profile, 1.0, 0.0))
-        };
-        let access_bytes = self.record_bytes.next_multiple_of(PAGE_BYTES);
-        match form {
-            Form::Paper => (fast, slow),
-            Form::Refined => (fast.transferring(access_bytes), slow.transferring(access_bytes)),
-        }
-    }
-
-    /// Bytes that merges read and write for each byte put, on the fast and on the slow device, both with data.
-    fn merged_per_byte(&self, form: Form, fast_levels: u32, slow_levels: u32) -> (f64, f64) {
-        let growth = f64::from(self.args.growth);
-        let of_tree = f64::from(fast_levels + slow_levels - 1);
-        let compactions = match form {
-            Form::Paper => of_tree,
-            Form::Refined => of_tree.min(compactions_of_load(self.args.data, growth)),
-        };
-        let slow_compactions = f64::from(slow_levels).min(compactions);
-        let fast = merged_per_byte(growth, compactions - slow_compactions);
-        let slow = merged_per_byte(growth, slow_compactions);
-        match form {
-            Form::Paper => (fast, slow),
-            Form::Refined => {
-                (self.args.fast_amplification.unwrap_or(fast), self.args.slow_amplification.unwrap_or(slow))
-            }
-        }
+    /// The paper's form and the refined one, with this share of the data on the fast device.
+    fn forms(&self, fast_share: f64) -> [Prediction; 2] {
+        let setup = Setup { fast_share, ..self.setup.clone() };
+        [setup.by_paper(), setup.refined()]
     }
 
     fn as_json(&self) -> Value {
-        let form = |form| {
-            let mut value = json_of(&self.predict(form, self.fast_share));
-            if let Some(share) = self.larger_share {
-                value["with_more"] = json_of(&self.predict(form, share));
-            }
-            value
-        };
+        let mut forms = self.forms(self.setup.fast_share).map(|form| json_of(&form));
+        if let Some(share) = self.larger_share {
+            let larger = self.forms(share);
+            forms.iter_mut().zip(&larger).for_each(|(form, larger)| form["with_more"] = json_of(larger));
+        }
+        let [paper, refined] = forms;
         json!({
             "fast": self.args.fast.name(),
             "slow": self.args.slow.map(DeviceArg::name),
-            "records": self.popularity.records(),
-            "record_bytes": self.record_bytes,
+            "records": self.setup.records,
+            "record_bytes": self.args.key_bytes + self.args.value_bytes,
             "memory_share": self.memory_share,
-            "fast_share": self.fast_share,
+            "fast_share": self.setup.fast_share,
+            "amplification": self.setup.written_per_byte,
             "more_bytes": self.larger_share.map(|_| self.args.more),
-            "paper": form(Form::Paper),
-            "refined": form(Form::Refined),
+            "paper": paper,
+            "refined": refined,
         })
     }
 
     fn as_text(&self) -> String {
         let args = self.args;
-        let forms = [Form::Paper, Form::Refined].map(|form| self.predict(form, self.fast_share));
+        let forms = self.forms(self.setup.fast_share);
         let fast = format!("fast {}", args.fast.name());
         let slow = args.slow.map(|slow| format!("slow {}", slow.name()));
         let limited = |bound: &Bound| self.limited_text(bound.per_second, bound.by);
         let mut text = format!(
-            "{}: {} of {}, {:.1}% of it on {fast}, {:.1}% in memory\n",
+            "{}: {} of {}, {:.1}% of it on {fast}, {:.1}% in memory; {:.2} bytes written a byte flushed\n",
             bytes_text(args.data),
-            counted(self.popularity.records(), "record", "records"),
-            bytes_text(self.record_bytes),
-            100.0 * self.fast_share,
+            counted(self.setup.records, "record", "records"),
+            bytes_text(args.key_bytes + args.value_bytes),
+            100.0 * self.setup.fast_share,
             100.0 * self.memory_share,
+            self.setup.written_per_byte,
         );
         let mut row = |label: &str, cells: [String; 2]| {
             let line = format!("{label:<32}{:>24}{:>24}", cells[0], cells[1]);
@@ -320,13 +269,14 @@ impl Store<'_> {
         if let Some(slow) = &slow {
             row(&format!("reads that {slow} serves"), forms.each_ref().map(|form| percent(form.rates.slow)));
         }
+        row("accesses to tables, a read", forms.each_ref().map(|form| format!("{:.3}", form.table_accesses)));
         row("reads a second", forms.each_ref().map(|form| limited(&form.reads)));
         row("puts a second", forms.each_ref().map(|form| limited(&form.puts)));
         let mixed = |form: &Prediction| self.limited_text(form.mixed_per_second, form.mixed_limit());
         row(&format!("{}% reads, {}% puts", args.reads, 100 - args.reads), forms.each_ref().map(mixed));
         row("  time of it that reads take", forms.each_ref().map(|form| percent(form.reads_of_time)));
         if let Some(share) = self.larger_share {
-            let larger = [Form::Paper, Form::Refined].map(|form| self.predict(form, share));
+            let larger = self.forms(share);
             let gains =
                 |of: fn(&Prediction) -> f64| [0, 1].map(|at| gain_text(of(&forms[at]), of(&larger[at])));
             row(&format!("{} more of {fast} buy", bytes_text(args.more)), [String::new(), String::new()]);
@@ -357,6 +307,7 @@ fn json_of(prediction: &Prediction) -> Value {
         "memory_reads_share": prediction.rates.memory,
         "fast_reads_share": prediction.rates.fast,
         "slow_reads_share": prediction.rates.slow,
+        "table_accesses": prediction.table_accesses,
         "reads_per_second": prediction.reads.per_second,
         "reads_limit": limit(prediction.reads.by),
         "puts_per_second": prediction.puts.per_second,

@@ -28,7 +28,7 @@ use flash::Flash;
 
 /// Most pages of one request to the device: 1 MiB, near Linux's `max_sectors_kb` of 1280. Longer accesses are several
 /// requests, and another actor may have its turn between them.
-const REQUEST_PAGES: u64 = 256;
+pub const REQUEST_PAGES: u64 = 256;
 /// Age of a file's first dirty page, in ns, from which on the file is written in the background: Linux's
 /// `dirty_expire_centisecs`.
 const EXPIRE_NS: u64 = 30_000_000_000;

@@ -145,7 +145,7 @@ impl Ahead {
     /// The smallest window: 16 KiB.
     const LEAST_PAGES: u32 = 4;
     /// The largest: 128 KiB, Linux's `read_ahead_kb`.
-    const MOST_PAGES: u32 = 32;
+    pub const MOST_PAGES: u32 = 32;
 
     /// The first window for a reader that reads `pages` at a time: twice as many. With reads of 128 KiB, each read is
     /// then one request.
