@@ -218,20 +218,24 @@ impl Run<'_> {
     /// Runs one thread of the workload: takes shares of the operations until none is left or the time is over.
     fn take_shares(&self) -> Outcome<Lane> {
         let operations = self.settings.operations(self.workload).unwrap_or(u64::MAX);
-        let until_ns = self.start_ns + self.settings.seconds * 1_000_000_000;
-        let ends_by_time = operations == u64::MAX;
+        let until_ns = match operations {
+            u64::MAX => {
+                self.start_ns + self.settings.timed_seconds.unwrap_or(self.settings.seconds) * 1_000_000_000
+            }
+            _ => u64::MAX,
+        };
         let mut worker = Worker { run: self, lane: Lane::default(), key: Vec::new() };
         let cpu_us = process::thread_cpu_us();
         loop {
             let start = self.next.fetch_add(SHARE, Ordering::Relaxed);
-            if start >= operations || ends_by_time && self.timer.now_ns() >= until_ns {
+            let mut last_ns = self.timer.now_ns();
+            if start >= operations || last_ns >= until_ns {
                 worker.lane.cpu_us = process::thread_cpu_us() - cpu_us;
                 return Ok(worker.lane);
             }
             let end = operations.min(start + SHARE);
-            let mut last_ns = self.timer.now_ns();
             for operation in start..end {
-                if ends_by_time && last_ns >= until_ns {
+                if last_ns >= until_ns {
                     break;
                 }
                 self.timer.begin_operation();

@@ -26,6 +26,9 @@ pub struct Settings {
     /// Seconds that bursts takes
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub seconds: u64,
+    /// Seconds that each workload takes, whatever its number of operations. Programs set it, and not for a fill, which would miss keys.
+    #[arg(skip)]
+    pub timed_seconds: Option<u64>,
     /// Operations of a hundred that read in mixed
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(0..=100))]
     pub read_percent: u64,
@@ -163,6 +166,9 @@ impl Settings {
     /// The number of operations of a workload, without the operations of the thread that writes beside readers. `None` if the workload ends
     /// by time.
     pub fn operations(&self, workload: &Workload) -> Option<u64> {
+        if self.timed_seconds.is_some() {
+            return None;
+        }
         Some(match workload.count {
             Count::Keys => self.num,
             Count::Writes => self.writes.unwrap_or(self.num),

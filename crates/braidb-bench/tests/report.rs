@@ -65,6 +65,7 @@ fn report(runs: Vec<Run>) -> Report {
         date: "2026-11-23".to_owned(),
         runs,
         pairs: vec![pair, Pair::default()],
+        tables: format!("Gets (Figure 6)\n\n  {ODD}  587\n"),
     }
 }
 
@@ -197,7 +198,7 @@ fn pages_are_well_formed_and_whole() {
 #[test]
 fn a_page_needs_nothing_from_elsewhere() {
     let mut report = sample();
-    for text in [&mut report.title, &mut report.command, &mut report.pairs[0].a] {
+    for text in [&mut report.title, &mut report.command, &mut report.tables, &mut report.pairs[0].a] {
         *text = "plain".to_owned();
     }
     report.runs.retain(|run| run.workload != ODD && run.side != ODD);
@@ -211,7 +212,9 @@ fn a_page_needs_nothing_from_elsewhere() {
 fn names_are_escaped_everywhere() {
     let html = sample().to_html();
     assert!(html.contains("&lt;b&gt;&amp;&quot;&#39;") && !html.contains("<b>"));
+    assert!(html.contains("<pre tabindex=\"0\">Gets (Figure 6)\n\n  &lt;b&gt;"), "{html}");
     let markdown = sample().to_markdown();
+    assert!(markdown.contains("\n### Tables\n\n    Gets (Figure 6)\n\n      <b>"), "{markdown}");
     assert!(markdown.contains("&lt;b>&amp;\"'\\|\\`\\*\\_x\\_ http"), "{markdown}");
 }
 

@@ -208,6 +208,17 @@ fn settings_that_cannot_be_met_are_refused() {
 }
 
 #[test]
+fn a_workload_ends_when_its_time_is_over() {
+    let (settings, gets) = (settings(""), Workload::named("readrandom").unwrap());
+    let store = store_for(gets, &settings, None);
+    let operations = |timed_seconds| {
+        let settings = Settings { timed_seconds, ..settings.clone() };
+        run_on(&store, gets, &settings).unwrap().lane.operations
+    };
+    assert_eq!([None, Some(0)].map(operations), [3000, 0]);
+}
+
+#[test]
 fn a_drive_tells_the_figures_of_each_workload() {
     let dir = std::env::temp_dir().join(format!("braidb-drive-{}", std::process::id()));
     let named = |names: &[&str]| -> Vec<&'static Workload> {

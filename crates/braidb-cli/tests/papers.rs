@@ -92,3 +92,38 @@ fn bench_repeats_a_paper_on_a_modelled_device() {
     braidb(&command).prints(run.text());
     braidb(&["bench", "paper", "triad", "--device", "hdd"]).exits(2).tells("one thread");
 }
+
+#[test]
+fn bench_repeats_a_paper_whose_configurations_name_their_devices() {
+    let place = Place::new("logstore");
+    let report = place.path("report.html").display().to_string();
+    let command =
+        ["bench", "paper", "logstore", "--rows", "3000", "--memtable-mib", "1", "--report", &report];
+    let run = braidb(&command).exits(0);
+    for part in [
+        "3,000 rows of 1040 bytes, 3,000 operations, 1.0 MiB of memory on modelled devices; median of 1 round\n",
+        "\nGets, shares of the fast device (VI-A1; Figure 8)\n",
+        "here beside all hdd beside all nvme   paper\n  operations a second\n    all hdd ",
+        "\nGets after the hot keys moved (VI-A2; Figure 9)\n",
+        "15,764, predicted 14,940\n",
+    ] {
+        assert!(run.text().contains(part), "{part}: {}", run.text());
+    }
+    // On the disk alone no get waits for another device.
+    let after = run.text().split("  gets from the slow device\n").nth(1).unwrap();
+    let lines: Vec<Vec<&str>> = after.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[0], ["all", "hdd", "–", "–", "–", "–"], "{after}");
+    assert!(lines[4][..4] == ["nvme", "+", "hdd", "0.0%"], "{after}");
+    let page = std::fs::read_to_string(&report).unwrap();
+    // Figure 9: nine seconds of gets, a line for each of five sides, and the tables of the text.
+    for part in [
+        "<pre tabindex=\"0\">LogStore\n3,000 rows",
+        "Operations a second over 9 seconds, a line for each of 5 sides.",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    braidb(&["bench", "paper", "logstore", "--device", "hdd"]).exits(2).tells("names its devices");
+    braidb(&["bench", "paper", "logstore", "--report", "/nowhere/at/all"])
+        .exits(2)
+        .tells("/nowhere/at is not a directory");
+}

@@ -34,6 +34,85 @@ struct Axes {
     y_ticks: Vec<(f64, String)>,
 }
 
+/// A logarithmic axis between two powers of ten.
+struct Powers {
+    floor: i32,
+    ceiling: i32,
+}
+
+impl Powers {
+    /// The powers of ten around two numbers, of which `least` is positive.
+    fn around(least: f64, most: f64) -> Powers {
+        let floor = least.log10().floor() as i32;
+        Powers { floor, ceiling: (most.max(least).log10().ceil() as i32).max(floor + 1) }
+    }
+
+    /// The height of a number, from 0 to 1. Smaller numbers than the lowest power are drawn on it.
+    fn height(&self, number: f64) -> f64 {
+        ((number.log10() - f64::from(self.floor)) / f64::from(self.ceiling - self.floor)).max(0.0)
+    }
+
+    /// The powers with their labels. A long axis has every second one.
+    fn ticks(&self, label: impl Fn(i32) -> String) -> Vec<(f64, String)> {
+        (self.floor..=self.ceiling)
+            .filter(|power| self.ceiling - self.floor <= 6 || (power - self.floor) % 2 == 0)
+            .map(|power| (self.height(10_f64.powi(power)), label(power)))
+            .collect()
+    }
+}
+
+/// The axis of operations a second.
+enum Heights {
+    /// From 0 on, with the labelled rates.
+    Linear(Vec<f64>),
+    /// For lines of which one is flat beside another.
+    Logarithmic(Powers),
+}
+
+/// The factor between the highest and the lowest line, by their means, from which on an axis is logarithmic. On a linear axis of 200 units
+/// the lowest line would keep fewer than 10.
+const LOGARITHMIC_FROM: f64 = 20.0;
+
+impl Heights {
+    fn of(rates: &[(&str, Vec<f64>)]) -> Heights {
+        let most = rates.iter().flat_map(|(_, rates)| rates).copied().fold(0.0, f64::max);
+        let mean = |rates: &[f64]| rates.iter().sum::<f64>() / rates.len() as f64;
+        let means = rates.iter().map(|(_, rates)| mean(rates)).filter(|mean| *mean > 0.0);
+        let lowest_mean = means.clone().fold(f64::INFINITY, f64::min);
+        if means.fold(0.0, f64::max) < lowest_mean * LOGARITHMIC_FROM {
+            return Heights::Linear(svg::ticks(most, 4));
+        }
+        // A line ends with a part of a second, which says little about its height.
+        let whole = rates.iter().flat_map(|(_, rates)| &rates[..(rates.len() - 1).max(1)]).copied();
+        let least = whole.filter(|rate| *rate > 0.0).fold(lowest_mean, f64::min);
+        Heights::Logarithmic(Powers::around(least, most))
+    }
+
+    /// The height of a rate, from 0 to 1.
+    fn of_rate(&self, rate: f64) -> f64 {
+        match self {
+            Heights::Linear(ticks) => rate / ticks.last().copied().unwrap_or(1.0),
+            Heights::Logarithmic(powers) => powers.height(rate),
+        }
+    }
+
+    fn title(&self) -> String {
+        match self {
+            Heights::Linear(_) => "operations a second".to_owned(),
+            Heights::Logarithmic(_) => "operations a second, logarithmic".to_owned(),
+        }
+    }
+
+    fn ticks(&self) -> Vec<(f64, String)> {
+        match self {
+            Heights::Linear(ticks) => {
+                ticks.iter().map(|tick| (self.of_rate(*tick), numbers::short(*tick))).collect()
+            }
+            Heights::Logarithmic(powers) => powers.ticks(|power| numbers::short(10_f64.powi(power))),
+        }
+    }
+}
+
 /// Operations that ended in each second. `sides` gives each side its colour.
 pub fn throughput(id: &str, workload: &str, cells: &[Cell<'_>], sides: &[&str]) -> Option<Chart> {
     let runs: Vec<(&str, &[u64])> = cells
@@ -45,15 +124,14 @@ pub fn throughput(id: &str, workload: &str, cells: &[Cell<'_>], sides: &[&str]) 
     let width = bucket_seconds(longest);
     let rates: Vec<(&str, Vec<f64>)> =
         runs.iter().map(|(side, seconds)| (*side, means(seconds, width))).collect();
-    let most = rates.iter().flat_map(|(_, rates)| rates).copied().fold(0.0, f64::max);
-    let y_ticks = svg::ticks(most, 4);
-    let top = y_ticks.last().copied().unwrap_or(1.0);
+    let heights = Heights::of(&rates);
     let line = |(side, rates): &(&'_ str, Vec<f64>)| -> (usize, Vec<(f64, f64)>) {
         let middle = |bucket: usize| {
             let (from, to) = (bucket * width, ((bucket + 1) * width).min(longest));
             (from + to) as f64 / 2.0 / longest as f64
         };
-        let points = rates.iter().enumerate().map(|(bucket, rate)| (middle(bucket), rate / top)).collect();
+        let points =
+            rates.iter().enumerate().map(|(bucket, rate)| (middle(bucket), heights.of_rate(*rate))).collect();
         (place(sides, side), points)
     };
     let lines = rates.iter().map(|rates| {
@@ -66,9 +144,9 @@ pub fn throughput(id: &str, workload: &str, cells: &[Cell<'_>], sides: &[&str]) 
     let x_ticks = svg::ticks(longest as f64, 5).into_iter().filter(in_plot);
     let axes = Axes {
         x_title: "seconds from the start".to_owned(),
-        y_title: "operations a second".to_owned(),
+        y_title: heights.title(),
         x_ticks: x_ticks.map(|tick| (tick / longest as f64, numbers::short(tick))).collect(),
-        y_ticks: y_ticks.iter().map(|tick| (tick / top, numbers::short(*tick))).collect(),
+        y_ticks: heights.ticks(),
     };
     let description = format!(
         "Operations a second over {}, a line for each of {}.",
@@ -106,9 +184,7 @@ pub fn percentiles(id: &str, workload: &str, cells: &[Cell<'_>], sides: &[&str])
     let most = all().map(|(_, us)| us).max_by(f64::total_cmp)?;
     let least = all().map(|(_, us)| us).filter(|us| *us > 0.0).min_by(f64::total_cmp).unwrap_or(1.0);
     // The axis spans the powers of ten around all latencies. A latency of zero is drawn on the lowest power.
-    let floor = least.log10().floor() as i32;
-    let ceiling = (most.max(least).log10().ceil() as i32).max(floor + 1);
-    let height = |us: f64| ((us.log10() - f64::from(floor)) / f64::from(ceiling - floor)).max(0.0);
+    let powers = Powers::around(least, most);
 
     let finite = all().filter(|(percent, _)| *percent < 100.0).map(|(percent, _)| nines(percent));
     let last_nine = finite.fold(1.0, f64::max);
@@ -124,14 +200,11 @@ pub fn percentiles(id: &str, workload: &str, cells: &[Cell<'_>], sides: &[&str])
         x_title: "percentile".to_owned(),
         y_title: "latency of an operation, logarithmic".to_owned(),
         x_ticks: ticks.map(|percent| (across(percent), numbers::percentile(percent))).collect(),
-        y_ticks: (floor..=ceiling)
-            .filter(|power| ceiling - floor <= 6 || (power - floor) % 2 == 0)
-            .map(|power| (height(10_f64.powi(power)), tick_time(power)))
-            .collect(),
+        y_ticks: powers.ticks(tick_time),
     };
     let line = |(side, percentiles): &(&'_ str, Vec<(f64, f64)>)| {
         let points: Vec<(f64, f64)> =
-            percentiles.iter().map(|(percent, us)| (across(*percent), height(*us))).collect();
+            percentiles.iter().map(|(percent, us)| (across(*percent), powers.height(*us))).collect();
         (place(sides, side), points)
     };
     let lines = runs.iter().map(|run| {
@@ -308,6 +381,19 @@ mod tests {
         assert_eq!([1, 120, 121, 1800].map(bucket_seconds), [1, 1, 2, 15]);
         assert_eq!(bucket_seconds(1_000_000), 8334);
         assert_eq!(means(&[1, 3, 5, 7, 9], 2), [2.0, 6.0, 9.0]);
+    }
+
+    #[test]
+    fn lines_far_apart_have_a_logarithmic_axis() {
+        let heights =
+            |slow: &[f64]| Heights::of(&[("fast", vec![20_000.0, 20_000.0, 9.0]), ("slow", slow.to_vec())]);
+        assert!(matches!(heights(&[1_900.0]), Heights::Linear(_)));
+        let far = heights(&[90.0, 0.0, 110.0, 1.0]);
+        assert_eq!(
+            far.ticks().iter().map(|(_, label)| label.as_str()).collect::<Vec<_>>(),
+            ["10", "100", "1k", "10k", "100k"]
+        );
+        assert_eq!([10.0, 1_000.0, 1e5, 0.0].map(|rate| far.of_rate(rate)), [0.0, 0.5, 1.0, 0.0]);
     }
 
     #[test]

@@ -26,6 +26,9 @@ pub fn document(report: &Report) -> String {
         true => text.push_str("Nothing is recorded about this measurement.\n"),
         false => text.push_str(&wrapped(&told.join(" "), "")),
     }
+    if !report.tables.is_empty() {
+        let _ = write!(text, "\n### Tables\n\n{}", indented(&report.tables));
+    }
     text.push_str(&summary_text(report));
     if !report.pairs.is_empty() {
         text.push_str("\n### Ratios\n");
@@ -40,6 +43,11 @@ pub fn document(report: &Report) -> String {
         }
     }
     text
+}
+
+/// Plain text as a block of code. Indents keep any text in the block.
+fn indented(text: &str) -> String {
+    text.lines().map(|line| if line.is_empty() { "\n".to_owned() } else { format!("    {line}\n") }).collect()
 }
 
 /// The figures of the summary. A *side* is a store with its options, or a commit. A report of one side has one table, with a column for

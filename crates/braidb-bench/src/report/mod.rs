@@ -41,6 +41,8 @@ pub struct Report {
     /// The runs, in any order. Several runs of a workload on one side are its rounds.
     pub runs: Vec<Run>,
     pub pairs: Vec<Pair>,
+    /// Tables beside the runs as plain text, such as a paper's figures beside measured ones. Empty if there are none.
+    pub tables: String,
 }
 
 impl Report {

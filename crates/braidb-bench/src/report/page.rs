@@ -15,15 +15,19 @@ const STYLE: &str = include_str!("style.css");
 /// The whole page.
 pub fn page(report: &Report) -> String {
     let title = if report.title.is_empty() { "Report" } else { &report.title };
-    let sections = [
-        ("measured", "What was measured", measured(report)),
+    let mut sections = vec![("measured", "What was measured", measured(report))];
+    if !report.tables.is_empty() {
+        let tables = format!("<pre tabindex=\"0\">{}</pre>\n", escaped(&report.tables));
+        sections.push(("tables", "Tables", tables));
+    }
+    sections.extend([
         ("summary", "Summary", tables(report)),
         ("throughput", "Throughput over time", throughput(report)),
         ("latency", "Latency by percentile", percentiles(report)),
         ("bytes", "Bytes written, by cause", bytes(report)),
         ("ratios", "Ratios with their spread", pairs(report)),
         ("details", "All other figures", others(report)),
-    ];
+    ]);
     let mut html = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\

@@ -4,8 +4,8 @@
 //! they are equal on every machine. Each operation of the engine costs a fixed processor time.
 
 use super::engine::Engine;
-use super::measure::{self, measure_through};
-use super::placement::{DeviceArg, DeviceArgs, Machine};
+use super::measure::{self, Served, measure_through};
+use super::placement::{DeviceArgs, Machine};
 use super::report::latency_text;
 use super::{Measurement, Settings};
 use crate::failure::{Failure, Outcome, printing};
@@ -18,6 +18,7 @@ use braidb_bench::{Beside, Measured, Store, Timer, Workload, run};
 use braidb_device::Model;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A database on a modelled machine.
@@ -28,24 +29,19 @@ pub struct Modelled {
 }
 
 impl Modelled {
-    /// An empty database on an empty machine. `dir` is only a name.
-    pub fn begin(
-        args: &DeviceArgs,
-        device: DeviceArg,
-        dir: &Path,
-        options: Options,
-        settings: &Settings,
-    ) -> Outcome<Modelled> {
-        let machine = args.machine(device, dir, settings)?;
+    /// An empty database on an empty machine of the devices that `args` names. `dir` is only a name.
+    pub fn begin(args: &DeviceArgs, dir: &Path, options: Options, settings: &Settings) -> Outcome<Modelled> {
+        let machine = args.machine(dir, settings)?;
         let db = args.options(options, dir).env(machine.model.env()).open(dir)?;
         Ok(Modelled { engine: Engine::new(db, settings.load.families)?, machine, dir: dir.to_owned() })
     }
 
     /// Measures a workload in modelled time. Space and the kernel's figures mean nothing.
     pub fn measure(&self, workload: &'static Workload, settings: &Settings) -> Outcome<measure::Measured> {
-        let model = &self.machine.model;
-        let store = ModelledEngine { engine: &self.engine, model };
-        measure_through(&self.engine, (&store, &ModelTimer(model)), &self.dir, workload, settings)
+        let store = ModelledEngine::new(&self.engine, &self.machine);
+        let through = (&store as &dyn Store, &ModelTimer(&self.machine.model) as &dyn Timer);
+        let measured = measure_through(&self.engine, through, &self.dir, workload, settings)?;
+        Ok(measure::Measured { served: Some(store.served()), ..measured })
     }
 }
 
@@ -63,7 +59,21 @@ struct ModelTimer<'a>(&'a Model);
 /// The engine on a model. The engine does background work on the host before the modelled time of this work is over.
 struct ModelledEngine<'a> {
     engine: &'a Engine,
+    machine: &'a Machine,
     model: &'a Model,
+    /// Gets that read from no device, from the fast one alone, and from the slow one.
+    served: [AtomicU64; 3],
+}
+
+impl<'a> ModelledEngine<'a> {
+    fn new(engine: &'a Engine, machine: &'a Machine) -> ModelledEngine<'a> {
+        ModelledEngine { engine, machine, model: &machine.model, served: Default::default() }
+    }
+
+    fn served(&self) -> Served {
+        let [memory, fast, slow] = [0, 1, 2].map(|at: usize| self.served[at].load(Ordering::Relaxed));
+        Served { memory, fast, slow: self.machine.pair.is_some().then_some(slow) }
+    }
 }
 
 impl Store for ModelledEngine<'_> {
@@ -79,7 +89,13 @@ impl Store for ModelledEngine<'_> {
 
     fn get(&self, family: usize, key: &[u8], see: &mut dyn FnMut(&[u8])) -> braidb_bench::Outcome<bool> {
         self.model.charge_cpu_ns(OPERATION_NS);
-        self.engine.get(family, key, see)
+        let before = self.machine.reads();
+        let found = self.engine.get(family, key, see);
+        // Background jobs run between two operations, so all reads in between are the get's.
+        let after = self.machine.reads();
+        let place = (0..2).rev().find(|&at| after[at] > before[at]).map_or(0, |at| at + 1);
+        self.served[place].fetch_add(1, Ordering::Relaxed);
+        found
     }
 
     fn scan(
@@ -127,7 +143,7 @@ impl Timer for ModelTimer<'_> {
 }
 
 /// Runs the workloads on the device.
-pub fn run_workloads(args: &Measurement, device: DeviceArg) -> Outcome<Vec<Run>> {
+pub fn run_workloads(args: &Measurement) -> Outcome<Vec<Run>> {
     let settings = &args.settings;
     args.check()?;
     if !args.workloads[0].starts_empty() {
@@ -143,20 +159,28 @@ pub fn run_workloads(args: &Measurement, device: DeviceArg) -> Outcome<Vec<Run>>
     for &workload in &args.workloads {
         let modelled = match open.take() {
             Some(modelled) if !workload.starts_empty() => modelled,
-            _ => Modelled::begin(&args.device, device, args.dir(), settings.engine.options(), settings)?,
+            _ => Modelled::begin(&args.device, args.dir(), settings.engine.options(), settings)?,
         };
         let (engine, machine) = (&modelled.engine, &modelled.machine);
         let (before, model) = (machine.figures(), &machine.model);
-        let store = ModelledEngine { engine, model };
+        let store = ModelledEngine::new(engine, machine);
         let data = Data::new(workload, &settings.load);
         let beside = Beside { sample: &|_| {}, progress: &|_| {} };
         let measured = run(workload, &store, &settings.load, &data, &ModelTimer(model), beside)?;
-        let result = result(args, workload, &measured, machine, &before);
+        let mut result = result(args, workload, &measured, machine, &before);
+        result.figures.extend(store.served().figures());
         print(args, &measured, &result, machine)?;
         runs.push(result);
         open = Some(modelled);
     }
     Ok(runs)
+}
+
+/// Removes the figures that describe the host, so that they mean nothing for a model.
+pub fn forget_host(run: &mut Run) {
+    let of_host =
+        ["called_bytes", "mapped_bytes", "device_bytes", "peak_memory_bytes", "worst_directory_bytes"];
+    run.figures.retain(|name, _| !of_host.contains(&name.as_str()));
 }
 
 /// The figures of a run, with the model's figures in place of the kernel's.
@@ -171,17 +195,9 @@ fn result(
     let side = format!("braidb on modelled {device}");
     let host = results::Machine { device, ..results::Machine::default() };
     let mut run = result_of(measured, workload, &args.settings.load, &side, &host, 0);
-    // These figures describe the host, so they mean nothing for the model.
-    for name in [
-        "called_bytes",
-        "mapped_bytes",
-        "device_bytes",
-        "peak_memory_bytes",
-        "worst_directory_bytes",
-        "written_per_user_byte",
-    ] {
-        run.figures.remove(name);
-    }
+    forget_host(&mut run);
+    // The kernel's calls, which never happen here, give this figure.
+    run.figures.remove("written_per_user_byte");
     let after = machine.figures().into_iter().zip(before);
     run.figures.extend(after.map(|((name, after), (_, before))| (name, (after - before) as f64)));
     run

@@ -9,6 +9,7 @@ use braidb::stats::{HotKeyStats, Stats};
 use braidb_bench::keys::Data;
 use braidb_bench::{Beside, Store, Timer, WallTimer, Workload, run};
 use indicatif::{ProgressBar, ProgressStyle};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The measurement of a workload. Its counters are differences of two readings, background work included.
@@ -35,6 +36,33 @@ pub struct Measured {
     pub merges: u64,
     /// The most merges at once since the database was opened.
     pub most_merges_at_once: u64,
+    /// Gets by the device that they waited for, on a modelled machine.
+    pub served: Option<Served>,
+}
+
+/// Gets by the slowest device that they read from.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Served {
+    /// Gets that read from no device.
+    pub memory: u64,
+    /// Gets that read from the fast or only device alone.
+    pub fast: u64,
+    /// Gets that read from the slow device; `None` on a machine with one device.
+    pub slow: Option<u64>,
+}
+
+impl Served {
+    pub fn all(&self) -> u64 {
+        self.memory + self.fast + self.slow.unwrap_or(0)
+    }
+
+    /// The figures by their names in JSON. Without a get there are none.
+    pub fn figures(&self) -> BTreeMap<String, f64> {
+        let slow = self.slow.map(|slow| ("slow_device_gets", slow));
+        let figures = [("memory_gets", self.memory), ("fast_device_gets", self.fast)].into_iter().chain(slow);
+        let figures = figures.filter(|_| self.all() > 0);
+        figures.map(|(name, gets)| (name.to_owned(), gets as f64)).collect()
+    }
 }
 
 /// The tables and logs that gets looked into: the cost of gets, which memory and filters keep low.
@@ -152,6 +180,7 @@ pub fn measure_through(
         hot_keys: after.families[0].hot_keys.clone(),
         merges: new.merges - old.merges,
         most_merges_at_once: new.most_merges_at_once,
+        served: None,
     })
 }
 

@@ -89,10 +89,17 @@ struct Settings {
 pub fn run(args: &Args) -> Outcome {
     match &args.reproduction {
         Some(Reproduction::Paper(args)) => paper::run(args),
-        None => match args.measurement.device.device {
-            Some(device) => page::write(&args.measurement, device::run_workloads(&args.measurement, device)?),
-            None => page::write(&args.measurement, run_workloads(&args.measurement)?),
-        },
+        None => {
+            let args = &args.measurement;
+            let runs = match args.device.device {
+                Some(_) => device::run_workloads(args)?,
+                None => run_workloads(args)?,
+            };
+            match &args.report {
+                Some(path) => page::write(path, "braidb bench", runs, String::new()),
+                None => Ok(()),
+            }
+        }
     }
 }
 
@@ -157,11 +164,7 @@ impl Measurement {
             return Err(Failure::Use(format!("{option}: the limit is {limit}")));
         }
         if let Some(report) = &self.report {
-            // A path without a parent is a name in the current directory.
-            let parent = report.parent().filter(|parent| !parent.as_os_str().is_empty());
-            if let Some(parent) = parent.filter(|parent| !parent.is_dir()) {
-                return Err(Failure::Use(format!("--report: {} is not a directory", parent.display())));
-            }
+            page::require_parent(report)?;
         }
         load.check(&self.workloads).map_err(Failure::Use)
     }

@@ -1,13 +1,14 @@
 //! `bench … --report FILE`: the results as one page, by the reports of `braidb-bench`.
 
+use super::Settings;
 use super::measure::Measured;
-use super::{Measurement, Settings};
 use crate::failure::{Failure, Outcome};
 use crate::figures::ratio;
 use crate::host::{clock, files};
 use braidb_bench::drive::result_of;
 use braidb_bench::report::Report;
 use braidb_bench::results::{Machine, Run};
+use std::path::Path;
 
 /// A run for the report. Figures of the engine replace figures of the kernel.
 pub fn run_of(measured: &Measured, settings: &Settings, machine: Machine) -> Run {
@@ -32,17 +33,28 @@ pub fn run_of(measured: &Measured, settings: &Settings, machine: Machine) -> Run
     run
 }
 
-/// Writes the report, if the command line asks for one.
-pub fn write(args: &Measurement, runs: Vec<Run>) -> Outcome {
-    let Some(path) = &args.report else { return Ok(()) };
+/// Refuses the path of a report if its directory is missing.
+pub fn require_parent(path: &Path) -> Outcome {
+    // A path without a parent is a name in the current directory.
+    match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(parent) if !parent.is_dir() => {
+            Err(Failure::Use(format!("--report: {} is not a directory", parent.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes a report of runs and of tables, which may be empty.
+pub fn write(path: &Path, title: &str, runs: Vec<Run>, tables: String) -> Outcome {
     let command: Vec<String> = std::env::args().collect();
     let report = Report {
-        title: "braidb bench".to_owned(),
+        title: title.to_owned(),
         commit: format!("braidb {}", env!("CARGO_PKG_VERSION")),
         command: command.join(" "),
         date: clock::today(),
         runs,
         pairs: Vec::new(),
+        tables,
     };
     let is_markdown = path.extension().is_some_and(|ending| ending == "md");
     let text = if is_markdown { report.to_markdown() } else { report.to_html() };

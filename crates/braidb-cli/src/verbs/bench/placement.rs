@@ -70,23 +70,64 @@ pub struct DeviceArgs {
     placement: Placement,
     /// Share of the data on the fast device, in percent: the fast share of the engine, the chance of each file, or the size of the cache
     /// beside the rows' bytes
-    #[arg(long, value_name = "PERCENT", default_value_t = 50, requires = "slow_device")]
+    #[arg(long, value_name = "PERCENT", default_value_t = FAST_SHARE, requires = "slow_device")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=100))]
     fast_share: u64,
     /// Size of each modelled device, in MiB
-    #[arg(long, default_value_t = 64 << 10, value_parser = clap::value_parser!(u64).range(1..=16 << 20))]
+    #[arg(long, default_value_t = DEVICE_MIB, value_parser = clap::value_parser!(u64).range(1..=16 << 20))]
     device_mib: u64,
     /// Page cache of the modelled machine, in MiB
-    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=16 << 20))]
+    #[arg(long, default_value_t = PAGE_CACHE_MIB, value_parser = clap::value_parser!(u64).range(1..=16 << 20))]
     page_cache_mib: u64,
 }
+
+/// The default of `--fast-share` in percent: half of the data.
+const FAST_SHARE: u64 = 50;
+
+/// The default of `--device-mib`: room for a few copies of the default keys, whatever the merges.
+const DEVICE_MIB: u64 = 64 << 10;
+
+/// The default of `--page-cache-mib`.
+const PAGE_CACHE_MIB: u64 = 256;
 
 /// Bounds of the size of a flash cache, in bytes: what the model needs, and the largest `--device-mib`.
 const FLASH_BYTES: (u64, u64) = (1 << 20, 8 << 40);
 
 impl DeviceArgs {
+    /// One device of the usual size.
+    pub const fn one(device: DeviceArg) -> DeviceArgs {
+        DeviceArgs {
+            device: Some(device),
+            slow_device: None,
+            placement: Placement::Tiers,
+            fast_share: FAST_SHARE,
+            device_mib: DEVICE_MIB,
+            page_cache_mib: PAGE_CACHE_MIB,
+        }
+    }
+
+    /// Two devices of the usual size, with half of the data on the fast one.
+    pub const fn two(fast: DeviceArg, slow: DeviceArg, placement: Placement) -> DeviceArgs {
+        DeviceArgs { slow_device: Some(slow), placement, ..DeviceArgs::one(fast) }
+    }
+
+    /// These devices with another share of the data on the fast one, in percent.
+    pub const fn with_fast_share(self, fast_share: u64) -> DeviceArgs {
+        DeviceArgs { fast_share, ..self }
+    }
+
+    /// These devices with another page cache.
+    pub fn with_page_cache_mib(self, page_cache_mib: u64) -> DeviceArgs {
+        DeviceArgs { page_cache_mib, ..self }
+    }
+
     /// An empty machine for a database in `dir`, which is only a name.
-    pub fn machine(&self, device: DeviceArg, dir: &Path, settings: &Settings) -> Outcome<Machine> {
+    ///
+    /// # Panics
+    ///
+    /// If no device is named.
+    pub fn machine(&self, dir: &Path, settings: &Settings) -> Outcome<Machine> {
+        let device = self.device.expect("a modelled machine has a device");
         let workers = settings.engine.background_threads.max(1);
         let (seed, device_bytes) = (settings.load.seed, self.device_mib << 20);
         let with_first = |first: DeviceArg| {
@@ -162,6 +203,14 @@ pub struct Part {
 }
 
 impl Machine {
+    /// The reads of the fast or only device, and of the slow one, up to now.
+    pub fn reads(&self) -> [u64; 2] {
+        match &self.pair {
+            None => [self.model.figures_of(DeviceId::FIRST).reads, 0],
+            Some([fast, slow]) => [fast, slow].map(|part| self.model.figures_of(part.id).reads),
+        }
+    }
+
     /// All figures up to now, except times, by their names in JSON: `device_…` for all devices together, and
     /// `fast_device_…` and `slow_device_…` for each of two.
     pub fn figures(&self) -> Vec<(String, u64)> {

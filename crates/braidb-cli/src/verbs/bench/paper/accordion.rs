@@ -5,7 +5,10 @@
 //! after every 19 scans. Here a scan has 50 keys and one thread writes all the time. Only figures in the paper's text are repeated. The
 //! text gives few figures of its Tables 1 and 2 and its diagrams.
 
-use super::{Configuration, Experiment, Figure, Paper, Scale, Sizes, Statement, change_text};
+use super::{
+    Configuration, Experiment, Figure, Further, Paper, Scale, Sizes, Statement, change_text, configuration,
+    experiment,
+};
 use braidb::Options;
 use braidb::tuning::MemoryPolicy;
 use braidb_bench::Distribution;
@@ -17,10 +20,9 @@ pub const PAPER: Paper = Paper {
         key_bytes: 16,
         row_bytes: 100,
         writes: |rows| 5 * rows,
-        reads: 1_000_000,
+        reads: |_| 1_000_000,
         memtable_bytes: |_| 64 << 20,
-        log_bytes: None,
-        trie_levels: None,
+        further: Further::NOTHING,
     },
     experiments: &EXPERIMENTS,
     configurations: &CONFIGURATIONS,
@@ -50,14 +52,6 @@ fn of_paper(options: Options, policy: MemoryPolicy) -> Options {
 
 fn adaptive(options: Options, redundancy_percent: u32) -> Options {
     of_paper(options, MemoryPolicy::Adaptive { redundancy_percent })
-}
-
-const fn configuration(
-    name: &'static str,
-    experiments: &'static [&'static str],
-    options: fn(Options) -> Options,
-) -> Configuration {
-    Configuration { name, experiments, options }
 }
 
 /// The configurations: a name, the experiments that use it, and the options of the engine. [`STATEMENTS`] refers to the names. Flat
@@ -97,46 +91,28 @@ const CONFIGURATIONS: [Configuration; 13] = [
 ];
 
 const EXPERIMENTS: [Experiment; 4] = [
-    Experiment {
-        title: ZIPFIAN_WRITES,
-        place: "4.2.1 and 4.2.4; Figures 5, 6, 8, 11 to 13, Tables 1 and 2",
-        workload: "updaterandom",
-        distribution: Distribution::Zipfian,
-        read_percent: 0,
-        threads: 1,
-        scale: Scale::WHOLE,
-        figures: &WRITE_FIGURES,
-    },
-    Experiment {
-        title: UNIFORM_WRITES,
-        place: "4.2.1; Figure 5, Table 1",
-        workload: "updaterandom",
-        distribution: Distribution::Uniform,
-        read_percent: 0,
-        threads: 1,
-        scale: Scale::WHOLE,
-        figures: &WRITE_FIGURES,
-    },
-    Experiment {
-        title: GETS,
-        place: "4.2.2; Figure 9",
-        workload: "getwhilewriting",
-        distribution: Distribution::Zipfian,
-        read_percent: 0,
-        threads: 1,
-        scale: Scale::WHOLE,
-        figures: &LATENCIES,
-    },
-    Experiment {
-        title: SCANS,
-        place: "4.2.3; Figure 10",
-        workload: "seekwhilewriting",
-        distribution: Distribution::Zipfian,
-        read_percent: 0,
-        threads: 1,
-        scale: Scale { operations_percent: 10, ..Scale::WHOLE },
-        figures: &LATENCIES,
-    },
+    experiment(
+        ZIPFIAN_WRITES,
+        "4.2.1 and 4.2.4; Figures 5, 6, 8, 11 to 13, Tables 1 and 2",
+        ("updaterandom", Distribution::Zipfian),
+        Scale::WHOLE,
+        &WRITE_FIGURES,
+    ),
+    experiment(
+        UNIFORM_WRITES,
+        "4.2.1; Figure 5, Table 1",
+        ("updaterandom", Distribution::Uniform),
+        Scale::WHOLE,
+        &WRITE_FIGURES,
+    ),
+    experiment(GETS, "4.2.2; Figure 9", ("getwhilewriting", Distribution::Zipfian), Scale::WHOLE, &LATENCIES),
+    experiment(
+        SCANS,
+        "4.2.3; Figure 10",
+        ("seekwhilewriting", Distribution::Zipfian),
+        Scale { operations_percent: 10, ..Scale::WHOLE },
+        &LATENCIES,
+    ),
 ];
 
 const WRITE_FIGURES: [Figure; 4] =

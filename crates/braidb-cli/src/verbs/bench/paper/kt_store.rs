@@ -15,7 +15,8 @@
 //! statement stands beside several lengths, sizes or workloads.
 
 use super::{
-    Configuration, Experiment, Figure, Paper, Scale, Sizes, Statement, experiment, factor_text, titles,
+    Configuration, Experiment, Figure, Further, Paper, Scale, Sizes, Statement, configuration, experiment,
+    factor_text, titles,
 };
 use braidb::Options;
 use braidb::tuning::ValueLayout;
@@ -28,10 +29,9 @@ pub const PAPER: Paper = Paper {
         key_bytes: KEY_BYTES,
         row_bytes: KEY_BYTES as u64 + (4 << 10),
         writes: |rows| rows / 4,
-        reads: 1_000,
+        reads: |_| 1_000,
         memtable_bytes: |rows| ((rows as f64 / 2e5 * MEMTABLE_BYTES) as usize).max(LEAST_MEMTABLE_BYTES),
-        log_bytes: None,
-        trie_levels: Some(trie_levels),
+        further: Further { trie_levels: Some(trie_levels), ..Further::NOTHING },
     },
     experiments: &EXPERIMENTS,
     configurations: &CONFIGURATIONS,
@@ -64,22 +64,12 @@ const ORDERED: &str = "ordered";
 
 /// The shared options have the layout of the trie. It has no effect where no value is separated.
 const CONFIGURATIONS: [Configuration; 4] = [
-    Configuration {
-        name: PLAIN,
-        experiments: &TITLES,
-        options: |options| options.tuning(|tuning| tuning.log_table_percent(0).separation_threshold(None)),
-    },
-    Configuration {
-        name: WISCKEY,
-        experiments: &TITLES,
-        options: |options| with_layout(options, ValueLayout::Trie { levels: 0 }),
-    },
-    Configuration { name: TRIE, experiments: &TITLES, options: separated },
-    Configuration {
-        name: ORDERED,
-        experiments: &TITLES,
-        options: |options| with_layout(options, ValueLayout::Ordered),
-    },
+    configuration(PLAIN, &TITLES, |options| {
+        options.tuning(|tuning| tuning.log_table_percent(0).separation_threshold(None))
+    }),
+    configuration(WISCKEY, &TITLES, |options| with_layout(options, ValueLayout::Trie { levels: 0 })),
+    configuration(TRIE, &TITLES, separated),
+    configuration(ORDERED, &TITLES, |options| with_layout(options, ValueLayout::Ordered)),
 ];
 
 fn separated(options: Options) -> Options {

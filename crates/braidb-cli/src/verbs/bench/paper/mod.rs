@@ -7,18 +7,17 @@
 mod accordion;
 mod figure;
 mod kt_store;
+mod logstore;
 mod pebblesdb;
+mod rounds;
+mod table;
 mod triad;
 
-use super::device::Modelled;
-use super::engine::{DurabilityArg, Engine, EngineArgs};
-use super::measure::{Measured, measure};
-use super::placement::{DeviceArg, DeviceArgs};
-use super::{Settings, start_empty};
-use crate::failure::{Failure, Outcome, printing, storage};
+use super::engine::{DurabilityArg, EngineArgs};
+use super::placement::DeviceArgs;
+use super::{Settings, page};
+use crate::failure::{Failure, Outcome, printing};
 use crate::figures::{bytes_text, counted, grouped};
-use crate::host::files;
-use crate::store::{BENCH_DB, BENCH_MARK, open_with, require_free};
 use crate::text;
 use braidb::Options;
 use braidb_bench::settings::Ranks;
@@ -26,15 +25,15 @@ use braidb_bench::{Distribution, Workload};
 use clap::ValueEnum;
 use figure::{Cause, Figure};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use table::{change_text, factor_text};
 
 /// Repeat a paper's experiments in minutes, with its figures beside ours
 ///
 /// Rows have a key and a value that fills them up. Experiments with reads first write every row once, which is not measured. Settings
-/// without an option are as in the paper, at a scale that takes minutes. A modelled device has one thread, which is enough for kt-store
-/// alone.
+/// without an option are as in the paper, at a scale that takes minutes. A modelled device has one thread, which is enough for kt-store.
+/// logstore always runs on modelled devices, which its configurations name.
 #[derive(clap::Args, Debug)]
 #[command(after_help = text::EXIT_STATUS)]
 pub struct Args {
@@ -43,33 +42,36 @@ pub struct Args {
     paper: Name,
     /// A directory as for other benchmarks [default: a temporary one, which is removed]
     dir: Option<PathBuf>,
-    /// Rows [default: accordion 1,000,000; triad 500,000; kt-store 200,000; pebblesdb 100,000]
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
+    /// Rows [default: accordion 1,000,000; triad 500,000; kt-store 200,000; pebblesdb and logstore 100,000]
+    #[arg(long, visible_alias = "num", value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
     rows: Option<u64>,
     /// Bytes of a row, its key included [default: accordion 100 with 16 of the key; triad 263 with 8; kt-store 4,112 with 16;
-    /// pebblesdb 1,040 with 16]
+    /// pebblesdb and logstore 1,040 with 16]
     #[arg(long, value_parser = clap::value_parser!(u64).range(16..=1 << 20))]
     row_bytes: Option<u64>,
     /// Writes of an experiment that only writes, operations of one that mixes [default: for each row 5 of accordion, 2 of triad,
-    /// 1 of pebblesdb, a quarter of kt-store]
+    /// 1 of pebblesdb and logstore, a quarter of kt-store]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     writes: Option<u64>,
     /// Gets of an experiment with gets; one with scans has a tenth as many, of kt-store a fiftieth, of pebblesdb a hundredth if scans are
-    /// long [default: 1,000,000; kt-store 1,000; pebblesdb 200,000]
+    /// long [default: 1,000,000; kt-store 1,000; pebblesdb 200,000; logstore 6 for each 10 rows]
     #[arg(long, value_parser = clap::value_parser!(u64).range(10..))]
     reads: Option<u64>,
     /// Memory for writes, in MiB; with threads or low memory pebblesdb has four times as much [default: accordion 64; triad 4,
-    /// kt-store 320, pebblesdb 10 for each million rows]
+    /// kt-store 320, pebblesdb 10 for each million rows, logstore 8 and at least 2]
     #[arg(long)]
     memtable_mib: Option<usize>,
-    /// Rounds, of which the median counts
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=99))]
-    rounds: u64,
+    /// Rounds, of which the median counts [default: 3; logstore 1]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=99))]
+    rounds: Option<u64>,
     /// Where chance starts
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
     device: DeviceArgs,
+    /// Write a report too: a page of HTML with charts, or Markdown if FILE ends with .md
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -83,6 +85,9 @@ enum Name {
     /// A tree cut by guards into cells of several runs (SOSP 2017)
     #[value(name = "pebblesdb")]
     PebblesDb,
+    /// Hot data on a fast device, cold data on a slow one
+    #[value(name = "logstore")]
+    LogStore,
 }
 
 /// The experiments, configurations and statements of one paper.
@@ -105,14 +110,39 @@ struct Sizes {
     row_bytes: u64,
     /// Writes, by the number of rows; operations, where reads and writes are mixed.
     writes: fn(u64) -> u64,
-    /// Gets of an experiment with gets.
-    reads: u64,
+    /// Gets of an experiment with gets, by the number of rows.
+    reads: fn(u64) -> u64,
     /// Memory for writes in bytes, by the number of rows.
     memtable_bytes: fn(u64) -> usize,
+    further: Further,
+}
+
+/// What few papers set.
+struct Further {
     /// The bytes that the logs may take, by the number of rows. `None`: as in other benchmarks.
     log_bytes: Option<fn(u64) -> u64>,
     /// The levels of a trie of values, by the number of rows. `None`: the engine's layout of values.
     trie_levels: Option<fn(u64) -> usize>,
+    /// Bytes at which merges end a table, by the number of rows. `None`: the engine's.
+    table_bytes: Option<fn(u64) -> u64>,
+    /// The exponent of Zipf's law. `None`: as each workload says.
+    zipf_exponent: Option<f64>,
+    /// Which keys the ranks of Zipf's law are.
+    ranks: Ranks,
+    /// Rounds, unless the command line gives others.
+    rounds: u64,
+}
+
+impl Further {
+    /// As in other benchmarks, and the median of three rounds.
+    const NOTHING: Further = Further {
+        log_bytes: None,
+        trie_levels: None,
+        table_bytes: None,
+        zipf_exponent: None,
+        ranks: Ranks::Hashed,
+        rounds: 3,
+    };
 }
 
 /// The data and operations of one experiment, beside the paper's sizes.
@@ -131,6 +161,9 @@ struct Scale {
     memory_times: usize,
     /// Memory for blocks, in percent of the rows' bytes. `None`: as in other benchmarks.
     cache_percent: Option<u64>,
+    /// Memory for blocks and the page cache of a modelled machine together, in percent of the rows' bytes: half for each, to the nearest
+    /// MiB. `None`: as `cache_percent` and the command line say.
+    memory_percent: Option<u64>,
 }
 
 impl Scale {
@@ -143,10 +176,27 @@ impl Scale {
         aging_percent: 0,
         memory_times: 1,
         cache_percent: None,
+        memory_percent: None,
     };
 
     fn operations(&self, of_paper: u64) -> Option<u64> {
         Some((of_paper.saturating_mul(self.operations_percent) / 100).max(1))
+    }
+
+    /// Memory for blocks in MiB. It is at least 1: few rows are measured with a cache too.
+    fn blocks_mib(&self, rows_bytes: u64) -> usize {
+        let of_cache = |percent| (rows_bytes as f64 * percent as f64 / 100.0) as usize >> 20;
+        match (self.pages_mib(rows_bytes), self.cache_percent) {
+            (Some(mib), _) => mib as usize,
+            (None, Some(percent)) => of_cache(percent).max(1),
+            (None, None) => 64,
+        }
+    }
+
+    /// The page cache of a modelled machine in MiB, at least 1, if the experiment gives it.
+    fn pages_mib(&self, rows_bytes: u64) -> Option<u64> {
+        let half = |percent| rows_bytes as f64 * percent as f64 / 200.0 / f64::from(1 << 20);
+        self.memory_percent.map(|percent| (half(percent).round() as u64).max(1))
     }
 }
 
@@ -161,6 +211,10 @@ struct Experiment {
     /// The percentage of reads in a workload that mixes reads and writes.
     read_percent: u64,
     threads: u64,
+    /// The workload that runs after the fill, unmeasured. `None`: the measurement follows the fill.
+    warming: Option<&'static str>,
+    /// Seconds after which the workload ends, by the number of rows. `None`: it ends with its operations.
+    seconds: Option<fn(u64) -> u64>,
     scale: Scale,
     figures: &'static [Figure],
 }
@@ -173,7 +227,19 @@ const fn experiment(
     scale: Scale,
     figures: &'static [Figure],
 ) -> Experiment {
-    Experiment { title, place, workload, distribution, read_percent: 50, threads: 1, scale, figures }
+    let (read_percent, threads, warming, seconds) = (50, 1, None, None);
+    Experiment {
+        title,
+        place,
+        workload,
+        distribution,
+        read_percent,
+        threads,
+        warming,
+        seconds,
+        scale,
+        figures,
+    }
 }
 
 /// A name with its options of the engine.
@@ -183,6 +249,17 @@ struct Configuration {
     experiments: &'static [&'static str],
     /// Changes the options that all configurations share.
     options: fn(Options) -> Options,
+    /// The modelled devices of this configuration. `None`: all configurations have what the command line says.
+    devices: Option<DeviceArgs>,
+}
+
+/// A configuration on what the command line says.
+const fn configuration(
+    name: &'static str,
+    experiments: &'static [&'static str],
+    options: fn(Options) -> Options,
+) -> Configuration {
+    Configuration { name, experiments, options, devices: None }
 }
 
 /// A figure that the paper's text gives for a configuration, compared with a baseline.
@@ -203,107 +280,36 @@ pub fn run(args: &Args) -> Outcome {
         Name::Triad => &triad::PAPER,
         Name::KtStore => &kt_store::PAPER,
         Name::PebblesDb => &pebblesdb::PAPER,
+        Name::LogStore => &logstore::PAPER,
     };
-    let rounds = match args.device.device {
-        Some(device) => run_on_device(paper, args, device)?,
-        None => run_here(paper, args)?,
-    };
-    let mut out = std::io::stdout();
-    out.write_all((args.head(paper) + &tables(paper, &rounds)).as_bytes())
-        .and_then(|()| out.flush())
-        .map_err(printing)
-}
-
-fn run_here(paper: &Paper, args: &Args) -> Outcome<Rounds> {
-    let dir = match &args.dir {
-        Some(dir) => dir.clone(),
-        None => std::env::temp_dir().join(format!("braidb-paper-{}", std::process::id())),
-    };
-    if !dir.join(BENCH_MARK).exists() {
-        require_free(&dir)?;
+    if let Some(report) = &args.report {
+        page::require_parent(report)?;
     }
-    let rounds = run_all(paper, args, |experiment, options, settings| {
-        start_empty(&dir, &options)?;
-        let db_dir = dir.join(BENCH_DB);
-        let engine = Engine::new(open_with(&db_dir, options)?, settings.load.families)?;
-        let measured = run_one(experiment, settings, |workload, settings| {
-            measure(&engine, &db_dir, workload, settings)
-        })?;
-        engine.db.close()?;
-        Ok(measured)
-    })?;
-    if args.dir.is_none() {
-        files::remove_dir(&dir)
-            .map_err(|error| storage(&format!("could not remove {}", dir.display()), error))?;
-    }
-    Ok(rounds)
-}
-
-/// Each configuration has a device of its own.
-fn run_on_device(paper: &Paper, args: &Args, device: DeviceArg) -> Outcome<Rounds> {
-    let needs_threads =
-        |experiment: &Experiment| experiment.threads > 1 || experiment.workload().is_beside_writer;
-    if let Some(experiment) = paper.experiments.iter().find(|experiment| needs_threads(experiment)) {
-        let title = experiment.title;
-        return Err(Failure::Use(format!(
-            "--device: a modelled device has one thread, and {title} has more"
-        )));
-    }
-    run_all(paper, args, |experiment, options, settings| {
-        let modelled = Modelled::begin(&args.device, device, Path::new("paper"), options, settings)?;
-        run_one(experiment, settings, |workload, settings| modelled.measure(workload, settings))
-    })
-}
-
-/// Measures all with `measured`, which gets the experiment, the options of the database, and the settings.
-fn run_all(
-    paper: &Paper,
-    args: &Args,
-    measured: impl Fn(&Experiment, Options, &Settings) -> Outcome<Measured>,
-) -> Outcome<Rounds> {
-    let mut rounds = Rounds::new();
-    for round in 0..args.rounds {
-        for experiment in paper.experiments {
-            let settings = args.settings(paper, experiment, round);
-            for configuration in paper.configurations {
-                if !configuration.experiments.contains(&experiment.title) {
-                    continue;
-                }
-                eprintln!("round {}: {}: {}", round + 1, experiment.title, configuration.name);
-                let options = (configuration.options)(settings.engine.options());
-                let measured = measured(experiment, options, &settings)?;
-                let figures = experiment.figures.iter().map(|figure| figure.of(&measured)).collect();
-                rounds.entry((experiment.title, configuration.name)).or_default().push(figures);
-            }
+    let results = match (paper.names_devices(), args.device.device.is_some()) {
+        (true, true) => {
+            let what = "--device: each configuration of this paper names its devices; leave the option out";
+            return Err(Failure::Use(what.to_owned()));
         }
+        (true, false) => rounds::measure_on_devices(paper, args, |configuration| {
+            configuration.devices.clone().expect("all configurations name their devices, or none")
+        })?,
+        (false, true) => rounds::measure_on_devices(paper, args, |_| args.device.clone())?,
+        (false, false) => rounds::measure_here(paper, args)?,
+    };
+    let text = args.head(paper) + &table::tables(paper, &results.rounds);
+    let mut out = std::io::stdout();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(printing)?;
+    match &args.report {
+        Some(path) => page::write(path, paper.title, results.runs, text),
+        None => Ok(()),
     }
-    Ok(rounds)
 }
 
-/// Measures the workload of an experiment on an empty database, which is first filled and aged if the experiment needs it.
-fn run_one(
-    experiment: &Experiment,
-    settings: &Settings,
-    measure: impl Fn(&'static Workload, &Settings) -> Outcome<Measured>,
-) -> Outcome<Measured> {
-    if !experiment.workload().starts_empty() {
-        measure(named("fillrandom"), settings)?;
+impl Paper {
+    /// Whether each configuration names its devices, so that all is measured in modelled time.
+    fn names_devices(&self) -> bool {
+        self.configurations.iter().all(|configuration| configuration.devices.is_some())
     }
-    if experiment.scale.aging_percent > 0 {
-        measure(named(AGING), &aging(settings, experiment.scale.aging_percent))?;
-    }
-    measure(experiment.workload(), settings)
-}
-
-/// The workload that ages a database. It overwrites rows, and its draws differ from those of overwrite, which may be measured next.
-const AGING: &str = "logstore-write";
-
-/// The settings under which [`AGING`] overwrites this share of the rows.
-fn aging(settings: &Settings, percent_of_rows: u64) -> Settings {
-    let mut aging = settings.clone();
-    aging.load.operations = Some((settings.load.num.saturating_mul(percent_of_rows) / 100).max(1));
-    aging.load.distribution = Some(Distribution::Uniform);
-    aging
 }
 
 fn named(workload: &str) -> &'static Workload {
@@ -323,6 +329,10 @@ impl Args {
 
     fn writes(&self, paper: &Paper) -> u64 {
         self.writes.unwrap_or_else(|| (paper.sizes.writes)(self.rows(paper)).max(1))
+    }
+
+    fn rounds(&self, paper: &Paper) -> u64 {
+        self.rounds.unwrap_or(paper.sizes.further.rounds)
     }
 
     fn row_bytes(&self, paper: &Paper) -> u64 {
@@ -352,6 +362,7 @@ impl Args {
         let is_mixed = paper.experiments.iter().any(|experiment| experiment.workload().is_mixed());
         let device = match self.device.title() {
             Some(device) => format!(" on modelled {device}"),
+            None if paper.names_devices() => " on modelled devices".to_owned(),
             None => String::new(),
         };
         format!(
@@ -362,26 +373,28 @@ impl Args {
             grouped(self.writes(paper)),
             if is_mixed { "operations" } else { "writes" },
             bytes_text(self.memtable_bytes(paper) as u64),
-            counted(self.rounds, "round", "rounds"),
+            counted(self.rounds(paper), "round", "rounds"),
         )
     }
 
     fn settings(&self, paper: &Paper, experiment: &Experiment, round: u64) -> Settings {
         let (sizes, scale) = (&paper.sizes, &experiment.scale);
         let (value_bytes, rows) = self.data(paper, scale);
-        let row_bytes = sizes.key_bytes as u64 + value_bytes;
+        let rows_bytes = rows * (sizes.key_bytes as u64 + value_bytes);
+        let further = &sizes.further;
         let load = braidb_bench::Settings {
             num: rows,
             writes: scale.operations(self.writes(paper)),
             operations: scale.operations(self.writes(paper)),
             seconds: 1,
+            timed_seconds: experiment.seconds.map(|seconds| seconds(rows).max(1)),
             read_percent: experiment.read_percent,
             entries: scale.entries,
-            reads: scale.operations(self.reads.unwrap_or(sizes.reads)),
+            reads: scale.operations(self.reads.unwrap_or_else(|| (sizes.reads)(self.rows(paper)).max(10))),
             seeks: None,
             distribution: Some(experiment.distribution),
-            zipf_exponent: None,
-            ranks: Ranks::Hashed,
+            zipf_exponent: further.zipf_exponent,
+            ranks: further.ranks,
             key_bytes: sizes.key_bytes,
             value_bytes: value_bytes as usize,
             families: 1,
@@ -394,7 +407,7 @@ impl Args {
             durability: DurabilityArg::Buffer,
             memtable_mib: 0,
             memtable_bytes: Some(self.memtable_bytes(paper).saturating_mul(scale.memory_times)),
-            cache_mib: scale.cache_percent.map_or(64, |percent| cache_mib(rows * row_bytes, percent)),
+            cache_mib: scale.blocks_mib(rows_bytes),
             background_threads: 2,
             runs: None,
             guards: None,
@@ -403,20 +416,15 @@ impl Args {
             redundancy_percent: 20,
             active_percent: None,
             segments: None,
-            log_bytes: sizes.log_bytes.map(|log_bytes| log_bytes(rows)),
+            log_bytes: further.log_bytes.map(|log_bytes| log_bytes(rows)),
             hot_keys_percent: None,
             log_tables: None,
             separation_threshold: None,
-            table_bytes: None,
-            value_trie: sizes.trie_levels.map(|trie_levels| trie_levels(rows)),
+            table_bytes: further.table_bytes.map(|table_bytes| table_bytes(rows)),
+            value_trie: further.trie_levels.map(|trie_levels| trie_levels(rows)),
         };
         Settings { load, engine }
     }
-}
-
-/// Memory for blocks in MiB, and at least 1: few rows are measured with a cache too.
-fn cache_mib(data_bytes: u64, percent: u64) -> usize {
-    ((data_bytes as f64 * percent as f64 / 100.0) as usize >> 20).max(1)
 }
 
 /// The titles of experiments, for the configurations that take part in all of them.
@@ -430,171 +438,40 @@ const fn titles<const COUNT: usize>(experiments: &[Experiment; COUNT]) -> [&'sta
     titles
 }
 
-fn tables(paper: &Paper, rounds: &Rounds) -> String {
-    let mut text = String::new();
-    for experiment in paper.experiments {
-        let beside: String =
-            paper.baselines.iter().map(|name| format!(" {:>14}", format!("beside {name}"))).collect();
-        let head = format!(
-            "\n{} ({})\n{:36} {:>14}{beside}   paper\n",
-            experiment.title, experiment.place, "", "here"
-        );
-        text.push_str(&head);
-        for (at, &figure) in experiment.figures.iter().enumerate() {
-            let medians: BTreeMap<&str, f64> = rounds
-                .iter()
-                .filter(|((title, _), _)| *title == experiment.title)
-                .map(|((_, name), rounds)| (*name, median(rounds.iter().map(|figures| figures[at]))))
-                .collect();
-            text.push_str(&table(paper, experiment, figure, &medians));
-        }
-    }
-    text
-}
-
-/// One figure of an experiment. It has a line for each configuration that was measured, or that the paper tells about.
-fn table(paper: &Paper, experiment: &Experiment, figure: Figure, medians: &BTreeMap<&str, f64>) -> String {
-    let is_here = |told: &&Statement| told.experiments.contains(&experiment.title) && told.figure == figure;
-    let stated: Vec<&Statement> = paper.statements.iter().filter(is_here).collect();
-    let measured = paper.configurations.iter().map(|configuration| configuration.name);
-    let mut names: Vec<&str> = measured.filter(|name| medians.contains_key(name)).collect();
-    for statement in &stated {
-        if !names.contains(&statement.configuration) {
-            names.push(statement.configuration);
-        }
-    }
-    let mut text = format!("  {}\n", figure.name());
-    for name in names {
-        let here = medians.get(name).copied();
-        let beside = |&baseline: &&str| match (here, medians.get(baseline)) {
-            (Some(here), Some(of_baseline)) if name != baseline => (paper.comparison)(here / of_baseline),
-            _ => none(),
-        };
-        let beside: String =
-            paper.baselines.iter().map(|baseline| format!(" {:>14}", beside(baseline))).collect();
-        let told: Vec<&str> =
-            stated.iter().filter(|statement| statement.configuration == name).map(|told| told.text).collect();
-        let line = writeln!(
-            text,
-            "    {name:32} {:>14}{beside}   {}",
-            here.map_or_else(none, |here| figure.text(here)),
-            if told.is_empty() { none() } else { told.join("; ") },
-        );
-        line.expect("a string takes everything");
-    }
-    text
-}
-
-/// The text where nothing was measured, or the paper's text has no figure.
-fn none() -> String {
-    "–".to_owned()
-}
-
-fn change_text(ratio: f64) -> String {
-    if ratio.is_finite() { format!("{:+.1}%", (ratio - 1.0) * 100.0) } else { none() }
-}
-
-/// The text for ratios of very different figures.
-fn factor_text(ratio: f64) -> String {
-    match ratio {
-        ratio if !ratio.is_finite() || ratio == 0.0 => none(),
-        ratio if ratio < 0.1 => format!("1/{:.1}", 1.0 / ratio),
-        ratio => format!("{ratio:.2}"),
-    }
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
     #[test]
-    fn a_table_has_what_was_measured_beside_what_is_told() {
-        let experiments = &[Experiment {
-            title: "writes",
-            place: "Figure 1",
-            workload: "updaterandom",
-            distribution: Distribution::Uniform,
-            read_percent: 0,
-            threads: 1,
-            scale: Scale::WHOLE,
-            figures: &[Figure::SettledWrites, Figure::Latency(995)],
-        }];
-        let configuration =
-            |name| Configuration { name, experiments: &["writes"], options: |options| options };
-        let told =
-            |figure, configuration, text| Statement { experiments: &["writes"], figure, configuration, text };
-        let paper = Paper {
-            title: "A paper",
-            sizes: Sizes {
-                rows: 1,
-                key_bytes: 8,
-                row_bytes: 9,
-                writes: |rows| rows,
-                reads: 1,
-                memtable_bytes: |_| 1 << 20,
-                log_bytes: None,
-                trie_levels: None,
-            },
-            experiments,
-            baselines: &["plain"],
-            comparison: change_text,
-            configurations: Box::leak(Box::new([configuration("plain"), configuration("braided")])),
-            statements: Box::leak(Box::new([
-                told(Figure::SettledWrites, "braided", "+47%"),
-                told(Figure::SettledWrites, "knotted", "slower"),
-            ])),
-        };
-        let rounds = Rounds::from([
-            (("writes", "plain"), vec![vec![1000.0, 2000.0], vec![9.0, 9.0], vec![2000.0, 3000.0]]),
-            (("writes", "braided"), vec![vec![1500.0, 1000.0]]),
-        ]);
-        let text = tables(&paper, &rounds);
-        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-        let expected = [
-            &[][..],
-            &["writes", "(Figure", "1)"],
-            &["here", "beside", "plain", "paper"],
-            &["writes", "a", "second,", "settled"],
-            &["plain", "1,000", "–", "–"],
-            &["braided", "1,500", "+50.0%", "+47%"],
-            &["knotted", "–", "–", "slower"],
-            &["latency,", "p99.5"],
-            &["plain", "2.0", "µs", "–", "–"],
-            &["braided", "1.0", "µs", "-50.0%", "–"],
-        ];
-        assert_eq!(lines, expected, "{text}");
-    }
-
-    #[test]
-    fn a_factor_far_below_one_is_a_fraction() {
-        assert_eq!([4.314, 0.84, 1.0 / 54.0, f64::NAN].map(factor_text), ["4.31", "0.84", "1/54.0", "–"]);
-    }
-
-    #[test]
     fn memory_for_blocks_is_a_share_of_the_data() {
+        let of_cache = |(of, percent)| Scale { cache_percent: Some(percent), ..Scale::WHOLE }.blocks_mib(of);
+        assert_eq!([(104_000_000, 30), (104_000_000, 6), (1_040, 30)].map(of_cache), [29, 5, 1]);
+        let of_memory = |(of, percent)| {
+            let scale = Scale { memory_percent: Some(percent), ..Scale::WHOLE };
+            (scale.blocks_mib(of), scale.pages_mib(of))
+        };
         assert_eq!(
-            [(104_000_000, 30), (104_000_000, 6), (1_040, 30)].map(|(of, at)| cache_mib(of, at)),
-            [29, 5, 1]
+            [(104_000_000, 2), (104_000_000, 8), (1_040, 8)].map(of_memory),
+            [(1, Some(1)), (4, Some(4)), (1, Some(1))]
         );
+        assert_eq!((Scale::WHOLE.blocks_mib(1_040), Scale::WHOLE.pages_mib(1_040)), (64, None));
     }
 
     #[test]
     fn papers_name_what_they_have() {
-        for paper in [&accordion::PAPER, &triad::PAPER, &kt_store::PAPER, &pebblesdb::PAPER] {
+        for paper in [&accordion::PAPER, &triad::PAPER, &kt_store::PAPER, &pebblesdb::PAPER, &logstore::PAPER]
+        {
             let titles: Vec<&str> = paper.experiments.iter().map(|experiment| experiment.title).collect();
             assert_eq!(titles.iter().collect::<BTreeSet<_>>().len(), titles.len(), "{}", paper.title);
             for name in paper.baselines {
                 let baseline = paper.configurations.iter().find(|configuration| configuration.name == *name);
                 assert_eq!(baseline.unwrap().experiments, titles, "a baseline takes part in all");
             }
-            let known = |experiment: &Experiment| Workload::named(experiment.workload).is_some();
+            let known = |experiment: &Experiment| {
+                Workload::named(experiment.workload).is_some()
+                    && experiment.warming.is_none_or(|warming| Workload::named(warming).is_some())
+            };
             assert!(paper.experiments.iter().all(known), "{}", paper.title);
             for configuration in paper.configurations {
                 assert!(

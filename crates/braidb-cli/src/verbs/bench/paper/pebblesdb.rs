@@ -14,7 +14,8 @@
 //! (5.2), HyperDex and MongoDB (5.4) are left out.
 
 use super::{
-    Configuration, Experiment, Figure, Paper, Scale, Sizes, Statement, experiment, factor_text, titles,
+    Configuration, Experiment, Figure, Further, Paper, Scale, Sizes, Statement, configuration, experiment,
+    factor_text, titles,
 };
 use braidb::Options;
 use braidb::tuning::{Guards, MemoryPolicy};
@@ -27,10 +28,9 @@ pub const PAPER: Paper = Paper {
         key_bytes: 16,
         row_bytes: 16 + (1 << 10),
         writes: |rows| rows,
-        reads: 200_000,
+        reads: |_| 200_000,
         memtable_bytes: |rows| ((rows as f64 / 1e5 * MEMTABLE_BYTES) as usize).max(LEAST_MEMTABLE_BYTES),
-        log_bytes: None,
-        trie_levels: None,
+        further: Further::NOTHING,
     },
     experiments: &EXPERIMENTS,
     configurations: &CONFIGURATIONS,
@@ -63,15 +63,11 @@ const LEVELED: &str = "leveled";
 const SAMPLED: &str = "sampled, 8 runs";
 
 const CONFIGURATIONS: [Configuration; 4] = [
-    configuration(LEVELED, |options| shared(options).tuning(|tuning| tuning.max_runs_per_guard(1))),
-    configuration("8 runs", shared),
-    configuration("4 runs", |options| shared(options).tuning(|tuning| tuning.max_runs_per_guard(4))),
-    configuration(SAMPLED, |options| shared(options).tuning(|tuning| tuning.guards(SAMPLED_GUARDS))),
+    configuration(LEVELED, &TITLES, |options| shared(options).tuning(|tuning| tuning.max_runs_per_guard(1))),
+    configuration("8 runs", &TITLES, shared),
+    configuration("4 runs", &TITLES, |options| shared(options).tuning(|tuning| tuning.max_runs_per_guard(4))),
+    configuration(SAMPLED, &TITLES, |options| shared(options).tuning(|tuning| tuning.guards(SAMPLED_GUARDS))),
 ];
-
-const fn configuration(name: &'static str, options: fn(Options) -> Options) -> Configuration {
-    Configuration { name, experiments: &TITLES, options }
-}
 
 const SEQUENTIAL: &str = "Sequential writes";
 const WRITES: &str = "Random writes";

@@ -9,7 +9,10 @@
 //! threads for Figure 9, so they stand beside 8 and beside 16 threads. "Up to" is over several loads or proportions. Time spent in
 //! compaction is compared with the processor time of background work.
 
-use super::{Cause, Configuration, Experiment, Figure, Paper, Scale, Sizes, Statement, change_text};
+use super::{
+    Cause, Configuration, Experiment, Figure, Further, Paper, Scale, Sizes, Statement, change_text,
+    configuration, experiment,
+};
 use braidb::Options;
 use braidb::tuning::MemoryPolicy;
 use braidb_bench::Distribution;
@@ -21,10 +24,9 @@ pub const PAPER: Paper = Paper {
         key_bytes: 8,
         row_bytes: 263,
         writes: |rows| 2 * rows,
-        reads: 1_000_000,
+        reads: |_| 1_000_000,
         memtable_bytes: |rows| (scaled(rows, 4 << 20) as usize).max(LEAST_BYTES),
-        log_bytes: Some(|rows| scaled(rows, 64 << 20).max(4 * LEAST_BYTES as u64)),
-        trie_levels: None,
+        further: Further { log_bytes: Some(log_bytes), ..Further::NOTHING },
     },
     experiments: &EXPERIMENTS,
     configurations: &CONFIGURATIONS,
@@ -32,6 +34,11 @@ pub const PAPER: Paper = Paper {
     comparison: change_text,
     statements: &STATEMENTS,
 };
+
+/// The bytes that the logs may take.
+fn log_bytes(rows: u64) -> u64 {
+    scaled(rows, 64 << 20).max(4 * LEAST_BYTES as u64)
+}
 
 /// A size that is `of_a_million` for a million rows, in proportion to `rows`.
 fn scaled(rows: u64, of_a_million: u64) -> u64 {
@@ -59,23 +66,13 @@ const LOG_TABLES: &str = "log tables";
 const ALL: &str = "all";
 
 const CONFIGURATIONS: [Configuration; 5] = [
-    Configuration { name: NONE, experiments: &TITLES, options: plain },
-    Configuration {
-        name: HOT_KEYS,
-        experiments: &TITLES,
-        options: |options| plain(options).tuning(|tuning| tuning.hot_keys_percent(1)),
-    },
-    Configuration {
-        name: OVERLAP,
-        experiments: &TITLES,
-        options: |options| plain(options).tuning(|tuning| tuning.overlap_samples(true)),
-    },
-    Configuration {
-        name: LOG_TABLES,
-        experiments: &TITLES,
-        options: |options| plain(options).tuning(|tuning| tuning.log_table_percent(50)),
-    },
-    Configuration { name: ALL, experiments: &TITLES, options: all },
+    configuration(NONE, &TITLES, plain),
+    configuration(HOT_KEYS, &TITLES, |options| plain(options).tuning(|tuning| tuning.hot_keys_percent(1))),
+    configuration(OVERLAP, &TITLES, |options| plain(options).tuning(|tuning| tuning.overlap_samples(true))),
+    configuration(LOG_TABLES, &TITLES, |options| {
+        plain(options).tuning(|tuning| tuning.log_table_percent(50))
+    }),
+    configuration(ALL, &TITLES, all),
 ];
 
 const WS1_10_8: &str = "WS1, 10% reads, 8 threads";
@@ -122,8 +119,8 @@ const fn load(
     read_percent: u64,
     threads: u64,
 ) -> Experiment {
-    let (scale, figures) = (Scale::WHOLE, &FIGURES);
-    Experiment { title, place, workload: "mixed", distribution, read_percent, threads, scale, figures }
+    let experiment = experiment(title, place, ("mixed", distribution), Scale::WHOLE, &FIGURES);
+    Experiment { read_percent, threads, ..experiment }
 }
 
 const RATE: Figure = Figure::SettledOperations;

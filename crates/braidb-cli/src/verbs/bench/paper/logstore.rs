@@ -1,0 +1,258 @@
+//! "LogStore: A Workload-aware, Adaptable Key-Value Store on Hybrid Storage Systems".
+//!
+//! The paper has 100 million rows of 16 + 1,024 bytes, and machines with 2 to 8 GB of memory beside 100 GB of data. Here are 100,000 rows,
+//! and memory keeps its share: half of it for blocks, half for the page cache. Devices are modelled with the paper's rates (VI-A3, VI-B1),
+//! so all figures are equal on every machine.
+//!
+//! All sides are this engine, named by their devices. *all hdd*, *all ssd* and *all nvme* stand for LevelDB (LDB), *nvme caches hdd* for
+//! LDB-NVMe-$. *nvme + hdd* is LS-NH, *nvme + ssd* LS-NS and *ssd + hdd* LS-SH: the engine places the data, half of it on the fast device.
+//! *nvme + hdd by chance* is LS-UO: chance places each file, cells have one run, and no policy moves anything.
+//!
+//! Ranks lie in key order, so that hot keys are neighbours; the paper does not tell its order. Gets are measured after as many gets at rest.
+//! Figure 9 changes from a latest to a Zipfian distribution in the paper. Here all hot keys move by half of the rows at second 0.
+//! Figure 14 tells which levels serve reads; here it is the slowest device that a get waits for.
+//! Only figures in the paper's text and tables are repeated, since the text gives few figures of the diagrams.
+
+use super::figure::By;
+use super::{
+    Configuration, Experiment, Figure, Further, Paper, Scale, Sizes, Statement, experiment, factor_text,
+    titles,
+};
+use crate::verbs::bench::placement::{DeviceArg, DeviceArgs, Placement};
+use braidb::Options;
+use braidb_bench::Distribution;
+use braidb_bench::settings::Ranks;
+
+pub const PAPER: Paper = Paper {
+    title: "LogStore",
+    sizes: Sizes {
+        rows: 100_000,
+        key_bytes: 16,
+        row_bytes: 16 + (1 << 10),
+        writes: |rows| rows,
+        reads: |rows| rows / 10 * 6,
+        memtable_bytes: |rows| (scaled(rows, 8 << 20) as usize).max(LEAST_MEMTABLE_BYTES),
+        further: Further {
+            table_bytes: Some(|rows| scaled(rows, TABLE_BYTES).max(LEAST_TABLE_BYTES)),
+            zipf_exponent: Some(0.9),
+            ranks: Ranks::Ordered,
+            rounds: 1,
+            ..Further::NOTHING
+        },
+    },
+    experiments: &EXPERIMENTS,
+    configurations: &CONFIGURATIONS,
+    baselines: &[HDD, NVME],
+    comparison: factor_text,
+    statements: &STATEMENTS,
+};
+
+/// A size that is `of_a_million` for a million rows, in proportion to `rows`.
+fn scaled(rows: u64, of_a_million: u64) -> u64 {
+    (rows as f64 / 1e6 * of_a_million as f64) as u64
+}
+
+/// The least bytes of memory for writes. With less, the syncs of small flushes would decide.
+const LEAST_MEMTABLE_BYTES: usize = 2 << 20;
+
+/// Bytes of a table for a million rows: the engine's default.
+const TABLE_BYTES: u64 = 64 << 20;
+
+/// The least bytes of a table. Smaller cells would make metadata decide.
+const LEAST_TABLE_BYTES: u64 = 2 << 20;
+
+const HDD: &str = "all hdd";
+const SSD: &str = "all ssd";
+const NVME: &str = "all nvme";
+const CACHE: &str = "nvme caches hdd";
+const NH: &str = "nvme + hdd";
+const NS: &str = "nvme + ssd";
+const SH: &str = "ssd + hdd";
+const UO: &str = "nvme + hdd by chance";
+const NH_5: &str = "nvme + hdd, 5%";
+const NH_10: &str = "nvme + hdd, 10%";
+const NH_20: &str = "nvme + hdd, 20%";
+const NH_30: &str = "nvme + hdd, 30%";
+const NH_70: &str = "nvme + hdd, 70%";
+
+const TIERS: DeviceArgs = DeviceArgs::two(DeviceArg::Nvme, DeviceArg::Hdd, Placement::Tiers);
+
+const CONFIGURATIONS: [Configuration; 13] = [
+    on(HDD, &TITLES, DeviceArgs::one(DeviceArg::Hdd)),
+    on(SSD, &[READS_2, READS_8, MOVED, WRITES, B90, A, RMW, B10, E], DeviceArgs::one(DeviceArg::Ssd)),
+    on(NVME, &TITLES, DeviceArgs::one(DeviceArg::Nvme)),
+    on(
+        CACHE,
+        &[READS_2, READS_8, MOVED, WRITES, B90, A, RMW, B10, E],
+        DeviceArgs::two(DeviceArg::Nvme, DeviceArg::Hdd, Placement::Cache),
+    ),
+    on(NH_5, &[SHARES], TIERS.with_fast_share(5)),
+    on(NH_10, &[SHARES], TIERS.with_fast_share(10)),
+    on(NH_20, &[SHARES], TIERS.with_fast_share(20)),
+    on(NH_30, &[SHARES], TIERS.with_fast_share(30)),
+    on(NH, &TITLES, TIERS),
+    on(NH_70, &[SHARES], TIERS.with_fast_share(70)),
+    on(NS, &PAIRS, DeviceArgs::two(DeviceArg::Nvme, DeviceArg::Ssd, Placement::Tiers)),
+    on(SH, &PAIRS, DeviceArgs::two(DeviceArg::Ssd, DeviceArg::Hdd, Placement::Tiers)),
+    Configuration {
+        options: |options| options.tuning(|tuning| tuning.max_runs_per_guard(1).overlap_samples(false)),
+        ..on(
+            UO,
+            &[READS_2, READS_4, READS_6, READS_8, WRITES],
+            DeviceArgs::two(DeviceArg::Nvme, DeviceArg::Hdd, Placement::Random),
+        )
+    },
+];
+
+/// The experiments with all pairs of devices.
+const PAIRS: [&str; 8] = [READS_2, READS_8, WRITES, B90, A, RMW, B10, E];
+
+/// The engine with its defaults on these devices.
+const fn on(name: &'static str, experiments: &'static [&'static str], devices: DeviceArgs) -> Configuration {
+    let options: fn(Options) -> Options = |options| options;
+    Configuration { name, experiments, options, devices: Some(devices) }
+}
+
+const READS_2: &str = "Gets, memory of 2% of the data";
+const READS_4: &str = "Gets, memory of 4% of the data";
+const READS_6: &str = "Gets, memory of 6% of the data";
+const READS_8: &str = "Gets, memory of 8% of the data";
+const SHARES: &str = "Gets, shares of the fast device";
+const MOVED: &str = "Gets after the hot keys moved";
+const WRITES: &str = "Writes";
+const B90: &str = "B-90: 90% gets, 10% writes";
+const A: &str = "A: 50% gets, 50% writes";
+const RMW: &str = "A-RMW: 50% gets, 50% read-modify-writes";
+const B10: &str = "B-10: 10% gets, 90% writes";
+const E: &str = "E: 95% scans, 5% inserts";
+
+const EXPERIMENTS: [Experiment; 12] = [
+    gets(READS_2, "VI-A; Figures 6, 7", memory(2)),
+    gets(READS_4, "VI-A; Figures 6, 7", memory(4)),
+    gets(READS_6, "VI-A; Figures 6, 7", memory(6)),
+    gets(READS_8, "VI-A; Figures 6, 7, Table IV", memory(8)),
+    gets(SHARES, "VI-A1; Figure 8", memory(8)),
+    Experiment {
+        workload: "readmoved",
+        seconds: Some(|rows| scaled(rows, MOVED_SECONDS)),
+        figures: &[FIRST, LAST, GETS, SLOW],
+        ..gets(MOVED, "VI-A2; Figure 9", memory(8))
+    },
+    Experiment {
+        figures: &[SETTLED, LATENCY, MERGES],
+        ..load(WRITES, "VI-B; Figures 10, 11", "logstore-write", memory(8))
+    },
+    load(B90, "VI-C1; Figures 12 to 14, Table V", "logstore-b90", memory(8)),
+    load(A, "VI-C2; Figures 12 to 14, Table V", "ycsb-a", memory(8)),
+    load(RMW, "VI-C2; Figures 12, 13", "logstore-rmw", memory(8)),
+    load(B10, "VI-C3; Figures 12 to 14, Table V", "logstore-b10", memory(8)),
+    Experiment {
+        figures: &[SETTLED, LATENCY],
+        ..load(E, "VI-C3; Figures 12, 13", "ycsb-e", Scale { operations_percent: 5, ..memory(8) })
+    },
+];
+
+const TITLES: [&str; EXPERIMENTS.len()] = titles(&EXPERIMENTS);
+
+/// Seconds of modelled time after the hot keys moved, for a million rows.
+const MOVED_SECONDS: u64 = 3_000;
+
+const fn memory(percent: u64) -> Scale {
+    Scale { memory_percent: Some(percent), ..Scale::WHOLE }
+}
+
+/// Gets after as many gets at rest.
+const fn gets(title: &'static str, place: &'static str, scale: Scale) -> Experiment {
+    Experiment {
+        warming: Some("readrandom"),
+        ..experiment(
+            title,
+            place,
+            ("readrandom", Distribution::Zipfian),
+            scale,
+            &[GETS, LATENCY, MEMORY, FAST, SLOW],
+        )
+    }
+}
+
+const fn load(title: &'static str, place: &'static str, workload: &'static str, scale: Scale) -> Experiment {
+    let figures = &[SETTLED, LATENCY, MEMORY, FAST, SLOW, MERGES];
+    experiment(title, place, (workload, Distribution::Zipfian), scale, figures)
+}
+
+const GETS: Figure = Figure::Operations;
+const SETTLED: Figure = Figure::SettledOperations;
+const FIRST: Figure = Figure::First;
+const LAST: Figure = Figure::Last;
+const LATENCY: Figure = Figure::MeanLatency;
+const MERGES: Figure = Figure::Merges;
+const MEMORY: Figure = Figure::Served(By::Memory);
+const FAST: Figure = Figure::Served(By::Fast);
+const SLOW: Figure = Figure::Served(By::Slow);
+
+const fn of(
+    experiments: &'static [&'static str],
+    figure: Figure,
+    configuration: &'static str,
+    text: &'static str,
+) -> Statement {
+    Statement { experiments, figure, configuration, text }
+}
+
+const MORE_MEMORY: [&str; 3] = [READS_4, READS_6, READS_8];
+const MIXED: [&str; 4] = [B90, A, RMW, B10];
+
+/// The figures in the paper's text and tables. Figures of Tables IV and V are operations a second, first measured, then predicted.
+const STATEMENTS: [Statement; 51] = [
+    of(&[READS_2], GETS, NH, "LDB-HDD 4 to 6, LS-UO up to 6"),
+    of(&[READS_2], GETS, UO, "LDB-HDD under 2"),
+    of(&[READS_2], GETS, NVME, "the most of all"),
+    of(&[READS_2], FAST, NH, "92% in memory or on NVMe"),
+    of(&[READS_2], SLOW, NH, "8%"),
+    of(&[READS_2], FAST, UO, "7%"),
+    of(&MORE_MEMORY, GETS, HDD, "rises faster than LS-NH"),
+    of(&MORE_MEMORY, GETS, NH, "rises little"),
+    of(&[READS_8], GETS, HDD, "196, predicted 200"),
+    of(&[READS_8], GETS, NH, "773, predicted 822"),
+    of(&[READS_8], GETS, SSD, "4,785, predicted 5,000"),
+    of(&[READS_8], GETS, NVME, "18,029, predicted 20,000"),
+    of(&[READS_8], MEMORY, NH, "70% (VI-A3)"),
+    of(&[READS_8], FAST, NH, "22.7% (VI-A3)"),
+    of(&[SHARES], GETS, NH, "each share adds less than the one before"),
+    of(&[MOVED], GETS, HDD, "208, stable"),
+    of(&[MOVED], GETS, SSD, "stable after a brief warm-up"),
+    of(&[MOVED], GETS, NVME, "stable after a brief warm-up"),
+    of(&[MOVED], FIRST, NH, "under LDB-HDD"),
+    of(&[MOVED], LAST, NH, "LDB-HDD over 6, stable"),
+    of(&[WRITES], SETTLED, NH, "LDB 3 to 3.8; predicted 6,658"),
+    of(&[WRITES], SETTLED, HDD, "predicted 1,110"),
+    of(&[WRITES], SETTLED, SSD, "predicted 1,776"),
+    of(&[WRITES], SETTLED, NVME, "about as LDB-SSD; predicted 3,552"),
+    of(&[WRITES], SETTLED, UO, "LS-NH 1/50"),
+    of(&[WRITES], MERGES, NH, "few beside LS-UO"),
+    of(&MIXED, SETTLED, NS, "LS-NH up to 5"),
+    of(&MIXED, SETTLED, NH, "LDB-HDD 1.5 to 5.7 (VII)"),
+    of(&[B90], SETTLED, NH, "LDB-HDD over 3.5; 656, predicted 745"),
+    of(&[B90], SETTLED, HDD, "181, predicted 180"),
+    of(&[B90], SETTLED, SSD, "25% less than gets; 2,507, predicted 2,962"),
+    of(&[B90], SETTLED, NVME, "13,641, predicted 15,586"),
+    of(&[B90, B10], MEMORY, NH, "12%"),
+    of(&[B90, A, B10], FAST, NH, "80%"),
+    of(&[B90], SLOW, NH, "8%"),
+    of(&[B90], MERGES, NH, "LDB-HDD 6%"),
+    of(&[A], SETTLED, HDD, "342.9, predicted 312"),
+    of(&[A], SETTLED, SSD, "5,575, predicted 6,148"),
+    of(&[A], SETTLED, NVME, "15,764, predicted 14,940"),
+    of(&[A], SETTLED, NH, "967, predicted 1,215"),
+    of(&[A], MERGES, CACHE, "5,823"),
+    of(&[A], MERGES, HDD, "7,042"),
+    of(&[A], MERGES, NH, "1,202"),
+    of(&[B10], SETTLED, HDD, "1,809, predicted 1,441"),
+    of(&[B10], SETTLED, SSD, "13,591, predicted 10,441"),
+    of(&[B10], SETTLED, NVME, "11,412, predicted 16,459"),
+    of(&[B10], SETTLED, NH, "3,095, predicted 3,753"),
+    of(&[B10], SETTLED, CACHE, "hardly any benefit"),
+    of(&[E], SETTLED, NH, "LDB-HDD nearly 6"),
+    of(&[E], SETTLED, NS, "LS-NH 3.6"),
+    of(&[E], SETTLED, SH, "LS-NH: 20% less"),
+];

@@ -1,0 +1,150 @@
+//! The text of a paper's tables: each figure of an experiment, with a line for each configuration.
+
+use super::{Experiment, Figure, Paper, Rounds, Statement};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// The tables of all experiments.
+pub fn tables(paper: &Paper, rounds: &Rounds) -> String {
+    let mut text = String::new();
+    for experiment in paper.experiments {
+        let beside: String =
+            paper.baselines.iter().map(|name| format!(" {:>14}", format!("beside {name}"))).collect();
+        let head = format!(
+            "\n{} ({})\n{:36} {:>14}{beside}   paper\n",
+            experiment.title, experiment.place, "", "here"
+        );
+        text.push_str(&head);
+        for (at, &figure) in experiment.figures.iter().enumerate() {
+            let medians: BTreeMap<&str, f64> = rounds
+                .iter()
+                .filter(|((title, _), _)| *title == experiment.title)
+                .map(|((_, name), rounds)| (*name, median(rounds.iter().map(|figures| figures[at]))))
+                .collect();
+            text.push_str(&table(paper, experiment, figure, &medians));
+        }
+    }
+    text
+}
+
+/// One figure of an experiment. It has a line for each configuration that was measured, or that the paper tells about.
+fn table(paper: &Paper, experiment: &Experiment, figure: Figure, medians: &BTreeMap<&str, f64>) -> String {
+    let is_here = |told: &&Statement| told.experiments.contains(&experiment.title) && told.figure == figure;
+    let stated: Vec<&Statement> = paper.statements.iter().filter(is_here).collect();
+    let measured = paper.configurations.iter().map(|configuration| configuration.name);
+    let mut names: Vec<&str> = measured.filter(|name| medians.contains_key(name)).collect();
+    for statement in &stated {
+        if !names.contains(&statement.configuration) {
+            names.push(statement.configuration);
+        }
+    }
+    let mut text = format!("  {}\n", figure.name());
+    for name in names {
+        let here = medians.get(name).copied();
+        let beside = |&baseline: &&str| match (here, medians.get(baseline)) {
+            (Some(here), Some(of_baseline)) if name != baseline => (paper.comparison)(here / of_baseline),
+            _ => none(),
+        };
+        let beside: String =
+            paper.baselines.iter().map(|baseline| format!(" {:>14}", beside(baseline))).collect();
+        let told: Vec<&str> =
+            stated.iter().filter(|statement| statement.configuration == name).map(|told| told.text).collect();
+        let line = writeln!(
+            text,
+            "    {name:32} {:>14}{beside}   {}",
+            here.map_or_else(none, |here| figure.text(here)),
+            if told.is_empty() { none() } else { told.join("; ") },
+        );
+        line.expect("a string takes everything");
+    }
+    text
+}
+
+/// The text where nothing was measured, or the paper's text has no figure.
+pub fn none() -> String {
+    "–".to_owned()
+}
+
+pub fn change_text(ratio: f64) -> String {
+    if ratio.is_finite() { format!("{:+.1}%", (ratio - 1.0) * 100.0) } else { none() }
+}
+
+/// The text for ratios of very different figures.
+pub fn factor_text(ratio: f64) -> String {
+    match ratio {
+        ratio if !ratio.is_finite() || ratio == 0.0 => none(),
+        ratio if ratio < 0.1 => format!("1/{:.1}", 1.0 / ratio),
+        ratio => format!("{ratio:.2}"),
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Further, Scale, Sizes, configuration, experiment};
+    use super::*;
+    use braidb_bench::Distribution;
+
+    #[test]
+    fn a_table_has_what_was_measured_beside_what_is_told() {
+        const EXPERIMENTS: [Experiment; 1] = [experiment(
+            "writes",
+            "Figure 1",
+            ("updaterandom", Distribution::Uniform),
+            Scale::WHOLE,
+            &[Figure::SettledWrites, Figure::Latency(995)],
+        )];
+        let configuration = |name| configuration(name, &["writes"], |options| options);
+        let told =
+            |figure, configuration, text| Statement { experiments: &["writes"], figure, configuration, text };
+        let paper = Paper {
+            title: "A paper",
+            sizes: Sizes {
+                rows: 1,
+                key_bytes: 8,
+                row_bytes: 9,
+                writes: |rows| rows,
+                reads: |_| 1,
+                memtable_bytes: |_| 1 << 20,
+                further: Further::NOTHING,
+            },
+            experiments: &EXPERIMENTS,
+            baselines: &["plain"],
+            comparison: change_text,
+            configurations: Box::leak(Box::new([configuration("plain"), configuration("braided")])),
+            statements: Box::leak(Box::new([
+                told(Figure::SettledWrites, "braided", "+47%"),
+                told(Figure::SettledWrites, "knotted", "slower"),
+            ])),
+        };
+        let rounds = Rounds::from([
+            (("writes", "plain"), vec![vec![1000.0, 2000.0], vec![9.0, 9.0], vec![2000.0, 3000.0]]),
+            (("writes", "braided"), vec![vec![1500.0, 1000.0]]),
+        ]);
+        let text = tables(&paper, &rounds);
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        let expected = [
+            &[][..],
+            &["writes", "(Figure", "1)"],
+            &["here", "beside", "plain", "paper"],
+            &["writes", "a", "second,", "settled"],
+            &["plain", "1,000", "–", "–"],
+            &["braided", "1,500", "+50.0%", "+47%"],
+            &["knotted", "–", "–", "slower"],
+            &["latency,", "p99.5"],
+            &["plain", "2.0", "µs", "–", "–"],
+            &["braided", "1.0", "µs", "-50.0%", "–"],
+        ];
+        assert_eq!(lines, expected, "{text}");
+    }
+
+    #[test]
+    fn a_factor_far_below_one_is_a_fraction() {
+        assert_eq!([4.314, 0.84, 1.0 / 54.0, f64::NAN].map(factor_text), ["4.31", "0.84", "1/54.0", "–"]);
+    }
+}
