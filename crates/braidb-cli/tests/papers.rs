@@ -106,6 +106,8 @@ fn bench_repeats_a_paper_whose_configurations_name_their_devices() {
         "here beside all hdd beside all nvme   paper\n  operations a second\n    all hdd ",
         "\nGets after the hot keys moved (VI-A2; Figure 9)\n",
         "15,764, predicted 14,940\n",
+        "\nThe cost model beside measurements\n",
+        "  B-10: 10% gets, 90% writes: operations a second, settled\n    all hdd ",
     ] {
         assert!(run.text().contains(part), "{part}: {}", run.text());
     }

@@ -169,6 +169,17 @@ impl DeviceArgs {
         }
     }
 
+    /// The fast or only device, the slow one, and the fast share from 0 to 1, if the engine places the data.
+    pub fn tiers(&self) -> Option<(Profile, Option<Profile>, f64)> {
+        match (self.device?, self.slow_device, self.placement) {
+            (device, None, _) => Some((device.profile(), None, 1.0)),
+            (fast, Some(slow), Placement::Tiers) => {
+                Some((fast.profile(), Some(slow.profile()), self.fast_share as f64 / 100.0))
+            }
+            _ => None,
+        }
+    }
+
     /// The modelled devices in words, if there are any.
     pub fn title(&self) -> Option<String> {
         let fast = self.device?.name();

@@ -11,17 +11,22 @@
 //! Ranks lie in key order, so that hot keys are neighbours; the paper does not tell its order. Gets are measured after as many gets at rest.
 //! Figure 9 changes from a latest to a Zipfian distribution in the paper. Here all hot keys move by half of the rows at second 0.
 //! Figure 14 tells which levels serve reads; here it is the slowest device that a get waits for.
-//! Only figures in the paper's text and tables are repeated, since the text gives few figures of the diagrams.
+//! Only figures in the paper's text and tables are repeated, since the text gives few figures of the diagrams. The predictions of Tables
+//! IV and V are made anew for these sizes, by the two forms of `braidb model`.
 
 use super::figure::By;
 use super::{
-    Configuration, Experiment, Figure, Further, Paper, Scale, Sizes, Statement, experiment, factor_text,
-    titles,
+    Configuration, Experiment, Figure, Further, Paper, Predicted, Scale, Sizes, Statement, experiment,
+    factor_text, titles,
 };
+use crate::failure::Outcome;
+use crate::verbs::bench::Settings;
 use crate::verbs::bench::placement::{DeviceArg, DeviceArgs, Placement};
+use crate::verbs::model::simulated_amplification;
 use braidb::Options;
 use braidb_bench::Distribution;
 use braidb_bench::settings::Ranks;
+use braidb_device::cost::{Layout, Memory, Prediction, Setup, Tree};
 
 pub const PAPER: Paper = Paper {
     title: "LogStore",
@@ -34,9 +39,10 @@ pub const PAPER: Paper = Paper {
         memtable_bytes: |rows| (scaled(rows, 8 << 20) as usize).max(LEAST_MEMTABLE_BYTES),
         further: Further {
             table_bytes: Some(|rows| scaled(rows, TABLE_BYTES).max(LEAST_TABLE_BYTES)),
-            zipf_exponent: Some(0.9),
+            zipf_exponent: Some(ZIPF_EXPONENT),
             ranks: Ranks::Ordered,
             rounds: 1,
+            predict: Some(predict),
             ..Further::NOTHING
         },
     },
@@ -46,6 +52,60 @@ pub const PAPER: Paper = Paper {
     comparison: factor_text,
     statements: &STATEMENTS,
 };
+
+/// The cost model's figures for Tables IV and V, and for section VI-B1.
+fn predict(
+    experiment: &Experiment,
+    configuration: &Configuration,
+    settings: &Settings,
+) -> Outcome<Option<Predicted>> {
+    let read_share = match experiment.title {
+        READS_8 => 1.0,
+        B90 => 0.9,
+        A => 0.5,
+        B10 => 0.1,
+        WRITES => 0.0,
+        _ => return Ok(None),
+    };
+    let Some((fast, slow, fast_share)) = configuration.devices.as_ref().and_then(DeviceArgs::tiers) else {
+        return Ok(None);
+    };
+    let load = &settings.load;
+    let (key_bytes, value_bytes) = (load.key_bytes as u64, load.value_bytes as u64);
+    let block_bytes = (settings.engine.cache_mib as u64) << 20;
+    let setup = Setup {
+        fast,
+        slow,
+        fast_share,
+        records: load.num,
+        key_bytes,
+        value_bytes,
+        zipf_exponent: ZIPF_EXPONENT,
+        layout: Layout::ByHeat,
+        // The page cache has as much as the block cache.
+        memory: Memory { block_bytes, page_bytes: block_bytes },
+        read_share,
+        // Table III, with filters as in Table IV.
+        tree: Tree {
+            growth: 10.0,
+            fast_levels: if slow.is_some() { 2 } else { 7 },
+            slow_levels: 1,
+            fast_probes: Some(1.0),
+            slow_probes: Some(1.0),
+        },
+        written_per_byte: simulated_amplification(
+            &settings.engine.options(),
+            load.num,
+            key_bytes + value_bytes,
+        )?,
+    };
+    // A load of one kind is a mixed load with all of this kind.
+    let rate = |prediction: Prediction| prediction.mixed_per_second;
+    Ok(Some(Predicted { by_paper: rate(setup.by_paper()), refined: rate(setup.refined()) }))
+}
+
+/// The exponent of the paper's draws (VI).
+const ZIPF_EXPONENT: f64 = 0.9;
 
 /// A size that is `of_a_million` for a million rows, in proportion to `rows`.
 fn scaled(rows: u64, of_a_million: u64) -> u64 {

@@ -131,6 +131,20 @@ struct Further {
     ranks: Ranks,
     /// Rounds, unless the command line gives others.
     rounds: u64,
+    /// What a cost model predicts. `None`: nothing is predicted.
+    predict: Option<Predict>,
+}
+
+/// Predicts a configuration in an experiment. Returns `None` where the model says nothing.
+type Predict = fn(&Experiment, &Configuration, &Settings) -> Outcome<Option<Predicted>>;
+
+/// Predictions of the first figure of an experiment, which is operations a second.
+#[derive(Clone, Copy)]
+struct Predicted {
+    /// By the equations of the paper.
+    by_paper: f64,
+    /// By the equations as `braidb model` refines them.
+    refined: f64,
 }
 
 impl Further {
@@ -142,6 +156,7 @@ impl Further {
         zipf_exponent: None,
         ranks: Ranks::Hashed,
         rounds: 3,
+        predict: None,
     };
 }
 
@@ -296,7 +311,8 @@ pub fn run(args: &Args) -> Outcome {
         (false, true) => rounds::measure_on_devices(paper, args, |_| args.device.clone())?,
         (false, false) => rounds::measure_here(paper, args)?,
     };
-    let text = args.head(paper) + &table::tables(paper, &results.rounds);
+    let tables = table::tables(paper, &results.rounds) + &table::predictions(paper, &results);
+    let text = args.head(paper) + &tables;
     let mut out = std::io::stdout();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(printing)?;
     match &args.report {

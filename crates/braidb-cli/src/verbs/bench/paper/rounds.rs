@@ -1,6 +1,6 @@
 //! Measures a paper: every configuration takes its turn in every experiment of every round.
 
-use super::{Args, Configuration, Experiment, Paper, Rounds, named};
+use super::{Args, Configuration, Experiment, Paper, Predicted, Rounds, named};
 use crate::failure::{Failure, Outcome, storage};
 use crate::host::files;
 use crate::store::{BENCH_DB, BENCH_MARK, open_with, require_free};
@@ -13,11 +13,14 @@ use braidb::Options;
 use braidb_bench::host::machine;
 use braidb_bench::results::{Machine, Run};
 use braidb_bench::{Distribution, Workload};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// What was measured: the figures for the tables, and the runs for a report.
 pub struct Results {
     pub rounds: Rounds,
+    /// What was predicted, by the title of the experiment and the name of the configuration.
+    pub predicted: BTreeMap<(&'static str, &'static str), Predicted>,
     pub runs: Vec<Run>,
 }
 
@@ -101,13 +104,18 @@ fn measure_all(
     args: &Args,
     measured: impl Fn(Turn<'_>) -> Outcome<(Measured, Run)>,
 ) -> Outcome<Results> {
-    let mut results = Results { rounds: Rounds::new(), runs: Vec::new() };
+    let mut results = Results { rounds: Rounds::new(), predicted: BTreeMap::new(), runs: Vec::new() };
     for round in 0..args.rounds(paper) {
         for experiment in paper.experiments {
             let settings = args.settings(paper, experiment, round);
             for configuration in paper.configurations {
                 if !configuration.experiments.contains(&experiment.title) {
                     continue;
+                }
+                if let Some(predict) = paper.sizes.further.predict
+                    && let Some(predicted) = predict(experiment, configuration, &settings)?
+                {
+                    results.predicted.insert((experiment.title, configuration.name), predicted);
                 }
                 eprintln!("round {}: {}: {}", round + 1, experiment.title, configuration.name);
                 let options = (configuration.options)(settings.engine.options());

@@ -1,5 +1,6 @@
 //! The text of a paper's tables: each figure of an experiment, with a line for each configuration.
 
+use super::rounds::Results;
 use super::{Experiment, Figure, Paper, Rounds, Statement};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -60,6 +61,36 @@ fn table(paper: &Paper, experiment: &Experiment, figure: Figure, medians: &BTree
     text
 }
 
+/// The predictions beside what was measured, and how much too high they are. Empty if nothing was predicted.
+pub fn predictions(paper: &Paper, results: &Results) -> String {
+    let mut text = String::new();
+    for experiment in paper.experiments {
+        let title = experiment.title;
+        let names = paper.configurations.iter().map(|configuration| configuration.name);
+        let lines: String = names
+            .filter_map(|name| {
+                let predicted = results.predicted.get(&(title, name))?;
+                let here = median(results.rounds.get(&(title, name))?.iter().map(|figures| figures[0]));
+                let cells = [predicted.by_paper, predicted.refined].map(|rate| {
+                    format!(" {:>14} {:>10}", experiment.figures[0].text(rate), change_text(rate / here))
+                });
+                Some(format!("    {name:32} {:>14}{}\n", experiment.figures[0].text(here), cells.concat()))
+            })
+            .collect();
+        if !lines.is_empty() {
+            let head = format!("  {title}: {}\n", experiment.figures[0].name());
+            text.extend([head, lines]);
+        }
+    }
+    match text.is_empty() {
+        true => text,
+        false => format!(
+            "\nThe cost model beside measurements\n{:36} {:>14} {:>14} {:>10} {:>14} {:>10}\n{text}",
+            "", "here", "by the paper", "off by", "refined", "off by"
+        ),
+    }
+}
+
 /// The text where nothing was measured, or the paper's text has no figure.
 pub fn none() -> String {
     "–".to_owned()
@@ -86,12 +117,12 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Further, Scale, Sizes, configuration, experiment};
+    use super::super::{Further, Predicted, Scale, Sizes, configuration, experiment};
     use super::*;
     use braidb_bench::Distribution;
 
-    #[test]
-    fn a_table_has_what_was_measured_beside_what_is_told() {
+    /// A paper with two configurations and an experiment of two figures.
+    fn paper() -> Paper {
         const EXPERIMENTS: [Experiment; 1] = [experiment(
             "writes",
             "Figure 1",
@@ -102,7 +133,7 @@ mod tests {
         let configuration = |name| configuration(name, &["writes"], |options| options);
         let told =
             |figure, configuration, text| Statement { experiments: &["writes"], figure, configuration, text };
-        let paper = Paper {
+        Paper {
             title: "A paper",
             sizes: Sizes {
                 rows: 1,
@@ -121,7 +152,12 @@ mod tests {
                 told(Figure::SettledWrites, "braided", "+47%"),
                 told(Figure::SettledWrites, "knotted", "slower"),
             ])),
-        };
+        }
+    }
+
+    #[test]
+    fn a_table_has_what_was_measured_beside_what_is_told() {
+        let paper = paper();
         let rounds = Rounds::from([
             (("writes", "plain"), vec![vec![1000.0, 2000.0], vec![9.0, 9.0], vec![2000.0, 3000.0]]),
             (("writes", "braided"), vec![vec![1500.0, 1000.0]]),
@@ -141,6 +177,22 @@ mod tests {
             &["braided", "1.0", "µs", "-50.0%", "–"],
         ];
         assert_eq!(lines, expected, "{text}");
+    }
+
+    #[test]
+    fn predictions_stand_beside_what_was_measured() {
+        let paper = Paper { baselines: &[], ..paper() };
+        let rounds = Rounds::from([
+            (("writes", "plain"), vec![vec![1000.0, 9.0]]),
+            (("writes", "braided"), vec![vec![1500.0, 9.0]]),
+        ]);
+        let mut results = Results { rounds, predicted: BTreeMap::new(), runs: Vec::new() };
+        assert_eq!(predictions(&paper, &results), "");
+        results.predicted.insert(("writes", "braided"), Predicted { by_paper: 3000.0, refined: 1485.0 });
+        let text = predictions(&paper, &results);
+        let last: Vec<&str> = text.lines().last().unwrap().split_whitespace().collect();
+        assert_eq!(last, ["braided", "1,500", "3,000", "+100.0%", "1,485", "-1.0%"], "{text}");
+        assert_eq!(text.lines().count(), 5, "{text}");
     }
 
     #[test]
