@@ -116,6 +116,10 @@ fn bench_repeats_a_paper_whose_configurations_name_their_devices() {
     let lines: Vec<Vec<&str>> = after.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines[0], ["all", "hdd", "–", "–", "–", "–"], "{after}");
     assert!(lines[4][..4] == ["nvme", "+", "hdd", "0.0%"], "{after}");
+    // An experiment of its own has the figures that it has among others.
+    let alone = braidb(&[&command[..7], &["--only", "shares"]].concat()).exits(0);
+    let (_, tables) = alone.text().split_once("\n\n").unwrap();
+    assert!(tables.starts_with("Gets, shares of the fast device") && run.text().contains(tables), "{tables}");
     let page = std::fs::read_to_string(&report).unwrap();
     // Figure 9: nine seconds of gets, a line for each of five sides, and the tables of the text.
     for part in [
@@ -124,6 +128,9 @@ fn bench_repeats_a_paper_whose_configurations_name_their_devices() {
     ] {
         assert!(page.contains(part), "{part}");
     }
+    braidb(&["bench", "paper", "logstore", "--only", "novel"])
+        .exits(2)
+        .tells("B-10: 10% gets, 90% writes; E: ");
     braidb(&["bench", "paper", "logstore", "--device", "hdd"]).exits(2).tells("names its devices");
     braidb(&["bench", "paper", "logstore", "--report", "/nowhere/at/all"])
         .exits(2)

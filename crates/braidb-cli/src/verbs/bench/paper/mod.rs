@@ -61,6 +61,9 @@ pub struct Args {
     /// kt-store 320, pebblesdb 10 for each million rows, logstore 8 and at least 2]
     #[arg(long)]
     memtable_mib: Option<usize>,
+    /// Only the experiments whose title contains this text
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
     /// Rounds, of which the median counts [default: 3; logstore 1]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=99))]
     rounds: Option<u64>,
@@ -300,6 +303,11 @@ pub fn run(args: &Args) -> Outcome {
     if let Some(report) = &args.report {
         page::require_parent(report)?;
     }
+    if args.experiments(paper).next().is_none() {
+        let titles: Vec<&str> = paper.experiments.iter().map(|experiment| experiment.title).collect();
+        let what = format!("--only: no title contains this text; the titles are: {}", titles.join("; "));
+        return Err(Failure::Use(what));
+    }
     let results = match (paper.names_devices(), args.device.device.is_some()) {
         (true, true) => {
             let what = "--device: each configuration of this paper names its devices; leave the option out";
@@ -311,8 +319,11 @@ pub fn run(args: &Args) -> Outcome {
         (false, true) => rounds::measure_on_devices(paper, args, |_| args.device.clone())?,
         (false, false) => rounds::measure_here(paper, args)?,
     };
-    let tables = table::tables(paper, &results.rounds) + &table::predictions(paper, &results);
-    let text = args.head(paper) + &tables;
+    let mut text = args.head(paper);
+    for experiment in args.experiments(paper) {
+        text.push_str(&table::of_experiment(paper, experiment, &results.rounds));
+    }
+    text.push_str(&table::predictions(paper, &results));
     let mut out = std::io::stdout();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(printing)?;
     match &args.report {
@@ -339,6 +350,12 @@ impl Experiment {
 }
 
 impl Args {
+    /// The experiments to measure.
+    fn experiments<'a>(&'a self, paper: &'a Paper) -> impl Iterator<Item = &'a Experiment> {
+        let is_asked_for = |title: &str| self.only.as_ref().is_none_or(|text| title.contains(text.as_str()));
+        paper.experiments.iter().filter(move |experiment| is_asked_for(experiment.title))
+    }
+
     fn rows(&self, paper: &Paper) -> u64 {
         self.rows.unwrap_or(paper.sizes.rows)
     }
@@ -375,7 +392,7 @@ impl Args {
 
     /// The lines above the tables.
     fn head(&self, paper: &Paper) -> String {
-        let is_mixed = paper.experiments.iter().any(|experiment| experiment.workload().is_mixed());
+        let is_mixed = self.experiments(paper).any(|experiment| experiment.workload().is_mixed());
         let device = match self.device.title() {
             Some(device) => format!(" on modelled {device}"),
             None if paper.names_devices() => " on modelled devices".to_owned(),
@@ -480,6 +497,8 @@ mod tests {
         {
             let titles: Vec<&str> = paper.experiments.iter().map(|experiment| experiment.title).collect();
             assert_eq!(titles.iter().collect::<BTreeSet<_>>().len(), titles.len(), "{}", paper.title);
+            let named = paper.configurations.iter().filter(|one| one.devices.is_some()).count();
+            assert!([0, paper.configurations.len()].contains(&named), "all name their devices, or none");
             for name in paper.baselines {
                 let baseline = paper.configurations.iter().find(|configuration| configuration.name == *name);
                 assert_eq!(baseline.unwrap().experiments, titles, "a baseline takes part in all");

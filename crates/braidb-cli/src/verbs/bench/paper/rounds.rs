@@ -68,7 +68,7 @@ pub fn measure_on_devices(
 ) -> Outcome<Results> {
     let needs_threads =
         |experiment: &Experiment| experiment.threads > 1 || experiment.workload().is_beside_writer;
-    if let Some(experiment) = paper.experiments.iter().find(|experiment| needs_threads(experiment)) {
+    if let Some(experiment) = args.experiments(paper).find(|experiment| needs_threads(experiment)) {
         let title = experiment.title;
         return Err(Failure::Use(format!(
             "--device: a modelled device has one thread, and {title} has more"
@@ -106,7 +106,7 @@ fn measure_all(
 ) -> Outcome<Results> {
     let mut results = Results { rounds: Rounds::new(), predicted: BTreeMap::new(), runs: Vec::new() };
     for round in 0..args.rounds(paper) {
-        for experiment in paper.experiments {
+        for experiment in args.experiments(paper) {
             let settings = args.settings(paper, experiment, round);
             for configuration in paper.configurations {
                 if !configuration.experiments.contains(&experiment.title) {

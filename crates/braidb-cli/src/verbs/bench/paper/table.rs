@@ -5,25 +5,19 @@ use super::{Experiment, Figure, Paper, Rounds, Statement};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The tables of all experiments.
-pub fn tables(paper: &Paper, rounds: &Rounds) -> String {
-    let mut text = String::new();
-    for experiment in paper.experiments {
-        let beside: String =
-            paper.baselines.iter().map(|name| format!(" {:>14}", format!("beside {name}"))).collect();
-        let head = format!(
-            "\n{} ({})\n{:36} {:>14}{beside}   paper\n",
-            experiment.title, experiment.place, "", "here"
-        );
-        text.push_str(&head);
-        for (at, &figure) in experiment.figures.iter().enumerate() {
-            let medians: BTreeMap<&str, f64> = rounds
-                .iter()
-                .filter(|((title, _), _)| *title == experiment.title)
-                .map(|((_, name), rounds)| (*name, median(rounds.iter().map(|figures| figures[at]))))
-                .collect();
-            text.push_str(&table(paper, experiment, figure, &medians));
-        }
+/// The tables of one experiment, one for each figure.
+pub fn of_experiment(paper: &Paper, experiment: &Experiment, rounds: &Rounds) -> String {
+    let beside: String =
+        paper.baselines.iter().map(|name| format!(" {:>14}", format!("beside {name}"))).collect();
+    let mut text =
+        format!("\n{} ({})\n{:36} {:>14}{beside}   paper\n", experiment.title, experiment.place, "", "here");
+    for (at, &figure) in experiment.figures.iter().enumerate() {
+        let medians: BTreeMap<&str, f64> = rounds
+            .iter()
+            .filter(|((title, _), _)| *title == experiment.title)
+            .map(|((_, name), rounds)| (*name, median(rounds.iter().map(|figures| figures[at]))))
+            .collect();
+        text.push_str(&table(paper, experiment, figure, &medians));
     }
     text
 }
@@ -162,7 +156,7 @@ mod tests {
             (("writes", "plain"), vec![vec![1000.0, 2000.0], vec![9.0, 9.0], vec![2000.0, 3000.0]]),
             (("writes", "braided"), vec![vec![1500.0, 1000.0]]),
         ]);
-        let text = tables(&paper, &rounds);
+        let text = of_experiment(&paper, &paper.experiments[0], &rounds);
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
         let expected = [
             &[][..],
