@@ -237,6 +237,7 @@ impl Jobs {
             room_bytes,
             given_up: state.given_up,
             is_their_turn: !state.has_moved,
+            is_settling: self.parts.tables.heat().is_settling(),
             is_moving: state.is_moving,
             times: self.parts.options.move_times,
             unreadable: catalog.damages.unreadable(),

@@ -342,7 +342,8 @@ impl Cursor for TableCursor {
                 if self.chunks.len() <= number {
                     self.chunks.resize_with(number + 1, || None);
                 }
-                let chunk_bytes = value::chunk_bytes(self.table().bodies().len(), body.file.tier);
+                let bodies = self.source.table.bodies();
+                let chunk_bytes = || value::chunk_bytes(bodies, body.file.tier);
                 body.read_onward(&pointer.handle, &mut self.chunks[number], chunk_bytes)
             }
         };

@@ -50,11 +50,16 @@ const CHUNKS_BYTES: usize = 8 << 20;
 const CHUNK_BYTES: RangeInclusive<usize> = (16 << 10)..=(256 << 10);
 /// Least and most bytes that a merge reads at once out of a value file on a slow tier. A disk with 60 seeks a second and 150 MB a second
 /// takes 18 ms for 256 KiB and 31 ms for 2 MiB.
-const SLOW_CHUNK_BYTES: RangeInclusive<usize> = (256 << 10)..=(2 << 20);
+const SLOW_CHUNK_BYTES: RangeInclusive<usize> = (1 << 20)..=(2 << 20);
 
-/// Bytes that a merge reads at once out of a value file on `tier`, for a table that leads into this many files.
-pub fn chunk_bytes(files: usize, tier: TierId) -> usize {
-    let bounds = if tier == TierId::FAST { CHUNK_BYTES } else { SLOW_CHUNK_BYTES };
+/// Bytes that a merge reads at once out of a value file on `tier`, for a table that leads into these bodies. Files on slow tiers share
+/// [`CHUNKS_BYTES`] among themselves.
+pub fn chunk_bytes(bodies: &[Arc<Body>], tier: TierId) -> usize {
+    let is_slow = |body: &&Arc<Body>| body.file.tier != TierId::FAST;
+    let (files, bounds) = match tier {
+        TierId::FAST => (bodies.len(), CHUNK_BYTES),
+        _ => (bodies.iter().filter(is_slow).count(), SLOW_CHUNK_BYTES),
+    };
     (CHUNKS_BYTES / files.max(1)).clamp(*bounds.start(), *bounds.end())
 }
 
@@ -442,16 +447,17 @@ impl Body {
         &self,
         handle: &Handle,
         chunk: &mut Option<Chunk>,
-        chunk_bytes: usize,
+        chunk_bytes: impl FnOnce() -> usize,
     ) -> Result<Value> {
         let place = self.place(handle)?;
-        if self.file.kind == BodyKind::Log || place.len() >= chunk_bytes {
-            return self.read_in_passing(handle);
-        }
         if let Some(range) = chunk.as_ref().and_then(|chunk| chunk.range(handle)) {
             let bytes = chunk.as_ref().expect("it has a range").bytes.clone();
             self.check(handle, &bytes[range.clone()])?;
             return Ok(Value::pin(bytes, |bytes| &bytes[range]));
+        }
+        let chunk_bytes = if self.file.kind == BodyKind::Log { 0 } else { chunk_bytes() };
+        if place.len() >= chunk_bytes {
+            return self.read_in_passing(handle);
         }
         let rest = usize::try_from(self.file.bytes - handle.offset).unwrap_or(usize::MAX);
         let mut bytes = vec![0; rest.min(chunk_bytes)];

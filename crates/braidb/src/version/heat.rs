@@ -1,11 +1,12 @@
-//! Heat: how often readers, and to a small part writers, came to a slice lately. Where a database has slow tiers, heat decides which cells stay on the fast one
-//! (`plan/tree/cells/tiers.rs`). It moves files and decides no answer, so a restart forgets it.
+//! Heat: how often readers, and to a small part writers, came to a slice lately. Where a database has slow tiers, heat decides which cells
+//! stay on the fast one (`plan/tree/cells/tiers.rs`). It moves files and decides no answer, so a restart forgets it.
 //!
 //! *Decay.* Time is counted in reads of the database: after a half-life of reads all heat is halved at one moment. Two slices are compared
 //! at one age, so a comparison does not depend on the moment. A database that nobody reads keeps its heat.
 //!
 //! *A change of the readers.* When many more reads than usual come to slow tiers, readers have turned to other keys. What was counted before
-//! then loses most of its weight at once, so that the new hot cells need not outweigh it.
+//! then loses most of its weight at once, so that the new hot cells need not outweigh it. For a half-life the planner moves cells on weaker
+//! evidence.
 //!
 //! *Where heat goes.* An edit shares the heat of the slices that it removes out to those that it adds in their ranges, in proportion to
 //! bytes. Merges, cuts, moves, splits and joins carry heat along in this way.
@@ -51,6 +52,8 @@ pub struct HeatClock {
     window_slow_reads: AtomicU64,
     /// Slow reads of 1,000 in earlier windows, the latest of which count most.
     usual_slow_permille: AtomicU64,
+    /// Reads that are left of the half-life after the latest change of the readers.
+    settling_reads: AtomicU64,
 }
 
 impl Default for HeatClock {
@@ -64,6 +67,7 @@ impl Default for HeatClock {
             window_reads: AtomicU64::new(0),
             window_slow_reads: AtomicU64::new(0),
             usual_slow_permille: AtomicU64::new(UNKNOWN),
+            settling_reads: AtomicU64::new(0),
         }
     }
 }
@@ -120,13 +124,24 @@ impl HeatClock {
         let is_changed = usual != UNKNOWN && permille > CHANGE_FACTOR * usual + CHANGE_PERMILLE;
         if is_changed {
             self.age.fetch_add(CHANGE_AGE, Ordering::Relaxed);
+            let half_life = self.half_life_reads.load(Ordering::Relaxed);
+            self.settling_reads.store(half_life, Ordering::Relaxed);
         }
         let after = if is_changed || usual == UNKNOWN { permille } else { (3 * usual + permille) / 4 };
         self.usual_slow_permille.store(after, Ordering::Relaxed);
     }
 
+    /// Whether less than a half-life has passed since readers turned to other keys.
+    pub fn is_settling(&self) -> bool {
+        self.settling_reads.load(Ordering::Relaxed) > 0
+    }
+
     /// Lets the time of so many reads pass, and returns the age.
     fn pass(&self, reads: u64) -> u64 {
+        let settling = self.settling_reads.load(Ordering::Relaxed);
+        if settling > 0 {
+            self.settling_reads.store(settling.saturating_sub(reads), Ordering::Relaxed);
+        }
         let before = self.reads.fetch_add(reads, Ordering::Relaxed);
         if before.saturating_add(reads) >= self.half_life_reads.load(Ordering::Relaxed) {
             // Of two readers that come here together, one finds no reads and ages nothing.
@@ -229,12 +244,15 @@ mod tests {
         });
         let before = usual.reads(&clock);
         assert!(before > 7_000, "{before}");
+        assert!(!clock.is_settling());
         new.add(WINDOW_READS, true, &clock);
         assert_eq!(usual.reads(&clock), before >> CHANGE_AGE);
-        assert!(new.reads(&clock) >= WINDOW_READS);
+        assert!(new.reads(&clock) >= WINDOW_READS && clock.is_settling());
         // The new share is the usual one from now on.
         new.add(WINDOW_READS, true, &clock);
         assert_eq!(usual.reads(&clock), before >> CHANGE_AGE);
+        new.add(LEAST_HALF_LIFE_READS, true, &clock);
+        assert!(!clock.is_settling());
     }
 
     #[test]

@@ -32,6 +32,9 @@ use std::sync::Arc;
 
 /// Standard deviations by which a slow cell must be hotter than cells that would leave for it: 4. By chance one comparison in 30,000 passes.
 const DEVIATIONS: u128 = 4;
+/// As [`DEVIATIONS`], while readers have just turned to other keys: 2. Cells that hold still on the wrong tier then cost more than a cell
+/// that moves in vain.
+const SETTLING_DEVIATIONS: u128 = 2;
 /// Reads that one count of a fast slice's heat stands for: readers count one read in 8, for all of them (`version/rent.rs`). A slow slice
 /// counts each read.
 const READS_OF_A_COUNT: u128 = 1 << CHARGED_BITS;
@@ -107,8 +110,9 @@ impl Planner<'_> {
             self.bottom_cells().filter_map(|(level, index)| self.fast_site(level, index)).collect();
         fast.sort_by(Site::colder);
         let room = tiers.fast_bound_bytes - tiers.fast_bytes;
+        let deviations = if tiers.is_settling { SETTLING_DEVIATIONS } else { DEVIATIONS };
         slow.iter()
-            .filter(|site| is_hotter(site, &fast, room))
+            .filter(|site| is_hotter(site, &fast, room, deviations))
             .find_map(|site| self.move_cell(site, Placement::Fast))
     }
 
@@ -229,8 +233,8 @@ impl Planner<'_> {
     }
 }
 
-/// Whether a slow cell is hotter, beyond chance, than the coldest of `fast`, which would leave for what has no room on the fast tier.
-fn is_hotter(slow: &Site, fast: &[Site], room: u64) -> bool {
+/// Whether a slow cell is hotter, by so many deviations, than the coldest of `fast`, which would leave for what has no room on the fast tier.
+fn is_hotter(slow: &Site, fast: &[Site], room: u64, deviations: u128) -> bool {
     let needed = slow.bytes.saturating_sub(room);
     let (mut heat, mut bytes) = (0u64, 0u64);
     for site in fast {
@@ -249,10 +253,10 @@ fn is_hotter(slow: &Site, fast: &[Site], room: u64) -> bool {
     // The heat of as many bytes of the cells that would leave.
     let cold = u128::from(heat) * u128::from(slow.bytes) / u128::from(bytes.max(1));
     // Square roots of counts vary by a half, however large the counts are. The root of a heat of sampled reads varies by sqrt(8) halves, and
-    // the difference by sqrt(1 + 8) halves: 1.5. So the root of the slow heat must be larger by 6. Half a sampled read more than there is
-    // keeps this true of the smallest counts.
+    // the difference by sqrt(1 + 8) halves: 1.5. So for 4 deviations the root of the slow heat must be larger by 6. Half a sampled read more
+    // than there is keeps this true of the smallest counts.
     let cold = cold + READS_OF_A_COUNT / 2;
-    let least = DEVIATIONS * DEVIATIONS * (1 + READS_OF_A_COUNT) / 4;
+    let least = deviations * deviations * (1 + READS_OF_A_COUNT) / 4;
     u128::from(slow.heat) > cold + least + 2 * (cold * least).isqrt()
 }
 
@@ -266,6 +270,7 @@ mod tests {
 
     #[test]
     fn a_cell_comes_back_only_if_it_is_hotter_beyond_chance() {
+        let is_hotter = |slow: &Site, fast: &[Site], room| is_hotter(slow, fast, room, DEVIATIONS);
         let hot = site(100, 1_000);
         assert!(is_hotter(&hot, &[], 100), "there is room");
         assert!(!is_hotter(&hot, &[site(50, 0)], 0), "what would leave is too little");
@@ -280,6 +285,7 @@ mod tests {
         );
         assert!(!is_hotter(&site(100, 0), &[site(100, 0)], 0));
         assert!(is_hotter(&site(100, 200), &[site(100, 0)], 0));
+        assert!(super::is_hotter(&site(100, 50), &[site(100, 0)], 0, SETTLING_DEVIATIONS));
     }
 
     #[test]
