@@ -106,7 +106,13 @@ fn tiers_are_listed_drawn_and_counted() {
     assert!(tiers[1]["free_bytes"].as_u64().unwrap() > 0 && tiers[1]["is_closed"] == false, "{tiers:#}");
 
     let drawn = braidb(&["stats", db, "--tiers", "--cells", "1"]).exits(0);
-    assert!(drawn.text().starts_with(list.text()), "{drawn:?}");
+    // The free bytes of the device may change between two calls.
+    let but_free = |line: &str| -> Vec<String> {
+        let words = line.split_whitespace().enumerate();
+        words.filter(|(place, _)| !(5..7).contains(place)).map(|(_, word)| word.to_owned()).collect()
+    };
+    let shown: Vec<Vec<String>> = drawn.text().lines().take(3).map(but_free).collect();
+    assert_eq!(shown, lines.iter().map(|line| but_free(line)).collect::<Vec<_>>());
     let cells: Vec<&str> = drawn.text().lines().skip(3).collect();
     assert!(cells[0] == "default" && cells[1].starts_with("  slow 1 ") && cells[1].ends_with(": tier 1"));
     assert!(cells[2].contains("(start)") && cells[2].ends_with(" tier") && cells.len() == 3, "{drawn:?}");

@@ -15,7 +15,8 @@
 //! *L1 keeps its tables.* L0 goes down to L1 without a read of a slow device, so writers never wait for one. What is to leave from L1 first
 //! goes down to L2, as metadata.
 //!
-//! *Leaving.* The coldest cell by reads for each byte leaves first. Where nothing is read, writes count (`version/heat.rs`). Where no bottom cell can leave, the coldest cell above goes down.
+//! *Leaving.* The coldest cell by reads for each byte leaves first. Where nothing is read, writes count (`version/heat.rs`). Where no bottom
+//! cell can leave, the coldest cell above goes down.
 //!
 //! *Coming back* (LogStore, equation 10). A slow cell comes back when two things hold. What readers waited for its files reaches what the move
 //! costs. And it is hotter than the cells that would have to leave for it, by more than chance explains. The paper lifts such a cell to
