@@ -493,3 +493,18 @@ fn cells_that_are_written_again_come_to_the_fast_tier_while_there_is_room() {
     assert_eq!((written, bytes(&db)[1]), (0, 0));
     model.check_reopened(&fs, db, options(100));
 }
+
+/// The share has room and the fast device has none: what belongs to slow cells goes to them.
+#[test]
+fn a_full_fast_device_takes_no_slow_cells() {
+    let fs = machine();
+    let (db, mut model) = at_rest(&fs, options(30), 120);
+    let db = model.check_reopened(&fs, db, options(100).memtable_bytes(1 << 20));
+    model.fill(&db, (0..800).map(|number| number * 333 % 800), 120, 2);
+    db.flush().unwrap();
+    // Room for merges of all records, but less than what memory and merges keep free.
+    fs.set_capacity_of(path(DIR), Some(fs.taken_bytes_of(path(DIR)) + (512 << 10)));
+    assert!(slow_written(&fs, || db.compact().unwrap()) > 0, "slow cells took nothing");
+    fs.set_capacity_of(path(DIR), None);
+    model.check_reopened(&fs, db, options(100));
+}

@@ -191,6 +191,36 @@ fn writers_and_readers_go_on() {
     }
 }
 
+/// A family that always has merges to do does not keep the cells of another one on the tier.
+#[test]
+fn a_busy_family_does_not_keep_the_cells_of_another() {
+    let fs = machine();
+    let (db, model) = filled(&fs, one(options(10)), 120, 400);
+    db.close().unwrap();
+    let env = Env { fs: Arc::new(fs.clone()), ..real::env(1) };
+    let db = options(10).env(env).open(DIR).unwrap();
+    let busy = db.column_family(OTHER).unwrap();
+    let is_over = AtomicBool::new(false);
+    let written = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut written = 0_u32;
+            while !is_over.load(Ordering::Relaxed) || written < 1_000 {
+                busy.put(key(written * 7 % 800), [written as u8; 120]).unwrap();
+                written += 1;
+            }
+            written
+        });
+        let evacuated = db.evacuate(SLOW[0], drop);
+        is_over.store(true, Ordering::Relaxed);
+        let written = writer.join().unwrap();
+        evacuated.unwrap();
+        written
+    });
+    assert_eq!(files_in(&fs, SLOW[0]), [""; 0]);
+    let count = |family: &str| db.column_family(family).unwrap().iter().count();
+    assert_eq!((count("default"), count(OTHER)), (model.0.len(), written.min(800) as usize));
+}
+
 #[test]
 fn a_crash_at_each_operation_leaves_all_records() {
     for (options, len) in kinds() {

@@ -85,7 +85,7 @@ counts! {
     cache_misses: "Blocks, and values in logs, read from files.",
     slow_reads: "Reads of files on slow tiers that gets and scans waited for.",
     tier_out_bytes: "Bytes of cells that left the fast tier.",
-    tier_in_bytes: "Bytes of cells that came back to the fast tier.",
+    tier_in_bytes: "Bytes of cells that came back to the fast tier by a move. What merges from above bring there is not counted.",
     stall_us: "Microseconds that writes waited in back-pressure, over all threads.",
     stalls: "Writes that had to wait for memory or L0.",
     slowdowns: "Writes that were slowed down.",

@@ -64,6 +64,7 @@ use crate::plan::tree::placement::TierMap;
 use crate::plan::values::{Rewrites, ValueOptions};
 use crate::plan::{self, Claims, Plan, TreeOptions};
 use crate::table::{Reason, TableOptions};
+use crate::version::state::Family;
 use crate::version::{Change, CommitError, DirLock, Edit, Manifest, State, TableStore, Version};
 use crate::visible::snapshots::Snapshots;
 use crate::write::{CommitQueue, FlushQueue, Health, Pressure, Wants};
@@ -334,16 +335,22 @@ impl Jobs {
         families.sort_by_key(|(id, family)| (std::cmp::Reverse(family.version.level(0).runs()), **id));
         let to_rewrite = self.tables_to_rewrite(catalog);
         let tiers = self.tiers(catalog);
+        let (options, nothing) = (&self.parts.options.tree, Hints::default());
+        let now = |id: &FamilyId| {
+            let hints = catalog.hints.get(id).unwrap_or(&nothing);
+            hints.now(&self.parts.snapshots, &to_rewrite, !catalog.is_buying, tiers.as_ref())
+        };
+        let in_turn = |&(&id, family): &(&FamilyId, &Family)| {
+            let plan = plan::leave_in_turn(id, &family.version, claims, &now(&id), options)?;
+            Some((plan, family.version.clone()))
+        };
+        if catalog.manual == 0
+            && let Some(plan) = families.iter().find_map(in_turn)
+        {
+            return Some(plan);
+        }
         let mut plans = families.into_iter().filter_map(|(&id, family)| {
-            let options = &self.parts.options.tree;
-            let version = &family.version;
-            let nothing = Hints::default();
-            let now = catalog.hints.get(&id).unwrap_or(&nothing).now(
-                &self.parts.snapshots,
-                &to_rewrite,
-                !catalog.is_buying,
-                tiers.as_ref(),
-            );
+            let (version, now) = (&family.version, now(&id));
             let plan = if catalog.manual == 0 {
                 plan::propose(id, version, claims, &now, options)?
             } else if version.level(0).runs() >= options.l0_slowdown_tables {

@@ -44,7 +44,7 @@ use std::sync::{Arc, Weak};
 /// Merges that end before a closed tier is written to again: 16. A failed merge for each 16 costs less than a tier that stays unused.
 const FIRST_WAIT: u64 = 16;
 /// Microseconds after which a closed tier is written to again, however few merges end: 10 s. A database at rest ends none. The tier stays
-/// unused at most as long again as it failed.
+/// unused at most as long again as it failed, or 10 s.
 const FIRST_WAIT_US: u64 = 10_000_000;
 /// Failures after which the waits no longer double: 16, waits of a million merges and of a week.
 const MOST_DOUBLINGS: u32 = 16;
@@ -149,10 +149,12 @@ impl TierState {
         failed.chain(self.given_up).chain(self.left.iter().copied()).collect()
     }
 
-    /// Bytes that the fast tier may take within its share.
+    /// Bytes that the fast tier may take within its share, beside what running merges bring there.
     fn fast_room_bytes(&self, share: &Share) -> u64 {
         let fast_bytes = self.total_bytes.saturating_sub(self.slow_bytes);
-        share.bound_bytes(self.total_bytes).saturating_sub(fast_bytes)
+        let coming = self.writing.iter().filter_map(Weak::upgrade).map(|map| map.staged_bytes());
+        let taken_bytes = coming.fold(fast_bytes, u64::saturating_add);
+        share.bound_bytes(self.total_bytes).saturating_sub(taken_bytes)
     }
 
     /// Whether a running merge may write to a tier.
@@ -202,7 +204,8 @@ impl Jobs {
         let has_room_more = self.slow_files_gone.swap(false, Ordering::Relaxed);
         if (catalog.tiers.plans_left == 0 || has_room_more) && dirs.has_slow() {
             let ask = |tier| (tier, self.parts.env.fs.free_space(dirs.of(tier)).unwrap_or(0));
-            catalog.tiers.free_bytes = dirs.slow().map(ask).collect();
+            let left = &catalog.tiers.left;
+            catalog.tiers.free_bytes = dirs.slow().filter(|tier| !left.contains(tier)).map(ask).collect();
             catalog.tiers.plans_left = PLANS_OF_AN_ANSWER;
         }
         catalog.tiers.plans_left = catalog.tiers.plans_left.saturating_sub(1);
@@ -278,9 +281,12 @@ impl Jobs {
     pub(super) fn tier_map(&self, merge: &Merge, version: &Version) -> Arc<TierMap> {
         let mut catalog = self.catalog.lock();
         let closed = catalog.tiers.closed(self.parts.env.clock.now_us());
-        let room_bytes = catalog.tiers.fast_room_bytes(&self.parts.options.share);
+        let has_slow = self.parts.tables.dirs().has_slow();
+        let of_share = if has_slow { catalog.tiers.fast_room_bytes(&self.parts.options.share) } else { 0 };
+        // Logs, garbage and files of other programs may fill a device whose share is not used up.
+        let room_bytes = if of_share > 0 { of_share.min(self.room_bytes()) } else { 0 };
         let map = Arc::new(TierMap::of(merge, version, closed, room_bytes));
-        if self.parts.tables.dirs().has_slow() {
+        if has_slow {
             let writing = &mut catalog.tiers.writing;
             writing.retain(|map| map.strong_count() > 0);
             writing.push(Arc::downgrade(&map));
@@ -372,8 +378,7 @@ impl Jobs {
         if catalog.is_stopped {
             return Some(Err(Error::Closed));
         }
-        let may_be_written = catalog.tiers.is_written(tier) || catalog.tiers.is_moving;
-        if !has_files_on(catalog, tier) && !may_be_written {
+        if !has_files_on(catalog, tier) && !catalog.tiers.is_written(tier) {
             return Some(Ok(()));
         }
         // A caller of `compact` plans merges by itself.

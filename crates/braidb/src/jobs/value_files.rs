@@ -79,7 +79,7 @@ impl Jobs {
     }
 
     /// Bytes that the device has free beyond the reserve; 0 if it does not answer.
-    fn room_bytes(&self) -> u64 {
+    pub(super) fn room_bytes(&self) -> u64 {
         let free_bytes = self.parts.env.fs.free_space(&self.parts.dir).unwrap_or(0);
         let reserve_bytes =
             self.parts.options.merge_reserve_bytes.saturating_add(self.parts.pressure.memory_bytes());

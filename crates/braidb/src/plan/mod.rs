@@ -11,5 +11,5 @@ pub mod values;
 
 pub use tree::{
     Claim, Claims, Cutter, Edge, Garbage, Guards, Input, Join, Merge, Met, Move, Now, Plan, Split, Step,
-    Ticket, TreeOptions, Use, full, propose, relieve_l0,
+    Ticket, TreeOptions, Use, full, leave_in_turn, propose, relieve_l0,
 };

@@ -48,19 +48,20 @@ const CHUNKS_BYTES: usize = 8 << 20;
 /// Least and most bytes that a merge reads at once out of a value file. 16 KiB are read in about twice the time of 4 KiB, if the pages are
 /// cached; 256 KiB take a disk little longer than the seek.
 const CHUNK_BYTES: RangeInclusive<usize> = (16 << 10)..=(256 << 10);
-/// Least and most bytes that a merge reads at once out of a value file on a slow tier. A disk with 60 seeks a second and 150 MB a second
-/// takes 18 ms for 256 KiB and 31 ms for 2 MiB.
-const SLOW_CHUNK_BYTES: RangeInclusive<usize> = (1 << 20)..=(2 << 20);
+/// As [`CHUNKS_BYTES`], for the value files on slow tiers: 32 MiB. With 8 MiB a table that led into 26 of them had 320 KiB for each, and the
+/// move of a cell took a busy disk 16 s in place of 1.5 s.
+const SLOW_CHUNKS_BYTES: usize = 32 << 20;
+/// As [`CHUNK_BYTES`], on a slow tier. A disk with 60 seeks a second and 150 MB a second takes 18 ms for 256 KiB and 31 ms for 2 MiB.
+const SLOW_CHUNK_BYTES: RangeInclusive<usize> = (256 << 10)..=(2 << 20);
 
-/// Bytes that a merge reads at once out of a value file on `tier`, for a table that leads into these bodies. Files on slow tiers share
-/// [`CHUNKS_BYTES`] among themselves.
+/// Bytes that a merge reads at once out of a value file on `tier`, for a table that leads into these bodies.
 pub fn chunk_bytes(bodies: &[Arc<Body>], tier: TierId) -> usize {
     let is_slow = |body: &&Arc<Body>| body.file.tier != TierId::FAST;
-    let (files, bounds) = match tier {
-        TierId::FAST => (bodies.len(), CHUNK_BYTES),
-        _ => (bodies.iter().filter(is_slow).count(), SLOW_CHUNK_BYTES),
+    let (files, all_bytes, bounds) = match tier {
+        TierId::FAST => (bodies.len(), CHUNKS_BYTES, CHUNK_BYTES),
+        _ => (bodies.iter().filter(is_slow).count(), SLOW_CHUNKS_BYTES, SLOW_CHUNK_BYTES),
     };
-    (CHUNKS_BYTES / files.max(1)).clamp(*bounds.start(), *bounds.end())
+    (all_bytes / files.max(1)).clamp(*bounds.start(), *bounds.end())
 }
 
 /// A read of several values may have this many times their bytes. At 2 a scan reads at most two bytes for each one that it returns.

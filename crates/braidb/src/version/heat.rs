@@ -1,8 +1,8 @@
 //! Heat: how often readers, and to a small part writers, came to a slice lately. Where a database has slow tiers, heat decides which cells
 //! stay on the fast one (`plan/tree/cells/tiers.rs`). It moves files and decides no answer, so a restart forgets it.
 //!
-//! *Decay.* Time is counted in reads of the database: after a half-life of reads all heat is halved at one moment. Two slices are compared
-//! at one age, so a comparison does not depend on the moment. A database that nobody reads keeps its heat.
+//! *Decay.* Time is counted in reads of the database and a sixteenth of the entries that flushes write: after a half-life of reads all heat is halved at one moment. Two slices are compared
+//! at one age, so a comparison does not depend on the moment. A database that is neither read nor written keeps its heat.
 //!
 //! *A change of the readers.* When many more reads than usual come to slow tiers, readers have turned to other keys. What was counted before
 //! then loses most of its weight at once, so that the new hot cells need not outweigh it. For a half-life the planner moves cells on weaker
@@ -28,6 +28,9 @@ const WINDOW_READS: u64 = 256;
 /// are slow, no change is seen in this way.
 const CHANGE_FACTOR: u64 = 2;
 const CHANGE_PERMILLE: u64 = 100;
+/// One in this many of the usual share is forgotten with each window: 32. Bursts of cold reads that come again within 25 windows, 6,400 reads,
+/// are usual, and change nothing.
+const USUAL_WINDOWS: u64 = 32;
 /// Half-lives that pass at once when readers have changed: 6. What was counted before keeps a 64th of its weight.
 const CHANGE_AGE: u64 = 6;
 /// No window has ended yet.
@@ -37,6 +40,7 @@ const UNKNOWN: u64 = u64::MAX;
 const WRITES_OF_A_READ: u64 = 16;
 /// Bits of a heat that hold its count; the others hold its age.
 const COUNT_BITS: u32 = 40;
+const AGE_BITS: u32 = u64::BITS - COUNT_BITS;
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 
 /// The age of all heat of one database, in half-lives.
@@ -50,7 +54,7 @@ pub struct HeatClock {
     slow_reads: AtomicU64,
     window_reads: AtomicU64,
     window_slow_reads: AtomicU64,
-    /// Slow reads of 1,000 in earlier windows, the latest of which count most.
+    /// Slow reads of 1,000: the most in a window, of which a part is forgotten with each later one.
     usual_slow_permille: AtomicU64,
     /// Reads that are left of the half-life after the latest change of the readers.
     settling_reads: AtomicU64,
@@ -127,7 +131,10 @@ impl HeatClock {
             let half_life = self.half_life_reads.load(Ordering::Relaxed);
             self.settling_reads.store(half_life, Ordering::Relaxed);
         }
-        let after = if is_changed || usual == UNKNOWN { permille } else { (3 * usual + permille) / 4 };
+        let after = match is_changed || usual == UNKNOWN {
+            true => permille,
+            false => permille.max(usual - usual.div_ceil(USUAL_WINDOWS)),
+        };
         self.usual_slow_permille.store(after, Ordering::Relaxed);
     }
 
@@ -188,6 +195,8 @@ fn packed(age: u64, reads: u64) -> u64 {
 
 fn decayed(heat: u64, age: u64) -> u64 {
     let halvings = (age << COUNT_BITS).wrapping_sub(heat & !COUNT_MASK) >> COUNT_BITS;
+    // Another reader stored the heat at a later age meanwhile.
+    let halvings = if halvings >= 1 << (AGE_BITS - 1) { 0 } else { halvings };
     (heat & COUNT_MASK).checked_shr(halvings.try_into().unwrap_or(u32::MAX)).unwrap_or(0)
 }
 
@@ -253,6 +262,25 @@ mod tests {
         assert_eq!(usual.reads(&clock), before >> CHANGE_AGE);
         new.add(LEAST_HALF_LIFE_READS, true, &clock);
         assert!(!clock.is_settling());
+    }
+
+    #[test]
+    fn a_reader_that_is_late_takes_no_heat_away() {
+        assert_eq!(decayed(packed(6, 100), 5), 100);
+        assert_eq!(decayed(packed(0, 100), (1 << AGE_BITS) - 1), 100);
+        assert_eq!(decayed(packed(5, 100), 6), 50);
+    }
+
+    #[test]
+    fn bursts_of_cold_reads_that_come_again_and_again_change_little() {
+        let clock = HeatClock::default();
+        let (usual, cold) = (Heat::default(), Heat::default());
+        for _ in 0..10 {
+            (0..20).for_each(|_| usual.add(WINDOW_READS, false, &clock));
+            cold.add(WINDOW_READS, true, &clock);
+        }
+        // The half-lives of 54,000 reads, and the first burst.
+        assert_eq!(clock.age(), 3 + CHANGE_AGE);
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub mod placement;
 mod simulator;
 pub mod sizes;
 
-pub use cells::{Met, full, hidden_value_bytes, propose, relieve_l0, samples};
+pub use cells::{Met, full, hidden_value_bytes, leave_in_turn, propose, relieve_l0, samples};
 pub use claims::{Claim, Claims, Ticket, Use};
 pub use cutter::{Cutter, Edge};
 pub use options::{Garbage, Guards, MoveTimes, Now, Tiers, TreeOptions};

@@ -47,30 +47,37 @@ pub struct TierMap {
     tables: Vec<(Vec<u8>, TierId)>,
     /// Tiers that take nothing now.
     closed: BTreeSet<TierId>,
+    /// Bytes of slow cells that come to the fast tier.
+    staged_bytes: u64,
 }
 
 impl TierMap {
     /// The fast tier alone, for flushes and recovery.
     pub fn fast() -> TierMap {
-        TierMap { placement: Placement::Fast, tables: Vec::new(), closed: BTreeSet::new() }
+        TierMap { placement: Placement::Fast, tables: Vec::new(), closed: BTreeSet::new(), staged_bytes: 0 }
     }
 
     /// The tiers of a merge that reads `version`, where `closed` tiers take nothing and the fast tier has room for `room_bytes` within its
     /// share.
     pub fn of(merge: &Merge, version: &Version, closed: BTreeSet<TierId>, room_bytes: u64) -> TierMap {
-        let mut tier_map = TierMap { placement: merge.placement, tables: Vec::new(), closed };
+        let placement = merge.placement;
+        let mut tier_map = TierMap { placement, tables: Vec::new(), closed, staged_bytes: 0 };
         match merge.placement {
             Placement::Fast | Placement::Values(_) => {}
             Placement::Tables(tier) => tier_map.tables.push((Vec::new(), tier)),
-            Placement::OfCells => tier_map.tables = tier_map.of_cells(merge, version, room_bytes),
+            Placement::OfCells => {
+                (tier_map.tables, tier_map.staged_bytes) = tier_map.of_cells(merge, version, room_bytes);
+            }
         }
         tier_map
     }
 
-    fn of_cells(&self, merge: &Merge, version: &Version, mut room_bytes: u64) -> Vec<(Vec<u8>, TierId)> {
+    /// The tiers of tables, and the bytes of slow cells that come to the fast tier.
+    fn of_cells(&self, merge: &Merge, version: &Version, room_bytes: u64) -> (Vec<(Vec<u8>, TierId)>, u64) {
         let (range, level) = (merge.range(), version.level(merge.to));
         let first = level.cell_index(&range.low);
         let mut tables: Vec<(Vec<u8>, TierId)> = Vec::new();
+        let mut staged_bytes = 0;
         for (index, cell) in level.cells.iter().enumerate().skip(first) {
             if cell.low > range.high {
                 break;
@@ -78,15 +85,20 @@ impl TierMap {
             let end = level.cells.get(index + 1).map(|next| next.low.as_slice());
             let mut tier = self.of_cell(merge, cell, end);
             let slow_bytes: u64 = cell.slices().map(|(_, slice)| slice.slow_bytes()).sum();
-            if tier != TierId::FAST && slow_bytes <= room_bytes {
-                room_bytes -= slow_bytes;
+            if tier != TierId::FAST && slow_bytes <= room_bytes - staged_bytes {
+                staged_bytes += slow_bytes;
                 tier = TierId::FAST;
             }
             if tables.last().map_or(TierId::FAST, |&(_, last)| last) != tier {
                 tables.push((cell.low.clone(), tier));
             }
         }
-        tables
+        (tables, staged_bytes)
+    }
+
+    /// Bytes of slow cells that come to the fast tier.
+    pub fn staged_bytes(&self) -> u64 {
+        self.staged_bytes
     }
 
     fn of_cell(&self, merge: &Merge, cell: &Cell, end: Option<&[u8]>) -> TierId {
@@ -140,6 +152,7 @@ mod tests {
             placement,
             tables: tables.iter().map(|&(low, tier)| (low.as_bytes().to_vec(), tier)).collect(),
             closed: closed.iter().copied().collect(),
+            staged_bytes: 0,
         };
         let mixed = tier_map(Placement::OfCells, &[("f", slow), ("m", TierId::FAST)], &[]);
         assert_eq!(["a", "f", "l", "m"].map(|key| mixed.table(key.as_bytes()).0), [0, 2, 2, 0]);

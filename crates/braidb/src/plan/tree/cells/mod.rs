@@ -54,6 +54,23 @@ pub fn propose(
     Planner::new(family, version, claims.clone(), now, options).first_plan()
 }
 
+/// A move of a cell off a tier that the user gives up, if the merge that ended last moved no cell. It goes before all other work of all families:
+/// writers may keep merges busy for ever.
+pub fn leave_in_turn(
+    family: FamilyId,
+    version: &Version,
+    claims: &Claims,
+    now: &Now<'_>,
+    options: &TreeOptions,
+) -> Option<Plan> {
+    let tiers = now.tiers.filter(|tiers| tiers.given_up.is_some() && tiers.is_their_turn)?;
+    if tiers.is_moving {
+        return None;
+    }
+    let planner = Planner::new(family, version, claims.clone(), now, options);
+    Planner { reason: Reason::Tier, ..planner }.leave_given_up_tier(tiers)
+}
+
 /// A plan that makes L0 smaller, whether it is due or not.
 pub fn relieve_l0(
     family: FamilyId,

@@ -1,28 +1,27 @@
 //! The order in which the proposals of the fragmented tree are tried. The first one that has a plan wins.
 //!
 //! First comes what writes wait for, then metadata, then space, then cells and levels over their bounds. What pays in the long run
-//! comes last. Cells of a tier that the user gives up take turns with all of it.
+//! comes last.
 //!
-//! 1. `LeaveInTurn`: the user gives a tier up, and the last merge was not for it. One of its cells leaves.
-//! 2. `L0AtLimit`: L0 has as many tables as make writes wait. Its oldest tables go down.
-//! 3. `GatherRuns`: the two newest runs of a cell do not overlap. They become one, as metadata.
-//! 4. `CellsFarOverBound`: a cell has twice as many runs as make it due.
-//! 5. `L1FarOverTarget`: L1 has one run a cell and twice as many bytes as its target. A merge of L0 would write all of it again.
-//! 6. `L0`: L0 has enough tables. They move down as metadata, or are merged into L1 where a cell has one run.
-//! 7. `RoomInL1`: a cell of L1 is due, and L0 waits to go down. If no cell of L1 has a plan, less urgent work leaves L0 its way.
-//! 8. `FreeMoves`: the oldest run of a cell moves down, as metadata, from a level over its target.
-//! 9. `Splits`: a cell is too large, and is cut in two, as metadata.
-//! 10. `LeaveFastTier`: the fast tier has more than its share. Its coldest cell goes to a slow one.
-//! 11. `Garbage`: versions and tombstones that no reader needs take more space than is allowed.
-//! 12. `CellsOverBound`: a cell has as many runs as make it due.
-//! 13. `LevelsOverTarget`: a level has more bytes than its target.
-//! 14. `Pinning`: tables point into logs or value files that are to go.
-//! 15. `Cold`: old tombstones, and the rests of tables of which little is left.
-//! 16. `Joins`: two small neighbouring cells become one, as metadata.
-//! 17. `GarbageHints`: scans read more garbage than a rewrite costs.
-//! 18. `Purchase`: readers have paid the price of a merge in vain.
-//! 19. `ComeBack`: readers have waited for a slow cell as long as its way to the fast tier takes.
-//! 20. `GatherHints`: scans lost more time to values in many places than it takes to gather them.
+//! 1. `L0AtLimit`: L0 has as many tables as make writes wait. Its oldest tables go down.
+//! 2. `GatherRuns`: the two newest runs of a cell do not overlap. They become one, as metadata.
+//! 3. `CellsFarOverBound`: a cell has twice as many runs as make it due.
+//! 4. `L1FarOverTarget`: L1 has one run a cell and twice as many bytes as its target. A merge of L0 would write all of it again.
+//! 5. `L0`: L0 has enough tables. They move down as metadata, or are merged into L1 where a cell has one run.
+//! 6. `RoomInL1`: a cell of L1 is due, and L0 waits to go down. If no cell of L1 has a plan, less urgent work leaves L0 its way.
+//! 7. `FreeMoves`: the oldest run of a cell moves down, as metadata, from a level over its target.
+//! 8. `Splits`: a cell is too large, and is cut in two, as metadata.
+//! 9. `LeaveFastTier`: the fast tier has more than its share. Its coldest cell goes to a slow one.
+//! 10. `Garbage`: versions and tombstones that no reader needs take more space than is allowed.
+//! 11. `CellsOverBound`: a cell has as many runs as make it due.
+//! 12. `LevelsOverTarget`: a level has more bytes than its target.
+//! 13. `Pinning`: tables point into logs or value files that are to go.
+//! 14. `Cold`: old tombstones, and the rests of tables of which little is left.
+//! 15. `Joins`: two small neighbouring cells become one, as metadata.
+//! 16. `GarbageHints`: scans read more garbage than a rewrite costs.
+//! 17. `Purchase`: readers have paid the price of a merge in vain.
+//! 18. `ComeBack`: readers have waited for a slow cell as long as its way to the fast tier takes.
+//! 19. `GatherHints`: scans lost more time to values in many places than it takes to gather them.
 
 use super::Planner;
 use crate::plan::tree::Plan;
@@ -30,7 +29,6 @@ use crate::table::Reason;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Proposal {
-    LeaveInTurn,
     L0AtLimit,
     GatherRuns,
     CellsFarOverBound,
@@ -53,8 +51,7 @@ enum Proposal {
 }
 
 /// The most urgent proposal first.
-const ORDER: [Proposal; 20] = [
-    Proposal::LeaveInTurn,
+const ORDER: [Proposal; 19] = [
     Proposal::L0AtLimit,
     Proposal::GatherRuns,
     Proposal::CellsFarOverBound,
@@ -88,7 +85,7 @@ impl Proposal {
             Proposal::Cold => Reason::Cold,
             Proposal::GarbageHints | Proposal::GatherHints => Reason::Scans,
             Proposal::Purchase => Reason::Bought,
-            Proposal::LeaveInTurn | Proposal::LeaveFastTier | Proposal::ComeBack => Reason::Tier,
+            Proposal::LeaveFastTier | Proposal::ComeBack => Reason::Tier,
             // Metadata alone.
             Proposal::GatherRuns | Proposal::FreeMoves | Proposal::Splits | Proposal::Joins => Reason::Size,
         }
@@ -106,7 +103,6 @@ impl Planner<'_> {
         let all_levels = 1..self.last + 1;
         let is_l0_due = self.version.level(0).runs() >= self.options.l0_due_tables();
         match proposal {
-            Proposal::LeaveInTurn => self.leave_in_turn(),
             Proposal::L0AtLimit => {
                 let is_at_limit = self.version.level(0).runs() >= self.options.l0_stop_tables;
                 if is_at_limit { self.l0(true) } else { None }

@@ -47,6 +47,8 @@ struct Site {
     index: usize,
     /// Bytes that would move.
     bytes: u64,
+    /// Bytes that the move writes. A cell that is slow in part is written as a whole.
+    written_bytes: u64,
     heat: u64,
     /// Whether its tables move, or its values alone.
     with_tables: bool,
@@ -74,7 +76,7 @@ impl Planner<'_> {
         let mut sites: Vec<Site> =
             self.bottom_cells().filter_map(|(level, index)| self.fast_site(level, index)).collect();
         sites.sort_by(Site::colder);
-        let mut leaving = sites.iter().filter(|site| site.bytes <= tiers.room_bytes);
+        let mut leaving = sites.iter().filter(|site| site.written_bytes <= tiers.room_bytes);
         let leaving = leaving.find_map(|site| match site {
             Site { level: 1, with_tables: true, .. } => self.move_down(1, site.index, false),
             Site { with_tables: true, .. } => self.move_cell(site, Placement::Tables(target)),
@@ -86,12 +88,6 @@ impl Planner<'_> {
         };
         let may_sink = sites.is_empty() && !self.every_cell(1..self.last + 1).any(|cell| is_busy(&cell));
         leaving.or_else(|| if may_sink { self.sink_coldest() } else { None })
-    }
-
-    /// After another merge, a cell of a tier that the user gives up leaves before all other work. Writers may keep merges busy for ever.
-    pub(super) fn leave_in_turn(&self) -> Option<Plan> {
-        let tiers = self.now.tiers.filter(|tiers| tiers.is_their_turn && !tiers.is_moving)?;
-        self.leave_given_up_tier(tiers)
     }
 
     /// A slow cell comes back to the fast tier if its readers paid for it and it is hotter than what would leave.
@@ -119,7 +115,7 @@ impl Planner<'_> {
 
     /// A cell of a tier that the user gives up goes to another tier, or else to the fast one. A table may name a value file there although
     /// none of its slices leads into the file any more, and such a slice may lie above others.
-    fn leave_given_up_tier(&self, tiers: &Tiers) -> Option<Plan> {
+    pub(super) fn leave_given_up_tier(&self, tiers: &Tiers) -> Option<Plan> {
         let given_up = tiers.given_up?;
         let is_there = |slice: &Arc<Slice>| {
             let mut bodies = slice.table.bodies().iter();
@@ -135,7 +131,7 @@ impl Planner<'_> {
             let with_tables = slices.any(|(_, slice)| slice.table.tier != TierId::FAST);
             let site = self.site(level, index, with_tables, |slice| slice.slow_bytes());
             let is_bottom = self.version.is_empty_beneath(level, index);
-            let target = tiers.target.filter(|_| is_bottom && site.bytes <= tiers.room_bytes);
+            let target = tiers.target.filter(|_| is_bottom && site.written_bytes <= tiers.room_bytes);
             let placement = match target {
                 Some(target) if site.with_tables => Placement::Tables(target),
                 Some(target) => Placement::Values(target),
@@ -186,9 +182,11 @@ impl Planner<'_> {
         bytes: impl Fn(&Arc<Slice>) -> u64,
     ) -> Site {
         let slices = self.cell(level, index).slices().map(|(_, slice)| slice);
-        let site = Site { level, index, bytes: 0, heat: 0, with_tables };
+        let site = Site { level, index, bytes: 0, written_bytes: 0, heat: 0, with_tables };
+        let written = |slice: &Arc<Slice>| if with_tables { slice.bytes } else { bytes(slice) };
         slices.fold(site, |site, slice| Site {
             bytes: site.bytes.saturating_add(bytes(slice)),
+            written_bytes: site.written_bytes.saturating_add(written(slice)),
             heat: site.heat.saturating_add(slice.heat()),
             ..site
         })
@@ -266,7 +264,7 @@ mod tests {
     use super::*;
 
     fn site(bytes: u64, heat: u64) -> Site {
-        Site { level: 1, index: bytes as usize, bytes, heat, with_tables: true }
+        Site { level: 1, index: bytes as usize, bytes, written_bytes: bytes, heat, with_tables: true }
     }
 
     #[test]
