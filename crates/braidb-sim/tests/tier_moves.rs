@@ -232,6 +232,31 @@ fn the_cells_that_readers_come_to_come_back() {
     }
 }
 
+/// A slow slice counts each scan that begins there. If it counted one in 8, 400 scans of each cell would be too few.
+#[test]
+fn the_cells_that_are_only_scanned_come_back() {
+    for (options, len) in [(options as MakeOptions, 120), (separated, 300)] {
+        let fs = machine();
+        let (db, model) = at_rest(&fs, options(60), len);
+        let hot = slow_keys(&db);
+        let hot = &hot[..hot.len() / 4];
+        assert!(!hot.is_empty());
+        for round in 0..400 {
+            for key in hot {
+                let entry = match round % 2 {
+                    0 => db.range(key.clone()..).next(),
+                    _ => db.range(..=key.clone()).next_back(),
+                };
+                assert_eq!(entry.unwrap().unwrap().0, *key);
+            }
+        }
+        db.settle().unwrap();
+        let reads = slow_reads(&fs, || hot.iter().for_each(|key| assert!(db.get(key).unwrap().is_some())));
+        assert_eq!(reads, 0, "of {} hot keys, {} bytes came back", hot.len(), moved(&db).1);
+        model.check_reopened(&fs, db, options(60));
+    }
+}
+
 /// Readers that come to every cell alike pay for no move: no cell is hotter beyond chance.
 #[test]
 fn uniform_reads_move_nothing() {

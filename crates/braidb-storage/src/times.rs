@@ -73,7 +73,7 @@ pub struct DeviceTimes {
 }
 
 impl DeviceTimes {
-    /// The times of a device that nobody has measured: round figures of an SSD at a SATA port, as data
+    /// The times of a device without a measurement: round figures of an SSD at a SATA port, as data
     /// sheets give them.
     pub const UNKNOWN: DeviceTimes = DeviceTimes {
         seek_ns: 100_000,

@@ -66,7 +66,8 @@ impl Engine {
         let (layout, usual_bytes) = (self.jobs.parts.options.values.layout, self.scan_lengths.of(family));
         let weight = read::weight(self.counters.scans.next());
         let watermark = if weight > 0 { self.snapshots.drop_proof().watermark() } else { 0 };
-        ScanContext { weight, watermark, clock: self.clock.clone(), layout, usual_bytes }
+        let is_heat_counted = self.jobs.parts.tables.heat().is_on();
+        ScanContext { weight, is_heat_counted, watermark, clock: self.clock.clone(), layout, usual_bytes }
     }
 
     pub fn check_open(&self) -> Result<()> {

@@ -81,7 +81,7 @@ struct SlowTier {
     fs: Arc<dyn FileSystem>,
 }
 
-/// Who looks for tiers.
+/// What the tiers are looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// An open: new directories join.
@@ -115,7 +115,7 @@ struct Seeker<'a> {
     epoch: Epoch,
 }
 
-/// Finds, locks and checks the slow tiers of the database in `dir`: those of `state`, and those at `paths`, which are apart. `None` if
+/// Finds, locks and checks the slow tiers of the database in `dir`: the tiers of `state`, and the directories `paths`, which are apart. `None` if
 /// there are none.
 /// `env` has the whole file system. Changes nothing but the directories of new tiers.
 pub(super) fn find(
@@ -219,8 +219,8 @@ impl Seen {
 }
 
 impl Seeker<'_> {
-    /// The paths of all slow tiers, each with what it is: those that the user named, and remembered ones of tiers that are not among
-    /// them. Refuses if no path leads to a tier of the manifest.
+    /// The paths of all slow tiers, each with what it is: the paths that the user named, and the remembered paths of all other
+    /// tiers. Refuses if no path leads to a tier of the manifest.
     fn places(&self, paths: &[PathBuf]) -> Result<Vec<(PathBuf, Role)>> {
         let fs = self.env.fs.as_ref();
         let mut places: Vec<(PathBuf, Role)> = Vec::new();
@@ -355,7 +355,7 @@ impl Seeker<'_> {
                 let largest = tiers.slow.iter().map(|tier| tier.id).max().unwrap_or(last_tier);
                 let id = largest.max(last_tier).0.checked_add(1).map(TierId);
                 let used_up =
-                    || Error::tier(path, "the database has given all ids of tiers; use those that it has");
+                    || Error::tier(path, "the database has no tier id left; use the tiers that it has");
                 (id.ok_or_else(used_up)?, self.measured(path))
             }
             _ => {

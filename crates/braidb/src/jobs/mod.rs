@@ -345,6 +345,7 @@ impl Jobs {
             Some((plan, family.version.clone()))
         };
         if catalog.manual == 0
+            && tiers.as_ref().is_some_and(|tiers| tiers.given_up.is_some())
             && let Some(plan) = families.iter().find_map(in_turn)
         {
             return Some(plan);

@@ -86,8 +86,8 @@ impl Jobs {
         free_bytes.saturating_sub(reserve_bytes)
     }
 
-    /// Which values of its inputs a merge writes anew: those of collected files, and those of files in which it has few bytes, if they
-    /// are many. Where a cell moves: those that are not yet where it goes. `None` if no input leads into a value file.
+    /// Which values of its inputs a merge writes anew: the values of collected files, and of files in which it has few bytes, if such files
+    /// are many. Where a cell moves: the values that are not yet where it goes. `None` if no input leads into a value file.
     pub(super) fn rewrites(&self, merge: &Merge) -> Option<Arc<Rewrites>> {
         let tables = merge.inputs.iter().map(|input| &input.slice.table);
         let mut bodies = tables.flat_map(|table| table.bodies());

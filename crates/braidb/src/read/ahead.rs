@@ -414,7 +414,8 @@ mod tests {
     }
 
     fn of(clock: Arc<Watch>, usual_bytes: u64) -> ScanContext {
-        ScanContext { weight: 0, watermark: 0, clock, layout: ValueLayout::Ordered, usual_bytes }
+        let layout = ValueLayout::Ordered;
+        ScanContext { weight: 0, is_heat_counted: false, watermark: 0, clock, layout, usual_bytes }
     }
 
     fn ahead() -> Ahead {

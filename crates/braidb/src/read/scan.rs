@@ -99,14 +99,18 @@ struct Payers {
 impl Payers {
     /// A scan without a bound begins where few do, and is not charged.
     fn new(view: &FamilyView, bound: &Bound<Vec<u8>>, context: &ScanContext) -> Payers {
-        let ScanContext { weight, watermark, .. } = *context;
+        let ScanContext { weight, watermark, is_heat_counted, .. } = *context;
         let mut slices = Vec::new();
         if let Bound::Included(key) | Bound::Excluded(key) = bound
-            && weight > 0
+            && (weight > 0 || is_heat_counted)
         {
             let runs = view.version.levels().flat_map(|level| &level.cell(key).runs);
-            slices.extend(runs.filter_map(|run| run.find(key)).cloned());
-            slices.iter().for_each(|slice: &Arc<Slice>| slice.warm(weight));
+            let met = runs.filter_map(|run| run.find(key)).inspect(|slice| slice.warm(weight));
+            if weight > 0 {
+                slices.extend(met.cloned());
+            } else {
+                met.for_each(drop);
+            }
             if !mutant!("rent_of_the_oldest") {
                 slices.pop();
             }
@@ -160,6 +164,8 @@ pub struct Scan<W> {
 pub struct ScanContext {
     /// How often the scan is charged for what it reads in vain.
     pub weight: u64,
+    /// Whether the database has slow tiers: their slices count each scan that begins there.
+    pub is_heat_counted: bool,
     /// Every present and future reader is at or above this number.
     pub watermark: SeqNo,
     /// Reads of values ahead are timed by it.

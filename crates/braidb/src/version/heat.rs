@@ -1,14 +1,18 @@
 //! Heat: how often readers, and to a small part writers, came to a slice lately. Where a database has slow tiers, heat decides which cells
 //! stay on the fast one (`plan/tree/cells/tiers.rs`). It moves files and decides no answer, so a restart forgets it.
 //!
-//! *Decay.* Time is counted in reads of the database and a sixteenth of the entries that flushes write: after a half-life of reads all heat is halved at one moment. Two slices are compared
-//! at one age, so a comparison does not depend on the moment. A database that is neither read nor written keeps its heat.
+//! *What counts.* A get counts for the slice that holds its key, a scan for the slices where it begins. Slices on the fast tier count one read in
+//! 8, for all of them; slices on slow tiers count each.
+//!
+//! *Decay.* Time is counted in reads of the database and a sixteenth of the entries that flushes write: after a half-life of reads all heat is
+//! halved at one moment. Two slices are compared at one age, so a comparison does not depend on the moment. A database that is neither read nor
+//! written keeps its heat.
 //!
 //! *A change of the readers.* When many more reads than usual come to slow tiers, readers have turned to other keys. What was counted before
 //! then loses most of its weight at once, so that the new hot cells need not outweigh it. For a half-life the planner moves cells on weaker
 //! evidence.
 //!
-//! *Where heat goes.* An edit shares the heat of the slices that it removes out to those that it adds in their ranges, in proportion to
+//! *Where heat goes.* An edit shares the heat of the slices that it removes out to the added slices in their ranges, in proportion to
 //! bytes. Merges, cuts, moves, splits and joins carry heat along in this way.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,8 +22,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 const HALF_LIFE_READS: u64 = 1_024;
 /// The least half-life, in reads: 16,384, so that a database of few slices does not follow chance.
 const LEAST_HALF_LIFE_READS: u64 = 16_384;
-/// Reads that come to slices on slow tiers until the planner is asked: 128. A disk with 60 seeks a second serves them in 2 s. A slow flash
-/// drive with 1,500 accesses a second has 12 questions a second, of which each takes less than a millisecond.
+/// Reads that come to slices on slow tiers until the planner is asked: 128. A disk with 60 seeks a second serves them in 2 s, so the planner
+/// is asked every 2 s. On a flash drive with 1,500 accesses a second it is asked 12 times a second.
 const PLANNED_READS: u64 = 128;
 /// Reads in which the share of slow ones is compared with the usual one: 256. At a share of 7% it varies by 2%, and a disk with 60 seeks a
 /// second serves them in 4 s.
@@ -143,7 +147,7 @@ impl HeatClock {
         self.settling_reads.load(Ordering::Relaxed) > 0
     }
 
-    /// Lets the time of so many reads pass, and returns the age.
+    /// Moves the clock on by `reads`, and returns the age.
     fn pass(&self, reads: u64) -> u64 {
         let settling = self.settling_reads.load(Ordering::Relaxed);
         if settling > 0 {

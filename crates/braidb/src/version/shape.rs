@@ -74,8 +74,8 @@ impl Slice {
         self.table.charged(paid.ns(), rings);
     }
 
-    /// Counts a read that came to the slice, if the database has slow tiers. Of reads of a fast slice, one with a weight counts for the others
-    /// too. A slow slice counts each read: few come, and each takes long.
+    /// Counts a get that found its key in the slice, or a scan that began there, if the database has slow tiers. A fast slice counts a read
+    /// `weight` times, which is 0 for most reads. A slow slice counts each read once: few come, and each takes long.
     #[inline]
     pub fn warm(&self, weight: u64) {
         if weight > 0 || self.is_slow {

@@ -573,7 +573,7 @@ impl State {
     }
 }
 
-/// How the heat of removed slices is shared out to those that the edit adds in their ranges, in proportion to bytes: reads by the place of the
+/// How the heat of removed slices is shared out to the added slices in their ranges, in proportion to bytes: reads by the place of the
 /// change. An edit that removes slices changes one family.
 fn carried_heat(edit: &Edit, removed: &Removed) -> BTreeMap<usize, u64> {
     let mut carried = BTreeMap::new();

@@ -120,7 +120,7 @@ impl MoveTimes {
         MoveTimes { seek_ns: slow.seek_ns, byte_ps: byte_ps(slow.read_bytes_per_second) + fast_ps }
     }
 
-    /// Nanoseconds for a move of so many bytes out of so many files: equation 10 of LogStore for a table that comes back alone.
+    /// Nanoseconds to move `bytes` out of `files`: equation 10 of LogStore for a table that comes back alone.
     pub fn move_ns(&self, bytes: u64, files: u64) -> u128 {
         u128::from(files) * u128::from(self.seek_ns) + u128::from(bytes) * u128::from(self.byte_ps) / 1_000
     }

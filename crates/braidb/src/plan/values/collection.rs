@@ -35,9 +35,9 @@ const ROUND_PERCENT: u64 = 12;
 /// In the last pass it is what all files free in the mean. For each copied byte a file frees at least half of the mean. Cells that an earlier
 /// pass rewrites cost nothing in a later one.
 const PASSES: [u64; 3] = [100, 70, 50];
-/// A byte that is collected on a slow tier costs as many bytes on the fast one: 8. A disk with 150 MB a second takes 3 times as long as a
-/// flash drive with 480 MB, and its seeks, of which a merge that reads and writes there needs many, take about as long again. Readers of
-/// cold data wait meanwhile.
+/// A byte that is collected on a slow tier costs as many bytes on the fast one: 8. It is a compromise: a disk with 150 MB a second takes 3
+/// times as long as a flash drive with 480 MB, seeks come on top, and readers of cold data wait meanwhile. Updates on modelled devices gained a
+/// third over a weight of 1 (docs/decisions/slow-cells-stay.md).
 const SLOW_WEIGHT: u64 = 8;
 /// Bytes that the rewrite of an entry without its value takes: 42 MB of tables hold the handles of 1.9 million keys of 16 bytes.
 const HANDLE_BYTES: u64 = 24;

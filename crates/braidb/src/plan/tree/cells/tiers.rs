@@ -232,7 +232,7 @@ impl Planner<'_> {
     }
 }
 
-/// Whether a slow cell is hotter, by so many deviations, than the coldest of `fast`, which would leave for what has no room on the fast tier.
+/// Whether a slow cell is hotter, by `deviations`, than the coldest of `fast`, which would leave for what has no room on the fast tier.
 fn is_hotter(slow: &Site, fast: &[Site], room: u64, deviations: u128) -> bool {
     let needed = slow.bytes.saturating_sub(room);
     let (mut heat, mut bytes) = (0u64, 0u64);
