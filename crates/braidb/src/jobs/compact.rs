@@ -9,7 +9,7 @@ use super::hints::Hints;
 use super::running::Running;
 use crate::base::error::Result;
 use crate::base::ids::FamilyId;
-use crate::plan::{self, Plan, Step};
+use crate::plan::{Picker, Plan, Step};
 use crate::version::Version;
 use braidb_storage::Lane;
 use std::sync::Arc;
@@ -70,7 +70,8 @@ impl Jobs {
             let to_rewrite = self.tables_to_rewrite(catalog);
             let hints = catalog.hints.get(&family).unwrap_or(&nothing);
             let now = hints.now(&self.parts.snapshots, &to_rewrite, false, None);
-            match plan::full(family, version, &catalog.claims, upto, &now, options) {
+            let claims = &catalog.claims;
+            match (Picker { family, version, claims, now: &now, options }).compact(upto) {
                 Step::Do(plan) => {
                     let version = version.clone();
                     let running = self.claim(catalog, &plan);

@@ -62,7 +62,7 @@ use crate::plan::memory::segments::SegmentOptions;
 use crate::plan::tree::MoveTimes;
 use crate::plan::tree::placement::TierMap;
 use crate::plan::values::{Rewrites, ValueOptions};
-use crate::plan::{self, Claims, Plan, TreeOptions};
+use crate::plan::{Claims, Picker, Plan, TreeOptions};
 use crate::table::{Reason, TableOptions};
 use crate::version::state::Family;
 use crate::version::{Change, CommitError, DirLock, Edit, Manifest, State, TableStore, Version};
@@ -340,9 +340,10 @@ impl Jobs {
             let hints = catalog.hints.get(id).unwrap_or(&nothing);
             hints.now(&self.parts.snapshots, &to_rewrite, !catalog.is_buying, tiers.as_ref())
         };
-        let in_turn = |&(&id, family): &(&FamilyId, &Family)| {
-            let plan = plan::leave_in_turn(id, &family.version, claims, &now(&id), options)?;
-            Some((plan, family.version.clone()))
+        let in_turn = |&(id, family): &(&FamilyId, &Family)| {
+            let (version, now) = (&family.version, now(id));
+            let plan = Picker { family: *id, version, claims, now: &now, options }.leave_in_turn()?;
+            Some((plan, version.clone()))
         };
         if catalog.manual == 0
             && tiers.as_ref().is_some_and(|tiers| tiers.given_up.is_some())
@@ -350,17 +351,18 @@ impl Jobs {
         {
             return Some(plan);
         }
-        let mut plans = families.into_iter().filter_map(|(&id, family)| {
-            let (version, now) = (&family.version, now(&id));
+        let mut plans = families.into_iter().filter_map(|(id, family)| {
+            let (version, now) = (&family.version, now(id));
+            let picker = Picker { family: *id, version, claims, now: &now, options };
             let plan = if catalog.manual == 0 {
-                plan::propose(id, version, claims, &now, options)?
+                picker.propose()?
             } else if version.level(0).runs() >= options.l0_slowdown_tables {
                 // A caller of `compact` plans all other merges, but writers must not wait for the end of the manual compaction.
-                plan::relieve_l0(id, version, claims, &now, options)?
+                picker.relieve_l0()?
             } else {
                 return None;
             };
-            Some((plan, family.version.clone()))
+            Some((plan, version.clone()))
         });
         let first = plans.next()?;
         if !tiers::is_leaving(&first.0) {

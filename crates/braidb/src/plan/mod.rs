@@ -10,6 +10,6 @@ pub mod tree;
 pub mod values;
 
 pub use tree::{
-    Claim, Claims, Cutter, Edge, Garbage, Guards, Input, Join, Merge, Met, Move, Now, Plan, Split, Step,
-    Ticket, TreeOptions, Use, full, leave_in_turn, propose, relieve_l0,
+    Claim, Claims, Cutter, Edge, Garbage, Guards, Input, Join, Merge, Met, Move, Now, Picker, Plan, Split,
+    Step, Ticket, TreeOptions, Use,
 };

@@ -15,7 +15,7 @@ pub mod placement;
 mod simulator;
 pub mod sizes;
 
-pub use cells::{Met, full, hidden_value_bytes, leave_in_turn, propose, relieve_l0, samples};
+pub use cells::{Met, Picker, hidden_value_bytes, samples};
 pub use claims::{Claim, Claims, Ticket, Use};
 pub use cutter::{Cutter, Edge};
 pub use options::{Garbage, Guards, MoveTimes, Now, Tiers, TreeOptions};
@@ -27,7 +27,7 @@ use crate::table::Reason;
 use crate::version::{RunId, Slice};
 use std::sync::Arc;
 
-/// What [`full`] answers.
+/// What [`Picker::compact`] answers.
 #[derive(Clone, Debug)]
 pub enum Step {
     Do(Plan),

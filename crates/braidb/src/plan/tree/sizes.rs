@@ -13,7 +13,7 @@
 mod readers;
 
 use super::edits::Moment;
-use super::{Claims, Guards, Merge, Met, Now, Plan, Split, TreeOptions, propose, samples};
+use super::{Claims, Guards, Merge, Met, Now, Picker, Plan, Split, TreeOptions, samples};
 use crate::base::counters::LEVELS;
 use crate::base::error::Result;
 use crate::base::ids::{FamilyId, FileId, SeqNo, TierId};
@@ -251,7 +251,9 @@ impl Machine {
                 to_rewrite: &BTreeSet::new(),
                 sampled: &self.sampled,
             };
-            let Some(plan) = propose(FAMILY, &version, &self.claims, &now, &self.options) else { break };
+            let (claims, options) = (&self.claims, &self.options);
+            let picker = Picker { family: FAMILY, version: &version, claims, now: &now, options };
+            let Some(plan) = picker.propose() else { break };
             self.execute(&plan, &version);
         }
         let guards = self.version();

@@ -43,58 +43,44 @@ use crate::version::{Cell, Run, RunId, Slice, Version};
 use std::cmp::{Ordering, Reverse};
 use std::ops::Range;
 
-/// The most urgent plan for a family that the claims of running jobs allow.
-pub fn propose(
-    family: FamilyId,
-    version: &Version,
-    claims: &Claims,
-    now: &Now<'_>,
-    options: &TreeOptions,
-) -> Option<Plan> {
-    Planner::new(family, version, claims.clone(), now, options).first_plan()
+/// Picks plans for the tree of one family.
+#[derive(Clone, Copy, Debug)]
+pub struct Picker<'a> {
+    pub family: FamilyId,
+    pub version: &'a Version,
+    /// The claims of running jobs.
+    pub claims: &'a Claims,
+    pub now: &'a Now<'a>,
+    pub options: &'a TreeOptions,
 }
 
-/// A move of a cell off a tier that the user gives up, if the merge that ended last moved no cell. It goes before all other work of all families:
-/// writers may keep merges busy for ever.
-pub fn leave_in_turn(
-    family: FamilyId,
-    version: &Version,
-    claims: &Claims,
-    now: &Now<'_>,
-    options: &TreeOptions,
-) -> Option<Plan> {
-    let tiers = now.tiers.filter(|tiers| tiers.given_up.is_some() && tiers.is_their_turn)?;
-    if tiers.is_moving {
-        return None;
+impl Picker<'_> {
+    /// The most urgent plan that the claims of running jobs allow.
+    pub fn propose(&self) -> Option<Plan> {
+        Planner::new(self, Reason::L0).first_plan()
     }
-    let planner = Planner::new(family, version, claims.clone(), now, options);
-    Planner { reason: Reason::Tier, ..planner }.leave_given_up_tier(tiers)
-}
 
-/// A plan that makes L0 smaller, whether it is due or not.
-pub fn relieve_l0(
-    family: FamilyId,
-    version: &Version,
-    claims: &Claims,
-    now: &Now<'_>,
-    options: &TreeOptions,
-) -> Option<Plan> {
-    Planner::new(family, version, claims.clone(), now, options).l0(true)
-}
+    /// A move of a cell off a tier that the user gives up, if the merge that ended last moved no cell. It goes before all other work of all
+    /// families: writers may keep merges busy for ever.
+    pub fn leave_in_turn(&self) -> Option<Plan> {
+        let tiers = self.now.tiers.filter(|tiers| tiers.given_up.is_some() && tiers.is_their_turn)?;
+        if tiers.is_moving {
+            return None;
+        }
+        Planner::new(self, Reason::Tier).leave_given_up_tier(tiers)
+    }
 
-/// The next step of a manual compaction. In the end all records up to `upto` lie in the last level, one run a cell. Tombstones
-/// and old versions are gone as far as readers allow. The steps end although writing goes on. Records newer than `upto` are
-/// left alone, and each step brings older records down or cleans for good.
-pub fn full(
-    family: FamilyId,
-    version: &Version,
-    claims: &Claims,
-    upto: SeqNo,
-    now: &Now<'_>,
-    options: &TreeOptions,
-) -> Step {
-    let planner = Planner::new(family, version, claims.clone(), now, options);
-    Planner { reason: Reason::Compact, ..planner }.clean(&Span::ALL, upto)
+    /// A plan that makes L0 smaller, whether it is due or not.
+    pub fn relieve_l0(&self) -> Option<Plan> {
+        Planner::new(self, Reason::L0).l0(true)
+    }
+
+    /// The next step of a manual compaction. In the end all records up to `upto` lie in the last level, one run a cell. Tombstones
+    /// and old versions are gone as far as readers allow. The steps end although writing goes on. Records newer than `upto` are
+    /// left alone, and each step brings older records down or cleans for good.
+    pub fn compact(&self, upto: SeqNo) -> Step {
+        Planner::new(self, Reason::Compact).clean(&Span::ALL, upto)
+    }
 }
 
 /// A level is larger by this many times the growth of the options than the level above, where most values lie in value files: merges write
@@ -181,19 +167,14 @@ struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    fn new(
-        family: FamilyId,
-        version: &'a Version,
-        claims: Claims,
-        now: &'a Now<'a>,
-        options: &'a TreeOptions,
-    ) -> Planner<'a> {
+    fn new(picker: &Picker<'a>, reason: Reason) -> Planner<'a> {
+        let Picker { family, version, now, options, .. } = *picker;
+        let claims = picker.claims.clone();
         let sums = |level: &crate::version::Level| level.cells.iter().map(|cell| Sum::of(cell)).collect();
         let sums: Vec<Vec<Sum>> = version.levels().map(sums).collect();
         let last = version.last_level().max(1);
         let slack_permille =
             garbage::slack_permille(options.base_bytes, sums[last].iter().map(|sum| sum.bytes).sum());
-        let reason = Reason::L0;
         let mut planner =
             Planner { family, version, claims, now, options, reason, last, sums, slack_permille };
         for level in 1..LEVELS {

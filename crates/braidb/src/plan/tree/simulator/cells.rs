@@ -426,7 +426,7 @@ fn l0_is_handed_over_beside_a_job_of_l1_and_never_past_an_older_table() {
 fn an_empty_tree_wants_nothing() {
     for sim in trees(1) {
         assert!(sim.propose().is_none());
-        let done = full(FAMILY, &sim.version(), &sim.claims, SeqNo::MAX, &sim.now(), &sim.options);
+        let done = sim.pick(|picker| picker.compact(SeqNo::MAX));
         assert!(matches!(done, Step::Done));
     }
 }
@@ -442,12 +442,12 @@ fn a_compaction_ends_although_writing_goes_on() {
     sim.flush();
     let upto = sim.seq;
     for _ in 0..2_000 {
-        let step = full(FAMILY, &sim.version(), &sim.claims, upto, &sim.now(), &sim.options);
+        let step = sim.pick(|picker| picker.compact(upto));
         let Step::Do(plan) = step else { return };
         sim.start(plan);
         (0..100).for_each(|_| sim.put(rng.below(2_500) * 2));
         while sim.version().level(0).runs() >= 6
-            && let Some(plan) = relieve_l0(FAMILY, &sim.version(), &sim.claims, &sim.now(), &sim.options)
+            && let Some(plan) = sim.pick(|picker| picker.relieve_l0())
         {
             sim.start(plan);
             sim.finish(sim.running.len() - 1);
@@ -476,14 +476,14 @@ fn a_compaction_cleans_below_newer_runs() {
         for _ in 0..2 {
             shuffled(2_000).skip(7).step_by(20).for_each(|key| sim.put(key));
             sim.flush();
-            while let Some(plan) = relieve_l0(FAMILY, &sim.version(), &sim.claims, &sim.now(), &sim.options) {
+            while let Some(plan) = sim.pick(|picker| picker.relieve_l0()) {
                 sim.start(plan);
                 sim.finish(0);
             }
         }
         let is_on_top = sim.deepest_cell > 1;
         let mut steps = 0;
-        while let Step::Do(plan) = full(FAMILY, &sim.version(), &sim.claims, upto, &sim.now(), &sim.options) {
+        while let Step::Do(plan) = sim.pick(|picker| picker.compact(upto)) {
             steps += 1;
             assert!(steps < 1_000, "it never ends: {plan:?}");
             sim.start(plan);

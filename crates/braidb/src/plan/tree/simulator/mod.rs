@@ -412,7 +412,14 @@ impl Simulator {
     }
 
     fn propose(&self) -> Option<Plan> {
-        propose(FAMILY, &self.version(), &self.claims, &self.now(), &self.options)
+        self.pick(|picker| picker.propose())
+    }
+
+    /// Asks the policy.
+    fn pick<T>(&self, ask: impl FnOnce(Picker<'_>) -> T) -> T {
+        let (version, now) = (self.version(), self.now());
+        let (claims, options) = (&self.claims, &self.options);
+        ask(Picker { family: FAMILY, version: &version, claims, now: &now, options })
     }
 
     /// Carries out plans until none is left.
@@ -432,7 +439,7 @@ impl Simulator {
     fn compact(&mut self) {
         self.flush();
         for _ in 0..100_000 {
-            match full(FAMILY, &self.version(), &self.claims, self.seq, &self.now(), &self.options) {
+            match self.pick(|picker| picker.compact(self.seq)) {
                 Step::Do(plan) => self.start(plan),
                 Step::Blocked => assert!(!self.running.is_empty(), "nothing runs that could be in the way"),
                 Step::Done if self.running.is_empty() => return,
