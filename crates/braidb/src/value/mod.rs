@@ -1,6 +1,6 @@
 //! Values that lie apart from their keys: handles, and the bodies that hold the values.
 //!
-//! A *body* is a file of values: a closed commit log, or a *value file* ([`file`]), which flushes and merges write. A *handle* holds
+//! A *body* is a file of values: a closed commit log, or a *value file* ([`mod@file`]), which flushes and merges write. A *handle* holds
 //! the place, the length and the checksum of one value in a body. With it a reader finds the value without its frame or record, and
 //! checks that it is the right one. A table that holds handles names its bodies, in its own properties and in the manifest. A handle
 //! names a body by its place in this list.

@@ -54,7 +54,7 @@ pub struct Torn {
     pub bytes: u64,
 }
 
-/// The outcome of [`Manifest::open`] and [`Manifest::create`].
+/// The outcome of [`Manifest::resume`] and [`Manifest::create`].
 #[derive(Debug)]
 pub struct Opened {
     pub state: State,

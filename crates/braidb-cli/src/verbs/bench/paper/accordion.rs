@@ -7,7 +7,7 @@
 
 use super::{
     Configuration, Experiment, Figure, Further, Paper, Scale, Sizes, Statement, change_text, configuration,
-    experiment,
+    experiment, statement,
 };
 use braidb::Options;
 use braidb::tuning::MemoryPolicy;
@@ -126,42 +126,48 @@ const LATENCIES: [Figure; 5] = [
     Figure::Latency(990),
 ];
 
-const fn of(
-    experiments: &'static [&'static str],
-    figure: Figure,
-    configuration: &'static str,
-    text: &'static str,
-) -> Statement {
-    Statement { experiments, figure, configuration, text }
-}
-
 /// The figures in the paper's text. Basic and Adaptive have A 0.02 and S 5 unless the name gives others. The text does not tell R for
 /// Adaptive's flushes, compactions and bytes, and for its distance to Basic.
 const STATEMENTS: [Statement; 21] = [
-    of(&[ZIPFIAN_WRITES], Figure::SettledWrites, "basic", "+47.6% (SSD), +25.4% (HDD)"),
-    of(&[ZIPFIAN_WRITES], Figure::SettledWrites, "basic S 4", "the peak over S (HDD)"),
-    of(&[ZIPFIAN_WRITES], Figure::SettledWrites, "basic", "the peak over S (SSD)"),
-    of(&[ZIPFIAN_WRITES], Figure::SettledWrites, "basic S 2", "the best A of 0.25, 0.1, 0.05, 0.02 (SSD)"),
-    of(&[ZIPFIAN_WRITES], Figure::SettledWrites, "basic flat, chunks", "+27% (on the heap), +29% (off it)"),
-    of(
+    statement(&[ZIPFIAN_WRITES], Figure::SettledWrites, "basic", "+47.6% (SSD), +25.4% (HDD)"),
+    statement(&[ZIPFIAN_WRITES], Figure::SettledWrites, "basic S 4", "the peak over S (HDD)"),
+    statement(&[ZIPFIAN_WRITES], Figure::SettledWrites, "basic", "the peak over S (SSD)"),
+    statement(
+        &[ZIPFIAN_WRITES],
+        Figure::SettledWrites,
+        "basic S 2",
+        "the best A of 0.25, 0.1, 0.05, 0.02 (SSD)",
+    ),
+    statement(
+        &[ZIPFIAN_WRITES],
+        Figure::SettledWrites,
+        "basic flat, chunks",
+        "+27% (on the heap), +29% (off it)",
+    ),
+    statement(
         &[ZIPFIAN_WRITES],
         Figure::SettledWrites,
         "basic A 0.1 serialized",
         "+33% (on the heap), +44% (off it)",
     ),
-    of(&[ZIPFIAN_WRITES], Figure::SettledWrites, "eager", "below the baseline"),
-    of(&[ZIPFIAN_WRITES], Figure::SettledWrites, "eager A 0.25", "+20%"),
-    of(&[ZIPFIAN_WRITES], Figure::SettledWrites, "adaptive R 0.2", "3% to 7% less than basic (SSD)"),
-    of(&[ZIPFIAN_WRITES], Figure::WrittenWithoutLog, "basic", "-13% (SSD), -8% (HDD)"),
-    of(&[ZIPFIAN_WRITES], Figure::WrittenWithoutLog, "adaptive R 0.2", "almost -30%"),
-    of(&[ZIPFIAN_WRITES], Figure::Flushes, "adaptive R 0.2", "-58%"),
-    of(&[ZIPFIAN_WRITES], Figure::Merges, "adaptive R 0.2", "-61%"),
-    of(&[UNIFORM_WRITES], Figure::SettledWrites, "basic", "+23.8% (SSD), +8.9% (HDD)"),
-    of(&[UNIFORM_WRITES], Figure::SettledWrites, "adaptive R 0.2", "as basic"),
-    of(&[GETS], Figure::Latency(500), "adaptive R 0.2", "slightly more (SSD)"),
-    of(&[GETS], Figure::Latency(950), "adaptive R 0.2", "2.13 ms to 2.26 ms (SSD)"),
-    of(&[GETS], Figure::Latency(990), "adaptive R 0.2", "tails -15% to -40% (HDD), slightly more (SSD)"),
-    of(&[SCANS], Figure::Latency(500), "basic S 2", "up to +3% over all percentiles (SSD)"),
-    of(&[SCANS], Figure::Latency(500), "basic", "+2% to +8% over all percentiles (SSD)"),
-    of(&[SCANS], Figure::Latency(990), "basic", "as at p50"),
+    statement(&[ZIPFIAN_WRITES], Figure::SettledWrites, "eager", "below the baseline"),
+    statement(&[ZIPFIAN_WRITES], Figure::SettledWrites, "eager A 0.25", "+20%"),
+    statement(&[ZIPFIAN_WRITES], Figure::SettledWrites, "adaptive R 0.2", "3% to 7% less than basic (SSD)"),
+    statement(&[ZIPFIAN_WRITES], Figure::WrittenWithoutLog, "basic", "-13% (SSD), -8% (HDD)"),
+    statement(&[ZIPFIAN_WRITES], Figure::WrittenWithoutLog, "adaptive R 0.2", "almost -30%"),
+    statement(&[ZIPFIAN_WRITES], Figure::Flushes, "adaptive R 0.2", "-58%"),
+    statement(&[ZIPFIAN_WRITES], Figure::Merges, "adaptive R 0.2", "-61%"),
+    statement(&[UNIFORM_WRITES], Figure::SettledWrites, "basic", "+23.8% (SSD), +8.9% (HDD)"),
+    statement(&[UNIFORM_WRITES], Figure::SettledWrites, "adaptive R 0.2", "as basic"),
+    statement(&[GETS], Figure::Latency(500), "adaptive R 0.2", "slightly more (SSD)"),
+    statement(&[GETS], Figure::Latency(950), "adaptive R 0.2", "2.13 ms to 2.26 ms (SSD)"),
+    statement(
+        &[GETS],
+        Figure::Latency(990),
+        "adaptive R 0.2",
+        "tails -15% to -40% (HDD), slightly more (SSD)",
+    ),
+    statement(&[SCANS], Figure::Latency(500), "basic S 2", "up to +3% over all percentiles (SSD)"),
+    statement(&[SCANS], Figure::Latency(500), "basic", "+2% to +8% over all percentiles (SSD)"),
+    statement(&[SCANS], Figure::Latency(990), "basic", "as at p50"),
 ];

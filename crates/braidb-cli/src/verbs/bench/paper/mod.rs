@@ -289,6 +289,15 @@ struct Statement {
     text: &'static str,
 }
 
+const fn statement(
+    experiments: &'static [&'static str],
+    figure: Figure,
+    configuration: &'static str,
+    text: &'static str,
+) -> Statement {
+    Statement { experiments, figure, configuration, text }
+}
+
 /// The figures of each round, by the title of the experiment and the name of the configuration.
 type Rounds = BTreeMap<(&'static str, &'static str), Vec<Vec<f64>>>;
 
