@@ -69,13 +69,27 @@ fn one_of_two_tiers_is_emptied_into_the_other() {
     for (options, len) in kinds() {
         let fs = machine();
         fs.set_capacity_of(path(DEVICES[1]), Some(400 << 10));
-        let (db, model) = filled(&fs, one(options(10)).slow_path(SLOW[1]), len, 400);
+        let (db, mut model) = filled(&fs, one(options(10)).slow_path(SLOW[1]), len, 400);
         let before = bytes(&db);
         assert!(before[1] > 0, "{before:?}");
         db.evacuate(SLOW[0], drop).unwrap();
         let after = bytes(&db);
         assert!(after.len() == 2 && after[1] > before[1] / 2, "{before:?} became {after:?}");
         assert_eq!(files_in(&fs, SLOW[0]), [""; 0]);
+        // The device may be gone by now.
+        fs.record_ops();
+        for _ in 0..100 {
+            model.put(&db, "default", 0, vec![9; len]);
+            db.flush().unwrap();
+        }
+        let ops = fs.take_recorded_ops();
+        let asked = |device| {
+            ops.iter().filter(|op| op.kind == OpKind::FreeSpace && op.path.starts_with(device)).count()
+        };
+        assert!(
+            asked(DEVICES[0]) == 0 && asked(DEVICES[1]) > 0,
+            "the tier that is out is asked for its room"
+        );
         let db = model.check_reopened(&fs, db, options(10));
         db.evacuate(SLOW[1], drop).unwrap();
         model.check_reopened(&fs, db, options(10));

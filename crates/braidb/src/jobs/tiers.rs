@@ -500,6 +500,22 @@ mod tests {
     }
 
     #[test]
+    fn what_running_merges_bring_to_the_fast_tier_takes_its_room() {
+        let share = Share { percent: 70, bytes: None };
+        let mut state = TierState { total_bytes: 1_000, slow_bytes: 500, ..TierState::default() };
+        assert_eq!(state.fast_room_bytes(&share), 200);
+        let (one, other) = (Arc::new(TierMap::staging(150)), Arc::new(TierMap::staging(40)));
+        state.writing = [&one, &other].map(Arc::downgrade).to_vec();
+        assert_eq!(state.fast_room_bytes(&share), 10);
+        drop(one);
+        assert_eq!(state.fast_room_bytes(&share), 160);
+        drop(other);
+        state.writing = vec![Arc::downgrade(&Arc::new(TierMap::fast()))];
+        assert_eq!(state.fast_room_bytes(&share), 200);
+        assert_eq!(state.fast_room_bytes(&Share { percent: 0, bytes: None }), 0);
+    }
+
+    #[test]
     fn bytes_that_the_user_names_take_the_place_of_the_share() {
         assert_eq!(Share { percent: 50, bytes: None }.bound_bytes(1_000), 500);
         assert_eq!(Share { percent: 100, bytes: None }.bound_bytes(u64::MAX), u64::MAX);

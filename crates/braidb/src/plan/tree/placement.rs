@@ -57,6 +57,12 @@ impl TierMap {
         TierMap { placement: Placement::Fast, tables: Vec::new(), closed: BTreeSet::new(), staged_bytes: 0 }
     }
 
+    /// A merge that brings bytes of slow cells to the fast tier.
+    #[cfg(test)]
+    pub fn staging(staged_bytes: u64) -> TierMap {
+        TierMap { staged_bytes, ..TierMap::fast() }
+    }
+
     /// The tiers of a merge that reads `version`, where `closed` tiers take nothing and the fast tier has room for `room_bytes` within its
     /// share.
     pub fn of(merge: &Merge, version: &Version, closed: BTreeSet<TierId>, room_bytes: u64) -> TierMap {
