@@ -4,7 +4,7 @@
 mod common;
 
 use common::tiered::Tiered;
-use common::{braidb, braidb_with, names};
+use common::{Place, braidb, braidb_with, names};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -153,6 +153,20 @@ fn a_tier_is_emptied_and_others_go_on() {
 }
 
 #[test]
+fn a_share_that_is_not_reached_is_told() {
+    let place = Place::new("tiers-share");
+    let slow = place.path("slow").display().to_string();
+    // Small values beside large ones stay.
+    let value = |row: usize| "v".repeat(if row.is_multiple_of(10) { 5_000 } else { 20 });
+    let rows: String = (0..500).map(|row| format!("key {row:05}\t{}\n", value(row))).collect();
+    braidb_with(&["load", &place.db()], rows.as_bytes()).exits(0);
+    braidb(&["compact", &place.db()]).exits(0);
+    let told = braidb(&["tier", "add", &place.db(), &slow, "--fast-share", "0"]).exits(0).text().to_owned();
+    assert!(told.contains("more than 0% stays") && told.contains("braidb compact"), "{told}");
+    braidb(&["dump", &place.db()]).exits(0).prints(&rows);
+}
+
+#[test]
 fn tiers_are_found_from_every_working_directory() {
     let tiered = Tiered::new("tiers-relative");
     let run_in = |dir: &str, arguments: &[&str]| {
@@ -232,6 +246,7 @@ fn foreign_and_old_directories_are_refused_and_kept() {
     // Directories in one another.
     for dir in [db.clone(), path("db/slow"), path("slow/er")] {
         braidb(&["tier", "add", db, &dir, "--slow-path", &path("slow")]).exits(2).tells("not apart");
+        braidb(&["tier", "add", db, &dir]).exits(2).tells("not apart");
     }
     // A database that does not exist is not made, and no tier for it.
     braidb(&["tier", "add", &path("nowhere"), &path("new")]).exits(2).tells("does not exist");

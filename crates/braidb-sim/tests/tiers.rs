@@ -140,7 +140,7 @@ fn a_second_tier_joins_a_database_that_has_one() {
 fn a_tier_that_is_not_there_is_named() {
     let fs = filled();
     fs.unlink(&path(SLOW).join("TIER")).unwrap();
-    refused(open(&fs, options()), SLOW, "`TIER` is missing");
+    refused(open(&fs, options()), SLOW, "its file `TIER` is missing: put back the `TIER`");
     refused(open(&fs, options().slow_path(SLOW)), SLOW, "`TIER` is missing");
     unmount(&fs, SLOW);
     let before = fs.files();
@@ -156,7 +156,10 @@ fn a_directory_of_something_else_does_not_join() {
     for (dir, name, what) in [
         ("/photos", "cat.jpg", "it holds `cat.jpg`"),
         ("/other-db", "CURRENT", "it holds `CURRENT`"),
+        // Its tables are not left over from an evacuation.
+        ("/other-db", "000007.table", "it holds `CURRENT`; name an empty or a new directory"),
         ("/old-tier", "000007.values", "`TIER` is missing"),
+        ("/old-tier", "000007.table", "may be deleted"),
     ] {
         fs.create_dir_all(path(dir)).unwrap();
         fs.write_file(&path(dir).join(name), b"").unwrap();
@@ -267,6 +270,7 @@ fn impossible_slow_paths_are_refused() {
         (options().slow_path("/db/slow"), "not apart"),
         (options().slow_path("/"), "not apart"),
         (options().slow_path(SLOW).slow_path("/slow/er"), "not apart"),
+        (options().slow_path(""), "it is empty"),
         (many, "the limit is 15"),
     ] {
         let (option, why) = named(options);
@@ -275,6 +279,18 @@ fn impossible_slow_paths_are_refused() {
     assert_eq!(named(options().fast_share(101)).0, "fast_share");
     assert_eq!(named(options().fast_bytes(Some(1 << 61))).0, "fast_bytes");
     assert!(fs.files().is_empty(), "a refused open makes nothing");
+}
+
+#[test]
+fn no_tier_joins_below_one_that_the_database_remembers() {
+    let fs = filled();
+    let before = fs.files();
+    match open(&fs, options().slow_path("/slow/er")) {
+        Err(Error::InvalidOption { option: "slow_path", why }) => assert!(why.contains("not apart"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(fs.files(), before);
+    drop(open(&fs, options().slow_path("/slower")).unwrap());
 }
 
 #[test]

@@ -45,6 +45,10 @@ struct Add {
     /// The directory on the slower device
     slow_dir: PathBuf,
     /// Move the coldest data there now, until at most this percentage is on the fast tier; without it, data moves as the database is used
+    ///
+    /// More stays on the fast tier where the data was written lately (`braidb compact` brings it down first), where small values lie beside
+    /// large ones, and if the slow device has no room: the command then says so. A larger share brings nothing back: readers do, or
+    /// `tier evacuate`.
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=100))]
     fast_share: Option<u32>,
 }
@@ -65,7 +69,7 @@ struct List {
 /// Move everything off a slow tier, and take the tier out of the database
 ///
 /// The data goes to other slow tiers that have room, or else to the fast one. If the command is stopped or fails, the tier stays a tier and
-/// nothing is lost; run it again to go on.
+/// nothing is lost; run it again to go on. What came back to the tier meanwhile is moved again.
 #[derive(clap::Args)]
 #[command(after_help = text::EXIT_STATUS)]
 struct Evacuate {
@@ -109,6 +113,13 @@ fn add(args: &Add) -> Outcome {
             bytes(&tier),
             bytes(fast)
         );
+        let all_bytes: u64 = tiers.iter().map(|tier| tier.bytes).sum();
+        if fast.bytes > (u128::from(all_bytes) * u128::from(percent) / 100) as u64 {
+            text += &format!(
+                "more than {percent}% stays: what was written lately (run `braidb compact` first), small values beside large ones, or what \
+                 the slow device has no room for\n"
+            );
+        }
     }
     db.close()?;
     std::io::stdout().write_all(text.as_bytes()).map_err(printing)

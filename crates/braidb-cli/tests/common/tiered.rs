@@ -27,6 +27,7 @@ impl Tiered {
             added.text().contains("is now tier 1 of") && added.text().contains("remembers it"),
             "{added:?}"
         );
+        assert!(!added.text().contains("stays"), "{added:?}");
         assert!(tiered.bytes_on(1) > 0 && tiered.bytes_on(0) == 0, "{:#}", tiered.tiers());
         tiered
     }

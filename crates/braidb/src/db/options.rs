@@ -167,14 +167,16 @@ impl Options {
         self
     }
 
-    /// How much of all data stays on the fast tier, in percent, 0 to 100. Has no effect without a slow tier, or with
-    /// [`Options::fast_bytes`]. Default: 50.
+    /// How much of all data may stay on the fast tier, in percent, 0 to 100. Whole cells of the tree leave, of about 64 MiB, so less may stay.
+    /// More stays while level 0 holds it ([`Db::compact`] brings it down), where a cell has small values beside large ones, and if no slow
+    /// tier has room. What readers want comes back, and nothing else: a larger share moves nothing. Has no effect without a slow tier, or
+    /// with [`Options::fast_bytes`]. Default: 50.
     pub fn fast_share(mut self, percent: u32) -> Options {
         self.fast_share = percent;
         self
     }
 
-    /// How many bytes of data stay on the fast tier, up to 2^60, in place of a share of all data; `None` leaves it to
+    /// How many bytes of data may stay on the fast tier, up to 2^60, in place of a share of all data; `None` leaves it to
     /// [`Options::fast_share`]. Has no effect without a slow tier. Default: `None`.
     pub fn fast_bytes(mut self, bytes: Option<u64>) -> Options {
         self.fast_bytes = bytes;

@@ -158,20 +158,29 @@ pub(super) fn find(
     Ok((!tiers.slow.is_empty()).then_some(tiers))
 }
 
-/// Refuses a slow path that is the database's directory or another slow path, or lies in or around one.
+/// Refuses a slow path that is empty, or is the database's directory or another slow path, or lies in or around one.
 pub(super) fn check_apart(dir: &Path, paths: &[PathBuf]) -> Result<()> {
     for (index, path) in paths.iter().enumerate() {
-        let mut others = [dir].into_iter().chain(paths[..index].iter().map(PathBuf::as_path));
-        if let Some(other) = others.find(|other| path.starts_with(other) || other.starts_with(path)) {
-            let why = format!(
-                "{} and {} are not apart; a tier needs a directory of its own",
-                path.display(),
-                other.display()
-            );
+        if path.as_os_str().is_empty() {
+            let why = "it is empty; name the directory of a tier".to_owned();
             return Err(Error::InvalidOption { option: "slow_path", why });
         }
+        check_apart_from(path, [dir].into_iter().chain(paths[..index].iter().map(PathBuf::as_path)))?;
     }
     Ok(())
+}
+
+/// Refuses a slow path that is one of `others`, or lies in or around one.
+fn check_apart_from<'a>(path: &Path, mut others: impl Iterator<Item = &'a Path>) -> Result<()> {
+    let Some(other) = others.find(|other| path.starts_with(other) || other.starts_with(path)) else {
+        return Ok(());
+    };
+    let why = format!(
+        "{} and {} are not apart; a tier needs a directory of its own",
+        path.display(),
+        other.display()
+    );
+    Err(Error::InvalidOption { option: "slow_path", why })
 }
 
 fn draw_database(env: &Env) -> DatabaseId {
@@ -242,7 +251,11 @@ impl Seeker<'_> {
         let known = self.state.into_iter().flat_map(State::tiers).filter(|tier| tier.id != TierId::FAST);
         for tier in known.filter(|tier| !by_tier.contains_key(&tier.id)) {
             let path = tier.place.unwrap_or(self.dir);
-            places.push((path.to_owned(), self.remembered(path, tier.id)?));
+            let role = self.remembered(path, tier.id)?;
+            // A later open that names both would refuse a tier below another one.
+            let is_new = |(_, role): &&(PathBuf, Role)| *role == Role::New;
+            check_apart_from(path, places.iter().filter(is_new).map(|(new, _)| new.as_path()))?;
+            places.push((path.to_owned(), role));
         }
         if places.len() > MAX_SLOW_TIERS {
             let why = format!("with it there are {} tiers; the limit is {MAX_SLOW_TIERS}", places.len());
@@ -264,7 +277,16 @@ impl Seeker<'_> {
             );
             return Err(Error::tier(path, why));
         }
-        match self.role(path, &Seen::look(self.env.fs.as_ref(), path)?)? {
+        let seen = Seen::look(self.env.fs.as_ref(), path)?;
+        if let (None, Some(name)) = (&seen.tier, &seen.file) {
+            let why = format!(
+                "tier {} is here, with files such as `{name}`, but its file `TIER` is missing: put back the `TIER` or \
+                 a copy of the whole directory",
+                id.0
+            );
+            return Err(Error::tier(path, why));
+        }
+        match self.role(path, &seen)? {
             Role::Known(found, times) if found == id => Ok(Role::Known(id, times)),
             Role::Known(found, _) => {
                 let why = format!(
@@ -319,7 +341,8 @@ impl Seeker<'_> {
     }
 
     fn role_without_tier(&self, path: &Path, seen: &Seen) -> Result<Role> {
-        if let Some(name) = &seen.file {
+        // Tables beside a name that no tier has are those of a database, or of another program: they are not left over.
+        if let (Some(name), None) = (&seen.file, &seen.foreign) {
             let why = format!(
                 "it holds tables, such as `{name}`, but its file `TIER` is missing: go back to a copy of the whole \
                  directory, or name another one; {LEFT_OVER}"
