@@ -210,6 +210,43 @@ fn an_older_tier_and_an_older_database_are_told_apart() {
     assert!(is_filled(&open(&fs, options()).unwrap()));
 }
 
+/// The copy has the epoch of the open, and lacks what came to the tier after it. It would delete those files as orphans.
+#[test]
+fn a_copy_that_was_made_while_the_database_was_open_is_refused() {
+    let fs = SimFs::new();
+    let db = open(&fs, options().slow_path(SLOW)).unwrap();
+    db.put("early", "").unwrap();
+    db.delete("early").unwrap();
+    db.flush().unwrap();
+    copy(&fs, DIR, "/copy");
+    fill(&db);
+    db.close().unwrap();
+    let before = names(&fs, SLOW);
+    assert!(before.len() > 2, "{before:?}");
+    let copied = open_on(Arc::new(fs.clone()), "/copy", options().slow_path(SLOW));
+    refused(copied, SLOW, "another copy of this database has used it");
+    assert_eq!(names(&fs, SLOW), before);
+    assert!(is_filled(&open(&fs, options()).unwrap()));
+}
+
+#[test]
+fn a_slow_device_that_fails_during_a_close_keeps_nothing_from_opening_again() {
+    for nth in 1.. {
+        let fs = filled();
+        let db = open(&fs, options()).unwrap();
+        let is_slow = |op: &braidb_storage::sim::Op| op.kind.mutates() && op.path.starts_with(SLOW);
+        fs.fail_nth_where(nth, Fault::Io, Lasting::ForEver, nth, is_slow);
+        db.close().unwrap();
+        let has_struck = fs.faults_struck() > 0;
+        fs.heal();
+        assert!(is_filled(&open(&fs, options()).unwrap()), "after operation {nth}");
+        if !has_struck {
+            assert!(nth > 8, "a close writes `TIER` twice, and made {nth} operations");
+            return;
+        }
+    }
+}
+
 #[test]
 fn a_copy_of_one_tier_is_not_a_second_one() {
     let fs = filled();
@@ -333,17 +370,20 @@ fn a_join_that_is_cut_short_is_made_again() {
         // Without the option the tier is remembered, or has not joined yet.
         let other = image.crash_image(Crash::Process, 0);
         drop(open(&other, options()).unwrap());
+        let had_tier = names(&other, SLOW).iter().any(|name| name == "TIER");
         match open(&other, options().slow_path("/elsewhere")) {
             Ok(_) if names(&other, "/elsewhere").is_empty() => panic!("a new tier has a `TIER`"),
             Ok(_) => {}
             Err(error) => panic!("{error}"),
         }
+        // If the join died before its edit, the other directory has the id that `TIER` names here.
+        drop(open(&other, options().slow_path(SLOW)).unwrap());
+        assert!(names(&other, SLOW).contains(&"TIER".to_owned()) && open(&other, options()).is_ok());
         let db = open(&image, options().slow_path(SLOW)).unwrap();
         fill(&db);
         db.close().unwrap();
         assert!(is_filled(&open(&image, options()).unwrap()));
-        let has_tier = names(&other, SLOW).iter().any(|name| name == "TIER");
-        *(if has_tier { &mut joined } else { &mut not_joined }) += 1;
+        *(if had_tier { &mut joined } else { &mut not_joined }) += 1;
     }
     assert!(joined > 0 && not_joined > 0, "{joined} and {not_joined}");
 }

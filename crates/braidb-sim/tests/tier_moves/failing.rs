@@ -152,6 +152,18 @@ fn a_closed_tier_is_tried_again_after_a_while() {
 }
 
 #[test]
+fn a_compaction_goes_on_beside_a_full_slow_device() {
+    for (options, make_options, len, records) in databases() {
+        let fs = machine();
+        let (db, mut model) = filled(&fs, options, len, records);
+        fs.set_capacity_of(path(DEVICES[0]), Some(fs.taken_bytes_of(path(DEVICES[0]))));
+        model.fill(&db, 0..records, len, 7);
+        db.compact().unwrap();
+        model.check_reopened(&fs, db, make_options(30));
+    }
+}
+
+#[test]
 fn what_has_no_room_on_a_full_slow_device_stays_fast() {
     for (options, reopened, len, records) in databases() {
         let fs = machine();

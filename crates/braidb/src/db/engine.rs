@@ -300,14 +300,13 @@ impl Engine {
             return Ok(());
         }
         self.jobs.stop();
-        let sealed = match self.queue.seal() {
-            // The log is stable with its footer; on a full disk the manifest does without the log's length.
-            Ok((log, end)) => match self.jobs.record_seal(log, end) {
+        let sealed = self.queue.seal().and_then(|(log, end)| {
+            // The log is stable with its footer; on a full disk the manifest does without the log's length and the new epoch.
+            match self.jobs.record_seal(log, end).and_then(|()| self.jobs.raise_epoch()) {
                 Err(error) if error.is_full() && self.health.cause().is_none() => Ok(()),
                 outcome => outcome,
-            },
-            Err(error) => Err(error),
-        };
+            }
+        });
         self.lock.release();
         sealed
     }

@@ -41,7 +41,8 @@ use crate::base::tiers::{MAX_SLOW_TIERS, TierDirs, Times};
 use crate::jobs::Orphans;
 use crate::plan::tree::MoveTimes;
 use crate::version::state::FIRST_EPOCH;
-use crate::version::{Change, DirLock, Edit, State, TierFile};
+
+use crate::version::{Change, DirLock, Edit, State, TierFile, next_epoch};
 use braidb_storage::{DeviceTimes, Env, FileSystem, Routed};
 use std::collections::BTreeMap;
 use std::io;
@@ -191,13 +192,9 @@ fn draw_database(env: &Env) -> DatabaseId {
     DatabaseId(id)
 }
 
-/// A new epoch, above `epoch`. Chance tells two copies of a database apart that open from one epoch.
+/// A new epoch, above `epoch`.
 fn raised(env: &Env, dir: &Path, epoch: Epoch) -> Result<Epoch> {
-    if mutant!("epoch_not_raised") {
-        return Ok(epoch);
-    }
-    let step = 1 + (env.random.next_u64() >> 32);
-    epoch.checked_add(step).ok_or_else(|| {
+    next_epoch(epoch, env.random.as_ref()).ok_or_else(|| {
         Error::corruption(&dir.join(names::CURRENT), 0, "the manifest gives the tiers an impossible epoch")
     })
 }
@@ -323,6 +320,13 @@ impl Seeker<'_> {
             let why = "another copy of this database has used it since: open that copy, or go back to copies of all \
                        directories from one moment";
             return Err(Error::tier(path, why));
+        }
+        let is_remembered =
+            self.state.is_some_and(|state| state.tiers().any(|tier| tier.place == Some(path)));
+        if is_known && seen.file.is_none() && !is_remembered {
+            // An open wrote the `TIER` and died before its edit; then another directory got the id. Or it is an old copy without a file. The
+            // tier itself has to be found elsewhere.
+            return self.role_without_tier(path, seen);
         }
         if is_known {
             let why = "it is older than the database, or was used with another copy: name the directory that this \

@@ -49,8 +49,16 @@ impl Jobs {
         let upto = self.parts.snapshots.visible();
         let families: Vec<FamilyId> = self.catalog.lock().state.families().keys().copied().collect();
         for family in families {
-            while let Some((plan, version, running)) = self.next_step(family, upto)? {
-                running.merge(plan, version)?;
+            loop {
+                let closed = self.closed_tiers();
+                let Some((plan, version, running)) = self.next_step(family, upto)? else { break };
+                if let Err(error) = running.merge(plan, version) {
+                    // The merge closed a slow tier. The next step writes to another one.
+                    let is_closed_now = self.unwritable(&error).is_some_and(|tier| !closed.contains(&tier));
+                    if !is_closed_now {
+                        return Err(error);
+                    }
+                }
             }
         }
         Ok(())

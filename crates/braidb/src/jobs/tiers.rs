@@ -34,7 +34,8 @@ use crate::base::report::TierStats;
 use crate::plan::tree::placement::TierMap;
 use crate::plan::tree::{Placement, Tiers};
 use crate::plan::{Merge, Plan};
-use crate::version::{Change, Edit, Slice, Version};
+
+use crate::version::{Change, Edit, Slice, TierFile, Version, next_epoch};
 use braidb_storage::Lane;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -373,6 +374,34 @@ impl Jobs {
         self.commit(catalog, edit)
     }
 
+    /// Gives all tiers a new epoch, in the steps of an open (`version/tier_file.rs`). The last edit before a close, so that a manifest which was
+    /// copied while the database was open is too old for the tiers. If a slow device fails, the tiers accept the epoch that they have.
+    pub fn raise_epoch(&self) -> Result<()> {
+        let mut catalog = self.catalog.lock();
+        let tiers: Vec<TierId> = catalog.state.tiers().map(|tier| tier.id).collect();
+        let Some(earlier) = catalog.state.tiers().next().map(|fast| fast.epoch).filter(|_| tiers.len() > 1)
+        else {
+            return Ok(());
+        };
+        let Some(epoch) = next_epoch(earlier, self.parts.env.random.as_ref()) else { return Ok(()) };
+        let (fs, dirs) = (self.parts.env.fs.as_ref(), self.parts.tables.dirs());
+        let write = |earlier| {
+            tiers.iter().filter(|&&tier| tier != TierId::FAST).all(|&tier| {
+                let now = TierFile::read(fs, dirs.of(tier)).ok().flatten();
+                now.is_some_and(|now| TierFile { epoch, earlier, ..now }.write(fs, dirs.of(tier)).is_ok())
+            })
+        };
+        if !write(earlier) {
+            return Ok(());
+        }
+        let mut edit = Edit::default();
+        tiers.iter().for_each(|&id| edit.push(Change::Tier { id, epoch }));
+        self.commit(&mut catalog, edit)?;
+        // A tier that is not confirmed accepts the epoch of the edit as well.
+        write(epoch);
+        Ok(())
+    }
+
     /// Whether a tier is empty, and stays so. `None` while merges move cells off it, or may write there.
     fn emptied(&self, catalog: &mut Catalog, tier: TierId, dir: &Path) -> Option<Result<()>> {
         if catalog.is_stopped {
@@ -395,14 +424,24 @@ impl Jobs {
 
     /// A merge failed. If it could not write to a slow tier, the tier is closed for a time. Returns whether other plans go on.
     pub(super) fn met_failed_tier(&self, error: &Error) -> bool {
-        let path = match error {
-            Error::Io { operation: "read" | "open", .. } => return false,
-            Error::Io { path, .. } | Error::Full { path, .. } => path,
-            _ => return false,
-        };
-        let is_there = |tier: &TierId| path.starts_with(self.parts.tables.dirs().of(*tier));
-        let Some(tier) = self.parts.tables.dirs().slow().find(is_there) else { return false };
+        let Some(tier) = self.unwritable(error) else { return false };
         self.catalog.lock().tiers.failed(tier, self.parts.env.clock.now_us())
+    }
+
+    /// The slow tier that an error tells could not be written.
+    pub(super) fn unwritable(&self, error: &Error) -> Option<TierId> {
+        let path = match error {
+            Error::Io { operation: "read" | "open", .. } => return None,
+            Error::Io { path, .. } | Error::Full { path, .. } => path,
+            _ => return None,
+        };
+        let dirs = self.parts.tables.dirs();
+        dirs.slow().find(|&tier| path == dirs.of(tier) || path.parent() == Some(dirs.of(tier)))
+    }
+
+    /// The tiers that take nothing now.
+    pub(super) fn closed_tiers(&self) -> BTreeSet<TierId> {
+        self.catalog.lock().tiers.closed(self.parts.env.clock.now_us())
     }
 }
 

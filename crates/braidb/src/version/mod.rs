@@ -33,4 +33,4 @@ pub use manifest::{CommitError, Manifest, ManifestConfig, Opened};
 pub use shape::{Cell, Level, Run, RunId, Slice, Version};
 pub use state::{FoundFile, State};
 pub use table_file::TableStore;
-pub use tier_file::TierFile;
+pub use tier_file::{TierFile, next_epoch};

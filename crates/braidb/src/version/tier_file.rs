@@ -20,14 +20,14 @@
 //! # Epochs: at most one of two copies goes on
 //!
 //! A user may copy the directory of a database, or go back to an older copy. Then two manifests have the same database id, and one slow
-//! directory. Each would delete the other's tables as orphans. Epochs keep them apart. Each open draws a new epoch `n`: the epoch `e` of
-//! the manifest, plus 1, plus a random number below 2^32.
+//! directory. Each would delete the other's tables as orphans. Epochs keep them apart. Each open, and each close, draws a new epoch `n`: the
+//! epoch `e` of the manifest, plus 1, plus a random number below 2^32.
 //!
-//! | step of the open | `TIER` says epoch, earlier | manifest | which manifests the tier accepts |
+//! | step of the open or close | `TIER` says epoch, earlier | manifest | which manifests the tier accepts |
 //! |---|---|---|---|
 //! | before | `e`, `e` | `e` | `e` |
 //! | (a) `TIER` is written and synced | `n`, `e` | `e` | `n` and `e` |
-//! | (b) the edit of recovery is synced | `n`, `e` | `n` | `n` and `e` |
+//! | (b) the edit of recovery, or the last edit, is synced | `n`, `e` | `n` | `n` and `e` |
 //! | (c) `TIER` is confirmed, before any job starts | `n`, `n` | `n` | `n` |
 //!
 //! A tier accepts the manifest whose epoch it names, as its own epoch, or as the earlier one of an open that was not confirmed. So an open
@@ -37,21 +37,34 @@
 //! takes over a tier as it was at `e`. Its own step (a) writes `m`, `e`, with another random number. From then on the first manifest is
 //! refused if its edit (b) was synced: `n` is neither `m` nor `e`. If (b) was not synced, both are at `e`, and nothing is lost with
 //! either. After (c) of one copy, the other is refused for good.
+//!
+//! A close raises the epoch because a manifest that was copied while the database was open has the epoch of the open. After the close it is
+//! too old. If the database was not closed, because its process died, such a copy is not told from the database: copies must be made while
+//! the database is closed. If a slow device fails during a close, the epoch stays.
 
 use super::current;
 use crate::base::checksum::at_place;
 use crate::base::codec::{Decoder, put_u32, put_u64};
 use crate::base::error::{Error, Result};
 use crate::base::ids::{DatabaseId, Epoch, TierId};
+use crate::base::mutant::mutant;
 use crate::base::names;
 use crate::base::tiers::Times;
-use braidb_storage::{DeviceTimes, FileSystem};
+use braidb_storage::{DeviceTimes, FileSystem, Random};
 use std::io;
 use std::path::Path;
 
 const MAGIC: &[u8; 8] = b"BRAIDTIR";
 const VERSION: u16 = 1;
 const BYTES: usize = 103;
+
+/// An epoch above `epoch`. Chance tells two copies of a database apart that open from one epoch. `None` if there is no larger one.
+pub fn next_epoch(epoch: Epoch, random: &dyn Random) -> Option<Epoch> {
+    if mutant!("epoch_not_raised") {
+        return Some(epoch);
+    }
+    epoch.checked_add(1 + (random.next_u64() >> 32))
+}
 
 /// The content of a `TIER`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
