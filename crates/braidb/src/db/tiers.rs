@@ -41,7 +41,6 @@ use crate::base::tiers::{MAX_SLOW_TIERS, TierDirs, Times};
 use crate::jobs::Orphans;
 use crate::plan::tree::MoveTimes;
 use crate::version::state::FIRST_EPOCH;
-
 use crate::version::{Change, DirLock, Edit, State, TierFile, next_epoch};
 use braidb_storage::{DeviceTimes, Env, FileSystem, Routed};
 use std::collections::BTreeMap;
@@ -116,9 +115,8 @@ struct Seeker<'a> {
     epoch: Epoch,
 }
 
-/// Finds, locks and checks the slow tiers of the database in `dir`: the tiers of `state`, and the directories `paths`, which are apart. `None` if
-/// there are none.
-/// `env` has the whole file system. Changes nothing but the directories of new tiers.
+/// Finds, locks and checks the slow tiers of the database in `dir`: the tiers of `state`, and the directories `paths`, which are apart.
+/// `None` if there are none. `env` has the whole file system. Changes nothing but the directories of new tiers.
 pub(super) fn find(
     env: &Env,
     dir: &Path,

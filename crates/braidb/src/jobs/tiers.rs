@@ -28,13 +28,12 @@
 
 use super::{Catalog, Jobs};
 use crate::base::error::{Error, Result};
-use crate::base::ids::TierId;
+use crate::base::ids::{Epoch, TierId};
 use crate::base::names;
 use crate::base::report::TierStats;
 use crate::plan::tree::placement::TierMap;
 use crate::plan::tree::{Placement, Tiers};
 use crate::plan::{Merge, Plan};
-
 use crate::version::{Change, Edit, Slice, TierFile, Version, next_epoch};
 use braidb_storage::Lane;
 use std::collections::{BTreeMap, BTreeSet};
@@ -385,20 +384,21 @@ impl Jobs {
         };
         let Some(epoch) = next_epoch(earlier, self.parts.env.random.as_ref()) else { return Ok(()) };
         let (fs, dirs) = (self.parts.env.fs.as_ref(), self.parts.tables.dirs());
-        let write = |earlier| {
+        // Another epoch than `from` is that of a process which took the tier over.
+        let write = |from: Epoch, earlier: Epoch| {
             tiers.iter().filter(|&&tier| tier != TierId::FAST).all(|&tier| {
-                let now = TierFile::read(fs, dirs.of(tier)).ok().flatten();
+                let now = TierFile::read(fs, dirs.of(tier)).ok().flatten().filter(|now| now.epoch == from);
                 now.is_some_and(|now| TierFile { epoch, earlier, ..now }.write(fs, dirs.of(tier)).is_ok())
             })
         };
-        if !write(earlier) {
+        if !write(earlier, earlier) {
             return Ok(());
         }
         let mut edit = Edit::default();
         tiers.iter().for_each(|&id| edit.push(Change::Tier { id, epoch }));
         self.commit(&mut catalog, edit)?;
         // A tier that is not confirmed accepts the epoch of the edit as well.
-        write(epoch);
+        write(epoch, epoch);
         Ok(())
     }
 
