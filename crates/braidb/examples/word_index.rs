@@ -74,7 +74,7 @@ fn load(db: &Db, text: &str) -> Result<(), Box<dyn Error>> {
             *counts.entry(word).or_default() += 1;
         }
         if batch.len() > 1000 {
-            db.write(std::mem::take(&mut batch))?;
+            db.write(&mut batch)?; // which empties it
         }
     }
     for (word, count) in counts {

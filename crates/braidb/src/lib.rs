@@ -78,7 +78,7 @@ pub use base::error::{Error, Result};
 pub use base::value::Value;
 pub use base::{MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 pub use braidb_storage as storage;
-pub use db::{ColumnFamily, Db, IntoBounds, Iter, Options, Snapshot, WriteBatch};
+pub use db::{AsBatch, ColumnFamily, Db, IntoBounds, Iter, Options, Snapshot, WriteBatch};
 
 pub mod stats {
     //! What the engine counts, shows and forecasts, and what recovery and verification report.

@@ -1,6 +1,7 @@
 //! Corner cases that random operations rarely reach, by subject. Each test is deterministic, or can fail only because of the bug
 //! that it looks for.
 
+mod batches;
 mod compacting;
 mod failures;
 mod flushing;

@@ -6,6 +6,7 @@ use crate::base::ids::FamilyId;
 use crate::base::{MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::log::EncodedBatch;
 use std::fmt;
+use std::sync::Arc;
 
 /// Writes that [`Db::write`](crate::Db::write) applies atomically, in their order.
 ///
@@ -25,7 +26,8 @@ use std::fmt;
 /// ```
 #[derive(Clone, Default)]
 pub struct WriteBatch {
-    encoded: EncodedBatch,
+    /// Shared with the commit queue while the batch is written, so that no writer copies its batch.
+    encoded: Arc<EncodedBatch>,
     /// The database to which the families of the batch belong, and the name of one family. Any other database refuses the batch.
     database: Option<(u64, String)>,
     /// The first key or value over the limits, or a mix of databases; returned when the batch is written.
@@ -84,9 +86,13 @@ impl WriteBatch {
         self.encoded.bytes()
     }
 
-    /// Removes all writes and keeps the memory.
+    /// Removes all writes and keeps the memory. A batch that was refused takes writes again.
     pub fn clear(&mut self) {
-        self.encoded.clear();
+        match Arc::get_mut(&mut self.encoded) {
+            Some(encoded) => encoded.clear(),
+            // A clone of the batch has the memory.
+            None => self.encoded = Arc::default(),
+        }
         self.database = None;
         self.refused = None;
     }
@@ -99,9 +105,10 @@ impl WriteBatch {
             self.refused = Some(error);
             return;
         }
+        let encoded = Arc::make_mut(&mut self.encoded);
         match value {
-            Some(value) => self.encoded.push_put(family, key, value),
-            None => self.encoded.push_delete(family, key),
+            Some(value) => encoded.push_put(family, key, value),
+            None => encoded.push_delete(family, key),
         }
     }
 
@@ -116,21 +123,81 @@ impl WriteBatch {
     }
 
     /// The encoded writes. Fails if the batch was refused, or names families of a database other than `database`.
-    pub(crate) fn into_encoded(self, database: u64) -> Result<EncodedBatch> {
-        if let Some(error) = self.refused {
-            return Err(error);
+    pub(crate) fn encoded(&self, database: u64) -> Result<&Arc<EncodedBatch>> {
+        if let Some(error) = &self.refused {
+            return Err(error.clone());
         }
-        match self.database {
-            Some((bound, name)) if bound != database => Err(Error::ForeignFamily { name }),
-            _ => Ok(self.encoded),
+        match &self.database {
+            Some((bound, name)) if *bound != database => Err(Error::ForeignFamily { name: name.clone() }),
+            _ => Ok(&self.encoded),
         }
     }
 }
 
-/// Takes the writes out of a batch that was built in a chain of calls, and leaves it empty.
-impl From<&mut WriteBatch> for WriteBatch {
-    fn from(batch: &mut WriteBatch) -> WriteBatch {
-        std::mem::take(batch)
+/// A [`WriteBatch`] in each form that [`Db::write`](crate::Db::write) takes. The form decides what becomes of the batch:
+///
+/// - `&batch` keeps its writes, after success and after an error;
+/// - `&mut batch` is emptied by success alone. After an error it has all its writes, and can be written again;
+/// - `batch` is gone, after an error too.
+///
+/// ```
+/// use braidb::{Db, WriteBatch};
+/// # let dir = std::env::temp_dir().join(format!("braidb-doc-asbatch-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// # let db = Db::open(&dir)?;
+/// let mut batch = WriteBatch::new();
+/// batch.put("from", "90");
+/// db.write(&batch)?;
+/// assert_eq!(batch.len(), 1);
+/// batch.put("to", "110");
+/// db.write(&mut batch)?;
+/// assert!(batch.is_empty()); // and takes the next writes, in the same memory
+/// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), braidb::Error>(())
+/// ```
+pub trait AsBatch: sealed::Form {}
+
+impl AsBatch for WriteBatch {}
+
+impl AsBatch for &WriteBatch {}
+
+impl AsBatch for &mut WriteBatch {}
+
+mod sealed {
+    use super::WriteBatch;
+
+    /// The form in which a batch is written. Only this module implements it.
+    pub trait Form {
+        fn batch(&self) -> &WriteBatch;
+
+        /// The batch was written.
+        fn written(self);
+    }
+
+    impl Form for WriteBatch {
+        fn batch(&self) -> &WriteBatch {
+            self
+        }
+
+        fn written(self) {}
+    }
+
+    impl Form for &WriteBatch {
+        fn batch(&self) -> &WriteBatch {
+            self
+        }
+
+        fn written(self) {}
+    }
+
+    impl Form for &mut WriteBatch {
+        fn batch(&self) -> &WriteBatch {
+            self
+        }
+
+        fn written(self) {
+            self.clear();
+        }
     }
 }
 

@@ -103,19 +103,24 @@ impl Engine {
         self.jobs.family_names()
     }
 
-    pub fn commit_one(&self, family: FamilyId, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+    pub fn commit_one(
+        &self,
+        family: FamilyId,
+        key: &[u8],
+        value: Option<&[u8]>,
+        durability: Durability,
+    ) -> Result<()> {
         self.admit(key.len() + value.map_or(0, <[u8]>::len))?;
-        self.commit(|| self.queue.commit_one(family, key, value, self.options.durability))
+        self.commit(|| self.queue.commit_one(family, key, value, durability))
     }
 
-    pub fn commit_batch(&self, batch: EncodedBatch, durability: Durability) -> Result<()> {
+    pub fn commit_batch(&self, batch: &Arc<EncodedBatch>, durability: Durability) -> Result<()> {
         if batch.count() == 0 {
             // An empty batch covers all earlier writes, as every commit does.
             return self.persist(durability);
         }
         self.admit(batch.bytes())?;
-        let batch = Arc::new(batch);
-        self.commit(|| self.queue.commit_batch(&batch, durability))
+        self.commit(|| self.queue.commit_batch(batch, durability))
     }
 
     /// Commits. If the device is full, flushes and commits once more: memory that becomes tables frees its logs.

@@ -2,6 +2,7 @@
 
 use super::Db;
 use super::bounds::IntoBounds;
+use crate::base::durability::Durability;
 use crate::base::error::{Error, Result};
 use crate::base::ids::FamilyId;
 use crate::base::value::Value;
@@ -52,7 +53,17 @@ impl ColumnFamily {
 
     /// As [`Db::put`].
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.db.put_at(self.id, key.as_ref(), Some(value.as_ref()))
+        self.put_with(key, value, self.db.engine().durability())
+    }
+
+    /// As [`Db::put_with`].
+    pub fn put_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        durability: Durability,
+    ) -> Result<()> {
+        self.db.put_at(self.id, key.as_ref(), Some(value.as_ref()), durability)
     }
 
     /// As [`Db::get`].
@@ -67,7 +78,12 @@ impl ColumnFamily {
 
     /// As [`Db::delete`].
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.db.put_at(self.id, key.as_ref(), None)
+        self.delete_with(key, self.db.engine().durability())
+    }
+
+    /// As [`Db::delete_with`].
+    pub fn delete_with(&self, key: impl AsRef<[u8]>, durability: Durability) -> Result<()> {
+        self.db.put_at(self.id, key.as_ref(), None, durability)
     }
 
     /// As [`Db::iter`].

@@ -19,7 +19,7 @@ mod tuning;
 mod verify;
 
 pub use crate::plan::tree::sizes::{Forecast, LevelForecast, Load};
-pub use batch::WriteBatch;
+pub use batch::{AsBatch, WriteBatch};
 pub use bounds::IntoBounds;
 pub use family::ColumnFamily;
 pub use iter::Iter;
@@ -196,7 +196,32 @@ impl Db {
     /// reopening, unless the database was poisoned before. After any other error nothing of the write was written:
     /// [`TooLarge`](crate::Error::TooLarge), [`Full`](crate::Error::Full), [`Closed`](crate::Error::Closed), [`Io`](crate::Error::Io).
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.put_at(FamilyId::DEFAULT, key.as_ref(), Some(value.as_ref()))
+        self.put_at(FamilyId::DEFAULT, key.as_ref(), Some(value.as_ref()), self.engine().durability())
+    }
+
+    /// Sets `key` to `value` in the default family, with the given durability. `Sync` covers all earlier writes.
+    ///
+    /// ```
+    /// use braidb::{Db, Durability};
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-putw-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = Db::open(&dir)?;
+    /// db.put("draft", "quick")?;
+    /// db.put_with("order", "paid", Durability::Sync)?; // returns when both are on stable storage
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Db::put`].
+    pub fn put_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        durability: Durability,
+    ) -> Result<()> {
+        self.put_at(FamilyId::DEFAULT, key.as_ref(), Some(value.as_ref()), durability)
     }
 
     /// The value of `key` in the default family, pinned and not copied.
@@ -255,10 +280,31 @@ impl Db {
     ///
     /// As [`Db::put`].
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.put_at(FamilyId::DEFAULT, key.as_ref(), None)
+        self.put_at(FamilyId::DEFAULT, key.as_ref(), None, self.engine().durability())
     }
 
-    /// Applies all writes of `batch`, or none of them, with the durability of the options.
+    /// Removes `key` from the default family, with the given durability. `Sync` covers all earlier writes.
+    ///
+    /// ```
+    /// use braidb::{Db, Durability};
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-deletew-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = Db::open(&dir)?;
+    /// db.put("secret", "blue")?;
+    /// db.delete_with("secret", Durability::Sync)?; // no power failure brings it back
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Db::put`].
+    pub fn delete_with(&self, key: impl AsRef<[u8]>, durability: Durability) -> Result<()> {
+        self.put_at(FamilyId::DEFAULT, key.as_ref(), None, durability)
+    }
+
+    /// Applies all writes of `batch`, or none of them, with the durability of the options. `&batch` keeps its writes, and `&mut batch` is
+    /// emptied by success alone ([`AsBatch`]).
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-writeb-{}", std::process::id()));
@@ -266,7 +312,10 @@ impl Db {
     /// # let db = braidb::Db::open(&dir)?;
     /// let mut batch = braidb::WriteBatch::new();
     /// batch.put("from", "90").put("to", "110");
-    /// db.write(batch)?;
+    /// match db.write(&mut batch) {
+    ///     Err(braidb::Error::Full { .. }) => println!("{} writes wait for room on the disk", batch.len()),
+    ///     outcome => outcome?, // the batch is empty now
+    /// }
     /// db.write(braidb::WriteBatch::new().delete("from").delete("to"))?; // or in one line
     /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
     /// # Ok::<(), braidb::Error>(())
@@ -274,8 +323,9 @@ impl Db {
     ///
     /// # Errors
     ///
-    /// As for [`Db::put`]; [`ForeignFamily`](crate::Error::ForeignFamily) if the batch names a family of another database.
-    pub fn write(&self, batch: impl Into<WriteBatch>) -> Result<()> {
+    /// As for [`Db::put`]; [`ForeignFamily`](crate::Error::ForeignFamily) if the batch names a family of another database. A batch with a
+    /// write over the limits, or with families of two databases, is refused until [`WriteBatch::clear`].
+    pub fn write(&self, batch: impl AsBatch) -> Result<()> {
         self.write_with(batch, self.engine().durability())
     }
 
@@ -296,9 +346,11 @@ impl Db {
     /// # Errors
     ///
     /// As [`Db::write`].
-    pub fn write_with(&self, batch: impl Into<WriteBatch>, durability: Durability) -> Result<()> {
-        let encoded = batch.into().into_encoded(self.identity())?;
-        self.engine().commit_batch(encoded, durability)
+    pub fn write_with(&self, batch: impl AsBatch, durability: Durability) -> Result<()> {
+        let encoded = batch.batch().encoded(self.identity())?;
+        self.engine().commit_batch(encoded, durability)?;
+        batch.written();
+        Ok(())
     }
 
     /// All entries of the default family, in key order, from both ends.
@@ -612,11 +664,17 @@ impl Db {
         self.engine().snapshots()
     }
 
-    pub(crate) fn put_at(&self, family: FamilyId, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+    pub(crate) fn put_at(
+        &self,
+        family: FamilyId,
+        key: &[u8],
+        value: Option<&[u8]>,
+        durability: Durability,
+    ) -> Result<()> {
         batch::check_entry(0, key, value.unwrap_or_default())?;
         #[cfg(feature = "mutants")]
         crate::base::mutant::spin_in_put();
-        self.engine().commit_one(family, key, value)
+        self.engine().commit_one(family, key, value, durability)
     }
 
     pub(crate) fn get_at(&self, family: FamilyId, key: &[u8]) -> Result<Option<Value>> {
