@@ -7,6 +7,9 @@ use std::path::Path;
 #[path = "../examples/durability.rs"]
 mod durability;
 #[allow(dead_code, reason = "its main is for `cargo run --example`")]
+#[path = "../examples/queue.rs"]
+mod queue;
+#[allow(dead_code, reason = "its main is for `cargo run --example`")]
 #[path = "../examples/quick_start.rs"]
 mod quick_start;
 #[allow(dead_code, reason = "its main is for `cargo run --example`")]
@@ -28,6 +31,11 @@ fn runs_twice(name: &str, run: fn(&Path) -> Result<(), Box<dyn Error>>) {
 #[test]
 fn quick_start_runs() {
     runs_twice("quick-start", quick_start::run);
+}
+
+#[test]
+fn queue_runs() {
+    runs_twice("queue", queue::run);
 }
 
 #[test]

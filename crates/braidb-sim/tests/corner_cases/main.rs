@@ -3,6 +3,7 @@
 
 mod batches;
 mod compacting;
+mod ends;
 mod failures;
 mod flushing;
 mod memory;

@@ -5,6 +5,7 @@ use super::bounds::IntoBounds;
 use crate::base::durability::Durability;
 use crate::base::error::{Error, Result};
 use crate::base::ids::FamilyId;
+use crate::base::key::prefix_bounds;
 use crate::base::value::Value;
 use crate::db::iter::Iter;
 use std::fmt;
@@ -98,7 +99,17 @@ impl ColumnFamily {
 
     /// As [`Db::prefix`].
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
-        self.db.range_at(self.id, crate::base::key::prefix_bounds(prefix.as_ref()), None)
+        self.db.range_at(self.id, prefix_bounds(prefix.as_ref()), None)
+    }
+
+    /// As [`Db::first`].
+    pub fn first(&self) -> Result<Option<(Vec<u8>, Value)>> {
+        self.iter().next().transpose()
+    }
+
+    /// As [`Db::last`].
+    pub fn last(&self) -> Result<Option<(Vec<u8>, Value)>> {
+        self.iter().next_back().transpose()
     }
 
     /// The family's id. Refuses a handle from another database.

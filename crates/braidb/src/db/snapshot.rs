@@ -60,6 +60,16 @@ impl Snapshot {
         self.db.range_at(FamilyId::DEFAULT, prefix_bounds(prefix.as_ref()), Some(self.seq))
     }
 
+    /// The entry with the smallest key of the default family at the moment of the snapshot.
+    pub fn first(&self) -> Result<Option<(Vec<u8>, Value)>> {
+        self.iter().next().transpose()
+    }
+
+    /// The entry with the largest key of the default family at the moment of the snapshot.
+    pub fn last(&self) -> Result<Option<(Vec<u8>, Value)>> {
+        self.iter().next_back().transpose()
+    }
+
     /// All entries of `family` at the moment of the snapshot.
     pub fn iter_in(&self, family: &ColumnFamily) -> Iter {
         self.range_in(family, ..)
@@ -79,6 +89,16 @@ impl Snapshot {
             Ok(id) => self.db.range_at(id, prefix_bounds(prefix.as_ref()), Some(self.seq)),
             Err(error) => Iter::failed(error),
         }
+    }
+
+    /// The entry with the smallest key of `family` at the moment of the snapshot.
+    pub fn first_in(&self, family: &ColumnFamily) -> Result<Option<(Vec<u8>, Value)>> {
+        self.iter_in(family).next().transpose()
+    }
+
+    /// The entry with the largest key of `family` at the moment of the snapshot.
+    pub fn last_in(&self, family: &ColumnFamily) -> Result<Option<(Vec<u8>, Value)>> {
+        self.iter_in(family).next_back().transpose()
     }
 }
 
