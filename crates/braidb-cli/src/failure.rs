@@ -33,6 +33,16 @@ impl Failure {
         }
     }
 
+    /// The same failure with another message.
+    pub fn reworded(self, reword: impl FnOnce(String) -> String) -> Failure {
+        match self {
+            Failure::NotFound(message) => Failure::NotFound(reword(message)),
+            Failure::Use(message) => Failure::Use(reword(message)),
+            Failure::Storage(message) => Failure::Storage(reword(message)),
+            Failure::ReaderGone => Failure::ReaderGone,
+        }
+    }
+
     /// Prints the message and returns the exit status.
     pub fn report(self) -> ExitCode {
         let (status, message) = match self {

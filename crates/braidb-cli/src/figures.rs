@@ -33,6 +33,13 @@ pub fn bytes_text(bytes: u64) -> String {
     format!("{scaled:.1} {}", UNITS[unit])
 }
 
+/// Bytes as a whole number with a binary unit, rounded down: `1,023 MiB`.
+pub fn whole_bytes_text(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let unit = (0..UNITS.len()).find(|unit| bytes >> (10 * unit) < 1024).unwrap_or(UNITS.len() - 1);
+    format!("{} {}", grouped(bytes >> (10 * unit)), UNITS[unit])
+}
+
 /// The bytes that a text stands for: a number with a unit of 1,024 (KiB, MiB, GiB, TiB) or 1,000 (KB, MB, GB, TB), or without one.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u64); 10] = [
@@ -87,6 +94,10 @@ mod tests {
         assert_eq!(
             bytes.map(bytes_text),
             ["0 B", "1023 B", "1.0 KiB", "1.5 KiB", "1.0 MiB", "5.0 GiB", "3072.0 TiB"]
+        );
+        assert_eq!(
+            [1023, 2047, 1023 << 20, 1 << 30, u64::MAX].map(whole_bytes_text),
+            ["1,023 B", "1 KiB", "1,023 MiB", "1 GiB", "16,777,215 TiB"]
         );
         let texts = ["0", "4096", "4096B", "1KiB", "1.5 MiB", "2GB", "1048576TiB"];
         assert_eq!(

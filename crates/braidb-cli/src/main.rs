@@ -6,6 +6,7 @@
 mod failure;
 mod figures;
 mod host;
+mod progress;
 mod store;
 mod text;
 mod verbs;

@@ -11,7 +11,8 @@
 //! Many texts stand for equal bytes. Output has the one canonical form:
 //! - Printable ASCII and valid UTF-8 stand as they are.
 //! - Tab, newline, carriage return and backslash have the four short escapes.
-//! - Other control characters, and bytes that are not UTF-8, are `\xNN` in lower case.
+//! - Other control characters, byte order marks, and bytes that are not UTF-8, are `\xNN` in lower case. (`load` skips a byte order mark at
+//!   the start of its input.)
 
 use crate::failure::{Failure, Outcome};
 use std::ffi::OsStr;
@@ -39,6 +40,9 @@ and every other byte stands for itself. A key or value that starts with a dash g
     exit_status!()
 );
 
+/// The character that editors of some systems put at the start of a file.
+pub const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// Appends the canonical text of `bytes` to `out`.
 pub fn escape_into(bytes: &[u8], out: &mut Vec<u8>) {
     let plain = |byte: &u8| matches!(byte, b' '..=b'~') && *byte != b'\\';
@@ -55,6 +59,7 @@ pub fn escape_into(bytes: &[u8], out: &mut Vec<u8>) {
                 '\n' => out.extend_from_slice(b"\\n"),
                 '\r' => out.extend_from_slice(b"\\r"),
                 '\\' => out.extend_from_slice(b"\\\\"),
+                BYTE_ORDER_MARK => utf8.iter().for_each(|&byte| hex_into(byte, out)),
                 _ if character.is_control() => utf8.iter().for_each(|&byte| hex_into(byte, out)),
                 _ => out.extend_from_slice(utf8),
             }
@@ -119,13 +124,17 @@ pub fn parse_row(row: &[u8]) -> Result<(Vec<u8>, Vec<u8>), String> {
         return Err(r"a raw carriage return; write `\r` for one that belongs to the data, and end rows with a newline alone"
             .to_owned());
     }
-    let tab = row.iter().position(|&byte| byte == b'\t');
-    let tab = tab.ok_or("no tab between a key and a value")?;
-    let (key, value) = (&row[..tab], &row[tab + 1..]);
+    let (key, value) = raw_row(row)?;
     if value.contains(&b'\t') {
         return Err(r"a second tab; write `\t` for one that belongs to the data".to_owned());
     }
     Ok((unescape(key)?, unescape(value)?))
+}
+
+/// The key and the value of a row without escapes: what stands before its first tab, and behind it.
+pub fn raw_row(row: &[u8]) -> Result<(&[u8], &[u8]), String> {
+    let tab = row.iter().position(|&byte| byte == b'\t').ok_or("no tab between a key and a value")?;
+    Ok((&row[..tab], &row[tab + 1..]))
 }
 
 /// Appends the row of `key` and `value` to `out`.
@@ -148,6 +157,7 @@ mod tests {
         assert_eq!(text(b"\0\x1f\x7f"), r"\x00\x1f\x7f");
         assert_eq!(text("Київ €".as_bytes()), "Київ €");
         assert_eq!(text(b"\xff\xfeok\xe2\x82"), r"\xff\xfeok\xe2\x82");
+        assert_eq!(text("\u{feff}k".as_bytes()), r"\xef\xbb\xbfk", "`load` would skip a byte order mark");
         assert_eq!(text("\u{85}".as_bytes()), r"\xc2\x85", "a control character beyond ASCII");
     }
 

@@ -49,7 +49,7 @@ fn broken_rows_are_told_by_line_and_the_others_are_loaded() {
     for (line, why) in [
         (2, "no tab"),
         (3, "a second tab"),
-        (4, "no tab"),
+        (4, "an empty line"),
         (5, "is not an escape"),
         (6, "carriage return"),
         (7, "the limit is 65536"),
@@ -163,4 +163,69 @@ fn files_that_cannot_be_read_are_told_before_a_database_is_made() {
     braidb(&["load", &place.db(), "/nonexistent.tsv"]).exits(2).tells("could not read /nonexistent.tsv");
     braidb(&["load", &place.db(), "/"]).exits(2).tells("could not read /");
     assert!(!place.path("db").exists());
+}
+
+#[test]
+fn escapes_that_change_a_row_are_told_and_raw_rows_stay_as_they_are() {
+    let place = Place::new("raw");
+    let db = &place.db();
+    let rows = b"/a\tplain\n/dev/\\x2d\tC:\\\\temp\n/e\t\\t\n";
+    let run = braidb_with(&["load", db], rows).exits(0).tells("line 2: `\\x2d` is an escape");
+    assert_eq!(run.err.matches("line ").count(), 1, "once: {run:?}");
+    run.tells("2 rows had escapes and were changed by them").tells("--raw takes rows as they are");
+    braidb(&["scan", db, "--prefix", "/d"]).prints("/dev/-\tC:\\\\temp\n");
+
+    let raw = &place.path("raw").into_os_string().into_string().unwrap();
+    let run = braidb_with(&["load", raw, "--raw"], rows).exits(0);
+    assert!(!run.err.contains("escape"), "{run:?}");
+    braidb(&["get", raw, r"/dev/\\x2d"]).prints("C:\\\\\\\\temp\n");
+    braidb_with(&["load", raw, "--raw"], b"two\ta\tb\r\n").exits(0).tells("1 row ended in CR LF");
+    braidb(&["get", raw, "two"]).prints("a\\tb\\r\n");
+    // What `dump` writes without an escape is told of by no word.
+    assert!(!braidb_with(&["load", db], b"plain\trow\n").exits(0).err.contains("raw"));
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_first_key() {
+    let place = Place::new("mark");
+    let db = &place.db();
+    braidb_with(&["load", db], "\u{feff}a\t1\nb\t2\n".as_bytes()).exits(0).tells("byte order mark");
+    braidb(&["dump", db]).prints("a\t1\nb\t2\n");
+    // A key that begins with one comes back from a dump.
+    braidb(&["put", db, "\u{feff}", "3"]).exits(0);
+    braidb(&["delete", db, "a"]).exits(0);
+    braidb(&["delete", db, "b"]).exits(0);
+    let dump = braidb(&["dump", db]).exits(0).out;
+    let copy = &place.path("copy").into_os_string().into_string().unwrap();
+    braidb_with(&["load", copy], &dump).exits(0);
+    braidb(&["get", copy, "\u{feff}"]).prints("3\n");
+}
+
+#[test]
+fn lenient_takes_files_of_other_systems() {
+    let place = Place::new("lenient");
+    let db = &place.db();
+    let rows = b"a\t1\r\n\r\n\nb\t2";
+    let run = braidb_with(&["load", db], rows).exits(2).tells("--lenient takes them");
+    for (line, part) in
+        [(1, "takes such rows"), (2, "--lenient"), (3, "passes over empty"), (4, "takes the row")]
+    {
+        let told = run.err.lines().find(|told| told.starts_with(&format!("line {line}: ")));
+        assert!(told.is_some_and(|told| told.contains(part)), "{line}: {part}: {run:?}");
+    }
+    let run = braidb_with(&["load", db, "--lenient"], rows).exits(0).tells("2 empty lines were passed over");
+    run.tells("2 rows in ").tells("2 written, 0 stored before, 0 refused");
+    braidb(&["dump", db]).prints("a\t1\nb\t2\n");
+    braidb_with(&["load", db, "--lenient"], b"c\t3\rx\n").exits(2).tells("carriage return");
+}
+
+#[test]
+fn a_load_that_overwrites_passes_over_nothing() {
+    let place = Place::new("overwrite");
+    let rows: String = (0..3000).map(|row| format!("{row}\tvalue {row}\n")).collect();
+    for _ in 0..2 {
+        let run = braidb_with(&["load", &place.db(), "--overwrite"], rows.as_bytes()).exits(0);
+        run.tells("3,000 written, 0 stored before, 0 refused");
+    }
+    assert_eq!(braidb(&["dump", &place.db()]).exits(0).text().lines().count(), 3000);
 }

@@ -62,7 +62,66 @@ fn scan_keeps_to_its_range_and_order() {
     assert_eq!(keys(&["--prefix", "b", "--reverse"]), "ba b");
     assert_eq!(keys(&["--prefix", "x"]), "");
     braidb(&["scan", db, "--from", "b", "--to", "a"]).exits(2).tells("--from lies behind --to");
-    braidb(&["scan", db, "--prefix", "b", "--to", "a"]).exits(2);
+    // Ranges within a prefix.
+    for (from, keys_behind) in
+        [("", "a ab abc"), ("ab", "ab abc"), (r"ab\x00", "abc"), ("abd", ""), ("c", "")]
+    {
+        assert_eq!(keys(&["--prefix", "a", "--from", from]), keys_behind, "{from}");
+    }
+    for (to, keys_before) in [("", ""), ("a", ""), ("abc", "a ab"), ("c", "a ab abc")] {
+        assert_eq!(keys(&["--prefix", "a", "--to", to]), keys_before, "{to}");
+    }
+    assert_eq!(keys(&["--prefix", "a", "--from", "ab", "--to", "abc"]), "ab");
+    assert_eq!(keys(&["--prefix", "b", "--to", "a"]), "");
+}
+
+#[test]
+fn pages_of_a_prefix_show_each_row_once() {
+    let place = Place::new("pages");
+    let db = &place.db();
+    let key = |number: u32| format!(r"\xff\xff{number:02}");
+    let rows: String = (0..10).map(|number| format!("{}\tv\n", key(number))).collect();
+    braidb_with(&["load", db], format!("a\tv\n\\xff\tv\n{rows}").as_bytes()).exits(0);
+    for is_reverse in [false, true] {
+        let (mut shown, mut last) = (Vec::new(), None);
+        loop {
+            let place = last.iter().flat_map(|last: &String| match is_reverse {
+                true => ["--to".to_owned(), last.clone()],
+                false => ["--from".to_owned(), format!(r"{last}\x00")],
+            });
+            let place: Vec<String> = place.collect();
+            let mut arguments = vec!["scan", db, "--prefix", r"\xff\xff", "--limit", "4"];
+            arguments.extend(place.iter().map(String::as_str));
+            arguments.extend(is_reverse.then_some("--reverse"));
+            let page = braidb(&arguments).exits(0);
+            let keys: Vec<String> =
+                page.text().lines().map(|line| line.split('\t').next().unwrap().to_owned()).collect();
+            let Some(end) = keys.last() else { break };
+            last = Some(end.clone());
+            shown.extend(keys);
+        }
+        let mut expected: Vec<String> = (0..10).map(key).collect();
+        if is_reverse {
+            expected.reverse();
+        }
+        assert_eq!(shown, expected);
+    }
+}
+
+#[test]
+fn values_of_any_bytes_pass_as_they_are() {
+    let place = Place::new("raw-values");
+    let db = &place.db();
+    let value: Vec<u8> = (0..=255).cycle().take(100_000).chain(*b"\\x41\r\nno newline").collect();
+    braidb_with(&["put", db, "k", "--stdin"], &value).prints("");
+    assert!(braidb(&["get", db, "k", "--raw"]).exits(0).out == value);
+    braidb_with(&["put", db, "--stdin", "empty"], b"").prints("");
+    braidb(&["get", db, "empty", "--raw"]).prints("");
+    braidb(&["get", db, "empty"]).prints("\n");
+    braidb(&["get", db, "none", "--raw"]).exits(1);
+    braidb_with(&["put", db, "k", "value", "--stdin"], b"x").exits(2).tells("--stdin");
+    braidb(&["put", db, "k"]).exits(2).tells("VALUE");
+    assert!(braidb(&["get", db, "k", "--raw"]).exits(0).out == value, "a refused put changes nothing");
 }
 
 #[test]

@@ -4,10 +4,11 @@ use crate::failure::{Failure, Outcome, printing, storage};
 use crate::figures::counted;
 use crate::host::clock::Stopwatch;
 use crate::host::files;
+use crate::progress::{Progress, Unit};
 use crate::store::{Store, Target};
 use crate::text;
 use braidb::Durability;
-use indicatif::{ProgressBar, ProgressStyle};
+use braidb::stats::LevelStats;
 use std::ffi::OsString;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -35,8 +36,8 @@ pub fn run(args: &Args) -> Outcome {
     let store = args.target.open(Durability::Buffer)?;
     let watch = Stopwatch::start();
     let rows = match file {
-        Some(file) => dump_to_file(&store, file)?,
-        None => dump_to(&store, &mut std::io::stdout().lock())?,
+        Some(file) => dump_to_file(&store, &args.target.family, file)?,
+        None => dump_to(&store, &args.target.family, &mut std::io::stdout().lock())?,
     };
     eprintln!("{} dumped in {:.1} s", counted(rows, "row", "rows"), watch.seconds());
     let others: Vec<String> =
@@ -50,13 +51,13 @@ pub fn run(args: &Args) -> Outcome {
     store.close()
 }
 
-fn dump_to_file(store: &Store, file: &Path) -> Outcome<u64> {
+fn dump_to_file(store: &Store, family: &str, file: &Path) -> Outcome<u64> {
     let mut partial = OsString::from(file);
     partial.push(".partial");
     let partial = PathBuf::from(partial);
     let mut output =
         files::create_output(&partial).map_err(|error| Failure::file("create", &partial, &error))?;
-    let dumped = dump_to(store, &mut output).and_then(|rows| {
+    let dumped = dump_to(store, family, &mut output).and_then(|rows| {
         files::publish(&output, &partial, file).map_err(|error| Failure::file("finish", file, &error))?;
         Ok(rows)
     });
@@ -68,11 +69,10 @@ fn dump_to_file(store: &Store, file: &Path) -> Outcome<u64> {
 }
 
 /// Writes all rows and returns their number.
-fn dump_to(store: &Store, output: &mut dyn Write) -> Outcome<u64> {
+fn dump_to(store: &Store, family: &str, output: &mut dyn Write) -> Outcome<u64> {
     let mut output = BufWriter::with_capacity(1 << 20, output);
-    let bar = ProgressBar::new_spinner().with_style(
-        ProgressStyle::with_template("{spinner} {human_pos} rows, {per_sec}").expect("the template is right"),
-    );
+    let most = most_rows(store, family);
+    let progress = Progress::new(Unit::Number("rows"), most);
     let (mut rows, mut line) = (0, Vec::new());
     for row in store.family.iter() {
         let (key, value) = row?;
@@ -81,10 +81,20 @@ fn dump_to(store: &Store, output: &mut dyn Write) -> Outcome<u64> {
         output.write_all(&line).map_err(printing)?;
         rows += 1;
         if rows % 1024 == 0 {
-            bar.set_position(rows);
+            progress.show(rows, most, "");
         }
     }
     output.flush().map_err(printing)?;
-    bar.finish_and_clear();
     Ok(rows)
+}
+
+/// The most rows that a family can have. It has fewer where keys were deleted or written again and no merge has dropped the older entries.
+fn most_rows(store: &Store, family: &str) -> u64 {
+    let stats = store.db.stats();
+    let family = stats.families.iter().find(|stats| stats.name == family);
+    let in_tables = |level: &LevelStats| level.entries - level.tombstones.min(level.entries);
+    family.map_or(0, |family| {
+        let in_memory: u64 = family.memory.iter().map(|layout| layout.entries).sum();
+        in_memory + family.levels.iter().map(in_tables).sum::<u64>()
+    })
 }

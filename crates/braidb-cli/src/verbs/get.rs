@@ -15,6 +15,9 @@ pub struct Args {
     target: Target,
     /// The key
     key: OsString,
+    /// Write the bytes of the value as they are: no escapes, and no newline at the end
+    #[arg(long)]
+    raw: bool,
 }
 
 pub fn run(args: &Args) -> Outcome {
@@ -25,9 +28,16 @@ pub fn run(args: &Args) -> Outcome {
         store.close()?;
         return Err(Failure::NotFound(format!("there is no key {}", text::escaped(&key))));
     };
-    let mut line = Vec::new();
-    text::escape_into(&value, &mut line);
-    line.push(b'\n');
+    let mut bytes = Vec::new();
+    if args.raw {
+        bytes.extend_from_slice(&value);
+    } else {
+        text::escape_into(&value, &mut bytes);
+        bytes.push(b'\n');
+    }
+    drop(value);
     store.close()?;
-    std::io::stdout().write_all(&line).map_err(printing)
+    // Standard output writes whole lines when it is dropped, and the end of the value may be none.
+    let mut out = std::io::stdout();
+    out.write_all(&bytes).and_then(|()| out.flush()).map_err(printing)
 }

@@ -1,24 +1,27 @@
-//! `scan DIR [--from K] [--to K] [--prefix P] [--reverse] [--limit N]`.
+//! `scan DIR [--from K] [--to K] [--prefix P] [--reverse] [--limit N]`, in any combination.
 
 use crate::failure::{Failure, Outcome, printing};
 use crate::store::Target;
 use crate::text;
-use braidb::{ColumnFamily, Durability, Iter};
+use braidb::Durability;
 use std::ffi::OsString;
 use std::io::{BufWriter, Write};
 use std::ops::Bound;
 
 /// Print the rows `key TAB value` of a range of keys, in order
+///
+/// The options for the range can be combined: a key is shown if each of them takes it. So pages of a prefix go on behind the last key
+/// that was shown, `KEY`, with `--from 'KEY\x00'`; with --reverse, with `--to KEY`.
 #[derive(clap::Args)]
 #[command(after_help = text::HELP)]
 pub struct Args {
     #[command(flatten)]
     target: Target,
     /// Start at this key
-    #[arg(long, value_name = "KEY", conflicts_with = "prefix")]
+    #[arg(long, value_name = "KEY")]
     from: Option<OsString>,
     /// End before this key
-    #[arg(long, value_name = "KEY", conflicts_with = "prefix")]
+    #[arg(long, value_name = "KEY")]
     to: Option<OsString>,
     /// Only keys that start with this
     #[arg(long)]
@@ -32,9 +35,9 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Outcome {
-    let range = Range::of(args)?;
+    let range = range(args)?;
     let store = args.target.open(Durability::Buffer)?;
-    let mut rows = range.iter(&store.family);
+    let mut rows = store.family.range(range);
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     let mut line = Vec::new();
     for _ in 0..args.limit.unwrap_or(usize::MAX) {
@@ -46,39 +49,37 @@ pub fn run(args: &Args) -> Outcome {
         out.write_all(&line).map_err(printing)?;
     }
     out.flush().map_err(printing)?;
+    drop(rows);
     store.close()
 }
 
+/// The first key of a range, and the key before which it ends.
+type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
 /// The range of keys to print.
-enum Range {
-    Prefix(Vec<u8>),
-    Between(Bound<Vec<u8>>, Bound<Vec<u8>>),
+fn range(args: &Args) -> Outcome<Bounds> {
+    let key =
+        |name, text: &Option<OsString>| text.as_ref().map(|text| text::argument(name, text)).transpose();
+    let (from, to) = (key("--from", &args.from)?, key("--to", &args.to)?);
+    if let (Some(from), Some(to)) = (&from, &to)
+        && from > to
+    {
+        return Err(Failure::Use(
+            "--from lies behind --to; swap them (--reverse turns the order)".to_owned(),
+        ));
+    }
+    let prefix = key("--prefix", &args.prefix)?.unwrap_or_default();
+    let low = from.into_iter().fold(prefix.clone(), Vec::max);
+    let ends = [to, behind(&prefix)];
+    // Where the options leave nothing, the range is empty and not turned.
+    let high = ends.into_iter().flatten().min().map(|high| high.max(low.clone()));
+    Ok((Bound::Included(low), high.map_or(Bound::Unbounded, Bound::Excluded)))
 }
 
-impl Range {
-    fn of(args: &Args) -> Outcome<Range> {
-        let key =
-            |name, text: &Option<OsString>| text.as_ref().map(|text| text::argument(name, text)).transpose();
-        if let Some(prefix) = key("--prefix", &args.prefix)? {
-            return Ok(Range::Prefix(prefix));
-        }
-        let (from, to) = (key("--from", &args.from)?, key("--to", &args.to)?);
-        if let (Some(from), Some(to)) = (&from, &to)
-            && from > to
-        {
-            return Err(Failure::Use(
-                "--from lies behind --to; swap them (--reverse turns the order)".to_owned(),
-            ));
-        }
-        let from = from.map_or(Bound::Unbounded, Bound::Included);
-        let to = to.map_or(Bound::Unbounded, Bound::Excluded);
-        Ok(Range::Between(from, to))
-    }
-
-    fn iter(self, family: &ColumnFamily) -> Iter {
-        match self {
-            Range::Prefix(prefix) => family.prefix(prefix),
-            Range::Between(from, to) => family.range((from, to)),
-        }
-    }
+/// The first key behind all keys that start with `prefix`; `None` if there is none.
+fn behind(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|&byte| byte < u8::MAX)?;
+    let mut behind = prefix[..=last].to_vec();
+    behind[last] += 1;
+    Some(behind)
 }

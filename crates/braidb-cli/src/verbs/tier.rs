@@ -5,12 +5,12 @@ use crate::failure::{Failure, Outcome, printing};
 use crate::figures::{bytes_text, ratio};
 use crate::host::clock::Stopwatch;
 use crate::host::files;
+use crate::progress::{Progress, Unit};
 use crate::store::{Place, TIER, absolute};
 use crate::text;
 use braidb::stats::TierStats;
 use braidb::{Db, Durability, Options};
 use clap::Subcommand;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -142,9 +142,9 @@ fn evacuate(args: &Evacuate) -> Outcome {
     let db = args.place.open(Durability::Buffer)?;
     let tier = tier_at(&db, &args.place, &absolute(&args.slow_dir)?)?;
     let watch = Stopwatch::start();
-    let mut progress = Progress::new(tier.bytes);
-    let emptied = db.evacuate(&tier.path, |left_bytes| progress.show(left_bytes));
-    progress.bar.finish_and_clear();
+    let mut moved = Moved::new(tier.bytes);
+    let emptied = db.evacuate(&tier.path, |left_bytes| moved.show(left_bytes));
+    drop(moved);
     // The tier is one of the database, so it is the data on it that cannot be moved.
     emptied.map_err(|error| match error {
         braidb::Error::Tier { .. } => Failure::Storage(error.to_string()),
@@ -175,28 +175,23 @@ fn tier_at(db: &Db, place: &Place, slow_dir: &Path) -> Outcome<TierStats> {
 }
 
 /// Shows how much of a tier has been moved: a bar on a terminal, a line for each tenth elsewhere.
-struct Progress {
-    bar: ProgressBar,
+struct Moved {
+    progress: Progress,
     /// The most bytes that were seen on the tier. Writes may bring more until the tier is given up.
     all_bytes: u64,
     tenths: u64,
 }
 
-impl Progress {
-    fn new(all_bytes: u64) -> Progress {
-        let style =
-            ProgressStyle::with_template("{bar:40} {binary_bytes} of {binary_total_bytes} moved, {eta} left");
-        let bar = ProgressBar::new(all_bytes).with_style(style.expect("the template is right"));
-        Progress { bar, all_bytes, tenths: 0 }
+impl Moved {
+    fn new(all_bytes: u64) -> Moved {
+        Moved { progress: Progress::new(Unit::Bytes, all_bytes), all_bytes, tenths: 0 }
     }
 
     fn show(&mut self, left_bytes: u64) {
         self.all_bytes = self.all_bytes.max(left_bytes);
         let moved = self.all_bytes - left_bytes;
-        if !self.bar.is_hidden() {
-            self.bar.set_length(self.all_bytes);
-            self.bar.set_position(moved);
-            return;
+        if !self.progress.is_hidden() {
+            return self.progress.show(moved, self.all_bytes, "");
         }
         let tenths = (ratio(moved, self.all_bytes) * 10.0) as u64;
         if tenths > self.tenths {

@@ -1,29 +1,34 @@
 //! `load DIR [FILE]`: rows into the database.
 //!
-//! Loading is idempotent: a second load of equal rows leaves equal data. The second load is quick, because it reads a row whose value is
-//! stored already and does not write it. So after a crash, load the file again.
+//! Loading is idempotent: a second load of equal rows leaves equal data. It reads a row whose value is stored already and does not write it,
+//! unless `--overwrite` spares the reads. So after a crash, load the file again.
 
 mod rows;
+mod tally;
 
 use crate::failure::{Failure, Outcome, storage};
-use crate::figures::{counted, grouped};
+use crate::figures::counted;
 use crate::host::clock::Stopwatch;
 use crate::host::files;
+use crate::progress::{Progress, Unit};
 use crate::store::{Store, Target};
 use crate::text;
 use braidb::{Durability, WriteBatch};
-use indicatif::{ProgressBar, ProgressStyle};
-use rows::Rows;
+use rows::{Form, Rows};
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
+use tally::Tally;
 
 /// Read rows `key TAB value`, one a line, and store them
 ///
 /// Without FILE, or with `-`, rows come from standard input. A row holds exactly one tab and ends in a newline. Any other row is refused
-/// and reported with its line number; the other rows are loaded, and the exit status is 2. Rows are stored in their order: of two rows with
-/// equal keys the later one stays. When the command returns, all is on stable storage. If it is killed, load the file again: rows that are
-/// stored already are passed over.
+/// and reported with its line number; the other rows are loaded, and the exit status is 2. A byte order mark at the start is left out. Rows
+/// are stored in their order: of two rows with equal keys the later one stays. When the command returns, all is on stable storage.
+///
+/// If it is killed, or the disk is full, load the file again: rows that are stored already are passed over. Wherever the column family
+/// holds something before, each row costs a read. So rows with other values for existing keys take about three times as long as new ones,
+/// unless --overwrite spares the reads.
 #[derive(clap::Args)]
 #[command(after_help = text::HELP)]
 pub struct Args {
@@ -31,6 +36,15 @@ pub struct Args {
     target: Target,
     /// The file to read
     file: Option<PathBuf>,
+    /// Write every row without looking whether it is stored already
+    #[arg(long)]
+    overwrite: bool,
+    /// Take rows as they are: no byte is an escape, the first tab ends the key, and all behind it is the value
+    #[arg(long)]
+    raw: bool,
+    /// Take rows that end in CR LF and a last row without its newline, and pass over empty lines
+    #[arg(long)]
+    lenient: bool,
 }
 
 /// Rows after which a batch is written, if its bytes have not reached their limit.
@@ -52,95 +66,54 @@ pub fn run(args: &Args) -> Outcome {
     };
     let store = args.target.open_or_create(Durability::Buffer)?;
     let watch = Stopwatch::start();
-    let bar = progress_bar(bytes);
-    let tally = load(&store, Rows::of(input), &bar)?;
-    bar.finish_and_clear();
-    store.db.persist(Durability::Sync)?;
-    store.close()?;
-    tally.print(watch.seconds());
-    tally.verdict()
-}
-
-fn progress_bar(bytes: Option<u64>) -> ProgressBar {
-    let (bar, template) = match bytes {
-        Some(bytes) => (
-            ProgressBar::new(bytes),
-            "{bar:40} {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}, {msg} rows, {eta} left",
-        ),
-        None => (ProgressBar::new_spinner(), "{spinner} {binary_bytes}, {binary_bytes_per_sec}, {msg} rows"),
+    let form = Form { is_raw: args.raw, is_lenient: args.lenient };
+    let progress = Progress::new(Unit::Bytes, bytes.unwrap_or(0));
+    let show = |rows: &Rows<_>| {
+        progress.show(rows.bytes(), bytes.unwrap_or(0), &counted(rows.number(), "row", "rows"));
     };
-    bar.with_style(ProgressStyle::with_template(template).expect("the template is right"))
+    let mut rows = Rows::of(input, form);
+    let loaded = load(&store, &mut rows, args.overwrite, &progress, show);
+    drop(progress);
+    let tally = loaded?;
+    store.close()?;
+    tally.print(watch.seconds(), &rows.oddities());
+    tally.verdict(&rows.oddities(), form)
 }
 
-/// The counts of rows by their outcome.
-#[derive(Debug, Default)]
-struct Tally {
-    written: u64,
-    present: u64,
-    refused: u64,
-    /// Whether a refused row ended in CR LF.
-    cr_lf: bool,
-}
-
-impl Tally {
-    fn print(&self, seconds: f64) {
-        let rows = self.written + self.present + self.refused;
-        eprintln!(
-            "{} in {seconds:.1} s ({} a second): {} written, {} stored before, {} refused",
-            counted(rows, "row", "rows"),
-            grouped((rows as f64 / seconds.max(1e-9)) as u64),
-            grouped(self.written),
-            grouped(self.present),
-            grouped(self.refused)
-        );
-    }
-
-    fn verdict(&self) -> Outcome {
-        if self.cr_lf {
-            eprintln!("the file has CR LF line ends: remove the CR, as with tr -d '\\r'");
+/// Loads all rows and syncs them. A failure tells how many rows stay.
+fn load<R: BufRead>(
+    store: &Store,
+    rows: &mut Rows<R>,
+    overwrite: bool,
+    progress: &Progress,
+    show: impl Fn(&Rows<R>),
+) -> Outcome<Tally> {
+    let mut loader = Loader::new(store, overwrite)?;
+    let outcome = loader.take_all(rows, progress, show);
+    let synced = store.db.persist(Durability::Sync);
+    let brought = loader.tally.brought();
+    let failure = match (outcome, synced) {
+        (Ok(()), Ok(())) => return Ok(loader.tally),
+        (Err(failure), Ok(())) => {
+            (failure, format!("what is loaded stays ({brought}): load the file again to go on"))
         }
-        let refused = counted(self.refused, "row was", "rows were");
-        match (self.refused, self.written + self.present) {
-            (0, _) => Ok(()),
-            (_, 0) => Err(Failure::Use(format!("{refused} refused; nothing is loaded"))),
-            _ => Err(Failure::Use(format!("{refused} refused; the others are loaded"))),
+        (Err(failure), Err(_)) => {
+            (failure, format!("a power failure may take some of what is loaded ({brought})"))
         }
-    }
-}
-
-fn load(store: &Store, mut rows: Rows<impl BufRead>, bar: &ProgressBar) -> Outcome<Tally> {
-    let mut loader = Loader::new(store)?;
-    while let Some(row) = rows.next().map_err(|error| storage("could not read the rows", error))? {
-        match row {
-            Ok((key, value)) => loader.take(key, &value)?,
-            Err(why) => {
-                loader.tally.refused += 1;
-                loader.tally.cr_lf |= rows.ends_in_cr_lf();
-                match loader.tally.refused {
-                    ..=REFUSALS_PRINTED => bar.suspend(|| eprintln!("line {}: {why}", rows.number())),
-                    refused if refused == REFUSALS_PRINTED + 1 => bar.suspend(|| eprintln!("more follow …")),
-                    _ => {}
-                }
-            }
+        (Ok(()), Err(error)) => {
+            (error.into(), format!("a power failure may take some of what is loaded ({brought})"))
         }
-        if rows.number().is_multiple_of(1000) {
-            bar.set_position(rows.bytes());
-            bar.set_message(grouped(rows.number()));
-        }
-        if rows.number().is_multiple_of(ROWS_BETWEEN_SYNCS) {
-            loader.write()?;
-            store.db.persist(Durability::Sync)?;
-        }
-    }
-    loader.write()?;
-    Ok(loader.tally)
+    };
+    let (failure, rest) = failure;
+    // The engine speaks of one batch.
+    Err(failure.reworded(|why| format!("{}; {rest}", why.replace("nothing was written: ", ""))))
 }
 
 /// Collects rows into batches.
 struct Loader<'a> {
     store: &'a Store,
     batch: WriteBatch,
-    /// Whether the database held rows before the load, so that a row may be stored already.
+    /// Whether a row may be stored already, and is read first.
     look_first: bool,
     /// The keys of the current batch. For these keys the database does not know the latest value yet.
     pending: BTreeSet<Vec<u8>>,
@@ -148,10 +121,48 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
-    fn new(store: &Store) -> Outcome<Loader<'_>> {
-        let look_first = store.family.iter().next().transpose()?.is_some();
+    fn new(store: &Store, overwrite: bool) -> Outcome<Loader<'_>> {
+        let look_first = !overwrite && store.family.iter().next().transpose()?.is_some();
         let (batch, pending, tally) = Default::default();
         Ok(Loader { store, batch, look_first, pending, tally })
+    }
+
+    fn take_all<R: BufRead>(
+        &mut self,
+        rows: &mut Rows<R>,
+        progress: &Progress,
+        show: impl Fn(&Rows<R>),
+    ) -> Outcome {
+        while let Some(row) = rows.next().map_err(|error| storage("could not read the rows", error))? {
+            match row {
+                Ok((key, value)) => self.take(key, &value)?,
+                Err(why) => self.refuse(rows.number(), &why, progress),
+            }
+            if rows.oddities().escaped > 0 && !self.tally.is_escape_told {
+                self.tally.is_escape_told = true;
+                let (line, escape) = (rows.number(), rows.first_escape());
+                progress.suspend(|| {
+                    eprintln!("line {line}: `{escape}` is an escape and stands for another byte; --raw takes rows as they are");
+                });
+            }
+            if rows.number().is_multiple_of(1000) {
+                show(rows);
+            }
+            if rows.number().is_multiple_of(ROWS_BETWEEN_SYNCS) {
+                self.write()?;
+                self.store.db.persist(Durability::Sync)?;
+            }
+        }
+        self.write()
+    }
+
+    fn refuse(&mut self, line: u64, why: &str, progress: &Progress) {
+        self.tally.refused += 1;
+        match self.tally.refused {
+            ..=REFUSALS_PRINTED => progress.suspend(|| eprintln!("line {line}: {why}")),
+            refused if refused == REFUSALS_PRINTED + 1 => progress.suspend(|| eprintln!("more follow …")),
+            _ => {}
+        }
     }
 
     fn take(&mut self, key: Vec<u8>, value: &[u8]) -> Outcome {
@@ -160,7 +171,6 @@ impl Loader<'_> {
             return Ok(());
         }
         self.batch.put_in(&self.store.family, &key, value);
-        self.tally.written += 1;
         if self.look_first {
             self.pending.insert(key);
         }
@@ -175,7 +185,81 @@ impl Loader<'_> {
     }
 
     fn write(&mut self) -> Outcome {
+        let rows = self.batch.len() as u64;
+        self.store.db.write(&mut self.batch)?;
         self.pending.clear();
-        Ok(self.store.db.write(std::mem::take(&mut self.batch))?)
+        self.tally.written += rows;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use braidb::Options;
+    use braidb::storage::Env;
+    use braidb::storage::inline::{Inline, SeededRandom, StepClock};
+    use braidb_storage::sim::{Crash, SimFs};
+    use std::sync::Arc;
+
+    fn load_rows(store: &Store, rows: &str, overwrite: bool) -> Outcome<Tally> {
+        let mut rows = Rows::of(rows.as_bytes(), Form::default());
+        let progress = Progress::new(Unit::Bytes, 0);
+        load(store, &mut rows, overwrite, &progress, |_| {})
+    }
+
+    fn env(fs: &SimFs) -> Env {
+        let clock = Arc::new(StepClock::new());
+        let (random, runtime) = (Arc::new(SeededRandom::new(1)), Arc::new(Inline::new(clock.clone())));
+        Env { fs: Arc::new(fs.clone()), clock, random, runtime }
+    }
+
+    fn open(env: &Env) -> Store {
+        let db = Options::new().env(env.clone()).memtable_bytes(1 << 20).open("/db").unwrap();
+        let family = db.column_family("default").unwrap();
+        Store { db, family }
+    }
+
+    fn rows(numbers: std::ops::Range<u32>, value: &str) -> String {
+        numbers.map(|number| format!("key {number:06}\t{value} {number:0100}\n")).collect()
+    }
+
+    #[test]
+    fn a_full_disk_keeps_the_rows_that_it_tells() {
+        let fs = SimFs::new();
+        let env = env(&fs);
+        fs.set_capacity(Some(24 << 20));
+        let store = open(&env);
+        let Err(Failure::Storage(why)) = load_rows(&store, &rows(0..100_000, "v"), false) else {
+            panic!("more was loaded than the disk holds")
+        };
+        assert!(why.contains("is full (") && !why.contains("nothing was written"), "{why}");
+        let (_, told) = why.split_once("what is loaded stays (").expect(&why);
+        let (told, end) = told.split_once(" rows written, 0 stored before)").expect(&why);
+        assert_eq!(end, ": load the file again to go on");
+        let written: u64 = told.replace(',', "").parse().unwrap();
+        assert!((1000..100_000).contains(&written) && written.is_multiple_of(1000), "{why}");
+        assert_eq!(store.family.iter().count() as u64, written);
+        drop(store);
+        // The rows outlive a power failure, and the next load goes on behind them.
+        let fs = fs.crash_image(Crash::PowerAllLost, 0);
+        fs.set_capacity(None);
+        let store = open(&self::env(&fs));
+        let tally = load_rows(&store, &rows(0..100_000, "v"), false).unwrap();
+        assert_eq!((tally.present, tally.written), (written, 100_000 - written));
+        store.close().unwrap();
+    }
+
+    #[test]
+    fn overwriting_spares_the_reads() {
+        let store = open(&env(&SimFs::new()));
+        let gets = || store.db.stats().counts.gets;
+        load_rows(&store, &rows(0..5000, "v"), false).unwrap();
+        assert_eq!(gets(), 0, "an empty family is not read");
+        let tally = load_rows(&store, &rows(0..5000, "w"), false).unwrap();
+        assert_eq!((tally.written, tally.present, gets()), (5000, 0, 5000));
+        let tally = load_rows(&store, &rows(0..5000, "w"), true).unwrap();
+        assert_eq!((tally.written, tally.present, gets()), (5000, 0, 5000));
+        store.close().unwrap();
     }
 }
