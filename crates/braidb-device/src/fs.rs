@@ -5,7 +5,7 @@ use std::path::{Component, Path};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use braidb_storage::{DirEntry, File, FileSystem, LockGuard};
+use braidb_storage::{DirEntry, File, FileSystem, LockGuard, Process};
 use parking_lot::Mutex;
 
 use crate::actors::FOREGROUND;
@@ -53,6 +53,10 @@ fn refuse(path: &Path, held: &Path) -> io::Error {
 }
 
 impl FileSystem for ModelFs {
+    fn process(&self) -> io::Result<Process> {
+        Ok(Process::without_forks())
+    }
+
     /// Directories cannot be moved in the model, so the path always leads to one directory.
     fn hold_dir(&self, dir: &Path) -> io::Result<Arc<dyn FileSystem>> {
         self.enter(dir, costs::OPEN_NS)?.names.dir(dir)?;

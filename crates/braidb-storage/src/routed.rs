@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::{DirEntry, File, FileSystem, LockGuard};
+use crate::{DirEntry, File, FileSystem, LockGuard, Process};
 
 /// Several held directories, the *parts*. The path decides which part serves a call.
 ///
@@ -89,6 +89,11 @@ impl Routed {
 }
 
 impl FileSystem for Routed {
+    /// The process of the first part. All parts are held by one process.
+    fn process(&self) -> io::Result<Process> {
+        self.parts.first().map_or(Ok(Process::without_forks()), |(_, fs)| fs.process())
+    }
+
     /// Returns a file system with the directory of one part alone.
     fn hold_dir(&self, dir: &Path) -> io::Result<Arc<dyn FileSystem>> {
         self.dir(dir)?.hold_dir(dir)

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A file system: the operations that the engine needs.
 ///
@@ -23,6 +24,9 @@ use std::sync::Arc;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub trait FileSystem: Send + Sync + Debug {
+    /// The process that uses the file system now. A child that is forked later must not use what was opened before the
+    /// fork. A file system over another one returns what the other returns.
+    fn process(&self) -> io::Result<Process>;
     /// Returns a file system with only the directory that is at `dir` now. It stays with this directory, even if `dir`
     /// later leads elsewhere: after `chdir`, a rename or a changed symbolic link. Its paths are `dir` for the directory
     /// and `dir.join(name)` for a file; it refuses others with `InvalidInput`. Fails with `NotFound` if the directory
@@ -170,6 +174,52 @@ pub trait LockGuard: Send + Sync + Debug {
     fn is_in_place(&self) -> io::Result<bool>;
 }
 
+/// The process that opened something, as opposed to its forked children, which have copies of it.
+///
+/// ```
+/// use braidb_storage::{FileSystem, real::RealFs};
+/// let process = RealFs.process()?;
+/// assert!(!process.is_forked()); // true in a child that is forked from here on
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Process {
+    /// The value of `now` in the process that opened something.
+    generation: u32,
+    /// Rises in each forked child.
+    now: &'static AtomicU32,
+}
+
+impl Process {
+    /// The process that runs now. `generation` rises in each child, in its copy of the memory.
+    pub fn new(generation: &'static AtomicU32) -> Process {
+        Process { generation: generation.load(Ordering::Relaxed), now: generation }
+    }
+
+    /// A process without children, for files that no child can reach.
+    pub fn without_forks() -> Process {
+        static GENERATION: AtomicU32 = AtomicU32::new(0);
+        Process::new(&GENERATION)
+    }
+
+    /// Whether this code runs in a child of the process, or in a child of a child. Costs one relaxed load: the child
+    /// itself stored the value before its `fork` returned.
+    #[inline]
+    pub fn is_forked(&self) -> bool {
+        self.now.load(Ordering::Relaxed) != self.generation
+    }
+
+    /// Fails in a forked child.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        match self.is_forked() {
+            false => Ok(()),
+            true => Err(io::Error::other(
+                "it was opened before this process was forked, and belongs to the parent",
+            )),
+        }
+    }
+}
+
 /// A monotonic clock.
 ///
 /// ```
@@ -240,6 +290,10 @@ pub trait Runtime: Send + Sync + Debug {
     fn is_stepped(&self) -> bool;
     /// Waits in favour of background work: sleeps, or runs one job on a stepped runtime.
     fn pause_us(&self, us: u64);
+    /// Whether this process was forked after the runtime was made, so that its threads are missing here.
+    fn is_forked(&self) -> bool {
+        false
+    }
 }
 
 /// One implementation of each seam.

@@ -10,11 +10,12 @@
 //! - `forget_cached`, a hint, on `posix_fadvise`;
 //! - `lock` on `flock`.
 //!
-//! `mapped.rs` has the files of `create_log`, and `early.rs` the hint `write_out`. The functions `…_at` take the
-//! directory at which a path starts: the working directory here, the held directory in `held.rs`.
+//! `mapped.rs` has the files of `create_log`, and `early.rs` the hint `write_out`. `owned.rs` refuses changes in a forked
+//! child. The functions `…_at` take the directory at which a path starts: the working directory here, the held directory
+//! in `held.rs`.
 //!
 //! `flock` belongs to the open file and not to the process. So it also keeps out a second open within this process. The
-//! lock ends with the process, even after a crash.
+//! lock ends with the process, even after a crash, because forked children close their descriptors of it (`forks.rs`).
 //!
 //! Only calls that a signal interrupted are retried. After a failed `fdatasync` the kernel may have dropped the dirty
 //! pages, and a second call would report success about bytes that are gone.
@@ -35,9 +36,11 @@ use rustix::fs::{
 use rustix::io::{Errno, retry_on_intr};
 
 use super::early;
+use super::forks::{self, Listed};
 use super::held::HeldDir;
 use super::mapped::{self, MappedFile};
-use crate::{DirEntry, File, FileSystem, LockGuard};
+use super::owned::Owned;
+use crate::{DirEntry, File, FileSystem, LockGuard, Process};
 
 /// Permissions of a new file before the process's umask; the standard library uses this mode too.
 const NEW_FILE_MODE: u32 = 0o666;
@@ -53,6 +56,10 @@ const NEW_FILE_MODE: u32 = 0o666;
 pub struct RealFs;
 
 impl FileSystem for RealFs {
+    fn process(&self) -> io::Result<Process> {
+        forks::process()
+    }
+
     fn hold_dir(&self, dir: &Path) -> io::Result<Arc<dyn FileSystem>> {
         Ok(Arc::new(HeldDir::open(dir)?))
     }
@@ -133,14 +140,14 @@ impl FileSystem for RealFs {
 
 /// [`FileSystem::create`] of a path that starts at `dir`.
 pub(super) fn create_at(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Arc<dyn File>> {
-    let file = create_new_at(dir, path)?;
+    let file = Owned::new(create_new_at(dir, path)?)?;
     Ok(Arc::new(RealFile { file, appends: Some(AtomicU64::new(0)) }))
 }
 
 /// [`FileSystem::create_log`] of a path that starts at `dir`.
 pub(super) fn create_log_at(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Arc<dyn File>> {
-    let file = create_new_at(dir, path)?;
-    match mapped::overwrites_in_place(&file) {
+    let file = Owned::new(create_new_at(dir, path)?)?;
+    match mapped::overwrites_in_place(file.to_read()) {
         true => Ok(Arc::new(MappedFile::new(file))),
         false => Ok(Arc::new(RealFile { file, appends: Some(AtomicU64::new(0)) })),
     }
@@ -152,12 +159,12 @@ pub(super) fn open_at(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Arc<dyn Fi
     if file.metadata()?.is_dir() {
         return Err(Errno::ISDIR.into());
     }
-    Ok(Arc::new(RealFile { file, appends: None }))
+    Ok(Arc::new(RealFile { file: Owned::new(file)?, appends: None }))
 }
 
 /// [`FileSystem::open_to_rewrite`] of a path that starts at `dir`.
 pub(super) fn open_to_rewrite_at(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Arc<dyn File>> {
-    Ok(Arc::new(RewrittenFile { file: file_at(dir, path, OFlags::RDWR)? }))
+    Ok(Arc::new(RewrittenFile { file: Owned::new(file_at(dir, path, OFlags::RDWR)?)? }))
 }
 
 /// [`FileSystem::punch_hole`] in a file whose path starts at `dir`.
@@ -199,11 +206,13 @@ pub(super) fn list_at(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Vec<DirEnt
 }
 
 /// [`FileSystem::lock`] of a path that starts at `dir`, or at the working directory.
-pub(super) fn lock_at(dir: Option<Arc<fs::File>>, path: &Path) -> io::Result<Box<dyn LockGuard>> {
-    let start = dir.as_ref().map_or(CWD, |dir| dir.as_fd());
-    let file = file_at(start, path, OFlags::RDWR | OFlags::CREATE)?;
-    retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockExclusive))?;
-    Ok(Box::new(RealLock { file, dir, path: path.to_owned() }))
+pub(super) fn lock_at(dir: Option<Arc<Owned>>, path: &Path) -> io::Result<Box<dyn LockGuard>> {
+    let process = forks::process()?;
+    let start = dir.as_ref().map_or(CWD, |dir| dir.to_read().as_fd());
+    let (listed, file) = forks::listed(process, || file_at(start, path, OFlags::RDWR | OFlags::CREATE))?;
+    let lock = RealLock { _listed: listed, file: Owned::of(file, process), dir, path: path.to_owned() };
+    retry_on_intr(|| flock(lock.file.to_read(), FlockOperation::NonBlockingLockExclusive))?;
+    Ok(Box::new(lock))
 }
 
 /// The bytes that this process may still write on a device.
@@ -233,7 +242,7 @@ fn parent_of(path: &Path) -> PathBuf {
 /// An open file. The handle that created the file may change it; other handles may not.
 #[derive(Debug)]
 struct RealFile {
-    file: fs::File,
+    file: Owned,
     /// The offset of the next append, for the handle that created the file. It moves only after a whole append, so the
     /// next append overwrites bytes of a failed one.
     appends: Option<AtomicU64>,
@@ -247,14 +256,14 @@ impl RealFile {
 
 impl File for RealFile {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
-        read_at(&self.file, offset, buf)
+        read_at(self.file.to_read(), offset, buf)
     }
 
     fn append(&self, data: &[u8]) -> io::Result<()> {
         // Only one thread at a time appends, which orders these two accesses.
         let end = self.end()?;
         let at = end.load(Ordering::Relaxed);
-        self.file.write_all_at(data, at).map_err(full_is_full)?;
+        self.file.to_change()?.write_all_at(data, at).map_err(full_is_full)?;
         end.store(at + data.len() as u64, Ordering::Relaxed);
         Ok(())
     }
@@ -264,7 +273,8 @@ impl File for RealFile {
         if len == 0 {
             return Ok(());
         }
-        match retry_on_intr(|| fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, len)) {
+        let file = self.file.to_change()?;
+        match retry_on_intr(|| fallocate(file, FallocateFlags::KEEP_SIZE, 0, len)) {
             // The file system cannot reserve space, so a later append may fail with a full disk.
             Err(Errno::OPNOTSUPP) => Ok(()),
             other => other.map_err(|errno| full_is_full(errno.into())),
@@ -273,49 +283,52 @@ impl File for RealFile {
 
     fn truncate(&self, len: u64) -> io::Result<()> {
         let end = self.end()?;
-        self.file.set_len(len).map_err(full_is_full)?;
+        self.file.to_change()?.set_len(len).map_err(full_is_full)?;
         end.store(len, Ordering::Relaxed);
         Ok(())
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.file.sync_data()
+        self.file.to_change()?.sync_data()
     }
 
     fn write_out(&self, offset: u64, len: u64) {
-        early::write_out(&self.file, offset, len);
+        if let Ok(file) = self.file.to_change() {
+            early::write_out(file, offset, len);
+        }
     }
 
     fn forget_cached(&self, offset: u64, len: u64) {
         // To `posix_fadvise` a length of 0 would mean all bytes up to the end, and one over `i64::MAX` is an error.
         if let Some(len) = NonZeroU64::new(len.min(i64::MAX as u64)) {
             // The call is a hint, so its result is ignored.
-            let _ = fadvise(&self.file, offset, Some(len), Advice::DontNeed);
+            let _ = fadvise(self.file.to_read(), offset, Some(len), Advice::DontNeed);
         }
     }
 
     fn len(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
+        Ok(self.file.to_read().metadata()?.len())
     }
 }
 
 /// A file whose bytes are rewritten in place.
 #[derive(Debug)]
 struct RewrittenFile {
-    file: fs::File,
+    file: Owned,
 }
 
 impl File for RewrittenFile {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
-        read_at(&self.file, offset, buf)
+        read_at(self.file.to_read(), offset, buf)
     }
 
     fn rewrite(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let file = self.file.to_change()?;
         let end = offset.checked_add(data.len() as u64);
-        if end.is_none_or(|end| self.file.metadata().is_ok_and(|found| end > found.len())) {
+        if end.is_none_or(|end| file.metadata().is_ok_and(|found| end > found.len())) {
             return Err(Errno::INVAL.into());
         }
-        self.file.write_all_at(data, offset).map_err(full_is_full)
+        file.write_all_at(data, offset).map_err(full_is_full)
     }
 
     fn append(&self, _data: &[u8]) -> io::Result<()> {
@@ -331,11 +344,11 @@ impl File for RewrittenFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.file.sync_data()
+        self.file.to_change()?.sync_data()
     }
 
     fn len(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
+        Ok(self.file.to_read().metadata()?.len())
     }
 }
 
@@ -364,17 +377,20 @@ pub(super) fn full_is_full(error: io::Error) -> io::Error {
 /// A locked file, and the place of its name.
 #[derive(Debug)]
 struct RealLock {
-    file: fs::File,
+    /// Declared before the file, so that the descriptor leaves the list before it is closed.
+    _listed: Listed,
+    file: Owned,
     /// The directory where `path` starts; `None` for the working directory.
-    dir: Option<Arc<fs::File>>,
+    dir: Option<Arc<Owned>>,
     path: PathBuf,
 }
 
 impl LockGuard for RealLock {
     fn is_in_place(&self) -> io::Result<bool> {
-        // The locked file is open, so no other file gets its inode number.
-        let locked = fstat(&self.file)?;
-        let start = self.dir.as_ref().map_or(CWD, |dir| dir.as_fd());
+        // A forked child has closed the descriptor. The locked file is open otherwise, so no other file gets its inode
+        // number.
+        let locked = fstat(self.file.to_change()?)?;
+        let start = self.dir.as_ref().map_or(CWD, |dir| dir.to_read().as_fd());
         match retry_on_intr(|| statat(start, &self.path, AtFlags::empty())) {
             Ok(found) => Ok((found.st_dev, found.st_ino) == (locked.st_dev, locked.st_ino)),
             Err(Errno::NOENT) => Ok(false),
@@ -388,7 +404,10 @@ impl LockGuard for RealLock {
 
 impl Drop for RealLock {
     fn drop(&mut self) {
-        // Closing the file is not enough: a child between fork and exec may still share the open file.
-        let _ = flock(&self.file, FlockOperation::Unlock);
+        // Closing the file is not enough: a child of vfork or posix_spawn may still share the open file before it
+        // executes another program. A forked child must not unlock, because the lock is the parent's.
+        if let Ok(file) = self.file.to_change() {
+            let _ = flock(file, FlockOperation::Unlock);
+        }
     }
 }

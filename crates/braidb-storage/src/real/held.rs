@@ -8,7 +8,6 @@
 //! The descriptor also syncs the directory. So a process that has run out of descriptors can still make names stable; a
 //! failed sync would end all writing.
 
-use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Component, Path, PathBuf};
@@ -21,25 +20,32 @@ use super::fs::{
     create_at, create_log_at, file_at, free_bytes, list_at, lock_at, open_at, open_to_rewrite_at,
     punch_hole_at,
 };
-use crate::{DirEntry, File, FileSystem, LockGuard};
+use super::owned::Owned;
+use crate::{DirEntry, File, FileSystem, LockGuard, Process};
 
 /// One directory and the files in it, under the path by which the directory was found. Refuses other paths with
-/// `InvalidInput`.
+/// `InvalidInput`. A forked child of the process that holds the directory may only read.
 #[derive(Clone, Debug)]
 pub(super) struct HeldDir {
-    dir: Arc<fs::File>,
+    dir: Arc<Owned>,
     path: PathBuf,
 }
 
 impl HeldDir {
     /// Holds the directory that is at `path` now.
     pub(super) fn open(path: &Path) -> io::Result<HeldDir> {
-        let dir = Arc::new(file_at(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY)?);
-        Ok(HeldDir { dir, path: path.to_owned() })
+        let dir = Owned::new(file_at(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY)?)?;
+        Ok(HeldDir { dir: Arc::new(dir), path: path.to_owned() })
     }
 
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.dir.as_fd()
+    /// The directory, for calls that change nothing.
+    fn to_read(&self) -> BorrowedFd<'_> {
+        self.dir.to_read().as_fd()
+    }
+
+    /// The directory, for calls that change names, or files in it.
+    fn to_change(&self) -> io::Result<BorrowedFd<'_>> {
+        Ok(self.dir.to_change()?.as_fd())
     }
 
     /// The part of `path` below the directory.
@@ -72,6 +78,11 @@ impl HeldDir {
 }
 
 impl FileSystem for HeldDir {
+    /// The process that holds the directory.
+    fn process(&self) -> io::Result<Process> {
+        Ok(self.dir.process())
+    }
+
     fn hold_dir(&self, dir: &Path) -> io::Result<Arc<dyn FileSystem>> {
         self.check_is_dir(dir)?;
         Ok(Arc::new(self.clone()))
@@ -82,63 +93,68 @@ impl FileSystem for HeldDir {
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        create_at(self.fd(), self.name(path)?)
+        create_at(self.to_change()?, self.name(path)?)
     }
 
     fn create_log(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        create_log_at(self.fd(), self.name(path)?)
+        create_log_at(self.to_change()?, self.name(path)?)
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        open_at(self.fd(), self.name(path)?)
+        open_at(self.to_read(), self.name(path)?)
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         self.check_is_dir(dir)?;
-        self.dir.sync_all()
+        self.dir.to_change()?.sync_all()
     }
 
     fn open_to_rewrite(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        open_to_rewrite_at(self.fd(), self.name(path)?)
+        open_to_rewrite_at(self.to_change()?, self.name(path)?)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let (from, to) = (self.name(from)?, self.name(to)?);
-        Ok(retry_on_intr(|| renameat(&self.dir, from, &self.dir, to))?)
+        let dir = self.to_change()?;
+        Ok(retry_on_intr(|| renameat(dir, from, dir, to))?)
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
         let (from, to) = (self.name(from)?, self.name(to)?);
-        Ok(retry_on_intr(|| linkat(&self.dir, from, &self.dir, to, AtFlags::empty()))?)
+        let dir = self.to_change()?;
+        Ok(retry_on_intr(|| linkat(dir, from, dir, to, AtFlags::empty()))?)
     }
 
     fn unlink(&self, path: &Path) -> io::Result<()> {
         let name = self.name(path)?;
-        Ok(retry_on_intr(|| unlinkat(&self.dir, name, AtFlags::empty()))?)
+        let dir = self.to_change()?;
+        Ok(retry_on_intr(|| unlinkat(dir, name, AtFlags::empty()))?)
     }
 
     fn punch_hole(&self, path: &Path, offset: u64, len: u64) -> io::Result<()> {
-        punch_hole_at(self.fd(), self.name(path)?, offset, len)
+        punch_hole_at(self.to_change()?, self.name(path)?, offset, len)
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
         self.check_is_dir(dir)?;
-        list_at(self.fd(), Path::new("."))
+        list_at(self.to_read(), Path::new("."))
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
+        self.to_change()?;
         lock_at(Some(self.dir.clone()), self.name(path)?)
     }
 
     fn free_space(&self, path: &Path) -> io::Result<u64> {
         // A file is on the device of its directory.
         self.check_is_dir(path).or_else(|_| self.name(path).map(drop))?;
-        Ok(free_bytes(retry_on_intr(|| fstatvfs(&self.dir))?))
+        Ok(free_bytes(retry_on_intr(|| fstatvfs(self.to_read()))?))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use rustix::process::{Uid, geteuid};

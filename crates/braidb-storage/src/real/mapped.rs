@@ -62,7 +62,8 @@ use rustix::param::page_size;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::fs::{full_is_full, read_at};
-use crate::File;
+use super::owned::Owned;
+use crate::{File, Process};
 
 /// Bytes of a file that are mapped at a time: 1 MiB.
 const WINDOW_BYTES: u64 = 1 << 20;
@@ -88,7 +89,7 @@ pub(super) fn overwrites_in_place(file: &fs::File) -> bool {
 /// A file that this handle created and that only this handle changes.
 #[derive(Debug)]
 pub(super) struct MappedFile {
-    file: fs::File,
+    file: Owned,
     /// The offset of the next append. It moves only after a whole append.
     end: AtomicU64,
     /// Bytes that were appended by stores.
@@ -99,7 +100,7 @@ pub(super) struct MappedFile {
 }
 
 impl MappedFile {
-    pub fn new(file: fs::File) -> MappedFile {
+    pub fn new(file: Owned) -> MappedFile {
         MappedFile {
             file,
             end: AtomicU64::new(0),
@@ -120,13 +121,14 @@ impl MappedFile {
 impl File for MappedFile {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
         let readable = self.end.load(Ordering::Acquire).saturating_sub(offset).min(buf.len() as u64);
-        read_at(&self.file, offset, &mut buf[..readable as usize])
+        read_at(self.file.to_read(), offset, &mut buf[..readable as usize])
     }
 
     fn append(&self, data: &[u8]) -> io::Result<()> {
         if data.is_empty() {
             return Ok(());
         }
+        let file = self.file.to_change()?;
         let mut window = self.window.lock();
         let at = self.end.load(Ordering::Relaxed);
         if self.protected.load(Ordering::Relaxed) {
@@ -136,31 +138,34 @@ impl File for MappedFile {
         if window.store(&self.file, at, data) {
             self.stored.fetch_add(data.len() as u64, Ordering::Relaxed);
         } else {
-            self.file.write_all_at(data, at).map_err(full_is_full)?;
+            file.write_all_at(data, at).map_err(full_is_full)?;
         }
         self.end.store(at + data.len() as u64, Ordering::Release);
         Ok(())
     }
 
     fn preallocate(&self, len: u64) -> io::Result<()> {
-        self.window.lock().allocate(&self.file, self.end.load(Ordering::Relaxed), len)
+        let file = self.file.to_change()?;
+        self.window.lock().allocate(file, self.end.load(Ordering::Relaxed), len)
     }
 
     fn truncate(&self, len: u64) -> io::Result<()> {
+        let file = self.file.to_change()?;
         let mut window = self.window.lock();
         // No store may reach the bytes that are cut off, even if the call fails.
         window.unmap();
         window.allocated = window.allocated.min(len);
-        self.file.set_len(len).map_err(full_is_full)?;
+        file.set_len(len).map_err(full_is_full)?;
         self.end.store(len, Ordering::Release);
         Ok(())
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        let file = self.file.to_change()?;
         // For each mapped page that the kernel writes, it protects the page and notifies all processors: 2 ms for a
         // window. Unmapping notifies them once. Appends after a sync request their pages again in any case.
         self.window.lock().unmap();
-        let outcome = self.file.sync_data();
+        let outcome = file.sync_data();
         self.protected.store(true, Ordering::Relaxed);
         outcome
     }
@@ -192,7 +197,7 @@ struct Window {
 
 impl Window {
     /// Stores `data` at `at`, the end of the file, if that cannot fail.
-    fn store(&mut self, file: &fs::File, at: u64, data: &[u8]) -> bool {
+    fn store(&mut self, file: &Owned, at: u64, data: &[u8]) -> bool {
         let now = coarse_now();
         if now.saturating_sub(self.asked) > TRUST && self.ready > 0 {
             self.distrust();
@@ -209,7 +214,7 @@ impl Window {
     }
 
     /// Makes the pages from `at` to `end`, and some behind them, ready for stores. Returns whether it did.
-    fn reach(&mut self, file: &fs::File, at: u64, end: u64, now: Duration) -> bool {
+    fn reach(&mut self, file: &Owned, at: u64, end: u64, now: Duration) -> bool {
         if self.is_off || (end - at) as usize > LARGE_BYTES || end > self.allocated {
             return false;
         }
@@ -234,7 +239,7 @@ impl Window {
         }
     }
 
-    fn ask(&mut self, file: &fs::File, at: u64, end: u64) -> io::Result<()> {
+    fn ask(&mut self, file: &Owned, at: u64, end: u64) -> io::Result<()> {
         if self.mapping.as_ref().is_none_or(|mapping| !mapping.holds(at, end)) {
             // Unmaps the old mapping first: a process has a limited number of mappings.
             self.mapping = None;
@@ -244,7 +249,7 @@ impl Window {
         // one by one, at twice the cost.
         let mut zeros = [0; STEP_BYTES as usize];
         let first = at.next_multiple_of(page_size() as u64).min(end);
-        read_at(file, first, &mut zeros[..(end - first) as usize])?;
+        read_at(file.to_read(), first, &mut zeros[..(end - first) as usize])?;
         match &self.mapping {
             Some(mapping) => mapping.populate(at, end),
             None => unreachable!("the mapping was just made"),
@@ -291,6 +296,8 @@ struct Mapping {
     base: *mut u8,
     /// The offset in the file where the mapping begins: a multiple of the page size.
     start: u64,
+    /// The process that made the mapping.
+    process: Process,
 }
 
 // SAFETY: the address of a mapping means the same on every thread, and only the owner of the value uses it.
@@ -298,7 +305,7 @@ unsafe impl Send for Mapping {}
 
 impl Mapping {
     /// Maps [`WINDOW_BYTES`] of the file from the page of byte `at` on.
-    fn new(file: &fs::File, at: u64) -> io::Result<Mapping> {
+    fn new(file: &Owned, at: u64) -> io::Result<Mapping> {
         let start = at - at % page_size() as u64;
         // SAFETY: no address is requested, so the kernel takes one that is unused.
         let base = unsafe {
@@ -307,11 +314,11 @@ impl Mapping {
                 WINDOW_BYTES as usize,
                 ProtFlags::READ | ProtFlags::WRITE,
                 MapFlags::SHARED,
-                file,
+                file.to_change()?,
                 start,
             )
         }?;
-        Ok(Mapping { base: base.cast(), start })
+        Ok(Mapping { base: base.cast(), start, process: file.process() })
     }
 
     fn holds(&self, at: u64, end: u64) -> bool {
@@ -343,6 +350,10 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        // The mapping is the parent's. The program may have given the range of addresses to another use in the child.
+        if self.process.is_forked() {
+            return;
+        }
         // SAFETY: the range was mapped with this length, and nothing refers to it.
         let outcome = unsafe { munmap(self.base.cast(), WINDOW_BYTES as usize) };
         debug_assert!(outcome.is_ok(), "munmap of a mapping: {outcome:?}");
@@ -366,7 +377,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("braidb-mapped-{name}-{}", std::process::id()));
         let _ = fs::remove_file(&path);
         let file = fs::OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
-        (MappedFile::new(file), path)
+        (MappedFile::new(Owned::new(file).unwrap()), path)
     }
 
     /// Appends the bytes of [`byte_at`], in pieces of `piece` bytes, until the file has `len`.

@@ -13,9 +13,11 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "this module is the seam")]
 
 mod early;
+mod forks;
 mod fs;
 mod held;
 mod mapped;
+mod owned;
 mod threads;
 
 use std::sync::Arc;

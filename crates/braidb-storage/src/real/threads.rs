@@ -18,7 +18,8 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use rustix::process::setpriority_process;
 
-use crate::{Job, Lane, Runtime};
+use super::forks;
+use crate::{Job, Lane, Process, Runtime};
 
 /// Niceness of the merge threads: 5 instead of the normal 0, so user threads get the processor first.
 const MERGE_NICENESS: i32 = 5;
@@ -27,6 +28,8 @@ const MERGE_NICENESS: i32 = 5;
 ///
 /// A drop discards the waiting jobs, waits for the running jobs, and joins the threads. If a job drops the runtime, the
 /// job's own thread is not joined. So a running job must not wait for a queued job without noticing its drop.
+///
+/// A forked child has none of the threads. There a drop does nothing, and leaks.
 ///
 /// ```
 /// use braidb_storage::{Lane, Runtime, real::Threads};
@@ -42,6 +45,7 @@ pub struct Threads {
     merge: Arc<Queue>,
     memory: Arc<Queue>,
     workers: Vec<JoinHandle<()>>,
+    process: Process,
 }
 
 impl Threads {
@@ -53,6 +57,7 @@ impl Threads {
             merge: Arc::new(Queue::default()),
             memory: Arc::new(Queue::default()),
             workers: Vec::with_capacity(merge_threads + 2),
+            process: forks::process()?,
         };
         // On an error the drop of `threads` ends the threads that were started.
         let flush = Arc::clone(&threads.flush);
@@ -96,10 +101,20 @@ impl Runtime for Threads {
     fn pause_us(&self, us: u64) {
         thread::sleep(Duration::from_micros(us));
     }
+
+    fn is_forked(&self) -> bool {
+        self.process.is_forked()
+    }
 }
 
 impl Drop for Threads {
     fn drop(&mut self) {
+        if self.process.is_forked() {
+            // Threads that are missing may have held the locks. The waiting jobs hold what belongs to the parent.
+            let queues = [&self.flush, &self.merge, &self.memory].map(Arc::clone);
+            mem::forget((queues, mem::take(&mut self.workers)));
+            return;
+        }
         self.flush.close();
         self.merge.close();
         self.memory.close();

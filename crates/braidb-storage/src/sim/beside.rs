@@ -1,7 +1,7 @@
 //! The simulated file system with callbacks of a judge or test: for each file that is opened, and each hole that is punched.
 
 use super::SimFs;
-use crate::{DirEntry, File, FileSystem, LockGuard};
+use crate::{DirEntry, File, FileSystem, LockGuard, Process};
 use std::fmt::Debug;
 use std::io;
 use std::ops::Range;
@@ -44,6 +44,9 @@ impl<B: Beside> BesideFs<B> {
 }
 
 impl<B: Beside> FileSystem for BesideFs<B> {
+    fn process(&self) -> io::Result<Process> {
+        self.fs.process()
+    }
     fn hold_dir(&self, _dir: &Path) -> io::Result<Arc<dyn FileSystem>> {
         Ok(Arc::new(self.clone()))
     }

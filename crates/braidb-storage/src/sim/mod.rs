@@ -38,9 +38,10 @@ use std::io;
 use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::{DirEntry, File, FileSystem, LockGuard};
+use crate::{DirEntry, File, FileSystem, LockGuard, Process};
 use parking_lot::Mutex;
 
 pub use beside::{Beside, BesideFs};
@@ -79,6 +80,8 @@ struct Shared {
     hook: Mutex<HookSlot>,
     /// Reads of logs.
     log_reads: AtomicU64,
+    /// Rises at each simulated fork; missing where none will come.
+    generation: OnceLock<&'static AtomicU32>,
 }
 
 impl std::fmt::Debug for SimFs {
@@ -106,6 +109,7 @@ impl SimFs {
             gate: Mutex::default(),
             hook: Mutex::default(),
             log_reads: AtomicU64::new(0),
+            generation: OnceLock::new(),
         };
         SimFs { shared: Arc::new(shared) }
     }
@@ -122,6 +126,18 @@ impl SimFs {
     /// operations from 0.
     pub fn without_process(&self) -> SimFs {
         SimFs::over(self.shared.state.lock().without_process())
+    }
+
+    /// Prepares for [`SimFs::fork`]: what is opened from here on notices it. Leaks a few bytes for each file system.
+    pub fn may_fork(&self) {
+        self.shared.generation.get_or_init(|| Box::leak(Box::default()));
+    }
+
+    /// From here on this program acts for a child that a process forked: what was opened before belongs to the parent. The
+    /// files stay those of the parent, so a change that the child makes to them shows.
+    pub fn fork(&self) {
+        let generation = self.shared.generation.get().expect("`may_fork` was called before the open");
+        generation.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Whether a file without a name becomes unreadable through open handles. POSIX keeps it readable; some network file
@@ -326,6 +342,11 @@ impl SimFs {
 }
 
 impl FileSystem for SimFs {
+    fn process(&self) -> io::Result<Process> {
+        let generation = self.shared.generation.get();
+        Ok(generation.map_or_else(Process::without_forks, |generation| Process::new(generation)))
+    }
+
     /// Holding a directory has no effect here, because directories cannot be moved. It counts as no operation.
     fn hold_dir(&self, dir: &Path) -> io::Result<Arc<dyn FileSystem>> {
         self.shared.state.lock().names.now.dir(dir)?;

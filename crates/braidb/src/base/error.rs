@@ -61,6 +61,9 @@ pub enum Error {
     Poisoned { cause: Arc<Error> },
     /// The database was closed.
     Closed,
+    /// The handle was opened before this process was forked, so it belongs to the parent. Nothing was read or written, and the parent's
+    /// database is as it was. Open the database in this process itself once the parent has closed it or ended, or open another one.
+    Forked { path: PathBuf },
 }
 
 /// A result whose error is [`Error`].
@@ -177,6 +180,12 @@ impl fmt::Display for Error {
                 "writing stopped after an earlier failure, reads go on; mend the cause and open the database again: {cause}"
             ),
             Error::Closed => write!(f, "the database was closed"),
+            Error::Forked { path } => write!(
+                f,
+                "this handle of the database in {} was opened before the process was forked, and belongs to the parent process; \
+                 open the database in this process itself once the parent has closed it, or open another one",
+                path.display()
+            ),
         }
     }
 }

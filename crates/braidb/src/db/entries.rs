@@ -28,7 +28,7 @@ impl Db {
     /// reopening, unless the database was poisoned before. After any other error nothing of the write was written:
     /// [`TooLarge`](crate::Error::TooLarge), [`Full`](crate::Error::Full), [`Closed`](crate::Error::Closed), [`Io`](crate::Error::Io).
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.put_at(FamilyId::DEFAULT, key.as_ref(), Some(value.as_ref()), self.engine().durability())
+        self.put_at(FamilyId::DEFAULT, key.as_ref(), Some(value.as_ref()), self.durability())
     }
 
     /// Sets `key` to `value` in the default family, with the given durability. `Sync` covers all earlier writes.
@@ -112,7 +112,7 @@ impl Db {
     ///
     /// As [`Db::put`].
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.put_at(FamilyId::DEFAULT, key.as_ref(), None, self.engine().durability())
+        self.put_at(FamilyId::DEFAULT, key.as_ref(), None, self.durability())
     }
 
     /// Removes `key` from the default family, with the given durability. `Sync` covers all earlier writes.
@@ -158,7 +158,7 @@ impl Db {
     /// As for [`Db::put`]; [`ForeignFamily`](crate::Error::ForeignFamily) if the batch names a family of another database. A batch with a
     /// write over the limits, or with families of two databases, is refused until [`WriteBatch::clear`].
     pub fn write(&self, batch: impl AsBatch) -> Result<()> {
-        self.write_with(batch, self.engine().durability())
+        self.write_with(batch, self.durability())
     }
 
     /// Applies all writes of `batch`, or none of them, with the given durability. `Sync` covers all earlier writes.
@@ -179,8 +179,9 @@ impl Db {
     ///
     /// As [`Db::write`].
     pub fn write_with(&self, batch: impl AsBatch, durability: Durability) -> Result<()> {
+        let engine = self.engine()?;
         let encoded = batch.batch().encoded(self.identity())?;
-        self.engine().commit_batch(encoded, durability)?;
+        engine.commit_batch(encoded, durability)?;
         batch.written();
         Ok(())
     }
@@ -317,7 +318,7 @@ impl Db {
     ///
     /// A failed sync poisons the database: [`Poisoned`](crate::Error::Poisoned).
     pub fn persist(&self, durability: Durability) -> Result<()> {
-        self.engine().persist(durability)
+        self.engine()?.persist(durability)
     }
 
     pub(crate) fn put_at(
@@ -327,22 +328,23 @@ impl Db {
         value: Option<&[u8]>,
         durability: Durability,
     ) -> Result<()> {
+        let engine = self.engine()?;
         batch::check_entry(0, key, value.unwrap_or_default())?;
         #[cfg(feature = "mutants")]
         crate::base::mutant::spin_in_put();
-        self.engine().commit_one(family, key, value, durability)
+        engine.commit_one(family, key, value, durability)
     }
 
     pub(crate) fn get_at(&self, family: FamilyId, key: &[u8]) -> Result<Option<Value>> {
-        self.engine().get(family, key, None)
+        self.engine()?.get(family, key, None)
     }
 
     pub(crate) fn contains_at(&self, family: FamilyId, key: &[u8]) -> Result<bool> {
-        self.engine().contains(family, key)
+        self.engine()?.contains(family, key)
     }
 
     pub(crate) fn get_as_of(&self, family: FamilyId, key: &[u8], at: SeqNo) -> Result<Option<Value>> {
-        self.engine().get(family, key, Some(at))
+        self.engine()?.get(family, key, Some(at))
     }
 
     pub(crate) fn range_at(&self, family: FamilyId, bounds: Bounds, at: Option<SeqNo>) -> Iter {

@@ -54,7 +54,7 @@ impl ColumnFamily {
 
     /// As [`Db::put`].
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.put_with(key, value, self.db.engine().durability())
+        self.put_with(key, value, self.db.durability())
     }
 
     /// As [`Db::put_with`].
@@ -79,7 +79,7 @@ impl ColumnFamily {
 
     /// As [`Db::delete`].
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.delete_with(key, self.db.engine().durability())
+        self.delete_with(key, self.db.durability())
     }
 
     /// As [`Db::delete_with`].

@@ -10,13 +10,14 @@ use crate::memory::view::View;
 use crate::read::{Backward, Forward};
 use std::fmt;
 use std::iter::FusedIterator;
+use std::mem;
 use std::ops::Bound;
 use std::sync::Arc;
 
 /// Entries of a range in key order, from both ends, as of the moment when the iterator was made.
 ///
 /// Each item is a key and a pinned value, or the error that ended the iteration. Nothing follows an error. An iterator keeps the
-/// database open and keeps the files that it reads from being deleted. After [`Db::close`] it fails.
+/// database open and keeps the files that it reads from being deleted. After [`Db::close`], and in a forked child, it fails.
 ///
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("braidb-doc-iterator-{}", std::process::id()));
@@ -54,10 +55,13 @@ struct Walk {
 impl Iter {
     /// Registers the number first, then takes the view (rule 8). The view pins all files and memory that the walk needs.
     pub(crate) fn new(db: &Db, family: FamilyId, bounds: Bounds, at: Option<SeqNo>) -> Iter {
+        let engine = match db.engine() {
+            Ok(engine) => engine,
+            Err(error) => return Iter::failed(error),
+        };
         if is_empty_range(&bounds) {
             return Iter { walk: None, failed: None };
         }
-        let engine = db.engine();
         let registered = at.is_none().then(|| engine.snapshots().register());
         let view = engine.view();
         if let Some(seq) = registered {
@@ -79,10 +83,16 @@ impl Iter {
 
     /// Releases the view, and then the files that only this view had kept.
     fn end(&mut self) {
-        if let Some(Walk { db, view, front, back, family, .. }) = self.walk.take() {
+        let Some(walk) = self.walk.take() else { return };
+        if walk.db.is_forked() {
+            // The view and its files are the parent's.
+            mem::forget(walk);
+            return;
+        }
+        let Walk { db, view, front, back, family, .. } = walk;
+        if let Ok(engine) = db.engine() {
             let passed = [front.as_ref().and_then(Forward::passed), back.as_ref().and_then(Backward::passed)];
             drop((view, front, back));
-            let engine = db.engine();
             passed.into_iter().flatten().for_each(|passed| engine.scan_ended(family, passed));
             engine.reader_ended();
         }
@@ -105,11 +115,11 @@ impl Iter {
 
 impl Walk {
     fn next(&mut self) -> Result<Option<(Vec<u8>, Value)>> {
-        self.db.engine().check_open()?;
+        let engine = self.db.engine()?;
+        engine.check_open()?;
         if self.front.is_none() {
             let view = &self.view.families[self.family.0 as usize];
-            self.front =
-                Some(Forward::new(view, self.at, &self.bounds.0, self.db.engine().begin_scan(self.family))?);
+            self.front = Some(Forward::new(view, self.at, &self.bounds.0, engine.begin_scan(self.family))?);
         }
         let back = self.back.as_ref().and_then(Backward::last_key);
         let within = |key: &[u8]| {
@@ -128,11 +138,11 @@ impl Walk {
     }
 
     fn next_back(&mut self) -> Result<Option<(Vec<u8>, Value)>> {
-        self.db.engine().check_open()?;
+        let engine = self.db.engine()?;
+        engine.check_open()?;
         if self.back.is_none() {
             let view = &self.view.families[self.family.0 as usize];
-            self.back =
-                Some(Backward::new(view, self.at, &self.bounds.1, self.db.engine().begin_scan(self.family))?);
+            self.back = Some(Backward::new(view, self.at, &self.bounds.1, engine.begin_scan(self.family))?);
         }
         let front = self.front.as_ref().and_then(Forward::last_key);
         let within = |key: &[u8]| {

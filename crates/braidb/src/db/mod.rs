@@ -32,14 +32,16 @@ pub use stats::{
 pub use tree::{CellTree, Extent, FamilyTree, LevelTree, RunTree, SliceTree};
 pub use tuning::Tuning;
 
-use crate::base::error::Result;
+use crate::base::durability::Durability;
+use crate::base::error::{Error, Result};
 use crate::base::report::{RecoveryReport, VerifyReport};
 use crate::base::value::Value;
 use crate::table::Reason;
-use crate::visible::snapshots::Snapshots;
+use braidb_storage::Process;
 use engine::Engine;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::mem;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -64,6 +66,23 @@ use std::sync::Arc;
 /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
 /// # Ok::<(), braidb::Error>(())
 /// ```
+///
+/// # Forks
+///
+/// A process that is forked (`fork`, and so Python's `multiprocessing`, Ruby, PHP) keeps its databases, whatever the child does. In the
+/// child every handle that was opened before the fork is dead:
+///
+/// - Calls return [`Error::Forked`], and iterators yield it. They read nothing, write nothing, and wait for nothing.
+/// - Calls without a `Result` answer without looking: [`Db::column_families`] and [`Db::tree`] are empty, [`Db::stats`] is empty but for
+///   `poisoned`, which has the error's text, and all reads of a snapshot fail. [`Db::path`] and [`Db::recovery`] tell what the open found.
+/// - Drops do nothing. The memory and descriptors of the handle stay with the child until it ends. So the space of files that the
+///   parent deletes is free only then.
+/// - Values that were read before the fork stay readable, since the child has a copy of them. The process does not lose the lock of its
+///   databases to a child, nor does a child keep the lock when the process ends.
+///
+/// The child may open other databases, and this one once the parent has closed it or ended. With [`Durability::None`] writes that only
+/// the parent's memory holds stay the parent's. vfork and posix_spawn (`std::process::Command`) make no such children. A bare `clone`
+/// system call runs no handlers of `fork`, so a child of it must not touch a handle.
 #[derive(Clone)]
 pub struct Db {
     handle: Arc<Handle>,
@@ -71,6 +90,8 @@ pub struct Db {
 
 /// The part that the clones of a [`Db`] share. Dropping the last clone closes the database.
 struct Handle {
+    /// The process that opened the database.
+    process: Process,
     engine: Arc<Engine>,
 }
 
@@ -91,6 +112,11 @@ impl IntoIterator for &Db {
 
 impl Drop for Handle {
     fn drop(&mut self) {
+        if self.process.is_forked() {
+            // One owner more than there are drops: the engine stays, with its files, locks and threads, which are the parent's.
+            mem::forget(Arc::clone(&self.engine));
+            return;
+        }
         // Drop cannot return an error. A failed close leaves what a crash leaves, and the next open recovers from it.
         let _ = self.engine.close();
     }
@@ -116,12 +142,28 @@ impl Db {
         Options::new().open(path)
     }
 
-    fn from_engine(engine: Arc<Engine>) -> Db {
-        Db { handle: Arc::new(Handle { engine }) }
+    fn from_engine(engine: Arc<Engine>, process: Process) -> Db {
+        Db { handle: Arc::new(Handle { process, engine }) }
     }
 
-    fn engine(&self) -> &Arc<Engine> {
-        &self.handle.engine
+    /// The engine. Fails in a forked child of the process that opened the database, before anything is touched: threads that the child
+    /// lacks may hold the locks. Every call of a handle comes by here.
+    #[inline]
+    fn engine(&self) -> Result<&Arc<Engine>> {
+        match self.is_forked() {
+            false => Ok(&self.handle.engine),
+            true => Err(self.forked()),
+        }
+    }
+
+    #[inline]
+    fn is_forked(&self) -> bool {
+        self.handle.process.is_forked()
+    }
+
+    #[cold]
+    fn forked(&self) -> Error {
+        Error::Forked { path: self.path().to_owned() }
     }
 
     /// The directory of the database.
@@ -135,7 +177,8 @@ impl Db {
     /// # Ok::<(), braidb::Error>(())
     /// ```
     pub fn path(&self) -> &Path {
-        self.engine().dir()
+        // Never changes, so a forked child may read it.
+        self.handle.engine.dir()
     }
 
     /// The column family called `name`, created if it does not exist. `"default"` always exists.
@@ -155,8 +198,9 @@ impl Db {
     ///
     /// [`Error::InvalidName`](crate::Error::InvalidName). A new family is written to the manifest, which may fail as writes do.
     pub fn column_family(&self, name: &str) -> Result<ColumnFamily> {
+        let engine = self.engine()?;
         family::check_name(name)?;
-        let id = self.engine().column_family(name)?;
+        let id = engine.column_family(name)?;
         Ok(ColumnFamily::new(self.clone(), id, name))
     }
 
@@ -172,7 +216,7 @@ impl Db {
     /// # Ok::<(), braidb::Error>(())
     /// ```
     pub fn column_families(&self) -> Vec<String> {
-        self.engine().column_families()
+        self.engine().map_or_else(|_| Vec::new(), |engine| engine.column_families())
     }
 
     /// Writes all of memory to tables, and waits for the flush.
@@ -192,7 +236,7 @@ impl Db {
     ///
     /// [`Io`](crate::Error::Io) of the table that could not be written. The data stays in memory and in the log.
     pub fn flush(&self) -> Result<()> {
-        self.engine().flush()
+        self.engine()?.flush()
     }
 
     /// Flushes, then merges each family into its last level, and waits. Deleted and overwritten data that no snapshot holds gives its
@@ -217,7 +261,7 @@ impl Db {
     /// As for [`Db::flush`]. If this thread panics during a merge, the database is poisoned ([`Poisoned`](crate::Error::Poisoned)), as
     /// by a panic in the background. If it panics between two merges, merging goes on.
     pub fn compact(&self) -> Result<()> {
-        self.engine().compact()
+        self.engine()?.compact()
     }
 
     /// Waits until no background work runs or is wanted.
@@ -238,12 +282,12 @@ impl Db {
     ///
     /// The error that keeps background work from going on.
     pub fn settle(&self) -> Result<()> {
-        self.engine().settle()
+        self.engine()?.settle()
     }
 
     /// Moves everything off a slow tier, and takes the tier out of the database. Reads and writes go on meanwhile. `progress` gets the bytes
     /// that are left, many times. Files that iterators still read go when these end. If the process ends before, delete what is left in the
-    /// directory: it cannot become a tier again until then.
+    /// directory: it cannot become a tier again until then. If `progress` forks this process, it must not return in the child.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-evacuate-{}", std::process::id()));
@@ -266,7 +310,7 @@ impl Db {
     /// The last step deletes the file `TIER` of the directory, which is no tier any more. If the deletion fails, its error is returned, and
     /// [`Stats::tiers`](crate::stats::Stats::tiers) no longer names the directory. The database needs no file there.
     pub fn evacuate(&self, path: impl AsRef<Path>, progress: impl FnMut(u64)) -> Result<()> {
-        self.engine().evacuate(path.as_ref(), progress)
+        self.engine()?.evacuate(path.as_ref(), progress)
     }
 
     /// What the database holds now, and what it did since this open.
@@ -281,7 +325,10 @@ impl Db {
     /// # Ok::<(), braidb::Error>(())
     /// ```
     pub fn stats(&self) -> Stats {
-        self.engine().stats()
+        self.engine().map_or_else(
+            |error| Stats { poisoned: Some(error.to_string()), ..Stats::default() },
+            |engine| engine.stats(),
+        )
     }
 
     /// The shape of each column family's tree, in the order of the families' creation. For each level it lists the guards, the runs
@@ -302,7 +349,7 @@ impl Db {
     /// # Ok::<(), braidb::Error>(())
     /// ```
     pub fn tree(&self) -> Vec<FamilyTree> {
-        self.engine().tree()
+        self.engine().map_or_else(|_| Vec::new(), |engine| engine.tree())
     }
 
     /// Why each table was written, by its number (`SliceTree::table`). A few bytes of each table are read. Tables of older builds do not say so.
@@ -324,7 +371,7 @@ impl Db {
     ///
     /// [`Io`](crate::Error::Io) or [`Corruption`](crate::Error::Corruption) names a table that cannot be read.
     pub fn table_reasons(&self) -> Result<BTreeMap<u64, Reason>> {
-        self.engine().table_reasons()
+        self.engine()?.table_reasons()
     }
 
     /// What opening the database found in its logs.
@@ -342,7 +389,8 @@ impl Db {
     /// # Ok::<(), braidb::Error>(())
     /// ```
     pub fn recovery(&self) -> &RecoveryReport {
-        self.engine().recovery()
+        // Never changes, so a forked child may read it.
+        self.handle.engine.recovery()
     }
 
     /// Reads every byte of every file that the database uses now, and checks it.
@@ -362,7 +410,7 @@ impl Db {
     ///
     /// [`Io`](crate::Error::Io) if a file cannot be read. Damage is no error; the report lists it.
     pub fn verify(&self) -> Result<VerifyReport> {
-        self.engine().verify()
+        self.engine()?.verify()
     }
 
     /// Raises every write to [`Durability::Sync`], stops background work, and releases the directory. Any later call on any clone,
@@ -384,14 +432,16 @@ impl Db {
     ///
     /// The error that kept data from being persisted. The database is closed all the same.
     pub fn close(&self) -> Result<()> {
-        self.engine().close()
+        self.engine()?.close()
     }
 
+    /// Never changes, so a forked child may read it.
+    pub(crate) fn durability(&self) -> Durability {
+        self.handle.engine.durability()
+    }
+
+    /// Never changes, so a forked child may read it.
     pub(crate) fn identity(&self) -> u64 {
-        self.engine().identity()
-    }
-
-    pub(crate) fn snapshots(&self) -> &Snapshots {
-        self.engine().snapshots()
+        self.handle.engine.identity()
     }
 }

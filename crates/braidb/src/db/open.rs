@@ -40,6 +40,10 @@ static IDENTITY: AtomicU64 = AtomicU64::new(1);
 pub(crate) fn open(dir: &Path, options: Options) -> Result<Db> {
     tiers::check_apart(dir, &options.slow_paths)?;
     let mut env = options.env_or_real();
+    if env.runtime.is_forked() {
+        let why = "its threads are missing in this process, which was forked after they started; make a new `Env` here";
+        return Err(Error::InvalidOption { option: "env", why: why.to_owned() });
+    }
     let found = examine(env.fs.as_ref(), dir).map_err(|error| locked_or(&env, dir, error))?;
     if found == Found::Nothing && !options.create_if_missing {
         return Err(Error::Missing { path: dir.to_owned() });
@@ -50,6 +54,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Db> {
     }
     let whole = env.clone();
     hold(&mut env, dir)?;
+    let process = env.fs.process().map_err(|error| Error::io("watch for forks with", dir, error))?;
     let lock = DirLock::take(env.fs.as_ref(), dir)?;
     // Before this process had the lock, another one may have created a database here, or replaced the directory.
     let found = examine(env.fs.as_ref(), dir)?;
@@ -57,7 +62,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Db> {
         return Err(Error::Missing { path: dir.to_owned() });
     }
     let engine = Opening::new(dir, env, options).run(found, lock, &whole)?;
-    Ok(Db::from_engine(Arc::new(engine)))
+    Ok(Db::from_engine(Arc::new(engine), process))
 }
 
 /// Makes the names of the directory and of all directories above it stable. A killed process may have created them without a sync. A

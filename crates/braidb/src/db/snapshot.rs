@@ -31,7 +31,8 @@ pub struct Snapshot {
 
 impl Snapshot {
     pub(crate) fn new(db: Db) -> Snapshot {
-        let seq = db.snapshots().register();
+        // In a forked child all reads of the snapshot fail, so its number does not matter.
+        let seq = db.engine().map_or(0, |engine| engine.snapshots().register());
         Snapshot { db, seq }
     }
 
@@ -110,13 +111,18 @@ impl fmt::Debug for Snapshot {
 
 impl Clone for Snapshot {
     fn clone(&self) -> Snapshot {
-        self.db.snapshots().register_again(self.seq);
+        if let Ok(engine) = self.db.engine() {
+            engine.snapshots().register_again(self.seq);
+        }
         Snapshot { db: self.db.clone(), seq: self.seq }
     }
 }
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
-        self.db.snapshots().release(self.seq);
+        // The registry of a forked child is a copy, and a thread that is missing may hold its lock.
+        if let Ok(engine) = self.db.engine() {
+            engine.snapshots().release(self.seq);
+        }
     }
 }

@@ -94,15 +94,16 @@ fn fill_a_log(db: &Db) {
 /// Collects the logs, and calls `meanwhile` after the beginning. Whether there was something to do and no switch of the memtable in
 /// between.
 fn collect(db: &Db, meanwhile: impl FnOnce()) -> bool {
-    let jobs = &db.engine().jobs;
-    let mut begun = db.engine().queue.begin_log_collection().unwrap().expect("no flush is under way");
+    let jobs = &db.engine().unwrap().jobs;
+    let mut begun =
+        db.engine().unwrap().queue.begin_log_collection().unwrap().expect("no flush is under way");
     meanwhile();
     let Some(replay_from) = jobs.choose_logs(&begun) else { return false };
     let is_written = jobs.write_back(&mut begun, replay_from).unwrap();
     if is_written {
         jobs.finish_log_collection(&mut begun, replay_from).unwrap();
     }
-    db.engine().queue.end_copies();
+    db.engine().unwrap().queue.end_copies();
     is_written
 }
 
@@ -114,7 +115,7 @@ fn a_switch_before_the_view_is_taken_ends_a_log_collection() {
     let db = open(&dir, 1);
     db.put("cold", "v").unwrap();
     fill_a_log(&db);
-    let queue = db.engine().queue.clone();
+    let queue = db.engine().unwrap().queue.clone();
     let collected = collect(&db, || drop(queue.switch_all_memtables().unwrap()));
     assert_eq!(db.get("cold").unwrap().unwrap(), b"v");
     let reopened = open(&killed(&dir), 1);
@@ -206,7 +207,7 @@ fn open_hot(dir: &Path, memtable_bytes: usize) -> Db {
 
 /// Collects the logs before `replay_from`, whatever it costs.
 fn collect_before(db: &Db, replay_from: FileId) {
-    let engine = db.engine();
+    let engine = db.engine().unwrap();
     let mut begun = engine.queue.begin_log_collection().unwrap().expect("no flush is under way");
     assert!(engine.jobs.write_back(&mut begun, replay_from).unwrap());
     engine.jobs.finish_log_collection(&mut begun, replay_from).unwrap();
@@ -219,7 +220,7 @@ fn collect_before(db: &Db, replay_from: FileId) {
 fn a_hot_key_outlives_log_collections_and_flushes_of_another_family() {
     let dir = dir("two-families");
     let db = open_hot(&dir, 64 << 10);
-    let (queue, other) = (db.engine().queue.clone(), db.column_family("b").unwrap());
+    let (queue, other) = (db.engine().unwrap().queue.clone(), db.column_family("b").unwrap());
     let rotate = || queue.close_copies().unwrap().next;
     let big = vec![b'x'; 130 << 10];
 
@@ -374,7 +375,7 @@ fn memory_compaction_ends_when_full_memory_is_compacted_beside_a_merge() {
             }
         };
         // Each roll leaves an empty active segment.
-        let runtime = &db.engine().jobs.parts.env.runtime;
+        let runtime = &db.engine().unwrap().jobs.parts.env.runtime;
         while db.stats().memory_bytes < 850 << 10 {
             while runtime.help() {}
             put_until_rolled();
@@ -415,7 +416,7 @@ impl Runtime for Interrupted {
     fn pause_us(&self, us: u64) {
         self.inline.pause_us(us);
         let Some(db) = self.db.lock().take() else { return };
-        let version = Arc::downgrade(&db.engine().view().unwrap().families[0].version);
+        let version = Arc::downgrade(&db.engine().unwrap().view().unwrap().families[0].version);
         db.put("other", "v").unwrap();
         db.flush().unwrap();
         assert!(version.upgrade().is_none(), "a merge that holds a version keeps replaced files on disk");

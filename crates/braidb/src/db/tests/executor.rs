@@ -329,7 +329,7 @@ fn a_gathering_merge_that_fails_is_given_up_until_scans_pay_again() {
     bench.db.compact().unwrap();
     let scattered = bench.names("values");
     assert_eq!(scattered.len(), 4);
-    let jobs = &bench.db.engine().jobs;
+    let jobs = &bench.db.engine().unwrap().jobs;
     let pay = || {
         let range = KeyRange { low: vec![0], high: vec![20] };
         jobs.scanned(FamilyId::DEFAULT, range, 0, 1, Vain { us: 1_000_000, place_us: 10 });
@@ -357,6 +357,6 @@ fn a_file_that_the_state_names_is_no_orphan() {
     let ids = |extension| bench.names(extension).iter().map(id).collect();
     let orphans = Orphans { tables: ids("table"), value_files: ids("values") };
     assert_eq!((orphans.tables.len(), orphans.value_files.len()), (1, 1));
-    bench.db.engine().jobs.collect_after_open(&orphans, &[]);
+    bench.db.engine().unwrap().jobs.collect_after_open(&orphans, &[]);
     assert_eq!((bench.names("table").len(), bench.names("values").len()), (1, 1));
 }

@@ -9,7 +9,7 @@ use crate::version::shape::Slice;
 use crate::version::table_file::TableFile;
 use braidb_storage::inline::{Inline, SeededRandom, StepClock};
 use braidb_storage::real::RealFs;
-use braidb_storage::{DirEntry, Env, File, FileSystem, LockGuard};
+use braidb_storage::{DirEntry, Env, File, FileSystem, LockGuard, Process};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
@@ -64,6 +64,9 @@ fn bytes_in(mut holes: Vec<Range<u64>>) -> u64 {
 }
 
 impl FileSystem for Hooked {
+    fn process(&self) -> io::Result<Process> {
+        RealFs.process()
+    }
     fn hold_dir(&self, _dir: &Path) -> io::Result<Arc<dyn FileSystem>> {
         Ok(Arc::new(self.clone()))
     }
@@ -127,7 +130,7 @@ impl Bench {
     }
 
     fn jobs(&self) -> Arc<Jobs> {
-        self.db.engine().jobs.clone()
+        self.db.engine().unwrap().jobs.clone()
     }
 
     /// Four slices of a table of 200 KB that the tree does not hold: half of it, two of a tenth each, and the rest.
@@ -135,7 +138,7 @@ impl Bench {
         let key = |row: u32| row.to_be_bytes();
         (0..200).for_each(|row| self.db.put(key(row), [7; 1000]).unwrap());
         self.db.flush().unwrap();
-        let view = self.db.engine().view().unwrap();
+        let view = self.db.engine().unwrap().view().unwrap();
         let whole = view.families[0].version.slices().next().expect("the flush wrote a table").clone();
         let TableFile { id, bytes, checksum, tier, .. } = *whole.table;
         let table = Arc::new(TableFile::new(id, bytes, checksum, tier, self.jobs().parts.tables.clone()));
