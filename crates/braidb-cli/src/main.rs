@@ -68,6 +68,7 @@ impl Verb {
 }
 
 fn main() -> ExitCode {
+    host::raise_limit();
     // A usage error ends in clap with status 2; `--help` and `--version` with 0.
     match Command::parse().verb.run() {
         Ok(()) => ExitCode::SUCCESS,

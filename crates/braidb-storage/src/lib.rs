@@ -4,10 +4,12 @@
 //! ([`FileSystem`], [`File`]), time ([`Clock`]), chance ([`Random`]) and threads ([`Runtime`]). [`real`] has the real
 //! ones. [`inline`] steps jobs, clock and chance by hand, and `sim`
 //! (a feature for tests) has a file system that crashes and fails. So a test replays a run, with its crashes and
-//! errors, from a seed. [`Routed`] puts directories of several devices behind one file system, and [`DeviceTimes`]
+//! errors, from a seed. [`Descriptors`] shares out the open files that a process may have.
+//! [`Routed`] puts directories of several devices behind one file system, and [`DeviceTimes`]
 //! measures a device. Clippy
 //! forbids the back doors (`std::fs`, `Instant::now`, `thread::spawn`) everywhere else.
 
+mod descriptors;
 pub mod inline;
 pub mod real;
 mod routed;
@@ -16,6 +18,7 @@ mod seams;
 pub mod sim;
 mod times;
 
+pub use descriptors::{Closing, Descriptors, Pool, Share, is_shortage};
 pub use routed::Routed;
 pub use seams::*;
 pub use times::{DeviceTimes, MEASURE_FILE};

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::{DirEntry, File, FileSystem, LockGuard, Process};
+use crate::{Descriptors, DirEntry, File, FileSystem, LockGuard, Process};
 
 /// Several held directories, the *parts*. The path decides which part serves a call.
 ///
@@ -151,6 +151,11 @@ impl FileSystem for Routed {
     fn free_space(&self, path: &Path) -> io::Result<u64> {
         // A part in a directory of another part is asked about itself.
         self.dir(path).or_else(|_| self.file(path))?.free_space(path)
+    }
+
+    /// Those of the first part: all parts are in one process.
+    fn descriptors(&self) -> Arc<Descriptors> {
+        self.parts.first().map_or_else(Arc::default, |(_, fs)| fs.descriptors())
     }
 }
 

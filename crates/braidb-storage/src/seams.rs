@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::Descriptors;
+
 /// A file system: the operations that the engine needs.
 ///
 /// Durability is explicit, as in POSIX. Bytes are stable after [`File::sync_data`]. A name (created, renamed, linked or
@@ -67,6 +69,11 @@ pub trait FileSystem: Send + Sync + Debug {
     fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>>;
     /// Bytes that this process may still write on the device that holds `path`.
     fn free_space(&self, path: &Path) -> io::Result<u64>;
+    /// How many files the readers of this process may hold open, measured now. A process has one [`Descriptors`], so all file systems of a
+    /// machine return the same. One without a limit for a file system that knows none.
+    fn descriptors(&self) -> Arc<Descriptors> {
+        Arc::default()
+    }
 }
 
 /// An open file. Reads may run beside appends; appends to one file come from one thread at a time.

@@ -35,12 +35,13 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, retry_on_intr};
 
+use super::descriptors;
 use super::early;
 use super::forks::{self, Listed};
 use super::held::HeldDir;
 use super::mapped::{self, MappedFile};
 use super::owned::Owned;
-use crate::{DirEntry, File, FileSystem, LockGuard, Process};
+use crate::{Descriptors, DirEntry, File, FileSystem, LockGuard, Process, is_shortage};
 
 /// Permissions of a new file before the process's umask; the standard library uses this mode too.
 const NEW_FILE_MODE: u32 = 0o666;
@@ -136,6 +137,10 @@ impl FileSystem for RealFs {
     fn free_space(&self, path: &Path) -> io::Result<u64> {
         Ok(free_bytes(retry_on_intr(|| statvfs(path))?))
     }
+
+    fn descriptors(&self) -> Arc<Descriptors> {
+        descriptors::measured()
+    }
 }
 
 /// [`FileSystem::create`] of a path that starts at `dir`.
@@ -224,10 +229,15 @@ fn create_new_at(dir: BorrowedFd<'_>, path: &Path) -> io::Result<fs::File> {
     file_at(dir, path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
 }
 
-/// Opens the file at `path`, which starts at `dir`. Programs that this process starts do not inherit the descriptor.
+/// Opens the file at `path`, which starts at `dir`. Programs that this process starts do not inherit the descriptor. If there is no
+/// descriptor left, files of readers are closed.
 pub(super) fn file_at(dir: BorrowedFd<'_>, path: &Path, how: OFlags) -> io::Result<fs::File> {
     let mode = Mode::from_raw_mode(NEW_FILE_MODE);
-    Ok(retry_on_intr(|| openat(dir, path, how | OFlags::CLOEXEC, mode))?.into())
+    let open = || Ok(retry_on_intr(|| openat(dir, path, how | OFlags::CLOEXEC, mode))?.into());
+    match open() {
+        Err(error) if is_shortage(&error) => descriptors::current().insist(open),
+        outcome => outcome,
+    }
 }
 
 /// The directory that holds `path`; the working directory for a bare name.

@@ -16,12 +16,13 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, CWD, OFlags, fstatvfs, linkat, renameat, unlinkat};
 use rustix::io::retry_on_intr;
 
+use super::descriptors;
 use super::fs::{
     create_at, create_log_at, file_at, free_bytes, list_at, lock_at, open_at, open_to_rewrite_at,
     punch_hole_at,
 };
 use super::owned::Owned;
-use crate::{DirEntry, File, FileSystem, LockGuard, Process};
+use crate::{Descriptors, DirEntry, File, FileSystem, LockGuard, Process};
 
 /// One directory and the files in it, under the path by which the directory was found. Refuses other paths with
 /// `InvalidInput`. A forked child of the process that holds the directory may only read.
@@ -149,6 +150,10 @@ impl FileSystem for HeldDir {
         // A file is on the device of its directory.
         self.check_is_dir(path).or_else(|_| self.name(path).map(drop))?;
         Ok(free_bytes(retry_on_intr(|| fstatvfs(self.to_read()))?))
+    }
+
+    fn descriptors(&self) -> Arc<Descriptors> {
+        descriptors::measured()
     }
 }
 

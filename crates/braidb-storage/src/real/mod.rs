@@ -12,6 +12,7 @@
 //! ```
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "this module is the seam")]
 
+mod descriptors;
 mod early;
 mod forks;
 mod fs;

@@ -1,7 +1,7 @@
 //! The simulated file system with callbacks of a judge or test: for each file that is opened, and each hole that is punched.
 
 use super::SimFs;
-use crate::{DirEntry, File, FileSystem, LockGuard, Process};
+use crate::{Descriptors, DirEntry, File, FileSystem, LockGuard, Process};
 use std::fmt::Debug;
 use std::io;
 use std::ops::Range;
@@ -90,5 +90,8 @@ impl<B: Beside> FileSystem for BesideFs<B> {
     }
     fn free_space(&self, path: &Path) -> io::Result<u64> {
         self.fs.free_space(path)
+    }
+    fn descriptors(&self) -> Arc<Descriptors> {
+        self.fs.descriptors()
     }
 }

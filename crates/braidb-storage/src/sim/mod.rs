@@ -41,7 +41,7 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::{DirEntry, File, FileSystem, LockGuard, Process};
+use crate::{Descriptors, DirEntry, File, FileSystem, LockGuard, Process};
 use parking_lot::Mutex;
 
 pub use beside::{Beside, BesideFs};
@@ -82,6 +82,7 @@ struct Shared {
     log_reads: AtomicU64,
     /// Rises at each simulated fork; missing where none will come.
     generation: OnceLock<&'static AtomicU32>,
+    descriptors: Arc<Descriptors>,
 }
 
 impl std::fmt::Debug for SimFs {
@@ -110,6 +111,7 @@ impl SimFs {
             hook: Mutex::default(),
             log_reads: AtomicU64::new(0),
             generation: OnceLock::new(),
+            descriptors: Arc::default(),
         };
         SimFs { shared: Arc::new(shared) }
     }
@@ -162,6 +164,17 @@ impl SimFs {
     /// could meet a full device in the middle of an append.
     pub fn set_appends_need_space(&self, needed: bool) {
         self.shared.state.lock().appends_need_space = needed;
+    }
+
+    /// Sets how many files and locks the process may have open. An open or creation beyond them fails with `EMFILE`. `None`, as at first,
+    /// is no limit. Crash images have the same limit.
+    pub fn set_descriptor_limit(&self, limit: Option<u64>) {
+        self.shared.state.lock().descriptor_limit = limit;
+    }
+
+    /// The files and locks that the process has open.
+    pub fn open_descriptors(&self) -> u64 {
+        self.shared.state.lock().open_descriptors
     }
 
     /// Makes an operation fail: the `nth` one from now that `fault` can strike (1 is the next). The seed decides how much of a
@@ -336,8 +349,13 @@ impl SimFs {
 
     fn create_with(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
         self.admit(OpKind::Create, path, true)?;
-        let id = self.shared.state.lock().create(path)?;
+        let id = self.insist(|state| state.create(path))?;
         Ok(self.handle(id, path, access))
+    }
+
+    /// Takes a descriptor. If there is none left, files of readers are closed.
+    fn insist<T>(&self, take: impl Fn(&mut State) -> io::Result<T>) -> io::Result<T> {
+        self.shared.descriptors.insist(|| take(&mut self.shared.state.lock()))
     }
 }
 
@@ -380,13 +398,13 @@ impl FileSystem for SimFs {
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         self.admit(OpKind::Open, path, false)?;
-        let id = self.shared.state.lock().open(path)?;
+        let id = self.insist(|state| state.open(path))?;
         Ok(self.handle(id, path, Access::Read))
     }
 
     fn open_to_rewrite(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         self.admit(OpKind::Open, path, false)?;
-        let id = self.shared.state.lock().open(path)?;
+        let id = self.insist(|state| state.open(path))?;
         Ok(self.handle(id, path, Access::Rewrite))
     }
 
@@ -415,12 +433,14 @@ impl FileSystem for SimFs {
         if let Some(strike) = self.enter(OpKind::PunchHole, path.into(), len, false) {
             return Err(strike.fault.error());
         }
+        self.insist(|state| state.check_descriptor())?;
         self.shared.state.lock().file_at(path)?.punch(offset, len);
         Ok(())
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
         self.admit(OpKind::List, dir, false)?;
+        self.insist(|state| state.check_descriptor())?;
         let state = self.shared.state.lock();
         let names = &state.names.now;
         let entry = |(name, node): (&String, Node)| DirEntry {
@@ -433,7 +453,7 @@ impl FileSystem for SimFs {
     fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
         let is_new = self.shared.state.lock().names.now.file(path).is_err();
         self.admit(OpKind::Lock, path, is_new)?;
-        let id = self.shared.state.lock().lock(path)?;
+        let id = self.insist(|state| state.lock(path))?;
         Ok(Box::new(SimLock { fs: self.clone(), id, path: path.into() }))
     }
 
@@ -441,6 +461,17 @@ impl FileSystem for SimFs {
         self.admit(OpKind::FreeSpace, path, false)?;
         let state = self.shared.state.lock();
         Ok(state.free_blocks(state.devices.at(path)) * BLOCK_BYTES)
+    }
+
+    fn descriptors(&self) -> Arc<Descriptors> {
+        let (limit, open) = {
+            let state = self.shared.state.lock();
+            (state.descriptor_limit, state.open_descriptors)
+        };
+        if let Some(limit) = limit {
+            self.shared.descriptors.measured(limit, open);
+        }
+        self.shared.descriptors.clone()
     }
 }
 

@@ -10,6 +10,7 @@ use super::devices::{Devices, device_of, id_on, same_device};
 use super::inode::Inode;
 use super::names::{Names, Node, Place, Tree};
 use super::{EEXIST, EISDIR, errno};
+use crate::descriptors::EMFILE;
 
 #[derive(Debug)]
 pub(super) struct State {
@@ -23,6 +24,9 @@ pub(super) struct State {
     /// Whether an append into space that was not preallocated panics.
     pub appends_need_space: bool,
     locked: BTreeSet<u64>,
+    /// Descriptors that the process may have, and has.
+    pub descriptor_limit: Option<u64>,
+    pub open_descriptors: u64,
 }
 
 impl State {
@@ -35,6 +39,8 @@ impl State {
             unlinked_are_gone: false,
             appends_need_space: false,
             locked: BTreeSet::new(),
+            descriptor_limit: None,
+            open_descriptors: 0,
         }
     }
 
@@ -54,6 +60,8 @@ impl State {
             unlinked_are_gone: self.unlinked_are_gone,
             appends_need_space: self.appends_need_space,
             locked: BTreeSet::new(),
+            descriptor_limit: self.descriptor_limit,
+            open_descriptors: 0,
         }
     }
 
@@ -69,6 +77,8 @@ impl State {
             unlinked_are_gone: self.unlinked_are_gone,
             appends_need_space: self.appends_need_space,
             locked: BTreeSet::new(),
+            descriptor_limit: self.descriptor_limit,
+            open_descriptors: 0,
         };
         state.sweep();
         state
@@ -156,7 +166,9 @@ impl State {
     /// Makes a file and opens one handle on it.
     pub fn create(&mut self, path: &Path) -> io::Result<u64> {
         let place = self.vacant(path)?;
+        self.check_descriptor()?;
         let id = self.new_id(&place);
+        self.open_descriptors += 1;
         self.inodes.insert(id, Inode::created());
         self.names.give(place, Node::File(id));
         Ok(id)
@@ -165,13 +177,24 @@ impl State {
     /// Opens another handle on a file.
     pub fn open(&mut self, path: &Path) -> io::Result<u64> {
         let id = self.names.now.file(path)?;
+        self.check_descriptor()?;
+        self.open_descriptors += 1;
         self.inode(id).handles += 1;
         Ok(id)
+    }
+
+    /// Fails if the process has as many descriptors as it may have.
+    pub fn check_descriptor(&self) -> io::Result<()> {
+        match self.descriptor_limit.is_some_and(|limit| self.open_descriptors >= limit) {
+            true => Err(errno(EMFILE)),
+            false => Ok(()),
+        }
     }
 
     /// Closes a handle.
     pub fn close(&mut self, id: u64) {
         self.inode(id).handles -= 1;
+        self.open_descriptors -= 1;
         self.sweep();
     }
 

@@ -1,58 +1,242 @@
-//! The open files of tables, and of logs that tables point into: at most a fixed number, whatever the number of files.
+//! The open files of tables, and of bodies that tables point into: at most as many as the option `open_files` and the process allow.
 //!
-//! An open table keeps its index and filter in memory, but no file. For each read the table asks [`OpenFiles`]. A file that was
-//! closed to make room for others is opened again by its path. Reopening is always possible. A reader of a table holds the slice,
-//! and by it the `TableFile` with its bodies. A file is unlinked only after the last of these is gone (rule 1). A file is closed
-//! here before it is unlinked, so that the device gets the space back at once.
+//! An open table keeps its index and filter in memory, but no file. For each read the table asks [`OpenFiles`], and gives the file back at
+//! the end of the read ([`Lent`]). A file that was closed to make room for others is opened again by its path. Reopening is always
+//! possible. A reader of a table holds the slice, and by it the `TableFile` with its bodies. A file is unlinked only after the last of these
+//! is gone (rule 1). A file is closed here before it is unlinked, so that the device gets the space back at once.
 //!
-//! Files that running reads hold are not counted: during a read one file a thread may be open beyond the capacity.
+//! All databases of a process share one [`Descriptors`]. A read that finds no room closes the coldest file that no read holds. If reads hold
+//! all files, it waits for the end of one. A waiting read holds no file, so reads wait for each other in no circle.
+//!
+//! *Coldest* is what the hand of a clock finds. The hand goes round the files, passes each that was read since its last round once, and closes
+//! the first that was not.
 
-use super::PlaceHasher;
 use crate::base::ids::FileId;
-use braidb_storage::{File, FileSystem};
-use quick_cache::sync::{Cache, DefaultLifecycle};
-use quick_cache::{OptionsBuilder, UnitWeighter};
-use std::hash::BuildHasherDefault;
+use braidb_storage::{Closing, Descriptors, File, FileSystem, Pool, Share, is_shortage};
+use parking_lot::RwLock;
+use std::collections::BTreeMap;
 use std::io;
+use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// The number of the file that an open holds in reserve. No table or body has it.
+const RESERVE: FileId = FileId(u64::MAX);
 
 /// Recently used open files by id.
 #[derive(Debug)]
 pub struct OpenFiles {
     fs: Arc<dyn FileSystem>,
-    files: Cache<FileId, Arc<dyn File>, UnitWeighter, BuildHasherDefault<PlaceHasher>>,
+    descriptors: Arc<Descriptors>,
+    /// The most files, whatever the process allows.
+    most: u64,
+    files: Arc<Files>,
+}
+
+/// The pool of one database.
+#[derive(Debug)]
+struct Files {
+    /// The number of open files, those that were closed during a read among them.
+    held: Arc<AtomicU64>,
+    clock: RwLock<Clock>,
+}
+
+#[derive(Debug, Default)]
+struct Clock {
+    /// The place of each file in `round`.
+    places: BTreeMap<FileId, usize>,
+    round: Vec<Arc<Open>>,
+    /// The place that the hand comes to next.
+    hand: usize,
+}
+
+/// An open file.
+#[derive(Debug)]
+struct Open {
+    id: FileId,
+    // The file is dropped, and thereby closed, before its share.
+    file: Arc<dyn File>,
+    /// Whether a read took the file since the hand passed it.
+    is_used: AtomicBool,
+    _share: Share,
+}
+
+/// A file for one read. No reader asks for a second file while it holds one.
+#[derive(Debug)]
+pub struct Lent<'a> {
+    // `None` only during the drop.
+    open: Option<Arc<Open>>,
+    descriptors: &'a Descriptors,
+}
+
+impl Deref for Lent<'_> {
+    type Target = dyn File;
+
+    fn deref(&self) -> &(dyn File + 'static) {
+        &*self.open.as_ref().expect("taken by the drop alone").file
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.open = None;
+        self.descriptors.read_ended();
+    }
 }
 
 impl OpenFiles {
-    /// Holds at most `capacity` files open.
-    pub fn new(fs: Arc<dyn FileSystem>, capacity: usize) -> OpenFiles {
-        // One shard, so that the capacity is exact: no shard is full while another has room. Readers share the shard's lock, and
-        // hold it for less time than the following read takes.
-        let options = OptionsBuilder::new()
-            .estimated_items_capacity(capacity)
-            .weight_capacity(capacity as u64)
-            .shards(1)
-            .build()
-            .expect("both capacities are set");
-        let hasher = BuildHasherDefault::default();
-        let files = Cache::with_options(options, UnitWeighter, hasher, DefaultLifecycle::default());
-        OpenFiles { fs, files }
+    /// Holds at most `most` files open, and no more than the process has room for.
+    pub fn new(fs: Arc<dyn FileSystem>, most: usize) -> OpenFiles {
+        let (held, clock) = (Arc::default(), RwLock::default());
+        let (descriptors, files) = (fs.descriptors(), Arc::new(Files { held, clock }));
+        let pool: Arc<dyn Pool> = files.clone();
+        descriptors.join(Arc::downgrade(&pool));
+        OpenFiles { fs, descriptors, most: most as u64, files }
     }
 
-    /// The file `id`, opened at `path` unless it is open. If several threads ask for it, one opens it.
-    pub fn get(&self, id: FileId, path: &Path) -> io::Result<Arc<dyn File>> {
-        self.files.get_or_insert_with(&id, || self.fs.open(path))
+    /// Opens the file at `path`, so that the first read finds a descriptor even if the program has taken all others by then. Without one
+    /// the first read may fail.
+    pub fn reserve(&self, path: &Path) {
+        let _ = self.get(RESERVE, path);
+    }
+
+    /// The process's descriptors.
+    pub fn descriptors(&self) -> &Arc<Descriptors> {
+        &self.descriptors
+    }
+
+    /// The file `id` for one read, opened at `path` unless it is open. If several threads open it, one file stays.
+    pub fn get(&self, id: FileId, path: &Path) -> io::Result<Lent<'_>> {
+        let open = match self.files.find(id) {
+            Some(open) => open,
+            None => self.open(id, path)?,
+        };
+        Ok(Lent { open: Some(open), descriptors: &self.descriptors })
+    }
+
+    fn open(&self, id: FileId, path: &Path) -> io::Result<Arc<Open>> {
+        loop {
+            let share = self.share();
+            match self.fs.open(path) {
+                Ok(file) => {
+                    return Ok(self.files.add(Open {
+                        id,
+                        file,
+                        is_used: AtomicBool::new(true),
+                        _share: share,
+                    }));
+                }
+                Err(error) if is_shortage(&error) => {
+                    drop(share);
+                    // The file system has closed what it could, but leaves this pool its last file.
+                    match self.files.close_coldest(0) {
+                        Closing::Closed => {}
+                        Closing::Lent => self.descriptors.wait(),
+                        Closing::Empty => return Err(error),
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Makes room for one more file: closes the coldest one, or waits for the end of a read.
+    fn share(&self) -> Share {
+        loop {
+            if let Some(share) = self.descriptors.share(&self.files.held, self.most) {
+                return share;
+            }
+            let is_mine = self.files.held() >= self.most;
+            let is_closed = !is_mine && self.descriptors.close_coldest() == Closing::Closed
+                || self.files.close_coldest(0) == Closing::Closed;
+            if !is_closed {
+                self.descriptors.wait();
+            }
+        }
     }
 
     /// Holds a file that a test made.
     #[cfg(test)]
     pub fn insert(&self, id: FileId, file: Arc<dyn File>) {
-        self.files.insert(id, file);
+        let share = self.share();
+        self.files.add(Open { id, file, is_used: AtomicBool::new(true), _share: share });
     }
 
     /// Closes a file that no thread will read any more.
     pub fn close(&self, id: FileId) {
-        self.files.remove(&id);
+        let closed = self.files.clock.write().remove(id);
+        drop(closed);
+    }
+}
+
+impl Files {
+    fn find(&self, id: FileId) -> Option<Arc<Open>> {
+        let clock = self.clock.read();
+        let open = &clock.round[*clock.places.get(&id)?];
+        // A store to a line that other readers read costs more than the check.
+        if !open.is_used.load(Ordering::Relaxed) {
+            open.is_used.store(true, Ordering::Relaxed);
+        }
+        Some(open.clone())
+    }
+
+    /// Adds a file. If another thread was faster, returns its file, and closes this one.
+    fn add(&self, open: Open) -> Arc<Open> {
+        let mut clock = self.clock.write();
+        if let Some(&place) = clock.places.get(&open.id) {
+            let first = clock.round[place].clone();
+            drop(clock);
+            drop(open);
+            return first;
+        }
+        let open = Arc::new(open);
+        let place = clock.round.len();
+        clock.places.insert(open.id, place);
+        clock.round.push(open.clone());
+        open
+    }
+}
+
+impl Pool for Files {
+    fn held(&self) -> u64 {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    fn close_coldest(&self, least: u64) -> Closing {
+        let mut clock = self.clock.write();
+        if clock.round.len() as u64 <= least {
+            return Closing::Empty;
+        }
+        let Some(coldest) = clock.coldest() else { return Closing::Lent };
+        let closed = clock.remove(coldest);
+        // The file is closed after the lock was given back: readers take the lock.
+        drop(clock);
+        drop(closed);
+        Closing::Closed
+    }
+}
+
+impl Clock {
+    fn remove(&mut self, id: FileId) -> Option<Arc<Open>> {
+        let place = self.places.remove(&id)?;
+        let removed = self.round.swap_remove(place);
+        if let Some(moved) = self.round.get(place) {
+            self.places.insert(moved.id, place);
+        }
+        Some(removed)
+    }
+
+    /// The file that was not read for the longest time; `None` if reads hold all files. Files are lent under the lock alone, so a file that
+    /// no read holds now cannot be lent before the caller gives the lock back.
+    fn coldest(&mut self) -> Option<FileId> {
+        for _ in 0..2 * self.round.len() {
+            self.hand = (self.hand + 1) % self.round.len();
+            let open = &self.round[self.hand];
+            if Arc::strong_count(open) == 1 && !open.is_used.swap(false, Ordering::Relaxed) {
+                return Some(open.id);
+            }
+        }
+        None
     }
 }

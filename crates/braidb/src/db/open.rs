@@ -183,6 +183,7 @@ impl Opening {
     /// Opens the database. `whole` has the whole file system.
     fn run(mut self, found: Found, lock: DirLock, whole: &Env) -> Result<Engine> {
         let Start { opened, tiers, tables, lock } = self.start(found, lock, whole)?;
+        tables.reserve();
         let Opening { dir, env, options, counters, .. } = &self;
         let Opened { mut state, mut manifest, numbers: files, torn } = opened;
         let listing = Listing::read(env, tables.dirs())?;

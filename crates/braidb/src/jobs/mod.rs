@@ -83,7 +83,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 use tiers::{Share, TierState};
-use trie::Tries;
+use trie::{FilesHeld, Tries};
 use value_output::TrieOf;
 
 /// How long a thread that waits for jobs sleeps before it looks again: 100 ms. The end of a job wakes it earlier.
@@ -216,6 +216,11 @@ impl Jobs {
             let_go: None,
             hints: BTreeMap::new(),
         };
+        let mut parts = parts;
+        let set_aside = parts.tables.descriptors().most();
+        // A merge holds a table, a value file and its directory's sync, and a value file that waits for one.
+        parts.options.merges = parts.options.merges.min((set_aside / 4).clamp(1, 64) as usize);
+        let files_held = FilesHeld::within(set_aside, parts.options.merges + 1);
         let pacer = parts
             .options
             .merge_bytes_per_second
@@ -227,7 +232,7 @@ impl Jobs {
             ended: Condvar::new(),
             pacer,
             merging: AtomicU64::new(0),
-            tries: Arc::default(),
+            tries: Arc::new(Tries::new(files_held)),
             slow_files_gone: AtomicBool::new(false),
             entries_returned: Mutex::default(),
         };

@@ -26,8 +26,37 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-/// Tables that wait for the next job, at most: 512, each an open file. A leaf whose table finds no room begins a new one at the next flush.
-const WAITING: usize = 512;
+/// The files under construction that a database holds open. Together they take at most two thirds of the descriptors that are set aside
+/// for files that are written.
+#[derive(Clone, Copy, Debug)]
+pub struct FilesHeld {
+    /// Tables that wait for the next job. A leaf whose table finds no room begins a new one at the next flush.
+    pub waiting: usize,
+    /// Trie tables that one job keeps open until its edit. Further leaves begin new tables at each job.
+    pub open: usize,
+    /// Ended value files of one job that wait for their sync.
+    pub unsynced: usize,
+}
+
+impl Default for FilesHeld {
+    /// The most that is of use. A table with 64 MiB of values in files of 8 MiB has 8 files to sync.
+    fn default() -> FilesHeld {
+        FilesHeld { waiting: 512, open: 256, unsynced: 8 }
+    }
+}
+
+impl FilesHeld {
+    /// Where `descriptors` are set aside for files that are written, and `jobs` run at once.
+    pub fn within(descriptors: u64, jobs: usize) -> FilesHeld {
+        let part = |share: u64, most: usize| (descriptors / share).clamp(1, most as u64) as usize;
+        let (most, jobs) = (FilesHeld::default(), jobs as u64);
+        FilesHeld {
+            waiting: part(4, most.waiting),
+            open: part(4 * jobs, most.open),
+            unsynced: part(8 * jobs, most.unsynced),
+        }
+    }
+}
 
 /// A leaf of the trie of a column family: the first bytes of its keys, or `None` for all keys that are shorter.
 pub type Leaf = (FamilyId, Option<Vec<u8>>);
@@ -39,7 +68,10 @@ pub fn leaf(family: FamilyId, key: &[u8], levels: usize) -> Leaf {
 
 /// The trie tables that jobs of this open may append to.
 #[derive(Debug, Default)]
-pub struct Tries(Mutex<Tables>);
+pub struct Tries {
+    tables: Mutex<Tables>,
+    held: FilesHeld,
+}
 
 #[derive(Debug, Default)]
 struct Tables {
@@ -50,9 +82,18 @@ struct Tables {
 }
 
 impl Tries {
+    pub fn new(held: FilesHeld) -> Tries {
+        Tries { tables: Mutex::default(), held }
+    }
+
+    /// How many files under construction may be open.
+    pub fn held(&self) -> FilesHeld {
+        self.held
+    }
+
     /// The table of `leaf` on `tier`, if it waits for a job.
     pub fn borrow(&self, tier: TierId, leaf: &Leaf) -> Option<ValueWriter> {
-        let mut tables = self.0.lock();
+        let mut tables = self.tables.lock();
         let writer = tables.waiting.remove(&(tier, leaf.clone()))?;
         tables.borrowed.insert(writer.id(), true);
         Some(writer)
@@ -60,30 +101,30 @@ impl Tries {
 
     /// A job created the file of a table.
     pub fn created(&self, id: FileId) {
-        self.0.lock().borrowed.insert(id, true);
+        self.tables.lock().borrowed.insert(id, true);
     }
 
     /// An edit names all that a job appended to the table of `leaf`.
     pub fn give_back(&self, leaf: Leaf, mut writer: ValueWriter) {
         writer.named();
-        let tables = &mut *self.0.lock();
+        let tables = &mut *self.tables.lock();
         let may_wait = tables.borrowed.remove(&writer.id()).expect("the job borrowed or created it");
         if let (true, Entry::Vacant(place)) = (may_wait, tables.waiting.entry((writer.tier(), leaf))) {
             place.insert(writer);
         }
-        if tables.waiting.len() > WAITING {
+        if tables.waiting.len() > self.held.waiting {
             tables.waiting.pop_last();
         }
     }
 
     /// No job appends to file `id` any more. The job that did so has failed, or the edit names the file, which is full.
     pub fn end(&self, id: FileId) {
-        self.0.lock().borrowed.remove(&id);
+        self.tables.lock().borrowed.remove(&id);
     }
 
     /// No job of the future appends to file `id`. Returns whether no job does so now.
     pub fn let_go(&self, id: FileId) -> bool {
-        let mut tables = self.0.lock();
+        let mut tables = self.tables.lock();
         tables.waiting.retain(|_, writer| writer.id() != id);
         tables.borrowed.get_mut(&id).map(|may_wait| *may_wait = false).is_none()
     }
@@ -147,6 +188,26 @@ mod tests {
         tries.give_back(leaf.clone(), writer(&fs, 2));
         let borrowed = [TierId::FAST, slow].map(|tier| tries.borrow(tier, &leaf).unwrap().id());
         assert_eq!(borrowed, [FileId(2), FileId(1)]);
+    }
+
+    #[test]
+    fn few_descriptors_mean_few_open_files() {
+        let held = |descriptors, jobs| {
+            let FilesHeld { waiting, open, unsynced } = FilesHeld::within(descriptors, jobs);
+            [waiting, open, unsynced]
+        };
+        assert_eq!(held(u64::MAX, 64), [512, 256, 8], "no limit");
+        assert_eq!(held(500, 3), [125, 41, 8]);
+        assert_eq!(held(1, 3), [1, 1, 1]);
+
+        let fs = SimFs::new();
+        fs.create_dir_all(Path::new("d")).unwrap();
+        let tries = Tries::new(FilesHeld::within(8, 1));
+        for id in 1..=5 {
+            tries.created(FileId(id));
+            tries.give_back(leaf(FamilyId(id as u32), b"key", 1), writer(&fs, id));
+        }
+        assert_eq!(fs.open_descriptors(), 2);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The value files that one job writes: which file takes a value, and when a file ends.
 //!
 //! In the ordered layout the job has one open file, which ends when it is full and with each table. In a trie the job appends to the table of
-//! each leaf that a key leads to. It syncs them with each table, and keeps up to [`MOST_OPEN`] of them open until the edit. ([`super::trie`]) A
+//! each leaf that a key leads to. It syncs them with each table, and keeps some of them open until the edit ([`super::trie`]). A
 //! flush to a trie writes all values before the first key, leaf by leaf, each leaf in the order in which users wrote its values.
 
 use super::output::Target;
@@ -18,13 +18,6 @@ use crate::visible::{Cursor, EntryKind};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
-
-/// Trie tables that a job keeps open until its edit, at most: 256, each a file descriptor, beside 512 tables that wait in `Tries` and the
-/// files of the option `open_files`. Further leaves begin new tables at each job.
-const MOST_OPEN: usize = 256;
-
-/// Ended value files that wait for their sync, at most: 8. A table with 64 MiB of values in files of 8 MiB has as many.
-const MOST_UNSYNCED: usize = 8;
 
 /// Where a job finds the trie tables of its column family.
 #[derive(Clone, Debug)]
@@ -133,7 +126,7 @@ impl ValueOutputs {
         let place = Place { tier, leaf };
         if place != self.latest {
             // Jobs come leaf by leaf, so they seldom come back.
-            if self.open.len() >= MOST_OPEN {
+            if self.open.len() >= target.trie.tries.held().open {
                 self.end_latest(target)?;
             } else if let Some(left) = self.open.get_mut(&self.latest) {
                 left.rest()?;
@@ -185,7 +178,7 @@ impl ValueOutputs {
             file.rest()?;
             self.unsynced.push_back(file);
         }
-        self.sync_beyond(target, MOST_UNSYNCED)
+        self.sync_beyond(target, target.trie.tries.held().unsynced)
     }
 
     /// Syncs ended files, the oldest first, until only `most` of them are left.

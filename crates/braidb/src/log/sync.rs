@@ -50,7 +50,8 @@ pub struct LogSync {
 pub(super) struct LiveLog {
     pub id: FileId,
     pub path: PathBuf,
-    pub file: Arc<dyn File>,
+    /// Open until the last byte is stable. A descriptor that is opened later would not tell of a failed write-back.
+    file: Mutex<Option<Arc<dyn File>>>,
     /// Bytes written to the operating system.
     written_bytes: AtomicU64,
     /// Set after the footer, the last bytes, was written to the operating system: `written_bytes` is final.
@@ -70,7 +71,7 @@ impl LiveLog {
         LiveLog {
             id,
             path,
-            file,
+            file: Mutex::new(Some(file)),
             written_bytes: AtomicU64::new(0),
             sealed: AtomicBool::new(false),
             places: OnceLock::new(),
@@ -78,6 +79,14 @@ impl LiveLog {
             mark: AtomicU64::new(0),
             named: AtomicBool::new(false),
         }
+    }
+
+    /// Closes the file of a log that is done, which frees its descriptor. The writer dropped its own handle before it sealed the log.
+    fn close(&self) {
+        debug_assert!(self.is_done(), "a sync of a file that was opened again misses a failed write-back");
+        let closed = self.file.lock().take();
+        // The lock is not held while the file is closed and unmapped.
+        drop(closed);
     }
 
     pub fn written_bytes(&self) -> u64 {
@@ -165,7 +174,8 @@ impl LogSync {
         let written_bytes = log.written_bytes();
         if log.mark() < written_bytes {
             if !mutant!("skip_log_sync") {
-                log.file.sync_data().map_err(|error| self.fail("sync", &log.path, error))?;
+                let file = log.file.lock().clone().expect("open until the log is done");
+                file.sync_data().map_err(|error| self.fail("sync", &log.path, error))?;
                 self.counters.log_syncs.add(1);
             }
             if !log.named.load(Ordering::Relaxed) {
@@ -178,10 +188,13 @@ impl LogSync {
         }
         // `register` takes this step, under the lock of `logs`, for a log that is added later.
         let logs = self.logs.lock();
-        if log.is_done()
-            && let Some(next) = logs.iter().find(|other| other.id > log.id)
-        {
+        let is_done = log.is_done();
+        if is_done && let Some(next) = logs.iter().find(|other| other.id > log.id) {
             next.raise_mark(1);
+        }
+        drop(logs);
+        if is_done {
+            log.close();
         }
         Ok(())
     }

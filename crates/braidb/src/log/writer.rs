@@ -20,6 +20,7 @@ use super::places::ValuePlaces;
 use super::sync::{LiveLog, LogSync};
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, SeqNo};
+use braidb_storage::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -38,6 +39,8 @@ const DIRECT_BYTES: usize = 1 << 20;
 pub struct LogWriter {
     shared: Arc<LogSync>,
     log: Arc<LiveLog>,
+    /// The file of the current log; `None` once the log is sealed, so that the thread that syncs the log can close it.
+    file: Option<Arc<dyn File>>,
     /// Frames at the end of the log that were not written to the operating system yet.
     buffer: Vec<u8>,
     /// The offset of the next frame, counting the buffer.
@@ -70,13 +73,14 @@ impl LogWriter {
         reserve_bytes: u64,
     ) -> Result<LogWriter> {
         shared.check()?;
-        let (log, allocated) = allocate_new(&shared, id)?;
+        let NewLog { log, file, allocated } = allocate_new(&shared, id)?;
         let header =
             Header { previous, written_back: false, covers_earlier_opens: true, is_first_of_open: true };
-        start(&shared, &log, header)?;
+        start(&shared, &log, &*file, header)?;
         Ok(LogWriter {
             shared,
             log,
+            file: Some(file),
             buffer: Vec::new(),
             end: HEADER_BYTES,
             frames: 0,
@@ -184,11 +188,15 @@ impl LogWriter {
     /// Writes the frames that wait in memory, and then `values`, which end the last frame.
     fn write_out_with(&mut self, values: &[u8]) -> Result<()> {
         self.shared.check()?;
-        append(&self.shared, &self.log, &[&self.buffer, values])?;
+        append(&self.shared, &self.log, self.file(), &[&self.buffer, values])?;
         self.buffer.clear();
         // Frees the memory of one large group.
         self.buffer.shrink_to(4 * BUFFER_BYTES);
         Ok(())
+    }
+
+    fn file(&self) -> &dyn File {
+        &**self.file.as_ref().expect("nothing follows a footer")
     }
 
     fn check(&self) -> Result<()> {
@@ -213,7 +221,7 @@ impl LogWriter {
         let chunk_bytes = if least < CHUNK_BYTES { FIRST_CHUNK_BYTES } else { CHUNK_BYTES };
         for end in [least.next_multiple_of(chunk_bytes), least] {
             let fits = (end - self.allocated).saturating_add(kept_bytes) <= free_bytes;
-            if fits && (end == self.allocated || preallocate(&self.log, end)?) {
+            if fits && (end == self.allocated || preallocate(&self.log, self.file(), end)?) {
                 self.allocated = end;
                 if has_puts {
                     self.put_limit = end;
@@ -229,7 +237,7 @@ impl LogWriter {
     pub fn rotate(&mut self, new_id: FileId, written_back: bool) -> Result<()> {
         self.check()?;
         assert!(new_id > self.log.id, "numbers of logs ascend");
-        let (next, allocated) = allocate_new(&self.shared, new_id)?;
+        let NewLog { log: next, file, allocated } = allocate_new(&self.shared, new_id)?;
         self.seal()?;
         let header = Header {
             previous: Some((self.log.id, self.end)),
@@ -237,9 +245,9 @@ impl LogWriter {
             covers_earlier_opens: true,
             is_first_of_open: false,
         };
-        start(&self.shared, &next, header)?;
+        start(&self.shared, &next, &*file, header)?;
         self.shared.counters().logs_rotated.add(1);
-        self.log = next;
+        (self.log, self.file) = (next, Some(file));
         self.previous_bytes = self.end;
         self.end = HEADER_BYTES;
         self.frames = 0;
@@ -263,14 +271,24 @@ impl LogWriter {
         self.end += FOOTER_BYTES;
         self.write_out()?;
         // Zeros may stand behind a footer, so a cut that fails, or is lost in a crash, costs only space.
-        let _ = self.log.file.truncate(self.end);
+        let _ = self.file().truncate(self.end);
+        // Before the log counts as sealed: the other owner, which closes the file, must be the last one.
+        self.file = None;
         self.log.set_sealed(self.places.take().map(ValuePlaces::close));
         Ok(())
     }
 }
 
+/// A log without bytes.
+struct NewLog {
+    log: Arc<LiveLog>,
+    file: Arc<dyn File>,
+    /// The space that the file has.
+    allocated: u64,
+}
+
 /// Creates the file of log `id` with its first space allocated and no bytes. After an error the file is removed.
-fn allocate_new(shared: &LogSync, id: FileId) -> Result<(Arc<LiveLog>, u64)> {
+fn allocate_new(shared: &LogSync, id: FileId) -> Result<NewLog> {
     let path = shared.path(id);
     let file = match shared.fs().create_log(&path) {
         Ok(file) => file,
@@ -279,10 +297,10 @@ fn allocate_new(shared: &LogSync, id: FileId) -> Result<(Arc<LiveLog>, u64)> {
         }
         Err(error) => return Err(Error::io("create", &path, error)),
     };
-    let log = Arc::new(LiveLog::new(id, path, file));
+    let log = Arc::new(LiveLog::new(id, path, file.clone()));
     for allocated in [FIRST_CHUNK_BYTES, HEADER_BYTES + FOOTER_BYTES] {
-        match preallocate(&log, allocated) {
-            Ok(true) => return Ok((log, allocated)),
+        match preallocate(&log, &*file, allocated) {
+            Ok(true) => return Ok(NewLog { log, file, allocated }),
             Ok(false) => {}
             Err(error) => {
                 discard(shared, &log.path);
@@ -295,8 +313,8 @@ fn allocate_new(shared: &LogSync, id: FileId) -> Result<(Arc<LiveLog>, u64)> {
 }
 
 /// Allocates the first `end` bytes of a log; `false` when the disk has no room for them.
-fn preallocate(log: &LiveLog, end: u64) -> Result<bool> {
-    match log.file.preallocate(end) {
+fn preallocate(log: &LiveLog, file: &dyn File, end: u64) -> Result<bool> {
+    match file.preallocate(end) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::StorageFull => Ok(false),
         Err(error) => Err(Error::io("allocate space for", &log.path, error)),
@@ -309,23 +327,23 @@ fn discard(shared: &LogSync, path: &Path) {
 }
 
 /// Writes the header of a new log and makes it the current one.
-fn start(shared: &LogSync, log: &Arc<LiveLog>, header: Header) -> Result<()> {
-    append(shared, log, &[&header.encode(log.id)])?;
+fn start(shared: &LogSync, log: &Arc<LiveLog>, file: &dyn File, header: Header) -> Result<()> {
+    append(shared, log, file, &[&header.encode(log.id)])?;
     shared.register(log.clone());
     Ok(())
 }
 
 /// Appends `parts`, which end with a whole frame, and only then adds their bytes to `written_bytes`. A sync between two parts could otherwise
 /// put the mark inside the frame, and a torn frame would count as damaged.
-fn append(shared: &LogSync, log: &LiveLog, parts: &[&[u8]]) -> Result<()> {
-    let mapped_before = log.file.mapped_bytes();
+fn append(shared: &LogSync, log: &LiveLog, file: &dyn File, parts: &[&[u8]]) -> Result<()> {
+    let mapped_before = file.mapped_bytes();
     let mut bytes = 0;
     for part in parts.iter().filter(|part| !part.is_empty()) {
-        log.file.append(part).map_err(|error| shared.fail("append to", &log.path, error))?;
+        file.append(part).map_err(|error| shared.fail("append to", &log.path, error))?;
         bytes += part.len() as u64;
         shared.counters().log_bytes.add(part.len() as u64);
     }
-    shared.counters().log_mapped_bytes.add(log.file.mapped_bytes() - mapped_before);
+    shared.counters().log_mapped_bytes.add(file.mapped_bytes() - mapped_before);
     log.add_written(bytes);
     Ok(())
 }

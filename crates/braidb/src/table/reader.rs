@@ -75,6 +75,7 @@ impl Table {
             Ok((tail.index()?, tail.filter()?))
         };
         let (index, filter) = sections().map_err(|fault: Fault| fault.into_error(path))?;
+        drop(file);
         let (path, slow_reads) = (path.to_owned(), None);
         Ok(Arc::new(Table { files, path, id, index, filter, bodies, cache, counters, slow_reads }))
     }

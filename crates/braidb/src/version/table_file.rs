@@ -17,12 +17,13 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, TierId};
 use crate::base::key::KeyRange;
 use crate::base::mutant::mutant;
+use crate::base::names;
 use crate::base::sample::Sample;
 use crate::base::tiers::TierDirs;
 use crate::cache::{BlockCache, OpenFiles};
 use crate::table::{Reason, Table};
 use crate::value::{Bodies, Body, BodyKind, BodyUse};
-use braidb_storage::FileSystem;
+use braidb_storage::{Descriptors, FileSystem};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -89,6 +90,16 @@ impl TableStore {
     /// Where the files of each tier are.
     pub fn dirs(&self) -> &TierDirs {
         &self.dirs
+    }
+
+    /// Holds a descriptor for the first read.
+    pub fn reserve(&self) {
+        self.files.reserve(&self.dirs.fast().join(names::LOCK));
+    }
+
+    /// The descriptors of the process.
+    pub fn descriptors(&self) -> &Descriptors {
+        self.files.descriptors()
     }
 
     /// Takes all tables that died since the last call, each with its tier.

@@ -407,6 +407,27 @@ fn a_chain_of_logs_tells_lengths() {
     assert_eq!(bench.sync.appended(), lengths.iter().sum::<u64>());
 }
 
+/// A descriptor that is opened after a failed write-back does not tell of it, so a log keeps its own until all of it is stable.
+#[test]
+fn a_log_has_its_descriptor_until_it_is_done_and_no_longer() {
+    let mut bench = Bench::new();
+    for id in 2..=4 {
+        bench.put(1000).unwrap();
+        bench.writer.rotate(FileId(id), false).unwrap();
+        assert_eq!(bench.fs.open_descriptors(), id, "no log is synced");
+    }
+    let of_second = bench.sync.sizes()[1].1;
+    bench.sync.sync_through(FileId(2), of_second - 1).unwrap();
+    assert_eq!(bench.fs.open_descriptors(), 2, "the first two logs are stable");
+    bench.sync();
+    assert_eq!(bench.fs.open_descriptors(), 1, "the current log");
+    bench.put(1000).unwrap();
+    fail_call(&bench.fs, 1, "sync 000004", Fault::Sync, 0);
+    bench.writer.rotate(FileId(5), false).unwrap();
+    assert!(bench.sync.sync_through(FileId(5), 1).is_err());
+    assert_eq!(bench.fs.open_descriptors(), 2, "log 4 is not stable");
+}
+
 #[test]
 fn a_seal_gives_back_what_was_allocated_and_may_fail_to() {
     for fails in [false, true] {

@@ -10,7 +10,8 @@ use crate::version::table_file::{TableFile, TableStore};
 use crate::visible::{Cursor, EntryKind};
 use braidb_storage::FileSystem;
 use braidb_storage::real::RealFs;
-use std::path::PathBuf;
+use braidb_storage::sim::SimFs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const TABLES: u64 = 50;
@@ -31,16 +32,7 @@ impl Tables {
         RealFs.create_dir_all(&dir).unwrap();
         let cache = Arc::new(BlockCache::new(0));
         let store = TableStore::new(Arc::new(RealFs), &*dir, cache, Arc::default(), OPEN_FILES);
-        let options = TableOptions { block_bytes: 1000, filter_bits_per_key: 10, has_sample: false };
-        let file = |id| {
-            let mut builder = TableBuilder::create(&RealFs, &names::table(&dir, id), id, options).unwrap();
-            for number in 0..KEYS {
-                builder.add(&key_of(number), id.0, EntryKind::Put, &[id.0 as u8; 20]).unwrap();
-            }
-            let summary = builder.finish().unwrap();
-            Arc::new(TableFile::new(id, summary.bytes, summary.checksum, TierId::FAST, store.clone()))
-        };
-        let files = (1..=TABLES).map(|id| file(FileId(id))).collect();
+        let files = (1..=TABLES).map(|id| table_in(&RealFs, &dir, &store, FileId(id))).collect();
         Tables { dir, store, files }
     }
 
@@ -58,6 +50,16 @@ impl Drop for Tables {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.dir);
     }
+}
+
+fn table_in(fs: &dyn FileSystem, dir: &Path, store: &Arc<TableStore>, id: FileId) -> Arc<TableFile> {
+    let options = TableOptions { block_bytes: 1000, filter_bits_per_key: 10, has_sample: false };
+    let mut builder = TableBuilder::create(fs, &names::table(dir, id), id, options).unwrap();
+    for number in 0..KEYS {
+        builder.add(&key_of(number), id.0, EntryKind::Put, &[id.0 as u8; 20]).unwrap();
+    }
+    let summary = builder.finish().unwrap();
+    Arc::new(TableFile::new(id, summary.bytes, summary.checksum, TierId::FAST, store.clone()))
 }
 
 fn key_of(number: u64) -> Vec<u8> {
@@ -125,6 +127,79 @@ fn a_dead_table_is_closed_before_it_is_unlinked() {
     assert_eq!((tables.open_files(), tables.store.take_dead()), (vec![path], vec![]));
     drop(view);
     assert_eq!((tables.open_files(), tables.store.take_dead()), (vec![], vec![(TierId::FAST, FileId(1))]));
+}
+
+/// Tables of a simulated machine whose processes may have this many descriptors.
+fn simulated(limit: u64) -> (SimFs, Vec<Arc<TableFile>>) {
+    let fs = SimFs::new();
+    fs.set_descriptor_limit(Some(limit));
+    let files = tables_in(&fs, Path::new("one"));
+    (fs, files)
+}
+
+fn tables_in(fs: &SimFs, dir: &Path) -> Vec<Arc<TableFile>> {
+    fs.create_dir_all(dir).unwrap();
+    let store = TableStore::new(Arc::new(fs.clone()), dir, Arc::new(BlockCache::new(0)), Arc::default(), 100);
+    (1..=TABLES).map(|id| table_in(fs, dir, &store, FileId(id))).collect()
+}
+
+#[test]
+fn databases_of_a_process_share_half_of_its_descriptors() {
+    let (fs, one) = simulated(24);
+    let read = |files: &[Arc<TableFile>]| files.iter().for_each(|file| assert!(get(file, 7).unwrap()));
+    read(&one);
+    assert_eq!(fs.open_descriptors(), 12);
+    let two = tables_in(&fs, Path::new("two"));
+    read(&two);
+    assert_eq!(fs.open_descriptors(), 12);
+    let few = &two[..5];
+    read(few);
+    read(few);
+    for file in few {
+        fs.unlink(&names::table(Path::new("two"), file.id)).unwrap();
+    }
+    // The second database took descriptors of the first one, although it came later.
+    read(few);
+    drop(one);
+    assert_eq!(fs.open_descriptors(), 7, "a database that is closed holds nothing");
+}
+
+#[test]
+fn a_read_finds_a_descriptor_where_the_program_takes_all_others() {
+    let (fs, files) = simulated(24);
+    assert!(get(&files[0], 7).unwrap());
+    let path = names::table(Path::new("one"), FileId(1));
+    let mut taken = Vec::new();
+    while fs.open_descriptors() < 24 {
+        taken.push(fs.open(&path).unwrap());
+    }
+    // Reads of four threads hold the only descriptor in turns.
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let files = &files;
+            scope.spawn(move || {
+                for file in files.iter().cycle().skip(13 * thread).take(2 * files.len()) {
+                    assert!(get(file, 7).unwrap());
+                }
+            });
+        }
+    });
+    assert_eq!((fs.open_descriptors(), taken.len()), (24, 23));
+}
+
+#[test]
+fn a_write_gets_the_descriptor_of_a_cold_table() {
+    let (fs, files) = simulated(24);
+    files.iter().for_each(|file| assert!(get(file, 7).unwrap()));
+    let mut written = Vec::new();
+    for (number, file) in files.iter().enumerate().take(23) {
+        written.push(fs.create(Path::new(&format!("one/{number}"))).unwrap());
+        assert!(get(file, 8).unwrap());
+    }
+    assert_eq!(fs.open_descriptors(), 24);
+    let refused = fs.create(Path::new("one/23")).unwrap_err();
+    assert!(braidb_storage::is_shortage(&refused), "{refused}");
+    assert!(get(&files[30], 8).unwrap());
 }
 
 /// Reads other tables until the file of `file` is closed.

@@ -1,0 +1,51 @@
+//! The descriptors of this process: the kernel's limit, those in use, and the one [`Descriptors`] of all databases.
+
+use std::fs;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use rustix::process::{Resource, getrlimit};
+
+use crate::Descriptors;
+
+/// The descriptors of the process with the number `pid`.
+struct Process {
+    pid: u32,
+    descriptors: Arc<Descriptors>,
+}
+
+/// Of the process that asked last. A forked child finds its parent's here, which another thread may have locked, and replaces it.
+static PROCESS: ArcSwapOption<Process> = ArcSwapOption::const_empty();
+
+/// The descriptors of this process, as they were measured last.
+pub(super) fn current() -> Arc<Descriptors> {
+    let pid = std::process::id();
+    loop {
+        let known = PROCESS.load();
+        if let Some(process) = known.as_ref().filter(|process| process.pid == pid) {
+            return process.descriptors.clone();
+        }
+        let new = Process { pid, descriptors: Arc::default() };
+        PROCESS.compare_and_swap(&known, Some(Arc::new(new)));
+    }
+}
+
+/// The descriptors of this process, measured now.
+pub(super) fn measured() -> Arc<Descriptors> {
+    let descriptors = current();
+    if let Some(limit) = getrlimit(Resource::Nofile).current {
+        descriptors.measured(limit, open());
+    }
+    descriptors
+}
+
+/// The descriptors that are open now.
+fn open() -> u64 {
+    match fs::read_dir("/proc/self/fd") {
+        // One of them reads the directory.
+        Ok(entries) => entries.count().saturating_sub(1) as u64,
+        // The kernel gives the lowest number that is free.
+        Err(_) => fs::File::open("/").map_or(u64::MAX, |file| file.as_raw_fd() as u64),
+    }
+}

@@ -1,0 +1,90 @@
+//! Processes with few file descriptors, many column families and many files: everything works, and only takes longer.
+
+use braidb::{ColumnFamily, Db, Options, WriteBatch};
+use std::process::Command;
+
+/// Environment variables: the directory of the database, and its number of column families.
+const DIR: &str = "BRAIDB_DESCRIPTORS_DIR";
+const FAMILIES: &str = "BRAIDB_DESCRIPTORS_FAMILIES";
+
+/// Rounds of writes, each of which flushes every column family.
+const ROUNDS: u64 = 3;
+const KEYS: u64 = 4;
+
+/// Runs the test below in a process with at most `limit` descriptors.
+fn works_within(limit: u64, families: u64) {
+    let dir = std::env::temp_dir().join(format!("braidb-descriptors-{limit}-{}", std::process::id()));
+    let _dir = RemovedAtEnd(dir.clone());
+    let script = format!("ulimit -n {limit}; exec \"$0\" --ignored --exact works_on_many_files --nocapture");
+    let mut command = Command::new("sh");
+    command.args(["-c", &script]).arg(std::env::current_exe().unwrap());
+    command.env(DIR, &dir).env(FAMILIES, families.to_string());
+    let output = command.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "with {limit} descriptors: {told}");
+}
+
+struct RemovedAtEnd(std::path::PathBuf);
+
+impl Drop for RemovedAtEnd {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn thirty_two_descriptors_are_enough_for_ten_families() {
+    works_within(32, 10);
+}
+
+fn value(family: u64, key: u64, round: u64) -> Vec<u8> {
+    // Half of the values are large and go to value files.
+    let bytes = if key.is_multiple_of(2) { 3000 } else { 30 };
+    vec![(family * 7 + key * 31 + round) as u8; bytes]
+}
+
+fn check(families: &[ColumnFamily], round: u64) {
+    // The threads read different tables at any moment.
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            scope.spawn(move || {
+                for number in (0..families.len()).cycle().skip(thread * 13).take(families.len()) {
+                    for key in 0..KEYS {
+                        let found = families[number].get(key.to_be_bytes()).unwrap();
+                        assert!(found.is_some_and(|found| found == value(number as u64, key, round)));
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs a process with few descriptors: the tests above run it, by cargo test -p braidb --test descriptors"]
+fn works_on_many_files() {
+    let dir = std::env::var_os(DIR).expect("started by another test");
+    let count: u64 = std::env::var(FAMILIES).unwrap().parse().unwrap();
+    let options = || Options::new().memtable_bytes(1 << 20).block_cache_bytes(0);
+    let db = options().open(&dir).unwrap();
+    let families = |db: &Db| -> Vec<ColumnFamily> {
+        (0..count).map(|number| db.column_family(&format!("family {number}")).unwrap()).collect()
+    };
+    for round in 0..ROUNDS {
+        let families = families(&db);
+        let mut batch = WriteBatch::new();
+        for (number, family) in (0..).zip(&families) {
+            for key in 0..KEYS {
+                batch.put_in(family, key.to_be_bytes(), value(number, key, round));
+            }
+        }
+        db.write(batch).unwrap();
+        db.flush().unwrap();
+        check(&families, round);
+    }
+    db.close().unwrap();
+    let db = options().open(&dir).unwrap();
+    check(&families(&db), ROUNDS - 1);
+    db.settle().unwrap();
+    check(&families(&db), ROUNDS - 1);
+    assert!(db.verify().unwrap().damages.is_empty());
+}
