@@ -20,9 +20,21 @@ impl Braid {
             _ => format!("family-{number}"),
         };
         let families =
-            (0..families).map(|number| db.column_family(&name(number))).collect::<Result<Vec<_>, _>>()?;
+            (0..families).map(|number| create_family(&db, &name(number))).collect::<Result<Vec<_>, _>>()?;
         Ok(Braid { db, families })
     }
+}
+
+/// Opens a family, and creates it if there is none.
+#[cfg(not(families_create_themselves))]
+fn create_family(db: &Db, name: &str) -> braidb::Result<ColumnFamily> {
+    db.create_column_family(name)
+}
+
+/// As above, where the linked commit has one call for both.
+#[cfg(families_create_themselves)]
+fn create_family(db: &Db, name: &str) -> braidb::Result<ColumnFamily> {
+    db.column_family(name)
 }
 
 impl Store for Braid {

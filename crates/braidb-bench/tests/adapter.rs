@@ -46,3 +46,12 @@ fn every_option_of_the_engine_can_be_set() {
         "an option that old commits lack needs an entry in KNOWN of rivals/adapter/build.rs and a cfg in options.rs"
     );
 }
+
+/// The driver's build script looks where the engine declares the call. If it looked elsewhere, it would take this commit for an old one.
+#[test]
+fn the_driver_finds_how_families_are_created() {
+    let build = read("rivals/adapter/build.rs");
+    let call = "pub fn create_column_family(";
+    assert!(build.contains(r#""src/db/mod.rs""#) && build.contains(call));
+    assert!(read("crates/braidb/src/db/mod.rs").contains(call));
+}

@@ -108,7 +108,7 @@ impl Target {
     /// Opens the database and the family, creating what does not exist.
     pub fn open_or_create(&self, durability: Durability) -> Outcome<Store> {
         let db = self.place.open_or_create(durability)?;
-        let family = db.column_family(&self.family)?;
+        let family = db.create_column_family(&self.family)?;
         Ok(Store { db, family })
     }
 }

@@ -52,7 +52,7 @@ impl Client {
 
     /// Opens or creates a family.
     pub fn create(&mut self, family: usize) -> Result<(), braidb::Error> {
-        self.families[family] = Some(self.db.column_family(FAMILIES[family])?);
+        self.families[family] = Some(self.db.create_column_family(FAMILIES[family])?);
         Ok(())
     }
 

@@ -48,7 +48,7 @@ pub type Contents = [BTreeMap<Vec<u8>, Vec<u8>>; 2];
 pub fn write() -> Result<(Arc<SimFs>, Contents), Error> {
     let fs = Arc::new(SimFs::new());
     let db = open(&fs)?;
-    let visits = db.column_family(FAMILIES[1])?;
+    let visits = db.create_column_family(FAMILIES[1])?;
     let mut contents = Contents::default();
 
     // A table in the last level.
@@ -108,7 +108,7 @@ pub fn write_with_copies() -> Result<(Arc<SimFs>, Contents), Error> {
         .tuning(|tuning| tuning.memory_policy(MemoryPolicy::Eager).log_bytes(16 << 10))
         .env(env);
     let db = options.open(DIR)?;
-    let visits = db.column_family(FAMILIES[1])?;
+    let visits = db.create_column_family(FAMILIES[1])?;
     let mut contents = Contents::default();
     db.put("deleted", "long ago")?;
     db.flush()?;
@@ -145,7 +145,7 @@ pub fn write_with_log_tables() -> Result<(Arc<SimFs>, Contents), Error> {
     let fs = Arc::new(SimFs::new());
     let (env, _) = env_over(fs.clone(), SEED);
     let db = Options::new().tuning(|tuning| tuning.log_table_percent(10)).env(env).open(DIR)?;
-    let visits = db.column_family(FAMILIES[1])?;
+    let visits = db.create_column_family(FAMILIES[1])?;
     let mut contents = Contents::default();
     for round in 0..2u32 {
         for number in 0..8u32 {
@@ -185,7 +185,7 @@ pub fn write_with_value_files() -> Result<(Arc<SimFs>, Contents), Error> {
             tuning.separation_threshold(Some(400)).log_table_percent(10).hot_keys_percent(0)
         });
         let db = options.open(DIR)?;
-        let visits = db.column_family(FAMILIES[1])?;
+        let visits = db.create_column_family(FAMILIES[1])?;
         let mut put = |name: &str, number: usize, words: usize| {
             let key = format!("{name} {number:02}");
             let value = format!("{name} value {number} of life {life}, {}", "long ".repeat(words));
@@ -231,7 +231,7 @@ pub fn write_recovered() -> Result<(Arc<SimFs>, Contents), Error> {
     for life in 0..2u32 {
         let (env, _) = env_over(fs.clone(), SEED);
         let db = Options::new().env(env).open(DIR)?;
-        let visits = db.column_family(FAMILIES[1])?;
+        let visits = db.create_column_family(FAMILIES[1])?;
         for number in 0..12u32 {
             let (key, value) = (format!("key {number}"), format!("value {number} of life {life}"));
             let durability = if number == 4 { Durability::Sync } else { Durability::Buffer };
@@ -271,7 +271,7 @@ pub fn write_hot_after_recovery() -> Result<(Arc<SimFs>, Contents), Error> {
     };
     {
         let db = options(&fs).open(DIR)?;
-        db.column_family(FAMILIES[1])?.put("idle", "since the first life")?;
+        db.create_column_family(FAMILIES[1])?.put("idle", "since the first life")?;
         contents[1].insert(b"idle".to_vec(), b"since the first life".to_vec());
         let killed = fs.without_process();
         drop(db);
@@ -310,7 +310,7 @@ pub fn write_with_tiers() -> Result<(Arc<SimFs>, Contents), Error> {
         tuning.table_bytes(4 << 10).separation_threshold(Some(200)).log_table_percent(0).hot_keys_percent(0)
     });
     let db = options.slow_path(SLOW_DIR).fast_share(40).open(DIR)?;
-    let visits = db.column_family(FAMILIES[1])?;
+    let visits = db.create_column_family(FAMILIES[1])?;
     let mut contents = Contents::default();
     for round in 0..2u32 {
         for number in

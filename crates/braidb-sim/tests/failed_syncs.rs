@@ -118,7 +118,7 @@ fn what_write_back_dropped_behind_the_back_of_a_dead_process_is_written_anew() {
 fn much_that_no_mark_covers_goes_to_tables_once() {
     let fs = SimFs::new();
     let db = open(&fs, Options::new()).unwrap();
-    let other = db.column_family("other").unwrap();
+    let other = db.create_column_family("other").unwrap();
     for number in 0..300u32 {
         other.put(key(number), "synced").unwrap();
     }

@@ -34,7 +34,7 @@ struct Load {
 
 impl Load {
     fn on(db: Db) -> Load {
-        let other = db.column_family("other").unwrap();
+        let other = db.create_column_family("other").unwrap();
         Load { db, other, round: 0 }
     }
 
@@ -63,7 +63,7 @@ impl Load {
 }
 
 fn check(db: &Db, rounds: std::ops::RangeInclusive<usize>) {
-    let other = db.column_family("other").unwrap();
+    let other = db.create_column_family("other").unwrap();
     for key in 0..COLD {
         let name = format!("cold{key:02}");
         assert_eq!(db.get(&name).unwrap().as_deref(), Some(format!("{key}").as_bytes()), "{name}");

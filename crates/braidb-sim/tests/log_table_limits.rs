@@ -210,7 +210,7 @@ fn one_case(seed: u64) {
             .env(env)
             .open(DIR)
             .unwrap_or_else(|error| panic!("{what}: {error}"));
-        let families: Vec<_> = names.iter().map(|name| db.column_family(name).unwrap()).collect();
+        let families: Vec<_> = names.iter().map(|name| db.create_column_family(name).unwrap()).collect();
         check_model(&families, &model, &what);
         let (keys, largest) = (rng.between(3, 200), rng.pick(&[64u64, 300, 2000]));
         let mut readers = Vec::new();
@@ -311,7 +311,7 @@ fn cold_log_tables_do_not_end_log_tables_for_all_others() {
             options.memtable_bytes(64 << 10).tuning(|tuning| tuning.log_bytes(256 << 10))
         })
         .unwrap();
-        let busy = db.column_family("busy").unwrap();
+        let busy = db.create_column_family("busy").unwrap();
         // Keys in order, each written once: tables go down by trivial moves.
         for number in 0..if cold { 4000 } else { 0 } {
             db.put(format!("key {number:06}"), value(1, number)).unwrap();
@@ -452,7 +452,7 @@ fn errors_leave_no_file_behind() {
                 let mut may: BTreeMap<(usize, usize), Vec<Option<String>>> = BTreeMap::new();
                 let mut log_tables = 0;
                 if let Ok(db) = open(&fs, change)
-                    && let Ok(other) = db.column_family("other")
+                    && let Ok(other) = db.create_column_family("other")
                 {
                     let mut rng = Rng::new(5);
                     for round in 0..400 {
@@ -484,7 +484,7 @@ fn errors_leave_no_file_behind() {
                 let is_over = fs.faults_struck() == 0;
                 fs.heal();
                 let check = |db: &Db, when: &str| {
-                    let other = db.column_family("other").unwrap();
+                    let other = db.create_column_family("other").unwrap();
                     for ((family, number), values) in &may {
                         let family =
                             if *family == 0 { db.column_family("default").unwrap() } else { other.clone() };

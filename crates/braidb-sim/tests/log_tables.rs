@@ -130,7 +130,7 @@ fn logs_in_key_order_move_down_as_they_are() {
 fn what_is_scanned_is_written_to_tables() {
     let fs = SimFs::new();
     let db = open(&fs, |options| options.tuning(|tuning| tuning.log_table_percent(30))).unwrap();
-    let other = db.column_family("other").unwrap();
+    let other = db.create_column_family("other").unwrap();
     let scan = |entries: usize| {
         let shown: usize = (0..entries.div_ceil(KEYS)).map(|_| db.iter().count()).sum();
         assert!(shown >= entries);
@@ -178,7 +178,7 @@ fn one_log_serves_the_tables_of_two_families() {
     let fs = SimFs::new();
     // Both families together are most of the log. The second flush counts what the first one left in it.
     let db = open(&fs, |options| options.tuning(|tuning| tuning.log_table_percent(30))).unwrap();
-    let other = db.column_family("other").unwrap();
+    let other = db.create_column_family("other").unwrap();
     for number in 0..KEYS {
         db.put(key(number), value(1, number)).unwrap();
         other.put(key(number), value(2, number)).unwrap();
@@ -195,7 +195,7 @@ fn one_log_serves_the_tables_of_two_families() {
     assert!(stats.log_tables >= 1 && logs_with(&fs, "round 2") == 1, "{stats:?}");
     drop((db, other));
     let db = open_plain(&fs);
-    let other = db.column_family("other").unwrap();
+    let other = db.create_column_family("other").unwrap();
     for number in 0..KEYS {
         assert_eq!(other.get(key(number)).unwrap().unwrap(), value(2, number));
         assert_eq!(db.get(key(number)).unwrap(), None);
@@ -275,7 +275,7 @@ fn a_rewritten_log_stays_while_tables_lead_to_it() {
         options.memtable_bytes(32 << 10).tuning(|tuning| tuning.log_bytes(64 << 10))
     };
     let db = open(&fs, small).unwrap();
-    let quiet = db.column_family("quiet").unwrap();
+    let quiet = db.create_column_family("quiet").unwrap();
     quiet.put("cold", "a few bytes").unwrap();
     // Memory fills up, and the family that has most of it is flushed.
     let mut keys = 0;

@@ -75,7 +75,7 @@ struct Model(BTreeMap<(&'static str, Vec<u8>), Vec<u8>>);
 
 impl Model {
     fn put(&mut self, db: &Db, family: &'static str, number: u32, value: Vec<u8>) {
-        db.column_family(family).unwrap().put(key(number), &value).unwrap();
+        db.create_column_family(family).unwrap().put(key(number), &value).unwrap();
         self.0.insert((family, key(number)), value);
     }
 
@@ -369,7 +369,7 @@ fn the_coldest_cells_of_all_families_leave() {
         let fs = machine();
         let db = open(&fs, one(options(50))).unwrap();
         let mut model = Model::default();
-        db.column_family(OTHER).unwrap();
+        db.create_column_family(OTHER).unwrap();
         let mut fill = |family| {
             (0..600).for_each(|number| model.put(&db, family, number * 77 % 600, vec![1; 100]));
             db.flush().unwrap();

@@ -42,7 +42,7 @@ const SMALL: &str = "small";
 
 /// Writes every key twice, and flushes each time.
 fn write(db: &Db) {
-    let small = db.column_family(SMALL).unwrap();
+    let small = db.create_column_family(SMALL).unwrap();
     for round in 0..2_u8 {
         for number in 0..50_u32 {
             small.put(number.to_be_bytes(), [round; 50]).unwrap();

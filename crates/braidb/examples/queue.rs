@@ -54,7 +54,7 @@ impl Queue {
     /// Opens the queue. The jobs in work return to their old places, in front of all others.
     fn open(dir: &Path) -> Outcome<Queue> {
         let db = Db::open(dir)?;
-        let (waiting, in_work) = (db.column_family("waiting")?, db.column_family("in work")?);
+        let (waiting, in_work) = (db.create_column_family("waiting")?, db.create_column_family("in work")?);
         let mut batch = WriteBatch::new();
         for entry in &in_work {
             let (key, job) = entry?;

@@ -20,7 +20,7 @@ const START: u64 = 1000;
 
 pub fn run(dir: &Path) -> Outcome {
     let db = Db::open(dir)?;
-    let journal = db.column_family("journal")?;
+    let journal = db.create_column_family("journal")?;
 
     // An earlier run may have left its books: all accounts and the journal start anew, in one batch.
     let mut opening = WriteBatch::new();

@@ -17,7 +17,7 @@
 //! assert_eq!(names?, [b"alan".to_vec(), b"ada".to_vec()]);
 //!
 //! // Batches are atomic, over column families too; snapshots see one moment.
-//! let visits = db.column_family("visits")?;
+//! let visits = db.create_column_family("visits")?;
 //! let before = db.snapshot();
 //! let mut batch = WriteBatch::new();
 //! batch.delete("ada").put_in(&visits, "ada", "gone");

@@ -67,7 +67,7 @@ fn works_on_many_files() {
     let options = || Options::new().memtable_bytes(1 << 20).block_cache_bytes(0);
     let db = options().open(&dir).unwrap();
     let families = |db: &Db| -> Vec<ColumnFamily> {
-        (0..count).map(|number| db.column_family(&format!("family {number}")).unwrap()).collect()
+        (0..count).map(|number| db.create_column_family(&format!("family {number}")).unwrap()).collect()
     };
     for round in 0..ROUNDS {
         let families = families(&db);

@@ -226,7 +226,7 @@ const WAYS: [(&str, FindOut); 6] = [
     ("sync", |db| db.persist(Durability::Sync)),
     ("flush", |db| db.flush()),
     ("compact", |db| db.compact()),
-    ("family", |db| db.column_family("new").map(drop)),
+    ("family", |db| db.create_column_family("new").map(drop)),
     // More bytes than a log holds, and fewer than memory does.
     ("log", |db| (0..10).try_for_each(|n| db.put(format!("large {n}"), vec![n; 1 << 20]))),
     ("close", |db| db.clone().close()),

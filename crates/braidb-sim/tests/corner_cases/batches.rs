@@ -17,7 +17,7 @@ fn a_batch_that_met_a_full_device_can_be_written_again() {
     let (env, fs, _) = sim_env(1);
     fs.set_capacity(Some(2 << 20));
     let db = Options::new().memtable_bytes(8 << 20).env(env).open(DIR).unwrap();
-    let other = db.column_family("other").unwrap();
+    let other = db.create_column_family("other").unwrap();
     (0u32..).find(|number| db.put(number.to_be_bytes(), [7; 1000]).is_err()).unwrap();
     let mut batch = batch_of(&["a", "b", "c"]);
     batch.put_in(&other, "d", [9; 20_000]);
@@ -49,10 +49,10 @@ fn a_refused_batch_is_refused_until_it_is_cleared() {
     }
     assert_eq!(db.iter().count(), 0);
     batch.clear();
-    batch.put_in(&db.column_family("family").unwrap(), "k", "v");
+    batch.put_in(&db.create_column_family("family").unwrap(), "k", "v");
     assert!(matches!(other.write(&mut batch), Err(Error::ForeignFamily { .. })));
     db.write(&mut batch).unwrap();
-    batch.put_in(&other.column_family("family").unwrap(), "k", "v");
+    batch.put_in(&other.create_column_family("family").unwrap(), "k", "v");
     other.write(&mut batch).unwrap();
 }
 

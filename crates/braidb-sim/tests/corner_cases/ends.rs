@@ -14,7 +14,7 @@ fn keys(ends: [End; 4]) -> [Option<String>; 4] {
 #[test]
 fn the_first_and_the_last_entry_are_those_of_a_scan() {
     let db = small(sim_env(1).0).open(DIR).unwrap();
-    let other = db.column_family("other").unwrap();
+    let other = db.create_column_family("other").unwrap();
     assert_eq!(keys([db.first(), db.last(), other.first(), other.last()]), [const { None }; 4]);
     let some = |key: &str| Some(key.to_owned());
     for (number, key) in ["m", "b", "x", "c"].iter().enumerate() {
@@ -39,7 +39,7 @@ fn the_first_and_the_last_entry_are_those_of_a_scan() {
         assert_eq!(then, [some("b"), some("x"), some("ob"), some("ox")], "{is_flushed}");
     }
     let foreign = small(sim_env(1).0).open(DIR).unwrap();
-    let foreign = foreign.column_family("other").unwrap();
+    let foreign = foreign.create_column_family("other").unwrap();
     for end in [before.first_in(&foreign), before.last_in(&foreign)] {
         assert!(matches!(end, Err(Error::ForeignFamily { .. })));
     }

@@ -105,7 +105,7 @@ fn a_device_smaller_than_memory_fills_and_empties() {
 fn a_flush_for_the_logs_makes_no_other_one() {
     let (env, _, runtime) = sim_env(1);
     let db = Options::new().tuning(|tuning| tuning.log_bytes(4 << 10)).env(env).open(DIR).unwrap();
-    let other = db.column_family("other").unwrap();
+    let other = db.create_column_family("other").unwrap();
     db.put("k", [0; 5000]).unwrap();
     other.put("k", "v").unwrap();
     assert!(runtime.help(), "the flush");

@@ -44,8 +44,8 @@ fn a_busy_family_does_not_keep_others_from_being_compacted() {
         .tuning(|tuning| tuning.memory_policy(MemoryPolicy::Basic))
         .env(env);
     let db = options.tuning(|tuning| tuning.pipeline_segments(16)).open(DIR).unwrap();
-    let busy = db.column_family("busy").unwrap();
-    let quiet = db.column_family("quiet").unwrap();
+    let busy = db.create_column_family("busy").unwrap();
+    let quiet = db.create_column_family("quiet").unwrap();
     let roll = |family: &ColumnFamily| {
         let before = db.stats().counts.memory_flushes;
         while db.stats().counts.memory_flushes == before {

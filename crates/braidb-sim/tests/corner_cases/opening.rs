@@ -8,7 +8,7 @@ use super::*;
 fn a_crash_while_opening_is_not_taken_for_damage_later() {
     let (env, fs, _) = sim_env(1);
     let db = small(env).open(DIR).unwrap();
-    db.column_family("empty").unwrap();
+    db.create_column_family("empty").unwrap();
     db.put("k", "v").unwrap();
     let fs = fs.crash_image(Crash::Process, 1);
     // The image is taken before the second append to the new manifest, the edit.
@@ -30,7 +30,8 @@ fn a_crash_while_opening_is_not_taken_for_damage_later() {
 fn a_damaged_header_of_the_oldest_log_is_no_torn_one() {
     let (env, fs, runtime) = sim_env(1);
     let db = Options::new().tuning(|tuning| tuning.log_bytes(4 << 10)).env(env).open(DIR).unwrap();
-    let (second, third) = (db.column_family("second").unwrap(), db.column_family("third").unwrap());
+    let (second, third) =
+        (db.create_column_family("second").unwrap(), db.create_column_family("third").unwrap());
     // Logs over their bound switch the memtable of the first family, then of the second. The third has a record in the log
     // between.
     db.put("k", [0; 5000]).unwrap();
@@ -47,4 +48,23 @@ fn a_damaged_header_of_the_oldest_log_is_no_torn_one() {
         Err(error) => assert!(error.is_corruption(), "{error}"),
         Ok(db) => assert!(db.column_family("third").unwrap().get("k").unwrap().is_some(), "silently lost"),
     }
+}
+
+/// A misspelt name creates no family. Creating an existing family opens it.
+#[test]
+fn a_missing_family_is_named_and_not_created() {
+    let (env, fs, _) = sim_env(1);
+    let db = small(env).open(DIR).unwrap();
+    db.create_column_family("users").unwrap().put("k", "v").unwrap();
+    let ops = fs.ops();
+    let error = db.column_family("usres").unwrap_err();
+    let Error::MissingFamily { name, known } = &error else { panic!("{error}") };
+    assert_eq!((name.as_str(), known.join(" ").as_str()), ("usres", "default users"));
+    assert!(error.to_string().contains("`create_column_family` creates it"), "{error}");
+    assert_eq!(db.column_families(), ["default", "users"]);
+    for family in [db.column_family("users"), db.create_column_family("users")] {
+        assert_eq!(family.unwrap().get("k").unwrap().unwrap(), b"v");
+    }
+    assert_eq!(fs.ops(), ops, "opening a family writes nothing");
+    assert!(matches!(db.column_family(""), Err(Error::InvalidName { .. })));
 }

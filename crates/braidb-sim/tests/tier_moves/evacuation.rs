@@ -213,7 +213,7 @@ fn a_busy_family_does_not_keep_the_cells_of_another() {
     db.close().unwrap();
     let env = Env { fs: Arc::new(fs.clone()), ..real::env(1) };
     let db = options(10).env(env).open(DIR).unwrap();
-    let busy = db.column_family(OTHER).unwrap();
+    let busy = db.create_column_family(OTHER).unwrap();
     let is_over = AtomicBool::new(false);
     let written = std::thread::scope(|scope| {
         let writer = scope.spawn(|| {

@@ -50,6 +50,8 @@ pub enum Error {
     TooLarge { what: &'static str, bytes: usize, limit: usize },
     /// The name of a column family is not acceptable.
     InvalidName { name: String, why: &'static str },
+    /// The database has no column family of this name. `known` has the names of those that it has.
+    MissingFamily { name: String, known: Vec<String> },
     /// A handle of a column family was used with another database.
     ForeignFamily { name: String },
     /// The disk is full; nothing was written. Puts are refused while there is room for deletes and a merge. Deleting data and
@@ -166,6 +168,11 @@ impl fmt::Display for Error {
                 write!(f, "{what} has {bytes} bytes; the limit is {limit}")
             }
             Error::InvalidName { name, why } => write!(f, "column family name {name:?}: {why}"),
+            Error::MissingFamily { name, known } => write!(
+                f,
+                "there is no column family {name:?}; `create_column_family` creates it; the database has {}",
+                known.join(", ")
+            ),
             Error::ForeignFamily { name } => {
                 write!(f, "column family {name:?} belongs to another database; get it from this one")
             }

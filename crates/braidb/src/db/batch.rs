@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// # let dir = std::env::temp_dir().join(format!("braidb-doc-batch-{}", std::process::id()));
 /// # let _ = std::fs::remove_dir_all(&dir);
 /// # let db = braidb::Db::open(&dir)?;
-/// let users = db.column_family("users")?;
+/// let users = db.create_column_family("users")?;
 /// let mut batch = WriteBatch::new();
 /// batch.put("total", "1").delete("stale");
 /// batch.put_in(&users, "ada", "1815");

@@ -99,6 +99,11 @@ impl Engine {
         self.jobs.family(name)
     }
 
+    pub fn create_column_family(&self, name: &str) -> Result<FamilyId> {
+        self.health.check_open()?;
+        self.jobs.create_family(name)
+    }
+
     pub fn column_families(&self) -> Vec<String> {
         self.jobs.family_names()
     }

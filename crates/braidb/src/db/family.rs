@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// # let dir = std::env::temp_dir().join(format!("braidb-doc-family-{}", std::process::id()));
 /// # let _ = std::fs::remove_dir_all(&dir);
 /// # let db = braidb::Db::open(&dir)?;
-/// let users = db.column_family("users")?;
+/// let users = db.create_column_family("users")?;
 /// users.put("ada", "1815")?;
 /// assert!(db.get("ada")?.is_none(), "the default family is another key space");
 /// for entry in users.prefix("a") {

@@ -181,15 +181,38 @@ impl Db {
         self.handle.engine.dir()
     }
 
-    /// The column family called `name`, created if it does not exist. `"default"` always exists.
+    /// The existing column family called `name`. `"default"` always exists.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-cf-{}", std::process::id()));
     /// # let _ = std::fs::remove_dir_all(&dir);
     /// # let db = braidb::Db::open(&dir)?;
-    /// let users = db.column_family("users")?;
-    /// users.put("ada", "1815")?;
+    /// db.create_column_family("users")?.put("ada", "1815")?;
     /// assert_eq!(db.column_family("users")?.get("ada")?.unwrap(), b"1815");
+    /// assert!(matches!(db.column_family("usres"), Err(braidb::Error::MissingFamily { .. })));
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`MissingFamily`](crate::Error::MissingFamily) names the families that there are; [`InvalidName`](crate::Error::InvalidName).
+    pub fn column_family(&self, name: &str) -> Result<ColumnFamily> {
+        let engine = self.engine()?;
+        family::check_name(name)?;
+        let id = engine.column_family(name)?;
+        Ok(ColumnFamily::new(self.clone(), id, name))
+    }
+
+    /// The column family called `name`, created if it does not exist. A family that exists is opened with all that it holds.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-ccf-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// let users = db.create_column_family("users")?;
+    /// users.put("ada", "1815")?;
+    /// assert_eq!(db.create_column_family("users")?.get("ada")?.unwrap(), b"1815");
     /// # drop((db, users)); std::fs::remove_dir_all(&dir).unwrap();
     /// # Ok::<(), braidb::Error>(())
     /// ```
@@ -197,10 +220,10 @@ impl Db {
     /// # Errors
     ///
     /// [`Error::InvalidName`](crate::Error::InvalidName). A new family is written to the manifest, which may fail as writes do.
-    pub fn column_family(&self, name: &str) -> Result<ColumnFamily> {
+    pub fn create_column_family(&self, name: &str) -> Result<ColumnFamily> {
         let engine = self.engine()?;
         family::check_name(name)?;
-        let id = engine.column_family(name)?;
+        let id = engine.create_column_family(name)?;
         Ok(ColumnFamily::new(self.clone(), id, name))
     }
 
@@ -210,7 +233,7 @@ impl Db {
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-cfs-{}", std::process::id()));
     /// # let _ = std::fs::remove_dir_all(&dir);
     /// # let db = braidb::Db::open(&dir)?;
-    /// db.column_family("users")?;
+    /// db.create_column_family("users")?;
     /// assert_eq!(db.column_families(), ["default", "users"]);
     /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
     /// # Ok::<(), braidb::Error>(())

@@ -220,7 +220,7 @@ fn collect_before(db: &Db, replay_from: FileId) {
 fn a_hot_key_outlives_log_collections_and_flushes_of_another_family() {
     let dir = dir("two-families");
     let db = open_hot(&dir, 64 << 10);
-    let (queue, other) = (db.engine().unwrap().queue.clone(), db.column_family("b").unwrap());
+    let (queue, other) = (db.engine().unwrap().queue.clone(), db.create_column_family("b").unwrap());
     let rotate = || queue.close_copies().unwrap().next;
     let big = vec![b'x'; 130 << 10];
 
@@ -259,7 +259,7 @@ fn a_hot_key_outlives_log_collections_and_flushes_of_another_family() {
 fn periods_of_flushes_tell_what_hot_keys_cost_and_save() {
     let dir = dir("tuner");
     let db = open_hot(&dir, 64 << 10);
-    let (other, value) = (db.column_family("b").unwrap(), [7u8; 200]);
+    let (other, value) = (db.create_column_family("b").unwrap(), [7u8; 200]);
     let tuner = || db.stats().families[0].hot_keys.clone().expect("hot keys are on");
     assert_eq!((tuner().ppm, tuner().periods.len()), (500_000, 0));
     // Keys 0 to 7 are written about three times before each of four flushes, keys 8 to 15 before the first three only.
@@ -298,7 +298,7 @@ fn periods_of_flushes_tell_what_hot_keys_cost_and_save() {
 fn memory_that_was_compacted_keeps_no_writer_waiting() {
     let dir = dir("shrunk");
     let db = open_hot(&dir, 1 << 20);
-    let other = db.column_family("b").unwrap();
+    let other = db.create_column_family("b").unwrap();
     let budget = 1u64 << 20;
     let memory = |index: usize| db.stats().families[index].memory_bytes;
     let wait = || db.settle().unwrap();
@@ -365,7 +365,7 @@ fn memory_compaction_ends_when_full_memory_is_compacted_beside_a_merge() {
     for steps in 0..6 {
         let dir = dir(&format!("beside-{steps}"));
         let db = open_hot(&dir, 1 << 20);
-        let other = db.column_family("b").unwrap();
+        let other = db.create_column_family("b").unwrap();
         let mut key = 0u32;
         let mut put_until_rolled = || {
             let before = db.stats().counts.memory_flushes;

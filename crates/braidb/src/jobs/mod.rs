@@ -504,13 +504,23 @@ impl Jobs {
         }
     }
 
-    /// The family called `name`, created if there is none.
+    /// The family called `name`.
     pub fn family(&self, name: &str) -> Result<FamilyId> {
+        let catalog = self.catalog.lock();
+        let missing = || {
+            let known = catalog.state.families().values().map(|family| family.name.clone()).collect();
+            Error::MissingFamily { name: name.to_owned(), known }
+        };
+        catalog.state.family_named(name).ok_or_else(missing)
+    }
+
+    /// The family called `name`, created if there is none.
+    pub fn create_family(&self, name: &str) -> Result<FamilyId> {
         let mut catalog = self.catalog.lock();
-        let families = catalog.state.families();
-        if let Some((id, _)) = families.iter().find(|(_, family)| family.name == name) {
-            return Ok(*id);
+        if let Some(id) = catalog.state.family_named(name) {
+            return Ok(id);
         }
+        let families = catalog.state.families();
         self.parts.health.check_writable()?;
         let id = catalog.state.next_family();
         // A new family has no record, so any log may be its first. The log that is chosen here is known to exist.

@@ -131,6 +131,11 @@ impl State {
         &self.families
     }
 
+    /// The id of the family called `name`.
+    pub fn family_named(&self, name: &str) -> Option<FamilyId> {
+        self.families().iter().find(|(_, family)| family.name == name).map(|(&id, _)| id)
+    }
+
     /// The id for a column family that is created now.
     pub fn next_family(&self) -> FamilyId {
         FamilyId(self.families.last_key_value().map_or(0, |(id, _)| id.0 + 1))

@@ -196,7 +196,7 @@ impl Engine {
     pub fn new(db: Db, families: u64) -> braidb::Result<Engine> {
         let name = |number| if number == 0 { "default".to_owned() } else { format!("bench {number}") };
         let families =
-            (0..families).map(|number| db.column_family(&name(number))).collect::<Result<_, _>>()?;
+            (0..families).map(|number| db.create_column_family(&name(number))).collect::<Result<_, _>>()?;
         Ok(Engine { db, families })
     }
 }

@@ -31,7 +31,7 @@ pub fn value(number: u64) -> String {
 pub fn run(args: &Args) -> Outcome {
     // Memory is small, so that the kill falls among flushes and merges.
     let db = open_with(&args.dir, super::options().memtable_bytes(128 << 10))?;
-    let ledger = db.column_family(LEDGER)?;
+    let ledger = db.create_column_family(LEDGER)?;
     let mut out = std::io::stdout().lock();
     for number in 0.. {
         let mut batch = WriteBatch::new();

@@ -227,7 +227,7 @@ impl<'a> Life<'a> {
 
     fn create_families(&self) -> Verdict {
         self.help(3, |number| {
-            let family = self.client.db.column_family(&format!("made {number}")).map_err(failed)?;
+            let family = self.client.db.create_column_family(&format!("made {number}")).map_err(failed)?;
             family.put("k", number.to_be_bytes()).map_err(failed)?;
             match family.get("k").map_err(failed)?.as_deref() == Some(&number.to_be_bytes()[..]) {
                 true => Ok(()),

@@ -198,7 +198,7 @@ fn without_room_for_copies_no_key_stays() {
 #[test]
 fn a_flush_moves_idle_families_on() {
     let bench = Bench::new(options());
-    let idle = bench.db.column_family("idle").unwrap();
+    let idle = bench.db.create_column_family("idle").unwrap();
     idle.put("k", "v").unwrap();
     bench.db.flush().unwrap();
     bench.fill_beside_a_hot_key();
