@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use crate::locks::{Condvar, Mutex};
 
 /// Linux's number of "this process has too many open files".
 pub(crate) const EMFILE: i32 = 24;

@@ -13,7 +13,7 @@ use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use crate::locks::Mutex;
 
 use crate::{Clock, Job, Lane, Random, Runtime};
 

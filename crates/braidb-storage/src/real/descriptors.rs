@@ -7,11 +7,12 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use rustix::process::{Resource, getrlimit};
 
+use super::forks;
 use crate::Descriptors;
 
-/// The descriptors of the process with the number `pid`.
+/// The descriptors of the process that has counted `generation` forks above it.
 struct Process {
-    pid: u32,
+    generation: u32,
     descriptors: Arc<Descriptors>,
 }
 
@@ -20,13 +21,13 @@ static PROCESS: ArcSwapOption<Process> = ArcSwapOption::const_empty();
 
 /// The descriptors of this process, as they were measured last.
 pub(super) fn current() -> Arc<Descriptors> {
-    let pid = std::process::id();
+    let generation = forks::generation();
     loop {
         let known = PROCESS.load();
-        if let Some(process) = known.as_ref().filter(|process| process.pid == pid) {
+        if let Some(process) = known.as_ref().filter(|process| process.generation == generation) {
             return process.descriptors.clone();
         }
-        let new = Process { pid, descriptors: Arc::default() };
+        let new = Process { generation, descriptors: Arc::default() };
         PROCESS.compare_and_swap(&known, Some(Arc::new(new)));
     }
 }

@@ -69,6 +69,11 @@ pub(super) fn process() -> io::Result<Process> {
     Ok(Process::new(&GENERATION))
 }
 
+/// A number that a forked child does not share with its parent, once a file was opened.
+pub(super) fn generation() -> u32 {
+    GENERATION.load(Ordering::Relaxed)
+}
+
 /// Registers the handlers. Threads that come at once may register them twice, which changes nothing. No thread waits for
 /// another, because the other could vanish in a fork.
 fn register() -> io::Result<()> {

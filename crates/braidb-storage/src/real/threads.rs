@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use crate::locks::{Condvar, Mutex};
 use rustix::process::setpriority_process;
 
 use super::forks;

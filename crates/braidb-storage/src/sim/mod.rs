@@ -41,8 +41,8 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use crate::locks::Mutex;
 use crate::{Descriptors, DirEntry, File, FileSystem, LockGuard, Process};
-use parking_lot::Mutex;
 
 pub use beside::{Beside, BesideFs};
 use content::BLOCK_BYTES;

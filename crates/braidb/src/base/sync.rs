@@ -9,7 +9,7 @@ pub use std::sync::atomic::Ordering;
 #[cfg(not(loom))]
 mod real {
     pub use arc_swap::{ArcSwap, Guard};
-    pub use parking_lot::Mutex;
+    pub use braidb_storage::locks::Mutex;
     pub use std::alloc::{alloc, dealloc};
     pub use std::sync::atomic::{AtomicPtr, AtomicU64};
 
@@ -42,7 +42,7 @@ mod model {
     use std::ops::Deref;
     use std::sync::Arc;
 
-    /// A mutex of loom with the interface of `parking_lot`'s.
+    /// A mutex of loom with the interface of the engine's.
     #[derive(Debug, Default)]
     pub struct Mutex<T>(loom::sync::Mutex<T>);
 

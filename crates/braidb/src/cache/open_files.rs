@@ -12,8 +12,8 @@
 //! the first that was not.
 
 use crate::base::ids::FileId;
+use braidb_storage::locks::RwLock;
 use braidb_storage::{Closing, Descriptors, File, FileSystem, Pool, Share, is_shortage};
-use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Deref;

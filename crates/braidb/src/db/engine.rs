@@ -27,7 +27,7 @@ use crate::visible::snapshots::Snapshots;
 use crate::write::queue::Committed;
 use crate::write::{CommitQueue, Health, Pressure};
 use braidb_storage::Clock;
-use parking_lot::Mutex;
+use braidb_storage::locks::Mutex;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

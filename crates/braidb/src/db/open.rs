@@ -296,7 +296,7 @@ impl Opening {
             jobs,
             scan_lengths: UsualLengths::default(),
             lock,
-            closing: parking_lot::Mutex::default(),
+            closing: braidb_storage::locks::Mutex::default(),
             dir: self.dir,
             options: self.options,
             counters: self.counters,

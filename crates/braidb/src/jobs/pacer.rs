@@ -1,8 +1,8 @@
 //! The rate limit of merges. All merges of a database share one allowance. A merge that wrote more than the allowance grew by
 //! sleeps. A merge that writers wait for does not sleep.
 
+use braidb_storage::locks::Mutex;
 use braidb_storage::{Clock, Runtime};
-use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// The longest single sleep: 100 ms, so that closing the database waits no longer for it.

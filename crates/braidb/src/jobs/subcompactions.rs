@@ -11,7 +11,7 @@ use super::{Catalog, Jobs};
 use crate::base::error::{Error, Result};
 use crate::write::Health;
 use braidb_storage::Lane;
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use braidb_storage::locks::{Condvar, Mutex, MutexGuard};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Deref;
 use std::sync::Arc;

@@ -22,7 +22,7 @@
 
 use crate::base::ids::{FamilyId, FileId, TierId};
 use crate::value::file::ValueWriter;
-use parking_lot::Mutex;
+use braidb_storage::locks::Mutex;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 

@@ -8,7 +8,7 @@
 //! seldom. A piece that would waste much of a chunk gets its own chunk.
 
 use crate::base::sync::{alloc, dealloc};
-use parking_lot::Mutex;
+use braidb_storage::locks::Mutex;
 use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::NonNull;
 

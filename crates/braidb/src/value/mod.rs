@@ -28,7 +28,7 @@ use crate::base::tiers::TierDirs;
 use crate::base::value::Value;
 use crate::cache::{Block, BlockCache, OpenFiles};
 use crate::visible::{Fetched, RawValues, Reach, Together, ValueBody};
-use parking_lot::Mutex;
+use braidb_storage::locks::Mutex;
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::{Range, RangeInclusive};

@@ -37,8 +37,8 @@
 use crate::base::error::{Error, Result};
 use crate::base::mutant::mutant;
 use crate::base::names;
+use braidb_storage::locks::Mutex;
 use braidb_storage::{FileSystem, LockGuard};
-use parking_lot::Mutex;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -5,7 +5,7 @@
 
 use crate::base::ids::{FamilyId, FileId, SeqNo};
 use crate::memory::Immutable;
-use parking_lot::Mutex;
+use braidb_storage::locks::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 

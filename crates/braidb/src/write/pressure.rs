@@ -7,8 +7,8 @@
 
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
+use braidb_storage::locks::{Condvar, Mutex};
 use braidb_storage::{Clock, Lane, Runtime};
-use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -25,7 +25,7 @@ use crate::memory::LogsBySeq;
 use crate::version::DirLock;
 use crate::visible::EntryKind;
 use crate::visible::snapshots::Snapshots;
-use parking_lot::{Mutex, MutexGuard};
+use braidb_storage::locks::{Mutex, MutexGuard};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 
 use crate::process::{end, fork, wait};
 use crate::{HANGS, await_file};
-use braidb::{ColumnFamily, Db, Durability, Error, Iter, Snapshot, Value, WriteBatch};
+use braidb::{ColumnFamily, Db, Durability, Error, Iter, Options, Snapshot, Value, WriteBatch};
 use std::cell::RefCell;
 use std::fs;
 use std::mem::{ManuallyDrop, forget};
@@ -64,7 +64,7 @@ fn fail(what: &str) -> ! {
 type Act = fn(Held<'_>, &Path);
 
 /// The children, with names.
-pub const OTHERS: [(&str, Act); 12] = [
+pub const OTHERS: [(&str, Act); 14] = [
     ("puts and leaves", |held, _| refused("put", held.db.put("parent", "by a child"))),
     ("iterates", |mut held, _| {
         refused("next", held.begun.next().unwrap());
@@ -107,18 +107,56 @@ pub const OTHERS: [(&str, Act); 12] = [
         drop(held.last());
         check(matches!(Db::open(dir.join("db")), Err(Error::Locked { .. })), "the lock is gone after a drop");
     }),
+    ("opens another database", |held, dir| {
+        open_another(&dir.join("other"));
+        drop(held.last());
+        open_another(&dir.join("other"));
+    }),
+    ("opens another database and forks", |held, dir| {
+        let other = Db::open(dir.join("another")).unwrap();
+        let child = fork(|| {
+            refused("put", held.db.put("parent", "by a child of a child"));
+            match other.put("other", "by a child") {
+                Err(Error::Forked { path }) if path.ends_with("another") => {}
+                outcome => fail(&format!("put into the database of a child: {outcome:?}")),
+            }
+            drop(other);
+        });
+        check(wait(child, HANGS).is_some_and(|(code, _)| code == 0), "the child of the child failed");
+        forget(held);
+    }),
 ];
 
-/// Lives on until it is told to go.
+/// Lives on until it is told to go, and opens the database then.
 pub const LINGER: Act = |held, dir| {
     await_file(&dir.join("go"));
     refused("get", held.db.get("parent"));
     drop(held.last());
-    fs::write(dir.join("done"), "").unwrap();
+    let open = || {
+        let db = Options::new().open(dir.join("db"))?;
+        db.write_with(WriteBatch::new().put("child", "lives on"), Durability::Sync)?;
+        db.flush()?;
+        db.close()
+    };
+    let outcome = open().map_or_else(|error: Error| error.to_string(), |()| "well".to_owned());
+    // One step, so that nothing reads half of the outcome.
+    fs::write(dir.join("almost"), outcome).unwrap();
+    fs::rename(dir.join("almost"), dir.join("done")).unwrap();
 };
 
 thread_local! {
     static KEPT: RefCell<Option<Db>> = const { RefCell::new(None) };
+}
+
+fn open_another(dir: &Path) {
+    let db = Options::new().memtable_bytes(16 << 10).open(dir).unwrap();
+    for number in 0..2_000u32 {
+        db.put(number.to_be_bytes(), [7; 100]).unwrap();
+    }
+    db.flush().unwrap();
+    db.settle().unwrap();
+    check(db.iter().filter(|entry| entry.is_ok()).count() == 2_000, "another database misses entries");
+    db.close().unwrap();
 }
 
 /// Makes each public call that touches a database.

@@ -4,7 +4,7 @@ use super::*;
 use crate::base::error::Error;
 use crate::base::write_out::STEP_BYTES;
 use braidb_storage::File;
-use parking_lot::Mutex;
+use braidb_storage::locks::Mutex;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

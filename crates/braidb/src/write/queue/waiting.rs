@@ -25,7 +25,7 @@ use super::super::Health;
 use crate::base::durability::Durability;
 use crate::base::error::Result;
 use crate::log::EncodedBatch;
-use parking_lot::Mutex;
+use braidb_storage::locks::Mutex;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::ops::Deref;
