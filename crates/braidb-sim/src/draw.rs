@@ -89,6 +89,8 @@ pub struct OptionSet {
     /// A level and its own number of runs, which overrides `max_runs`.
     pub max_runs_at: Option<(usize, usize)>,
     pub guards: Guards,
+    pub gap_entries: Option<u64>,
+    pub gap_puts: usize,
     pub merge_bytes_per_second: Option<u64>,
     /// How many of [`SLOW_DIRS`] the options name. With 0 an open still uses the tiers that the manifest remembers.
     pub slow_tiers: usize,
@@ -121,6 +123,8 @@ const DEFAULT: OptionSet = OptionSet {
     max_runs: 8,
     max_runs_at: None,
     guards: Guards::Balanced,
+    gap_entries: Some(64),
+    gap_puts: 1 << 10,
     merge_bytes_per_second: None,
     slow_tiers: 0,
     fast_share: 50,
@@ -209,6 +213,9 @@ impl OptionSet {
         let value_layout =
             policies.pick(&[ValueLayout::Ordered, ValueLayout::Ordered, trie(0), trie(1), trie(2)]);
         let set = OptionSet { value_layout, ..set };
+        // Drawn last, so that older seeds keep their other draws. Runs of dead entries are short here.
+        let gap_entries = policies.pick(&[Some(1), Some(1), Some(2), Some(8), None]);
+        let set = OptionSet { gap_entries, gap_puts: policies.pick(&[1, 8, 64, 1 << 10]), ..set };
         match preset {
             Preset::ShortLogs => OptionSet {
                 log_bytes: policies.pick(&[Some(4 << 10), Some(6 << 10), Some(8 << 10)]),
@@ -268,6 +275,8 @@ impl OptionSet {
             max_runs: draw_max_runs(policies),
             max_runs_at: draw_max_runs_at(policies),
             guards: draw_guards(policies),
+            gap_entries: DEFAULT.gap_entries,
+            gap_puts: DEFAULT.gap_puts,
             merge_bytes_per_second: policies.pick(&[None, None, Some(1 << 20), Some(1 << 30)]),
             slow_tiers: DEFAULT.slow_tiers,
             fast_share: DEFAULT.fast_share,
@@ -318,7 +327,9 @@ impl OptionSet {
             .l0_stop_tables(self.l0_stop_tables)
             .overlap_samples(self.overlap_samples)
             .max_runs_per_guard(self.max_runs)
-            .guards(self.guards);
+            .guards(self.guards)
+            .gap_entries(self.gap_entries)
+            .gap_puts(self.gap_puts);
         let tuning = match self.max_runs_at {
             Some((level, runs)) => tuning.max_runs_per_guard_at(level, runs),
             None => tuning,
@@ -369,11 +380,14 @@ impl fmt::Display for OptionSet {
         let apart = self.separation_threshold.map_or("no size".to_owned(), |bytes| format!("{bytes} B"));
         let rate = self.merge_bytes_per_second.map_or("full speed".to_owned(), |rate| format!("{rate} B/s"));
         let fast = self.fast_bytes.map_or(String::new(), |bytes| format!(" and {bytes} B"));
+        let gaps = self
+            .gap_entries
+            .map_or("no gaps".to_owned(), |entries| format!("gaps of {entries} ({} puts)", self.gap_puts));
         let tiers = format!("{} slow tiers named, {}%{fast} fast", self.slow_tiers, self.fast_share);
         write!(
             f,
             "durability {:?}, memtable {} ({:?}, {}% active, {} segments, {}% hot), block {}, cache {}, filter bits {}, open files {}, table {}, \
-             log {log} (rewritten at {rewrite}%, a body at {body}%), manifest {}, L0 {}/{}, samples {}, threads {}, runs {}{runs_at}, guards {:?}, values apart from {apart} ({:?}), merges at {rate}, {tiers}",
+             log {log} (rewritten at {rewrite}%, a body at {body}%), manifest {}, L0 {}/{}, samples {}, threads {}, runs {}{runs_at}, guards {:?}, values apart from {apart} ({:?}), merges at {rate}, {gaps}, {tiers}",
             self.durability,
             self.memtable_bytes,
             self.memory_policy,

@@ -25,13 +25,13 @@ use crate::model::{Existence, Families, Model, Recovered, differences, show};
 use crate::readers::{Expected, Iterators, Snapshots};
 use crate::report::Tally;
 use crate::rng::Rng;
-use crate::workload::{Bytes, COUNTER_KEY, CRASHES, Change, FAMILIES, Op, Workload};
+use crate::workload::{Bytes, COUNTER_KEY, CRASHES, Change, FAMILIES, Op, Scan, Span, Workload};
 use braidb::stats::FamilyTree;
 use braidb::{Durability, Error};
 use braidb_storage::sim::{self, Crash, SimFs};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
-use std::ops::RangeInclusive;
+use std::ops::{Bound, RangeInclusive};
 use std::sync::Arc;
 
 /// The circumstances of a storage operation.
@@ -257,6 +257,9 @@ impl Runner {
             Op::DropIter(which) => {
                 self.iterators.drop_one(*which);
                 Ok(())
+            }
+            Op::Pop { family, from_back, entries, at_once } => {
+                self.pop(*family, *from_back, *entries, *at_once)
             }
             Op::TakeSnapshot => {
                 self.snapshots.take(opened(&self.client), self.model.state());
@@ -494,6 +497,30 @@ impl Runner {
         }
         let advanced = expected.advance(scan.directions, scan.steps)?;
         self.succeeded(advanced, "a scan").map(|_| ())
+    }
+
+    /// Compares the first `entries` entries of a family, or the last ones, and deletes them. The key under which batches leave their
+    /// number, and what comes before it, stay.
+    fn pop(&mut self, family: usize, from_back: bool, entries: usize, at_once: bool) -> Verdict {
+        let span = Span::Range(Bound::Excluded(COUNTER_KEY.to_vec()), Bound::Unbounded);
+        let directions = if from_back { u64::MAX } else { 0 };
+        let steps = if at_once { entries } else { 1 };
+        let scan = Op::Scan(Scan { family, span: span.clone(), snapshot: None, directions, steps });
+        for _ in 0..entries / steps {
+            self.scan(&scan)?;
+            if self.client.is_none() || self.poisoned {
+                return Ok(());
+            }
+            let living = self.model.state()[family].keys().filter(|key| span.contains(key)).cloned();
+            let keys: Vec<Bytes> =
+                if from_back { living.rev().take(steps).collect() } else { living.take(steps).collect() };
+            if keys.is_empty() {
+                return Ok(());
+            }
+            let changes = keys.into_iter().map(|key| Change { family, key, value: None });
+            self.write(changes.collect(), None, at_once)?;
+        }
+        Ok(())
     }
 
     /// Waits until no work is left. Then only files in use may exist, and the tree is within its bounds.

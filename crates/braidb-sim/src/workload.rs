@@ -102,6 +102,13 @@ pub enum Op {
         steps: usize,
     },
     DropIter(u64),
+    /// Looks at the first living entries of a family, or the last ones, and deletes them: one by one, or all at once.
+    Pop {
+        family: usize,
+        from_back: bool,
+        entries: usize,
+        at_once: bool,
+    },
     TakeSnapshot,
     DropSnapshot(u64),
     Persist(Durability),
@@ -130,6 +137,7 @@ impl Op {
             Op::OpenIter(_) => "iterator",
             Op::StepIter { .. } => "iterator steps",
             Op::DropIter(_) => "iterator drop",
+            Op::Pop { .. } => "pop",
             Op::TakeSnapshot => "snapshot",
             Op::DropSnapshot(_) => "snapshot drop",
             Op::Persist(_) => "persist",
@@ -224,6 +232,10 @@ pub struct Workload {
     batch_entries: u64,
     weights: Vec<(u64, Kind)>,
     drawn: u64,
+    /// Draws pops. A generator of their own, so that the other draws of older seeds stay unchanged.
+    pops: Rng,
+    /// One operation in this many is a pop.
+    pop_every: u64,
 }
 
 impl Workload {
@@ -256,7 +268,22 @@ impl Workload {
             (1, Kind::Reopen),
             (u64::from(limits.crashes), Kind::Crash),
         ];
-        Workload { rng, keys, families, order, sizes, limits, deletes, batch_entries, weights, drawn: 0 }
+        let mut pops = rng.clone().fork();
+        let pop_every = pops.pick(&[5, 20, 100]);
+        Workload {
+            pops,
+            pop_every,
+            rng,
+            keys,
+            families,
+            order,
+            sizes,
+            limits,
+            deletes,
+            batch_entries,
+            weights,
+            drawn: 0,
+        }
     }
 
     /// Every key that the workload can write.
@@ -266,6 +293,14 @@ impl Workload {
 
     /// The next operation.
     pub fn next_op(&mut self) -> Op {
+        if self.pops.one_in(self.pop_every) {
+            return Op::Pop {
+                family: self.pops.below(self.families as u64) as usize,
+                from_back: self.pops.one_in(2),
+                entries: self.pops.between(1, 12) as usize,
+                at_once: self.pops.one_in(3),
+            };
+        }
         self.drawn += 1;
         match self.rng.weighted(&self.weights) {
             Kind::Write => {

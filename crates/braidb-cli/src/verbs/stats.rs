@@ -339,6 +339,8 @@ fn work_text(stats: &Stats, text: &mut String) {
     );
     count("gets", counts.gets, format!("{:.2} tables read a get", ratio(counts.table_reads, counts.gets)));
     count("scans", counts.scans, String::new());
+    count("deleted entries passed", counts.scan_dead_entries, String::new());
+    count("gaps found", counts.gaps_accepted, format!("{} more came too late", counts.gaps_refused));
     count(
         "tables spared by filters",
         counts.filter_rejections,

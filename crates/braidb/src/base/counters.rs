@@ -105,6 +105,11 @@ pub struct Counters {
     pub tombstones_dropped: Counter,
     pub gets: Counter,
     pub scans: Counter,
+    /// Dead entries that scans stepped over.
+    pub scan_dead_entries: Counter,
+    /// Gaps that scans found, and that the commit queue accepted or refused.
+    pub gaps_accepted: Counter,
+    pub gaps_refused: Counter,
     /// Tables that gets read after their filters let the key pass.
     pub table_reads: Counter,
     pub filter_rejections: Counter,

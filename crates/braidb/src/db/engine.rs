@@ -18,7 +18,7 @@ use crate::log::{EncodedBatch, LogSync};
 use crate::memory::view::{FamilyView, View, ViewCell};
 use crate::memory::{Immutable, Live, Memory};
 use crate::plan::memory::tuner::Period;
-use crate::read::{self, Passed, ScanContext, UsualLengths};
+use crate::read::{self, GapSink, Passed, ScanContext, UsualLengths};
 use crate::table::Reason;
 use crate::version::state::ValueFile;
 use crate::version::table_file::TableFile;
@@ -65,9 +65,16 @@ impl Engine {
     pub fn begin_scan(&self, family: FamilyId) -> ScanContext {
         let (layout, usual_bytes) = (self.jobs.parts.options.values.layout, self.scan_lengths.of(family));
         let weight = read::weight(self.counters.scans.next());
-        let watermark = if weight > 0 { self.snapshots.drop_proof().watermark() } else { 0 };
-        let is_heat_counted = self.jobs.parts.tables.heat().is_on();
-        ScanContext { weight, is_heat_counted, watermark, clock: self.clock.clone(), layout, usual_bytes }
+        let least_dead = self.options.tuning.gap_entries;
+        ScanContext {
+            weight,
+            is_heat_counted: self.jobs.parts.tables.heat().is_on(),
+            snapshots: self.snapshots.clone(),
+            gaps: least_dead.map(|least_dead| GapSink { queue: self.queue.clone(), family, least_dead }),
+            clock: self.clock.clone(),
+            layout,
+            usual_bytes,
+        }
     }
 
     pub fn check_open(&self) -> Result<()> {
@@ -195,11 +202,12 @@ impl Engine {
     /// Reports what a scan that ended has read.
     pub fn scan_ended(&self, family: FamilyId, passed: Passed) {
         if self.health.check_open().is_ok() {
-            let Passed { range, wasted, entries_returned, vain, length_bytes } = passed;
-            if let Some(bytes) = length_bytes {
+            if let Some(bytes) = passed.length_bytes {
                 self.scan_lengths.learn(family, bytes);
             }
-            self.jobs.scanned(family, range, wasted, entries_returned, vain);
+            self.counters.scan_dead_entries.add(passed.dead_entries);
+            let garbage = passed.garbage.map(|garbage| (garbage.range, garbage.entries));
+            self.jobs.scanned(family, passed.range, garbage, passed.entries_returned, passed.vain);
         }
     }
 

@@ -89,8 +89,14 @@ impl Iter {
             mem::forget(walk);
             return;
         }
-        let Walk { db, view, front, back, family, .. } = walk;
+        let Walk { db, view, mut front, mut back, family, bounds, .. } = walk;
         if let Ok(engine) = db.engine() {
+            if let Some(front) = &mut front {
+                front.leave_gap(&bounds.1);
+            }
+            if let Some(back) = &mut back {
+                back.leave_gap(&bounds.0);
+            }
             let passed = [front.as_ref().and_then(Forward::passed), back.as_ref().and_then(Backward::passed)];
             drop((view, front, back));
             passed.into_iter().flatten().for_each(|passed| engine.scan_ended(family, passed));

@@ -262,7 +262,9 @@ impl Opening {
         };
         let room = MemoryRoom::new(options.memory_limits(), families, room);
         let (last_seq, logs_by_seq) = (recovered.last_seq, recovered.logs_by_seq);
-        let queue = CommitQueue::new(room, merge_reserve_bytes, log, last_seq, logs_by_seq, shared);
+        let recent_puts = self.options.tuning.gap_puts;
+        let queue =
+            CommitQueue::new(room, merge_reserve_bytes, recent_puts, log, last_seq, logs_by_seq, shared);
         let queue = Arc::new(queue);
         let parts = Parts {
             dir: dir.clone(),

@@ -37,6 +37,8 @@ pub struct Tuning {
     /// Indexed by level.
     pub(crate) max_runs_per_guard: [usize; LEVELS],
     pub(crate) guards: Guards,
+    pub(crate) gap_entries: Option<u64>,
+    pub(crate) gap_puts: usize,
 }
 
 impl Default for Tuning {
@@ -59,6 +61,8 @@ impl Default for Tuning {
             overlap_samples: true,
             max_runs_per_guard: [8; LEVELS],
             guards: Guards::Balanced,
+            gap_entries: Some(64),
+            gap_puts: 1 << 10,
         }
     }
 }
@@ -258,6 +262,34 @@ impl Tuning {
         self
     }
 
+    /// Deleted entries in a row from which on a scan remembers the range, so that later scans jump over it: 1 to 2^20; `None` lets each
+    /// scan step over them. Such a *gap* lies in memory, and a close forgets it. Default: 64.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-ogaps-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// let db = braidb::Options::new().tuning(|tuning| tuning.gap_entries(Some(64))).open(&dir)?;
+    /// for n in 0..100u32 {
+    ///     db.put(n.to_be_bytes(), "")?;
+    ///     db.delete(n.to_be_bytes())?;
+    /// }
+    /// assert!(db.first()?.is_none());
+    /// assert_eq!(db.stats().counts.gaps_accepted, 1);
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    pub fn gap_entries(mut self, entries: Option<u64>) -> Tuning {
+        self.gap_entries = entries;
+        self
+    }
+
+    /// Latest puts of each column family with gaps that the commit queue remembers: 1 to 2^20. A gap that a scan found is accepted only
+    /// if all puts since the scan began are among them. Default: 1,024.
+    pub fn gap_puts(mut self, puts: usize) -> Tuning {
+        self.gap_puts = puts;
+        self
+    }
+
     pub(super) fn check(&self) -> Result<()> {
         range("active_percent", u64::from(self.active_percent), 1, 100)?;
         range("pipeline_segments", self.pipeline_segments as u64, 1, 16)?;
@@ -286,6 +318,10 @@ impl Tuning {
             range("guards", u64::from(top_level_bits), 1, 60)?;
             range("guards", u64::from(bit_decrement), 1, 60)?;
         }
+        if let Some(entries) = self.gap_entries {
+            range("gap_entries", entries, 1, 1 << 20)?;
+        }
+        range("gap_puts", self.gap_puts as u64, 1, 1 << 20)?;
         range("l0_slowdown_tables", self.l0_slowdown_tables as u64, 1, 1000)?;
         range("l0_stop_tables", self.l0_stop_tables as u64, 1, 2000)?;
         let (slowdown, stop) = (self.l0_slowdown_tables, self.l0_stop_tables);

@@ -2,6 +2,7 @@
 //! nothing else, so no file keeps them over a restart.
 
 use super::{Catalog, Jobs};
+use crate::base::counters::LEVELS;
 use crate::base::ids::{FamilyId, FileId, SeqNo};
 use crate::base::key::KeyRange;
 use crate::plan::memory::tuner::{HotKeyTuner, Period};
@@ -15,7 +16,7 @@ use crate::visible::snapshots::Snapshots;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 
-/// Entries that a scan must read beyond those that it returns to count as garbage; and tombstones in memory that are worth a flush.
+/// Hidden entries that a scan must read beyond those that it returns to tell the jobs.
 const WASTED_ENTRIES: u64 = 1_000;
 /// Ranges with garbage that are remembered for a family.
 const WASTES: usize = 16;
@@ -100,8 +101,7 @@ impl Hints {
             }
             is_apart
         });
-        let overlapping = version.slices().filter(|slice| slice.range.overlaps(&range));
-        if entries >= overlapping.map(|slice| slice.entries).sum() {
+        if entries >= cleaned_entries(version, &range) {
             self.garbage_hints.retain(|other| !other.range.overlaps(&range));
             self.garbage_hints.push(Garbage { range, upto });
             return true;
@@ -164,6 +164,18 @@ impl Hints {
     }
 }
 
+/// Entries that cleaning `range` reads: of all cells into which the range reaches, and of L0 if one of its tables does.
+fn cleaned_entries(version: &Version, range: &KeyRange) -> u64 {
+    let entries = |cell: &Cell| cell.slices().map(|(_, slice)| slice.entries).sum::<u64>();
+    let is_met = |cell: &Cell| cell.slices().any(|(_, slice)| slice.range.overlaps(range));
+    let l0 = version.level(0).cells.iter().filter(|cell| is_met(cell)).map(|cell| entries(cell));
+    let below = (1..LEVELS).map(|level| version.level(level)).flat_map(|level| {
+        let cells = level.cell_index(&range.low)..level.cell_index(&range.high) + 1;
+        level.cells[cells].iter().map(|cell| entries(cell))
+    });
+    l0.chain(below).sum()
+}
+
 /// A thread that reads samples, counted in the catalog until it has let go of all versions, also after a panic.
 struct Asking<'a> {
     jobs: &'a Jobs,
@@ -180,13 +192,13 @@ impl Drop for Asking<'_> {
 }
 
 impl Jobs {
-    /// A scan of `range` returned `entries_returned` entries, and read `wasted` more. It spent `vain` on values in many places. A reader
-    /// does not wait for a job that commits an edit; a later scan tells again.
+    /// A scan of `range` returned `entries_returned` entries. It read `garbage`, a range and the hidden entries in it that a merge would
+    /// remove, and spent `vain` on values in many places. A reader does not wait for a job that commits an edit; a later scan tells again.
     pub fn scanned(
         self: &Arc<Self>,
         family: FamilyId,
         range: KeyRange,
-        wasted: u64,
+        garbage: Option<(KeyRange, u64)>,
         entries_returned: u64,
         vain: Vain,
     ) {
@@ -196,17 +208,14 @@ impl Jobs {
         if self.parts.options.form.live_percent > 0 {
             *self.entries_returned.lock().entry(family).or_default() += entries_returned;
         }
-        if wasted < WASTED_ENTRIES {
+        let Some((range, entries)) = garbage.filter(|(_, entries)| *entries >= WASTED_ENTRIES) else {
             return;
-        }
+        };
         let Some(mut catalog) = self.catalog.try_lock() else { return };
         let version = catalog.state.families()[&family].version.clone();
-        let is_due = catalog.hints(family).wasted(range, wasted, &version, self.parts.snapshots.visible());
+        let is_due = catalog.hints(family).wasted(range, entries, &version, self.parts.snapshots.visible());
         drop(catalog);
         if is_due {
-            // Only a flush clears tombstones out of memory. If the memtable cannot be switched now, writers learn why, and later scans
-            // ask again.
-            let _ = self.parts.queue.switch_memtable_of_tombstones(family, WASTED_ENTRIES);
             self.schedule();
         }
     }

@@ -26,7 +26,7 @@ use crate::base::ids::SeqNo;
 use crate::base::key::{self, prefix_u64};
 use crate::base::value::Value;
 use crate::table::Filter;
-use crate::visible::{EntryKind, Found};
+use crate::visible::Found;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -68,7 +68,6 @@ pub struct Flat {
     data_bytes: u64,
     /// Bytes of the records.
     live_bytes: u64,
-    tombstones: u64,
     oldest: SeqNo,
     /// Live bytes by log, counted at the first request. Logs that begin later hold none of these records.
     live: OnceLock<LiveIntervals>,
@@ -121,10 +120,6 @@ impl Flat {
 
     pub fn entries(&self) -> u64 {
         self.entries.len() as u64
-    }
-
-    pub fn tombstones(&self) -> u64 {
-        self.tombstones
     }
 
     /// Bytes that the memory budget counts: the filter, the arrays, and all of the arenas.
@@ -211,7 +206,6 @@ pub(super) struct FlatBuilder {
     hashes: Vec<u64>,
     updates: Vec<u16>,
     live_bytes: u64,
-    tombstones: u64,
     oldest: SeqNo,
 }
 
@@ -225,7 +219,6 @@ impl FlatBuilder {
             hashes: Vec::with_capacity(entries),
             updates: Vec::with_capacity(entries),
             live_bytes: 0,
-            tombstones: 0,
             oldest: SeqNo::MAX,
         }
     }
@@ -245,7 +238,6 @@ impl FlatBuilder {
             self.hashes.push(hash);
         }
         self.live_bytes += record.layout().next_multiple_of(ALIGN) as u64;
-        self.tombstones += u64::from(record.kind() == EntryKind::Delete);
         self.oldest = self.oldest.min(record.seq());
     }
 
@@ -263,27 +255,14 @@ impl FlatBuilder {
     /// # Safety
     /// All records lie in `arenas`.
     pub unsafe fn finish(self, arenas: Vec<Arc<Arena>>, data_bytes: u64) -> Flat {
-        let FlatBuilder { shared, entries, hashes, updates, live_bytes, tombstones, oldest } = self;
+        let FlatBuilder { shared, entries, hashes, updates, live_bytes, oldest } = self;
         let filter = Filter::build(&hashes, FILTER_BITS_PER_KEY);
         let fences: Box<[u64]> = entries.iter().step_by(STRIDE).map(|entry| entry.prefix).collect();
         let roots = fences.iter().copied().step_by(STRIDE).collect();
         let entries = entries.into();
         let updates = updates.iter().any(|&count| count != 1).then(|| updates.into());
         let live = OnceLock::new();
-        Flat {
-            filter,
-            shared,
-            roots,
-            fences,
-            entries,
-            updates,
-            arenas,
-            data_bytes,
-            live_bytes,
-            tombstones,
-            oldest,
-            live,
-        }
+        Flat { filter, shared, roots, fences, entries, updates, arenas, data_bytes, live_bytes, oldest, live }
     }
 }
 

@@ -72,13 +72,6 @@ impl Immutable {
         }
     }
 
-    pub fn tombstones(&self) -> u64 {
-        match self {
-            Immutable::List(list) => list.tombstones(),
-            Immutable::Flat(flat) => flat.tombstones(),
-        }
-    }
-
     pub fn cursor(&self) -> ImmutableCursor {
         match self {
             Immutable::List(list) => ImmutableCursor::List(list.cursor()),

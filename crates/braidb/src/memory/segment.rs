@@ -26,7 +26,6 @@ struct Counts {
     version_bytes: AtomicU64,
     min_seq: AtomicU64,
     max_seq: AtomicU64,
-    tombstones: AtomicU64,
     entries: AtomicU64,
 }
 
@@ -49,7 +48,6 @@ impl Segment {
                 version_bytes: AtomicU64::new(0),
                 min_seq: AtomicU64::new(u64::MAX),
                 max_seq: AtomicU64::new(0),
-                tombstones: AtomicU64::new(0),
                 entries: AtomicU64::new(0),
             },
         });
@@ -83,11 +81,6 @@ impl Segment {
     /// How many versions there are, tombstones included.
     pub fn entries(&self) -> u64 {
         self.counts.entries.load(Ordering::Acquire)
-    }
-
-    /// How many of the versions are tombstones.
-    pub fn tombstones(&self) -> u64 {
-        self.counts.tombstones.load(Ordering::Relaxed)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -139,10 +132,10 @@ impl SegmentWriter {
         assert!(kind == EntryKind::Put || value.is_empty(), "a tombstone has no value");
         // SAFETY: `Segment::new` made the inserter for this list, and this writer is the only one that has it.
         unsafe { self.segment.list.insert(&mut self.inserter, Entry { key, seq, kind, value }) };
-        self.count(seq, kind);
+        self.count(seq);
     }
 
-    fn count(&self, seq: SeqNo, kind: EntryKind) {
+    fn count(&self, seq: SeqNo) {
         let counts = &self.segment.counts;
         // Plain loads and stores, no read-modify-write, because there is only one writer.
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
@@ -151,9 +144,6 @@ impl SegmentWriter {
         counts.version_bytes.store(self.inserter.version_bytes() as u64, Ordering::Relaxed);
         counts.min_seq.store(load(&counts.min_seq).min(seq), Ordering::Relaxed);
         counts.max_seq.store(load(&counts.max_seq).max(seq), Ordering::Relaxed);
-        if kind == EntryKind::Delete {
-            counts.tombstones.store(load(&counts.tombstones) + 1, Ordering::Relaxed);
-        }
         counts.entries.store(load(&counts.entries) + 1, Ordering::Release);
     }
 }

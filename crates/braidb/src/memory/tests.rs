@@ -215,8 +215,6 @@ fn seen(model: &Model, key: &[u8], at: SeqNo) -> Option<(SeqNo, EntryKind, Vec<u
 fn check_flat(flat: &Immutable, model: &Model, shared: &[u8], dice: &mut Dice) {
     let expected = rows_of(model);
     assert_eq!(flat.entries(), expected.len() as u64);
-    let tombstones = expected.iter().filter(|row| row.2 == EntryKind::Delete).count();
-    assert_eq!(flat.tombstones(), tombstones as u64);
     let next = |cursor: &mut ImmutableCursor| cursor.next().unwrap();
     let prev = |cursor: &mut ImmutableCursor| cursor.prev().unwrap();
     let mut cursor = flat.cursor();

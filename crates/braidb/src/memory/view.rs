@@ -7,6 +7,7 @@
 use super::Memory;
 use crate::base::sync::{ArcSwap, Guard, Mutex};
 use crate::version::Version;
+use crate::visible::gaps::Gaps;
 use std::sync::Arc;
 
 /// One family in a view.
@@ -14,6 +15,8 @@ use std::sync::Arc;
 pub struct FamilyView {
     pub memory: Memory,
     pub version: Arc<Version>,
+    /// Ranges of keys that scans jump over. Unlike the rest, they change while the view stays.
+    pub gaps: Arc<Gaps>,
 }
 
 /// What a read sees of all families; the index is the family's id.

@@ -415,7 +415,15 @@ mod tests {
 
     fn of(clock: Arc<Watch>, usual_bytes: u64) -> ScanContext {
         let layout = ValueLayout::Ordered;
-        ScanContext { weight: 0, is_heat_counted: false, watermark: 0, clock, layout, usual_bytes }
+        ScanContext {
+            weight: 0,
+            is_heat_counted: false,
+            snapshots: Arc::default(),
+            gaps: None,
+            clock,
+            layout,
+            usual_bytes,
+        }
     }
 
     fn ahead() -> Ahead {

@@ -3,14 +3,17 @@
 mod ahead;
 mod get;
 mod lengths;
+mod payers;
 mod scan;
 mod source;
+mod trail;
 
 use crate::version::rent::CHARGED_BITS;
 
 pub use get::{contains, get};
 pub use lengths::UsualLengths;
 pub use scan::{Backward, Forward, Passed, ScanContext};
+pub use trail::GapSink;
 
 /// How often a read is charged for what it pays in vain, by its number in the database: 0 for most reads. Multiples of the golden ratio choose
 /// the reads, so that users who read in turns here and there are charged for both.

@@ -5,21 +5,22 @@
 //! first. So the walk keeps the latest version that the reader may see until the key changes.
 
 use super::ahead::Ahead;
+use super::payers::{GarbageCount, MetGarbage, Payers, range_of};
 use super::source::Source;
+use super::trail::{GapSink, Trail};
 use crate::base::counters::LEVELS;
 use crate::base::error::Result;
 use crate::base::ids::SeqNo;
 use crate::base::key::KeyRange;
-use crate::base::mutant::mutant;
 use crate::base::value::Value;
 use crate::memory::view::FamilyView;
 use crate::plan::values::ValueLayout;
 use crate::plan::values::gathering::Vain;
-use crate::version::Slice;
 use crate::version::cursor::RunCursor;
 use crate::version::level_cursor::LevelCursor;
-use crate::version::rent::Paid;
+use crate::visible::gaps::{Jump, successor};
 use crate::visible::merge::MergeCursor;
+use crate::visible::snapshots::Snapshots;
 use crate::visible::{Cursor, EntryKind, LazyValue};
 use braidb_storage::Clock;
 use std::iter;
@@ -40,9 +41,11 @@ const VERSIONS_BEFORE_A_SEEK: u32 = 32;
 pub struct Passed {
     /// From the first key read to the last.
     pub range: KeyRange,
-    /// How many more entries were read without being shown than were shown.
-    pub wasted: u64,
+    /// What a merge of tables would have spared the walk, if anything.
+    pub garbage: Option<MetGarbage>,
     pub entries_returned: u64,
+    /// Entries of deleted keys that the walk stepped over.
+    pub dead_entries: u64,
     pub vain: Vain,
     /// The bytes of entries that the user took, if the scan went on behind the first value that lies in a value file.
     pub length_bytes: Option<u64>,
@@ -52,19 +55,17 @@ pub struct Passed {
 #[derive(Debug, Default)]
 pub struct Count {
     first_key: Option<Vec<u8>>,
-    skipped: u64,
     entries_returned: u64,
 }
 
 impl Count {
-    fn passed(&self, last_key: &[u8], ahead: &Ahead) -> Option<Passed> {
-        let first_key = self.first_key.as_deref()?;
-        let range =
-            KeyRange { low: first_key.min(last_key).to_vec(), high: first_key.max(last_key).to_vec() };
+    fn passed(&self, last_key: &[u8], walk: &impl Walk, ahead: &Ahead) -> Option<Passed> {
+        let range = range_of(self.first_key.as_deref()?, last_key);
         Some(Passed {
             range,
-            wasted: self.skipped.saturating_sub(self.entries_returned),
+            garbage: walk.garbage().beyond(self.entries_returned),
             entries_returned: self.entries_returned,
+            dead_entries: walk.dead_entries(),
             vain: ahead.vain(),
             length_bytes: ahead.length_bytes(),
         })
@@ -83,75 +84,20 @@ fn sources(view: &FamilyView) -> Vec<Source> {
     iter::once(active).chain(memory).chain(runs).chain(levels).collect()
 }
 
-/// Who pays for what a scan reads in vain: the slices that hold the keys where the scan begins, but for the oldest. A scan needs a cursor in
-/// each of them, and would need one if they were one run. What it reads of hidden entries is shared out among them.
-struct Payers {
-    slices: Vec<Arc<Slice>>,
-    weight: u64,
-    /// Entries with numbers up to this hide older ones from every reader.
-    watermark: SeqNo,
-    /// Hidden entries: all, and those of the latest key. A key counts for no more than there are slices. Memory may hold many more versions
-    /// of it, which no merge of tables would drop.
-    steps: u64,
-    steps_of_key: u64,
-}
-
-impl Payers {
-    /// A scan without a bound begins where few do, and is not charged.
-    fn new(view: &FamilyView, bound: &Bound<Vec<u8>>, context: &ScanContext) -> Payers {
-        let ScanContext { weight, watermark, is_heat_counted, .. } = *context;
-        let mut slices = Vec::new();
-        if let Bound::Included(key) | Bound::Excluded(key) = bound
-            && (weight > 0 || is_heat_counted)
-        {
-            let runs = view.version.levels().flat_map(|level| &level.cell(key).runs);
-            let met = runs.filter_map(|run| run.find(key)).inspect(|slice| slice.warm(weight));
-            if weight > 0 {
-                slices.extend(met.cloned());
-            } else {
-                met.for_each(drop);
-            }
-            if !mutant!("rent_of_the_oldest") {
-                slices.pop();
-            }
-        }
-        Payers { slices, weight, watermark, steps: 0, steps_of_key: 0 }
-    }
-
-    /// Begins a key.
-    #[inline]
-    fn key(&mut self) {
-        self.steps_of_key = 0;
-    }
-
-    /// Counts an entry that one with the number `by` hides.
-    #[inline]
-    fn hidden(&mut self, by: SeqNo) {
-        let is_kept = by > self.watermark && !mutant!("rent_of_kept_versions");
-        if !is_kept && self.steps_of_key < self.slices.len() as u64 {
-            self.steps_of_key += 1;
-            self.steps += 1;
-        }
-    }
-}
-
-impl Drop for Payers {
-    fn drop(&mut self) {
-        let slices = self.slices.len() as u64;
-        for slice in &self.slices {
-            // A long scan leaves the slices where it began. For none of them it pays more than each entry once.
-            let steps = (self.steps / slices).min(slice.entries) * self.weight;
-            slice.charge(Paid { cursors: self.weight, steps, ..Paid::default() });
-        }
-    }
-}
-
 /// A walk over one view, in one direction.
 pub trait Walk {
     /// Finds the next entry, or nothing if its key is not `within` the range. Reads no value.
     fn step(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<Option<Found>>;
-    /// What the walk counted, and the last key decided, if there is one.
-    fn so_far(&self) -> (&Count, Option<&[u8]>);
+    /// What the walk counted.
+    fn count(&self) -> &Count;
+    /// What a merge of tables would have spared the walk.
+    fn garbage(&self) -> &GarbageCount;
+    /// Entries of deleted keys that the walk stepped over.
+    fn dead_entries(&self) -> u64;
+    /// The last key decided, if there is one.
+    fn last_key(&self) -> Option<&[u8]>;
+    /// The walk is over: it leaves the gap that it ended in, if it came to its `far` bound without an error.
+    fn leave_gap(&mut self, far: &Bound<Vec<u8>>);
 }
 
 /// A walk that reads values ahead.
@@ -166,8 +112,10 @@ pub struct ScanContext {
     pub weight: u64,
     /// Whether the database has slow tiers: their slices count each scan that begins there.
     pub is_heat_counted: bool,
-    /// Every present and future reader is at or above this number.
-    pub watermark: SeqNo,
+    /// Tells which entries hide older ones from every reader.
+    pub snapshots: Arc<Snapshots>,
+    /// Where the scan leaves gaps: `None` if it leaves and uses none.
+    pub gaps: Option<GapSink>,
     /// Reads of values ahead are timed by it.
     pub clock: Arc<dyn Clock>,
     pub layout: ValueLayout,
@@ -183,8 +131,7 @@ pub type Backward = Scan<BackwardWalk>;
 impl Forward {
     /// Starts at the lower bound.
     pub fn new(view: &FamilyView, at: SeqNo, low: &Bound<Vec<u8>>, context: ScanContext) -> Result<Forward> {
-        let payers = Payers::new(view, low, &context);
-        Ok(Scan { walk: ForwardWalk::new(view, at, low, payers)?, ahead: Ahead::new(context, true) })
+        Ok(Scan { walk: ForwardWalk::new(view, at, low, &context)?, ahead: Ahead::new(context, true) })
     }
 }
 
@@ -196,21 +143,24 @@ impl Backward {
         high: &Bound<Vec<u8>>,
         context: ScanContext,
     ) -> Result<Backward> {
-        let payers = Payers::new(view, high, &context);
-        Ok(Scan { walk: BackwardWalk::new(view, at, high, payers)?, ahead: Ahead::new(context, false) })
+        Ok(Scan { walk: BackwardWalk::new(view, at, high, &context)?, ahead: Ahead::new(context, false) })
     }
 }
 
 impl<W: Walk> Scan<W> {
     /// What the scan read so far, if anything.
     pub fn passed(&self) -> Option<Passed> {
-        let (count, last_key) = self.walk.so_far();
-        count.passed(last_key?, &self.ahead)
+        self.walk.count().passed(self.walk.last_key()?, &self.walk, &self.ahead)
+    }
+
+    /// The scan is over. If it came to its `far` bound, it leaves the gap before this bound.
+    pub fn leave_gap(&mut self, far: &Bound<Vec<u8>>) {
+        self.walk.leave_gap(far);
     }
 
     /// The last key decided: no entry that this scan yielded, or read ahead, lies beyond it.
     pub fn last_key(&self) -> Option<&[u8]> {
-        self.walk.so_far().1
+        self.walk.last_key()
     }
 
     /// The next entry, or nothing if its key is not `within` the range. Reads no value outside of the range.
@@ -236,46 +186,121 @@ pub struct ForwardWalk {
     /// The last key decided, and the number of its version that decided; the walk passes over its older versions.
     key: Vec<u8>,
     seq: SeqNo,
+    /// Whether the version that decided lies in a table.
+    is_in_table: bool,
     started: bool,
+    /// A jump found that no key follows.
+    is_at_end: bool,
+    /// The walk came to the end of its range.
+    has_ended: bool,
     count: Count,
     payers: Payers,
+    trail: Trail,
 }
 
 impl ForwardWalk {
-    fn new(view: &FamilyView, at: SeqNo, low: &Bound<Vec<u8>>, payers: Payers) -> Result<ForwardWalk> {
+    fn new(view: &FamilyView, at: SeqNo, low: &Bound<Vec<u8>>, context: &ScanContext) -> Result<ForwardWalk> {
+        let mut trail = Trail::new(context.gaps.clone(), view.gaps.clone(), at);
+        let start = match low {
+            Bound::Unbounded => Vec::new(),
+            Bound::Included(key) => key.clone(),
+            Bound::Excluded(key) => successor(key),
+        };
+        let jump = trail.jump_from(&start);
         let mut merge = MergeCursor::new(sources(view));
-        match low {
-            Bound::Unbounded => merge.seek_to_first()?,
-            Bound::Included(key) => merge.seek(key)?,
-            Bound::Excluded(key) => {
-                merge.seek(key)?;
-                while merge.valid() && merge.key() == key.as_slice() {
-                    merge.next()?;
+        let mut is_at_end = false;
+        let first = match &jump {
+            Some(Jump::To(key)) => Some(key.as_slice()),
+            Some(Jump::End) => None,
+            None => (*low != Bound::Unbounded).then_some(start.as_slice()),
+        };
+        match first {
+            Some(key) => merge.seek(key)?,
+            None if jump.is_some() => is_at_end = true,
+            None => merge.seek_to_first()?,
+        }
+        let payers = Payers::new(view, first, context);
+        trail.begin(Some(start));
+        Ok(ForwardWalk {
+            merge,
+            at,
+            key: Vec::new(),
+            seq: 0,
+            is_in_table: false,
+            started: false,
+            is_at_end,
+            has_ended: false,
+            count: Count::default(),
+            payers,
+            trail,
+        })
+    }
+
+    /// Takes a dead key as the next one decided. Jumps if it lies in a gap.
+    fn pass_dead(&mut self) -> Result<()> {
+        if self.trail.is_idle() && self.started {
+            self.trail.begin(Some(successor(&self.key)));
+        }
+        let asks = self.trail.step();
+        self.decide()?;
+        if asks && let Some(jump) = self.trail.jump_from(&self.key) {
+            match jump {
+                Jump::End => self.is_at_end = true,
+                Jump::To(high) if self.merge.valid() && self.merge.key() < high.as_slice() => {
+                    self.merge.seek(&high)?;
                 }
+                Jump::To(_) => {}
             }
         }
-        let (key, count) = (Vec::new(), Count::default());
-        Ok(ForwardWalk { merge, at, key, seq: 0, started: false, count, payers })
+        if self.trail.is_offer_due() {
+            self.trail.offer_up_to(&self.key);
+        }
+        Ok(())
+    }
+
+    /// Takes the key of the merge as the next one decided, and steps behind its newest visible version.
+    #[inline(always)]
+    fn decide(&mut self) -> Result<()> {
+        self.started = true;
+        self.key.clear();
+        self.key.extend_from_slice(self.merge.key());
+        self.seq = self.merge.seq();
+        self.is_in_table = self.merge.winner().is_in_table();
+        self.count.first_key.get_or_insert_with(|| self.key.clone());
+        self.merge.next()
     }
 }
 
 impl Walk for ForwardWalk {
-    fn so_far(&self) -> (&Count, Option<&[u8]>) {
-        (&self.count, self.started.then_some(&self.key))
+    fn count(&self) -> &Count {
+        &self.count
+    }
+
+    fn garbage(&self) -> &GarbageCount {
+        &self.payers.garbage
+    }
+
+    fn dead_entries(&self) -> u64 {
+        self.trail.all_steps()
+    }
+
+    fn last_key(&self) -> Option<&[u8]> {
+        self.started.then_some(&self.key)
     }
 
     // The scan steps in two places. The compiler would inline neither.
     #[inline(always)]
     fn step(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<Option<Found>> {
         let mut versions = 0;
-        while self.merge.valid() {
+        while self.merge.valid() && !self.is_at_end {
             let decided = self.started && self.merge.key() == self.key.as_slice();
-            let seq = self.merge.seq();
-            if decided || seq > self.at {
-                self.count.skipped += 1;
+            if decided || self.merge.seq() > self.at {
                 versions += u32::from(decided);
                 if decided {
-                    self.payers.hidden(self.seq);
+                    self.trail.step_hidden();
+                    if self.is_in_table && self.merge.winner().is_in_table() {
+                        self.payers.hidden(&self.key, self.seq);
+                    }
                 }
                 if versions > VERSIONS_BEFORE_A_SEEK {
                     // The next possible key is this one with a zero byte behind it.
@@ -292,23 +317,36 @@ impl Walk for ForwardWalk {
                 break;
             }
             versions = 0;
-            self.started = true;
-            self.key.clear();
-            self.key.extend_from_slice(self.merge.key());
-            self.seq = seq;
-            self.payers.key();
-            self.count.first_key.get_or_insert_with(|| self.key.clone());
-            let is_put = self.merge.kind() == EntryKind::Put;
-            // A closure would not be inlined.
-            let value = if is_put { Some(self.merge.lazy_value()) } else { None };
-            self.merge.next()?;
-            if let Some(value) = value {
-                self.count.entries_returned += 1;
-                return Ok(Some((self.key.clone(), value)));
+            if self.merge.kind() != EntryKind::Put {
+                self.pass_dead()?;
+                continue;
             }
-            self.count.skipped += 1;
+            if !self.trail.is_idle() {
+                self.trail.end_forward(Some(self.merge.key().to_vec()));
+            }
+            let value = self.merge.lazy_value();
+            self.decide()?;
+            self.count.entries_returned += 1;
+            return Ok(Some((self.key.clone(), value)));
         }
+        self.has_ended = true;
         Ok(None)
+    }
+
+    fn leave_gap(&mut self, far: &Bound<Vec<u8>>) {
+        if self.has_ended && !self.trail.is_idle() {
+            let bound = match far {
+                Bound::Unbounded => None,
+                Bound::Included(key) => Some(successor(key)),
+                Bound::Excluded(key) => Some(key.clone()),
+            };
+            let next = (self.merge.valid() && !self.is_at_end).then(|| self.merge.key().to_vec());
+            self.trail.end_forward(match (bound, next) {
+                (Some(bound), Some(next)) => Some(bound.min(next)),
+                (bound, next) => bound.or(next),
+            });
+        }
+        self.trail.deliver();
     }
 }
 
@@ -316,62 +354,152 @@ impl Walk for ForwardWalk {
 pub struct BackwardWalk {
     merge: MergeCursor<Source>,
     at: SeqNo,
-    /// The last key decided.
+    /// The last key decided, and the one decided before it.
     key: Vec<u8>,
+    key_before: Vec<u8>,
     started: bool,
+    /// A jump found that no key comes before.
+    is_at_end: bool,
+    /// The walk came to the end of its range.
+    has_ended: bool,
     count: Count,
     payers: Payers,
+    trail: Trail,
 }
 
 impl BackwardWalk {
-    fn new(view: &FamilyView, at: SeqNo, high: &Bound<Vec<u8>>, payers: Payers) -> Result<BackwardWalk> {
+    fn new(
+        view: &FamilyView,
+        at: SeqNo,
+        high: &Bound<Vec<u8>>,
+        context: &ScanContext,
+    ) -> Result<BackwardWalk> {
+        let mut trail = Trail::new(context.gaps.clone(), view.gaps.clone(), at);
+        let start = match high {
+            Bound::Unbounded => None,
+            // The keys up to and including `key` are those before its successor.
+            Bound::Included(key) => Some(successor(key)),
+            Bound::Excluded(key) => Some(key.clone()),
+        };
+        let jump = trail.jump_before(start.as_deref());
         let mut merge = MergeCursor::new(sources(view));
-        match high {
-            Bound::Unbounded => merge.seek_to_last()?,
-            Bound::Excluded(key) => merge.seek_before(key)?,
-            Bound::Included(key) => {
-                // The keys up to and including `key` are those before its successor, `key` with a zero byte behind it.
-                let successor = [key.as_slice(), &[0]].concat();
-                merge.seek_before(&successor)?;
+        let mut is_at_end = false;
+        let first = match &jump {
+            Some(Jump::To(key)) => Some(key),
+            Some(Jump::End) => None,
+            None => start.as_ref(),
+        };
+        match first {
+            Some(key) => merge.seek_before(key)?,
+            None if jump.is_some() => is_at_end = true,
+            None => merge.seek_to_last()?,
+        }
+        let payers = Payers::new(view, first.map(Vec::as_slice), context);
+        trail.begin(start);
+        Ok(BackwardWalk {
+            merge,
+            at,
+            key: Vec::new(),
+            key_before: Vec::new(),
+            started: false,
+            is_at_end,
+            has_ended: false,
+            count: Count::default(),
+            payers,
+            trail,
+        })
+    }
+
+    /// Goes on after a dead key, of which the walk read `versions`. `has_before` says that the walk decided a key before it.
+    fn pass_dead(&mut self, has_before: bool, versions: u64) -> Result<()> {
+        if self.trail.is_idle() && has_before {
+            self.trail.begin(Some(self.key_before.clone()));
+        }
+        let asks = self.trail.step();
+        (1..versions).for_each(|_| self.trail.step_hidden());
+        if asks && let Some(jump) = self.trail.jump_before(Some(&successor(&self.key))) {
+            match jump {
+                Jump::End => self.is_at_end = true,
+                Jump::To(low) if self.merge.valid() && self.merge.key() >= low.as_slice() => {
+                    self.merge.seek_before(&low)?;
+                }
+                Jump::To(_) => {}
             }
         }
-        let (key, count) = (Vec::new(), Count::default());
-        Ok(BackwardWalk { merge, at, key, started: false, count, payers })
+        if self.trail.is_offer_due() {
+            self.trail.offer_down_to(&self.key);
+        }
+        Ok(())
     }
 }
 
 impl Walk for BackwardWalk {
-    fn so_far(&self) -> (&Count, Option<&[u8]>) {
-        (&self.count, self.started.then_some(&self.key))
+    fn count(&self) -> &Count {
+        &self.count
+    }
+
+    fn garbage(&self) -> &GarbageCount {
+        &self.payers.garbage
+    }
+
+    fn dead_entries(&self) -> u64 {
+        self.trail.all_steps()
+    }
+
+    fn last_key(&self) -> Option<&[u8]> {
+        self.started.then_some(&self.key)
     }
 
     fn step(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<Option<Found>> {
-        while self.merge.valid() && within(self.merge.key()) {
-            self.started = true;
+        while self.merge.valid() && !self.is_at_end && within(self.merge.key()) {
+            std::mem::swap(&mut self.key, &mut self.key_before);
+            let has_before = std::mem::replace(&mut self.started, true);
             self.key.clear();
             self.key.extend_from_slice(self.merge.key());
             self.count.first_key.get_or_insert_with(|| self.key.clone());
             let mut newest: Option<LazyValue> = None;
-            let mut is_first = true;
-            self.payers.key();
+            let mut versions = 0;
+            let mut is_older_in_table = false;
             while self.merge.valid() && self.merge.key() == self.key.as_slice() {
                 if self.merge.seq() <= self.at {
-                    if !std::mem::take(&mut is_first) {
-                        self.payers.hidden(self.merge.seq());
+                    let is_in_table = self.merge.winner().is_in_table();
+                    if versions > 0 && is_in_table && is_older_in_table {
+                        self.payers.hidden(&self.key, self.merge.seq());
                     }
+                    is_older_in_table = is_in_table;
+                    versions += 1;
                     // The next key tells which version is shown. Only this version's value is read if it lies in a body.
                     let is_put = self.merge.kind() == EntryKind::Put;
                     newest = is_put.then(|| self.merge.lazy_value());
                 }
-                self.count.skipped += 1;
                 self.merge.prev()?;
             }
             if let Some(value) = newest {
-                self.count.skipped -= 1;
+                if !self.trail.is_idle() {
+                    self.trail.end_backward(successor(&self.key));
+                }
                 self.count.entries_returned += 1;
                 return Ok(Some((self.key.clone(), value)));
             }
+            if versions > 0 {
+                self.pass_dead(has_before, versions)?;
+            }
         }
+        self.has_ended = true;
         Ok(None)
+    }
+
+    fn leave_gap(&mut self, far: &Bound<Vec<u8>>) {
+        if self.has_ended && !self.trail.is_idle() {
+            let bound = match far {
+                Bound::Unbounded => Vec::new(),
+                Bound::Included(key) => key.clone(),
+                Bound::Excluded(key) => successor(key),
+            };
+            let is_beside = self.merge.valid() && !self.is_at_end;
+            let next = if is_beside { successor(self.merge.key()) } else { Vec::new() };
+            self.trail.end_backward(bound.max(next));
+        }
+        self.trail.deliver();
     }
 }

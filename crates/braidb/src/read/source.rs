@@ -29,6 +29,14 @@ macro_rules! of_part {
     };
 }
 
+impl Source {
+    /// Whether the entries lie in tables, and not in memory.
+    #[inline]
+    pub fn is_in_table(&self) -> bool {
+        matches!(self, Source::Run(_) | Source::Level(_))
+    }
+}
+
 impl Cursor for Source {
     fn seek_to_first(&mut self) -> Result<()> {
         of_part!(self, cursor => cursor.seek_to_first())

@@ -1,7 +1,8 @@
-//! What a read at a sequence number sees: entry kinds, cursors and their merge, the snapshot registry, and THE rule for dropping
-//! versions and tombstones.
+//! What a read at a sequence number sees: entry kinds, cursors and their merge, the snapshot registry, THE rule for dropping
+//! versions and tombstones, and gaps, the ranges in which nothing is alive.
 
 pub mod cursor;
+pub mod gaps;
 pub mod merge;
 mod offset_value;
 pub mod rule;

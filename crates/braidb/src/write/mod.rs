@@ -19,9 +19,10 @@
 //! # Lock order
 //!
 //! The catalog's lock (module `jobs`) → `core`, the commit lock → `waiting`, `flushes` → the lock of `LogSync` → the view's swap
-//! lock. So no thread wakes the jobs while holding `core`: a writer wakes them after its commit.
+//! lock. The offers of gaps and the set of gaps are locked last. So no thread wakes the jobs while holding `core`: a writer wakes them after its commit.
 
 pub mod flush_queue;
+mod gaps;
 pub mod health;
 pub mod pressure;
 pub mod queue;

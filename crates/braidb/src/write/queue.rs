@@ -9,9 +9,11 @@
 //! commit the leader makes room if memory or logs are full (`queue/memory.rs`).
 
 pub mod collection;
+mod gap_offers;
 pub mod memory;
 mod waiting;
 
+use self::gap_offers::GapOffers;
 use self::memory::Wants;
 use self::waiting::{Batch, GroupVec, SERVED_EVERY, SpinPolicy, Waiter, Waiting};
 use super::room::MemoryRoom;
@@ -42,6 +44,7 @@ pub struct CommitQueue {
     /// Bytes on the device that puts leave free for the largest merge. Puts leave as many bytes again as memory holds for its
     /// flush.
     merge_reserve_bytes: u64,
+    gap_offers: GapOffers,
     shared: Shared,
 }
 
@@ -125,10 +128,11 @@ pub struct Shared {
 }
 
 impl CommitQueue {
-    /// A queue that appends to `log`, and inserts into `room`.
+    /// A queue that appends to `log`, and inserts into `room`. Of each family with gaps it remembers `recent_puts` puts.
     pub fn new(
         room: MemoryRoom,
         merge_reserve_bytes: u64,
+        recent_puts: usize,
         log: LogWriter,
         last_seq: SeqNo,
         mut logs_by_seq: LogsBySeq,
@@ -154,6 +158,7 @@ impl CommitQueue {
             waiting: Waiting::default(),
             log_file_bytes,
             merge_reserve_bytes,
+            gap_offers: GapOffers::new(recent_puts),
             shared,
         };
         queue.make_room(&mut queue.lock());
@@ -313,6 +318,9 @@ impl CommitQueue {
             }
         }
         core.last_seq = seq - 1;
+        if self.gap_offers.any() {
+            self.take_gaps(core);
+        }
         self.shared.snapshots.publish(core.last_seq);
         self.shared.counters.user_ops.add(seq - first);
         self.shared.counters.user_bytes.add(user_bytes as u64);

@@ -17,6 +17,7 @@
 //! change.
 
 use super::flush_queue::FlushTask;
+use super::gaps::FamilyGaps;
 use super::{FlushQueue, Pressure};
 use crate::base::counters::Counters;
 use crate::base::ids::{FamilyId, FileId, SeqNo};
@@ -25,6 +26,7 @@ use crate::memory::{Immutable, Memory, Segment, SegmentWriter};
 use crate::plan::memory::limits::{FamilyState, MemoryLimits, Trigger};
 use crate::version::Version;
 use crate::visible::EntryKind;
+use crate::visible::gaps::Gap;
 use braidb_storage::Random;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -85,6 +87,8 @@ pub struct MemoryRoom {
     parts: RoomParts,
     /// Memory of each family, indexed by family id.
     families: Vec<FamilyMemory>,
+    /// Gaps of each family, indexed by family id.
+    gaps: Vec<FamilyGaps>,
     /// Bytes of all active segments and pipelines.
     bytes: u64,
     /// Bytes of all flushing sets.
@@ -104,6 +108,7 @@ impl MemoryRoom {
             limits,
             parts,
             families: Vec::new(),
+            gaps: Vec::new(),
             bytes: 0,
             flushing_bytes: 0,
             trigger: limits.trigger(0),
@@ -112,9 +117,11 @@ impl MemoryRoom {
         };
         let mut view = View::default();
         for RecoveredFamily { writer, first_log, version } in recovered {
-            let family = FamilyMemory::new(writer, first_log);
-            view.families.push(FamilyView { memory: family.memory.clone(), version });
+            let (family, gaps) = (FamilyMemory::new(writer, first_log), FamilyGaps::new());
+            let memory = family.memory.clone();
+            view.families.push(FamilyView { memory, version, gaps: gaps.shared().clone() });
             room.families.push(family);
+            room.gaps.push(gaps);
         }
         room.parts.view.update(|current| *current = view);
         room.recount();
@@ -125,9 +132,11 @@ impl MemoryRoom {
     pub fn add_family(&mut self, version: Arc<Version>) -> FamilyId {
         let id = FamilyId(self.families.len() as u32);
         let family = FamilyMemory::new(self.new_segment(), None);
-        let memory = family.memory.clone();
+        let (memory, gaps) = (family.memory.clone(), FamilyGaps::new());
+        let shared = gaps.shared().clone();
         self.families.push(family);
-        self.parts.view.update(|view| view.families.push(FamilyView { memory, version }));
+        self.gaps.push(gaps);
+        self.parts.view.update(|view| view.families.push(FamilyView { memory, version, gaps: shared }));
         id
     }
 
@@ -141,13 +150,22 @@ impl MemoryRoom {
         kind: EntryKind,
         value: &[u8],
     ) {
-        let family = &mut self.families[family.0 as usize];
+        let index = family.0 as usize;
+        if kind == EntryKind::Put {
+            self.gaps[index].put(seq, key);
+        }
+        let family = &mut self.families[index];
         family.first_log.get_or_insert(log);
         let before = family.writer.segment().bytes();
         family.writer.insert(key, seq, kind, value);
         let bytes = family.writer.segment().bytes();
         self.bytes += bytes - before;
         self.is_segment_full |= bytes >= self.trigger.active_bytes;
+    }
+
+    /// Looks at a gap that a scan found, after all puts up to `last_seq` entered memory. Returns whether it is accepted.
+    pub fn offer_gap(&mut self, family: FamilyId, gap: Gap, last_seq: SeqNo, recent_puts: usize) -> bool {
+        self.gaps[family.0 as usize].offered(gap, last_seq, recent_puts)
     }
 
     /// After a commit: tells the back-pressure how full memory is. Returns whether the commit queue has to decide.
@@ -294,13 +312,6 @@ impl MemoryRoom {
         let families = self.families.iter().enumerate();
         let flushable = families.filter(|(_, family)| !family.is_flushing() && !family.is_empty());
         flushable.map(|(index, _)| FamilyId(index as u32)).collect()
-    }
-
-    /// Tombstones of a family that no flush has taken; 0 while the family is being flushed.
-    pub fn flushable_tombstones(&self, family: FamilyId) -> u64 {
-        let family = &self.families[family.0 as usize];
-        let immutable: u64 = family.memory.pipeline().iter().map(Immutable::tombstones).sum();
-        if family.is_flushing() { 0 } else { family.memory.active().tombstones() + immutable }
     }
 
     /// What readers see.

@@ -109,16 +109,6 @@ impl CommitQueue {
         Ok(core.room.switches())
     }
 
-    /// Switches the memtable of one family if at least `min` tombstones are in it. The caller schedules the flush.
-    pub fn switch_memtable_of_tombstones(&self, family: FamilyId, min: u64) -> Result<()> {
-        let mut core = self.lock();
-        self.shared.health.check_writable()?;
-        match core.room.flushable_tombstones(family) >= min {
-            true => self.switch_memtable(&mut core, family, false),
-            false => Ok(()),
-        }
-    }
-
     /// The flush's edit is durable: the table and the hot keys take the place of the flushing set. No family replays logs before
     /// `replay_from` any more. The scheduler runs after each flush and carries out what this step wants.
     pub fn finish_flush(&self, task: &FlushTask, kept: Kept, version: Arc<Version>, replay_from: FileId) {

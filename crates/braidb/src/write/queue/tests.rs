@@ -62,7 +62,7 @@ fn queue_on(fs: SimFs) -> CommitQueue {
     let (_, writer) = Segment::new(1);
     let family = RecoveredFamily { writer, first_log: None, version: Arc::default() };
     let room = MemoryRoom::new(limits, vec![family], room);
-    CommitQueue::new(room, 0, log, 0, LogsBySeq::default(), shared)
+    CommitQueue::new(room, 0, 16, log, 0, LogsBySeq::default(), shared)
 }
 
 impl CommitQueue {

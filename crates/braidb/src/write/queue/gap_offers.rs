@@ -1,0 +1,74 @@
+//! Gaps that scans offer to the commit queue, and where they wait for the commit lock.
+//!
+//! A scan must not wait for writers. So it leaves its gap in a list and tries the commit lock once. If a writer holds the lock, the
+//! next commit looks at the list, after its batches entered memory and before it publishes their numbers.
+
+use super::{CommitQueue, Core};
+use crate::base::ids::FamilyId;
+use crate::visible::gaps::Gap;
+use braidb_storage::locks::Mutex;
+use std::mem;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Offers that wait at most; further ones are dropped, and later scans make them again.
+const MOST_OFFERS: usize = 64;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct GapOffers {
+    list: Mutex<Vec<(FamilyId, Gap)>>,
+    any: AtomicBool,
+    /// Puts that the ring of each family with gaps remembers.
+    recent_puts: usize,
+}
+
+impl GapOffers {
+    pub fn new(recent_puts: usize) -> GapOffers {
+        GapOffers { list: Mutex::default(), any: AtomicBool::new(false), recent_puts }
+    }
+
+    #[inline]
+    pub fn any(&self) -> bool {
+        self.any.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, family: FamilyId, gap: Gap) {
+        let mut list = self.list.lock();
+        if list.len() < MOST_OFFERS {
+            list.push((family, gap));
+            self.any.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn take(&self) -> Vec<(FamilyId, Gap)> {
+        let mut list = self.list.lock();
+        self.any.store(false, Ordering::Relaxed);
+        mem::take(&mut list)
+    }
+}
+
+impl CommitQueue {
+    /// Leaves a gap that a scan found. It waits for [`CommitQueue::look_at_gaps`] or the next commit.
+    pub fn offer_gap(&self, family: FamilyId, gap: Gap) {
+        self.gap_offers.add(family, gap);
+    }
+
+    /// Looks at the offers now, unless a writer holds the commit lock.
+    pub fn look_at_gaps(&self) {
+        if self.gap_offers.any()
+            && let Some(mut core) = self.try_lock()
+        {
+            self.take_gaps(&mut core);
+        }
+    }
+
+    /// Accepts or refuses the offers. All puts that have numbers are in memory.
+    pub(super) fn take_gaps(&self, core: &mut Core) {
+        let last_seq = core.last_seq;
+        for (family, gap) in self.gap_offers.take() {
+            let is_accepted = core.room.offer_gap(family, gap, last_seq, self.gap_offers.recent_puts);
+            let counters = &self.shared.counters;
+            if is_accepted { counters.gaps_accepted.add(1) } else { counters.gaps_refused.add(1) }
+        }
+    }
+}
