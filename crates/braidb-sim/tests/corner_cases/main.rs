@@ -9,6 +9,7 @@ mod flushing;
 mod memory;
 mod opening;
 mod reading;
+mod settling;
 mod verifying;
 
 use braidb::tuning::{Guards, MemoryPolicy};

@@ -287,7 +287,8 @@ impl Db {
         self.engine()?.compact()
     }
 
-    /// Waits until no background work runs or is wanted.
+    /// Waits until no background work runs or is wanted, and the files that it replaced are deleted. Files that iterators still read go when
+    /// these end. Tombstones and overwritten values may stay where no policy wants a merge; [`Db::compact`] merges them away.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-settle-{}", std::process::id()));

@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Files that an open found and no edit names: a crash interrupted the jobs that wrote them.
 #[derive(Debug, Default)]
@@ -34,6 +35,23 @@ impl Orphans {
         let tables = there(&self.tables).into_iter().map(|id| dirs.table(tier, id));
         let value_files = there(&self.value_files).into_iter().map(|id| dirs.values(tier, id));
         tables.chain(value_files).collect()
+    }
+}
+
+/// A thread that gives files back.
+struct Deleting<'a>(&'a Jobs);
+
+impl Deleting<'_> {
+    fn new(jobs: &Jobs) -> Deleting<'_> {
+        jobs.deleting.fetch_add(1, Ordering::SeqCst);
+        Deleting(jobs)
+    }
+}
+
+impl Drop for Deleting<'_> {
+    fn drop(&mut self) {
+        self.0.deleting.fetch_sub(1, Ordering::SeqCst);
+        self.0.ended.notify_all();
     }
 }
 
@@ -62,23 +80,49 @@ impl Jobs {
     /// Gives back the tables, parts of tables, and logs behind tables that neither the manifest nor any view refers to. A
     /// poisoned handle gives nothing back: its last edit may not be the last one, or another process may be in the directory.
     pub fn collect_garbage(&self) {
-        if self.parts.health.check_unpoisoned().is_err() {
-            return;
+        let Some(_deleting) = self.begin_deleting() else { return };
+        self.give_tables_back();
+        // The last table that pointed into a log or value file may be gone. A reader does not wait for a commit: the next reader looks again.
+        if let Some(mut catalog) = self.catalog.try_lock() {
+            self.unlink_bodies(&mut catalog);
         }
+    }
+
+    /// As [`Jobs::collect_garbage`], and waits for a commit that is under way.
+    pub(super) fn collect_all_garbage(&self) {
+        let Some(_deleting) = self.begin_deleting() else { return };
+        self.give_tables_back();
+        self.unlink_bodies(&mut self.catalog.lock());
+    }
+
+    /// `None` if there is nothing to give back, or nothing may be given back.
+    fn begin_deleting(&self) -> Option<Deleting<'_>> {
+        let (tables, bodies) = (&self.parts.tables, self.parts.tables.bodies());
+        let is_wanted = tables.has_garbage() || bodies.any_died();
+        (is_wanted && self.parts.health.check_unpoisoned().is_ok()).then(|| Deleting::new(self))
+    }
+
+    fn give_tables_back(&self) {
+        self.parts.tables.takes_garbage();
         self.punch_all(&self.parts.tables.take_frayed());
         for (tier, id) in self.parts.tables.take_dead() {
             self.unlink(&self.parts.tables.dirs().table(tier, id));
             self.has_given_back(tier);
         }
-        // The last table that pointed into a log or value file may be gone. A reader does not wait for a commit: the next reader looks again.
-        // No file goes while it is unknown which edit is the last.
-        if let Some(mut catalog) = self.catalog.try_lock()
-            && self.parts.tables.bodies().take_any_died()
-        {
+    }
+
+    /// Unlinks logs and value files that no table points into any more. No file goes while it is unknown which edit is the last.
+    fn unlink_bodies(&self, catalog: &mut Catalog) {
+        if self.parts.tables.bodies().take_any_died() {
             let replay_from = catalog.state.min_replay_from();
-            self.unlink_logs_below(&mut catalog, replay_from);
-            self.unlink_value_files(&mut catalog);
+            self.unlink_logs_below(catalog, replay_from);
+            self.unlink_value_files(catalog);
         }
+    }
+
+    /// Whether a thread gives files back now. A thread is counted before it takes anything from the lists of what is dead.
+    pub(super) fn is_deleting(&self) -> bool {
+        self.deleting.load(Ordering::SeqCst) > 0
     }
 
     /// Punches out of tables what none of their living slices reaches. If another thread punches a table now, the table is left

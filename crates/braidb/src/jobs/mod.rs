@@ -123,6 +123,8 @@ pub struct Jobs {
     tries: Arc<Tries>,
     /// Whether files of slow tiers were deleted since the devices were asked for their free bytes.
     slow_files_gone: AtomicBool,
+    /// Threads that delete files or punch holes.
+    deleting: AtomicU64,
     /// Entries that scans of a family returned since its last flush.
     entries_returned: Mutex<BTreeMap<FamilyId, u64>>,
 }
@@ -234,6 +236,7 @@ impl Jobs {
             merging: AtomicU64::new(0),
             tries: Arc::new(Tries::new(files_held)),
             slow_files_gone: AtomicBool::new(false),
+            deleting: AtomicU64::new(0),
             entries_returned: Mutex::default(),
         };
         let mut catalog = jobs.catalog.lock();
@@ -584,22 +587,21 @@ impl Jobs {
         Ok(())
     }
 
-    /// Waits until nothing runs and nothing is wanted.
+    /// Waits until nothing runs and nothing is wanted, and until all files are deleted that no reader holds. A job deletes files after it
+    /// has given back its claims, so a job counts until its end.
     pub fn settle(self: &Arc<Self>) -> Result<()> {
         self.parts.health.check_writable()?;
         self.catalog.lock().tiers.forget_free_bytes();
         self.wait_until(&[Lane::Flush, Lane::Merge], |catalog| {
-            catalog.flushes_running == 0
-                && catalog.merges_running == 0
-                && !catalog.collecting_logs
+            catalog.jobs == 0
                 && catalog.sampling_threads == 0
                 && !self.parts.flushes.has_tasks()
                 && self.is_memory_compacted()
                 && self.propose(catalog).is_none()
         })?;
-        // Files that readers held until now can go as well.
-        self.collect_garbage();
-        Ok(())
+        // Files that readers held until now can go as well. Threads that took others before are counted.
+        self.collect_all_garbage();
+        self.wait_until(&[Lane::Flush, Lane::Merge], |catalog| catalog.jobs == 0 && !self.is_deleting())
     }
 
     /// Keeps new jobs from starting, and waits for the running ones.

@@ -190,6 +190,11 @@ impl Bodies {
         living.bodies.range((id, 0)..=(id, u64::MAX)).any(|(_, body)| body.strong_count() > 0)
     }
 
+    /// Whether a body died since the last call of [`Bodies::take_any_died`].
+    pub fn any_died(&self) -> bool {
+        self.any_died.load(Ordering::Acquire)
+    }
+
     /// Whether a body died since the last call.
     pub fn take_any_died(&self) -> bool {
         self.any_died.load(Ordering::Relaxed) && self.any_died.swap(false, Ordering::AcqRel)

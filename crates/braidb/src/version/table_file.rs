@@ -42,6 +42,8 @@ pub struct TableStore {
     dead: Mutex<Vec<(TierId, FileId)>>,
     /// Tables that lost a slice but still have others, waiting for holes to be punched.
     frayed: Mutex<Vec<Weak<TableFile>>>,
+    /// Whether a table joined either list since the lists were taken. Set after the table joined, and cleared before the lists are taken.
+    has_garbage: AtomicBool,
     bell: Bell,
     heat: HeatClock,
     /// Tables on slow tiers that a job opened before an edit names them.
@@ -66,6 +68,7 @@ impl TableStore {
             counters,
             dead: Mutex::default(),
             frayed: Mutex::default(),
+            has_garbage: AtomicBool::new(false),
             bell: Bell::default(),
             heat: HeatClock::default(),
             early: Mutex::default(),
@@ -100,6 +103,21 @@ impl TableStore {
     /// The descriptors of the process.
     pub fn descriptors(&self) -> &Descriptors {
         self.files.descriptors()
+    }
+
+    /// Whether tables died or lost slices since the lists of them were taken. Readers ask often, so this writes nothing.
+    pub fn has_garbage(&self) -> bool {
+        self.has_garbage.load(Ordering::Acquire)
+    }
+
+    /// The caller takes both lists now.
+    pub fn takes_garbage(&self) {
+        self.has_garbage.store(false, Ordering::SeqCst);
+    }
+
+    fn fray(&self, table: &Arc<TableFile>) {
+        self.frayed.lock().push(Arc::downgrade(table));
+        self.has_garbage.store(true, Ordering::Release);
     }
 
     /// Takes all tables that died since the last call, each with its tier.
@@ -139,6 +157,7 @@ impl TableStore {
     fn bury(&self, table: &TableFile) {
         self.files.close(table.id);
         self.dead.lock().push((table.tier, table.id));
+        self.has_garbage.store(true, Ordering::Release);
     }
 
     /// The bodies of all tables.
@@ -366,7 +385,7 @@ impl TableFile {
         let lives_on = !held.is_empty();
         drop(held);
         if lives_on && !table.obsolete.load(Ordering::Acquire) {
-            table.store.frayed.lock().push(Arc::downgrade(table));
+            table.store.fray(table);
         }
     }
 
@@ -379,7 +398,7 @@ impl TableFile {
 
     /// Puts the table back into the list of tables that wait for holes.
     pub(super) fn punch_later(table: &Arc<TableFile>) {
-        table.store.frayed.lock().push(Arc::downgrade(table));
+        table.store.fray(table);
     }
 
     /// Memory that the table holds, in bytes: its sample, plus index and filter while the table is open.
