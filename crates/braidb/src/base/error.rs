@@ -122,7 +122,18 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Io { operation, path, source } => {
-                write!(f, "could not {operation} {}: {source}", path.display())
+                write!(f, "could not {operation} {}: {source}", path.display())?;
+                match source.kind() {
+                    io::ErrorKind::ReadOnlyFilesystem => write!(
+                        f,
+                        "; BraidDB has to write there, even to read a database: mount the file system for writing, or copy the directory"
+                    ),
+                    io::ErrorKind::PermissionDenied => write!(
+                        f,
+                        "; BraidDB has to write there, even to read a database: let this user read and write the directory and its files"
+                    ),
+                    _ => Ok(()),
+                }
             }
             Error::Corruption { path, offset, what } => write!(
                 f,
@@ -204,5 +215,24 @@ impl std::error::Error for Error {
             Error::Poisoned { cause } => Some(cause),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_that_cannot_be_written_is_told_with_what_to_do() {
+        for (kind, remedy) in [
+            (io::ErrorKind::ReadOnlyFilesystem, "mount the file system for writing"),
+            (io::ErrorKind::PermissionDenied, "let this user read and write"),
+        ] {
+            let text = Error::io("lock", Path::new("/data/LOCK"), kind.into()).to_string();
+            assert!(text.contains("/data/LOCK") && text.contains("has to write there"), "{text}");
+            assert!(text.contains(remedy), "{text}");
+        }
+        let other = Error::io("read", Path::new("/data/x"), io::ErrorKind::NotFound.into()).to_string();
+        assert!(!other.contains("has to write"), "{other}");
     }
 }

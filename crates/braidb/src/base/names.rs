@@ -72,6 +72,24 @@ pub fn parse(name: &str) -> Option<Kind> {
     }
 }
 
+/// The store of another kind to which a file of this name belongs. `CURRENT`, `LOCK` and `NNNNNN.log` are names of several stores, and say
+/// nothing alone.
+pub fn other_store(name: &str) -> Option<&'static str> {
+    let (_, extension) = name.rsplit_once('.').unwrap_or_default();
+    match name {
+        "data.mdb" | "lock.mdb" => Some("LMDB"),
+        "IDENTITY" => Some("RocksDB"),
+        _ if name.starts_with("OPTIONS-") => Some("RocksDB"),
+        _ if name.starts_with("MANIFEST-") => Some("LevelDB or RocksDB"),
+        _ => match extension {
+            "ldb" => Some("LevelDB"),
+            "sst" => Some("LevelDB or RocksDB"),
+            "redb" => Some("redb"),
+            _ => None,
+        },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -24,8 +24,7 @@ pub fn read(fs: &dyn FileSystem, dir: &Path) -> Result<FileId> {
     let path = dir.join(names::CURRENT);
     let bytes = read_file(fs, &path)?;
     if bytes.starts_with(b"MANIFEST-") {
-        let why = "its CURRENT file is that of a LevelDB or RocksDB database".to_owned();
-        return Err(Error::NotADatabase { path: dir.to_owned(), why });
+        return Err(other_current(fs, dir, &bytes));
     }
     let named =
         std::str::from_utf8(&bytes).ok().and_then(|text| match names::parse(text.split(' ').nth(1)?)? {
@@ -35,6 +34,22 @@ pub fn read(fs: &dyn FileSystem, dir: &Path) -> Result<FileId> {
     named
         .filter(|&id| content(id).as_bytes() == bytes)
         .ok_or_else(|| Error::corruption(&path, 0, "the file does not name a manifest"))
+}
+
+/// What is wrong with a directory whose `CURRENT` is like that of LevelDB. It is LevelDB's if the file that it names is there.
+fn other_current(fs: &dyn FileSystem, dir: &Path, bytes: &[u8]) -> Error {
+    let named = String::from_utf8_lossy(bytes);
+    let named = named.trim_end();
+    let is_there = fs.list(dir).is_ok_and(|entries| entries.iter().any(|entry| entry.name == named));
+    if is_there {
+        let why = "its CURRENT file is that of a LevelDB or RocksDB database".to_owned();
+        return Error::NotADatabase { path: dir.to_owned(), why };
+    }
+    let what = format!(
+        "the file names the manifest `{}`, which is missing and has no name that BraidDB gives: put CURRENT back from a copy",
+        named.escape_default()
+    );
+    Error::corruption(&dir.join(names::CURRENT), 0, what)
 }
 
 pub fn read_file(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
@@ -57,8 +72,9 @@ pub enum Found {
     Nothing,
 }
 
-/// Checks whether a directory holds a database. A directory that does not exist counts as empty. Returns an error if
-/// the directory holds foreign files, or logs or tables without a `CURRENT`.
+/// Checks whether a directory holds a database. A directory that does not exist counts as empty. Returns an error if the directory holds
+/// files of another store, or logs or tables without a `CURRENT`. Other files and directories may be there: what a file system, a desktop or
+/// a program keeps beside a database.
 pub fn examine(fs: &dyn FileSystem, dir: &Path) -> Result<Found> {
     let entries = match fs.list(dir) {
         Ok(entries) => entries,
@@ -77,6 +93,13 @@ pub fn examine(fs: &dyn FileSystem, dir: &Path) -> Result<Found> {
         let why = "it is a slow tier of a database in another directory".to_owned();
         return Err(Error::NotADatabase { path: dir.to_owned(), why });
     }
+    let stores = entries.iter().filter(|entry| !entry.is_dir);
+    if let Some((name, store)) =
+        stores.filter_map(|entry| Some((&entry.name, names::other_store(&entry.name)?))).next()
+    {
+        let why = format!("it holds `{name}`, a file of {store}");
+        return Err(Error::NotADatabase { path: dir.to_owned(), why });
+    }
     // The first log is created after `CURRENT` is stable, so a log or a table proves that `CURRENT` existed.
     if entries
         .iter()
@@ -85,11 +108,5 @@ pub fn examine(fs: &dyn FileSystem, dir: &Path) -> Result<Found> {
         let path = dir.join(names::CURRENT);
         return Err(Error::corruption(&path, 0, "CURRENT is missing, but there are logs or tables"));
     }
-    match entries.iter().find(|entry| kind(entry).is_none()) {
-        None => Ok(Found::Nothing),
-        Some(foreign) => {
-            let why = format!("it holds `{}`", foreign.name);
-            Err(Error::NotADatabase { path: dir.to_owned(), why })
-        }
-    }
+    Ok(Found::Nothing)
 }

@@ -127,7 +127,11 @@ impl Manifest {
         let path = names::manifest(dir, id);
         let bytes = match current::read_file(fs, &path) {
             Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                return Err(Error::corruption(&path, 0, "CURRENT names this manifest, but it is missing"));
+                return Err(Error::corruption(
+                    &path,
+                    0,
+                    "CURRENT names this manifest, but the file is missing: put it back from the place to which it was moved",
+                ));
             }
             other => other?,
         };

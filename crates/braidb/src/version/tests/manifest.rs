@@ -549,12 +549,33 @@ fn a_directory_is_told_for_what_it_is() {
     let error = examined(&["LOCK", "000002.log", "letter.txt"]).unwrap_err();
     assert!(error.is_corruption() && error.to_string().contains("CURRENT is missing"), "{error}");
     assert!(examined(&["000002.table"]).unwrap_err().is_corruption());
-    match examined(&["LOCK", "letter.txt"]) {
-        Err(Error::NotADatabase { why, .. }) => assert!(why.contains("letter.txt")),
-        other => panic!("{other:?}"),
+    // What file systems, desktops and other programs leave beside a new database.
+    let beside =
+        ["LOCK", "letter.txt", ".DS_Store", ".nfs0000000000000001", "lost+found", ".git", "desktop.ini"];
+    assert_eq!(examined(&beside).unwrap(), Found::Nothing);
+    for (names, store) in [
+        (["LOCK", "MANIFEST-000005"], "LevelDB"),
+        (["000004.log", "MANIFEST-000005"], "LevelDB"),
+        (["LOCK", "000007.ldb"], "LevelDB"),
+        (["000004.log", "000007.sst"], "RocksDB"),
+        (["LOCK", "IDENTITY"], "RocksDB"),
+        (["LOCK", "OPTIONS-000008"], "RocksDB"),
+        (["data.mdb", "lock.mdb"], "LMDB"),
+        (["lock.mdb", "letter.txt"], "LMDB"),
+        (["users.redb", "letter.txt"], "redb"),
+    ] {
+        match examined(&names) {
+            Err(Error::NotADatabase { why, .. }) => assert!(why.contains(store), "{names:?}: {why}"),
+            other => panic!("{names:?}: {other:?}"),
+        }
     }
-    match reopen(config(&Arc::new(with(&["CURRENT"])), 1)) {
+    match reopen(config(&Arc::new(with(&["CURRENT", "MANIFEST-000005"])), 1)) {
         Err(Error::NotADatabase { why, .. }) => assert!(why.contains("LevelDB")),
         other => panic!("{other:?}"),
     }
+    let missing = reopen(config(&Arc::new(with(&["CURRENT"])), 1)).unwrap_err();
+    assert!(
+        missing.is_corruption() && missing.to_string().contains("`MANIFEST-000005`, which is missing"),
+        "{missing}"
+    );
 }
