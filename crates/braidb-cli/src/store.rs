@@ -51,6 +51,11 @@ impl Place {
         self.open_with(Options::new().durability(durability))
     }
 
+    /// Opens the database, which must exist, to look at it: nothing is merged or moved meanwhile.
+    pub fn open_at_rest(&self) -> Outcome<Db> {
+        self.open_with(Options::new().background_merges(false))
+    }
+
     /// Opens the database, which must exist, with `options`.
     pub fn open_with(&self, options: Options) -> Outcome<Db> {
         require_directory(&self.dir)?;
@@ -66,6 +71,11 @@ impl Place {
     pub fn verify(&self) -> Outcome<VerifyReport> {
         require_directory(&self.dir)?;
         Ok(self.with_tiers(Options::new())?.verify(self.dir()?)?)
+    }
+
+    /// Whether the user named the places of slow tiers.
+    pub fn names_tiers(&self) -> bool {
+        !self.slow_paths.is_empty()
     }
 
     /// The directory of the database as an absolute path.
@@ -91,7 +101,15 @@ impl Place {
 impl Target {
     /// Opens the database and the family, which must both exist.
     pub fn open(&self, durability: Durability) -> Outcome<Store> {
-        let db = self.place.open(durability)?;
+        self.in_family(self.place.open(durability)?)
+    }
+
+    /// Opens the database and the family, which must both exist, to read: nothing is merged or moved meanwhile.
+    pub fn open_at_rest(&self) -> Outcome<Store> {
+        self.in_family(self.place.open_at_rest()?)
+    }
+
+    fn in_family(&self, db: Db) -> Outcome<Store> {
         let families = db.column_families();
         if !families.contains(&self.family) {
             return Err(Failure::Use(format!(

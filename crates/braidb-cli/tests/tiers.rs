@@ -166,6 +166,77 @@ fn a_share_that_is_not_reached_is_told() {
     braidb(&["dump", &place.db()]).exits(0).prints(&rows);
 }
 
+/// The tables and value files in a directory, sorted.
+fn data_files(dir: &str) -> Vec<String> {
+    let mut names = names(dir.as_ref());
+    names.retain(|name| name.ends_with(".table") || name.ends_with(".values"));
+    names
+}
+
+/// Rows in several tables, all of them on the fast tier of a database with the slow tier `slow`.
+fn with_an_empty_tier(test: &str) -> Tiered {
+    let place = Place::new(test);
+    let value = "v".repeat(200);
+    let rows: String = (0..2000).map(|row| format!("key {row:05}\t{value}\n")).collect();
+    braidb_with(&["load", &place.db()], rows.as_bytes()).exits(0);
+    braidb(&["compact", &place.db()]).exits(0);
+    let tiered = Tiered { place, rows };
+    braidb(&["tier", "add", &tiered.db(), &tiered.path("slow")]).exits(0);
+    tiered
+}
+
+#[test]
+fn verbs_that_look_move_nothing() {
+    let tiered = with_an_empty_tier("tiers-look");
+    let (db, slow) = (&tiered.db(), &tiered.path("slow"));
+    // By the default share half of the data is to leave, and a few runs of L0 wait for a merge.
+    let files = || [data_files(db), data_files(slow)];
+    let before = files();
+    assert!(!before[0].is_empty() && before[1].is_empty(), "{before:?}");
+    for verb in [
+        &["tier", "list", db][..],
+        &["stats", db],
+        &["stats", db, "--tiers"],
+        &["stats", db, "--guards"],
+        &["stats", db, "--values"],
+        &["get", db, "key 00001"],
+        &["scan", db],
+        &["dump", db],
+        &["verify", db],
+    ] {
+        braidb(verb).exits(0);
+        assert_eq!(files(), before, "{verb:?}");
+    }
+    // A program that keeps the database open moves it.
+    let open = braidb::Db::open(db).unwrap();
+    open.settle().unwrap();
+    open.close().unwrap();
+    assert!(!data_files(slow).is_empty());
+    tiered.is_whole();
+}
+
+#[test]
+fn a_share_is_moved_to_the_directory_that_was_named() {
+    let tiered = with_an_empty_tier("tiers-second");
+    let (db, second) = (&tiered.db(), &tiered.path("second"));
+    let told = braidb(&["tier", "add", db, second, "--fast-share", "0"]).exits(0).text().to_owned();
+    assert!(
+        !told.contains("0 B on it") && told.contains(" on it, 0 B on the fast tier; the share"),
+        "{told}"
+    );
+    let tiers = tiered.tiers();
+    assert!(tiers[1]["bytes"] == 0 && tiers[2]["bytes"].as_u64() > Some(100 << 10), "{tiers:#}");
+    assert_eq!(tiers[2]["path"], second.as_str());
+    tiered.is_whole();
+    let told =
+        braidb(&["tier", "add", db, &tiered.path("slow"), "--fast-share", "0"]).exits(0).text().to_owned();
+    assert!(
+        told.contains("is, as before, tier 1") && told.contains("0 B on it, 0 B on the fast tier, "),
+        "{told}"
+    );
+    assert!(told.contains(" on other slow tiers; "), "{told}");
+}
+
 #[test]
 fn tiers_are_found_from_every_working_directory() {
     let tiered = Tiered::new("tiers-relative");
@@ -245,8 +316,10 @@ fn foreign_and_old_directories_are_refused_and_kept() {
     assert_eq!(names(&tiered.place.path("mine")), ["notes.txt"]);
     // Directories in one another.
     for dir in [db.clone(), path("db/slow"), path("slow/er")] {
-        braidb(&["tier", "add", db, &dir, "--slow-path", &path("slow")]).exits(2).tells("not apart");
-        braidb(&["tier", "add", db, &dir]).exits(2).tells("not apart");
+        let named = ["tier", "add", db, &dir, "--slow-path", &path("slow")];
+        braidb(&named).exits(2).tells("SLOW_DIR and --slow-path: ").tells("not apart");
+        let run = braidb(&["tier", "add", db, &dir]).exits(2).tells("SLOW_DIR: ").tells("not apart");
+        assert!(!run.err.contains("--slow-path"), "a flag that was not given: {run:?}");
     }
     // A database that does not exist is not made, and no tier for it.
     braidb(&["tier", "add", &path("nowhere"), &path("new")]).exits(2).tells("does not exist");

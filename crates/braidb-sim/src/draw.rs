@@ -92,6 +92,7 @@ pub struct OptionSet {
     pub gap_entries: Option<u64>,
     pub gap_puts: usize,
     pub merge_bytes_per_second: Option<u64>,
+    pub background_merges: bool,
     /// How many of [`SLOW_DIRS`] the options name. With 0 an open still uses the tiers that the manifest remembers.
     pub slow_tiers: usize,
     pub fast_share: u32,
@@ -126,6 +127,7 @@ const DEFAULT: OptionSet = OptionSet {
     gap_entries: Some(64),
     gap_puts: 1 << 10,
     merge_bytes_per_second: None,
+    background_merges: true,
     slow_tiers: 0,
     fast_share: 50,
     fast_bytes: None,
@@ -216,14 +218,16 @@ impl OptionSet {
         // Drawn last, so that older seeds keep their other draws. Runs of dead entries are short here.
         let gap_entries = policies.pick(&[Some(1), Some(1), Some(2), Some(8), None]);
         let set = OptionSet { gap_entries, gap_puts: policies.pick(&[1, 8, 64, 1 << 10]), ..set };
-        match preset {
+        let set = match preset {
             Preset::ShortLogs => OptionSet {
                 log_bytes: policies.pick(&[Some(4 << 10), Some(6 << 10), Some(8 << 10)]),
                 log_rewrite_percent: policies.pick(&[50, 90, 90]),
                 ..set
             },
             _ => set,
-        }
+        };
+        // Drawn last, so that older seeds keep their other draws. Most judges are about merges.
+        OptionSet { background_merges: !policies.one_in(12), ..set }
     }
 
     fn draw_tiers(rng: &mut Rng) -> OptionSet {
@@ -278,6 +282,7 @@ impl OptionSet {
             gap_entries: DEFAULT.gap_entries,
             gap_puts: DEFAULT.gap_puts,
             merge_bytes_per_second: policies.pick(&[None, None, Some(1 << 20), Some(1 << 30)]),
+            background_merges: DEFAULT.background_merges,
             slow_tiers: DEFAULT.slow_tiers,
             fast_share: DEFAULT.fast_share,
             fast_bytes: DEFAULT.fast_bytes,
@@ -302,6 +307,7 @@ impl OptionSet {
             .open_files(self.open_files)
             .background_threads(self.background_threads)
             .merge_bytes_per_second(self.merge_bytes_per_second)
+            .background_merges(self.background_merges)
             .fast_share(self.fast_share)
             .fast_bytes(self.fast_bytes)
             .env(env);
@@ -379,6 +385,7 @@ impl fmt::Display for OptionSet {
             self.max_runs_at.map_or(String::new(), |(level, runs)| format!(" ({runs} on L{level})"));
         let apart = self.separation_threshold.map_or("no size".to_owned(), |bytes| format!("{bytes} B"));
         let rate = self.merge_bytes_per_second.map_or("full speed".to_owned(), |rate| format!("{rate} B/s"));
+        let rate = if self.background_merges { rate } else { format!("{rate} when asked for") };
         let fast = self.fast_bytes.map_or(String::new(), |bytes| format!(" and {bytes} B"));
         let gaps = self
             .gap_entries

@@ -7,7 +7,6 @@ use crate::host::files;
 use crate::progress::{Progress, Unit};
 use crate::store::{Store, Target};
 use crate::text;
-use braidb::Durability;
 use braidb::stats::LevelStats;
 use std::ffi::OsString;
 use std::io::{BufWriter, Write};
@@ -33,7 +32,7 @@ pub fn run(args: &Args) -> Outcome {
     if let Some(file) = file.filter(|file| file.exists()) {
         return Err(Failure::Use(format!("{} exists; choose another name", file.display())));
     }
-    let store = args.target.open(Durability::Buffer)?;
+    let store = args.target.open_at_rest()?;
     let watch = Stopwatch::start();
     let rows = match file {
         Some(file) => dump_to_file(&store, &args.target.family, file)?,

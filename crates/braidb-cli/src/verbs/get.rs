@@ -3,7 +3,6 @@
 use crate::failure::{Failure, Outcome, printing};
 use crate::store::Target;
 use crate::text;
-use braidb::Durability;
 use std::ffi::OsString;
 use std::io::Write;
 
@@ -22,7 +21,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Outcome {
     let key = text::argument("KEY", &args.key)?;
-    let store = args.target.open(Durability::Buffer)?;
+    let store = args.target.open_at_rest()?;
     let value = store.family.get(&key)?;
     let Some(value) = value else {
         store.close()?;

@@ -3,7 +3,6 @@
 use crate::failure::{Failure, Outcome, printing};
 use crate::store::Target;
 use crate::text;
-use braidb::Durability;
 use std::ffi::OsString;
 use std::io::{BufWriter, Write};
 use std::ops::Bound;
@@ -36,7 +35,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Outcome {
     let range = range(args)?;
-    let store = args.target.open(Durability::Buffer)?;
+    let store = args.target.open_at_rest()?;
     let mut rows = store.family.range(range);
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     let mut line = Vec::new();

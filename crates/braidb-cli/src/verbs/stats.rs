@@ -8,8 +8,8 @@ use crate::failure::{Outcome, printing};
 use crate::figures::{bytes_text, counted, grouped, ratio};
 use crate::store::{Place, losses};
 use crate::text;
+use braidb::Db;
 use braidb::stats::{Cut, HotKeyStats, RecoveryReport, Stats};
-use braidb::{Db, Durability};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -55,7 +55,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Outcome {
-    let db = args.place.open(Durability::Buffer)?;
+    let db = args.place.open_at_rest()?;
     let (stats, recovery, trees) = (db.stats(), db.recovery().clone(), db.tree());
     let reasons = if args.guards || args.tiers { reasons(&db) } else { BTreeMap::new() };
     db.close()?;

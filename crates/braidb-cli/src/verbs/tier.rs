@@ -46,7 +46,7 @@ struct Add {
     slow_dir: PathBuf,
     /// Move the coldest data there now, until at most this percentage is on the fast tier; without it, data moves as the database is used
     ///
-    /// More stays on the fast tier where the data was written lately (`braidb compact` brings it down first), where small values lie beside
+    /// The data goes to this directory; what has no room there goes to other slow tiers. More stays on the fast tier where the data was written lately (`braidb compact` brings it down first), where small values lie beside
     /// large ones, and if the slow device has no room: the command then says so. A larger share brings nothing back: readers do, or
     /// `tier evacuate`.
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=100))]
@@ -91,8 +91,17 @@ fn add(args: &Add) -> Outcome {
     let slow_dir = absolute(&args.slow_dir)?;
     let was_tier = slow_dir.join(TIER).exists();
     let options = Options::new().durability(Durability::Buffer).slow_path(&slow_dir);
-    let options = args.fast_share.into_iter().fold(options, Options::fast_share);
-    let db = args.place.open_with(options)?;
+    let options = match args.fast_share {
+        Some(percent) => options.fast_share(percent),
+        None => options.background_merges(false),
+    };
+    // The engine names its option, and the user gave an argument.
+    let db = args.place.open_with(options).map_err(|failure| {
+        failure.reworded(|why| match args.place.names_tiers() {
+            false => why.replace("option `--slow-path`: ", "SLOW_DIR: "),
+            true => why.replace("option `--slow-path`: ", "SLOW_DIR and --slow-path: "),
+        })
+    })?;
     if args.fast_share.is_some() {
         eprintln!("moving the coldest data; if this is stopped, the database is in order and keeps the tier");
         db.settle()?;
@@ -108,8 +117,13 @@ fn add(args: &Add) -> Outcome {
         args.place.dir.display()
     );
     if let (Some(percent), [fast, ..]) = (args.fast_share, tiers.as_slice()) {
+        let others = tiers[1..].iter().filter(|other| other.id != tier.id).map(|other| other.bytes);
+        let others = match others.sum() {
+            0 => String::new(),
+            others => format!(", {} on other slow tiers", bytes_text(others)),
+        };
         text += &format!(
-            "{} on it, {} on the fast tier; the share of {percent}% is not remembered: programs give it by `Options::fast_share`\n",
+            "{} on it, {} on the fast tier{others}; the share of {percent}% is not remembered: programs give it by `Options::fast_share`\n",
             bytes(&tier),
             bytes(fast)
         );
@@ -126,7 +140,7 @@ fn add(args: &Add) -> Outcome {
 }
 
 fn list(args: &List) -> Outcome {
-    let db = args.place.open(Durability::Buffer)?;
+    let db = args.place.open_at_rest()?;
     let tiers = db.stats().tiers;
     db.close()?;
     let mut text = String::new();

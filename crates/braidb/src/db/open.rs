@@ -28,6 +28,7 @@ use crate::write::pressure::Marks;
 use crate::write::queue::Shared;
 use crate::write::{CommitQueue, FlushQueue, Health, MemoryRoom, Pressure, RoomParts};
 use braidb_storage::Env;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -229,6 +230,7 @@ impl Opening {
         }
         let state = committed.map_err(CommitError::into_error)?;
         let move_times = tiers.as_ref().map(Tiers::move_times).unwrap_or_default();
+        let named_tiers = tiers.as_ref().map(Tiers::named).unwrap_or_default();
         if let Some(tiers) = &tiers {
             tiers.confirm()?;
             tables.heat().start();
@@ -269,7 +271,7 @@ impl Opening {
         let parts = Parts {
             dir: dir.clone(),
             env: env.clone(),
-            options: self.job_options(merge_reserve_bytes, move_times),
+            options: JobOptions { named_tiers, ..self.job_options(merge_reserve_bytes, move_times) },
             queue: queue.clone(),
             flushes,
             log_sync: log_sync.clone(),
@@ -419,6 +421,8 @@ impl Opening {
             merge_bytes_per_second: self.options.merge_bytes_per_second,
             share: Share { percent: self.options.fast_share, bytes: self.options.fast_bytes },
             move_times,
+            named_tiers: BTreeSet::new(),
+            background_merges: self.options.background_merges,
         }
     }
 }

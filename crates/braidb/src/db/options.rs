@@ -55,6 +55,7 @@ pub struct Options {
     pub(crate) open_files: usize,
     pub(crate) background_threads: usize,
     pub(crate) merge_bytes_per_second: Option<u64>,
+    pub(crate) background_merges: bool,
     pub(crate) slow_paths: Vec<PathBuf>,
     pub(crate) fast_share: u32,
     pub(crate) fast_bytes: Option<u64>,
@@ -73,6 +74,7 @@ impl Default for Options {
             open_files: 512,
             background_threads: 2,
             merge_bytes_per_second: None,
+            background_merges: true,
             slow_paths: Vec::new(),
             fast_share: 50,
             fast_bytes: None,
@@ -143,6 +145,24 @@ impl Options {
         self
     }
 
+    /// Whether merges start by themselves, and cells move between tiers. With `false` only those of [`Db::compact`], [`Db::settle`] and
+    /// [`Db::evacuate`] do, and those of L0 that a writer would wait for: for a program that opens a database to look at it. Default: true.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-omerges-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # braidb::Db::open(&dir)?.put("k", "v")?;
+    /// let db = braidb::Options::new().background_merges(false).create_if_missing(false).open(&dir)?;
+    /// assert_eq!(db.get("k")?.unwrap(), b"v");
+    /// assert_eq!(db.stats().counts.merges, 0);
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    pub fn background_merges(mut self, yes: bool) -> Options {
+        self.background_merges = yes;
+        self
+    }
+
     /// Adds a slow tier: a directory on a slower device, which takes what readers seldom want. The directory of the database is the fast
     /// tier. Call it once for each tier, at most 15 times. Default: none; then no byte on disk is different.
     ///
@@ -150,6 +170,9 @@ impl Options {
     /// remembers it. It needs no `slow_path` later, unless the database or the tier was moved; a path is remembered as it was given, and
     /// counts no more when the database is opened by another path, or if only one of the two paths is absolute. A tier can be moved: give
     /// its new directory. Once it has had a slow tier, versions without tiers refuse the database.
+    ///
+    /// Of several slow tiers those that are named here take cells first, then those that the database remembers; among them first the one
+    /// with most room.
     ///
     /// ```
     /// # let root = std::env::temp_dir().join(format!("braidb-doc-tiers-{}", std::process::id()));

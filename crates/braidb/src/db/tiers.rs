@@ -43,7 +43,7 @@ use crate::plan::tree::MoveTimes;
 use crate::version::state::FIRST_EPOCH;
 use crate::version::{Change, DirLock, Edit, State, TierFile, next_epoch};
 use braidb_storage::{DeviceTimes, Env, FileSystem, Routed};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -79,6 +79,8 @@ struct SlowTier {
     /// As its `TIER` says; all unknown for a new tier.
     times: Times,
     fs: Arc<dyn FileSystem>,
+    /// Whether the caller of the open named the path.
+    is_named: bool,
 }
 
 /// What the tiers are looked for.
@@ -149,7 +151,7 @@ pub(super) fn find(
     };
     for (path, role) in places {
         let (tier, lock) = seeker.take(&path, role, state.map_or(TierId::FAST, State::last_tier), &tiers)?;
-        tiers.slow.push(tier);
+        tiers.slow.push(SlowTier { is_named: paths.contains(&path), ..tier });
         tiers.locks.push(lock);
     }
     let dirs = tiers.slow.iter().map(|tier| (tier.id, tier.path.clone()));
@@ -390,7 +392,7 @@ impl Seeker<'_> {
                 ));
             }
         };
-        Ok((SlowTier { id, path: path.to_owned(), times, fs }, lock))
+        Ok((SlowTier { id, path: path.to_owned(), times, fs, is_named: false }, lock))
     }
 }
 
@@ -418,6 +420,11 @@ impl Tiers {
     pub fn move_times(&self) -> MoveTimes {
         let times = self.slow.iter().map(|tier| MoveTimes::of(&tier.times));
         times.max_by_key(|times| (times.seek_ns, times.byte_ps)).unwrap_or_default()
+    }
+
+    /// The tiers that the caller of the open named.
+    pub fn named(&self) -> BTreeSet<TierId> {
+        self.slow.iter().filter(|tier| tier.is_named).map(|tier| tier.id).collect()
     }
 
     /// The locks of the slow directories, for the lock of the database.

@@ -252,7 +252,7 @@ impl Jobs {
     /// The families with a cell to be sampled, each with how many of 1,000 newer entries hide an older one.
     fn versions_in_question(&self) -> Option<Asking<'_>> {
         let mut catalog = self.catalog.lock();
-        if catalog.manual > 0 {
+        if catalog.manual > 0 || !self.plans_unasked(&catalog) {
             return None;
         }
         let families = catalog.state.families().iter().map(|(&id, family)| (id, family.version.clone()));

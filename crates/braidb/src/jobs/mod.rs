@@ -107,6 +107,10 @@ pub struct JobOptions {
     /// How much stays on the fast tier, and what a move of a cell to another tier takes.
     pub share: Share,
     pub move_times: MoveTimes,
+    /// The slow tiers that the caller of the open named.
+    pub named_tiers: BTreeSet<TierId>,
+    /// Whether merges start that no caller asked for and no writer waits for.
+    pub background_merges: bool,
 }
 
 /// The scheduler and executor of one database.
@@ -150,6 +154,8 @@ struct Catalog {
     collecting_logs: bool,
     /// Callers of `compact`. They plan the merges; the scheduler plans only what keeps writers from waiting.
     manual: usize,
+    /// Callers of `settle`, who ask for all merges that are wanted.
+    settling: usize,
     is_stopped: bool,
     /// Threads that read samples of tables, and hold versions meanwhile.
     sampling_threads: usize,
@@ -206,6 +212,7 @@ impl Jobs {
             log_full: false,
             collecting_logs: false,
             manual: 0,
+            settling: 0,
             is_stopped: false,
             sampling_threads: 0,
             value_files: state.value_files().iter().map(|(&id, file)| (id, file.tier)).collect(),
@@ -353,8 +360,9 @@ impl Jobs {
             let plan = Picker { family: *id, version, claims, now: &now, options }.leave_in_turn()?;
             Some((plan, version.clone()))
         };
+        let is_given_up = tiers.as_ref().is_some_and(|tiers| tiers.given_up.is_some());
         if catalog.manual == 0
-            && tiers.as_ref().is_some_and(|tiers| tiers.given_up.is_some())
+            && is_given_up
             && let Some(plan) = families.iter().find_map(in_turn)
         {
             return Some(plan);
@@ -362,10 +370,10 @@ impl Jobs {
         let mut plans = families.into_iter().filter_map(|(id, family)| {
             let (version, now) = (&family.version, now(id));
             let picker = Picker { family: *id, version, claims, now: &now, options };
-            let plan = if catalog.manual == 0 {
+            let plan = if catalog.manual == 0 && (self.plans_unasked(catalog) || is_given_up) {
                 picker.propose()?
             } else if version.level(0).runs() >= options.l0_slowdown_tables {
-                // A caller of `compact` plans all other merges, but writers must not wait for the end of the manual compaction.
+                // A caller of `compact` plans all other merges, or the user wants none, but no writer may wait at the limit of L0.
                 picker.relieve_l0()?
             } else {
                 return None;
@@ -383,6 +391,11 @@ impl Jobs {
                 if tiers::leaves_before(&other.0, &coldest.0) { other } else { coldest }
             },
         ))
+    }
+
+    /// Whether merges start that no writer waits for.
+    fn plans_unasked(&self, catalog: &Catalog) -> bool {
+        self.parts.options.background_merges || catalog.settling > 0
     }
 
     fn start_merge(self: &Arc<Self>, catalog: &mut Catalog, plan: Plan, version: Arc<Version>) {
@@ -592,6 +605,7 @@ impl Jobs {
     pub fn settle(self: &Arc<Self>) -> Result<()> {
         self.parts.health.check_writable()?;
         self.catalog.lock().tiers.forget_free_bytes();
+        let _settling = Settling::new(self);
         self.wait_until(&[Lane::Flush, Lane::Merge], |catalog| {
             catalog.jobs == 0
                 && catalog.sampling_threads == 0
@@ -635,6 +649,22 @@ impl Jobs {
     /// Bytes of the logs on disk.
     pub fn log_bytes(&self) -> u64 {
         self.catalog.lock().older_log_bytes.values().sum::<u64>() + self.parts.log_sync.appended()
+    }
+}
+
+/// Counts a caller of `settle`.
+struct Settling<'a>(&'a Jobs);
+
+impl Settling<'_> {
+    fn new(jobs: &Jobs) -> Settling<'_> {
+        jobs.catalog.lock().settling += 1;
+        Settling(jobs)
+    }
+}
+
+impl Drop for Settling<'_> {
+    fn drop(&mut self) {
+        self.0.catalog.lock().settling -= 1;
     }
 }
 

@@ -36,6 +36,7 @@ use crate::plan::tree::{Placement, Tiers};
 use crate::plan::{Merge, Plan};
 use crate::version::{Change, Edit, Slice, TierFile, Version, next_epoch};
 use braidb_storage::Lane;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -223,21 +224,17 @@ impl Jobs {
         let takes_cells = |tier: &TierId| !closed.contains(tier);
         let room = |tier: TierId| {
             let free_bytes = state.free_bytes.get(&tier).copied().unwrap_or(0);
-            (free_bytes.saturating_sub(reserve_bytes), tier)
+            (tier, free_bytes.saturating_sub(reserve_bytes))
         };
+        let mut targets: Vec<(TierId, u64)> = dirs.slow().filter(takes_cells).map(room).collect();
         // Of equal rooms the tier with the smaller number.
-        let best = dirs
-            .slow()
-            .filter(takes_cells)
-            .map(room)
-            .max_by_key(|&(room, tier)| (room, std::cmp::Reverse(tier)));
-        let (room_bytes, target) = best.map_or((0, None), |(room, tier)| (room, Some(tier)));
+        let named = &self.parts.options.named_tiers;
+        targets.sort_by_key(|&(tier, room)| (!named.contains(&tier), Reverse(room), tier));
         let fast_bytes = state.total_bytes.saturating_sub(state.slow_bytes);
         Some(Tiers {
             fast_bytes,
             fast_bound_bytes: self.parts.options.share.bound_bytes(state.total_bytes),
-            target,
-            room_bytes,
+            targets,
             given_up: state.given_up,
             is_their_turn: !state.has_moved,
             is_settling: self.parts.tables.heat().is_settling(),

@@ -132,10 +132,9 @@ pub struct Tiers {
     /// Bytes on the fast tier, and how many may be there. Logs and memory do not count.
     pub fast_bytes: u64,
     pub fast_bound_bytes: u64,
-    /// The slow tier that takes cells: the one with most room, unless none can be written.
-    pub target: Option<TierId>,
-    /// Bytes that `target` may take.
-    pub room_bytes: u64,
+    /// The slow tiers that take cells, and the bytes that each may take. What the caller of the open named comes first, then what has most
+    /// room.
+    pub targets: Vec<(TierId, u64)>,
     /// A tier that the user gives up: its cells leave it.
     pub given_up: Option<TierId>,
     /// Whether cells of `given_up` leave before all other work: after each merge that moved no cell.
@@ -147,6 +146,13 @@ pub struct Tiers {
     pub times: MoveTimes,
     /// Value files that cannot be read now.
     pub unreadable: BTreeSet<FileId>,
+}
+
+impl Tiers {
+    /// The slow tier that takes `bytes`, unless none has room.
+    pub fn target_of(&self, bytes: u64) -> Option<TierId> {
+        self.targets.iter().find(|(_, room_bytes)| bytes <= *room_bytes).map(|&(tier, _)| tier)
+    }
 }
 
 /// The facts of the moment at which a policy is asked.

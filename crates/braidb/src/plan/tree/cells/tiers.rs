@@ -72,12 +72,14 @@ impl Planner<'_> {
         if tiers.fast_bytes <= tiers.fast_bound_bytes {
             return None;
         }
-        let target = tiers.target?;
+        if tiers.targets.is_empty() {
+            return None;
+        }
         let mut sites: Vec<Site> =
             self.bottom_cells().filter_map(|(level, index)| self.fast_site(level, index)).collect();
         sites.sort_by(Site::colder);
-        let mut leaving = sites.iter().filter(|site| site.written_bytes <= tiers.room_bytes);
-        let leaving = leaving.find_map(|site| match site {
+        let mut leaving = sites.iter().filter_map(|site| Some((site, tiers.target_of(site.written_bytes)?)));
+        let leaving = leaving.find_map(|(site, target)| match site {
             Site { level: 1, with_tables: true, .. } => self.move_down(1, site.index, false),
             Site { with_tables: true, .. } => self.move_cell(site, Placement::Tables(target)),
             _ => self.move_cell(site, Placement::Values(target)),
@@ -131,7 +133,7 @@ impl Planner<'_> {
             let with_tables = slices.any(|(_, slice)| slice.table.tier != TierId::FAST);
             let site = self.site(level, index, with_tables, |slice| slice.slow_bytes());
             let is_bottom = self.version.is_empty_beneath(level, index);
-            let target = tiers.target.filter(|_| is_bottom && site.written_bytes <= tiers.room_bytes);
+            let target = tiers.target_of(site.written_bytes).filter(|_| is_bottom);
             let placement = match target {
                 Some(target) if site.with_tables => Placement::Tables(target),
                 Some(target) => Placement::Values(target),
