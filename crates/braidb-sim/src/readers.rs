@@ -153,14 +153,18 @@ impl Iterators {
         }
     }
 
-    /// Expects every iterator to report that the database was closed, and drops them.
-    pub fn expect_closed(&mut self) -> Result<(), String> {
+    /// Expects every iterator to end with this error, and drops them.
+    pub fn expect_ended(
+        &mut self,
+        is_expected: impl Fn(&braidb::Error) -> bool,
+        when: &str,
+    ) -> Result<(), String> {
         for mut expected in self.0.drain(..) {
             match expected.iter.next() {
-                Some(Err(braidb::Error::Closed)) => {}
+                Some(Err(error)) if is_expected(&error) => {}
                 // The range was empty from the start.
                 None if expected.entries.is_empty() => {}
-                other => return Err(format!("{} gives {other:?} after close", expected.describe())),
+                other => return Err(format!("{} gives {other:?} {when}", expected.describe())),
             }
         }
         Ok(())

@@ -10,6 +10,7 @@
 //! images can be judged after the call that they interrupted.
 
 mod bounds;
+mod forks;
 mod intruder;
 mod lives;
 mod outage;
@@ -328,7 +329,7 @@ impl Runner {
         if self.succeeded(closed, "close")?.is_some() {
             self.model.persisted(Durability::Sync);
         }
-        self.iterators.expect_closed()?;
+        self.iterators.expect_ended(|error| matches!(error, Error::Closed), "after close")?;
         drop(client);
         self.publish();
         Ok(())

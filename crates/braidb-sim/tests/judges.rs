@@ -137,6 +137,13 @@ fn tiers_and_copies() {
     }
 }
 
+#[test]
+fn forks_of_a_life() {
+    let mut tally = judge(Case::new(Judge::Forks, 1, Preset::Random), 6);
+    tally.merge(&judge(Case::new(Judge::Forks, 1, Preset::Tiers), 2));
+    assert_eq!(tally.get("forks"), 8, "{tally}");
+}
+
 /// A seed whose first rounds catch the mutant. From seed 1, `value_file_deleted_under_view` takes 75 s of processor time. Eight rounds
 /// from another seed may miss `write_back_after_a_switch`: one of the seeds 1 to 7 did not find it, and one took 32 cases.
 fn seed_for(mutant: &str) -> u64 {

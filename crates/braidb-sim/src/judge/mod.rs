@@ -6,6 +6,7 @@
 pub mod crash;
 pub mod errors;
 pub mod flips;
+pub mod forks;
 pub mod model;
 pub mod mutants;
 mod reopenings;
@@ -27,11 +28,12 @@ pub enum Judge {
     Errors,
     Flips,
     Tiers,
+    Forks,
 }
 
 impl Judge {
-    pub const ALL: [Judge; 6] =
-        [Judge::Model, Judge::Writers, Judge::Crash, Judge::Errors, Judge::Flips, Judge::Tiers];
+    pub const ALL: [Judge; 7] =
+        [Judge::Model, Judge::Writers, Judge::Crash, Judge::Errors, Judge::Flips, Judge::Tiers, Judge::Forks];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
@@ -42,6 +44,7 @@ impl Judge {
             Judge::Errors => "errors",
             Judge::Flips => "flips",
             Judge::Tiers => "tiers",
+            Judge::Forks => "forks",
         }
     }
 
@@ -59,6 +62,7 @@ impl Judge {
             Judge::Errors => 60,
             Judge::Flips => 30,
             Judge::Tiers => 1,
+            Judge::Forks => 300,
         }
     }
 }
@@ -92,6 +96,7 @@ impl Case {
             Judge::Errors => errors::judge(self),
             Judge::Flips => flips::judge(self),
             Judge::Tiers => tiers::judge(self),
+            Judge::Forks => forks::judge(self),
         });
         judged.map_err(|failure| Failure::new(format!("{failure}\n  replay: {self}")))
     }

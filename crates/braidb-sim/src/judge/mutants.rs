@@ -34,6 +34,9 @@ const OF_TIERS: [&str; 6] = [
     "slow_source_deleted_early",
 ];
 
+/// The mutants that break the rule of forks. They do nothing in a process that was not forked.
+const OF_FORKS: [&str; 2] = ["forked_drop_seals", "forked_drop_unlocks"];
+
 /// The cases of one round.
 struct Round {
     /// The seed of the round. Cases of different presets have seeds of their own.
@@ -47,9 +50,14 @@ impl Round {
         Round { seed: seed + 1_000 * number, effort: number + 1 }
     }
 
-    /// The cases for a mutant. Cases with slow tiers take nearly half of the time of all cases, so only the mutants of tiers meet them.
+    /// The cases for a mutant. Cases with slow tiers take nearly half of the time of all cases, so only the mutants of tiers meet them. Only the mutants of forks
+    /// meet forks.
     fn cases_for(&self, mutant: &str) -> Vec<Case> {
-        if OF_TIERS.contains(&mutant) { self.with_tiers() } else { self.without_tiers() }
+        match mutant {
+            _ if OF_TIERS.contains(&mutant) => self.with_tiers(),
+            _ if OF_FORKS.contains(&mutant) => self.with_forks(),
+            _ => self.without_tiers(),
+        }
     }
 
     /// Cases in databases without slow tiers, cheap ones first.
@@ -81,6 +89,12 @@ impl Round {
             self.flips(Preset::Tiers),
             self.crash(5, Preset::Tiers),
         ]
+    }
+
+    /// Cases whose process is forked.
+    fn with_forks(&self) -> Vec<Case> {
+        let of = |preset| Case { ops: 100 * self.effort, ..Case::new(Judge::Forks, self.seed, preset) };
+        vec![of(Preset::Guards), of(Preset::Tiers)]
     }
 
     fn model(&self, nth: u64, preset: Preset) -> Case {
@@ -116,12 +130,13 @@ pub fn judge_mutant(mutant: (&'static str, &'static str), seed: u64, rounds: u64
     None
 }
 
-/// Runs `rounds` rounds, with and without slow tiers, without a mutant. Returns the number of cases.
+/// Runs `rounds` rounds, with and without slow tiers and forks, without a mutant. Returns the number of cases.
 pub fn judge_control(seed: u64, rounds: u64) -> Verdict<u64> {
     let mut cases = 0;
     for number in 0..rounds {
         let round = Round::new(seed, number);
-        for case in round.without_tiers().into_iter().chain(round.with_tiers()) {
+        let cases_of_round = [round.without_tiers(), round.with_tiers(), round.with_forks()].concat();
+        for case in cases_of_round {
             case.run()?;
             cases += 1;
         }

@@ -1,4 +1,4 @@
-//! Torture: all judges, in turn, on fresh seeds, until the time is over or a judge finds a failure.
+//! Torture: all judges but that of forks, in turn, on fresh seeds, until the time is over or a judge finds a failure.
 
 use super::{Case, Judge, crash};
 use crate::draw::Preset;
@@ -50,7 +50,7 @@ fn draw_case(rng: &mut Rng) -> Case {
         Judge::Errors => rng.between(5, 15),
         Judge::Flips => rng.between(10, 40),
         Judge::Tiers => rng.between(1, 4),
-        Judge::Model | Judge::Writers | Judge::Crash => 1,
+        Judge::Model | Judge::Writers | Judge::Crash | Judge::Forks => 1,
     };
     // Short seeds make the replay command easier to copy.
     let case = Case { stride, ..Case::new(judge, rng.bits() >> 24, preset) };

@@ -188,7 +188,11 @@ pub(super) fn listed(
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
     use super::*;
+    use crate::FileSystem;
+    use crate::real::RealFs;
 
     #[test]
     fn entries_are_used_again() {
@@ -208,6 +212,76 @@ mod tests {
         }
         assert!(entries().count() <= before + 50, "other tests list a few at most");
         drop(files);
+    }
+
+    /// Whether all of `checks` hold in a forked child.
+    fn hold_in_a_child(checks: impl FnOnce() -> Vec<bool>) -> bool {
+        // SAFETY: the child only makes calls to the kernel, allocates, and ends.
+        match unsafe { libc::fork() } {
+            0 => {
+                let passed = catch_unwind(AssertUnwindSafe(checks));
+                let status = i32::from(!passed.is_ok_and(|passed| passed.iter().all(|&holds| holds)));
+                // SAFETY: `_exit` has no requirement.
+                unsafe { libc::_exit(status) }
+            }
+            child => {
+                let mut status = -1;
+                // SAFETY: `status` is valid for the call.
+                assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+                status == 0
+            }
+        }
+    }
+
+    #[test]
+    fn a_child_changes_no_file_that_its_parent_opened() {
+        let dir = std::env::temp_dir().join(format!("braidb-owned-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        RealFs.create_dir_all(&dir).unwrap();
+        let held = RealFs.hold_dir(&dir).unwrap();
+        let path = |name: &str| dir.join(name);
+        let files = [held.create(&path("plain")).unwrap(), held.create_log(&path("log")).unwrap()];
+        for file in &files {
+            file.preallocate(1 << 16).unwrap();
+            (0..100).for_each(|_| file.append(&[7; 100]).unwrap());
+        }
+        let log = held.create_log(&path("dropped")).unwrap();
+        log.preallocate(1 << 16).unwrap();
+        (0..100).for_each(|_| log.append(&[7; 100]).unwrap());
+        let mut owned = Some((held.lock(&path("LOCK")).unwrap(), log));
+        let before =
+            || [RealFs.list(&dir).unwrap().len() as u64, files[0].len().unwrap(), files[1].len().unwrap()];
+        let known = before();
+        assert!(hold_in_a_child(|| {
+            let mut checks = Vec::new();
+            for file in &files {
+                checks.extend([file.append(b"x").is_err(), file.preallocate(1 << 20).is_err()]);
+                checks.extend([file.truncate(0).is_err(), file.sync_data().is_err()]);
+                // Reads are no harm.
+                checks.push(file.read_at(0, &mut [0; 100]).is_ok_and(|read| read == 100));
+            }
+            let rewritten = held.open_to_rewrite(&path("plain"));
+            checks.extend([rewritten.is_err(), held.create(&path("new")).is_err()]);
+            checks.extend([held.create_log(&path("new")).is_err(), held.unlink(&path("plain")).is_err()]);
+            checks.push(held.rename(&path("plain"), &path("new")).is_err());
+            checks.push(held.link(&path("plain"), &path("new")).is_err());
+            checks.push(held.punch_hole(&path("plain"), 0, 4096).is_err());
+            checks.extend([held.sync_dir(&dir).is_err(), held.lock(&path("LOCK")).is_err()]);
+            checks.push(owned.as_ref().is_some_and(|(lock, _)| lock.is_in_place().is_err()));
+            // Drops unlock nothing.
+            drop(owned.take());
+            checks.push(RealFs.lock(&path("LOCK")).is_err());
+            // What the child opens itself is its own.
+            checks.push(RealFs.create(&path("child")).is_ok_and(|file| file.append(b"child").is_ok()));
+            checks.push(RealFs.unlink(&path("child")).is_ok());
+            checks
+        }));
+        assert_eq!(before(), known);
+        let (lock, log) = owned.expect("the child dropped a copy");
+        log.append(b"on").unwrap();
+        assert!(lock.is_in_place().unwrap() && RealFs.lock(&path("LOCK")).is_err());
+        files.iter().for_each(|file| file.append(b"on").unwrap());
+        fs::remove_dir_all(&dir).unwrap();
     }
 
     #[test]

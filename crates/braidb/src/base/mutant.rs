@@ -20,6 +20,8 @@ pub const ALL: &[(&str, &str)] = &[
     ("skip_log_sync", "2: a log's data is stable before its records count as synced"),
     ("epoch_not_raised", "12: at most one of two copies of a database goes on with a slow tier"),
     ("foreign_tier_accepted", "12: the tier of another database is refused"),
+    ("forked_drop_seals", "19: a drop in a forked child writes nothing"),
+    ("forked_drop_unlocks", "19: a drop in a forked child leaves the lock to the parent"),
     ("flush_before_log_sync", "2: a flush syncs all logs before the edit that advances replay_from"),
     ("flush_leaves_a_segment_out", "1: a log goes only when each live record in it stands in a synced file"),
     ("gap_replayed_over", "4: recovery stops at the first end that is not whole"),

@@ -34,6 +34,7 @@ pub use tuning::Tuning;
 
 use crate::base::durability::Durability;
 use crate::base::error::{Error, Result};
+use crate::base::mutant::mutant;
 use crate::base::report::{RecoveryReport, VerifyReport};
 use crate::base::value::Value;
 use crate::table::Reason;
@@ -113,9 +114,14 @@ impl IntoIterator for &Db {
 impl Drop for Handle {
     fn drop(&mut self) {
         if self.process.is_forked() {
-            // One owner more than there are drops: the engine stays, with its files, locks and threads, which are the parent's.
-            mem::forget(Arc::clone(&self.engine));
-            return;
+            if mutant!("forked_drop_unlocks") {
+                self.engine.lock.release();
+            }
+            if !mutant!("forked_drop_seals") {
+                // One owner more than there are drops: the engine stays, with its files, locks and threads, which are the parent's.
+                mem::forget(Arc::clone(&self.engine));
+                return;
+            }
         }
         // Drop cannot return an error. A failed close leaves what a crash leaves, and the next open recovers from it.
         let _ = self.engine.close();

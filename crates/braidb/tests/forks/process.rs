@@ -1,5 +1,6 @@
 //! Forks, and waits for children.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 /// A child process.
@@ -12,8 +13,9 @@ pub fn fork(act: impl FnOnce()) -> Child {
     // lock of the standard library that another thread of the parent may hold, since the others only call the engine.
     match unsafe { libc::fork() } {
         0 => {
-            act();
-            end(0)
+            // A panic must not unwind into what the parent was doing.
+            let outcome = catch_unwind(AssertUnwindSafe(act));
+            end(if outcome.is_ok() { 0 } else { 101 })
         }
         child => {
             assert!(child > 0, "no fork: {}", std::io::Error::last_os_error());
