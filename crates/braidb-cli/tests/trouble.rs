@@ -38,7 +38,7 @@ fn a_foreign_directory_is_left_as_it_is() {
     let place = Place::new("foreign");
     let db = &place.db();
     fs::create_dir(place.path("db")).unwrap();
-    place.file("db/notes.txt", "mine");
+    place.file("db/data.mdb", "mine");
     for verb in [
         &["put", db, "k", "v"][..],
         &["get", db, "k"],
@@ -51,8 +51,8 @@ fn a_foreign_directory_is_left_as_it_is() {
         let run = braidb(verb).exits(2);
         assert!(run.err.contains(db.as_str()), "{run:?}");
     }
-    assert_eq!(names(&place.path("db")), ["notes.txt"]);
-    assert_eq!(fs::read_to_string(place.path("db/notes.txt")).unwrap(), "mine");
+    assert_eq!(names(&place.path("db")), ["data.mdb"]);
+    assert_eq!(fs::read_to_string(place.path("db/data.mdb")).unwrap(), "mine");
     // A file in the place of the directory.
     let file = place.file("file", "mine");
     for verb in [
