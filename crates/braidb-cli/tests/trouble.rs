@@ -70,6 +70,21 @@ fn a_foreign_directory_is_left_as_it_is() {
 }
 
 #[test]
+fn verify_notes_bytes_behind_the_end_of_a_log() {
+    let place = Place::new("notes");
+    let db = &place.db();
+    braidb(&["put", db, "k", "v"]).exits(0);
+    let log = place.db_files().into_iter().find(|name| name.ends_with(".log")).unwrap();
+    let path = place.path("db").join(log);
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, [&bytes[..], b"more"].concat()).unwrap();
+    let run = braidb(&["verify", db]).exits(0);
+    let note = format!("note: {}: bytes {} to {}: ", path.display(), bytes.len(), bytes.len() + 4);
+    let out = String::from_utf8_lossy(&run.out);
+    assert!(out.starts_with(&note) && out.contains("no damage"), "{run:?}");
+}
+
+#[test]
 fn bench_and_tour_leave_a_database_alone() {
     let place = Place::new("mine");
     let db = &place.db();

@@ -86,7 +86,7 @@ pub mod stats {
     //! [`Db::stats`](crate::Db::stats), [`Db::recovery`](crate::Db::recovery), [`Db::verify`](crate::Db::verify) and
     //! [`Options::forecast`](crate::Options::forecast) return these types.
 
-    pub use crate::base::report::{Cut, Damage, RecoveryReport, TierStats, VerifyReport};
+    pub use crate::base::report::{Cut, Damage, Note, RecoveryReport, TierStats, VerifyReport};
     pub use crate::db::{
         CellTree, Counts, Extent, FamilyStats, FamilyTree, Forecast, HotKeyPeriod, HotKeyStats, LayoutStats,
         LevelForecast, LevelStats, LevelTree, Load, LogStats, RunTree, SliceTree, Stats, ValueFileStats,

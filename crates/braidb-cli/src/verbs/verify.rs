@@ -11,7 +11,7 @@ use std::io::Write;
 /// Read every byte that the database uses and print each damaged range; exit status 3 if there is one
 ///
 /// Works on a database that refuses to open. Changes nothing. A crash may leave a torn end of a log or manifest. A torn end is no damage:
-/// the next open cuts it off and tells of it. Slow tiers are read too: a tier that is missing or has a damaged `TIER` is refused as by an open.
+/// the next open cuts it off and tells of it. It is printed as a note, as are bytes behind the end of a file; notes alone are exit status 0. Slow tiers are read too: a tier that is missing or has a damaged `TIER` is refused as by an open.
 #[derive(clap::Args)]
 #[command(after_help = text::EXIT_STATUS)]
 pub struct Args {
@@ -26,6 +26,11 @@ pub fn run(args: &Args) -> Outcome {
     for damage in &report.damages {
         let end = damage.offset.saturating_add(damage.bytes);
         writeln!(out, "{}: bytes {} to {end}: {}", damage.path.display(), damage.offset, damage.what)
+            .map_err(printing)?;
+    }
+    for note in &report.notes {
+        let end = note.offset.saturating_add(note.bytes);
+        writeln!(out, "note: {}: bytes {} to {end}: {}", note.path.display(), note.offset, note.what)
             .map_err(printing)?;
     }
     writeln!(

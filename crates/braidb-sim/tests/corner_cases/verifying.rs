@@ -61,3 +61,57 @@ fn verify_bears_a_manifest_that_rolls_over() {
         }
     });
 }
+
+/// Verifies the closed database of `fs`.
+fn verified(fs: &SimFs) -> braidb::stats::VerifyReport {
+    small(env_over(Arc::new(fs.clone()), 3).0).verify(DIR).unwrap()
+}
+
+/// `verify` notes the end of a log that the next open leaves out, with the bytes that this open then reports.
+#[test]
+fn verify_notes_what_an_open_would_cut() {
+    let (env, fs, _) = sim_env(1);
+    let db = small(env).open(DIR).unwrap();
+    for number in 0..5 {
+        db.put("k", [number; 100]).unwrap();
+    }
+    let fs = fs.crash_image(Crash::Process, 1);
+    assert_eq!(verified(&fs).notes, [], "a killed process leaves whole frames");
+    let log = newest(&fs, "log");
+    let bytes = fs.read_file(&log).unwrap();
+    let written = bytes.iter().rposition(|&byte| byte != 0).unwrap();
+    fs.write_file(&log, &bytes[..written - 40]).unwrap();
+    let report = verified(&fs);
+    assert_eq!(report.damages, []);
+    let [note] = &report.notes[..] else { panic!("{report:?}") };
+    let db = reopen(&fs).unwrap();
+    let cut = db.recovery().cut.as_ref().unwrap();
+    assert_eq!((&note.path, note.offset, note.bytes), (&cut.path, cut.offset, cut.bytes));
+    assert!(note.bytes > 0 && note.path == log);
+}
+
+/// `verify` notes bytes behind the end of a closed log and of a value file.
+#[test]
+fn verify_notes_bytes_behind_the_end_of_a_file() {
+    let (env, fs, _) = sim_env(1);
+    let db = small(env).tuning(|tuning| tuning.separation_threshold(Some(500)).log_table_percent(0));
+    let db = db.open(DIR).unwrap();
+    for number in 0..5u8 {
+        db.put([number], [number; 1000]).unwrap();
+    }
+    db.flush().unwrap();
+    db.put("k", "v").unwrap();
+    db.close().unwrap();
+    assert_eq!(verified(&fs).notes, []);
+    for extension in ["log", "values"] {
+        let path = newest(&fs, extension);
+        let bytes = fs.read_file(&path).unwrap();
+        fs.write_file(&path, &[&bytes[..], b"more", &[0; 5000]].concat()).unwrap();
+        let report = verified(&fs);
+        assert_eq!(report.damages, [], "{extension}");
+        let [note] = &report.notes[..] else { panic!("{extension}: {report:?}") };
+        assert_eq!((&note.path, note.offset), (&path, bytes.len() as u64));
+        assert_eq!(note.bytes, if extension == "log" { 4 } else { 5004 });
+        fs.write_file(&path, &bytes).unwrap();
+    }
+}

@@ -78,6 +78,34 @@ pub struct VerifyReport {
     pub bytes: u64,
     /// Every damaged range.
     pub damages: Vec<Damage>,
+    /// Bytes that no reader uses and that are no damage, of a database that is not open: the end of a log or manifest that the next open
+    /// leaves out, a log behind such an end, and bytes behind the end of a log or value file.
+    pub notes: Vec<Note>,
+}
+
+/// A range of a file that the next open leaves out, as after a crash. It is no damage.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("braidb-doc-note-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// # drop(braidb::Db::open(&dir)?);
+/// for note in braidb::verify(&dir)?.notes {
+///     println!("{} at byte {}: {}", note.path.display(), note.offset, note.what);
+/// }
+/// # std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), braidb::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Note {
+    /// The file.
+    pub path: PathBuf,
+    /// The offset at which the range starts.
+    pub offset: u64,
+    /// The length of the range.
+    pub bytes: u64,
+    /// What the range is.
+    pub what: String,
 }
 
 /// A range of a file that does not hold what was written.

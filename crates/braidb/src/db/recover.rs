@@ -46,7 +46,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A position in the sequence of logs: a log and an offset. Earlier logs, and the log's bytes below the offset, lie before it.
-type Place = (FileId, u64);
+pub(super) type Place = (FileId, u64);
 
 /// The place before the first log.
 const NOWHERE: Place = (FileId(0), 0);
@@ -197,10 +197,12 @@ impl<'a> Recovery<'a> {
         self
     }
 
-    /// Walks the logs as `run` does, changes nothing, and returns the error that would prevent an open.
-    pub fn check(mut self, on_disk: &[FileId]) -> Result<()> {
+    /// Walks the logs as `run` does, changes nothing, and returns the error that would prevent an open. Returns what an open would report,
+    /// and the end of the good part of each log that it would replay.
+    pub fn check(mut self, on_disk: &[FileId]) -> Result<(RecoveryReport, Vec<Place>)> {
         self.is_check = true;
-        self.walk(on_disk)
+        self.walk(on_disk)?;
+        Ok((self.report, self.replayed))
     }
 
     /// Reads the logs that may be replayed.

@@ -7,15 +7,15 @@
 use super::engine::Engine;
 use super::open::{self, Listing};
 use super::options::Options;
-use super::recover::Recovery;
+use super::recover::{Place, Recovery};
 use super::tiers::{self, Purpose};
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, FileIds, TierId};
 use crate::base::key::KeyRange;
 use crate::base::names;
-use crate::base::report::Damage;
 pub use crate::base::report::VerifyReport;
+use crate::base::report::{Cut, Damage, Note};
 use crate::base::tiers::TierDirs;
 use crate::log;
 use crate::plan::form::LOADED_BYTES;
@@ -88,7 +88,7 @@ pub(crate) fn offline(dir: &Path, options: &Options) -> Result<VerifyReport> {
     let read = |dirs: &TierDirs, fs: &Arc<dyn FileSystem>| {
         Manifest::read(fast.as_ref(), dir, TableStore::detached(fs.clone(), dirs.clone()))
     };
-    let (mut state, _) = match read(&no_tiers, &fast) {
+    let (mut state, torn) = match read(&no_tiers, &fast) {
         Ok(read) => read,
         Err(error) => {
             let listing = Listing::read(&env, &no_tiers)?;
@@ -120,12 +120,61 @@ pub(crate) fn offline(dir: &Path, options: &Options) -> Result<VerifyReport> {
             check.log(log, known_end(&state, log))?;
         }
     }
+    if let Some(torn) = torn {
+        let what = "the last change in the manifest is not whole; the next open leaves it out, and nothing relied on it";
+        check.remark(torn.path, torn.offset, torn.bytes, what.to_owned());
+    }
+    for (&id, file) in state.value_files() {
+        let path = dirs.values(file.tier, id);
+        check.remark(path, file.bytes, file.tail_bytes, BEHIND.to_owned());
+    }
     let files = Arc::new(FileIds::new(FileId(u64::MAX / 2)));
     let walk = Recovery::new(dir, &env, options, &state, files, Arc::new(Counters::default()));
-    if let Err(error) = walk.check(&listing.log_ids()) {
-        check.note(error)?;
+    match walk.check(&listing.log_ids()) {
+        Err(error) => check.note(error)?,
+        Ok((report, mut ends)) => {
+            let sealed = bodies.keys().filter_map(|&log| Some((log, state.sealed_bytes(log)?)));
+            ends.extend(sealed.filter(|(log, _)| *log < state.min_replay_from()));
+            ends.retain(|&(log, _)| state.cut_of(log).is_none());
+            if let Some(cut) = &report.cut {
+                ends.retain(|&(log, _)| names::log(dir, log) != cut.path);
+                check.cut(cut);
+            }
+            for path in report.set_aside {
+                let what = "the log lies behind an end that is not whole; the next open does not replay it";
+                let bytes = length_without_zeros(env.fs.as_ref(), &path, 0)?;
+                check.remark(path, 0, bytes, what.to_owned());
+            }
+            check.behind_ends(&ends)?;
+        }
     }
     Ok(check.report)
+}
+
+/// What lies behind the end of a file that nothing reads further.
+const BEHIND: &str = "these bytes lie behind the end of the file, and nothing reads them";
+
+/// Bytes of one read, in search of the last byte that is not zero.
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// The bytes of a file from `from` on, without the zeros at its end: space that was allocated and never written.
+fn length_without_zeros(fs: &dyn FileSystem, path: &Path, from: u64) -> Result<u64> {
+    let search = || {
+        let file = fs.open(path)?;
+        let mut end = file.len()?;
+        let mut piece = Vec::new();
+        while end > from {
+            let start = end.saturating_sub(PIECE_BYTES).max(from);
+            piece.resize((end - start) as usize, 0);
+            file.read_exact_at(start, &mut piece)?;
+            if let Some(last) = piece.iter().rposition(|&byte| byte != 0) {
+                return Ok(start + last as u64 + 1 - from);
+            }
+            end = start;
+        }
+        Ok(0)
+    };
+    search().map_err(|error| Error::io("read", path, error))
 }
 
 fn known_end(state: &State, log: FileId) -> Option<u64> {
@@ -180,6 +229,32 @@ impl<'a> Check<'a> {
             }
             other => Err(other),
         }
+    }
+
+    /// Adds a note, unless the range is empty.
+    fn remark(&mut self, path: PathBuf, offset: u64, bytes: u64, what: String) {
+        if bytes > 0 {
+            self.report.notes.push(Note { path, offset, bytes, what });
+        }
+    }
+
+    /// Notes the end of a log that an open would cut.
+    fn cut(&mut self, cut: &Cut) {
+        let what = format!(
+            "the end of the log is not whole, and nothing says that it was synced; the next open leaves it out, with {} whole frames in it",
+            cut.whole_frames_behind
+        );
+        self.remark(cut.path.clone(), cut.offset, cut.bytes, what);
+    }
+
+    /// Notes what lies behind the ends of logs.
+    fn behind_ends(&mut self, ends: &[Place]) -> Result<()> {
+        for &(log, end) in ends {
+            let path = names::log(self.dirs.fast(), log);
+            let bytes = length_without_zeros(self.env.fs.as_ref(), &path, end)?;
+            self.remark(path, end, bytes, BEHIND.to_owned());
+        }
+        Ok(())
     }
 
     /// A report of one damage.
