@@ -249,6 +249,8 @@ fn make_forks(round: Round, dir: &Path, db: &ManuallyDrop<Db>, acknowledged: &fs
     }
     let held = Held::new(db);
     let lingers = fork(|| LINGER(held, dir));
+    // A child has its copy of the lock until it runs for the first time.
+    await_file(&dir.join("lives"));
     let counts = counts(dir, "acknowledged");
     db.persist(Durability::Sync).unwrap();
     let bytes: Vec<u8> = counts.iter().flat_map(|count| count.to_le_bytes()).collect();

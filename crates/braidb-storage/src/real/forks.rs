@@ -10,7 +10,7 @@
 //!   difference with one load.
 //! - The child closes its copies of the descriptors of locks. `flock` belongs to the open file, which parent and child
 //!   share. So the lock ends with the parent, even if the child lives on. Unlocking would take the lock from the
-//!   parent.
+//!   parent. If the parent is killed right behind a fork, its lock stays until the child runs for the first time.
 //! - In the parent, [`BEGUN`] rises before a fork and [`ENDED`] after it. An open that met a fork between opening a file
 //!   and listing its descriptor opens the file again ([`listed`]), before it locks the file. So no child keeps a
 //!   descriptor of a lock that is in no list.

@@ -129,6 +129,7 @@ pub const OTHERS: [(&str, Act); 14] = [
 
 /// Lives on until it is told to go, and opens the database then.
 pub const LINGER: Act = |held, dir| {
+    fs::write(dir.join("lives"), "").unwrap();
     await_file(&dir.join("go"));
     refused("get", held.db.get("parent"));
     drop(held.last());
