@@ -12,9 +12,9 @@
 //! # Why the unsafe code is sound
 //!
 //! A [`RawMutex`](lock_api::RawMutex) must let in one thread at a time, and order the accesses of one holder before those
-//! of the next. [`Futex::lock`] and [`Futex::try_lock`] return only after this thread changed [`Futex::state`] from
-//! [`FREE`] to another value, in one atomic step. Only the holder stores [`FREE`] again. The step that takes the lock has
-//! `Acquire`, and the one that frees it `Release`.
+//! of the next. `lock` and `try_lock` return as a holder only after this thread changed the number from `FREE` to
+//! another value, in one atomic step. Only the holder stores `FREE` again. The step that takes the lock has `Acquire`,
+//! and the one that frees it `Release`.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard};

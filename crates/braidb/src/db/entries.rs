@@ -156,7 +156,7 @@ impl Db {
     /// # Errors
     ///
     /// As for [`Db::put`]; [`ForeignFamily`](crate::Error::ForeignFamily) if the batch names a family of another database. A batch with a
-    /// write over the limits, or with families of two databases, is refused until [`WriteBatch::clear`].
+    /// write over the limits, or with families of two databases, is refused until [`WriteBatch::clear`](crate::WriteBatch::clear).
     pub fn write(&self, batch: impl AsBatch) -> Result<()> {
         self.write_with(batch, self.durability())
     }
