@@ -8,7 +8,7 @@ const DIR: &str = "BRAIDB_DESCRIPTORS_DIR";
 const FAMILIES: &str = "BRAIDB_DESCRIPTORS_FAMILIES";
 
 /// Rounds of writes, each of which flushes every column family.
-const ROUNDS: u64 = 3;
+const ROUNDS: u64 = 2;
 const KEYS: u64 = 4;
 
 /// Runs the test below in a process with at most `limit` descriptors.
@@ -35,6 +35,11 @@ impl Drop for RemovedAtEnd {
 #[test]
 fn thirty_two_descriptors_are_enough_for_ten_families() {
     works_within(32, 10);
+}
+
+#[test]
+fn sixty_four_descriptors_are_enough_for_a_hundred_families() {
+    works_within(64, 100);
 }
 
 fn value(family: u64, key: u64, round: u64) -> Vec<u8> {

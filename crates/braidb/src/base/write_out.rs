@@ -21,4 +21,10 @@ impl WriteOut {
             self.end = steps_end;
         }
     }
+
+    /// The file has `written` bytes, and will get no more.
+    pub fn ended(&mut self, file: &dyn File, written: u64) {
+        file.write_out(self.end, written - self.end);
+        self.end = written;
+    }
 }

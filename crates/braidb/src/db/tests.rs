@@ -98,7 +98,7 @@ fn collect(db: &Db, meanwhile: impl FnOnce()) -> bool {
     let mut begun =
         db.engine().unwrap().queue.begin_log_collection().unwrap().expect("no flush is under way");
     meanwhile();
-    let Some(replay_from) = jobs.choose_logs(&begun) else { return false };
+    let Some(replay_from) = jobs.choose_logs(&begun, false) else { return false };
     let is_written = jobs.write_back(&mut begun, replay_from).unwrap();
     if is_written {
         jobs.finish_log_collection(&mut begun, replay_from).unwrap();

@@ -11,7 +11,7 @@ use crate::base::mutant::mutant;
 use crate::log::EncodedBatch;
 use crate::memory::view::View;
 use crate::memory::{Immutable, ImmutableCursor, Live, LogsBySeq, count_live};
-use crate::plan::memory::logs::{LogUse, collection};
+use crate::plan::memory::logs::{LogUse, collection, collection_of_small};
 use crate::version::{Change, Edit};
 use crate::visible::merge::MergeCursor;
 use crate::visible::{Cursor, EntryKind};
@@ -28,18 +28,23 @@ impl Jobs {
         if catalog.collecting_logs || is_flushing || !std::mem::take(&mut catalog.log_full) {
             return;
         }
+        let of_small = std::mem::take(&mut catalog.writes_back_small);
         let bytes = self.logs(catalog).values().sum();
-        if !self.parts.options.memory.are_logs_near_bound(bytes, self.parts.pressure.memory_bytes()) {
+        let is_near =
+            self.parts.options.memory.are_logs_near_bound(bytes, self.parts.pressure.memory_bytes());
+        if !is_near && !of_small {
             return;
         }
         catalog.jobs += 1;
         catalog.collecting_logs = true;
-        let running = Running { jobs: self.clone(), work: Some(Work::LogCollection) };
+        let running =
+            Running { jobs: self.clone(), work: Some(Work::LogCollection { of_small, frees: true }) };
         self.parts.env.runtime.submit(Lane::Flush, Box::new(move || running.begin_log_collection()));
     }
 
-    /// The log before which all logs are to go; `None` if the log collection does not pay.
-    pub fn choose_logs(&self, begun: &LogCollection) -> Option<FileId> {
+    /// The log before which all logs are to go; `None` if the log collection does not pay. With `of_small` small families keep the logs, and
+    /// the collection pays unless they have much memory together.
+    pub fn choose_logs(&self, begun: &LogCollection, of_small: bool) -> Option<FileId> {
         let live = live_of(&begun.view, &begun.logs_by_seq);
         let catalog = self.catalog.lock();
         let mut logs = self.logs(&catalog);
@@ -51,6 +56,9 @@ impl Jobs {
         let live_bytes = |id: &FileId| live.get(id).map_or(0, |live| live.bytes);
         let uses: Vec<LogUse> =
             then.map(|(id, &bytes)| LogUse { id: *id, bytes, live_bytes: live_bytes(id) }).collect();
+        if of_small {
+            return collection_of_small(&uses, begun.of_large, &self.parts.options.memory);
+        }
         collection(&uses, &self.parts.options.memory)
     }
 
@@ -125,9 +133,10 @@ impl Jobs {
 }
 
 impl Running {
-    fn begin_log_collection(self) {
+    fn begin_log_collection(mut self) {
+        let of_small = matches!(self.work, Some(Work::LogCollection { of_small: true, .. }));
         match self.jobs.parts.queue.begin_log_collection() {
-            Ok(Some(begun)) => match self.jobs.choose_logs(&begun) {
+            Ok(Some(begun)) => match self.jobs.choose_logs(&begun, of_small) {
                 // With this mutant the copies do not queue up behind a running flush.
                 Some(replay_from) if mutant!("write_back_beside_a_flush") => {
                     self.write_back(begun, replay_from);
@@ -137,7 +146,10 @@ impl Running {
                     let others_first = if mutant!("write_back_after_a_switch") { 8 } else { 0 };
                     self.write_back_later(begun, replay_from, others_first);
                 }
-                None => self.end_log_collection(Ok(())),
+                None => {
+                    self.work = Some(Work::LogCollection { of_small, frees: false });
+                    self.end_log_collection(Ok(()));
+                }
             },
             outcome => self.end_log_collection(outcome.map(|_| ())),
         }

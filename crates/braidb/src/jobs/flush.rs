@@ -26,6 +26,14 @@
 //! in a table as well. Recovery takes these copies, and a merge of both drops one. Copies wait neither for memory nor for L0
 //! (rule 16).
 //!
+//! # Several families
+//!
+//! A switch may take the memory of several families with one log. Their tables are written one after the other, some of them
+//! before the first is synced. One sync makes their names stable, and one edit adds all of them and advances each
+//! `replay_from` to the new log. Before the sync of the edit, every record of every family is replayed; after it, none is that
+//! stands in a table. On a full device the families are flushed one by one, each with an edit of its own: each family's
+//! `replay_from` advances alone, so a crash in between replays the others.
+//!
 //! `jobs/log_table.rs` describes where the values of a log table are.
 
 use super::Jobs;
@@ -40,7 +48,8 @@ use crate::plan::Edge;
 use crate::plan::memory::heat::{self, Divided, HotShare};
 use crate::plan::memory::tuner;
 use crate::plan::tree::placement::TierMap;
-use crate::table::Reason;
+use crate::table::{Reason, UnsyncedTable};
+use crate::version::state::Family;
 use crate::version::{Change, Edit, NewTable};
 use crate::visible::merge::MergeCursor;
 use crate::visible::rule::RetentionFilter;
@@ -49,29 +58,103 @@ use crate::write::FlushTask;
 use crate::write::queue::collection::Closed;
 use crate::write::room::Kept;
 use braidb_storage::Lane;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Bytes of copies in one frame. The commit lock is held while a frame is appended.
 pub(super) const FRAME_BYTES: usize = 64 << 10;
 
-impl Jobs {
-    /// Carries out a flush; after an error nothing has changed, unless the database is poisoned.
-    pub(super) fn flush_task(&self, task: &FlushTask) -> Result<()> {
-        self.parts.health.check_unpoisoned()?;
-        let divided = self.divide(task);
-        // Before the sync, so that the sync covers the places that are found.
-        let (places, survivors) = self.place_values(task, &divided.cold)?;
-        let is_synced =
-            mutant!("flush_before_log_sync") || mutant!("log_table_before_its_log") && !places.is_empty();
-        if !is_synced {
-            self.parts.queue.sync_before(task.replay_from)?;
+/// A flushing set on its way to a table.
+struct Part<'a> {
+    task: &'a FlushTask,
+    divided: Divided,
+    /// The entries of the cold part to be written, if they were counted.
+    survivors: Option<Arc<Survivors>>,
+    places: Places,
+}
+
+impl Part<'_> {
+    fn all_cold(task: &FlushTask) -> Part<'_> {
+        let divided = Divided::all_cold(task.segments.to_vec());
+        Part { task, divided, survivors: None, places: Places::default() }
+    }
+}
+
+/// A flushing set whose table is written, and that no edit names yet.
+struct Written<'a> {
+    task: &'a FlushTask,
+    hot: Option<Arc<Flat>>,
+    closed: Option<Closed>,
+    live_permille: Option<u64>,
+    /// Versions that are not written, because newer ones hide them.
+    dropped: u64,
+    ended: tuner::Flushed,
+    /// Keys that may become guards, each with its top level.
+    sampled: Vec<(Vec<u8>, usize)>,
+    /// Tables that point into logs, and their bytes.
+    log_tables: (u64, u64),
+}
+
+/// The edit that adds the tables of a flush, and lets its families replay from the log that the switch began.
+fn edit_of(families: &BTreeMap<FamilyId, Family>, outputs: &[Outputs], written: &[Written<'_>]) -> Edit {
+    let mut edit = Edit::default();
+    for (output, Written { task, closed, .. }) in outputs.iter().zip(written) {
+        for table in &output.tables {
+            let run = families[&task.family].version.flush_run();
+            edit.add_whole_table(task.family, &run, table);
         }
-        let keeps = divided.hot.is_some();
-        let outcome = match self.write_flush(task, divided, survivors, places, task.may_keep) {
+        edit.push(Change::ReplayFrom { family: task.family, log: task.replay_from });
+        for &idle in &task.idle {
+            // A later flush of the idle family may have advanced `replay_from` further.
+            if families[&idle].replay_from < task.replay_from {
+                edit.push(Change::ReplayFrom { family: idle, log: task.replay_from });
+            }
+        }
+        edit.changes.extend(closed.map(|Closed { log, bytes, .. }| Change::LogSealed { log, bytes }));
+    }
+    edit
+}
+
+impl Jobs {
+    /// Carries out the flush of sets that one switch took, which removes those that an edit names from `tasks`. After an error the others
+    /// are as before, unless the database is poisoned.
+    pub(super) fn flush_tasks(&self, tasks: &mut Vec<FlushTask>) -> Result<()> {
+        match self.flush_together(tasks) {
+            Ok(()) => tasks.clear(),
+            // Each table that finds room lets logs go, which makes room for the next.
+            Err(error) if error.is_full() && tasks.len() > 1 => {
+                while let Some(task) = tasks.first() {
+                    self.flush_together(std::slice::from_ref(task))?;
+                    tasks.remove(0);
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn flush_together(&self, tasks: &[FlushTask]) -> Result<()> {
+        self.parts.health.check_unpoisoned()?;
+        let mut parts: Vec<Part<'_>> = Vec::with_capacity(tasks.len());
+        let mut bodies = Vec::new();
+        for task in tasks {
+            let divided = self.divide(task);
+            // Before the sync, so that the sync covers the places that are found.
+            let (places, survivors) = self.place_values(task, &divided.cold, &bodies)?;
+            bodies.extend(places.uses());
+            parts.push(Part { task, divided, survivors, places });
+        }
+        let leaves_values = parts.iter().any(|part| !part.places.is_empty());
+        let is_synced =
+            mutant!("flush_before_log_sync") || mutant!("log_table_before_its_log") && leaves_values;
+        if !is_synced {
+            self.parts.queue.sync_before(tasks[0].replay_from)?;
+        }
+        let keeps = parts.iter().any(|part| part.divided.hot.is_some());
+        let outcome = match self.write_flush(parts, true) {
             Err(error) if keeps && error.is_full() => {
                 self.parts.queue.end_copies();
-                let all = Divided::all_cold(task.segments.to_vec());
-                self.write_flush(task, all, None, Places::default(), false)
+                self.write_flush(tasks.iter().map(Part::all_cold).collect(), false)
             }
             outcome => outcome,
         };
@@ -92,19 +175,39 @@ impl Jobs {
         heat::divide(parts, task.may_keep, share, limits, retention)
     }
 
-    /// Writes the table and the copies, and commits both. `survivors` are the entries of the cold part to be written, if they were
-    /// counted. `may_keep` says that hot keys could stay: the flush was not asked for, and the device had room for copies.
-    fn write_flush(
-        &self,
-        task: &FlushTask,
-        divided: Divided,
-        survivors: Option<Arc<Survivors>>,
-        places: Places,
-        may_keep: bool,
-    ) -> Result<()> {
+    /// Writes tables and copies, and commits all of them with one edit. `may_keep` says that the device had room for copies.
+    fn write_flush(&self, parts: Vec<Part<'_>>, may_keep: bool) -> Result<()> {
+        let (mut outputs, mut written) = (Vec::with_capacity(parts.len()), Vec::with_capacity(parts.len()));
+        let mut unsynced: Vec<UnsyncedTable> = Vec::new();
+        for part in parts {
+            let (mut output, part) = self.write_table(part, may_keep)?;
+            unsynced.append(&mut output.take_unsynced());
+            outputs.push(output);
+            written.push(part);
+            if unsynced.len() >= self.tries.held().tables {
+                unsynced.drain(..).try_for_each(UnsyncedTable::sync)?;
+            }
+        }
+        unsynced.into_iter().try_for_each(UnsyncedTable::sync)?;
+        outputs.iter().try_for_each(Outputs::sync_slow_names)?;
+        // One sync for the names of all tables.
+        if let Some(output) = outputs.iter().find(|output| !output.tables.is_empty()) {
+            self.sync_names(output)?;
+        }
+        for part in &mut written {
+            let (family, replay_from) = (part.task.family, part.task.replay_from);
+            let copied = part.hot.as_ref().map(|hot| self.write_back_hot(family, hot, replay_from));
+            part.closed = copied.transpose()?;
+        }
+        self.commit_flush(outputs, written)
+    }
+
+    /// Writes the cold keys of a flushing set to a table. Neither the table nor its name is synced yet.
+    fn write_table<'a>(&self, part: Part<'a>, may_keep: bool) -> Result<(Outputs, Written<'a>)> {
+        let Part { task, divided, survivors, places } = part;
         // No entry of memory lies in a value file.
         let target = self.target(task.family, 0, Reason::Flush, None, Arc::new(TierMap::fast()));
-        let mut outputs = Outputs::new(target).leaving(places);
+        let mut outputs = Outputs::new(target).leaving(places).synced_by_caller();
         let mut sampled = Vec::new();
         let retention = RetentionFilter::new(self.parts.snapshots.drop_proof());
         let mut source: Box<dyn Cursor> = match &survivors {
@@ -128,66 +231,67 @@ impl Jobs {
         )?;
         let dropped_before = survivors.as_ref().map_or(0, |survivors| survivors.dropped);
         let dropped = divided.dropped + dropped_before + outputs.shadowed;
-        self.sync_names(&outputs)?;
         let (hot, choice) = divided.hot.unzip();
-        let closed =
-            hot.as_ref().map(|hot| self.write_back_hot(task.family, hot, task.replay_from)).transpose()?;
-        let log_tables = outputs.log_tables();
         // Includes the values that stay in logs, because merges will write them.
         let bytes =
             |table: &NewTable| table.bytes + table.bodies.iter().map(|body| body.live_bytes).sum::<u64>();
         let ended = tuner::Flushed {
-            is_asked_for: !may_keep,
+            is_asked_for: !(task.may_keep && may_keep),
             writes: task.writes,
             last_seq: task.last_seq,
             table_bytes: outputs.tables.iter().map(bytes).sum(),
             hot: choice,
             rested_bytes: divided.rested_bytes,
         };
+        let (live_permille, log_tables) = (divided.live_permille, outputs.log_tables());
+        let written = Written { task, hot, closed: None, live_permille, dropped, ended, sampled, log_tables };
+        Ok((outputs, written))
+    }
 
+    /// Commits one edit for all sets, and installs them in one swap of the view.
+    fn commit_flush(&self, outputs: Vec<Outputs>, written: Vec<Written<'_>>) -> Result<()> {
         let mut catalog = self.catalog.lock();
-        let families = catalog.state.families();
-        let mut edit = Edit::default();
-        for table in &outputs.tables {
-            let run = families[&task.family].version.flush_run();
-            edit.add_whole_table(task.family, &run, table);
-        }
-        edit.push(Change::ReplayFrom { family: task.family, log: task.replay_from });
-        for &idle in &task.idle {
-            // A later flush of the idle family may have advanced `replay_from` further.
-            if families[&idle].replay_from < task.replay_from {
-                edit.push(Change::ReplayFrom { family: idle, log: task.replay_from });
-            }
-        }
-        edit.changes.extend(closed.map(|Closed { log, bytes, .. }| Change::LogSealed { log, bytes }));
+        let edit = edit_of(catalog.state.families(), &outputs, &written);
         if mutant!("log_deleted_one_edit_early") {
-            self.unlink_logs_below(&mut catalog, task.replay_from);
+            self.unlink_logs_below(&mut catalog, written[0].task.replay_from);
         }
         self.commit_tables(&mut catalog, edit, outputs)?;
-        let hints = catalog.hints(task.family);
-        hints.chosen(sampled);
-        hints.tuner.flushed(&ended, self.parts.options.memory.start_ppm());
-        let version = catalog.state.families()[&task.family].version.clone();
+        let counters = &self.parts.counters;
+        let (mut flushed, mut late) = (Vec::with_capacity(written.len()), Vec::new());
+        for part in written {
+            let family = part.task.family;
+            let hints = catalog.hints(family);
+            hints.chosen(part.sampled);
+            hints.tuner.flushed(&part.ended, self.parts.options.memory.start_ppm());
+            let version = catalog.state.families()[&family].version.clone();
+            counters.hot_kept.add(part.hot.as_ref().map_or(0, |hot| hot.entries()));
+            counters.flushes.add(1);
+            counters.entries_dropped.add(part.dropped);
+            counters.log_tables.add(part.log_tables.0);
+            counters.log_table_bytes.add(part.log_tables.1);
+            let hot = part.hot.map(Immutable::Flat);
+            let mut kept = Kept { hot, live_permille: part.live_permille };
+            if mutant!("hot_installed_late") {
+                late.extend(kept.hot.take().map(|hot| (family, hot)));
+            }
+            flushed.push((part.task, kept, version));
+        }
+        let families: Vec<FamilyId> = flushed.iter().map(|(task, ..)| task.family).collect();
         // Logs are unlinked before memory is given back: the counted log bytes decide whether another family's memtable is
         // switched.
         let replay_from = catalog.state.min_replay_from();
         self.unlink_logs_below(&mut catalog, replay_from);
-        self.parts.counters.hot_kept.add(hot.as_ref().map_or(0, |hot| hot.entries()));
-        let mut kept = Kept { hot: hot.map(Immutable::Flat), live_permille: divided.live_permille };
-        let late = if mutant!("hot_installed_late") { kept.hot.take() } else { None };
-        self.parts.queue.finish_flush(task, kept, version, replay_from);
-        if let Some(hot) = late {
-            let (queue, family) = (self.parts.queue.clone(), task.family);
+        self.parts.queue.finish_flush(flushed, replay_from);
+        for (family, hot) in late {
+            let queue = self.parts.queue.clone();
             self.parts.env.runtime.submit(Lane::Flush, Box::new(move || queue.keep_hot(family, hot)));
         }
         // A family with little memory may keep logs that a log collection can free.
         catalog.log_full = true;
-        self.memory_flushed(task.family);
-        self.entries_returned.lock().remove(&task.family);
-        self.parts.counters.flushes.add(1);
-        self.parts.counters.entries_dropped.add(dropped);
-        self.parts.counters.log_tables.add(log_tables.0);
-        self.parts.counters.log_table_bytes.add(log_tables.1);
+        for family in families {
+            self.memory_flushed(family);
+            self.entries_returned.lock().remove(&family);
+        }
         Ok(())
     }
 

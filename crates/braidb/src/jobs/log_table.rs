@@ -72,6 +72,15 @@ struct Placed {
 /// The sequence number of a value, and the index of the log that holds it.
 type Found = (SeqNo, Option<usize>);
 
+/// A log that becomes a body with the edit of a flush.
+#[derive(Clone, Copy, Debug)]
+pub struct BodyOfFlush {
+    pub id: FileId,
+    pub bytes: u64,
+    /// Bytes of values that the table leaves in it.
+    pub live_bytes: u64,
+}
+
 /// Where the values of a flushing set lie in the logs that become bodies of its table; none for a sorted table.
 #[derive(Debug, Default)]
 pub struct Places {
@@ -87,6 +96,17 @@ impl Places {
     /// No value is left in a log.
     pub fn is_empty(&self) -> bool {
         self.logs.is_empty()
+    }
+
+    /// The logs that become bodies, each with its length and the bytes of the values that are left in it.
+    pub fn uses(&self) -> Vec<BodyOfFlush> {
+        let of = |(index, log): (usize, &Option<ClosedLog>)| {
+            let ClosedLog { id, bytes } = (*log)?;
+            let placed = self.values.iter().filter_map(|value| value.place);
+            let left = placed.filter(|(log, _)| *log == index).map(|(_, place)| u64::from(place.bytes));
+            Some(BodyOfFlush { id, bytes, live_bytes: left.sum() })
+        };
+        self.logs.iter().enumerate().filter_map(of).collect()
     }
 
     /// Where the value of the put `seq`, of `bytes` bytes, lies, if it can be left in a log. Callers ask for values in the
@@ -107,7 +127,8 @@ impl Places {
 
 impl Jobs {
     /// Decides in which form a flush of `parts`, newest first, is written. Returns the places of the values that are left in
-    /// logs, or none. Also returns what the flush writes, if it was counted.
+    /// logs, or none. Also returns what the flush writes, if it was counted. `before` are the bodies of other families whose edit is the
+    /// same.
     ///
     /// No chosen log goes before the edit that names it, although no lock is held meanwhile: the family replays the log until
     /// then. Only a log collection could end the replay, and it runs on the one thread of [`Lane::Flush`] as well.
@@ -117,13 +138,14 @@ impl Jobs {
         &self,
         task: &FlushTask,
         parts: &[Immutable],
+        before: &[BodyOfFlush],
     ) -> Result<(Places, Option<Arc<Survivors>>)> {
         let entries_returned = self.entries_returned.lock().get(&task.family).copied().unwrap_or(0);
         let version = self.parts.view.load().families[task.family.0 as usize].version.clone();
         if self.parts.options.form.live_percent == 0 || form::is_scanned(entries_returned, version.keys()) {
             return Ok((Places::default(), None));
         }
-        let (mut candidates, log_bytes, pinned_bytes) = self.closed_logs(task);
+        let (mut candidates, log_bytes, pinned_bytes) = self.closed_logs(task, before);
         if candidates.is_empty() {
             return Ok((Places::default(), None));
         }
@@ -173,14 +195,21 @@ impl Jobs {
     }
 
     /// The logs before the switch that the family replays and that may become bodies, oldest first. Also the bytes of all logs
-    /// that it replays, and the bytes of all bodies.
-    fn closed_logs(&self, task: &FlushTask) -> (Vec<Candidate>, u64, u64) {
+    /// that it replays, and the bytes of all bodies. Bodies of `before` count as if their edit were there.
+    fn closed_logs(&self, task: &FlushTask, before: &[BodyOfFlush]) -> (Vec<Candidate>, u64, u64) {
         let catalog = self.catalog.lock();
         let mut live_bytes: BTreeMap<FileId, u64> = BTreeMap::new();
         for held in catalog.state.tables().flat_map(|table| table.logs()) {
             *live_bytes.entry(held.body.file.id).or_default() += held.live_bytes;
         }
-        let pinned_bytes = catalog.state.log_bodies().values().map(|body| body.file.bytes).sum();
+        let bodies = catalog.state.log_bodies();
+        let mut pinned: BTreeMap<FileId, u64> =
+            bodies.values().map(|body| (body.file.id, body.file.bytes)).collect();
+        for body in before {
+            *live_bytes.entry(body.id).or_default() += body.live_bytes;
+            pinned.insert(body.id, body.bytes);
+        }
+        let pinned_bytes = pinned.values().sum();
         let from = catalog.state.families()[&task.family].replay_from;
         let is_replayed = |id: FileId| (from..task.replay_from).contains(&id);
         let sizes = self.parts.log_sync.sizes().into_iter().filter(|&(id, _)| is_replayed(id));

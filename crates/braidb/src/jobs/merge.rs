@@ -140,7 +140,7 @@ impl Jobs {
             merge.edit(moment, &outputs.tables)
         })?;
         let tiers = outputs.tiers();
-        self.commit_tables(&mut catalog, edit, outputs)?;
+        self.commit_tables(&mut catalog, edit, [outputs])?;
         tiers.into_iter().for_each(|tier| catalog.tiers.written(tier));
         if mutant!("value_file_deleted_with_its_first_table") {
             let files = rewrites.iter().flat_map(|rewrites| &rewrites.files);

@@ -151,6 +151,8 @@ struct Catalog {
     /// Whether a log was closed because it was full, or a flush ended, since a log collection last began; and whether a log
     /// collection runs.
     log_full: bool,
+    /// Logs are full, and small families keep them: the next log collection writes these families back.
+    writes_back_small: bool,
     collecting_logs: bool,
     /// Callers of `compact`. They plan the merges; the scheduler plans only what keeps writers from waiting.
     manual: usize,
@@ -210,6 +212,7 @@ impl Jobs {
             is_buying: false,
             tiers: TierState::default(),
             log_full: false,
+            writes_back_small: false,
             collecting_logs: false,
             manual: 0,
             settling: 0,
@@ -285,12 +288,14 @@ impl Jobs {
     }
 
     fn start_wanted(self: &Arc<Self>, wants: Wants) {
-        if wants.log_collection {
-            self.catalog.lock().log_full = true;
+        if wants.log_collection || wants.write_back {
+            let mut catalog = self.catalog.lock();
+            catalog.log_full = true;
+            catalog.writes_back_small |= wants.write_back;
         }
         // A flush that failed waits in the queue. Until it has ended, `decide` asks for no flush that would let logs go. So each roll of
         // a segment tries it again.
-        if wants.flush || wants.log_collection || self.parts.flushes.has_tasks() {
+        if wants.flush || wants.log_collection || wants.write_back || self.parts.flushes.has_tasks() {
             self.schedule();
         } else if wants.memory_compaction {
             self.compact_memory();
@@ -306,10 +311,14 @@ impl Jobs {
         if catalog.is_stopped || self.parts.health.check_writable().is_err() {
             return;
         }
-        while let Some(task) = self.parts.flushes.take() {
+        loop {
+            let tasks = self.parts.flushes.take();
+            if tasks.is_empty() {
+                break;
+            }
             catalog.jobs += 1;
             catalog.flushes_running += 1;
-            let running = Running { jobs: self.clone(), work: Some(Work::Flush(task)) };
+            let running = Running { jobs: self.clone(), work: Some(Work::Flush(tasks)) };
             self.parts.env.runtime.submit(Lane::Flush, Box::new(move || running.flush()));
         }
         self.start_log_collection(&mut catalog);
@@ -472,10 +481,15 @@ impl Jobs {
     }
 
     /// As [`Jobs::commit`], for an edit that names `outputs`. The tables are deleted only if the edit is certainly not on disk.
-    fn commit_tables(&self, catalog: &mut Catalog, edit: Edit, outputs: Outputs) -> Result<()> {
+    fn commit_tables(
+        &self,
+        catalog: &mut Catalog,
+        edit: Edit,
+        outputs: impl IntoIterator<Item = Outputs>,
+    ) -> Result<()> {
         let committed = self.commit(catalog, edit);
         if committed.is_ok() || self.parts.health.check_unpoisoned().is_err() {
-            outputs.keep();
+            outputs.into_iter().for_each(Outputs::keep);
         }
         committed
     }

@@ -23,7 +23,7 @@ use crate::base::tiers::TierDirs;
 use crate::plan::Edge;
 use crate::plan::tree::placement::TierMap;
 use crate::plan::values::{Rewrites, ValueLayout, ValueOptions};
-use crate::table::{Reason, TableBuilder, TableOptions};
+use crate::table::{Reason, TableBuilder, TableOptions, UnsyncedTable};
 use crate::version::NewTable;
 use crate::visible::rule::{Fate, RetentionFilter};
 use crate::visible::{Cursor, EntryKind};
@@ -109,6 +109,8 @@ pub struct Outputs {
     /// Failed syncs of slow directories before the first file was created.
     failed_syncs: u64,
     pub tables: Vec<NewTable>,
+    /// Tables that the caller syncs; `None` if each is synced at its end.
+    unsynced: Option<Vec<UnsyncedTable>>,
     /// Versions that newer ones hid.
     pub shadowed: u64,
     /// Tombstones that were dropped because no older version is left for them to hide.
@@ -126,6 +128,7 @@ impl Outputs {
             values: ValueOutputs::default(),
             created: Vec::new(),
             tables: Vec::new(),
+            unsynced: None,
             shadowed: 0,
             spent: 0,
         }
@@ -135,6 +138,17 @@ impl Outputs {
     pub fn leaving(mut self, places: Places) -> Outputs {
         self.places = places;
         self
+    }
+
+    /// The caller syncs the tables that [`Outputs::take_unsynced`] returns.
+    pub fn synced_by_caller(mut self) -> Outputs {
+        self.unsynced = Some(Vec::new());
+        self
+    }
+
+    /// The tables that ended since the last call and are not synced.
+    pub fn take_unsynced(&mut self) -> Vec<UnsyncedTable> {
+        self.unsynced.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Only keys of `span` are written.
@@ -303,7 +317,14 @@ impl Outputs {
     /// Ends a table, after the value files that values were written to for it.
     fn finish(&mut self, mut table: TableBuilder, written: &Counter) -> Result<()> {
         self.values.end_table(&self.target, &mut table)?;
-        let summary = table.finish()?;
+        let (summary, mut file) = table.finish_unsynced()?;
+        match &mut self.unsynced {
+            Some(unsynced) => {
+                file.begin_to_write();
+                unsynced.push(file);
+            }
+            None => file.sync()?,
+        }
         written.add(summary.bytes);
         let &(tier, _) = self.created.last().expect("the table was created");
         self.tables.push(NewTable {

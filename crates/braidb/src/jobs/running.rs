@@ -27,17 +27,23 @@ pub(super) struct MergeKind {
 
 /// What a job does, and holds meanwhile.
 pub(super) enum Work {
-    Flush(FlushTask),
+    /// The flushing sets that no edit names yet.
+    Flush(Vec<FlushTask>),
     Merge(Ticket, MergeKind),
     /// A subcompaction for a merge of another thread, or a question to the planner that a reader asked.
     Help,
-    LogCollection,
+    LogCollection {
+        /// Small families keep the logs.
+        of_small: bool,
+        /// Logs would go, as far as is known.
+        frees: bool,
+    },
 }
 
 impl Work {
     fn lane(&self) -> Lane {
         match self {
-            Work::Flush(_) | Work::LogCollection => Lane::Flush,
+            Work::Flush(_) | Work::LogCollection { .. } => Lane::Flush,
             Work::Merge(..) | Work::Help => Lane::Merge,
         }
     }
@@ -45,8 +51,8 @@ impl Work {
 
 impl Running {
     pub fn flush(mut self) {
-        let Some(Work::Flush(task)) = &self.work else { unreachable!("a flush was submitted") };
-        let outcome = self.jobs.flush_task(task).map_err(|error| self.jobs.blame(error));
+        let Some(Work::Flush(tasks)) = &mut self.work else { unreachable!("a flush was submitted") };
+        let outcome = self.jobs.flush_tasks(tasks).map_err(|error| self.jobs.blame(error));
         self.end(outcome.is_ok());
         self.jobs.end_job(Lane::Flush, outcome);
     }
@@ -71,16 +77,16 @@ impl Running {
         self.end(true);
     }
 
-    /// Gives back what the job holds. The flushing set of a failed flush waits at the head of the queue for the next call of
+    /// Gives back what the job holds. The flushing sets of a failed flush wait at the head of the queue for the next call of
     /// `schedule`.
     pub fn end(&mut self, is_done: bool) {
         let Some(work) = self.work.take() else { return };
         let mut catalog = self.jobs.catalog.lock();
         match work {
-            Work::Flush(task) => {
+            Work::Flush(tasks) => {
                 catalog.flushes_running -= 1;
                 if !is_done {
-                    self.jobs.parts.flushes.put_back(task);
+                    self.jobs.parts.flushes.put_back(tasks);
                 }
             }
             Work::Merge(ticket, MergeKind { is_bought, is_move }) => {
@@ -92,9 +98,12 @@ impl Running {
                 catalog.damages.merge_ended();
             }
             Work::Help => {}
-            Work::LogCollection => {
+            Work::LogCollection { of_small, frees } => {
                 catalog.collecting_logs = false;
                 self.jobs.parts.queue.end_copies();
+                if of_small {
+                    self.jobs.parts.queue.end_write_back(!is_done || !frees);
+                }
             }
         }
     }

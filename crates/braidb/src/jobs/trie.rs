@@ -26,7 +26,7 @@ use braidb_storage::locks::Mutex;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-/// The files under construction that a database holds open. Together they take at most two thirds of the descriptors that are set aside
+/// The files under construction that a database holds open. Together they take at most three quarters of the descriptors that are set aside
 /// for files that are written.
 #[derive(Clone, Copy, Debug)]
 pub struct FilesHeld {
@@ -36,12 +36,14 @@ pub struct FilesHeld {
     pub open: usize,
     /// Ended value files of one job that wait for their sync.
     pub unsynced: usize,
+    /// Ended tables of one flush that wait for their sync. A sync of one makes the file system write its journal, which has all of them.
+    pub tables: usize,
 }
 
 impl Default for FilesHeld {
     /// The most that is of use. A table with 64 MiB of values in files of 8 MiB has 8 files to sync.
     fn default() -> FilesHeld {
-        FilesHeld { waiting: 512, open: 256, unsynced: 8 }
+        FilesHeld { waiting: 512, open: 256, unsynced: 8, tables: 32 }
     }
 }
 
@@ -54,6 +56,7 @@ impl FilesHeld {
             waiting: part(4, most.waiting),
             open: part(4 * jobs, most.open),
             unsynced: part(8 * jobs, most.unsynced),
+            tables: part(8, most.tables),
         }
     }
 }
@@ -193,12 +196,12 @@ mod tests {
     #[test]
     fn few_descriptors_mean_few_open_files() {
         let held = |descriptors, jobs| {
-            let FilesHeld { waiting, open, unsynced } = FilesHeld::within(descriptors, jobs);
-            [waiting, open, unsynced]
+            let FilesHeld { waiting, open, unsynced, tables } = FilesHeld::within(descriptors, jobs);
+            [waiting, open, unsynced, tables]
         };
-        assert_eq!(held(u64::MAX, 64), [512, 256, 8], "no limit");
-        assert_eq!(held(500, 3), [125, 41, 8]);
-        assert_eq!(held(1, 3), [1, 1, 1]);
+        assert_eq!(held(u64::MAX, 64), [512, 256, 8, 32], "no limit");
+        assert_eq!(held(500, 3), [125, 41, 8, 32]);
+        assert_eq!(held(1, 3), [1, 1, 1, 1]);
 
         let fs = SimFs::new();
         fs.create_dir_all(Path::new("d")).unwrap();

@@ -91,6 +91,30 @@ pub struct TableBuilder {
     bodies_bytes: u64,
 }
 
+/// A whole table that is not stable yet.
+#[derive(Debug)]
+pub struct UnsyncedTable {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    bytes: u64,
+    write_out: WriteOut,
+}
+
+impl UnsyncedTable {
+    /// Asks the device to write the rest of the file, which will be synced later.
+    pub fn begin_to_write(&mut self) {
+        self.write_out.ended(&*self.file, self.bytes);
+    }
+
+    /// Makes the content stable, and closes the file.
+    pub fn sync(self) -> Result<()> {
+        match mutant!("skip_table_sync") {
+            true => Ok(()),
+            false => self.file.sync_data().map_err(|source| Error::io("sync", &self.path, source)),
+        }
+    }
+}
+
 impl TableBuilder {
     /// Starts a table in a file that must not exist yet.
     pub fn create(
@@ -246,9 +270,16 @@ impl TableBuilder {
         self.properties.entries + self.open.entries
     }
 
-    /// Writes the rest and syncs the file. Its name is stable only after the caller synced the directory. Panics if the
-    /// table has no entries.
-    pub fn finish(mut self) -> Result<TableSummary> {
+    /// Writes the rest and syncs the file. Its name is stable only after the caller synced the directory.
+    #[cfg(test)]
+    pub fn finish(self) -> Result<TableSummary> {
+        let (summary, file) = self.finish_unsynced()?;
+        file.sync()?;
+        Ok(summary)
+    }
+
+    /// Writes the rest. The caller syncs the file, and then its name. Panics if the table has no entries.
+    pub fn finish_unsynced(mut self) -> Result<(TableSummary, UnsyncedTable)> {
         assert!(self.entries() > 0, "a table has at least one entry");
         self.close_block(Next::Nothing)?;
         self.count_part();
@@ -270,14 +301,17 @@ impl TableBuilder {
         Footer { id: self.id, filter, properties, index }.encode(end, &mut self.out);
         self.append()?;
 
-        if !mutant!("skip_table_sync") {
-            self.file.sync_data().map_err(|source| Error::io("sync", &self.path, source))?;
-        }
         share_out(&mut self.parts, self.written);
         for (part, body_bytes) in self.parts.iter_mut().zip(&self.body_bytes) {
             part.bytes += body_bytes;
         }
-        Ok(TableSummary {
+        let file = UnsyncedTable {
+            file: self.file,
+            path: self.path,
+            bytes: self.written,
+            write_out: self.write_out,
+        };
+        let summary = TableSummary {
             id: self.id,
             bytes: self.written,
             checksum: self.checksum,
@@ -288,7 +322,8 @@ impl TableBuilder {
             seqs: self.properties.seqs,
             parts: self.parts,
             bodies: self.bodies,
-        })
+        };
+        Ok((summary, file))
     }
 
     /// Ends the open part, with its last block, in front of `next`.

@@ -34,7 +34,7 @@ mod tail;
 mod tests;
 mod verify;
 
-pub use builder::TableBuilder;
+pub use builder::{TableBuilder, UnsyncedTable};
 pub use cursor::TableCursor;
 pub use filter::{Filter, bits as filter_bits, line_of as filter_line};
 pub use reader::Table;

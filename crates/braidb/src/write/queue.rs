@@ -24,6 +24,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::{FamilyId, FileId, FileIds, SeqNo};
 use crate::log::{EncodedBatch, LogSync, LogWriter};
 use crate::memory::LogsBySeq;
+use crate::plan::memory::limits::WriteBack;
 use crate::version::DirLock;
 use crate::visible::EntryKind;
 use crate::visible::snapshots::Snapshots;
@@ -74,6 +75,7 @@ struct Core {
     unserved: u32,
     /// The log could not be rotated. Memory stays as it is until the disk has room.
     switch_failed: Option<Error>,
+    write_back: WriteBack,
     /// Work that no thread was told of yet.
     wants: Wants,
 }
@@ -151,6 +153,7 @@ impl CommitQueue {
             scratch: EncodedBatch::default(),
             unserved: 0,
             switch_failed: None,
+            write_back: WriteBack::Possible,
             wants: Wants::default(),
         };
         let queue = CommitQueue {

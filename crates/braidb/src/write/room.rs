@@ -209,43 +209,52 @@ impl MemoryRoom {
         self.show(index, memory);
     }
 
-    /// Switches the memtable of a family: all its memory becomes a flush task. The log from which recovery will replay the
-    /// family, `replay_from`, has begun in the same step.
-    pub fn switch(&mut self, family: FamilyId, replay_from: FileId, last_seq: SeqNo, may_keep: bool) {
-        let idle = |(index, other): (usize, &FamilyMemory)| {
-            let is_idle = !other.is_flushing() && other.is_empty();
-            is_idle.then_some(FamilyId(index as u32))
-        };
-        let idle = self.families.iter().enumerate().filter_map(idle).collect();
-        let index = family.0 as usize;
-        let writer = self.new_segment();
-        let old = &mut self.families[index];
-        let writes = old.rolled_writes + old.writer.segment().entries();
-        let memory = old.memory.take(Arc::clone(writer.segment()));
-        // Dropping the old writer makes sure that no thread adds to what the flush takes.
-        let new = FamilyMemory::new(writer, None);
-        *old = FamilyMemory { flushed: old.flushed, live_permille: old.live_permille, ..new };
-        let segments = memory.flushing().clone();
-        self.flushing_bytes += segments.iter().map(Immutable::bytes).sum::<u64>();
-        self.show(index, memory);
-        let task = FlushTask { family, segments, replay_from, idle, may_keep, writes, last_seq };
-        self.parts.flushes.add(task);
+    /// Switches the memtables of families: all memory of each becomes a flush task. The log from which recovery will replay the families,
+    /// `replay_from`, has begun in the same step.
+    pub fn switch(&mut self, families: &[FamilyId], replay_from: FileId, last_seq: SeqNo, may_keep: bool) {
+        let is_idle = |family: &FamilyMemory| !family.is_flushing() && family.is_empty();
+        let numbered = self.families.iter().enumerate();
+        let idle = numbered.filter(|(_, family)| is_idle(family)).map(|(index, _)| FamilyId(index as u32));
+        let mut idle: Vec<FamilyId> = idle.collect();
+        let mut shown = Vec::with_capacity(families.len());
+        for &family in families {
+            let index = family.0 as usize;
+            let writer = self.new_segment();
+            let old = &mut self.families[index];
+            let writes = old.rolled_writes + old.writer.segment().entries();
+            let memory = old.memory.take(Arc::clone(writer.segment()));
+            // Dropping the old writer makes sure that no thread adds to what the flush takes.
+            let new = FamilyMemory::new(writer, None);
+            *old = FamilyMemory { flushed: old.flushed, live_permille: old.live_permille, ..new };
+            let segments = memory.flushing().clone();
+            self.flushing_bytes += segments.iter().map(Immutable::bytes).sum::<u64>();
+            shown.push((index, memory, None));
+            // The edit of the first task is never later than those of the others.
+            let idle = std::mem::take(&mut idle);
+            let task = FlushTask { family, segments, replay_from, idle, may_keep, writes, last_seq };
+            self.parts.flushes.add(task);
+        }
+        self.show_all(shown);
     }
 
-    /// The flush's edit is durable. Puts the new version and the kept keys into the view in place of the flushing set, in one
+    /// The flush's edit is durable. Puts the new versions and the kept keys into the view in place of the flushing sets, in one
     /// swap. Between two swaps a reader would miss the hot keys.
-    pub fn flushed(&mut self, task: &FlushTask, kept: Kept, version: Arc<Version>) {
-        let index = task.family.0 as usize;
-        let family = &mut self.families[index];
-        assert!(Arc::ptr_eq(family.memory.flushing(), &task.segments), "a flush ends once");
-        family.flushed += 1;
-        family.live_permille = kept.live_permille.or(family.live_permille);
-        if let Some(hot) = &kept.hot {
-            family.keep(hot, task.replay_from);
+    pub fn flushed(&mut self, flushed: Vec<(&FlushTask, Kept, Arc<Version>)>) {
+        let mut shown = Vec::with_capacity(flushed.len());
+        for (task, kept, version) in flushed {
+            let index = task.family.0 as usize;
+            let family = &mut self.families[index];
+            assert!(Arc::ptr_eq(family.memory.flushing(), &task.segments), "a flush ends once");
+            family.flushed += 1;
+            family.live_permille = kept.live_permille.or(family.live_permille);
+            if let Some(hot) = &kept.hot {
+                family.keep(hot, task.replay_from);
+            }
+            let memory = family.memory.flushed(kept.hot);
+            self.flushing_bytes -= task.segments.iter().map(Immutable::bytes).sum::<u64>();
+            shown.push((index, memory, Some(version)));
         }
-        let memory = family.memory.flushed(kept.hot);
-        self.flushing_bytes -= task.segments.iter().map(Immutable::bytes).sum::<u64>();
-        self.show_with(index, memory, |view| view.version = version);
+        self.show_all(shown);
     }
 
     /// The bug that `hot_installed_late` plants: hot keys come to the view in a swap of their own.
@@ -314,6 +323,18 @@ impl MemoryRoom {
         flushable.map(|(index, _)| FamilyId(index as u32)).collect()
     }
 
+    /// The small families that hold something in memory and are not being flushed.
+    pub fn small(&self) -> Vec<FamilyId> {
+        let is_small = |id: &FamilyId| self.limits.is_small(self.families[id.0 as usize].bytes());
+        self.flushable().into_iter().filter(is_small).collect()
+    }
+
+    /// The oldest log that holds a record of a family that is not small.
+    pub fn first_log_of_large(&self) -> Option<FileId> {
+        let large = self.families.iter().filter(|family| !self.limits.is_small(family.bytes()));
+        large.filter_map(|family| family.first_log).min()
+    }
+
     /// What readers see.
     pub fn view(&self) -> Arc<View> {
         self.parts.view.load_full()
@@ -352,17 +373,20 @@ impl MemoryRoom {
     }
 
     fn show(&mut self, index: usize, memory: Memory) {
-        self.show_with(index, memory, |_| {});
+        self.show_all(vec![(index, memory, None)]);
     }
 
-    /// Makes `memory` the family's memory, and shows it together with `change` of its view, in one swap.
-    fn show_with(&mut self, index: usize, memory: Memory, change: impl FnOnce(&mut FamilyView)) {
-        let family = &mut self.families[index];
-        family.set(memory.clone());
+    /// Gives families their memory, and shows it, with the new version of each that has one, in one swap of the view.
+    fn show_all(&mut self, shown: Vec<(usize, Memory, Option<Arc<Version>>)>) {
+        for (index, memory, _) in &shown {
+            self.families[*index].set(memory.clone());
+        }
         self.parts.view.update(|view| {
-            let view = &mut view.families[index];
-            view.memory = memory;
-            change(view);
+            for (index, memory, version) in shown {
+                let view = &mut view.families[index];
+                view.memory = memory;
+                view.version = version.unwrap_or_else(|| view.version.clone());
+            }
         });
         self.recount();
     }

@@ -14,7 +14,7 @@ use crate::db::{Db, MemoryPolicy, Options};
 use crate::memory::view::{View, ViewCell};
 use crate::memory::{Immutable, LogsBySeq, Records, Segment, count_live, merge};
 use crate::plan::memory::heat::{Divided, HotShare, divide};
-use crate::plan::memory::limits::{MemoryAction, MemoryLimits, MemoryState, decide};
+use crate::plan::memory::limits::{MemoryAction, MemoryLimits, MemoryState, WriteBack, decide};
 use crate::plan::memory::logs::{LogUse, collection};
 use crate::plan::memory::segments::{MemoryStep, Redundancy, SegmentOptions, compact_memory};
 use crate::plan::memory::tuner::{Flushed, HotKeyTuner};
@@ -262,6 +262,8 @@ impl Simulator {
                 log_bytes: self.log_bytes(),
                 is_log_full: self.is_log_full(),
                 are_tables_requested: self.room.are_tables_requested(),
+                // A flush takes the place of the write-back of the only family, which is small only where logs have little room.
+                write_back: WriteBack::Refused,
             };
             match decide(&state, &self.limits) {
                 MemoryAction::Nothing => return,
@@ -277,10 +279,12 @@ impl Simulator {
                     self.rotate();
                     self.collect_logs();
                 }
-                MemoryAction::Flush { may_keep, .. } => {
+                action
+                @ (MemoryAction::Flush { .. } | MemoryAction::FlushSmall | MemoryAction::WriteBack) => {
+                    let may_keep = matches!(action, MemoryAction::Flush { may_keep: true, .. });
                     let replay_from = self.rotate();
-                    self.room.switch(FAMILY, replay_from, self.seq, may_keep);
-                    let task = self.flushes.take().expect("the switch queued a flush");
+                    self.room.switch(&[FAMILY], replay_from, self.seq, may_keep);
+                    let task = self.flushes.take().pop().expect("the switch queued a flush");
                     return self.begin_flush(task);
                 }
             }
@@ -362,7 +366,7 @@ impl Simulator {
         self.logs.retain(|&log, _| log >= task.replay_from);
         self.logs_by_seq.forget_below(task.replay_from);
         let kept = Kept { hot: hot.map(Immutable::Flat), live_permille: divided.live_permille };
-        self.room.flushed(&task, kept, Arc::<Version>::default());
+        self.room.flushed(vec![(&task, kept, Arc::<Version>::default())]);
         self.redundancy.flushed();
         if !run.is_empty() {
             self.add_run(run);

@@ -11,7 +11,10 @@
 //! | full memory | the budget; half of it for new writes where hot keys stayed | TRIAD 4.1 | the largest family is flushed |
 //! | memory that must go | 15/8 of the budget | below the hard limit of 2 budgets | flushed, whatever compacts it |
 //! | superseded memory | at most 750 of 1,000 bytes were alive | TRIAD 4.1, `FLUSH_TH` | full memory is compacted instead of flushed |
-//! | logs | `log_bytes` | TRIAD 4.3 | the family with the oldest record is flushed |
+//! | logs | `log_bytes` | TRIAD 4.3 | the family with the oldest record is flushed, or written back if it is small |
+//! | small family | 64 KiB, and a 16th of the budget | measured | written back where logs are full, in place of a table of its own |
+//! | small families, most | a quarter of `log_bytes` | below `log_bytes` | more is flushed, all small families with one log and one edit |
+//! | logs during a write-back | 5/4 of `log_bytes` | measured | the write-back is given up for a flush |
 //! | log file | a quarter of `log_bytes` | measured | the log is closed; the oldest logs may be collected |
 //! | logs near their bound | 3/4 of `log_bytes` | measured | the log collection counts what is alive |
 //! | hot key | written twice, at least as often as the mean, and more often than by chance | TRIAD 4.1 | it may stay at a flush |
@@ -55,6 +58,8 @@ const COMPACT_FULL_PERMILLE: u64 = 750;
 /// A flush keeps hot keys only if they are at least one in this many keys of its flushing set. Separating fewer costs more
 /// processor time than it spares the flush.
 const MIN_HOT_SHARE: u64 = 32;
+/// A family with less memory than this is small: 64 KiB. A table of its own would take longer to sync than the copies of many such families.
+const SMALL_FAMILY_BYTES: u64 = 64 << 10;
 const MILLION: u128 = 1_000_000;
 
 impl MemoryLimits {
@@ -122,6 +127,26 @@ impl MemoryLimits {
     /// Size in bytes at which a log is closed: a quarter of `log_bytes`, so that it can go before all logs reach their bound.
     pub fn log_file_bytes(&self) -> u64 {
         if self.options.log_rewrite_percent == 0 { u64::MAX } else { self.options.log_bytes / 4 }
+    }
+
+    /// Whether a family with `bytes` of memory is written back where logs are full.
+    pub fn is_small(&self, bytes: u64) -> bool {
+        bytes < SMALL_FAMILY_BYTES.min(self.options.memtable_bytes / 16)
+    }
+
+    /// The most live bytes that are written back for small families.
+    pub fn max_small_bytes(&self) -> u64 {
+        self.options.log_bytes / 4
+    }
+
+    /// Whether logs of `log_bytes` are more than there may be.
+    pub fn are_logs_full(&self, log_bytes: u64) -> bool {
+        log_bytes > self.options.log_bytes
+    }
+
+    /// Whether logs grew so much during a write-back that a flush has to free them.
+    pub fn must_free_logs(&self, log_bytes: u64) -> bool {
+        log_bytes > self.options.log_bytes / 4 * 5
     }
 
     /// The most live percent of logs that are collected.
@@ -209,7 +234,7 @@ pub struct FamilyState {
 }
 
 impl FamilyState {
-    fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.active_bytes + self.pipeline_bytes
     }
 }
@@ -225,6 +250,18 @@ pub struct MemoryState<'a> {
     pub is_log_full: bool,
     /// A caller waits until all memory is in tables, so no key may stay.
     pub are_tables_requested: bool,
+    pub write_back: WriteBack,
+}
+
+/// Whether small families are written back where logs are full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WriteBack {
+    #[default]
+    Possible,
+    /// A job was asked for, and has not ended.
+    Asked,
+    /// The last job could free no log.
+    Refused,
 }
 
 /// What memory or logs need. A number is an index of [`MemoryState::families`].
@@ -237,6 +274,10 @@ pub enum MemoryAction {
     CompactFull(usize),
     /// The log is closed, and the log collection checks whether the oldest logs can go.
     CloseLog,
+    /// What is alive of small families is copied to the newest log, so that the oldest logs go without a flush.
+    WriteBack,
+    /// All memory of each small family becomes a table. The families share one log and one edit.
+    FlushSmall,
     /// All memory of the family becomes a table, but for the hot keys if they may stay.
     Flush {
         family: usize,
@@ -265,12 +306,19 @@ pub fn decide(state: &MemoryState<'_>, limits: &MemoryLimits) -> MemoryAction {
                 _ => return flush(index),
             }
         }
-    } else if state.log_bytes > limits.options.log_bytes && !families.iter().any(|family| family.is_flushing)
-    {
+    } else if limits.are_logs_full(state.log_bytes) && !families.iter().any(|family| family.is_flushing) {
         // A running flush may free the logs.
         let oldest = families.iter().filter_map(|family| family.first_log).min();
-        if let Some((index, _)) = flushable().find(|(_, family)| family.first_log == oldest) {
-            return flush(index);
+        let of_oldest = flushable().filter(|(_, family)| family.first_log == oldest);
+        // Of equally old families the largest one frees most.
+        if let Some((index, family)) = of_oldest.rev().max_by_key(|(_, family)| family.bytes()) {
+            let is_small = limits.options.log_rewrite_percent > 0 && limits.is_small(family.bytes());
+            match state.write_back {
+                _ if !is_small => return flush(index),
+                WriteBack::Possible => return MemoryAction::WriteBack,
+                WriteBack::Asked if !limits.must_free_logs(state.log_bytes) => {}
+                WriteBack::Asked | WriteBack::Refused => return MemoryAction::FlushSmall,
+            }
         }
     }
     if state.is_log_full {
@@ -348,7 +396,8 @@ pub mod tests {
     }
 
     fn state(families: &[FamilyState]) -> MemoryState<'_> {
-        MemoryState { families, log_bytes: 0, is_log_full: false, are_tables_requested: false }
+        let write_back = WriteBack::Possible;
+        MemoryState { families, log_bytes: 0, is_log_full: false, are_tables_requested: false, write_back }
     }
 
     fn decided(families: &[FamilyState]) -> MemoryAction {
@@ -393,9 +442,10 @@ pub mod tests {
         assert_eq!(decided(&[alive]), flush(0), "compacting gave nothing back");
     }
 
+    /// The limits are 1 MiB of memory, 1 MiB of logs, and so 64 KiB for a small family.
     #[test]
     fn logs_over_their_bound_flush_the_family_with_the_oldest_record() {
-        let old = FamilyState { first_log: Some(FileId(3)), ..family(1, 0) };
+        let old = FamilyState { first_log: Some(FileId(3)), ..family(1, 63) };
         let over = |families: &[FamilyState]| {
             decide(&MemoryState { log_bytes: (1 << 20) + 1, ..state(families) }, &limits())
         };
@@ -406,6 +456,27 @@ pub mod tests {
             decide(&MemoryState { log_bytes: 1 << 20, ..state(&[old]) }, &limits()),
             MemoryAction::Nothing
         );
+        let twins = [FamilyState { first_log: Some(FileId(3)), ..family(1, 0) }, old];
+        assert_eq!(over(&twins), flush(1), "the large one of two that are equally old");
+    }
+
+    #[test]
+    fn logs_that_a_small_family_keeps_go_by_a_write_back() {
+        let small = FamilyState { first_log: Some(FileId(3)), ..family(1, 62) };
+        let families = [family(30, 300), small];
+        let over = |write_back, log_bytes| {
+            decide(&MemoryState { write_back, log_bytes, ..state(&families) }, &limits())
+        };
+        let full = (1 << 20) + 1;
+        assert_eq!(over(WriteBack::Possible, 1 << 20), MemoryAction::Nothing);
+        assert_eq!(over(WriteBack::Possible, full), MemoryAction::WriteBack);
+        assert_eq!(over(WriteBack::Asked, full), MemoryAction::Nothing, "the job will end");
+        assert_eq!(over(WriteBack::Asked, 5 << 18), MemoryAction::Nothing);
+        assert_eq!(over(WriteBack::Asked, (5 << 18) + 1), MemoryAction::FlushSmall, "the job is behind");
+        assert_eq!(over(WriteBack::Refused, full), MemoryAction::FlushSmall);
+        let off = MemoryLimits::new(MemoryOptions { log_rewrite_percent: 0, ..OPTIONS });
+        let state = MemoryState { log_bytes: full, ..state(&families) };
+        assert_eq!(decide(&state, &off), flush(1), "log collection is switched off");
     }
 
     #[test]

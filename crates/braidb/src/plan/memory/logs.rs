@@ -40,6 +40,16 @@ pub fn collection(logs: &[LogUse], limits: &MemoryLimits) -> Option<FileId> {
     shares.iter().rfind(|(share, _)| !share.is_more_than(enough)).map(|(_, replay_from)| *replay_from)
 }
 
+/// The log from which recovery should replay after small families are written back: the first one that a family needs that is not small.
+/// `None` if no log would go, or too many bytes would be copied. `logs` are as for [`collection`].
+pub fn collection_of_small(logs: &[LogUse], of_large: FileId, limits: &MemoryLimits) -> Option<FileId> {
+    // No family replays from a log without bytes.
+    let first = logs.iter().position(|log| log.id >= of_large && log.bytes > 0)?;
+    let live_bytes: u64 = logs[..first].iter().map(|log| log.live_bytes).sum();
+    let goes = logs[..first].iter().any(|log| log.bytes > 0);
+    (goes && live_bytes <= limits.max_small_bytes()).then(|| logs[first].id)
+}
+
 /// Live bytes and all bytes of some logs.
 #[derive(Clone, Copy, Debug)]
 struct Share {
@@ -94,5 +104,31 @@ mod tests {
     fn a_log_that_holds_nothing_is_never_the_first() {
         assert_eq!(collected(&[(100, 0), (0, 0), (100, 90), (300, 1)], 50), Some(3));
         assert_eq!(collected(&[(100, 7), (90, 0), (100, 90), (300, 1)], 50), Some(3));
+    }
+
+    #[test]
+    fn small_families_are_written_back_up_to_the_first_log_of_a_large_one() {
+        let limits = MemoryLimits::new(MemoryOptions {
+            log_bytes: 400,
+            ..crate::plan::memory::limits::tests::OPTIONS
+        });
+        let of_small = |logs: &[(u64, u64)], of_large| {
+            let uses: Vec<_> = (1..)
+                .zip(logs)
+                .map(|(id, &(bytes, live_bytes))| LogUse { id: FileId(id), bytes, live_bytes })
+                .collect();
+            collection_of_small(&uses, FileId(of_large), &limits).map(|log| log.0)
+        };
+        assert_eq!(
+            of_small(&[(100, 50), (100, 50), (100, 90), (1, 1)], 3),
+            Some(3),
+            "a quarter of 400 is copied"
+        );
+        assert_eq!(of_small(&[(100, 50), (100, 51), (100, 90), (1, 1)], 3), None, "more would be");
+        assert_eq!(of_small(&[(100, 50), (100, 50), (100, 0), (1, 1)], 4), Some(4));
+        assert_eq!(of_small(&[(100, 50), (100, 1)], 1), None, "the large family needs all logs");
+        assert_eq!(of_small(&[(100, 50), (0, 0), (9, 1)], 2), Some(3), "no family replays from an empty log");
+        assert_eq!(of_small(&[(0, 0), (9, 1)], 2), None, "no byte would go");
+        assert_eq!(of_small(&[], 1), None);
     }
 }

@@ -35,6 +35,12 @@
 //! the switch, or behind it. Their frame marks them for a recovery that replays from the log of the switch. The family cannot be
 //! switched before the flush has ended. No log collection begins or goes on meanwhile.
 //!
+//! # Small families
+//!
+//! Where logs are full, families with little memory keep them (`plan/memory/limits.rs`). Then the same steps run up to the first
+//! log that a larger family needs, however much of the logs is alive. No step depends on the sizes of families: records of all
+//! families that stand in the logs to be deleted are copied.
+//!
 //! Only the next flush waits for a log collection. Log collection waits for no memory. A write meets it only at the commit lock,
 //! for one frame (rule 16).
 
@@ -45,6 +51,7 @@ use crate::base::mutant::mutant;
 use crate::log::EncodedBatch;
 use crate::memory::LogsBySeq;
 use crate::memory::view::View;
+use crate::plan::memory::limits::WriteBack;
 use std::sync::Arc;
 
 /// A log collection under way, and the state at its beginning, read under one lock. The job copies what the view shows. A log that
@@ -58,6 +65,8 @@ pub struct LogCollection {
     pub logs_by_seq: LogsBySeq,
     /// The current log at the beginning.
     pub log: FileId,
+    /// The first log that a family needs that is not small; the current log if no family does.
+    pub of_large: FileId,
     /// The log that holds the first copy.
     home: Option<FileId>,
 }
@@ -87,7 +96,8 @@ impl CommitQueue {
         }
         let switches = core.room.switches();
         let (view, logs_by_seq, log) = (core.room.view(), core.logs_by_seq.clone(), core.log.id());
-        Ok(Some(LogCollection { switches, view, logs_by_seq, log, home: None }))
+        let of_large = core.room.first_log_of_large().map_or(log, |first| first.min(log));
+        Ok(Some(LogCollection { switches, view, logs_by_seq, log, of_large, home: None }))
     }
 
     /// Appends copies of records whose homes are older than `replay_from`. Returns `false`, and appends nothing, if a family's
@@ -144,6 +154,11 @@ impl CommitQueue {
         self.lock().takes_copies = false;
     }
 
+    /// A job that was to write back small families has ended. If it freed no log, a flush has to.
+    pub fn end_write_back(&self, is_refused: bool) {
+        self.lock().write_back = if is_refused { WriteBack::Refused } else { WriteBack::Possible };
+    }
+
     /// The edit is stable: no family replays a log before `replay_from` any more.
     pub fn collected(&self, collection: &LogCollection, replay_from: FileId) {
         let mut core = self.lock();
@@ -165,7 +180,12 @@ impl CommitQueue {
             return;
         }
         match self.rotate(core) {
-            Ok(_) => core.wants.log_collection = true,
+            Ok(_) => {
+                core.wants.log_collection = true;
+                if core.write_back == WriteBack::Refused {
+                    core.write_back = WriteBack::Possible;
+                }
+            }
             Err(_) => core.rotate_at_bytes = core.log.end() + (self.log_file_bytes / 4).max(1),
         }
     }

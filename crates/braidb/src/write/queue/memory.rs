@@ -8,7 +8,7 @@ use super::{CommitQueue, Core};
 use crate::base::error::Result;
 use crate::base::ids::{FamilyId, FileId};
 use crate::memory::Immutable;
-use crate::plan::memory::limits::{MemoryAction, MemoryState, decide};
+use crate::plan::memory::limits::{MemoryAction, MemoryState, WriteBack, decide};
 use crate::version::Version;
 use crate::write::flush_queue::FlushTask;
 use crate::write::room::{Kept, MemoryRoom};
@@ -25,6 +25,8 @@ pub struct Wants {
     pub memory_compaction: bool,
     /// A log was closed because it was full: the oldest logs may be collected.
     pub log_collection: bool,
+    /// Logs are full, and small families keep them: the families are written back.
+    pub write_back: bool,
 }
 
 /// The memory room, behind the commit lock. The lock is held until the guard drops.
@@ -52,7 +54,9 @@ impl CommitQueue {
 
     /// After a commit: makes room if a counter shows that memory or logs may be full.
     pub(super) fn make_room_if_full(&self, core: &mut Core) {
-        let is_triggered = core.room.is_triggered(self.shared.log_sync.appended());
+        let log_bytes = self.shared.log_sync.appended();
+        let waits = core.write_back == WriteBack::Asked && !core.room.limits().must_free_logs(log_bytes);
+        let is_triggered = core.room.is_triggered(if waits { 0 } else { log_bytes });
         if is_triggered || core.log.end() >= core.rotate_at_bytes {
             self.make_room(core);
         }
@@ -69,6 +73,7 @@ impl CommitQueue {
                 log_bytes: self.shared.log_sync.appended(),
                 is_log_full: core.log.end() >= core.rotate_at_bytes,
                 are_tables_requested: core.room.are_tables_requested(),
+                write_back: core.write_back,
             };
             match decide(&state, core.room.limits()) {
                 MemoryAction::Nothing => return,
@@ -81,40 +86,53 @@ impl CommitQueue {
                     core.wants.memory_compaction = true;
                 }
                 MemoryAction::CloseLog => self.rotate_full_log(core),
+                MemoryAction::WriteBack => {
+                    core.write_back = WriteBack::Asked;
+                    core.wants.write_back = true;
+                }
+                MemoryAction::FlushSmall => {
+                    let families = core.room.small();
+                    core.switch_failed = self.switch_memtables(core, &families, false).err();
+                    return;
+                }
                 MemoryAction::Flush { family, may_keep } => {
-                    core.switch_failed = self.switch_memtable(core, FamilyId(family as u32), may_keep).err();
+                    let family = FamilyId(family as u32);
+                    core.switch_failed = self.switch_memtables(core, &[family], may_keep).err();
                     return;
                 }
             }
         }
     }
 
-    /// Rotates the log and turns all memory of the family into a flush task, in one step.
-    fn switch_memtable(&self, core: &mut Core, family: FamilyId, may_keep: bool) -> Result<()> {
+    /// Rotates the log and turns all memory of the families into flush tasks, in one step.
+    fn switch_memtables(&self, core: &mut Core, families: &[FamilyId], may_keep: bool) -> Result<()> {
+        if families.is_empty() {
+            return Ok(());
+        }
         // The flush copies the keys that stay in memory to the log that begins now.
         let replay_from = self.rotate_for(core, may_keep)?;
-        core.room.switch(family, replay_from, core.last_seq, may_keep);
+        core.room.switch(families, replay_from, core.last_seq, may_keep);
         core.wants.flush = true;
         Ok(())
     }
 
-    /// Switches the memtable of every family that has something in memory and is not being flushed. Returns how many flushes of
-    /// each family will have ended when those under way have. The caller schedules the flushes.
+    /// Switches the memtables of all families that have something in memory and are not being flushed, with one log. Returns how many
+    /// flushes of each family will have ended when those under way have. The caller schedules the flushes.
     pub fn switch_all_memtables(&self) -> Result<Vec<u64>> {
         let mut core = self.lock();
         self.shared.health.check_writable()?;
-        for family in core.room.flushable() {
-            self.switch_memtable(&mut core, family, false)?;
-        }
+        let families = core.room.flushable();
+        self.switch_memtables(&mut core, &families, false)?;
         Ok(core.room.switches())
     }
 
-    /// The flush's edit is durable: the table and the hot keys take the place of the flushing set. No family replays logs before
+    /// The flush's edit is durable: tables and hot keys take the place of the flushing sets. No family replays logs before
     /// `replay_from` any more. The scheduler runs after each flush and carries out what this step wants.
-    pub fn finish_flush(&self, task: &FlushTask, kept: Kept, version: Arc<Version>, replay_from: FileId) {
+    pub fn finish_flush(&self, flushed: Vec<(&FlushTask, Kept, Arc<Version>)>, replay_from: FileId) {
         let mut core = self.lock();
         core.logs_by_seq.forget_below(replay_from);
-        core.room.flushed(task, kept, version);
+        core.room.flushed(flushed);
+        core.write_back = WriteBack::Possible;
         // Memory may be over its bound again. A memtable that could not be switched beside this flush can be switched now.
         if self.shared.health.check_writable().is_ok() {
             self.make_room(&mut core);
