@@ -1,11 +1,19 @@
 //! Processes with few file descriptors, many column families and many files: everything works, and only takes longer.
+//!
+//! At full size, with 700 families and 3 GB of large values, after `cargo test --release -p braidb --test descriptors --no-run`:
+//!
+//! ```sh
+//! export BRAIDB_DESCRIPTORS_DIR=/tmp/descriptors BRAIDB_DESCRIPTORS_FAMILIES=700 BRAIDB_DESCRIPTORS_VALUE_BYTES=2200000
+//! sh -c 'ulimit -n 64; exec target/release/deps/descriptors-* --ignored --exact works_on_many_files --nocapture'
+//! ```
 
 use braidb::{ColumnFamily, Db, Options, WriteBatch};
 use std::process::Command;
 
-/// Environment variables: the directory of the database, and its number of column families.
+/// Environment variables: the directory of the database, its number of column families, and the bytes of a large value.
 const DIR: &str = "BRAIDB_DESCRIPTORS_DIR";
 const FAMILIES: &str = "BRAIDB_DESCRIPTORS_FAMILIES";
+const VALUE_BYTES: &str = "BRAIDB_DESCRIPTORS_VALUE_BYTES";
 
 /// Rounds of writes, each of which flushes every column family.
 const ROUNDS: u64 = 2;
@@ -42,21 +50,21 @@ fn sixty_four_descriptors_are_enough_for_a_hundred_families() {
     works_within(64, 100);
 }
 
-fn value(family: u64, key: u64, round: u64) -> Vec<u8> {
-    // Half of the values are large and go to value files.
-    let bytes = if key.is_multiple_of(2) { 3000 } else { 30 };
+/// Half of the values are large and go to value files.
+fn value(family: u64, key: u64, round: u64, large_bytes: usize) -> Vec<u8> {
+    let bytes = if key.is_multiple_of(2) { large_bytes } else { 30 };
     vec![(family * 7 + key * 31 + round) as u8; bytes]
 }
 
-fn check(families: &[ColumnFamily], round: u64) {
-    // The threads read different tables at any moment.
+/// Each of 8 threads reads an eighth of the families, so that they need different tables at any moment.
+fn check(families: &[ColumnFamily], round: u64, large_bytes: usize) {
     std::thread::scope(|scope| {
         for thread in 0..8 {
             scope.spawn(move || {
-                for number in (0..families.len()).cycle().skip(thread * 13).take(families.len()) {
+                for (number, family) in (0..).zip(families).skip(thread).step_by(8) {
                     for key in 0..KEYS {
-                        let found = families[number].get(key.to_be_bytes()).unwrap();
-                        assert!(found.is_some_and(|found| found == value(number as u64, key, round)));
+                        let found = family.get(key.to_be_bytes()).unwrap();
+                        assert!(found.is_some_and(|found| found == value(number, key, round, large_bytes)));
                     }
                 }
             });
@@ -69,27 +77,28 @@ fn check(families: &[ColumnFamily], round: u64) {
 fn works_on_many_files() {
     let dir = std::env::var_os(DIR).expect("started by another test");
     let count: u64 = std::env::var(FAMILIES).unwrap().parse().unwrap();
-    let options = || Options::new().memtable_bytes(1 << 20).block_cache_bytes(0);
+    let large_bytes = std::env::var(VALUE_BYTES).map_or(3000, |bytes| bytes.parse().unwrap());
+    let options = || Options::new().memtable_bytes((count as usize) << 17).block_cache_bytes(0);
     let db = options().open(&dir).unwrap();
     let families = |db: &Db| -> Vec<ColumnFamily> {
         (0..count).map(|number| db.create_column_family(&format!("family {number}")).unwrap()).collect()
     };
     for round in 0..ROUNDS {
         let families = families(&db);
-        let mut batch = WriteBatch::new();
         for (number, family) in (0..).zip(&families) {
+            let mut batch = WriteBatch::new();
             for key in 0..KEYS {
-                batch.put_in(family, key.to_be_bytes(), value(number, key, round));
+                batch.put_in(family, key.to_be_bytes(), value(number, key, round, large_bytes));
             }
+            db.write(batch).unwrap();
         }
-        db.write(batch).unwrap();
         db.flush().unwrap();
-        check(&families, round);
+        check(&families, round, large_bytes);
     }
     db.close().unwrap();
     let db = options().open(&dir).unwrap();
-    check(&families(&db), ROUNDS - 1);
+    check(&families(&db), ROUNDS - 1, large_bytes);
     db.settle().unwrap();
-    check(&families(&db), ROUNDS - 1);
+    check(&families(&db), ROUNDS - 1, large_bytes);
     assert!(db.verify().unwrap().damages.is_empty());
 }
