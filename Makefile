@@ -3,7 +3,7 @@
 # The directory where rustup puts cargo, for a shell whose PATH lacks it.
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
-.PHONY: help setup setup-rivals run test lint doc miri loom torture rivals check-rivals accept-store accept-guards accept-memory accept-heat accept-faults accept-ruler accept-rooms accept-values accept-tree accept-tiers
+.PHONY: help setup setup-rivals run test lint doc miri loom torture rivals check-rivals accept-store accept-guards accept-memory accept-heat accept-faults accept-ruler accept-rooms accept-values accept-tree accept-tiers accept-everyday
 
 help:
 	@echo 'make run            build the command and show in half a minute what BraidDB does'
@@ -25,6 +25,7 @@ help:
 	@echo 'make accept-values  the same for values'
 	@echo 'make accept-tree    the same for one tree'
 	@echo 'make accept-tiers   the same for tiers'
+	@echo 'make accept-everyday the same for everyday use'
 	@echo '                    with AGAIN=LINE a line of these runs again that has a result already'
 
 setup:
@@ -102,3 +103,6 @@ accept-tree: setup-rivals
 
 accept-tiers: setup
 	scripts/accept/tiers $(ACCEPT)
+
+accept-everyday: setup
+	scripts/accept/everyday $(ACCEPT)

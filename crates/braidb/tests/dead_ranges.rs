@@ -284,3 +284,49 @@ fn floors() {
         println!("expiry-us-p50 {:.1}\nexpiry-us-p99 {:.1}", us[2_000], us[3_960]);
     }
 }
+
+/// What 1,024 gaps cost puts and gets, beside a database without gaps: printed, and judged by `scripts/accept/everyday`.
+#[test]
+#[ignore = "measures, with optimization: scripts/accept/everyday runs it"]
+fn beside_gaps() {
+    const RUNS: u64 = 1_024;
+    const KEYS_A_RUN: u64 = 500;
+    const DELETED_A_RUN: u64 = 70;
+    let clock = MonotonicClock::new();
+    let dirs = [Dir::new("with"), Dir::new("beside")];
+    let open =
+        |dir: &Dir, gaps| Options::new().tuning(|tuning| tuning.gap_entries(gaps)).open(&dir.0).unwrap();
+    let sides = [open(&dirs[0], Some(64)), open(&dirs[1], None)];
+    for db in &sides {
+        fill(db, 0..RUNS * KEYS_A_RUN);
+        for run in 0..RUNS {
+            (0..DELETED_A_RUN).for_each(|n| db.delete(key(run * KEYS_A_RUN + n)).unwrap());
+        }
+        db.settle().unwrap();
+        assert_eq!(db.iter().count() as u64, RUNS * (KEYS_A_RUN - DELETED_A_RUN));
+    }
+    assert_eq!(sides[0].stats().counts.gaps_accepted, RUNS);
+    let living = |n: u64| {
+        let n = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
+        (n / 1_000 % RUNS) * KEYS_A_RUN + DELETED_A_RUN + n % (KEYS_A_RUN - DELETED_A_RUN)
+    };
+    let median = |name: &str, operation: &dyn Fn(&Db, u64)| {
+        let mut ratios: Vec<f64> = (0..9)
+            .map(|round| {
+                let mut us = [0, 1].map(|turn| {
+                    let side = (turn + round) % 2;
+                    let began_us = clock.now_us();
+                    (0..300_000).for_each(|n| operation(&sides[side], living(round as u64 * 300_000 + n)));
+                    (side, (clock.now_us() - began_us) as f64)
+                });
+                us.sort_by_key(|(side, _)| *side);
+                us[1].1 / us[0].1
+            })
+            .collect();
+        ratios.sort_by(f64::total_cmp);
+        println!("{name} {:.3}\n{name}-spread {:.3}..{:.3}", ratios[4], ratios[0], ratios[8]);
+    };
+    median("puts-beside-gaps", &|db, n| db.put(key(n), VALUE).unwrap());
+    sides.iter().for_each(|db| db.settle().unwrap());
+    median("gets-beside-gaps", &|db, n| assert!(db.get(key(n)).unwrap().is_some()));
+}
