@@ -99,6 +99,36 @@ fn a_priority_queue_jumps_although_pushes_cut_its_gap() {
 }
 
 #[test]
+fn bursts_of_pushes_do_not_wear_a_gap_out() {
+    let dir = Dir::new("bursts");
+    let db = small(Some(64)).open(&dir.0).unwrap();
+    fill(&db, 0..20_000);
+    (0..10_000).for_each(|_| drop(pop(&db, true).unwrap()));
+    let steps = stepped_over(&db, 20, |_| {
+        fill(&db, 10_000..10_020);
+        (0..20).for_each(|_| drop(pop(&db, true).unwrap()));
+    });
+    assert!(steps <= 20 * 20, "{steps} entries for 20 pushes and 20 pops");
+}
+
+#[test]
+fn a_key_with_several_dead_versions_does_not_stop_jumps() {
+    let dir = Dir::new("versions");
+    let db = small(Some(64)).open(&dir.0).unwrap();
+    fill(&db, 0..4_000);
+    db.flush().unwrap();
+    (0..3_900).for_each(|n| db.delete(key(n)).unwrap());
+    assert_eq!(db.first().unwrap().unwrap().0, key(3_900));
+    let steps = stepped_over(&db, 50, |n| {
+        // A put, an update and a delete in the middle of the gap.
+        fill(&db, [1_000 + 10 * n; 2].into_iter());
+        db.delete(key(1_000 + 10 * n)).unwrap();
+        assert_eq!(db.first().unwrap().unwrap().0, key(3_900));
+    });
+    assert!(steps <= 100, "{steps} entries for a first entry");
+}
+
+#[test]
 fn push_and_pop_in_step_stays_cheap() {
     let dir = Dir::new("step");
     let db = small(Some(64)).open(&dir.0).unwrap();

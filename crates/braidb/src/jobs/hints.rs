@@ -164,7 +164,7 @@ impl Hints {
     }
 }
 
-/// Entries that cleaning `range` reads: of all cells into which the range reaches, and of L0 if one of its tables does.
+/// Entries that cleaning `range` reads at most: all of each cell that the range meets, and all of L0 if one of its tables overlaps it.
 fn cleaned_entries(version: &Version, range: &KeyRange) -> u64 {
     let entries = |cell: &Cell| cell.slices().map(|(_, slice)| slice.entries).sum::<u64>();
     let is_met = |cell: &Cell| cell.slices().any(|(_, slice)| slice.range.overlaps(range));

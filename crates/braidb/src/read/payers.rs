@@ -2,7 +2,7 @@
 //!
 //! Only what a merge of tables would spare the scan counts. So an entry counts as hidden if it lies in a table, the entry that hides it
 //! lies in a table too, and no reader can see it any more. Tombstones in memory count for nothing: no merge of tables removes what
-//! they hide, and gaps (`visible/gaps.rs`) let later scans jump over it.
+//! they hide, and gaps (`visible/gaps.rs`) let later scans jump over the ranges of such tombstones.
 
 use super::scan::ScanContext;
 use crate::base::ids::SeqNo;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub struct MetGarbage {
     /// From the first key with such an entry to the last.
     pub range: KeyRange,
-    /// How many more of them the walk read than it showed entries.
+    /// Hidden entries that the walk read beyond the entries that it showed.
     pub entries: u64,
 }
 
@@ -43,7 +43,7 @@ impl GarbageCount {
     /// Counts an entry of a table that one of a table with the number `by` hides. Returns whether a merge would remove it.
     #[inline]
     fn hidden(&mut self, key: &[u8], by: SeqNo) -> bool {
-        let watermark = *self.watermark.get_or_insert_with(|| self.snapshots.drop_proof().watermark());
+        let watermark = *self.watermark.get_or_insert_with(|| self.snapshots.watermark());
         if by > watermark && !mutant!("rent_of_kept_versions") {
             return false;
         }
@@ -64,19 +64,20 @@ impl GarbageCount {
 }
 
 /// Which slices pay for what a scan reads in vain. The slices that hold the key where the scan begins, but for the oldest, pay for a
-/// cursor: a scan would need one if they were one run. For a hidden entry pays the slice of the entry that hides it.
+/// cursor: a scan would need one if they were one run. The slice of the hiding entry pays for a hidden entry.
 pub struct Payers {
     slices: Vec<Arc<Slice>>,
     /// How often the scan is charged: 0 for most scans.
     weight: u64,
-    version: Arc<Version>,
+    /// Where the slice of a hiding entry is looked for, if the scan is charged.
+    version: Option<Arc<Version>>,
     pub garbage: GarbageCount,
     /// The slice that hid the latest entry, and how many it hid in a row.
     hider: Option<(Arc<Slice>, u64)>,
 }
 
 impl Payers {
-    /// A scan without a bound begins where few do, and pays for no cursor.
+    /// A scan without a bound that makes no jump begins where few do, and pays for no cursor.
     pub fn new(view: &FamilyView, start: Option<&[u8]>, context: &ScanContext) -> Payers {
         let ScanContext { weight, is_heat_counted, .. } = *context;
         let mut slices = Vec::new();
@@ -101,22 +102,24 @@ impl Payers {
             first_key: Vec::new(),
             last_key: Vec::new(),
         };
-        Payers { slices, weight, version: view.version.clone(), garbage, hider: None }
+        Payers { slices, weight, version: (weight > 0).then(|| view.version.clone()), garbage, hider: None }
     }
 
     /// Counts an entry of a table that one of a table with the number `by` hides.
     #[inline]
     pub fn hidden(&mut self, key: &[u8], by: SeqNo) {
-        if self.garbage.hidden(key, by) && self.weight > 0 {
-            self.charge_hider(key, by);
+        if self.garbage.hidden(key, by)
+            && let Some(version) = self.version.clone()
+        {
+            self.charge_hider(&version, key, by);
         }
     }
 
-    fn charge_hider(&mut self, key: &[u8], by: SeqNo) {
+    fn charge_hider(&mut self, version: &Version, key: &[u8], by: SeqNo) {
         let holds = |slice: &Slice| slice.range.contains(key) && (slice.seqs.0..=slice.seqs.1).contains(&by);
         if !self.hider.as_ref().is_some_and(|(slice, _)| holds(slice)) {
             self.pay_for_hidden();
-            let runs = self.version.levels().flat_map(|level| &level.cell(key).runs);
+            let runs = version.levels().flat_map(|level| &level.cell(key).runs);
             let found = runs.filter_map(|run| run.find(key)).find(|slice| holds(slice));
             self.hider = found.map(|slice| (slice.clone(), 0));
         }

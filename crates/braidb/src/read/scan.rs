@@ -112,7 +112,7 @@ pub struct ScanContext {
     pub weight: u64,
     /// Whether the database has slow tiers: their slices count each scan that begins there.
     pub is_heat_counted: bool,
-    /// Tells which entries hide older ones from every reader.
+    /// The registry of snapshots, which tells the entries that hide older ones from every reader.
     pub snapshots: Arc<Snapshots>,
     /// Where the scan leaves gaps: `None` if it leaves and uses none.
     pub gaps: Option<GapSink>,
@@ -130,8 +130,13 @@ pub type Backward = Scan<BackwardWalk>;
 
 impl Forward {
     /// Starts at the lower bound.
-    pub fn new(view: &FamilyView, at: SeqNo, low: &Bound<Vec<u8>>, context: ScanContext) -> Result<Forward> {
-        Ok(Scan { walk: ForwardWalk::new(view, at, low, &context)?, ahead: Ahead::new(context, true) })
+    pub fn new(
+        view: &FamilyView,
+        at: SeqNo,
+        low: &Bound<Vec<u8>>,
+        mut context: ScanContext,
+    ) -> Result<Forward> {
+        Ok(Scan { walk: ForwardWalk::new(view, at, low, &mut context)?, ahead: Ahead::new(context, true) })
     }
 }
 
@@ -141,9 +146,9 @@ impl Backward {
         view: &FamilyView,
         at: SeqNo,
         high: &Bound<Vec<u8>>,
-        context: ScanContext,
+        mut context: ScanContext,
     ) -> Result<Backward> {
-        Ok(Scan { walk: BackwardWalk::new(view, at, high, &context)?, ahead: Ahead::new(context, false) })
+        Ok(Scan { walk: BackwardWalk::new(view, at, high, &mut context)?, ahead: Ahead::new(context, false) })
     }
 }
 
@@ -189,7 +194,7 @@ pub struct ForwardWalk {
     /// Whether the version that decided lies in a table.
     is_in_table: bool,
     started: bool,
-    /// A jump found that no key follows.
+    /// A jump found that no living key follows.
     is_at_end: bool,
     /// The walk came to the end of its range.
     has_ended: bool,
@@ -199,13 +204,19 @@ pub struct ForwardWalk {
 }
 
 impl ForwardWalk {
-    fn new(view: &FamilyView, at: SeqNo, low: &Bound<Vec<u8>>, context: &ScanContext) -> Result<ForwardWalk> {
-        let mut trail = Trail::new(context.gaps.clone(), view.gaps.clone(), at);
+    fn new(
+        view: &FamilyView,
+        at: SeqNo,
+        low: &Bound<Vec<u8>>,
+        context: &mut ScanContext,
+    ) -> Result<ForwardWalk> {
+        let mut trail = Trail::new(context.gaps.take(), view.gaps.clone(), at);
         let start = match low {
             Bound::Unbounded => Vec::new(),
             Bound::Included(key) => key.clone(),
             Bound::Excluded(key) => successor(key),
         };
+        trail.begin(Some(start.clone()));
         let jump = trail.jump_from(&start);
         let mut merge = MergeCursor::new(sources(view));
         let mut is_at_end = false;
@@ -220,7 +231,6 @@ impl ForwardWalk {
             None => merge.seek_to_first()?,
         }
         let payers = Payers::new(view, first, context);
-        trail.begin(Some(start));
         Ok(ForwardWalk {
             merge,
             at,
@@ -297,7 +307,7 @@ impl Walk for ForwardWalk {
             if decided || self.merge.seq() > self.at {
                 versions += u32::from(decided);
                 if decided {
-                    self.trail.step_hidden();
+                    self.trail.step_hidden(1);
                     if self.is_in_table && self.merge.winner().is_in_table() {
                         self.payers.hidden(&self.key, self.seq);
                     }
@@ -358,7 +368,7 @@ pub struct BackwardWalk {
     key: Vec<u8>,
     key_before: Vec<u8>,
     started: bool,
-    /// A jump found that no key comes before.
+    /// A jump found that no living key comes before.
     is_at_end: bool,
     /// The walk came to the end of its range.
     has_ended: bool,
@@ -372,15 +382,16 @@ impl BackwardWalk {
         view: &FamilyView,
         at: SeqNo,
         high: &Bound<Vec<u8>>,
-        context: &ScanContext,
+        context: &mut ScanContext,
     ) -> Result<BackwardWalk> {
-        let mut trail = Trail::new(context.gaps.clone(), view.gaps.clone(), at);
+        let mut trail = Trail::new(context.gaps.take(), view.gaps.clone(), at);
         let start = match high {
             Bound::Unbounded => None,
             // The keys up to and including `key` are those before its successor.
             Bound::Included(key) => Some(successor(key)),
             Bound::Excluded(key) => Some(key.clone()),
         };
+        trail.begin(start.clone());
         let jump = trail.jump_before(start.as_deref());
         let mut merge = MergeCursor::new(sources(view));
         let mut is_at_end = false;
@@ -395,7 +406,6 @@ impl BackwardWalk {
             None => merge.seek_to_last()?,
         }
         let payers = Payers::new(view, first.map(Vec::as_slice), context);
-        trail.begin(start);
         Ok(BackwardWalk {
             merge,
             at,
@@ -416,7 +426,7 @@ impl BackwardWalk {
             self.trail.begin(Some(self.key_before.clone()));
         }
         let asks = self.trail.step();
-        (1..versions).for_each(|_| self.trail.step_hidden());
+        self.trail.step_hidden(versions - 1);
         if asks && let Some(jump) = self.trail.jump_before(Some(&successor(&self.key))) {
             match jump {
                 Jump::End => self.is_at_end = true,

@@ -2,17 +2,17 @@
 //!
 //! A walk that stepped over many dead entries in a row offers the range as a gap (`visible/gaps.rs`): from behind the last key
 //! shown, or the bound where it began, to the next key shown, or the bound where it ended. A walk that meets a gap jumps to its
-//! other end. A jump and the dead entries beside it are one trail, so a gap grows with the pops of a queue.
+//! other end. Beside a gap 8 dead entries are worth an offer, and between two gaps each one is, so a gap grows with the pops of a queue.
 //!
 //! A walk that stays among dead entries offers what it has after each [`OFFERED_EVERY`] of them. Offered at its end alone, the
 //! gap of a long walk would always come too late: the ring of recent puts does not reach back far enough.
 
 use crate::base::ids::{FamilyId, SeqNo};
-use crate::visible::gaps::{Gap, Gaps, Jump};
+use crate::visible::gaps::{Gap, Gaps, Jump, Way};
 use crate::write::CommitQueue;
 use std::sync::Arc;
 
-/// Dead entries after which a walk offers the gap that it has by then: they take about 1 ms.
+/// A walk offers its gap after this many dead entries. Stepping over them takes about 1 ms.
 const OFFERED_EVERY: u64 = 1 << 10;
 /// Steps that take as long as a jump, which positions the cursors of all sources anew.
 const STEPS_OF_A_JUMP: u64 = 8;
@@ -35,14 +35,14 @@ pub struct Trail {
     at: SeqNo,
     /// The end of the trail where it began. Forward: its first key. Backward: the first key behind it, or `None` behind all keys.
     from: Option<Vec<u8>>,
+    /// Whether a gap, or a range that the walk offered, ends where the trail begins.
+    is_beside_gap: bool,
+    /// Dead entries since the trail began.
     steps: u64,
-    jumps: u64,
-    /// Dead entries that were stepped over, and those of the gaps that were jumped over.
-    dead: u64,
-    /// Dead entries that the walk stepped over on all of its trails.
-    all_steps: u64,
-    /// `steps` at the last offer from the middle of the trail.
-    offered_at: u64,
+    /// `steps` when the walk last asked for a gap.
+    asked_at: u64,
+    /// Dead entries that the walk stepped over on its earlier trails.
+    earlier_steps: u64,
     /// Whether an offer may wait in the commit queue.
     has_offered: bool,
 }
@@ -54,11 +54,10 @@ impl Trail {
             gaps,
             at,
             from: None,
+            is_beside_gap: false,
             steps: 0,
-            jumps: 0,
-            dead: 0,
-            all_steps: 0,
-            offered_at: 0,
+            asked_at: 0,
+            earlier_steps: 0,
             has_offered: false,
         }
     }
@@ -66,12 +65,12 @@ impl Trail {
     /// Whether the last entry was shown, or none was met yet.
     #[inline]
     pub fn is_idle(&self) -> bool {
-        self.steps == 0 && self.jumps == 0
+        self.steps == 0 && !self.is_beside_gap
     }
 
     /// Dead entries that the walk stepped over so far.
     pub fn all_steps(&self) -> u64 {
-        self.all_steps + self.steps
+        self.earlier_steps + self.steps
     }
 
     /// Says where the trail begins, before the first dead entry.
@@ -83,97 +82,121 @@ impl Trail {
     #[inline]
     pub fn step(&mut self) -> bool {
         self.steps += 1;
-        self.dead += 1;
-        self.steps % STEPS_OF_A_JUMP == 1 && self.sink.is_some() && !self.gaps.is_empty()
+        let asks = self.steps == 1 || self.steps - self.asked_at >= STEPS_OF_A_JUMP;
+        if asks {
+            self.asked_at = self.steps;
+        }
+        asks && self.sink.is_some() && !self.gaps.is_empty()
     }
 
-    /// Counts an entry that an entry of the trail hides. Hidden entries behind a shown key belong to no trail.
+    /// Counts entries that an entry of the trail hides. Hidden entries behind a shown key belong to no trail.
     #[inline]
-    pub fn step_hidden(&mut self) {
-        if !self.is_idle() {
-            self.steps += 1;
-            self.dead += 1;
+    pub fn step_hidden(&mut self, entries: u64) {
+        if self.steps > 0 {
+            self.steps += entries;
         }
     }
 
     /// Where a walk forward goes on that stands at `key`, if a gap contains the key.
     pub fn jump_from(&mut self, key: &[u8]) -> Option<Jump> {
         self.sink.as_ref()?;
-        let (jump, dead) = self.gaps.jump_from(key, self.at)?;
-        Some(self.jumped(jump, dead))
+        let Way { jump, near, .. } = self.gaps.jump_from(key, self.at)?;
+        if self.is_worth_an_offer(true) {
+            let low = self.from.take().unwrap_or_default();
+            self.offer(low, near);
+        }
+        self.jumped(&jump);
+        Some(jump)
     }
 
     /// Where a walk backward goes on that stands at the last key before `end`, if a gap contains this key.
     pub fn jump_before(&mut self, end: Option<&[u8]>) -> Option<Jump> {
         self.sink.as_ref()?;
-        let (jump, dead) = self.gaps.jump_before(end, self.at)?;
-        Some(self.jumped(jump, dead))
+        let Way { jump, near, .. } = self.gaps.jump_before(end, self.at)?;
+        // Nothing lies behind a gap without an end.
+        if self.is_worth_an_offer(true)
+            && let Some(low) = near
+        {
+            let high = self.from.take();
+            self.offer(low, high);
+        }
+        self.jumped(&jump);
+        Some(jump)
     }
 
-    fn jumped(&mut self, jump: Jump, dead: u64) -> Jump {
-        self.jumps += 1;
-        self.dead = self.dead.saturating_add(dead);
-        jump
+    /// The trail begins anew at the other end of a gap.
+    fn jumped(&mut self, jump: &Jump) {
+        let from = match jump {
+            Jump::To(key) => Some(key.clone()),
+            Jump::End => None,
+        };
+        self.restart(from);
+        self.is_beside_gap = true;
     }
 
-    /// Whether the walk has come far enough since its last offer to make one from the middle of the trail.
+    fn restart(&mut self, from: Option<Vec<u8>>) {
+        self.earlier_steps += self.steps;
+        (self.from, self.steps, self.asked_at, self.is_beside_gap) = (from, 0, 0, false);
+    }
+
+    /// Whether the walk has come far enough to make an offer from the middle of the trail.
     #[inline]
     pub fn is_offer_due(&self) -> bool {
-        self.steps - self.offered_at >= OFFERED_EVERY
+        self.steps >= OFFERED_EVERY
     }
 
     /// The trail of a walk forward reached `high`, from the middle of dead entries.
     pub fn offer_up_to(&mut self, high: &[u8]) {
-        let low = self.from.clone().unwrap_or_default();
-        self.offer_from_the_middle(low, Some(high.to_vec()));
+        let low = self.from.take().unwrap_or_default();
+        self.offer(low, Some(high.to_vec()));
+        self.goes_on_at(high);
     }
 
     /// The trail of a walk backward reached `low`, from the middle of dead entries.
     pub fn offer_down_to(&mut self, low: &[u8]) {
-        let high = self.from.clone();
-        self.offer_from_the_middle(low.to_vec(), high);
+        let high = self.from.take();
+        self.offer(low.to_vec(), high);
+        self.goes_on_at(low);
     }
 
-    fn offer_from_the_middle(&mut self, low: Vec<u8>, high: Option<Vec<u8>>) {
-        self.offered_at = self.steps;
-        self.offer(low, high);
+    fn goes_on_at(&mut self, key: &[u8]) {
+        self.restart(Some(key.to_vec()));
+        self.is_beside_gap = true;
         self.deliver();
     }
 
     /// The trail of a walk forward ended before `high`; `None` if no key followed.
     pub fn end_forward(&mut self, high: Option<Vec<u8>>) {
-        if self.is_worth_a_gap() {
+        if self.is_worth_an_offer(false) {
             let low = self.from.take().unwrap_or_default();
             self.offer(low, high);
         }
-        self.clear();
+        self.restart(None);
     }
 
     /// The trail of a walk backward ended at `low`, the least key of the gap.
     pub fn end_backward(&mut self, low: Vec<u8>) {
-        if self.is_worth_a_gap() {
+        if self.is_worth_an_offer(false) {
             let high = self.from.take();
             self.offer(low, high);
         }
-        self.clear();
+        self.restart(None);
     }
 
-    fn is_worth_a_gap(&self) -> bool {
+    /// Whether the trail up to here is worth an offer. `is_before_gap` says that it ends at a gap.
+    fn is_worth_an_offer(&self, is_before_gap: bool) -> bool {
         let Some(GapSink { least_dead, .. }) = self.sink else { return false };
-        match self.jumps {
-            0 => self.steps >= least_dead,
-            jumps => self.steps + STEPS_OF_A_JUMP * (jumps - 1) >= STEPS_OF_A_JUMP.min(least_dead),
-        }
-    }
-
-    fn clear(&mut self) {
-        self.all_steps += self.steps;
-        (self.steps, self.jumps, self.dead, self.offered_at) = (0, 0, 0, 0);
+        let least = match (self.is_beside_gap, is_before_gap) {
+            (true, true) => 1,
+            (false, false) => least_dead,
+            _ => STEPS_OF_A_JUMP.min(least_dead),
+        };
+        self.steps >= least
     }
 
     fn offer(&mut self, low: Vec<u8>, high: Option<Vec<u8>>) {
         if let Some(sink) = &self.sink {
-            sink.queue.offer_gap(sink.family, Gap { low, high, seq: self.at, dead: self.dead });
+            sink.queue.offer_gap(sink.family, Gap::found(low, high, self.at, self.steps));
             self.has_offered = true;
         }
     }

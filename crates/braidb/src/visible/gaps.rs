@@ -21,10 +21,12 @@ use crate::base::sync::{AtomicU64, Mutex, Ordering};
 
 /// Bytes of the longest key at an end of a gap. Longer keys would let gaps take 128 MiB for each column family.
 const MOST_KEY_BYTES: usize = 1 << 10;
-/// Gaps of one column family. Each takes about 150 bytes. A put searches among them, in two cache lines for 1,024.
+/// Gaps of one column family. Each takes about 150 bytes. A put searches among them in about 20 ns.
 pub const MOST_GAPS: usize = 1 << 10;
-/// Dead entries below which a gap is not worth its place: a jump takes as long as about 8 steps.
+/// Dead entries below which a piece between two puts is not worth its place: a jump takes as long as about 8 steps.
 const LEAST_DEAD: u64 = 8;
+/// The most dead entries that a piece between two puts counts for. The dead entries of a gap may all lie in another piece of it.
+const MOST_DEAD_BETWEEN_PUTS: u64 = 1 << 10;
 
 /// A range of keys in which nothing was alive at a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,9 +39,16 @@ pub struct Gap {
     pub seq: SeqNo,
     /// An estimate of the dead entries in the range: what a jump saves.
     pub dead: u64,
+    /// Whether a put cut the range off at its low end, and at its high end. A scan found the other ends.
+    pub cuts: (bool, bool),
 }
 
 impl Gap {
+    /// The range that a scan at `seq` found to be dead.
+    pub fn found(low: Vec<u8>, high: Option<Vec<u8>>, seq: SeqNo, dead: u64) -> Gap {
+        Gap { low, high, seq, dead, cuts: (false, false) }
+    }
+
     pub fn contains(&self, key: &[u8]) -> bool {
         self.low.as_slice() <= key && self.high.as_deref().is_none_or(|high| key < high)
     }
@@ -51,10 +60,34 @@ impl Gap {
     /// Whether no key lies between the gap and `next`, which begins at or behind the gap's first key.
     fn reaches(&self, next: &Gap) -> bool {
         let is_reached = self.high.as_ref().is_none_or(|high| next.low <= *high);
-        // The bug takes one living key for dead: the one that stands between the gaps.
+        // The bug loses the living key between two gaps.
         is_reached
             || mutant!("gaps_joined_over_a_key")
                 && self.high.as_ref().is_some_and(|high| next.low == successor(high))
+    }
+
+    /// One gap of two that overlap or touch; `self` begins first, or both begin at one key.
+    fn union(self, other: Gap) -> Gap {
+        let reaches_further = match (&self.high, &other.high) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(a), Some(b)) => a >= b,
+        };
+        let seq = match mutant!("gaps_joined_at_the_smaller_number") {
+            true => self.seq.min(other.seq),
+            false => self.seq.max(other.seq),
+        };
+        let begins_first = self.low <= other.low;
+        Gap {
+            seq,
+            dead: self.dead.saturating_add(other.dead),
+            cuts: (
+                if begins_first { self.cuts.0 } else { other.cuts.0 },
+                if reaches_further { self.cuts.1 } else { other.cuts.1 },
+            ),
+            low: if begins_first { self.low } else { other.low },
+            high: if reaches_further { self.high } else { other.high },
+        }
     }
 
     fn is_too_long(&self) -> bool {
@@ -72,14 +105,30 @@ pub fn successor(key: &[u8]) -> Vec<u8> {
 pub enum Jump {
     /// Forward: at the first key at or behind this one. Backward: at the last key before this one.
     To(Vec<u8>),
-    /// No key follows.
+    /// No living key follows.
     End,
 }
 
-/// The gaps of one column family, in key order. They neither overlap nor touch.
+/// A jump that a reader may make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    pub jump: Jump,
+    /// The end of the gap where the reader came in: its first key for a reader that goes forward, else the first key behind it.
+    pub near: Option<Vec<u8>>,
+    /// The dead entries between both ends, by estimate.
+    pub dead: u64,
+}
+
+/// The gaps of one column family, in key order. They do not overlap.
+///
+/// Gaps that touch stay apart if one of them holds from a smaller number on and is much larger. Joined, it would be of no use to a
+/// reader that took its number a moment before the join. So a gap grows as a heap of runs grows in a merge tree, and a reader
+/// follows gaps that touch in one jump.
 #[derive(Debug, Default)]
 pub struct GapSet {
     gaps: Vec<Gap>,
+    /// The least key behind the last put that cut a gap.
+    behind_last_cut: Vec<u8>,
 }
 
 impl GapSet {
@@ -89,67 +138,109 @@ impl GapSet {
     }
 
     /// The gap in which `key` lies.
-    fn at(&self, key: &[u8]) -> Option<&Gap> {
-        let gap = self.gaps.get(self.begun(key).checked_sub(1)?)?;
-        gap.contains(key).then_some(gap)
+    fn at(&self, key: &[u8]) -> Option<usize> {
+        let at = self.begun(key).checked_sub(1)?;
+        self.gaps[at].contains(key).then_some(at)
     }
 
     /// The gap in which the last keys before `end` lie; `None` as `end` stands behind all keys.
-    fn before(&self, end: Option<&[u8]>) -> Option<&Gap> {
+    fn before(&self, end: Option<&[u8]>) -> Option<usize> {
         let begun = match end {
             Some(end) => self.gaps.partition_point(|gap| gap.low.as_slice() < end),
             None => self.gaps.len(),
         };
-        let gap = self.gaps.get(begun.checked_sub(1)?)?;
-        let reaches = match (&gap.high, end) {
+        let at = begun.checked_sub(1)?;
+        let reaches = match (&self.gaps[at].high, end) {
             (None, _) => true,
             (Some(high), Some(end)) => high.as_slice() >= end,
             (Some(_), None) => false,
         };
-        reaches.then_some(gap)
+        reaches.then_some(at)
     }
 
-    /// Adds a gap. Gaps that overlap or touch become one, which holds from the largest of their numbers on.
-    fn join(&mut self, mut gap: Gap) {
+    /// The end of the gaps that a reader at `at` may use from the gap at `index` on, as far as each touches the next; and their dead entries.
+    fn follow(&self, index: usize, at: SeqNo) -> (Jump, u64) {
+        let (mut last, mut dead) = (&self.gaps[index], self.gaps[index].dead);
+        for next in self.gaps[index + 1..].iter().take_while(|gap| may_use(gap, at)) {
+            if last.high.as_ref() != Some(&next.low) {
+                break;
+            }
+            (last, dead) = (next, dead.saturating_add(next.dead));
+        }
+        (last.high.clone().map_or(Jump::End, Jump::To), dead)
+    }
+
+    /// As `follow`, towards the first key.
+    fn follow_back(&self, index: usize, at: SeqNo) -> (&[u8], u64) {
+        let (mut first, mut dead) = (&self.gaps[index], self.gaps[index].dead);
+        for before in self.gaps[..index].iter().rev().take_while(|gap| may_use(gap, at)) {
+            if before.high.as_ref() != Some(&first.low) {
+                break;
+            }
+            (first, dead) = (before, dead.saturating_add(before.dead));
+        }
+        (&first.low, dead)
+    }
+
+    /// Adds a gap, and returns whether it is kept. Gaps that overlap become one, and so do gaps that touch and are of a like size. What
+    /// is joined holds from the larger number on.
+    fn join(&mut self, mut gap: Gap) -> bool {
         if gap.is_empty() || gap.is_too_long() {
-            return;
+            return false;
         }
         let mut start = self.begun(&gap.low);
-        if start > 0 && self.gaps[start - 1].reaches(&gap) {
-            start -= 1;
-        }
         let mut end = start;
-        while end < self.gaps.len() && (self.gaps[end].low <= gap.low || gap.reaches(&self.gaps[end])) {
-            let other = &self.gaps[end];
-            gap.low = gap.low.min(other.low.clone());
-            gap.high = match (gap.high, &other.high) {
-                (Some(high), Some(other)) => Some(high.max(other.clone())),
-                _ => None,
-            };
-            gap.seq = match mutant!("gaps_joined_at_the_smaller_number") {
-                true => gap.seq.min(other.seq),
-                false => gap.seq.max(other.seq),
-            };
-            gap.dead = gap.dead.max(other.dead);
-            end += 1;
+        // A gap that grew on one side may be of a like size with its neighbour on the other.
+        for _ in 0..2 {
+            while start > 0 && joins(&self.gaps[start - 1], &gap) {
+                start -= 1;
+                gap = self.gaps[start].clone().union(gap);
+            }
+            while end < self.gaps.len() && joins(&gap, &self.gaps[end]) {
+                gap = gap.union(self.gaps[end].clone());
+                end += 1;
+            }
         }
         self.gaps.splice(start..end, [gap]);
+        self.bound();
+        true
+    }
+
+    /// Drops the gap with the fewest dead entries if there are too many.
+    fn bound(&mut self) {
         if self.gaps.len() > MOST_GAPS {
             let least = (0..self.gaps.len()).min_by_key(|&at| self.gaps[at].dead).expect("there are many");
             self.gaps.remove(least);
         }
     }
 
-    /// Takes `key` out of the gap in which it lies. Each side gets half of the gap's dead entries, and goes if they are few.
-    fn cut(&mut self, key: &[u8]) {
+    /// Takes `key` out of the gap in which it lies. Returns whether it lay in one.
+    ///
+    /// Where in a gap its dead entries lie is not known. A side whose other end a scan found counts for all of them, since a burst of
+    /// puts at one end of a gap must not wear out the rest. A piece between two puts counts for half. It goes at once if
+    /// the puts came one after the other in key order: a program appends.
+    fn cut(&mut self, key: &[u8]) -> bool {
         let Some(at) = self.begun(key).checked_sub(1).filter(|&at| self.gaps[at].contains(key)) else {
-            return;
+            return false;
         };
-        let Gap { low, high, seq, dead } = self.gaps[at].clone();
-        let left = Gap { low, high: Some(key.to_vec()), seq, dead: dead / 2 };
-        let right = Gap { low: successor(key), high, seq, dead: dead / 2 };
-        let is_kept = |side: &Gap| !side.is_empty() && side.dead >= LEAST_DEAD;
-        self.gaps.splice(at..=at, [left, right].into_iter().filter(is_kept));
+        let Gap { low, high, seq, dead, cuts } = self.gaps[at].clone();
+        let is_appended = cuts.0 && low == self.behind_last_cut;
+        // A shorter key is smaller, and a smaller range is dead too.
+        let end = key[..key.len().min(MOST_KEY_BYTES)].to_vec();
+        let left = Gap { low, high: Some(end), seq, dead, cuts: (cuts.0, true) };
+        let right = Gap { low: successor(key), high, seq, dead, cuts: (true, cuts.1) };
+        self.behind_last_cut.clone_from(&right.low);
+        let of_side = |mut side: Gap| {
+            if side.cuts == (true, true) {
+                side.dead = (dead / 2).min(MOST_DEAD_BETWEEN_PUTS);
+            }
+            let is_kept = !side.is_empty() && !side.is_too_long() && side.dead >= LEAST_DEAD;
+            is_kept.then_some(side)
+        };
+        let left = if is_appended { None } else { of_side(left) };
+        self.gaps.splice(at..=at, left.into_iter().chain(of_side(right)));
+        self.bound();
+        true
     }
 }
 
@@ -169,39 +260,42 @@ impl Gaps {
         self.count.load(Ordering::Relaxed) == 0
     }
 
-    /// For a reader at `at` who stands at `key` and goes forward: where the gap ends in which `key` lies, and its dead entries.
-    pub fn jump_from(&self, key: &[u8], at: SeqNo) -> Option<(Jump, u64)> {
+    /// The way of a reader at `at` that stands at `key` and goes forward, if the key lies in a gap.
+    pub fn jump_from(&self, key: &[u8], at: SeqNo) -> Option<Way> {
         if self.is_empty() {
             return None;
         }
         let set = self.set.lock();
-        let gap = set.at(key).filter(|gap| may_use(gap, at))?;
-        Some((gap.high.clone().map_or(Jump::End, Jump::To), gap.dead))
+        let index = set.at(key).filter(|&index| may_use(&set.gaps[index], at))?;
+        let (jump, dead) = set.follow(index, at);
+        Some(Way { jump, near: Some(set.gaps[index].low.clone()), dead })
     }
 
-    /// For a reader at `at` who goes backward from the last key before `end`: where the gap begins in which this key lies, and
-    /// its dead entries.
-    pub fn jump_before(&self, end: Option<&[u8]>, at: SeqNo) -> Option<(Jump, u64)> {
+    /// The way of a reader at `at` that goes backward from the last key before `end`, if this key lies in a gap.
+    pub fn jump_before(&self, end: Option<&[u8]>, at: SeqNo) -> Option<Way> {
         if self.is_empty() {
             return None;
         }
         let set = self.set.lock();
-        let gap = set.before(end).filter(|gap| may_use(gap, at))?;
-        let mut low = gap.low.clone();
+        let index = set.before(end).filter(|&index| may_use(&set.gaps[index], at))?;
+        let (low, dead) = set.follow_back(index, at);
+        let mut low = low.to_vec();
         if mutant!("backward_jump_one_key_short") && low.last() == Some(&0) {
             low.pop();
         }
-        Some((if low.is_empty() { Jump::End } else { Jump::To(low) }, gap.dead))
+        let jump = if low.is_empty() { Jump::End } else { Jump::To(low) };
+        Some(Way { jump, near: set.gaps[index].high.clone(), dead })
     }
 
-    /// Adds a gap. Only the commit queue calls this, after it has checked the puts since the gap's number.
-    pub fn join(&self, gap: Gap) {
-        self.change(|set| set.join(gap));
+    /// Adds a gap, and returns whether it is kept. Only the commit queue calls this, after it has checked the puts since the gap's number.
+    pub fn join(&self, gap: Gap) -> bool {
+        self.change(|set| set.join(gap))
     }
 
-    /// Takes `key` out of the gaps: it has a value now. Only the commit queue calls this, before it publishes the put.
-    pub fn cut(&self, key: &[u8]) {
-        self.change(|set| set.cut(key));
+    /// Takes `key` out of the gaps: it has a value now. Returns whether it lay in one. Only the commit queue calls this, before it
+    /// publishes the put.
+    pub fn cut(&self, key: &[u8]) -> bool {
+        self.change(|set| set.cut(key))
     }
 
     /// Shows all gaps, in key order.
@@ -209,11 +303,20 @@ impl Gaps {
         look(&self.set.lock().gaps)
     }
 
-    fn change(&self, change: impl FnOnce(&mut GapSet)) {
+    fn change(&self, change: impl FnOnce(&mut GapSet) -> bool) -> bool {
         let mut set = self.set.lock();
-        change(&mut set);
+        let is_changed = change(&mut set);
         self.count.store(set.gaps.len() as u64, Ordering::Relaxed);
+        is_changed
     }
+}
+
+/// Whether two gaps, of which `a` begins first, become one.
+fn joins(a: &Gap, b: &Gap) -> bool {
+    let overlap = a.high.as_ref().is_none_or(|high| b.low < *high);
+    let (older, newer) = if a.seq <= b.seq { (a, b) } else { (b, a) };
+    let are_alike = older.seq == newer.seq || older.dead <= newer.dead.saturating_mul(2);
+    overlap || are_alike && a.reaches(b)
 }
 
 fn may_use(gap: &Gap, at: SeqNo) -> bool {
@@ -225,14 +328,28 @@ mod tests {
     use super::*;
 
     fn gap(low: &str, high: &str, seq: SeqNo) -> Gap {
+        sized(low, high, seq, 1_000)
+    }
+
+    fn sized(low: &str, high: &str, seq: SeqNo, dead: u64) -> Gap {
         let high = (!high.is_empty()).then(|| high.as_bytes().to_vec());
-        Gap { low: low.as_bytes().to_vec(), high, seq, dead: 1_000 }
+        Gap::found(low.as_bytes().to_vec(), high, seq, dead)
     }
 
     fn set(gaps: &[Gap]) -> GapSet {
         let mut set = GapSet::default();
-        gaps.iter().for_each(|gap| set.join(gap.clone()));
+        gaps.iter().for_each(|gap| {
+            set.join(gap.clone());
+        });
         set
+    }
+
+    fn to(way: Option<Way>) -> Option<(String, u64)> {
+        let end = |jump| match jump {
+            Jump::To(key) => key.escape_ascii().to_string(),
+            Jump::End => "end".to_owned(),
+        };
+        way.map(|way| (end(way.jump), way.dead))
     }
 
     fn shown(set: &GapSet) -> String {
@@ -250,11 +367,34 @@ mod tests {
         assert_eq!(shown(&set(&[gap("a", "c", 5), gap("b", "", 7)])), "a..end@7");
         assert_eq!(shown(&set(&[gap("a", "z", 5), gap("c", "e", 9)])), "a..z@9");
         assert_eq!(
-            shown(&set(&[gap("a", "b", 1), gap("c", "d", 2), gap("e", "f", 3), gap("aa", "e", 0)])),
+            shown(&set(&[gap("a", "b", 1), gap("c", "d", 2), sized("e", "f", 3, 2_000), gap("aa", "e", 0)])),
             "a..f@3"
         );
         assert_eq!(shown(&set(&[gap("a", "b", 1), gap("b\0", "d", 2)])), "a..b@1 b\\x00..d@2");
         assert_eq!(shown(&set(&[gap("b", "b", 1), gap("c", "b", 1)])), "");
+    }
+
+    #[test]
+    fn a_large_gap_keeps_its_number_beside_small_ones() {
+        let gaps = Gaps::default();
+        gaps.join(gap("a", "h", 93));
+        gaps.join(sized("h", "k", 101, 8));
+        gaps.join(sized("k", "m", 102, 8));
+        let expected = |key: &str, dead| Some((key.to_owned(), dead));
+        assert_eq!(
+            to(gaps.jump_from(b"b", 100)),
+            expected("h", 1_000),
+            "a reader in flight uses the large one"
+        );
+        assert_eq!(
+            to(gaps.jump_from(b"b", 102)),
+            expected("m", 1_016),
+            "a later one follows both in one jump"
+        );
+        assert_eq!(to(gaps.jump_before(Some(b"m"), 102)), expected("a", 1_016));
+        assert_eq!(gaps.show(<[Gap]>::len), 2, "the small ones are joined");
+        gaps.join(sized("m", "n", 103, 500));
+        assert_eq!(gaps.show(<[Gap]>::len), 1, "all are of a like size");
     }
 
     #[test]
@@ -263,13 +403,40 @@ mod tests {
         for key in ["b", "c", "d", "e", "x"] {
             gaps.cut(key.as_bytes());
         }
-        assert_eq!(shown(&gaps), "a..b@5 b\\x00..c@5 e\\x00..x@6 x\\x00..end@6");
+        assert_eq!(
+            shown(&gaps),
+            "a..b@5 b\\x00..c@5 x\\x00..end@6",
+            "between puts in key order nothing is kept"
+        );
+        gaps.cut(b"bb");
+        gaps.cut(b"ba");
+        assert_eq!(shown(&gaps), "a..b@5 b\\x00..ba@5 ba\\x00..bb@5 bb\\x00..c@5 x\\x00..end@6");
         let dead: Vec<u64> = gaps.gaps.iter().map(|gap| gap.dead).collect();
-        assert_eq!(dead, [500, 500, 250, 250]);
-        for n in 0..20 {
-            gaps.cut(format!("y{n:02}").as_bytes());
+        assert_eq!(dead, [1_000, 250, 250, 1_000, 1_000], "a piece between puts counts for half");
+        assert!(!gaps.cut(b"d") && gaps.cut(b"zz"));
+    }
+
+    #[test]
+    fn bursts_of_puts_do_not_wear_a_gap_out() {
+        let mut gaps = set(&[gap("0", "", 5)]);
+        for n in 0..5_000 {
+            gaps.cut(format!("7{n:04}").as_bytes());
         }
-        assert!(gaps.gaps.len() < 10, "sides with few dead entries go: {}", shown(&gaps));
+        assert_eq!(shown(&gaps), "0..70000@5 74999\\x00..end@5");
+        assert!(gaps.gaps.iter().all(|gap| gap.dead == 1_000));
+        for n in 0..10_000_u32 {
+            let scattered = n.wrapping_mul(0x9e37_79b9);
+            gaps.cut(format!("3{scattered:010}").as_bytes());
+        }
+        assert!(gaps.gaps.len() <= MOST_GAPS);
+    }
+
+    #[test]
+    fn a_long_key_becomes_no_end() {
+        let mut gaps = set(&[gap("a", "c", 5)]);
+        gaps.cut(&[b"b".repeat(2_000), b"x".to_vec()].concat());
+        assert_eq!(gaps.gaps.len(), 1);
+        assert_eq!(gaps.gaps[0].high.as_ref().map(Vec::len), Some(MOST_KEY_BYTES));
     }
 
     #[test]
@@ -278,20 +445,22 @@ mod tests {
         assert_eq!(gaps.jump_from(b"b", 9), None);
         gaps.join(gap("b", "d", 5));
         gaps.join(gap("f", "", 6));
-        let to = |key: &str| Some((Jump::To(key.as_bytes().to_vec()), 1_000));
+        let expected = |key: &str| Some((key.to_owned(), 1_000));
         assert_eq!(gaps.jump_from(b"a", 9), None);
-        assert_eq!(gaps.jump_from(b"b", 9), to("d"));
-        assert_eq!(gaps.jump_from(b"c", 5), to("d"));
+        assert_eq!(to(gaps.jump_from(b"b", 9)), expected("d"));
+        assert_eq!(to(gaps.jump_from(b"c", 5)), expected("d"));
         assert_eq!(gaps.jump_from(b"c", 4), None, "an older reader may see a value there");
         assert_eq!(gaps.jump_from(b"d", 9), None);
-        assert_eq!(gaps.jump_from(b"zz", 6), Some((Jump::End, 1_000)));
-        assert_eq!(gaps.jump_before(Some(b"d"), 5), to("b"));
-        assert_eq!(gaps.jump_before(Some(b"c"), 5), to("b"));
+        assert_eq!(to(gaps.jump_from(b"zz", 6)), expected("end"));
+        assert_eq!(to(gaps.jump_before(Some(b"d"), 5)), expected("b"));
+        assert_eq!(to(gaps.jump_before(Some(b"c"), 5)), expected("b"));
         assert_eq!(gaps.jump_before(Some(b"d\0"), 5), None);
         assert_eq!(gaps.jump_before(Some(b"b"), 5), None, "the last key before `b` lies before the gap");
-        assert_eq!(gaps.jump_before(None, 6), to("f"));
+        assert_eq!(to(gaps.jump_before(None, 6)), expected("f"));
+        assert_eq!(gaps.jump_from(b"c", 9).unwrap().near, Some(b"b".to_vec()));
+        assert_eq!(gaps.jump_before(None, 9).unwrap().near, None);
         gaps.join(gap("", "a", 6));
-        assert_eq!(gaps.jump_before(Some(b"a"), 6), Some((Jump::End, 1_000)));
+        assert_eq!(to(gaps.jump_before(Some(b"a"), 6)), expected("end"));
     }
 
     #[test]
@@ -300,12 +469,12 @@ mod tests {
         for n in 0..2 * MOST_GAPS {
             let key = |suffix: &str| format!("{n:06}{suffix}").into_bytes();
             let dead = if n == 3 { 8 } else { 100 + n as u64 };
-            gaps.join(Gap { low: key("a"), high: Some(key("b")), seq: 1, dead });
+            gaps.join(Gap::found(key("a"), Some(key("b")), 1, dead));
         }
         assert_eq!(gaps.show(<[Gap]>::len), MOST_GAPS);
         assert_eq!(gaps.jump_from(b"000003a", 9), None);
         assert!(gaps.jump_from(b"002047a", 9).is_some());
-        gaps.join(Gap { low: vec![7; 2_000], high: None, seq: 1, dead: 1 << 20 });
+        assert!(!gaps.join(Gap::found(vec![7; 2_000], None, 1, 1 << 20)));
         assert_eq!(gaps.jump_from(&[8], 9), None, "a long key is not kept");
     }
 }

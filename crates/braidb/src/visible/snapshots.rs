@@ -64,6 +64,13 @@ impl Snapshots {
         DropProof::new(snapshots, self.visible())
     }
 
+    /// A number at or above which every reader, now or later, reads.
+    pub fn watermark(&self) -> SeqNo {
+        let registered = self.registered.lock();
+        let visible = self.visible();
+        registered.keys().next().map_or(visible, |&oldest| oldest.min(visible))
+    }
+
     /// How many readers are registered.
     pub fn held(&self) -> usize {
         self.registered.lock().values().sum()

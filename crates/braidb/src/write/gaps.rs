@@ -7,7 +7,7 @@
 //! The ring begins with the first offer of a family and ends some time after its last gap: other families pay one test a put.
 //! A new ring knows all puts since the number that was last given, which are none.
 //!
-//! *The order in a commit*: the batches enter memory, each put cuts the set, offers are looked at, the last number is published. So
+//! *The order in a commit*: each put cuts the set and enters memory, the queue looks at the offers, then it publishes the last number. So
 //! a reader that sees a put finds it cut out of the set.
 
 use crate::base::ids::SeqNo;
@@ -36,9 +36,9 @@ impl RecentPut {
         if self.key.len() < KEY_BYTES {
             return gap.contains(&self.key);
         }
-        let cut = |end: &[u8]| end[..end.len().min(KEY_BYTES)].to_vec();
-        cut(&gap.low) <= self.key.to_vec()
-            && gap.high.as_deref().is_none_or(|high| self.key.to_vec() <= cut(high))
+        let first = |end: &[u8]| end.len().min(KEY_BYTES);
+        let is_above = gap.low[..first(&gap.low)] <= self.key[..];
+        is_above && gap.high.as_deref().is_none_or(|high| self.key[..] <= high[..first(high)])
     }
 }
 
@@ -132,8 +132,7 @@ impl FamilyGaps {
     }
 
     fn cut(&mut self, key: &[u8]) {
-        if self.filter.may_contain(key) {
-            self.shared.cut(key);
+        if self.filter.may_contain(key) && self.shared.cut(key) {
             self.filter = self.shared.show(GapFilter::new);
         }
     }
@@ -142,9 +141,8 @@ impl FamilyGaps {
     pub fn offered(&mut self, gap: Gap, last_seq: SeqNo, recent_puts: usize) -> bool {
         let recent = self.recent.get_or_insert_with(|| RecentPuts::new(recent_puts, last_seq));
         recent.idle_rounds = 0;
-        let is_accepted = recent.allows(&gap);
+        let is_accepted = recent.allows(&gap) && self.shared.join(gap);
         if is_accepted {
-            self.shared.join(gap);
             self.filter = self.shared.show(GapFilter::new);
         }
         is_accepted
@@ -211,7 +209,7 @@ mod tests {
     use super::*;
 
     fn gap(low: &str, high: &str, seq: SeqNo) -> Gap {
-        Gap { low: low.as_bytes().to_vec(), high: Some(high.as_bytes().to_vec()), seq, dead: 1_000 }
+        Gap::found(low.as_bytes().to_vec(), Some(high.as_bytes().to_vec()), seq, 1_000)
     }
 
     fn jumps(gaps: &FamilyGaps, key: &str) -> bool {
@@ -270,7 +268,7 @@ mod tests {
             keys.sort();
             for ends in keys.chunks(2) {
                 let high = (round % 5 > 0 || ends[1] != keys[19]).then(|| ends[1].clone());
-                gaps.offered(Gap { low: ends[0].clone(), high, seq: 1, dead: 1_000 }, 1, 4);
+                gaps.offered(Gap::found(ends[0].clone(), high, 1, 1_000), 1, 4);
             }
             for n in 0..200 {
                 let probe = key(if n % 3 == 0 { "" } else { front });
@@ -288,7 +286,7 @@ mod tests {
         gaps.offered(gap("a", "b", 1), 1, 16);
         let long = |last: u8| [vec![b'k'; 200], vec![last]].concat();
         gaps.put(2, &long(5));
-        let offer = |low: Vec<u8>, high: Vec<u8>| Gap { low, high: Some(high), seq: 1, dead: 64 };
+        let offer = |low: Vec<u8>, high: Vec<u8>| Gap::found(low, Some(high), 1, 64);
         assert!(!gaps.offered(offer(long(6), long(7)), 2, 16), "their first 128 bytes are those of the put");
         assert!(!gaps.offered(offer(b"k".to_vec(), b"l".to_vec()), 2, 16));
         assert!(gaps.offered(offer(b"l".to_vec(), b"m".to_vec()), 2, 16));
