@@ -17,6 +17,8 @@ use std::time::Duration;
 
 use crate::locks::{Condvar, Mutex};
 
+use crate::foreground::{self, Slow};
+
 /// Linux's number of "this process has too many open files".
 pub(crate) const EMFILE: i32 = 24;
 /// Linux's number of "the whole system has too many open files".
@@ -176,6 +178,8 @@ impl Descriptors {
 
     /// Carries out `open`. While it fails for lack of a descriptor, closes files of pools and tries again.
     pub fn insist<T>(&self, mut open: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+        // A new log is created under the commit lock. Files of pools have names, so closing one frees no blocks.
+        let _allowed = foreground::allow(&[Slow::Close]);
         loop {
             match open() {
                 Err(error) if is_shortage(&error) => match self.close_coldest() {

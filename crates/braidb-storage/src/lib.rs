@@ -6,10 +6,12 @@
 //! (a feature for tests) has a file system that crashes and fails. So a test replays a run, with its crashes and
 //! errors, from a seed. [`Descriptors`] shares out the open files that a process may have.
 //! [`Routed`] puts directories of several devices behind one file system, and [`DeviceTimes`]
-//! measures a device. [`locks`] has the engine's mutex, which works in forked children. Clippy
+//! measures a device. [`foreground`] checks that no slow call is made under a lock that writers and readers wait for.
+//! [`locks`] has the engine's mutex, which works in forked children. Clippy
 //! forbids the back doors (`std::fs`, `Instant::now`, `thread::spawn`) everywhere else.
 
 mod descriptors;
+pub mod foreground;
 pub mod inline;
 pub mod locks;
 pub mod real;

@@ -41,6 +41,7 @@ use super::forks::{self, Listed};
 use super::held::HeldDir;
 use super::mapped::{self, MappedFile};
 use super::owned::Owned;
+use crate::foreground::{self, Slow};
 use crate::{Descriptors, DirEntry, File, FileSystem, LockGuard, Process, is_shortage};
 
 /// Permissions of a new file before the process's umask; the standard library uses this mode too.
@@ -107,6 +108,7 @@ impl FileSystem for RealFs {
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        foreground::check(Slow::Sync);
         fs::File::open(dir)?.sync_all()
     }
 
@@ -119,6 +121,7 @@ impl FileSystem for RealFs {
     }
 
     fn unlink(&self, path: &Path) -> io::Result<()> {
+        foreground::check(Slow::Unlink);
         fs::remove_file(path)
     }
 
@@ -174,6 +177,7 @@ pub(super) fn open_to_rewrite_at(dir: BorrowedFd<'_>, path: &Path) -> io::Result
 
 /// [`FileSystem::punch_hole`] in a file whose path starts at `dir`.
 pub(super) fn punch_hole_at(dir: BorrowedFd<'_>, path: &Path, offset: u64, len: u64) -> io::Result<()> {
+    foreground::check(Slow::Punch);
     let file = file_at(dir, path, OFlags::WRONLY)?;
     if len == 0 {
         return Ok(());
@@ -299,6 +303,7 @@ impl File for RealFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        foreground::check(Slow::Sync);
         self.file.to_change()?.sync_data()
     }
 
@@ -318,6 +323,12 @@ impl File for RealFile {
 
     fn len(&self) -> io::Result<u64> {
         Ok(self.file.to_read().metadata()?.len())
+    }
+}
+
+impl Drop for RealFile {
+    fn drop(&mut self) {
+        foreground::check(Slow::Close);
     }
 }
 
@@ -354,6 +365,7 @@ impl File for RewrittenFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        foreground::check(Slow::Sync);
         self.file.to_change()?.sync_data()
     }
 
@@ -414,6 +426,7 @@ impl LockGuard for RealLock {
 
 impl Drop for RealLock {
     fn drop(&mut self) {
+        foreground::check(Slow::Close);
         // Closing the file is not enough: a child of vfork or posix_spawn may still share the open file before it
         // executes another program. A forked child must not unlock, because the lock is the parent's.
         if let Ok(file) = self.file.to_change() {

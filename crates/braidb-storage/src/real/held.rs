@@ -22,6 +22,7 @@ use super::fs::{
     punch_hole_at,
 };
 use super::owned::Owned;
+use crate::foreground::{self, Slow};
 use crate::{Descriptors, DirEntry, File, FileSystem, LockGuard, Process};
 
 /// One directory and the files in it, under the path by which the directory was found. Refuses other paths with
@@ -106,6 +107,7 @@ impl FileSystem for HeldDir {
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        foreground::check(Slow::Sync);
         self.check_is_dir(dir)?;
         self.dir.to_change()?.sync_all()
     }
@@ -127,6 +129,7 @@ impl FileSystem for HeldDir {
     }
 
     fn unlink(&self, path: &Path) -> io::Result<()> {
+        foreground::check(Slow::Unlink);
         let name = self.name(path)?;
         let dir = self.to_change()?;
         Ok(retry_on_intr(|| unlinkat(dir, name, AtFlags::empty()))?)

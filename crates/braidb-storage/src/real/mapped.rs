@@ -63,6 +63,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::fs::{full_is_full, read_at};
 use super::owned::Owned;
+use crate::foreground::{self, Slow};
 use crate::{File, Process};
 
 /// Bytes of a file that are mapped at a time: 1 MiB.
@@ -153,18 +154,25 @@ impl File for MappedFile {
         let file = self.file.to_change()?;
         let mut window = self.window.lock();
         // No store may reach the bytes that are cut off, even if the call fails.
-        window.unmap();
+        let old = window.take_mapping();
         window.allocated = window.allocated.min(len);
-        file.set_len(len).map_err(full_is_full)?;
-        self.end.store(len, Ordering::Release);
-        Ok(())
+        let outcome = file.set_len(len).map_err(full_is_full);
+        if outcome.is_ok() {
+            self.end.store(len, Ordering::Release);
+        }
+        drop(window);
+        drop(old);
+        outcome
     }
 
     fn sync_data(&self) -> io::Result<()> {
         let file = self.file.to_change()?;
         // For each mapped page that the kernel writes, it protects the page and notifies all processors: 2 ms for a
-        // window. Unmapping notifies them once. Appends after a sync request their pages again in any case.
-        self.window.lock().unmap();
+        // window. Unmapping notifies them once. Appends after a sync request their pages again in any case. An append
+        // waits for the window's lock, so the lock is let go of before the unmapping.
+        let old = self.window.lock().take_mapping();
+        drop(old);
+        foreground::check(Slow::Sync);
         let outcome = file.sync_data();
         self.protected.store(true, Ordering::Relaxed);
         outcome
@@ -176,6 +184,12 @@ impl File for MappedFile {
 
     fn mapped_bytes(&self) -> u64 {
         self.stored.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for MappedFile {
+    fn drop(&mut self) {
+        foreground::check(Slow::Close);
     }
 }
 
@@ -222,6 +236,8 @@ impl Window {
             self.call_is_due = false;
             return false;
         }
+        // One window of 1 MiB goes for each 1 MiB of appends. Windows kept until the next sync would add up.
+        let _allowed = foreground::allow(&[Slow::Unmap]);
         let step_end = (at + STEP_BYTES).min(self.allocated);
         match self.ask(file, at, step_end) {
             Ok(()) => {
@@ -256,9 +272,11 @@ impl Window {
         }
     }
 
-    fn unmap(&mut self) {
-        self.mapping = None;
+    /// Ends stores into the mapping, which the caller unmaps by a drop.
+    #[must_use = "the drop takes long, so it comes after the lock"]
+    fn take_mapping(&mut self) -> Option<Mapping> {
         self.distrust();
+        self.mapping.take()
     }
 
     fn distrust(&mut self) {
@@ -354,6 +372,7 @@ impl Drop for Mapping {
         if self.process.is_forked() {
             return;
         }
+        foreground::check(Slow::Unmap);
         // SAFETY: the range was mapped with this length, and nothing refers to it.
         let outcome = unsafe { munmap(self.base.cast(), WINDOW_BYTES as usize) };
         debug_assert!(outcome.is_ok(), "munmap of a mapping: {outcome:?}");

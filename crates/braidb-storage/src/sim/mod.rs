@@ -41,6 +41,7 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use crate::foreground::{self, Slow};
 use crate::locks::Mutex;
 use crate::{Descriptors, DirEntry, File, FileSystem, LockGuard, Process};
 
@@ -325,7 +326,7 @@ impl SimFs {
                 }
             }
         };
-        hook(self, op);
+        foreground::apart(|| hook(self, op));
         let mut slot = self.shared.hook.lock();
         // The hook may have set another hook, or none.
         if matches!(*slot, HookSlot::Running) {
@@ -409,6 +410,7 @@ impl FileSystem for SimFs {
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        foreground::check(Slow::Sync);
         let strike = self.enter(OpKind::SyncDir, dir.into(), 0, false);
         self.shared.state.lock().sync_dir(dir, strike.is_some())?;
         strike.map_or(Ok(()), |strike| Err(strike.fault.error()))
@@ -425,11 +427,13 @@ impl FileSystem for SimFs {
     }
 
     fn unlink(&self, path: &Path) -> io::Result<()> {
+        foreground::check(Slow::Unlink);
         self.admit(OpKind::Unlink, path, false)?;
         self.shared.state.lock().unlink(path)
     }
 
     fn punch_hole(&self, path: &Path, offset: u64, len: u64) -> io::Result<()> {
+        foreground::check(Slow::Punch);
         if let Some(strike) = self.enter(OpKind::PunchHole, path.into(), len, false) {
             return Err(strike.fault.error());
         }
@@ -633,6 +637,7 @@ impl File for SimFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        foreground::check(Slow::Sync);
         let strike = self.enter(OpKind::SyncData, 0, false);
         let mut state = self.fs.shared.state.lock();
         match strike {
@@ -658,6 +663,7 @@ impl File for SimFile {
 
 impl Drop for SimFile {
     fn drop(&mut self) {
+        foreground::check(Slow::Close);
         self.fs.shared.state.lock().close(self.id);
     }
 }
@@ -682,6 +688,7 @@ impl LockGuard for SimLock {
 
 impl Drop for SimLock {
     fn drop(&mut self) {
+        foreground::check(Slow::Close);
         self.fs.shared.state.lock().unlock(self.id);
     }
 }

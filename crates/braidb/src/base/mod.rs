@@ -6,6 +6,7 @@ pub mod codec;
 pub mod counters;
 pub mod durability;
 pub mod error;
+pub mod foreground;
 pub mod ids;
 pub mod key;
 pub mod mutant;

@@ -56,7 +56,7 @@ mod model {
         }
     }
 
-    /// Guarantees what `arc-swap` does and no less. A load gets the value of the latest store, and sees what the storing thread did
+    /// Guarantees what `arc-swap` does and no less. A load gets the value of the latest swap, and sees what the swapping thread did
     /// before. (An acquire and a release guarantee less; `arc-swap` exchanges pointers in one total order.)
     #[derive(Debug)]
     pub struct ArcSwap<T>(Mutex<Arc<T>>);
@@ -84,10 +84,8 @@ mod model {
             self.0.lock().clone()
         }
 
-        pub fn store(&self, value: Arc<T>) {
-            let old = mem::replace(&mut *self.0.lock(), value);
-            // Dropped without the lock: the drop may free memory.
-            drop(old);
+        pub fn swap(&self, value: Arc<T>) -> Arc<T> {
+            mem::replace(&mut *self.0.lock(), value)
         }
     }
 

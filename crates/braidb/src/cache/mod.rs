@@ -14,9 +14,11 @@ mod open_files;
 pub use open_files::OpenFiles;
 
 use crate::base::ids::FileId;
+use braidb_storage::foreground;
 use doorkeeper::Doorkeeper;
-use quick_cache::sync::{Cache, DefaultLifecycle};
-use quick_cache::{OptionsBuilder, Weighter};
+use quick_cache::sync::Cache;
+use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
+use smallvec::SmallVec;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -45,8 +47,8 @@ impl Block {
     }
 
     /// Gives the buffer back, for the next read.
-    pub fn into_bytes(self) -> Vec<u8> {
-        self.bytes
+    pub fn into_bytes(mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
     }
 }
 
@@ -63,7 +65,7 @@ impl Deref for Block {
 const TYPICAL_BLOCK_BYTES: usize = 4096;
 
 /// The kept blocks, in shards.
-type Blocks = Cache<Place, Arc<Block>, ByBytes, BuildHasherDefault<PlaceHasher>>;
+type Blocks = Cache<Place, Arc<Block>, ByBytes, BuildHasherDefault<PlaceHasher>, KeepEvicted>;
 
 /// Where a block lies.
 type Place = (FileId, u64);
@@ -89,7 +91,7 @@ impl BlockCache {
             .build()
             .expect("both capacities are set");
         let hasher = BuildHasherDefault::default();
-        let blocks = Cache::with_options(options, ByBytes, hasher, DefaultLifecycle::default());
+        let blocks = Cache::with_options(options, ByBytes, hasher, KeepEvicted);
         BlockCache { blocks: Some((blocks, Doorkeeper::new(capacity_bytes / TYPICAL_BLOCK_BYTES))) }
     }
 
@@ -108,8 +110,35 @@ impl BlockCache {
         if let Some((blocks, doorkeeper)) = &self.blocks
             && doorkeeper.admits(&place)
         {
-            blocks.insert(place, block.clone());
+            let evicted = {
+                let _held = foreground::enter();
+                blocks.insert_with_lifecycle(place, block.clone())
+            };
+            drop(evicted);
         }
+    }
+}
+
+/// Hands evicted blocks to the caller, who drops them after the shard's lock: a large value may displace many, and gets wait for the
+/// lock. The library's own lifecycle does so for two blocks.
+#[derive(Clone, Debug)]
+struct KeepEvicted;
+
+impl Lifecycle<Place, Arc<Block>> for KeepEvicted {
+    type RequestState = SmallVec<[Arc<Block>; 2]>;
+
+    fn begin_request(&self) -> Self::RequestState {
+        SmallVec::new()
+    }
+
+    fn on_evict(&self, evicted: &mut Self::RequestState, _: Place, block: Arc<Block>) {
+        evicted.push(block);
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        foreground::check_free(self.bytes.capacity());
     }
 }
 
@@ -219,5 +248,15 @@ mod tests {
         }
         assert!(kept(&cache, 2000) <= 16);
         assert_eq!(lent.len(), 4096);
+    }
+
+    /// Gets wait for the lock of a shard. `check_free` panics if a block of more than 1 MiB is dropped under it.
+    #[test]
+    fn all_that_a_large_block_displaces_is_dropped_after_the_lock() {
+        let cache = BlockCache::new(128 << 20);
+        let shards = (0..64).map(|offset| (offset, 3 << 19));
+        let large = (64..128).map(|offset| (offset, 7 << 20));
+        shards.chain(large).for_each(|(offset, len)| insert(&cache, 0, offset, len));
+        assert!(cache.bytes() <= 128 << 20 && (64..128).any(|at| cache.get(FileId(0), at).is_some()));
     }
 }

@@ -11,8 +11,8 @@
 //! *Coldest* is what the hand of a clock finds. The hand goes round the files, passes each that was read since its last round once, and closes
 //! the first that was not.
 
+use crate::base::foreground::ForegroundRwLock;
 use crate::base::ids::FileId;
-use braidb_storage::locks::RwLock;
 use braidb_storage::{Closing, Descriptors, File, FileSystem, Pool, Share, is_shortage};
 use std::collections::BTreeMap;
 use std::io;
@@ -39,7 +39,7 @@ pub struct OpenFiles {
 struct Files {
     /// The number of open files, those that were closed during a read among them.
     held: Arc<AtomicU64>,
-    clock: RwLock<Clock>,
+    clock: ForegroundRwLock<Clock>,
 }
 
 #[derive(Debug, Default)]
@@ -88,7 +88,7 @@ impl Drop for Lent<'_> {
 impl OpenFiles {
     /// Holds at most `most` files open, and no more than the process has room for.
     pub fn new(fs: Arc<dyn FileSystem>, most: usize) -> OpenFiles {
-        let (held, clock) = (Arc::default(), RwLock::default());
+        let (held, clock) = (Arc::default(), ForegroundRwLock::default());
         let (descriptors, files) = (fs.descriptors(), Arc::new(Files { held, clock }));
         let pool: Arc<dyn Pool> = files.clone();
         descriptors.join(Arc::downgrade(&pool));

@@ -440,3 +440,28 @@ fn a_merge_holds_no_version() {
     assert!(runtime.db.lock().is_none(), "no merge slept");
     assert_eq!(db.get("other").unwrap().unwrap(), b"v");
 }
+
+/// An edit is synced under the catalog. A put that would wait for the catalog would wait here for ever.
+#[test]
+fn no_put_and_no_scan_waits_for_an_edit() {
+    let dir = dir("catalog");
+    let db = open(&dir, 10);
+    let jobs = db.engine().unwrap().jobs.clone();
+    let (ended, end) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        jobs.with_files(|_, _, _| {
+            scope.spawn(|| {
+                let before = db.engine().unwrap().counters.logs_rotated.get();
+                // Memory of 1 MiB, and logs of 16 KiB: memtables are switched, and logs become full.
+                (0..3_000u32).for_each(|key| db.put(key.to_be_bytes(), [7; 200]).unwrap());
+                assert!(db.engine().unwrap().counters.logs_rotated.get() > before + 10);
+                assert_eq!(db.iter().count(), 3_000);
+                (0..3_000u32).for_each(|key| db.delete(key.to_be_bytes()).unwrap());
+                assert_eq!(db.iter().count(), 0);
+                ended.send(()).unwrap();
+            });
+            end.recv_timeout(std::time::Duration::from_secs(60)).expect("a writer or a reader waits");
+        });
+    });
+    db.settle().unwrap();
+}

@@ -19,16 +19,17 @@ use crate::write::LogCollection;
 use braidb_storage::Lane;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 impl Jobs {
     /// Starts a log collection if a log became full or a flush ended since the last one. At most one runs, and none beside a
     /// flush.
     pub(super) fn start_log_collection(self: &Arc<Self>, catalog: &mut Catalog) {
         let is_flushing = catalog.flushes_running > 0 || self.parts.flushes.has_tasks();
-        if catalog.collecting_logs || is_flushing || !std::mem::take(&mut catalog.log_full) {
+        if catalog.collecting_logs || is_flushing || !self.log_full.swap(false, Ordering::Acquire) {
             return;
         }
-        let of_small = std::mem::take(&mut catalog.writes_back_small);
+        let of_small = self.writes_back_small.swap(false, Ordering::Relaxed);
         let bytes = self.logs(catalog).values().sum();
         let is_near =
             self.parts.options.memory.are_logs_near_bound(bytes, self.parts.pressure.memory_bytes());

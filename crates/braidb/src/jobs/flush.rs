@@ -60,6 +60,7 @@ use crate::write::room::Kept;
 use braidb_storage::Lane;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Bytes of copies in one frame. The commit lock is held while a frame is appended.
 pub(super) const FRAME_BYTES: usize = 64 << 10;
@@ -287,7 +288,7 @@ impl Jobs {
             self.parts.env.runtime.submit(Lane::Flush, Box::new(move || queue.keep_hot(family, hot)));
         }
         // A family with little memory may keep logs that a log collection can free.
-        catalog.log_full = true;
+        self.log_full.store(true, Ordering::Release);
         for family in families {
             self.memory_flushed(family);
             self.entries_returned.lock().remove(&family);

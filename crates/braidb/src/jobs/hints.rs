@@ -216,7 +216,7 @@ impl Jobs {
         let is_due = catalog.hints(family).wasted(range, entries, &version, self.parts.snapshots.visible());
         drop(catalog);
         if is_due {
-            self.schedule();
+            self.schedule_soon();
         }
     }
 
@@ -227,7 +227,7 @@ impl Jobs {
         let is_due = catalog.hints(family).paid(&version, range, vain, &self.parts.options.values);
         drop(catalog);
         if is_due {
-            self.schedule();
+            self.schedule_soon();
         }
     }
 }
@@ -252,7 +252,7 @@ impl Jobs {
     /// The families with a cell to be sampled, each with how many of 1,000 newer entries hide an older one.
     fn versions_in_question(&self) -> Option<Asking<'_>> {
         let mut catalog = self.catalog.lock();
-        if catalog.manual > 0 || !self.plans_unasked(&catalog) {
+        if catalog.manual > 0 || catalog.is_stopped || !self.plans_unasked(&catalog) {
             return None;
         }
         let families = catalog.state.families().iter().map(|(&id, family)| (id, family.version.clone()));

@@ -16,6 +16,7 @@
 
 use super::Jobs;
 use crate::base::ids::FamilyId;
+use crate::memory::view::View;
 use crate::memory::{Flat, Immutable, Merged, Records, merge};
 use crate::plan::memory::segments::{MemoryStep, Redundancy, compact_memory};
 use crate::visible::rule::RetentionFilter;
@@ -23,7 +24,7 @@ use braidb_storage::Lane;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-/// Statistics of pipelines, and whether a step runs. Locked for moments; the only lock that may be held above it is the
+/// Statistics of pipelines, and whether a step runs. Locked for moments, by puts too; the only lock that may be held above it is the
 /// catalog.
 #[derive(Debug, Default)]
 pub(super) struct MemoryCompactor {
@@ -60,13 +61,18 @@ impl Jobs {
         if self.compacts_full() && !self.parts.pressure.has_room_for(self.memory_held_bytes()) {
             self.parts.queue.room().give_up_full_compaction();
         }
+        // This thread may be the last to hold the view. The drop comes after the lock.
+        let view = self.parts.view.load();
         let mut compactor = self.compactor.lock();
         if compactor.is_busy || compactor.is_stopped || self.parts.health.check_unpoisoned().is_err() {
             return;
         }
-        let Some((family, step, compacts_full, old)) = self.next_memory_step(&compactor) else { return };
+        let Some((family, step, compacts_full, old)) = self.next_memory_step(&view, &compactor) else {
+            return;
+        };
         compactor.is_busy = true;
         drop(compactor);
+        drop(view);
         let compaction = MemoryCompaction { jobs: self.clone(), family, step, compacts_full, old };
         self.parts.env.runtime.submit(Lane::Memory, Box::new(move || compaction.merge()));
     }
@@ -79,9 +85,9 @@ impl Jobs {
     /// The next step, for the family with the most segments first. So no family waits until its pipeline is full.
     fn next_memory_step(
         &self,
+        view: &View,
         compactor: &MemoryCompactor,
     ) -> Option<(FamilyId, MemoryStep, bool, Vec<Immutable>)> {
-        let view = self.parts.view.load();
         let held_bytes = compactor.held_bytes();
         let families = view.families.iter().enumerate().filter(|(_, f)| !f.memory.pipeline().is_empty());
         let wanted = families.filter_map(|(index, family)| {
@@ -110,8 +116,9 @@ impl Jobs {
 
     /// Whether the memory policy wants no further step, and none is under way.
     pub(super) fn is_memory_compacted(&self) -> bool {
+        let view = self.parts.view.load();
         let compactor = self.compactor.lock();
-        !compactor.is_busy && self.next_memory_step(&compactor).is_none()
+        !compactor.is_busy && self.next_memory_step(&view, &compactor).is_none()
     }
 
     /// Bytes of replaced segments that readers hold.

@@ -229,7 +229,8 @@ impl Jobs {
     /// Puts the current version of a family into the view.
     fn show(&self, catalog: &Catalog, family: FamilyId) {
         let version = catalog.state.families()[&family].version.clone();
-        self.parts.view.update(|view| view.families[family.0 as usize].version = version);
+        // No put and no get waits for the catalog, under which the old view is dropped.
+        drop(self.parts.view.update(|view| view.families[family.0 as usize].version = version));
     }
 }
 

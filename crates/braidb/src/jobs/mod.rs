@@ -49,9 +49,11 @@ pub mod tiers;
 pub mod trie;
 mod value_files;
 pub mod value_output;
+mod wanted;
 
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
+use crate::base::foreground::ForegroundMutex;
 use crate::base::ids::{FamilyId, FileId, FileIds, TierId};
 use crate::base::key::COMPARATOR;
 use crate::log::LogSync;
@@ -67,7 +69,7 @@ use crate::table::{Reason, TableOptions};
 use crate::version::state::Family;
 use crate::version::{Change, CommitError, DirLock, Edit, Manifest, State, TableStore, Version};
 use crate::visible::snapshots::Snapshots;
-use crate::write::{CommitQueue, FlushQueue, Health, Pressure, Wants};
+use crate::write::{CommitQueue, FlushQueue, Health, Pressure};
 use braidb_storage::locks::{Condvar, Mutex};
 use braidb_storage::{Env, Lane};
 pub use cleanup::Orphans;
@@ -118,7 +120,7 @@ pub struct JobOptions {
 pub struct Jobs {
     pub parts: Parts,
     catalog: Mutex<Catalog>,
-    compactor: Mutex<MemoryCompactor>,
+    compactor: ForegroundMutex<MemoryCompactor>,
     /// Signalled when a job ends.
     ended: Condvar,
     pacer: Option<Pacer>,
@@ -130,7 +132,13 @@ pub struct Jobs {
     /// Threads that delete files or punch holes.
     deleting: AtomicU64,
     /// Entries that scans of a family returned since its last flush.
-    entries_returned: Mutex<BTreeMap<FamilyId, u64>>,
+    entries_returned: ForegroundMutex<BTreeMap<FamilyId, u64>>,
+    /// Whether a log was closed because it was full, or a flush ended, since a log collection last began.
+    log_full: AtomicBool,
+    /// Logs are full, and small families keep them: the next log collection writes these families back.
+    writes_back_small: AtomicBool,
+    /// Whether a job that schedules was submitted and has not begun.
+    is_asked: AtomicBool,
 }
 
 /// The manifest, and what is under way.
@@ -148,11 +156,7 @@ struct Catalog {
     /// Whether a running merge was bought by what readers paid.
     is_buying: bool,
     tiers: TierState,
-    /// Whether a log was closed because it was full, or a flush ended, since a log collection last began; and whether a log
-    /// collection runs.
-    log_full: bool,
-    /// Logs are full, and small families keep them: the next log collection writes these families back.
-    writes_back_small: bool,
+    /// Whether a log collection runs.
     collecting_logs: bool,
     /// Callers of `compact`. They plan the merges; the scheduler plans only what keeps writers from waiting.
     manual: usize,
@@ -211,8 +215,6 @@ impl Jobs {
             merges_running: 0,
             is_buying: false,
             tiers: TierState::default(),
-            log_full: false,
-            writes_back_small: false,
             collecting_logs: false,
             manual: 0,
             settling: 0,
@@ -240,14 +242,17 @@ impl Jobs {
         let jobs = Jobs {
             parts,
             catalog: Mutex::new(catalog),
-            compactor: Mutex::default(),
+            compactor: ForegroundMutex::default(),
             ended: Condvar::new(),
             pacer,
             merging: AtomicU64::new(0),
             tries: Arc::new(Tries::new(files_held)),
             slow_files_gone: AtomicBool::new(false),
             deleting: AtomicU64::new(0),
-            entries_returned: Mutex::default(),
+            entries_returned: ForegroundMutex::default(),
+            log_full: AtomicBool::new(false),
+            writes_back_small: AtomicBool::new(false),
+            is_asked: AtomicBool::new(false),
         };
         let mut catalog = jobs.catalog.lock();
         jobs.count_l0(&catalog);
@@ -260,50 +265,7 @@ impl Jobs {
         jobs
     }
 
-    /// Starts the work that a commit asks for. The caller holds no lock.
-    #[inline]
-    pub fn act_on(self: &Arc<Self>, wants: Wants) {
-        if wants != Wants::default() {
-            self.start_wanted(wants);
-        }
-    }
-
-    /// Lets a merge thread ask the planner if readers have paid for a merge since the last call. The caller holds no lock.
-    #[inline]
-    pub fn act_on_rent(self: &Arc<Self>) {
-        if self.parts.tables.bell().has_rung() {
-            self.ask_planner_soon();
-        }
-    }
-
-    /// A reader does not wait for a job that commits an edit: the next reader hears the bell. Planning may read samples, so a merge thread does
-    /// it.
-    #[cold]
-    fn ask_planner_soon(self: &Arc<Self>) {
-        match self.catalog.try_lock() {
-            Some(catalog) if catalog.is_stopped => {}
-            Some(catalog) => self.submit_help(catalog, Jobs::schedule),
-            None => self.parts.tables.bell().ring(),
-        }
-    }
-
-    fn start_wanted(self: &Arc<Self>, wants: Wants) {
-        if wants.log_collection || wants.write_back {
-            let mut catalog = self.catalog.lock();
-            catalog.log_full = true;
-            catalog.writes_back_small |= wants.write_back;
-        }
-        // A flush that failed waits in the queue. Until it has ended, `decide` asks for no flush that would let logs go. So each roll of
-        // a segment tries it again.
-        if wants.flush || wants.log_collection || wants.write_back || self.parts.flushes.has_tasks() {
-            self.schedule();
-        } else if wants.memory_compaction {
-            self.compact_memory();
-        }
-    }
-
-    /// Starts all work that is wanted and allowed now. Called after a switch of a memtable, after a job, and by writers that
-    /// wait.
+    /// Starts all work that is wanted and allowed now. Called by jobs, and by callers that wait for jobs.
     pub fn schedule(self: &Arc<Self>) {
         self.compact_memory();
         self.ask_samples();

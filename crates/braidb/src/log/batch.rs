@@ -11,6 +11,7 @@ use crate::base::codec::{Decoder, put_u32, put_varint};
 use crate::base::ids::{FamilyId, MAX_SEQ, SeqNo};
 use crate::base::{MAX_KEY_BYTES, MAX_VALUE_BYTES, checksum};
 use crate::visible::EntryKind;
+use braidb_storage::foreground;
 
 /// Fewest bytes of an entry in the list: kind, family, key length (1 byte each).
 pub(super) const MIN_ENTRY_BYTES: u64 = 3;
@@ -39,13 +40,22 @@ pub struct Entry<'a> {
     pub seq: Option<SeqNo>,
 }
 
+impl Drop for EncodedBatch {
+    #[inline]
+    fn drop(&mut self) {
+        foreground::check_free(self.list.capacity() + self.values.capacity());
+    }
+}
+
 impl EncodedBatch {
     /// An empty batch with enough capacity for one entry of `key` and `value`.
     pub fn with_room_for(key: &[u8], value: Option<&[u8]>) -> EncodedBatch {
         EncodedBatch {
             list: Vec::with_capacity(key.len() + MOST_ITEM_BYTES),
             values: Vec::with_capacity(value.map_or(0, <[u8]>::len)),
-            ..EncodedBatch::default()
+            count: 0,
+            has_puts: false,
+            has_numbers: false,
         }
     }
 

@@ -103,8 +103,8 @@
 //! and (3) write into allocated space; a failure there is a failed append and poisons the database. The length in the header is final
 //! when the header is written, so it is true in every crash image. Only a mark in the new log proves that the old log *has* this
 //! length. A crash between the steps leaves an empty new file, or a new file with a header and no frames. Neither loses a commit. A
-//! sealed log that lost its tail has no footer, or another length than its successor says. The footer is followed by a cut, which gives
-//! unused space back. A crash may come before the cut, or undo it. Zeros behind a footer therefore mean as little as zeros behind the
+//! sealed log that lost its tail has no footer, or another length than its successor says. The first sync behind the footer begins with a
+//! cut, which gives unused space back. A crash may come before the cut, or undo it. Zeros behind a footer therefore mean as little as zeros behind the
 //! last frame of an unsealed log.
 
 mod batch;
@@ -124,4 +124,4 @@ pub use places::{ValuePlace, ValuePlaces};
 pub use rewrite::rewrite;
 pub use scan::{End, Frame, Scan, read_header, scan, verify};
 pub use sync::LogSync;
-pub use writer::LogWriter;
+pub use writer::{Leftovers, LogWriter};

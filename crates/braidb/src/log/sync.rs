@@ -14,9 +14,11 @@ use super::frame::HEADER_BYTES;
 use super::places::ValuePlaces;
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
+use crate::base::foreground::ForegroundMutex;
 use crate::base::ids::FileId;
 use crate::base::mutant::mutant;
 use crate::base::names;
+use braidb_storage::foreground::{self, Slow};
 use braidb_storage::locks::Mutex;
 use braidb_storage::{File, FileSystem};
 use std::collections::VecDeque;
@@ -36,10 +38,10 @@ pub struct LogSync {
     fs: Arc<dyn FileSystem>,
     dir: PathBuf,
     counters: Arc<Counters>,
-    /// Oldest first; the last log is being written. Held for moments only, never across a system call.
-    logs: Mutex<VecDeque<Arc<LiveLog>>>,
-    /// Held by the one thread that syncs. Taken before `logs`.
-    turn: Mutex<()>,
+    /// Oldest first; the last log is being written. Held for moments only, never across a system call: every commit takes it.
+    logs: ForegroundMutex<VecDeque<Arc<LiveLog>>>,
+    /// Held by the one thread that syncs. Taken before `logs`. Commits in `Sync` wait for it, so no log is closed under it either.
+    turn: ForegroundMutex<()>,
     /// Logs in a row in which no flush left a value.
     unused: AtomicU32,
     failure: OnceLock<Error>,
@@ -57,13 +59,36 @@ pub(super) struct LiveLog {
     /// Set after the footer, the last bytes, was written to the operating system: `written_bytes` is final.
     sealed: AtomicBool,
     /// Where the log's values lie, if places were kept; set before `sealed`.
-    places: OnceLock<Arc<ValuePlaces>>,
+    places: OnceLock<ClosedPlaces>,
     /// Whether a flush left values in the log.
     is_used: AtomicBool,
     /// The synced mark, in bytes of this log; 1 covers earlier logs only.
     mark: AtomicU64,
     /// Whether the log's name in the directory is stable. Accessed only by the holder of `turn`.
     named: AtomicBool,
+    /// Whether the space behind the footer was given back. Accessed only by the holder of `turn`.
+    is_cut: AtomicBool,
+}
+
+/// The places of a log's values. The first reader sorts them, because the writer seals a log under the commit lock.
+#[derive(Debug)]
+struct ClosedPlaces {
+    unsorted: Mutex<Option<ValuePlaces>>,
+    sorted: OnceLock<Arc<ValuePlaces>>,
+}
+
+impl ClosedPlaces {
+    fn new(places: ValuePlaces) -> ClosedPlaces {
+        ClosedPlaces { unsorted: Mutex::new(Some(places)), sorted: OnceLock::new() }
+    }
+
+    fn get(&self) -> Option<Arc<ValuePlaces>> {
+        let mut unsorted = self.unsorted.lock();
+        if let Some(places) = unsorted.take() {
+            self.sorted.get_or_init(|| Arc::new(places.close()));
+        }
+        self.sorted.get().cloned()
+    }
 }
 
 impl LiveLog {
@@ -78,15 +103,14 @@ impl LiveLog {
             is_used: AtomicBool::new(false),
             mark: AtomicU64::new(0),
             named: AtomicBool::new(false),
+            is_cut: AtomicBool::new(false),
         }
     }
 
-    /// Closes the file of a log that is done, which frees its descriptor. The writer dropped its own handle before it sealed the log.
-    fn close(&self) {
+    /// Takes the file of a log that is done, for the caller to close. The writer dropped its own handle before it sealed the log.
+    fn take_file(&self) -> Option<Arc<dyn File>> {
         debug_assert!(self.is_done(), "a sync of a file that was opened again misses a failed write-back");
-        let closed = self.file.lock().take();
-        // The lock is not held while the file is closed and unmapped.
-        drop(closed);
+        self.file.lock().take()
     }
 
     pub fn written_bytes(&self) -> u64 {
@@ -100,7 +124,7 @@ impl LiveLog {
 
     pub fn set_sealed(&self, places: Option<ValuePlaces>) {
         if let Some(places) = places {
-            self.places.get_or_init(|| Arc::new(places));
+            self.places.get_or_init(|| ClosedPlaces::new(places));
         }
         self.sealed.store(true, Ordering::Release);
     }
@@ -131,8 +155,8 @@ impl LogSync {
             fs,
             dir: dir.to_owned(),
             counters,
-            logs: Mutex::default(),
-            turn: Mutex::new(()),
+            logs: ForegroundMutex::default(),
+            turn: ForegroundMutex::default(),
             unused: AtomicU32::new(0),
             failure: OnceLock::new(),
         }
@@ -143,16 +167,25 @@ impl LogSync {
     ///
     /// After an error it is unknown which bytes are stable, and the database must stop writing.
     pub fn sync_through(&self, id: FileId, offset: u64) -> Result<()> {
+        self.sync_and_keep(id, offset, &mut Vec::new())
+    }
+
+    /// As [`LogSync::sync_through`]. Adds the files of logs that are done to `done`: a caller under a lock that puts wait for closes them
+    /// after it.
+    pub fn sync_and_keep(&self, id: FileId, offset: u64, done: &mut Vec<Arc<dyn File>>) -> Result<()> {
         if self.is_stable(id, offset) {
             return Ok(());
         }
+        // The caller holds no lock that puts wait for, or is a commit in `Sync`.
+        foreground::check(Slow::Sync);
         let _turn = self.turn.lock();
+        let _allowed = foreground::allow(&[Slow::Sync, Slow::Unmap]);
         if self.is_stable(id, offset) {
             return Ok(());
         }
         self.check()?;
         let due: Vec<_> = self.logs.lock().iter().take_while(|log| log.id <= id).cloned().collect();
-        due.iter().try_for_each(|log| self.sync_one(log))
+        due.iter().try_for_each(|log| self.sync_one(log, done))
     }
 
     fn is_stable(&self, id: FileId, offset: u64) -> bool {
@@ -168,13 +201,20 @@ impl LogSync {
         log.mark() >= offset.max(HEADER_BYTES)
     }
 
-    /// Syncs the bytes of `log` that were written to the operating system. All earlier logs are done.
-    fn sync_one(&self, log: &LiveLog) -> Result<()> {
+    /// Syncs the bytes of `log` that were written to the operating system. All earlier logs are done. If this one is now, adds its file to
+    /// `done`.
+    fn sync_one(&self, log: &LiveLog, done: &mut Vec<Arc<dyn File>>) -> Result<()> {
+        // `is_sealed` first: `written_bytes` is final once the log is sealed.
+        let is_sealed = log.is_sealed();
         // Read before the sync: bytes appended while the sync runs may or may not be covered.
         let written_bytes = log.written_bytes();
         if log.mark() < written_bytes {
+            let file = log.file.lock().clone().expect("open until the log is done");
+            if is_sealed && !log.is_cut.swap(true, Ordering::Relaxed) {
+                // Zeros may stand behind a footer, so a cut that fails, or is lost in a crash, costs only space.
+                let _ = file.truncate(written_bytes);
+            }
             if !mutant!("skip_log_sync") {
-                let file = log.file.lock().clone().expect("open until the log is done");
                 file.sync_data().map_err(|error| self.fail("sync", &log.path, error))?;
                 self.counters.log_syncs.add(1);
             }
@@ -194,7 +234,7 @@ impl LogSync {
         }
         drop(logs);
         if is_done {
-            log.close();
+            done.extend(log.take_file());
         }
         Ok(())
     }
@@ -207,9 +247,9 @@ impl LogSync {
 
     /// The closed logs with places that are not forgotten, oldest first: id, length, places.
     pub fn closed(&self) -> Vec<(FileId, u64, Arc<ValuePlaces>)> {
-        let logs = self.logs.lock();
+        let logs: Vec<Arc<LiveLog>> = self.logs.lock().iter().cloned().collect();
         let closed = logs.iter().filter(|log| log.is_sealed());
-        closed.filter_map(|log| Some((log.id, log.written_bytes(), log.places.get()?.clone()))).collect()
+        closed.filter_map(|log| Some((log.id, log.written_bytes(), log.places.get()?.get()?))).collect()
     }
 
     /// Records that a flush leaves values in the logs `ids`.
@@ -235,19 +275,33 @@ impl LogSync {
         self.logs.lock().iter().map(|log| log.written_bytes()).sum()
     }
 
-    /// Forgets the logs before `id`: a synced edit says that recovery will not read them. The current log is never forgotten.
+    /// Forgets the logs before `id`: a synced edit says that recovery will not read them. The current log is never forgotten. The caller
+    /// holds no lock that puts wait for.
     pub fn forget_below(&self, id: FileId) {
-        let mut logs = self.logs.lock();
-        assert!(logs.back().is_none_or(|current| id <= current.id), "the current log cannot be forgotten");
-        let first = logs.iter().position(|log| log.id >= id).unwrap_or(logs.len());
-        for log in logs.drain(..first).filter(|log| log.places.get().is_some()) {
+        // Closing an unlinked log frees its blocks, which takes the kernel up to 100 ms. Under `turn` no thread that syncs holds a log,
+        // so the logs are closed here, after both locks.
+        let forgotten = {
+            let _turn = self.turn.lock();
+            self.take_below(id)
+        };
+        for log in forgotten.iter().filter(|log| log.places.get().is_some()) {
             let unused =
                 if log.is_used.load(Ordering::Relaxed) { 0 } else { self.unused.load(Ordering::Relaxed) + 1 };
             self.unused.store(unused, Ordering::Relaxed);
         }
+    }
+
+    /// Takes the logs before `id` out of the list.
+    #[must_use = "the logs are closed after the locks"]
+    fn take_below(&self, id: FileId) -> Vec<Arc<LiveLog>> {
+        let mut logs = self.logs.lock();
+        assert!(logs.back().is_none_or(|current| id <= current.id), "the current log cannot be forgotten");
+        let first = logs.iter().position(|log| log.id >= id).unwrap_or(logs.len());
+        let forgotten = logs.drain(..first).collect();
         if let Some(oldest) = logs.front() {
             oldest.raise_mark(1);
         }
+        forgotten
     }
 
     /// The first failure of an append or a sync. Nothing is written after it.

@@ -61,6 +61,47 @@ pub struct LogWriter {
     begun: u64,
     /// The places of the current log, unless no flush would use them.
     places: Option<ValuePlaces>,
+    leftovers: Leftovers,
+}
+
+/// What the writer no longer needs. Its drop frees memory, and unlinks and closes files, so it comes after the commit lock.
+#[derive(Debug, Default)]
+pub struct Leftovers {
+    buffers: Vec<Vec<u8>>,
+    places: Vec<ValuePlaces>,
+    unused_logs: Vec<UnusedLog>,
+    /// Logs that could not be begun, because the database was poisoned.
+    failed_logs: Vec<NewLog>,
+}
+
+impl Leftovers {
+    pub fn is_empty(&self) -> bool {
+        self.buffers.is_empty()
+            && self.places.is_empty()
+            && self.unused_logs.is_empty()
+            && self.failed_logs.is_empty()
+    }
+}
+
+/// A log that never got a byte, because the device had no room for it. The drop unlinks it. If the removal fails, recovery finds an empty
+/// log and ignores it.
+#[derive(Debug)]
+struct UnusedLog {
+    shared: Arc<LogSync>,
+    log: Arc<LiveLog>,
+    _file: Arc<dyn File>,
+}
+
+impl Drop for UnusedLog {
+    fn drop(&mut self) {
+        let _ = self.shared.fs().unlink(&self.log.path);
+    }
+}
+
+/// Why there is no new log, and the file that was created for it.
+struct NoNewLog {
+    error: Error,
+    unused: Option<UnusedLog>,
 }
 
 impl LogWriter {
@@ -73,7 +114,7 @@ impl LogWriter {
         reserve_bytes: u64,
     ) -> Result<LogWriter> {
         shared.check()?;
-        let NewLog { log, file, allocated } = allocate_new(&shared, id)?;
+        let NewLog { log, file, allocated } = allocate_new(&shared, id).map_err(|none| none.error)?;
         let header =
             Header { previous, written_back: false, covers_earlier_opens: true, is_first_of_open: true };
         start(&shared, &log, &*file, header)?;
@@ -92,6 +133,7 @@ impl LogWriter {
             tells_places: false,
             begun: 0,
             places: None,
+            leftovers: Leftovers::default(),
         })
     }
 
@@ -165,7 +207,7 @@ impl LogWriter {
         if let Some(places) = &mut self.places {
             places.add(batch, numbers, self.end);
             if !places.are_of_use() {
-                self.places = None;
+                self.leftovers.places.extend(self.places.take());
             }
         }
         self.end += batch.values().len() as u64;
@@ -190,8 +232,10 @@ impl LogWriter {
         self.shared.check()?;
         append(&self.shared, &self.log, self.file(), &[&self.buffer, values])?;
         self.buffer.clear();
-        // Frees the memory of one large group.
-        self.buffer.shrink_to(4 * BUFFER_BYTES);
+        if self.buffer.capacity() > 4 * BUFFER_BYTES {
+            // The memory of one large group.
+            self.leftovers.buffers.push(std::mem::take(&mut self.buffer));
+        }
         Ok(())
     }
 
@@ -237,15 +281,15 @@ impl LogWriter {
     pub fn rotate(&mut self, new_id: FileId, written_back: bool) -> Result<()> {
         self.check()?;
         assert!(new_id > self.log.id, "numbers of logs ascend");
-        let NewLog { log: next, file, allocated } = allocate_new(&self.shared, new_id)?;
-        self.seal()?;
-        let header = Header {
-            previous: Some((self.log.id, self.end)),
-            written_back,
-            covers_earlier_opens: true,
-            is_first_of_open: false,
-        };
-        start(&self.shared, &next, &*file, header)?;
+        let next = allocate_new(&self.shared, new_id).map_err(|none| {
+            self.leftovers.unused_logs.extend(none.unused);
+            none.error
+        })?;
+        if let Err(error) = self.seal_and_start(&next, written_back) {
+            self.leftovers.failed_logs.push(next);
+            return Err(error);
+        }
+        let NewLog { log: next, file, allocated } = next;
         self.shared.counters().logs_rotated.add(1);
         (self.log, self.file) = (next, Some(file));
         self.previous_bytes = self.end;
@@ -260,8 +304,31 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Writes all waiting frames, then the footer into the space that was kept for it, and gives the rest of the space back. Nothing
-    /// may be appended afterwards.
+    fn seal_and_start(&mut self, next: &NewLog, written_back: bool) -> Result<()> {
+        self.seal()?;
+        let header = Header {
+            previous: Some((self.log.id, self.end)),
+            written_back,
+            covers_earlier_opens: true,
+            is_first_of_open: false,
+        };
+        start(&self.shared, &next.log, &*next.file, header)
+    }
+
+    /// Takes what the writer no longer needs, for the holder of the commit lock to drop after it.
+    #[must_use = "the leftovers are dropped after the commit lock"]
+    pub fn take_leftovers(&mut self) -> Leftovers {
+        std::mem::take(&mut self.leftovers)
+    }
+
+    /// Whether [`LogWriter::take_leftovers`] gives anything.
+    #[inline]
+    pub fn has_leftovers(&self) -> bool {
+        !self.leftovers.is_empty()
+    }
+
+    /// Writes all waiting frames, then the footer into the space that was kept for it. The next sync of the log gives the rest of the
+    /// space back. Nothing may be appended afterwards.
     ///
     /// To close a database, sync through [`LogWriter::end`] both before and after the seal. The footer then carries a mark over the
     /// whole log, and any later damage to the log is recognized.
@@ -270,16 +337,15 @@ impl LogWriter {
         frame::put_footer(&mut self.buffer, self.log.id, self.end, self.log.mark(), self.frames);
         self.end += FOOTER_BYTES;
         self.write_out()?;
-        // Zeros may stand behind a footer, so a cut that fails, or is lost in a crash, costs only space.
-        let _ = self.file().truncate(self.end);
         // Before the log counts as sealed: the other owner, which closes the file, must be the last one.
         self.file = None;
-        self.log.set_sealed(self.places.take().map(ValuePlaces::close));
+        self.log.set_sealed(self.places.take());
         Ok(())
     }
 }
 
 /// A log without bytes.
+#[derive(Debug)]
 struct NewLog {
     log: Arc<LiveLog>,
     file: Arc<dyn File>,
@@ -287,29 +353,30 @@ struct NewLog {
     allocated: u64,
 }
 
-/// Creates the file of log `id` with its first space allocated and no bytes. After an error the file is removed.
-fn allocate_new(shared: &LogSync, id: FileId) -> Result<NewLog> {
+/// Creates the file of log `id` with its first space allocated and no bytes. After an error the caller drops the file.
+fn allocate_new(shared: &Arc<LogSync>, id: FileId) -> std::result::Result<NewLog, NoNewLog> {
     let path = shared.path(id);
-    let file = match shared.fs().create_log(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::StorageFull => {
-            return Err(full(shared, &path, FIRST_CHUNK_BYTES));
-        }
-        Err(error) => return Err(Error::io("create", &path, error)),
-    };
-    let log = Arc::new(LiveLog::new(id, path, file.clone()));
+    let file = shared.fs().create_log(&path).map_err(|error| {
+        let error = match error.kind() {
+            io::ErrorKind::StorageFull => full(shared, &path, FIRST_CHUNK_BYTES),
+            _ => Error::io("create", &path, error),
+        };
+        NoNewLog { error, unused: None }
+    })?;
+    let log = Arc::new(LiveLog::new(id, path.clone(), file.clone()));
+    let mut error = None;
     for allocated in [FIRST_CHUNK_BYTES, HEADER_BYTES + FOOTER_BYTES] {
         match preallocate(&log, &*file, allocated) {
             Ok(true) => return Ok(NewLog { log, file, allocated }),
             Ok(false) => {}
-            Err(error) => {
-                discard(shared, &log.path);
-                return Err(error);
+            Err(other) => {
+                error = Some(other);
+                break;
             }
         }
     }
-    discard(shared, &log.path);
-    Err(full(shared, &log.path, HEADER_BYTES + FOOTER_BYTES))
+    let error = error.unwrap_or_else(|| full(shared, &path, HEADER_BYTES + FOOTER_BYTES));
+    Err(NoNewLog { error, unused: Some(UnusedLog { shared: shared.clone(), log, _file: file }) })
 }
 
 /// Allocates the first `end` bytes of a log; `false` when the disk has no room for them.
@@ -319,11 +386,6 @@ fn preallocate(log: &LiveLog, file: &dyn File, end: u64) -> Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::StorageFull => Ok(false),
         Err(error) => Err(Error::io("allocate space for", &log.path, error)),
     }
-}
-
-/// Removes a file that never got a byte. If the removal fails, recovery finds an empty log and ignores it.
-fn discard(shared: &LogSync, path: &Path) {
-    let _ = shared.fs().unlink(path);
 }
 
 /// Writes the header of a new log and makes it the current one.

@@ -8,6 +8,7 @@
 //! seldom. A piece that would waste much of a chunk gets its own chunk.
 
 use crate::base::sync::{alloc, dealloc};
+use braidb_storage::foreground;
 use braidb_storage::locks::Mutex;
 use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::NonNull;
@@ -31,6 +32,12 @@ impl Arena {
         let start = chunk.start;
         self.chunks.lock().push(chunk);
         start
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        foreground::check_free(self.chunks.get_mut().iter().map(|chunk| chunk.layout.size()).sum());
     }
 }
 

@@ -8,6 +8,7 @@ use super::Memory;
 use crate::base::sync::{ArcSwap, Guard, Mutex};
 use crate::version::Version;
 use crate::visible::gaps::Gaps;
+use braidb_storage::foreground;
 use std::sync::Arc;
 
 /// One family in a view.
@@ -48,11 +49,13 @@ impl ViewCell {
         self.current.load_full()
     }
 
-    /// Replaces the view by what `change` makes of it.
-    pub fn update(&self, change: impl FnOnce(&mut View)) {
-        let _building = self.swap.lock();
+    /// Replaces the view by what `change` makes of it. Returns the old view, whose drop may free much memory and close files: the caller
+    /// drops it after all locks that puts or gets wait for.
+    #[must_use = "the old view is dropped after the locks"]
+    pub fn update(&self, change: impl FnOnce(&mut View)) -> Arc<View> {
+        let _building = (self.swap.lock(), foreground::enter());
         let mut next = View::clone(&self.current.load());
         change(&mut next);
-        self.current.store(Arc::new(next));
+        self.current.swap(Arc::new(next))
     }
 }

@@ -35,9 +35,9 @@
 //! The directory of each slow tier has a `LOCK` too. It is locked, checked and released together with the database's own.
 
 use crate::base::error::{Error, Result};
+use crate::base::foreground::ForegroundMutex;
 use crate::base::mutant::mutant;
 use crate::base::names;
-use braidb_storage::locks::Mutex;
 use braidb_storage::{FileSystem, LockGuard};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct DirLock {
     path: PathBuf,
     /// `None` after the release.
-    guard: Mutex<Option<Box<dyn LockGuard>>>,
+    guard: ForegroundMutex<Option<Box<dyn LockGuard>>>,
     /// The locks of the directories of slow tiers.
     slow: Vec<DirLock>,
     /// Whether the directory left the database. The user may remove it then, with its `LOCK`.
@@ -65,7 +65,7 @@ impl DirLock {
         })?;
         Ok(DirLock {
             path,
-            guard: Mutex::new(Some(guard)),
+            guard: ForegroundMutex::new(Some(guard)),
             slow: Vec::new(),
             has_left: AtomicBool::new(false),
         })
@@ -112,7 +112,9 @@ impl DirLock {
     /// Releases the lock: other processes and opens may take it.
     pub fn release(&self) {
         self.slow.iter().for_each(DirLock::release);
-        *self.guard.lock() = None;
+        // Closed after the lock, which commits take.
+        let guard = self.guard.lock().take();
+        drop(guard);
     }
 }
 
@@ -132,7 +134,7 @@ mod tests {
 
     fn lock(dir: &str, answer: std::result::Result<bool, io::ErrorKind>) -> DirLock {
         let path = Path::new(dir).join(names::LOCK);
-        let guard = Mutex::new(Some(Box::new(Answer(answer)) as Box<dyn LockGuard>));
+        let guard = ForegroundMutex::new(Some(Box::new(Answer(answer)) as Box<dyn LockGuard>));
         DirLock { path, guard, slow: Vec::new(), has_left: AtomicBool::new(false) }
     }
 

@@ -3,9 +3,9 @@
 //! The commit queue adds a task under the commit lock when it switches a memtable. The scheduler takes tasks, and puts a task
 //! back if its flush failed. The queue has its own lock, so that the scheduler need not wait for a commit.
 
+use crate::base::foreground::ForegroundMutex;
 use crate::base::ids::{FamilyId, FileId, SeqNo};
 use crate::memory::Immutable;
-use braidb_storage::locks::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ const MOST_TOGETHER: usize = 1024;
 /// The queue of flush tasks, shared by commit queue and scheduler.
 #[derive(Debug, Default)]
 pub struct FlushQueue {
-    tasks: Mutex<VecDeque<FlushTask>>,
+    tasks: ForegroundMutex<VecDeque<FlushTask>>,
 }
 
 impl FlushQueue {

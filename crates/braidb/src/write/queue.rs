@@ -21,14 +21,17 @@ use super::{Health, Pressure};
 use crate::base::counters::Counters;
 use crate::base::durability::Durability;
 use crate::base::error::{Error, Result};
+use crate::base::foreground::{ForegroundGuard, ForegroundMutex};
 use crate::base::ids::{FamilyId, FileId, FileIds, SeqNo};
-use crate::log::{EncodedBatch, LogSync, LogWriter};
+use crate::log::{EncodedBatch, Leftovers, LogSync, LogWriter};
 use crate::memory::LogsBySeq;
+use crate::memory::view::View;
 use crate::plan::memory::limits::WriteBack;
 use crate::version::DirLock;
 use crate::visible::EntryKind;
 use crate::visible::snapshots::Snapshots;
-use braidb_storage::locks::{Mutex, MutexGuard};
+use braidb_storage::File;
+use braidb_storage::foreground::{self, Slow};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
@@ -38,7 +41,7 @@ const SCRATCH_BYTES: usize = 256 << 10;
 /// The one way into the log and into memory.
 #[derive(Debug)]
 pub struct CommitQueue {
-    core: Mutex<Core>,
+    core: ForegroundMutex<Core>,
     waiting: Waiting,
     /// A log is closed at this size, in bytes.
     log_file_bytes: u64,
@@ -78,20 +81,38 @@ struct Core {
     write_back: WriteBack,
     /// Work that no thread was told of yet.
     wants: Wants,
+    /// Large batches that were committed, as far as they were this thread's and the waiters'.
+    large_batches: Vec<EncodedBatch>,
+    large_waiters: Vec<Arc<Waiter>>,
+    /// Files of logs that a commit in `Sync` made stable to their ends.
+    done_logs: Vec<Arc<dyn File>>,
+}
+
+/// What the holder of the commit lock no longer needs. It is dropped after the lock: the drop may free much memory and close files, and all
+/// writers wait for the lock.
+#[derive(Debug, Default)]
+struct Spent {
+    _batches: Vec<EncodedBatch>,
+    _waiters: Vec<Arc<Waiter>>,
+    _done_logs: Vec<Arc<dyn File>>,
+    _log: Leftovers,
+    _views: Vec<Arc<View>>,
 }
 
 /// The commit lock. A thread that panics under it leaves numbers and frames that may not be given again (rule 3). So the
 /// guard poisons the database before another thread gets the lock.
 struct Held<'a> {
-    core: MutexGuard<'a, Core>,
+    core: ForegroundGuard<'a, Core>,
     health: &'a Health,
     /// Whether a panic was unwinding already when the lock was taken: a destructor of the program writes.
     was_panicking: bool,
+    /// Declared behind `core`, so it is dropped after the lock.
+    spent: Spent,
 }
 
 impl<'a> Held<'a> {
-    fn new(core: MutexGuard<'a, Core>, health: &'a Health) -> Held<'a> {
-        Held { core, health, was_panicking: std::thread::panicking() }
+    fn new(core: ForegroundGuard<'a, Core>, health: &'a Health) -> Held<'a> {
+        Held { core, health, was_panicking: std::thread::panicking(), spent: Spent::default() }
     }
 }
 
@@ -113,6 +134,31 @@ impl Drop for Held<'_> {
     fn drop(&mut self) {
         if !self.was_panicking && std::thread::panicking() {
             self.health.poison_after_panic();
+        }
+        if self.core.has_spent() {
+            self.spent = self.core.take_spent();
+        }
+    }
+}
+
+impl Core {
+    #[inline]
+    fn has_spent(&self) -> bool {
+        !self.large_batches.is_empty()
+            || !self.large_waiters.is_empty()
+            || !self.done_logs.is_empty()
+            || self.log.has_leftovers()
+            || self.room.has_old_views()
+    }
+
+    #[cold]
+    fn take_spent(&mut self) -> Spent {
+        Spent {
+            _batches: std::mem::take(&mut self.large_batches),
+            _waiters: std::mem::take(&mut self.large_waiters),
+            _done_logs: std::mem::take(&mut self.done_logs),
+            _log: self.log.take_leftovers(),
+            _views: self.room.take_old_views(),
         }
     }
 }
@@ -155,9 +201,12 @@ impl CommitQueue {
             switch_failed: None,
             write_back: WriteBack::Possible,
             wants: Wants::default(),
+            large_batches: Vec::new(),
+            large_waiters: Vec::new(),
+            done_logs: Vec::new(),
         };
         let queue = CommitQueue {
-            core: Mutex::new(core),
+            core: ForegroundMutex::new(core),
             waiting: Waiting::default(),
             log_file_bytes,
             merge_reserve_bytes,
@@ -193,8 +242,9 @@ impl CommitQueue {
             batch.clear();
             fill(&mut batch);
             let outcome = self.commit_group(&mut core, &[&batch], durability);
-            if batch.bytes() <= SCRATCH_BYTES {
-                core.scratch = batch;
+            match batch.bytes() <= SCRATCH_BYTES {
+                true => core.scratch = batch,
+                false => core.large_batches.push(batch),
             }
             self.serve(&mut core);
             return Committed { outcome, wants: core.take_wants() };
@@ -296,9 +346,10 @@ impl CommitQueue {
             // Nothing was written. Commits one batch at a time. So a large batch does not fail the small ones, and a put does not
             // fail the deletes, which may use the reserve.
             Err(error) if error.is_full() && group.waiters().len() > 1 => {
-                group.end(|waiter| self.commit_group(core, &[&waiter.batch], waiter.durability));
+                let large = group.end(|waiter| self.commit_group(core, &[&waiter.batch], waiter.durability));
+                core.large_waiters.extend(large);
             }
-            outcome => group.end(|_| outcome.clone()),
+            outcome => core.large_waiters.extend(group.end(|_| outcome.clone())),
         }
     }
 
@@ -307,7 +358,11 @@ impl CommitQueue {
         let first = core.last_seq + 1;
         let end = self.append(core, group, first, durability >= Durability::Buffer)?;
         if durability >= Durability::Sync {
-            self.sync_through(core.log.id(), end)?;
+            // The next group gathers meanwhile. Puts in `Buffer` that arrive wait for the sync as well.
+            let _allowed = foreground::allow(&[Slow::Sync, Slow::Unmap]);
+            let log = core.log.id();
+            let synced = self.shared.log_sync.sync_and_keep(log, end, &mut core.done_logs);
+            self.judge_sync(synced)?;
         }
         let log = core.log.id();
         let mut seq = first;
@@ -377,8 +432,11 @@ impl CommitQueue {
     /// Makes the logs stable up to `end` of `log`. A process that opens the database afterwards, whether it should or not,
     /// replays them.
     fn sync_through(&self, log: FileId, end: u64) -> Result<()> {
-        let synced = self.shared.log_sync.sync_through(log, end).and_then(|()| self.shared.dir_lock.check());
-        synced.map_err(|error| match error {
+        self.judge_sync(self.shared.log_sync.sync_through(log, end))
+    }
+
+    fn judge_sync(&self, synced: Result<()>) -> Result<()> {
+        synced.and_then(|()| self.shared.dir_lock.check()).map_err(|error| match error {
             // `close` released the directory after the sync of a `persist`, which holds no lock. Nothing failed.
             Error::Closed => error,
             error => self.shared.health.poison(error),
@@ -410,14 +468,21 @@ impl CommitQueue {
     /// Closes the log with a footer and syncs it: the last write of this open. Returns the log's id and final length. The rest of
     /// the log is synced before the footer is written, so that the footer's mark vouches for it.
     pub fn seal(&self) -> Result<(FileId, u64)> {
-        let mut core = self.lock();
-        self.shared.health.check_unpoisoned()?;
-        core.log.write_out()?;
-        self.shared.log_sync.sync_through(core.log.id(), core.log.end())?;
-        core.log.seal()?;
-        let (id, end) = (core.log.id(), core.log.end());
+        let (id, end) = {
+            let mut core = self.lock();
+            self.shared.health.check_unpoisoned()?;
+            core.log.write_out()?;
+            (core.log.id(), core.log.end())
+        };
         self.shared.log_sync.sync_through(id, end)?;
-        Ok((id, end))
+        let sealed = {
+            let mut core = self.lock();
+            assert_eq!((core.log.id(), core.log.end()), (id, end), "a closed database appends nothing");
+            core.log.seal()?;
+            core.log.end()
+        };
+        self.shared.log_sync.sync_through(id, sealed)?;
+        Ok((id, sealed))
     }
 }
 

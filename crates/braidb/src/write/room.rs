@@ -99,6 +99,8 @@ pub struct MemoryRoom {
     is_segment_full: bool,
     /// Number of callers that wait for all memory to be in tables.
     table_requests: usize,
+    /// Replaced views, which are dropped after the commit lock. A replaced view holds all segments that its change took away.
+    old_views: Vec<Arc<View>>,
 }
 
 impl MemoryRoom {
@@ -114,6 +116,7 @@ impl MemoryRoom {
             trigger: limits.trigger(0),
             is_segment_full: true,
             table_requests: 0,
+            old_views: Vec::new(),
         };
         let mut view = View::default();
         for RecoveredFamily { writer, first_log, version } in recovered {
@@ -123,7 +126,7 @@ impl MemoryRoom {
             room.families.push(family);
             room.gaps.push(gaps);
         }
-        room.parts.view.update(|current| *current = view);
+        drop(room.parts.view.update(|current| *current = view));
         room.recount();
         room
     }
@@ -136,7 +139,8 @@ impl MemoryRoom {
         let shared = gaps.shared().clone();
         self.families.push(family);
         self.gaps.push(gaps);
-        self.parts.view.update(|view| view.families.push(FamilyView { memory, version, gaps: shared }));
+        let view = |view: &mut View| view.families.push(FamilyView { memory, version, gaps: shared });
+        self.old_views.push(self.parts.view.update(view));
         id
     }
 
@@ -335,6 +339,17 @@ impl MemoryRoom {
         large.filter_map(|family| family.first_log).min()
     }
 
+    /// Takes the views that were replaced, for the holder of the commit lock to drop after it.
+    #[must_use = "the views are dropped after the commit lock"]
+    pub fn take_old_views(&mut self) -> Vec<Arc<View>> {
+        std::mem::take(&mut self.old_views)
+    }
+
+    #[inline]
+    pub fn has_old_views(&self) -> bool {
+        !self.old_views.is_empty()
+    }
+
     /// What readers see.
     pub fn view(&self) -> Arc<View> {
         self.parts.view.load_full()
@@ -381,13 +396,14 @@ impl MemoryRoom {
         for (index, memory, _) in &shown {
             self.families[*index].set(memory.clone());
         }
-        self.parts.view.update(|view| {
+        let old_view = self.parts.view.update(|view| {
             for (index, memory, version) in shown {
                 let view = &mut view.families[index];
                 view.memory = memory;
                 view.version = version.unwrap_or_else(|| view.version.clone());
             }
         });
+        self.old_views.push(old_view);
         self.recount();
     }
 

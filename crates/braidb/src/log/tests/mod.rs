@@ -347,9 +347,10 @@ fn logs_are_synced_oldest_first_and_once() {
     let end = bench.put(10).unwrap();
     take_calls(&bench.fs);
     bench.sync.sync_through(FileId(5), end).unwrap();
-    let expected =
-        ["sync 000001.log", "sync_dir d", "sync 000002.log", "sync_dir d", "sync 000005.log", "sync_dir d"];
-    assert_eq!(take_calls(&bench.fs), expected);
+    let closed = |log: &str| [format!("truncate {log}"), format!("sync {log}"), "sync_dir d".to_owned()];
+    let mut expected = [closed("000001.log"), closed("000002.log")].concat();
+    expected.extend(["sync 000005.log", "sync_dir d"].map(String::from));
+    assert_eq!(take_calls(&bench.fs), expected, "the space behind a footer is given back at the first sync");
     for id in [1, 2, 5] {
         bench.sync.sync_through(FileId(id), HEADER_BYTES).unwrap();
     }
@@ -482,6 +483,9 @@ fn a_full_disk_is_refused_before_a_byte_and_deletes_go_on() {
     while bench.append(&[delete(&[7; 60_000])], true).is_ok() {}
     assert!(bench.writer.rotate(FileId(3), false).unwrap_err().is_full());
     assert!(bench.sync.failure().is_none());
+    let leftovers = bench.writer.take_leftovers();
+    assert!(bench.fs.file_len(&path(FileId(3))).is_ok(), "the file is removed after the commit lock");
+    drop(leftovers);
     assert!(bench.fs.file_len(&path(FileId(3))).is_err());
     bench.close();
     assert!(matches!(read(&bench.fs, FileId(2), None).0.unwrap().end, End::Sealed { .. }));

@@ -52,25 +52,28 @@ impl Writer {
     fn roll(&mut self) {
         let (segment, writer) = Segment::with_filter(1, 0);
         self.writer = writer;
-        self.database.view.update(|view| {
+        let old = self.database.view.update(|view| {
             let memory = &mut view.families[0].memory;
             *memory = memory.roll(segment);
         });
+        drop(old);
     }
 
     /// As `CommitQueue::switch_memtable`, and later `finish_flush`.
     fn flush(&mut self) {
         let (segment, writer) = Segment::with_filter(1, 0);
         self.writer = writer;
-        self.database.view.update(|view| {
+        let old = self.database.view.update(|view| {
             let memory = &mut view.families[0].memory;
             *memory = memory.take(segment);
         });
-        self.database.view.update(|view| {
+        drop(old);
+        let old = self.database.view.update(|view| {
             let family = &mut view.families[0];
             family.memory = family.memory.flushed(None);
             family.version = self.database.flushed.clone();
         });
+        drop(old);
     }
 }
 
@@ -80,19 +83,21 @@ impl Writer {
         let (segment, writer) = Segment::with_filter(1, 0);
         self.writer = writer;
         let mut taken = None;
-        self.database.view.update(|view| {
+        let old = self.database.view.update(|view| {
             let memory = &mut view.families[0].memory;
             *memory = memory.take(segment);
             taken = Some(memory.flushing().clone());
         });
+        drop(old);
         let taken = taken.expect("set above");
         let retention = RetentionFilter::new(self.database.snapshots.drop_proof());
         let separated = separate(&taken, &count_updates(&taken, 0), 0, retention);
-        self.database.view.update(|view| {
+        let old = self.database.view.update(|view| {
             let family = &mut view.families[0];
             family.memory = family.memory.flushed(Some(Immutable::Flat(separated.hot)));
             family.version = self.database.flushed.clone();
         });
+        drop(old);
     }
 }
 
@@ -102,12 +107,13 @@ impl Database {
         let old = self.view.load().families[0].memory.pipeline().to_vec();
         let retention = RetentionFilter::new(self.snapshots.drop_proof());
         let Some(merged) = merge(&old, Some(retention), records, || true) else { return };
-        self.view.update(|view| {
+        let old = self.view.update(|view| {
             let memory = &mut view.families[0].memory;
             if let Some(replaced) = memory.replaced(&old, Immutable::Flat(merged.flat)) {
                 *memory = replaced;
             }
         });
+        drop(old);
     }
 
     /// Which version of `key` a reader at `at` finds in memory.

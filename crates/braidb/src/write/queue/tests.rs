@@ -226,3 +226,31 @@ fn a_failure_reaches_all_of_a_group() {
     assert!(waiters.iter().all(|waiter| waiter.outcome().unwrap().is_err()));
     assert_eq!(queue.done(), (0, 0, 0));
 }
+
+/// `check_free` panics if more than 1 MiB is freed under the commit lock.
+#[test]
+fn large_batches_are_freed_after_the_commit_lock() {
+    let queue = queue();
+    let large = vec![7; 3 << 20];
+    queue.commit_one(FAMILY, b"own", Some(&large), Durability::Buffer).outcome.unwrap();
+    // The thread of each waiter has gone, so the leader is the last to hold its batch.
+    for key in [b"a", b"b"] {
+        drop(queue.leave_value(key, &large, Durability::Buffer));
+    }
+    (0..2 * SERVED_EVERY).for_each(|_| queue.put(Durability::Buffer));
+    assert_eq!(queue.done().0, 1 + 2 + 2 * u64::from(SERVED_EVERY));
+}
+
+/// A commit in `Sync` closes the files of older logs after the lock.
+#[test]
+fn a_commit_in_sync_closes_no_log_under_the_commit_lock() {
+    let fs = SimFs::new();
+    let queue = queue_on(fs.clone());
+    queue.put(Durability::Buffer);
+    let mut core = queue.lock();
+    queue.rotate(&mut core).unwrap();
+    drop(core);
+    assert_eq!(fs.open_descriptors(), 3, "two logs, and the lock of the directory");
+    queue.put(Durability::Sync);
+    assert_eq!(fs.open_descriptors(), 2, "the first log is stable");
+}

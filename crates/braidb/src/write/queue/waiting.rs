@@ -24,8 +24,9 @@
 use super::super::Health;
 use crate::base::durability::Durability;
 use crate::base::error::Result;
+use crate::base::foreground::ForegroundMutex;
 use crate::log::EncodedBatch;
-use braidb_storage::locks::Mutex;
+use braidb_storage::foreground::FREED_BYTES;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -129,7 +130,7 @@ impl Waiter {
 /// The waiting list.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    list: Mutex<VecDeque<Arc<Waiter>>>,
+    list: ForegroundMutex<VecDeque<Arc<Waiter>>>,
     /// Whether the list is not empty. Stored under the list's lock; a leader that reads an old value serves later.
     any: AtomicBool,
     leader: Leader,
@@ -200,14 +201,19 @@ impl Group<'_> {
         &self.waiters
     }
 
-    /// Tells each waiter the outcome of its batch, the oldest first.
-    pub fn end(mut self, mut outcome: impl FnMut(&Waiter) -> Result<()>) {
+    /// Tells each waiter the outcome of its batch, the oldest first. Returns the waiters with large batches: this thread may be the last
+    /// to hold one, and drops it after the commit lock.
+    #[must_use = "large batches are dropped after the commit lock"]
+    pub fn end(mut self, mut outcome: impl FnMut(&Waiter) -> Result<()>) -> Vec<Arc<Waiter>> {
+        let mut large = Vec::new();
         self.waiters.reverse();
         while let Some(waiter) = self.waiters.last() {
             waiter.end(outcome(waiter));
             // Releases the batch at once. Its own thread, which is about to notice, then frees the batch where it was allocated.
-            self.waiters.pop();
+            let ended = self.waiters.pop();
+            large.extend(ended.filter(|waiter| waiter.batch.bytes() > FREED_BYTES / 2));
         }
+        large
     }
 }
 
@@ -380,8 +386,8 @@ mod tests {
         waiters[1].sleep();
         assert!(waiters[1].outcome().is_none(), "the first waiter is called to lead");
         assert!(waiters[1].call().is_none(), "once");
-        taken.end(|_| Ok(()));
-        waiting.take(Durability::Sync, &health).end(|_| Ok(()));
+        let _ = taken.end(|_| Ok(()));
+        let _ = waiting.take(Durability::Sync, &health).end(|_| Ok(()));
         waiters.iter().for_each(|waiter| waiter.sleep());
         assert!(waiters.iter().all(|waiter| waiter.outcome().unwrap().is_ok()));
     }
@@ -400,7 +406,7 @@ mod tests {
                 std::thread::yield_now();
             }
             sleeper.thread().unpark();
-            waiting.take(Durability::Sync, &health).end(|_| Ok(()));
+            let _ = waiting.take(Durability::Sync, &health).end(|_| Ok(()));
             sleeper.join().unwrap();
         });
     }
@@ -413,7 +419,7 @@ mod tests {
         let waiters = wanted.map(|durability| wait(&waiting, b"", durability));
         let group = waiting.take(Durability::Buffer, &health);
         assert_eq!(group.waiters().len(), 2);
-        group.end(|_| Ok(()));
+        let _ = group.end(|_| Ok(()));
         assert!(waiters.iter().map(|waiter| waiter.outcome().is_some()).eq([true, true, false, false]));
         assert!(waiting.take(Durability::Buffer, &health).waiters().is_empty() && !waiting.is_empty());
         assert_eq!(waiting.take(Durability::Sync, &health).waiters().len(), 2);

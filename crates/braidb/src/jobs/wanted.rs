@@ -1,0 +1,69 @@
+//! How puts, gets and scans ask for work. They never wait for the catalog, under which edits are synced: a job calls the scheduler.
+
+use super::Jobs;
+use crate::write::Wants;
+use braidb_storage::Lane;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Jobs {
+    /// Starts the work that a commit asks for. The caller holds no lock.
+    #[inline]
+    pub fn act_on(self: &Arc<Self>, wants: Wants) {
+        if wants != Wants::default() {
+            self.start_wanted(wants);
+        }
+    }
+
+    /// Lets a merge thread ask the planner if readers have paid for a merge since the last call. The caller holds no lock.
+    #[inline]
+    pub fn act_on_rent(self: &Arc<Self>) {
+        if self.parts.tables.bell().has_rung() {
+            self.ask_planner_soon();
+        }
+    }
+
+    /// A reader does not wait for a job that commits an edit: the next reader hears the bell. Planning may read samples, so a merge thread does
+    /// it.
+    #[cold]
+    fn ask_planner_soon(self: &Arc<Self>) {
+        match self.catalog.try_lock() {
+            Some(catalog) if catalog.is_stopped => {}
+            Some(catalog) => self.submit_help(catalog, Jobs::schedule),
+            None => self.parts.tables.bell().ring(),
+        }
+    }
+
+    fn start_wanted(self: &Arc<Self>, wants: Wants) {
+        if wants.write_back {
+            self.writes_back_small.store(true, Ordering::Relaxed);
+        }
+        if wants.log_collection || wants.write_back {
+            self.log_full.store(true, Ordering::Release);
+        }
+        // A flush that failed waits in the queue. Until it has ended, `decide` asks for no flush that would let logs go. So each roll of
+        // a segment tries it again.
+        if wants.flush || wants.log_collection || wants.write_back || self.parts.flushes.has_tasks() {
+            self.schedule_soon();
+        } else if wants.memory_compaction {
+            self.compact_memory();
+        }
+    }
+
+    /// Lets a job call [`Jobs::schedule`]. Puts, gets and scans call this: an edit is synced under the catalog, and planning may read
+    /// samples.
+    pub fn schedule_soon(self: &Arc<Self>) {
+        self.compact_memory();
+        if self.is_asked.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let jobs = Arc::downgrade(self);
+        let schedule = move || {
+            let Some(jobs) = jobs.upgrade() else { return };
+            // Lowered before the work: what is wanted from here on needs another job.
+            jobs.is_asked.store(false, Ordering::Release);
+            jobs.schedule();
+        };
+        self.parts.env.runtime.submit(Lane::Flush, Box::new(schedule));
+    }
+}
