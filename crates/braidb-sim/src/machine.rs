@@ -66,8 +66,13 @@ impl Watch {
     }
 }
 
-/// Adds the slow devices if the options name slow tiers and the machine lacks the devices.
+/// Descriptors of a process whose options ask for the fewest open files.
+const FEW_DESCRIPTORS: u64 = 48;
+
+/// Adds the slow devices if the options name slow tiers and the machine lacks the devices. Where the options ask for few open files, the
+/// process may have few descriptors.
 pub fn attach(fs: &SimFs, set: &OptionSet) {
+    fs.set_descriptor_limit((set.open_files == 16).then_some(FEW_DESCRIPTORS));
     if set.slow_tiers > 0 && fs.device_dirs().len() == 1 {
         for dir in SLOW_DEVICES {
             fs.add_device(Path::new(dir)).expect("only devices have these directories");
