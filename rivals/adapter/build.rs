@@ -7,11 +7,14 @@ use std::path::{Path, PathBuf};
 /// The options that adapter.rs knows and that some commit lacks.
 const KNOWN: &[&str] = &[
     "active_percent",
+    "background_merges",
     "background_threads",
     "block_bytes",
     "block_cache_bytes",
     "defer_below_l0",
     "filter_bits_per_key",
+    "gap_entries",
+    "gap_puts",
     "guards",
     "hot_keys_percent",
     "l0_merge_tables",

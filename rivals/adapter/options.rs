@@ -38,6 +38,8 @@ pub fn set(options: Options, text: &str) -> Outcome<Options> {
     match name {
         #[cfg(has_active_percent)]
         "active_percent" => tune!(options, active_percent, number(name, value)?),
+        #[cfg(has_background_merges)]
+        "background_merges" => Ok(options.background_merges(yes_or_no(name, value)?)),
         #[cfg(has_background_threads)]
         "background_threads" => Ok(options.background_threads(number(name, value)?)),
         #[cfg(has_block_bytes)]
@@ -49,6 +51,10 @@ pub fn set(options: Options, text: &str) -> Outcome<Options> {
         "durability" => Ok(options.durability(durability(value)?)),
         #[cfg(has_filter_bits_per_key)]
         "filter_bits_per_key" => Ok(options.filter_bits_per_key(number(name, value)?)),
+        #[cfg(has_gap_entries)]
+        "gap_entries" => tune!(options, gap_entries, number_or_none(name, value)?),
+        #[cfg(has_gap_puts)]
+        "gap_puts" => tune!(options, gap_puts, number(name, value)?),
         #[cfg(has_guards)]
         "guards" => tune!(options, guards, guards(value)?),
         #[cfg(has_hot_keys_percent)]
@@ -104,12 +110,12 @@ fn number<T: FromStr>(name: &str, value: &str) -> Outcome<T> {
     value.parse().map_err(|_| format!("{name}={value}: {value} is no number that the option takes").into())
 }
 
-#[cfg(has_separation_threshold)]
+#[cfg(any(has_gap_entries, has_separation_threshold))]
 fn number_or_none<T: FromStr>(name: &str, value: &str) -> Outcome<Option<T>> {
     if value == "none" { Ok(None) } else { number(name, value).map(Some) }
 }
 
-#[cfg(any(has_defer_below_l0, has_overlap_samples))]
+#[cfg(any(has_background_merges, has_defer_below_l0, has_overlap_samples))]
 fn yes_or_no(name: &str, value: &str) -> Outcome<bool> {
     value.parse().map_err(|_| format!("{name}={value}: write true or false").into())
 }
