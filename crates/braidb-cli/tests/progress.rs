@@ -71,8 +71,11 @@ fn bars_have_whole_numbers_and_fit() {
     shows(&["load", db, file], None, "░ 0 B of ");
     shows(&["load", db], Some(file), " KiB, 1,000 rows");
     shows(&["dump", db], None, " of 5,000 rows");
+    shows(&["verify", db], None, "iB of ");
+    shows(&["compact", db], None, "░ 0 B of ");
+    shows(&["simulate", "--num", "1000000"], None, " 1,000,000 of 1,000,000 writes");
     // Elsewhere there is no bar.
-    for verb in [&["load", db][..], &["dump", db]] {
+    for verb in [&["load", db][..], &["dump", db], &["verify", db], &["compact", db]] {
         let run = braidb_with(verb, rows.as_bytes()).exits(0);
         assert!(!run.err.contains('░') && !run.err.contains('█'), "{run:?}");
     }

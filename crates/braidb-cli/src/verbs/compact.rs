@@ -4,6 +4,7 @@ use crate::failure::{Outcome, printing, storage};
 use crate::figures::bytes_text;
 use crate::host::clock::Stopwatch;
 use crate::host::files;
+use crate::progress::{Progress, Unit};
 use crate::store::Place;
 use crate::text;
 use braidb::Durability;
@@ -27,7 +28,13 @@ pub fn run(args: &Args) -> Outcome {
         bytes.map_err(|error| storage("could not measure the directories", error))
     };
     let (before, watch) = (size()?, Stopwatch::start());
-    db.compact()?;
+    let (progress, mut most_bytes) = (Progress::new(Unit::Bytes, 0), 0);
+    let compacted = db.compact_with_progress(|left_bytes| {
+        most_bytes = left_bytes.max(most_bytes);
+        progress.show(most_bytes - left_bytes, most_bytes, "");
+    });
+    drop(progress);
+    compacted?;
     db.close()?;
     let (after, seconds) = (size()?, watch.seconds());
     writeln!(

@@ -3,6 +3,7 @@
 use super::bench::engine::GuardsArg;
 use crate::failure::{Outcome, printing};
 use crate::figures::{bytes_text, grouped, ratio};
+use crate::progress::{Progress, Unit};
 use crate::text;
 use braidb::Options;
 use braidb::stats::{Forecast, Load};
@@ -73,7 +74,10 @@ pub fn run(args: &Args) -> Outcome {
         gets: args.gets,
         scans: args.scans,
     };
-    let forecast = options.forecast(&load)?;
+    let progress = Progress::new(Unit::Number("writes"), load.entries);
+    let forecast = options.forecast_with_progress(&load, |writes| progress.show(writes, load.entries, ""));
+    drop(progress);
+    let forecast = forecast?;
     let mut text = if args.json { format!("{:#}", as_json(&forecast)) } else { as_text(&forecast) };
     text.push('\n');
     std::io::stdout().write_all(text.as_bytes()).map_err(printing)

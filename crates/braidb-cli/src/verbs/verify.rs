@@ -4,6 +4,7 @@
 use crate::failure::{Failure, Outcome, printing};
 use crate::figures::{bytes_text, counted};
 use crate::host::clock::Stopwatch;
+use crate::progress::{Progress, Unit};
 use crate::store::Place;
 use crate::text;
 use std::io::Write;
@@ -21,7 +22,10 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Outcome {
     let watch = Stopwatch::start();
-    let report = args.place.verify()?;
+    let progress = Progress::new(Unit::Bytes, 0);
+    let report = args.place.verify(|bytes, all_bytes| progress.show(bytes, all_bytes, ""));
+    drop(progress);
+    let report = report?;
     let mut out = std::io::stdout().lock();
     for damage in &report.damages {
         let end = damage.offset.saturating_add(damage.bytes);

@@ -227,9 +227,9 @@ impl Engine {
         self.jobs.flush()
     }
 
-    pub fn compact(&self) -> Result<()> {
+    pub fn compact(&self, progress: &mut dyn FnMut(u64)) -> Result<()> {
         self.jobs.flush()?;
-        self.jobs.compact()
+        self.jobs.compact(progress)
     }
 
     pub fn evacuate(&self, path: &Path, progress: impl FnMut(u64)) -> Result<()> {
@@ -364,7 +364,7 @@ fn layout_stats(memory: &Memory) -> Vec<LayoutStats> {
 }
 
 fn log_stats((id, bytes, live): (FileId, u64, Live)) -> LogStats {
-    LogStats { id: id.0, bytes, live_entries: live.entries, live_bytes: live.bytes }
+    LogStats { id: id.0, bytes, live_entries: live.entries, live_bytes: live.entry_bytes }
 }
 
 fn value_file_stats((id, file): (FileId, ValueFile)) -> ValueFileStats {

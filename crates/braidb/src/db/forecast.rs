@@ -36,6 +36,23 @@ impl Options {
     ///
     /// [`Error::InvalidOption`](crate::Error::InvalidOption) names an option that cannot work.
     pub fn forecast(&self, load: &Load) -> Result<Forecast> {
+        self.forecast_with_progress(load, |_| {})
+    }
+
+    /// As [`Options::forecast`]. After each flush `progress` gets the writes until then.
+    ///
+    /// ```
+    /// let load = braidb::stats::Load { entries: 10_000_000, entry_bytes: 144, keys: u64::MAX, ..Default::default() };
+    /// let mut done = 0;
+    /// braidb::Options::new().forecast_with_progress(&load, |writes| done = writes)?;
+    /// assert_eq!(done, 10_000_000);
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`Options::forecast`].
+    pub fn forecast_with_progress(&self, load: &Load, mut progress: impl FnMut(u64)) -> Result<Forecast> {
         self.check()?;
         let overhead_bytes = match self.tuning.memory_policy {
             MemoryPolicy::None => LIST_BYTES,
@@ -45,7 +62,7 @@ impl Options {
         let share = in_tables.entry_bytes as f64 / (load.entry_bytes + overhead_bytes) as f64;
         let memtable_bytes = (self.memtable_bytes as f64 * share) as u64;
         let store = TableStore::detached(self.env_or_real().fs, Path::new(""));
-        Ok(forecast(&in_tables, memtable_bytes, &self.tree_options(), store))
+        Ok(forecast(&in_tables, memtable_bytes, &self.tree_options(), store, &mut progress))
     }
 }
 

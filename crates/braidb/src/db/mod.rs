@@ -290,7 +290,29 @@ impl Db {
     /// As for [`Db::flush`]. If this thread panics during a merge, the database is poisoned ([`Poisoned`](crate::Error::Poisoned)), as
     /// by a panic in the background. If it panics between two merges, merging goes on.
     pub fn compact(&self) -> Result<()> {
-        self.engine()?.compact()
+        self.compact_with_progress(|_| {})
+    }
+
+    /// As [`Db::compact`]. After the flush and after each merge `progress` gets the bytes that are still to be brought down, once for each
+    /// level that they have to go. The caller of `progress` holds no lock.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-compactp-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// db.put("k", "v")?;
+    /// let mut left = Vec::new();
+    /// db.compact_with_progress(|left_bytes| left.push(left_bytes))?;
+    /// assert!(left[0] > 0 && left.last() == Some(&0));
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`Db::compact`].
+    pub fn compact_with_progress(&self, mut progress: impl FnMut(u64)) -> Result<()> {
+        self.engine()?.compact(&mut progress)
     }
 
     /// Waits until no background work runs or is wanted, and the files that it replaced are deleted. Files that iterators still read go when

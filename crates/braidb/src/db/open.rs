@@ -111,6 +111,12 @@ impl Listing {
         self.logs.iter().map(|(id, _)| *id).collect()
     }
 
+    /// The bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        let files = self.tables.iter().chain(&self.value_files).map(|file| file.bytes);
+        self.logs.iter().map(|&(_, bytes)| bytes).chain(files).sum()
+    }
+
     pub fn read(env: &Env, dirs: &TierDirs) -> Result<Listing> {
         let mut listing = Listing::default();
         for (tier, dir) in dirs.all() {

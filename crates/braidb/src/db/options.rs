@@ -269,8 +269,36 @@ impl Options {
     /// [`Error::Missing`], [`Error::NotADatabase`], [`Error::Locked`], [`Error::Tier`], or [`Error::Io`]. Damage is no error; the report
     /// lists it.
     pub fn verify(self, path: impl AsRef<Path>) -> Result<VerifyReport> {
+        self.verify_with_progress(path, |_, _| {})
+    }
+
+    /// As [`Options::verify`]. Whenever a file is begun, `progress` gets the bytes of all files that were, and those of all tables, value
+    /// files and logs. In the end files that nothing refers to may be left out.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-overifyp-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// # db.put("k", "v")?;
+    /// # db.close()?;
+    /// let mut begun = Vec::new();
+    /// let report = braidb::Options::new().verify_with_progress(&dir, |bytes, all_bytes| begun.push((bytes, all_bytes)))?;
+    /// assert_eq!(begun.len() as u64, report.files);
+    /// assert!(begun.last().is_some_and(|&(bytes, all_bytes)| bytes == report.bytes && all_bytes > 0));
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`Options::verify`].
+    pub fn verify_with_progress(
+        self,
+        path: impl AsRef<Path>,
+        mut progress: impl FnMut(u64, u64),
+    ) -> Result<VerifyReport> {
         self.check()?;
-        verify::offline(path.as_ref(), &self)
+        verify::offline(path.as_ref(), &self, &mut progress)
     }
 
     pub(crate) fn env_or_real(&self) -> Env {

@@ -180,7 +180,7 @@ pub struct LogStats {
     /// Most records of the log that memory holds and that nothing newer supersedes. A superseded record counts too until a merge of
     /// segments finds it.
     pub live_entries: u64,
-    /// The bytes of the live records in the log, approximately.
+    /// The bytes of the live records in the log, without the heads of their batches. Never more than `bytes`.
     pub live_bytes: u64,
 }
 

@@ -71,7 +71,13 @@ fn unless_gone<T>(outcome: Result<T>) -> Result<Option<T>> {
 }
 
 /// Verifies a database that is not open.
-pub(crate) fn offline(dir: &Path, options: &Options) -> Result<VerifyReport> {
+///
+/// `progress` gets the bytes of the files that were begun, and those of all tables, value files and logs.
+pub(crate) fn offline(
+    dir: &Path,
+    options: &Options,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<VerifyReport> {
     tiers::check_apart(dir, &options.slow_paths)?;
     let mut env = options.env_or_real();
     match examine(env.fs.as_ref(), dir) {
@@ -103,6 +109,7 @@ pub(crate) fn offline(dir: &Path, options: &Options) -> Result<VerifyReport> {
     let dirs = tiers.as_ref().map_or(no_tiers, |tiers| tiers.dirs().clone());
     let listing = Listing::read(&env, &dirs)?;
     let mut check = Check::new(&env, dirs.clone());
+    check.progress = Some((progress, listing.bytes()));
     check.manifest(current::read(env.fs.as_ref(), dir)?)?;
     if let Err(error) = state.check_bodies(dir, &listing.logs) {
         check.note(error)?;
@@ -191,6 +198,9 @@ fn live_ranges(state: &State) -> BTreeMap<FileId, Vec<KeyRange>> {
     live
 }
 
+/// Gets the bytes of the files that were begun, and all bytes.
+type Progress<'a> = &'a mut dyn FnMut(u64, u64);
+
 /// A verification under way.
 struct Check<'a> {
     env: &'a Env,
@@ -198,11 +208,13 @@ struct Check<'a> {
     report: VerifyReport,
     /// The places of reported damages: several checks may find the same damage.
     told: BTreeSet<(PathBuf, u64)>,
+    /// Who is told of the bytes that were begun, and all bytes.
+    progress: Option<(Progress<'a>, u64)>,
 }
 
 impl<'a> Check<'a> {
     fn new(env: &'a Env, dirs: TierDirs) -> Check<'a> {
-        Check { env, dirs, report: VerifyReport::default(), told: BTreeSet::new() }
+        Check { env, dirs, report: VerifyReport::default(), told: BTreeSet::new(), progress: None }
     }
 
     /// Adds a file and its bytes to the report. Returns an error if the file cannot be opened.
@@ -211,6 +223,9 @@ impl<'a> Check<'a> {
         let bytes = bytes.map_err(|error| Error::io("open", path, error))?;
         self.report.files += 1;
         self.report.bytes += bytes;
+        if let Some((progress, all_bytes)) = &mut self.progress {
+            progress(self.report.bytes, *all_bytes);
+        }
         Ok(bytes)
     }
 

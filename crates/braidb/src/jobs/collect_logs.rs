@@ -121,8 +121,15 @@ impl Jobs {
     pub fn logs_alive(&self) -> Vec<(FileId, u64, Live)> {
         let live = live_of(&self.parts.view.load(), &self.parts.queue.logs_by_seq());
         let logs = self.logs(&self.catalog.lock());
-        let of = |id: &FileId| live.get(id).copied().unwrap_or_default();
-        logs.iter().map(|(id, &bytes)| (*id, bytes, of(id))).collect()
+        // Copies may fill several logs and have the first of them as their home (`memory/logs_by_seq.rs`).
+        let mut in_later_logs = 0;
+        let of = |(id, &bytes): (&FileId, &u64)| {
+            let live = live.get(id).copied().unwrap_or_default();
+            let entry_bytes = (live.entry_bytes + in_later_logs).min(bytes);
+            in_later_logs = live.entry_bytes + in_later_logs - entry_bytes;
+            (*id, bytes, Live { entry_bytes, ..live })
+        };
+        logs.iter().map(of).collect()
     }
 
     /// The logs that may be replayed, with their bytes.

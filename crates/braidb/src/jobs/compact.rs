@@ -36,17 +36,21 @@ impl Drop for Manual<'_> {
 
 impl Jobs {
     /// Brings all records that were written until now into the last level of their family.
-    pub fn compact(self: &Arc<Self>) -> Result<()> {
+    ///
+    /// `progress` gets the bytes that are above the last level, once for each level that they have to go: before the first step, and after
+    /// each.
+    pub fn compact(self: &Arc<Self>, progress: &mut dyn FnMut(u64)) -> Result<()> {
         self.parts.health.check_writable()?;
         let manual = Manual::new(self);
-        let outcome = self.compact_families();
+        let outcome = self.compact_families(progress);
         drop(manual);
         self.schedule();
         outcome
     }
 
-    fn compact_families(self: &Arc<Self>) -> Result<()> {
+    fn compact_families(self: &Arc<Self>, progress: &mut dyn FnMut(u64)) -> Result<()> {
         let upto = self.parts.snapshots.visible();
+        progress(self.bytes_above());
         let families: Vec<FamilyId> = self.catalog.lock().state.families().keys().copied().collect();
         for family in families {
             loop {
@@ -59,9 +63,26 @@ impl Jobs {
                         return Err(error);
                     }
                 }
+                progress(self.bytes_above());
             }
         }
         Ok(())
+    }
+
+    /// The bytes above the last level of their family, once for each level that they have to go.
+    fn bytes_above(&self) -> u64 {
+        let catalog = self.catalog.lock();
+        let of = |version: &Version| -> u64 {
+            // L0 alone has to go to L1.
+            let last = version.last_level().max(1) as u64;
+            (0..).zip(version.levels()).take_while(|(level, _)| *level < last).fold(
+                0,
+                |sum: u64, (level, held)| {
+                    sum.saturating_add(held.totals().bytes.saturating_mul(last - level))
+                },
+            )
+        };
+        catalog.state.families().values().map(|family| of(&family.version)).fold(0, u64::saturating_add)
     }
 
     /// Claims the next step for a family; waits while running jobs are in the way. `None` when the family is done. The step

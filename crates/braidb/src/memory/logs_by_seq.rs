@@ -19,8 +19,10 @@
 
 use super::flat::Flat;
 use super::immutable::Immutable;
+use super::node::{Record, Ref};
 use super::segment::Segment;
 use crate::base::ids::{FileId, SeqNo};
+use crate::visible::EntryKind;
 use std::collections::BTreeMap;
 
 /// The homes of the records in memory, as intervals of sequence numbers.
@@ -82,28 +84,40 @@ impl LogsBySeq {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Live {
     pub entries: u64,
-    /// Bytes that the records take in a log, about.
+    /// Bytes that the records take in a log, about. Each counts as a batch of its own, so records of large batches take less.
     pub bytes: u64,
+    /// Of these, the bytes of keys, values and the heads of entries, without those of frames.
+    pub entry_bytes: u64,
 }
 
 /// Bytes that a log's frame and entry add to key and value, about.
 const OVERHEAD_BYTES: u64 = 24;
+/// Fewest bytes of an entry in a frame, its key and value not counted: kind, family and length of the key; of a put also the length and the
+/// checksum of the value (`log/mod.rs`).
+const DELETE_HEAD_BYTES: u64 = 3;
+const PUT_HEAD_BYTES: u64 = DELETE_HEAD_BYTES + 5;
 
 impl Live {
-    fn add_record(&mut self, key_bytes: usize, value_bytes: usize) {
+    fn add_record(&mut self, record: Ref<'_, Record>) {
+        let bytes = (record.key().len() + record.value().len()) as u64;
+        let head_bytes = match record.kind() {
+            EntryKind::Delete => DELETE_HEAD_BYTES,
+            EntryKind::Put => PUT_HEAD_BYTES,
+        };
         self.entries += 1;
-        self.bytes += (key_bytes + value_bytes) as u64 + OVERHEAD_BYTES;
+        self.bytes += bytes + OVERHEAD_BYTES;
+        self.entry_bytes += bytes + head_bytes;
     }
 }
 
 /// The live records of each interval that is not empty.
 pub(super) type LiveIntervals = Box<[(SeqNo, Live)]>;
 
-/// Counts the newest versions of a segment's keys, given as (number, key bytes, value bytes).
-fn count(newest: impl Iterator<Item = (SeqNo, usize, usize)>, logs_by_seq: &LogsBySeq) -> LiveIntervals {
+/// Counts the newest versions of a segment's keys.
+fn count<'a>(newest: impl Iterator<Item = Ref<'a, Record>>, logs_by_seq: &LogsBySeq) -> LiveIntervals {
     let mut counts: BTreeMap<SeqNo, Live> = BTreeMap::new();
-    for (seq, key_bytes, value_bytes) in newest {
-        counts.entry(logs_by_seq.beginning(seq)).or_default().add_record(key_bytes, value_bytes);
+    for record in newest {
+        counts.entry(logs_by_seq.beginning(record.seq())).or_default().add_record(record);
     }
     counts.into_iter().collect()
 }
@@ -117,6 +131,7 @@ pub fn count_live(part: &Immutable, logs_by_seq: &LogsBySeq, logs: &mut BTreeMap
                 let log = logs.entry(home).or_default();
                 log.entries += live.entries;
                 log.bytes += live.bytes;
+                log.entry_bytes += live.entry_bytes;
             }
         }
     };
@@ -129,15 +144,11 @@ pub fn count_live(part: &Immutable, logs_by_seq: &LogsBySeq, logs: &mut BTreeMap
 
 fn count_list(list: &Segment, logs_by_seq: &LogsBySeq) -> LiveIntervals {
     let nodes = std::iter::successors(list.list().first(), |node| node.link(0).next());
-    let newest = nodes.map(|node| {
-        let record = node.newest().record();
-        (record.seq(), record.key().len(), record.value().len())
-    });
-    count(newest, logs_by_seq)
+    count(nodes.map(|node| node.newest().record()), logs_by_seq)
 }
 
 fn count_flat(flat: &Flat, logs_by_seq: &LogsBySeq) -> LiveIntervals {
-    count(flat.newest().map(|record| (record.seq(), record.key().len(), record.value().len())), logs_by_seq)
+    count(flat.newest(), logs_by_seq)
 }
 
 #[cfg(test)]

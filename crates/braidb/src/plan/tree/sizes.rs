@@ -85,7 +85,14 @@ impl Forecast {
 }
 
 /// Forecasts a load. `store` serves no table: nothing is read.
-pub fn forecast(load: &Load, memtable_bytes: u64, options: &TreeOptions, store: Arc<TableStore>) -> Forecast {
+/// `progress` gets the entries that were written.
+pub fn forecast(
+    load: &Load,
+    memtable_bytes: u64,
+    options: &TreeOptions,
+    store: Arc<TableStore>,
+    progress: &mut dyn FnMut(u64),
+) -> Forecast {
     let mut machine = Machine::new(*load, options, store);
     let memtable_entries = (memtable_bytes / load.entry_bytes.max(1)).max(1);
     while machine.written < load.entries {
@@ -95,6 +102,7 @@ pub fn forecast(load: &Load, memtable_bytes: u64, options: &TreeOptions, store: 
         if load.gets + load.scans > 0 {
             machine.readers_come(entries, memtable_entries.min(load.entries - machine.written));
         }
+        progress(machine.written);
     }
     machine.forecast()
 }

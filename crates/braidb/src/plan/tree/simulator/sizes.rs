@@ -9,7 +9,7 @@ use crate::plan::tree::sizes::{Forecast, Load, forecast};
 fn forecast_of(sim: &Simulator, entries: u64, keys: u64, is_sequential: bool) -> Forecast {
     let load = Load { entries, entry_bytes: PUT_BYTES, keys, is_sequential, ..Load::default() };
     let store = TableStore::detached(Arc::new(RealFs), Path::new("nowhere"));
-    forecast(&load, MEMTABLE as u64 * PUT_BYTES, &sim.options, store)
+    forecast(&load, MEMTABLE as u64 * PUT_BYTES, &sim.options, store, &mut |_| {})
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn a_forecast_of_ten_terabytes_has_few_cells() {
     };
     let load = Load { entries: 10_000_000_000, entry_bytes: 1_000, keys: u64::MAX, ..Load::default() };
     let store = TableStore::detached(Arc::new(RealFs), Path::new("nowhere"));
-    let forecast = forecast(&load, 1 << 30, &options, store);
+    let forecast = forecast(&load, 1 << 30, &options, store, &mut |_| {});
     assert!(forecast.space_bytes.abs_diff(forecast.live_bytes) < forecast.live_bytes / 1_000_000);
     let amplification = forecast.merge_amplification();
     assert!((7.0..13.0).contains(&amplification), "{amplification}");
