@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 /// A walk offers its gap after this many dead entries. Stepping over them takes about 1 ms.
 const OFFERED_EVERY: u64 = 1 << 10;
+/// A walk has the commit queue look at its offers after this many, since the queue keeps 64 of all walks.
+const OFFERS_AT_ONCE: u32 = 16;
 /// Steps that take as long as a jump, which positions the cursors of all sources anew.
 const STEPS_OF_A_JUMP: u64 = 8;
 
@@ -43,8 +45,8 @@ pub struct Trail {
     asked_at: u64,
     /// Dead entries that the walk stepped over on its earlier trails.
     earlier_steps: u64,
-    /// Whether an offer may wait in the commit queue.
-    has_offered: bool,
+    /// Offers that the commit queue may not have looked at.
+    undelivered: u32,
 }
 
 impl Trail {
@@ -58,7 +60,7 @@ impl Trail {
             steps: 0,
             asked_at: 0,
             earlier_steps: 0,
-            has_offered: false,
+            undelivered: 0,
         }
     }
 
@@ -197,15 +199,18 @@ impl Trail {
     fn offer(&mut self, low: Vec<u8>, high: Option<Vec<u8>>) {
         if let Some(sink) = &self.sink {
             sink.queue.offer_gap(sink.family, Gap::found(low, high, self.at, self.steps));
-            self.has_offered = true;
+            self.undelivered += 1;
+            if self.undelivered >= OFFERS_AT_ONCE {
+                self.deliver();
+            }
         }
     }
 
     /// Has the commit queue look at the offers now, if no writer holds the commit lock. Otherwise the next commit looks at them.
     pub fn deliver(&mut self) {
-        if let Some(sink) = self.sink.as_ref().filter(|_| self.has_offered) {
+        if let Some(sink) = self.sink.as_ref().filter(|_| self.undelivered > 0) {
             sink.queue.look_at_gaps();
-            self.has_offered = false;
+            self.undelivered = 0;
         }
     }
 }
