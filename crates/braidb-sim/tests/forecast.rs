@@ -21,11 +21,23 @@ const MOST_OFF: f64 = 0.15;
 /// Entries of a load.
 const SIZES: [u64; 3] = [30_000, 90_000, 270_000];
 
-/// What the engine did: bytes flushed, bytes merged, and tables that gets asked.
+/// Seeds of the keys at the least size. A few dozen merges decide what is written there, and small changes of their order change it by 5%. The
+/// mean of several seeds is steadier.
+const SEEDS_OF_THE_LEAST: [u64; 5] = [7, 8, 9, 10, 11];
+
+/// What the engine did, as a mean at the least size: bytes flushed, bytes merged, and tables that gets asked.
 fn carried_out(options: &Options, load: &Load) -> (u64, u64, u64) {
+    let seeds = if load.entries == SIZES[0] { &SEEDS_OF_THE_LEAST[..] } else { &SEEDS_OF_THE_LEAST[..1] };
+    let all: Vec<(u64, u64, u64)> = seeds.iter().map(|&seed| carried_out_with(options, load, seed)).collect();
+    println!("{all:?}");
+    let mean = |of: fn(&(u64, u64, u64)) -> u64| all.iter().map(of).sum::<u64>() / all.len() as u64;
+    (mean(|one| one.0), mean(|one| one.1), mean(|one| one.2))
+}
+
+fn carried_out_with(options: &Options, load: &Load, seed: u64) -> (u64, u64, u64) {
     let (env, _, _) = sim_env(1);
     let db = options.clone().env(env).open("/db").unwrap();
-    let mut rng = Rng::new(7);
+    let mut rng = Rng::new(seed);
     // Spreads keys drawn at random over all 64-bit numbers. The multiplier is odd, so no two keys become equal.
     let key = |drawn: u64| match load.is_sequential {
         true => (u128::from(drawn) << 64).to_be_bytes(),

@@ -20,10 +20,6 @@ impl KeyRange {
         range
     }
 
-    pub fn contains(&self, key: &[u8]) -> bool {
-        self.low.as_slice() <= key && key <= self.high.as_slice()
-    }
-
     pub fn overlaps(&self, other: &KeyRange) -> bool {
         self.low <= other.high && other.low <= self.high
     }

@@ -9,8 +9,8 @@ use crate::base::ids::SeqNo;
 use crate::base::key::KeyRange;
 use crate::base::mutant::mutant;
 use crate::memory::view::FamilyView;
+use crate::version::Slice;
 use crate::version::rent::Paid;
-use crate::version::{Slice, Version};
 use crate::visible::snapshots::Snapshots;
 use std::sync::Arc;
 
@@ -63,21 +63,20 @@ impl GarbageCount {
     }
 }
 
-/// Which slices pay for what a scan reads in vain. The slices that hold the key where the scan begins, but for the oldest, pay for a
-/// cursor: a scan would need one if they were one run. The slice of the hiding entry pays for a hidden entry.
+/// Which slices pay for what a scan reads in vain: those that hold the key where the scan begins, but for the oldest. A scan needs a
+/// cursor in each of them, and would need one if they were one run. What it reads of hidden entries is shared out among them.
 pub struct Payers {
     slices: Vec<Arc<Slice>>,
     /// How often the scan is charged: 0 for most scans.
     weight: u64,
-    /// Where the slice of a hiding entry is looked for, if the scan is charged.
-    version: Option<Arc<Version>>,
     pub garbage: GarbageCount,
-    /// The slice that hid the latest entry, and how many it hid in a row.
-    hider: Option<(Arc<Slice>, u64)>,
+    /// Hidden entries: all, and those of the latest key. A key counts for no more than there are slices.
+    steps: u64,
+    steps_of_key: u64,
 }
 
 impl Payers {
-    /// A scan without a bound that makes no jump begins where few do, and pays for no cursor.
+    /// A scan without a bound that makes no jump begins where few do, and is not charged.
     pub fn new(view: &FamilyView, start: Option<&[u8]>, context: &ScanContext) -> Payers {
         let ScanContext { weight, is_heat_counted, .. } = *context;
         let mut slices = Vec::new();
@@ -102,44 +101,32 @@ impl Payers {
             first_key: Vec::new(),
             last_key: Vec::new(),
         };
-        Payers { slices, weight, version: (weight > 0).then(|| view.version.clone()), garbage, hider: None }
+        Payers { slices, weight, garbage, steps: 0, steps_of_key: 0 }
+    }
+
+    /// Begins a key.
+    #[inline]
+    pub fn key(&mut self) {
+        self.steps_of_key = 0;
     }
 
     /// Counts an entry of a table that one of a table with the number `by` hides.
     #[inline]
     pub fn hidden(&mut self, key: &[u8], by: SeqNo) {
-        if self.garbage.hidden(key, by)
-            && let Some(version) = self.version.clone()
-        {
-            self.charge_hider(&version, key, by);
-        }
-    }
-
-    fn charge_hider(&mut self, version: &Version, key: &[u8], by: SeqNo) {
-        let holds = |slice: &Slice| slice.range.contains(key) && (slice.seqs.0..=slice.seqs.1).contains(&by);
-        if !self.hider.as_ref().is_some_and(|(slice, _)| holds(slice)) {
-            self.pay_for_hidden();
-            let runs = version.levels().flat_map(|level| &level.cell(key).runs);
-            let found = runs.filter_map(|run| run.find(key)).find(|slice| holds(slice));
-            self.hider = found.map(|slice| (slice.clone(), 0));
-        }
-        if let Some((_, steps)) = &mut self.hider {
-            *steps += 1;
-        }
-    }
-
-    fn pay_for_hidden(&mut self) {
-        if let Some((slice, steps)) = self.hider.take() {
-            slice.charge(Paid { steps: steps * self.weight, ..Paid::default() });
+        if self.garbage.hidden(key, by) && self.steps_of_key < self.slices.len() as u64 {
+            self.steps_of_key += 1;
+            self.steps += 1;
         }
     }
 }
 
 impl Drop for Payers {
     fn drop(&mut self) {
-        self.pay_for_hidden();
+        let slices = self.slices.len() as u64;
         for slice in &self.slices {
-            slice.charge(Paid { cursors: self.weight, ..Paid::default() });
+            // A long scan leaves the slices where it began. For none of them it pays more than each entry once.
+            let steps = (self.steps / slices).min(slice.entries) * self.weight;
+            slice.charge(Paid { cursors: self.weight, steps, ..Paid::default() });
         }
     }
 }

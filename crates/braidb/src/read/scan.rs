@@ -276,6 +276,7 @@ impl ForwardWalk {
         self.key.extend_from_slice(self.merge.key());
         self.seq = self.merge.seq();
         self.is_in_table = self.merge.winner().is_in_table();
+        self.payers.key();
         self.count.first_key.get_or_insert_with(|| self.key.clone());
         self.merge.next()
     }
@@ -468,6 +469,7 @@ impl Walk for BackwardWalk {
             self.key.extend_from_slice(self.merge.key());
             self.count.first_key.get_or_insert_with(|| self.key.clone());
             let mut newest: Option<LazyValue> = None;
+            self.payers.key();
             let mut versions = 0;
             let mut is_older_in_table = false;
             while self.merge.valid() && self.merge.key() == self.key.as_slice() {

@@ -51,7 +51,7 @@ pub struct Paid {
     pub blocks: u64,
     /// Scans that began in the slice, and had to begin in an older one too.
     pub cursors: u64,
-    /// Entries of older slices that scans read, and that entries of this slice hide from all readers.
+    /// Entries that these scans read, and that newer ones hide from all readers.
     pub steps: u64,
 }
 

@@ -107,18 +107,15 @@ impl Machine {
         // The share of keys that the first so many slices do not hold.
         let missing: Vec<f64> = (0..=held.len()).map(|count| self.missing(&held[..count])).collect();
         let nowhere = missing[held.len()];
+        let hidden_of_key = held.iter().sum::<f64>() - (1.0 - nowhere);
         let payers = held.len() - 1;
-        for (at, slice) in stack.iter().enumerate().take(payers) {
-            let behind = missing[at + 1];
+        for (slice, behind) in stack.iter().zip(&missing[1..]).take(payers) {
             let units = owed.0.entry((slice.table.id, slice.range.low.clone())).or_default();
             let in_vain = gets * (behind - nowhere).max(0.0);
             units.filters += in_vain * (1.0 - FALSE_POSITIVES);
             units.blocks += in_vain * FALSE_POSITIVES;
             units.cursors += scans;
-            // The slice with a key's newest entry pays for the entries that older slices have of the key.
-            let newest = (missing[at] - behind).max(0.0);
-            let hidden = if self.is_unique() { 0.0 } else { held[at + 1..].iter().sum() };
-            units.steps += scans * SCAN_ENTRIES * newest * hidden;
+            units.steps += scans * SCAN_ENTRIES * hidden_of_key.max(0.0) / payers as f64;
         }
         missing[..held.len()].iter().map(|reached| gets * (reached - nowhere).max(0.0)).sum()
     }
