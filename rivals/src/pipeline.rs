@@ -76,7 +76,7 @@ impl Pipeline {
     /// An empty pipeline. The thread that compacts memory, if there is one, ends with the process.
     pub fn new(compaction: MemoryCompaction) -> Pipeline {
         let (segment, writer) = Segment::new(1);
-        let family = FamilyView { memory: Memory::new(segment), version: Arc::new(Version::default()) };
+        let family = FamilyView { memory: Memory::new(segment), version: Arc::new(Version::default()), gaps: Arc::default() };
         let shared = Arc::new(Shared {
             core: Mutex::new(Core { writer, last_seq: 0, pipeline: 0 }),
             view: ViewCell::new(View { families: vec![family] }),
