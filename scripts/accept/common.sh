@@ -41,7 +41,7 @@ is_chosen() { [ ${#chosen[@]} = 0 ] || is_in "$1" "${chosen[@]}"; }
 # --- rows ---
 
 # The environment variables that change what lines measure. Each script explains its own.
-sizes=(RUNS NUM BYTES OPERATIONS POINTS ROUNDS REOPENINGS BEFORE SEED)
+sizes=(RUNS NUM BYTES OPERATIONS POINTS ROUNDS REOPENINGS BEFORE KEYS SEED)
 
 # The tool that keeps rows. A test names a tool that is built already.
 if [ -z "${BRAIDB_PAIR:-}" ]; then

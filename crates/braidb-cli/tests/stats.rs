@@ -21,6 +21,7 @@ fn stats_tell_the_levels_as_table_and_as_json() {
     let levels = json["families"][0]["levels"].as_array().unwrap();
     let sum = |field: &str| levels.iter().map(|level| level[field].as_u64().unwrap()).sum::<u64>();
     assert_eq!((sum("entries"), sum("tombstones"), sum("tables")), (999, 0, 1), "{json:#}");
+    assert!(json["families"][0]["written_bytes"].is_object(), "{json:#}");
     assert!(json["counts"]["gets"].is_u64() && json["write_amplification"].is_null());
     assert!(json["recovery"]["entries"].is_u64() && json["recovery"]["cut"].is_null(), "{json:#}");
 

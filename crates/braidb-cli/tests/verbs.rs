@@ -402,6 +402,17 @@ fn bench_runs_the_workloads_of_others_and_checks_what_it_reads() {
 }
 
 #[test]
+fn bench_holds_a_steady_load() {
+    let place = Place::new("steady");
+    let db = &place.db();
+    let run = braidb(&["bench", "steady", db, "--keys", "2000", "--seconds", "1", "--rate", "4000"]).exits(0);
+    for line in ["written in minutes 1 to 1", "\nsteady-written-per-user-byte ", "\nsteady-bytes-log "] {
+        assert!(run.text().contains(line), "{run:?}");
+    }
+    braidb(&["bench", db, "readrandom", "--num", "2000"]).exits(2).tells("fill it first");
+}
+
+#[test]
 fn bench_writes_a_report() {
     let place = Place::new("report");
     let db = &place.db();

@@ -39,7 +39,7 @@ const AMBIENT: [&str; 13] = [
 ];
 
 /// Exceptions: the path, the word (all words if empty), and the reason.
-const MAY_BE_AMBIENT: [(&str, &str, &str); 8] = [
+const MAY_BE_AMBIENT: [(&str, &str, &str); 9] = [
     ("crates/braidb-storage/", "", "the seams themselves"),
     (
         "crates/braidb-bench/src/bin/pair/host.rs",
@@ -50,6 +50,11 @@ const MAY_BE_AMBIENT: [(&str, &str, &str); 8] = [
     ("crates/braidb-bench/src/draws.rs", ".powf(", "draws of a benchmark are many, and libm's takes longer"),
     ("crates/braidb-bench/src/host/", "", "the clock, processes and files of benchmarks"),
     ("crates/braidb-bench/src/run.rs", "std::thread", "threads that read and write are what it measures"),
+    (
+        "crates/braidb-cli/src/verbs/bench/steady/mod.rs",
+        "std::thread",
+        "the threads of the load are what it measures",
+    ),
     (
         "crates/braidb/src/write/queue/waiting.rs",
         "std::thread",

@@ -1,4 +1,4 @@
-//! Figures of the kernel about this process: bytes written, processor time, peak memory.
+//! Figures of the kernel about this process: bytes written, processor time, resident memory and its peak.
 #![allow(clippy::disallowed_methods, reason = "see the module `host`")]
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
@@ -53,6 +53,11 @@ pub fn peak_memory_bytes() -> u64 {
     field(&fs::read_to_string("/proc/self/status").unwrap_or_default(), "VmHWM:") * 1024
 }
 
+/// The memory that this process has resident now, in bytes, pages of mapped files included.
+pub fn resident_memory_bytes() -> u64 {
+    field(&fs::read_to_string("/proc/self/status").unwrap_or_default(), "VmRSS:") * 1024
+}
+
 /// The number of files, pipes and sockets that this process has open, without the descriptor of this query. 0 where the kernel does not
 /// tell it.
 pub fn open_descriptors() -> u64 {
@@ -100,5 +105,7 @@ mod tests {
         assert!(spent.called_bytes >= 100_000, "{spent:?}");
         assert!(of_thread > 0 && of_thread <= spent.cpu_us + 1, "{of_thread} {spent:?}");
         assert!(spent.cpu_us > 0 && peak_memory_bytes() > 100_000);
+        let held = vec![1_u8; 64 << 20];
+        assert!(resident_memory_bytes() >= held.len() as u64);
     }
 }

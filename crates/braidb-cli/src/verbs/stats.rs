@@ -170,10 +170,12 @@ fn family_json(family: &braidb::stats::FamilyStats) -> Value {
         })
     });
     let hot_keys = family.hot_keys.as_ref().map(hot_keys_json);
+    let written = family.written_bytes.iter().map(|(reason, bytes)| (reason.to_string(), (*bytes).into()));
     json!({
         "name": family.name,
         "memory_bytes": family.memory_bytes,
         "segments": family.segments,
+        "written_bytes": written.collect::<serde_json::Map<String, Value>>(),
         "hot_keys": hot_keys,
         "memory": family.memory.iter().map(layout_json).collect::<Vec<Value>>(),
         "levels": levels.collect::<Vec<Value>>(),

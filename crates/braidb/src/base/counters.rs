@@ -1,5 +1,8 @@
-//! Counts of the engine's work since this open. They are relaxed atomics: no decision depends on them.
+//! Counts of the engine's work since this open. Nearly all are relaxed atomics: no decision depends on them.
 
+use super::ids::FamilyId;
+use braidb_storage::locks::Mutex;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One count.
@@ -25,6 +28,24 @@ impl Counter {
 
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Bytes that jobs wrote to tables and value files, by column family and by the code of the reason (`table/reason.rs`). A job adds to them
+/// once a file, so a lock is cheap enough.
+#[derive(Debug, Default)]
+pub struct WrittenBytes(Mutex<BTreeMap<(FamilyId, u64), u64>>);
+
+impl WrittenBytes {
+    pub fn add(&self, family: FamilyId, reason: u64, bytes: u64) {
+        *self.0.lock().entry((family, reason)).or_default() += bytes;
+    }
+
+    /// The codes of the reasons for which jobs wrote for `family`, ascending, each with its bytes.
+    pub fn of(&self, family: FamilyId) -> Vec<(u64, u64)> {
+        let written = self.0.lock();
+        let of_family = written.range((family, 0)..=(family, u64::MAX));
+        of_family.map(|(&(_, reason), &bytes)| (reason, bytes)).collect()
     }
 }
 
@@ -91,6 +112,8 @@ pub struct Counters {
     pub rewrites_spared: Counter,
     /// Bytes written by merges, by the level that received them.
     pub merge_bytes: [Counter; LEVELS],
+    /// The bytes of flushes, merges and value files once more, by family and reason.
+    pub written_bytes: WrittenBytes,
     /// Merges for which other threads were asked to help.
     pub merges_shared: Counter,
     /// Most merges at the same time; a maximum, not a sum.

@@ -254,9 +254,10 @@ impl Engine {
         let names = self.jobs.family_names();
         let versions = view.families.iter().map(|family| &family.version);
         let planned = self.jobs.tuners();
-        let families = view.families.iter().zip(names).zip(planned);
-        let families = families.map(|((family, name), tuner)| FamilyStats {
+        let families = (0..).map(FamilyId).zip(&view.families).zip(names).zip(planned);
+        let families = families.map(|(((id, family), name), tuner)| FamilyStats {
             name,
+            written_bytes: self.written_bytes(id),
             memory_bytes: family.memory.bytes(),
             memory: layout_stats(&family.memory),
             segments: family.memory.immutable().count() as u64,
@@ -291,6 +292,11 @@ impl Engine {
             job_error: self.pressure.last_failure().map(|error| error.to_string()),
             counts: Counts::of(&self.counters),
         }
+    }
+
+    fn written_bytes(&self, family: FamilyId) -> Vec<(Reason, u64)> {
+        let written = self.counters.written_bytes.of(family).into_iter();
+        written.filter_map(|(code, bytes)| Some((Reason::of_code(code)?, bytes))).collect()
     }
 
     pub fn tree(&self) -> Vec<FamilyTree> {

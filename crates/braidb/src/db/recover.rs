@@ -472,6 +472,7 @@ impl<'a> Recovery<'a> {
         let retention = RetentionFilter::new(DropProof::new(Vec::new(), MAX_SEQ));
         let before = self.outputs.tables.len();
         let written = &self.counters.flush_bytes;
+        self.outputs.belong_to(family.id);
         self.outputs.write(
             &mut full.segment().cursor(),
             retention,

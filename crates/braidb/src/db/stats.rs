@@ -2,6 +2,7 @@
 
 use crate::base::counters::{Counters, LEVELS};
 use crate::base::report::TierStats;
+use crate::table::Reason;
 
 macro_rules! counts {
     ($($name:ident: $doc:literal,)*) => {
@@ -259,6 +260,9 @@ pub struct FamilyStats {
     pub memory: Vec<LayoutStats>,
     /// Segments of memory behind the active one. Each is one more place that a lookup searches.
     pub segments: u64,
+    /// Bytes that flushes and merges wrote since this open to tables and value files of the family, by reason. Reasons without any are left
+    /// out. `flush_bytes`, `merge_bytes` and `value_file_bytes` of [`Counts`] count them too.
+    pub written_bytes: Vec<(Reason, u64)>,
     /// How many hot keys stay in memory at a flush; `None` if no hot key ever stays.
     pub hot_keys: Option<HotKeyStats>,
     /// The levels of the family, L0 first.

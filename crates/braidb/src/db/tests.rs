@@ -10,6 +10,7 @@ use crate::base::counters::Counters;
 use crate::base::error::Result;
 use crate::base::ids::{FamilyId, FileId};
 use crate::log::{EncodedBatch, LogSync, LogWriter};
+use crate::table::Reason;
 use crate::visible::EntryKind;
 use braidb_storage::inline::{Inline, SeededRandom, StepClock};
 use braidb_storage::locks::Mutex;
@@ -105,6 +106,53 @@ fn collect(db: &Db, meanwhile: impl FnOnce()) -> bool {
     }
     db.engine().unwrap().queue.end_copies();
     is_written
+}
+
+/// Bytes by family and reason are those of flushes, merges and value files once more. Recovery counts for the family that it writes.
+#[test]
+fn written_bytes_tell_the_family_and_the_reason() {
+    let (dir, open) = (dir("reasons"), |dir: &Path, memtable_bytes: usize| {
+        let clock = Arc::new(StepClock::new());
+        let runtime = Arc::new(Inline::new(clock.clone()));
+        let env = Env { fs: Arc::new(RealFs), clock, random: Arc::new(SeededRandom::new(1)), runtime };
+        Options::new().memtable_bytes(memtable_bytes).env(env).open(dir).unwrap()
+    });
+    let db = open(&dir, 4 << 20);
+    let other = db.create_column_family("b").unwrap();
+    let fill = |byte: u8| {
+        for n in 0..200_u32 {
+            db.put(n.to_be_bytes(), [byte; 100]).unwrap();
+            // These values go to value files.
+            other.put(n.to_be_bytes(), [byte; 2000]).unwrap();
+        }
+    };
+    let check = |db: &Db, reasons: [&[Reason]; 2]| {
+        let (stats, mut sum) = (db.stats(), 0);
+        for (family, reasons) in stats.families.iter().zip(reasons) {
+            let written = || family.written_bytes.iter();
+            assert_eq!(written().map(|(reason, _)| *reason).collect::<Vec<_>>(), reasons, "{}", family.name);
+            assert!(written().all(|(_, bytes)| *bytes > 0));
+            sum += written().map(|(_, bytes)| bytes).sum::<u64>();
+        }
+        let (counts, merged) = (&stats.counts, stats.counts.merge_bytes.iter().sum::<u64>());
+        assert_eq!(sum, counts.flush_bytes + counts.value_file_bytes + merged);
+        stats
+            .families
+            .iter()
+            .map(|family| family.written_bytes.iter().map(|(_, bytes)| bytes).sum())
+            .collect()
+    };
+    fill(1);
+    db.flush().unwrap();
+    let flushed: Vec<u64> = check(&db, [&[Reason::Flush], &[Reason::Flush]]);
+    assert!(flushed[0] < 100_000 && flushed[1] > 400_000, "{flushed:?}");
+    fill(2);
+    db.compact().unwrap();
+    check(&db, [&[Reason::Flush, Reason::Compact], &[Reason::Flush, Reason::Compact]]);
+    fill(3);
+    let recovered = open(&killed(&dir), 16 << 10);
+    let written: Vec<u64> = check(&recovered, [&[Reason::Recovery], &[Reason::Recovery]]);
+    assert!(written[1] > 5 * written[0], "{written:?}");
 }
 
 /// The memtable is switched between the beginning and the view. The view's pipeline shows no segment that the flush took, so there is

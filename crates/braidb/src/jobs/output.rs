@@ -15,7 +15,7 @@ use super::value_output::{TrieOf, ValueOutputs};
 use crate::base::body::{BodyFile, BodyKind, Handle};
 use crate::base::counters::{Counter, Counters};
 use crate::base::error::{Error, Result};
-use crate::base::ids::{FileId, FileIds, TierId};
+use crate::base::ids::{FamilyId, FileId, FileIds, TierId};
 use crate::base::key::{KeyRange, Span};
 use crate::base::mutant::mutant;
 use crate::base::names;
@@ -68,6 +68,11 @@ impl Target {
                 created => return Ok((id, created?)),
             }
         }
+    }
+
+    /// Counts bytes of a table or value file by the family and the reason of the job.
+    pub fn wrote(&self, bytes: u64) {
+        self.counters.written_bytes.add(self.trie.family, self.reason.code(), bytes);
     }
 
     /// Where the value of an entry stays, if it lies in a value file that keeps it.
@@ -132,6 +137,11 @@ impl Outputs {
             shadowed: 0,
             spent: 0,
         }
+    }
+
+    /// The next tables belong to `family`. Recovery writes tables of several families.
+    pub fn belong_to(&mut self, family: FamilyId) {
+        self.target.trie.family = family;
     }
 
     /// The tables store handles for the values that have these places.
@@ -326,6 +336,7 @@ impl Outputs {
             None => file.sync()?,
         }
         written.add(summary.bytes);
+        self.target.wrote(summary.bytes);
         let &(tier, _) = self.created.last().expect("the table was created");
         self.tables.push(NewTable {
             id: summary.id,

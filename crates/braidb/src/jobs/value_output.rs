@@ -259,5 +259,6 @@ fn place(target: &Target, key: &[u8]) -> (Leaf, BodyKind) {
 /// Syncs a file. The table that leads into it has to name its length.
 fn commit(target: &Target, file: &mut ValueWriter) -> Result<BodyFile> {
     target.counters.value_file_bytes.add(file.uncommitted_bytes());
+    target.wrote(file.uncommitted_bytes());
     file.commit()
 }

@@ -63,13 +63,13 @@ const ALL: [(Reason, &str); 12] = [
 
 impl Reason {
     /// The number that stands for the reason in files.
-    pub(super) fn code(self) -> u64 {
+    pub(crate) fn code(self) -> u64 {
         let place = ALL.iter().position(|&(reason, _)| reason == self);
         place.expect("every reason is listed") as u64 + 1
     }
 
     /// The reason with this number. A later build may know more of them.
-    pub(super) fn of_code(code: u64) -> Option<Reason> {
+    pub(crate) fn of_code(code: u64) -> Option<Reason> {
         let place = usize::try_from(code.checked_sub(1)?).ok()?;
         ALL.get(place).map(|&(reason, _)| reason)
     }

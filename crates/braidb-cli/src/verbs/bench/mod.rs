@@ -13,6 +13,7 @@ mod placement;
 mod queue;
 mod report;
 mod space;
+mod steady;
 
 use crate::failure::{Failure, Outcome};
 use crate::host::files;
@@ -37,6 +38,8 @@ use std::path::{Path, PathBuf};
 /// Reads are checked. A key that was written must be there with a value that belongs to it, and a scan may leave out no key. A wrong answer
 /// ends the benchmark with exit status 3.
 ///
+/// The load `steady`, and experiments of papers, have options of their own: `braidb bench steady --help`.
+///
 /// queue scans 1000 rows from the front when the engine has settled. It does so again with a fresh database that holds equal rows.
 ///
 /// The database stays in DIR/db, so that later runs can measure on it with the NUM, KEY_BYTES and VALUE_BYTES of the fill.
@@ -45,21 +48,23 @@ use std::path::{Path, PathBuf};
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Args {
     #[command(subcommand)]
-    reproduction: Option<Reproduction>,
+    of_its_own: Option<OfItsOwn>,
     #[command(flatten)]
     measurement: Measurement,
 }
 
+/// Measurements that have options of their own.
 #[derive(clap::Subcommand, Debug)]
-enum Reproduction {
+enum OfItsOwn {
     Paper(paper::Args),
+    Steady(steady::Args),
 }
 
 /// Workloads on a database.
 #[derive(clap::Args, Debug)]
 struct Measurement {
-    /// A directory for the benchmark: new, empty, or from an earlier benchmark (`./paper` if it is called that)
-    // The argument is an option of clap, because a reproduction of a paper goes without it.
+    /// A directory for the benchmark: new, empty, or from an earlier benchmark (`./paper`, `./steady` if it is called that)
+    // The argument is an option of clap, because the measurements with options of their own go without it.
     #[arg(required = true)]
     dir: Option<PathBuf>,
     /// What to measure
@@ -87,8 +92,9 @@ struct Settings {
 }
 
 pub fn run(args: &Args) -> Outcome {
-    match &args.reproduction {
-        Some(Reproduction::Paper(args)) => paper::run(args),
+    match &args.of_its_own {
+        Some(OfItsOwn::Paper(args)) => paper::run(args),
+        Some(OfItsOwn::Steady(args)) => steady::run(args),
         None => {
             let args = &args.measurement;
             let runs = match args.device.device {
@@ -151,7 +157,7 @@ fn run_workloads(args: &Measurement) -> Outcome<Vec<Run>> {
 
 impl Measurement {
     fn dir(&self) -> &Path {
-        self.dir.as_deref().expect("the command line requires it where nothing is reproduced")
+        self.dir.as_deref().expect("the command line requires it without a subcommand")
     }
 
     fn check(&self) -> Outcome {
