@@ -5,7 +5,9 @@
 //! free when a database opens. The other half is set aside for logs, manifests, and the files that flushes and merges write.
 //!
 //! An open that the kernel refuses for lack of a descriptor passes through [`Descriptors::insist`]. It closes the coldest file of a pool and
-//! tries again. If reads hold all files of the pools, it waits for the end of one. So the limit makes reads slower, and fails none.
+//! tries again. If reads hold all files of the pools, it waits for the end of one, and no pool takes more files meanwhile. A read closes
+//! even the last file of its pool ([`Descriptors::insist_with`]). If there is none, it waits for about a second. So the limit makes reads
+//! slower. A read fails only where the program leaves the database no descriptor for so long.
 //!
 //! A forked child gets a [`Descriptors`] of its own, because a thread that does not exist in the child may have locked the parent's.
 
@@ -28,6 +30,10 @@ pub(crate) const ENFILE: i32 = 23;
 /// one read.
 const WAIT: Duration = Duration::from_millis(2);
 
+/// How often a read without a descriptor looks again, [`WAIT`] apart, where its pool has no file to close: about a second. Another thread may
+/// have closed the last file and not opened its own yet, or the program may be about to give a descriptor back.
+pub const PATIENCE: u32 = 500;
+
 /// What became of a request to close a file.
 ///
 /// ```
@@ -38,7 +44,7 @@ const WAIT: Duration = Duration::from_millis(2);
 pub enum Closing {
     /// A file was closed.
     Closed,
-    /// Reads hold all files that could be closed: the end of a read will help.
+    /// Reads hold all files that could be closed. The end of a read closes one.
     Lent,
     /// There is no file to close.
     Empty,
@@ -68,7 +74,8 @@ pub enum Closing {
 pub trait Pool: Send + Sync + Debug {
     /// The number of open files.
     fn held(&self) -> u64;
-    /// Closes the file that was not used for the longest time, if more than `least` files are open. Never closes a file that a read holds.
+    /// Closes the file that was not used for the longest time, if more than `least` files are open. If reads hold all of them, the end of the
+    /// reads of one closes it.
     fn close_coldest(&self, least: u64) -> Closing;
 }
 
@@ -86,6 +93,8 @@ pub struct Descriptors {
     most: AtomicU64,
     held: AtomicU64,
     waiting: AtomicU64,
+    /// Threads that wait in [`Descriptors::insist`] for the end of a read.
+    insisting: AtomicU64,
     pools: Mutex<Vec<Weak<dyn Pool>>>,
     /// Notified at the end of a read while a thread waits.
     ended: (Mutex<()>, Condvar),
@@ -98,6 +107,7 @@ impl Default for Descriptors {
             most: AtomicU64::new(u64::MAX),
             held: AtomicU64::new(0),
             waiting: AtomicU64::new(0),
+            insisting: AtomicU64::new(0),
             pools: Mutex::default(),
             ended: Default::default(),
         }
@@ -128,15 +138,27 @@ impl Descriptors {
         pools.push(pool);
     }
 
+    /// The databases that share the descriptors now, and 1 if there is none.
+    pub fn databases(&self) -> u64 {
+        let pools = self.pools.lock();
+        pools.iter().filter(|pool| pool.strong_count() > 0).count().max(1) as u64
+    }
+
     /// One more file for a pool that holds `own` files and wants at most `wanted`; `None` if a file has to be closed first. A pool may always
-    /// hold one file.
+    /// hold one file. It gets no second one while a thread waits for a descriptor in [`Descriptors::insist`].
     pub fn share(self: &Arc<Self>, own: &Arc<AtomicU64>, wanted: u64) -> Option<Share> {
-        let before = own.fetch_add(1, Ordering::Relaxed);
         let may_have = |held: u64| (held < self.most()).then_some(held + 1);
-        let has_room = before == 0 && self.held.fetch_add(1, Ordering::Relaxed) < u64::MAX
-            || before > 0
-                && before < wanted
-                && self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, may_have).is_ok();
+        let has_room = match own.fetch_add(1, Ordering::Relaxed) {
+            0 => {
+                self.held.fetch_add(1, Ordering::Relaxed);
+                true
+            }
+            before => {
+                before < wanted
+                    && self.insisting.load(Ordering::Relaxed) == 0
+                    && self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, may_have).is_ok()
+            }
+        };
         if !has_room {
             own.fetch_sub(1, Ordering::Relaxed);
             return None;
@@ -172,24 +194,71 @@ impl Descriptors {
     #[inline]
     pub fn read_ended(&self) {
         if self.waiting.load(Ordering::Relaxed) > 0 {
-            self.ended.1.notify_one();
+            self.ended.1.notify_all();
         }
     }
 
-    /// Carries out `open`. While it fails for lack of a descriptor, closes files of pools and tries again.
-    pub fn insist<T>(&self, mut open: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    /// Carries out `open`. While it fails for lack of a descriptor, closes files of pools and tries again. The descriptor of a read that
+    /// ended is not for another read, as long as a thread waits here.
+    pub fn insist<T>(&self, open: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         // A new log is created under the commit lock. Files of pools have names, so closing one frees no blocks.
         let _allowed = foreground::allow(&[Slow::Close]);
+        let mut insisting = None;
+        let close = || {
+            let closing = self.close_coldest();
+            if closing == Closing::Lent {
+                insisting.get_or_insert_with(|| Insisting::new(self));
+            }
+            closing
+        };
+        self.insist_with(close, 0, open)
+    }
+
+    /// Carries out `open`. While it fails for lack of a descriptor, calls `close` and tries again. Where there is nothing to close, looks
+    /// again `patience` times, 2 ms apart, before it returns the error.
+    pub fn insist_with<T>(
+        &self,
+        mut close: impl FnMut() -> Closing,
+        mut patience: u32,
+        mut open: impl FnMut() -> io::Result<T>,
+    ) -> io::Result<T> {
         loop {
             match open() {
-                Err(error) if is_shortage(&error) => match self.close_coldest() {
+                Err(error) if is_shortage(&error) => match close() {
                     Closing::Closed => {}
                     Closing::Lent => self.wait(),
+                    Closing::Empty if patience > 0 => {
+                        patience -= 1;
+                        pause();
+                    }
                     Closing::Empty => return Err(error),
                 },
                 outcome => return outcome,
             }
         }
+    }
+}
+
+/// Waits for [`WAIT`]. Unlike [`Descriptors::wait`], an end of a read does not shorten it: reads of other databases end all the time.
+fn pause() {
+    let lock = Mutex::new(());
+    Condvar::default().wait_for(&mut lock.lock(), WAIT);
+}
+
+/// Says that a thread waits for a descriptor, until it is dropped.
+struct Insisting<'a>(&'a Descriptors);
+
+impl Insisting<'_> {
+    fn new(all: &Descriptors) -> Insisting<'_> {
+        all.insisting.fetch_add(1, Ordering::Relaxed);
+        Insisting(all)
+    }
+}
+
+impl Drop for Insisting<'_> {
+    fn drop(&mut self) {
+        self.0.insisting.fetch_sub(1, Ordering::Relaxed);
+        self.0.read_ended();
     }
 }
 
@@ -325,19 +394,45 @@ mod tests {
     #[test]
     fn an_open_waits_for_reads_that_hold_all_files() {
         let descriptors = Arc::new(Descriptors::default());
-        let reads = Counted::joined(&descriptors, true);
+        let [reads, other] = [true, false].map(|is_lent| Counted::joined(&descriptors, is_lent));
         (0..2).for_each(|_| assert!(reads.opens(&descriptors, 10)));
         let mut tries = 0;
         let opened = descriptors.insist(|| {
             tries += 1;
             match tries {
+                2 => {
+                    assert!(!reads.opens(&descriptors, 10), "the next descriptor is for this open");
+                    assert!(other.opens(&descriptors, 10), "every pool may hold one");
+                    other.shares.lock().clear();
+                    return Err(io::Error::from_raw_os_error(EMFILE));
+                }
                 // The reads end.
                 3 => reads.shares.lock().clear(),
-                1 | 2 => return Err(io::Error::from_raw_os_error(ENFILE)),
+                1 => return Err(io::Error::from_raw_os_error(ENFILE)),
                 _ => {}
             }
             Ok(tries)
         });
         assert_eq!((opened.unwrap(), descriptors.held()), (3, 0));
+        assert!((0..2).all(|_| reads.opens(&descriptors, 10)), "nothing holds the pool back afterwards");
+    }
+
+    #[test]
+    fn an_open_with_patience_looks_again_where_nothing_can_be_closed() {
+        let descriptors = Descriptors::default();
+        let mut tries = 0;
+        let mut opens_at = |which: u32| {
+            tries = 0;
+            descriptors.insist_with(
+                || Closing::Empty,
+                3,
+                || {
+                    tries += 1;
+                    if tries == which { Ok(tries) } else { Err(io::Error::from_raw_os_error(EMFILE)) }
+                },
+            )
+        };
+        assert_eq!(opens_at(4).unwrap(), 4);
+        assert!(is_shortage(&opens_at(5).unwrap_err()));
     }
 }

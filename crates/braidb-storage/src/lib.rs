@@ -21,7 +21,7 @@ mod seams;
 pub mod sim;
 mod times;
 
-pub use descriptors::{Closing, Descriptors, Pool, Share, is_shortage};
+pub use descriptors::{Closing, Descriptors, PATIENCE, Pool, Share, is_shortage};
 pub use routed::Routed;
 pub use seams::*;
 pub use times::{DeviceTimes, MEASURE_FILE};

@@ -1,5 +1,6 @@
 //! The one error type. Each variant says what happened, where, and what the caller can do about it.
 
+use braidb_storage::is_shortage;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -131,6 +132,10 @@ impl fmt::Display for Error {
                     io::ErrorKind::PermissionDenied => write!(
                         f,
                         "; BraidDB has to write there, even to read a database: let this user read and write the directory and its files"
+                    ),
+                    _ if is_shortage(source) => write!(
+                        f,
+                        "; raise the limit of open files (`ulimit -n`, or `fs.file-max` of the whole system), or let the program close some"
                     ),
                     _ => Ok(()),
                 }

@@ -6,20 +6,21 @@
 //! is gone (rule 1). A file is closed here before it is unlinked, so that the device gets the space back at once.
 //!
 //! All databases of a process share one [`Descriptors`]. A read that finds no room closes the coldest file that no read holds. If reads hold
-//! all files, it waits for the end of one. A waiting read holds no file, so reads wait for each other in no circle.
+//! all files, the coldest file leaves the round, so that its last read closes it. The read without a file waits for this. It holds no file
+//! itself, so reads wait for each other in no circle.
 //!
 //! *Coldest* is what the hand of a clock finds. The hand goes round the files, passes each that was read since its last round once, and closes
 //! the first that was not.
 
 use crate::base::foreground::ForegroundRwLock;
 use crate::base::ids::FileId;
-use braidb_storage::{Closing, Descriptors, File, FileSystem, Pool, Share, is_shortage};
+use braidb_storage::{Closing, Descriptors, File, FileSystem, PATIENCE, Pool, Share};
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Deref;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 /// The number of the file that an open holds in reserve. No table or body has it.
 const RESERVE: FileId = FileId(u64::MAX);
@@ -49,6 +50,8 @@ struct Clock {
     round: Vec<Arc<Open>>,
     /// The place that the hand comes to next.
     hand: usize,
+    /// The file that left the round during a read, until its last read ends.
+    leaving: Weak<Open>,
 }
 
 /// An open file.
@@ -116,29 +119,13 @@ impl OpenFiles {
     }
 
     fn open(&self, id: FileId, path: &Path) -> io::Result<Arc<Open>> {
-        loop {
+        let open = || {
             let share = self.share();
-            match self.fs.open(path) {
-                Ok(file) => {
-                    return Ok(self.files.add(Open {
-                        id,
-                        file,
-                        is_used: AtomicBool::new(true),
-                        _share: share,
-                    }));
-                }
-                Err(error) if is_shortage(&error) => {
-                    drop(share);
-                    // The file system has closed what it could, but leaves this pool its last file.
-                    match self.files.close_coldest(0) {
-                        Closing::Closed => {}
-                        Closing::Lent => self.descriptors.wait(),
-                        Closing::Empty => return Err(error),
-                    }
-                }
-                Err(error) => return Err(error),
-            }
-        }
+            let file = self.fs.open(path)?;
+            Ok(self.files.add(Open { id, file, is_used: AtomicBool::new(true), _share: share }))
+        };
+        // The file system has closed what it could, but leaves this pool its last file.
+        self.descriptors.insist_with(|| self.files.close_coldest(0), PATIENCE, open)
     }
 
     /// Makes room for one more file: closes the coldest one, or waits for the end of a read.
@@ -205,15 +192,24 @@ impl Pool for Files {
 
     fn close_coldest(&self, least: u64) -> Closing {
         let mut clock = self.clock.write();
+        let is_leaving = clock.leaving.strong_count() > 0;
         if clock.round.len() as u64 <= least {
-            return Closing::Empty;
+            return if is_leaving { Closing::Lent } else { Closing::Empty };
         }
-        let Some(coldest) = clock.coldest() else { return Closing::Lent };
-        let closed = clock.remove(coldest);
+        let removed = match clock.coldest() {
+            Some(coldest) => clock.remove(coldest),
+            None if is_leaving => None,
+            None => clock.let_go(),
+        };
         // The file is closed after the lock was given back: readers take the lock.
         drop(clock);
-        drop(closed);
-        Closing::Closed
+        match removed.and_then(Arc::into_inner) {
+            Some(closed) => {
+                drop(closed);
+                Closing::Closed
+            }
+            None => Closing::Lent,
+        }
     }
 }
 
@@ -225,6 +221,14 @@ impl Clock {
             self.places.insert(moved.id, place);
         }
         Some(removed)
+    }
+
+    /// Takes the next file, which a read holds, out of the round. Later reads open it anew, so its last read comes.
+    fn let_go(&mut self) -> Option<Arc<Open>> {
+        let place = (self.hand + 1) % self.round.len();
+        let removed = self.remove(self.round[place].id);
+        self.leaving = removed.as_ref().map_or_else(Weak::new, Arc::downgrade);
+        removed
     }
 
     /// The file that was not read for the longest time; `None` if reads hold all files. Files are lent under the lock alone, so a file that

@@ -125,7 +125,8 @@ impl Options {
     /// The most files of tables, and of logs and value files that tables point into, that are held open: 16 to 1,000,000. Fewer are held if
     /// the process may have few descriptors (`RLIMIT_NOFILE`, `ulimit -n`): all its databases together take half of what was free when the
     /// last one opened. The other half is for logs, the manifest, and files that are written. A read without a descriptor closes the coldest
-    /// file, or waits for another read; it does not fail. Default: 512.
+    /// file, or waits for another read. It fails with [`Error::Io`] if the program leaves this database no descriptor for about a second.
+    /// Default: 512.
     pub fn open_files(mut self, files: usize) -> Options {
         self.open_files = files;
         self

@@ -22,6 +22,7 @@ use crate::plan::{Claim, Use};
 use crate::value::{BodyFile, BodyKind};
 use crate::version::table_file::TableFile;
 use crate::version::{Slice, State};
+use braidb_storage::is_shortage;
 use std::collections::BTreeSet;
 
 /// Merges, moves, splits and joins that end before a plan may meet a damage again, the failed one included: 16. While there is other work,
@@ -166,13 +167,6 @@ impl Damages {
     }
 }
 
-/// Whether a file was not opened because the process or the system has too many open files.
-fn is_short_of_files(error: &std::io::Error) -> bool {
-    const ENFILE: i32 = 23;
-    const EMFILE: i32 = 24;
-    matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
-}
-
 /// Whether reading the table may read this table file or log.
 fn reads(table: &TableFile, file: FileId) -> bool {
     let is_it = |body: &BodyFile| body.kind == BodyKind::Log && body.id == file;
@@ -215,7 +209,7 @@ impl Jobs {
     pub(super) fn met_damage(&self, error: &Error, claims: &[Claim]) -> bool {
         let path = match error {
             Error::Io { operation: "read", path, .. } | Error::Corruption { path, .. } => path,
-            Error::Io { operation: "open", path, source } if !is_short_of_files(source) => path,
+            Error::Io { operation: "open", path, source } if !is_shortage(source) => path,
             // Other operations fail on outputs.
             _ => return false,
         };

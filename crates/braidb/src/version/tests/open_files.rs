@@ -4,15 +4,17 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, MAX_SEQ, TierId};
 use crate::base::key::{self, KeyRange};
 use crate::base::names;
-use crate::cache::BlockCache;
+use crate::cache::{BlockCache, OpenFiles};
 use crate::table::{TableBuilder, TableOptions};
 use crate::version::table_file::{TableFile, TableStore};
 use crate::visible::{Cursor, EntryKind};
-use braidb_storage::FileSystem;
+use braidb_storage::locks::Mutex;
 use braidb_storage::real::RealFs;
 use braidb_storage::sim::SimFs;
+use braidb_storage::{Closing, File, FileSystem, Pool};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const TABLES: u64 = 50;
 const KEYS: u64 = 400;
@@ -168,11 +170,7 @@ fn databases_of_a_process_share_half_of_its_descriptors() {
 fn a_read_finds_a_descriptor_where_the_program_takes_all_others() {
     let (fs, files) = simulated(24);
     assert!(get(&files[0], 7).unwrap());
-    let path = names::table(Path::new("one"), FileId(1));
-    let mut taken = Vec::new();
-    while fs.open_descriptors() < 24 {
-        taken.push(fs.open(&path).unwrap());
-    }
+    let taken = take_all(&fs, 24);
     // Reads of four threads hold the only descriptor in turns.
     std::thread::scope(|scope| {
         for thread in 0..4 {
@@ -185,6 +183,93 @@ fn a_read_finds_a_descriptor_where_the_program_takes_all_others() {
         }
     });
     assert_eq!((fs.open_descriptors(), taken.len()), (24, 23));
+}
+
+/// Takes all descriptors that are free.
+fn take_all(fs: &SimFs, limit: u64) -> Vec<Arc<dyn File>> {
+    let path = names::table(Path::new("one"), FileId(1));
+    (fs.open_descriptors()..limit).map(|_| fs.open(&path).unwrap()).collect()
+}
+
+/// The rest of the program: when it is asked for a file the second time, it gives a descriptor back.
+#[derive(Debug)]
+struct Program(Mutex<(u32, Vec<Arc<dyn File>>)>);
+
+impl Pool for Program {
+    fn held(&self) -> u64 {
+        0
+    }
+
+    fn close_coldest(&self, _least: u64) -> Closing {
+        let (asked, taken) = &mut *self.0.lock();
+        *asked += 1;
+        if *asked == 2 {
+            taken.pop();
+        }
+        Closing::Empty
+    }
+}
+
+#[test]
+fn a_read_without_a_descriptor_waits_until_there_is_one() {
+    let (fs, files) = simulated(24);
+    // The pool is empty, as while another thread opens the only file that it may have.
+    let program = Arc::new(Program(Mutex::new((0, take_all(&fs, 24)))));
+    let pool: Arc<dyn Pool> = program.clone();
+    fs.descriptors().join(Arc::downgrade(&pool));
+    assert!(get(&files[0], 7).unwrap());
+    let (asked, taken) = &*program.0.lock();
+    assert_eq!((*asked, taken.len(), fs.open_descriptors()), (2, 23, 24));
+}
+
+#[test]
+fn a_read_that_finds_no_descriptor_for_long_says_what_to_do() {
+    let (fs, files) = simulated(24);
+    let taken = take_all(&fs, 24);
+    let refused = get(&files[0], 7).unwrap_err().to_string();
+    assert!(refused.contains("ulimit -n"), "{refused}");
+    drop(taken);
+    assert!(get(&files[0], 7).unwrap());
+}
+
+#[test]
+fn a_file_that_reads_never_let_go_is_closed_by_its_last_read() {
+    let (fs, files) = simulated(24);
+    let pool = OpenFiles::new(Arc::new(fs.clone()), 100);
+    let path = |id: u64| names::table(Path::new("one"), FileId(id));
+    let lend = |id: u64| pool.get(FileId(id), &path(id)).unwrap();
+    let (one, two) = (lend(1), lend(2));
+    let again = [lend(1), lend(2)];
+    for _ in 0..3 {
+        assert_eq!(fs.descriptors().close_coldest(), Closing::Lent);
+    }
+    drop((one, two));
+    assert_eq!((fs.open_descriptors(), fs.descriptors().close_coldest()), (2, Closing::Lent), "reads go on");
+    drop(again);
+    assert_eq!((fs.open_descriptors(), fs.descriptors().close_coldest()), (1, Closing::Empty));
+    drop(files);
+}
+
+#[test]
+fn a_write_gets_a_descriptor_while_many_threads_read_two_tables() {
+    let (fs, files) = simulated(24);
+    let files = &files[..2];
+    files.iter().for_each(|file| assert!(get(file, 7).unwrap()));
+    let (taken, is_done) = (take_all(&fs, 24), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let is_done = &is_done;
+            scope.spawn(move || {
+                while !is_done.load(Ordering::Relaxed) {
+                    assert!(get(&files[thread % 2], 7).unwrap());
+                }
+            });
+        }
+        let created = fs.create(Path::new("one/log"));
+        is_done.store(true, Ordering::Relaxed);
+        assert!(created.is_ok());
+    });
+    assert_eq!(taken.len(), 22);
 }
 
 #[test]
