@@ -103,6 +103,39 @@ fn tables_of_a_flush_are_synced_together_as_far_as_descriptors_allow() {
 }
 
 #[test]
+fn a_flush_works_where_the_program_takes_descriptors_after_the_open() {
+    let (env, fs, _) = sim_env(1);
+    fs.set_descriptor_limit(Some(1024));
+    let db = options(env).open(DIR).unwrap();
+    let all = families(&db, 50);
+    put_small(&all, 100);
+    fs.set_descriptor_limit(Some(fs.open_descriptors() + 20));
+    let images = Arc::new(Mutex::new(Vec::new()));
+    let taken = images.clone();
+    fs.set_hook(Some(Box::new(move |fs, op| {
+        let is_edit = op.kind == OpKind::SyncData && is_manifest(op);
+        if is_edit || op.kind == OpKind::Unlink {
+            taken.lock().unwrap().push(fs.crash_image(Crash::PowerTorn, op.number));
+        }
+    })));
+    db.persist(Durability::Sync).unwrap();
+    db.flush().unwrap();
+    fs.set_hook(None);
+    assert_eq!(db.stats().counts.flushes, 50);
+    assert_eq!(logs(&fs).len(), 1, "the new log");
+    check_small(&db, 50, 100);
+    let images = std::mem::take(&mut *images.lock().unwrap());
+    assert!(
+        images.len() >= 50 + 20,
+        "{} images: the tables that go, and an edit for each family",
+        images.len()
+    );
+    for image in images {
+        check_small(&reopen(&image).unwrap(), 50, 100);
+    }
+}
+
+#[test]
 fn a_crash_at_each_step_of_a_flush_of_several_families_loses_nothing() {
     let (env, fs, _) = sim_env(1);
     let db = options(env).open(DIR).unwrap();

@@ -117,6 +117,11 @@ impl Error {
             _ => false,
         }
     }
+
+    /// Whether a file was not opened because the process or the system has too many open files. Never of a poisoned database.
+    pub(crate) fn is_short_of_descriptors(&self) -> bool {
+        matches!(self, Error::Io { source, .. } if is_shortage(source))
+    }
 }
 
 impl fmt::Display for Error {

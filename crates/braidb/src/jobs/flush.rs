@@ -30,9 +30,12 @@
 //!
 //! A switch may take the memory of several families with one log. Their tables are written one after the other, some of them
 //! before the first is synced. One sync makes their names stable, and one edit adds all of them and advances each
-//! `replay_from` to the new log. Before the sync of the edit, every record of every family is replayed; after it, none is that
-//! stands in a table. On a full device the families are flushed one by one, each with an edit of its own: each family's
-//! `replay_from` advances alone, so a crash in between replays the others.
+//! `replay_from` to the new log. Before the sync of the edit, recovery replays every record of every family. After the sync,
+//! recovery replays no record that stands in a table.
+//!
+//! Without room on the device, or without a descriptor for the next table, no edit names the tables, and the failed flush
+//! deletes them. Every record is replayed, as before the flush. The families are then flushed one by one, each with an edit of
+//! its own. Each family's `replay_from` advances alone, so a crash in between replays the others.
 //!
 //! `jobs/log_table.rs` describes where the values of a log table are.
 
@@ -122,8 +125,8 @@ impl Jobs {
     pub(super) fn flush_tasks(&self, tasks: &mut Vec<FlushTask>) -> Result<()> {
         match self.flush_together(tasks) {
             Ok(()) => tasks.clear(),
-            // Each table that finds room lets logs go, which makes room for the next.
-            Err(error) if error.is_full() && tasks.len() > 1 => {
+            // Each table that finds room lets logs go, which makes room for the next. One table at a time needs few descriptors.
+            Err(error) if (error.is_full() || error.is_short_of_descriptors()) && tasks.len() > 1 => {
                 while let Some(task) = tasks.first() {
                     self.flush_together(std::slice::from_ref(task))?;
                     tasks.remove(0);
