@@ -85,7 +85,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 use tiers::{Share, TierState};
-use trie::{FilesHeld, Tries};
+use trie::Tries;
 use value_output::TrieOf;
 
 /// How long a thread that waits for jobs sleeps before it looks again: 100 ms. The end of a job wakes it earlier.
@@ -231,10 +231,11 @@ impl Jobs {
             hints: BTreeMap::new(),
         };
         let mut parts = parts;
-        let set_aside = parts.tables.descriptors().most();
-        // A merge holds a table, a value file and its directory's sync, and a value file that waits for one.
-        parts.options.merges = parts.options.merges.min((set_aside / 4).clamp(1, 64) as usize);
-        let files_held = FilesHeld::within(set_aside, parts.options.merges + 1);
+        let descriptors = parts.tables.descriptors().clone();
+        // A merge holds a table, a value file, and at least one value file that waits for its sync. The fourth descriptor is for a log or
+        // a manifest.
+        parts.options.merges = parts.options.merges.min((descriptors.most() / 4).clamp(1, 64) as usize);
+        let tries = Tries::new(descriptors, parts.options.merges + 1);
         let pacer = parts
             .options
             .merge_bytes_per_second
@@ -246,7 +247,7 @@ impl Jobs {
             ended: Condvar::new(),
             pacer,
             merging: AtomicU64::new(0),
-            tries: Arc::new(Tries::new(files_held)),
+            tries: Arc::new(tries),
             slow_files_gone: AtomicBool::new(false),
             deleting: AtomicU64::new(0),
             entries_returned: ForegroundMutex::default(),

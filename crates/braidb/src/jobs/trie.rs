@@ -22,12 +22,15 @@
 
 use crate::base::ids::{FamilyId, FileId, TierId};
 use crate::value::file::ValueWriter;
+use braidb_storage::Descriptors;
 use braidb_storage::locks::Mutex;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::sync::Arc;
 
-/// The files under construction that a database holds open. Together they take at most three quarters of the descriptors that are set aside
-/// for files that are written.
+/// The files under construction that a database may hold open: its part of three quarters of the descriptors that are set aside for files
+/// that are written, but at least one file of each kind. All databases of the process have equal parts. A database that opens makes the
+/// parts of the others smaller, and each follows at its next job.
 #[derive(Clone, Copy, Debug)]
 pub struct FilesHeld {
     /// Tables that wait for the next job. A leaf whose table finds no room begins a new one at the next flush.
@@ -51,7 +54,7 @@ impl FilesHeld {
     /// Where `descriptors` are set aside for files that are written, and `jobs` run at once.
     pub fn within(descriptors: u64, jobs: usize) -> FilesHeld {
         let part = |share: u64, most: usize| (descriptors / share).clamp(1, most as u64) as usize;
-        let (most, jobs) = (FilesHeld::default(), jobs as u64);
+        let (most, jobs) = (FilesHeld::default(), jobs.max(1) as u64);
         FilesHeld {
             waiting: part(4, most.waiting),
             open: part(4 * jobs, most.open),
@@ -73,7 +76,9 @@ pub fn leaf(family: FamilyId, key: &[u8], levels: usize) -> Leaf {
 #[derive(Debug, Default)]
 pub struct Tries {
     tables: Mutex<Tables>,
-    held: FilesHeld,
+    descriptors: Arc<Descriptors>,
+    /// The jobs that run at once.
+    jobs: usize,
 }
 
 #[derive(Debug, Default)]
@@ -85,13 +90,14 @@ struct Tables {
 }
 
 impl Tries {
-    pub fn new(held: FilesHeld) -> Tries {
-        Tries { tables: Mutex::default(), held }
+    /// For `jobs` jobs at once.
+    pub fn new(descriptors: Arc<Descriptors>, jobs: usize) -> Tries {
+        Tries { tables: Mutex::default(), descriptors, jobs }
     }
 
-    /// How many files under construction may be open.
+    /// How many files under construction may be open now.
     pub fn held(&self) -> FilesHeld {
-        self.held
+        FilesHeld::within(self.descriptors.most() / self.descriptors.databases(), self.jobs)
     }
 
     /// The table of `leaf` on `tier`, if it waits for a job.
@@ -110,12 +116,13 @@ impl Tries {
     /// An edit names all that a job appended to the table of `leaf`.
     pub fn give_back(&self, leaf: Leaf, mut writer: ValueWriter) {
         writer.named();
+        let most = self.held().waiting;
         let tables = &mut *self.tables.lock();
         let may_wait = tables.borrowed.remove(&writer.id()).expect("the job borrowed or created it");
         if let (true, Entry::Vacant(place)) = (may_wait, tables.waiting.entry((writer.tier(), leaf))) {
             place.insert(writer);
         }
-        if tables.waiting.len() > self.held.waiting {
+        while tables.waiting.len() > most {
             tables.waiting.pop_last();
         }
     }
@@ -136,6 +143,7 @@ impl Tries {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::OpenFiles;
     use crate::value::BodyKind;
     use braidb_storage::FileSystem;
     use braidb_storage::sim::SimFs;
@@ -205,12 +213,38 @@ mod tests {
 
         let fs = SimFs::new();
         fs.create_dir_all(Path::new("d")).unwrap();
-        let tries = Tries::new(FilesHeld::within(8, 1));
-        for id in 1..=5 {
-            tries.created(FileId(id));
-            tries.give_back(leaf(FamilyId(id as u32), b"key", 1), writer(&fs, id));
-        }
+        fs.set_descriptor_limit(Some(16));
+        let tries = Tries::new(fs.descriptors(), 1);
+        (1..=5).for_each(|id| wait(&fs, &tries, id));
         assert_eq!(fs.open_descriptors(), 2);
+    }
+
+    /// Another table waits for a job.
+    fn wait(fs: &SimFs, tries: &Tries, id: u64) {
+        tries.created(FileId(id));
+        tries.give_back(leaf(FamilyId(id as u32), b"key", 1), writer(fs, id));
+    }
+
+    #[test]
+    fn databases_of_a_process_share_the_descriptors_for_files_that_are_written() {
+        let fs = SimFs::new();
+        fs.create_dir_all(Path::new("d")).unwrap();
+        fs.set_descriptor_limit(Some(128));
+        let open = || (OpenFiles::new(Arc::new(fs.clone()), 16), Tries::new(fs.descriptors(), 3));
+        let first = open();
+        (1..=30).for_each(|id| wait(&fs, &first.1, id));
+        assert_eq!(fs.open_descriptors(), 16, "a quarter of 64");
+        // From the process's own measure: half of what is free now.
+        let others: Vec<_> = (0..3).map(|_| open()).collect();
+        let each = fs.descriptors().most() / 4 / 4;
+        for (number, (_, tries)) in (1..).zip(&others) {
+            (1..=30).for_each(|id| wait(&fs, tries, 100 * number + id));
+        }
+        wait(&fs, &first.1, 31);
+        assert_eq!(fs.open_descriptors(), 4 * each, "four equal parts");
+        drop(others);
+        let most = fs.descriptors().most();
+        assert_eq!(first.1.held().waiting as u64, most / 4, "alone again");
     }
 
     #[test]

@@ -101,7 +101,7 @@ impl TableStore {
     }
 
     /// The descriptors of the process.
-    pub fn descriptors(&self) -> &Descriptors {
+    pub fn descriptors(&self) -> &Arc<Descriptors> {
         self.files.descriptors()
     }
 
