@@ -67,7 +67,7 @@ impl Place {
         open_with(&self.dir()?, self.with_tiers(Options::new().durability(durability))?)
     }
 
-    /// Reads every byte of the database without opening it. `progress` gets the bytes that were read, and all bytes.
+    /// Reads every byte of the database without opening it. `progress` gets the bytes of the files that were begun, and all bytes.
     pub fn verify(&self, progress: impl FnMut(u64, u64)) -> Outcome<VerifyReport> {
         require_directory(&self.dir)?;
         Ok(self.with_tiers(Options::new())?.verify_with_progress(self.dir()?, progress)?)

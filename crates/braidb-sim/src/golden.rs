@@ -19,6 +19,7 @@
 //! needs no new golden database. A new version of a format adds a directory and keeps the old ones.
 
 use crate::env_over;
+use braidb::stats::VerifyReport;
 use braidb::storage::FileSystem;
 use braidb::tuning::MemoryPolicy;
 use braidb::{Db, Durability, Error, Options, WriteBatch};
@@ -355,6 +356,16 @@ pub fn open(fs: &Arc<SimFs>) -> Result<Db, Error> {
     let (env, _) = env_over(fs.clone(), SEED);
     // Small blocks give a small table several blocks.
     Options::new().tuning(|tuning| tuning.block_bytes(1 << 10)).memtable_bytes(1 << 20).env(env).open(DIR)
+}
+
+/// Verifies the database in [`DIR`], which is not open.
+///
+/// # Errors
+///
+/// As [`Options::verify`].
+pub fn verify(fs: &Arc<SimFs>) -> Result<VerifyReport, Error> {
+    let (env, _) = env_over(fs.clone(), SEED);
+    Options::new().env(env).verify(DIR)
 }
 
 /// Reads the whole database forward, backward and by key, and checks that all agree.

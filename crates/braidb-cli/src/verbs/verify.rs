@@ -1,5 +1,5 @@
-//! `verify DIR`: reads every byte that the database uses, without opening the database. So it works on a database that refuses to open, if its
-//! slow tiers are there.
+//! `verify DIR`: reads every byte that the database uses, without opening the database. So it works on a database that refuses to open, if
+//! its slow tiers are there.
 
 use crate::failure::{Failure, Outcome, printing};
 use crate::figures::{bytes_text, counted};
@@ -12,7 +12,8 @@ use std::io::Write;
 /// Read every byte that the database uses and print each damaged range; exit status 3 if there is one
 ///
 /// Works on a database that refuses to open. Changes nothing. A crash may leave a torn end of a log or manifest. A torn end is no damage:
-/// the next open cuts it off and tells of it. It is printed as a note, as are bytes behind the end of a file; notes alone are exit status 0. Slow tiers are read too: a tier that is missing or has a damaged `TIER` is refused as by an open.
+/// the next open cuts it off and tells of it. It is printed as a note, as are bytes behind the end of a file; notes alone are exit status 0.
+/// Slow tiers are read too: a tier that is missing or has a damaged `TIER` is refused as by an open.
 #[derive(clap::Args)]
 #[command(after_help = text::EXIT_STATUS)]
 pub struct Args {

@@ -1,8 +1,9 @@
 //! Verification: reads and checks every byte of every file that the database uses.
 //!
 //! Tables are checked against themselves and against their length and checksum in the manifest. A table may have a hole where no slice
-//! reaches. The tiers of the database are found as an open finds them, and not changed. Value files are checked record by record, and once more where a table leads into them. Logs are checked frame by frame, and as a chain, by the walk that recovery makes. An online verification leaves the walk
-//! out, because the newest log grows. It knows each log's end from the next log's header or from the writer.
+//! reaches. The tiers of the database are found as an open finds them, and not changed. Value files are checked record by record, and once
+//! more where a table leads into them. Logs are checked frame by frame, and as a chain, by the walk that recovery makes. An online
+//! verification leaves the walk out, because the newest log grows. It knows each log's end from the next log's header or from the writer.
 
 use super::engine::Engine;
 use super::open::{self, Listing};
@@ -72,7 +73,7 @@ fn unless_gone<T>(outcome: Result<T>) -> Result<Option<T>> {
 
 /// Verifies a database that is not open.
 ///
-/// `progress` gets the bytes of the files that were begun, and those of all tables, value files and logs.
+/// `progress` gets the bytes of the files that were begun, and the bytes of all files.
 pub(crate) fn offline(
     dir: &Path,
     options: &Options,
@@ -109,8 +110,11 @@ pub(crate) fn offline(
     let dirs = tiers.as_ref().map_or(no_tiers, |tiers| tiers.dirs().clone());
     let listing = Listing::read(&env, &dirs)?;
     let mut check = Check::new(&env, dirs.clone());
-    check.progress = Some((progress, listing.bytes()));
-    check.manifest(current::read(env.fs.as_ref(), dir)?)?;
+    let manifest = current::read(env.fs.as_ref(), dir)?;
+    let heads =
+        check.heads(manifest).iter().try_fold(0, |sum, path| Ok::<_, Error>(sum + check.bytes_of(path)?))?;
+    check.progress = Some((progress, listing.bytes() + heads));
+    check.manifest(manifest)?;
     if let Err(error) = state.check_bodies(dir, &listing.logs) {
         check.note(error)?;
     }
@@ -120,8 +124,8 @@ pub(crate) fn offline(
     }
     check.value_counts(&state);
     check.value_files(&state);
-    let bodies = state.log_bodies();
-    for log in listing.log_ids() {
+    let (bodies, logs) = (state.log_bodies(), listing.log_ids());
+    for &log in &logs {
         let is_replayed = log >= state.min_replay_from() && !state.is_set_aside(log);
         if is_replayed || bodies.contains_key(&log) {
             check.log(log, known_end(&state, log))?;
@@ -137,19 +141,20 @@ pub(crate) fn offline(
     }
     let files = Arc::new(FileIds::new(FileId(u64::MAX / 2)));
     let walk = Recovery::new(dir, &env, options, &state, files, Arc::new(Counters::default()));
-    match walk.check(&listing.log_ids()) {
+    match walk.check(&logs) {
         Err(error) => check.note(error)?,
         Ok((report, mut ends)) => {
             let sealed = bodies.keys().filter_map(|&log| Some((log, state.sealed_bytes(log)?)));
             ends.extend(sealed.filter(|(log, _)| *log < state.min_replay_from()));
-            ends.retain(|&(log, _)| state.cut_of(log).is_none());
+            // A missing log behind a table was reported above.
+            ends.retain(|&(log, _)| logs.contains(&log) && state.cut_of(log).is_none());
             if let Some(cut) = &report.cut {
                 ends.retain(|&(log, _)| names::log(dir, log) != cut.path);
                 check.cut(cut);
             }
             for path in report.set_aside {
                 let what = "the log lies behind an end that is not whole; the next open does not replay it";
-                let bytes = length_without_zeros(env.fs.as_ref(), &path, 0)?;
+                let bytes = log::written_end(env.fs.as_ref(), &path, 0)?;
                 check.remark(path, 0, bytes, what.to_owned());
             }
             check.behind_ends(&ends)?;
@@ -160,29 +165,6 @@ pub(crate) fn offline(
 
 /// What lies behind the end of a file that nothing reads further.
 const BEHIND: &str = "these bytes lie behind the end of the file, and nothing reads them";
-
-/// Bytes of one read, in search of the last byte that is not zero.
-const PIECE_BYTES: u64 = 1 << 20;
-
-/// The bytes of a file from `from` on, without the zeros at its end: space that was allocated and never written.
-fn length_without_zeros(fs: &dyn FileSystem, path: &Path, from: u64) -> Result<u64> {
-    let search = || {
-        let file = fs.open(path)?;
-        let mut end = file.len()?;
-        let mut piece = Vec::new();
-        while end > from {
-            let start = end.saturating_sub(PIECE_BYTES).max(from);
-            piece.resize((end - start) as usize, 0);
-            file.read_exact_at(start, &mut piece)?;
-            if let Some(last) = piece.iter().rposition(|&byte| byte != 0) {
-                return Ok(start + last as u64 + 1 - from);
-            }
-            end = start;
-        }
-        Ok(0)
-    };
-    search().map_err(|error| Error::io("read", path, error))
-}
 
 fn known_end(state: &State, log: FileId) -> Option<u64> {
     state.cut_of(log).map(|cut| cut.offset).or_else(|| state.sealed_bytes(log))
@@ -217,10 +199,19 @@ impl<'a> Check<'a> {
         Check { env, dirs, report: VerifyReport::default(), told: BTreeSet::new(), progress: None }
     }
 
+    fn bytes_of(&self, path: &Path) -> Result<u64> {
+        let bytes = self.env.fs.open(path).and_then(|file| file.len());
+        bytes.map_err(|error| Error::io("open", path, error))
+    }
+
+    /// The paths of `CURRENT` and manifest `id`.
+    fn heads(&self, id: FileId) -> [PathBuf; 2] {
+        [self.dirs.fast().join(names::CURRENT), names::manifest(self.dirs.fast(), id)]
+    }
+
     /// Adds a file and its bytes to the report. Returns an error if the file cannot be opened.
     fn count(&mut self, path: &Path) -> Result<u64> {
-        let bytes = self.env.fs.open(path).and_then(|file| file.len());
-        let bytes = bytes.map_err(|error| Error::io("open", path, error))?;
+        let bytes = self.bytes_of(path)?;
         self.report.files += 1;
         self.report.bytes += bytes;
         if let Some((progress, all_bytes)) = &mut self.progress {
@@ -266,7 +257,7 @@ impl<'a> Check<'a> {
     fn behind_ends(&mut self, ends: &[Place]) -> Result<()> {
         for &(log, end) in ends {
             let path = names::log(self.dirs.fast(), log);
-            let bytes = length_without_zeros(self.env.fs.as_ref(), &path, end)?;
+            let bytes = log::written_end(self.env.fs.as_ref(), &path, end)? - end;
             self.remark(path, end, bytes, BEHIND.to_owned());
         }
         Ok(())
@@ -281,8 +272,9 @@ impl<'a> Check<'a> {
     /// Counts `CURRENT` and the manifest, and reads the manifest as a whole.
     fn manifest(&mut self, id: FileId) -> Result<()> {
         let dirs = self.dirs.clone();
-        self.count(&dirs.fast().join(names::CURRENT))?;
-        self.count(&names::manifest(dirs.fast(), id))?;
+        for path in self.heads(id) {
+            self.count(&path)?;
+        }
         let store = TableStore::detached(self.env.fs.clone(), dirs.clone());
         if let Err(error) = Manifest::read(self.env.fs.as_ref(), dirs.fast(), store) {
             self.note(error)?;

@@ -122,6 +122,6 @@ pub use batch::{EncodedBatch, Entry};
 pub use frame::{HEADER_BYTES, Header, Numbers};
 pub use places::{ValuePlace, ValuePlaces};
 pub use rewrite::rewrite;
-pub use scan::{End, Frame, Scan, read_header, scan, verify};
+pub use scan::{End, Frame, Scan, read_header, scan, verify, written_end};
 pub use sync::LogSync;
 pub use writer::{Leftovers, LogWriter};

@@ -195,6 +195,13 @@ pub fn read_header(fs: &dyn FileSystem, path: &Path, id: FileId) -> Result<Optio
     Reader::open(fs, path, id, None)?.header()
 }
 
+/// The end of the last byte of a log from `from` on that is not zero; `from` if there is none. Zeros at the end of a log are space that was
+/// allocated and never written.
+pub fn written_end(fs: &dyn FileSystem, path: &Path, from: u64) -> Result<u64> {
+    // No checksum is compared, so the id of the log does not matter.
+    Reader::open(fs, path, FileId(0), None)?.zeros_from(from)
+}
+
 /// Reads every byte of log `id` and returns each damaged range. With `known_end` the log must be good up to there, and later bytes are
 /// ignored. Without it, bytes that no mark covers may be what a crash left, and are no damage.
 pub fn verify(fs: &dyn FileSystem, path: &Path, id: FileId, known_end: Option<u64>) -> Result<Vec<Damage>> {
