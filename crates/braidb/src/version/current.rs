@@ -36,12 +36,13 @@ pub fn read(fs: &dyn FileSystem, dir: &Path) -> Result<FileId> {
         .ok_or_else(|| Error::corruption(&path, 0, "the file does not name a manifest"))
 }
 
-/// What is wrong with a directory whose `CURRENT` is like that of LevelDB. It is LevelDB's if the file that it names is there.
+/// What is wrong with a directory whose `CURRENT` is like that of LevelDB. It is LevelDB's if the file that it names is there, or another file
+/// of such a store.
 fn other_current(fs: &dyn FileSystem, dir: &Path, bytes: &[u8]) -> Error {
     let named = String::from_utf8_lossy(bytes);
     let named = named.trim_end();
-    let is_there = fs.list(dir).is_ok_and(|entries| entries.iter().any(|entry| entry.name == named));
-    if is_there {
+    let is_theirs = |entry: &DirEntry| entry.name == named || names::other_store(&entry.name).is_some();
+    if fs.list(dir).is_ok_and(|entries| entries.iter().any(is_theirs)) {
         let why = "its CURRENT file is that of a LevelDB or RocksDB database".to_owned();
         return Error::NotADatabase { path: dir.to_owned(), why };
     }
