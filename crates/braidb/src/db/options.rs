@@ -147,7 +147,7 @@ impl Options {
     }
 
     /// Whether merges start by themselves, and cells move between tiers. With `false` only those of [`Db::compact`], [`Db::settle`] and
-    /// [`Db::evacuate`] do, and those of L0 that a writer would wait for: for a program that opens a database to look at it. Default: true.
+    /// [`Db::evacuate`] do, and those of L0 once a full L0 has slowed a writer down: for a program that opens a database to look at it. Default: true.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-omerges-{}", std::process::id()));

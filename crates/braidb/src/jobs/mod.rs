@@ -344,7 +344,7 @@ impl Jobs {
             let picker = Picker { family: *id, version, claims, now: &now, options };
             let plan = if catalog.manual == 0 && (self.plans_unasked(catalog) || is_given_up) {
                 picker.propose()?
-            } else if version.level(0).runs() >= options.l0_slowdown_tables {
+            } else if version.level(0).runs() >= options.l0_slowdown_tables && self.relieves_l0() {
                 // A caller of `compact` plans all other merges, or the user wants none, but no writer may wait at the limit of L0.
                 picker.relieve_l0()?
             } else {
@@ -363,6 +363,13 @@ impl Jobs {
                 if tiers::leaves_before(&other.0, &coldest.0) { other } else { coldest }
             },
         ))
+    }
+
+    /// Whether merges start that keep writers from waiting at the limit of L0. Where the user wants no merges, a writer of this open was slowed
+    /// down before: a program that only looks merges nothing.
+    fn relieves_l0(&self) -> bool {
+        let counters = &self.parts.counters;
+        self.parts.options.background_merges || counters.slowdowns.get() + counters.stalls.get() > 0
     }
 
     /// Whether merges start that no writer waits for.

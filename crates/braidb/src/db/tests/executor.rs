@@ -360,3 +360,21 @@ fn a_file_that_the_state_names_is_no_orphan() {
     bench.db.engine().unwrap().jobs.collect_after_open(&orphans, &[]);
     assert_eq!((bench.names("table").len(), bench.names("values").len()), (1, 1));
 }
+
+/// A program that only looks does not wait for merges of a full L0 when it closes.
+#[test]
+fn without_background_merges_only_a_writer_that_is_slowed_down_has_l0_relieved() {
+    let bench = Bench::new(options().background_merges(false));
+    let runs = || bench.db.tree().remove(0).levels[0].cells.iter().map(|cell| cell.runs.len()).sum::<usize>();
+    let merges = || bench.db.stats().counts.merges;
+    for flush in 0..10u8 {
+        bench.db.put("key", [flush]).unwrap();
+        bench.db.flush().unwrap();
+    }
+    assert_eq!((runs(), merges()), (10, 0), "L0 is beyond the mark at which writes slow down");
+    for flush in 0..30 {
+        bench.db.put("key", vec![flush; 130 << 10]).unwrap();
+        bench.db.flush().unwrap();
+    }
+    assert!(merges() > 0 && runs() < 20, "{} merges, {} runs", merges(), runs());
+}
