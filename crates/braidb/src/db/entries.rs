@@ -28,7 +28,7 @@ impl Db {
     /// reopening, unless the database was poisoned before. After any other error nothing of the write was written:
     /// [`TooLarge`](crate::Error::TooLarge), [`Full`](crate::Error::Full), [`Closed`](crate::Error::Closed), [`Io`](crate::Error::Io).
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.put_at(FamilyId::DEFAULT, key.as_ref(), Some(value.as_ref()), self.durability())
+        self.put_with(key, value, self.durability())
     }
 
     /// Sets `key` to `value` in the default family, with the given durability. `Sync` covers all earlier writes.
@@ -112,7 +112,7 @@ impl Db {
     ///
     /// As [`Db::put`].
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.put_at(FamilyId::DEFAULT, key.as_ref(), None, self.durability())
+        self.delete_with(key, self.durability())
     }
 
     /// Removes `key` from the default family, with the given durability. `Sync` covers all earlier writes.
@@ -257,7 +257,7 @@ impl Db {
     ///
     /// As [`Db::get`].
     pub fn first(&self) -> Result<Option<(Vec<u8>, Value)>> {
-        self.iter().next().transpose()
+        self.iter().into_first()
     }
 
     /// The entry with the largest key of the default family, or `None` if the family is empty.
@@ -279,7 +279,7 @@ impl Db {
     ///
     /// As [`Db::get`].
     pub fn last(&self) -> Result<Option<(Vec<u8>, Value)>> {
-        self.iter().next_back().transpose()
+        self.iter().into_last()
     }
 
     /// A snapshot of the database as it is now, over all column families.

@@ -104,12 +104,12 @@ impl ColumnFamily {
 
     /// As [`Db::first`].
     pub fn first(&self) -> Result<Option<(Vec<u8>, Value)>> {
-        self.iter().next().transpose()
+        self.iter().into_first()
     }
 
     /// As [`Db::last`].
     pub fn last(&self) -> Result<Option<(Vec<u8>, Value)>> {
-        self.iter().next_back().transpose()
+        self.iter().into_last()
     }
 
     /// The family's id. Refuses a handle from another database.

@@ -81,6 +81,16 @@ impl Iter {
         Iter { walk: None, failed: Some(error) }
     }
 
+    /// The first entry alone.
+    pub(crate) fn into_first(mut self) -> Result<Option<(Vec<u8>, Value)>> {
+        self.next().transpose()
+    }
+
+    /// The last entry alone.
+    pub(crate) fn into_last(mut self) -> Result<Option<(Vec<u8>, Value)>> {
+        self.next_back().transpose()
+    }
+
     /// Releases the view, and then the files that only this view had kept.
     fn end(&mut self) {
         let Some(walk) = self.walk.take() else { return };

@@ -63,12 +63,12 @@ impl Snapshot {
 
     /// The entry with the smallest key of the default family at the moment of the snapshot.
     pub fn first(&self) -> Result<Option<(Vec<u8>, Value)>> {
-        self.iter().next().transpose()
+        self.iter().into_first()
     }
 
     /// The entry with the largest key of the default family at the moment of the snapshot.
     pub fn last(&self) -> Result<Option<(Vec<u8>, Value)>> {
-        self.iter().next_back().transpose()
+        self.iter().into_last()
     }
 
     /// All entries of `family` at the moment of the snapshot.
@@ -94,12 +94,12 @@ impl Snapshot {
 
     /// The entry with the smallest key of `family` at the moment of the snapshot.
     pub fn first_in(&self, family: &ColumnFamily) -> Result<Option<(Vec<u8>, Value)>> {
-        self.iter_in(family).next().transpose()
+        self.iter_in(family).into_first()
     }
 
     /// The entry with the largest key of `family` at the moment of the snapshot.
     pub fn last_in(&self, family: &ColumnFamily) -> Result<Option<(Vec<u8>, Value)>> {
-        self.iter_in(family).next_back().transpose()
+        self.iter_in(family).into_last()
     }
 }
 
