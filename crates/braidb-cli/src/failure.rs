@@ -60,8 +60,9 @@ impl Failure {
 impl From<braidb::Error> for Failure {
     fn from(error: braidb::Error) -> Failure {
         use braidb::Error::*;
-        // The engine names its option; a user of the command gives a flag.
+        // The engine names its options and calls; a user of the command gives flags and verbs.
         let message = error.to_string().replace("`slow_path`", "`--slow-path`");
+        let message = message.replace("`create_column_family` creates it", "`put` and `load` create it");
         match error {
             Missing { .. }
             | NotADatabase { .. }
@@ -69,7 +70,9 @@ impl From<braidb::Error> for Failure {
             | Locked { .. }
             | Tier { .. }
             | InvalidOption { .. } => Failure::Use(message),
-            TooLarge { .. } | InvalidName { .. } | ForeignFamily { .. } => Failure::Use(message),
+            TooLarge { .. } | InvalidName { .. } | MissingFamily { .. } | ForeignFamily { .. } => {
+                Failure::Use(message)
+            }
             _ => Failure::Storage(message),
         }
     }

@@ -47,7 +47,12 @@ impl Progress {
         progress
     }
 
-    /// Whether standard error is no terminal.
+    /// A line that is never shown.
+    pub fn hidden(unit: Unit) -> Progress {
+        Progress { bar: ProgressBar::hidden(), unit, watch: Stopwatch::start() }
+    }
+
+    /// Whether the line is not shown: standard error is no terminal, or the rows go there.
     pub fn is_hidden(&self) -> bool {
         self.bar.is_hidden()
     }

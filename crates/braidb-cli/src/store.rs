@@ -110,15 +110,6 @@ impl Target {
     }
 
     fn in_family(&self, db: Db) -> Outcome<Store> {
-        let families = db.column_families();
-        if !families.contains(&self.family) {
-            return Err(Failure::Use(format!(
-                "there is no column family {:?} in {}; it has {}",
-                self.family,
-                self.place.dir.display(),
-                families.join(", ")
-            )));
-        }
         let family = db.column_family(&self.family)?;
         Ok(Store { db, family })
     }

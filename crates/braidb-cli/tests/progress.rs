@@ -15,6 +15,11 @@ const COLUMNS: u16 = 80;
 
 /// What the command writes to standard error if it is a terminal, and its exit status.
 fn on_a_terminal(arguments: &[&str], input: Option<&str>) -> (String, i32) {
+    on_a_terminal_with(arguments, input, false)
+}
+
+/// As [`on_a_terminal`]. The terminal shows standard output too if `has_output`.
+fn on_a_terminal_with(arguments: &[&str], input: Option<&str>, has_output: bool) -> (String, i32) {
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&terminal).unwrap();
     unlockpt(&terminal).unwrap();
@@ -24,7 +29,8 @@ fn on_a_terminal(arguments: &[&str], input: Option<&str>) -> (String, i32) {
     let input = input.map_or_else(Stdio::null, |path| File::open(path).unwrap().into());
     let mut command = Command::new(env!("CARGO_BIN_EXE_braidb"));
     command.args(arguments).env("TERM", "xterm").env_remove("NO_COLOR");
-    command.stdin(input).stdout(Stdio::null()).stderr(screen);
+    let output = if has_output { screen.try_clone().unwrap().into() } else { Stdio::null() };
+    command.stdin(input).stdout(output).stderr(screen);
     let mut child = command.spawn().unwrap();
     // The child alone holds the terminal from here on, so reading ends with it.
     drop(command);
@@ -74,6 +80,13 @@ fn bars_have_whole_numbers_and_fit() {
     shows(&["verify", db], None, "iB of ");
     shows(&["compact", db], None, "░ 0 B of ");
     shows(&["simulate", "--num", "1000000"], None, " 1,000,000 of 1,000,000 writes");
+    // Rows and a bar would share the screen.
+    let (shown, status) = on_a_terminal_with(&["dump", db], None, true);
+    assert!(status == 0 && shown.contains("5,000 rows dumped"), "{shown}");
+    assert!(
+        lines(&shown).contains(&"key 04999\tvalue 34993".to_owned()) && !shown.contains(['░', '█']),
+        "{shown}"
+    );
     // Elsewhere there is no bar.
     for verb in [&["load", db][..], &["dump", db], &["verify", db], &["compact", db]] {
         let run = braidb_with(verb, rows.as_bytes()).exits(0);

@@ -9,7 +9,7 @@ use crate::store::{Store, Target};
 use crate::text;
 use braidb::stats::LevelStats;
 use std::ffi::OsString;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 /// Write every row as a line `key TAB value`, in the order of the keys, as `load` reads them
@@ -36,7 +36,12 @@ pub fn run(args: &Args) -> Outcome {
     let watch = Stopwatch::start();
     let rows = match file {
         Some(file) => dump_to_file(&store, &args.target.family, file)?,
-        None => dump_to(&store, &args.target.family, &mut std::io::stdout().lock())?,
+        None => {
+            let mut output = std::io::stdout().lock();
+            // A bar on the screen that shows the rows would stand among them.
+            let is_screen = output.is_terminal();
+            dump_to(&store, &args.target.family, &mut output, is_screen)?
+        }
     };
     eprintln!("{} dumped in {:.1} s", counted(rows, "row", "rows"), watch.seconds());
     let others: Vec<String> =
@@ -56,7 +61,7 @@ fn dump_to_file(store: &Store, family: &str, file: &Path) -> Outcome<u64> {
     let partial = PathBuf::from(partial);
     let mut output =
         files::create_output(&partial).map_err(|error| Failure::file("create", &partial, &error))?;
-    let dumped = dump_to(store, family, &mut output).and_then(|rows| {
+    let dumped = dump_to(store, family, &mut output, false).and_then(|rows| {
         files::publish(&output, &partial, file).map_err(|error| Failure::file("finish", file, &error))?;
         Ok(rows)
     });
@@ -67,11 +72,11 @@ fn dump_to_file(store: &Store, family: &str, file: &Path) -> Outcome<u64> {
     dumped
 }
 
-/// Writes all rows and returns their number.
-fn dump_to(store: &Store, family: &str, output: &mut dyn Write) -> Outcome<u64> {
+/// Writes all rows and returns their number. Shows no bar if `output` is a screen.
+fn dump_to(store: &Store, family: &str, output: &mut dyn Write, is_screen: bool) -> Outcome<u64> {
     let mut output = BufWriter::with_capacity(1 << 20, output);
-    let most = most_rows(store, family);
-    let progress = Progress::new(Unit::Number("rows"), most);
+    let (unit, most) = (Unit::Number("rows"), most_rows(store, family));
+    let progress = if is_screen { Progress::hidden(unit) } else { Progress::new(unit, most) };
     let (mut rows, mut line) = (0, Vec::new());
     for row in store.family.iter() {
         let (key, value) = row?;

@@ -75,7 +75,8 @@ fn range(args: &Args) -> Outcome<Bounds> {
     Ok((Bound::Included(low), high.map_or(Bound::Unbounded, Bound::Excluded)))
 }
 
-/// The first key behind all keys that start with `prefix`; `None` if there is none.
+/// The first key behind all keys that start with `prefix`; `None` if there is none. `ColumnFamily::prefix` ends there too, but takes no other
+/// bound beside the prefix.
 fn behind(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|&byte| byte < u8::MAX)?;
     let mut behind = prefix[..=last].to_vec();
