@@ -9,7 +9,7 @@ use std::io::{self, Read};
 
 /// Store a value under a key; on stable storage when the command returns
 ///
-/// Creates the database if DIR is missing or empty. A value that the key had before is replaced.
+/// Creates the database if DIR holds none. A directory with files of another store, such as LevelDB, is refused. A value that the key had before is replaced.
 #[derive(clap::Args)]
 #[command(after_help = text::HELP)]
 pub struct Args {

@@ -46,9 +46,9 @@ struct Add {
     slow_dir: PathBuf,
     /// Move the coldest data there now, until at most this percentage is on the fast tier; without it, data moves as the database is used
     ///
-    /// The data goes to this directory; what has no room there goes to other slow tiers. More stays on the fast tier where the data was written lately (`braidb compact` brings it down first), where small values lie beside
-    /// large ones, and if the slow device has no room: the command then says so. A larger share brings nothing back: readers do, or
-    /// `tier evacuate`.
+    /// The data goes to this directory; what has no room there goes to other slow tiers. More stays on the fast tier where the data was
+    /// written lately (`braidb compact` brings it down first), where small values lie beside large ones, and if the slow device has no room:
+    /// the command then says so. A larger share brings nothing back: readers do, or `tier evacuate`.
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=100))]
     fast_share: Option<u32>,
 }

@@ -33,7 +33,7 @@ pub enum Error {
     Corruption { path: PathBuf, offset: u64, what: String },
     /// The directory holds no database, and the options do not allow to create one.
     Missing { path: PathBuf },
-    /// The directory holds no database but other files.
+    /// The directory holds no database but files of another store, or is a slow tier or a file.
     NotADatabase { path: PathBuf, why: String },
     /// The database was written by a newer version, or uses a feature that this version lacks.
     Unsupported { path: PathBuf, what: String },

@@ -102,7 +102,7 @@ impl Tuning {
     }
 
     /// Bytes of logs beyond which memory is flushed so that the oldest logs can be deleted; at least 4 KiB. A column family with less than
-    /// 64 KiB in memory, and less than a 16th of `memtable_bytes`, is written back to the newest log in place of a flush, unless
+    /// 64 KiB in memory, and less than a 16th of `memtable_bytes`, is written back to the newest log instead of a flush, unless
     /// [`Tuning::log_rewrite_percent`] is 0. Default: the larger of four times `memtable_bytes` and 64 MiB.
     pub fn log_bytes(mut self, bytes: u64) -> Tuning {
         self.log_bytes = Some(bytes);

@@ -1,4 +1,5 @@
-//! How puts, gets and scans ask for work. They never wait for the catalog, under which edits are synced: a job calls the scheduler.
+//! How puts, gets and scans ask for work. They do not wait for the catalog, under which edits are synced: a job calls the scheduler. A put
+//! at a hard limit or on a full device waits for jobs anyway, and calls the scheduler itself.
 
 use super::Jobs;
 use crate::write::Wants;

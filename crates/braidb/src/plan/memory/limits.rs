@@ -12,7 +12,7 @@
 //! | memory that must go | 15/8 of the budget | below the hard limit of 2 budgets | flushed, whatever compacts it |
 //! | superseded memory | at most 750 of 1,000 bytes were alive | TRIAD 4.1, `FLUSH_TH` | full memory is compacted instead of flushed |
 //! | logs | `log_bytes` | TRIAD 4.3 | the family with the oldest record is flushed, or written back if it is small |
-//! | small family | 64 KiB, and a 16th of the budget | measured | written back where logs are full, in place of a table of its own |
+//! | small family | 64 KiB, and a 16th of the budget | measured | written back where logs are full, instead of a table of its own |
 //! | small families, most | a quarter of `log_bytes` | below `log_bytes` | more is flushed, all small families with one log and one edit |
 //! | logs during a write-back | 5/4 of `log_bytes` | measured | the write-back is given up for a flush |
 //! | log file | a quarter of `log_bytes` | measured | the log is closed; the oldest logs may be collected |
