@@ -3,6 +3,7 @@
 
 use braidb::tuning::ValueLayout;
 use braidb::{Db, Options};
+use braidb_sim::rng::Rng;
 use braidb_sim::{env_over, sim_env};
 use braidb_storage::sim::{Fault, Lasting, Op, OpKind, SimFs};
 use braidb_storage::{Clock, Env};
@@ -394,7 +395,10 @@ fn fill_and_empty(
         assert!(round < 5, "{outcome:?}, {} values could not be deleted", left.len());
     }
     let stats = db.stats();
-    assert!(stats.value_file_bytes <= stats.value_live_bytes / 2 * 3 + 30 * stats.value_files);
+    // Garbage may have 40% of the live values in value files, and 30% of those in tables.
+    let most_garbage_bytes = stats.value_live_bytes / 2 + filled / 2 * value_bytes as u64 * 3 / 10;
+    let garbage_bytes = stats.value_file_bytes - stats.value_live_bytes;
+    assert!(garbage_bytes <= most_garbage_bytes + 30 * stats.value_files, "{garbage_bytes}");
     (filled..filled + filled / 8).for_each(|number| put(&db, number).unwrap());
     drop(db);
     let db = opened(env_over(fs.clone(), 3).0, thresholds[1]);
@@ -474,4 +478,32 @@ fn a_leaf_has_one_table_until_it_is_full() {
 fn a_full_device_empties_after_an_open_with_another_threshold() {
     fill_and_empty(48 << 20, 64 << 10, 64 << 10, 2_000, [Some(512), Some(4_000)]);
     fill_and_empty(48 << 20, 64 << 10, 64 << 10, 2_000, [Some(512), None]);
+}
+
+/// The collection of large values rewrites tables of small ones. One value in 100 has 4 KiB, and most puts go to few keys.
+#[test]
+fn garbage_of_few_large_values_rewrites_few_small_ones() {
+    const SMALL_KEYS: u64 = 20_000;
+    let (env, _, _) = sim_env(1);
+    let options = Options::new().memtable_bytes(256 << 10).env(env);
+    let db = options.tuning(|tuning| tuning.table_bytes(256 << 10)).open(DIR).unwrap();
+    let mut random = Rng::new(5);
+    let put = |number: u64| {
+        let bytes = if number.is_multiple_of(100) { 4_096 } else { 100 };
+        db.put((number * 7_919 % SMALL_KEYS).to_be_bytes(), vec![number as u8; bytes]).unwrap();
+        8 + bytes as u64
+    };
+    (0..SMALL_KEYS).map(put).sum::<u64>();
+    db.settle().unwrap();
+    let (before, mut user_bytes) = (db.stats().counts, 0);
+    for _ in 0..240_000 {
+        let ranks = if random.below(10) < 7 { SMALL_KEYS / 20 } else { SMALL_KEYS };
+        user_bytes += put(random.below(ranks) * 3_001 % SMALL_KEYS);
+    }
+    db.settle().unwrap();
+    let counts = db.stats().counts;
+    let merged = counts.merge_bytes.iter().sum::<u64>() - before.merge_bytes.iter().sum::<u64>();
+    // 0.96 and 0.98 with two seeds, and 1.16 and 1.18 where garbage counted against values alone.
+    assert!(merged * 100 < user_bytes * 107, "merges wrote {merged} bytes for {user_bytes}");
+    assert_eq!(db.verify().unwrap().damages, []);
 }

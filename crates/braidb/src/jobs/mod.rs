@@ -171,6 +171,8 @@ struct Catalog {
     value_files: BTreeMap<FileId, TierId>,
     /// The value files of the current round of collection.
     collected: BTreeSet<FileId>,
+    /// The value files that merges empty where they come by.
+    carried: BTreeSet<FileId>,
     damages: Damages,
     /// Bytes of the logs that earlier opens wrote.
     older_log_bytes: BTreeMap<FileId, u64>,
@@ -222,6 +224,7 @@ impl Jobs {
             sampling_threads: 0,
             value_files: state.value_files().iter().map(|(&id, file)| (id, file.tier)).collect(),
             collected: BTreeSet::new(),
+            carried: BTreeSet::new(),
             damages: Damages::default(),
             state,
             logs: logs.iter().map(|(id, _)| *id).chain([new_log]).collect(),

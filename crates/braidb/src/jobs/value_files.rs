@@ -26,9 +26,9 @@ use super::{Catalog, Jobs};
 use crate::base::ids::{FamilyId, FileId, TierId};
 use crate::base::mutant::mutant;
 use crate::plan::Merge;
-use crate::plan::tree::hidden_value_bytes;
+use crate::plan::tree::space_of;
 use crate::plan::values::Rewrites;
-use crate::plan::values::collection::{self, Cells, Total};
+use crate::plan::values::collection::{self, Cells, Space, Total};
 use crate::plan::values::gathering;
 use crate::value::BodyKind;
 use crate::version::state::{Family, ValueFile};
@@ -44,7 +44,7 @@ const ROOM_FACTOR: u64 = 16;
 impl Jobs {
     /// Chooses the value files to be collected. Called after each edit.
     pub(super) fn choose_collected(&self, catalog: &mut Catalog) {
-        let Catalog { state, damages, collected, hints, .. } = catalog;
+        let Catalog { state, damages, collected, carried, hints, .. } = catalog;
         damages.forget_gone(state);
         let mut files = Cow::Borrowed(state.value_files());
         let pinned = damages.pinned();
@@ -53,16 +53,20 @@ impl Jobs {
             collected.retain(|id| !pinned.contains(id));
         }
         let watermark = self.parts.snapshots.drop_proof().watermark();
-        let hidden = |(id, family): (&FamilyId, &Family)| {
+        let space = |(id, family): (&FamilyId, &Family)| {
             let permille = hints.get(id).map_or(0, Hints::measured_permille);
-            hidden_value_bytes(&family.version, permille, watermark)
+            space_of(&family.version, permille, watermark)
         };
         // What damage keeps from being merged cannot be told from the rest.
         let is_estimated = !files.is_empty() && pinned.is_empty();
-        let hidden_bytes =
-            if is_estimated { state.families().iter().map(hidden).fold(0, u64::saturating_add) } else { 0 };
-        let (total, options) = (Total::of(&files, hidden_bytes), &self.parts.options.values);
+        let space = match is_estimated {
+            true => state.families().iter().map(space).fold(Space::default(), Space::and),
+            false => Space::default(),
+        };
+        let (total, options) = (Total::of(&files, space), &self.parts.options.values);
         self.parts.pressure.set_garbage_permille(total.garbage_permille(options));
+        *carried = collection::carried(&files, total);
+        carried.iter().for_each(|&id| _ = self.tries.let_go(id));
         // Files that joined later would have the cells visited again that the merges have left behind.
         if collected.iter().any(|id| files.contains_key(id)) {
             return;
@@ -86,8 +90,8 @@ impl Jobs {
         free_bytes.saturating_sub(reserve_bytes)
     }
 
-    /// Which values of its inputs a merge writes anew: the values of collected files, and of files in which it has few bytes, if such files
-    /// are many. Where a cell moves: the values that are not yet where it goes. `None` if no input leads into a value file.
+    /// Which values of its inputs a merge writes anew: the values of collected and carried files, and of files in which it has few bytes, if
+    /// such files are many. Where a cell moves: the values that are not yet where it goes. `None` if no input leads into a value file.
     pub(super) fn rewrites(&self, merge: &Merge) -> Option<Arc<Rewrites>> {
         let tables = merge.inputs.iter().map(|input| &input.slice.table);
         let mut bodies = tables.flat_map(|table| table.bodies());
@@ -102,10 +106,13 @@ impl Jobs {
             _ => gathering::scattered(places, options),
         };
         let has_room = self.room_bytes() / ROOM_FACTOR >= merge.bytes();
-        let (mut files, unreadable) = {
+        let (mut files, carried, unreadable) = {
             let catalog = self.catalog.lock();
-            (catalog.collected.clone(), catalog.damages.unreadable())
+            (catalog.collected.clone(), catalog.carried.clone(), catalog.damages.unreadable())
         };
+        if has_room {
+            files.extend(carried);
+        }
         // A move of a cell that left its values behind would be planned again and again.
         if has_room || merge.changes_tier() {
             files.extend(moved);

@@ -18,10 +18,10 @@ const PAYMENT_US: u64 = 1_000;
 /// How long a writer at a hard limit sleeps before it looks again without a notification.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// Garbage of value files, in thousandths of their live bytes, from which writes slow down: a little more than the collection of value
-/// files begins at (`plan/values/collection.rs`). What newer versions hide counts as garbage, by estimate.
+/// Garbage of value files, in thousandths of the base, from which writes slow down: a little more than the collection of value files begins
+/// at (`plan/values/collection.rs`, where the base is told). What newer versions hide counts as garbage, by estimate.
 const GARBAGE_SOFT_PERMILLE: u64 = 415;
-/// Garbage of value files, in thousandths of their live bytes, at which the debt is 1, if [`MOST_GARBAGE_DEBT`] did not bound it. The values
+/// Garbage of value files, in thousandths of the base, at which the debt is 1, if [`MOST_GARBAGE_DEBT`] did not bound it. The values
 /// of collected files stand on the device twice for a time. Overwriting 2 GB of 1 and 4 KiB took value files to 1.44 to 1.56 of their live
 /// bytes on two machines. With soft marks of 470 and hard ones of 530 it took them to 1.58 to 1.59.
 const GARBAGE_HARD_PERMILLE: u64 = 475;
@@ -105,7 +105,7 @@ impl Pressure {
         self.l0_tables.store(tables, Ordering::Relaxed);
     }
 
-    /// The garbage of value files, in thousandths of their live bytes.
+    /// The garbage of value files, in thousandths of the base.
     pub fn set_garbage_permille(&self, permille: u64) {
         self.garbage_permille.store(permille, Ordering::Relaxed);
     }

@@ -15,7 +15,7 @@ pub mod placement;
 mod simulator;
 pub mod sizes;
 
-pub use cells::{Met, Picker, hidden_value_bytes, samples};
+pub use cells::{Met, Picker, samples, space_of};
 pub use claims::{Claim, Claims, Ticket, Use};
 pub use cutter::{Cutter, Edge};
 pub use options::{Garbage, Guards, MoveTimes, Now, Tiers, TreeOptions};

@@ -15,6 +15,7 @@
 use super::{Planner, Sum};
 use crate::base::ids::{FileId, SeqNo};
 use crate::base::mutant::mutant;
+use crate::plan::values::collection::Space;
 use crate::plan::{Input, Merge, Plan, values};
 use crate::version::{Cell, RunId, Slice, Version};
 use std::collections::{BTreeMap, BTreeSet};
@@ -133,16 +134,17 @@ fn hidden_by_share(newer: u64, tombstones: u64, older: u64, permille: u64) -> u6
     (met + u128::from(tombstones)).min(u128::from(older)) as u64
 }
 
-/// Bytes of values in value files that count as alive although newer versions hide them, by estimate: no merge has met both yet. Of a
-/// thousand newer entries `permille` hid an older one lately. Cells with entries above `watermark` are left out: a snapshot may hold what
-/// they hide.
-pub fn hidden_value_bytes(version: &Version, permille: u64, watermark: SeqNo) -> u64 {
-    let last = version.last_level().max(1);
+/// What the collection of value files asks about the cells of a family. Of a thousand newer entries `permille` hid an older one lately.
+/// Cells with entries above `watermark` count as without hidden values, because a snapshot may hold what they hide.
+pub fn space_of(version: &Version, permille: u64, watermark: SeqNo) -> Space {
+    let last_level = version.last_level().max(1);
     let sums = |level: usize| version.level(level).cells.iter().map(|cell| Sum::of(cell));
+    let mut last: Vec<Sum> = sums(last_level).collect();
+    let table_bytes = last.iter().map(|sum| sum.table_bytes(permille)).fold(0, u64::saturating_add);
     let is_settled = |sum: &Sum| sum.seqs.1 <= watermark;
-    let above: Vec<Sum> = (0..last).flat_map(sums).filter(is_settled).collect();
-    let last: Vec<Sum> = sums(last).filter(is_settled).collect();
-    hidden_of(&above, &last, permille)
+    let above: Vec<Sum> = (0..last_level).flat_map(sums).filter(is_settled).collect();
+    last.retain(is_settled);
+    Space { hidden_value_bytes: hidden_of(&above, &last, permille), table_bytes }
 }
 
 /// Entries of all last-level cells by estimate.
@@ -206,6 +208,12 @@ impl Sum {
     /// Entries that are no garbage by estimate.
     fn live(&self, permille: u64) -> u64 {
         self.entries.saturating_sub(self.garbage(permille))
+    }
+
+    /// Live bytes in the tables of the cell. 0 if they are handles for the most part.
+    fn table_bytes(&self, permille: u64) -> u64 {
+        let bytes = if self.is_separated() { 0 } else { self.bytes.saturating_sub(self.value_bytes) };
+        share_of(bytes, self.live(permille), self.entries)
     }
 
     /// What the cell is rewritten for, by itself: what there may be, whatever was met elsewhere and before, but no more than samples
@@ -479,6 +487,19 @@ mod tests {
         assert_eq!(hidden_of(&[sum(900, 0, None)], &[sum(100, 20, Some(7))], 0), 70);
         assert_eq!(hidden_of(&[sum(900, 0, None)], &[], 1000), 0);
         assert_eq!(hidden_of(&[], &[sum(0, 0, None)], 1000), 0);
+    }
+
+    #[test]
+    fn live_bytes_of_tables_leave_garbage_and_handles_out() {
+        let inline = |hidden| Sum { bytes: 4_000, value_bytes: 1_000, ..sum(600, 400, hidden) };
+        assert_eq!(inline(Some(0)).table_bytes(1000), 3_000);
+        assert_eq!(inline(Some(200)).table_bytes(1000), 2_400, "200 of 1,000 entries are hidden");
+        assert_eq!(inline(None).table_bytes(500), 2_400, "half of the newer entries hide one");
+        assert_eq!(
+            Sum { bytes: 1_999, ..inline(Some(0)) }.table_bytes(0),
+            0,
+            "most bytes are values in value files"
+        );
     }
 
     #[test]

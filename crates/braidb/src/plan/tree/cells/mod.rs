@@ -29,7 +29,7 @@ mod purchase;
 pub mod samples;
 mod tiers;
 
-pub use garbage::{Met, hidden_value_bytes};
+pub use garbage::{Met, space_of};
 
 use super::options::Now;
 use super::{Claim, Claims, Input, Merge, Placement, Plan, Step, TreeOptions, Use};
