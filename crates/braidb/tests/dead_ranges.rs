@@ -99,6 +99,21 @@ fn a_priority_queue_jumps_although_pushes_cut_its_gap() {
     assert!(steps <= 200, "{steps} entries for two pops");
 }
 
+/// Half of the pushes fall among the keys that were popped, anywhere. Each leaves two pieces of the gap, and the set holds 1,024.
+#[test]
+fn pushes_into_the_gap_of_a_priority_queue_do_not_fill_the_set() {
+    let dir = Dir::new("into");
+    let db = small(Some(64)).open(&dir.0).unwrap();
+    let scattered = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    fill(&db, (0..10_000).map(scattered));
+    (0..5_000).for_each(|_| drop(pop(&db, false).unwrap()));
+    let steps = stepped_over(&db, 6_000, |n| {
+        fill(&db, [scattered(10_000 + n)].into_iter());
+        drop(pop(&db, false).unwrap());
+    });
+    assert!(steps <= 25, "{steps} entries a pop");
+}
+
 #[test]
 fn bursts_of_pushes_do_not_wear_a_gap_out() {
     let dir = Dir::new("bursts");

@@ -25,6 +25,12 @@ const MOST_KEY_BYTES: usize = 1 << 10;
 pub const MOST_GAPS: usize = 1 << 10;
 /// Dead entries below which a piece between two puts is not worth its place: a jump takes as long as about 8 steps.
 const LEAST_DEAD: u64 = 8;
+/// Gaps that touch are looked for after this many joins, and after a quarter as many as there are gaps.
+const JOINS_BEFORE_A_LOOK: usize = 32;
+/// Gaps that hold since before the latest 256 numbers join all gaps that they touch. Readers that took an older number jump late, once.
+const SEQS_IN_FLIGHT: SeqNo = 256;
+/// The most dead entries that a gap counts for. A cut counts those of a gap on both sides, so the sum of the pieces grows with each join.
+const MOST_DEAD: u64 = 1 << 20;
 /// The most dead entries that a piece between two puts counts for. The dead entries of a gap may all lie in another piece of it.
 const MOST_DEAD_BETWEEN_PUTS: u64 = 1 << 10;
 
@@ -80,7 +86,7 @@ impl Gap {
         let begins_first = self.low <= other.low;
         Gap {
             seq,
-            dead: self.dead.saturating_add(other.dead),
+            dead: self.dead.saturating_add(other.dead).min(MOST_DEAD),
             cuts: (
                 if begins_first { self.cuts.0 } else { other.cuts.0 },
                 if reaches_further { self.cuts.1 } else { other.cuts.1 },
@@ -123,10 +129,13 @@ pub struct Way {
 ///
 /// Gaps that touch stay apart if one of them holds from a smaller number on and is much larger. Joined, it would be of no use to a
 /// reader that took its number a moment before the join. So a gap grows as a heap of runs grows in a merge tree, and a reader
-/// follows gaps that touch in one jump.
+/// follows gaps that touch in one jump. Later, when such readers are gone, all gaps that touch become one: each put into a gap
+/// that is popped again leaves two pieces and a small gap between them.
 #[derive(Debug, Default)]
 pub struct GapSet {
     gaps: Vec<Gap>,
+    /// Gaps that joined since touching ones were last looked for.
+    joins: usize,
     /// The least key behind the last put that cut a gap.
     behind_last_cut: Vec<u8>,
 }
@@ -188,6 +197,7 @@ impl GapSet {
         if gap.is_empty() || gap.is_too_long() {
             return false;
         }
+        let now = gap.seq;
         let mut start = self.begun(&gap.low);
         let mut end = start;
         // A gap that grew on one side may be of a like size with its neighbour on the other.
@@ -202,8 +212,27 @@ impl GapSet {
             }
         }
         self.gaps.splice(start..end, [gap]);
+        self.joins += 1;
+        if self.joins >= JOINS_BEFORE_A_LOOK.max(self.gaps.len() / 4) {
+            self.joins = 0;
+            self.join_old(now.saturating_sub(SEQS_IN_FLIGHT));
+        }
         self.bound();
         true
+    }
+
+    /// Joins gaps that touch and hold since `until` at the latest.
+    fn join_old(&mut self, until: SeqNo) {
+        let mut joined: Vec<Gap> = Vec::with_capacity(self.gaps.len());
+        for gap in self.gaps.drain(..) {
+            match joined.pop() {
+                Some(last) if last.seq.max(gap.seq) <= until && last.reaches(&gap) => {
+                    joined.push(last.union(gap));
+                }
+                last => joined.extend(last.into_iter().chain([gap])),
+            }
+        }
+        self.gaps = joined;
     }
 
     /// Drops the gap with the fewest dead entries if there are too many.
@@ -429,6 +458,29 @@ mod tests {
             gaps.cut(format!("3{scattered:010}").as_bytes());
         }
         assert!(gaps.gaps.len() <= MOST_GAPS);
+    }
+
+    /// Each put into the gap is popped again. Without later joins the set would be full of pieces, and each change of it slow.
+    #[test]
+    fn pieces_between_popped_puts_become_one_when_readers_in_flight_are_gone() {
+        let mut gaps = set(&[sized("", "z", 5, MOST_DEAD)]);
+        for n in 0..3_000_u64 {
+            let (key, now) = (format!("{:010}", n * 7_919 % 10_007).into_bytes(), 10 + 2 * n);
+            gaps.cut(&key);
+            // A walk offers what lies between the gaps before and behind the key.
+            let behind = gaps.begun(&key);
+            let low = behind.checked_sub(1).and_then(|before| gaps.gaps[before].high.clone());
+            let high = gaps.gaps.get(behind).map_or(b"z".to_vec(), |gap| gap.low.clone());
+            gaps.join(Gap::found(low.unwrap_or_default(), Some(high), now, 9));
+            assert_eq!(gaps.follow(0, now).0, Jump::To(b"z".to_vec()));
+            assert!(gaps.gaps.len() <= 2 * SEQS_IN_FLIGHT as usize, "{}", gaps.gaps.len());
+            let first = &gaps.gaps[0];
+            assert!(
+                first.low.is_empty() && first.seq <= now.saturating_sub(SEQS_IN_FLIGHT).max(5),
+                "{first:?}"
+            );
+        }
+        assert!(gaps.gaps.iter().all(|gap| gap.dead <= MOST_DEAD));
     }
 
     #[test]

@@ -89,6 +89,8 @@ pub struct FamilyGaps {
     /// What readers search.
     shared: Arc<Gaps>,
     filter: GapFilter,
+    /// Changes of the set since the filter was made anew.
+    changes: usize,
     /// There is a ring whenever there is a gap.
     recent: Option<RecentPuts>,
     /// The bug that `put_cuts_after_publishing` plants: keys that the next commit cuts out.
@@ -97,7 +99,8 @@ pub struct FamilyGaps {
 
 impl FamilyGaps {
     pub fn new() -> FamilyGaps {
-        FamilyGaps { shared: Arc::default(), filter: GapFilter::default(), recent: None, late: Vec::new() }
+        let (shared, filter) = (Arc::default(), GapFilter::default());
+        FamilyGaps { shared, filter, changes: 0, recent: None, late: Vec::new() }
     }
 
     /// What readers search.
@@ -133,6 +136,16 @@ impl FamilyGaps {
 
     fn cut(&mut self, key: &[u8]) {
         if self.filter.may_contain(key) && self.shared.cut(key) {
+            self.changed(true);
+        }
+    }
+
+    /// The set changed, and the filter contains it if it `is_wide` enough. The filter is made anew after half as many changes as there are gaps,
+    /// so that it does not stay wider than the set.
+    fn changed(&mut self, is_wide: bool) {
+        self.changes += 1;
+        if !is_wide || self.changes >= self.filter.lows.len() / 2 {
+            self.changes = 0;
             self.filter = self.shared.show(GapFilter::new);
         }
     }
@@ -141,11 +154,13 @@ impl FamilyGaps {
     pub fn offered(&mut self, gap: Gap, last_seq: SeqNo, recent_puts: usize) -> bool {
         let recent = self.recent.get_or_insert_with(|| RecentPuts::new(recent_puts, last_seq));
         recent.idle_rounds = 0;
-        let is_accepted = recent.allows(&gap) && self.shared.join(gap);
-        if is_accepted {
-            self.filter = self.shared.show(GapFilter::new);
+        if !recent.allows(&gap) {
+            return false;
         }
-        is_accepted
+        let is_wide = self.filter.widen(&gap);
+        let is_kept = self.shared.join(gap);
+        self.changed(is_wide);
+        is_kept
     }
 }
 
@@ -154,9 +169,9 @@ impl FamilyGaps {
 struct GapFilter {
     /// The bytes that the ends of all gaps share.
     common: Vec<u8>,
-    /// By gap: the 8 bytes behind `common` of its first key.
+    /// By gap, or by several that became one: the 8 bytes behind `common` of the first key.
     lows: Vec<u64>,
-    /// By gap: the 8 bytes behind `common` of the first key behind it, or `u64::MAX`.
+    /// As `lows`: the 8 bytes behind `common` of the first key behind the gap, or `u64::MAX`.
     highs: Vec<u64>,
 }
 
@@ -172,6 +187,26 @@ impl GapFilter {
         let number = |gap: &Gap| gap.high.as_deref().map_or(u64::MAX, |high| filter.number(high));
         filter.highs = gaps.iter().map(number).collect();
         filter
+    }
+
+    /// Takes a gap in. Returns `false` if the filter cannot tell keys of the gap apart.
+    fn widen(&mut self, gap: &Gap) -> bool {
+        let is_alike = |key: &[u8]| key.starts_with(&self.common);
+        if !is_alike(&gap.low) || !gap.high.as_deref().is_none_or(is_alike) {
+            return false;
+        }
+        let mut low = self.number(&gap.low);
+        let mut high = gap.high.as_deref().map_or(u64::MAX, |high| self.number(high));
+        let (start, end) = (
+            self.highs.partition_point(|&other| other < low),
+            self.lows.partition_point(|&other| other <= high),
+        );
+        if start < end {
+            (low, high) = (low.min(self.lows[start]), high.max(self.highs[end - 1]));
+        }
+        self.lows.splice(start..end, [low]);
+        self.highs.splice(start..end, [high]);
+        true
     }
 
     /// Numbers in the order of keys: a key that comes before another has no larger number.
@@ -266,9 +301,12 @@ mod tests {
             };
             let mut keys: Vec<Vec<u8>> = (0..20).map(|_| key(front)).collect();
             keys.sort();
-            for ends in keys.chunks(2) {
+            // Gaps come in any order, and puts cut some of them.
+            for turn in 0..10 {
+                let ends = &keys[2 * (turn * 7 % 10)..][..2];
                 let high = (round % 5 > 0 || ends[1] != keys[19]).then(|| ends[1].clone());
                 gaps.offered(Gap::found(ends[0].clone(), high, 1, 1_000), 1, 4);
+                gaps.cut(&key(front));
             }
             for n in 0..200 {
                 let probe = key(if n % 3 == 0 { "" } else { front });
