@@ -8,7 +8,7 @@ fn databases() -> impl Iterator<Item = (Options, MakeOptions, usize, u32)> {
     let kinds = [(options as MakeOptions, 120), (separated, 300)];
     kinds
         .into_iter()
-        .flat_map(|(options, len)| [120, 800].map(|records| (one(options(30)), options, len, records)))
+        .flat_map(|(options, len)| [121, 800].map(|records| (one(options(30)), options, len, records)))
 }
 
 fn filled(fs: &SimFs, options: Options, len: usize, records: u32) -> (Db, Model) {
