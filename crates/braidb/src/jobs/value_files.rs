@@ -64,7 +64,8 @@ impl Jobs {
             false => Space::default(),
         };
         let (total, options) = (Total::of(&files, space), &self.parts.options.values);
-        self.parts.pressure.set_garbage_permille(total.garbage_permille(options));
+        let permille = self.parts.options.background_merges.then(|| total.garbage_permille(options));
+        self.parts.pressure.set_garbage_permille(permille.unwrap_or(0));
         *carried = collection::carried(&files, total);
         carried.iter().for_each(|&id| _ = self.tries.let_go(id));
         // Files that joined later would have the cells visited again that the merges have left behind.

@@ -378,3 +378,28 @@ fn without_background_merges_only_a_writer_that_is_slowed_down_has_l0_relieved()
     }
     assert!(merges() > 0 && runs() < 20, "{} merges, {} runs", merges(), runs());
 }
+
+/// Nothing collects the value files meanwhile, so a slower writer would wait for nothing.
+#[test]
+fn without_background_merges_no_garbage_slows_a_writer_down() {
+    let is_felt = |background_merges: bool| {
+        let options = options().memtable_bytes(4 << 20).background_merges(background_merges);
+        let options = options.tuning(|tuning| {
+            tuning.separation_threshold(Some(100)).table_bytes(64 << 10).hot_keys_percent(0)
+        });
+        let bench = Bench::new(options);
+        // Two of three values are written again, so each value file keeps one that is alive.
+        for (version, keys) in [(0, [true; 3]), (1, [false, true, true])] {
+            for key in (0..120u8).filter(|&key| keys[usize::from(key % 3)]) {
+                bench.db.put([key], [version; 20_000]).unwrap();
+            }
+            bench.db.flush().unwrap();
+        }
+        let jobs = &bench.db.engine().unwrap().jobs;
+        // Nothing is collected between the last step of the compaction and its end.
+        let mut is_felt = false;
+        bench.db.compact_with_progress(|_| is_felt |= jobs.parts.pressure.is_felt()).unwrap();
+        is_felt
+    };
+    assert_eq!([true, false].map(is_felt), [true, false]);
+}
