@@ -5,6 +5,7 @@
 //! steps nothing is half done, and the scheduler plans on.
 
 use super::Jobs;
+use super::asked::Counted;
 use super::hints::Hints;
 use super::running::Running;
 use crate::base::error::Result;
@@ -17,23 +18,6 @@ use std::sync::Arc;
 /// A step with the version that it was planned for, counted as a running job.
 type ClaimedStep = (Plan, Arc<Version>, Running);
 
-/// Counts a caller of `compact`, which plans the merges. The drop of the last one, also after a panic, gives planning back to
-/// the scheduler.
-struct Manual<'a>(&'a Jobs);
-
-impl Manual<'_> {
-    fn new(jobs: &Jobs) -> Manual<'_> {
-        jobs.catalog.lock().manual += 1;
-        Manual(jobs)
-    }
-}
-
-impl Drop for Manual<'_> {
-    fn drop(&mut self) {
-        self.0.catalog.lock().manual -= 1;
-    }
-}
-
 impl Jobs {
     /// Brings all records that were written until now into the last level of their family.
     ///
@@ -41,7 +25,8 @@ impl Jobs {
     /// each.
     pub fn compact(self: &Arc<Self>, progress: &mut dyn FnMut(u64)) -> Result<()> {
         self.parts.health.check_writable()?;
-        let manual = Manual::new(self);
+        // The drop of the last one gives planning back to the scheduler.
+        let manual = Counted::new(self, |catalog| &mut catalog.manual);
         let outcome = self.compact_families(progress);
         drop(manual);
         self.schedule();

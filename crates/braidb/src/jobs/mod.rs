@@ -31,6 +31,7 @@
 //! Commits to the manifest happen under `catalog`. The changed versions are installed under `catalog`, too, so that views show
 //! versions in the order of their edits.
 
+mod asked;
 mod cleanup;
 mod collect_logs;
 mod compact;
@@ -574,37 +575,6 @@ impl Jobs {
         }
     }
 
-    /// Writes all memory to tables, and waits for it.
-    pub fn flush(self: &Arc<Self>) -> Result<()> {
-        // A family has one flushing set at a time: memory that was written beside a running flush needs a second flush. The
-        // caller waits for these two only; going on writers would make others without end.
-        let _wanted = TablesWanted::new(self);
-        for _ in 0..2 {
-            // After an error, memtables of other families may have been switched.
-            let wanted = self.parts.queue.switch_all_memtables().inspect_err(|_| self.schedule())?;
-            self.wait_until(&[Lane::Flush], |_| self.parts.queue.room().has_flushed(&wanted))?;
-        }
-        Ok(())
-    }
-
-    /// Waits until nothing runs and nothing is wanted, and until all files are deleted that no reader holds. A job deletes files after it
-    /// has given back its claims, so a job counts until its end.
-    pub fn settle(self: &Arc<Self>) -> Result<()> {
-        self.parts.health.check_writable()?;
-        self.catalog.lock().tiers.forget_free_bytes();
-        let _settling = Settling::new(self);
-        self.wait_until(&[Lane::Flush, Lane::Merge], |catalog| {
-            catalog.jobs == 0
-                && catalog.sampling_threads == 0
-                && !self.parts.flushes.has_tasks()
-                && self.is_memory_compacted()
-                && self.propose(catalog).is_none()
-        })?;
-        // Files that readers held until now can go as well. Threads that took others before are counted.
-        self.collect_all_garbage();
-        self.wait_until(&[Lane::Flush, Lane::Merge], |catalog| catalog.jobs == 0 && !self.is_deleting())
-    }
-
     /// Keeps new jobs from starting, and waits for the running ones.
     pub fn stop(self: &Arc<Self>) {
         let mut catalog = self.catalog.lock();
@@ -636,37 +606,5 @@ impl Jobs {
     /// Bytes of the logs on disk.
     pub fn log_bytes(&self) -> u64 {
         self.catalog.lock().older_log_bytes.values().sum::<u64>() + self.parts.log_sync.appended()
-    }
-}
-
-/// Counts a caller of `settle`.
-struct Settling<'a>(&'a Jobs);
-
-impl Settling<'_> {
-    fn new(jobs: &Jobs) -> Settling<'_> {
-        jobs.catalog.lock().settling += 1;
-        Settling(jobs)
-    }
-}
-
-impl Drop for Settling<'_> {
-    fn drop(&mut self) {
-        self.0.catalog.lock().settling -= 1;
-    }
-}
-
-/// A caller that waits until all memory is in tables.
-struct TablesWanted<'a>(&'a Jobs);
-
-impl TablesWanted<'_> {
-    fn new(jobs: &Jobs) -> TablesWanted<'_> {
-        jobs.parts.queue.room().request_tables();
-        TablesWanted(jobs)
-    }
-}
-
-impl Drop for TablesWanted<'_> {
-    fn drop(&mut self) {
-        self.0.parts.queue.room().end_table_request();
     }
 }
