@@ -171,6 +171,33 @@ fn a_value_file_ends_when_it_has_the_bytes_of_a_table() {
 
 /// A job keeps 256 tables open until its edit. The other leaves begin new tables at the next flush.
 #[test]
+fn a_flush_to_many_leaves_works_where_the_program_takes_descriptors_after_the_open() {
+    let (env, fs, _) = sim_env(1);
+    fs.set_descriptor_limit(Some(1024));
+    let db = trie(env, 1).open(DIR).unwrap();
+    let write = |round: u64| {
+        put(&db, round..round + 200);
+        db.flush().unwrap();
+    };
+    write(0);
+    let waiting = fs.open_descriptors();
+    assert!(waiting > 30, "{waiting} descriptors: tables of leaves wait for the next flush");
+    // Fewer than the flush needs for its leaves, and at last only what a table, a value file and a log need.
+    for free in [20, 3] {
+        fs.set_descriptor_limit(Some(fs.open_descriptors() + free));
+        write(1000 * free);
+    }
+    db.close().unwrap();
+    drop(db);
+    fs.set_descriptor_limit(None);
+    let db = trie(env_over(fs.clone(), 2).0, 1).open(DIR).unwrap();
+    for number in [0, 20_000, 3000].into_iter().flat_map(|first| first..first + 200) {
+        assert_eq!(db.get(key(number)).unwrap().as_deref(), Some(&[7; 1_000][..]), "{number}");
+    }
+    assert!(db.verify().unwrap().damages.is_empty());
+}
+
+#[test]
 fn a_flush_to_many_leaves_holds_few_files_open() {
     let (env, ..) = sim_env(1);
     let db = trie(env, 2).open(DIR).unwrap();

@@ -317,7 +317,13 @@ impl Outputs {
         let Target { fs, options, reason, tier_map, .. } = &self.target;
         let tier = tier_map.table(key);
         let create = |path: &Path, id| TableBuilder::create(fs.as_ref(), path, id, *options);
-        let (id, table) = self.target.create(tier, names::table, create)?;
+        let (id, table) = match self.target.create(tier, names::table, create) {
+            Err(error) if error.is_short_of_descriptors() => {
+                self.values.close_open(&self.target)?;
+                self.target.create(tier, names::table, create)?
+            }
+            created => created?,
+        };
         let table = table.because(*reason);
         // From now on drop removes the file, unless the outputs are kept.
         self.created.push((tier, id));

@@ -30,7 +30,8 @@ use std::sync::Arc;
 
 /// The files under construction that a database may hold open: its part of three quarters of the descriptors that are set aside for files
 /// that are written, but at least one file of each kind. All databases of the process have equal parts. A database that opens makes the
-/// parts of the others smaller, and each follows at its next job.
+/// parts of the others smaller, and each follows at its next job. A job that finds no descriptor all the same closes its trie tables, and
+/// those that wait.
 #[derive(Clone, Copy, Debug)]
 pub struct FilesHeld {
     /// Tables that wait for the next job. A leaf whose table finds no room begins a new one at the next flush.
@@ -125,6 +126,12 @@ impl Tries {
         while tables.waiting.len() > most {
             tables.waiting.pop_last();
         }
+    }
+
+    /// Closes the tables that wait for a job. Their leaves begin new ones.
+    pub fn close_waiting(&self) {
+        let closed = std::mem::take(&mut self.tables.lock().waiting);
+        drop(closed);
     }
 
     /// No job appends to file `id` any more. The job that did so has failed, or the edit names the file, which is full.

@@ -154,7 +154,13 @@ impl ValueOutputs {
         }
         let tier = self.latest.tier;
         let create = |path: &Path, id| ValueWriter::create(target.fs.as_ref(), path, id, kind, tier);
-        let (id, writer) = target.create(tier, names::values, create)?;
+        let (id, writer) = match target.create(tier, names::values, create) {
+            Err(error) if error.is_short_of_descriptors() => {
+                self.close_open(target)?;
+                target.create(tier, names::values, create)?
+            }
+            created => created?,
+        };
         // From now on `discard` removes the file.
         self.created.push((tier, id));
         if kind == BodyKind::Trie {
@@ -188,6 +194,17 @@ impl ValueOutputs {
             self.unnamed.push(commit(target, &mut file)?);
         }
         Ok(())
+    }
+
+    /// Where descriptors are short: ends and closes the files that this job holds, and closes those that wait for a job.
+    pub fn close_open(&mut self, target: &Target) -> Result<()> {
+        target.trie.tries.close_waiting();
+        let open = std::mem::take(&mut self.open);
+        self.ended.extend(open.values().map(ValueWriter::id));
+        for mut file in open.into_values().filter(|file| file.uncommitted_bytes() > 0) {
+            self.unnamed.push(commit(target, &mut file)?);
+        }
+        self.sync_beyond(target, 0)
     }
 
     /// Syncs all files to which values were written for `builder`, which ends, and tells it their lengths.
