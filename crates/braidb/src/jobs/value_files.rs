@@ -57,12 +57,14 @@ impl Jobs {
             let permille = hints.get(id).map_or(0, Hints::measured_permille);
             space_of(&family.version, permille, watermark)
         };
-        // What damage keeps from being merged cannot be told from the rest.
-        let is_estimated = !files.is_empty() && pinned.is_empty();
-        let space = match is_estimated {
-            true => state.families().iter().map(space).fold(Space::default(), Space::and),
-            false => Space::default(),
+        let mut space = match files.is_empty() {
+            true => Space::default(),
+            false => state.families().iter().map(space).fold(Space::default(), Space::and),
         };
+        if !pinned.is_empty() {
+            // What damage keeps from being merged cannot be told from the rest.
+            space.hidden_value_bytes = 0;
+        }
         let (total, options) = (Total::of(&files, space), &self.parts.options.values);
         let permille = self.parts.options.background_merges.then(|| total.garbage_permille(options));
         self.parts.pressure.set_garbage_permille(permille.unwrap_or(0));

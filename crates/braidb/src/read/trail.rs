@@ -197,8 +197,10 @@ impl Trail {
     }
 
     fn offer(&mut self, low: Vec<u8>, high: Option<Vec<u8>>) {
-        if let Some(sink) = &self.sink {
-            sink.queue.offer_gap(sink.family, Gap::found(low, high, self.at, self.steps));
+        let gap = Gap::found(low, high, self.at, self.steps);
+        // A trail that ends at a gap is empty if the gap grew over the trail's beginning meanwhile.
+        if let Some(sink) = self.sink.as_ref().filter(|_| !gap.is_empty()) {
+            sink.queue.offer_gap(sink.family, gap);
             self.undelivered += 1;
             if self.undelivered >= OFFERS_AT_ONCE {
                 self.deliver();

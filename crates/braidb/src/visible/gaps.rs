@@ -59,7 +59,8 @@ impl Gap {
         self.low.as_slice() <= key && self.high.as_deref().is_none_or(|high| key < high)
     }
 
-    fn is_empty(&self) -> bool {
+    /// Whether the gap contains no key.
+    pub fn is_empty(&self) -> bool {
         self.high.as_ref().is_some_and(|high| *high <= self.low)
     }
 
