@@ -333,7 +333,14 @@ fn floors() {
     }
 }
 
-/// What 1,024 gaps cost puts and gets, beside a database without gaps: printed, and judged by `scripts/accept/everyday`.
+/// Processor time of the calling thread, in nanoseconds.
+fn thread_ns() -> u64 {
+    let spent = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    spent.split(' ').next().unwrap().parse().unwrap()
+}
+
+/// What 1,024 gaps cost puts and gets, beside a database without gaps, and what such a database costs beside another one of its kind: printed,
+/// and judged by `scripts/accept/everyday`.
 #[test]
 #[ignore = "measures, with optimization: scripts/accept/everyday runs it"]
 fn beside_gaps() {
@@ -341,10 +348,10 @@ fn beside_gaps() {
     const KEYS_A_RUN: u64 = 500;
     const DELETED_A_RUN: u64 = 70;
     let clock = MonotonicClock::new();
-    let dirs = [Dir::new("with"), Dir::new("beside")];
+    let dirs = ["with", "beside", "another"].map(Dir::new);
     let open =
         |dir: &Dir, gaps| Options::new().tuning(|tuning| tuning.gap_entries(gaps)).open(&dir.0).unwrap();
-    let sides = [open(&dirs[0], Some(64)), open(&dirs[1], None)];
+    let sides = [open(&dirs[0], Some(64)), open(&dirs[1], None), open(&dirs[2], None)];
     for db in &sides {
         fill(db, 0..RUNS * KEYS_A_RUN);
         for run in 0..RUNS {
@@ -359,22 +366,29 @@ fn beside_gaps() {
         (n / 1_000 % RUNS) * KEYS_A_RUN + DELETED_A_RUN + n % (KEYS_A_RUN - DELETED_A_RUN)
     };
     let median = |name: &str, operation: &dyn Fn(&Db, u64)| {
-        let mut ratios: Vec<f64> = (0..9)
+        let rounds: Vec<[[f64; 2]; 3]> = (0..9)
             .map(|round| {
-                let mut us = [0, 1].map(|turn| {
-                    let side = (turn + round) % 2;
-                    let began_us = clock.now_us();
+                let mut spent = [[0.0; 2]; 3];
+                for turn in 0..3 {
+                    let side = (turn + round) % 3;
+                    let (began_us, began_ns) = (clock.now_us(), thread_ns());
                     (0..300_000).for_each(|n| operation(&sides[side], living(round as u64 * 300_000 + n)));
-                    (side, (clock.now_us() - began_us) as f64)
-                });
-                us.sort_by_key(|(side, _)| *side);
-                us[1].1 / us[0].1
+                    spent[side] = [(clock.now_us() - began_us) as f64, (thread_ns() - began_ns) as f64];
+                }
+                spent
             })
             .collect();
-        ratios.sort_by(f64::total_cmp);
-        println!("{name} {:.3}\n{name}-spread {:.3}..{:.3}", ratios[4], ratios[0], ratios[8]);
+        for (of, which) in [("", 0), ("-cpu", 1)] {
+            for (other, side) in [("gaps", 0), ("another", 2)] {
+                let mut ratios: Vec<f64> =
+                    rounds.iter().map(|spent| spent[1][which] / spent[side][which]).collect();
+                ratios.sort_by(f64::total_cmp);
+                let name = format!("{name}{of}-beside-{other}");
+                println!("{name} {:.3}\n{name}-spread {:.3}..{:.3}", ratios[4], ratios[0], ratios[8]);
+            }
+        }
     };
-    median("puts-beside-gaps", &|db, n| db.put(key(n), VALUE).unwrap());
+    median("puts", &|db, n| db.put(key(n), VALUE).unwrap());
     sides.iter().for_each(|db| db.settle().unwrap());
-    median("gets-beside-gaps", &|db, n| assert!(db.get(key(n)).unwrap().is_some()));
+    median("gets", &|db, n| assert!(db.get(key(n)).unwrap().is_some()));
 }

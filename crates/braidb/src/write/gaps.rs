@@ -14,7 +14,7 @@ use crate::base::ids::SeqNo;
 use crate::base::mutant::mutant;
 use crate::visible::gaps::{Gap, Gaps};
 use smallvec::SmallVec;
-use std::collections::VecDeque;
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// Bytes of a key that the ring keeps. A longer key counts as in each gap that its first bytes may lie in.
@@ -45,7 +45,9 @@ impl RecentPut {
 /// The latest puts of a family.
 #[derive(Debug)]
 struct RecentPuts {
-    puts: VecDeque<RecentPut>,
+    puts: Vec<RecentPut>,
+    /// The place of the oldest put, which the next one takes when the ring is full.
+    oldest: usize,
     /// Puts that the ring remembers.
     most: usize,
     /// The ring has each put with a number above this one.
@@ -58,27 +60,29 @@ struct RecentPuts {
 
 impl RecentPuts {
     fn new(most: usize, last_seq: SeqNo) -> RecentPuts {
-        RecentPuts { puts: VecDeque::new(), most, since: last_seq, unjudged: 0, idle_rounds: 0 }
+        RecentPuts { puts: Vec::new(), oldest: 0, most, since: last_seq, unjudged: 0, idle_rounds: 0 }
     }
 
     fn add(&mut self, seq: SeqNo, key: &[u8]) {
         let kept = &key[..key.len().min(KEY_BYTES)];
-        // The oldest put's memory takes the newest key.
-        let mut slot = if self.puts.len() == self.most { self.puts.pop_front() } else { None };
-        if let Some(oldest) = &mut slot {
-            self.since = oldest.seq;
-            oldest.seq = seq;
-            oldest.key.clear();
-            oldest.key.extend_from_slice(kept);
+        if self.puts.len() < self.most {
+            self.puts.push(RecentPut { seq, key: SmallVec::from_slice(kept) });
+        } else {
+            let slot = &mut self.puts[self.oldest];
+            self.since = slot.seq;
+            slot.seq = seq;
+            slot.key.clear();
+            slot.key.extend_from_slice(kept);
+            self.oldest = if self.oldest + 1 == self.most { 0 } else { self.oldest + 1 };
         }
-        self.puts.push_back(slot.unwrap_or_else(|| RecentPut { seq, key: SmallVec::from_slice(kept) }));
         self.unjudged += 1;
     }
 
     /// Whether the ring proves that no put above the gap's number lies in the gap.
     fn allows(&self, gap: &Gap) -> bool {
         let is_known = self.since <= gap.seq || mutant!("ring_overrun_accepted");
-        let newer = self.puts.iter().rev().take_while(|put| put.seq > gap.seq);
+        let (newest, older) = self.puts.split_at(self.oldest);
+        let newer = newest.iter().rev().chain(older.iter().rev()).take_while(|put| put.seq > gap.seq);
         is_known && (mutant!("gap_over_a_put_accepted") || newer.into_iter().all(|put| !put.may_lie_in(gap)))
     }
 }
@@ -214,10 +218,12 @@ impl GapFilter {
     /// Numbers in the order of keys: a key that comes before another has no larger number.
     fn number(&self, key: &[u8]) -> u64 {
         let shared = self.common.len().min(key.len());
-        match key[..shared].cmp(&self.common[..shared]) {
-            std::cmp::Ordering::Less => 0,
-            std::cmp::Ordering::Greater => u64::MAX,
-            std::cmp::Ordering::Equal => {
+        // A comparison of no bytes at the address of an empty vector took 250 ns with the C library's masked loads.
+        let order = if shared == 0 { Ordering::Equal } else { key[..shared].cmp(&self.common[..shared]) };
+        match order {
+            Ordering::Less => 0,
+            Ordering::Greater => u64::MAX,
+            Ordering::Equal => {
                 let mut bytes = [0; 8];
                 let rest = &key[shared..];
                 // A key that is a beginning of `common` comes before all ends.
