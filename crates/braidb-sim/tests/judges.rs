@@ -144,15 +144,16 @@ fn forks_of_a_life() {
     assert_eq!(tally.get("forks"), 8, "{tally}");
 }
 
-/// A seed whose first rounds catch the mutant. From seed 1, `value_file_deleted_under_view` takes 75 s of processor time. Eight rounds
+/// A seed whose first rounds catch the mutant. One round of 5 of the seeds 1 to 40 catches `value_file_deleted_under_view`. Eight rounds
 /// from another seed may miss `write_back_after_a_switch`: one of the seeds 1 to 7 did not find it, and one took 32 cases.
 fn seed_for(mutant: &str) -> u64 {
     match mutant {
         "sequence_reused" | "write_back_beside_a_flush" => 2,
         "increment_committed_twice" | "tombstone_ignores_older_runs" => 3,
-        "depth_bound_ignored" | "value_file_deleted_under_view" | "write_back_after_a_switch" => 4,
+        "depth_bound_ignored" | "write_back_after_a_switch" => 4,
         "hot_tombstone_lost" | "skip_manifest_dir_sync" => 6,
         "rolled_behind_older" => 16,
+        "value_file_deleted_under_view" => 30,
         _ => 1,
     }
 }

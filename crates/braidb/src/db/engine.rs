@@ -211,11 +211,11 @@ impl Engine {
         }
     }
 
-    /// Deletes the files that only the reader which ended had kept, and asks for merges that readers have paid for.
+    /// Lets a job delete the files that only the reader which ended had kept, and asks for merges that readers have paid for.
     pub fn reader_ended(&self) {
         if self.health.check_open().is_ok() {
             self.jobs.act_on_rent();
-            self.jobs.collect_garbage();
+            self.jobs.collect_garbage_soon();
         }
     }
 

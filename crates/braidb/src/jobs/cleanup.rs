@@ -82,7 +82,7 @@ impl Jobs {
     pub fn collect_garbage(&self) {
         let Some(_deleting) = self.begin_deleting() else { return };
         self.give_tables_back();
-        // The last table that pointed into a log or value file may be gone. A reader does not wait for a commit: the next reader looks again.
+        // The last table that pointed into a log or value file may be gone. During a commit it is left to the next collection.
         if let Some(mut catalog) = self.catalog.try_lock() {
             self.unlink_bodies(&mut catalog);
         }
@@ -95,11 +95,14 @@ impl Jobs {
         self.unlink_bodies(&mut self.catalog.lock());
     }
 
+    /// Whether there may be something to give back.
+    pub(super) fn has_garbage(&self) -> bool {
+        self.parts.tables.has_garbage() || self.parts.tables.bodies().any_died()
+    }
+
     /// `None` if there is nothing to give back, or nothing may be given back.
     fn begin_deleting(&self) -> Option<Deleting<'_>> {
-        let (tables, bodies) = (&self.parts.tables, self.parts.tables.bodies());
-        let is_wanted = tables.has_garbage() || bodies.any_died();
-        (is_wanted && self.parts.health.check_unpoisoned().is_ok()).then(|| Deleting::new(self))
+        (self.has_garbage() && self.parts.health.check_unpoisoned().is_ok()).then(|| Deleting::new(self))
     }
 
     fn give_tables_back(&self) {

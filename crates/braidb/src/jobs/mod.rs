@@ -140,6 +140,8 @@ pub struct Jobs {
     writes_back_small: AtomicBool,
     /// Whether a job that schedules was submitted and has not begun.
     is_asked: AtomicBool,
+    /// Whether a job that gives files back was submitted for readers and has not begun.
+    is_collecting: AtomicBool,
 }
 
 /// The manifest, and what is under way.
@@ -258,6 +260,7 @@ impl Jobs {
             log_full: AtomicBool::new(false),
             writes_back_small: AtomicBool::new(false),
             is_asked: AtomicBool::new(false),
+            is_collecting: AtomicBool::new(false),
         };
         let mut catalog = jobs.catalog.lock();
         jobs.count_l0(&catalog);
@@ -587,6 +590,9 @@ impl Jobs {
                 self.ended.wait_for(&mut catalog, WAIT);
             }
         }
+        drop(catalog);
+        // What readers left to a job that did not begin.
+        self.collect_all_garbage();
     }
 
     /// Records that `log` was closed with exactly `bytes`. The last edit of an open.

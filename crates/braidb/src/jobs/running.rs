@@ -30,7 +30,7 @@ pub(super) enum Work {
     /// The flushing sets that no edit names yet.
     Flush(Vec<FlushTask>),
     Merge(Ticket, MergeKind),
-    /// A subcompaction for a merge of another thread, or a question to the planner that a reader asked.
+    /// A subcompaction for a merge of another thread, or what a reader asked for: a question to the planner, or files to give back.
     Help,
     LogCollection {
         /// Small families keep the logs.

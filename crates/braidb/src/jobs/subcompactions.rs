@@ -145,6 +145,16 @@ impl Jobs {
         self.submit_help(self.catalog.lock(), help);
     }
 
+    /// Does what a job of a merge thread has to do, as a job that a close waits for; nothing if the jobs have stopped.
+    pub(super) fn help_unless_stopped(self: &Arc<Self>, help: impl FnOnce(&Arc<Jobs>)) {
+        let mut catalog = self.catalog.lock();
+        if !catalog.is_stopped {
+            catalog.jobs += 1;
+            drop(catalog);
+            Running { jobs: self.clone(), work: Some(Work::Help) }.help(help);
+        }
+    }
+
     /// As [`Jobs::ask_for_help`], for a caller that holds the catalog and gives it back.
     pub(super) fn submit_help(
         self: &Arc<Self>,

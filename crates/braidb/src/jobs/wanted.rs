@@ -67,4 +67,27 @@ impl Jobs {
         };
         self.parts.env.runtime.submit(Lane::Flush, Box::new(schedule));
     }
+    /// Lets a merge thread give back what only the reader that ended had kept. A file system may take 100 ms to free the blocks of a table, so
+    /// no reader waits for it.
+    #[inline]
+    pub fn collect_garbage_soon(self: &Arc<Self>) {
+        if self.has_garbage() {
+            self.submit_collection();
+        }
+    }
+
+    #[cold]
+    fn submit_collection(self: &Arc<Self>) {
+        if self.is_collecting.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let jobs = Arc::downgrade(self);
+        let collect = move || {
+            let Some(jobs) = jobs.upgrade() else { return };
+            // Lowered before the work: what dies from here on needs another job.
+            jobs.is_collecting.store(false, Ordering::Release);
+            jobs.help_unless_stopped(|jobs| jobs.collect_garbage());
+        };
+        self.parts.env.runtime.submit(Lane::Merge, Box::new(collect));
+    }
 }

@@ -270,6 +270,25 @@ fn the_inputs_of_a_merge_stay_as_long_as_a_reader_needs_them() {
     assert_eq!(bench.names("table").len(), 1);
 }
 
+/// A file system may take 100 ms to free a table's blocks: a job deletes the files that the last reader kept. A close runs the job's work.
+#[test]
+fn no_reader_deletes_a_file() {
+    for closes in [false, true] {
+        let bench = two_tables();
+        let mut iter = bench.db.iter();
+        assert_eq!(iter.next().unwrap().unwrap().0, [0]);
+        bench.db.compact().unwrap();
+        let (_, ops) = bench.recorded(|_| drop(iter));
+        assert!(ops.is_empty(), "the reader changed files: {ops:?}");
+        assert_eq!(bench.names("table").len(), 3);
+        match closes {
+            true => bench.db.close().unwrap(),
+            false => while bench.db.engine().unwrap().jobs.parts.env.runtime.help() {},
+        }
+        assert_eq!(bench.names("table").len(), 1);
+    }
+}
+
 /// Tables with ascending keys have nothing to be merged with: the tree takes them down as metadata.
 #[test]
 fn a_move_writes_no_table() {
