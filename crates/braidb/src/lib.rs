@@ -95,7 +95,8 @@ pub mod stats {
 }
 
 pub mod tuning {
-    //! Options for experiments: each technique of the engine and its thresholds. The defaults suit all loads that were measured.
+    //! Options for experiments: each technique of the engine and its thresholds. The defaults are one choice for all loads.
+    //! docs/performance.md names the loads that were measured, and those where the defaults are behind.
     //!
     //! [`Options::tuning`](crate::Options::tuning) sets them.
 

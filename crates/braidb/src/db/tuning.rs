@@ -110,7 +110,7 @@ impl Tuning {
     }
 
     /// Live bytes of the oldest logs, in percent, up to which a log collection may replace a flush: 0 to 90. Newer writes superseded
-    /// the other bytes. The log collection starts when logs have three quarters of [`Tuning::log_bytes`] and memory is less than half
+    /// the other bytes. The log collection starts when logs have three quarters of [`Tuning::log_bytes`] and memory is at most half
     /// full. It writes the live records to the newest log again and deletes the old logs. 0 leaves logs to flushes. Default: 25.
     pub fn log_rewrite_percent(mut self, percent: u32) -> Tuning {
         self.log_rewrite_percent = percent;

@@ -3,8 +3,8 @@
 //!
 //! # Which file holds a record at each instant
 //!
-//! `r` is a put of a large value; its record stands in log 7. Its family replays from log 5, and log 8 begins with the switch
-//! of the memtable.
+//! `r` is a put of a value of 500 bytes: no value that goes to a value file stays in a log. The record of `r` stands in log 7. Its
+//! family replays from log 5, and log 8 begins with the switch of the memtable.
 //!
 //! 1. *The switch* takes `r` for the flush. `r` stands in memory and in log 7. Log 7 is closed: no writer appends to it any
 //!    more, and its length is known. A crash replays it, now and at every step before 4.

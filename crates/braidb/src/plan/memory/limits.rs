@@ -16,7 +16,7 @@
 //! | small families, most | a quarter of `log_bytes` | below `log_bytes` | more is flushed, all small families with one log and one edit |
 //! | logs during a write-back | 5/4 of `log_bytes` | measured | the write-back is given up for a flush |
 //! | log file | a quarter of `log_bytes` | measured | the log is closed; the oldest logs may be collected |
-//! | logs near their bound | 3/4 of `log_bytes` | measured | the log collection counts what is alive |
+//! | logs near their bound | 3/4 of `log_bytes` | measured | the log collection counts what is alive, unless a flush is near |
 //! | hot key | written twice, at least as often as the mean, and more often than by chance | TRIAD 4.1 | it may stay at a flush |
 //! | hot keys, least | 1 key in 32 of the flushing set | measured | with fewer, none stays |
 //! | hot keys, most | 3/4 of the budget and 1/4 of `log_bytes` | measured | the hottest stay that fit |
@@ -129,7 +129,8 @@ impl MemoryLimits {
         if self.options.log_rewrite_percent == 0 { u64::MAX } else { self.options.log_bytes / 4 }
     }
 
-    /// Whether a family with `bytes` of memory is written back where logs are full.
+    /// Whether a family with `bytes` of memory is small. Where logs are full, a small family is written back instead of flushed, unless log
+    /// collection is off, the last write-back freed no log, or logs grew too long during one ([`decide`]).
     pub fn is_small(&self, bytes: u64) -> bool {
         bytes < SMALL_FAMILY_BYTES.min(self.options.memtable_bytes / 16)
     }
@@ -154,8 +155,9 @@ impl MemoryLimits {
         self.options.log_rewrite_percent
     }
 
-    /// Whether the log collection counts live bytes, given the bytes of all logs and of memory. Memory that is more than half
-    /// full is flushed soon, which frees the logs for nothing; not so where full memory is compacted.
+    /// Whether the log collection counts live bytes, given the bytes of all logs and of memory. It does not while memory is more than half
+    /// full: a flush comes soon, and frees logs without a copy. Where full memory may be compacted instead ([`Self::may_compact_full`]), no
+    /// flush need come, and the log collection counts however full memory is.
     pub fn are_logs_near_bound(&self, log_bytes: u64, memory_bytes: u64) -> bool {
         let is_near = log_bytes > self.options.log_bytes / 4 * 3;
         let is_flushed_soon = memory_bytes > self.options.memtable_bytes / 2 && !self.may_compact_full();

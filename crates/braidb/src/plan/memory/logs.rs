@@ -1,10 +1,10 @@
 //! Log collection: when the live records of the oldest logs are written back, so that these logs go without a flush.
 //!
 //! Writing back costs the live bytes once. A flush costs all of memory, and part of every later merge. So logs are collected
-//! when they near their bound, memory is at most half full, and little of the oldest logs is alive. Fuller memory will be
-//! flushed soon anyhow, which frees the logs for nothing. Where hot keys stay in memory, half-full memory is no obstacle,
-//! because a flush writes all of them back. The collected logs are always the oldest, without a gap: recovery reads the rest
-//! from front to end.
+//! when they near their bound, memory is at most half full, and little of the oldest logs is alive. Fuller memory is flushed soon
+//! anyhow, and the flush frees logs without a copy. Where full memory may be compacted instead of flushed
+//! (`MemoryLimits::may_compact_full`), logs are collected however full memory is. The collected logs are always the oldest,
+//! without a gap: recovery reads the rest from front to end.
 
 use super::limits::MemoryLimits;
 use crate::base::ids::FileId;

@@ -54,8 +54,9 @@ fn adaptive(options: Options, redundancy_percent: u32) -> Options {
     of_paper(options, MemoryPolicy::Adaptive { redundancy_percent })
 }
 
-/// The configurations: a name, the experiments that use it, and the options of the engine. [`STATEMENTS`] refers to the names. Flat
-/// segments are serialized where they are sparse or compacted. This is no choice of the user, so there is one layout.
+/// The configurations: a name, the experiments that use it, and the options of the engine. [`STATEMENTS`] refers to the names. No
+/// configuration chooses the layout of a flat segment: the engine serializes one that is sparse or compacted, and leaves the records of
+/// others where they lie.
 const CONFIGURATIONS: [Configuration; 13] = [
     // The paper's NoCompaction.
     configuration("none", &EVERYWHERE, |options| {
