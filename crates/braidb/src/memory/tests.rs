@@ -454,7 +454,7 @@ fn readers_see_all_that_is_published_while_the_writer_writes() {
     });
 }
 
-/// The figures of docs/decisions/measurements.md.
+/// The figures of docs/decisions/memory-pipeline.md.
 #[test]
 #[cfg(not(miri))]
 fn bytes_a_key_are_what_the_document_says() {

@@ -28,7 +28,7 @@ pub const LEAST_VALUE_BYTES: usize = 32;
 /// Least mean size of values that a flush leaves in a log, in bytes. Reading smaller values out of a loaded log costs more than writing
 /// them to a table.
 const LEAST_MEAN_BYTES: u64 = 64;
-/// Least mean size where merges read values one by one, in bytes (measured, docs/decisions/measurements.md).
+/// Least mean size where merges read values one by one, in bytes (measured, docs/decisions/log-tables.md).
 const LEAST_LONE_BYTES: u64 = 1024;
 /// A family is scanned if scans return one in this many of its keys between two flushes. A value stays in a log until the tables of about
 /// four flushes are merged. A scan that reads it there pays about eight times what writing it would have cost. Beyond 1 in 32, values in

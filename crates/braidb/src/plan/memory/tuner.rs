@@ -19,7 +19,7 @@
 //! share. Waits grow to sixteen periods, so a steady load spends little on attempts.
 //!
 //! The tuner uses no clock and no random numbers: attempts follow from flushes. After an open it begins anew.
-//! docs/decisions/hot-key-tuner.md tells which further mechanisms were measured and left out.
+//! docs/decisions/memory-mechanisms.md tells which further mechanisms were measured and left out.
 
 use super::heat::Hot;
 use crate::base::ids::SeqNo;

@@ -37,7 +37,7 @@ use std::thread::Thread;
 /// Most bytes that one leader takes from the list.
 const GROUP_BYTES: usize = 1 << 20;
 /// A leader serves the waiters after this many commits of its own, counted while the list is not empty. With 8 threads, 4 commits were
-/// as fast as 8 and 32 (docs/decisions/measurements.md).
+/// as fast as 8 and 32 (docs/decisions/commit-queue.md).
 pub(super) const SERVED_EVERY: u32 = 4;
 /// Spins without yielding while the leader is not trusted. They take some microseconds, in which the lock mostly becomes free.
 const BUSY_SPINS: u32 = 400;
