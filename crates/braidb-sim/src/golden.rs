@@ -15,8 +15,8 @@
 //!   prove nothing stable.
 //! * `format-1-tiers` has tables and values on a slow tier, whose directory is `format-1-tiers-slow`.
 //!
-//! `braidb-sim golden DIR` writes all but the two of commit ae2ffe8 into directories below DIR. A change of format that older files survive
-//! needs no new golden database. A new version of a format adds a directory and keeps the old ones.
+//! `braidb-sim golden DIR` writes all but the two of commit ae2ffe8 into directories below DIR. A new version of a format, or a new
+//! feature bit, adds a directory and keeps the old ones.
 
 use crate::env_over;
 use braidb::stats::VerifyReport;

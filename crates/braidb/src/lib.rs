@@ -55,6 +55,11 @@
 //! A get returns a [`Value`], which reads as a `[u8]`. [`stats`] has what the engine counts and reports, [`tuning`] the options for
 //! experiments, and [`storage`] the seams to files, clock, chance and threads.
 //!
+//! # Threads and processes
+//!
+//! A [`Db`] is cheap to clone, and many threads may use it. A directory is open once at a time: a second open, of this process or
+//! another one, fails with [`Error::Locked`]. A handle that was opened before a fork fails in the child with [`Error::Forked`].
+//!
 //! # Limits
 //!
 //! Keys have up to 64 KiB, values up to 1 GiB, batches up to 2 GiB. Keys compare bytewise; the empty key is a key.
