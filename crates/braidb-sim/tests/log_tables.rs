@@ -168,6 +168,7 @@ fn a_log_stays_under_an_iterator_and_goes_after_it() {
     }
     // A snapshot alone keeps versions, not files: the merge wrote these versions to a table.
     drop(iter);
+    db.settle().unwrap();
     assert_eq!(logs_with(&fs, "round 1"), 0);
     assert_eq!(snapshot.get(key(3)).unwrap().unwrap(), value(1, 3));
     check(&db, 2);

@@ -135,10 +135,16 @@ impl Engine {
         self.commit(|| self.queue.commit_batch(batch, durability))
     }
 
-    /// Commits. If the device is full, flushes and commits once more: memory that becomes tables frees its logs.
+    /// Commits. If the device is full, gives back the files that readers had kept, or else flushes, and commits once more: memory that becomes
+    /// tables frees its logs.
     fn commit(&self, attempt: impl Fn() -> Committed) -> Result<()> {
         let Committed { mut outcome, wants } = attempt();
         self.jobs.act_on(wants);
+        if matches!(outcome, Err(Error::Full { .. })) && self.jobs.collect_garbage_now() {
+            let second = attempt();
+            self.jobs.act_on(second.wants);
+            outcome = second.outcome;
+        }
         if let Err(error @ Error::Full { .. }) = &outcome
             && self.jobs.log_bytes() >= WORTH_FLUSHING_BYTES
         {

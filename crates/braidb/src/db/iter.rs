@@ -91,7 +91,7 @@ impl Iter {
         self.next_back().transpose()
     }
 
-    /// Releases the view, and then the files that only this view had kept.
+    /// Releases the view, and lets a job delete the files that only this view had kept.
     fn end(&mut self) {
         let Some(walk) = self.walk.take() else { return };
         if walk.db.is_forked() {

@@ -315,8 +315,8 @@ impl Db {
         self.engine()?.compact(&mut progress)
     }
 
-    /// Waits until no background work runs or is wanted, and the files that it replaced are deleted. Files that iterators still read go when
-    /// these end. Tombstones and overwritten values may stay where no policy wants a merge; [`Db::compact`] merges them away.
+    /// Waits until no background work runs or is wanted, and the files that it replaced are deleted. Files that iterators still read go
+    /// soon after these end. Tombstones and overwritten values may stay where no policy wants a merge; [`Db::compact`] merges them away.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-settle-{}", std::process::id()));
@@ -338,7 +338,7 @@ impl Db {
     }
 
     /// Moves everything off a slow tier, and takes the tier out of the database. Reads and writes go on meanwhile. `progress` gets the bytes
-    /// that are left, many times. Files that iterators still read go when these end. If the process ends before, delete what is left in the
+    /// that are left, many times. Files that iterators still read go soon after these end. If the process ends before, delete what is left in the
     /// directory: it cannot become a tier again until then. If `progress` forks this process, it must not return in the child.
     ///
     /// ```

@@ -147,7 +147,7 @@ impl Listing {
     }
 }
 
-/// The length of a file. `None` if the file is gone: the last reader of a database that was closed just now deleted it.
+/// The length of a file. `None` if the file is gone: a thread of a database that was closed just now deleted it.
 fn length(env: &Env, path: &Path) -> Result<Option<u64>> {
     match env.fs.open(path).and_then(|file| file.len()) {
         Ok(bytes) => Ok(Some(bytes)),

@@ -19,6 +19,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// Dead tables that one job for readers unlinks. ext4 takes up to 95 ms to free a table's blocks, so a merge that waits for the thread waits
+/// less than a second.
+const TABLES_A_JOB: usize = 8;
+
 /// Files that an open found and no edit names: a crash interrupted the jobs that wrote them.
 #[derive(Debug, Default)]
 pub struct Orphans {
@@ -81,7 +85,7 @@ impl Jobs {
     /// poisoned handle gives nothing back: its last edit may not be the last one, or another process may be in the directory.
     pub fn collect_garbage(&self) {
         let Some(_deleting) = self.begin_deleting() else { return };
-        self.give_tables_back();
+        self.give_tables_back(usize::MAX);
         // The last table that pointed into a log or value file may be gone. During a commit it is left to the next collection.
         if let Some(mut catalog) = self.catalog.try_lock() {
             self.unlink_bodies(&mut catalog);
@@ -91,8 +95,27 @@ impl Jobs {
     /// As [`Jobs::collect_garbage`], and waits for a commit that is under way.
     pub(super) fn collect_all_garbage(&self) {
         let Some(_deleting) = self.begin_deleting() else { return };
-        self.give_tables_back();
+        self.give_tables_back(usize::MAX);
         self.unlink_bodies(&mut self.catalog.lock());
+    }
+
+    /// Gives back what the end of a reader left, a few tables in one job. The job holds a merge thread, so the rest goes to another job behind
+    /// the merges that wait.
+    pub(super) fn collect_some_garbage(self: &Arc<Self>) {
+        let Some(deleting) = self.begin_deleting() else { return };
+        let has_more = self.give_tables_back(TABLES_A_JOB);
+        self.unlink_bodies(&mut self.catalog.lock());
+        drop(deleting);
+        if has_more {
+            self.collect_garbage_soon();
+        }
+    }
+
+    /// Gives back all that nothing holds, for a writer that found no space. Returns whether there was something.
+    pub fn collect_garbage_now(self: &Arc<Self>) -> bool {
+        let had_garbage = self.has_garbage() || self.is_deleting();
+        self.collect_all_garbage();
+        had_garbage && self.wait_until(&[], |_| !self.is_deleting()).is_ok()
     }
 
     /// Whether there may be something to give back.
@@ -105,13 +128,16 @@ impl Jobs {
         (self.has_garbage() && self.parts.health.check_unpoisoned().is_ok()).then(|| Deleting::new(self))
     }
 
-    fn give_tables_back(&self) {
+    /// Punches all holes, and unlinks at most `most` dead tables. Returns whether that many were dead.
+    fn give_tables_back(&self, most: usize) -> bool {
         self.parts.tables.takes_garbage();
         self.punch_all(&self.parts.tables.take_frayed());
-        for (tier, id) in self.parts.tables.take_dead() {
+        let dead = self.parts.tables.take_dead(most);
+        for &(tier, id) in &dead {
             self.unlink(&self.parts.tables.dirs().table(tier, id));
             self.has_given_back(tier);
         }
+        dead.len() == most
     }
 
     /// Unlinks logs and value files that no table points into any more. No file goes while it is unknown which edit is the last.

@@ -578,7 +578,7 @@ impl Jobs {
         }
     }
 
-    /// Keeps new jobs from starting, and waits for the running ones.
+    /// Keeps new jobs from starting, waits for the running ones, and deletes the files that no reader holds.
     pub fn stop(self: &Arc<Self>) {
         let mut catalog = self.catalog.lock();
         catalog.is_stopped = true;
@@ -591,8 +591,12 @@ impl Jobs {
             }
         }
         drop(catalog);
-        // What readers left to a job that did not begin.
+        // What readers left to a job that did not begin. Before the log is sealed, which may need the space.
         self.collect_all_garbage();
+        let mut catalog = self.catalog.lock();
+        while self.is_deleting() {
+            self.ended.wait_for(&mut catalog, WAIT);
+        }
     }
 
     /// Records that `log` was closed with exactly `bytes`. The last edit of an open.

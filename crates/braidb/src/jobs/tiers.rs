@@ -352,8 +352,10 @@ impl Jobs {
             match found {
                 None => {}
                 Some(Ok(())) if !is_swept => {
-                    // Tables of a tier that is out would keep the directory from becoming a tier again. Only views still hold some.
-                    self.collect_garbage();
+                    // Tables of a tier that is out would keep the directory from becoming a tier again. Only views still hold some, and what
+                    // another thread took to delete is gone before the sync.
+                    self.collect_all_garbage();
+                    self.wait_until(&[], |_| !self.is_deleting())?;
                     self.unlink_value_files(&mut self.catalog.lock());
                     let synced = self.parts.env.fs.sync_dir(dir);
                     synced.map_err(|error| Error::io("sync the directory", dir, error))?;

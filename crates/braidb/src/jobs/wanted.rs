@@ -62,11 +62,13 @@ impl Jobs {
         let schedule = move || {
             let Some(jobs) = jobs.upgrade() else { return };
             // Lowered before the work: what is wanted from here on needs another job.
-            jobs.is_asked.store(false, Ordering::Release);
+            // A swap, so that the job sees what a thread wanted which found the flag raised.
+            jobs.is_asked.swap(false, Ordering::AcqRel);
             jobs.schedule();
         };
         self.parts.env.runtime.submit(Lane::Flush, Box::new(schedule));
     }
+
     /// Lets a merge thread give back what only the reader that ended had kept. A file system may take 100 ms to free the blocks of a table, so
     /// no reader waits for it.
     #[inline]
@@ -84,9 +86,10 @@ impl Jobs {
         let jobs = Arc::downgrade(self);
         let collect = move || {
             let Some(jobs) = jobs.upgrade() else { return };
-            // Lowered before the work: what dies from here on needs another job.
-            jobs.is_collecting.store(false, Ordering::Release);
-            jobs.help_unless_stopped(|jobs| jobs.collect_garbage());
+            // Lowered before the work: what dies from here on needs another job. A swap, so that the job sees what a reader left which found
+            // the flag raised.
+            jobs.is_collecting.swap(false, Ordering::AcqRel);
+            jobs.help_unless_stopped(Jobs::collect_some_garbage);
         };
         self.parts.env.runtime.submit(Lane::Merge, Box::new(collect));
     }

@@ -1,6 +1,6 @@
 //! The list of a table's holes: which blocks no living slice needs, and which of them are punched. `jobs/cleanup.rs` punches.
 //!
-//! Jobs and readers collect garbage at once, and slices of one table die on any thread. A hole found by one thread may
+//! Several jobs collect garbage at once, and slices of one table die on any thread. A hole found by one thread may
 //! lie within a larger hole that another thread found later. The new bytes of a hole are its bytes beyond the earlier
 //! holes within it.
 //!

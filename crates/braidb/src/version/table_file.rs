@@ -120,9 +120,15 @@ impl TableStore {
         self.has_garbage.store(true, Ordering::Release);
     }
 
-    /// Takes all tables that died since the last call, each with its tier.
-    pub fn take_dead(&self) -> Vec<(TierId, FileId)> {
-        std::mem::take(&mut *self.dead.lock())
+    /// Takes at most `most` of the tables that died and were not taken, each with its tier. The others count as garbage again.
+    pub fn take_dead(&self, most: usize) -> Vec<(TierId, FileId)> {
+        let mut dead = self.dead.lock();
+        let count = most.min(dead.len());
+        let taken = dead.drain(..count).collect();
+        if !dead.is_empty() {
+            self.has_garbage.store(true, Ordering::Release);
+        }
+        taken
     }
 
     /// Takes the tables that lost slices since the last call and still have slices.
@@ -438,9 +444,9 @@ mod tests {
         let view = dropped.clone();
         dropped.mark_obsolete();
         drop((kept, dropped));
-        assert_eq!(store.take_dead(), []);
+        assert_eq!(store.take_dead(usize::MAX), []);
         drop(view);
-        assert_eq!(store.take_dead(), [(TierId::FAST, FileId(2))]);
-        assert_eq!(store.take_dead(), []);
+        assert_eq!(store.take_dead(usize::MAX), [(TierId::FAST, FileId(2))]);
+        assert_eq!(store.take_dead(usize::MAX), []);
     }
 }

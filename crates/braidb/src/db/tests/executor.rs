@@ -289,6 +289,55 @@ fn no_reader_deletes_a_file() {
     }
 }
 
+/// The room that a reader kept is there for the first put after it, though no job has run yet.
+#[test]
+fn a_put_on_a_full_device_gives_back_what_a_reader_had_kept() {
+    let bench = Bench::new(options().tuning(|tuning| tuning.log_bytes(64 << 10).table_bytes(64 << 10)));
+    let put = |key: u32| bench.db.put(key.to_be_bytes(), [7; 3_000]);
+    for _ in 0..2 {
+        (0..1_000).for_each(|key| put(key).unwrap());
+        bench.db.flush().unwrap();
+    }
+    let mut iter = bench.db.iter();
+    assert!(iter.next().unwrap().is_ok());
+    bench.db.compact().unwrap();
+    bench.db.settle().unwrap();
+    bench.fs.set_capacity(Some(bench.fs.taken_bytes()));
+    let refused = (1_000..5_000).map(put).find_map(|outcome| outcome.err()).unwrap();
+    assert!(refused.is_full(), "{refused}");
+    drop(iter);
+    put(5_000).unwrap();
+}
+
+/// Each job for readers deletes a few tables, and asks for the next job. A close waits for one.
+#[test]
+fn a_reader_of_many_tables_is_cleaned_up_in_many_jobs() {
+    let bench = Bench::new(options().tuning(|tuning| tuning.table_bytes(4 << 10)));
+    let put = |key: u32| bench.db.put(key.to_be_bytes(), [7; 400]).unwrap();
+    let rewrite = || {
+        (0..100).for_each(put);
+        bench.db.compact().unwrap();
+        bench.db.settle().unwrap();
+    };
+    rewrite();
+    rewrite();
+    let mut iter = bench.db.iter();
+    assert!(iter.next().unwrap().is_ok());
+    rewrite();
+    let living = bench.db.stats().families[0].levels.iter().map(|level| level.tables).sum::<u64>() as usize;
+    let all = bench.names("table").len();
+    assert!(all - living > 8, "{all}, {living}");
+    drop(iter);
+    assert_eq!(bench.names("table").len(), all);
+    let runtime = &bench.db.engine().unwrap().jobs.parts.env.runtime;
+    let mut left = vec![all];
+    while runtime.help() {
+        left.push(bench.names("table").len());
+    }
+    assert_eq!(*left.last().unwrap(), living, "{left:?}");
+    assert!(left.windows(2).all(|pair| pair[0] - pair[1] <= 8), "{left:?}");
+}
+
 /// Tables with ascending keys have nothing to be merged with: the tree takes them down as metadata.
 #[test]
 fn a_move_writes_no_table() {

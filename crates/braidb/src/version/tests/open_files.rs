@@ -126,9 +126,12 @@ fn a_dead_table_is_closed_before_it_is_unlinked() {
     file.mark_obsolete();
     drop(file);
     assert!(get(&view, 2).unwrap());
-    assert_eq!((tables.open_files(), tables.store.take_dead()), (vec![path], vec![]));
+    assert_eq!((tables.open_files(), tables.store.take_dead(usize::MAX)), (vec![path], vec![]));
     drop(view);
-    assert_eq!((tables.open_files(), tables.store.take_dead()), (vec![], vec![(TierId::FAST, FileId(1))]));
+    assert_eq!(
+        (tables.open_files(), tables.store.take_dead(usize::MAX)),
+        (vec![], vec![(TierId::FAST, FileId(1))])
+    );
 }
 
 /// Tables of a simulated machine whose processes may have this many descriptors.
