@@ -218,6 +218,14 @@ impl fmt::Display for Error {
     }
 }
 
+/// Refuses a value of `option` that is not between `low` and `high`.
+pub fn check_range(option: &'static str, value: u64, low: u64, high: u64) -> Result<()> {
+    if (low..=high).contains(&value) {
+        return Ok(());
+    }
+    Err(Error::InvalidOption { option, why: format!("{value} is not between {low} and {high}") })
+}
+
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {

@@ -5,12 +5,11 @@ use super::stats::{
     Counts, FamilyStats, HotKeyPeriod, HotKeyStats, LayoutStats, LevelStats, LogStats, Stats, ValueFileStats,
 };
 use super::tree::FamilyTree;
-use super::verify;
 use crate::base::counters::Counters;
 use crate::base::durability::Durability;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FamilyId, FileId, SeqNo};
-use crate::base::report::{RecoveryReport, VerifyReport};
+use crate::base::report::RecoveryReport;
 use crate::base::value::Value;
 use crate::cache::BlockCache;
 use crate::jobs::Jobs;
@@ -244,15 +243,6 @@ impl Engine {
 
     pub fn settle(&self) -> Result<()> {
         self.jobs.settle()
-    }
-
-    pub fn verify(&self) -> Result<VerifyReport> {
-        self.health.check_open()?;
-        let report = verify::online(self);
-        // If the database was closed meanwhile, files may be gone, and the report would be wrong.
-        self.health.check_open()?;
-        self.reader_ended();
-        report
     }
 
     pub fn stats(&self) -> Stats {

@@ -1,7 +1,10 @@
 //! The entries of a database through its handle: puts, gets, deletes, batches, scans and snapshots.
 
+use super::batch::{self, AsBatch};
 use super::bounds::{Bounds, IntoBounds};
-use super::{AsBatch, Db, Iter, Snapshot, batch};
+use super::database::Db;
+use super::iter::Iter;
+use super::snapshot::Snapshot;
 use crate::base::durability::Durability;
 use crate::base::error::Result;
 use crate::base::ids::{FamilyId, SeqNo};

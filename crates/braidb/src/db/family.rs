@@ -1,13 +1,13 @@
 //! A column family: a key space that shares the log, the memory budget, batches and snapshots with the others.
 
-use super::Db;
 use super::bounds::IntoBounds;
+use super::database::Db;
+use super::iter::Iter;
 use crate::base::durability::Durability;
 use crate::base::error::{Error, Result};
 use crate::base::ids::FamilyId;
 use crate::base::key::prefix_bounds;
 use crate::base::value::Value;
-use crate::db::iter::Iter;
 use std::fmt;
 use std::sync::Arc;
 

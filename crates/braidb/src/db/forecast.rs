@@ -1,6 +1,6 @@
 //! Estimates what a load would cost, without carrying it out.
 
-use super::{MemoryPolicy, Options};
+use super::options::{MemoryPolicy, Options};
 use crate::base::error::Result;
 use crate::plan::tree::sizes::{Forecast, Load, forecast};
 use crate::version::TableStore;

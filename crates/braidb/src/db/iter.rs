@@ -1,11 +1,11 @@
 //! The iterator that users hold: a forward and a backward walk over one view. Each walk starts when it is first asked, and both stop
 //! where they meet.
 
-use super::Db;
+use super::bounds::Bounds;
+use super::database::Db;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FamilyId, SeqNo};
 use crate::base::value::Value;
-use crate::db::bounds::Bounds;
 use crate::memory::view::View;
 use crate::read::{Backward, Forward};
 use std::fmt;
@@ -174,6 +174,15 @@ impl Walk {
             // What is left was read ahead from the other end.
             None => self.front.as_mut().and_then(Forward::take_last).transpose(),
         }
+    }
+}
+
+impl IntoIterator for &Db {
+    type Item = Result<(Vec<u8>, Value)>;
+    type IntoIter = Iter;
+
+    fn into_iter(self) -> Iter {
+        self.iter()
     }
 }
 

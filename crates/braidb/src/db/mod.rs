@@ -1,12 +1,15 @@
-//! The database handle, with little logic of its own. Writes go to `write`, reads to `read`, background work to `jobs`.
+//! The calls of an open database, with little logic of their own. Writes go to `write`, reads to `read`, background work to `jobs`.
 
 mod batch;
 mod bounds;
+mod database;
+mod directory;
 mod engine;
 mod entries;
 mod family;
 mod forecast;
 mod iter;
+mod listing;
 mod open;
 mod options;
 mod recover;
@@ -22,6 +25,7 @@ mod verify;
 pub use crate::plan::tree::sizes::{Forecast, LevelForecast, Load};
 pub use batch::{AsBatch, WriteBatch};
 pub use bounds::IntoBounds;
+pub use database::Db;
 pub use family::ColumnFamily;
 pub use iter::Iter;
 pub use options::{Guards, MemoryPolicy, Options, ValueLayout};
@@ -32,101 +36,11 @@ pub use stats::{
 pub use tree::{CellTree, Extent, FamilyTree, LevelTree, RunTree, SliceTree};
 pub use tuning::Tuning;
 
-use crate::base::durability::Durability;
-use crate::base::error::{Error, Result};
-use crate::base::mutant::mutant;
+use crate::base::error::Result;
 use crate::base::report::{RecoveryReport, VerifyReport};
-use crate::base::value::Value;
 use crate::table::Reason;
-use braidb_storage::Process;
-use engine::Engine;
 use std::collections::BTreeMap;
-use std::fmt;
-use std::mem;
 use std::path::Path;
-use std::sync::Arc;
-
-/// An open database: an ordered map from byte strings to byte strings, on disk.
-///
-/// A `Db` is cheap to clone and may be used from many threads. The database is closed when the last clone, column
-/// family, snapshot and iterator is gone, or by [`Db::close`].
-///
-/// ```
-/// use braidb::Db;
-/// # let dir = std::env::temp_dir().join(format!("braidb-doc-db-{}", std::process::id()));
-/// # let _ = std::fs::remove_dir_all(&dir);
-/// let db = Db::open(&dir)?;
-/// db.put("plum", "blue")?;
-/// db.put("pear", "green")?;
-/// db.delete("plum")?;
-/// assert_eq!(db.get("pear")?.unwrap(), b"green");
-/// for entry in db.range("a".."z").rev() {
-///     let (key, value) = entry?;
-///     println!("{} = {}", key.escape_ascii(), value.escape_ascii());
-/// }
-/// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
-/// # Ok::<(), braidb::Error>(())
-/// ```
-///
-/// # Forks
-///
-/// A process that is forked (`fork`, and so Python's `multiprocessing`, Ruby, PHP) keeps its databases, whatever the child does. In the
-/// child every handle that was opened before the fork is dead:
-///
-/// - Calls return [`Error::Forked`], and iterators yield it. They read nothing, write nothing, and wait for nothing.
-/// - Calls without a `Result` answer without looking: [`Db::column_families`] and [`Db::tree`] are empty, [`Db::stats`] is empty but for
-///   `poisoned`, which has the error's text, and all reads of a snapshot fail. [`Db::path`] and [`Db::recovery`] tell what the open found.
-/// - Drops do nothing. The memory and descriptors of the handle stay with the child until it ends. So the space of files that the
-///   parent deletes is free only then.
-/// - Values that were read before the fork stay readable, since the child has a copy of them. The process does not lose the lock of its
-///   databases to a child, nor does a child keep the lock when the process ends.
-///
-/// The child may open other databases, and this one once the parent has closed it or ended. With [`Durability::None`] writes that only
-/// the parent's memory holds stay the parent's. vfork and posix_spawn (`std::process::Command`) make no such children. A bare `clone`
-/// system call runs no handlers of `fork`, so a child of it must not touch a handle.
-#[derive(Clone)]
-pub struct Db {
-    handle: Arc<Handle>,
-}
-
-/// The part that the clones of a [`Db`] share. Dropping the last clone closes the database.
-struct Handle {
-    /// The process that opened the database.
-    process: Process,
-    engine: Arc<Engine>,
-}
-
-impl fmt::Debug for Db {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Db").field("path", &self.path()).finish_non_exhaustive()
-    }
-}
-
-impl IntoIterator for &Db {
-    type Item = Result<(Vec<u8>, Value)>;
-    type IntoIter = Iter;
-
-    fn into_iter(self) -> Iter {
-        self.iter()
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        if self.process.is_forked() {
-            if mutant!("forked_drop_unlocks") {
-                self.engine.lock.release();
-            }
-            if !mutant!("forked_drop_seals") {
-                // One owner more than there are drops: the engine stays, with its files, locks and threads, which are the parent's.
-                mem::forget(Arc::clone(&self.engine));
-                return;
-            }
-        }
-        // Drop cannot return an error. A failed close leaves what a crash leaves, and the next open recovers from it.
-        let _ = self.engine.close();
-    }
-}
 
 impl Db {
     /// Opens the database in the directory `path`, with the default [`Options`]. A missing database is created, with the directories
@@ -146,30 +60,6 @@ impl Db {
     /// As for [`Options::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<Db> {
         Options::new().open(path)
-    }
-
-    fn from_engine(engine: Arc<Engine>, process: Process) -> Db {
-        Db { handle: Arc::new(Handle { process, engine }) }
-    }
-
-    /// The engine. Fails in a forked child of the process that opened the database, before anything is touched: threads that the child
-    /// lacks may hold the locks. Every call of a handle comes by here.
-    #[inline]
-    fn engine(&self) -> Result<&Arc<Engine>> {
-        match self.is_forked() {
-            false => Ok(&self.handle.engine),
-            true => Err(self.forked()),
-        }
-    }
-
-    #[inline]
-    fn is_forked(&self) -> bool {
-        self.handle.process.is_forked()
-    }
-
-    #[cold]
-    fn forked(&self) -> Error {
-        Error::Forked { path: self.path().to_owned() }
     }
 
     /// The directory of the database.
@@ -465,8 +355,9 @@ impl Db {
         self.engine()?.verify()
     }
 
-    /// Raises every write to [`Durability::Sync`], stops background work, and releases the directory. Any later call on any clone,
-    /// iterator or snapshot fails with [`Closed`](crate::Error::Closed). Values that were read stay. A second close does nothing.
+    /// Raises every write to [`Durability::Sync`](crate::Durability::Sync), stops background work, and releases the directory. Any later
+    /// call on any clone, iterator or snapshot fails with [`Closed`](crate::Error::Closed). Values that were read stay. A second close
+    /// does nothing.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-close-{}", std::process::id()));
@@ -485,15 +376,5 @@ impl Db {
     /// The error that kept data from being persisted. The database is closed all the same.
     pub fn close(&self) -> Result<()> {
         self.engine()?.close()
-    }
-
-    /// Never changes, so a forked child may read it.
-    pub(crate) fn durability(&self) -> Durability {
-        self.handle.engine.durability()
-    }
-
-    /// Never changes, so a forked child may read it.
-    pub(crate) fn identity(&self) -> u64 {
-        self.handle.engine.identity()
     }
 }

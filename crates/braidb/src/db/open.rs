@@ -1,7 +1,9 @@
 //! Opening a database: take the lock, read the manifest, find the slow tiers, check the files, recover, and start a new log.
 
-use super::Db;
+use super::database::Db;
+use super::directory::{hold, sync_ancestors};
 use super::engine::Engine;
+use super::listing::Listing;
 use super::options::Options;
 use super::recover::{Recovered, Recovery};
 use super::tiers::{self, Purpose, Tiers};
@@ -9,7 +11,7 @@ use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, TierId};
 use crate::base::mutant::mutant;
-use crate::base::names::{self, Kind};
+use crate::base::names;
 use crate::base::report::Cut;
 use crate::base::tiers::TierDirs;
 use crate::cache::BlockCache;
@@ -20,8 +22,7 @@ use crate::memory::view::{View, ViewCell};
 use crate::plan::tree::MoveTimes;
 use crate::read::UsualLengths;
 use crate::version::{
-    Change, CommitError, DirLock, Edit, Found, FoundFile, Manifest, ManifestConfig, Opened, TableStore,
-    examine,
+    Change, CommitError, DirLock, Edit, Found, Manifest, ManifestConfig, Opened, TableStore, examine,
 };
 use crate::visible::snapshots::Snapshots;
 use crate::write::pressure::Marks;
@@ -29,7 +30,6 @@ use crate::write::queue::Shared;
 use crate::write::{CommitQueue, FlushQueue, Health, MemoryRoom, Pressure, RoomParts};
 use braidb_storage::Env;
 use std::collections::BTreeSet;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,8 +37,36 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The number of the next open in this process.
 static IDENTITY: AtomicU64 = AtomicU64::new(1);
 
+impl Options {
+    /// Opens the database in the directory `path`.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-oopen-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// let refused = braidb::Options::new().create_if_missing(false).open(&dir);
+    /// assert!(matches!(refused, Err(braidb::Error::Missing { .. })));
+    /// let refused = braidb::Options::new().memtable_bytes(1).open(&dir);
+    /// assert!(matches!(refused, Err(braidb::Error::InvalidOption { option: "memtable_bytes", .. })));
+    /// let refused = braidb::Options::new().open_files(15).open(&dir);
+    /// assert!(matches!(refused, Err(braidb::Error::InvalidOption { option: "open_files", .. })));
+    /// let db = braidb::Options::new().open(&dir)?;
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] names an option that cannot work. [`Error::Locked`]: the database is open elsewhere.
+    /// [`Error::Missing`], [`Error::NotADatabase`], [`Error::Tier`], [`Error::Unsupported`], [`Error::Corruption`] and [`Error::Io`] name
+    /// the file or directory.
+    pub fn open(self, path: impl AsRef<Path>) -> Result<Db> {
+        self.check()?;
+        open(path.as_ref(), self)
+    }
+}
+
 /// Opens the database in `dir`. The options were checked before.
-pub(crate) fn open(dir: &Path, options: Options) -> Result<Db> {
+fn open(dir: &Path, options: Options) -> Result<Db> {
     tiers::check_apart(dir, &options.slow_paths)?;
     let mut env = options.env_or_real();
     if env.runtime.is_forked() {
@@ -66,93 +94,12 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Db> {
     Ok(Db::from_engine(Arc::new(engine), process))
 }
 
-/// Makes the names of the directory and of all directories above it stable. A killed process may have created them without a sync. A
-/// power failure would then take them, with everything in them.
-pub(super) fn sync_ancestors(env: &Env, dir: &Path) -> io::Result<()> {
-    for parent in dir.ancestors().skip(1) {
-        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        match env.fs.sync_dir(parent) {
-            // This user has not created a directory that this user may not open.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
-            outcome => outcome?,
-        }
-    }
-    Ok(())
-}
-
-/// Binds `env.fs` to the directory that `dir` leads to now: all files are opened there from here on. Another process may have replaced
-/// the directory after its ancestors were synced. Its name is then as stable as the other process made it, and nothing that this
-/// process writes depends on it.
-pub(super) fn hold(env: &mut Env, dir: &Path) -> Result<()> {
-    env.fs = env.fs.hold_dir(dir).map_err(|error| Error::io("open the directory", dir, error))?;
-    Ok(())
-}
-
 /// Returns `Locked` in place of `error` if the database is open: its owner may be changing the directory at this moment.
 fn locked_or(env: &Env, dir: &Path, error: Error) -> Error {
     let has_lock = env.fs.open(&dir.join(names::LOCK)).is_ok();
     match has_lock.then(|| DirLock::take(env.fs.as_ref(), dir)) {
         Some(Err(locked @ Error::Locked { .. })) => locked,
         _ => error,
-    }
-}
-
-/// The logs, tables and value files of a database, in the directories of all tiers.
-#[derive(Debug, Default)]
-pub(super) struct Listing {
-    pub logs: Vec<(FileId, u64)>,
-    pub tables: Vec<FoundFile>,
-    pub value_files: Vec<FoundFile>,
-}
-
-impl Listing {
-    /// The ids of the logs, ascending.
-    pub fn log_ids(&self) -> Vec<FileId> {
-        self.logs.iter().map(|(id, _)| *id).collect()
-    }
-
-    /// The bytes of all files.
-    pub fn bytes(&self) -> u64 {
-        let files = self.tables.iter().chain(&self.value_files).map(|file| file.bytes);
-        self.logs.iter().map(|&(_, bytes)| bytes).chain(files).sum()
-    }
-
-    pub fn read(env: &Env, dirs: &TierDirs) -> Result<Listing> {
-        let mut listing = Listing::default();
-        for (tier, dir) in dirs.all() {
-            listing.add(env, tier, dir)?;
-        }
-        listing.logs.sort_unstable();
-        Ok(listing)
-    }
-
-    fn add(&mut self, env: &Env, tier: TierId, dir: &Path) -> Result<()> {
-        let entries = env.fs.list(dir).map_err(|error| Error::io("list", dir, error))?;
-        for entry in entries.iter().filter(|entry| !entry.is_dir) {
-            let bytes = || length(env, &dir.join(&entry.name));
-            match names::parse(&entry.name) {
-                Some(Kind::Log(id)) if tier == TierId::FAST => {
-                    self.logs.extend(bytes()?.map(|bytes| (id, bytes)));
-                }
-                Some(Kind::Table(id)) => {
-                    self.tables.extend(bytes()?.map(|bytes| FoundFile { tier, id, bytes }));
-                }
-                Some(Kind::Values(id)) => {
-                    self.value_files.extend(bytes()?.map(|bytes| FoundFile { tier, id, bytes }));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The length of a file. `None` if the file is gone: a thread of a database that was closed just now deleted it.
-fn length(env: &Env, path: &Path) -> Result<Option<u64>> {
-    match env.fs.open(path).and_then(|file| file.len()) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::io("open", path, error)),
     }
 }
 

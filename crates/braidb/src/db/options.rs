@@ -1,11 +1,9 @@
 //! Options: one default set for every workload. Each value is checked when a database is opened.
 
-use super::Db;
 use super::tuning::Tuning;
 use crate::base::durability::Durability;
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, check_range};
 use crate::base::tiers::MAX_SLOW_TIERS;
-use crate::db::verify::{self, VerifyReport};
 pub use crate::plan::Guards;
 use crate::plan::TreeOptions;
 use crate::plan::form::FormOptions;
@@ -16,7 +14,7 @@ pub use crate::plan::values::ValueLayout;
 use crate::plan::values::ValueOptions;
 use crate::table::TableOptions;
 use braidb_storage::Env;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Value files that a flush of one table's bytes writes. Each covers a part of its keys, so that it can go when the merges of few cells have
 /// collected it. More files would take more syncs: each takes about a millisecond.
@@ -146,8 +144,9 @@ impl Options {
         self
     }
 
-    /// Whether merges start by themselves, and cells move between tiers. With `false` only those of [`Db::compact`], [`Db::settle`] and
-    /// [`Db::evacuate`] do, and those of L0 once a full L0 has slowed a writer down: for a program that opens a database to look at it. Default: true.
+    /// Whether merges start by themselves, and cells move between tiers. With `false` only those of [`Db::compact`](crate::Db::compact),
+    /// [`Db::settle`](crate::Db::settle) and [`Db::evacuate`](crate::Db::evacuate) do, and those of L0 once a full L0 has slowed a writer down:
+    /// for a program that opens a database to look at it. Default: true.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-omerges-{}", std::process::id()));
@@ -194,8 +193,8 @@ impl Options {
     }
 
     /// How much of all data may stay on the fast tier, in percent, 0 to 100. Whole cells of the tree leave, of about 64 MiB, so less may stay.
-    /// More stays while level 0 holds it ([`Db::compact`] brings it down), where a cell has small values beside large ones, and if no slow
-    /// tier has room. What readers want comes back, and nothing else: a larger share moves nothing. Has no effect without a slow tier, or
+    /// More stays while level 0 holds it ([`Db::compact`](crate::Db::compact) brings it down), where a cell has small values beside large
+    /// ones, and if no slow tier has room. What readers want comes back, and nothing else: a larger share moves nothing. Has no effect without a slow tier, or
     /// with [`Options::fast_bytes`]. Default: 50.
     pub fn fast_share(mut self, percent: u32) -> Options {
         self.fast_share = percent;
@@ -224,82 +223,6 @@ impl Options {
     pub fn tuning(mut self, change: impl FnOnce(Tuning) -> Tuning) -> Options {
         self.tuning = change(self.tuning);
         self
-    }
-
-    /// Opens the database in the directory `path`.
-    ///
-    /// ```
-    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-oopen-{}", std::process::id()));
-    /// # let _ = std::fs::remove_dir_all(&dir);
-    /// let refused = braidb::Options::new().create_if_missing(false).open(&dir);
-    /// assert!(matches!(refused, Err(braidb::Error::Missing { .. })));
-    /// let refused = braidb::Options::new().memtable_bytes(1).open(&dir);
-    /// assert!(matches!(refused, Err(braidb::Error::InvalidOption { option: "memtable_bytes", .. })));
-    /// let refused = braidb::Options::new().open_files(15).open(&dir);
-    /// assert!(matches!(refused, Err(braidb::Error::InvalidOption { option: "open_files", .. })));
-    /// let db = braidb::Options::new().open(&dir)?;
-    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
-    /// # Ok::<(), braidb::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOption`] names an option that cannot work. [`Error::Locked`]: the database is open elsewhere.
-    /// [`Error::Missing`], [`Error::NotADatabase`], [`Error::Tier`], [`Error::Unsupported`], [`Error::Corruption`] and [`Error::Io`] name
-    /// the file or directory.
-    pub fn open(self, path: impl AsRef<Path>) -> Result<Db> {
-        self.check()?;
-        super::open::open(path.as_ref(), self)
-    }
-
-    /// Reads every byte of the database in `path` without opening it. It works on a damaged database too.
-    ///
-    /// ```
-    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-overify-{}", std::process::id()));
-    /// # let _ = std::fs::remove_dir_all(&dir);
-    /// # let db = braidb::Db::open(&dir)?;
-    /// db.put("k", "v")?;
-    /// db.close()?;
-    /// assert!(braidb::Options::new().verify(&dir)?.damages.is_empty());
-    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
-    /// # Ok::<(), braidb::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Missing`], [`Error::NotADatabase`], [`Error::Locked`], [`Error::Tier`], or [`Error::Io`]. Damage is no error; the report
-    /// lists it.
-    pub fn verify(self, path: impl AsRef<Path>) -> Result<VerifyReport> {
-        self.verify_with_progress(path, |_, _| {})
-    }
-
-    /// As [`Options::verify`]. Whenever a file is begun, `progress` gets the bytes of all files that were begun, and the bytes of all
-    /// files of the database. Files that nothing refers to are not begun, so the first number may stay below the second.
-    ///
-    /// ```
-    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-overifyp-{}", std::process::id()));
-    /// # let _ = std::fs::remove_dir_all(&dir);
-    /// # let db = braidb::Db::open(&dir)?;
-    /// # db.put("k", "v")?;
-    /// # db.close()?;
-    /// let mut begun = Vec::new();
-    /// let report = braidb::Options::new().verify_with_progress(&dir, |bytes, all_bytes| begun.push((bytes, all_bytes)))?;
-    /// assert_eq!(begun.len() as u64, report.files);
-    /// assert!(begun.last().is_some_and(|&(bytes, all_bytes)| bytes == report.bytes && bytes <= all_bytes));
-    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
-    /// # Ok::<(), braidb::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As for [`Options::verify`].
-    pub fn verify_with_progress(
-        self,
-        path: impl AsRef<Path>,
-        mut progress: impl FnMut(u64, u64),
-    ) -> Result<VerifyReport> {
-        self.check()?;
-        verify::offline(path.as_ref(), &self, &mut progress)
     }
 
     pub(crate) fn env_or_real(&self) -> Env {
@@ -389,16 +312,16 @@ impl Options {
     ///
     /// [`Error::InvalidOption`] names an option that cannot work.
     pub fn check(&self) -> Result<()> {
-        range("memtable_bytes", self.memtable_bytes as u64, 4 << 10, 2 << 30)?;
-        range("filter_bits_per_key", u64::from(self.filter_bits_per_key), 0, 32)?;
-        range("open_files", self.open_files as u64, 16, 1_000_000)?;
-        range("background_threads", self.background_threads as u64, 1, 64)?;
+        check_range("memtable_bytes", self.memtable_bytes as u64, 4 << 10, 2 << 30)?;
+        check_range("filter_bits_per_key", u64::from(self.filter_bits_per_key), 0, 32)?;
+        check_range("open_files", self.open_files as u64, 16, 1_000_000)?;
+        check_range("background_threads", self.background_threads as u64, 1, 64)?;
         if let Some(rate) = self.merge_bytes_per_second {
-            range("merge_bytes_per_second", rate, 1 << 20, 1 << 40)?;
+            check_range("merge_bytes_per_second", rate, 1 << 20, 1 << 40)?;
         }
-        range("fast_share", self.fast_share.into(), 0, 100)?;
+        check_range("fast_share", self.fast_share.into(), 0, 100)?;
         if let Some(bytes) = self.fast_bytes {
-            range("fast_bytes", bytes, 0, 1 << 60)?;
+            check_range("fast_bytes", bytes, 0, 1 << 60)?;
         }
         let paths = &self.slow_paths;
         if paths.len() > MAX_SLOW_TIERS {
@@ -411,12 +334,4 @@ impl Options {
         }
         self.tuning.check()
     }
-}
-
-/// Refuses a value of `option` that is not between `low` and `high`.
-pub(super) fn range(option: &'static str, value: u64, low: u64, high: u64) -> Result<()> {
-    if (low..=high).contains(&value) {
-        return Ok(());
-    }
-    Err(Error::InvalidOption { option, why: format!("{value} is not between {low} and {high}") })
 }

@@ -1,7 +1,7 @@
 //! A snapshot: the database as it was at one moment, over all column families.
 
-use super::Db;
 use super::bounds::IntoBounds;
+use super::database::Db;
 use super::family::ColumnFamily;
 use super::iter::Iter;
 use crate::base::error::Result;

@@ -32,7 +32,7 @@
 //!    sync of the edit that adds the tier.
 //! 5. *`TIER` is confirmed.* Only then do jobs start, which write to tiers and delete files.
 
-use super::open;
+use super::directory::sync_ancestors;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{DatabaseId, Epoch, TierId};
 use crate::base::mutant::mutant;
@@ -368,7 +368,7 @@ impl Seeker<'_> {
         if role == Role::New {
             let made = self.env.fs.create_dir_all(path);
             made.map_err(|error| Error::io("create the directory", path, error))?;
-            let synced = open::sync_ancestors(self.env, path);
+            let synced = sync_ancestors(self.env, path);
             synced.map_err(|error| Error::io("sync the directories above", path, error))?;
         }
         let held = self.env.fs.hold_dir(path);

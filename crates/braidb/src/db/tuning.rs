@@ -1,9 +1,8 @@
 //! Tuning: the options that experiments, judges and comparisons change.
 
-use super::options::range;
 use crate::base::MAX_VALUE_BYTES;
 use crate::base::counters::LEVELS;
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, check_range};
 use crate::plan::Guards;
 use crate::plan::memory::segments::MemoryPolicy;
 use crate::plan::values::ValueLayout;
@@ -292,39 +291,39 @@ impl Tuning {
     }
 
     pub(super) fn check(&self) -> Result<()> {
-        range("active_percent", u64::from(self.active_percent), 1, 100)?;
-        range("pipeline_segments", self.pipeline_segments as u64, 1, 16)?;
+        check_range("active_percent", u64::from(self.active_percent), 1, 100)?;
+        check_range("pipeline_segments", self.pipeline_segments as u64, 1, 16)?;
         if let MemoryPolicy::Adaptive { redundancy_percent } = self.memory_policy {
-            range("memory_policy", u64::from(redundancy_percent), 1, 99)?;
+            check_range("memory_policy", u64::from(redundancy_percent), 1, 99)?;
         }
-        range("block_bytes", self.block_bytes as u64, 64, 1 << 20)?;
-        range("table_bytes", self.table_bytes, 4 << 10, 2 << 30)?;
+        check_range("block_bytes", self.block_bytes as u64, 64, 1 << 20)?;
+        check_range("table_bytes", self.table_bytes, 4 << 10, 2 << 30)?;
         if let Some(bytes) = self.log_bytes {
-            range("log_bytes", bytes, 4 << 10, 1 << 50)?;
+            check_range("log_bytes", bytes, 4 << 10, 1 << 50)?;
         }
-        range("hot_keys_percent", u64::from(self.hot_keys_percent), 0, 50)?;
-        range("log_rewrite_percent", u64::from(self.log_rewrite_percent), 0, 90)?;
-        range("log_table_percent", u64::from(self.log_table_percent), 0, 100)?;
+        check_range("hot_keys_percent", u64::from(self.hot_keys_percent), 0, 50)?;
+        check_range("log_rewrite_percent", u64::from(self.log_rewrite_percent), 0, 90)?;
+        check_range("log_table_percent", u64::from(self.log_table_percent), 0, 100)?;
         if let Some(bytes) = self.separation_threshold {
-            range("separation_threshold", bytes, 0, MAX_VALUE_BYTES as u64)?;
+            check_range("separation_threshold", bytes, 0, MAX_VALUE_BYTES as u64)?;
         }
         if let ValueLayout::Trie { levels } = self.value_layout {
-            range("value_layout", levels as u64, 0, 32)?;
+            check_range("value_layout", levels as u64, 0, 32)?;
         }
-        range("manifest_bytes", self.manifest_bytes, 1 << 10, 1 << 40)?;
+        check_range("manifest_bytes", self.manifest_bytes, 1 << 10, 1 << 40)?;
         for runs in self.max_runs_per_guard {
-            range("max_runs_per_guard", runs as u64, 1, 32)?;
+            check_range("max_runs_per_guard", runs as u64, 1, 32)?;
         }
         if let Guards::Sampled { top_level_bits, bit_decrement } = self.guards {
-            range("guards", u64::from(top_level_bits), 1, 60)?;
-            range("guards", u64::from(bit_decrement), 1, 60)?;
+            check_range("guards", u64::from(top_level_bits), 1, 60)?;
+            check_range("guards", u64::from(bit_decrement), 1, 60)?;
         }
         if let Some(entries) = self.gap_entries {
-            range("gap_entries", entries, 1, 1 << 20)?;
+            check_range("gap_entries", entries, 1, 1 << 20)?;
         }
-        range("gap_puts", self.gap_puts as u64, 1, 1 << 20)?;
-        range("l0_slowdown_tables", self.l0_slowdown_tables as u64, 1, 1000)?;
-        range("l0_stop_tables", self.l0_stop_tables as u64, 1, 2000)?;
+        check_range("gap_puts", self.gap_puts as u64, 1, 1 << 20)?;
+        check_range("l0_slowdown_tables", self.l0_slowdown_tables as u64, 1, 1000)?;
+        check_range("l0_stop_tables", self.l0_stop_tables as u64, 1, 2000)?;
         let (slowdown, stop) = (self.l0_slowdown_tables, self.l0_stop_tables);
         if stop <= slowdown {
             let why = format!("{stop} is not more than `l0_slowdown_tables`, {slowdown}; raise it too");

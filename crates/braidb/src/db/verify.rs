@@ -5,8 +5,9 @@
 //! more where a table leads into them. Logs are checked frame by frame, and as a chain, by the walk that recovery makes. An online
 //! verification leaves the walk out, because the newest log grows. It knows each log's end from the next log's header or from the writer.
 
+use super::directory::hold;
 use super::engine::Engine;
-use super::open::{self, Listing};
+use super::listing::Listing;
 use super::options::Options;
 use super::recover::{Place, Recovery};
 use super::tiers::{self, Purpose};
@@ -15,8 +16,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, FileIds, TierId};
 use crate::base::key::KeyRange;
 use crate::base::names;
-pub use crate::base::report::VerifyReport;
-use crate::base::report::{Cut, Damage, Note};
+use crate::base::report::{Cut, Damage, Note, VerifyReport};
 use crate::base::tiers::TierDirs;
 use crate::log;
 use crate::plan::form::LOADED_BYTES;
@@ -32,8 +32,71 @@ use std::sync::Arc;
 #[cfg(test)]
 mod tests;
 
+impl Options {
+    /// Reads every byte of the database in `path` without opening it. It works on a damaged database too.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-overify-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// db.put("k", "v")?;
+    /// db.close()?;
+    /// assert!(braidb::Options::new().verify(&dir)?.damages.is_empty());
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Missing`], [`Error::NotADatabase`], [`Error::Locked`], [`Error::Tier`], or [`Error::Io`]. Damage is no error; the report
+    /// lists it.
+    pub fn verify(self, path: impl AsRef<Path>) -> Result<VerifyReport> {
+        self.verify_with_progress(path, |_, _| {})
+    }
+
+    /// As [`Options::verify`]. Whenever a file is begun, `progress` gets the bytes of all files that were begun, and the bytes of all
+    /// files of the database. Files that nothing refers to are not begun, so the first number may stay below the second.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-overifyp-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// # db.put("k", "v")?;
+    /// # db.close()?;
+    /// let mut begun = Vec::new();
+    /// let report = braidb::Options::new().verify_with_progress(&dir, |bytes, all_bytes| begun.push((bytes, all_bytes)))?;
+    /// assert_eq!(begun.len() as u64, report.files);
+    /// assert!(begun.last().is_some_and(|&(bytes, all_bytes)| bytes == report.bytes && bytes <= all_bytes));
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`Options::verify`].
+    pub fn verify_with_progress(
+        self,
+        path: impl AsRef<Path>,
+        mut progress: impl FnMut(u64, u64),
+    ) -> Result<VerifyReport> {
+        self.check()?;
+        offline(path.as_ref(), &self, &mut progress)
+    }
+}
+
+impl Engine {
+    pub fn verify(&self) -> Result<VerifyReport> {
+        self.health.check_open()?;
+        let report = online(self);
+        // If the database was closed meanwhile, files may be gone, and the report would be wrong.
+        self.health.check_open()?;
+        self.reader_ended();
+        report
+    }
+}
+
 /// Verifies an open database.
-pub(super) fn online(engine: &Engine) -> Result<VerifyReport> {
+fn online(engine: &Engine) -> Result<VerifyReport> {
     let env = &engine.jobs.parts.env;
     let mut check = Check::new(env, engine.jobs.parts.tables.dirs().clone());
     // Tables that the state names are not deleted before the state is dropped.
@@ -74,11 +137,7 @@ fn unless_gone<T>(outcome: Result<T>) -> Result<Option<T>> {
 /// Verifies a database that is not open.
 ///
 /// `progress` gets the bytes of the files that were begun, and the bytes of all files.
-pub(crate) fn offline(
-    dir: &Path,
-    options: &Options,
-    progress: &mut dyn FnMut(u64, u64),
-) -> Result<VerifyReport> {
+fn offline(dir: &Path, options: &Options, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
     tiers::check_apart(dir, &options.slow_paths)?;
     let mut env = options.env_or_real();
     match examine(env.fs.as_ref(), dir) {
@@ -89,7 +148,7 @@ pub(crate) fn offline(
         Err(error) => return Check::new(&env, TierDirs::from(dir)).only(error),
     }
     let whole = env.clone();
-    open::hold(&mut env, dir)?;
+    hold(&mut env, dir)?;
     let _lock = DirLock::take(env.fs.as_ref(), dir)?;
     let (fast, no_tiers) = (env.fs.clone(), TierDirs::from(dir));
     let read = |dirs: &TierDirs, fs: &Arc<dyn FileSystem>| {
