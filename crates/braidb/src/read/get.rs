@@ -45,20 +45,19 @@ fn newest<T>(
     }
     let mut asked_last: Option<(&Slice, &Table)> = None;
     for (number, level) in view.version.levels().enumerate() {
-        for cell in [level.cell(key)] {
-            let oldest_first =
-                if number == 0 { mutant!("l0_order_swapped") } else { mutant!("cell_order_swapped") };
-            for index in 0..cell.runs.len() {
-                let index = if oldest_first { cell.runs.len() - 1 - index } else { index };
-                let Some(slice) = cell.runs[index].find(key) else { continue };
-                let table = slice.table.reader()?;
-                if weight > 0 {
-                    charge(asked_last.replace((slice, table)), hash, weight);
-                }
-                if let Some(found) = of_table(table, hash)? {
-                    slice.warm(weight);
-                    return Ok(Some(found));
-                }
+        let cell = level.cell(key);
+        let oldest_first =
+            if number == 0 { mutant!("l0_order_swapped") } else { mutant!("cell_order_swapped") };
+        for index in 0..cell.runs.len() {
+            let index = if oldest_first { cell.runs.len() - 1 - index } else { index };
+            let Some(slice) = cell.runs[index].find(key) else { continue };
+            let table = slice.table.reader()?;
+            if weight > 0 {
+                charge(asked_last.replace((slice, table)), hash, weight);
+            }
+            if let Some(found) = of_table(table, hash)? {
+                slice.warm(weight);
+                return Ok(Some(found));
             }
         }
     }
