@@ -69,7 +69,7 @@ impl Drop for Handle {
     fn drop(&mut self) {
         if self.process.is_forked() {
             if mutant!("forked_drop_unlocks") {
-                self.engine.lock.release();
+                self.engine.shared.dir_lock.release();
             }
             if !mutant!("forked_drop_seals") {
                 // One owner more than there are drops: the engine stays, with its files, locks and threads, which are the parent's.

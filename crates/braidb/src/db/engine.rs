@@ -5,7 +5,6 @@ use super::stats::{
     Counts, FamilyStats, HotKeyPeriod, HotKeyStats, LayoutStats, LevelStats, LogStats, Stats, ValueFileStats,
 };
 use super::tree::FamilyTree;
-use crate::base::counters::Counters;
 use crate::base::durability::Durability;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FamilyId, FileId, SeqNo};
@@ -13,18 +12,18 @@ use crate::base::report::RecoveryReport;
 use crate::base::value::Value;
 use crate::cache::BlockCache;
 use crate::jobs::Jobs;
-use crate::log::{EncodedBatch, LogSync};
-use crate::memory::view::{FamilyView, View, ViewCell};
+use crate::log::EncodedBatch;
+use crate::memory::view::{FamilyView, View};
 use crate::memory::{Immutable, Live, Memory};
 use crate::plan::memory::tuner::Period;
 use crate::read::{self, GapSink, Passed, ScanContext, UsualLengths};
 use crate::table::Reason;
 use crate::version::state::ValueFile;
 use crate::version::table_file::TableFile;
-use crate::version::{DirLock, Level, Slice, Version};
+use crate::version::{Level, Slice, Version};
 use crate::visible::snapshots::Snapshots;
 use crate::write::queue::Committed;
-use crate::write::{CommitQueue, Health, Pressure};
+use crate::write::{CommitQueue, Shared};
 use braidb_storage::Clock;
 use braidb_storage::locks::Mutex;
 use std::collections::BTreeMap;
@@ -42,19 +41,13 @@ pub(crate) struct Engine {
     /// A number that tells this open from every other in the process.
     pub(super) identity: u64,
     pub(super) recovery: RecoveryReport,
-    pub(super) counters: Arc<Counters>,
+    /// Its directory lock is released when the database closes.
+    pub(super) shared: Shared,
     pub(super) cache: Arc<BlockCache>,
-    pub(super) snapshots: Arc<Snapshots>,
-    pub(super) health: Arc<Health>,
-    pub(super) pressure: Arc<Pressure>,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) view: Arc<ViewCell>,
-    pub(super) log_sync: Arc<LogSync>,
     pub(super) queue: Arc<CommitQueue>,
     pub(super) jobs: Arc<Jobs>,
     pub(super) scan_lengths: UsualLengths,
-    /// Released when the database closes.
-    pub(super) lock: Arc<DirLock>,
     /// Held while the database closes.
     pub(super) closing: Mutex<()>,
 }
@@ -63,12 +56,12 @@ impl Engine {
     /// What a new scan of the column family gets. Counts the scan.
     pub fn begin_scan(&self, family: FamilyId) -> ScanContext {
         let (layout, usual_bytes) = (self.jobs.parts.options.values.layout, self.scan_lengths.of(family));
-        let weight = read::weight(self.counters.scans.next());
+        let weight = read::weight(self.shared.counters.scans.next());
         let least_dead = self.options.tuning.gap_entries;
         ScanContext {
             weight,
             is_heat_counted: self.jobs.parts.tables.heat().is_on(),
-            snapshots: self.snapshots.clone(),
+            snapshots: self.shared.snapshots.clone(),
             gaps: least_dead.map(|least_dead| GapSink { queue: self.queue.clone(), family, least_dead }),
             clock: self.clock.clone(),
             layout,
@@ -77,7 +70,7 @@ impl Engine {
     }
 
     pub fn check_open(&self) -> Result<()> {
-        self.health.check_open()
+        self.shared.health.check_open()
     }
 
     pub fn dir(&self) -> &Path {
@@ -89,7 +82,7 @@ impl Engine {
     }
 
     pub fn snapshots(&self) -> &Snapshots {
-        &self.snapshots
+        &self.shared.snapshots
     }
 
     pub fn durability(&self) -> Durability {
@@ -101,12 +94,12 @@ impl Engine {
     }
 
     pub fn column_family(&self, name: &str) -> Result<FamilyId> {
-        self.health.check_open()?;
+        self.shared.health.check_open()?;
         self.jobs.family(name)
     }
 
     pub fn create_column_family(&self, name: &str) -> Result<FamilyId> {
-        self.health.check_open()?;
+        self.shared.health.check_open()?;
         self.jobs.create_family(name)
     }
 
@@ -163,8 +156,8 @@ impl Engine {
 
     /// Makes a writer wait here, before the commit queue, while the engine is behind (rule 16).
     fn admit(&self, bytes: usize) -> Result<()> {
-        self.pressure.admit(bytes, &|| {
-            self.health.check_writable()?;
+        self.shared.pressure.admit(bytes, &|| {
+            self.shared.health.check_writable()?;
             // At a hard limit without a switched memtable, the last switch found no room: only another try can help.
             self.jobs.act_on(self.queue.retry_switch()?);
             self.jobs.schedule();
@@ -187,11 +180,11 @@ impl Engine {
         at: Option<SeqNo>,
         read: impl FnOnce(&FamilyView, SeqNo, u64) -> Result<T>,
     ) -> Result<T> {
-        self.health.check_open()?;
-        let weight = read::weight(self.counters.gets.next());
+        self.shared.health.check_open()?;
+        let weight = read::weight(self.shared.counters.gets.next());
         // View first, number second (rule 8): each write that the number covers is in this view, or is newer than this get.
-        let view = self.view.load();
-        let at = at.unwrap_or_else(|| self.snapshots.visible());
+        let view = self.shared.view.load();
+        let at = at.unwrap_or_else(|| self.shared.snapshots.visible());
         let outcome = read(&view.families[family.0 as usize], at, weight);
         drop(view);
         self.jobs.act_on_rent();
@@ -200,17 +193,17 @@ impl Engine {
 
     /// The current view, for an iterator to keep.
     pub fn view(&self) -> Result<Arc<View>> {
-        self.health.check_open()?;
-        Ok(self.view.load_full())
+        self.shared.health.check_open()?;
+        Ok(self.shared.view.load_full())
     }
 
     /// Reports what a scan that ended has read.
     pub fn scan_ended(&self, family: FamilyId, passed: Passed) {
-        if self.health.check_open().is_ok() {
+        if self.shared.health.check_open().is_ok() {
             if let Some(bytes) = passed.length_bytes {
                 self.scan_lengths.learn(family, bytes);
             }
-            self.counters.scan_dead_entries.add(passed.dead_entries);
+            self.shared.counters.scan_dead_entries.add(passed.dead_entries);
             let garbage = passed.garbage.map(|garbage| (garbage.range, garbage.entries));
             self.jobs.scanned(family, passed.range, garbage, passed.entries_returned, passed.vain);
         }
@@ -218,7 +211,7 @@ impl Engine {
 
     /// Lets a job delete the files that only the reader which ended had kept, and asks for merges that readers have paid for.
     pub fn reader_ended(&self) {
-        if self.health.check_open().is_ok() {
+        if self.shared.health.check_open().is_ok() {
             self.jobs.act_on_rent();
             self.jobs.collect_garbage_soon();
         }
@@ -246,7 +239,7 @@ impl Engine {
     }
 
     pub fn stats(&self) -> Stats {
-        let view = self.view.load();
+        let view = self.shared.view.load();
         let names = self.jobs.family_names();
         let versions = view.families.iter().map(|family| &family.version);
         let planned = self.jobs.tuners();
@@ -264,7 +257,7 @@ impl Engine {
         let log_tables: Vec<_> = versions.clone().flat_map(|version| log_tables(version)).collect();
         Stats {
             families: families.collect(),
-            memory_bytes: self.pressure.memory_bytes(),
+            memory_bytes: self.shared.pressure.memory_bytes(),
             memory_held_bytes: self.jobs.memory_held_bytes(),
             log_bytes_live: self.jobs.log_bytes(),
             logs: self.jobs.logs_alive().into_iter().map(log_stats).collect(),
@@ -283,26 +276,26 @@ impl Engine {
                 .flat_map(|version| tables(version.slices()))
                 .map(|table| table.memory_bytes())
                 .sum(),
-            open_snapshots: self.snapshots.held() as u64,
-            poisoned: self.health.cause().map(ToString::to_string),
-            job_error: self.pressure.last_failure().map(|error| error.to_string()),
-            counts: Counts::of(&self.counters),
+            open_snapshots: self.shared.snapshots.held() as u64,
+            poisoned: self.shared.health.cause().map(ToString::to_string),
+            job_error: self.shared.pressure.last_failure().map(|error| error.to_string()),
+            counts: Counts::of(&self.shared.counters),
         }
     }
 
     fn written_bytes(&self, family: FamilyId) -> Vec<(Reason, u64)> {
-        let written = self.counters.written_bytes.of(family).into_iter();
+        let written = self.shared.counters.written_bytes.of(family).into_iter();
         written.filter_map(|(code, bytes)| Some((Reason::of_code(code)?, bytes))).collect()
     }
 
     pub fn tree(&self) -> Vec<FamilyTree> {
-        let view = self.view.load();
+        let view = self.shared.view.load();
         let families = view.families.iter().zip(self.jobs.family_names());
         families.map(|(family, name)| FamilyTree::of(name, &family.version)).collect()
     }
 
     pub fn table_reasons(&self) -> Result<BTreeMap<u64, Reason>> {
-        let view = self.view.load();
+        let view = self.shared.view.load();
         let mut reasons = BTreeMap::new();
         for table in tables(view.families.iter().flat_map(|family| family.version.slices())) {
             if let Some(reason) = table.reason()? {
@@ -316,18 +309,18 @@ impl Engine {
     pub fn close(&self) -> Result<()> {
         // Held until the end, so that a second caller returns when the directory is free.
         let _closing = self.closing.lock();
-        if !self.health.close() {
+        if !self.shared.health.close() {
             return Ok(());
         }
         self.jobs.stop();
         let sealed = self.queue.seal().and_then(|(log, end)| {
             // The log is stable with its footer; on a full disk the manifest does without the log's length and the new epoch.
             match self.jobs.record_seal(log, end).and_then(|()| self.jobs.raise_epoch()) {
-                Err(error) if error.is_full() && self.health.cause().is_none() => Ok(()),
+                Err(error) if error.is_full() && self.shared.health.cause().is_none() => Ok(()),
                 outcome => outcome,
             }
         });
-        self.lock.release();
+        self.shared.dir_lock.release();
         sealed
     }
 }

@@ -26,8 +26,7 @@ use crate::version::{
 };
 use crate::visible::snapshots::Snapshots;
 use crate::write::pressure::Marks;
-use crate::write::queue::Shared;
-use crate::write::{CommitQueue, FlushQueue, Health, MemoryRoom, Pressure, RoomParts};
+use crate::write::{CommitQueue, FlushQueue, Health, MemoryRoom, Pressure, Shared};
 use braidb_storage::Env;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -193,48 +192,32 @@ impl Opening {
             families[id.0 as usize].version = family.version.clone();
         }
 
-        let snapshots = Arc::new(Snapshots::new(recovered.last_seq));
-        let health = Arc::new(Health::default());
         let runtime = env.runtime.clone();
-        let pressure = Arc::new(Pressure::new(self.marks(), env.clock.clone(), runtime, counters.clone()));
-        let view = Arc::new(ViewCell::new(View::default()));
         let shared = Shared {
-            log_sync: log_sync.clone(),
-            snapshots: snapshots.clone(),
-            health: health.clone(),
-            dir_lock: lock.clone(),
-            pressure: pressure.clone(),
-            files: files.clone(),
+            view: Arc::new(ViewCell::new(View::default())),
+            snapshots: Arc::new(Snapshots::new(recovered.last_seq)),
+            health: Arc::new(Health::default()),
+            pressure: Arc::new(Pressure::new(self.marks(), env.clock.clone(), runtime, counters.clone())),
+            flushes: Arc::new(FlushQueue::default()),
+            log_sync,
+            dir_lock: lock,
+            files,
             counters: counters.clone(),
         };
-        let flushes = Arc::new(FlushQueue::default());
-        let room = RoomParts {
-            view: view.clone(),
-            pressure: pressure.clone(),
-            random: env.random.clone(),
-            counters: counters.clone(),
-            flushes: flushes.clone(),
-        };
+        let room = shared.for_room(env.random.clone());
         let room = MemoryRoom::new(options.memory_limits(), families, room);
         let (last_seq, logs_by_seq) = (recovered.last_seq, recovered.logs_by_seq);
         let recent_puts = self.options.tuning.gap_puts;
+        let of_queue = shared.clone();
         let queue =
-            CommitQueue::new(room, merge_reserve_bytes, recent_puts, log, last_seq, logs_by_seq, shared);
+            CommitQueue::new(room, merge_reserve_bytes, recent_puts, log, last_seq, logs_by_seq, of_queue);
         let queue = Arc::new(queue);
         let parts = Parts {
             dir: dir.clone(),
             env: env.clone(),
             options: JobOptions { named_tiers, ..self.job_options(merge_reserve_bytes, move_times) },
+            shared: shared.clone(),
             queue: queue.clone(),
-            flushes,
-            log_sync: log_sync.clone(),
-            view: view.clone(),
-            snapshots: snapshots.clone(),
-            health: health.clone(),
-            dir_lock: lock.clone(),
-            pressure: pressure.clone(),
-            files,
-            counters: counters.clone(),
             tables,
         };
         let jobs = Arc::new(Jobs::new(parts, manifest, state, listing.logs, new_log));
@@ -243,20 +226,14 @@ impl Opening {
         Ok(Engine {
             identity: IDENTITY.fetch_add(1, Ordering::Relaxed),
             recovery: recovered.report,
-            snapshots,
-            health,
-            pressure,
+            shared,
             clock: env.clock.clone(),
-            view,
-            log_sync,
             queue,
             jobs,
             scan_lengths: UsualLengths::default(),
-            lock,
             closing: braidb_storage::locks::Mutex::default(),
             dir: self.dir,
             options: self.options,
-            counters: self.counters,
             cache: self.cache,
         })
     }

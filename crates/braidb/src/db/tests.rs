@@ -499,10 +499,10 @@ fn no_put_and_no_scan_waits_for_an_edit() {
     std::thread::scope(|scope| {
         jobs.with_files(|_, _, _| {
             scope.spawn(|| {
-                let before = db.engine().unwrap().counters.logs_rotated.get();
+                let before = db.engine().unwrap().shared.counters.logs_rotated.get();
                 // Memory of 1 MiB, and logs of 16 KiB: memtables are switched, and logs become full.
                 (0..3_000u32).for_each(|key| db.put(key.to_be_bytes(), [7; 200]).unwrap());
-                assert!(db.engine().unwrap().counters.logs_rotated.get() > before + 10);
+                assert!(db.engine().unwrap().shared.counters.logs_rotated.get() > before + 10);
                 assert_eq!(db.iter().count(), 3_000);
                 (0..3_000u32).for_each(|key| db.delete(key.to_be_bytes()).unwrap());
                 assert_eq!(db.iter().count(), 0);

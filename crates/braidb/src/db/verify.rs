@@ -86,10 +86,10 @@ impl Options {
 
 impl Engine {
     pub fn verify(&self) -> Result<VerifyReport> {
-        self.health.check_open()?;
+        self.shared.health.check_open()?;
         let report = online(self);
         // If the database was closed meanwhile, files may be gone, and the report would be wrong.
-        self.health.check_open()?;
+        self.shared.health.check_open()?;
         self.reader_ended();
         report
     }
@@ -110,7 +110,7 @@ fn online(engine: &Engine) -> Result<VerifyReport> {
     // Bytes that the newest log gets from here on are not checked.
     let (newest, written_out) = engine.queue.written_out()?;
     let mut ends = BTreeMap::from([(newest, written_out)]);
-    for (log, sealed_bytes) in engine.log_sync.live() {
+    for (log, sealed_bytes) in engine.shared.log_sync.live() {
         logs.insert(log);
         ends.extend(sealed_bytes.map(|bytes| (log, bytes)));
     }

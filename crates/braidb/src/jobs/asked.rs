@@ -57,13 +57,13 @@ impl Jobs {
     /// Waits until nothing runs and nothing is wanted, and until all files are deleted that no reader holds. A job deletes files after it
     /// has given back its claims, so a job counts until its end.
     pub fn settle(self: &Arc<Self>) -> Result<()> {
-        self.parts.health.check_writable()?;
+        self.parts.shared.health.check_writable()?;
         self.catalog.lock().tiers.forget_free_bytes();
         let _settling = Counted::new(self, |catalog| &mut catalog.settling);
         self.wait_until(&[Lane::Flush, Lane::Merge], |catalog| {
             catalog.jobs == 0
                 && catalog.sampling_threads == 0
-                && !self.parts.flushes.has_tasks()
+                && !self.parts.shared.flushes.has_tasks()
                 && self.is_memory_compacted()
                 && self.propose(catalog).is_none()
         })?;

@@ -63,7 +63,7 @@ impl Jobs {
     /// Unlinks the logs that no family replays any more, as a synced edit says. Logs that a table of the state or of a view
     /// points into stay. Returns the number of unlinked logs.
     pub(super) fn unlink_logs_below(&self, catalog: &mut Catalog, replay_from: FileId) -> u64 {
-        catalog.logs.extend(self.parts.log_sync.sizes().into_iter().map(|(log, _)| log));
+        catalog.logs.extend(self.parts.shared.log_sync.sizes().into_iter().map(|(log, _)| log));
         let named = catalog.state.log_bodies();
         let is_body = |id: &FileId| {
             let is_forgotten = mutant!("log_deleted_under_a_handle")
@@ -77,7 +77,7 @@ impl Jobs {
             self.unlink(&names::log(&self.parts.dir, id));
         }
         catalog.older_log_bytes = catalog.older_log_bytes.split_off(&replay_from);
-        self.parts.log_sync.forget_below(replay_from);
+        self.parts.shared.log_sync.forget_below(replay_from);
         gone.len() as u64
     }
 
@@ -125,7 +125,8 @@ impl Jobs {
 
     /// `None` if there is nothing to give back, or nothing may be given back.
     fn begin_deleting(&self) -> Option<Deleting<'_>> {
-        (self.has_garbage() && self.parts.health.check_unpoisoned().is_ok()).then(|| Deleting::new(self))
+        (self.has_garbage() && self.parts.shared.health.check_unpoisoned().is_ok())
+            .then(|| Deleting::new(self))
     }
 
     /// Punches all holes, and unlinks at most `most` dead tables. Returns whether that many were dead.
@@ -171,7 +172,7 @@ impl Jobs {
                 match self.parts.env.fs.punch_hole(&path, hole.start, hole.end - hole.start) {
                     Ok(()) => {
                         self.has_given_back(puncher.tier());
-                        self.parts.counters.hole_bytes.add(puncher.punched(hole));
+                        self.parts.shared.counters.hole_bytes.add(puncher.punched(hole));
                     }
                     // Some file systems do not support holes. There the policy rewrites the rest of a table sooner or later.
                     Err(error) if error.kind() == ErrorKind::Unsupported => {}
@@ -227,7 +228,7 @@ impl Jobs {
 
     pub(super) fn unlink(&self, path: &Path) {
         if self.parts.env.fs.unlink(path).is_ok() {
-            self.parts.counters.files_deleted.add(1);
+            self.parts.shared.counters.files_deleted.add(1);
         }
     }
 }

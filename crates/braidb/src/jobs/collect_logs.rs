@@ -25,14 +25,14 @@ impl Jobs {
     /// Starts a log collection if a log became full or a flush ended since the last one. At most one runs, and none beside a
     /// flush.
     pub(super) fn start_log_collection(self: &Arc<Self>, catalog: &mut Catalog) {
-        let is_flushing = catalog.flushes_running > 0 || self.parts.flushes.has_tasks();
+        let is_flushing = catalog.flushes_running > 0 || self.parts.shared.flushes.has_tasks();
         if catalog.collecting_logs || is_flushing || !self.log_full.swap(false, Ordering::Acquire) {
             return;
         }
         let of_small = self.writes_back_small.swap(false, Ordering::Relaxed);
         let bytes = self.logs(catalog).values().sum();
         let is_near =
-            self.parts.options.memory.are_logs_near_bound(bytes, self.parts.pressure.memory_bytes());
+            self.parts.options.memory.are_logs_near_bound(bytes, self.parts.shared.pressure.memory_bytes());
         if !is_near && !of_small {
             return;
         }
@@ -91,7 +91,7 @@ impl Jobs {
         self.parts.queue.collected(begun, replay_from);
         let replay_from = catalog.state.min_replay_from();
         let gone = self.unlink_logs_below(&mut catalog, replay_from);
-        self.parts.counters.logs_collected.add(gone);
+        self.parts.shared.counters.logs_collected.add(gone);
         Ok(())
     }
 
@@ -119,7 +119,7 @@ impl Jobs {
 
     /// The logs that may be replayed, with their bytes and the live records that memory holds of each.
     pub fn logs_alive(&self) -> Vec<(FileId, u64, Live)> {
-        let live = live_of(&self.parts.view.load(), &self.parts.queue.logs_by_seq());
+        let live = live_of(&self.parts.shared.view.load(), &self.parts.queue.logs_by_seq());
         let logs = self.logs(&self.catalog.lock());
         // Copies may fill several logs and have the first of them as their home (`memory/logs_by_seq.rs`).
         let mut in_later_logs = 0;
@@ -135,7 +135,7 @@ impl Jobs {
     /// The logs that may be replayed, with their bytes.
     fn logs(&self, catalog: &Catalog) -> BTreeMap<FileId, u64> {
         let mut logs = catalog.older_log_bytes.clone();
-        logs.extend(self.parts.log_sync.sizes());
+        logs.extend(self.parts.shared.log_sync.sizes());
         logs
     }
 }
@@ -187,16 +187,16 @@ impl Running {
     fn end_log_collection(mut self, outcome: Result<()>) {
         self.end(outcome.is_ok());
         match outcome {
-            Err(error) if self.jobs.parts.health.check_unpoisoned().is_err() => {
+            Err(error) if self.jobs.parts.shared.health.check_unpoisoned().is_err() => {
                 self.jobs.end_job(Lane::Flush, Err(error));
             }
             Err(_) => {
-                self.jobs.parts.counters.job_failures.add(1);
+                self.jobs.parts.shared.counters.job_failures.add(1);
                 self.jobs.ended.notify_all();
             }
             // A successful log collection does not retry a flush that failed before.
             Ok(()) => {
-                if !self.jobs.parts.flushes.has_tasks() {
+                if !self.jobs.parts.shared.flushes.has_tasks() {
                     self.jobs.schedule();
                 }
                 self.jobs.ended.notify_all();

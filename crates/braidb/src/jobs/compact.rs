@@ -24,7 +24,7 @@ impl Jobs {
     /// `progress` gets the bytes that are above the last level, once for each level that they have to go: before the first step, and after
     /// each.
     pub fn compact(self: &Arc<Self>, progress: &mut dyn FnMut(u64)) -> Result<()> {
-        self.parts.health.check_writable()?;
+        self.parts.shared.health.check_writable()?;
         // The drop of the last one gives planning back to the scheduler.
         let manual = Counted::new(self, |catalog| &mut catalog.manual);
         let outcome = self.compact_families(progress);
@@ -34,7 +34,7 @@ impl Jobs {
     }
 
     fn compact_families(self: &Arc<Self>, progress: &mut dyn FnMut(u64)) -> Result<()> {
-        let upto = self.parts.snapshots.visible();
+        let upto = self.parts.shared.snapshots.visible();
         progress(self.bytes_above());
         let families: Vec<FamilyId> = self.catalog.lock().state.families().keys().copied().collect();
         for family in families {
@@ -83,7 +83,7 @@ impl Jobs {
             let options = &self.parts.options.tree;
             let to_rewrite = self.tables_to_rewrite(catalog);
             let hints = catalog.hints.get(&family).unwrap_or(&nothing);
-            let now = hints.now(&self.parts.snapshots, &to_rewrite, false, None);
+            let now = hints.now(&self.parts.shared.snapshots, &to_rewrite, false, None);
             let claims = &catalog.claims;
             match (Picker { family, version, claims, now: &now, options }).compact(upto) {
                 Step::Do(plan) => {

@@ -138,7 +138,7 @@ impl Jobs {
     }
 
     fn flush_together(&self, tasks: &[FlushTask]) -> Result<()> {
-        self.parts.health.check_unpoisoned()?;
+        self.parts.shared.health.check_unpoisoned()?;
         let mut parts: Vec<Part<'_>> = Vec::with_capacity(tasks.len());
         let mut bodies = Vec::new();
         for task in tasks {
@@ -173,9 +173,9 @@ impl Jobs {
             parts.pop();
         }
         let limits = &self.parts.options.memory;
-        let tree_keys = self.parts.view.load().families[task.family.0 as usize].version.keys();
+        let tree_keys = self.parts.shared.view.load().families[task.family.0 as usize].version.keys();
         let share = HotShare::new(tree_keys, &self.catalog.lock().hints(task.family).tuner, limits);
-        let retention = || RetentionFilter::new(self.parts.snapshots.drop_proof());
+        let retention = || RetentionFilter::new(self.parts.shared.snapshots.drop_proof());
         heat::divide(parts, task.may_keep, share, limits, retention)
     }
 
@@ -213,7 +213,7 @@ impl Jobs {
         let target = self.target(task.family, 0, Reason::Flush, None, Arc::new(TierMap::fast()));
         let mut outputs = Outputs::new(target).leaving(places).synced_by_caller();
         let mut sampled = Vec::new();
-        let retention = RetentionFilter::new(self.parts.snapshots.drop_proof());
+        let retention = RetentionFilter::new(self.parts.shared.snapshots.drop_proof());
         let mut source: Box<dyn Cursor> = match &survivors {
             Some(survivors) => Box::new(survivors.cursor()),
             None => Box::new(MergeCursor::new(divided.cold.iter().map(Immutable::cursor).collect())),
@@ -231,7 +231,7 @@ impl Jobs {
                 Edge::None
             },
             || Ok(()),
-            &self.parts.counters.flush_bytes,
+            &self.parts.shared.counters.flush_bytes,
         )?;
         let dropped_before = survivors.as_ref().map_or(0, |survivors| survivors.dropped);
         let dropped = divided.dropped + dropped_before + outputs.shadowed;
@@ -260,7 +260,7 @@ impl Jobs {
             self.unlink_logs_below(&mut catalog, written[0].task.replay_from);
         }
         self.commit_tables(&mut catalog, edit, outputs)?;
-        let counters = &self.parts.counters;
+        let counters = &self.parts.shared.counters;
         let (mut flushed, mut late) = (Vec::with_capacity(written.len()), Vec::new());
         for part in written {
             let family = part.task.family;
@@ -301,7 +301,7 @@ impl Jobs {
 
     /// Copies the hot keys to the log that the switch began, or to a later one, and syncs the copies.
     fn write_back_hot(&self, family: FamilyId, hot: &Arc<Flat>, replay_from: FileId) -> Result<Closed> {
-        if mutant!("write_back_waits_for_memory") && !self.parts.pressure.has_room_for(0) {
+        if mutant!("write_back_waits_for_memory") && !self.parts.shared.pressure.has_room_for(0) {
             // The wait would never end: this flush is what makes room.
             return Err(Error::Closed);
         }

@@ -213,7 +213,8 @@ impl Jobs {
         };
         let Some(mut catalog) = self.catalog.try_lock() else { return };
         let version = catalog.state.families()[&family].version.clone();
-        let is_due = catalog.hints(family).wasted(range, entries, &version, self.parts.snapshots.visible());
+        let is_due =
+            catalog.hints(family).wasted(range, entries, &version, self.parts.shared.snapshots.visible());
         drop(catalog);
         if is_due {
             self.schedule_soon();
@@ -244,8 +245,8 @@ impl Jobs {
             };
             let Answers { cells, spared } =
                 samples::ask(&version, &self.parts.options.tree, permille, answer);
-            self.parts.counters.cells_sampled.add(cells);
-            self.parts.counters.rewrites_spared.add(spared);
+            self.parts.shared.counters.cells_sampled.add(cells);
+            self.parts.shared.counters.rewrites_spared.add(spared);
         }
     }
 

@@ -141,7 +141,7 @@ impl Jobs {
         before: &[BodyOfFlush],
     ) -> Result<(Places, Option<Arc<Survivors>>)> {
         let entries_returned = self.entries_returned.lock().get(&task.family).copied().unwrap_or(0);
-        let version = self.parts.view.load().families[task.family.0 as usize].version.clone();
+        let version = self.parts.shared.view.load().families[task.family.0 as usize].version.clone();
         if self.parts.options.form.live_percent == 0 || form::is_scanned(entries_returned, version.keys()) {
             return Ok((Places::default(), None));
         }
@@ -153,7 +153,7 @@ impl Jobs {
         let free = free.map_err(|error| Error::io("ask for the free space of", &self.parts.dir, error))?;
         // The room of the device beyond the reserve, which includes the memory that becomes a table.
         let reserve_bytes =
-            self.parts.options.merge_reserve_bytes.saturating_add(self.parts.pressure.memory_bytes());
+            self.parts.options.merge_reserve_bytes.saturating_add(self.parts.shared.pressure.memory_bytes());
         let room_bytes = free.saturating_sub(reserve_bytes);
         let cells = version.level(1).cells.len();
         let place = form::Place { pinned_bytes, room_bytes, log_bytes, cells };
@@ -174,7 +174,7 @@ impl Jobs {
         if chosen.is_empty() {
             return Ok((Places::default(), Some(survivors)));
         }
-        self.parts.log_sync.are_used(&chosen);
+        self.parts.shared.log_sync.are_used(&chosen);
         // Places are looked up here, not in the walk. The lookups do not depend on each other, so the processor runs many at
         // once.
         let value = |(seq, log): Found| {
@@ -212,9 +212,9 @@ impl Jobs {
         let pinned_bytes = pinned.values().sum();
         let from = catalog.state.families()[&task.family].replay_from;
         let is_replayed = |id: FileId| (from..task.replay_from).contains(&id);
-        let sizes = self.parts.log_sync.sizes().into_iter().filter(|&(id, _)| is_replayed(id));
+        let sizes = self.parts.shared.log_sync.sizes().into_iter().filter(|&(id, _)| is_replayed(id));
         let log_bytes = sizes.map(|(_, bytes)| bytes).sum();
-        let told = self.parts.log_sync.closed().into_iter().filter(|&(id, ..)| is_replayed(id));
+        let told = self.parts.shared.log_sync.closed().into_iter().filter(|&(id, ..)| is_replayed(id));
         let candidate = |(id, bytes, places)| {
             let live_bytes = live_bytes.get(&id).copied().unwrap_or(0);
             Candidate { log: LogOfFlush { id, bytes, values: 0, value_bytes: 0, live_bytes }, places }
@@ -226,7 +226,7 @@ impl Jobs {
     /// to be written.
     fn count_values(&self, parts: &[Immutable], logs: &mut [Candidate]) -> (Vec<Found>, Arc<Survivors>) {
         let mut found = Vec::new();
-        let retention = RetentionFilter::new(self.parts.snapshots.drop_proof());
+        let retention = RetentionFilter::new(self.parts.shared.snapshots.drop_proof());
         let survivors = Survivors::of(parts, retention, |seq, kind, value_bytes| {
             if kind == EntryKind::Put && self.may_stay_in_a_log(value_bytes) {
                 // A record that was written back stands in several logs: the youngest is replayed for the longest time.

@@ -58,13 +58,13 @@ impl Jobs {
     /// wait.
     pub fn compact_memory(self: &Arc<Self>) {
         // One more copy of all memory does not give back what readers hold of earlier segments.
-        if self.compacts_full() && !self.parts.pressure.has_room_for(self.memory_held_bytes()) {
+        if self.compacts_full() && !self.parts.shared.pressure.has_room_for(self.memory_held_bytes()) {
             self.parts.queue.room().give_up_full_compaction();
         }
         // This thread may be the last to hold the view. The drop comes after the lock.
-        let view = self.parts.view.load();
+        let view = self.parts.shared.view.load();
         let mut compactor = self.compactor.lock();
-        if compactor.is_busy || compactor.is_stopped || self.parts.health.check_unpoisoned().is_err() {
+        if compactor.is_busy || compactor.is_stopped || self.parts.shared.health.check_unpoisoned().is_err() {
             return;
         }
         let Some((family, step, compacts_full, old)) = self.next_memory_step(&view, &compactor) else {
@@ -79,7 +79,7 @@ impl Jobs {
 
     /// Whether full memory of a family is to be compacted.
     fn compacts_full(&self) -> bool {
-        self.parts.view.load().families.iter().any(|family| family.memory.compacts_full())
+        self.parts.shared.view.load().families.iter().any(|family| family.memory.compacts_full())
     }
 
     /// The next step, for the family with the most segments first. So no family waits until its pipeline is full.
@@ -96,7 +96,7 @@ impl Jobs {
             // A compaction holds its inputs and its output for a while, and readers may hold replaced segments. With both, memory stays
             // below the limit at which writes wait.
             let copied_bytes = held_bytes + pipeline.iter().map(Immutable::bytes).sum::<u64>();
-            let may_copy = self.parts.pressure.has_room_for(copied_bytes);
+            let may_copy = self.parts.shared.pressure.has_room_for(copied_bytes);
             let chance = self.parts.env.random.next_u64();
             let compacts_full = family.memory.compacts_full();
             let step = compact_memory(
@@ -116,7 +116,7 @@ impl Jobs {
 
     /// Whether the memory policy wants no further step, and none is under way.
     pub(super) fn is_memory_compacted(&self) -> bool {
-        let view = self.parts.view.load();
+        let view = self.parts.shared.view.load();
         let compactor = self.compactor.lock();
         !compactor.is_busy && self.next_memory_step(&view, &compactor).is_none()
     }
@@ -142,7 +142,7 @@ impl Jobs {
 impl MemoryCompaction {
     /// Makes the new segment.
     fn merge(self) {
-        let retention = || Some(RetentionFilter::new(self.jobs.parts.snapshots.drop_proof()));
+        let retention = || Some(RetentionFilter::new(self.jobs.parts.shared.snapshots.drop_proof()));
         let (retention, records) = match self.step {
             MemoryStep::Flatten(_) => (retention(), Records::CopiedIfSparse),
             MemoryStep::Merge(_) => (None, Records::Stay),
@@ -159,7 +159,7 @@ impl MemoryCompaction {
 
     /// Whether the segments are still there, and the database is open.
     fn is_wanted(&self) -> bool {
-        let view = self.jobs.parts.view.load();
+        let view = self.jobs.parts.shared.view.load();
         let pipeline = view.families[self.family.0 as usize].memory.pipeline();
         let is_there = pipeline.iter().any(|part| self.old.first().is_some_and(|old| old.is(part)));
         is_there && !self.jobs.compactor.lock().is_stopped
@@ -172,7 +172,7 @@ impl MemoryCompaction {
         let new = Immutable::Flat(merged.flat.clone());
         let is_done = jobs.parts.queue.room().replace(self.family, &self.old, new, self.compacts_full);
         if is_done {
-            let counters = &jobs.parts.counters;
+            let counters = &jobs.parts.shared.counters;
             match self.step {
                 MemoryStep::Flatten(_) => {}
                 MemoryStep::Merge(_) => counters.memory_merges.add(1),
@@ -189,7 +189,7 @@ impl MemoryCompaction {
                 }));
             }
             drop(compactor);
-            jobs.parts.pressure.relieved();
+            jobs.parts.shared.pressure.relieved();
         }
         drop(self);
         jobs.compact_memory();
@@ -199,7 +199,11 @@ impl MemoryCompaction {
 impl Drop for MemoryCompaction {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.jobs.parts.pressure.failed(Lane::Flush, self.jobs.parts.health.poison_after_panic());
+            self.jobs
+                .parts
+                .shared
+                .pressure
+                .failed(Lane::Flush, self.jobs.parts.shared.health.poison_after_panic());
         }
         self.jobs.compactor.lock().is_busy = false;
         // A waiting thread lets go of this lock when it begins to wait, so it does not miss the signal.

@@ -34,13 +34,13 @@ impl Jobs {
             Plan::Merge(merge) => self.merge_incrementally(merge, version, ticket),
             Plan::Move(moved) => {
                 self.rearrange(family, ticket, |moment| moved.edit(moment))?;
-                self.parts.counters.trivial_moves.add(1);
+                self.parts.shared.counters.trivial_moves.add(1);
                 Ok(())
             }
             Plan::Split(split) => self.split(&split, &version, ticket),
             Plan::Join(join) => {
                 self.rearrange(family, ticket, |_| Ok(join.edit()))?;
-                self.parts.counters.cells_joined.add(1);
+                self.parts.shared.counters.cells_joined.add(1);
                 Ok(())
             }
         }
@@ -102,12 +102,12 @@ impl Jobs {
         let beneath = Beneath::new(&version, merge.from, &merge.range(), is_input);
         let tier_map = self.tier_map(merge, &version);
         let cutter = Cutter::new(merge, &version, &tier_map);
-        let watermark = self.parts.snapshots.drop_proof().watermark();
+        let watermark = self.parts.shared.snapshots.drop_proof().watermark();
         let met = Met::of(merge, &version, watermark);
         // Without this drop, inputs of other merges would stay on disk, with their logs, until this merge ends.
         drop(version);
         self.collect_garbage();
-        let retention = RetentionFilter::new(self.parts.snapshots.drop_proof());
+        let retention = RetentionFilter::new(self.parts.shared.snapshots.drop_proof());
         let rewrites = self.rewrites(merge);
         let images = self.load_bodies(merge, rewrites.as_deref());
         let runs = Arc::new(runs_of(merge));
@@ -148,17 +148,17 @@ impl Jobs {
         }
         self.show(&catalog, merge.family);
         drop(catalog);
-        self.parts.counters.merges.add(1);
+        self.parts.shared.counters.merges.add(1);
         match merge.placement {
             Placement::OfCells => {}
             Placement::Tables(_) | Placement::Values(_) => {
-                self.parts.counters.tier_out_bytes.add(merge.bytes())
+                self.parts.shared.counters.tier_out_bytes.add(merge.bytes())
             }
-            Placement::Fast => self.parts.counters.tier_in_bytes.add(merge.bytes()),
+            Placement::Fast => self.parts.shared.counters.tier_in_bytes.add(merge.bytes()),
         }
-        self.parts.counters.merge_read_bytes.add(merge.bytes());
-        self.parts.counters.entries_dropped.add(shadowed);
-        self.parts.counters.tombstones_dropped.add(spent);
+        self.parts.shared.counters.merge_read_bytes.add(merge.bytes());
+        self.parts.shared.counters.entries_dropped.add(shadowed);
+        self.parts.shared.counters.tombstones_dropped.add(spent);
         Ok(met.map(|met| met.hiding(shadowed)).unwrap_or_default())
     }
 
@@ -174,7 +174,7 @@ impl Jobs {
             },
         };
         self.rearrange(split.family, ticket, |moment| split.edit(moment, &guard))?;
-        self.parts.counters.cells_split.add(1);
+        self.parts.shared.counters.cells_split.add(1);
         Ok(())
     }
 
@@ -230,7 +230,7 @@ impl Jobs {
     fn show(&self, catalog: &Catalog, family: FamilyId) {
         let version = catalog.state.families()[&family].version.clone();
         // No put and no get waits for the catalog, under which the old view is dropped.
-        drop(self.parts.view.update(|view| view.families[family.0 as usize].version = version));
+        drop(self.parts.shared.view.update(|view| view.families[family.0 as usize].version = version));
     }
 }
 
@@ -240,7 +240,7 @@ struct Counted<'a>(&'a AtomicU64);
 impl Counted<'_> {
     fn new(jobs: &Jobs) -> Counted<'_> {
         let others = jobs.merging.fetch_add(1, Ordering::Relaxed);
-        jobs.parts.counters.most_merges_at_once.raise_to(others + 1);
+        jobs.parts.shared.counters.most_merges_at_once.raise_to(others + 1);
         Counted(&jobs.merging)
     }
 }

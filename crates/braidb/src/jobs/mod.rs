@@ -52,13 +52,10 @@ mod value_files;
 pub mod value_output;
 mod wanted;
 
-use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
 use crate::base::foreground::ForegroundMutex;
-use crate::base::ids::{FamilyId, FileId, FileIds, TierId};
+use crate::base::ids::{FamilyId, FileId, TierId};
 use crate::base::key::COMPARATOR;
-use crate::log::LogSync;
-use crate::memory::view::ViewCell;
 use crate::plan::form::FormOptions;
 use crate::plan::memory::limits::MemoryLimits;
 use crate::plan::memory::segments::SegmentOptions;
@@ -68,9 +65,8 @@ use crate::plan::values::{Rewrites, ValueOptions};
 use crate::plan::{Claims, Picker, Plan, TreeOptions};
 use crate::table::{Reason, TableOptions};
 use crate::version::state::Family;
-use crate::version::{Change, CommitError, DirLock, Edit, Manifest, State, TableStore, Version};
-use crate::visible::snapshots::Snapshots;
-use crate::write::{CommitQueue, FlushQueue, Health, Pressure};
+use crate::version::{Change, CommitError, Edit, Manifest, State, TableStore, Version};
+use crate::write::{CommitQueue, Shared};
 use braidb_storage::locks::{Condvar, Mutex};
 use braidb_storage::{Env, Lane};
 pub use cleanup::Orphans;
@@ -191,16 +187,8 @@ pub struct Parts {
     pub dir: PathBuf,
     pub env: Env,
     pub options: JobOptions,
+    pub shared: Shared,
     pub queue: Arc<CommitQueue>,
-    pub flushes: Arc<FlushQueue>,
-    pub log_sync: Arc<LogSync>,
-    pub view: Arc<ViewCell>,
-    pub snapshots: Arc<Snapshots>,
-    pub health: Arc<Health>,
-    pub dir_lock: Arc<DirLock>,
-    pub pressure: Arc<Pressure>,
-    pub files: Arc<FileIds>,
-    pub counters: Arc<Counters>,
     pub tables: Arc<TableStore>,
 }
 
@@ -278,11 +266,11 @@ impl Jobs {
         self.compact_memory();
         self.ask_samples();
         let mut catalog = self.catalog.lock();
-        if catalog.is_stopped || self.parts.health.check_writable().is_err() {
+        if catalog.is_stopped || self.parts.shared.health.check_writable().is_err() {
             return;
         }
         loop {
-            let tasks = self.parts.flushes.take();
+            let tasks = self.parts.shared.flushes.take();
             if tasks.is_empty() {
                 break;
             }
@@ -294,7 +282,7 @@ impl Jobs {
         self.start_log_collection(&mut catalog);
         while catalog.merges_running < self.parts.options.merges {
             let Some((plan, version)) = self.propose(&mut catalog) else {
-                catalog.all_answered(self.parts.flushes.has_tasks());
+                catalog.all_answered(self.parts.shared.flushes.has_tasks());
                 break;
             };
             self.start_merge(&mut catalog, plan, version);
@@ -332,7 +320,7 @@ impl Jobs {
         let (options, nothing) = (&self.parts.options.tree, Hints::default());
         let now = |id: &FamilyId| {
             let hints = catalog.hints.get(id).unwrap_or(&nothing);
-            hints.now(&self.parts.snapshots, &to_rewrite, !catalog.is_buying, tiers.as_ref())
+            hints.now(&self.parts.shared.snapshots, &to_rewrite, !catalog.is_buying, tiers.as_ref())
         };
         let in_turn = |&(id, family): &(&FamilyId, &Family)| {
             let (version, now) = (&family.version, now(id));
@@ -375,7 +363,7 @@ impl Jobs {
     /// Whether merges start that keep writers from waiting at the limit of L0. Where the user wants no merges, a writer of this open was slowed
     /// down before: a program that only looks merges nothing.
     fn relieves_l0(&self) -> bool {
-        let counters = &self.parts.counters;
+        let counters = &self.parts.shared.counters;
         self.parts.options.background_merges || counters.slowdowns.get() + counters.stalls.get() > 0
     }
 
@@ -402,8 +390,8 @@ impl Jobs {
         };
         if let Some(merge) = bought {
             catalog.is_buying = true;
-            self.parts.counters.bought_merges.add(1);
-            self.parts.counters.rent_spent_ns.add(merge.paid_ns());
+            self.parts.shared.counters.bought_merges.add(1);
+            self.parts.shared.counters.rent_spent_ns.add(merge.paid_ns());
         }
         catalog.tiers.is_moving |= tiers::is_move(plan);
         catalog.jobs += 1;
@@ -417,12 +405,12 @@ impl Jobs {
     fn end_job(self: &Arc<Self>, lane: Lane, outcome: Result<()>) {
         match outcome {
             Ok(()) => {
-                self.parts.pressure.progressed(lane);
+                self.parts.shared.pressure.progressed(lane);
                 self.schedule();
             }
             Err(error) => {
-                self.parts.counters.job_failures.add(1);
-                self.parts.pressure.failed(lane, error);
+                self.parts.shared.counters.job_failures.add(1);
+                self.parts.shared.pressure.failed(lane, error);
             }
         }
         self.ended.notify_all();
@@ -431,8 +419,8 @@ impl Jobs {
 
     /// The error that a failed job reports: `LockLost` if another process took the directory, else `error`.
     fn blame(&self, error: Error) -> Error {
-        match self.parts.dir_lock.check() {
-            Err(lost @ Error::LockLost { .. }) => self.parts.health.poison(lost),
+        match self.parts.shared.dir_lock.check() {
+            Err(lost @ Error::LockLost { .. }) => self.parts.shared.health.poison(lost),
             _ => error,
         }
     }
@@ -440,8 +428,8 @@ impl Jobs {
     /// Commits an edit to the manifest. The caller holds the catalog, and installs the outcome before it lets go of the
     /// catalog.
     fn commit(&self, catalog: &mut Catalog, mut edit: Edit) -> Result<()> {
-        self.parts.health.check_unpoisoned()?;
-        edit.push(Change::LastSeq(self.parts.snapshots.visible()));
+        self.parts.shared.health.check_unpoisoned()?;
+        edit.push(Change::LastSeq(self.parts.shared.snapshots.visible()));
         let named = edit.value_files();
         match catalog.manifest.commit(&catalog.state, edit) {
             Ok(state) => {
@@ -449,7 +437,7 @@ impl Jobs {
                 catalog.state = state;
             }
             Err(CommitError::Refused(error)) => return Err(error),
-            Err(CommitError::Poison(error)) => return Err(self.parts.health.poison(error)),
+            Err(CommitError::Poison(error)) => return Err(self.parts.shared.health.poison(error)),
         }
         self.choose_collected(catalog);
         self.count_l0(catalog);
@@ -465,7 +453,7 @@ impl Jobs {
         outputs: impl IntoIterator<Item = Outputs>,
     ) -> Result<()> {
         let committed = self.commit(catalog, edit);
-        if committed.is_ok() || self.parts.health.check_unpoisoned().is_err() {
+        if committed.is_ok() || self.parts.shared.health.check_unpoisoned().is_err() {
             outputs.into_iter().for_each(Outputs::keep);
         }
         committed
@@ -475,14 +463,14 @@ impl Jobs {
     /// the names of logs, and what a failed sync was to make stable may be lost for good. A failure in a slow directory ends the job.
     fn sync_names(&self, outputs: &Outputs) -> Result<()> {
         outputs.sync_slow_names()?;
-        outputs.sync_names().map_err(|error| self.parts.health.poison(error))
+        outputs.sync_names().map_err(|error| self.parts.shared.health.poison(error))
     }
 
     /// Tells the back-pressure the largest number of L0 tables of any family.
     fn count_l0(&self, catalog: &Catalog) {
         let families = catalog.state.families().values();
         let fullest = families.map(|family| family.version.level(0).runs()).max().unwrap_or(0);
-        self.parts.pressure.set_l0_tables(fullest as u64);
+        self.parts.shared.pressure.set_l0_tables(fullest as u64);
     }
 
     /// Where and with which options tables for `level` of `family` are written, and which values of value files are written anew.
@@ -497,8 +485,8 @@ impl Jobs {
         Target {
             fs: self.parts.env.fs.clone(),
             dirs: self.parts.tables.dirs().clone(),
-            files: self.parts.files.clone(),
-            counters: self.parts.counters.clone(),
+            files: self.parts.shared.files.clone(),
+            counters: self.parts.shared.counters.clone(),
             values: self.parts.options.values,
             reason,
             rewrites,
@@ -528,7 +516,7 @@ impl Jobs {
             return Ok(id);
         }
         let families = catalog.state.families();
-        self.parts.health.check_writable()?;
+        self.parts.shared.health.check_writable()?;
         let id = catalog.state.next_family();
         // A new family has no record, so any log may be its first. The log that is chosen here is known to exist.
         let replay_from =
@@ -558,7 +546,7 @@ impl Jobs {
         lanes: &[Lane],
         mut done: impl FnMut(&mut Catalog) -> bool,
     ) -> Result<()> {
-        let before = self.parts.pressure.failures();
+        let before = self.parts.shared.pressure.failures();
         loop {
             self.schedule();
             let helped = self.parts.env.runtime.help();
@@ -566,9 +554,9 @@ impl Jobs {
             if done(&mut catalog) {
                 return Ok(());
             }
-            self.parts.health.check_writable()?;
+            self.parts.shared.health.check_writable()?;
             if let Some(error) =
-                lanes.iter().find_map(|&lane| self.parts.pressure.failure_since(before, lane))
+                lanes.iter().find_map(|&lane| self.parts.shared.pressure.failure_since(before, lane))
             {
                 return Err(error);
             }
@@ -615,6 +603,6 @@ impl Jobs {
 
     /// Bytes of the logs on disk.
     pub fn log_bytes(&self) -> u64 {
-        self.catalog.lock().older_log_bytes.values().sum::<u64>() + self.parts.log_sync.appended()
+        self.catalog.lock().older_log_bytes.values().sum::<u64>() + self.parts.shared.log_sync.appended()
     }
 }

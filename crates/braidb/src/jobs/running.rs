@@ -86,7 +86,7 @@ impl Running {
             Work::Flush(tasks) => {
                 catalog.flushes_running -= 1;
                 if !is_done {
-                    self.jobs.parts.flushes.put_back(tasks);
+                    self.jobs.parts.shared.flushes.put_back(tasks);
                 }
             }
             Work::Merge(ticket, MergeKind { is_bought, is_move }) => {
@@ -115,7 +115,11 @@ impl Drop for Running {
         if let Some(work) = &self.work
             && std::thread::panicking()
         {
-            self.jobs.parts.pressure.failed(work.lane(), self.jobs.parts.health.poison_after_panic());
+            self.jobs
+                .parts
+                .shared
+                .pressure
+                .failed(work.lane(), self.jobs.parts.shared.health.poison_after_panic());
         }
         self.end(false);
         self.jobs.catalog.lock().jobs -= 1;

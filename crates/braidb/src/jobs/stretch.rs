@@ -76,8 +76,8 @@ impl Jobs {
             return self.write_stretch(stretch, || Ok(()));
         };
         let (lower, upper) = stretch.cut(key);
-        let parts = Owned::new([lower, upper], self.parts.health.clone());
-        self.parts.counters.merges_shared.add(1);
+        let parts = Owned::new([lower, upper], self.parts.shared.health.clone());
+        self.parts.shared.counters.merges_shared.add(1);
         let shared = parts.share();
         self.ask_for_help(move |jobs| {
             jobs.write_subcompaction(&shared);
@@ -121,8 +121,8 @@ impl Jobs {
                 }
                 cutter.edge(key, table_bytes)
             },
-            || self.parts.health.check_writable().and_then(|()| go_on()),
-            &self.parts.counters.merge_bytes[to],
+            || self.parts.shared.health.check_writable().and_then(|()| go_on()),
+            &self.parts.shared.counters.merge_bytes[to],
         )?;
         Ok(outputs)
     }
@@ -131,7 +131,7 @@ impl Jobs {
     fn pace(&self, bytes: u64) {
         if let Some(pacer) = &self.pacer {
             pacer.wrote(bytes, || {
-                self.parts.pressure.is_felt() || self.parts.health.check_writable().is_err()
+                self.parts.shared.pressure.is_felt() || self.parts.shared.health.check_writable().is_err()
             });
         }
     }

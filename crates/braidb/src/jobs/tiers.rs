@@ -294,7 +294,7 @@ impl Jobs {
     /// Moves everything off a slow tier, and takes the tier out of the database. `progress` gets the bytes that are left whenever they
     /// change. The caller of `progress` holds no lock. Writing and reading go on meanwhile.
     pub fn evacuate(self: &Arc<Self>, dir: &Path, mut progress: impl FnMut(u64)) -> Result<()> {
-        self.parts.health.check_writable()?;
+        self.parts.shared.health.check_writable()?;
         let dirs = self.parts.tables.dirs();
         let tier = {
             let mut catalog = self.catalog.lock();
@@ -317,7 +317,7 @@ impl Jobs {
             self.schedule();
         }
         outcome?;
-        self.parts.dir_lock.left(dir);
+        self.parts.shared.dir_lock.left(dir);
         // A crash before the unlink leaves a file that no database needs. The tier takes nothing more in this open, even if the file stays.
         let (fs, file) = (&self.parts.env.fs, dir.join(names::TIER));
         fs.unlink(&file).map_err(|error| Error::io("delete", &file, error))?;

@@ -52,7 +52,7 @@ impl Jobs {
             files.to_mut().retain(|id, _| !pinned.contains(id));
             collected.retain(|id| !pinned.contains(id));
         }
-        let watermark = self.parts.snapshots.drop_proof().watermark();
+        let watermark = self.parts.shared.snapshots.drop_proof().watermark();
         let space = |(id, family): (&FamilyId, &Family)| {
             let permille = hints.get(id).map_or(0, Hints::measured_permille);
             space_of(&family.version, permille, watermark)
@@ -67,7 +67,7 @@ impl Jobs {
         }
         let (total, options) = (Total::of(&files, space), &self.parts.options.values);
         let permille = self.parts.options.background_merges.then(|| total.garbage_permille(options));
-        self.parts.pressure.set_garbage_permille(permille.unwrap_or(0));
+        self.parts.shared.pressure.set_garbage_permille(permille.unwrap_or(0));
         *carried = collection::carried(&files, total);
         carried.iter().for_each(|&id| _ = self.tries.let_go(id));
         // Files that joined later would have the cells visited again that the merges have left behind.
@@ -89,7 +89,7 @@ impl Jobs {
     pub(super) fn room_bytes(&self) -> u64 {
         let free_bytes = self.parts.env.fs.free_space(&self.parts.dir).unwrap_or(0);
         let reserve_bytes =
-            self.parts.options.merge_reserve_bytes.saturating_add(self.parts.pressure.memory_bytes());
+            self.parts.options.merge_reserve_bytes.saturating_add(self.parts.shared.pressure.memory_bytes());
         free_bytes.saturating_sub(reserve_bytes)
     }
 

@@ -44,7 +44,7 @@ impl Jobs {
         }
         // A flush that failed waits in the queue. Until it has ended, `decide` asks for no flush that would let logs go. So each roll of
         // a segment tries it again.
-        if wants.flush || wants.log_collection || wants.write_back || self.parts.flushes.has_tasks() {
+        if wants.flush || wants.log_collection || wants.write_back || self.parts.shared.flushes.has_tasks() {
             self.schedule_soon();
         } else if wants.memory_compaction {
             self.compact_memory();

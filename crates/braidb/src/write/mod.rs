@@ -27,6 +27,7 @@ pub mod health;
 pub mod pressure;
 pub mod queue;
 pub mod room;
+mod shared;
 
 pub use flush_queue::{FlushQueue, FlushTask};
 pub use health::Health;
@@ -35,3 +36,4 @@ pub use queue::CommitQueue;
 pub use queue::collection::LogCollection;
 pub use queue::memory::Wants;
 pub use room::{MemoryRoom, RecoveredFamily, RoomParts};
+pub use shared::Shared;

@@ -17,19 +17,16 @@ use self::gap_offers::GapOffers;
 use self::memory::Wants;
 use self::waiting::{Batch, GroupVec, SERVED_EVERY, SpinPolicy, Waiter, Waiting};
 use super::room::MemoryRoom;
-use super::{Health, Pressure};
-use crate::base::counters::Counters;
+use super::{Health, Shared};
 use crate::base::durability::Durability;
 use crate::base::error::{Error, Result};
 use crate::base::foreground::{ForegroundGuard, ForegroundMutex};
-use crate::base::ids::{FamilyId, FileId, FileIds, SeqNo};
-use crate::log::{EncodedBatch, Leftovers, LogSync, LogWriter};
+use crate::base::ids::{FamilyId, FileId, SeqNo};
+use crate::log::{EncodedBatch, Leftovers, LogWriter};
 use crate::memory::LogsBySeq;
 use crate::memory::view::View;
 use crate::plan::memory::limits::WriteBack;
-use crate::version::DirLock;
 use crate::visible::EntryKind;
-use crate::visible::snapshots::Snapshots;
 use braidb_storage::File;
 use braidb_storage::foreground::{self, Slow};
 use std::ops::{Deref, DerefMut};
@@ -161,18 +158,6 @@ impl Core {
             _views: self.room.take_old_views(),
         }
     }
-}
-
-/// What the queue shares with the rest of the engine.
-#[derive(Debug)]
-pub struct Shared {
-    pub log_sync: Arc<LogSync>,
-    pub snapshots: Arc<Snapshots>,
-    pub health: Arc<Health>,
-    pub dir_lock: Arc<DirLock>,
-    pub pressure: Arc<Pressure>,
-    pub files: Arc<FileIds>,
-    pub counters: Arc<Counters>,
 }
 
 impl CommitQueue {

@@ -466,7 +466,7 @@ fn without_background_merges_no_garbage_slows_a_writer_down() {
         let jobs = &bench.db.engine().unwrap().jobs;
         // Nothing is collected between the last step of the compaction and its end.
         let mut is_felt = false;
-        bench.db.compact_with_progress(|_| is_felt |= jobs.parts.pressure.is_felt()).unwrap();
+        bench.db.compact_with_progress(|_| is_felt |= jobs.parts.shared.pressure.is_felt()).unwrap();
         is_felt
     };
     assert_eq!([true, false].map(is_felt), [true, false]);

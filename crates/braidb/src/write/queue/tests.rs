@@ -2,11 +2,16 @@
 
 use super::waiting::Batch;
 use super::*;
+use crate::base::counters::Counters;
+use crate::base::ids::FileIds;
+use crate::log::LogSync;
 use crate::memory::Segment;
 use crate::memory::view::{View, ViewCell};
 use crate::plan::memory::limits::{MemoryLimits, MemoryOptions};
+use crate::version::DirLock;
+use crate::visible::snapshots::Snapshots;
 use crate::write::pressure::Marks;
-use crate::write::{RecoveredFamily, RoomParts};
+use crate::write::{Pressure, RecoveredFamily};
 use braidb_storage::FileSystem;
 use braidb_storage::inline::{Inline, SeededRandom, StepClock};
 use braidb_storage::sim::SimFs;
@@ -34,19 +39,14 @@ fn queue_on(fs: SimFs) -> CommitQueue {
     };
     let runtime = Arc::new(Inline::new(clock.clone()));
     let pressure = Arc::new(Pressure::new(marks, clock, runtime, counters.clone()));
-    let room = RoomParts {
-        view: Arc::new(ViewCell::new(View::default())),
-        pressure: pressure.clone(),
-        random: Arc::new(SeededRandom::new(1)),
-        counters: counters.clone(),
-        flushes: Arc::default(),
-    };
     let shared = Shared {
-        log_sync,
+        view: Arc::new(ViewCell::new(View::default())),
         snapshots: Arc::new(Snapshots::new(0)),
         health: Arc::new(Health::default()),
-        dir_lock,
         pressure,
+        flushes: Arc::default(),
+        log_sync,
+        dir_lock,
         files: Arc::new(FileIds::new(FileId(2))),
         counters,
     };
@@ -61,6 +61,7 @@ fn queue_on(fs: SimFs) -> CommitQueue {
     });
     let (_, writer) = Segment::new(1);
     let family = RecoveredFamily { writer, first_log: None, version: Arc::default() };
+    let room = shared.for_room(Arc::new(SeededRandom::new(1)));
     let room = MemoryRoom::new(limits, vec![family], room);
     CommitQueue::new(room, 0, 16, log, 0, LogsBySeq::default(), shared)
 }
