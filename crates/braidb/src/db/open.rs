@@ -1,4 +1,6 @@
 //! Opening a database: take the lock, read the manifest, find the slow tiers, check the files, recover, and start a new log.
+//!
+//! The steps have the numbers of "The story of an open" in ARCHITECTURE.md. Step 1 is the function `open`.
 
 use super::database::Db;
 use super::directory::{hold, sync_ancestors};
@@ -9,7 +11,7 @@ use super::recover::{Recovered, Recovery};
 use super::tiers::{self, Purpose, Tiers};
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
-use crate::base::ids::{FileId, TierId};
+use crate::base::ids::{FileId, FileIds, SeqNo, TierId};
 use crate::base::mutant::mutant;
 use crate::base::names;
 use crate::base::report::Cut;
@@ -19,7 +21,6 @@ use crate::jobs::tiers::Share;
 use crate::jobs::{JobOptions, Jobs, Orphans, Parts};
 use crate::log::{HEADER_BYTES, LogSync, LogWriter};
 use crate::memory::view::{View, ViewCell};
-use crate::plan::tree::MoveTimes;
 use crate::read::UsualLengths;
 use crate::version::{
     Change, CommitError, DirLock, Edit, Found, Manifest, ManifestConfig, Opened, TableStore, examine,
@@ -28,7 +29,6 @@ use crate::visible::snapshots::Snapshots;
 use crate::write::pressure::Marks;
 use crate::write::{CommitQueue, FlushQueue, Health, MemoryRoom, Pressure, Shared};
 use braidb_storage::Env;
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -102,7 +102,7 @@ fn locked_or(env: &Env, dir: &Path, error: Error) -> Error {
     }
 }
 
-/// The manifest that an open started, the slow tiers if there are any, and what tables share.
+/// What steps 2 and 3 bring: the manifest that an open started, the slow tiers if there are any, and what tables share.
 struct Start {
     opened: Opened,
     tiers: Option<Tiers>,
@@ -110,7 +110,15 @@ struct Start {
     lock: Arc<DirLock>,
 }
 
-/// The recovered state, and the log that is written from now on.
+/// The files that an open found, and those that no edit names.
+struct Files {
+    listing: Listing,
+    orphans: Orphans,
+    /// Bytes that puts leave free on the device for a merge.
+    merge_reserve_bytes: u64,
+}
+
+/// What steps 4 and 5 bring: the recovered memory, and the log that is written from now on.
 struct Begun {
     recovered: Recovered,
     log: LogWriter,
@@ -133,113 +141,17 @@ impl Opening {
         Opening { dir: dir.to_owned(), env, options, counters, cache }
     }
 
-    /// Opens the database. `whole` has the whole file system.
+    /// Opens the database, from step 2 of the story. `whole` has the whole file system.
     fn run(mut self, found: Found, lock: DirLock, whole: &Env) -> Result<Engine> {
-        let Start { opened, tiers, tables, lock } = self.start(found, lock, whole)?;
-        tables.reserve();
-        let Opening { dir, env, options, counters, .. } = &self;
-        let Opened { mut state, mut manifest, numbers: files, torn } = opened;
-        let listing = Listing::read(env, tables.dirs())?;
-        let tables_left = state.check_tables(tables.dirs(), &listing.tables)?;
-        state.check_bodies(dir, &listing.logs)?;
-        let value_files = state.check_value_files(tables.dirs(), &listing.value_files)?;
-        let orphans = Orphans { tables: tables_left, value_files };
-        if let Some(tiers) = &tiers {
-            tiers.announce(&orphans)?;
-        }
-
-        let logs = listing.log_ids();
-        let merge_reserve_bytes = self.merge_reserve_bytes(&listing)?;
-        let recovery = || Recovery::new(dir, env, options, &state, files.clone(), counters.clone());
-        let begun = match self.begin(recovery(), &logs, files.take(), &lock) {
-            // A full disk must not prevent an open, since deletes can make room (rule 15).
-            Err(error) if error.is_full() => self.begin(recovery().in_place(), &logs, files.take(), &lock)?,
-            outcome => outcome?,
-        };
-        let Begun { mut recovered, mut log, log_sync } = begun;
-        log.set_reserve_bytes(merge_reserve_bytes);
-        let new_log = log.id();
-        recovered.report.manifest_cut = torn.map(|torn| Cut {
-            path: torn.path,
-            offset: torn.offset,
-            bytes: torn.bytes,
-            whole_frames_behind: 0,
-        });
-
-        recovered.complete_edit(new_log);
-        if mutant!("sequence_reused") {
-            recovered.last_seq = state.last_seq();
-        }
-        let mut edit = std::mem::take(&mut recovered.edit);
-        edit.push(Change::LastSeq(recovered.last_seq));
-        if let Some(tiers) = &tiers {
-            tiers.add_to(&mut edit, &state);
-        }
-        let committed = manifest.commit(&state, edit);
-        // The tables that the edit names must stay, unless the edit is certainly not on disk.
-        if !matches!(committed, Err(CommitError::Refused(_))) {
-            recovered.outputs.keep();
-        }
-        let state = committed.map_err(CommitError::into_error)?;
-        let move_times = tiers.as_ref().map(Tiers::move_times).unwrap_or_default();
-        let named_tiers = tiers.as_ref().map(Tiers::named).unwrap_or_default();
-        if let Some(tiers) = &tiers {
-            tiers.confirm()?;
-            tables.heat().start();
-        }
-        let mut families = recovered.families;
-        for (id, family) in state.families() {
-            families[id.0 as usize].version = family.version.clone();
-        }
-
-        let runtime = env.runtime.clone();
-        let shared = Shared {
-            view: Arc::new(ViewCell::new(View::default())),
-            snapshots: Arc::new(Snapshots::new(recovered.last_seq)),
-            health: Arc::new(Health::default()),
-            pressure: Arc::new(Pressure::new(self.marks(), env.clock.clone(), runtime, counters.clone())),
-            flushes: Arc::new(FlushQueue::default()),
-            log_sync,
-            dir_lock: lock,
-            files,
-            counters: counters.clone(),
-        };
-        let room = shared.for_room(env.random.clone());
-        let room = MemoryRoom::new(options.memory_limits(), families, room);
-        let (last_seq, logs_by_seq) = (recovered.last_seq, recovered.logs_by_seq);
-        let recent_puts = self.options.tuning.gap_puts;
-        let of_queue = shared.clone();
-        let queue =
-            CommitQueue::new(room, merge_reserve_bytes, recent_puts, log, last_seq, logs_by_seq, of_queue);
-        let queue = Arc::new(queue);
-        let parts = Parts {
-            dir: dir.clone(),
-            env: env.clone(),
-            options: JobOptions { named_tiers, ..self.job_options(merge_reserve_bytes, move_times) },
-            shared: shared.clone(),
-            queue: queue.clone(),
-            tables,
-        };
-        let jobs = Arc::new(Jobs::new(parts, manifest, state, listing.logs, new_log));
-        jobs.collect_after_open(&orphans, &recovered.superseded);
-        jobs.schedule();
-        Ok(Engine {
-            identity: IDENTITY.fetch_add(1, Ordering::Relaxed),
-            recovery: recovered.report,
-            shared,
-            clock: env.clock.clone(),
-            queue,
-            jobs,
-            scan_lengths: UsualLengths::default(),
-            closing: braidb_storage::locks::Mutex::default(),
-            dir: self.dir,
-            options: self.options,
-            cache: self.cache,
-        })
+        let mut start = self.start_manifest(found, lock, whole)?;
+        let files = self.check_files(&mut start)?;
+        let mut begun = self.recover(&start, &files)?;
+        self.commit(&mut start, &mut begun)?;
+        Ok(self.start_jobs(start, files, begun))
     }
 
-    /// Reads the manifest, finds the slow tiers, and starts a new manifest. From here on `self.env` has the directories of all tiers.
-    fn start(&mut self, found: Found, lock: DirLock, whole: &Env) -> Result<Start> {
+    /// Steps 2 and 3: reads the manifest, finds the slow tiers, and starts a new manifest. From here on `self.env` has the directories of all tiers.
+    fn start_manifest(&mut self, found: Found, lock: DirLock, whole: &Env) -> Result<Start> {
         let store = |env: &Env, dirs: TierDirs| {
             let (cache, counters) = (self.cache.clone(), self.counters.clone());
             TableStore::new(env.fs.clone(), dirs, cache, counters, self.options.open_files)
@@ -279,9 +191,43 @@ impl Opening {
         Ok(Start { opened, tiers, tables, lock })
     }
 
+    /// Step 3: fails if a file of the state is missing or too short. Announces the new epoch to the slow tiers.
+    fn check_files(&self, start: &mut Start) -> Result<Files> {
+        let Start { opened, tiers, tables, .. } = start;
+        tables.reserve();
+        let (state, dirs) = (&mut opened.state, tables.dirs());
+        let listing = Listing::read(&self.env, dirs)?;
+        let tables_left = state.check_tables(dirs, &listing.tables)?;
+        state.check_bodies(&self.dir, &listing.logs)?;
+        let value_files = state.check_value_files(dirs, &listing.value_files)?;
+        let orphans = Orphans { tables: tables_left, value_files };
+        if let Some(tiers) = tiers {
+            tiers.announce(&orphans)?;
+        }
+        let merge_reserve_bytes = self.merge_reserve_bytes(&listing)?;
+        Ok(Files { listing, orphans, merge_reserve_bytes })
+    }
+
+    /// Steps 4 and 5: recovers, in place if the device is full, and begins the new log.
+    fn recover(&self, start: &Start, files: &Files) -> Result<Begun> {
+        let Opening { dir, env, options, counters, .. } = self;
+        let Opened { state, numbers, .. } = &start.opened;
+        let logs = files.listing.log_ids();
+        let recovery = || Recovery::new(dir, env, options, state, numbers.clone(), counters.clone());
+        let mut begun = match self.begin_log(recovery(), &logs, numbers.take(), &start.lock) {
+            // A full disk must not prevent an open, since deletes can make room (rule 15).
+            Err(error) if error.is_full() => {
+                self.begin_log(recovery().in_place(), &logs, numbers.take(), &start.lock)?
+            }
+            outcome => outcome?,
+        };
+        begun.log.set_reserve_bytes(files.merge_reserve_bytes);
+        Ok(begun)
+    }
+
     /// Recovers, and begins the new log with the copies that recovery wants there. On return all recovered records are stable, and so
     /// are the new log's name and header. Only then may the edit name the log. After an error nothing refers to the new log.
-    fn begin(
+    fn begin_log(
         &self,
         recovery: Recovery<'_>,
         logs: &[FileId],
@@ -313,6 +259,111 @@ impl Opening {
         Ok(Begun { recovered, log, log_sync })
     }
 
+    /// Step 6: commits the one edit that makes a database of what was recovered, and confirms the new epoch of the slow tiers.
+    fn commit(&self, start: &mut Start, begun: &mut Begun) -> Result<()> {
+        let Start { opened, tiers, tables, .. } = start;
+        let Begun { recovered, log, .. } = begun;
+        recovered.complete_edit(log.id());
+        if mutant!("sequence_reused") {
+            recovered.last_seq = opened.state.last_seq();
+        }
+        let mut edit = std::mem::take(&mut recovered.edit);
+        edit.push(Change::LastSeq(recovered.last_seq));
+        if let Some(tiers) = tiers {
+            tiers.add_to(&mut edit, &opened.state);
+        }
+        let committed = opened.manifest.commit(&opened.state, edit);
+        // The tables that the edit names must stay, unless the edit is certainly not on disk.
+        if !matches!(committed, Err(CommitError::Refused(_)))
+            && let Some(outputs) = recovered.outputs.take()
+        {
+            outputs.keep();
+        }
+        opened.state = committed.map_err(CommitError::into_error)?;
+        if let Some(tiers) = tiers {
+            tiers.confirm()?;
+            tables.heat().start();
+        }
+        for (id, family) in opened.state.families() {
+            recovered.families[id.0 as usize].version = family.version.clone();
+        }
+        Ok(())
+    }
+
+    /// Step 7: makes the engine, deletes files that nothing refers to, and starts the jobs.
+    fn start_jobs(self, start: Start, files: Files, begun: Begun) -> Engine {
+        let Start { opened, tiers, tables, lock } = start;
+        let Opened { state, manifest, numbers, torn } = opened;
+        let Files { listing, orphans, merge_reserve_bytes } = files;
+        let Begun { recovered, log, log_sync } = begun;
+        let mut recovery = recovered.report;
+        recovery.manifest_cut = torn.map(|torn| Cut {
+            path: torn.path,
+            offset: torn.offset,
+            bytes: torn.bytes,
+            whole_frames_behind: 0,
+        });
+        let new_log = log.id();
+        let shared = self.shared(recovered.last_seq, log_sync, lock, numbers);
+        let room = shared.for_room(self.env.random.clone());
+        let queue = Arc::new(CommitQueue::new(
+            MemoryRoom::new(self.options.memory_limits(), recovered.families, room),
+            merge_reserve_bytes,
+            self.options.tuning.gap_puts,
+            log,
+            recovered.last_seq,
+            recovered.logs_by_seq,
+            shared.clone(),
+        ));
+        let clock = self.env.clock.clone();
+        let parts = Parts {
+            dir: self.dir.clone(),
+            options: self.job_options(merge_reserve_bytes, tiers.as_ref()),
+            env: self.env,
+            shared: shared.clone(),
+            queue: queue.clone(),
+            tables,
+        };
+        let jobs = Arc::new(Jobs::new(parts, manifest, state, listing.logs, new_log));
+        jobs.collect_after_open(&orphans, &recovered.superseded);
+        jobs.schedule();
+        Engine {
+            dir: self.dir,
+            options: self.options,
+            identity: IDENTITY.fetch_add(1, Ordering::Relaxed),
+            recovery,
+            shared,
+            cache: self.cache,
+            clock,
+            queue,
+            jobs,
+            scan_lengths: UsualLengths::default(),
+            closing: braidb_storage::locks::Mutex::default(),
+        }
+    }
+
+    fn shared(
+        &self,
+        last_seq: SeqNo,
+        log_sync: Arc<LogSync>,
+        dir_lock: Arc<DirLock>,
+        files: Arc<FileIds>,
+    ) -> Shared {
+        let (env, counters) = (&self.env, self.counters.clone());
+        let pressure = Pressure::new(self.marks(), env.clock.clone(), env.runtime.clone(), counters.clone());
+        Shared {
+            view: Arc::new(ViewCell::new(View::default())),
+            snapshots: Arc::new(Snapshots::new(last_seq)),
+            health: Arc::new(Health::default()),
+            pressure: Arc::new(pressure),
+            flushes: Arc::new(FlushQueue::default()),
+            log_sync,
+            dir_lock,
+            files,
+            counters,
+        }
+    }
+
     /// Bytes that puts leave free on the device for a merge (rule 15): L0 at `l0_stop_tables`, the least L1, and two tables. A larger
     /// merge may need more: of a tree with more in L0 and L1, or further down. Such a merge fails and
     /// is tried again. The reserve is at most half of a small device, since no merge writes more than there is.
@@ -338,7 +389,7 @@ impl Opening {
         }
     }
 
-    fn job_options(&self, merge_reserve_bytes: u64, move_times: MoveTimes) -> JobOptions {
+    fn job_options(&self, merge_reserve_bytes: u64, tiers: Option<&Tiers>) -> JobOptions {
         JobOptions {
             table: self.options.table_options(0),
             tree: self.options.tree_options(),
@@ -350,8 +401,8 @@ impl Opening {
             merges: self.options.background_threads,
             merge_bytes_per_second: self.options.merge_bytes_per_second,
             share: Share { percent: self.options.fast_share, bytes: self.options.fast_bytes },
-            move_times,
-            named_tiers: BTreeSet::new(),
+            move_times: tiers.map(Tiers::move_times).unwrap_or_default(),
+            named_tiers: tiers.map(Tiers::named).unwrap_or_default(),
             background_merges: self.options.background_merges,
         }
     }

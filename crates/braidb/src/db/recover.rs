@@ -108,7 +108,8 @@ pub(super) struct Recovered {
     /// The logs of the records in memory, by sequence number.
     pub logs_by_seq: LogsBySeq,
     pub report: RecoveryReport,
-    pub outputs: Outputs,
+    /// The tables that recovery wrote. They are deleted with the result, unless the caller takes and keeps them.
+    pub outputs: Option<Outputs>,
     pub edit: Edit,
     /// Families without records in memory, which need no log before the new one.
     settled: Vec<FamilyId>,
@@ -568,7 +569,7 @@ impl<'a> Recovery<'a> {
             last_seq: self.last_seq,
             logs_by_seq: self.logs_by_seq,
             report: self.report,
-            outputs: self.outputs,
+            outputs: Some(self.outputs),
             edit: self.edit,
             settled,
             copied,
