@@ -32,6 +32,7 @@
 //! versions in the order of their edits.
 
 mod asked;
+mod catalog;
 mod cleanup;
 mod collect_logs;
 mod compact;
@@ -69,8 +70,8 @@ use crate::version::{Change, CommitError, Edit, Manifest, State, TableStore, Ver
 use crate::write::{CommitQueue, Shared};
 use braidb_storage::locks::{Condvar, Mutex};
 use braidb_storage::{Env, Lane};
+use catalog::Catalog;
 pub use cleanup::Orphans;
-use damage::Damages;
 use hints::Hints;
 use memory_compaction::MemoryCompactor;
 use output::{Outputs, Target};
@@ -81,7 +82,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
-use tiers::{Share, TierState};
+use tiers::Share;
 use trie::Tries;
 use value_output::TrieOf;
 
@@ -140,47 +141,6 @@ pub struct Jobs {
     is_collecting: AtomicBool,
 }
 
-/// The manifest, and what is under way.
-#[derive(Debug)]
-struct Catalog {
-    manifest: Manifest,
-    /// The state that the manifest describes.
-    state: State,
-    claims: Claims,
-    /// Jobs that were submitted and have not ended.
-    jobs: usize,
-    /// Flushes and merges that have not given back their flushing set or claims.
-    flushes_running: usize,
-    merges_running: usize,
-    /// Whether a running merge was bought by what readers paid.
-    is_buying: bool,
-    tiers: TierState,
-    /// Whether a log collection runs.
-    collecting_logs: bool,
-    /// Callers of `compact`. They plan the merges; the scheduler plans only what keeps writers from waiting.
-    manual: usize,
-    /// Callers of `settle`, who ask for all merges that are wanted.
-    settling: usize,
-    is_stopped: bool,
-    /// Threads that read samples of tables, and hold versions meanwhile.
-    sampling_threads: usize,
-    /// Logs on disk.
-    logs: BTreeSet<FileId>,
-    /// Value files on disk that an edit has named, and their tiers.
-    value_files: BTreeMap<FileId, TierId>,
-    /// The value files of the current round of collection.
-    collected: BTreeSet<FileId>,
-    /// The value files that merges empty where they come by.
-    carried: BTreeSet<FileId>,
-    damages: Damages,
-    /// Bytes of the logs that earlier opens wrote.
-    older_log_bytes: BTreeMap<FileId, u64>,
-    /// Bytes that flushes would have left in logs since the oldest logs were let go; and the last log that was let go.
-    refused_bytes: u64,
-    let_go: Option<FileId>,
-    hints: BTreeMap<FamilyId, Hints>,
-}
-
 /// The parts of the engine that jobs work on.
 #[derive(Debug)]
 pub struct Parts {
@@ -200,30 +160,6 @@ impl Jobs {
         logs: Vec<(FileId, u64)>,
         new_log: FileId,
     ) -> Jobs {
-        let catalog = Catalog {
-            manifest,
-            claims: Claims::default(),
-            jobs: 0,
-            flushes_running: 0,
-            merges_running: 0,
-            is_buying: false,
-            tiers: TierState::default(),
-            collecting_logs: false,
-            manual: 0,
-            settling: 0,
-            is_stopped: false,
-            sampling_threads: 0,
-            value_files: state.value_files().iter().map(|(&id, file)| (id, file.tier)).collect(),
-            collected: BTreeSet::new(),
-            carried: BTreeSet::new(),
-            damages: Damages::default(),
-            state,
-            logs: logs.iter().map(|(id, _)| *id).chain([new_log]).collect(),
-            older_log_bytes: logs.into_iter().collect(),
-            refused_bytes: 0,
-            let_go: None,
-            hints: BTreeMap::new(),
-        };
         let mut parts = parts;
         let descriptors = parts.tables.descriptors().clone();
         // A merge holds a table, a value file, and at least one value file that waits for its sync. The fourth descriptor is for a log or
@@ -236,7 +172,7 @@ impl Jobs {
             .map(|rate| Pacer::new(rate, parts.env.clock.clone(), parts.env.runtime.clone()));
         let jobs = Jobs {
             parts,
-            catalog: Mutex::new(catalog),
+            catalog: Mutex::new(Catalog::new(manifest, state, logs, new_log)),
             compactor: ForegroundMutex::default(),
             ended: Condvar::new(),
             pacer,
