@@ -59,16 +59,16 @@ impl Jobs {
     pub fn settle(self: &Arc<Self>) -> Result<()> {
         self.parts.shared.health.check_writable()?;
         self.catalog.lock().tiers.forget_free_bytes();
-        let _settling = Counted::new(self, |catalog| &mut catalog.settling);
+        let _settling = Counted::new(self, Catalog::settling);
         self.wait_until(&[Lane::Flush, Lane::Merge], |catalog| {
-            catalog.jobs == 0
-                && catalog.sampling_threads == 0
+            !catalog.has_jobs()
+                && catalog.sampling_threads() == 0
                 && !self.parts.shared.flushes.has_tasks()
                 && self.is_memory_compacted()
                 && self.propose(catalog).is_none()
         })?;
         // Files that readers held until now can go as well. Threads that took others before are counted.
         self.collect_all_garbage();
-        self.wait_until(&[Lane::Flush, Lane::Merge], |catalog| catalog.jobs == 0 && !self.is_deleting())
+        self.wait_until(&[Lane::Flush, Lane::Merge], |catalog| !catalog.has_jobs() && !self.is_deleting())
     }
 }

@@ -7,33 +7,34 @@ use super::hints::Hints;
 use super::tiers::TierState;
 use crate::base::ids::{FamilyId, FileId, TierId};
 use crate::plan::Claims;
-use crate::version::{Manifest, State};
+use crate::plan::form::{self, FormOptions, Pinned};
+use crate::version::{CommitError, Edit, Manifest, State};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The manifest, and what is under way.
 #[derive(Debug)]
 pub(super) struct Catalog {
-    pub(super) manifest: Manifest,
+    manifest: Manifest,
     /// The state that the manifest describes.
     pub(super) state: State,
     pub(super) claims: Claims,
     /// Jobs that were submitted and have not ended.
-    pub(super) jobs: usize,
+    jobs: usize,
     /// Flushes and merges that have not given back their flushing set or claims.
-    pub(super) flushes_running: usize,
-    pub(super) merges_running: usize,
+    flushes_running: usize,
+    merges_running: usize,
     /// Whether a running merge was bought by what readers paid.
-    pub(super) is_buying: bool,
+    is_buying: bool,
     pub(super) tiers: TierState,
     /// Whether a log collection runs.
-    pub(super) collecting_logs: bool,
+    collecting_logs: bool,
     /// Callers of `compact`. They plan the merges; the scheduler plans only what keeps writers from waiting.
-    pub(super) manual: usize,
+    manual: usize,
     /// Callers of `settle`, who ask for all merges that are wanted.
-    pub(super) settling: usize,
-    pub(super) is_stopped: bool,
+    settling: usize,
+    is_stopped: bool,
     /// Threads that read samples of tables, and hold versions meanwhile.
-    pub(super) sampling_threads: usize,
+    sampling_threads: usize,
     /// Logs on disk.
     pub(super) logs: BTreeSet<FileId>,
     /// Value files on disk that an edit has named, and their tiers.
@@ -46,8 +47,8 @@ pub(super) struct Catalog {
     /// Bytes of the logs that earlier opens wrote.
     pub(super) older_log_bytes: BTreeMap<FileId, u64>,
     /// Bytes that flushes would have left in logs since the oldest logs were let go; and the last log that was let go.
-    pub(super) refused_bytes: u64,
-    pub(super) let_go: Option<FileId>,
+    refused_bytes: u64,
+    let_go: Option<FileId>,
     pub(super) hints: BTreeMap<FamilyId, Hints>,
 }
 
@@ -82,6 +83,148 @@ impl Catalog {
             refused_bytes: 0,
             let_go: None,
             hints: BTreeMap::new(),
+        }
+    }
+
+    /// Commits an edit to the manifest. After an error the state is as before.
+    pub(super) fn commit(&mut self, edit: Edit) -> Result<(), CommitError> {
+        let named = edit.value_files();
+        self.state = self.manifest.commit(&self.state, edit)?;
+        self.value_files.extend(named);
+        Ok(())
+    }
+
+    pub(super) fn manifest_id(&self) -> FileId {
+        self.manifest.id()
+    }
+
+    /// Keeps new jobs from starting.
+    pub(super) fn stop(&mut self) {
+        self.is_stopped = true;
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
+
+    /// Whether a job was submitted that has not ended.
+    pub(super) fn has_jobs(&self) -> bool {
+        self.jobs > 0
+    }
+
+    /// Counts a job that was submitted.
+    pub(super) fn job_began(&mut self) {
+        self.jobs += 1;
+    }
+
+    /// The job ended. It gave back before what it held.
+    pub(super) fn job_ended(&mut self) {
+        self.jobs -= 1;
+    }
+
+    pub(super) fn flush_began(&mut self) {
+        self.job_began();
+        self.flushes_running += 1;
+    }
+
+    /// The flush gave back its flushing set. Its job goes on.
+    pub(super) fn flush_gave_back(&mut self) {
+        self.flushes_running -= 1;
+    }
+
+    pub(super) fn merge_began(&mut self, is_bought: bool) {
+        self.job_began();
+        self.merges_running += 1;
+        self.is_buying |= is_bought;
+    }
+
+    /// The merge gave back its claims. Its job goes on.
+    pub(super) fn merge_gave_back(&mut self, is_bought: bool) {
+        self.merges_running -= 1;
+        self.is_buying &= !is_bought;
+    }
+
+    pub(super) fn log_collection_began(&mut self) {
+        self.job_began();
+        self.collecting_logs = true;
+    }
+
+    /// The log collection copies nothing more. Its job goes on.
+    pub(super) fn log_collection_gave_back(&mut self) {
+        self.collecting_logs = false;
+    }
+
+    pub(super) fn is_collecting_logs(&self) -> bool {
+        self.collecting_logs
+    }
+
+    pub(super) fn is_flushing(&self) -> bool {
+        self.flushes_running > 0
+    }
+
+    pub(super) fn merges_running(&self) -> usize {
+        self.merges_running
+    }
+
+    /// Whether a running merge was bought by what readers paid.
+    pub(super) fn is_buying(&self) -> bool {
+        self.is_buying
+    }
+
+    /// The number of callers of `compact`. A caller counts itself by `Counted`.
+    pub(super) fn compacting(&mut self) -> &mut usize {
+        &mut self.manual
+    }
+
+    /// The number of callers of `settle`. A caller counts itself by `Counted`.
+    pub(super) fn settling(&mut self) -> &mut usize {
+        &mut self.settling
+    }
+
+    /// Whether a caller of `compact` plans the merges.
+    pub(super) fn is_manual(&self) -> bool {
+        self.manual > 0
+    }
+
+    pub(super) fn is_settling(&self) -> bool {
+        self.settling > 0
+    }
+
+    /// Whether no flush and no merge runs, and no caller of `compact` is about to start one.
+    pub(super) fn is_idle(&self) -> bool {
+        self.manual + self.merges_running + self.flushes_running == 0
+    }
+
+    pub(super) fn sampling_began(&mut self) {
+        self.sampling_threads += 1;
+    }
+
+    pub(super) fn sampling_ended(&mut self) {
+        self.sampling_threads -= 1;
+    }
+
+    /// Threads that read samples of tables.
+    pub(super) fn sampling_threads(&self) -> usize {
+        self.sampling_threads
+    }
+
+    /// The last log that was let go.
+    pub(super) fn let_go(&self) -> Option<FileId> {
+        self.let_go
+    }
+
+    /// A flush would have left `bytes` more in logs, had the `pinned` logs left room. Lets the oldest of them go if it is worth it.
+    pub(super) fn count_refused(
+        &mut self,
+        bytes: u64,
+        pinned: &BTreeMap<FileId, Pinned>,
+        options: &FormOptions,
+    ) {
+        self.refused_bytes += bytes;
+        let oldest = form::oldest(pinned, self.refused_bytes, options);
+        if oldest.is_some() {
+            self.let_go = self.let_go.max(oldest);
+            self.refused_bytes = 0;
         }
     }
 }

@@ -67,7 +67,7 @@ impl Jobs {
         let named = catalog.state.log_bodies();
         let is_body = |id: &FileId| {
             let is_forgotten = mutant!("log_deleted_under_a_handle")
-                || mutant!("handle_into_a_collected_log") && catalog.collecting_logs;
+                || mutant!("handle_into_a_collected_log") && catalog.is_collecting_logs();
             !is_forgotten && (named.contains_key(id) || self.parts.tables.bodies().is_held(*id))
         };
         let (kept, gone): (BTreeSet<FileId>, BTreeSet<FileId>) =

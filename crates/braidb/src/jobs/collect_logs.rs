@@ -25,8 +25,8 @@ impl Jobs {
     /// Starts a log collection if a log became full or a flush ended since the last one. At most one runs, and none beside a
     /// flush.
     pub(super) fn start_log_collection(self: &Arc<Self>, catalog: &mut Catalog) {
-        let is_flushing = catalog.flushes_running > 0 || self.parts.shared.flushes.has_tasks();
-        if catalog.collecting_logs || is_flushing || !self.log_full.swap(false, Ordering::Acquire) {
+        let is_flushing = catalog.is_flushing() || self.parts.shared.flushes.has_tasks();
+        if catalog.is_collecting_logs() || is_flushing || !self.log_full.swap(false, Ordering::Acquire) {
             return;
         }
         let of_small = self.writes_back_small.swap(false, Ordering::Relaxed);
@@ -36,8 +36,7 @@ impl Jobs {
         if !is_near && !of_small {
             return;
         }
-        catalog.jobs += 1;
-        catalog.collecting_logs = true;
+        catalog.log_collection_began();
         let running =
             Running { jobs: self.clone(), work: Some(Work::LogCollection { of_small, frees: true }) };
         self.parts.env.runtime.submit(Lane::Flush, Box::new(move || running.begin_log_collection()));

@@ -4,10 +4,10 @@
 //! A panic of the caller's thread within a step poisons the database, as in any job: the step may be half done. Between two
 //! steps nothing is half done, and the scheduler plans on.
 
-use super::Jobs;
 use super::asked::Counted;
 use super::hints::Hints;
 use super::running::Running;
+use super::{Catalog, Jobs};
 use crate::base::error::Result;
 use crate::base::ids::FamilyId;
 use crate::plan::{Picker, Plan, Step};
@@ -26,7 +26,7 @@ impl Jobs {
     pub fn compact(self: &Arc<Self>, progress: &mut dyn FnMut(u64)) -> Result<()> {
         self.parts.shared.health.check_writable()?;
         // The drop of the last one gives planning back to the scheduler.
-        let manual = Counted::new(self, |catalog| &mut catalog.manual);
+        let manual = Counted::new(self, Catalog::compacting);
         let outcome = self.compact_families(progress);
         drop(manual);
         self.schedule();
@@ -75,7 +75,7 @@ impl Jobs {
     fn next_step(self: &Arc<Self>, family: FamilyId, upto: u64) -> Result<Option<ClaimedStep>> {
         let mut next = None;
         self.wait_until(&[Lane::Merge], |catalog| {
-            if catalog.is_stopped {
+            if catalog.is_stopped() {
                 return false;
             }
             let version = &catalog.state.families()[&family].version;

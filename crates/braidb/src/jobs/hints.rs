@@ -186,7 +186,7 @@ struct Asking<'a> {
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
         self.versions.clear();
-        self.jobs.catalog.lock().sampling_threads -= 1;
+        self.jobs.catalog.lock().sampling_ended();
         self.jobs.ended.notify_all();
     }
 }
@@ -253,7 +253,7 @@ impl Jobs {
     /// The families with a cell to be sampled, each with how many of 1,000 newer entries hide an older one.
     fn versions_in_question(&self) -> Option<Asking<'_>> {
         let mut catalog = self.catalog.lock();
-        if catalog.manual > 0 || catalog.is_stopped || !self.plans_unasked(&catalog) {
+        if catalog.is_manual() || catalog.is_stopped() || !self.plans_unasked(&catalog) {
             return None;
         }
         let families = catalog.state.families().iter().map(|(&id, family)| (id, family.version.clone()));
@@ -266,7 +266,7 @@ impl Jobs {
         let with_share = |(id, version)| (version, catalog.hints(id).planned_permille());
         let versions = asked.into_iter().map(with_share).collect();
         // Counted last: dropping `Asking` locks the catalog.
-        catalog.sampling_threads += 1;
+        catalog.sampling_began();
         drop(catalog);
         Some(Asking { jobs: self, versions })
     }
@@ -274,7 +274,7 @@ impl Jobs {
     /// Threads that read samples; `None` while the catalog is locked.
     #[cfg(test)]
     pub fn sampling_threads(&self) -> Option<usize> {
-        Some(self.catalog.try_lock()?.sampling_threads)
+        Some(self.catalog.try_lock()?.sampling_threads())
     }
 
     /// For each family, the keys of a million that may stay at the next flush, and the latest periods of the hot-key tuner.
@@ -294,7 +294,7 @@ impl Jobs {
 impl Catalog {
     /// The policies saw all hints, and want nothing more for now.
     pub(super) fn all_answered(&mut self, has_flushes: bool) {
-        let is_idle = self.manual + self.merges_running + self.flushes_running == 0 && !has_flushes;
+        let is_idle = self.is_idle() && !has_flushes;
         for (id, hints) in &mut self.hints {
             if let Some(family) = self.state.families().get(id) {
                 hints.answered(&family.version, is_idle);

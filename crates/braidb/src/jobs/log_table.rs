@@ -274,7 +274,7 @@ impl Jobs {
         if catalog.state.tables().all(|table| table.bodies().is_empty()) {
             return BTreeSet::new();
         }
-        let mut tables = form::to_rewrite(&pinned(catalog), catalog.let_go, &self.parts.options.form);
+        let mut tables = form::to_rewrite(&pinned(catalog), catalog.let_go(), &self.parts.options.form);
         tables.append(&mut self.tables_of_collected(catalog));
         tables
     }
@@ -285,12 +285,8 @@ impl Jobs {
             return;
         }
         let mut catalog = self.catalog.lock();
-        catalog.refused_bytes += bytes;
-        let oldest = form::oldest(&pinned(&catalog), catalog.refused_bytes, &self.parts.options.form);
-        if oldest.is_some() {
-            catalog.let_go = catalog.let_go.max(oldest);
-            catalog.refused_bytes = 0;
-        }
+        let pinned = pinned(&catalog);
+        catalog.count_refused(bytes, &pinned, &self.parts.options.form);
     }
 
     /// The logs that stay for the sake of tables alone.

@@ -75,7 +75,7 @@ impl Jobs {
             }
             drop(increment);
             self.collect_garbage();
-            if self.catalog.lock().is_stopped {
+            if self.catalog.lock().is_stopped() {
                 break;
             }
         }

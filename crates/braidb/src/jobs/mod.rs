@@ -202,7 +202,7 @@ impl Jobs {
         self.compact_memory();
         self.ask_samples();
         let mut catalog = self.catalog.lock();
-        if catalog.is_stopped || self.parts.shared.health.check_writable().is_err() {
+        if catalog.is_stopped() || self.parts.shared.health.check_writable().is_err() {
             return;
         }
         loop {
@@ -210,13 +210,12 @@ impl Jobs {
             if tasks.is_empty() {
                 break;
             }
-            catalog.jobs += 1;
-            catalog.flushes_running += 1;
+            catalog.flush_began();
             let running = Running { jobs: self.clone(), work: Some(Work::Flush(tasks)) };
             self.parts.env.runtime.submit(Lane::Flush, Box::new(move || running.flush()));
         }
         self.start_log_collection(&mut catalog);
-        while catalog.merges_running < self.parts.options.merges {
+        while catalog.merges_running() < self.parts.options.merges {
             let Some((plan, version)) = self.propose(&mut catalog) else {
                 catalog.all_answered(self.parts.shared.flushes.has_tasks());
                 break;
@@ -235,7 +234,7 @@ impl Jobs {
         }
         loop {
             let plan = self.propose_beside(&catalog.claims.avoiding(avoided.clone()), catalog);
-            let is_idle = catalog.merges_running == 0 && catalog.manual == 0;
+            let is_idle = catalog.merges_running() == 0 && !catalog.is_manual();
             if plan.is_some() || !is_idle {
                 return plan;
             }
@@ -256,7 +255,7 @@ impl Jobs {
         let (options, nothing) = (&self.parts.options.tree, Hints::default());
         let now = |id: &FamilyId| {
             let hints = catalog.hints.get(id).unwrap_or(&nothing);
-            hints.now(&self.parts.shared.snapshots, &to_rewrite, !catalog.is_buying, tiers.as_ref())
+            hints.now(&self.parts.shared.snapshots, &to_rewrite, !catalog.is_buying(), tiers.as_ref())
         };
         let in_turn = |&(id, family): &(&FamilyId, &Family)| {
             let (version, now) = (&family.version, now(id));
@@ -264,7 +263,7 @@ impl Jobs {
             Some((plan, version.clone()))
         };
         let is_given_up = tiers.as_ref().is_some_and(|tiers| tiers.given_up.is_some());
-        if catalog.manual == 0
+        if !catalog.is_manual()
             && is_given_up
             && let Some(plan) = families.iter().find_map(in_turn)
         {
@@ -273,7 +272,7 @@ impl Jobs {
         let mut plans = families.into_iter().filter_map(|(id, family)| {
             let (version, now) = (&family.version, now(id));
             let picker = Picker { family: *id, version, claims, now: &now, options };
-            let plan = if catalog.manual == 0 && (self.plans_unasked(catalog) || is_given_up) {
+            let plan = if !catalog.is_manual() && (self.plans_unasked(catalog) || is_given_up) {
                 picker.propose()?
             } else if version.level(0).runs() >= options.l0_slowdown_tables && self.relieves_l0() {
                 // A caller of `compact` plans all other merges, or the user wants none, but no writer may wait at the limit of L0.
@@ -305,7 +304,7 @@ impl Jobs {
 
     /// Whether merges start that no writer waits for.
     fn plans_unasked(&self, catalog: &Catalog) -> bool {
-        self.parts.options.background_merges || catalog.settling > 0
+        self.parts.options.background_merges || catalog.is_settling()
     }
 
     fn start_merge(self: &Arc<Self>, catalog: &mut Catalog, plan: Plan, version: Arc<Version>) {
@@ -325,13 +324,11 @@ impl Jobs {
             _ => None,
         };
         if let Some(merge) = bought {
-            catalog.is_buying = true;
             self.parts.shared.counters.bought_merges.add(1);
             self.parts.shared.counters.rent_spent_ns.add(merge.paid_ns());
         }
         catalog.tiers.is_moving |= tiers::is_move(plan);
-        catalog.jobs += 1;
-        catalog.merges_running += 1;
+        catalog.merge_began(bought.is_some());
         let kind = MergeKind { is_bought: bought.is_some(), is_move: tiers::is_move(plan) };
         Running { jobs: self.clone(), work: Some(Work::Merge(ticket, kind)) }
     }
@@ -366,12 +363,8 @@ impl Jobs {
     fn commit(&self, catalog: &mut Catalog, mut edit: Edit) -> Result<()> {
         self.parts.shared.health.check_unpoisoned()?;
         edit.push(Change::LastSeq(self.parts.shared.snapshots.visible()));
-        let named = edit.value_files();
-        match catalog.manifest.commit(&catalog.state, edit) {
-            Ok(state) => {
-                catalog.value_files.extend(named);
-                catalog.state = state;
-            }
+        match catalog.commit(edit) {
+            Ok(()) => {}
             Err(CommitError::Refused(error)) => return Err(error),
             Err(CommitError::Poison(error)) => return Err(self.parts.shared.health.poison(error)),
         }
@@ -505,12 +498,12 @@ impl Jobs {
     /// Keeps new jobs from starting, waits for the running ones, and deletes the files that no reader holds.
     pub fn stop(self: &Arc<Self>) {
         let mut catalog = self.catalog.lock();
-        catalog.is_stopped = true;
-        while catalog.jobs > 0 || !self.stop_memory_compaction() {
+        catalog.stop();
+        while catalog.has_jobs() || !self.stop_memory_compaction() {
             drop(catalog);
             let helped = self.parts.env.runtime.help();
             catalog = self.catalog.lock();
-            if !helped && (catalog.jobs > 0 || !self.stop_memory_compaction()) {
+            if !helped && (catalog.has_jobs() || !self.stop_memory_compaction()) {
                 self.ended.wait_for(&mut catalog, WAIT);
             }
         }
@@ -534,7 +527,7 @@ impl Jobs {
     /// manifest is deleted meanwhile. Tables of the state stay as long as the caller holds a copy of the state.
     pub fn with_files<T>(&self, look: impl FnOnce(&State, FileId, &BTreeSet<FileId>) -> T) -> T {
         let catalog = self.catalog.lock();
-        look(&catalog.state, catalog.manifest.id(), &catalog.logs)
+        look(&catalog.state, catalog.manifest_id(), &catalog.logs)
     }
 
     /// Bytes of the logs on disk.

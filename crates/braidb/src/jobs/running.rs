@@ -84,14 +84,13 @@ impl Running {
         let mut catalog = self.jobs.catalog.lock();
         match work {
             Work::Flush(tasks) => {
-                catalog.flushes_running -= 1;
+                catalog.flush_gave_back();
                 if !is_done {
                     self.jobs.parts.shared.flushes.put_back(tasks);
                 }
             }
             Work::Merge(ticket, MergeKind { is_bought, is_move }) => {
-                catalog.merges_running -= 1;
-                catalog.is_buying &= !is_bought;
+                catalog.merge_gave_back(is_bought);
                 catalog.tiers.is_moving &= !is_move;
                 catalog.tiers.merge_ended(is_move);
                 catalog.claims.release(ticket);
@@ -99,7 +98,7 @@ impl Running {
             }
             Work::Help => {}
             Work::LogCollection { of_small, frees } => {
-                catalog.collecting_logs = false;
+                catalog.log_collection_gave_back();
                 self.jobs.parts.queue.end_copies();
                 if of_small {
                     self.jobs.parts.queue.end_write_back(!is_done || !frees);
@@ -122,7 +121,7 @@ impl Drop for Running {
                 .failed(work.lane(), self.jobs.parts.shared.health.poison_after_panic());
         }
         self.end(false);
-        self.jobs.catalog.lock().jobs -= 1;
+        self.jobs.catalog.lock().job_ended();
         self.jobs.ended.notify_all();
     }
 }

@@ -137,7 +137,7 @@ impl<T, R> Drop for Owned<T, R> {
 impl Jobs {
     /// Whether a merge thread is idle.
     pub(super) fn has_idle_thread(&self) -> bool {
-        self.catalog.lock().merges_running < self.parts.options.merges
+        self.catalog.lock().merges_running() < self.parts.options.merges
     }
 
     /// Asks a merge thread to do a part, once it has time.
@@ -148,8 +148,8 @@ impl Jobs {
     /// Does what a job of a merge thread has to do, as a job that a close waits for; nothing if the jobs have stopped.
     pub(super) fn help_unless_stopped(self: &Arc<Self>, help: impl FnOnce(&Arc<Jobs>)) {
         let mut catalog = self.catalog.lock();
-        if !catalog.is_stopped {
-            catalog.jobs += 1;
+        if !catalog.is_stopped() {
+            catalog.job_began();
             drop(catalog);
             Running { jobs: self.clone(), work: Some(Work::Help) }.help(help);
         }
@@ -161,7 +161,7 @@ impl Jobs {
         mut catalog: MutexGuard<'_, Catalog>,
         help: impl FnOnce(&Arc<Jobs>) + Send + 'static,
     ) {
-        catalog.jobs += 1;
+        catalog.job_began();
         drop(catalog);
         let running = Running { jobs: self.clone(), work: Some(Work::Help) };
         self.parts.env.runtime.submit(Lane::Merge, Box::new(move || running.help(help)));

@@ -403,15 +403,14 @@ impl Jobs {
 
     /// Whether a tier is empty, and stays so. `None` while merges move cells off it, or may write there.
     fn emptied(&self, catalog: &mut Catalog, tier: TierId, dir: &Path) -> Option<Result<()>> {
-        if catalog.is_stopped {
+        if catalog.is_stopped() {
             return Some(Err(Error::Closed));
         }
         if !has_files_on(catalog, tier) && !catalog.tiers.is_written(tier) {
             return Some(Ok(()));
         }
         // A caller of `compact` plans merges by itself.
-        let is_idle = catalog.merges_running + catalog.flushes_running + catalog.manual == 0;
-        if is_idle && self.propose(catalog).is_none() {
+        if catalog.is_idle() && self.propose(catalog).is_none() {
             let left_bytes = bytes_on(catalog, tier);
             let why = format!(
                 "{left_bytes} bytes on it cannot be moved: run `braidb verify` to see which files are damaged"

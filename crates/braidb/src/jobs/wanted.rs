@@ -29,7 +29,7 @@ impl Jobs {
     #[cold]
     fn ask_planner_soon(self: &Arc<Self>) {
         match self.catalog.try_lock() {
-            Some(catalog) if catalog.is_stopped => {}
+            Some(catalog) if catalog.is_stopped() => {}
             Some(catalog) => self.submit_help(catalog, Jobs::schedule),
             None => self.parts.tables.bell().ring(),
         }
