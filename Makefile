@@ -57,8 +57,8 @@ HOURS ?= 1
 torture: setup
 	cargo run -p braidb-sim -- torture --minutes $$(awk 'BEGIN { m = 60 * $(HOURS); print (m > int(m)) ? int(m) + 1 : int(m) }')
 
-# rivals/ is a workspace of its own: see rivals/README.md.
-RIVALS = cargo run --release --quiet --manifest-path rivals/Cargo.toml --
+# lab/rivals/ is a workspace of its own: see lab/rivals/README.md.
+RIVALS = cargo run --release --quiet --manifest-path lab/rivals/Cargo.toml --
 setup-rivals:
 	@scripts/setup.sh rivals
 
@@ -68,7 +68,7 @@ rivals: setup-rivals
 	$(RIVALS) memory
 
 check-rivals: setup-rivals
-	cargo check --manifest-path rivals/Cargo.toml --all-targets --locked
+	cargo check --manifest-path lab/rivals/Cargo.toml --all-targets --locked
 
 # A line with a result for these sources is not run again, unless AGAIN names it: make accept-heat AGAIN='ws1 ws2'
 AGAIN ?=

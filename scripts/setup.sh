@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks for the tools that the build needs, and installs missing ones: a C linker, and a Rust toolchain that is new enough. With the
-# argument `miri`, also a nightly toolchain with Miri. With `rivals`, also the libraries that the stores in rivals/ link against. With
+# argument `miri`, also a nightly toolchain with Miri. With `rivals`, also the libraries that the stores in lab/rivals/ link against. With
 # `rocksdb`, also the tools that the feature `rocksdb` needs to compile RocksDB. Changes nothing if nothing is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."

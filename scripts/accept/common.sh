@@ -4,7 +4,7 @@
 #   [LINE…]              only these lines
 #   --again LINE         runs LINE anew, although it has a result (once for each such line)
 #
-# A line's result is a row in scratch/rows/TOPIC.jsonl. It is kept by the hash of crates/, rivals/, scripts/ and the Cargo files. So a line
+# A line's result is a row in scratch/rows/TOPIC.jsonl. It is kept by the hash of crates/, proof/, lab/, scripts/ and the Cargo files. So a line
 # runs once for these sources, whether it passes or fails, and the script prints the whole table each time. Documents may change meanwhile.
 # With another size or seed in the environment (see `sizes`) the script neither looks up nor keeps a result.
 
@@ -157,7 +157,7 @@ sum_up() {
 
 # --- what lines run ---
 
-# measuring COMMAND…: runs the command while other measurements of this machine wait: see crates/braidb-bench/src/bin/pair/lock.rs.
+# measuring COMMAND…: runs the command while other measurements of this machine wait: see lab/braidb-bench/src/bin/pair/lock.rs.
 # Measurements that the command starts do not wait.
 measuring() {
     local lock=${BRAIDB_MEASURING_LOCK:-/tmp/braidb-measuring.lock}
@@ -185,8 +185,8 @@ torture_this_commit() {
     sim torture --minutes "${TORTURE_MINUTES:-60}" && echo "clean at commit $(git rev-parse --short HEAD)"
 }
 
-# The driver of rivals/, which is outside the workspace.
-rivals_driver=${CARGO_TARGET_DIR:-rivals/target}/release/braidb-rivals
+# The driver of lab/rivals/, which is outside the workspace.
+rivals_driver=${CARGO_TARGET_DIR:-lab/rivals/target}/release/braidb-rivals
 
 # has_rocksdb: whether the driver exists and has RocksDB.
 has_rocksdb() {
@@ -201,7 +201,7 @@ has_rocksdb() {
 build_rivals() {
     local features=()
     ! has_rocksdb || features=(--features rocksdb)
-    CXXFLAGS='-msse4.2 -mpclmul' cargo build --release --quiet --manifest-path rivals/Cargo.toml "${features[@]}"
+    CXXFLAGS='-msse4.2 -mpclmul' cargo build --release --quiet --manifest-path lab/rivals/Cargo.toml "${features[@]}"
 }
 
 # build_commit COMMIT DIR: builds the command of another commit in DIR/target/release. It is built once and kept.

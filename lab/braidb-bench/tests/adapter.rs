@@ -1,4 +1,4 @@
-//! The driver of `scripts/pair` knows every option of the engine. rivals/adapter is built for a comparison only, so no compiler tells of a
+//! The driver of `scripts/pair` knows every option of the engine. lab/rivals/adapter is built for a comparison only, so no compiler tells of a
 //! new option. This test does.
 #![allow(clippy::disallowed_methods, reason = "reads sources")]
 
@@ -29,11 +29,11 @@ fn every_option_of_the_engine_can_be_set() {
         .filter(|name| !LEFT_OUT.contains(name))
         .collect();
     assert!(setters.len() > 20, "{setters:?}");
-    let (build, options) = (read("rivals/adapter/build.rs"), read("rivals/adapter/options.rs"));
+    let (build, options) = (read("lab/rivals/adapter/build.rs"), read("lab/rivals/adapter/options.rs"));
     let mut unguarded = Vec::new();
     for name in setters {
         let arm = options.contains(&format!("\"{name}\" =>"));
-        assert!(arm, "rivals/adapter/options.rs cannot set {name}: add an arm to `set`");
+        assert!(arm, "lab/rivals/adapter/options.rs cannot set {name}: add an arm to `set`");
         let is_guarded = build.contains(&format!("\"{name}\","))
             && options.contains(&format!("#[cfg(has_{name})]\n        \""));
         if !is_guarded {
@@ -43,14 +43,14 @@ fn every_option_of_the_engine_can_be_set() {
     assert_eq!(
         unguarded,
         [ALWAYS_THERE],
-        "an option that old commits lack needs an entry in KNOWN of rivals/adapter/build.rs and a cfg in options.rs"
+        "an option that old commits lack needs an entry in KNOWN of lab/rivals/adapter/build.rs and a cfg in options.rs"
     );
 }
 
 /// The driver's build script looks where the engine declares the call. If it looked elsewhere, it would take this commit for an old one.
 #[test]
 fn the_driver_finds_how_families_are_created() {
-    let build = read("rivals/adapter/build.rs");
+    let build = read("lab/rivals/adapter/build.rs");
     let call = "pub fn create_column_family(";
     assert!(build.contains(r#""src/db/mod.rs""#) && build.contains(call));
     assert!(read("crates/braidb/src/db/mod.rs").contains(call));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The paths that a line of acceptance depends on. Documents are left out, so that a change of a document does not discard a row.
-const SOURCES: [&str; 5] = ["crates", "rivals", "scripts", "Cargo.toml", "Cargo.lock"];
+const SOURCES: [&str; 6] = ["crates", "proof", "lab", "scripts", "Cargo.toml", "Cargo.lock"];
 
 /// Runs git in `directory` and returns what it prints, without the last line end.
 pub fn git(directory: &Path, arguments: &[&str]) -> Outcome<String> {

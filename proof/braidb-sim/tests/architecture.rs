@@ -41,15 +41,11 @@ const AMBIENT: [&str; 13] = [
 /// Exceptions: the path, the word (all words if empty), and the reason.
 const MAY_BE_AMBIENT: [(&str, &str, &str); 9] = [
     ("crates/braidb-storage/", "", "the seams themselves"),
-    (
-        "crates/braidb-bench/src/bin/pair/host.rs",
-        "",
-        "files and time of a tool that starts processes in turns",
-    ),
+    ("lab/braidb-bench/src/bin/pair/host.rs", "", "files and time of a tool that starts processes in turns"),
     ("crates/braidb-cli/src/host/", "", "the command's own files, processes and clock"),
-    ("crates/braidb-bench/src/draws.rs", ".powf(", "draws of a benchmark are many, and libm's takes longer"),
-    ("crates/braidb-bench/src/host/", "", "the clock, processes and files of benchmarks"),
-    ("crates/braidb-bench/src/run.rs", "std::thread", "threads that read and write are what it measures"),
+    ("lab/braidb-bench/src/draws.rs", ".powf(", "draws of a benchmark are many, and libm's takes longer"),
+    ("lab/braidb-bench/src/host/", "", "the clock, processes and files of benchmarks"),
+    ("lab/braidb-bench/src/run.rs", "std::thread", "threads that read and write are what it measures"),
     (
         "crates/braidb-cli/src/verbs/bench/steady/mod.rs",
         "std::thread",
@@ -60,7 +56,7 @@ const MAY_BE_AMBIENT: [(&str, &str, &str); 9] = [
         "std::thread",
         "lets other threads run where threads meet; on a stepped runtime there is one, which meets nobody",
     ),
-    ("crates/braidb-sim/src/judge/writers/", "std::thread", "judges writers on real threads"),
+    ("proof/braidb-sim/src/judge/writers/", "std::thread", "judges writers on real threads"),
 ];
 
 /// Nouns that ARCHITECTURE.md must define.
@@ -145,6 +141,18 @@ fn used_modules(code: &str, depth: usize) -> Vec<String> {
         }
     }
     used
+}
+
+#[test]
+fn every_member_stands_under_a_roof() {
+    let manifest = source::read("Cargo.toml");
+    let members = manifest.split("\nmembers = [").nth(1).expect("the workspace has members");
+    let members: Vec<&str> = quoted_by('"', members.split(']').next().expect("the list ends")).collect();
+    assert!(members.len() > 5, "{members:?}");
+    for member in members {
+        let roof = member.split('/').next().expect("a path has a first part");
+        assert!(source::ROOFS.contains(&roof), "{member} stands under none of {:?}", source::ROOFS);
+    }
 }
 
 #[test]
@@ -335,7 +343,11 @@ fn every_public_type_and_main_method_has_an_example() {
 
 /// The texts in backticks in `text`.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
-    text.split('`').skip(1).step_by(2)
+    quoted_by('`', text)
+}
+
+fn quoted_by(mark: char, text: &str) -> impl Iterator<Item = &str> {
+    text.split(mark).skip(1).step_by(2)
 }
 
 #[test]
@@ -370,6 +382,7 @@ fn each_noun_has_its_file() {
 fn documents() -> Vec<String> {
     let mut documents: Vec<String> =
         ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(str::to_owned).to_vec();
+    documents.extend(source::ROOFS.map(|roof| format!("{roof}/README.md")));
     for dir in ["docs", "docs/decisions"] {
         for entry in std::fs::read_dir(source::root().join(dir)).expect("the repository has documents") {
             let name =

@@ -159,7 +159,7 @@ fn sources_change_the_hash_and_documents_do_not() {
         ("crates/engine.rs", "another engine"),
         ("crates/new.rs", "a new file"),
         ("Cargo.toml", "another manifest"),
-        ("rivals/src/main.rs", "a new directory"),
+        ("lab/rivals/src/main.rs", "a new directory"),
         ("scripts/new", "a new script"),
     ] {
         repository.write(path, text);
@@ -168,7 +168,7 @@ fn sources_change_the_hash_and_documents_do_not() {
     }
     repository.commit();
     assert_eq!(repository.accept(&[]).0, "", "a commit of the working tree runs no line");
-    fs::remove_dir_all(repository.0.join("rivals")).unwrap();
+    fs::remove_dir_all(repository.0.join("lab")).unwrap();
     assert_eq!(repository.accept(&[]).0, all, "a removed directory runs all lines");
     repository.write("crates/engine.rs", "engine");
     fs::remove_file(repository.0.join("crates/new.rs")).unwrap();

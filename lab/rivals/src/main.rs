@@ -12,7 +12,7 @@ mod stores;
 mod table;
 
 /// This file belongs to the command `braidb bench`, so that figures look alike.
-#[path = "../../crates/braidb-cli/src/figures.rs"]
+#[path = "../../../crates/braidb-cli/src/figures.rs"]
 #[allow(dead_code, reason = "the command uses more of it")]
 mod figures;
 

@@ -11,15 +11,15 @@ macro_rules! modules_of_the_engine {
 }
 
 modules_of_the_engine! {
-    base at "../../crates/braidb/src/base/mod.rs",
-    visible at "../../crates/braidb/src/visible/mod.rs",
-    cache at "../../crates/braidb/src/cache/mod.rs",
-    log at "../../crates/braidb/src/log/mod.rs",
-    value at "../../crates/braidb/src/value/mod.rs",
-    table at "../../crates/braidb/src/table/mod.rs",
-    version at "../../crates/braidb/src/version/mod.rs",
-    memory at "../../crates/braidb/src/memory/mod.rs",
-    plan at "../../crates/braidb/src/plan/mod.rs"
+    base at "../../../crates/braidb/src/base/mod.rs",
+    visible at "../../../crates/braidb/src/visible/mod.rs",
+    cache at "../../../crates/braidb/src/cache/mod.rs",
+    log at "../../../crates/braidb/src/log/mod.rs",
+    value at "../../../crates/braidb/src/value/mod.rs",
+    table at "../../../crates/braidb/src/table/mod.rs",
+    version at "../../../crates/braidb/src/version/mod.rs",
+    memory at "../../../crates/braidb/src/memory/mod.rs",
+    plan at "../../../crates/braidb/src/plan/mod.rs"
 }
 
 mod pipeline;

@@ -22,7 +22,7 @@ fn checked_in() -> Files {
 }
 
 fn stored(name: &str) -> Files {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../braidb/tests/golden").join(name);
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/braidb/tests/golden").join(name);
     let files = golden::files(&RealFs, &dir).expect("the golden database is there");
     for kind in ["CURRENT", ".manifest", ".log", ".table"] {
         assert!(files.keys().any(|name| name.ends_with(kind)), "the golden database has no {kind}");
@@ -118,7 +118,7 @@ fn values_that_stayed_in_logs_are_read() {
 
 /// Opens the killed database `name`, opens it after a power failure and after a close, and expects `expected` each time.
 fn is_read_after_a_kill(name: &str, expected: &Contents) -> Db {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../braidb/tests/golden").join(name);
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/braidb/tests/golden").join(name);
     let files = golden::files(&RealFs, &dir).expect("the golden database is there");
     // Byte 14 of a log holds the optional features (docs/formats.md). Bit 0 is set in every log of versions that know it.
     let is_new = !name.ends_with("-uncovered");

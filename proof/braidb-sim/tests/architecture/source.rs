@@ -39,10 +39,16 @@ pub fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Every Rust file below `crates/`.
+/// The directories that hold the members of the workspace: the product, its proof, and the laboratory.
+pub const ROOFS: [&str; 3] = ["crates", "proof", "lab"];
+
+/// Every Rust file below the roofs. `lab/rivals` is left out: it is a workspace of its own.
 pub fn sources() -> Vec<Source> {
     let mut paths = Vec::new();
-    collect(&root().join("crates"), &mut paths);
+    for roof in ROOFS {
+        collect(&root().join(roof), &mut paths);
+    }
+    paths.retain(|path| !path.starts_with(root().join("lab/rivals")));
     paths.sort();
     assert!(paths.len() > 100, "only {} sources were found", paths.len());
     paths.iter().map(|path| load(path)).collect()
@@ -51,7 +57,7 @@ pub fn sources() -> Vec<Source> {
 fn collect(dir: &Path, paths: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(dir).expect("the directory can be listed") {
         let path = entry.expect("the directory can be listed").path();
-        if path.is_dir() {
+        if path.is_dir() && !path.ends_with("target") {
             collect(&path, paths);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             paths.push(path);

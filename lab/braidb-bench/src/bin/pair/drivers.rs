@@ -2,7 +2,7 @@
 //!
 //! A commit is checked out once into scratch/pair/COMMIT and stays there. This module generates a package for its driver in
 //! scratch/pair/drivers/COMMIT. The package depends on the engine of the commit and on the workloads of the working tree. The sources of
-//! all drivers are rivals/adapter.
+//! all drivers are lab/rivals/adapter.
 
 use crate::git::git;
 use crate::host;
@@ -88,12 +88,12 @@ fn binary(name: &str) -> String {
 
 /// The manifest of a driver's package. Rust's `Debug` escapes a path without control characters as TOML wants it.
 fn manifest(root: &Path, checkout: &Path, name: &str) -> String {
-    let (engine, bench) = (checkout.join("crates/braidb"), root.join("crates/braidb-bench"));
-    let adapter = root.join("rivals/adapter");
+    let (engine, bench) = (checkout.join("crates/braidb"), root.join("lab/braidb-bench"));
+    let adapter = root.join("lab/rivals/adapter");
     let (main, build) = (adapter.join("main.rs"), adapter.join("build.rs"));
     let binary = binary(name);
     format!(
-        r#"# Written by scripts/pair, see crates/braidb-bench/src/bin/pair/drivers.rs.
+        r#"# Written by scripts/pair, see lab/braidb-bench/src/bin/pair/drivers.rs.
 [workspace]
 
 [package]
@@ -158,8 +158,8 @@ mod tests {
         for expected in [
             r#"name = "driver-0123456789ab""#,
             r#"braidb = { path = "/here/scratch/pair/0123456789abcdef/crates/braidb" }"#,
-            r#"braidb-bench = { path = "/here/crates/braidb-bench" }"#,
-            r#"path = "/here/rivals/adapter/main.rs""#,
+            r#"braidb-bench = { path = "/here/lab/braidb-bench" }"#,
+            r#"path = "/here/lab/rivals/adapter/main.rs""#,
             r#"mutants = ["braidb/mutants"]"#,
         ] {
             assert!(text.contains(expected), "{expected}\n{text}");

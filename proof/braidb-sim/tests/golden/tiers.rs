@@ -12,8 +12,9 @@ const NAME: &str = "format-1-tiers";
 
 /// The files of the slow tier.
 fn slow_files() -> Files {
-    let dir =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../braidb/tests/golden").join(format!("{NAME}-slow"));
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../crates/braidb/tests/golden")
+        .join(format!("{NAME}-slow"));
     golden::files(&RealFs, &dir).expect("the directory of the tier is there")
 }
 
