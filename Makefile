@@ -15,7 +15,7 @@ help:
 	@echo 'make torture        the judges with fresh seeds, for HOURS=n (1, and 0.1, are fine)'
 	@echo 'make rivals         other stores beside this one, in the same run'
 	@echo 'make check-rivals   whether the driver of the other stores compiles, RocksDB left out'
-	@echo 'make accept-store   each line of the "done when" list of the store, with PASS or FAIL'
+	@echo 'make accept-store   the lines of the store, each with its figure and PASS or FAIL'
 	@echo 'make accept-guards  the same for guards'
 	@echo 'make accept-memory  the same for memory'
 	@echo 'make accept-heat    the same for heat'

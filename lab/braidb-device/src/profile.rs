@@ -39,7 +39,7 @@ impl Profile {
     /// A local NVMe drive of a cloud: 6,000 discontiguous accesses a second (LogStore VI-A3) and 480 MB/s (LogStore VI-B1).
     pub const NVME: Profile = Profile::flat("nvme", 6_000, 480_000_000);
     /// A disk with 7,200 turns a minute: a seek of 8.5 ms between random places, 4.2 ms for half a turn, and 150 MB/s.
-    /// The figures are from issue 19, and usual in data sheets.
+    /// Usual figures of data sheets.
     ///
     /// A seek over a share `x` of the device takes `1 ms + 14.0625 ms * sqrt(x)`: 1 ms to the next track, 15.1 ms from
     /// end to end. The distance of two uniformly drawn places has density `2 (1 - x)`. The mean of `sqrt(x)` is then
