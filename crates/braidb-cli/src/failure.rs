@@ -43,15 +43,15 @@ impl Failure {
         }
     }
 
-    /// Prints the message and returns the exit status.
-    pub fn report(self) -> ExitCode {
+    /// Prints the message behind the name of the program, and returns the exit status.
+    pub fn report(self, program: &str) -> ExitCode {
         let (status, message) = match self {
             Failure::NotFound(message) => (1, message),
             Failure::Use(message) => (2, message),
             Failure::Storage(message) => (3, message),
             Failure::ReaderGone => return ExitCode::SUCCESS,
         };
-        eprintln!("braidb: {message}");
+        eprintln!("{program}: {message}");
         ExitCode::from(status)
     }
 }

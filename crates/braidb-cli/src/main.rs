@@ -3,14 +3,10 @@
 //! This file maps arguments to verbs and failures to exit statuses: 0 done, 1 no such key, 2 wrong use, 3 damage or I/O error. [`text`]
 //! tells the form of keys and values.
 
-mod failure;
-mod figures;
-mod host;
-mod progress;
-mod store;
-mod text;
 mod verbs;
 
+// The verbs name these modules of the library as `crate::failure`, `crate::text` and so on.
+use braidb_cli::{failure, figures, host, hot_keys, progress, store, text};
 use clap::{Parser, Subcommand};
 use failure::Outcome;
 use std::process::ExitCode;
@@ -35,13 +31,17 @@ enum Verb {
     Verify(verbs::verify::Args),
     Compact(verbs::compact::Args),
     Tier(verbs::tier::Args),
-    Bench(Box<verbs::bench::Args>),
-    Simulate(verbs::simulate::Args),
-    Device(verbs::device::Args),
-    Model(verbs::model::Args),
     Tour(verbs::tour::Args),
     #[command(hide = true)]
     TourWriter(verbs::tour::writer::Args),
+    #[command(hide = true)]
+    Bench(verbs::moved::Args),
+    #[command(hide = true)]
+    Simulate(verbs::moved::Args),
+    #[command(hide = true)]
+    Device(verbs::moved::Args),
+    #[command(hide = true)]
+    Model(verbs::moved::Args),
 }
 
 impl Verb {
@@ -57,12 +57,12 @@ impl Verb {
             Verb::Verify(args) => verbs::verify::run(args),
             Verb::Compact(args) => verbs::compact::run(args),
             Verb::Tier(args) => verbs::tier::run(args),
-            Verb::Bench(args) => verbs::bench::run(args),
-            Verb::Simulate(args) => verbs::simulate::run(args),
-            Verb::Device(args) => verbs::device::run(args),
-            Verb::Model(args) => verbs::model::run(args),
             Verb::Tour(args) => verbs::tour::run(args),
             Verb::TourWriter(args) => verbs::tour::writer::run(args),
+            Verb::Bench(_) => verbs::moved::run("bench"),
+            Verb::Simulate(_) => verbs::moved::run("simulate"),
+            Verb::Device(_) => verbs::moved::run("device"),
+            Verb::Model(_) => verbs::moved::run("model"),
         }
     }
 }
@@ -72,6 +72,6 @@ fn main() -> ExitCode {
     // A usage error ends in clap with status 2; `--help` and `--version` with 0.
     match Command::parse().verb.run() {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => failure.report(env!("CARGO_BIN_NAME")),
     }
 }

@@ -32,7 +32,7 @@ pub struct Target {
     pub family: String,
 }
 
-/// The file that marks a directory which `bench` made, and the benchmark's database in it.
+/// The file that marks a directory which `braidb-lab bench` made, and the benchmark's database in it.
 pub const BENCH_MARK: &str = "BRAIDB-BENCH";
 pub const BENCH_DB: &str = "db";
 

@@ -43,7 +43,6 @@ fn a_foreign_directory_is_left_as_it_is() {
         &["put", db, "k", "v"][..],
         &["get", db, "k"],
         &["load", db],
-        &["bench", db, "fillseq", "--num", "10"],
         &["tour", db],
         &["verify", db],
         &["compact", db],
@@ -61,7 +60,6 @@ fn a_foreign_directory_is_left_as_it_is() {
         &["load", &file],
         &["stats", &file],
         &["verify", &file],
-        &["bench", &file, "fillseq"],
         &["tour", &file],
     ] {
         braidb(verb).exits(2).tells("is a file, not a directory");
@@ -89,7 +87,7 @@ fn bench_and_tour_leave_a_database_alone() {
     let place = Place::new("mine");
     let db = &place.db();
     braidb(&["put", db, "k", "v"]).exits(0);
-    braidb(&["bench", db, "fillseq", "--num", "10"]).exits(2).tells("is not empty");
+    braidb(&["bench", db, "fillseq", "--num", "10"]).exits(2);
     braidb(&["tour", db]).exits(2).tells("is not empty");
     braidb(&["scan", db]).prints("k\tv\n");
 }
@@ -122,29 +120,20 @@ fn a_database_in_use_is_refused() {
     braidb(&["get", &place.db(), "k"]).prints("v\n");
 }
 
-/// A benchmark empties its directory, but neither when it is refused, nor while another benchmark runs on it.
+/// The directory that `braidb-lab bench` made is no database; its database is one level deeper.
 #[test]
-fn a_refused_benchmark_leaves_the_filled_database() {
-    let place = Place::new("bench-refused");
-    let dir = place.db();
-    let inner = format!("{dir}/db");
-    let fill = ["bench", &dir, "fillseq", "--num", "1000"];
-    braidb(&fill).exits(0);
-    let dump = || braidb(&["dump", &inner]).exits(0).out;
-    let before = dump();
-    braidb(&[&fill[..], &["--hot-keys-percent", "101"]].concat()).exits(2).tells("hot_keys_percent");
-    assert!(dump() == before);
-    let db = braidb::Db::open(&inner).unwrap();
-    braidb(&fill).exits(2).tells("open already");
-    braidb(&["bench", &dir, "queue", "--num", "1000"]).exits(2).tells("open already");
-    assert_eq!(db.iter().count(), 1000);
-    db.close().unwrap();
-    assert!(dump() == before);
-    // The directory still tells the fill of its database.
-    braidb(&["bench", &dir, "readrandom", "--num", "1000"]).exits(0);
-    braidb(&fill).exits(0);
-    assert!(dump() == before);
-    braidb(&["verify", &inner]).exits(0);
+fn the_directory_of_a_benchmark_is_told() {
+    let place = Place::new("benchmark");
+    let db = &place.db();
+    let inner = &format!("{db}/db");
+    fs::create_dir(place.path("db")).unwrap();
+    braidb(&["put", inner, "k", "v"]).exits(0);
+    place.file("db/BRAIDB-BENCH", "");
+    for verb in ["verify", "stats", "scan", "dump", "compact"] {
+        braidb(&[verb, db]).exits(2).tells(&format!("its database is in {inner}"));
+        braidb(&[verb, inner]).exits(0);
+    }
+    assert_eq!(place.db_files(), ["BRAIDB-BENCH", "db"]);
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn report(runs: Vec<Run>) -> Report {
     Report {
         title: format!("Rivals {ODD}"),
         commit: "9794047".to_owned(),
-        command: format!("braidb bench {ODD}"),
+        command: format!("braidb-lab bench {ODD}"),
         date: "2026-11-23".to_owned(),
         runs,
         pairs: vec![pair, Pair::default()],

@@ -26,7 +26,7 @@ macro_rules! tune {
 }
 
 /// Sets one option. `text` is `NAME=VALUE`, with the name of a setter of `braidb::Options` or `Tuning`. `l0_overlap`, `log_tables`,
-/// `hot_keys`, `runs` and `memory` are short names, as in `braidb bench`.
+/// `hot_keys`, `runs` and `memory` are short names, as in `braidb-lab bench`.
 ///
 /// # Errors
 ///

@@ -42,12 +42,12 @@ const AMBIENT: [&str; 13] = [
 const MAY_BE_AMBIENT: [(&str, &str, &str); 9] = [
     ("crates/braidb-storage/", "", "the seams themselves"),
     ("lab/braidb-bench/src/bin/pair/host.rs", "", "files and time of a tool that starts processes in turns"),
-    ("crates/braidb-cli/src/host/", "", "the command's own files, processes and clock"),
+    ("crates/braidb-cli/src/host/", "", "the command's own files and clock"),
     ("lab/braidb-bench/src/draws.rs", ".powf(", "draws of a benchmark are many, and libm's takes longer"),
     ("lab/braidb-bench/src/host/", "", "the clock, processes and files of benchmarks"),
     ("lab/braidb-bench/src/run.rs", "std::thread", "threads that read and write are what it measures"),
     (
-        "crates/braidb-cli/src/verbs/bench/steady/mod.rs",
+        "lab/braidb-lab/src/verbs/bench/steady/mod.rs",
         "std::thread",
         "the threads of the load are what it measures",
     ),
@@ -383,6 +383,7 @@ fn documents() -> Vec<String> {
     let mut documents: Vec<String> =
         ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(str::to_owned).to_vec();
     documents.extend(source::ROOFS.map(|roof| format!("{roof}/README.md")));
+    documents.push("lab/braidb-lab/README.md".to_owned());
     for dir in ["docs", "docs/decisions"] {
         for entry in std::fs::read_dir(source::root().join(dir)).expect("the repository has documents") {
             let name =

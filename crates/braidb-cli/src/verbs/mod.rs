@@ -1,16 +1,13 @@
 //! The verbs, one file each. A verb has its arguments (`Args`) and `run`, which executes it.
 
-pub mod bench;
 pub mod compact;
 pub mod delete;
-pub mod device;
 pub mod dump;
 pub mod get;
 pub mod load;
-pub mod model;
+pub mod moved;
 pub mod put;
 pub mod scan;
-pub mod simulate;
 pub mod stats;
 pub mod tier;
 pub mod tour;

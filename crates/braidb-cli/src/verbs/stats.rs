@@ -6,6 +6,7 @@ mod values;
 
 use crate::failure::{Outcome, printing};
 use crate::figures::{bytes_text, counted, grouped, ratio};
+use crate::hot_keys::hot_keys_json;
 use crate::store::{Place, losses};
 use crate::text;
 use braidb::Db;
@@ -180,21 +181,6 @@ fn family_json(family: &braidb::stats::FamilyStats) -> Value {
         "memory": family.memory.iter().map(layout_json).collect::<Vec<Value>>(),
         "levels": levels.collect::<Vec<Value>>(),
     })
-}
-
-/// The number of hot keys that stay in memory, and the measurements of the hot-key tuner.
-pub fn hot_keys_json(hot_keys: &HotKeyStats) -> Value {
-    let periods = hot_keys.periods.iter().map(|period| {
-        json!({
-            "ppm": period.ppm,
-            "flushes": period.flushes,
-            "writes": period.writes,
-            "flush_bytes": period.flush_bytes,
-            "written_back_bytes": period.written_back_bytes,
-            "saved_bytes": period.saved_bytes,
-        })
-    });
-    json!({ "ppm": hot_keys.ppm, "periods": periods.collect::<Vec<Value>>() })
 }
 
 /// All figures as text, without the figures that are zero.

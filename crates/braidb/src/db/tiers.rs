@@ -68,7 +68,7 @@ pub(super) struct Tiers {
     locks: Vec<DirLock>,
 }
 
-/// Microseconds for the measurement of a device when a tier joins: 1 s. A disk makes 60 seeks in it. `braidb device` takes five times as long.
+/// Microseconds for the measurement of a device when a tier joins: 1 s. A disk makes 60 seeks in it. `braidb-lab device` takes 5 s.
 const MEASURE_US: u64 = 1_000_000;
 
 /// A slow tier of an open.

@@ -12,7 +12,7 @@ use crate::version::{Slice, Version};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Entries that a scan of a forecast reads, as in `braidb bench`.
+/// Entries that a scan of a forecast reads, as in `braidb-lab bench`.
 const SCAN_ENTRIES: f64 = 50.0;
 /// A reader that is charged pays for this many.
 const WEIGHT: f64 = (1 << CHARGED_BITS) as f64;

@@ -146,7 +146,7 @@ type Predict = fn(&Experiment, &Configuration, &Settings) -> Outcome<Option<Pred
 struct Predicted {
     /// By the equations of the paper.
     by_paper: f64,
-    /// By the equations as `braidb model` refines them.
+    /// By the equations as `braidb-lab model` refines them.
     refined: f64,
 }
 

@@ -12,7 +12,7 @@
 //! Figure 9 changes from a latest to a Zipfian distribution in the paper. Here all hot keys move by half of the rows at second 0.
 //! Figure 14 tells which levels serve reads; here it is the slowest device that a get waits for.
 //! Only figures in the paper's text and tables are repeated, since the text gives few figures of the diagrams. The predictions of Tables
-//! IV and V are made anew for these sizes, by the two forms of `braidb model`.
+//! IV and V are made anew for these sizes, by the two forms of `braidb-lab model`.
 
 use super::figure::By;
 use super::{

@@ -3,15 +3,15 @@
 
 mod common;
 
-use common::braidb;
+use common::lab;
 use serde_json::Value;
 
-/// The figures of `braidb model --json` with these arguments.
+/// The figures of `braidb-lab model --json` with these arguments.
 #[track_caller]
 fn figures(arguments: &[&str]) -> Value {
     let says = |name: &str| arguments.iter().any(|argument| argument.starts_with(name));
     let given = if says("--memtable-mib") || says("--amplification") { &[][..] } else { &GIVEN };
-    let run = braidb(&[&["model", "--json"], given, arguments].concat()).exits(0);
+    let run = lab(&[&["model", "--json"], given, arguments].concat()).exits(0);
     serde_json::from_slice(&run.out).unwrap()
 }
 
@@ -129,14 +129,12 @@ fn nothing_limits_what_memory_serves() {
             assert_eq!(found[form][name], Value::Null, "{form} {name}");
         }
     }
-    assert!(
-        braidb(&[&["model", "--memory", "1TB"][..], &GIVEN].concat()).exits(0).text().contains("no limit")
-    );
+    assert!(lab(&[&["model", "--memory", "1TB"][..], &GIVEN].concat()).exits(0).text().contains("no limit"));
 }
 
 #[test]
 fn the_text_has_both_forms_side_by_side() {
-    let run = braidb(&["model", "--fast", "ssd", "--slow", "disk7200", "--data", "1GiB", "--more", "10MiB"]);
+    let run = lab(&["model", "--fast", "ssd", "--slow", "disk7200", "--data", "1GiB", "--more", "10MiB"]);
     let run = run.exits(0);
     for part in [
         "1.0 GiB: 1,032,444 records of 1.0 KiB, 50.0% of it on fast ssd, 2.0% in memory; ",
@@ -150,7 +148,7 @@ fn the_text_has_both_forms_side_by_side() {
         assert!(run.text().contains(part), "{part:?} is not in {run:?}");
     }
     // Nothing is bought where there is no slow device.
-    assert!(!braidb(&[&["model"][..], &GIVEN].concat()).exits(0).text().contains("more of"));
+    assert!(!lab(&[&["model"][..], &GIVEN].concat()).exits(0).text().contains("more of"));
 }
 
 #[test]
@@ -170,6 +168,6 @@ fn wrong_arguments_are_refused_by_name() {
         (&["--fast-share", "50"], "--slow"),
         (&["--slow-probes", "1"], "--slow"),
     ] {
-        braidb(&[&["model"], arguments].concat()).exits(2).tells(tells);
+        lab(&[&["model"], arguments].concat()).exits(2).tells(tells);
     }
 }

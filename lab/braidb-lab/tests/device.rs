@@ -1,9 +1,9 @@
-//! `braidb device` on the device of the temporary directory.
+//! `braidb-lab device` on the device of the temporary directory.
 #![allow(clippy::disallowed_methods, reason = "these tests work on real files")]
 
 mod common;
 
-use common::{Place, braidb, names};
+use common::{Place, lab, names};
 
 /// The profiles that the verb knows.
 const PROFILES: [&str; 4] = ["hdd", "ssd", "nvme", "disk7200"];
@@ -16,7 +16,7 @@ fn a_device_is_measured_and_keeps_nothing_of_it() {
     // A measurement that died left its file.
     std::fs::write(place.path("braidb.measure"), "left over").unwrap();
     let dir = dir.to_str().unwrap();
-    let run = braidb(&["device", dir]).exits(0);
+    let run = lab(&["device", dir]).exits(0);
     let lines: Vec<&str> = run.text().lines().collect();
     assert_eq!(lines.len(), 5, "{run:?}");
     assert!(lines[0].starts_with("the device of ") && lines[0].contains(dir), "{run:?}");
@@ -25,7 +25,7 @@ fn a_device_is_measured_and_keeps_nothing_of_it() {
     }
     assert_eq!(names(dir.as_ref()), ["other"]);
 
-    let run = braidb(&["device", dir, "--json"]).exits(0);
+    let run = lab(&["device", dir, "--json"]).exits(0);
     let json: serde_json::Value = serde_json::from_slice(&run.out).unwrap();
     for name in ["seek_ns", "read_bytes_per_second", "write_bytes_per_second"] {
         assert!(json[name].as_u64() > Some(0), "{json:#}");
@@ -38,21 +38,22 @@ fn a_device_is_measured_and_keeps_nothing_of_it() {
 fn a_database_is_none_the_worse_for_it() {
     let place = Place::new("device-db");
     let db = &place.db();
-    braidb(&["put", db, "plum", "blue"]).prints("");
+    let open = || braidb::Db::open(db).unwrap();
+    open().put("plum", "blue").unwrap();
     let before = place.db_files();
-    braidb(&["device", db]).exits(0);
+    lab(&["device", db]).exits(0);
     assert_eq!(place.db_files(), before);
-    braidb(&["get", db, "plum"]).prints("blue\n");
+    assert_eq!(&*open().get("plum").unwrap().unwrap(), b"blue");
 }
 
 #[test]
 fn only_a_directory_that_exists_is_measured() {
     let place = Place::new("device-none");
     let missing = place.path("missing");
-    braidb(&["device", missing.to_str().unwrap()]).exits(2).tells("name a directory that exists");
+    lab(&["device", missing.to_str().unwrap()]).exits(2).tells("name a directory that exists");
     assert!(!missing.exists());
     let file = place.file("file", "text");
-    braidb(&["device", &file]).exits(2).tells("is a file: name a directory");
+    lab(&["device", &file]).exits(2).tells("is a file: name a directory");
     assert_eq!(std::fs::read(&file).unwrap(), b"text");
-    braidb(&["device"]).exits(2);
+    lab(&["device"]).exits(2);
 }

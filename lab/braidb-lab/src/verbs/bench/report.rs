@@ -1,12 +1,12 @@
 //! The figures of one workload, as text or as JSON.
 
-use super::super::stats::hot_keys_json;
 use super::measure::{Lookups, Measured};
 use super::queue::Scans;
 use super::space::LARGE_FILE_BYTES;
 use super::{Measurement, Settings};
 use crate::failure::{Outcome, printing};
 use crate::figures::{bytes_text, counted, grouped, nanoseconds_text, ratio};
+use crate::hot_keys::hot_keys_json;
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// space. The seek time is that of 4 KiB at random places of the file. So the arm of a hard disk hardly travels, and a seek from end to end
 /// takes up to three times as long. A device that reads from a cache of its own, or a file system in memory, seems faster than it is.
 ///
-/// The nearest profile is one of the devices that `braidb bench --device` models.
+/// The nearest profile is one of the devices that `braidb-lab bench --device` models.
 #[derive(clap::Args)]
 #[command(after_help = text::EXIT_STATUS)]
 pub struct Args {

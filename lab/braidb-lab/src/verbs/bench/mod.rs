@@ -38,7 +38,7 @@ use std::path::{Path, PathBuf};
 /// Reads are checked. A key that was written must be there with a value that belongs to it, and a scan may leave out no key. A wrong answer
 /// ends the benchmark with exit status 3.
 ///
-/// The load `steady`, and experiments of papers, have options of their own: `braidb bench steady --help`.
+/// The load `steady`, and experiments of papers, have options of their own: `braidb-lab bench steady --help`.
 ///
 /// queue scans 1000 rows from the front when the engine has settled. It does so again with a fresh database that holds equal rows.
 ///
@@ -102,7 +102,7 @@ pub fn run(args: &Args) -> Outcome {
                 None => run_workloads(args)?,
             };
             match &args.report {
-                Some(path) => page::write(path, "braidb bench", runs, String::new()),
+                Some(path) => page::write(path, "braidb-lab bench", runs, String::new()),
                 None => Ok(()),
             }
         }
@@ -209,7 +209,7 @@ fn require_filled(args: &Measurement, mark: &Path, db_dir: &Path) -> Outcome {
     let dir = args.dir().display();
     match filled.trim_end() {
         "" => Err(Failure::Use(format!(
-            "{dir} is not filled; fill it first: braidb bench {dir} fillrandom {} {}",
+            "{dir} is not filled; fill it first: braidb-lab bench {dir} fillrandom {} {}",
             args.workloads[0].name,
             args.settings.load.filling()
         ))),

@@ -1,0 +1,54 @@
+//! The laboratory's command: `braidb-lab VERB …`.
+//!
+//! It measures BraidDB, and foretells what BraidDB does. Exit statuses are those of the command `braidb`, whose library opens databases,
+//! prints figures and shows progress here too.
+
+mod verbs;
+
+// The verbs name these modules as `crate::failure`, `crate::text` and so on.
+use braidb_cli::{failure, figures, hot_keys, progress, store, text};
+use clap::{Parser, Subcommand};
+use failure::Outcome;
+use std::process::ExitCode;
+
+/// Access of the verbs to their machine: files as in the command, and the clock and processes of benchmarks.
+mod host {
+    pub use braidb_bench::host::{clock, process};
+    pub use braidb_cli::host::{files, raise_limit};
+}
+
+/// The laboratory of BraidDB: measures it, and foretells what it does, also on modelled devices
+#[derive(Parser)]
+#[command(name = "braidb-lab", version, after_help = text::EXIT_STATUS, max_term_width = 100)]
+struct Command {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Bench(Box<verbs::bench::Args>),
+    Simulate(verbs::simulate::Args),
+    Device(verbs::device::Args),
+    Model(verbs::model::Args),
+}
+
+impl Verb {
+    fn run(&self) -> Outcome {
+        match self {
+            Verb::Bench(args) => verbs::bench::run(args),
+            Verb::Simulate(args) => verbs::simulate::run(args),
+            Verb::Device(args) => verbs::device::run(args),
+            Verb::Model(args) => verbs::model::run(args),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    host::raise_limit();
+    // A usage error ends in clap with status 2; `--help` and `--version` with 0.
+    match Command::parse().verb.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(env!("CARGO_BIN_NAME")),
+    }
+}

@@ -1,0 +1,6 @@
+//! The verbs. A verb has its arguments (`Args`) and `run`, which executes it.
+
+pub mod bench;
+pub mod device;
+pub mod model;
+pub mod simulate;

@@ -1,0 +1,19 @@
+//! Tools that the tests of the laboratory share: a directory for each test, and the real binary.
+#![allow(clippy::disallowed_methods, reason = "these tests work on real files")]
+#![allow(dead_code, reason = "each test program uses its part of this")]
+
+#[path = "../../../../crates/braidb-cli/tests/common/run.rs"]
+mod run;
+#[path = "../../../../crates/braidb-cli/tests/common/terminal.rs"]
+pub mod terminal;
+
+#[allow(unused_imports, reason = "each test program uses its part of this")]
+pub use run::{Place, Run, names};
+
+/// The laboratory's command.
+pub const LAB: &str = env!("CARGO_BIN_EXE_braidb-lab");
+
+/// Runs the laboratory's command with nothing on standard input.
+pub fn lab(arguments: &[&str]) -> Run {
+    run::run(LAB, arguments, b"")
+}
