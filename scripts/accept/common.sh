@@ -45,8 +45,8 @@ sizes=(RUNS NUM BYTES OPERATIONS POINTS ROUNDS REOPENINGS BEFORE KEYS SEED)
 
 # The tool that keeps rows. A test names a tool that is built already.
 if [ -z "${BRAIDB_PAIR:-}" ]; then
-    cargo build --release --quiet -p braidb-bench --bin pair || exit 2
-    BRAIDB_PAIR=${CARGO_TARGET_DIR:-target}/release/pair
+    cargo build --release --quiet -p braidb-lab || exit 2
+    BRAIDB_PAIR=${CARGO_TARGET_DIR:-target}/release/braidb-lab
 fi
 
 set_sizes=()
@@ -157,7 +157,7 @@ sum_up() {
 
 # --- what lines run ---
 
-# measuring COMMAND…: runs the command while other measurements of this machine wait: see lab/braidb-bench/src/bin/pair/lock.rs.
+# measuring COMMAND…: runs the command while other measurements of this machine wait: see lab/braidb-lab/src/verbs/pair/lock.rs.
 # Measurements that the command starts do not wait.
 measuring() {
     local lock=${BRAIDB_MEASURING_LOCK:-/tmp/braidb-measuring.lock}

@@ -1,4 +1,4 @@
-//! Runs several workloads in a process of its own, for the drivers of `rivals` and of `scripts/pair`.
+//! Runs several workloads in a process of its own, for the drivers of `rivals` and of `braidb-lab pair`.
 
 use crate::host::files;
 use crate::keys::Data;

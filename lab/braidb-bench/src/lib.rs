@@ -1,7 +1,7 @@
 //! Workloads as data for any ordered store, and the measurements of a workload.
 //!
 //! This crate does not depend on BraidDB. `braidb-lab bench` runs the workloads over the engine, `rivals` over other stores, and
-//! `scripts/pair` over the engine of any commit. So every store gets equal keys and values in equal order.
+//! `braidb-lab pair` over the engine of any commit. So every store gets equal keys and values in equal order.
 
 pub mod draws;
 pub mod drive;

@@ -1,4 +1,4 @@
-//! The driver of `scripts/pair` knows every option of the engine. lab/rivals/adapter is built for a comparison only, so no compiler tells of a
+//! The driver of `braidb-lab pair` knows every option of the engine. lab/rivals/adapter is built for a comparison only, so no compiler tells of a
 //! new option. This test does.
 #![allow(clippy::disallowed_methods, reason = "reads sources")]
 

@@ -1,7 +1,7 @@
 //! The laboratory's command: `braidb-lab VERB …`.
 //!
 //! It measures BraidDB, and foretells what BraidDB does. Exit statuses are those of the command `braidb`, whose library opens databases,
-//! prints figures and shows progress here too.
+//! prints figures and shows progress here too. A verb that judges ends with status 1 if a limit fails.
 
 mod verbs;
 
@@ -31,16 +31,25 @@ enum Verb {
     Simulate(verbs::simulate::Args),
     Device(verbs::device::Args),
     Model(verbs::model::Args),
+    Pair(verbs::pair::Args),
+    Paper(verbs::paper::Args),
+    #[command(subcommand, hide = true)]
+    Row(verbs::pair::rows::Verb),
 }
 
 impl Verb {
-    fn run(&self) -> Outcome {
+    /// Returns whether what was measured holds, and `true` for verbs that judge nothing.
+    fn run(&self) -> Outcome<bool> {
         match self {
-            Verb::Bench(args) => verbs::bench::run(args),
-            Verb::Simulate(args) => verbs::simulate::run(args),
-            Verb::Device(args) => verbs::device::run(args),
-            Verb::Model(args) => verbs::model::run(args),
+            Verb::Bench(args) => verbs::bench::run(args)?,
+            Verb::Simulate(args) => verbs::simulate::run(args)?,
+            Verb::Device(args) => verbs::device::run(args)?,
+            Verb::Model(args) => verbs::model::run(args)?,
+            Verb::Paper(args) => verbs::paper::run(args)?,
+            Verb::Pair(args) => return verbs::pair::run(args),
+            Verb::Row(verb) => return verbs::pair::rows::run(verb).map_err(verbs::pair::of_tool),
         }
+        Ok(true)
     }
 }
 
@@ -48,7 +57,8 @@ fn main() -> ExitCode {
     host::raise_limit();
     // A usage error ends in clap with status 2; `--help` and `--version` with 0.
     match Command::parse().verb.run() {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
         Err(failure) => failure.report(env!("CARGO_BIN_NAME")),
     }
 }

@@ -1,4 +1,4 @@
-//! `bench paper`, through the real binary.
+//! `paper`, through the real binary.
 #![allow(clippy::disallowed_methods, reason = "these tests work on real files")]
 
 mod common;
@@ -11,7 +11,7 @@ fn bench_repeats_a_paper() {
     let db = &place.db();
     let sizes =
         ["--rows", "1000", "--writes", "3000", "--reads", "1000", "--rounds", "2", "--memtable-mib", "1"];
-    let run = lab(&[&["bench", "paper", "accordion", db], &sizes[..]].concat()).exits(0);
+    let run = lab(&[&["paper", "accordion", db], &sizes[..]].concat()).exits(0);
     for part in [
         "1,000 rows of 100 bytes, 3,000 writes, 1.0 MiB of memory; median of 2 rounds\n",
         "Write-only, Zipfian (4.2.1 and 4.2.4; Figures 5, 6, 8, 11 to 13, Tables 1 and 2)\n",
@@ -26,16 +26,16 @@ fn bench_repeats_a_paper() {
     lab(&["bench", db, "fillseq", "--num", "10"]).exits(0);
     braidb::Db::open(place.path("other")).unwrap().put("k", "v").unwrap();
     let other = place.path("other").display().to_string();
-    lab(&["bench", "paper", "accordion", &other]).exits(2).tells("is not empty");
-    lab(&["bench", "paper", "novel"]).exits(2);
-    lab(&["bench", "paper", "--help"]).exits(0);
+    lab(&["paper", "accordion", &other]).exits(2).tells("is not empty");
+    lab(&["paper", "novel"]).exits(2);
+    lab(&["paper", "--help"]).exits(0);
 }
 
 #[test]
 fn bench_repeats_a_paper_of_mixed_loads() {
     let place = Place::new("triad");
     let sizes = ["--rows", "500", "--writes", "1000", "--rounds", "1"];
-    let run = lab(&[&["bench", "paper", "triad", &place.db()], &sizes[..]].concat()).exits(0);
+    let run = lab(&[&["paper", "triad", &place.db()], &sizes[..]].concat()).exits(0);
     for part in [
         "500 rows of 263 bytes, 1,000 operations, 64.0 KiB of memory; median of 1 round\n",
         "\nWS1, 10% reads, 8 threads (5.3 and 5.4; Figures 9, 11)\n",
@@ -55,7 +55,7 @@ fn bench_repeats_a_paper_of_mixed_loads() {
 fn bench_repeats_a_paper_on_fresh_and_aged_stores() {
     let place = Place::new("pebblesdb");
     let sizes = ["--rows", "300", "--reads", "200", "--rounds", "1"];
-    let run = lab(&[&["bench", "paper", "pebblesdb", &place.db()], &sizes[..]].concat()).exits(0);
+    let run = lab(&[&["paper", "pebblesdb", &place.db()], &sizes[..]].concat()).exits(0);
     for part in [
         "300 rows of 1040 bytes, 300 operations, 64.0 KiB of memory; median of 1 round\n",
         "\nRandom writes, values of 128 bytes (5.2; Figures 4 (a), 4 (e))\n",
@@ -68,7 +68,7 @@ fn bench_repeats_a_paper_on_fresh_and_aged_stores() {
     }
     let run = run.tells("round 1: Random reads, aged store: sampled, 8 runs");
     run.tells("round 1: YCSB E without inserts: 4 runs");
-    lab(&["bench", "paper", "pebblesdb", "--device", "ssd"]).exits(2).tells("one thread");
+    lab(&["paper", "pebblesdb", "--device", "ssd"]).exits(2).tells("one thread");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn bench_repeats_a_paper_on_a_modelled_device() {
     let place = Place::new("kt-store");
     let db = &place.db();
     let sizes = ["--rows", "200", "--reads", "100", "--rounds", "1", "--device", "hdd"];
-    let command = [&["bench", "paper", "kt-store", db], &sizes[..]].concat();
+    let command = [&["paper", "kt-store", db], &sizes[..]].concat();
     let run = lab(&command).exits(0);
     for part in [
         "200 rows of 4112 bytes, 50 operations, 256.0 KiB of memory on modelled hdd; median of 1 round\n",
@@ -90,15 +90,14 @@ fn bench_repeats_a_paper_on_a_modelled_device() {
     let run = run.tells("round 1: YCSB E: ordered");
     assert!(!place.path("db").exists(), "nothing is written to DIR");
     lab(&command).prints(run.text());
-    lab(&["bench", "paper", "triad", "--device", "hdd"]).exits(2).tells("one thread");
+    lab(&["paper", "triad", "--device", "hdd"]).exits(2).tells("one thread");
 }
 
 #[test]
 fn bench_repeats_a_paper_whose_configurations_name_their_devices() {
     let place = Place::new("logstore");
     let report = place.path("report.html").display().to_string();
-    let command =
-        ["bench", "paper", "logstore", "--rows", "3000", "--memtable-mib", "1", "--report", &report];
+    let command = ["paper", "logstore", "--rows", "3000", "--memtable-mib", "1", "--report", &report];
     let run = lab(&command).exits(0);
     for part in [
         "3,000 rows of 1040 bytes, 3,000 operations, 1.0 MiB of memory on modelled devices; median of 1 round\n",
@@ -117,7 +116,7 @@ fn bench_repeats_a_paper_whose_configurations_name_their_devices() {
     assert_eq!(lines[0], ["all", "hdd", "–", "–", "–", "–"], "{after}");
     assert!(lines[4][..4] == ["nvme", "+", "hdd", "0.0%"], "{after}");
     // An experiment of its own has the figures that it has among others.
-    let alone = lab(&[&command[..7], &["--only", "shares"]].concat()).exits(0);
+    let alone = lab(&[&command[..6], &["--only", "shares"]].concat()).exits(0);
     let (_, tables) = alone.text().split_once("\n\n").unwrap();
     assert!(tables.starts_with("Gets, shares of the fast device") && run.text().contains(tables), "{tables}");
     let page = std::fs::read_to_string(&report).unwrap();
@@ -128,9 +127,9 @@ fn bench_repeats_a_paper_whose_configurations_name_their_devices() {
     ] {
         assert!(page.contains(part), "{part}");
     }
-    lab(&["bench", "paper", "logstore", "--only", "novel"]).exits(2).tells("B-10: 10% gets, 90% writes; E: ");
-    lab(&["bench", "paper", "logstore", "--device", "hdd"]).exits(2).tells("names its devices");
-    lab(&["bench", "paper", "logstore", "--report", "/nowhere/at/all"])
+    lab(&["paper", "logstore", "--only", "novel"]).exits(2).tells("B-10: 10% gets, 90% writes; E: ");
+    lab(&["paper", "logstore", "--device", "hdd"]).exits(2).tells("names its devices");
+    lab(&["paper", "logstore", "--report", "/nowhere/at/all"])
         .exits(2)
         .tells("/nowhere/at is not a directory");
 }

@@ -1,4 +1,4 @@
-//! The engine of any commit as a store for workloads, over the part of its public API that all commits have. The driver of `scripts/pair`
+//! The engine of any commit as a store for workloads, over the part of its public API that all commits have. The driver of `braidb-lab pair`
 //! and the driver of the rivals both compile this file.
 
 use braidb::{ColumnFamily, Db, Options};

@@ -43,7 +43,7 @@ fn main() {
     println!("cargo:rerun-if-env-changed=BRAIDB_ENGINE");
     println!("cargo:rerun-if-env-changed=BRAIDB_ENGINE_NAME");
     let engine = std::env::var_os("BRAIDB_ENGINE")
-        .expect("scripts/pair sets BRAIDB_ENGINE to the crate of the engine");
+        .expect("braidb-lab pair sets BRAIDB_ENGINE to the crate of the engine");
     let engine = PathBuf::from(engine);
     let mut options = read(&engine.join("src/db/options.rs"));
     println!("cargo:rustc-check-cfg=cfg(has_tuning)");

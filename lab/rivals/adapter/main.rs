@@ -1,6 +1,6 @@
-//! The driver of `scripts/pair`: runs workloads on the engine of one commit and prints a result for each, a line of JSON.
+//! The driver of `braidb-lab pair`: runs workloads on the engine of one commit and prints a result for each, a line of JSON.
 //!
-//! `pair` generates a package around these sources for each commit: see lab/braidb-bench/src/bin/pair/drivers.rs.
+//! `pair` generates a package around these sources for each commit: see lab/braidb-lab/src/verbs/pair/drivers.rs.
 
 mod adapter;
 mod mutant;

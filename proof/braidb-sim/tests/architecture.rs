@@ -41,7 +41,7 @@ const AMBIENT: [&str; 13] = [
 /// Exceptions: the path, the word (all words if empty), and the reason.
 const MAY_BE_AMBIENT: [(&str, &str, &str); 9] = [
     ("crates/braidb-storage/", "", "the seams themselves"),
-    ("lab/braidb-bench/src/bin/pair/host.rs", "", "files and time of a tool that starts processes in turns"),
+    ("lab/braidb-lab/src/verbs/pair/host.rs", "", "files and time of a tool that starts processes in turns"),
     ("crates/braidb-cli/src/host/", "", "the command's own files and clock"),
     ("lab/braidb-bench/src/draws.rs", ".powf(", "draws of a benchmark are many, and libm's takes longer"),
     ("lab/braidb-bench/src/host/", "", "the clock, processes and files of benchmarks"),

@@ -3,4 +3,6 @@
 pub mod bench;
 pub mod device;
 pub mod model;
+pub mod pair;
+pub mod paper;
 pub mod simulate;

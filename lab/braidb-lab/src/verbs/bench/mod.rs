@@ -4,12 +4,11 @@
 //! is touched. The file tells the fill of the database, and is empty while the database is not filled. So a later run can measure reads on
 //! an earlier fill, and only with equal keys.
 
-mod device;
+pub mod device;
 pub mod engine;
-mod measure;
-mod page;
-mod paper;
-mod placement;
+pub mod measure;
+pub mod page;
+pub mod placement;
 mod queue;
 mod report;
 mod space;
@@ -38,7 +37,7 @@ use std::path::{Path, PathBuf};
 /// Reads are checked. A key that was written must be there with a value that belongs to it, and a scan may leave out no key. A wrong answer
 /// ends the benchmark with exit status 3.
 ///
-/// The load `steady`, and experiments of papers, have options of their own: `braidb-lab bench steady --help`.
+/// The load `steady` has options of its own: `braidb-lab bench steady --help`.
 ///
 /// queue scans 1000 rows from the front when the engine has settled. It does so again with a fresh database that holds equal rows.
 ///
@@ -56,14 +55,13 @@ pub struct Args {
 /// Measurements that have options of their own.
 #[derive(clap::Subcommand, Debug)]
 enum OfItsOwn {
-    Paper(paper::Args),
     Steady(steady::Args),
 }
 
 /// Workloads on a database.
 #[derive(clap::Args, Debug)]
-struct Measurement {
-    /// A directory for the benchmark: new, empty, or from an earlier benchmark (`./paper`, `./steady` if it is called that)
+pub struct Measurement {
+    /// A directory for the benchmark: new, empty, or from an earlier benchmark (`./steady` if it is called that)
     // The argument is an option of clap, because the measurements with options of their own go without it.
     #[arg(required = true)]
     dir: Option<PathBuf>,
@@ -84,16 +82,15 @@ struct Measurement {
 
 /// The size of workloads, and the options of the database.
 #[derive(clap::Args, Clone, Debug)]
-struct Settings {
+pub struct Settings {
     #[command(flatten)]
-    load: braidb_bench::Settings,
+    pub load: braidb_bench::Settings,
     #[command(flatten)]
-    engine: EngineArgs,
+    pub engine: EngineArgs,
 }
 
 pub fn run(args: &Args) -> Outcome {
     match &args.of_its_own {
-        Some(OfItsOwn::Paper(args)) => paper::run(args),
         Some(OfItsOwn::Steady(args)) => steady::run(args),
         None => {
             let args = &args.measurement;
@@ -228,7 +225,7 @@ fn set_mark(mark: &Path, filling: &str) -> Outcome {
 
 /// Makes the directory the benchmark's, and empties its database. Every check that can refuse comes before the first change of the
 /// database.
-fn start_empty(dir: &Path, options: &Options) -> Outcome {
+pub fn start_empty(dir: &Path, options: &Options) -> Outcome {
     options.check()?;
     let (mark, db_dir) = (dir.join(BENCH_MARK), dir.join(BENCH_DB));
     files::create_dir(dir).map_err(|error| Failure::file("create", dir, &error))?;

@@ -4,7 +4,7 @@
 //! would not keep them apart. The lock is a `flock`, so the kernel frees the lock of a process that dies. Shell scripts can take it too
 //! (see `measuring` in scripts/accept/common.sh).
 
-use crate::host::{self, Lock};
+use super::host::{self, Lock};
 use braidb_bench::Outcome;
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
 //! Queries to git: the root of the repository, commits, and a hash of the sources.
 
-use crate::host;
+use super::host;
 use braidb_bench::Outcome;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,6 +1,6 @@
 //! A side of a comparison in the form of the command line: `COMMIT` or `.`, options, and a mutant.
 
-use crate::git;
+use super::git;
 use braidb_bench::Outcome;
 use std::path::Path;
 

@@ -4,9 +4,9 @@
 //! scratch/pair/drivers/COMMIT. The package depends on the engine of the commit and on the workloads of the working tree. The sources of
 //! all drivers are lab/rivals/adapter.
 
-use crate::git::git;
-use crate::host;
-use crate::side::Side;
+use super::git::git;
+use super::host;
+use super::side::Side;
 use braidb_bench::Outcome;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -93,7 +93,7 @@ fn manifest(root: &Path, checkout: &Path, name: &str) -> String {
     let (main, build) = (adapter.join("main.rs"), adapter.join("build.rs"));
     let binary = binary(name);
     format!(
-        r#"# Written by scripts/pair, see lab/braidb-bench/src/bin/pair/drivers.rs.
+        r#"# Written by braidb-lab pair, see lab/braidb-lab/src/verbs/pair/drivers.rs.
 [workspace]
 
 [package]

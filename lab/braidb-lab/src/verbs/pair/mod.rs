@@ -1,21 +1,33 @@
-//! `pair compare A B -- WORKLOAD…`: measures two sides in turns and holds their ratios to limits.
+//! `pair A B -- WORKLOAD…`: measures two sides in turns and holds their ratios to limits.
 
-use crate::limits::Limited;
-use crate::side::Side;
-use crate::turns::{self, Plan, Prepared, Taken};
-use crate::{drivers, git, host, lock, table};
+mod drivers;
+pub mod git;
+pub mod host;
+mod limits;
+pub mod lock;
+mod order;
+pub mod rows;
+mod side;
+mod table;
+mod turns;
+
+use crate::failure::{self, Failure};
 use braidb_bench::Outcome;
 use braidb_bench::paired;
 use braidb_bench::results::{Limit, Pair};
+use limits::Limited;
+use side::Side;
 use std::path::{Path, PathBuf};
+use turns::{Plan, Prepared, Taken};
 
-/// Measures two sides of the engine in turns
+/// Measure two sides of the engine in turns
 ///
 /// A side is a commit, or . for the working tree, and options of the engine: "ae2ffe8 l0_overlap=0 guards=none". The option mutant=NAME
 /// plants a bug. Both sides are then built with the feature, so that both pay for it. Every round runs A and B once, and A twice more: the
 /// ratios of A to A tell how much chance changes a ratio. A limit holds if the median of the ratios A / B is within the limit, or beyond it
 /// by no more than that spread. Each run is a process of its own in a fresh directory. Other measurements wait until this one ends.
 #[derive(clap::Args, Debug)]
+#[command(after_help = EXIT_STATUS)]
 pub struct Args {
     /// The side in the numerator
     a: String,
@@ -51,8 +63,20 @@ pub struct Args {
     workloads: Vec<String>,
 }
 
+/// The help text on exit statuses.
+pub const EXIT_STATUS: &str = "Exit status: 0 all limits hold; 1 one fails; 2 wrong use or an error.";
+
 /// Measures, prints, and returns whether all limits hold.
-pub fn run(args: &Args) -> Outcome<bool> {
+pub fn run(args: &Args) -> failure::Outcome<bool> {
+    compare(args).map_err(of_tool)
+}
+
+/// An error of git, of a build or of a driver has exit status 2, because no database of the user is involved.
+pub fn of_tool(error: Box<dyn std::error::Error + Send + Sync>) -> Failure {
+    Failure::Use(error.to_string())
+}
+
+fn compare(args: &Args) -> Outcome<bool> {
     let root = git::root()?;
     let (a, b) = (Side::read(&root, &args.a)?, Side::read(&root, &args.b)?);
     let _held = lock::acquire()?;

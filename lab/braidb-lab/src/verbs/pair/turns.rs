@@ -1,8 +1,8 @@
 //! Runs the sides in turns, each run in a fresh process and a fresh directory.
 
-use crate::host::{self, Stopwatch};
-use crate::order::{self, Turn};
-use crate::side::Side;
+use super::host::{self, Stopwatch};
+use super::order::{self, Turn};
+use super::side::Side;
 use braidb_bench::Outcome;
 use braidb_bench::host::machine::Watch;
 use braidb_bench::results::Run;

@@ -1,4 +1,4 @@
-//! The tool `pair` with a driver that measures nothing.
+//! `pair` with a driver that measures nothing, through the real binary.
 #![allow(clippy::disallowed_methods, reason = "reads what the tool leaves in a directory")]
 
 use std::fs;
@@ -20,10 +20,10 @@ impl Scratch {
         Scratch(path)
     }
 
-    /// `pair compare` with `arguments`.
+    /// `braidb-lab pair` with `arguments`.
     fn compare(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pair"));
-        command.arg("compare").arg("--dir").arg(&self.0).args(arguments);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_braidb-lab"));
+        command.arg("pair").arg("--dir").arg(&self.0).args(arguments);
         command.current_dir(&self.0).env("BRAIDB_PAIR_DRIVER", DRIVER);
         command.env("FAKE_LOG", self.0.join("log")).env("BRAIDB_MEASURING_LOCK", self.0.join("lock"));
         command.env_remove("BRAIDB_MEASURING").output().unwrap()
@@ -184,8 +184,8 @@ fn a_second_measurement_waits_for_the_first() {
     fs::write(&lock, "process 42: a measurement\n").unwrap();
     holder.lock().unwrap();
     let log = scratch.0.join("stderr");
-    let mut waiting = Command::new(env!("CARGO_BIN_EXE_pair"))
-        .args(["compare", "--rounds", "2", ".", ".", "--dir"])
+    let mut waiting = Command::new(env!("CARGO_BIN_EXE_braidb-lab"))
+        .args(["pair", "--rounds", "2", ".", ".", "--dir"])
         .arg(&scratch.0)
         .args(["--", "fillrandom"])
         .env("BRAIDB_PAIR_DRIVER", DRIVER)

@@ -3,15 +3,15 @@
 //! A row is a line of JSON in scratch/rows/TOPIC.jsonl. The last row with the line, its command and the hash counts. Rows of other sources
 //! stay in the file: they tell how a figure changed.
 
-use crate::git;
-use crate::host;
+use super::git;
+use super::host;
 use braidb_bench::Outcome;
 use braidb_bench::host::machine;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Keeps the results of the lines of acceptance
+/// Keeps the results of lines for scripts/accept
 #[derive(clap::Subcommand, Debug)]
 pub enum Verb {
     /// Prints the state before a line runs, which `keep` needs

@@ -1,4 +1,4 @@
-//! `bench paper NAME`: the experiments of a paper at a size that takes minutes, its figures beside ours.
+//! `paper NAME`: the experiments of a paper at a size that takes minutes, its figures beside ours.
 //!
 //! A paper has *experiments*, each with a workload. It has *configurations* of the engine, of which one or two are baselines. It has
 //! *statements*, the figures in its text. Every configuration takes its turn in every round, so that changes of the machine affect all of
@@ -13,9 +13,9 @@ mod rounds;
 mod table;
 mod triad;
 
-use super::engine::{DurabilityArg, EngineArgs};
-use super::placement::DeviceArgs;
-use super::{Settings, page};
+use super::bench::engine::{DurabilityArg, EngineArgs};
+use super::bench::placement::DeviceArgs;
+use super::bench::{Settings, page};
 use crate::failure::{Failure, Outcome, printing};
 use crate::figures::{bytes_text, counted, grouped};
 use crate::text;
