@@ -14,7 +14,7 @@ help:
 	@echo 'make loom           the concurrency models: skiplist, views, snapshots, and what readers hold'
 	@echo 'make torture        the judges with fresh seeds, for HOURS=n (1, and 0.1, are fine)'
 	@echo 'make rivals         other stores beside this one, in the same run'
-	@echo 'make check-rivals   whether the driver of the other stores compiles, RocksDB left out'
+	@echo 'make check-rivals   whether the driver of the other stores compiles'
 	@echo 'make accept-store   the lines of the store, each with its figure and PASS or FAIL'
 	@echo 'make accept-guards  the same for guards'
 	@echo 'make accept-memory  the same for memory'
@@ -65,7 +65,6 @@ setup-rivals:
 rivals: setup-rivals
 	rm -rf scratch/rivals
 	$(RIVALS) fill scratch/rivals
-	$(RIVALS) memory
 
 check-rivals: setup-rivals
 	cargo check --manifest-path lab/rivals/Cargo.toml --all-targets --locked

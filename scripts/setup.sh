@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Checks for the tools that the build needs, and installs missing ones: a C linker, and a Rust toolchain that is new enough. With the
-# argument `miri`, also a nightly toolchain with Miri. With `rivals`, also the libraries that the stores in lab/rivals/ link against. With
-# `rocksdb`, also the tools that the feature `rocksdb` needs to compile RocksDB. Changes nothing if nothing is missing.
+# argument `miri`, also a nightly toolchain with Miri. With `rivals`, also LevelDB, which lab/rivals/ loads. With `rocksdb`, also a release
+# build of RocksDB, from its Java package; the last line that is printed tells lab/rivals/ where it lies. Changes nothing if nothing is
+# missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -83,9 +84,19 @@ rivals | rocksdb)
 esac
 
 if [ "${1:-}" = rocksdb ]; then
-    command -v c++ >/dev/null || install "$(named g++ gcc-c++ gcc gcc-c++ g++)"
-    # The crate reads RocksDB's header with libclang.
-    if [ -z "$(find /usr/lib* -name 'libclang.so*' -o -name 'libclang-[0-9]*.so*' 2>/dev/null)" ]; then
-        install "$(named libclang-dev clang-devel clang clang-devel clang-dev)"
+    case "$(uname -m)" in
+    x86_64) object=librocksdbjni-linux64.so ;;
+    aarch64) object=librocksdbjni-linux-aarch64.so ;;
+    *) echo "setup: the Java package has no RocksDB for $(uname -m); set RIVALS_ROCKSDB to a librocksdb.so" >&2; exit 1 ;;
+    esac
+    package=rocksdbjni-10.10.1.1-linux64.jar
+    if [ ! -f "scratch/rocksdb/$object" ]; then
+        command -v mvn >/dev/null || install maven
+        command -v unzip >/dev/null || install unzip
+        mvn -q dependency:copy -Dartifact=org.rocksdb:rocksdbjni:10.10.1.1:jar:linux64 \
+            -DoutputDirectory="$PWD/scratch/rocksdb" >&2
+        unzip -qo "scratch/rocksdb/$package" "$object" -d scratch/rocksdb
+        rm "scratch/rocksdb/$package"
     fi
+    echo "export RIVALS_ROCKSDB=$PWD/scratch/rocksdb/$object"
 fi

@@ -134,5 +134,6 @@ pub fn result_of(
         operations_by_second: by_second,
         percentiles_us: PERCENTILES.iter().map(|&percentile| (percentile, us(percentile))).collect(),
         machine: machine.clone(),
+        origin: String::new(),
     }
 }

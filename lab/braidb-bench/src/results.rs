@@ -20,6 +20,9 @@ pub struct Run {
     /// Latencies of the operations, as percentile (0 to 100) and microseconds, both ascending.
     pub percentiles_us: Vec<(f64, f64)>,
     pub machine: Machine,
+    /// The release of a store that was loaded from a shared object, and the object's path. Empty for a store that was compiled in.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub origin: String,
 }
 
 /// The state of the machine during a run.

@@ -34,6 +34,7 @@ fn run(workload: &str, side: &str, rate: f64) -> Run {
             device: "ext4 on /dev/vda".to_owned(),
             processor: "2 x Quick 9".to_owned(),
         },
+        origin: String::new(),
     }
 }
 

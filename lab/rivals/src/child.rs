@@ -2,7 +2,6 @@
 //! figures of the runs.
 
 use crate::Outcome;
-use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
@@ -10,42 +9,21 @@ use std::process::{Command, Stdio};
 /// The figures of one run, by name.
 pub type Figures = BTreeMap<String, f64>;
 
-/// Runs this program with `arguments`, under `wrapper` if there is one. Returns standard output and standard error.
-pub fn output_of(wrapper: &[&str], arguments: &[OsString]) -> Outcome<(String, String)> {
-    let program = std::env::current_exe()?.into_os_string();
-    let mut line: Vec<OsString> = wrapper.iter().map(OsString::from).collect();
-    line.push(program);
-    line.extend_from_slice(arguments);
-    let output = Command::new(&line[0]).args(&line[1..]).stdin(Stdio::null()).output();
-    let output = output.map_err(|error| format!("could not run {}: {error}", line[0].display()))?;
-    let (out, err) =
-        (String::from_utf8(output.stdout)?, String::from_utf8_lossy(&output.stderr).into_owned());
+/// Runs this program with `arguments`. Returns its standard output; what it says on standard error is said here too.
+pub fn output_of(arguments: &[OsString]) -> Outcome<String> {
+    let program = std::env::current_exe()?;
+    let output =
+        Command::new(&program).args(arguments).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let output = output.map_err(|error| format!("could not run {}: {error}", program.display()))?;
     if !output.status.success() {
-        return Err(format!("{line:?} ended with {}: {err}", output.status).into());
+        return Err(format!("{arguments:?} ended with {}", output.status).into());
     }
-    Ok((out, err))
+    Ok(String::from_utf8(output.stdout)?)
 }
 
 /// Runs this program, and reads the figures that it prints as JSON.
 pub fn figures_of(arguments: &[OsString]) -> Outcome<Figures> {
-    Ok(serde_json::from_str(&output_of(&[], arguments)?.0)?)
-}
-
-/// Processor time of the calling thread.
-pub fn thread_cpu_ns() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// The number of instructions that a run of this program executes in all its threads.
-pub fn instructions(arguments: &[OsString]) -> Outcome<f64> {
-    let valgrind = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"];
-    let (_, told) = output_of(&valgrind, arguments)?;
-    // The line is `==PID== I refs: 1,234`. Its spaces depend on the release of valgrind.
-    let line = told.lines().find(|line| line.split_whitespace().skip(1).take(2).eq(["I", "refs:"]));
-    let count = line.and_then(|line| line.split_whitespace().last());
-    let count = count.ok_or_else(|| format!("cachegrind does not tell its count: {told}"))?;
-    Ok(count.replace(',', "").parse()?)
+    Ok(serde_json::from_str(&output_of(arguments)?)?)
 }
 
 /// The median of each figure.

@@ -17,6 +17,9 @@ use std::path::{Path, PathBuf};
 pub struct Args {
     /// A directory that does not exist yet; it is removed at the end
     dir: PathBuf,
+    /// Stores; the first one is compared with each of the others
+    #[arg(long, value_enum, value_delimiter = ',', default_values = ["braidb", "fjall"])]
+    stores: Vec<Kind>,
     #[command(flatten)]
     sizes: Sizes,
     /// Runs of each store, which take turns; the median counts
@@ -44,6 +47,9 @@ struct Sizes {
     /// Where chance starts
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// A put returns when it is on stable storage [default: when the operating system has it]
+    #[arg(long)]
+    sync: bool,
 }
 
 /// Fills one store.
@@ -56,8 +62,6 @@ pub struct OneArgs {
     sizes: Sizes,
 }
 
-/// The stores that are filled, in turns.
-const SIDES: [Kind; 2] = [Kind::Braidb, Kind::Fjall];
 const KEY_BYTES: usize = 16;
 /// The number of keys that are read back after a fill.
 const CHECKED: u64 = 1000;
@@ -67,7 +71,8 @@ pub fn run(args: &Args) -> Outcome {
         return Err(format!("{} exists; choose a new directory", args.dir.display()).into());
     }
     fs::create_dir_all(&args.dir)?;
-    let mut runs = SIDES.map(|kind| (kind, Vec::new()));
+    let origins = args.stores.iter().map(|kind| kind.origin()).collect::<Outcome<Vec<_>>>()?;
+    let mut runs: Vec<(Kind, Vec<Figures>)> = args.stores.iter().map(|kind| (*kind, Vec::new())).collect();
     for round in 1..=args.rounds {
         for (kind, runs) in &mut runs {
             let figures = child::figures_of(&args.sizes.command_line(*kind, &args.dir.join("db")))?;
@@ -80,8 +85,12 @@ pub fn run(args: &Args) -> Outcome {
         }
     }
     fs::remove_dir(&args.dir)?;
-    let sides = runs.map(|(kind, runs)| (kind.name().to_owned(), child::medians(&runs)));
+    let sides: Vec<_> =
+        runs.into_iter().map(|(kind, runs)| (kind.name().to_owned(), child::medians(&runs))).collect();
     println!("{}", if args.json { child::as_json(&sides) } else { table(&sides) });
+    for origin in origins.into_iter().flatten() {
+        eprintln!("{origin}");
+    }
     Ok(())
 }
 
@@ -97,11 +106,13 @@ impl Sizes {
         ] {
             line.extend([option.into(), value.to_string().into()]);
         }
+        line.extend(self.sync.then(|| "--sync".into()));
         line
     }
 }
 
-fn table(sides: &[(String, Figures); 2]) -> String {
+/// A column for each side, and one for the first side divided by each other side.
+fn table(sides: &[(String, Figures)]) -> String {
     type Text = fn(f64) -> String;
     let number: Text = |value| grouped(value as u64);
     let bytes: Text = |value| bytes_text(value as u64);
@@ -116,11 +127,18 @@ fn table(sides: &[(String, Figures); 2]) -> String {
         ("bytes on disk", "directory_bytes", bytes),
         ("peak memory", "peak_memory_bytes", bytes),
     ];
-    let [(left, of_left), (right, of_right)] = sides;
-    let mut lines = vec![format!("{:36} {left:>14} {right:>14} {:>14}", "", format!("{left}/{right}"))];
+    let [(first, of_first), others @ ..] = sides else { return String::new() };
+    let line = |title: &str, cells: Vec<String>| {
+        let cells: String = cells.iter().map(|cell| format!(" {cell:>16}")).collect();
+        format!("{title:36}{cells}")
+    };
+    let names = sides.iter().map(|(name, _)| name.clone());
+    let mut lines =
+        vec![line("", names.chain(others.iter().map(|(name, _)| format!("{first}/{name}"))).collect())];
     for (title, name, text) in rows {
-        let (here, there) = (of_left[name], of_right[name]);
-        lines.push(format!("{title:36} {:>14} {:>14} {:>14.3}", text(here), text(there), here / there));
+        let figures = sides.iter().map(|(_, figures)| text(figures[name]));
+        let ratios = others.iter().map(|(_, figures)| format!("{:.3}", of_first[name] / figures[name]));
+        lines.push(line(title, figures.chain(ratios).collect()));
     }
     lines.join("\n")
 }
@@ -128,7 +146,11 @@ fn table(sides: &[(String, Figures); 2]) -> String {
 pub fn run_one(args: &OneArgs) -> Outcome {
     let sizes = &args.sizes;
     let mib = |mib: usize| mib.saturating_mul(1 << 20);
-    let settings = Settings { memtable_bytes: mib(sizes.memtable_mib), cache_bytes: mib(sizes.cache_mib) };
+    let settings = Settings {
+        memtable_bytes: mib(sizes.memtable_mib),
+        cache_bytes: mib(sizes.cache_mib),
+        sync: sizes.sync,
+    };
     let store = args.store.open_with(&args.dir, 1, &settings)?;
     let noise = Noise::new(sizes.seed, sizes.value_bytes);
     let mut key = [0; KEY_BYTES];

@@ -1,12 +1,8 @@
 //! Other stores beside BraidDB, on one machine. `run` measures workloads on one store, and `table` all workloads on all stores. `fill`
-//! fills BraidDB and fjall in turns. `memory` and `instructions` measure maps in memory, and `active` another active segment. Each run is a
-//! process of its own.
+//! fills stores in turns. Each run is a process of its own.
 
-mod active;
 mod child;
 mod fill;
-mod hash_index;
-mod maps;
 mod run;
 mod stores;
 mod table;
@@ -32,15 +28,8 @@ enum Verb {
     Fill(fill::Args),
     Run(Box<run::Args>),
     Table(table::Args),
-    Memory(maps::Args),
-    Instructions(maps::Sizes),
-    Active(active::Args),
     #[command(hide = true)]
     OneFill(fill::OneArgs),
-    #[command(hide = true)]
-    OneMemory(maps::OneArgs),
-    #[command(hide = true)]
-    OneActive(active::OneArgs),
 }
 
 fn main() -> Outcome {
@@ -48,11 +37,6 @@ fn main() -> Outcome {
         Verb::Fill(args) => fill::run(&args),
         Verb::Run(args) => run::run(&args),
         Verb::Table(args) => table::run(&args),
-        Verb::Memory(args) => maps::run(&args),
-        Verb::Instructions(sizes) => maps::count_instructions(&sizes),
-        Verb::Active(args) => active::run(&args),
         Verb::OneFill(args) => fill::run_one(&args),
-        Verb::OneMemory(args) => maps::run_one(&args),
-        Verb::OneActive(args) => active::run_one(&args),
     }
 }

@@ -20,6 +20,9 @@ pub struct Args {
     workloads: Vec<&'static Workload>,
     #[command(flatten)]
     settings: Settings,
+    /// A put returns when it is on stable storage [default: when the operating system has it]
+    #[arg(long)]
+    sync: bool,
     /// Print one JSON object a line for each workload
     #[arg(long)]
     json: bool,
@@ -31,6 +34,7 @@ pub fn run(args: &Args) -> Outcome {
             .map_err(|error| format!("could not create {}: {error}", args.dir.display()))?;
     }
     let families = usize::try_from(args.settings.families)?;
+    let origin = args.store.origin()?.unwrap_or_default();
     drive::drive(
         &args.dir,
         &args.workloads,
@@ -38,12 +42,17 @@ pub fn run(args: &Args) -> Outcome {
         args.store.name(),
         // The process that starts the runs measures the machine, so this process does not.
         &Machine::default(),
-        &|dir| args.store.open(dir, families),
+        &|dir| args.store.open(dir, families, args.sync),
         &mut |run| {
-            println!("{}", if args.json { serde_json::to_string(run)? } else { line(run) });
+            let run = Run { origin: origin.clone(), ..run.clone() };
+            println!("{}", if args.json { serde_json::to_string(&run)? } else { line(&run) });
             Ok(())
         },
-    )
+    )?;
+    if !args.json && !origin.is_empty() {
+        println!("{origin}");
+    }
+    Ok(())
 }
 
 /// The most important figures of a run, in one line.

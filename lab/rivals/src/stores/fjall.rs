@@ -4,12 +4,14 @@ use super::{FILTER_BITS_PER_KEY, OPEN_FILES, Settings, family_name, quiet};
 use crate::Outcome;
 use braidb_bench::Store;
 use fjall::config::{BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
-use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions};
+use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode};
 use std::path::Path;
 
 struct Fjall {
     db: Database,
     keyspaces: Vec<Keyspace>,
+    /// Whether the journal is synced at each put and delete.
+    sync: bool,
 }
 
 /// Opens a database. Values of at least `separation_threshold` bytes go to blob files, if there is a threshold.
@@ -36,16 +38,27 @@ pub fn open(
     };
     let keyspaces = (0..families).map(|family| db.keyspace(&family_name(family), options));
     let keyspaces = keyspaces.collect::<Result<_, _>>()?;
-    Ok(Box::new(Fjall { db, keyspaces }))
+    Ok(Box::new(Fjall { db, keyspaces, sync: settings.sync }))
+}
+
+impl Fjall {
+    fn acknowledge(&self) -> Outcome {
+        match self.sync {
+            true => Ok(self.db.persist(PersistMode::SyncData)?),
+            false => Ok(()),
+        }
+    }
 }
 
 impl Store for Fjall {
     fn put(&self, family: usize, key: &[u8], value: &[u8]) -> Outcome {
-        Ok(self.keyspaces[family].insert(key, value)?)
+        self.keyspaces[family].insert(key, value)?;
+        self.acknowledge()
     }
 
     fn delete(&self, family: usize, key: &[u8]) -> Outcome {
-        Ok(self.keyspaces[family].remove(key)?)
+        self.keyspaces[family].remove(key)?;
+        self.acknowledge()
     }
 
     fn get(&self, family: usize, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Outcome<bool> {

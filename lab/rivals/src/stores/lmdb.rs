@@ -1,10 +1,11 @@
 //! LMDB, through `heed`. A family is a named database; a put is a transaction of its own.
 //!
-//! The flags are `MDB_WRITEMAP` and `MDB_NOSYNC`. A commit changes pages in a mapping of the file, which belong to the operating system,
-//! and does not sync. So a process that dies loses nothing. BraidDB hands over its log in this way too. Without `MDB_WRITEMAP` a commit
-//! copies its pages into write calls. A put of 128 bytes among 200,000 then took 5.4 µs of processor time instead of 1.4.
+//! The flags are `MDB_WRITEMAP` and, unless puts sync, `MDB_NOSYNC`. A commit changes pages in a mapping of the file, which belong to the
+//! operating system, and does not sync. So a process that dies loses nothing. BraidDB hands over its log in this way too. Without
+//! `MDB_WRITEMAP` a commit copies its pages into write calls. A put of 128 bytes among 200,000 then took 5.4 µs of processor time instead
+//! of 1.4.
 
-use super::family_name;
+use super::{Settings, family_name};
 use crate::Outcome;
 use braidb_bench::Store;
 use heed::types::Bytes;
@@ -21,15 +22,16 @@ struct Lmdb {
     families: Vec<Database<'static, Bytes, Bytes>>,
 }
 
-pub fn open(dir: &Path, families: usize) -> Outcome<Box<dyn Store>> {
+pub fn open(dir: &Path, families: usize, settings: &Settings) -> Outcome<Box<dyn Store>> {
     let mut options = EnvOpenOptions::new();
     options.map_size(MAP_BYTES).max_dbs(u32::try_from(families)?);
+    let unsynced = if settings.sync { EnvFlags::empty() } else { EnvFlags::NO_SYNC };
     // SAFETY: setting the flags demands that the caller accepts their consequences. After `MDB_NOSYNC` a crash of the machine may corrupt
     // the file, and a benchmark's file is thrown away. After `MDB_WRITEMAP` a stray write could change pages; safe code makes none. Opening
     // demands that nothing changes the file or the lock file behind LMDB. The directory belongs to this run. LMDB's lock file keeps other
     // processes apart that open the directory with LMDB; it is in use, since `MDB_NOLOCK` is not set. `heed` shares or refuses a second
     // open in this process.
-    let env = unsafe { options.flags(EnvFlags::NO_SYNC | EnvFlags::WRITE_MAP).open(dir)? };
+    let env = unsafe { options.flags(unsynced | EnvFlags::WRITE_MAP).open(dir)? };
     let mut databases = Vec::new();
     for family in 0..families {
         let created = env.create_databases_and_commit(env.write_txn()?, |opener, transaction| {

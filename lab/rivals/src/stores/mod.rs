@@ -1,5 +1,6 @@
-//! The stores, one file each, opened with equal settings. The log is handed to the operating system at every put and never synced for it.
-//! There is no compression. Memory for writes and for blocks is equal. `README.md` tells what a store has no setting for.
+//! The stores, one file each, opened with equal settings. The log is handed to the operating system at every put, and synced for it only if
+//! [`Settings::sync`] says so. There is no compression. Memory for writes and for blocks is equal. `README.md` tells what a store has no
+//! setting for.
 
 #[path = "../../adapter/adapter.rs"]
 mod braid;
@@ -8,16 +9,17 @@ mod leveldb;
 mod lmdb;
 mod quiet;
 mod redb;
-#[cfg(feature = "rocksdb")]
 mod rocksdb;
+mod shared;
 #[cfg(test)]
 mod tests;
 
 use crate::Outcome;
 use braid::Braid;
-use braidb::Options;
+use braidb::{Durability, Options};
 use braidb_bench::Store;
 use clap::ValueEnum;
+use std::error::Error;
 use std::fs;
 use std::path::Path;
 
@@ -29,29 +31,35 @@ pub enum Kind {
     /// BraidDB with the block cache of the other stores.
     BraidbCached,
     Leveldb,
+    /// A store that came from LevelDB. It is loaded if `RIVALS_HYPERLEVELDB` names its shared object.
+    Hyperleveldb,
+    /// A store that came from HyperLevelDB. It is loaded if `RIVALS_PEBBLESDB` names its shared object.
+    Pebblesdb,
     Lmdb,
     Redb,
     Fjall,
     /// [`Kind::Fjall`] with blob files.
     FjallSeparated,
-    /// RocksDB, which needs the cargo feature `rocksdb`.
+    /// RocksDB. It is loaded if `RIVALS_ROCKSDB` names its shared object.
     Rocksdb,
     /// [`Kind::Rocksdb`] with blob files.
     RocksdbSeparated,
 }
 
-/// The memory of a store.
+/// The memory of a store, and what an acknowledged put means.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Bytes of writes that gather in memory before they are flushed.
     pub memtable_bytes: usize,
     /// Bytes of memory for blocks of tables.
     pub cache_bytes: usize,
+    /// Whether a put returns only when it is on stable storage. Otherwise the operating system has it.
+    pub sync: bool,
 }
 
 impl Settings {
     /// The settings of all stores but [`Kind::Braidb`].
-    pub const ALIKE: Settings = Settings { memtable_bytes: 64 << 20, cache_bytes: 1 << 30 };
+    pub const ALIKE: Settings = Settings { memtable_bytes: 64 << 20, cache_bytes: 1 << 30, sync: false };
 }
 
 /// The number of files that a store may hold open, if it has such a setting.
@@ -62,15 +70,16 @@ const FILTER_BITS_PER_KEY: u8 = 10;
 const SEPARATION_THRESHOLD: u32 = 1024;
 
 impl Kind {
-    /// The stores of this build, each in the form in which it is opened by default. A table measures them.
-    pub const MEASURED: &[Kind] = &[
+    /// The stores, each in the form in which it is opened by default. A table measures those of them that can be loaded.
+    pub const MEASURED: [Kind; 9] = [
         Kind::Braidb,
         Kind::BraidbCached,
         Kind::Leveldb,
+        Kind::Hyperleveldb,
+        Kind::Pebblesdb,
         Kind::Lmdb,
         Kind::Redb,
         Kind::Fjall,
-        #[cfg(feature = "rocksdb")]
         Kind::Rocksdb,
     ];
 
@@ -80,6 +89,8 @@ impl Kind {
             Kind::Braidb => "braidb",
             Kind::BraidbCached => "braidb-cached",
             Kind::Leveldb => "leveldb",
+            Kind::Hyperleveldb => "hyperleveldb",
+            Kind::Pebblesdb => "pebblesdb",
             Kind::Lmdb => "lmdb",
             Kind::Redb => "redb",
             Kind::Fjall => "fjall",
@@ -98,32 +109,31 @@ impl Kind {
 
     /// Opens the store in `dir` with the settings of the comparison. `dir` is created if its parent exists. An existing store must be
     /// opened with the number of families that it was created with.
-    pub fn open(self, dir: &Path, families: usize) -> Outcome<Box<dyn Store>> {
+    pub fn open(self, dir: &Path, families: usize, sync: bool) -> Outcome<Box<dyn Store>> {
         match self {
-            Kind::Braidb => self.opened(dir, || braid(Options::new(), dir, families)),
-            _ => self.open_with(dir, families, &Settings::ALIKE),
+            Kind::Braidb => self.opened(dir, || braid(Options::new(), dir, families, sync)),
+            _ => self.open_with(dir, families, &Settings { sync, ..Settings::ALIKE }),
         }
     }
 
     /// Opens the store as [`Kind::open`] does, with other sizes of memory. LMDB does not use the sizes.
     pub fn open_with(self, dir: &Path, families: usize, settings: &Settings) -> Outcome<Box<dyn Store>> {
         let threshold = self.separation_threshold();
+        let library = || Ok::<_, Box<dyn Error + Send + Sync>>(self.library()?.expect("it is loaded").0);
         self.opened(dir, || match self {
             Kind::Braidb | Kind::BraidbCached => {
                 let options = Options::new()
                     .memtable_bytes(settings.memtable_bytes)
                     .block_cache_bytes(settings.cache_bytes);
-                braid(options, dir, families)
+                braid(options, dir, families, settings.sync)
             }
-            Kind::Leveldb => leveldb::open(dir, families, settings),
-            Kind::Lmdb => lmdb::open(dir, families),
+            Kind::Leveldb => leveldb::open(library()?, dir, families, settings, true),
+            Kind::Hyperleveldb | Kind::Pebblesdb => leveldb::open(library()?, dir, families, settings, false),
+            Kind::Lmdb => lmdb::open(dir, families, settings),
             Kind::Redb => redb::open(dir, families, settings),
             Kind::Fjall | Kind::FjallSeparated => fjall::open(dir, families, settings, threshold),
-            #[cfg(feature = "rocksdb")]
-            Kind::Rocksdb | Kind::RocksdbSeparated => rocksdb::open(dir, families, settings, threshold),
-            #[cfg(not(feature = "rocksdb"))]
             Kind::Rocksdb | Kind::RocksdbSeparated => {
-                Err("this build has no RocksDB; build it with `--features rocksdb`".into())
+                rocksdb::open(library()?, dir, families, settings, threshold)
             }
         })
     }
@@ -149,7 +159,8 @@ impl Kind {
     }
 }
 
-fn braid(options: Options, dir: &Path, families: usize) -> Outcome<Box<dyn Store>> {
+fn braid(options: Options, dir: &Path, families: usize, sync: bool) -> Outcome<Box<dyn Store>> {
+    let options = options.durability(if sync { Durability::Sync } else { Durability::Buffer });
     Ok(Box::new(Braid::open(dir, options, families as u64)?))
 }
 

@@ -1,8 +1,8 @@
 //! redb. A family is a table; a put is a transaction of its own.
 //!
 //! `Durability::None` leaves commits in the memory of the process. `Durability::Immediate` writes them to the file and syncs. redb 4 has no
-//! level between the two. So transactions are `Immediate` over a file whose sync does nothing. A commit hands its pages to the operating
-//! system by write calls, and a process that dies loses nothing.
+//! level between the two. So transactions are `Immediate`, over a file whose sync does nothing unless puts sync. A commit hands its pages
+//! to the operating system by write calls, and a process that dies loses nothing.
 
 use super::{Settings, family_name};
 use crate::Outcome;
@@ -23,8 +23,12 @@ struct Redb {
 pub fn open(dir: &Path, families: usize, settings: &Settings) -> Outcome<Box<dyn Store>> {
     let path = dir.join("data.redb");
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-    let backend = Unsynced(FileBackend::new(file)?);
-    let db = Database::builder().set_cache_size(settings.cache_bytes).create_with_backend(backend)?;
+    let (backend, mut builder) = (FileBackend::new(file)?, Database::builder());
+    builder.set_cache_size(settings.cache_bytes);
+    let db = match settings.sync {
+        true => builder.create_with_backend(backend)?,
+        false => builder.create_with_backend(Unsynced(backend))?,
+    };
     let families: Vec<_> = (0..families).map(family_name).collect();
     let transaction = db.begin_write()?;
     for name in &families {

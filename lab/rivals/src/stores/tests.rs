@@ -1,4 +1,4 @@
-//! Every store of this build behaves as a map does, tells when it has settled, and refuses what it cannot open.
+//! Every store behaves as a map does, tells when it has settled, and refuses what it cannot open.
 
 use super::*;
 use braidb_bench::draws::{Noise, mix};
@@ -8,15 +8,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Sizes at which a few megabytes are flushed and merged.
-const SMALL: Settings = Settings { memtable_bytes: 256 << 10, cache_bytes: 8 << 20 };
+const SMALL: Settings = Settings { memtable_bytes: 256 << 10, cache_bytes: 8 << 20, sync: false };
 
 /// Bytes of the largest value that tests write. Stores that separate values separate it.
 const LARGEST: usize = 2 * SEPARATION_THRESHOLD as usize;
 
-/// The stores of this build.
+/// The stores that are part of this program, and those whose shared object is there.
 fn kinds() -> impl Iterator<Item = Kind> {
-    let all = Kind::value_variants().iter().copied();
-    all.filter(|kind| cfg!(feature = "rocksdb") || !matches!(kind, Kind::Rocksdb | Kind::RocksdbSeparated))
+    Kind::value_variants().iter().copied().filter(|kind| kind.origin().is_ok())
 }
 
 /// A path in a directory of a test. The directory is removed with the value.
@@ -205,7 +204,7 @@ fn what_cannot_be_opened_is_an_error() {
         for (path, told) in
             [(&file, "is not a directory"), (&below_missing, "its parent has to be a directory")]
         {
-            let error = kind.open(path, 1).err().expect("there is nothing to open").to_string();
+            let error = kind.open(path, 1, false).err().expect("there is nothing to open").to_string();
             assert!(error.contains(told) && error.contains(path.to_str().unwrap()), "{kind:?}: {error}");
         }
         assert!(!below_missing.exists() && fs::read(&file).unwrap() == b"not a directory");
@@ -223,11 +222,33 @@ fn what_cannot_be_opened_is_an_error() {
     }
 }
 
-#[cfg(not(feature = "rocksdb"))]
 #[test]
-fn a_build_without_rocksdb_says_how_to_get_it() {
-    let place = Place::new("without", Kind::Rocksdb);
-    let error = Kind::Rocksdb.open(&place.db(), 1).err().expect("it is not there").to_string();
-    assert!(error.contains("--features rocksdb"), "{error}");
-    assert!(!place.db().exists());
+fn puts_that_sync_are_puts() {
+    for kind in kinds() {
+        let place = Place::new("sync", kind);
+        let store = kind.open(&place.db(), 2, true).unwrap();
+        store.put(1, b"key", b"value").unwrap();
+        store.put(1, b"other", b"value").unwrap();
+        store.delete(1, b"other").unwrap();
+        drop(store);
+        let (store, mut keys) = (kind.open(&place.db(), 2, true).unwrap(), Vec::new());
+        assert_eq!(store.scan(1, b"", 9, &mut |key, _| keys.push(key.to_vec())).unwrap(), 1, "{kind:?}");
+        assert_eq!(keys, [b"key"], "{kind:?}");
+    }
+}
+
+#[test]
+fn a_store_that_cannot_be_loaded_says_what_it_wants() {
+    for kind in [Kind::Hyperleveldb, Kind::Pebblesdb, Kind::Rocksdb] {
+        let place = Place::new("without", kind);
+        let variable = format!("RIVALS_{}", kind.name().to_uppercase());
+        match kind.origin() {
+            Ok(origin) => assert!(origin.unwrap().contains("loaded from"), "{kind:?}"),
+            Err(error) => {
+                assert!(error.to_string().contains(&variable), "{error}");
+                assert!(kind.open(&place.db(), 1, false).err().unwrap().to_string().contains(&variable));
+                assert!(!place.db().exists());
+            }
+        }
+    }
 }

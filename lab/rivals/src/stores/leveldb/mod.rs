@@ -1,12 +1,14 @@
-//! LevelDB, from the system's library. LevelDB has no families: if a run has several, each key begins with one byte that names its family.
-//! LevelDB hands its log to the operating system at each put, which is its default.
+//! LevelDB, HyperLevelDB and PebblesDB, from shared objects. They have no families: if a run has several, each key begins with one byte that
+//! names its family. They hand their log to the operating system at each put, which is the default.
 
 mod ffi;
 
-use super::{FILTER_BITS_PER_KEY, OPEN_FILES, Settings, quiet};
+use super::{Settings, quiet};
 use crate::Outcome;
 use braidb_bench::Store;
-use ffi::{Database, Sizes};
+use ffi::Database;
+pub use ffi::release;
+use libloading::Library;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, OsString};
 use std::fs::{self, DirEntry};
@@ -17,23 +19,26 @@ struct LevelDb {
     dir: PathBuf,
     /// Whether keys begin with their family.
     has_families: bool,
+    /// Whether the tables tell by LevelDB's own rules that a compaction is due.
+    lists_tables: bool,
 }
 
-pub fn open(dir: &Path, families: usize, settings: &Settings) -> Outcome<Box<dyn Store>> {
+/// Opens a database. `lists_tables` tells LevelDB from the stores that came from it: they compact by other rules.
+pub fn open(
+    library: &'static Library,
+    dir: &Path,
+    families: usize,
+    settings: &Settings,
+    lists_tables: bool,
+) -> Outcome<Box<dyn Store>> {
     if families > 256 {
         return Err(format!(
             "{families} families: LevelDB has none, and the byte that tells them apart has room for 256"
         )
         .into());
     }
-    let sizes = Sizes {
-        write_buffer_bytes: settings.memtable_bytes,
-        cache_bytes: settings.cache_bytes,
-        open_files: OPEN_FILES,
-        filter_bits_per_key: FILTER_BITS_PER_KEY,
-    };
-    let db = Database::open(dir, &sizes)?;
-    Ok(Box::new(LevelDb { db, dir: dir.to_owned(), has_families: families > 1 }))
+    let db = Database::open(library, dir, settings)?;
+    Ok(Box::new(LevelDb { db, dir: dir.to_owned(), has_families: families > 1, lists_tables }))
 }
 
 impl LevelDb {
@@ -56,7 +61,10 @@ impl LevelDb {
         // The log of a full memtable stays until the memtable is in a table.
         let logs =
             files.iter().filter(|file| Path::new(&file.file_name()).extension() == Some("log".as_ref()));
-        if logs.count() > 1 || wants_compaction(&self.property(c"leveldb.sstables")?)? {
+        if logs.count() > 1 {
+            return Ok(None);
+        }
+        if self.lists_tables && wants_compaction(&self.property(c"leveldb.sstables")?)? {
             return Ok(None);
         }
         let with_bytes = |file: &DirEntry| Some((file.file_name(), file.metadata().ok()?.len()));
@@ -105,7 +113,7 @@ impl Store for LevelDb {
 
     /// LevelDB has no call that waits, and no counter of its current work. The list of tables tells whether LevelDB wants a compaction for
     /// their number or bytes, until the compaction has ended. A second log tells of a flush. A compaction that reads ask for shows in the
-    /// directory only, so the directory must stay unchanged for a while.
+    /// directory only, so the directory must stay unchanged for a while. Of HyperLevelDB and PebblesDB the directory alone is watched.
     fn settle(&self, mark: &mut dyn FnMut()) -> Outcome {
         quiet::wait(mark, || self.idle_files())
     }
