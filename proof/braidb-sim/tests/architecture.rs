@@ -17,6 +17,9 @@ const ORDER: [&str; 13] = [
     "base",
 ];
 
+/// The rooms of `version`. Each may use itself and later ones.
+const ROOMS_OF_VERSION: [&str; 6] = ["manifest", "state", "shape", "table_file", "usage", "directory"];
+
 /// Lines of the longest source file allowed.
 const MAX_LINES: usize = 700;
 
@@ -124,11 +127,12 @@ fn heads(code: &str, at: usize) -> Vec<String> {
     heads
 }
 
-/// Every top-level module that a file of `braidb` names, by a path from `crate` or by `super` up to the root.
-fn used_modules(code: &str, depth: usize) -> Vec<String> {
+/// Every module right below `parent` that a file of `braidb` names: by a path that begins with `parent`, or by `super` up to it, `depth`
+/// times.
+fn used_modules(code: &str, parent: &str, depth: usize) -> Vec<String> {
     let is_start = |at: usize| !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
     let mut used = Vec::new();
-    for (at, found) in code.match_indices("crate::") {
+    for (at, found) in code.match_indices(parent) {
         if is_start(at) {
             used.extend(heads(code, at + found.len()));
         }
@@ -162,7 +166,7 @@ fn no_arrow_runs_up() {
     for source in sources() {
         let Some((module, depth)) = module_of(&source) else { continue };
         let own = rank(module).unwrap_or_else(|| panic!("{} is in no module of ORDER", source.path));
-        for used in used_modules(&source.code, depth) {
+        for used in used_modules(&source.code, "crate::", depth) {
             let Some(other) = rank(&used) else { continue };
             arrows += 1;
             if other < own {
@@ -175,8 +179,31 @@ fn no_arrow_runs_up() {
 }
 
 #[test]
+fn no_arrow_runs_up_in_version() {
+    let rank = |room: &str| ROOMS_OF_VERSION.iter().position(|known| *known == room);
+    let (mut arrows, mut wrong) = (0, Vec::new());
+    for source in sources() {
+        let Some(path) = source.path.strip_prefix("crates/braidb/src/version/") else { continue };
+        let Some(room) = path.split('/').next().filter(|room| !["mod.rs", "tests"].contains(room)) else {
+            continue;
+        };
+        let own = rank(room).unwrap_or_else(|| panic!("{} is in no room of ROOMS_OF_VERSION", source.path));
+        let (_, depth) = module_of(&source).expect("it lies in `version`");
+        for other in used_modules(&source.code, "crate::version::", depth - 1) {
+            let Some(used) = rank(&other) else { continue };
+            arrows += 1;
+            if used < own {
+                wrong.push(format!("{}: {room} uses {other}", source.path));
+            }
+        }
+    }
+    assert!(arrows > 10, "only {arrows} paths were found: the scan is blind");
+    assert!(wrong.is_empty(), "rooms that use earlier rooms of `version`:\n{}", wrong.join("\n"));
+}
+
+#[test]
 fn arrows_are_found_in_every_form() {
-    let used = |code: &str| used_modules(code, 2);
+    let used = |code: &str| used_modules(code, "crate::", 2);
     assert_eq!(used("use crate::db::Db; fn f() { crate::log::scan() }"), ["db", "log"]);
     assert_eq!(used("use crate::{base::{ids, key}, db::{Db, Iter}, write};"), ["base", "db", "write"]);
     assert_eq!(used("use super::super::jobs::Jobs; use super::batch;"), ["jobs"]);

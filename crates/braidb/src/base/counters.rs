@@ -103,7 +103,7 @@ pub struct Counters {
     pub merges: Counter,
     /// Merges that readers paid for.
     pub bought_merges: Counter,
-    /// Nanoseconds that readers paid in vain, and those that bought merges, by the unit costs of `version/rent.rs`.
+    /// Nanoseconds that readers paid in vain, and those that bought merges, by the unit costs of `version/usage/rent.rs`.
     pub rent_paid_ns: Counter,
     pub rent_spent_ns: Counter,
     pub merge_read_bytes: Counter,

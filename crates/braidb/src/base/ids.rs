@@ -38,7 +38,7 @@ impl TierId {
 }
 
 /// Tells a database from all others: 128 random bits, drawn when the database gets its first slow tier. A copy of the directory has the
-/// id of the original; epochs tell the two apart (`version/tier_file.rs`).
+/// id of the original; epochs tell the two apart (`version/directory/tier_file.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatabaseId(pub [u8; 16]);
 

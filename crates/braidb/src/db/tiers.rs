@@ -4,7 +4,7 @@
 //! not its path: a tier may move, and a path may lead to another device today. A directory is one of these:
 //!
 //! - *a tier of the manifest*: `TIER` has the database's id and the id of the tier, and accepts the manifest's epoch
-//!   (`version/tier_file.rs`);
+//!   (`version/directory/tier_file.rs`);
 //! - *new*: it has no `TIER`, no table and no value file, and nothing of another program; or what an open left that died before its edit,
 //!   or what is left of a tier that the manifest removed. It joins with an id that no tier had before;
 //! - *refused*: anything else. The error says why, and what to do.

@@ -22,7 +22,7 @@ use crate::log;
 use crate::plan::form::LOADED_BYTES;
 use crate::table;
 use crate::value::{Body, file};
-use crate::version::cut::count_values;
+use crate::version::shape::cut::count_values;
 use crate::version::{DirLock, Found, FoundFile, Manifest, State, TableStore, current, examine};
 use braidb_storage::{Env, FileSystem};
 use std::collections::{BTreeMap, BTreeSet};

@@ -13,7 +13,7 @@ use crate::plan::tree::Placement;
 use crate::plan::tree::edits::Moment;
 use crate::plan::{Cutter, Input, Merge, Met, Plan, Split, Ticket};
 use crate::table::Reason;
-use crate::version::cut::{cut_part, middle};
+use crate::version::shape::cut::{cut_part, middle};
 use crate::version::table_file::TableFile;
 use crate::version::{Beneath, Change, Edit, NewTable, Slice, Version};
 use crate::visible::rule::RetentionFilter;

@@ -63,7 +63,7 @@ impl Target {
         loop {
             let id = self.files.take();
             match create(&path(self.dirs.of(tier), id), id) {
-                // A process that lost the lock made this file (`version/dir_lock.rs`). The next number may be free.
+                // A process that lost the lock made this file (`version/directory/dir_lock.rs`). The next number may be free.
                 Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {}
                 created => return Ok((id, created?)),
             }

@@ -372,7 +372,7 @@ impl Jobs {
         self.commit(catalog, edit)
     }
 
-    /// Gives all tiers a new epoch, in the steps of an open (`version/tier_file.rs`). The last edit before a close, so that a manifest which was
+    /// Gives all tiers a new epoch, in the steps of an open (`version/directory/tier_file.rs`). The last edit before a close, so that a manifest which was
     /// copied while the database was open is too old for the tiers. If a slow device fails, the tiers accept the epoch that they have.
     pub fn raise_epoch(&self) -> Result<()> {
         let mut catalog = self.catalog.lock();

@@ -9,7 +9,7 @@ use crate::base::value::Value;
 use crate::memory::view::FamilyView;
 use crate::table::Table;
 use crate::version::Slice;
-use crate::version::rent::Paid;
+use crate::version::usage::rent::Paid;
 use crate::visible::{EntryKind, Found};
 
 /// The value of `key` that a reader at `at` sees. What the get pays in vain is charged `weight` times ([`super::weight`]).

@@ -8,7 +8,7 @@ mod scan;
 mod source;
 mod trail;
 
-use crate::version::rent::CHARGED_BITS;
+use crate::version::usage::rent::CHARGED_BITS;
 
 pub use get::{contains, get};
 pub use lengths::UsualLengths;

@@ -10,7 +10,7 @@ use crate::base::key::KeyRange;
 use crate::base::mutant::mutant;
 use crate::memory::view::FamilyView;
 use crate::version::Slice;
-use crate::version::rent::Paid;
+use crate::version::usage::rent::Paid;
 use crate::visible::snapshots::Snapshots;
 use std::sync::Arc;
 

@@ -5,8 +5,8 @@ use crate::base::error::Result;
 use crate::base::ids::SeqNo;
 use crate::base::value::Value;
 use crate::memory::{ImmutableCursor, SegmentCursor};
-use crate::version::cursor::RunCursor;
-use crate::version::level_cursor::LevelCursor;
+use crate::version::shape::level_cursor::LevelCursor;
+use crate::version::shape::run_cursor::RunCursor;
 use crate::visible::{Cursor, EntryKind, LazyValue};
 
 /// A cursor over one part of a view. Runs are few and their cursors large.

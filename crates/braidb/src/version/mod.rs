@@ -3,34 +3,34 @@
 //!
 //! A job builds an [`Edit`]. [`Manifest::commit`] applies the edit to a copy of the [`State`], writes and syncs it, and
 //! returns the new state to install. Readers hold an `Arc` of a [`Version`], which never changes.
+//!
+//! ```text
+//! manifest      the log of edits
+//! state         what the manifest records, and the edits that change it
+//! shape         levels, cells, runs and slices, and the walks over them
+//! table_file    a table as the tree holds it: opened, shared, punched, buried
+//! usage         what readers leave behind at slices: rent and heat
+//! directory     LOCK, CURRENT and TIER
+//! ```
+//!
+//! Each room uses later ones and no earlier one.
 
-pub mod beneath;
-pub mod concat;
-pub mod current;
-pub mod cursor;
-pub mod cut;
-pub mod dir_lock;
-pub mod edit;
-pub mod heat;
-pub mod level_cursor;
+pub mod directory;
 pub mod manifest;
-pub mod puncher;
-pub mod record;
-pub mod rent;
 pub mod shape;
 pub mod state;
 pub mod table_file;
-pub mod tier_file;
+pub mod usage;
 
 #[cfg(test)]
 mod tests;
 
-pub use beneath::Beneath;
-pub use current::{Found, examine};
-pub use dir_lock::DirLock;
-pub use edit::{Change, Edit, NewTable};
+pub use directory::current::{self, Found, examine};
+pub use directory::dir_lock::DirLock;
+pub use directory::tier_file::{TierFile, next_epoch};
 pub use manifest::{CommitError, Manifest, ManifestConfig, Opened};
+pub use shape::beneath::Beneath;
 pub use shape::{Cell, Level, Run, RunId, Slice, Version};
+pub use state::edit::{Change, Edit};
 pub use state::{FoundFile, State};
-pub use table_file::TableStore;
-pub use tier_file::{TierFile, next_epoch};
+pub use table_file::{NewTable, TableStore};

@@ -3,10 +3,10 @@
 use super::{Db, MemoryPolicy, Options};
 use crate::base::error::Error;
 use crate::jobs::Jobs;
-use crate::version::cut::cut_part;
-use crate::version::rent::Paid;
 use crate::version::shape::Slice;
+use crate::version::shape::cut::cut_part;
 use crate::version::table_file::TableFile;
+use crate::version::usage::rent::Paid;
 use braidb_storage::inline::{Inline, SeededRandom, StepClock};
 use braidb_storage::locks::Mutex;
 use braidb_storage::real::RealFs;

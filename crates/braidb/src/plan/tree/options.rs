@@ -141,7 +141,7 @@ pub struct Tiers {
     pub is_their_turn: bool,
     /// Whether a cell is on its way to another tier.
     pub is_moving: bool,
-    /// Whether readers have just turned to other keys (`version/heat.rs`).
+    /// Whether readers have just turned to other keys (`version/usage/heat.rs`).
     pub is_settling: bool,
     pub times: MoveTimes,
     /// Value files that cannot be read now.

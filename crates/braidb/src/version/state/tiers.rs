@@ -3,8 +3,8 @@
 //! A tier joins the state with a new id, which is larger than all ids before it. It leaves when no file of the state is on it. A
 //! snapshot keeps the largest id that was ever given: it adds the tier and removes it again.
 
-use super::super::edit::{Change, Edit, Reject};
 use super::State;
+use super::edit::{Change, Edit, Reject};
 use crate::base::ids::{DatabaseId, Epoch, TierId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

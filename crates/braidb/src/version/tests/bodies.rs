@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::value::{BodyFile, BodyKind, BodyUse};
-use crate::version::rent::Paid;
 use crate::version::state::ValueFile;
+use crate::version::usage::rent::Paid;
 
 fn of_kind(kind: BodyKind, id: u64, live_bytes: u64, bytes: u64) -> BodyUse {
     BodyUse { file: BodyFile { kind, tier: TierId::FAST, id: FileId(id), bytes }, live_bytes }

@@ -4,7 +4,7 @@ use crate::base::ids::{FileId, TierId};
 use crate::base::names;
 use crate::base::part::Part;
 use crate::table::{TableBuilder, TableOptions};
-use crate::version::cut::cut_part;
+use crate::version::shape::cut::cut_part;
 use crate::version::table_file::{TableFile, TableStore};
 use crate::visible::EntryKind;
 use braidb_storage::FileSystem;

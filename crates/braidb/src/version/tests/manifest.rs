@@ -4,7 +4,7 @@ use super::*;
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
 use crate::base::names;
-use crate::version::{current, record};
+use crate::version::{current, manifest::record};
 use braidb_storage::FileSystem;
 use braidb_storage::sim::{Crash, Fault, Lasting, Op, OpKind};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Purchases: a merge is bought when what readers paid in vain for its inputs reaches its price (`version/rent.rs`).
+//! Purchases: a merge is bought when what readers paid in vain for its inputs reaches its price (`version/usage/rent.rs`).
 //!
 //! This is rent or buy: what readers have lost in vain and the merge together cost at most twice what the best plan in hindsight would, for one
 //! decision, where a nanosecond of a reader counts as `READER_WEIGHT` of a merge. Cells that readers leave alone keep their runs until they
@@ -18,7 +18,7 @@ use super::down::{Arrival, Room};
 use super::{Planner, Sum};
 use crate::base::ids::SeqNo;
 use crate::plan::{Merge, Plan};
-use crate::version::rent::MOVE_NS;
+use crate::version::usage::rent::MOVE_NS;
 use crate::version::{Run, Slice};
 use std::cmp::Reverse;
 use std::ops::Range;

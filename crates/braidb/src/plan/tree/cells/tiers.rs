@@ -15,7 +15,7 @@
 //! *L1 keeps its tables.* L0 goes down to L1 without a read of a slow device, so writers never wait for one. What is to leave from L1 first
 //! goes down to L2, as metadata.
 //!
-//! *Leaving.* The coldest cell by reads for each byte leaves first. Where nothing is read, writes count (`version/heat.rs`). Where no bottom
+//! *Leaving.* The coldest cell by reads for each byte leaves first. Where nothing is read, writes count (`version/usage/heat.rs`). Where no bottom
 //! cell can leave, the coldest cell above goes down.
 //!
 //! *Coming back* (LogStore, equation 10). A slow cell comes back when two things hold. What readers waited for its files reaches what the move
@@ -27,7 +27,7 @@ use crate::base::ids::{FileId, TierId};
 use crate::plan::tree::{Placement, Tiers};
 use crate::plan::{Merge, Plan, Use};
 use crate::version::Slice;
-use crate::version::rent::CHARGED_BITS;
+use crate::version::usage::rent::CHARGED_BITS;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ const DEVIATIONS: u128 = 4;
 /// As [`DEVIATIONS`], while readers have just turned to other keys: 2. Cells that hold still on the wrong tier then cost more than a cell
 /// that moves in vain.
 const SETTLING_DEVIATIONS: u128 = 2;
-/// Reads that one count of a fast slice's heat stands for: readers count one read in 8, for all of them (`version/rent.rs`). A slow slice
+/// Reads that one count of a fast slice's heat stands for: readers count one read in 8, for all of them (`version/usage/rent.rs`). A slow slice
 /// counts each read.
 const READS_OF_A_COUNT: u128 = 1 << CHARGED_BITS;
 

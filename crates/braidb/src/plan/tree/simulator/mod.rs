@@ -18,7 +18,7 @@ use crate::base::ids::{FileId, SeqNo, TierId};
 use crate::base::key::hash;
 use crate::base::part::Part;
 use crate::base::sample::Sample;
-use crate::version::rent::Paid;
+use crate::version::usage::rent::Paid;
 use crate::version::{Beneath, Cell, Change, Edit, Level, NewTable, State, TableStore, Version};
 use crate::visible::EntryKind;
 use crate::visible::rule::{DropProof, Fate, RetentionFilter};

@@ -7,7 +7,7 @@
 
 use super::{Machine, edges, position, stretches, width};
 use crate::base::ids::FileId;
-use crate::version::rent::{CHARGED_BITS, Paid};
+use crate::version::usage::rent::{CHARGED_BITS, Paid};
 use crate::version::{Slice, Version};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -3,10 +3,9 @@
 //! [`State::apply`] checks an edit against the state and returns a new state, or the reason for refusing the edit; no
 //! edit is half applied. Commits and the replay of the manifest at open run this same code.
 
-use super::edit::{Change, Edit, NewTable, Reject};
-use super::rent::Paid;
 use super::shape::{RunId, Slice, Version};
-use super::table_file::{TableFile, TableStore};
+use super::table_file::{NewTable, TableFile, TableStore};
+use super::usage::rent::Paid;
 use crate::base::ids::{Epoch, FamilyId, FileId, SeqNo, TierId};
 use crate::base::key::{COMPARATOR, KeyRange};
 use crate::base::mutant::mutant;
@@ -16,9 +15,11 @@ use crate::value::{Body, BodyFile, BodyKind, BodyUse};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+pub mod edit;
 mod files;
 mod tiers;
 
+use edit::{Change, Edit, Reject};
 pub use files::FoundFile;
 use tiers::Tiers;
 

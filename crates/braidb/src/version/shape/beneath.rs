@@ -5,7 +5,7 @@
 //! newer by rule 7. Runs of the merge's own cell above its newest input are newer too, so a merge cleans old runs for
 //! good while writing goes on. What remains to check: older runs of the merge's own levels, and all deeper levels.
 
-use super::shape::{Slice, Version};
+use super::{Slice, Version};
 use crate::base::key::KeyRange;
 use crate::base::mutant::mutant;
 

@@ -8,16 +8,15 @@
 //! A table holds the bodies that its handles lead into, so every holder of a table also keeps its bodies
 //! (`value/mod.rs`).
 
-use super::edit::NewTable;
-use super::heat::HeatClock;
-use super::puncher::Holes;
-use super::rent::Bell;
+use super::usage::heat::HeatClock;
+use super::usage::rent::Bell;
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, TierId};
 use crate::base::key::KeyRange;
 use crate::base::mutant::mutant;
 use crate::base::names;
+use crate::base::part::Part;
 use crate::base::sample::Sample;
 use crate::base::tiers::TierDirs;
 use crate::cache::{BlockCache, OpenFiles};
@@ -29,6 +28,23 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+
+pub mod puncher;
+
+use puncher::Holes;
+
+/// A newly written table, and its parts, which join the tree as slices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewTable {
+    pub id: FileId,
+    pub bytes: u64,
+    pub checksum: u32,
+    pub tier: TierId,
+    /// The parts in key order.
+    pub parts: Vec<Part>,
+    /// The bodies that the table's handles lead into.
+    pub bodies: Vec<BodyUse>,
+}
 
 /// What all tables of one open share: open files, bodies, cache and counters, and the lists of dead and frayed tables.
 #[derive(Debug)]
@@ -230,7 +246,7 @@ pub struct TableFile {
     /// makes slices only within ranges of living slices, so bytes outside all of these ranges are dead for good.
     held: Mutex<Vec<KeyRange>>,
     /// The punched holes; one thread at a time takes them while it punches.
-    pub(super) holes: Mutex<Holes>,
+    holes: Mutex<Holes>,
     store: Arc<TableStore>,
 }
 

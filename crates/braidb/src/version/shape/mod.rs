@@ -14,9 +14,9 @@
 //! 7). So a lookup stops at its first hit. A [`Version`] never changes once shared: an edit copies the levels that it
 //! touches and shares the others.
 
-use super::heat::Heat;
-use super::rent::{self, Paid, Rent};
 use super::table_file::TableFile;
+use super::usage::heat::Heat;
+use super::usage::rent::{self, Paid, Rent};
 use crate::base::counters::LEVELS;
 use crate::base::ids::{Epoch, FileId, TierId};
 use crate::base::key::{KeyRange, Span};
@@ -25,6 +25,12 @@ use crate::base::part::Part;
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
+
+pub mod beneath;
+pub mod concat;
+pub mod cut;
+pub mod level_cursor;
+pub mod run_cursor;
 
 /// A range of keys of one table. Many slices, of many cells and levels, may share a table.
 #[derive(Debug)]

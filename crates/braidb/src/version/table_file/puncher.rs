@@ -9,7 +9,7 @@
 //! on. [`Puncher::end`] checks `is_wanted` under the lock that returns the list, so one of the two threads handles
 //! every slice that died.
 
-use super::table_file::TableFile;
+use super::TableFile;
 use crate::base::error::Result;
 use crate::base::ids::{FileId, TierId};
 use crate::base::mutant::mutant;

@@ -1,7 +1,7 @@
 //! A cursor over a run: its slices in key order, each table opened when the walk reaches it.
 
+use super::Slice;
 use super::concat::{ConcatCursor, Parts};
-use super::shape::Slice;
 use crate::base::error::Result;
 use crate::table::TableCursor;
 use std::sync::Arc;

@@ -5,8 +5,7 @@
 //! a superset of its own. The bytes of values in value files stay exact, because these files are collected and deleted
 //! by them: the smaller side is counted, and the other side gets the rest.
 
-use super::shape::Slice;
-use super::table_file::TableFile;
+use super::Slice;
 use crate::base::error::Result;
 use crate::base::ids::FileId;
 use crate::base::key::KeyRange;
@@ -14,6 +13,7 @@ use crate::base::mutant::mutant;
 use crate::base::part::Part;
 use crate::table::Table;
 use crate::value::file::record_bytes;
+use crate::version::table_file::TableFile;
 use crate::visible::Cursor;
 use std::collections::BTreeMap;
 use std::sync::Arc;

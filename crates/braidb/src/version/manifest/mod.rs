@@ -14,11 +14,10 @@
 //!
 //! If `LOCK` is not the file that was locked, no manifest is started and no edit is relied on (see `dir_lock.rs`).
 
-use super::current;
-use super::dir_lock::DirLock;
-use super::edit::{Change, Edit, Reject};
-use super::record::{self, HEADER_BYTES, Kind, MARK_BYTES};
+use super::directory::current;
+use super::directory::dir_lock::DirLock;
 use super::state::State;
+use super::state::edit::{Change, Edit, Reject};
 use super::table_file::TableStore;
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
@@ -29,6 +28,10 @@ use braidb_storage::{File, FileSystem};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+pub(super) mod record;
+
+use record::{HEADER_BYTES, Kind, MARK_BYTES};
 
 /// The manifest file is preallocated in steps of this many bytes.
 const ALLOCATION_BYTES: u64 = 64 << 10;

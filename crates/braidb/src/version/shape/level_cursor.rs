@@ -1,8 +1,8 @@
 //! A cursor over a level: its cells in key order; in each cell, the merge of its runs. Only the current cell has cursors.
 
+use super::Level;
 use super::concat::{ConcatCursor, Parts};
-use super::cursor::RunCursor;
-use super::shape::Level;
+use super::run_cursor::RunCursor;
 use crate::base::error::Result;
 use crate::visible::Cursor;
 use crate::visible::merge::MergeCursor;
@@ -48,9 +48,7 @@ impl Parts for CellsOfLevel {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rent::Paid;
-    use super::super::shape::{Cell, RunId, Slice};
-    use super::super::table_file::{TableFile, TableStore};
+    use super::super::{Cell, RunId, Slice};
     use super::*;
     use crate::base::ids::{FileId, SeqNo, TierId};
     use crate::base::key::{self, KeyRange};
@@ -58,6 +56,8 @@ mod tests {
     use crate::base::part::Part;
     use crate::cache::BlockCache;
     use crate::table::{TableBuilder, TableOptions};
+    use crate::version::table_file::{TableFile, TableStore};
+    use crate::version::usage::rent::Paid;
     use crate::visible::EntryKind;
     use braidb_storage::FileSystem;
     use braidb_storage::sim::SimFs;

@@ -18,11 +18,11 @@
 //! starts a *torn tail*: at most one edit, which a crash cut short before any caller relied on it. A file that ends in
 //! zeros (space allocated and never used) ends at the first of them.
 
-use super::edit::{Edit, Reject};
 use crate::base::checksum::at_place;
 use crate::base::codec::{Decoder, put_u32, put_u64};
 use crate::base::error::{Error, Result};
 use crate::base::ids::FileId;
+use crate::version::state::edit::{Edit, Reject};
 use std::path::Path;
 
 const MAGIC: &[u8; 8] = b"BraidMan";

@@ -32,7 +32,6 @@
 //! A table leaves the state with its last slice, so no field removes tables. The order of fields has no meaning:
 //! removals are applied before additions.
 
-use super::shape::{RunId, Slice};
 use crate::base::MAX_KEY_BYTES;
 use crate::base::codec::{Decoder, put_bytes, put_u32, put_varint};
 use crate::base::counters::LEVELS;
@@ -41,6 +40,8 @@ use crate::base::ids::{DatabaseId, Epoch, FamilyId, FileId, MAX_SEQ, SeqNo, Tier
 use crate::base::key::KeyRange;
 use crate::base::part::Part;
 use crate::value::{self, BodyUse};
+use crate::version::shape::{RunId, Slice};
+use crate::version::table_file::NewTable;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -55,7 +56,7 @@ pub enum Reject {
 }
 
 impl Reject {
-    pub(super) fn at(self, path: &Path, offset: u64) -> Error {
+    pub(in crate::version) fn at(self, path: &Path, offset: u64) -> Error {
         match self {
             Reject::Wrong(what) => Error::corruption(path, offset, what),
             Reject::Unsupported(what) => Error::Unsupported { path: path.to_owned(), what },
@@ -67,19 +68,6 @@ impl From<String> for Reject {
     fn from(what: String) -> Reject {
         Reject::Wrong(what)
     }
-}
-
-/// A newly written table, and its parts, which join the tree as slices.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewTable {
-    pub id: FileId,
-    pub bytes: u64,
-    pub checksum: u32,
-    pub tier: TierId,
-    /// The parts in key order.
-    pub parts: Vec<Part>,
-    /// The bodies that the table's handles lead into.
-    pub bodies: Vec<BodyUse>,
 }
 
 /// One field of an edit.
