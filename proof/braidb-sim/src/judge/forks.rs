@@ -4,7 +4,7 @@
 //! handle may reach the file system. The lock must be the parent's still. Then the parent is killed, and all that it wrote is there.
 //!
 //! What the parent held stays in memory, as in a child. So a case leaks a database, and `torture` leaves this judge out. Real forks under
-//! load are in `crates/braidb/tests/forks.rs`.
+//! load are in `crates/braidb/tests/forks/main.rs`.
 
 use super::Case;
 use crate::failure::Verdict;

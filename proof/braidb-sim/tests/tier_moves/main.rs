@@ -1,9 +1,7 @@
 //! Cells that move between tiers on simulated devices: which ones leave and come back, what a get reads, and that no record is lost.
 //! The slow device also fails, fills up and is emptied.
 
-#[path = "tier_moves/evacuation.rs"]
 mod evacuation;
-#[path = "tier_moves/failing.rs"]
 mod failing;
 
 use braidb::storage::Env;

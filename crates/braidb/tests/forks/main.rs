@@ -8,9 +8,7 @@
     reason = "it forks processes with threads, and tells them by files what to do"
 )]
 
-#[path = "forks/children.rs"]
 mod children;
-#[path = "forks/process.rs"]
 mod process;
 
 use braidb::{Db, Durability, Error, Options};

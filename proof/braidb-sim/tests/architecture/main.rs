@@ -2,9 +2,7 @@
 //! clocks, randomness and threads may be used. Also checks the licences of dependencies, and that the document is true.
 #![allow(clippy::disallowed_methods, reason = "reads the sources of the workspace")]
 
-#[path = "architecture/licences.rs"]
 mod licences;
-#[path = "architecture/source.rs"]
 mod source;
 
 use source::{Source, sources};
@@ -295,6 +293,23 @@ fn files_are_short_and_finished() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn modules_with_files_of_their_own_begin_in_mod_rs() {
+    let beside_their_folders: Vec<String> = sources()
+        .into_iter()
+        .map(|source| source.path)
+        .filter(|path| {
+            let folder = source::root().join(path.trim_end_matches(".rs"));
+            let mut files = folder.read_dir().into_iter().flatten().flatten();
+            files.any(|file| file.path().extension().is_some_and(|extension| extension == "rs"))
+        })
+        .collect();
+    assert!(
+        beside_their_folders.is_empty(),
+        "these files belong in their folders, as mod.rs: {beside_their_folders:?}"
+    );
 }
 
 /// One file compares memory and logs with their thresholds. The compiler enforces it as long as no field of `MemoryLimits` is public

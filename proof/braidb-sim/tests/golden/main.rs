@@ -2,9 +2,7 @@
 //!
 //! The tests change fields of docs/formats.md, and find and checksum them from its text alone.
 
-#[path = "golden/tiers.rs"]
 mod tiers;
-#[path = "golden/value_files.rs"]
 mod value_files;
 
 use braidb::{Db, Error, storage::real::RealFs};
