@@ -1,13 +1,14 @@
 //! `table DIR ROWS`: all workloads on all stores. Each run is a process of its own, and stores take turns within a round. Each result is
 //! added to the file ROWS at once, so that an interrupted table goes on where it ended.
 //!
-//! Workloads that follow each other on one store are a *course*: it begins with a fill. `cargo run -p braidb-bench --example
-//! render_report` makes a report of the rows.
+//! Workloads that follow each other on one store are a *course*: it begins with a fill. At its end `table` prints all rows of the file as
+//! Markdown.
 
 use crate::Outcome;
 use crate::child;
 use crate::stores::Kind;
 use braidb_bench::host::machine::Watch;
+use braidb_bench::report::Report;
 use braidb_bench::results::Run;
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -111,6 +112,9 @@ pub fn run(args: &Args) -> Outcome {
             }
         }
     }
+    let mut report = Report { title: "Stores beside each other".to_owned(), ..Report::default() };
+    report.add_rows(&args.rows.display().to_string(), &fs::read_to_string(&args.rows)?)?;
+    print!("{}", report.to_markdown());
     Ok(())
 }
 

@@ -45,11 +45,6 @@ pub const COSTS: [&str; 4] =
     ["cpu_us_per_operation", "written_per_user_byte", "peak_memory_bytes", "worst_directory_bytes"];
 pub const LATENCIES: [&str; 4] = ["p50_us", "p99_us", "p99_9_us", "longest_us"];
 
-/// Whether a figure has a column in the summary. The others are listed in the details.
-pub fn is_in_summary(name: &str) -> bool {
-    RATES.contains(&name) || COSTS.contains(&name) || LATENCIES.contains(&name)
-}
-
 /// How the figure `name` is shown. The unit of an unknown figure is read from the end of its name.
 pub fn shown(name: &str) -> Shown {
     if let Some((_, label, unit, better)) = KNOWN.iter().find(|(known, ..)| *known == name) {
@@ -80,9 +75,7 @@ mod tests {
     fn every_column_is_known_and_unknown_names_tell_their_unit() {
         for name in RATES.iter().chain(&COSTS).chain(&LATENCIES) {
             assert_ne!(shown(name).better, Better::Neither, "{name}");
-            assert!(is_in_summary(name));
         }
-        assert!(!is_in_summary("checked"));
         let told = ["stall_us", "cache_bytes", "merges_per_second", "levels"]
             .map(|name| (shown(name).label, shown(name).unit));
         let expected = [

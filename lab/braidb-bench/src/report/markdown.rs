@@ -1,15 +1,23 @@
-//! The tables of a report as Markdown. The document is read in a terminal too, so prose ends at 140 columns. Figures without a column in
-//! the summary, charts and ranges are on the page of HTML alone.
+//! The tables of a report as Markdown. The document is read in a terminal too, so prose ends at 140 columns. Figures without a column are in
+//! the rows of JSON alone.
 
 use super::Report;
-use super::chart::{ABSENT, Table};
 use super::figure::{self, Shown};
-use super::page::circumstances;
-use super::ratios;
+use super::numbers;
 use super::summary::{self, Cell};
+use crate::results::Run;
 use std::fmt::Write;
 
 const COLUMNS: usize = 140;
+
+/// The text of a cell whose run lacks the figure.
+const ABSENT: &str = "—";
+
+/// Rows of cells below a head. The first column names the row.
+struct Table {
+    head: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
 
 /// The whole document.
 pub fn document(report: &Report) -> String {
@@ -30,19 +38,54 @@ pub fn document(report: &Report) -> String {
         let _ = write!(text, "\n### Tables\n\n{}", indented(&report.tables));
     }
     text.push_str(&summary_text(report));
-    if !report.pairs.is_empty() {
-        text.push_str("\n### Ratios\n");
-    }
-    for pair in &report.pairs {
-        let sides =
-            format!("{}: A is {}, B is {}.", escaped(&pair.workload), escaped(&pair.a), escaped(&pair.b));
-        let _ = write!(text, "\n{}\n", wrapped(&sides, ""));
-        match pair.figures.is_empty() {
-            true => text.push_str("No figure was compared.\n"),
-            false => text.push_str(&table(&ratios::table(pair, false), 1)),
-        }
-    }
     text
+}
+
+/// The circumstances of the measurement: names with their texts.
+fn circumstances(report: &Report) -> Vec<(&'static str, String)> {
+    let runs = &report.runs;
+    let distinct = |of: fn(&Run) -> &str| {
+        summary::in_order(runs.iter().map(of).filter(|text| !text.is_empty())).join("; ")
+    };
+    let range = |of: fn(&Run) -> f64| {
+        let least = runs.iter().map(of).min_by(f64::total_cmp)?;
+        let most = runs.iter().map(of).max_by(f64::total_cmp)?;
+        Some((least, most))
+    };
+    let seeds = summary::in_order(
+        runs.iter().map(|run| run.seed.to_string()).collect::<Vec<_>>().iter().map(String::as_str),
+    )
+    .join(", ");
+    let load = range(|run| run.machine.load).map_or(String::new(), |(least, most)| match least == most {
+        true => format!("{least:.2} at the beginning of each run"),
+        false => format!("{least:.2} to {most:.2} at the beginning of a run"),
+    });
+    let steal = range(|run| run.machine.steal_seconds).map_or(String::new(), |(_, most)| {
+        let all: f64 = runs.iter().map(|run| run.machine.steal_seconds).sum();
+        format!("{most:.1} s at most in a run, {all:.1} s in all of them")
+    });
+    let counted = match runs.len() {
+        0 => String::new(),
+        count => format!(
+            "{} of {} on {}",
+            numbers::counted(count, "run", "runs"),
+            numbers::counted(summary::by_workload(runs).len(), "workload", "workloads"),
+            numbers::counted(summary::sides(runs).len(), "side", "sides")
+        ),
+    };
+    let all = [
+        ("Date", report.date.clone()),
+        ("Commit", report.commit.clone()),
+        ("Command", report.command.clone()),
+        ("Loaded stores", distinct(|run| &run.origin)),
+        ("Processor", distinct(|run| &run.machine.processor)),
+        ("Device", distinct(|run| &run.machine.device)),
+        ("Load", load),
+        ("Time stolen by the hypervisor", steal),
+        ("Runs", counted),
+        ("Seeds", seeds),
+    ];
+    all.into_iter().filter(|(_, text)| !text.is_empty()).collect()
 }
 
 /// Plain text as a block of code. Indents keep any text in the block.
@@ -67,12 +110,12 @@ fn summary_text(report: &Report) -> String {
         );
     }
     if let [side] = sides.as_slice() {
-        let _ = write!(text, "\n### {}\n\n{}", escaped(side), table(&side_table(&workloads, &columns), 1));
+        let _ = write!(text, "\n### {}\n\n{}", escaped(side), table(&side_table(&workloads, &columns)));
         return text;
     }
     for shown in &columns {
         let title = heading(shown);
-        let _ = write!(text, "\n### {title}\n\n{}", table(&figure_table(&workloads, &sides, shown), 1));
+        let _ = write!(text, "\n### {title}\n\n{}", table(&figure_table(&workloads, &sides, shown)));
     }
     text
 }
@@ -128,11 +171,11 @@ fn figure_text(cell: Option<&Cell<'_>>, shown: &Shown) -> String {
     }
 }
 
-/// A table whose first `names` columns hold names. The other columns hold figures and are aligned right.
-fn table(table: &Table, names: usize) -> String {
+/// A table whose first column holds names. The other columns hold figures and are aligned right.
+fn table(table: &Table) -> String {
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
     let rule: Vec<String> =
-        (0..table.head.len()).map(|column| if column < names { "---" } else { "---:" }.to_owned()).collect();
+        (0..table.head.len()).map(|column| if column == 0 { "---" } else { "---:" }.to_owned()).collect();
     let escape = |cells: &Vec<String>| cells.iter().map(|cell| escaped(cell)).collect::<Vec<String>>();
     let rows: String = table.rows.iter().map(|row| line(&escape(row))).collect();
     format!("{}{}{rows}", line(&escape(&table.head)), line(&rule))

@@ -1,22 +1,16 @@
-//! Reports on runs and pairs of runs: one page of HTML with charts, and Markdown with tables.
+//! Reports on runs: Markdown with tables, and charts over time as SVG.
 
-mod bars;
-mod chart;
-mod curves;
 mod figure;
-mod html;
 mod markdown;
 mod numbers;
-mod page;
-mod ratios;
+mod over_time;
 mod summary;
-mod svg;
 
 use crate::Outcome;
-use crate::results::{Pair, Run};
-use serde::{Deserialize, Serialize};
+use crate::results::Run;
+pub use over_time::over_time;
 
-/// A report: its results, and how they were measured. Equal reports give equal bytes, as HTML and as Markdown.
+/// A report: its results, and how they were measured. Equal reports give equal bytes.
 ///
 /// ```
 /// use braidb_bench::report::Report;
@@ -27,9 +21,8 @@ use serde::{Deserialize, Serialize};
 ///     "machine":{"load":0.5,"steal_seconds":0,"device":"ext4 on /dev/vda","processor":"2 x Quick 9"}}"#;
 /// report.add_rows("rows.jsonl", &row.replace('\n', " ")).unwrap();
 /// assert!(report.to_markdown().contains("| fillrandom | 359,000 |"));
-/// assert!(report.to_html().starts_with("<!DOCTYPE html>"));
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     pub title: String,
     /// The commit of the engine that was measured.
@@ -40,48 +33,40 @@ pub struct Report {
     pub date: String,
     /// The runs, in any order. Several runs of a workload on one side are its rounds.
     pub runs: Vec<Run>,
-    pub pairs: Vec<Pair>,
     /// Tables beside the runs as plain text, such as a paper's figures beside measured ones. Empty if there are none.
     pub tables: String,
 }
 
 impl Report {
-    /// Adds the rows of `text`, one JSON object a line. Each is a [`Run`] or a [`Pair`]; a pair has the field `ratios` in its figures, and
-    /// the fields `a` and `b`. Empty lines are skipped. Either all lines are added or none.
+    /// Adds the rows of `text`, a [`Run`] as JSON on each line. Empty lines are skipped. Either all lines are added or none.
     ///
     /// # Errors
     ///
-    /// A line is no JSON, or neither a run nor a pair. The error names `file` and the line.
+    /// A line is no run. The error names `file` and the line.
     pub fn add_rows(&mut self, file: &str, text: &str) -> Outcome {
-        let mut runs = Vec::new();
-        let mut pairs = Vec::new();
-        for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-            let wrong = |kind: &str, error: serde_json::Error| {
-                format!("{file}, line {}: {kind}: {error}; mend the line or remove it", at + 1)
-            };
-            let row: serde_json::Value =
-                serde_json::from_str(line).map_err(|error| wrong("this is no JSON object", error))?;
-            if row.get("a").is_some() && row.get("b").is_some() {
-                let pair =
-                    Pair::deserialize(&row).map_err(|error| wrong("this is no pair of runs", error))?;
-                pairs.push(pair);
-            } else {
-                runs.push(Run::deserialize(&row).map_err(|error| wrong("this is no run", error))?);
-            }
-        }
-        self.runs.append(&mut runs);
-        self.pairs.append(&mut pairs);
+        let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+        let run = |(at, line): (usize, &str)| {
+            serde_json::from_str(line).map_err(|error| {
+                format!("{file}, line {}: this is no run: {error}; mend the line or remove it", at + 1)
+            })
+        };
+        self.runs.append(&mut lines.map(run).collect::<Result<Vec<Run>, String>>()?);
         Ok(())
     }
 
-    /// One page of HTML. It loads nothing and has no script.
-    pub fn to_html(&self) -> String {
-        page::page(self)
-    }
-
-    /// The summary and the ratios as Markdown, which starts with a heading of the second level.
+    /// The summary as Markdown, which starts with a heading of the second level.
     pub fn to_markdown(&self) -> String {
         markdown::document(self)
+    }
+
+    /// Operations a second of a workload over time as SVG, a line for each side. Of several rounds the middle one is drawn. `None` if no run
+    /// of the workload has two seconds.
+    pub fn over_time(&self, workload: &str) -> Option<String> {
+        let workloads = summary::by_workload(&self.runs);
+        let (_, cells) = workloads.iter().find(|(name, _)| *name == workload)?;
+        let sides: Vec<(&str, &[u64])> =
+            cells.iter().map(|cell| (cell.side, cell.middle().operations_by_second.as_slice())).collect();
+        over_time(workload, &sides)
     }
 }
 
@@ -95,28 +80,19 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_runs_and_pairs() {
-        let pair = Pair { a: "new".to_owned(), b: "old".to_owned(), ..Pair::default() };
-        let text = format!("{}\n\n{}\n", row(), serde_json::to_string(&pair).unwrap());
-        let mut report = Report::default();
-        report.add_rows("rows.jsonl", &text).unwrap();
-        assert_eq!((report.runs.len(), report.pairs.as_slice()), (1, &[pair][..]));
-        assert_eq!(report.runs[0].side, "LMDB");
-    }
-
-    #[test]
     fn errors_name_the_file_and_the_line() {
+        let mut report = Report::default();
         for (wrong, told) in [
-            ("{\"workload\":", "this is no JSON object"),
+            ("{\"workload\":", "EOF while parsing"),
             ("[1, 2]", "this is no run"),
             ("{\"workload\":\"x\"}", "missing field `side`"),
-            ("{\"a\":\"x\",\"b\":\"y\"}", "this is no pair of runs: missing field `workload`"),
         ] {
-            let mut report = Report::default();
             let error =
                 report.add_rows("rows.jsonl", &format!("{}\n\n{wrong}\n", row())).unwrap_err().to_string();
             assert!(error.starts_with("rows.jsonl, line 3: ") && error.contains(told), "{error}");
             assert_eq!(report, Report::default(), "a file with a wrong line adds nothing");
         }
+        report.add_rows("rows.jsonl", &format!("{}\n\n{}\n", row(), row())).unwrap();
+        assert_eq!((report.runs.len(), report.runs[1].side.as_str()), (2, "LMDB"));
     }
 }

@@ -54,16 +54,6 @@ fn plain(value: f64) -> String {
     }
 }
 
-/// Removes zeros from the end of the fraction, but keeps its first `least` digits.
-fn trimmed(text: &str, least: usize) -> String {
-    let keep = text.find('.').map_or(text.len(), |point| point + 1 + least);
-    let mut end = text.len();
-    while end > keep && text[..end].ends_with('0') {
-        end -= 1;
-    }
-    text[..end].to_owned()
-}
-
 /// Microseconds in the unit that fits.
 fn time(us: f64) -> String {
     match us.abs() {
@@ -91,24 +81,13 @@ fn bytes(value: f64) -> String {
     format!("{scaled:.1} {}", UNITS[unit])
 }
 
-/// The label of an axis tick: 250k, 1.5M.
-pub fn short(value: f64) -> String {
-    for (size, letter) in [(1e9, "G"), (1e6, "M"), (1e3, "k")] {
-        if value.abs() >= size {
-            return format!("{}{letter}", fewest(value / size));
-        }
+/// The label of 10^`power` on an axis: 10, 1k, 100M.
+pub fn power_of_ten(power: i32) -> String {
+    let unit = ["", "k", "M", "G"].get(power.div_euclid(3) as usize);
+    match unit {
+        Some(unit) => format!("{}{unit}", 10_u32.pow(power.rem_euclid(3) as u32)),
+        None => format!("10^{power}"),
     }
-    fewest(value)
-}
-
-/// A number with at most two decimals, without zeros at the end.
-pub fn fewest(value: f64) -> String {
-    trimmed(&format!("{value:.2}"), 0).trim_end_matches('.').to_owned()
-}
-
-/// A ratio of two figures, with three decimals.
-pub fn ratio(value: f64) -> String {
-    if value.is_finite() { format!("{value:.3}") } else { Unit::Plain.text(value) }
 }
 
 /// A factor in words: 1.9 times, 1.04 times, 230 times.
@@ -123,14 +102,6 @@ pub fn times(factor: f64) -> String {
 /// A number with its noun: 1 run, 2 runs.
 pub fn counted(number: usize, one: &str, many: &str) -> String {
     format!("{} {}", grouped(number as f64), if number == 1 { one } else { many })
-}
-
-/// The name of a percentile: p50, p99.9. The hundredth is the maximum.
-pub fn percentile(percent: f64) -> String {
-    if percent >= 100.0 {
-        return "max".to_owned();
-    }
-    format!("p{}", trimmed(&format!("{percent:.6}"), 0).trim_end_matches('.'))
 }
 
 #[cfg(test)]
@@ -167,14 +138,11 @@ mod tests {
         for (unit, value, text) in cases {
             assert_eq!(unit.text(value), text, "{unit:?} {value}");
         }
-        assert_eq!([0.0, 250_000.0, 1.5e6, 2e9].map(short), ["0", "250k", "1.5M", "2G"]);
+        assert_eq!([0, 2, 3, 10, 19, -1].map(power_of_ten), ["1", "100", "1k", "10G", "10^19", "10^-1"]);
         assert_eq!(
             [1.04, 1.9, 3.21, 230.4].map(times),
             ["1.04 times", "1.9 times", "3.2 times", "230 times"]
         );
-        assert_eq!([50.0, 99.9, 99.999, 100.0].map(percentile), ["p50", "p99.9", "p99.999", "max"]);
         assert_eq!(counted(1, "run", "runs") + " " + &counted(2000, "run", "runs"), "1 run 2,000 runs");
-        assert_eq!([0.5, 1.25, 2.0].map(fewest), ["0.5", "1.25", "2"]);
-        assert_eq!([0.98234, f64::INFINITY].map(ratio), ["0.982", "infinite"]);
     }
 }

@@ -1,7 +1,7 @@
 //! The summary of rounds: the median of each figure, the run that stands for the rounds, and the standing of this engine.
 
 use super::figure::{self, Better, Shown};
-use super::numbers::{self, Unit};
+use super::numbers;
 use crate::paired::median;
 use crate::results::Run;
 use std::collections::BTreeSet;
@@ -19,22 +19,6 @@ pub struct Rounds {
     pub median: f64,
     pub lowest: f64,
     pub highest: f64,
-}
-
-impl Rounds {
-    /// The lowest and the highest value, without a unit if both have the unit of the median. `None` if both have equal texts.
-    pub fn range(&self, unit: Unit) -> Option<String> {
-        let [median, lowest, highest] =
-            [self.median, self.lowest, self.highest].map(|value| unit.text(value));
-        if lowest == highest {
-            return None;
-        }
-        let unit_of = |text: &str| text.split_once(' ').map(|(_, unit)| unit.to_owned());
-        let is_one_unit = unit_of(&median) == unit_of(&lowest) && unit_of(&median) == unit_of(&highest);
-        let number = |text: &str| text.split(' ').next().unwrap_or_default().to_owned();
-        let texts = if is_one_unit { [number(&lowest), number(&highest)] } else { [lowest, highest] };
-        Some(texts.join(" to "))
-    }
 }
 
 impl Cell<'_> {
@@ -71,7 +55,7 @@ pub fn by_workload(runs: &[Run]) -> Vec<(&str, Vec<Cell<'_>>)> {
         .collect()
 }
 
-/// The sides in the order of their first run. The place of a side in this list gives its colour.
+/// The sides in the order of their first run.
 pub fn sides(runs: &[Run]) -> Vec<&str> {
     in_order(runs.iter().map(|run| run.side.as_str()))
 }
@@ -89,12 +73,6 @@ pub fn present(runs: &[Run], names: &[&str]) -> Vec<Shown> {
         .filter(|name| runs.iter().any(|run| run.figures.contains_key(**name)))
         .map(|name| figure::shown(name))
         .collect()
-}
-
-/// The figures that have no column in the summary, in the order of their names.
-pub fn others(runs: &[Run]) -> Vec<Shown> {
-    let names: BTreeSet<&String> = runs.iter().flat_map(|run| run.figures.keys()).collect();
-    names.into_iter().filter(|name| !figure::is_in_summary(name)).map(|name| figure::shown(name)).collect()
 }
 
 /// Whether a side is this engine with any options: `BraidDB`, or `braidb` as the crate is called.
@@ -149,20 +127,6 @@ pub fn standing<'a>(cell: &Cell<'_>, cells: &[Cell<'a>], shown: &Shown) -> Optio
     Some(Standing { other, factor, is_behind })
 }
 
-/// The figures in which each side of this engine is behind. A side is left out if there is no other store.
-pub fn behind(cells: &[Cell<'_>], columns: &[Shown]) -> Vec<(String, Vec<String>)> {
-    let ours = cells.iter().filter(|cell| is_ours(cell.side));
-    ours.filter_map(|cell| {
-        let standings: Vec<(&Shown, Standing<'_>)> =
-            columns.iter().filter_map(|shown| Some((shown, standing(cell, cells, shown)?))).collect();
-        let is_compared = !standings.is_empty();
-        let told = standings.iter().filter(|(_, standing)| standing.is_behind);
-        let told = told.map(|(shown, standing)| format!("{} {}", shown.label, standing.text())).collect();
-        is_compared.then(|| (cell.side.to_owned(), told))
-    })
-    .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,14 +148,6 @@ mod tests {
         assert_eq!(cells[1].figure(rate).unwrap().median, 6.0);
         assert_eq!(cells[1].figure("absent"), None);
         assert_eq!([cells[0].middle().figures[rate], cells[1].middle().figures[rate]], [20.0, 5.0]);
-    }
-
-    #[test]
-    fn ranges_name_a_unit_only_where_it_changes() {
-        let range = |lowest, median, highest| Rounds { median, lowest, highest }.range(Unit::Microseconds);
-        assert_eq!(range(1.0, 1.2, 1.5).as_deref(), Some("1.00 to 1.50"));
-        assert_eq!(range(0.9, 1.2, 1.5).as_deref(), Some("900 ns to 1.50 µs"));
-        assert_eq!(range(1.2, 1.2, 1.2), None);
     }
 
     #[test]
@@ -219,14 +175,5 @@ mod tests {
                 "ahead of LevelDB by any number of times: one has 0"
             ]
         );
-    }
-
-    #[test]
-    fn without_another_store_no_side_is_behind() {
-        let runs = [run("braidb new", 1.0), run("braidb old", 2.0)];
-        assert!(behind(&by_workload(&runs)[0].1, &[figure::shown("p99_us")]).is_empty());
-        let runs = [run("BraidDB", 1.0), run("redb", 2.0)];
-        let told = behind(&by_workload(&runs)[0].1, &[figure::shown("p99_us")]);
-        assert_eq!(told, [("BraidDB".to_owned(), vec!["p99 behind redb by 2.0 times".to_owned()])]);
     }
 }

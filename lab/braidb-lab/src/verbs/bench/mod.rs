@@ -75,7 +75,7 @@ pub struct Measurement {
     /// Print one JSON object a line for each workload
     #[arg(long)]
     json: bool,
-    /// Write a report when all is measured: a page of HTML, or Markdown if FILE ends with .md
+    /// Write a report when all is measured, as Markdown
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 }
@@ -99,7 +99,7 @@ pub fn run(args: &Args) -> Outcome {
                 None => run_workloads(args)?,
             };
             match &args.report {
-                Some(path) => page::write(path, "braidb-lab bench", runs, String::new()),
+                Some(path) => page::write(path, "braidb-lab bench", runs, String::new(), &[]),
                 None => Ok(()),
             }
         }

@@ -1,4 +1,4 @@
-//! `bench … --report FILE`: the results as one page, by the reports of `braidb-bench`.
+//! `bench … --report FILE`: the results as Markdown, by the reports of `braidb-bench`, and charts beside it.
 
 use super::Settings;
 use super::measure::Measured;
@@ -44,8 +44,9 @@ pub fn require_parent(path: &Path) -> Outcome {
     }
 }
 
-/// Writes a report of runs and of tables, which may be empty.
-pub fn write(path: &Path, title: &str, runs: Vec<Run>, tables: String) -> Outcome {
+/// Writes a report of runs and of tables, which may be empty. Beside it goes a chart for each workload of `timed`: of `out.md`, the first
+/// is `out-1.svg`.
+pub fn write(path: &Path, title: &str, runs: Vec<Run>, tables: String, timed: &[&str]) -> Outcome {
     let command: Vec<String> = std::env::args().collect();
     let report = Report {
         title: title.to_owned(),
@@ -53,10 +54,14 @@ pub fn write(path: &Path, title: &str, runs: Vec<Run>, tables: String) -> Outcom
         command: command.join(" "),
         date: clock::today(),
         runs,
-        pairs: Vec::new(),
         tables,
     };
-    let is_markdown = path.extension().is_some_and(|ending| ending == "md");
-    let text = if is_markdown { report.to_markdown() } else { report.to_html() };
-    files::write_text(path, &text).map_err(|error| Failure::file("write", path, &error))
+    let write = |path: &Path, text: &str| {
+        files::write_text(path, text).map_err(|error| Failure::file("write", path, &error))
+    };
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    for (number, chart) in (1..).zip(timed.iter().filter_map(|workload| report.over_time(workload))) {
+        write(&path.with_file_name(format!("{stem}-{number}.svg")), &chart)?;
+    }
+    write(path, &report.to_markdown())
 }

@@ -72,7 +72,7 @@ pub struct Args {
     seed: u64,
     #[command(flatten)]
     device: DeviceArgs,
-    /// Write a report too: a page of HTML with charts, or Markdown if FILE ends with .md
+    /// Write a report too, as Markdown, with a chart as SVG beside it for each experiment over time
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 }
@@ -336,7 +336,11 @@ pub fn run(args: &Args) -> Outcome {
     let mut out = std::io::stdout();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(printing)?;
     match &args.report {
-        Some(path) => page::write(path, paper.title, results.runs, text),
+        Some(path) => {
+            let timed = args.experiments(paper).filter(|experiment| experiment.seconds.is_some());
+            let timed: Vec<&str> = timed.map(|experiment| experiment.title).collect();
+            page::write(path, paper.title, results.runs, text, &timed)
+        }
         None => Ok(()),
     }
 }
