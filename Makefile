@@ -11,7 +11,7 @@ help:
 	@echo 'make lint           formatting and clippy'
 	@echo 'make doc            the documentation, into target/doc'
 	@echo 'make miri           the tests of the modules with unsafe code, under Miri'
-	@echo 'make loom           the concurrency models: skiplist, views, snapshots, and what readers hold'
+	@echo 'make loom           every interleaving of a few threads: skiplist, views, snapshots, and what readers hold'
 	@echo 'make torture        the judges with fresh seeds, for HOURS=n (1, and 0.1, are fine)'
 	@echo 'make rivals         other stores beside this one, in the same run'
 	@echo 'make check-rivals   whether the driver of the other stores compiles'
@@ -51,7 +51,7 @@ miri: setup
 
 # The flag changes every crate, so loom has a target directory of its own. Assertions are on, as in the other tests.
 loom: setup
-	RUSTFLAGS='--cfg loom' cargo test -p braidb --lib --target-dir target/loom -- memory::loom_model
+	RUSTFLAGS='--cfg loom' cargo test -p braidb --lib --target-dir target/loom -- memory::interleavings
 
 HOURS ?= 1
 torture: setup

@@ -1,6 +1,6 @@
 //! `tier add|list|evacuate DIR`: the slow tiers of a database.
 
-use super::stats::tiers::{NO_TIERS, devices_text, tier_json};
+use super::stats::devices::{NO_TIERS, devices_text, tier_json};
 use crate::failure::{Failure, Outcome, printing};
 use crate::figures::{bytes_text, ratio};
 use crate::host::clock::Stopwatch;

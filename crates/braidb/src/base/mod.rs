@@ -16,7 +16,7 @@ pub mod prefetch;
 pub mod report;
 pub mod sample;
 pub mod sync;
-pub mod tiers;
+pub mod tier_dirs;
 pub mod value;
 pub mod write_out;
 

@@ -1,8 +1,8 @@
-//! Atomics, locks and swapped pointers through which threads share state. In the concurrency models (`make loom`) they are loom's,
+//! Atomics, locks and swapped pointers through which threads share state. Under `make loom` they are loom's,
 //! which tries every interleaving and the weakest guarantees of the memory model.
 //!
-//! Only what the models check is taken from here. `Arc` is the standard one in the models too: that it frees at the last drop is not in
-//! question. Whether each user holds a share is, and the models' [`alloc`] detects a read after the free.
+//! Only what loom's tests check is taken from here. `Arc` is the standard one there too: that it frees at the last drop is not in
+//! question. Whether each user holds a share is, and [`alloc`] under loom detects a read after the free.
 
 pub use std::sync::atomic::Ordering;
 
@@ -14,7 +14,7 @@ mod real {
     pub use std::sync::atomic::{AtomicPtr, AtomicU64};
 
     /// Stands for the plain (not atomic) bytes of a node or record. Loom cannot watch plain bytes, so it watches this instead: created
-    /// when the bytes are written, read whenever they are read. Outside the models it is empty.
+    /// when the bytes are written, read whenever they are read. Without loom it is empty.
     pub struct PlainBytes;
 
     impl PlainBytes {
@@ -32,7 +32,7 @@ mod real {
 pub use real::*;
 
 #[cfg(loom)]
-mod model {
+mod explored {
     use loom::sync::MutexGuard;
     pub use loom::sync::atomic::{AtomicPtr, AtomicU64};
     use std::alloc::Layout;
@@ -52,7 +52,7 @@ mod model {
         }
 
         pub fn lock(&self) -> MutexGuard<'_, T> {
-            self.0.lock().expect("a model ends with the first panic")
+            self.0.lock().expect("an interleaving ends with the first panic")
         }
     }
 
@@ -89,7 +89,7 @@ mod model {
         }
     }
 
-    /// As the type outside the models, and detects a read of memory that was freed.
+    /// As the type without loom, and detects a read of memory that was freed.
     pub struct PlainBytes {
         cell: loom::cell::UnsafeCell<()>,
         mark: u64,
@@ -109,7 +109,7 @@ mod model {
         }
     }
 
-    /// The allocations of a model. All threads of a model run on one thread of the system.
+    /// The allocations of one interleaving. All of its threads run on one thread of the system.
     #[derive(Default)]
     struct Heap {
         live: BTreeMap<usize, Layout>,
@@ -161,4 +161,4 @@ mod model {
 }
 
 #[cfg(loom)]
-pub use model::*;
+pub use explored::*;

@@ -3,7 +3,7 @@
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, TierId};
 use crate::base::names::{self, Kind};
-use crate::base::tiers::TierDirs;
+use crate::base::tier_dirs::TierDirs;
 use crate::version::FoundFile;
 use braidb_storage::Env;
 use std::io;

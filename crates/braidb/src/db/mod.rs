@@ -13,11 +13,11 @@ mod listing;
 mod open;
 mod options;
 mod recover;
+mod slow_tiers;
 mod snapshot;
 mod stats;
 #[cfg(test)]
 mod tests;
-mod tiers;
 mod tree;
 mod tuning;
 mod verify;

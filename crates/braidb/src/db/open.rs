@@ -8,16 +8,16 @@ use super::engine::Engine;
 use super::listing::Listing;
 use super::options::Options;
 use super::recover::{Recovered, Recovery};
-use super::tiers::{self, Purpose, Tiers};
+use super::slow_tiers::{self, Purpose, SlowTiers};
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, FileIds, SeqNo, TierId};
 use crate::base::mutant::mutant;
 use crate::base::names;
 use crate::base::report::Cut;
-use crate::base::tiers::TierDirs;
+use crate::base::tier_dirs::TierDirs;
 use crate::cache::BlockCache;
-use crate::jobs::tiers::Share;
+use crate::jobs::tier_room::Share;
 use crate::jobs::{JobOptions, Jobs, Orphans, Parts};
 use crate::log::{HEADER_BYTES, LogSync, LogWriter};
 use crate::memory::view::{View, ViewCell};
@@ -66,7 +66,7 @@ impl Options {
 
 /// Opens the database in `dir`. The options were checked before.
 fn open(dir: &Path, options: Options) -> Result<Db> {
-    tiers::check_apart(dir, &options.slow_paths)?;
+    slow_tiers::check_apart(dir, &options.slow_paths)?;
     let mut env = options.env_or_real();
     if env.runtime.is_forked() {
         let why = "its threads are missing in this process, which was forked after they started; make a new `Env` here";
@@ -105,7 +105,7 @@ fn locked_or(env: &Env, dir: &Path, error: Error) -> Error {
 /// What steps 2 and 3 bring: the manifest that an open started, the slow tiers if there are any, and what tables share.
 struct Start {
     opened: Opened,
-    tiers: Option<Tiers>,
+    tiers: Option<SlowTiers>,
     tables: Arc<TableStore>,
     lock: Arc<DirLock>,
 }
@@ -164,7 +164,7 @@ impl Opening {
         let mut tables = store(&self.env, TierDirs::from(dir));
         let mut known = read(&tables)?;
         let state = known.as_ref().map(|(state, _)| state);
-        let mut tiers = tiers::find(whole, dir, &self.options.slow_paths, state, Purpose::Open)?;
+        let mut tiers = slow_tiers::find(whole, dir, &self.options.slow_paths, state, Purpose::Open)?;
         let (mut env, mut lock, mut first) = (self.env.clone(), lock, Edit::default());
         if let Some(tiers) = &mut tiers {
             env.fs = tiers.route(dir, fast.clone());
@@ -389,7 +389,7 @@ impl Opening {
         }
     }
 
-    fn job_options(&self, merge_reserve_bytes: u64, tiers: Option<&Tiers>) -> JobOptions {
+    fn job_options(&self, merge_reserve_bytes: u64, tiers: Option<&SlowTiers>) -> JobOptions {
         JobOptions {
             table: self.options.table_options(0),
             tree: self.options.tree_options(),
@@ -401,8 +401,8 @@ impl Opening {
             merges: self.options.background_threads,
             merge_bytes_per_second: self.options.merge_bytes_per_second,
             share: Share { percent: self.options.fast_share, bytes: self.options.fast_bytes },
-            move_times: tiers.map(Tiers::move_times).unwrap_or_default(),
-            named_tiers: tiers.map(Tiers::named).unwrap_or_default(),
+            move_times: tiers.map(SlowTiers::move_times).unwrap_or_default(),
+            named_tiers: tiers.map(SlowTiers::named).unwrap_or_default(),
             background_merges: self.options.background_merges,
         }
     }

@@ -3,7 +3,7 @@
 use super::tuning::Tuning;
 use crate::base::durability::Durability;
 use crate::base::error::{Error, Result, check_range};
-use crate::base::tiers::MAX_SLOW_TIERS;
+use crate::base::tier_dirs::MAX_SLOW_TIERS;
 pub use crate::plan::Guards;
 use crate::plan::TreeOptions;
 use crate::plan::form::FormOptions;

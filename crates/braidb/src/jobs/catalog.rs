@@ -4,7 +4,7 @@
 
 use super::damage::Damages;
 use super::hints::Hints;
-use super::tiers::TierState;
+use super::tier_room::TierState;
 use crate::base::ids::{FamilyId, FileId, TierId};
 use crate::plan::Claims;
 use crate::plan::form::{self, FormOptions, Pinned};

@@ -10,7 +10,7 @@ use super::{Catalog, Jobs};
 use crate::base::ids::{FileId, TierId};
 use crate::base::mutant::mutant;
 use crate::base::names;
-use crate::base::tiers::TierDirs;
+use crate::base::tier_dirs::TierDirs;
 use crate::version::table_file::TableFile;
 use crate::version::table_file::puncher::Puncher;
 use std::collections::{BTreeMap, BTreeSet};

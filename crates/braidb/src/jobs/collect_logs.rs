@@ -100,11 +100,11 @@ impl Jobs {
             let parts = [Immutable::List(family.memory.active().clone())];
             let parts = parts.iter().chain(family.memory.pipeline());
             let id = FamilyId(index as u32);
-            let mut survivors = Survivors::new(parts, begun.logs_by_seq.clone(), replay_from);
+            let mut alive = AliveRecords::new(parts, begun.logs_by_seq.clone(), replay_from);
             let mut copies = EncodedBatch::default();
             loop {
                 copies.clear();
-                survivors.fill(id, &mut copies)?;
+                alive.fill(id, &mut copies)?;
                 if copies.count() == 0 {
                     break;
                 }
@@ -215,7 +215,7 @@ fn live_of(view: &View, logs_by_seq: &LogsBySeq) -> BTreeMap<FileId, Live> {
 }
 
 /// Walks the newest versions of a family's memory whose home is before `replay_from`.
-struct Survivors {
+struct AliveRecords {
     cursor: MergeCursor<ImmutableCursor>,
     logs_by_seq: LogsBySeq,
     replay_from: FileId,
@@ -223,14 +223,14 @@ struct Survivors {
     last_key: Option<Vec<u8>>,
 }
 
-impl Survivors {
+impl AliveRecords {
     fn new<'a>(
         parts: impl Iterator<Item = &'a Immutable>,
         logs_by_seq: LogsBySeq,
         replay_from: FileId,
-    ) -> Survivors {
+    ) -> AliveRecords {
         let cursor = MergeCursor::new(parts.map(Immutable::cursor).collect());
-        Survivors { cursor, logs_by_seq, replay_from, last_key: None }
+        AliveRecords { cursor, logs_by_seq, replay_from, last_key: None }
     }
 
     /// Whether the record with this number has to be copied.

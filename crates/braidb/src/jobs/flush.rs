@@ -48,7 +48,7 @@ use crate::base::mutant::mutant;
 use crate::log::EncodedBatch;
 use crate::memory::{Flat, Immutable, ImmutableCursor, Survivors};
 use crate::plan::Edge;
-use crate::plan::memory::heat::{self, Divided, HotShare};
+use crate::plan::memory::hot_keys::{self, Divided, HotShare};
 use crate::plan::memory::tuner;
 use crate::plan::tree::placement::TierMap;
 use crate::table::{Reason, UnsyncedTable};
@@ -176,7 +176,7 @@ impl Jobs {
         let tree_keys = self.parts.shared.view.load().families[task.family.0 as usize].version.keys();
         let share = HotShare::new(tree_keys, &self.catalog.lock().hints(task.family).tuner, limits);
         let retention = || RetentionFilter::new(self.parts.shared.snapshots.drop_proof());
-        heat::divide(parts, task.may_keep, share, limits, retention)
+        hot_keys::divide(parts, task.may_keep, share, limits, retention)
     }
 
     /// Writes tables and copies, and commits all of them with one edit. `may_keep` says that the device had room for copies.

@@ -47,7 +47,7 @@ mod pacer;
 mod running;
 mod stretch;
 mod subcompactions;
-pub mod tiers;
+pub mod tier_room;
 pub mod trie;
 mod value_files;
 pub mod value_output;
@@ -82,7 +82,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
-use tiers::Share;
+use tier_room::Share;
 use trie::Tries;
 use value_output::TrieOf;
 
@@ -283,14 +283,14 @@ impl Jobs {
             Some((plan, version.clone()))
         });
         let first = plans.next()?;
-        if !tiers::is_leaving(&first.0) {
+        if !tier_room::is_leaving(&first.0) {
             return Some(first);
         }
         // Of all families the coldest cell leaves the fast tier.
         Some(plans.fold(
             first,
             |coldest, other| {
-                if tiers::leaves_before(&other.0, &coldest.0) { other } else { coldest }
+                if tier_room::leaves_before(&other.0, &coldest.0) { other } else { coldest }
             },
         ))
     }
@@ -327,9 +327,9 @@ impl Jobs {
             self.parts.shared.counters.bought_merges.add(1);
             self.parts.shared.counters.rent_spent_ns.add(merge.paid_ns());
         }
-        catalog.tiers.is_moving |= tiers::is_move(plan);
+        catalog.tiers.is_moving |= tier_room::is_move(plan);
         catalog.merge_began(bought.is_some());
-        let kind = MergeKind { is_bought: bought.is_some(), is_move: tiers::is_move(plan) };
+        let kind = MergeKind { is_bought: bought.is_some(), is_move: tier_room::is_move(plan) };
         Running { jobs: self.clone(), work: Some(Work::Merge(ticket, kind)) }
     }
 

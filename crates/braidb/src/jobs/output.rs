@@ -8,7 +8,7 @@
 //! leaves nothing behind. The next open deletes what a crash leaves.
 //!
 //! The names of all files are synced before the edit, in the directory of each tier that has some (rule 12). A failed sync of a slow
-//! directory ends the job alone (`base/tiers.rs`).
+//! directory ends the job alone (`base/tier_dirs.rs`).
 
 use super::log_table::Places;
 use super::value_output::{TrieOf, ValueOutputs};
@@ -19,7 +19,7 @@ use crate::base::ids::{FamilyId, FileId, FileIds, TierId};
 use crate::base::key::{KeyRange, Span};
 use crate::base::mutant::mutant;
 use crate::base::names;
-use crate::base::tiers::TierDirs;
+use crate::base::tier_dirs::TierDirs;
 use crate::plan::Edge;
 use crate::plan::tree::placement::TierMap;
 use crate::plan::values::{Rewrites, ValueLayout, ValueOptions};

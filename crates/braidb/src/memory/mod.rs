@@ -34,9 +34,9 @@ mod cursor;
 mod filter;
 mod flat;
 mod immutable;
-mod logs_by_seq;
 #[cfg(all(test, loom))]
-mod loom_model;
+mod interleavings;
+mod logs_by_seq;
 mod node;
 mod pipeline;
 mod segment;

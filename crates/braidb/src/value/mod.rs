@@ -24,7 +24,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, MAX_SEQ, TierId};
 use crate::base::names;
 use crate::base::prefetch;
-use crate::base::tiers::TierDirs;
+use crate::base::tier_dirs::TierDirs;
 use crate::base::value::Value;
 use crate::cache::{Block, BlockCache, OpenFiles};
 use crate::visible::{Fetched, RawValues, Reach, Together, ValueBody};

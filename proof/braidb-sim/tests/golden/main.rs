@@ -2,7 +2,7 @@
 //!
 //! The tests change fields of docs/formats.md, and find and checksum them from its text alone.
 
-mod tiers;
+mod slow_tier;
 mod value_files;
 
 use braidb::{Db, Error, storage::real::RealFs};

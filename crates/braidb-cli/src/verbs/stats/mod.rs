@@ -1,6 +1,6 @@
 //! `stats DIR`, and the tables of figures that `tour` prints too.
 
-pub mod tiers;
+pub mod devices;
 mod tree;
 mod values;
 
@@ -66,8 +66,8 @@ pub fn run(args: &Args) -> Outcome {
         (true, _, _, false) => tree::as_text(&trees, &reasons, cells),
         (_, true, _, true) => format!("{:#}", values::as_json(&trees, &stats.values)),
         (_, true, _, false) => values::as_text(&trees, &stats.values),
-        (_, _, true, true) => format!("{:#}", tiers::as_json(&trees, &stats.tiers, &reasons)),
-        (_, _, true, false) => tiers::as_text(&trees, &stats.tiers, &reasons, cells),
+        (_, _, true, true) => format!("{:#}", devices::as_json(&trees, &stats.tiers, &reasons)),
+        (_, _, true, false) => devices::as_text(&trees, &stats.tiers, &reasons, cells),
         (false, false, false, true) => format!("{:#}", as_json(&stats, &recovery)),
         (false, false, false, false) => as_text(&stats, &recovery),
     };
@@ -105,7 +105,7 @@ fn as_json(stats: &Stats, recovery: &RecoveryReport) -> Value {
         "value_files": stats.value_files,
         "value_file_bytes": stats.value_file_bytes,
         "value_live_bytes": stats.value_live_bytes,
-        "tiers": stats.tiers.iter().map(tiers::tier_json).collect::<Vec<Value>>(),
+        "tiers": stats.tiers.iter().map(devices::tier_json).collect::<Vec<Value>>(),
         "damages_waiting": stats.damages_waiting,
         "cache_bytes": stats.cache_bytes,
         "space_bytes": stats.space_bytes(),

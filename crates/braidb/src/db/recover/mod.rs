@@ -28,7 +28,7 @@ use crate::base::key::hash;
 use crate::base::mutant::mutant;
 use crate::base::names;
 use crate::base::report::{Cut, RecoveryReport};
-use crate::base::tiers::TierDirs;
+use crate::base::tier_dirs::TierDirs;
 use crate::jobs::output::{Outputs, Target};
 use crate::jobs::value_output::TrieOf;
 use crate::log::{self, EncodedBatch, End, Frame, LogWriter, Numbers, Scan};

@@ -13,7 +13,7 @@ use crate::base::ids::{FamilyId, FileId, SeqNo};
 use crate::db::{Db, MemoryPolicy, Options};
 use crate::memory::view::{View, ViewCell};
 use crate::memory::{Immutable, LogsBySeq, Records, Segment, count_live, merge};
-use crate::plan::memory::heat::{Divided, HotShare, divide};
+use crate::plan::memory::hot_keys::{Divided, HotShare, divide};
 use crate::plan::memory::limits::{MemoryAction, MemoryLimits, MemoryState, WriteBack, decide};
 use crate::plan::memory::logs::{LogUse, collection};
 use crate::plan::memory::segments::{MemoryStep, Redundancy, SegmentOptions, compact_memory};

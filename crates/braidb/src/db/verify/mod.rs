@@ -10,14 +10,14 @@ use super::engine::Engine;
 use super::listing::Listing;
 use super::options::Options;
 use super::recover::{Place, Recovery};
-use super::tiers::{self, Purpose};
+use super::slow_tiers::{self, Purpose};
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, FileIds, TierId};
 use crate::base::key::KeyRange;
 use crate::base::names;
 use crate::base::report::{Cut, Damage, Note, VerifyReport};
-use crate::base::tiers::TierDirs;
+use crate::base::tier_dirs::TierDirs;
 use crate::log;
 use crate::plan::form::LOADED_BYTES;
 use crate::table;
@@ -138,7 +138,7 @@ fn unless_gone<T>(outcome: Result<T>) -> Result<Option<T>> {
 ///
 /// `progress` gets the bytes of the files that were begun, and the bytes of all files.
 fn offline(dir: &Path, options: &Options, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
-    tiers::check_apart(dir, &options.slow_paths)?;
+    slow_tiers::check_apart(dir, &options.slow_paths)?;
     let mut env = options.env_or_real();
     match examine(env.fs.as_ref(), dir) {
         Ok(Found::Database) => {}
@@ -161,7 +161,7 @@ fn offline(dir: &Path, options: &Options, progress: &mut dyn FnMut(u64, u64)) ->
             return Check::new(&env, no_tiers).without_manifest(error, &listing);
         }
     };
-    let tiers = tiers::find(&whole, dir, &options.slow_paths, Some(&state), Purpose::Verify)?;
+    let tiers = slow_tiers::find(&whole, dir, &options.slow_paths, Some(&state), Purpose::Verify)?;
     if let Some(tiers) = &tiers {
         env.fs = tiers.route(dir, fast.clone());
         (state, _) = read(tiers.dirs(), &env.fs)?;

@@ -21,7 +21,7 @@
 //! The tuner uses no clock and no random numbers: attempts follow from flushes. After an open it begins anew.
 //! docs/decisions/memory-mechanisms.md tells which further mechanisms were measured and left out.
 
-use super::heat::Hot;
+use super::hot_keys::Hot;
 use crate::base::ids::SeqNo;
 use std::collections::VecDeque;
 
@@ -192,7 +192,7 @@ impl Period {
 mod tests {
     use super::*;
     use crate::memory::Written;
-    use crate::plan::memory::heat::choose_hot;
+    use crate::plan::memory::hot_keys::choose_hot;
     use crate::plan::memory::limits::tests::OPTIONS;
     use crate::plan::memory::limits::{MemoryLimits, MemoryOptions};
     use std::collections::{BTreeMap, BTreeSet};

@@ -3,7 +3,7 @@
 use crate::base::counters::LEVELS;
 use crate::base::ids::{FileId, SeqNo, TierId};
 use crate::base::key::{KeyRange, hash};
-use crate::base::tiers::Times;
+use crate::base::tier_dirs::Times;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where the levels of the tree are cut into *cells*, which are merged one by one.

@@ -49,7 +49,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::{DatabaseId, Epoch, TierId};
 use crate::base::mutant::mutant;
 use crate::base::names;
-use crate::base::tiers::Times;
+use crate::base::tier_dirs::Times;
 use braidb_storage::{DeviceTimes, FileSystem, Random};
 use std::io;
 use std::path::Path;

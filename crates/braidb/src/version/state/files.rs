@@ -5,7 +5,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, TierId};
 use crate::base::mutant::mutant;
 use crate::base::names;
-use crate::base::tiers::TierDirs;
+use crate::base::tier_dirs::TierDirs;
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -17,11 +17,11 @@ use std::sync::Arc;
 
 pub mod edit;
 mod files;
-mod tiers;
+mod known_tiers;
 
 use edit::{Change, Edit, Reject};
 pub use files::FoundFile;
-use tiers::Tiers;
+use known_tiers::KnownTiers;
 
 /// The name of the column family that always exists.
 pub const DEFAULT_FAMILY: &str = "default";
@@ -78,7 +78,7 @@ pub struct State {
     sealed: BTreeMap<FileId, u64>,
     tables: BTreeMap<FileId, Listed>,
     value_files: BTreeMap<FileId, ValueFile>,
-    tiers: Tiers,
+    tiers: KnownTiers,
     store: Arc<TableStore>,
 }
 
@@ -108,7 +108,7 @@ impl State {
             sealed: BTreeMap::new(),
             tables: BTreeMap::new(),
             value_files: BTreeMap::new(),
-            tiers: Tiers::default(),
+            tiers: KnownTiers::default(),
             store,
         }
     }

@@ -18,7 +18,7 @@ use crate::base::mutant::mutant;
 use crate::base::names;
 use crate::base::part::Part;
 use crate::base::sample::Sample;
-use crate::base::tiers::TierDirs;
+use crate::base::tier_dirs::TierDirs;
 use crate::cache::{BlockCache, OpenFiles};
 use crate::table::{Reason, Table};
 use crate::value::{Bodies, Body, BodyKind, BodyUse};

@@ -2,9 +2,9 @@
 
 mod bodies;
 mod cut;
+mod known_tiers;
 mod manifest;
 mod open_files;
-mod tiers;
 
 use super::state::Cut;
 use super::*;
@@ -12,7 +12,7 @@ use crate::base::counters::LEVELS;
 use crate::base::ids::{FamilyId, FileId, SeqNo, TierId};
 use crate::base::key::KeyRange;
 use crate::base::part::Part;
-use crate::base::tiers::TierDirs;
+use crate::base::tier_dirs::TierDirs;
 use crate::version::state::edit::Reject;
 use crate::version::usage::rent::Paid;
 use braidb_storage::sim::SimFs;

@@ -1,5 +1,5 @@
 //! Heat: how often readers, and to a small part writers, came to a slice lately. Where a database has slow tiers, heat decides which cells
-//! stay on the fast one (`plan/tree/cells/tiers.rs`). It moves files and decides no answer, so a restart forgets it.
+//! stay on the fast one (`plan/tree/cells/slow_cells.rs`). It moves files and decides no answer, so a restart forgets it.
 //!
 //! *What counts.* A get counts for the slice that holds its key, a scan for the slices where it begins. Slices on the fast tier count one read in
 //! 8, for all of them; slices on slow tiers count each.

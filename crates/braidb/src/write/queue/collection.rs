@@ -5,7 +5,7 @@
 //!
 //! `r` is the newest version of its key. Its home, log 3, is to be deleted, and replay will begin with log 4.
 //!
-//! 1. *The survivors are chosen*, from a view taken under the commit lock by [`CommitQueue::begin_log_collection`]: `r` stands in
+//! 1. *The alive records are chosen*, from a view taken under the commit lock by [`CommitQueue::begin_log_collection`]: `r` stands in
 //!    log 3. A version that is not chosen has a newer version in memory, whose record stands in log 4 or later.
 //! 2. *Copies are appended* to the current log, each with its own number: `r` stands in log 3, and maybe in log 9. A crash now
 //!    leaves `replay_from` at 3. Recovery replays log 3 and ignores the copies: their frame marks them for a recovery that replays

@@ -27,7 +27,7 @@ mod inplace;
 mod order;
 mod purchase;
 pub mod samples;
-mod tiers;
+mod slow_cells;
 
 pub use garbage::{Met, space_of};
 

@@ -2,7 +2,7 @@
 //!
 //! Tables have no entries here, only parts: a range of positions and a count. What a merge writes is computed from a product of
 //! densities, as if keys were drawn evenly. The plans, claims and edits are the real ones, applied to a real [`State`]. So a
-//! forecast differs from the engine only in the model of the load, not in policy. In the model jobs keep up with writes, and
+//! forecast differs from the engine only in what it assumes of the load, not in policy. Here jobs keep up with writes, and
 //! each runs alone.
 //!
 //! Readers ([`readers`]) ask the tree between the writes and pay in vain, so that they buy merges.

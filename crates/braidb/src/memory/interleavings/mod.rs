@@ -1,4 +1,4 @@
-//! The concurrency models: every interleaving of a few threads, up to a bound on preemptions, under the weakest promises of the
+//! Tests under loom: every interleaving of a few threads, up to a bound on preemptions, under the weakest promises of the
 //! memory model. `make loom` runs them. Here one writer and one reader share a skiplist; in `views` the segments, views and
 //! snapshots change.
 
@@ -14,7 +14,7 @@ type Write = (&'static [u8], u64);
 
 /// Runs all interleavings of the threads that `interleaving` starts, with at most this many preemptions each. At the end of each
 /// interleaving all memory must be free.
-fn model(preemptions: usize, interleaving: impl Fn() + Send + Sync + 'static) {
+fn explore(preemptions: usize, interleaving: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(move || {
@@ -26,8 +26,8 @@ fn model(preemptions: usize, interleaving: impl Fn() + Send + Sync + 'static) {
 
 /// After each write the writer publishes how many of `writes` it did. The reader must find all published writes, whole.
 fn write_beside_a_reader(seed: u64, writes: &'static [Write]) {
-    // Without a bound on preemptions the model passes as well, and takes five times as long.
-    model(5, move || {
+    // Without a bound on preemptions the test passes as well, and takes five times as long.
+    explore(5, move || {
         let (segment, mut writer) = Segment::with_filter(seed, 0);
         let done = Arc::new(AtomicU64::new(0));
         let publish = Arc::clone(&done);
@@ -98,5 +98,5 @@ fn loom_an_older_version_arrives_late() {
     write_beside_a_reader(SEED_OF_TWO_HEIGHTS, &[(b"a", 3), (b"a", 1), (b"a", 2)]);
 }
 
-/// With this seed the first three towers have heights 1, 2 and 2 of the model's 2.
+/// With this seed the first three towers have heights 1, 2 and 2 of the test's 2.
 const SEED_OF_TWO_HEIGHTS: u64 = 30;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// What the state knows of its tiers.
 #[derive(Clone, Debug)]
-pub(super) struct Tiers {
+pub(super) struct KnownTiers {
     /// By id. Once there is a slow tier, all tiers have one epoch.
     epochs: BTreeMap<TierId, Epoch>,
     places: BTreeMap<TierId, PathBuf>,
@@ -20,10 +20,10 @@ pub(super) struct Tiers {
     last: TierId,
 }
 
-impl Default for Tiers {
-    fn default() -> Tiers {
+impl Default for KnownTiers {
+    fn default() -> KnownTiers {
         let (epochs, places) = (BTreeMap::new(), BTreeMap::new());
-        Tiers { epochs, places, database: None, last: TierId::FAST }
+        KnownTiers { epochs, places, database: None, last: TierId::FAST }
     }
 }
 
@@ -37,7 +37,7 @@ pub struct Tier<'a> {
     pub place: Option<&'a Path>,
 }
 
-impl Tiers {
+impl KnownTiers {
     pub fn contains(&self, tier: TierId) -> bool {
         self.epochs.contains_key(&tier)
     }
@@ -98,7 +98,7 @@ impl Tiers {
 impl State {
     /// The tiers, by id: the fast one first.
     pub fn tiers(&self) -> impl Iterator<Item = Tier<'_>> {
-        let Tiers { epochs, places, .. } = &self.tiers;
+        let KnownTiers { epochs, places, .. } = &self.tiers;
         epochs.iter().map(|(&id, &epoch)| Tier { id, epoch, place: places.get(&id).map(PathBuf::as_path) })
     }
 

@@ -37,7 +37,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::{DatabaseId, Epoch, TierId};
 use crate::base::mutant::mutant;
 use crate::base::names::{self, Kind};
-use crate::base::tiers::{MAX_SLOW_TIERS, TierDirs, Times};
+use crate::base::tier_dirs::{MAX_SLOW_TIERS, TierDirs, Times};
 use crate::jobs::Orphans;
 use crate::plan::tree::MoveTimes;
 use crate::version::state::FIRST_EPOCH;
@@ -56,7 +56,7 @@ const LEFT_OVER: &str = "if this database has evacuated the directory, its table
 
 /// The slow tiers of one open, at least one.
 #[derive(Debug)]
-pub(super) struct Tiers {
+pub(super) struct SlowTiers {
     database: DatabaseId,
     /// Whether the manifest lacks the database id.
     is_first: bool,
@@ -125,7 +125,7 @@ pub(super) fn find(
     paths: &[PathBuf],
     state: Option<&State>,
     purpose: Purpose,
-) -> Result<Option<Tiers>> {
+) -> Result<Option<SlowTiers>> {
     let known: Vec<TierId> = state.into_iter().flat_map(State::tiers).map(|tier| tier.id).collect();
     if paths.is_empty() && known.iter().all(|&id| id == TierId::FAST) {
         return Ok(None);
@@ -140,7 +140,7 @@ pub(super) fn find(
     if purpose == Purpose::Verify {
         places.retain(|(_, role)| *role != Role::New);
     }
-    let mut tiers = Tiers {
+    let mut tiers = SlowTiers {
         database,
         is_first: remembered.is_none(),
         earlier: epoch,
@@ -364,7 +364,13 @@ impl Seeker<'_> {
 
     /// Holds and locks a directory, which is made if a new tier has none. Another process may have changed it before, so it is judged
     /// again.
-    fn take(&self, path: &Path, role: Role, last_tier: TierId, tiers: &Tiers) -> Result<(SlowTier, DirLock)> {
+    fn take(
+        &self,
+        path: &Path,
+        role: Role,
+        last_tier: TierId,
+        tiers: &SlowTiers,
+    ) -> Result<(SlowTier, DirLock)> {
         if role == Role::New {
             let made = self.env.fs.create_dir_all(path);
             made.map_err(|error| Error::io("create the directory", path, error))?;
@@ -404,7 +410,7 @@ impl Seeker<'_> {
     }
 }
 
-impl Tiers {
+impl SlowTiers {
     /// Where the files of each tier are.
     pub fn dirs(&self) -> &TierDirs {
         &self.dirs

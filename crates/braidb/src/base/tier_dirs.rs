@@ -1,7 +1,7 @@
 //! The directory of each tier of an open database, and the syncs of the names in them.
 //!
 //! The fast tier is the database's own directory: logs, manifest and everything new. A slow tier is a directory of its own, mostly on
-//! another device, which holds tables and value files. `db/tiers.rs` decides which directories are tiers of a database.
+//! another device, which holds tables and value files. `db/slow_tiers.rs` decides which directories are tiers of a database.
 //!
 //! # A failed sync of a slow directory
 //!

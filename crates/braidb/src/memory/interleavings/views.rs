@@ -4,7 +4,7 @@
 use super::super::immutable::ImmutableCursor;
 use super::super::view::{FamilyView, View, ViewCell};
 use super::super::{Immutable, Memory, Records, Segment, SegmentWriter, count_updates, merge, separate};
-use super::model;
+use super::explore;
 use crate::base::ids::SeqNo;
 use crate::base::key::hash;
 use crate::base::sync;
@@ -142,7 +142,7 @@ fn check_get(database: &Database, key: &[u8], newest_flushed: SeqNo) {
 
 #[test]
 fn loom_no_swap_of_the_view_hides_a_key() {
-    model(2, || {
+    explore(2, || {
         let (database, mut writer) = database(&[b"k"]);
         let writes = loom::thread::spawn(move || {
             writer.roll();
@@ -161,7 +161,7 @@ fn loom_no_swap_of_the_view_hides_a_key() {
 
 #[test]
 fn loom_a_hot_key_is_in_every_view() {
-    model(2, || {
+    explore(2, || {
         let (database, mut writer) = database(&[b"k", b"k"]);
         let writes = loom::thread::spawn(move || {
             writer.flush_nothing();
@@ -178,7 +178,7 @@ fn loom_a_hot_key_is_in_every_view() {
 
 #[test]
 fn loom_two_threads_that_change_the_view_lose_nothing() {
-    model(3, || {
+    explore(3, || {
         let (database, mut writer) = database(&[b"k", b"k"]);
         writer.roll();
         let compactor = database.clone();
@@ -198,7 +198,7 @@ fn loom_two_threads_that_change_the_view_lose_nothing() {
 
 #[test]
 fn loom_a_get_misses_nothing_that_a_proof_lets_go() {
-    model(3, || {
+    explore(3, || {
         let (database, mut writer) = database(&[b"k"]);
         let compactor = database.clone();
         let writes = loom::thread::spawn(move || {
@@ -213,7 +213,7 @@ fn loom_a_get_misses_nothing_that_a_proof_lets_go() {
 
 #[test]
 fn loom_what_a_snapshot_sees_is_not_dropped() {
-    model(3, || {
+    explore(3, || {
         let (database, mut writer) = database(&[b"k"]);
         let compactor = database.clone();
         let writes = loom::thread::spawn(move || {
@@ -235,7 +235,7 @@ fn loom_what_a_snapshot_sees_is_not_dropped() {
 
 #[test]
 fn loom_a_proof_beside_a_writer_and_a_snapshot() {
-    model(2, || {
+    explore(2, || {
         let (database, mut writer) = database(&[b"k", b"k"]);
         writer.roll();
         let compactor = database.clone();
@@ -253,12 +253,12 @@ fn loom_a_proof_beside_a_writer_and_a_snapshot() {
 }
 
 /// A reader takes something out of a view, lets go of the view, and goes on reading. Meanwhile the segments that it came from are
-/// replaced. The heap of the models detects reads of freed memory and double frees; `model` detects leaks.
+/// replaced. The heap of `base/sync.rs` detects reads of freed memory and double frees; `explore` detects leaks.
 fn memory_goes_with_its_last_reader<T: 'static>(
     take: impl Fn(&Memory) -> Option<T> + Send + Sync + 'static,
     check: impl Fn(&T) + Send + Sync + 'static,
 ) {
-    model(3, move || {
+    explore(3, move || {
         let (database, mut writer) = database(&[b"k"]);
         let compactor = database.clone();
         let changes = loom::thread::spawn(move || {
