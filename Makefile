@@ -41,6 +41,7 @@ test: setup
 lint: setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy --package braidb -- -D warnings # as users build it: without mutants
 
 doc: setup
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps
