@@ -227,13 +227,13 @@ all_mutants() {
     echo "$(grep -c '^caught' "$logs/mutants.out") are caught, which are all"
 }
 
-# one_test FILE TEST: runs one test of braidb-sim. Its figure is the output behind `figure:`.
+# one_test FILE TEST: runs one test of braidb-sim. Its figure is the result of the test.
 one_test() {
     local out=$logs/$2.out
     cargo test --quiet -p braidb-sim --test "$1" -- --exact "$2" --nocapture | tee "$out"
     local status=${PIPESTATUS[0]}
     grep -q "1 passed" "$out" || { echo "no test of that name passed"; return 1; }
-    sed -n 's/.*figure: //p' "$out"
+    grep '^test result' "$out"
     return "$status"
 }
 

@@ -1,26 +1,24 @@
-//! The engine of any commit as a store for workloads, over the part of its public API that all commits have. The driver of `braidb-lab pair`
-//! and the driver of the rivals both compile this file.
+//! The engine of any commit as a store for workloads, over the part of its public API that all commits have. The driver of
+//! `braidb-lab pair`, `braidb-lab` itself and the rivals all compile this file.
 
-use braidb::{ColumnFamily, Db, Options};
+use braidb::{ColumnFamily, Db};
 use braidb_bench::{Outcome, Store};
-use std::path::Path;
 
 /// An open database and the families that workloads write to.
 pub struct Braid {
-    db: Db,
+    pub db: Db,
     families: Vec<ColumnFamily>,
 }
 
 impl Braid {
-    /// Opens `dir` with `families` families; the first is the default one.
-    pub fn open(dir: &Path, options: Options, families: u64) -> Outcome<Braid> {
-        let db = options.open(dir)?;
+    /// Wraps a database, and creates the families that are missing; the first is the default one.
+    pub fn new(db: Db, families: u64) -> braidb::Result<Braid> {
         let name = |number: u64| match number {
             0 => "default".to_owned(),
             _ => format!("family-{number}"),
         };
         let families =
-            (0..families).map(|number| create_family(&db, &name(number))).collect::<Result<Vec<_>, _>>()?;
+            (0..families).map(|number| create_family(&db, &name(number))).collect::<Result<_, _>>()?;
         Ok(Braid { db, families })
     }
 }

@@ -43,7 +43,7 @@ fn run(arguments: &Arguments) -> Outcome {
             arguments.options.iter().try_fold(braidb::Options::new(), |set, text| options::set(set, text));
         // Opening the database calls the engine, so this thread plants the mutant first.
         mutant.plant();
-        let store = Braid::open(dir, options?, arguments.settings.families)?;
+        let store = Braid::new(options?.open(dir)?, arguments.settings.families)?;
         Ok(Box::new(Planted { store, mutant }))
     };
     let mut out = std::io::stdout();

@@ -1,7 +1,5 @@
 //! Every shape of the tree gives the same answers. One workload runs through leveled trees, trees of one cell, of several runs,
 //! of sampled and of balanced guards, and through a plain map. Only what is written, and where, may differ.
-//!
-//! Each test prints behind `figure:` what `make accept-guards` shows of it.
 
 use braidb::stats::FamilyTree;
 use braidb::tuning::Guards;
@@ -329,14 +327,8 @@ fn all_policies_answer_alike() {
         runs.push(switching.join().unwrap());
         runs
     });
-    let [levels, cells] =
-        [|run: &Run| run.levels, |run: &Run| run.cells].map(|of| runs.iter().map(of).max().unwrap());
+    let cells = runs.iter().map(|run| run.cells).max().unwrap();
     assert!(cells >= 8, "guards cut levels: {cells} cells");
-    println!(
-        "figure: {} policies gave the same {} answers; up to {levels} levels, {cells} cells",
-        runs.len(),
-        expected.0.len()
-    );
 }
 
 /// In a leveled tree, large merges of L0 run in subcompactions and merges of deeper levels in increments. Any thread may take
@@ -371,5 +363,4 @@ fn deep_levels_and_merges_at_once() {
         run.levels,
         run.merges_at_once
     );
-    println!("figure: {} levels; {} merges of different cells at once", run.levels, run.merges_at_once);
 }

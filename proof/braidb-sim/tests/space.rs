@@ -1,7 +1,5 @@
 //! Limits of tables with many slices: a cold slice must not keep a whole table, and not every table may have an open
 //! descriptor.
-//!
-//! Each test prints behind `figure:` what `make accept-guards` shows of it.
 
 #![allow(clippy::disallowed_methods, reason = "one test asks what the real file system holds open")]
 
@@ -51,19 +49,13 @@ fn a_cold_slice_does_not_pin_a_dead_table() {
     db.flush().unwrap();
     db.settle().unwrap();
     // Space beyond what slices refer to: indexes, filters, and dead data.
-    let (mut alive, mut pinned, mut holed) = (0, 0, 0);
+    let (mut alive, mut pinned) = (0, 0);
     for (table, bytes) in tables(&db) {
         let path = PathBuf::from(format!("/db/{table:06}.table"));
         let allocated = fs.allocated_bytes(&path).unwrap();
         alive += bytes;
         pinned += allocated.saturating_sub(bytes);
-        holed += u64::from(allocated + 8192 < fs.file_len(&path).unwrap());
     }
-    let counts = db.stats().counts;
-    println!(
-        "figure: {} bytes punched out, {holed} tables with holes; slices refer to {alive} bytes, {pinned} more are allocated",
-        counts.hole_bytes
-    );
     // Without holes, `pinned` would be half of `alive`. It would be several times as much if nearly dead tables were not
     // rewritten either.
     assert!(pinned < alive / 3, "slices refer to {alive} bytes and keep {pinned} more");
@@ -114,7 +106,6 @@ fn open_descriptors_are_bounded() {
     assert!(tables > 4 * OPEN_FILES, "{tables} tables");
     // `+ 1` because this thread may hold one more file open while it reads.
     assert!(most <= OPEN_FILES as u64 + BESIDES + 1, "{most} files of the database were open at once");
-    println!("figure: at most {most} files open, of {tables} tables; open_files is {OPEN_FILES}");
     db.close().unwrap();
     std::fs::remove_dir_all(&dir).unwrap();
 }

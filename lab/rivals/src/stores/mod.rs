@@ -161,7 +161,7 @@ impl Kind {
 
 fn braid(options: Options, dir: &Path, families: usize, sync: bool) -> Outcome<Box<dyn Store>> {
     let options = options.durability(if sync { Durability::Sync } else { Durability::Buffer });
-    Ok(Box::new(Braid::open(dir, options, families as u64)?))
+    Ok(Box::new(Braid::new(options.open(dir)?, families as u64)?))
 }
 
 /// The name of a family in stores whose families have names.

@@ -1,7 +1,7 @@
 //! Stores that are loaded as shared objects when the program runs: RocksDB, LevelDB, and the stores that came from LevelDB. An environment
 //! variable names the file of each. This file also has what their C interfaces share.
 
-use super::Kind;
+use super::{Kind, OPEN_FILES, Settings};
 use crate::Outcome;
 use libloading::Library;
 use std::ffi::{CStr, CString, OsString, c_char, c_int, c_void};
@@ -140,8 +140,59 @@ functions! {
     }
 }
 
+/// The objects that a database refers to while it is open, and the functions for them. None of the handles is null: the stores allocate with
+/// `new`, which throws when memory ends and does not return null.
+pub struct Parts {
+    pub common: Common,
+    pub options: Handle,
+    pub cache: Handle,
+    pub read: Handle,
+    pub write: Handle,
+}
+
+impl Parts {
+    /// Makes the options that LevelDB and RocksDB both have.
+    ///
+    /// # Safety
+    ///
+    /// The library is LevelDB, RocksDB or a store with one of their interfaces, and `prefix` that interface's.
+    pub unsafe fn new(library: &'static Library, prefix: &str, settings: &Settings) -> Outcome<Parts> {
+        // SAFETY: the table has the types of the header. The functions have one condition: each pointer comes from its `create`. The pointers
+        // do, and no other code has them yet.
+        unsafe {
+            let common = Common::of(library, prefix)?;
+            let parts = Parts {
+                common,
+                options: (common.options_create)(),
+                cache: (common.cache_create_lru)(settings.cache_bytes),
+                read: (common.readoptions_create)(),
+                write: (common.writeoptions_create)(),
+            };
+            (common.options_set_create_if_missing)(parts.options, 1);
+            (common.options_set_write_buffer_size)(parts.options, settings.memtable_bytes);
+            (common.options_set_max_open_files)(parts.options, OPEN_FILES.into());
+            (common.options_set_compression)(parts.options, NO_COMPRESSION);
+            (common.writeoptions_set_sync)(parts.write, settings.sync.into());
+            Ok(parts)
+        }
+    }
+}
+
+impl Drop for Parts {
+    fn drop(&mut self) {
+        // SAFETY: each pointer comes from its `create` and is destroyed here only. No database refers to the parts any more: its owner drops
+        // them after it has closed the database.
+        unsafe {
+            (self.common.writeoptions_destroy)(self.write);
+            (self.common.readoptions_destroy)(self.read);
+            (self.common.options_destroy)(self.options);
+            (self.common.cache_destroy)(self.cache);
+        }
+    }
+}
+
 /// The value of `leveldb_no_compression` and `rocksdb_no_compression`.
-pub const NO_COMPRESSION: c_int = 0;
+const NO_COMPRESSION: c_int = 0;
 
 impl Common {
     /// Calls a function with a place for its error. If there is an error, the function's result is not looked at: it is null then.

@@ -3,7 +3,7 @@
 //! The database lies in the model's memory, where DIR is only a name. Times follow from the seed and from the tables of `braidb-device`, so
 //! they are equal on every machine. Each operation of the engine costs a fixed processor time.
 
-use super::engine::Engine;
+use super::engine::Braid;
 use super::measure::{self, Served, measure_through};
 use super::placement::{DeviceArgs, Machine};
 use super::report::latency_text;
@@ -23,7 +23,7 @@ use std::time::Duration;
 
 /// A database on a modelled machine.
 pub struct Modelled {
-    engine: Engine,
+    engine: Braid,
     machine: Machine,
     dir: PathBuf,
 }
@@ -33,7 +33,7 @@ impl Modelled {
     pub fn begin(args: &DeviceArgs, dir: &Path, options: Options, settings: &Settings) -> Outcome<Modelled> {
         let machine = args.machine(dir, settings)?;
         let db = args.options(options, dir).env(machine.model.env()).open(dir)?;
-        Ok(Modelled { engine: Engine::new(db, settings.load.families)?, machine, dir: dir.to_owned() })
+        Ok(Modelled { engine: Braid::new(db, settings.load.families)?, machine, dir: dir.to_owned() })
     }
 
     /// Measures a workload in modelled time. Space and the kernel's figures mean nothing.
@@ -49,8 +49,8 @@ impl Modelled {
 /// docs/performance.md.
 const OPERATION_NS: u64 = 1_000;
 
-/// Processor time of an entry that a scan returns, in nanoseconds. The value is from issue 19: from the cache the engine does 39,000 scans
-/// of 50 entries a second and 4,200 of 1,000. So 950 entries take 212 µs.
+/// Processor time of an entry that a scan returns, in nanoseconds. From the cache the engine does 39,000 scans of 50 entries a second and
+/// 4,200 of 1,000. So 950 entries take 212 µs.
 const ENTRY_NS: u64 = 200;
 
 /// The modelled time.
@@ -58,7 +58,7 @@ struct ModelTimer<'a>(&'a Model);
 
 /// The engine on a model. The engine does background work on the host before the modelled time of this work is over.
 struct ModelledEngine<'a> {
-    engine: &'a Engine,
+    engine: &'a Braid,
     machine: &'a Machine,
     model: &'a Model,
     /// Gets that read from no device, from the fast one alone, and from the slow one.
@@ -66,7 +66,7 @@ struct ModelledEngine<'a> {
 }
 
 impl<'a> ModelledEngine<'a> {
-    fn new(engine: &'a Engine, machine: &'a Machine) -> ModelledEngine<'a> {
+    fn new(engine: &'a Braid, machine: &'a Machine) -> ModelledEngine<'a> {
         ModelledEngine { engine, machine, model: &machine.model, served: Default::default() }
     }
 

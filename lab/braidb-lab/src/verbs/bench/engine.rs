@@ -1,8 +1,11 @@
 //! The engine as a store for workloads, and its options on the command line.
 
+#[path = "../../../../rivals/adapter/adapter.rs"]
+mod adapter;
+
+pub use adapter::Braid;
 use braidb::tuning::{Guards, MemoryPolicy, Tuning, ValueLayout};
-use braidb::{ColumnFamily, Db, Durability, Options};
-use braidb_bench::{Outcome, Store};
+use braidb::{Durability, Options};
 use clap::ValueEnum;
 use std::str::FromStr;
 
@@ -181,62 +184,5 @@ fn given<T>(tuning: Tuning, value: Option<T>, set: fn(Tuning, T) -> Tuning) -> T
     match value {
         Some(value) => set(tuning, value),
         None => tuning,
-    }
-}
-
-/// A database with the families of a workload.
-pub struct Engine {
-    pub db: Db,
-    /// The default family, then `bench 1`, `bench 2`, …
-    families: Vec<ColumnFamily>,
-}
-
-impl Engine {
-    /// Wraps a database, and creates the families that are missing.
-    pub fn new(db: Db, families: u64) -> braidb::Result<Engine> {
-        let name = |number| if number == 0 { "default".to_owned() } else { format!("bench {number}") };
-        let families =
-            (0..families).map(|number| db.create_column_family(&name(number))).collect::<Result<_, _>>()?;
-        Ok(Engine { db, families })
-    }
-}
-
-impl Store for Engine {
-    fn put(&self, family: usize, key: &[u8], value: &[u8]) -> Outcome {
-        Ok(self.families[family].put(key, value)?)
-    }
-
-    fn delete(&self, family: usize, key: &[u8]) -> Outcome {
-        Ok(self.families[family].delete(key)?)
-    }
-
-    fn get(&self, family: usize, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
-        let value = self.families[family].get(key)?;
-        if let Some(value) = &value {
-            see(value);
-        }
-        Ok(value.is_some())
-    }
-
-    fn scan(
-        &self,
-        family: usize,
-        from: &[u8],
-        limit: usize,
-        see: &mut dyn FnMut(&[u8], &[u8]),
-    ) -> Outcome<usize> {
-        let mut count = 0;
-        for entry in self.families[family].range(from..).take(limit) {
-            let (key, value) = entry?;
-            see(&key, &value);
-            count += 1;
-        }
-        Ok(count)
-    }
-
-    fn settle(&self, mark: &mut dyn FnMut()) -> Outcome {
-        self.db.settle()?;
-        mark();
-        Ok(())
     }
 }

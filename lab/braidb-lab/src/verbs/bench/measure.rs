@@ -1,7 +1,7 @@
 //! Runs one workload on the engine, and reads the engine's figures.
 
 use super::Settings;
-use super::engine::Engine;
+use super::engine::Braid;
 use super::space::{Space, Worst};
 use crate::failure::Outcome;
 use crate::figures::ratio;
@@ -114,7 +114,7 @@ impl Written {
 }
 
 pub fn measure(
-    engine: &Engine,
+    engine: &Braid,
     dir: &Path,
     workload: &'static Workload,
     settings: &Settings,
@@ -124,7 +124,7 @@ pub fn measure(
 
 /// Measures the engine through another store and its clock, as a model needs.
 pub fn measure_through(
-    engine: &Engine,
+    engine: &Braid,
     (store, timer): (&dyn Store, &dyn Timer),
     dir: &Path,
     workload: &'static Workload,

@@ -23,7 +23,7 @@ use braidb_bench::Workload;
 use braidb_bench::host::machine;
 use braidb_bench::keys::Data;
 use braidb_bench::results::Run;
-use engine::{Engine, EngineArgs};
+use engine::{Braid, EngineArgs};
 pub use placement::DeviceArg;
 use placement::DeviceArgs;
 use std::path::{Path, PathBuf};
@@ -117,7 +117,7 @@ fn run_workloads(args: &Measurement) -> Outcome<Vec<Run>> {
     if !args.workloads[0].starts_empty() {
         require_filled(args, &mark, &db_dir)?;
     }
-    let (mut engine, mut runs): (Option<Engine>, _) = (None, Vec::new());
+    let (mut engine, mut runs): (Option<Braid>, _) = (None, Vec::new());
     for &workload in &args.workloads {
         if workload.starts_empty() {
             if let Some(old) = engine.take() {
@@ -127,7 +127,7 @@ fn run_workloads(args: &Measurement) -> Outcome<Vec<Run>> {
         }
         let open = match engine.take() {
             Some(open) => open,
-            None => Engine::new(open_with(&db_dir, settings.engine.options())?, settings.load.families)?,
+            None => Braid::new(open_with(&db_dir, settings.engine.options())?, settings.load.families)?,
         };
         if !workload.fills() && !workload.keeps_the_keys() {
             set_mark(&mark, "")?;

@@ -5,7 +5,7 @@ use crate::failure::{Failure, Outcome, storage};
 use crate::host::files;
 use crate::store::{BENCH_DB, BENCH_MARK, open_with, require_free};
 use crate::verbs::bench::device::{self, Modelled};
-use crate::verbs::bench::engine::Engine;
+use crate::verbs::bench::engine::Braid;
 use crate::verbs::bench::measure::{Measured, measure};
 use crate::verbs::bench::placement::DeviceArgs;
 use crate::verbs::bench::{Settings, page, start_empty};
@@ -45,7 +45,7 @@ pub fn measure_here(paper: &Paper, args: &Args) -> Outcome<Results> {
         start_empty(&dir, &turn.options)?;
         let db_dir = dir.join(BENCH_DB);
         let watch = machine::Watch::start(&dir);
-        let engine = Engine::new(open_with(&db_dir, turn.options)?, turn.settings.load.families)?;
+        let engine = Braid::new(open_with(&db_dir, turn.options)?, turn.settings.load.families)?;
         let measured = measure_one(turn.experiment, turn.settings, |workload, settings| {
             measure(&engine, &db_dir, workload, settings)
         })?;

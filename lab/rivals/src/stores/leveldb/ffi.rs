@@ -2,8 +2,8 @@
 //! under LevelDB's names.
 
 use crate::Outcome;
-use crate::stores::shared::{Common, Error, Handle, NO_COMPRESSION, bytes, functions, path_text};
-use crate::stores::{FILTER_BITS_PER_KEY, OPEN_FILES, Settings};
+use crate::stores::shared::{Common, Error, Handle, Parts, bytes, functions, path_text};
+use crate::stores::{FILTER_BITS_PER_KEY, Settings};
 use libloading::Library;
 use std::ffi::{CStr, c_char, c_int};
 use std::path::Path;
@@ -49,18 +49,21 @@ pub struct Database {
     /// The open database; never null.
     db: Handle,
     parts: Parts,
+    own: Own,
+    _filter: Filter,
 }
 
-/// The parts that a database refers to while it is open. None of the pointers is null. LevelDB allocates with `new`, which throws when
-/// memory ends and does not return null.
-struct Parts {
-    common: Common,
+/// A filter policy, which is destroyed at its end.
+struct Filter {
     own: Own,
-    options: Handle,
-    cache: Handle,
     filter: Handle,
-    read: Handle,
-    write: Handle,
+}
+
+impl Drop for Filter {
+    fn drop(&mut self) {
+        // SAFETY: the filter comes from its `create` and is destroyed here only, after the database that refers to it was closed.
+        unsafe { (self.own.filterpolicy_destroy)(self.filter) }
+    }
 }
 
 // SAFETY: the header says that several threads may use a database at once without further synchronization. The options for reads and
@@ -70,64 +73,33 @@ unsafe impl Send for Database {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Database {}
 
-impl Parts {
-    fn new(library: &'static Library, settings: &Settings) -> Outcome<Parts> {
-        // SAFETY: the tables have the types of the header. The functions have one condition: each pointer comes from its `create`. The
-        // pointers do, and no other code has them yet. Setters store the pointers to cache and filter, which live until `Parts` is dropped.
-        unsafe {
-            let (common, own) = (Common::of(library, PREFIX)?, Own::of(library, PREFIX)?);
-            let parts = Parts {
-                common,
-                own,
-                options: (common.options_create)(),
-                cache: (common.cache_create_lru)(settings.cache_bytes),
-                filter: (own.filterpolicy_create_bloom)(FILTER_BITS_PER_KEY.into()),
-                read: (common.readoptions_create)(),
-                write: (common.writeoptions_create)(),
-            };
-            (common.options_set_create_if_missing)(parts.options, 1);
-            (common.options_set_write_buffer_size)(parts.options, settings.memtable_bytes);
-            (common.options_set_max_open_files)(parts.options, OPEN_FILES.into());
-            (common.options_set_compression)(parts.options, NO_COMPRESSION);
-            (own.options_set_cache)(parts.options, parts.cache);
-            (own.options_set_filter_policy)(parts.options, parts.filter);
-            (common.writeoptions_set_sync)(parts.write, settings.sync.into());
-            Ok(parts)
-        }
-    }
-}
-
-impl Drop for Parts {
-    fn drop(&mut self) {
-        // SAFETY: each pointer comes from its `create` and is destroyed here only. No database refers to the parts any more: either none
-        // was opened, or `Database::drop` has closed it before.
-        unsafe {
-            (self.common.writeoptions_destroy)(self.write);
-            (self.common.readoptions_destroy)(self.read);
-            (self.common.options_destroy)(self.options);
-            (self.own.filterpolicy_destroy)(self.filter);
-            (self.common.cache_destroy)(self.cache);
-        }
-    }
-}
-
 impl Database {
     /// Opens the database in a directory, or creates it there.
     pub fn open(library: &'static Library, dir: &Path, settings: &Settings) -> Outcome<Database> {
         let name = path_text(dir)?;
-        let parts = Parts::new(library, settings)?;
-        let (common, own) = (parts.common, parts.own);
-        // SAFETY: the options are alive, and the name ends with a zero byte; LevelDB copies both.
-        let db = common.checked(|error| unsafe { (own.open)(parts.options, name.as_ptr(), error) })?;
+        // SAFETY: these are the interface and the types of the header. The filter comes from its `create`, and no other code has it.
+        let (parts, own) = unsafe { (Parts::new(library, PREFIX, settings)?, Own::of(library, PREFIX)?) };
+        let filter =
+            Filter { own, filter: unsafe { (own.filterpolicy_create_bloom)(FILTER_BITS_PER_KEY.into()) } };
+        // SAFETY: all three are alive. The options store cache and filter, which outlive the database.
+        unsafe {
+            (own.options_set_cache)(parts.options, parts.cache);
+            (own.options_set_filter_policy)(parts.options, filter.filter);
+        }
+        let open = |error| {
+            // SAFETY: the options are alive, and the name ends with a zero byte; LevelDB copies both.
+            unsafe { (own.open)(parts.options, name.as_ptr(), error) }
+        };
+        let db = parts.common.checked(open)?;
         assert!(!db.is_null(), "LevelDB returns either an error or a database");
-        Ok(Database { db, parts })
+        Ok(Database { db, parts, own, _filter: filter })
     }
 
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         // SAFETY: the database is open, and both slices are as long as they are said to be; LevelDB copies them.
         self.parts.common.checked(|error| unsafe {
             let (key_at, value_at) = (key.as_ptr().cast(), value.as_ptr().cast());
-            let put = self.parts.own.put;
+            let put = self.own.put;
             put(self.db, self.parts.write, key_at, key.len(), value_at, value.len(), error);
         })
     }
@@ -135,7 +107,7 @@ impl Database {
     pub fn delete(&self, key: &[u8]) -> Result<(), Error> {
         // SAFETY: the database is open, and the slice is as long as it is said to be; LevelDB copies it.
         self.parts.common.checked(|error| unsafe {
-            (self.parts.own.delete)(self.db, self.parts.write, key.as_ptr().cast(), key.len(), error);
+            (self.own.delete)(self.db, self.parts.write, key.as_ptr().cast(), key.len(), error);
         })
     }
 
@@ -145,7 +117,7 @@ impl Database {
         // SAFETY: the database is open, the slice is as long as it is said to be, and the length has a place to go to.
         let value = self.parts.common.checked(|error| unsafe {
             let key_at = key.as_ptr().cast();
-            (self.parts.own.get)(self.db, self.parts.read, key_at, key.len(), &mut length, error)
+            (self.own.get)(self.db, self.parts.read, key_at, key.len(), &mut length, error)
         })?;
         if value.is_null() {
             return Ok(false);
@@ -160,7 +132,7 @@ impl Database {
     pub fn scan(&self, from: &[u8], see: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<(), Error> {
         // SAFETY: the database is open, and stays open for this call. No other code gets the iterator.
         unsafe {
-            let iterator = (self.parts.own.create_iterator)(self.db, self.parts.read);
+            let iterator = (self.own.create_iterator)(self.db, self.parts.read);
             self.parts.common.scan(iterator, from, see)
         }
     }
@@ -168,7 +140,7 @@ impl Database {
     /// A property by its name; `None` if LevelDB does not know it.
     pub fn property(&self, name: &CStr) -> Option<String> {
         // SAFETY: the database is open, and the name ends with a zero byte.
-        let text = unsafe { (self.parts.own.property_value)(self.db, name.as_ptr()) };
+        let text = unsafe { (self.own.property_value)(self.db, name.as_ptr()) };
         // SAFETY: the pointer is null or a text that LevelDB allocated for the caller.
         (!text.is_null()).then(|| unsafe { self.parts.common.taken(text) })
     }

@@ -1,8 +1,8 @@
 //! A safe interface to the part of RocksDB's C interface (`rocksdb/c.h`) that the benchmark needs.
 
 use crate::Outcome;
-use crate::stores::shared::{Common, Error, Handle, NO_COMPRESSION, bytes, functions, path_text};
-use crate::stores::{FILTER_BITS_PER_KEY, OPEN_FILES, Settings, family_name};
+use crate::stores::shared::{Error, Handle, Parts, bytes, functions, path_text};
+use crate::stores::{FILTER_BITS_PER_KEY, Settings, family_name};
 use libloading::Library;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::path::Path;
@@ -16,7 +16,7 @@ const MEMTABLES: c_int = 4;
 const BYTES_PER_SYNC: u64 = 1 << 20;
 
 functions! {
-    /// What RocksDB's interface has beside the functions of [`Common`].
+    /// What RocksDB's interface has beside the functions of `Common`.
     Own {
         open_column_families(
             Handle, *const c_char, c_int, *const *const c_char, *const Handle, *mut Handle, *mut *mut c_char
@@ -66,17 +66,7 @@ pub struct Database {
     /// The column families, by their numbers.
     families: Vec<Handle>,
     parts: Parts,
-}
-
-/// The options that a database was opened with. None of the pointers is null, since RocksDB throws when memory ends.
-struct Parts {
-    common: Common,
     own: Own,
-    options: Handle,
-    tables: Handle,
-    cache: Handle,
-    read: Handle,
-    write: Handle,
 }
 
 // SAFETY: several threads may use a database at once without further synchronization. The options do not change after their creation, and
@@ -85,58 +75,29 @@ unsafe impl Send for Database {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Database {}
 
-impl Parts {
-    fn new(
-        library: &'static Library,
-        settings: &Settings,
-        separation_threshold: Option<u32>,
-    ) -> Outcome<Parts> {
-        // SAFETY: the tables have the types of the header. The functions have one condition: each pointer comes from its `create`. The
-        // pointers do, and no other code has them yet. The options take the filter over, and copy the rest.
-        unsafe {
-            let (common, own) = (Common::of(library, PREFIX)?, Own::of(library, PREFIX)?);
-            let parts = Parts {
-                common,
-                own,
-                options: (common.options_create)(),
-                tables: (own.block_based_options_create)(),
-                cache: (common.cache_create_lru)(settings.cache_bytes),
-                read: (common.readoptions_create)(),
-                write: (common.writeoptions_create)(),
-            };
-            let filter = (own.filterpolicy_create_bloom_full)(FILTER_BITS_PER_KEY.into());
-            (own.block_based_options_set_filter_policy)(parts.tables, filter);
-            (own.block_based_options_set_block_cache)(parts.tables, parts.cache);
-            (own.options_set_block_based_table_factory)(parts.options, parts.tables);
-            (common.options_set_create_if_missing)(parts.options, 1);
-            (own.options_set_create_missing_column_families)(parts.options, 1);
-            (common.options_set_max_open_files)(parts.options, OPEN_FILES.into());
-            (common.options_set_write_buffer_size)(parts.options, settings.memtable_bytes);
-            (own.options_set_max_write_buffer_number)(parts.options, MEMTABLES);
-            (own.options_set_enable_pipelined_write)(parts.options, 1);
-            (own.options_set_bytes_per_sync)(parts.options, BYTES_PER_SYNC);
-            (common.options_set_compression)(parts.options, NO_COMPRESSION);
-            if let Some(bytes) = separation_threshold {
-                (own.options_set_enable_blob_files)(parts.options, 1);
-                (own.options_set_min_blob_size)(parts.options, bytes.into());
-                (own.options_set_enable_blob_gc)(parts.options, 1);
-            }
-            (common.writeoptions_set_sync)(parts.write, settings.sync.into());
-            Ok(parts)
-        }
-    }
-}
-
-impl Drop for Parts {
-    fn drop(&mut self) {
-        // SAFETY: each pointer comes from its `create` and is destroyed here only. No database refers to the parts any more: either none
-        // was opened, or `Database::drop` has closed it before.
-        unsafe {
-            (self.common.writeoptions_destroy)(self.write);
-            (self.common.readoptions_destroy)(self.read);
-            (self.common.options_destroy)(self.options);
-            (self.own.block_based_options_destroy)(self.tables);
-            (self.common.cache_destroy)(self.cache);
+/// Sets the options that RocksDB alone has.
+///
+/// # Safety
+///
+/// The options of `parts` are alive, and no database refers to them yet.
+unsafe fn tune(parts: &Parts, own: &Own, separation_threshold: Option<u32>) {
+    // SAFETY: the options are alive, by the condition of this function. The options of tables come from their `create` and are destroyed
+    // here, after the options of the database have copied them. They take the filter over, and share the cache.
+    unsafe {
+        let tables = (own.block_based_options_create)();
+        let filter = (own.filterpolicy_create_bloom_full)(FILTER_BITS_PER_KEY.into());
+        (own.block_based_options_set_filter_policy)(tables, filter);
+        (own.block_based_options_set_block_cache)(tables, parts.cache);
+        (own.options_set_block_based_table_factory)(parts.options, tables);
+        (own.block_based_options_destroy)(tables);
+        (own.options_set_create_missing_column_families)(parts.options, 1);
+        (own.options_set_max_write_buffer_number)(parts.options, MEMTABLES);
+        (own.options_set_enable_pipelined_write)(parts.options, 1);
+        (own.options_set_bytes_per_sync)(parts.options, BYTES_PER_SYNC);
+        if let Some(bytes) = separation_threshold {
+            (own.options_set_enable_blob_files)(parts.options, 1);
+            (own.options_set_min_blob_size)(parts.options, bytes.into());
+            (own.options_set_enable_blob_gc)(parts.options, 1);
         }
     }
 }
@@ -152,8 +113,10 @@ impl Database {
         separation_threshold: Option<u32>,
     ) -> Outcome<Database> {
         let path = path_text(dir)?;
-        let parts = Parts::new(library, settings, separation_threshold)?;
-        let (common, own) = (parts.common, parts.own);
+        // SAFETY: these are the interface and the types of the header.
+        let (parts, own) = unsafe { (Parts::new(library, PREFIX, settings)?, Own::of(library, PREFIX)?) };
+        // SAFETY: the options are alive, and no database refers to them yet.
+        unsafe { tune(&parts, &own, separation_threshold) };
         let name = |family| if family == 0 { "default".to_owned() } else { family_name(family) };
         let names = (0..families).map(|family| CString::new(name(family))).collect::<Result<Vec<_>, _>>()?;
         let names_at: Vec<*const c_char> = names.iter().map(|name| name.as_ptr()).collect();
@@ -162,17 +125,17 @@ impl Database {
         let count = c_int::try_from(families)?;
         // SAFETY: the options are alive, the texts end with zero bytes, and the three lists have `count` entries. RocksDB copies names and
         // options, and fills the last list.
-        let db = common.checked(|error| unsafe {
+        let db = parts.common.checked(|error| unsafe {
             let (path, names, options) = (path.as_ptr(), names_at.as_ptr(), options.as_ptr());
             let opened = opened.as_mut_ptr();
             (own.open_column_families)(parts.options, path, count, names, options, opened, error)
         })?;
         assert!(!db.is_null(), "RocksDB returns either an error or a database");
-        Ok(Database { db, families: opened, parts })
+        Ok(Database { db, families: opened, parts, own })
     }
 
     pub fn put(&self, family: usize, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        let (put, family) = (self.parts.own.put_cf, self.families[family]);
+        let (put, family) = (self.own.put_cf, self.families[family]);
         // SAFETY: database and family are open, and both slices are as long as they are said to be; RocksDB copies them.
         self.parts.common.checked(|error| unsafe {
             let (key_at, value_at) = (key.as_ptr().cast(), value.as_ptr().cast());
@@ -181,7 +144,7 @@ impl Database {
     }
 
     pub fn delete(&self, family: usize, key: &[u8]) -> Result<(), Error> {
-        let (delete, family) = (self.parts.own.delete_cf, self.families[family]);
+        let (delete, family) = (self.own.delete_cf, self.families[family]);
         // SAFETY: database and family are open, and the slice is as long as it is said to be; RocksDB copies it.
         self.parts.common.checked(|error| unsafe {
             delete(self.db, self.parts.write, family, key.as_ptr().cast(), key.len(), error);
@@ -190,7 +153,7 @@ impl Database {
 
     /// Shows the value of `key` to `see`, where it lies in RocksDB's cache; returns whether there is one.
     pub fn get(&self, family: usize, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
-        let (get, family) = (self.parts.own.get_pinned_cf, self.families[family]);
+        let (get, family) = (self.own.get_pinned_cf, self.families[family]);
         // SAFETY: database and family are open, and the slice is as long as it is said to be.
         let pinned = self.parts.common.checked(|error| unsafe {
             get(self.db, self.parts.read, family, key.as_ptr().cast(), key.len(), error)
@@ -198,10 +161,10 @@ impl Database {
         if pinned.is_null() {
             return Ok(false);
         }
-        let pinned = Pinned { own: &self.parts.own, slice: pinned };
+        let pinned = Pinned { own: &self.own, slice: pinned };
         let mut length = 0;
         // SAFETY: the slice is alive, and its bytes live until `pinned` is dropped.
-        see(unsafe { bytes((self.parts.own.pinnableslice_value)(pinned.slice, &mut length), length) });
+        see(unsafe { bytes((self.own.pinnableslice_value)(pinned.slice, &mut length), length) });
         Ok(true)
     }
 
@@ -214,8 +177,7 @@ impl Database {
     ) -> Result<(), Error> {
         // SAFETY: database and family are open, and stay open for this call. No other code gets the iterator.
         unsafe {
-            let iterator =
-                (self.parts.own.create_iterator_cf)(self.db, self.parts.read, self.families[family]);
+            let iterator = (self.own.create_iterator_cf)(self.db, self.parts.read, self.families[family]);
             self.parts.common.scan(iterator, from, see)
         }
     }
@@ -226,7 +188,7 @@ impl Database {
             let mut number = 0;
             // SAFETY: database and family are open, the name ends with a zero byte, and the number has a place to go to.
             let status =
-                unsafe { (self.parts.own.property_int_cf)(self.db, family, property.as_ptr(), &mut number) };
+                unsafe { (self.own.property_int_cf)(self.db, family, property.as_ptr(), &mut number) };
             (status == 0).then_some(number)
         };
         self.families.iter().map(of).sum()
@@ -238,7 +200,7 @@ impl Drop for Database {
         // SAFETY: families and database are open, and are closed here only, the database last. Iterators end within their calls.
         unsafe {
             for &family in &self.families {
-                (self.parts.own.column_family_handle_destroy)(family);
+                (self.own.column_family_handle_destroy)(family);
             }
             (self.parts.common.close)(self.db);
         }

@@ -140,7 +140,6 @@ fn random_inserts_merge_about_half_of_what_a_leveled_tree_does() {
             };
             let what = describe(&sim);
             let share = amplification(sim) / leveled;
-            println!("figure: {share:.2} of {leveled:.2}: {what}");
             assert!(share < limit, "{share:.2} of leveled: {what}");
         }
     }

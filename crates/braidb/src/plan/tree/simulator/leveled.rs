@@ -27,7 +27,6 @@ fn a_random_fill_keeps_levels_at_their_targets() {
         sim.settle();
     }
     let bytes = sim.level_bytes();
-    println!("figure: {bytes:?} {}", sim.merged_bytes as f64 / sim.flushed_bytes as f64);
     // The data are 150 times L1's target: four levels, each at most a tenth of the next.
     assert_eq!(sim.version().last_level(), 4, "{bytes:?}");
     assert!(bytes[0] < 40_000 && bytes[1] <= 40_000, "{bytes:?}");
