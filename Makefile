@@ -64,8 +64,8 @@ setup-rivals:
 	@scripts/setup.sh rivals
 
 rivals: setup-rivals
-	rm -rf scratch/rivals
-	$(RIVALS) fill scratch/rivals
+	rm -rf scratch/rivals scratch/rivals.jsonl && mkdir -p scratch
+	$(RIVALS) table scratch/rivals scratch/rivals.jsonl --courses random,in-order --rounds 1
 
 check-rivals: setup-rivals
 	cargo check --manifest-path lab/rivals/Cargo.toml --all-targets --locked

@@ -1,8 +1,6 @@
-//! Other stores beside BraidDB, on one machine. `run` measures workloads on one store, and `table` all workloads on all stores. `fill`
-//! fills stores in turns. Each run is a process of its own.
+//! Other stores beside BraidDB, on one machine. `run` measures workloads on one store, and `table` courses of workloads on many stores, each
+//! in a process of its own.
 
-mod child;
-mod fill;
 mod run;
 mod stores;
 mod table;
@@ -25,18 +23,13 @@ struct Command {
 
 #[derive(Subcommand)]
 enum Verb {
-    Fill(fill::Args),
     Run(Box<run::Args>),
     Table(table::Args),
-    #[command(hide = true)]
-    OneFill(fill::OneArgs),
 }
 
 fn main() -> Outcome {
     match Command::parse().verb {
-        Verb::Fill(args) => fill::run(&args),
         Verb::Run(args) => run::run(&args),
         Verb::Table(args) => table::run(&args),
-        Verb::OneFill(args) => fill::run_one(&args),
     }
 }

@@ -5,7 +5,6 @@
 //! Markdown.
 
 use crate::Outcome;
-use crate::child;
 use crate::stores::Kind;
 use braidb_bench::host::machine::Watch;
 use braidb_bench::report::Report;
@@ -14,6 +13,7 @@ use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// Measure all workloads on all stores, in turns
 #[derive(clap::Args)]
@@ -34,6 +34,9 @@ pub struct Args {
     /// Rounds
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
     rounds: u64,
+    /// A put returns when it is on stable storage; a table of such rows needs a file of its own
+    #[arg(long)]
+    sync: bool,
     /// Keys
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     num: u64,
@@ -168,9 +171,10 @@ fn measure(args: &Args, store: Kind, course: &Course, round: u64) -> Outcome {
     for (option, value) in [("--num", args.num), ("--seed", round)] {
         line.extend([option.into(), value.to_string().into()]);
     }
+    line.extend(args.sync.then(|| "--sync".into()));
     line.push("--json".into());
     let watch = Watch::start(&args.dir);
-    let out = child::output_of(&line)?;
+    let out = output_of(&line)?;
     let machine = watch.stop();
     let mut file = OpenOptions::new().create(true).append(true).open(&args.rows)?;
     let mut rows = String::new();
@@ -182,6 +186,19 @@ fn measure(args: &Args, store: Kind, course: &Course, round: u64) -> Outcome {
     }
     // All rows are written at once, so that an interrupted table holds whole courses.
     Ok(file.write_all(rows.as_bytes())?)
+}
+
+/// Runs this program in a process of its own, so that processor time, bytes and memory of each run are counted apart. Returns its standard
+/// output.
+fn output_of(arguments: &[OsString]) -> Outcome<String> {
+    let program = std::env::current_exe()?;
+    let output =
+        Command::new(&program).args(arguments).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let output = output.map_err(|error| format!("could not run {}: {error}", program.display()))?;
+    if !output.status.success() {
+        return Err(format!("{arguments:?} ended with {}", output.status).into());
+    }
+    Ok(String::from_utf8(output.stdout)?)
 }
 
 #[cfg(test)]

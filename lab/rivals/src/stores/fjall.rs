@@ -92,12 +92,4 @@ impl Store for Fjall {
             Ok(is_idle.then_some(ended))
         })
     }
-
-    /// fjall does not tell the bytes that it writes.
-    fn counts(&self) -> Vec<(String, u64)> {
-        vec![
-            ("compactions".to_owned(), self.db.compactions_completed() as u64),
-            ("compaction_us".to_owned(), self.db.time_compacting().as_micros() as u64),
-        ]
-    }
 }

@@ -127,8 +127,9 @@ impl Kind {
                     .block_cache_bytes(settings.cache_bytes);
                 braid(options, dir, families, settings.sync)
             }
-            Kind::Leveldb => leveldb::open(library()?, dir, families, settings, true),
-            Kind::Hyperleveldb | Kind::Pebblesdb => leveldb::open(library()?, dir, families, settings, false),
+            Kind::Leveldb | Kind::Hyperleveldb | Kind::Pebblesdb => {
+                leveldb::open(library()?, dir, families, settings)
+            }
             Kind::Lmdb => lmdb::open(dir, families, settings),
             Kind::Redb => redb::open(dir, families, settings),
             Kind::Fjall | Kind::FjallSeparated => fjall::open(dir, families, settings, threshold),

@@ -5,7 +5,7 @@ use crate::Outcome;
 use crate::stores::shared::{Common, Error, Handle, Parts, bytes, functions, path_text};
 use crate::stores::{FILTER_BITS_PER_KEY, Settings};
 use libloading::Library;
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{c_char, c_int};
 use std::path::Path;
 
 const PREFIX: &str = "leveldb_";
@@ -18,7 +18,6 @@ functions! {
         delete(Handle, Handle, *const c_char, usize, *mut *mut c_char);
         get(Handle, Handle, *const c_char, usize, *mut usize, *mut *mut c_char) -> *mut c_char;
         create_iterator(Handle, Handle) -> Handle;
-        property_value(Handle, *const c_char) -> *mut c_char;
         options_set_cache(Handle, Handle);
         options_set_filter_policy(Handle, Handle);
         filterpolicy_create_bloom(c_int) -> Handle;
@@ -135,14 +134,6 @@ impl Database {
             let iterator = (self.own.create_iterator)(self.db, self.parts.read);
             self.parts.common.scan(iterator, from, see)
         }
-    }
-
-    /// A property by its name; `None` if LevelDB does not know it.
-    pub fn property(&self, name: &CStr) -> Option<String> {
-        // SAFETY: the database is open, and the name ends with a zero byte.
-        let text = unsafe { (self.own.property_value)(self.db, name.as_ptr()) };
-        // SAFETY: the pointer is null or a text that LevelDB allocated for the caller.
-        (!text.is_null()).then(|| unsafe { self.parts.common.taken(text) })
     }
 }
 
