@@ -1,6 +1,6 @@
 //! Slow tiers on devices of their own: not mounted, exchanged, foreign, read-only and full.
 //!
-//! The tests mount file systems, so only root may run them, in a mount namespace that goes with the process. `scripts/accept/tiers real-files`
+//! The tests mount file systems, so only root may run them, in a mount namespace that goes with the process. `scripts/root/tier-devices`
 //! does so: on loop devices with ext4, and in tmpfs where the machine makes no loop device.
 #![allow(clippy::disallowed_methods, reason = "these tests work on real files")]
 
@@ -20,7 +20,7 @@ const KIND: &str = "BRAIDB_TIER_DEVICES";
 const DEVICE_MIB: u32 = 192;
 
 fn is_ext4() -> bool {
-    match std::env::var(KIND).expect("started by scripts/accept/tiers").as_str() {
+    match std::env::var(KIND).expect("started by scripts/root/tier-devices").as_str() {
         "ext4" => true,
         "tmpfs" => false,
         kind => panic!("{KIND} is ext4 or tmpfs, not {kind}"),
@@ -148,7 +148,7 @@ fn on_a_device(test: &str) -> (Device, Tiered) {
 }
 
 #[test]
-#[ignore = "mounts devices as root: scripts/accept/tiers real-files"]
+#[ignore = "mounts devices as root: scripts/root/tier-devices"]
 fn a_tier_that_is_not_mounted_is_refused_until_it_is() {
     let (mut device, tiered) = on_a_device("devices-missing");
     let slow = &tiered.path("slow");
@@ -178,7 +178,7 @@ fn a_tier_that_is_not_mounted_is_refused_until_it_is() {
 }
 
 #[test]
-#[ignore = "mounts devices as root: scripts/accept/tiers real-files"]
+#[ignore = "mounts devices as root: scripts/root/tier-devices"]
 fn devices_that_changed_places_are_refused() {
     let (mut device, tiered) = on_a_device("devices-exchanged");
     let (slow, second, foreign) = (tiered.path("slow"), tiered.path("second"), tiered.path("foreign"));
@@ -215,7 +215,7 @@ fn devices_that_changed_places_are_refused() {
 }
 
 #[test]
-#[ignore = "mounts devices as root: scripts/accept/tiers real-files"]
+#[ignore = "mounts devices as root: scripts/root/tier-devices"]
 fn a_read_only_device_is_a_clear_error() {
     let (device, tiered) = on_a_device("devices-read-only");
     let files = device.names();
@@ -279,7 +279,7 @@ fn tells_of_no_room(error: &braidb::Error, device: &str) {
 }
 
 #[test]
-#[ignore = "mounts devices as root: scripts/accept/tiers real-files"]
+#[ignore = "mounts devices as root: scripts/root/tier-devices"]
 fn a_full_slow_device_stops_nothing_but_moves() {
     let (device, tiered) = on_a_device("devices-full");
     let (slow, mut more) = (tiered.path("slow"), More { rows: 0 });
@@ -333,7 +333,7 @@ fn a_full_slow_device_stops_nothing_but_moves() {
 
 /// The tier is to be emptied, and the fast device has no room for it.
 #[test]
-#[ignore = "mounts devices as root: scripts/accept/tiers real-files"]
+#[ignore = "mounts devices as root: scripts/root/tier-devices"]
 fn a_tier_that_has_no_room_elsewhere_stays_a_tier() {
     let place = Place::new("devices-fast-full");
     // A database cannot be in a directory with `lost+found`.
@@ -363,7 +363,7 @@ fn a_tier_that_has_no_room_elsewhere_stays_a_tier() {
 
 /// ext4 stops writing after an error, as `errors=remount-ro` has it. Reads go on.
 #[test]
-#[ignore = "mounts devices as root: scripts/accept/tiers real-files"]
+#[ignore = "mounts devices as root: scripts/root/tier-devices"]
 fn a_device_that_stops_writing_under_a_database_loses_nothing() {
     if !is_ext4() {
         println!("NOT RUN: tmpfs never stops writing");

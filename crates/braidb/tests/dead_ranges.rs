@@ -1,6 +1,6 @@
 //! Reading where much was deleted: queues, stacks, priority queues, sweeps. Scans jump over ranges of deleted keys (*gaps*), so the
 //! entries that they step over are counted. When flushes and merges drop dead versions depends on the machine, so the bounds have room: a
-//! scan without gaps exceeds each of them many times. Rates are printed by the ignored test, which `scripts/accept/everyday` runs.
+//! scan without gaps exceeds each of them many times. Rates are printed by the ignored test, which `braidb-lab regress` runs.
 
 use braidb::{Db, Options, WriteBatch};
 use braidb_storage::Clock;
@@ -215,9 +215,9 @@ fn readers_on_threads_see_what_was_put_before_they_began() {
     assert!(counts.gaps_accepted > 0, "{counts:?}");
 }
 
-/// The floors of queues and sweeps, in thousands a second: printed, and judged by `scripts/accept/everyday`.
+/// The floors of queues and sweeps, in thousands a second: printed, and judged by `braidb-lab regress`.
 #[test]
-#[ignore = "measures, with optimization: scripts/accept/everyday runs it"]
+#[ignore = "measures, with optimization: braidb-lab regress runs it"]
 fn floors() {
     let clock = MonotonicClock::new();
     let seconds_since = |began_us: u64| (clock.now_us() - began_us) as f64 / 1e6;
@@ -340,9 +340,9 @@ fn thread_ns() -> u64 {
 }
 
 /// What 1,024 gaps cost puts and gets, beside a database without gaps, and what such a database costs beside another one of its kind: printed,
-/// and judged by `scripts/accept/everyday`.
+/// and judged by `braidb-lab regress`.
 #[test]
-#[ignore = "measures, with optimization: scripts/accept/everyday runs it"]
+#[ignore = "measures, with optimization: braidb-lab regress runs it"]
 fn beside_gaps() {
     const RUNS: u64 = 1_024;
     const KEYS_A_RUN: u64 = 500;

@@ -1,7 +1,7 @@
 //! A real device that loses written pages: write-back fails, the database is opened again, and then the page cache is dropped. The
 //! power never fails. After a failed write-back Linux calls the pages clean, and reads serve them until they are evicted.
 //!
-//! `scripts/accept/faults ext4` makes the device: ext4 on a loop device over a small tmpfs. While a file of another program fills the
+//! `scripts/root/faults ext4` makes the device: ext4 on a loop device over a small tmpfs. While a file of another program fills the
 //! tmpfs, ext4 has space and every write-back to a new block fails.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "these tests work on real files")]
 
@@ -89,7 +89,7 @@ impl Round {
 }
 
 fn variable(name: &str) -> String {
-    std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run scripts/accept/faults ext4"))
+    std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run scripts/root/faults ext4"))
 }
 
 fn run(command: &str) {
@@ -138,7 +138,7 @@ fn count(db: &Db) -> u64 {
 }
 
 #[test]
-#[ignore = "needs a device that it can break and forget: scripts/accept/faults ext4 makes one and runs it"]
+#[ignore = "needs a device that it can break and forget: scripts/root/faults ext4 makes one and runs it"]
 fn what_was_synced_outlives_the_page_cache() {
     let round = Round::new();
     let (synced, told, ended) = in_a_process("writes_until_the_device_fails");
@@ -169,7 +169,7 @@ fn what_was_synced_outlives_the_page_cache() {
 }
 
 #[test]
-#[ignore = "a part of what_was_synced_outlives_the_page_cache, which runs it in a process of its own: scripts/accept/faults ext4"]
+#[ignore = "a part of what_was_synced_outlives_the_page_cache, which runs it in a process of its own: scripts/root/faults ext4"]
 fn writes_until_the_device_fails() {
     let mut round = Round::new();
     let db = round.open().unwrap();
@@ -212,7 +212,7 @@ fn writes_until_the_device_fails() {
 }
 
 #[test]
-#[ignore = "a part of what_was_synced_outlives_the_page_cache, which runs it in a process of its own: scripts/accept/faults ext4"]
+#[ignore = "a part of what_was_synced_outlives_the_page_cache, which runs it in a process of its own: scripts/root/faults ext4"]
 fn opens_again_and_writes() {
     let round = Round::new();
     let db = (1..).find_map(|opening| match round.open() {

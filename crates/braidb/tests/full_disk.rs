@@ -1,7 +1,7 @@
 //! A real device that is full, or that fails. The log is stored into a mapping there, and any fault must be an error and never a
 //! signal.
 //!
-//! `cargo test` mounts a small tmpfs for itself where it may. `scripts/accept/full-disk` runs the tests on other file systems, and
+//! `cargo test` mounts a small tmpfs for itself where it may. `scripts/root/full-disk` runs the tests on other file systems, and
 //! breaks one under a database.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "these tests work on real files")]
 
@@ -37,13 +37,13 @@ fn on_a_small_tmpfs() {
             let tests = "\"$SELF\" --ignored --exact on_the_device_that_was_named --nocapture";
             assert!(unshare(way, &format!("{mount}; {tests}")), "the tests on the small device failed");
         }
-        None => eprintln!("NOT RUN: this user may not mount; run scripts/accept/full-disk as root"),
+        None => eprintln!("NOT RUN: this user may not mount; run scripts/root/full-disk as root"),
     }
     fs::remove_dir_all(&dir).unwrap();
 }
 
 #[test]
-#[ignore = "needs a small device of its own: scripts/accept/full-disk makes one and runs it"]
+#[ignore = "needs a small device of its own: scripts/root/full-disk makes one and runs it"]
 fn on_the_device_that_was_named() {
     let dir = PathBuf::from(std::env::var_os(DEVICE).expect("a directory on a small device"));
     logs_go_on_to_the_last_block(&dir);
@@ -199,7 +199,7 @@ fn a_database_survives(device: &Path) {
 /// The file system fails under the database. The first write to a page that the kernel may have written out is an error. Later writes
 /// are refused, and reads of memory still work.
 #[test]
-#[ignore = "breaks the device that it works on: scripts/accept/full-disk makes one and runs it"]
+#[ignore = "breaks the device that it works on: scripts/root/full-disk makes one and runs it"]
 fn on_the_device_that_fails() {
     let device = PathBuf::from(std::env::var_os(DEVICE).expect("a directory on a small device"));
     let breaks = std::env::var(BREAK).expect("a command that breaks it");

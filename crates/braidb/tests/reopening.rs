@@ -1,6 +1,6 @@
 //! The cost of opening after a death and after a clean close: seconds, processor time, and bytes written as the kernel counts them.
 //!
-//! `scripts/accept/faults reopen` runs each test in a process of its own, here and at an older commit, to which it copies this file.
+//! `scripts/root/faults reopen` runs each test in a process of its own, here and at an older commit, to which it copies this file.
 //! The file therefore uses only the public interface of the older commit.
 #![allow(clippy::disallowed_methods, reason = "these tests ask the real clock and the kernel's counts")]
 
@@ -17,7 +17,7 @@ const VALUE_BYTES: usize = 128;
 
 /// Opens with memory that holds all records of the logs, so that every log stays.
 fn open() -> Db {
-    let dir = PathBuf::from(std::env::var_os(DIR).expect("run scripts/accept/faults reopen"));
+    let dir = PathBuf::from(std::env::var_os(DIR).expect("run scripts/root/faults reopen"));
     Options::new().memtable_bytes(512 << 20).tuning(|tuning| tuning.log_bytes(2 << 30)).open(dir).unwrap()
 }
 
@@ -46,7 +46,7 @@ fn cpu_seconds() -> f64 {
 }
 
 #[test]
-#[ignore = "one side of a comparison with an older commit: scripts/accept/faults reopen runs it"]
+#[ignore = "one side of a comparison with an older commit: scripts/root/faults reopen runs it"]
 fn writes() {
     let db = open();
     let mut number: u64 = 0;
@@ -63,7 +63,7 @@ fn writes() {
 }
 
 #[test]
-#[ignore = "one side of a comparison with an older commit: scripts/accept/faults reopen runs it"]
+#[ignore = "one side of a comparison with an older commit: scripts/root/faults reopen runs it"]
 fn opens() {
     let (called, dirtied) = (count("wchar"), count("write_bytes"));
     let (start, cpu) = (Instant::now(), cpu_seconds());

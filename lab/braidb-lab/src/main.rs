@@ -33,8 +33,7 @@ enum Verb {
     Model(verbs::model::Args),
     Pair(verbs::pair::Args),
     Paper(verbs::paper::Args),
-    #[command(subcommand, hide = true)]
-    Row(verbs::pair::rows::Verb),
+    Regress(verbs::regress::Args),
 }
 
 impl Verb {
@@ -47,7 +46,7 @@ impl Verb {
             Verb::Model(args) => verbs::model::run(args)?,
             Verb::Paper(args) => verbs::paper::run(args)?,
             Verb::Pair(args) => return verbs::pair::run(args),
-            Verb::Row(verb) => return verbs::pair::rows::run(verb).map_err(verbs::pair::of_tool),
+            Verb::Regress(args) => return verbs::regress::run(args),
         }
         Ok(true)
     }

@@ -1,4 +1,4 @@
-//! The judges at an everyday size, on fixed seeds. `make accept-store` and `make torture` run them at full size.
+//! The judges at an everyday size, on fixed seeds. `braidb-lab regress judges-at-length` and `make torture` run them at full size.
 
 use braidb_sim::draw::Preset;
 use braidb_sim::judge::{Case, Judge, crash, mutants};

@@ -5,4 +5,5 @@ pub mod device;
 pub mod model;
 pub mod pair;
 pub mod paper;
+pub mod regress;
 pub mod simulate;

@@ -20,7 +20,10 @@ pub fn build(root: &Path, side: &Side, has_mutants: bool) -> Outcome<PathBuf> {
         return Ok(program);
     }
     let scratch = root.join("scratch/pair");
-    let checkout = checkout(root, &scratch, side)?;
+    let checkout = match &side.commit {
+        Some(commit) => checkout(root, commit)?,
+        None => root.to_owned(),
+    };
     let name = side.commit.as_deref().unwrap_or("working-tree");
     let package = scratch.join("drivers").join(name);
     host::create_dir(&package)?;
@@ -64,10 +67,29 @@ fn give_versions(root: &Path, package: &Path) -> Outcome {
     Ok(())
 }
 
-/// The directory with the sources of the side's engine.
-fn checkout(root: &Path, scratch: &Path, side: &Side) -> Outcome<PathBuf> {
-    let Some(commit) = &side.commit else { return Ok(root.to_owned()) };
-    let checkout = scratch.join(commit);
+/// Builds the command of a commit that has `bench`, and returns its path: `braidb`, or `braidb-lab` since there is one.
+pub fn command(root: &Path, commit: &str, target: &Path) -> Outcome<PathBuf> {
+    let checkout = checkout(root, commit)?;
+    let has_lab = checkout.join("lab/braidb-lab").exists();
+    let (package, program) = if has_lab { ("braidb-lab", "braidb-lab") } else { ("braidb-cli", "braidb") };
+    cargo(&checkout, &["-p", package], target)?;
+    Ok(target.join("release").join(program))
+}
+
+/// Builds packages for release.
+pub fn cargo(directory: &Path, packages: &[&str], target: &Path) -> Outcome {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--release", "--quiet", "--target-dir"]).arg(target).args(packages);
+    let status = cargo.current_dir(directory).status();
+    match status.map_err(|error| format!("could not start cargo: {error}; run `make setup`"))?.success() {
+        true => Ok(()),
+        false => Err(format!("{} does not build: see above", directory.display()).into()),
+    }
+}
+
+/// The directory with the sources of a commit.
+fn checkout(root: &Path, commit: &str) -> Outcome<PathBuf> {
+    let checkout = root.join("scratch/pair").join(commit);
     if !checkout.join("Cargo.toml").exists() {
         // Removes the rest of a checkout that was interrupted, and git's entry of a checkout that a person removed.
         host::remove_dir(&checkout)?;

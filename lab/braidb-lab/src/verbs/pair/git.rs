@@ -5,7 +5,7 @@ use braidb_bench::Outcome;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The paths that a line of acceptance depends on. Documents are left out, so that a change of a document does not discard a row.
+/// The paths that a line of `regress` depends on. Documents are left out, so that a change of a document does not discard a row.
 const SOURCES: [&str; 6] = ["crates", "proof", "lab", "scripts", "Cargo.toml", "Cargo.lock"];
 
 /// Runs git in `directory` and returns what it prints, without the last line end.

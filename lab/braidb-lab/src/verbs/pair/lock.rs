@@ -1,8 +1,7 @@
 //! A lock that keeps two measurements from running at once.
 //!
 //! The lock is one file for the whole machine. Measurements of other clones and worktrees use the same processors, so a lock per repository
-//! would not keep them apart. The lock is a `flock`, so the kernel frees the lock of a process that dies. Shell scripts can take it too
-//! (see `measuring` in scripts/accept/common.sh).
+//! would not keep them apart. The lock is a `flock`, so the kernel frees the lock of a process that dies.
 
 use super::host::{self, Lock};
 use braidb_bench::Outcome;
@@ -14,11 +13,11 @@ const FILE: &str = "/tmp/braidb-measuring.lock";
 /// The variable that names another file to lock. The tests of this tool measure nothing, so they need not wait for a measurement.
 const ELSEWHERE: &str = "BRAIDB_MEASURING_LOCK";
 
-/// The variable that a script sets for its commands while the script holds the lock.
-const HELD: &str = "BRAIDB_MEASURING";
+/// The variable that `regress` sets for its commands while it holds the lock.
+pub const HELD: &str = "BRAIDB_MEASURING";
 
-/// Waits until no other measurement runs. Other measurements wait until the returned lock is dropped. `None` if the script that started
-/// this process has the lock.
+/// Waits until no other measurement runs. Other measurements wait until the returned lock is dropped. `None` if the `regress` that
+/// started this process has the lock.
 pub fn acquire() -> Outcome<Option<Lock>> {
     if host::path_of(HELD).is_some() {
         return Ok(None);

@@ -1,12 +1,11 @@
 //! `pair A B -- WORKLOAD…`: measures two sides in turns and holds their ratios to limits.
 
-mod drivers;
+pub mod drivers;
 pub mod git;
 pub mod host;
 mod limits;
 pub mod lock;
 mod order;
-pub mod rows;
 mod side;
 mod table;
 mod turns;

@@ -99,7 +99,7 @@ mod tests {
             let begins = seven.iter().filter(is_left).count();
             assert!((2..=5).contains(&begins), "{lines} lines: {begins} of 7");
         }
-        // With five lines in a block, as in scripts/accept/ruler, both sides begin a round about equally often.
+        // With five lines in a block, both sides begin a round about equally often.
         let begins =
             (0..7).filter(|&number| matches!(round(number, 5)[0], Turn::A(_) | Turn::SameLeft)).count();
         assert!((3..=4).contains(&begins), "{begins} of 7");
