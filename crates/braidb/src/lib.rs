@@ -120,5 +120,5 @@ pub fn verify(path: impl AsRef<std::path::Path>) -> Result<stats::VerifyReport> 
 /// Planted mutants: deliberate bugs that the judges of `braidb-sim` must catch.
 #[cfg(feature = "mutants")]
 pub mod mutants {
-    pub use crate::base::mutant::{ALL, activate, slow_puts, spin};
+    pub use crate::base::mutant::{ALL, activate};
 }

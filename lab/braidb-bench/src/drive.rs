@@ -15,10 +15,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Opens a store in a directory.
 pub type Open<'a> = dyn Fn(&Path) -> Outcome<Box<dyn Store>> + 'a;
 
-/// The percentiles of the curve in a report. Their distances shrink towards 100.
-const PERCENTILES: [f64; 14] =
-    [0.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 98.0, 99.0, 99.5, 99.9, 99.95, 99.99, 100.0];
-
 /// Runs the workloads one after the other on stores in `dir`/store. The directory is removed before each workload that starts with an empty
 /// store, and at the end. `tell` gets each result at once.
 ///
@@ -132,7 +128,6 @@ pub fn result_of(
             .map(|(name, bytes)| (name.trim_end_matches("_bytes").to_owned(), *bytes))
             .collect(),
         operations_by_second: by_second,
-        percentiles_us: PERCENTILES.iter().map(|&percentile| (percentile, us(percentile))).collect(),
         machine: machine.clone(),
         origin: String::new(),
     }

@@ -17,8 +17,6 @@ pub struct Run {
     pub bytes_by_cause: BTreeMap<String, u64>,
     /// The operations that ended in each second from the start on. In the last second the store had settled.
     pub operations_by_second: Vec<u64>,
-    /// Latencies of the operations, as percentile (0 to 100) and microseconds, both ascending.
-    pub percentiles_us: Vec<(f64, f64)>,
     pub machine: Machine,
     /// The release of a store that was loaded from a shared object, and the object's path. Empty for a store that was compiled in.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -5,7 +5,14 @@
 //! hashed order of insertion.
 
 use crate::draws::YCSB_EXPONENT;
-use crate::settings::Distribution;
+use crate::settings::Distribution::{self, Latest, Zipfian};
+use Action::{
+    Append, Get, GetMissing, Insert, PushOrPop, Put, PutInOrder, PutShuffled, ReadModifyWrite, Seek,
+    SeekLong, SeekRecent, SeekUpTo100, Slide,
+};
+use Count::{Keys, KeysAndWindow, LongSeeks, Operations, Reads, Seconds, Seeks, WindowAndOperations, Writes};
+use Mix::{Only, Shares};
+use Start::{Empty, Filled, Fills};
 
 /// One workload.
 #[derive(Debug)]
@@ -236,119 +243,71 @@ impl Workload {
 pub static BESIDE_READERS: &Workload = &WORKLOADS[2];
 
 /// Gets and read-modify-writes, half of each: YCSB's F, and LogStore's A-RMW with an exponent of its own.
-const HALF_MODIFIES: Mix = Mix::Shares(&[(50, Action::Get), (50, Action::ReadModifyWrite)]);
+const HALF_MODIFIES: Mix = Shares(&[(50, Get), (50, ReadModifyWrite)]);
 
 /// All workloads.
 pub static WORKLOADS: [Workload; 27] = [
-    workload("fillseq", 0, Start::Fills, Mix::Only(Action::PutInOrder), Count::Keys)
+    workload("fillseq", 0, Fills, Only(PutInOrder), Keys)
         .about("Write every key once, in order, to an empty database"),
-    workload("fillrandom", 1, Start::Fills, Mix::Only(Action::PutShuffled), Count::Keys)
+    workload("fillrandom", 1, Fills, Only(PutShuffled), Keys)
         .about("Write every key once, in random order, to an empty database"),
-    workload("overwrite", 2, Start::Filled, Mix::Only(Action::Put), Count::Writes)
-        .about("Write random keys again"),
-    workload("queue", 3, Start::Empty, Mix::Only(Action::Slide), Count::KeysAndWindow).about(
-        "Append rows at one end of an empty database and delete them at the other; then scan from the front",
-    ),
-    workload("readrandom", 4, Start::Filled, Mix::Only(Action::Get), Count::Reads).about("Get random keys"),
-    workload("readmissing", 5, Start::Filled, Mix::Only(Action::GetMissing), Count::Reads)
-        .about("Get keys that are not there"),
-    workload("seekrandom", 6, Start::Filled, Mix::Only(Action::Seek), Count::Seeks)
+    workload("overwrite", 2, Filled, Only(Put), Writes).about("Write random keys again"),
+    workload("queue", 3, Empty, Only(Slide), KeysAndWindow)
+        .about("Append rows at one end of an empty database and delete them at the other"),
+    workload("readrandom", 4, Filled, Only(Get), Reads).about("Get random keys"),
+    workload("readmissing", 5, Filled, Only(GetMissing), Reads).about("Get keys that are not there"),
+    workload("seekrandom", 6, Filled, Only(Seek), Seeks)
         .about("Move to a random key and read ENTRIES entries"),
-    workload("updaterandom", 7, Start::Empty, Mix::Only(Action::Put), Count::Writes)
-        .about("Write random keys to an empty database"),
-    workload("getwhilewriting", 8, Start::Filled, Mix::Only(Action::Get), Count::Reads)
+    workload("updaterandom", 7, Empty, Only(Put), Writes).about("Write random keys to an empty database"),
+    workload("getwhilewriting", 8, Filled, Only(Get), Reads)
         .about("Get random keys while one more thread does what overwrite does")
         .beside_writer(),
-    workload("seekwhilewriting", 9, Start::Filled, Mix::Only(Action::Seek), Count::Seeks)
+    workload("seekwhilewriting", 9, Filled, Only(Seek), Seeks)
         .about(
             "Move to a random key and read ENTRIES entries, while one more thread does what overwrite does",
         )
         .beside_writer(),
-    workload("mixed", 10, Start::Filled, Mix::ByReadPercent, Count::Operations)
+    workload("mixed", 10, Filled, Mix::ByReadPercent, Operations)
         .about("Get random keys and write random keys again, in a given proportion"),
-    workload("ycsb-load", 11, Start::Fills, Mix::Only(Action::PutShuffled), Count::Keys)
+    workload("ycsb-load", 11, Fills, Only(PutShuffled), Keys)
         .about("YCSB's load phase: write every key once, in hashed order"),
-    workload(
-        "ycsb-a",
-        12,
-        Start::Filled,
-        Mix::Shares(&[(50, Action::Get), (50, Action::Put)]),
-        Count::Operations,
-    )
-    .about("YCSB A: half gets, half updates, Zipfian")
-    .drawn(Distribution::Zipfian),
-    workload(
-        "ycsb-b",
-        13,
-        Start::Filled,
-        Mix::Shares(&[(95, Action::Get), (5, Action::Put)]),
-        Count::Operations,
-    )
-    .about("YCSB B: 95% gets, 5% updates, Zipfian")
-    .drawn(Distribution::Zipfian),
-    workload("ycsb-c", 14, Start::Filled, Mix::Only(Action::Get), Count::Operations)
-        .about("YCSB C: gets, Zipfian")
-        .drawn(Distribution::Zipfian),
-    workload(
-        "ycsb-d",
-        15,
-        Start::Filled,
-        Mix::Shares(&[(95, Action::Get), (5, Action::Insert)]),
-        Count::Operations,
-    )
-    .about("YCSB D: 95% gets of keys that came last, 5% inserts")
-    .drawn(Distribution::Latest),
-    workload(
-        "ycsb-e",
-        16,
-        Start::Filled,
-        Mix::Shares(&[(95, Action::SeekUpTo100), (5, Action::Insert)]),
-        Count::Operations,
-    )
-    .about("YCSB E: 95% scans of 1 to 100 entries, 5% inserts, Zipfian")
-    .drawn(Distribution::Zipfian),
-    workload("ycsb-f", 17, Start::Filled, HALF_MODIFIES, Count::Operations)
+    workload("ycsb-a", 12, Filled, Shares(&[(50, Get), (50, Put)]), Operations)
+        .about("YCSB A: half gets, half updates, Zipfian")
+        .drawn(Zipfian),
+    workload("ycsb-b", 13, Filled, Shares(&[(95, Get), (5, Put)]), Operations)
+        .about("YCSB B: 95% gets, 5% updates, Zipfian")
+        .drawn(Zipfian),
+    workload("ycsb-c", 14, Filled, Only(Get), Operations).about("YCSB C: gets, Zipfian").drawn(Zipfian),
+    workload("ycsb-d", 15, Filled, Shares(&[(95, Get), (5, Insert)]), Operations)
+        .about("YCSB D: 95% gets of keys that came last, 5% inserts")
+        .drawn(Latest),
+    workload("ycsb-e", 16, Filled, Shares(&[(95, SeekUpTo100), (5, Insert)]), Operations)
+        .about("YCSB E: 95% scans of 1 to 100 entries, 5% inserts, Zipfian")
+        .drawn(Zipfian),
+    workload("ycsb-f", 17, Filled, HALF_MODIFIES, Operations)
         .about("YCSB F: half gets, half read-modify-writes, Zipfian")
-        .drawn(Distribution::Zipfian),
-    workload(
-        "logstore-b90",
-        18,
-        Start::Filled,
-        Mix::Shares(&[(90, Action::Get), (10, Action::Put)]),
-        Count::Operations,
-    )
-    .about("LogStore's B-90: 90% gets, 10% updates, Zipfian")
-    .drawn_as_by_logstore(),
-    workload(
-        "logstore-b10",
-        19,
-        Start::Filled,
-        Mix::Shares(&[(10, Action::Get), (90, Action::Put)]),
-        Count::Operations,
-    )
-    .about("LogStore's B-10: 10% gets, 90% updates, Zipfian")
-    .drawn_as_by_logstore(),
-    workload("logstore-write", 20, Start::Filled, Mix::Only(Action::Put), Count::Operations)
+        .drawn(Zipfian),
+    workload("logstore-b90", 18, Filled, Shares(&[(90, Get), (10, Put)]), Operations)
+        .about("LogStore's B-90: 90% gets, 10% updates, Zipfian")
+        .drawn_as_by_logstore(),
+    workload("logstore-b10", 19, Filled, Shares(&[(10, Get), (90, Put)]), Operations)
+        .about("LogStore's B-10: 10% gets, 90% updates, Zipfian")
+        .drawn_as_by_logstore(),
+    workload("logstore-write", 20, Filled, Only(Put), Operations)
         .about("LogStore's Write-Only: updates, Zipfian")
         .drawn_as_by_logstore(),
-    workload(
-        "timeline",
-        21,
-        Start::Empty,
-        Mix::Shares(&[(95, Action::Append), (5, Action::SeekRecent)]),
-        Count::Keys,
-    )
-    .about("Append keys in about the order of time to an empty database, and scan the newest"),
-    workload("pushpop", 22, Start::Empty, Mix::Only(Action::PushOrPop), Count::WindowAndOperations)
+    workload("timeline", 21, Empty, Shares(&[(95, Append), (5, SeekRecent)]), Keys)
+        .about("Append keys in about the order of time to an empty database, and scan the newest"),
+    workload("pushpop", 22, Empty, Only(PushOrPop), WindowAndOperations)
         .about("A queue: push a row, then read the smallest key and delete it"),
-    workload("bursts", 23, Start::Filled, Mix::Turns { seconds: 10 }, Count::Seconds)
+    workload("bursts", 23, Filled, Mix::Turns { seconds: 10 }, Seconds)
         .about("Overwrite random keys for 10 seconds, then get random keys for 10 seconds, in turns"),
-    workload("logstore-rmw", 25, Start::Filled, HALF_MODIFIES, Count::Operations)
+    workload("logstore-rmw", 25, Filled, HALF_MODIFIES, Operations)
         .about("LogStore's A-RMW: half gets, half read-modify-writes, Zipfian")
         .drawn_as_by_logstore(),
-    workload("seeklong", 24, Start::Filled, Mix::Only(Action::SeekLong), Count::LongSeeks)
+    workload("seeklong", 24, Filled, Only(SeekLong), LongSeeks)
         .about("Move to a random key and read 1,000 entries"),
-    workload("readmoved", 26, Start::Filled, Mix::Only(Action::Get), Count::Reads)
+    workload("readmoved", 26, Filled, Only(Get), Reads)
         .about("Get random keys, of which others are hot than in readrandom")
         .moved(),
 ];

@@ -249,7 +249,6 @@ fn a_drive_tells_the_figures_of_each_workload() {
         assert_eq!((run.side.as_str(), figure("operations")), ("map", 3000.0));
         assert_eq!(run.figures.contains_key("written_per_user_byte"), run.workload != "readmissing");
         assert!(figure("longest_us") >= figure("p99_us") && figure("p99_us") >= figure("p50_us"));
-        assert!(run.percentiles_us.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1));
         assert_eq!(run.operations_by_second.iter().sum::<u64>(), 3000);
     }
     assert_eq!(told[0].figures["user_bytes"], 3000.0 * 56.0);

@@ -62,14 +62,11 @@ fn bench_measures_a_queue() {
             (figures["live_bytes"].as_u64(), figures["memtable_bytes"].as_u64()),
             (Some(288_000), Some(65_536))
         );
-        for figure in ["scan_us", "fresh_scan_us", "scan_per_fresh_scan", "worst_space_amplification"] {
-            assert!(figures[figure].as_f64().unwrap() > 0.0, "{figure}: {figures:#}");
-        }
+        assert!(figures["worst_space_amplification"].as_f64().unwrap() > 0.0, "{figures:#}");
         assert!(figures["merged_bytes"].as_u64().unwrap() > 0 && figures["levels"].as_u64().unwrap() > 0);
-        assert!(!place.path("db/fresh").exists(), "what it was compared with is gone");
     }
     let run = bench(&[]).exits(0);
-    for part in ["  merged ", "  space ", ", at worst)", "  files ", "  scan "] {
+    for part in ["  merged ", "  space ", ", at worst)", "  files "] {
         assert!(run.text().contains(part), "{run:?}");
     }
     // The rows that a queue leaves are not the rows of a fill.

@@ -22,7 +22,7 @@ for workload in "${workloads[@]}"; do
     awk -v workload="$workload" -v side="$side" -v seed="$seed" -v slow="$slow" 'BEGIN {
         rate = 1000 * (1 - slow / 100) * (1 + (seed % 3 - 1) / 200)
         printf "{\"workload\":\"%s\",\"side\":\"%s\",\"seed\":%d,\"figures\":{\"settled_operations_per_second\":%f,", workload, side, seed, rate
-        printf "\"cpu_us_per_operation\":%f},\"bytes_by_cause\":{},\"operations_by_second\":[],\"percentiles_us\":[],", 1000 / rate
+        printf "\"cpu_us_per_operation\":%f},\"bytes_by_cause\":{},\"operations_by_second\":[],", 1000 / rate
         printf "\"machine\":{\"load\":0,\"steal_seconds\":0,\"device\":\"\",\"processor\":\"\"}}\n"
     }'
 done

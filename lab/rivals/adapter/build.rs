@@ -1,6 +1,6 @@
-//! Tells the adapter which options the linked engine has. It sets `has_NAME` for each setter of `Options` or `Tuning`, and
-//! `has_slow_puts` for the mutant `slow_put`. It sets `has_tuning` if `Tuning` exists, and `has_tuning_module` if the module
-//! `tuning` does. It sets `families_create_themselves` if `Db::column_family` creates a missing family.
+//! Tells the adapter which options the linked engine has. It sets `has_NAME` for each setter of `Options` or `Tuning`, `has_tuning` if
+//! `Tuning` exists, and `has_tuning_module` if the module `tuning` does. It sets `families_create_themselves` if `Db::column_family`
+//! creates a missing family.
 
 use std::path::{Path, PathBuf};
 
@@ -65,10 +65,6 @@ fn main() {
     println!("cargo:rustc-check-cfg=cfg(families_create_themselves)");
     if !read(&engine.join("src/db/mod.rs")).contains("pub fn create_column_family(") {
         println!("cargo:rustc-cfg=families_create_themselves");
-    }
-    println!("cargo:rustc-check-cfg=cfg(has_slow_puts)");
-    if read(&engine.join("src/base/mutant.rs")).contains("pub fn slow_puts(") {
-        println!("cargo:rustc-cfg=has_slow_puts");
     }
 }
 

@@ -3,7 +3,6 @@
 //! `pair` generates a package around these sources for each commit: see lab/braidb-lab/src/verbs/pair/drivers.rs.
 
 mod adapter;
-mod mutant;
 mod options;
 
 use adapter::Braid;
@@ -11,7 +10,6 @@ use braidb_bench::drive::drive;
 use braidb_bench::results::Machine;
 use braidb_bench::{Outcome, Settings, Store, Workload};
 use clap::Parser;
-use mutant::{Mutant, Planted};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -28,23 +26,16 @@ struct Arguments {
     /// An option of the engine
     #[arg(long = "set", value_name = "NAME=VALUE")]
     options: Vec<String>,
-    /// A bug to plant in the engine
-    #[arg(long)]
-    mutant: Option<String>,
     /// The name of the engine in results
     #[arg(long)]
     side: String,
 }
 
 fn run(arguments: &Arguments) -> Outcome {
-    let mutant = Mutant::find(arguments.mutant.as_deref())?;
     let open = |dir: &Path| -> Outcome<Box<dyn Store>> {
         let options =
             arguments.options.iter().try_fold(braidb::Options::new(), |set, text| options::set(set, text));
-        // Opening the database calls the engine, so this thread plants the mutant first.
-        mutant.plant();
-        let store = Braid::new(options?.open(dir)?, arguments.settings.families)?;
-        Ok(Box::new(Planted { store, mutant }))
+        Ok(Box::new(Braid::new(options?.open(dir)?, arguments.settings.families)?))
     };
     let mut out = std::io::stdout();
     let mut tell = |run: &_| -> Outcome {

@@ -127,8 +127,6 @@ pub const ALL: &[(&str, &str)] = &[
 #[cfg(feature = "mutants")]
 mod chosen {
     use std::cell::RefCell;
-    use std::hint::black_box;
-    use std::sync::atomic::{AtomicU32, Ordering};
 
     // Per thread, so that judges can run side by side; a judge runs the engine on its own thread.
     thread_local! {
@@ -146,29 +144,10 @@ mod chosen {
     pub fn is_active(name: &str) -> bool {
         ACTIVE.with(|active| active.borrow().as_deref() == Some(name))
     }
-
-    /// Rounds of [`spin`] in each put.
-    static PUT_SPINS: AtomicU32 = AtomicU32::new(0);
-
-    /// Slows each put of this process down by `rounds` of [`spin`], to test the measurements of speed as bugs test the judges.
-    pub fn slow_puts(rounds: u32) {
-        PUT_SPINS.store(rounds, Ordering::Relaxed);
-    }
-
-    /// Keeps the processor busy: each round is one multiplication that depends on the round before.
-    pub fn spin(rounds: u32) {
-        black_box((0..rounds).fold(black_box(1_u64), |number, _| black_box(number.wrapping_mul(3))));
-    }
-
-    pub(crate) fn spin_in_put() {
-        spin(PUT_SPINS.load(Ordering::Relaxed));
-    }
 }
 
 #[cfg(feature = "mutants")]
-pub(crate) use chosen::spin_in_put;
-#[cfg(feature = "mutants")]
-pub use chosen::{activate, is_active, slow_puts, spin};
+pub use chosen::{activate, is_active};
 
 /// `false`. A function hides it from Clippy, which takes a condition with a constant for a mistake.
 #[cfg(not(feature = "mutants"))]

@@ -333,8 +333,6 @@ impl Db {
     ) -> Result<()> {
         let engine = self.engine()?;
         batch::check_entry(0, key, value.unwrap_or_default())?;
-        #[cfg(feature = "mutants")]
-        crate::base::mutant::spin_in_put();
         engine.commit_one(family, key, value, durability)
     }
 

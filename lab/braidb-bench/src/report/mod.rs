@@ -17,7 +17,7 @@ pub use over_time::over_time;
 ///
 /// let mut report = Report { title: "Fill".to_owned(), ..Report::default() };
 /// let row = r#"{"workload":"fillrandom","side":"LevelDB","seed":1,"figures":{"operations_per_second":359000},
-///     "bytes_by_cause":{},"operations_by_second":[359000],"percentiles_us":[[50,2.1]],
+///     "bytes_by_cause":{},"operations_by_second":[359000],
 ///     "machine":{"load":0.5,"steal_seconds":0,"device":"ext4 on /dev/vda","processor":"2 x Quick 9"}}"#;
 /// report.add_rows("rows.jsonl", &row.replace('\n', " ")).unwrap();
 /// assert!(report.to_markdown().contains("| fillrandom | 359,000 |"));

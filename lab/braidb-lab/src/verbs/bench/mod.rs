@@ -9,7 +9,6 @@ pub mod engine;
 pub mod measure;
 pub mod page;
 pub mod placement;
-mod queue;
 mod report;
 mod space;
 mod steady;
@@ -38,8 +37,6 @@ use std::path::{Path, PathBuf};
 /// ends the benchmark with exit status 3.
 ///
 /// The load `steady` has options of its own: `braidb-lab bench steady --help`.
-///
-/// queue scans 1000 rows from the front when the engine has settled. It does so again with a fresh database that holds equal rows.
 ///
 /// The database stays in DIR/db, so that later runs can measure on it with the NUM, KEY_BYTES and VALUE_BYTES of the fill.
 #[derive(clap::Args, Debug)]
@@ -135,11 +132,7 @@ fn run_workloads(args: &Measurement) -> Outcome<Vec<Run>> {
         let watch = machine::Watch::start(dir);
         let measured = measure::measure(&open, &db_dir, workload, settings)?;
         runs.push(page::run_of(&measured, settings, watch.stop()));
-        let scans = match workload.name {
-            "queue" => Some(queue::compare(&open.db, &dir.join("fresh"), workload, settings)?),
-            _ => None,
-        };
-        report::print(&measured, scans, args, files::bytes_in(&db_dir).unwrap_or(0))?;
+        report::print(&measured, args, files::bytes_in(&db_dir).unwrap_or(0))?;
         if workload.fills() {
             open.db.persist(Durability::Sync)?;
             set_mark(&mark, &settings.load.filling())?;

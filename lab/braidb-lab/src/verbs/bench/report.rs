@@ -1,8 +1,6 @@
 //! The figures of one workload, as text or as JSON.
 
 use super::measure::{Lookups, Measured};
-use super::queue::Scans;
-use super::space::LARGE_FILE_BYTES;
 use super::{Measurement, Settings};
 use crate::failure::{Outcome, printing};
 use crate::figures::{bytes_text, counted, grouped, nanoseconds_text, ratio};
@@ -12,11 +10,11 @@ use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-/// Prints the figures. `scans` are the scans of the workload `queue`.
-pub fn print(measured: &Measured, scans: Option<Scans>, args: &Measurement, directory_bytes: u64) -> Outcome {
+/// Prints the figures.
+pub fn print(measured: &Measured, args: &Measurement, directory_bytes: u64) -> Outcome {
     let text = match args.json {
-        true => format!("{}\n", as_json(measured, scans, args, directory_bytes)),
-        false => as_text(measured, scans, directory_bytes),
+        true => format!("{}\n", as_json(measured, args, directory_bytes)),
+        false => as_text(measured, directory_bytes),
     };
     let mut out = std::io::stdout();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(printing)
@@ -25,7 +23,7 @@ pub fn print(measured: &Measured, scans: Option<Scans>, args: &Measurement, dire
 /// The quantiles of latencies that are printed, with their names.
 const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p99", 0.99), ("p99_9", 0.999), ("max", 1.0)];
 
-fn as_json(measured: &Measured, scans: Option<Scans>, args: &Measurement, directory_bytes: u64) -> Value {
+fn as_json(measured: &Measured, args: &Measurement, directory_bytes: u64) -> Value {
     let written = &measured.written;
     let (settings, operations) = (&args.settings, measured.run.lane.operations);
     let causes: Map<String, Value> =
@@ -78,11 +76,6 @@ fn as_json(measured: &Measured, scans: Option<Scans>, args: &Measurement, direct
     for (name, figure) in space_figures(measured, settings) {
         figures[name] = figure;
     }
-    if let Some(scans) = scans {
-        figures["scan_us"] = scans.queue_us.into();
-        figures["fresh_scan_us"] = scans.fresh_us.into();
-        figures["scan_per_fresh_scan"] = (scans.queue_us / scans.fresh_us).into();
-    }
     if measured.workload.is_mixed() {
         figures["read_percent"] = settings.load.read_percent.into();
         figures["full_memory_compactions"] = measured.full_memory_compactions.into();
@@ -120,8 +113,6 @@ fn space_figures(measured: &Measured, settings: &Settings) -> Vec<(&'static str,
         ("live_bytes", space.live_bytes.into()),
         ("space_amplification", space.amplification().into()),
         ("table_files", space.table_files.into()),
-        ("bytes_below_l0", space.deep_bytes.into()),
-        ("share_in_large_files", ratio(space.large_file_bytes, space.deep_bytes).into()),
         ("levels", space.levels.into()),
         ("most_descriptors", worst.descriptors().into()),
     ];
@@ -148,18 +139,10 @@ pub fn latency_text(latency: &Histogram<u64>) -> String {
     QUANTILES.map(quantile).join(", ")
 }
 
-fn as_text(measured: &Measured, scans: Option<Scans>, directory_bytes: u64) -> String {
+fn as_text(measured: &Measured, directory_bytes: u64) -> String {
     let mut text = String::new();
     write_text(measured, directory_bytes, &mut text).expect("a string takes everything");
     write_space(measured, &mut text).expect("a string takes everything");
-    if let Some(Scans { queue_us, fresh_us }) = scans {
-        writeln!(
-            text,
-            "  scan      {queue_us:.1} µs for 1,000 rows from the front (median); {fresh_us:.1} µs in a fresh database, {:.2} times",
-            queue_us / fresh_us
-        )
-        .expect("a string takes everything");
-    }
     text
 }
 
@@ -188,11 +171,9 @@ fn write_space(measured: &Measured, text: &mut String) -> std::fmt::Result {
     }
     writeln!(
         text,
-        "  files     {} on {}, {:.1}% of the bytes below L0 in files of {} or more; {} open at most",
+        "  files     {} on {}; {} open at most",
         counted(space.table_files, "table", "tables"),
         counted(space.levels, "level", "levels"),
-        100.0 * ratio(space.large_file_bytes, space.deep_bytes),
-        bytes_text(LARGE_FILE_BYTES),
         counted(worst.descriptors(), "descriptor", "descriptors"),
     )
 }

@@ -7,9 +7,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The least bytes of a large file.
-pub const LARGE_FILE_BYTES: u64 = 16 << 20;
-
 /// The state after a workload. Space is what the file system has allocated: holes count as freed, and logs count with the space that is
 /// reserved for them.
 #[derive(Debug)]
@@ -21,10 +18,6 @@ pub struct Space {
     pub table_files: u64,
     /// Allocated bytes of all tables.
     pub table_bytes: u64,
-    /// Bytes in tables below L0.
-    pub deep_bytes: u64,
-    /// Bytes in large tables below L0.
-    pub large_file_bytes: u64,
     /// The number of levels that hold something.
     pub levels: u64,
 }
@@ -32,31 +25,15 @@ pub struct Space {
 impl Space {
     pub fn of(db: &Db, dir: &Path, live_bytes: u64) -> Space {
         let files = files::allocated_in(dir).unwrap_or_default();
+        let tables = || files.iter().filter(|(name, _)| name.ends_with(".table"));
         let tree = db.tree();
-        let levels = || tree.iter().flat_map(|family| &family.levels);
-        let filled = levels().filter(|level| level.cells.iter().any(|cell| !cell.runs.is_empty()));
-        let deep: BTreeSet<u64> = levels()
-            .filter(|level| level.level > 0)
-            .flat_map(|level| level.cells.iter().flat_map(|cell| &cell.runs))
-            .flat_map(|run| run.slices.iter().map(|slice| slice.table))
-            .collect();
-        let (mut table_files, mut table_bytes, mut deep_bytes, mut large_file_bytes) = (0, 0, 0, 0);
-        for (name, bytes) in &files {
-            let Some(table) = name.strip_suffix(".table") else { continue };
-            table_files += 1;
-            table_bytes += bytes;
-            if table.parse().is_ok_and(|table| deep.contains(&table)) {
-                deep_bytes += bytes;
-                large_file_bytes += if *bytes >= LARGE_FILE_BYTES { bytes } else { &0 };
-            }
-        }
+        let levels = tree.iter().flat_map(|family| &family.levels);
+        let filled = levels.filter(|level| level.cells.iter().any(|cell| !cell.runs.is_empty()));
         Space {
             allocated_bytes: files.iter().map(|(_, bytes)| bytes).sum(),
             live_bytes,
-            table_files,
-            table_bytes,
-            deep_bytes,
-            large_file_bytes,
+            table_files: tables().count() as u64,
+            table_bytes: tables().map(|(_, bytes)| bytes).sum(),
             levels: filled.map(|level| level.level).collect::<BTreeSet<_>>().len() as u64,
         }
     }

@@ -14,8 +14,8 @@ use std::process::Command;
 /// The variable that names a program to run instead of building drivers. The tests of this tool set it to a program that measures nothing.
 const INSTEAD: &str = "BRAIDB_PAIR_DRIVER";
 
-/// Builds the driver of a side. With `has_mutants` the engine checks at each planted place whether its mutant is active.
-pub fn build(root: &Path, side: &Side, has_mutants: bool) -> Outcome<PathBuf> {
+/// Builds the driver of a side.
+pub fn build(root: &Path, side: &Side) -> Outcome<PathBuf> {
     if let Some(program) = host::path_of(INSTEAD) {
         return Ok(program);
     }
@@ -34,9 +34,6 @@ pub fn build(root: &Path, side: &Side, has_mutants: bool) -> Outcome<PathBuf> {
     cargo.args(["build", "--release", "--quiet", "--target-dir"]).arg(&target).arg("--manifest-path");
     cargo.arg(package.join("Cargo.toml")).env("BRAIDB_ENGINE", checkout.join("crates/braidb"));
     cargo.env("BRAIDB_ENGINE_NAME", side.commit.as_deref().unwrap_or("the working tree"));
-    if has_mutants {
-        cargo.args(["--features", "mutants"]);
-    }
     let status =
         cargo.status().map_err(|error| format!("could not start cargo: {error}; run `make setup`"))?;
     if !status.success() {
@@ -48,7 +45,7 @@ pub fn build(root: &Path, side: &Side, has_mutants: bool) -> Outcome<PathBuf> {
         .into());
     }
     // The next build replaces cargo's own file, so the measurement runs a copy.
-    let kept = package.join(if has_mutants { "driver-with-mutants" } else { "driver" });
+    let kept = package.join("driver");
     host::copy(&target.join("release").join(binary(name)), &kept)?;
     Ok(kept)
 }
@@ -129,9 +126,6 @@ build = {build:?}
 name = "{binary}"
 path = {main:?}
 
-[features]
-mutants = ["braidb/mutants"]
-
 [dependencies]
 braidb = {{ path = {engine:?} }}
 braidb-bench = {{ path = {bench:?} }}
@@ -182,7 +176,6 @@ mod tests {
             r#"braidb = { path = "/here/scratch/pair/0123456789abcdef/crates/braidb" }"#,
             r#"braidb-bench = { path = "/here/lab/braidb-bench" }"#,
             r#"path = "/here/lab/rivals/adapter/main.rs""#,
-            r#"mutants = ["braidb/mutants"]"#,
         ] {
             assert!(text.contains(expected), "{expected}\n{text}");
         }

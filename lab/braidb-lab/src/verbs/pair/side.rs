@@ -1,4 +1,4 @@
-//! A side of a comparison in the form of the command line: `COMMIT` or `.`, options, and a mutant.
+//! A side of a comparison in the form of the command line: `COMMIT` or `.`, and options.
 
 use super::git;
 use braidb_bench::Outcome;
@@ -13,12 +13,10 @@ pub struct Side {
     pub commit: Option<String>,
     /// Options of the engine and their values.
     pub options: Vec<(String, String)>,
-    /// A bug that is planted in the engine. A side with a mutant needs an engine with the feature `mutants`.
-    pub mutant: Option<String>,
 }
 
 impl Side {
-    /// Reads `ae2ffe8 l0_overlap=0 guards=none` or `. mutant=slow_put:130`.
+    /// Reads `ae2ffe8 l0_overlap=0 guards=none`.
     pub fn read(root: &Path, text: &str) -> Outcome<Side> {
         let mut words = text.split_whitespace();
         let commit = match words.next() {
@@ -26,23 +24,19 @@ impl Side {
             Some(".") => None,
             Some(name) => Some(git::commit(root, name)?),
         };
-        let (mut options, mut mutant) = (Vec::new(), None);
+        let mut options = Vec::new();
         for word in words {
             match word.split_once('=') {
-                Some(("mutant", name)) if !name.is_empty() => mutant = Some(name.to_owned()),
                 Some((option, value)) if !option.is_empty() && !value.is_empty() => {
                     options.push((option.to_owned(), value.to_owned()));
                 }
                 _ => {
-                    return Err(format!(
-                        "{word:?} in the side {text:?} is neither OPTION=VALUE nor mutant=NAME"
-                    )
-                    .into());
+                    return Err(format!("{word:?} in the side {text:?} is not OPTION=VALUE").into());
                 }
             }
         }
         let name = text.split_whitespace().collect::<Vec<&str>>().join(" ");
-        Ok(Side { name, commit, options, mutant })
+        Ok(Side { name, commit, options })
     }
 }
 
@@ -55,13 +49,12 @@ mod tests {
     }
 
     #[test]
-    fn the_working_tree_with_options_and_a_mutant() {
-        let side = read(" .  guards=none l0_overlap=0 mutant=slow_put:130").unwrap();
-        assert_eq!(side.name, ". guards=none l0_overlap=0 mutant=slow_put:130");
+    fn the_working_tree_with_options() {
+        let side = read(" .  guards=none l0_overlap=0").unwrap();
+        assert_eq!(side.name, ". guards=none l0_overlap=0");
         assert_eq!(side.commit, None);
         let options = [("guards", "none"), ("l0_overlap", "0")];
         assert_eq!(side.options, options.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        assert_eq!(side.mutant.as_deref(), Some("slow_put:130"));
     }
 
     #[test]
@@ -70,7 +63,6 @@ mod tests {
             ("", "empty"),
             (". guards", "\"guards\""),
             (". guards=", "\"guards=\""),
-            (". mutant=", "\"mutant=\""),
             ("no-such-commit", "no-such-commit is no commit"),
             ("--all", "--all is no commit"),
         ] {
