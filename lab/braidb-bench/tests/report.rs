@@ -76,10 +76,11 @@ fn a_report_tells_its_circumstances_or_that_it_has_none() {
     assert!(empty.contains("Nothing is recorded") && empty.contains("No run has a figure to summarize."));
     let mut report = sample();
     report.runs[3].origin = "leveldb 1.23, loaded from libleveldb.so".to_owned();
-    let markdown = report.to_markdown().replace('\n', " ");
-    for part in
-        ["Loaded stores: leveldb 1.23, loaded from libleveldb.so.", "15 runs of 3 workloads on 3 sides."]
-    {
+    let markdown = report.to_markdown();
+    for part in [
+        "- Loaded stores: leveldb 1.23, loaded from libleveldb.so\n",
+        "- Runs: 15 runs of 3 workloads on 3 sides\n",
+    ] {
         assert!(markdown.contains(part), "{markdown}");
     }
 }
@@ -111,8 +112,6 @@ fn markdown_tables_have_one_number_of_columns() {
         for line in markdown.lines() {
             if !line.starts_with('|') {
                 columns = None;
-                let is_one_word = line.trim_start_matches("- ").split(' ').count() == 1;
-                assert!(line.chars().count() <= 140 || is_one_word, "{name}: {line}");
                 continue;
             }
             let count = line.replace("\\|", "").matches('|').count();

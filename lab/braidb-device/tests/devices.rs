@@ -1,5 +1,7 @@
 //! Several devices behind one page cache: what each has alone, what they share, and placement without the engine.
 
+mod common;
+
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
@@ -7,13 +9,8 @@ use std::sync::Arc;
 use braidb::{Db, Options};
 use braidb_device::{DeviceFigures, DeviceId, Model, Profile};
 use braidb_storage::inline::SeededRandom;
-use braidb_storage::{Env, File, Job, Lane};
-
-const MIB: u64 = 1 << 20;
-const MS: u64 = 1_000_000;
-/// A seek of the hard disk, and its transfer of a page, in ns.
-const SEEK_NS: u64 = 16_666_666;
-const PAGE_NS: u64 = 27_307;
+use braidb_storage::{Env, File, Lane};
+use common::{MIB, MS, PAGE_NS, SEEK_NS, create, reading, stored};
 
 fn path(name: &str) -> &Path {
     Path::new(name)
@@ -29,31 +26,6 @@ fn pair(cache_bytes: u64) -> (Model, Env, DeviceId) {
     let slow = model.add_device(path("/slow"), Profile::HDD, 1 << 30).unwrap();
     let env = model.env();
     (model, env, slow)
-}
-
-fn create(env: &Env, name: &str) -> Arc<dyn File> {
-    env.fs.create(path(name)).unwrap()
-}
-
-/// A synced file of `mib` MiB, with an empty page cache.
-fn stored(model: &Model, env: &Env, name: &str, mib: u64) -> Arc<dyn File> {
-    let file = create(env, name);
-    (0..mib).for_each(|_| file.append(&vec![7; MIB as usize]).unwrap());
-    file.sync_data().unwrap();
-    model.drop_cache();
-    file
-}
-
-/// A job that reads a whole file, 1 MiB at a time.
-fn reading(env: &Env, name: &'static str) -> Job {
-    let env = env.clone();
-    Box::new(move || {
-        let (file, mut buf) = (env.fs.open(path(name)).unwrap(), vec![0; MIB as usize]);
-        let mut at = 0;
-        while at < file.len().unwrap() {
-            at += file.read_at(at, &mut buf).unwrap() as u64;
-        }
-    })
 }
 
 fn read_page(file: &Arc<dyn File>, page: u64) {

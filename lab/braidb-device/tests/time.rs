@@ -1,47 +1,21 @@
 //! Which operations take virtual time, and of which actor: sync, write-back, dirty limits, jobs beside the foreground.
 
+mod common;
+
 use std::path::Path;
 use std::sync::Arc;
 
 use braidb_device::{Model, Profile};
-use braidb_storage::{Env, File, Job, Lane};
+use braidb_storage::{Env, File, Lane};
+use common::{MIB, MS, PAGE_NS, SEEK_NS, create, reading, stored};
 
-const MIB: u64 = 1 << 20;
-const MS: u64 = 1_000_000;
-const SEEK_NS: u64 = 16_666_666;
 /// Transfer time of 1 MiB at 150 MB/s, in ns.
 const MIB_NS: u64 = 6_990_507;
-const PAGE_NS: u64 = 27_307;
 
 fn hdd(cache_bytes: u64) -> (Model, Env) {
     let model = Model::new(Profile::HDD, 1 << 30, cache_bytes, 2, 1);
     let env = model.env();
     (model, env)
-}
-
-fn create(env: &Env, name: &str) -> Arc<dyn File> {
-    env.fs.create(Path::new(name)).unwrap()
-}
-
-/// A file of `mib` MiB on the device, with an empty page cache.
-fn stored(model: &Model, env: &Env, name: &str, mib: u64) -> Arc<dyn File> {
-    let file = create(env, name);
-    (0..mib).for_each(|_| file.append(&vec![0; MIB as usize]).unwrap());
-    file.sync_data().unwrap();
-    model.drop_cache();
-    file
-}
-
-/// A job that reads a whole file, 1 MiB at a time.
-fn reading(env: &Env, name: &'static str) -> Job {
-    let env = env.clone();
-    Box::new(move || {
-        let (file, mut buf) = (env.fs.open(Path::new(name)).unwrap(), vec![0; MIB as usize]);
-        let mut at = 0;
-        while at < file.len().unwrap() {
-            at += file.read_at(at, &mut buf).unwrap() as u64;
-        }
-    })
 }
 
 /// Checks that the foreground has spent `ns` on the device since `start_ns`, and at most 2 ms on the processor.

@@ -40,11 +40,8 @@ fn a_foreign_directory_is_left_as_it_is() {
     let db = &place.db();
     fs::create_dir(place.path("db")).unwrap();
     place.file("db/data.mdb", "mine");
-    let foreign = [
-        &["bench", db, "fillseq", "--num", "10"][..],
-        &["bench", "steady", db],
-        &["paper", "triad", db],
-    ];
+    let foreign =
+        [&["bench", db, "fillseq", "--num", "10"][..], &["bench", "steady", db], &["paper", "triad", db]];
     for command in foreign {
         lab(command).exits(2).tells(&format!("{db} is not empty"));
     }

@@ -4,40 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// The options that adapter.rs knows and that some commit lacks.
-const KNOWN: &[&str] = &[
-    "active_percent",
-    "background_merges",
-    "background_threads",
-    "block_bytes",
-    "block_cache_bytes",
-    "defer_below_l0",
-    "filter_bits_per_key",
-    "gap_entries",
-    "gap_puts",
-    "guards",
-    "hot_keys_percent",
-    "l0_merge_tables",
-    "l0_overlap_percent",
-    "l0_overlap_tables",
-    "l0_slowdown_tables",
-    "l0_stop_tables",
-    "log_bytes",
-    "log_rewrite_percent",
-    "log_table_percent",
-    "manifest_bytes",
-    "max_runs_per_guard",
-    "memory_policy",
-    "memtable_bytes",
-    "merge_bytes_per_second",
-    "open_files",
-    "overlap_samples",
-    "overlap_scope",
-    "pipeline_segments",
-    "separation_threshold",
-    "table_bytes",
-    "value_layout",
-];
+/// The sources that name each option of the engine which some commit lacks, by a `cfg`.
+const SETTERS: &str = include_str!("options.rs");
 
 fn main() {
     println!("cargo:rerun-if-env-changed=BRAIDB_ENGINE");
@@ -55,13 +23,14 @@ fn main() {
     if read(&engine.join("src/lib.rs")).contains("pub mod tuning") {
         println!("cargo:rustc-cfg=has_tuning_module");
     }
-    for name in KNOWN {
+    let words = SETTERS.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    for name in words.filter_map(|word| word.strip_prefix("has_")) {
         println!("cargo:rustc-check-cfg=cfg(has_{name})");
         if options.contains(&format!("pub fn {name}(mut self")) {
             println!("cargo:rustc-cfg=has_{name}");
         }
     }
-    // The driver of the rivals compiles adapter.rs without this script, so a `cfg` marks the commits without the call.
+    // The rivals and braidb-lab compile adapter.rs without this script, so a `cfg` marks the commits without the call.
     println!("cargo:rustc-check-cfg=cfg(families_create_themselves)");
     if !read(&engine.join("src/db/mod.rs")).contains("pub fn create_column_family(") {
         println!("cargo:rustc-cfg=families_create_themselves");

@@ -1,14 +1,11 @@
-//! The tables of a report as Markdown. The document is read in a terminal too, so prose ends at 140 columns. Figures without a column are in
-//! the rows of JSON alone.
+//! The tables of a report as Markdown. Figures without a column are in the rows of JSON alone.
 
 use super::Report;
-use super::figure::{self, Shown};
+use super::figure::Shown;
 use super::numbers;
 use super::summary::{self, Cell};
 use crate::results::Run;
 use std::fmt::Write;
-
-const COLUMNS: usize = 140;
 
 /// The text of a cell whose run lacks the figure.
 const ABSENT: &str = "—";
@@ -23,16 +20,12 @@ struct Table {
 pub fn document(report: &Report) -> String {
     let title = if report.title.is_empty() { "Report" } else { &report.title };
     let mut text = format!("## {}\n\n", escaped(title));
-    let told: Vec<String> = circumstances(report)
-        .into_iter()
-        .map(|(name, value)| match name {
-            "Commit" | "Command" => format!("{name}: {}.", code(&value)),
-            _ => format!("{name}: {}.", escaped(&value)),
-        })
-        .collect();
-    match told.is_empty() {
-        true => text.push_str("Nothing is recorded about this measurement.\n"),
-        false => text.push_str(&wrapped(&told.join(" "), "")),
+    let told = circumstances(report);
+    if told.is_empty() {
+        text.push_str("Nothing is recorded about this measurement.\n");
+    }
+    for (name, value) in told {
+        let _ = writeln!(text, "- {name}: {}", escaped(&value));
     }
     if !report.tables.is_empty() {
         let _ = write!(text, "\n### Tables\n\n{}", indented(&report.tables));
@@ -47,23 +40,11 @@ fn circumstances(report: &Report) -> Vec<(&'static str, String)> {
     let distinct = |of: fn(&Run) -> &str| {
         summary::in_order(runs.iter().map(of).filter(|text| !text.is_empty())).join("; ")
     };
-    let range = |of: fn(&Run) -> f64| {
-        let least = runs.iter().map(of).min_by(f64::total_cmp)?;
-        let most = runs.iter().map(of).max_by(f64::total_cmp)?;
-        Some((least, most))
-    };
-    let seeds = summary::in_order(
-        runs.iter().map(|run| run.seed.to_string()).collect::<Vec<_>>().iter().map(String::as_str),
-    )
-    .join(", ");
-    let load = range(|run| run.machine.load).map_or(String::new(), |(least, most)| match least == most {
-        true => format!("{least:.2} at the beginning of each run"),
-        false => format!("{least:.2} to {most:.2} at the beginning of a run"),
-    });
-    let steal = range(|run| run.machine.steal_seconds).map_or(String::new(), |(_, most)| {
-        let all: f64 = runs.iter().map(|run| run.machine.steal_seconds).sum();
-        format!("{most:.1} s at most in a run, {all:.1} s in all of them")
-    });
+    let seeds: Vec<String> = runs.iter().map(|run| run.seed.to_string()).collect();
+    let most = |of: fn(&Run) -> f64| runs.iter().map(of).max_by(f64::total_cmp);
+    let load =
+        most(|run| run.machine.load).map(|load| format!("{load:.2} at most, at the beginning of a run"));
+    let steal = most(|run| run.machine.steal_seconds).map(|steal| format!("{steal:.1} s at most in a run"));
     let counted = match runs.len() {
         0 => String::new(),
         count => format!(
@@ -80,10 +61,10 @@ fn circumstances(report: &Report) -> Vec<(&'static str, String)> {
         ("Loaded stores", distinct(|run| &run.origin)),
         ("Processor", distinct(|run| &run.machine.processor)),
         ("Device", distinct(|run| &run.machine.device)),
-        ("Load", load),
-        ("Time stolen by the hypervisor", steal),
+        ("Load", load.unwrap_or_default()),
+        ("Time stolen by the hypervisor", steal.unwrap_or_default()),
         ("Runs", counted),
-        ("Seeds", seeds),
+        ("Seeds", summary::in_order(seeds.iter().map(String::as_str)).join(", ")),
     ];
     all.into_iter().filter(|(_, text)| !text.is_empty()).collect()
 }
@@ -96,8 +77,7 @@ fn indented(text: &str) -> String {
 /// The figures of the summary. A *side* is a store with its options, or a commit. A report of one side has one table, with a column for
 /// each figure. A report of several sides has a table for each figure, with a column for each side.
 fn summary_text(report: &Report) -> String {
-    let figures = [figure::RATES.as_slice(), &figure::COSTS, &figure::LATENCIES].concat();
-    let columns = summary::present(&report.runs, &figures);
+    let columns = summary::present(&report.runs);
     if columns.is_empty() {
         return "\nNo run has a figure to summarize.\n".to_owned();
     }
@@ -122,17 +102,18 @@ fn summary_text(report: &Report) -> String {
 
 /// The label of a figure, with a capital letter unless it is the name of a percentile.
 fn heading(shown: &Shown) -> String {
-    match shown.label.split_at_checked(1) {
-        Some((first, rest)) if !rest.starts_with(|letter: char| letter.is_ascii_digit()) => {
+    match shown.label.split_at(1) {
+        (first, rest) if !rest.starts_with(|letter: char| letter.is_ascii_digit()) => {
             first.to_uppercase() + rest
         }
-        _ => shown.label.clone(),
+        _ => shown.label.to_owned(),
     }
 }
 
 /// All figures of one side, with a row for each workload.
 fn side_table(workloads: &[(&str, Vec<Cell<'_>>)], columns: &[Shown]) -> Table {
-    let head = std::iter::once("workload".to_owned()).chain(columns.iter().map(|shown| shown.label.clone()));
+    let head =
+        std::iter::once("workload".to_owned()).chain(columns.iter().map(|shown| shown.label.to_owned()));
     let row = |(workload, cells): &(&str, Vec<Cell<'_>>)| {
         let figures = columns.iter().map(|shown| figure_text(cells.first(), shown));
         std::iter::once((*workload).to_owned()).chain(figures).collect()
@@ -162,7 +143,7 @@ fn figure_table(workloads: &[(&str, Vec<Cell<'_>>)], sides: &[&str], shown: &Sho
 
 /// The median. Where the rounds differ by a percent or more, also half of the range in percent of the median.
 fn figure_text(cell: Option<&Cell<'_>>, shown: &Shown) -> String {
-    let Some(rounds) = cell.and_then(|cell| cell.figure(&shown.name)) else { return ABSENT.to_owned() };
+    let Some(rounds) = cell.and_then(|cell| cell.figure(shown.name)) else { return ABSENT.to_owned() };
     let text = shown.unit.text(rounds.median);
     let percent = 50.0 * (rounds.highest - rounds.lowest) / rounds.median;
     match percent.is_finite() && percent >= 0.5 {
@@ -203,36 +184,6 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// A code span around `text`, which may contain backticks.
-fn code(text: &str) -> String {
-    let text: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
-    let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0);
-    let fence = "`".repeat(longest + 1);
-    let pad = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
-    format!("{fence}{pad}{text}{pad}{fence}")
-}
-
-/// A paragraph in lines of at most `COLUMNS`, as far as words allow. The first line begins with `mark`. The other lines are indented by the
-/// width of `mark`.
-fn wrapped(text: &str, mark: &str) -> String {
-    let indent = " ".repeat(mark.len());
-    let mut lines = vec![mark.to_owned()];
-    let mut is_new = true;
-    for word in text.split_whitespace() {
-        let line = lines.last_mut().expect("there is a line from the start on");
-        if !is_new && line.chars().count() + 1 + word.chars().count() > COLUMNS {
-            lines.push(format!("{indent}{word}"));
-            continue;
-        }
-        if !is_new {
-            line.push(' ');
-        }
-        line.push_str(word);
-        is_new = false;
-    }
-    lines.join("\n") + "\n"
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,19 +192,5 @@ mod tests {
     fn names_are_no_markup() {
         assert_eq!(escaped("a|b<c>&_d_ e_f `x` *y*"), "a\\|b&lt;c>&amp;\\_d\\_ e_f \\`x\\` \\*y\\*");
         assert_eq!(escaped("two\nlines"), "two lines");
-        assert_eq!(code("a `b` c"), "``a `b` c``");
-        assert_eq!(code("`b`"), "`` `b` ``");
-    }
-
-    #[test]
-    fn paragraphs_end_at_the_last_column() {
-        let text = wrapped(&"word ".repeat(100), "- ");
-        assert!(text.starts_with("- word word") && text.ends_with("word\n"));
-        assert!(
-            text.lines().all(|line| line.len() <= COLUMNS)
-                && text.lines().nth(1).unwrap().starts_with("  word")
-        );
-        let long = "x".repeat(200);
-        assert_eq!(wrapped(&long, ""), long + "\n");
     }
 }

@@ -1,6 +1,6 @@
 //! The summary of rounds: the median of each figure, the run that stands for the rounds, and the standing of this engine.
 
-use super::figure::{self, Better, Shown};
+use super::figure::{Better, COLUMNS, Shown};
 use super::numbers;
 use crate::paired::median;
 use crate::results::Run;
@@ -66,13 +66,10 @@ pub fn in_order<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     texts.filter(|text| seen.insert(*text)).collect()
 }
 
-/// The figures of `names` that a run has, with their labels and units.
-pub fn present(runs: &[Run], names: &[&str]) -> Vec<Shown> {
-    names
-        .iter()
-        .filter(|name| runs.iter().any(|run| run.figures.contains_key(**name)))
-        .map(|name| figure::shown(name))
-        .collect()
+/// The figures of the tables that a run has.
+pub fn present(runs: &[Run]) -> Vec<Shown> {
+    let has = |shown: &Shown| runs.iter().any(|run| run.figures.contains_key(shown.name));
+    COLUMNS.into_iter().filter(has).collect()
 }
 
 /// Whether a side is this engine with any options: `BraidDB`, or `braidb` as the crate is called.
@@ -108,12 +105,12 @@ impl Standing<'_> {
 
 /// The standing of `cell`, if it belongs to this engine, beside the best other store of `cells`.
 pub fn standing<'a>(cell: &Cell<'_>, cells: &[Cell<'a>], shown: &Shown) -> Option<Standing<'a>> {
-    if !is_ours(cell.side) || shown.better == Better::Neither {
+    if !is_ours(cell.side) {
         return None;
     }
-    let ours = cell.figure(&shown.name)?.median;
+    let ours = cell.figure(shown.name)?.median;
     let others = cells.iter().filter(|other| !is_ours(other.side));
-    let others = others.filter_map(|other| Some((other.side, other.figure(&shown.name)?.median)));
+    let others = others.filter_map(|other| Some((other.side, other.figure(shown.name)?.median)));
     let (other, best) = others.min_by(|left, right| match shown.better {
         Better::Higher => right.1.total_cmp(&left.1),
         _ => left.1.total_cmp(&right.1),
@@ -156,8 +153,10 @@ mod tests {
             let runs = [run("BraidDB", rates[0]), run("LevelDB", rates[1]), run("LMDB", rates[2])];
             let workloads = by_workload(&runs);
             let cells = &workloads[0].1;
-            ["operations_per_second", "p99_us"]
-                .map(|name| standing(&cells[0], cells, &figure::shown(name)).unwrap().text())
+            ["operations_per_second", "p99_us"].map(|name| {
+                let shown = COLUMNS.iter().find(|shown| shown.name == name).unwrap();
+                standing(&cells[0], cells, shown).unwrap().text()
+            })
         };
         assert_eq!(
             told([100.0, 190.0, 80.0]),
