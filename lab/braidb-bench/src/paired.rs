@@ -136,7 +136,6 @@ impl fmt::Display for Limit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::draws::mix;
 
     fn run(side: &str, figures: &[(&str, f64)]) -> Run {
         let figures = figures.iter().map(|(name, figure)| ((*name).to_owned(), *figure)).collect();
@@ -229,42 +228,5 @@ mod tests {
         assert!(pair(&[], &judged, &[]).is_err());
         let other = Run { workload: "fillseq".to_owned(), ..judged[0].0.clone() };
         assert!(pair(&judged, &[(other.clone(), other)], &[]).is_err());
-    }
-
-    /// A draw that is about normally distributed with a standard deviation of 1: twelve uniform draws added up, less their mean.
-    fn bell(seed: u64) -> f64 {
-        (0..12).map(|draw| mix(mix(seed).wrapping_add(draw)) as f64 / u64::MAX as f64).sum::<f64>() - 6.0
-    }
-
-    /// How many of 1,000 lines of 7 rounds pass if A has `speed` times the rate of B and each run varies by `noise`.
-    fn passes_in_a_thousand(speed: f64, noise: f64) -> usize {
-        let draw = |number: u64| 1.0 + noise * bell(number);
-        let passes = |line: u64| {
-            let rate = |round: u64, place: u64| draw((line * 7 + round) * 4 + place);
-            let rounds = |of: &dyn Fn(u64) -> f64| (0..7).map(of).collect::<Vec<f64>>();
-            let ratios = rounds(&|round| speed * rate(round, 0) / rate(round, 1));
-            let same = rounds(&|round| rate(round, 2) / rate(round, 3));
-            let figure = figure(median(&ratios), spread(&same), Limit::AtLeast(0.97));
-            Verdict::of(&figure).is_some_and(Verdict::passes)
-        };
-        (0..1_000).filter(|&line| passes(line)).count()
-    }
-
-    #[test]
-    fn chance_fails_no_equal_build_and_passes_no_slow_one() {
-        let told: Vec<(f64, [usize; 3])> = [0.01, 0.03]
-            .map(|noise| (noise, [1.0, 0.95, 0.9].map(|speed| passes_in_a_thousand(speed, noise))))
-            .to_vec();
-        for (noise, [equal, slower_by_5, slower_by_10]) in &told {
-            println!(
-                "noise {noise}: of 1,000 lines pass {equal} of an equal build, {slower_by_5} of one slower by 5%, \
-                 {slower_by_10} of one slower by 10%"
-            );
-        }
-        let [(_, calm), (_, noisy)] = told[..] else { unreachable!("two noises were drawn") };
-        assert!(calm[0] == 1_000 && calm[2] == 0, "{calm:?}");
-        // 18 of 20 slow lines have to fail, so at most 100 of 1,000 may pass.
-        assert!(noisy[0] >= 950 && noisy[2] <= 100, "{noisy:?}");
-        assert!(calm[1] < calm[0] && noisy[2] < noisy[1], "{told:?}");
     }
 }

@@ -32,9 +32,9 @@ fn every_option_of_the_engine_can_be_set() {
     let options = read("lab/rivals/adapter/options.rs");
     let mut unguarded = Vec::new();
     for name in setters {
-        let arm = options.contains(&format!("\"{name}\" =>"));
-        assert!(arm, "lab/rivals/adapter/options.rs cannot set {name}: add an arm to `set`");
-        let is_guarded = options.contains(&format!("#[cfg(has_{name})]\n        \""));
+        let is_set = options.contains(&format!("\"{name}\" =>"));
+        assert!(is_set, "lab/rivals/adapter/options.rs cannot set {name}: add a line to `set`");
+        let is_guarded = options.contains(&format!("        has_{name} \""));
         if !is_guarded {
             unguarded.push(name);
         }

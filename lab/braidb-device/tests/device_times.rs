@@ -21,7 +21,6 @@ fn the_times_of_a_device_are_found() {
         let model = machine(profile);
         let env = model.env();
         let times = DeviceTimes::measure(&env, Path::new("/"), DeviceTimes::BUDGET_US).unwrap();
-        println!("{}: {times:?} in {} ms", profile.name(), model.now_ns() / 1_000_000);
         assert_within(3, "seek", times.seek_ns, profile.mean_positioning_ns());
         assert_within(10, "read", times.read_bytes_per_second, profile.bytes_per_second());
         assert_within(10, "write", times.write_bytes_per_second, profile.bytes_per_second());
@@ -33,7 +32,6 @@ fn the_times_of_a_device_are_found() {
 #[test]
 fn a_seek_within_one_file_takes_little_of_the_arms_way() {
     let times = DeviceTimes::measure(&machine(Profile::DISK7200).env(), Path::new("/"), 5_000_000).unwrap();
-    println!("{times:?}");
     // 1 ms to the next track and half a turn, and less than a twentieth of the way from end to end.
     assert!((5_200_000..5_900_000).contains(&times.seek_ns), "{times:?}");
 }
@@ -43,7 +41,6 @@ fn a_smaller_budget_is_enough() {
     for budget_us in [1_000_000, 2_000_000] {
         let model = machine(Profile::HDD);
         let times = DeviceTimes::measure(&model.env(), Path::new("/"), budget_us).unwrap();
-        println!("{budget_us} us: {times:?} in {} ms", model.now_ns() / 1_000_000);
         // The last block may begin within the budget and end after it.
         assert!(model.now_ns() <= budget_us * 1_000 + 17_000_000, "{} ns", model.now_ns());
         assert_within(3, "seek", times.seek_ns, Profile::HDD.mean_positioning_ns());

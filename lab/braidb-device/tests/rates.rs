@@ -23,7 +23,6 @@ fn with_file(profile: Profile) -> (Model, std::sync::Arc<dyn File>) {
 }
 
 fn assert_close(what: &str, profile: Profile, measured_ns: u64, said_ns: u64) {
-    println!("{} {what}: {measured_ns} ns, the profile says {said_ns} ns", profile.name());
     assert!(
         measured_ns.abs_diff(said_ns) * 50 <= said_ns,
         "{} {what}: {measured_ns} ns are not {said_ns} ns",

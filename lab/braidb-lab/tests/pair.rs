@@ -90,12 +90,12 @@ fn a_limit_concerns_its_workload() {
         ["--rounds", "2", "--limit", limit, "--json", &json, ".", ". x=1", "--", "fillrandom", "gets"];
     let done = scratch.compare(&arguments);
     assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
-    let pairs: Vec<braidb_bench::results::Pair> =
-        scratch.read("pairs.jsonl").lines().map(|pair| serde_json::from_str(pair).unwrap()).collect();
-    let limited = |pair: &braidb_bench::results::Pair| {
-        pair.figures.iter().filter(|figure| figure.limit.is_some()).count()
+    let pairs = scratch.read("pairs.jsonl");
+    let pairs = pairs.lines().map(|pair| serde_json::from_str::<serde_json::Value>(pair).unwrap());
+    let limited = |pair: serde_json::Value| {
+        pair["figures"].as_array().unwrap().iter().filter(|figure| !figure["limit"].is_null()).count()
     };
-    assert_eq!(pairs.iter().map(limited).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(pairs.map(limited).collect::<Vec<_>>(), [0, 1]);
 }
 
 #[test]

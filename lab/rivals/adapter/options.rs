@@ -25,6 +25,21 @@ macro_rules! tune {
     }};
 }
 
+/// Sets the option that `$name` names. A line has the `cfg` of an option that some commit lacks, its names, and what sets it.
+macro_rules! set_if_there {
+    ($options:ident, $name:ident, $value:ident; $($has:ident $($known:literal)|+ => $set:expr;)+) => {
+        match $name {
+            "durability" => Ok($options.durability(durability($value)?)),
+            $(#[cfg($has)] $($known)|+ => $set,)+
+            _ => Err(format!(
+                "the engine of {ENGINE} has no option {}; names are those of its crates/braidb/src/db/options.rs and tuning.rs",
+                $name
+            )
+            .into()),
+        }
+    };
+}
+
 /// Sets one option. `text` is `NAME=VALUE`, with the name of a setter of `braidb::Options` or `Tuning`. `l0_overlap`, `log_tables`,
 /// `hot_keys`, `runs` and `memory` are short names, as in `braidb-lab bench`.
 ///
@@ -35,74 +50,38 @@ pub fn set(options: Options, text: &str) -> Outcome<Options> {
     let Some((name, value)) = text.split_once('=') else {
         return Err(format!("--set {text}: write NAME=VALUE").into());
     };
-    match name {
-        #[cfg(has_active_percent)]
-        "active_percent" => tune!(options, active_percent, number(name, value)?),
-        #[cfg(has_background_merges)]
-        "background_merges" => Ok(options.background_merges(yes_or_no(name, value)?)),
-        #[cfg(has_background_threads)]
-        "background_threads" => Ok(options.background_threads(number(name, value)?)),
-        #[cfg(has_block_bytes)]
-        "block_bytes" => tune!(options, block_bytes, number(name, value)?),
-        #[cfg(has_block_cache_bytes)]
-        "block_cache_bytes" => Ok(options.block_cache_bytes(number(name, value)?)),
-        #[cfg(has_defer_below_l0)]
-        "defer_below_l0" => tune!(options, defer_below_l0, yes_or_no(name, value)?),
-        "durability" => Ok(options.durability(durability(value)?)),
-        #[cfg(has_filter_bits_per_key)]
-        "filter_bits_per_key" => Ok(options.filter_bits_per_key(number(name, value)?)),
-        #[cfg(has_gap_entries)]
-        "gap_entries" => tune!(options, gap_entries, number_or_none(name, value)?),
-        #[cfg(has_gap_puts)]
-        "gap_puts" => tune!(options, gap_puts, number(name, value)?),
-        #[cfg(has_guards)]
-        "guards" => tune!(options, guards, guards(value)?),
-        #[cfg(has_hot_keys_percent)]
-        "hot_keys" | "hot_keys_percent" => tune!(options, hot_keys_percent, number(name, value)?),
-        #[cfg(has_l0_merge_tables)]
-        "l0_merge_tables" => tune!(options, l0_merge_tables, number(name, value)?),
-        #[cfg(has_l0_overlap_percent)]
-        "l0_overlap" | "l0_overlap_percent" => tune!(options, l0_overlap_percent, number(name, value)?),
-        #[cfg(has_l0_overlap_tables)]
-        "l0_overlap_tables" => tune!(options, l0_overlap_tables, number(name, value)?),
-        #[cfg(has_l0_slowdown_tables)]
-        "l0_slowdown_tables" => tune!(options, l0_slowdown_tables, number(name, value)?),
-        #[cfg(has_l0_stop_tables)]
-        "l0_stop_tables" => tune!(options, l0_stop_tables, number(name, value)?),
-        #[cfg(has_log_bytes)]
-        "log_bytes" => tune!(options, log_bytes, number(name, value)?),
-        #[cfg(has_log_rewrite_percent)]
-        "log_rewrite_percent" => tune!(options, log_rewrite_percent, number(name, value)?),
-        #[cfg(has_log_table_percent)]
-        "log_tables" | "log_table_percent" => tune!(options, log_table_percent, number(name, value)?),
-        #[cfg(has_manifest_bytes)]
-        "manifest_bytes" => tune!(options, manifest_bytes, number(name, value)?),
-        #[cfg(has_max_runs_per_guard)]
-        "runs" | "max_runs_per_guard" => tune!(options, max_runs_per_guard, number(name, value)?),
-        #[cfg(has_memory_policy)]
-        "memory" | "memory_policy" => tune!(options, memory_policy, memory_policy(value)?),
-        #[cfg(has_memtable_bytes)]
-        "memtable_bytes" => Ok(options.memtable_bytes(number(name, value)?)),
-        #[cfg(has_merge_bytes_per_second)]
-        "merge_bytes_per_second" => Ok(options.merge_bytes_per_second(Some(number(name, value)?))),
-        #[cfg(has_open_files)]
-        "open_files" => Ok(options.open_files(number(name, value)?)),
-        #[cfg(has_overlap_samples)]
-        "overlap_samples" => tune!(options, overlap_samples, yes_or_no(name, value)?),
-        #[cfg(has_overlap_scope)]
-        "overlap_scope" => tune!(options, overlap_scope, overlap_scope(value)?),
-        #[cfg(has_pipeline_segments)]
-        "pipeline_segments" => tune!(options, pipeline_segments, number(name, value)?),
-        #[cfg(has_separation_threshold)]
-        "separation_threshold" => tune!(options, separation_threshold, number_or_none(name, value)?),
-        #[cfg(has_value_layout)]
-        "value_layout" => tune!(options, value_layout, value_layout(value)?),
-        #[cfg(has_table_bytes)]
-        "table_bytes" => tune!(options, table_bytes, number(name, value)?),
-        _ => Err(format!(
-            "the engine of {ENGINE} has no option {name}; names are those of its crates/braidb/src/db/options.rs and tuning.rs"
-        )
-        .into()),
+    set_if_there! { options, name, value;
+        has_active_percent "active_percent" => tune!(options, active_percent, number(name, value)?);
+        has_background_merges "background_merges" => Ok(options.background_merges(yes_or_no(name, value)?));
+        has_background_threads "background_threads" => Ok(options.background_threads(number(name, value)?));
+        has_block_bytes "block_bytes" => tune!(options, block_bytes, number(name, value)?);
+        has_block_cache_bytes "block_cache_bytes" => Ok(options.block_cache_bytes(number(name, value)?));
+        has_defer_below_l0 "defer_below_l0" => tune!(options, defer_below_l0, yes_or_no(name, value)?);
+        has_filter_bits_per_key "filter_bits_per_key" => Ok(options.filter_bits_per_key(number(name, value)?));
+        has_gap_entries "gap_entries" => tune!(options, gap_entries, number_or_none(name, value)?);
+        has_gap_puts "gap_puts" => tune!(options, gap_puts, number(name, value)?);
+        has_guards "guards" => tune!(options, guards, guards(value)?);
+        has_hot_keys_percent "hot_keys" | "hot_keys_percent" => tune!(options, hot_keys_percent, number(name, value)?);
+        has_l0_merge_tables "l0_merge_tables" => tune!(options, l0_merge_tables, number(name, value)?);
+        has_l0_overlap_percent "l0_overlap" | "l0_overlap_percent" => tune!(options, l0_overlap_percent, number(name, value)?);
+        has_l0_overlap_tables "l0_overlap_tables" => tune!(options, l0_overlap_tables, number(name, value)?);
+        has_l0_slowdown_tables "l0_slowdown_tables" => tune!(options, l0_slowdown_tables, number(name, value)?);
+        has_l0_stop_tables "l0_stop_tables" => tune!(options, l0_stop_tables, number(name, value)?);
+        has_log_bytes "log_bytes" => tune!(options, log_bytes, number(name, value)?);
+        has_log_rewrite_percent "log_rewrite_percent" => tune!(options, log_rewrite_percent, number(name, value)?);
+        has_log_table_percent "log_tables" | "log_table_percent" => tune!(options, log_table_percent, number(name, value)?);
+        has_manifest_bytes "manifest_bytes" => tune!(options, manifest_bytes, number(name, value)?);
+        has_max_runs_per_guard "runs" | "max_runs_per_guard" => tune!(options, max_runs_per_guard, number(name, value)?);
+        has_memory_policy "memory" | "memory_policy" => tune!(options, memory_policy, memory_policy(value)?);
+        has_memtable_bytes "memtable_bytes" => Ok(options.memtable_bytes(number(name, value)?));
+        has_merge_bytes_per_second "merge_bytes_per_second" => Ok(options.merge_bytes_per_second(Some(number(name, value)?)));
+        has_open_files "open_files" => Ok(options.open_files(number(name, value)?));
+        has_overlap_samples "overlap_samples" => tune!(options, overlap_samples, yes_or_no(name, value)?);
+        has_overlap_scope "overlap_scope" => tune!(options, overlap_scope, overlap_scope(value)?);
+        has_pipeline_segments "pipeline_segments" => tune!(options, pipeline_segments, number(name, value)?);
+        has_separation_threshold "separation_threshold" => tune!(options, separation_threshold, number_or_none(name, value)?);
+        has_value_layout "value_layout" => tune!(options, value_layout, value_layout(value)?);
+        has_table_bytes "table_bytes" => tune!(options, table_bytes, number(name, value)?);
     }
 }
 

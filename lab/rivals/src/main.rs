@@ -5,11 +5,6 @@ mod run;
 mod stores;
 mod table;
 
-/// This file is of the library that `braidb-lab bench` prints its figures by, so that figures look alike.
-#[path = "../../../crates/braidb-cli/src/figures.rs"]
-#[allow(dead_code, reason = "the command and the laboratory use more of it")]
-mod figures;
-
 use braidb_bench::Outcome;
 use clap::{Parser, Subcommand};
 

@@ -1,8 +1,8 @@
 //! `run STORE DIR WORKLOAD…`: workloads on one store, in this process.
 
 use crate::Outcome;
-use crate::figures::grouped;
 use crate::stores::Kind;
+use braidb_bench::report::Report;
 use braidb_bench::results::{Machine, Run};
 use braidb_bench::{Settings, Workload, drive};
 use std::fs;
@@ -23,7 +23,7 @@ pub struct Args {
     /// A put returns when it is on stable storage [default: when the operating system has it]
     #[arg(long)]
     sync: bool,
-    /// Print one JSON object a line for each workload
+    /// Print one JSON object a line for each workload [default: Markdown at the end]
     #[arg(long)]
     json: bool,
 }
@@ -35,6 +35,7 @@ pub fn run(args: &Args) -> Outcome {
     }
     let families = usize::try_from(args.settings.families)?;
     let origin = args.store.origin()?.unwrap_or_default();
+    let mut report = Report { title: args.store.name().to_owned(), ..Report::default() };
     drive::drive(
         &args.dir,
         &args.workloads,
@@ -45,25 +46,15 @@ pub fn run(args: &Args) -> Outcome {
         &|dir| args.store.open(dir, families, args.sync),
         &mut |run| {
             let run = Run { origin: origin.clone(), ..run.clone() };
-            println!("{}", if args.json { serde_json::to_string(&run)? } else { line(&run) });
+            if args.json {
+                println!("{}", serde_json::to_string(&run)?);
+            }
+            report.runs.push(run);
             Ok(())
         },
     )?;
-    if !args.json && !origin.is_empty() {
-        println!("{origin}");
+    if !args.json {
+        print!("{}", report.to_markdown());
     }
     Ok(())
-}
-
-/// The most important figures of a run, in one line.
-fn line(run: &Run) -> String {
-    let figure = |name: &str| run.figures.get(name).copied().unwrap_or(f64::NAN);
-    format!(
-        "{:14} {:16} {:>11} operations a second, settled; {:.3} µs CPU each; p99 {:.1} µs",
-        run.side,
-        run.workload,
-        grouped(figure("settled_operations_per_second") as u64),
-        figure("cpu_us_per_operation"),
-        figure("p99_us"),
-    )
 }

@@ -22,7 +22,7 @@ pub struct Args {
     dir: PathBuf,
     /// Results, a JSON object a line; those that are there already are not measured again
     rows: PathBuf,
-    /// Stores [default: all that keep each value beside its key and can be loaded]
+    /// Stores [default: all that can be loaded]
     #[arg(long, value_enum, value_delimiter = ',')]
     stores: Vec<Kind>,
     /// Stores that are left out

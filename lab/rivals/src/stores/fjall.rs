@@ -4,7 +4,7 @@ use super::{FILTER_BITS_PER_KEY, OPEN_FILES, Settings, family_name, quiet};
 use crate::Outcome;
 use braidb_bench::Store;
 use fjall::config::{BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
-use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode};
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use std::path::Path;
 
 struct Fjall {
@@ -14,27 +14,16 @@ struct Fjall {
     sync: bool,
 }
 
-/// Opens a database. Values of at least `separation_threshold` bytes go to blob files, if there is a threshold.
-pub fn open(
-    dir: &Path,
-    families: usize,
-    settings: &Settings,
-    separation_threshold: Option<u32>,
-) -> Outcome<Box<dyn Store>> {
+pub fn open(dir: &Path, families: usize, settings: &Settings) -> Outcome<Box<dyn Store>> {
     let builder = Database::builder(dir).cache_size(settings.cache_bytes as u64);
     let db = builder.max_cached_files(Some(OPEN_FILES.into())).open()?;
     let filter = FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS_PER_KEY.into()));
-    let blobs = separation_threshold.map(|bytes| {
-        let blobs = KvSeparationOptions::default().compression(CompressionType::None);
-        blobs.separation_threshold(bytes)
-    });
     let options = || {
         KeyspaceCreateOptions::default()
             .max_memtable_size(settings.memtable_bytes as u64)
             .filter_policy(FilterPolicy::all(filter))
             .data_block_compression_policy(CompressionPolicy::disabled())
             .index_block_compression_policy(CompressionPolicy::disabled())
-            .with_kv_separation(blobs.clone())
     };
     let keyspaces = (0..families).map(|family| db.keyspace(&family_name(family), options));
     let keyspaces = keyspaces.collect::<Result<_, _>>()?;

@@ -38,12 +38,8 @@ pub enum Kind {
     Lmdb,
     Redb,
     Fjall,
-    /// [`Kind::Fjall`] with blob files.
-    FjallSeparated,
     /// RocksDB. It is loaded if `RIVALS_ROCKSDB` names its shared object.
     Rocksdb,
-    /// [`Kind::Rocksdb`] with blob files.
-    RocksdbSeparated,
 }
 
 /// The memory of a store, and what an acknowledged put means.
@@ -66,11 +62,8 @@ impl Settings {
 const OPEN_FILES: u16 = 1000;
 /// Bits of Bloom filter for each key, where a store has filters.
 const FILTER_BITS_PER_KEY: u8 = 10;
-/// Bytes from which on a value lies apart from its key, in the stores that separate values. BraidDB's default.
-const SEPARATION_THRESHOLD: u32 = 1024;
-
 impl Kind {
-    /// The stores, each in the form in which it is opened by default. A table measures those of them that can be loaded.
+    /// The stores. A table measures those of them that can be loaded.
     pub const MEASURED: [Kind; 9] = [
         Kind::Braidb,
         Kind::BraidbCached,
@@ -94,17 +87,8 @@ impl Kind {
             Kind::Lmdb => "lmdb",
             Kind::Redb => "redb",
             Kind::Fjall => "fjall",
-            Kind::FjallSeparated => "fjall-separated",
             Kind::Rocksdb => "rocksdb",
-            Kind::RocksdbSeparated => "rocksdb-separated",
         }
-    }
-
-    /// The least bytes of a value that the store keeps apart from its key. `None` if the store keeps each value beside its key.
-    fn separation_threshold(self) -> Option<u32> {
-        let separates =
-            matches!(self, Kind::Braidb | Kind::BraidbCached | Kind::FjallSeparated | Kind::RocksdbSeparated);
-        separates.then_some(SEPARATION_THRESHOLD)
     }
 
     /// Opens the store in `dir` with the settings of the comparison. `dir` is created if its parent exists. An existing store must be
@@ -118,7 +102,6 @@ impl Kind {
 
     /// Opens the store as [`Kind::open`] does, with other sizes of memory. LMDB does not use the sizes.
     pub fn open_with(self, dir: &Path, families: usize, settings: &Settings) -> Outcome<Box<dyn Store>> {
-        let threshold = self.separation_threshold();
         let library = || Ok::<_, Box<dyn Error + Send + Sync>>(self.library()?.expect("it is loaded").0);
         self.opened(dir, || match self {
             Kind::Braidb | Kind::BraidbCached => {
@@ -132,10 +115,8 @@ impl Kind {
             }
             Kind::Lmdb => lmdb::open(dir, families, settings),
             Kind::Redb => redb::open(dir, families, settings),
-            Kind::Fjall | Kind::FjallSeparated => fjall::open(dir, families, settings, threshold),
-            Kind::Rocksdb | Kind::RocksdbSeparated => {
-                rocksdb::open(library()?, dir, families, settings, threshold)
-            }
+            Kind::Fjall => fjall::open(dir, families, settings),
+            Kind::Rocksdb => rocksdb::open(library()?, dir, families, settings),
         })
     }
 

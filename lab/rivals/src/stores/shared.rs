@@ -23,7 +23,7 @@ impl Kind {
             Kind::Leveldb => ("RIVALS_LEVELDB", Some("libleveldb.so")),
             Kind::Hyperleveldb => ("RIVALS_HYPERLEVELDB", None),
             Kind::Pebblesdb => ("RIVALS_PEBBLESDB", None),
-            Kind::Rocksdb | Kind::RocksdbSeparated => ("RIVALS_ROCKSDB", None),
+            Kind::Rocksdb => ("RIVALS_ROCKSDB", None),
             _ => return None,
         };
         Some(Source { variable, installed })
@@ -55,7 +55,7 @@ impl Kind {
     pub fn origin(self) -> Outcome<Option<String>> {
         let Some((library, path)) = self.library()? else { return Ok(None) };
         let release = match self {
-            Kind::Rocksdb | Kind::RocksdbSeparated => super::rocksdb::release(library),
+            Kind::Rocksdb => super::rocksdb::release(library),
             _ => super::leveldb::release(library),
         };
         let release = release.unwrap_or_else(|| "of an unknown release".to_owned());

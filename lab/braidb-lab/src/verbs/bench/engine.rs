@@ -39,15 +39,6 @@ pub struct EngineArgs {
     /// How memory is kept small until it is flushed [default: the engine's]
     #[arg(long, value_enum)]
     pub memory: Option<MemoryArg>,
-    /// Superseded versions in a hundred from which on --memory adaptive drops them
-    #[arg(long, default_value_t = 20)]
-    pub redundancy_percent: u32,
-    /// Share of the memtable in which new writes gather, in percent [default: the engine's]
-    #[arg(long)]
-    pub active_percent: Option<u32>,
-    /// Flat segments of memory beside each other [default: the engine's]
-    #[arg(long)]
-    pub segments: Option<usize>,
     /// Bytes of logs beyond which memory is flushed [default: four times the memory for writes, and at least 64 MiB]
     #[arg(long, value_name = "BYTES")]
     pub log_bytes: Option<u64>,
@@ -129,6 +120,9 @@ impl From<GuardsArg> for Guards {
     }
 }
 
+/// Superseded versions in a hundred from which on `--memory adaptive` drops them.
+const REDUNDANCY_PERCENT: u32 = 20;
+
 impl EngineArgs {
     pub fn options(&self) -> Options {
         let options = Options::new()
@@ -145,14 +139,12 @@ impl EngineArgs {
             MemoryArg::None => MemoryPolicy::None,
             MemoryArg::Basic => MemoryPolicy::Basic,
             MemoryArg::Eager => MemoryPolicy::Eager,
-            MemoryArg::Adaptive => MemoryPolicy::Adaptive { redundancy_percent: self.redundancy_percent },
+            MemoryArg::Adaptive => MemoryPolicy::Adaptive { redundancy_percent: REDUNDANCY_PERCENT },
         });
         options.tuning(|tuning| {
             let tuning = given(tuning, self.runs, Tuning::max_runs_per_guard);
             let tuning = given(tuning, self.guards.map(Guards::from), Tuning::guards);
             let tuning = given(tuning, memory_policy, Tuning::memory_policy);
-            let tuning = given(tuning, self.active_percent, Tuning::active_percent);
-            let tuning = given(tuning, self.segments, Tuning::pipeline_segments);
             let tuning = given(tuning, self.hot_keys_percent, Tuning::hot_keys_percent);
             let tuning = given(tuning, self.overlap_samples, Tuning::overlap_samples);
             let tuning = given(tuning, self.log_tables, Tuning::log_table_percent);

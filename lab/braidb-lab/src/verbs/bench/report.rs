@@ -114,7 +114,6 @@ fn space_figures(measured: &Measured, settings: &Settings) -> Vec<(&'static str,
         ("space_amplification", space.amplification().into()),
         ("table_files", space.table_files.into()),
         ("levels", space.levels.into()),
-        ("most_descriptors", worst.descriptors().into()),
     ];
     if worst.space_amplification() > 0.0 {
         figures.push(("worst_space_amplification", worst.space_amplification().into()));
@@ -171,10 +170,9 @@ fn write_space(measured: &Measured, text: &mut String) -> std::fmt::Result {
     }
     writeln!(
         text,
-        "  files     {} on {}; {} open at most",
+        "  files     {} on {}",
         counted(space.table_files, "table", "tables"),
         counted(space.levels, "level", "levels"),
-        counted(worst.descriptors(), "descriptor", "descriptors"),
     )
 }
 

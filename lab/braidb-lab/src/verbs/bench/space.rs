@@ -1,7 +1,7 @@
-//! Resources that a workload's database takes: space on disk, files, levels, open descriptors.
+//! Resources that a workload's database takes: space on disk, files, levels.
 
 use crate::figures::ratio;
-use crate::host::{files, process};
+use crate::host::files;
 use braidb::Db;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -53,13 +53,11 @@ pub struct Worst {
     value_file_bytes: AtomicU64,
     /// Space amplification in thousandths; 0 if nothing was sampled.
     space_amplification: AtomicU64,
-    descriptors: AtomicU64,
 }
 
 impl Worst {
     /// Samples the machine. `live_bytes` is 0 while the live bytes grow, as in a fill.
     pub fn sample(&self, dir: &Path, live_bytes: u64) {
-        self.descriptors.fetch_max(process::open_descriptors(), Ordering::Relaxed);
         if live_bytes == 0 {
             return;
         }
@@ -82,9 +80,5 @@ impl Worst {
 
     pub fn value_file_bytes(&self) -> u64 {
         self.value_file_bytes.load(Ordering::Relaxed)
-    }
-
-    pub fn descriptors(&self) -> u64 {
-        self.descriptors.load(Ordering::Relaxed)
     }
 }

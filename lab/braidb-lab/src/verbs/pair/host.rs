@@ -6,7 +6,7 @@ use braidb_bench::Outcome;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Adds the name of the file to an error.
 fn at<T>(what: &str, path: &Path, result: std::io::Result<T>) -> Outcome<T> {
@@ -93,19 +93,6 @@ pub fn lock(path: &Path, holder: &str, wait: impl FnOnce(&str)) -> Outcome<Lock>
 /// The path in an environment variable; `None` if the variable is unset or empty.
 pub fn path_of(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from)
-}
-
-/// Measures time from its creation on.
-pub struct Stopwatch(Instant);
-
-impl Stopwatch {
-    pub fn start() -> Stopwatch {
-        Stopwatch(Instant::now())
-    }
-
-    pub fn seconds(&self) -> f64 {
-        self.0.elapsed().as_secs_f64()
-    }
 }
 
 /// Seconds since the first of January 1970, UTC.

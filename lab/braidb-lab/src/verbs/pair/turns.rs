@@ -1,8 +1,9 @@
 //! Runs the sides in turns, each run in a fresh process and a fresh directory.
 
-use super::host::{self, Stopwatch};
+use super::host;
 use super::side::Side;
 use braidb_bench::Outcome;
+use braidb_bench::host::clock::Stopwatch;
 use braidb_bench::host::machine::Watch;
 use braidb_bench::results::Run;
 use std::path::PathBuf;

@@ -33,9 +33,6 @@ functions! {
         options_set_max_write_buffer_number(Handle, c_int);
         options_set_enable_pipelined_write(Handle, u8);
         options_set_bytes_per_sync(Handle, u64);
-        options_set_enable_blob_files(Handle, u8);
-        options_set_min_blob_size(Handle, u64);
-        options_set_enable_blob_gc(Handle, u8);
         options_set_block_based_table_factory(Handle, Handle);
         block_based_options_create() -> Handle;
         block_based_options_destroy(Handle);
@@ -80,7 +77,7 @@ unsafe impl Sync for Database {}
 /// # Safety
 ///
 /// The options of `parts` are alive, and no database refers to them yet.
-unsafe fn tune(parts: &Parts, own: &Own, separation_threshold: Option<u32>) {
+unsafe fn tune(parts: &Parts, own: &Own) {
     // SAFETY: the options are alive, by the condition of this function. The options of tables come from their `create` and are destroyed
     // here, after the options of the database have copied them. They take the filter over, and share the cache.
     unsafe {
@@ -94,29 +91,22 @@ unsafe fn tune(parts: &Parts, own: &Own, separation_threshold: Option<u32>) {
         (own.options_set_max_write_buffer_number)(parts.options, MEMTABLES);
         (own.options_set_enable_pipelined_write)(parts.options, 1);
         (own.options_set_bytes_per_sync)(parts.options, BYTES_PER_SYNC);
-        if let Some(bytes) = separation_threshold {
-            (own.options_set_enable_blob_files)(parts.options, 1);
-            (own.options_set_min_blob_size)(parts.options, bytes.into());
-            (own.options_set_enable_blob_gc)(parts.options, 1);
-        }
     }
 }
 
 impl Database {
-    /// Opens the database in a directory with this number of column families, or creates what is missing. Values of at least
-    /// `separation_threshold` bytes go to blob files, if there is a threshold.
+    /// Opens the database in a directory with this number of column families, or creates what is missing.
     pub fn open(
         library: &'static Library,
         dir: &Path,
         families: usize,
         settings: &Settings,
-        separation_threshold: Option<u32>,
     ) -> Outcome<Database> {
         let path = path_text(dir)?;
         // SAFETY: these are the interface and the types of the header.
         let (parts, own) = unsafe { (Parts::new(library, PREFIX, settings)?, Own::of(library, PREFIX)?) };
         // SAFETY: the options are alive, and no database refers to them yet.
-        unsafe { tune(&parts, &own, separation_threshold) };
+        unsafe { tune(&parts, &own) };
         let name = |family| if family == 0 { "default".to_owned() } else { family_name(family) };
         let names = (0..families).map(|family| CString::new(name(family))).collect::<Result<Vec<_>, _>>()?;
         let names_at: Vec<*const c_char> = names.iter().map(|name| name.as_ptr()).collect();

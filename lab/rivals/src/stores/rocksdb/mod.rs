@@ -12,15 +12,13 @@ use libloading::Library;
 use std::ffi::CStr;
 use std::path::Path;
 
-/// Opens a database. Values of at least `separation_threshold` bytes go to blob files, if there is a threshold.
 pub fn open(
     library: &'static Library,
     dir: &Path,
     families: usize,
     settings: &Settings,
-    separation_threshold: Option<u32>,
 ) -> Outcome<Box<dyn Store>> {
-    Ok(Box::new(Database::open(library, dir, families, settings, separation_threshold)?))
+    Ok(Box::new(Database::open(library, dir, families, settings)?))
 }
 
 /// The properties that tell jobs which wait or run.
