@@ -19,6 +19,6 @@ pub mod workload;
 
 pub use run::{Beside, Measured, run};
 pub use settings::{Distribution, Settings};
-pub use store::{Outcome, Store};
+pub use store::{Outcome, See, Store};
 pub use timer::{Timer, WallTimer};
 pub use workload::{WORKLOADS, Workload};

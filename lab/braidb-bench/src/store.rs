@@ -5,6 +5,9 @@ use std::error::Error;
 /// The result of a step of a benchmark.
 pub type Outcome<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 
+/// Gets the entries of a scan: key and value.
+pub type See<'a> = &'a mut dyn FnMut(&[u8], &[u8]);
+
 /// An open store. Families have the numbers from 0 on; their number is fixed when the store is opened.
 pub trait Store: Sync {
     /// Writes `value` under `key`. The store hands its log to the operating system before this returns.
@@ -17,13 +20,7 @@ pub trait Store: Sync {
     fn get(&self, family: usize, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Outcome<bool>;
 
     /// Shows up to `limit` entries (key, value) to `see`, upwards from the first key that is not below `from`. Returns their count.
-    fn scan(
-        &self,
-        family: usize,
-        from: &[u8],
-        limit: usize,
-        see: &mut dyn FnMut(&[u8], &[u8]),
-    ) -> Outcome<usize>;
+    fn scan(&self, family: usize, from: &[u8], limit: usize, see: See<'_>) -> Outcome<usize>;
 
     /// Waits until no background work is left. Memory is not flushed. Calls `mark` when the work may have ended. If `mark` is called
     /// several times, the last call marks the end. So the time that a store has to be watched is not counted.

@@ -3,7 +3,7 @@
 use braidb_bench::drive::drive;
 use braidb_bench::keys::Data;
 use braidb_bench::results::Machine;
-use braidb_bench::{Beside, Measured, Outcome, Settings, Store, WORKLOADS, WallTimer, Workload, run};
+use braidb_bench::{Beside, Measured, Outcome, See, Settings, Store, WORKLOADS, WallTimer, Workload, run};
 use clap::Parser;
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
@@ -65,13 +65,7 @@ impl Store for Map {
         Ok(value.is_some())
     }
 
-    fn scan(
-        &self,
-        family: usize,
-        from: &[u8],
-        limit: usize,
-        see: &mut dyn FnMut(&[u8], &[u8]),
-    ) -> Outcome<usize> {
+    fn scan(&self, family: usize, from: &[u8], limit: usize, see: See<'_>) -> Outcome<usize> {
         let families = self.families.read();
         let all = families.get(&family).expect("a fill came before").range(from.to_vec()..).enumerate();
         let shown = all.filter(|(index, _)| match self.lie {

@@ -2,7 +2,7 @@
 //! `braidb-lab pair`, `braidb-lab` itself and the rivals all compile this file.
 
 use braidb::{ColumnFamily, Db};
-use braidb_bench::{Outcome, Store};
+use braidb_bench::{Outcome, See, Store};
 
 /// An open database and the families that workloads write to.
 pub struct Braid {
@@ -52,13 +52,7 @@ impl Store for Braid {
         Ok(found.is_some())
     }
 
-    fn scan(
-        &self,
-        family: usize,
-        from: &[u8],
-        limit: usize,
-        see: &mut dyn FnMut(&[u8], &[u8]),
-    ) -> Outcome<usize> {
+    fn scan(&self, family: usize, from: &[u8], limit: usize, see: See<'_>) -> Outcome<usize> {
         let mut count = 0;
         for entry in self.families[family].range(from..).take(limit) {
             let (key, value) = entry?;

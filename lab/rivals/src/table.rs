@@ -100,7 +100,7 @@ pub fn run(args: &Args) -> Outcome {
             .map_err(|error| format!("could not create {}: {error}", args.dir.display()))?;
     }
     let stores = stores(args)?;
-    let known = known_in(&args.rows)?;
+    let known = known_in(&rows_in(&args.rows)?);
     let is_chosen =
         |course: &&Course| args.courses.is_empty() || args.courses.iter().any(|name| name == course.name);
     for round in 1..=args.rounds {
@@ -115,9 +115,7 @@ pub fn run(args: &Args) -> Outcome {
             }
         }
     }
-    let mut report = Report { title: "Stores beside each other".to_owned(), ..Report::default() };
-    report.add_rows(&args.rows.display().to_string(), &fs::read_to_string(&args.rows)?)?;
-    print!("{}", report.to_markdown());
+    print!("{}", rows_in(&args.rows)?.to_markdown());
     Ok(())
 }
 
@@ -146,22 +144,24 @@ fn label(course: &Course, workload: &str) -> String {
     format!("{}: {workload}", course.name)
 }
 
-/// The courses that the file holds. A run that failed left no row of its last workload, so its course is not among them.
-fn known_in(rows: &Path) -> Outcome<Known> {
-    let text = match fs::read_to_string(rows) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        text => text.map_err(|error| format!("could not read {}: {error}", rows.display()))?,
-    };
-    let parse = |(at, line): (usize, &str)| -> Outcome<Option<(String, &'static str, u64)>> {
-        let run: Run = serde_json::from_str(line)
-            .map_err(|error| format!("{}, line {}: {error}; remove the line", rows.display(), at + 1))?;
+/// The rows of the file, which may be missing.
+fn rows_in(rows: &Path) -> Outcome<Report> {
+    let mut report = Report { title: "Stores beside each other".to_owned(), ..Report::default() };
+    if rows.exists() {
+        report.add_rows(&rows.display().to_string(), &fs::read_to_string(rows)?)?;
+    }
+    Ok(report)
+}
+
+/// The courses that the rows hold. A run that failed left no row of its last workload, so its course is not among them.
+fn known_in(rows: &Report) -> Known {
+    let course_of = |run: &Run| {
         let is_last = |course: &&Course| {
             course.workloads.last().is_some_and(|workload| label(course, workload) == run.workload)
         };
-        Ok(COURSES.iter().find(is_last).map(|course| (run.side, course.name, run.seed)))
+        COURSES.iter().find(is_last).map(|course| (run.side.clone(), course.name, run.seed))
     };
-    let courses: Vec<Option<_>> = text.lines().enumerate().map(parse).collect::<Outcome<_>>()?;
-    Ok(courses.into_iter().flatten().collect())
+    rows.runs.iter().filter_map(course_of).collect()
 }
 
 /// Runs a course on a store in a process of its own, and adds its results.
@@ -233,16 +233,16 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("rivals-table-{}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         let rows = dir.join("rows.jsonl");
-        assert_eq!(known_in(&rows).unwrap(), []);
+        assert_eq!(known_in(&rows_in(&rows).unwrap()), []);
         let run = |workload: &str, seed| {
             let workload = format!("in-order: {workload}");
             let run = Run { workload, side: "lmdb".to_owned(), seed, ..Run::default() };
             format!("{}\n", serde_json::to_string(&run).unwrap())
         };
         fs::write(&rows, run("fillseq", 1) + &run("seekrandom", 1) + &run("fillseq", 2)).unwrap();
-        assert_eq!(known_in(&rows).unwrap(), [("lmdb".to_owned(), "in-order", 1)]);
+        assert_eq!(known_in(&rows_in(&rows).unwrap()), [("lmdb".to_owned(), "in-order", 1)]);
         fs::write(&rows, "{").unwrap();
-        assert!(known_in(&rows).unwrap_err().to_string().contains("line 1"));
+        assert!(rows_in(&rows).unwrap_err().to_string().contains("line 1"));
         fs::remove_dir_all(&dir).unwrap();
     }
 }

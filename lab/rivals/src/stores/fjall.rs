@@ -2,7 +2,7 @@
 
 use super::{FILTER_BITS_PER_KEY, OPEN_FILES, Settings, family_name, quiet};
 use crate::Outcome;
-use braidb_bench::Store;
+use braidb_bench::{See, Store};
 use fjall::config::{BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use std::path::Path;
@@ -55,13 +55,7 @@ impl Store for Fjall {
         Ok(value.inspect(|value| see(value)).is_some())
     }
 
-    fn scan(
-        &self,
-        family: usize,
-        from: &[u8],
-        limit: usize,
-        see: &mut dyn FnMut(&[u8], &[u8]),
-    ) -> Outcome<usize> {
+    fn scan(&self, family: usize, from: &[u8], limit: usize, see: See<'_>) -> Outcome<usize> {
         let mut seen = 0;
         for entry in self.keyspaces[family].range(from..).take(limit) {
             let (key, value) = entry.into_inner()?;

@@ -7,7 +7,7 @@
 
 use super::{Settings, family_name};
 use crate::Outcome;
-use braidb_bench::Store;
+use braidb_bench::{See, Store};
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithTls};
 use std::ops::Bound;
@@ -62,13 +62,7 @@ impl Store for Lmdb {
         Ok(value.inspect(|value| see(value)).is_some())
     }
 
-    fn scan(
-        &self,
-        family: usize,
-        from: &[u8],
-        limit: usize,
-        see: &mut dyn FnMut(&[u8], &[u8]),
-    ) -> Outcome<usize> {
+    fn scan(&self, family: usize, from: &[u8], limit: usize, see: See<'_>) -> Outcome<usize> {
         let transaction = self.env.read_txn()?;
         // LMDB has no empty keys and refuses to look for one.
         let start = if from.is_empty() { Bound::Unbounded } else { Bound::Included(from) };

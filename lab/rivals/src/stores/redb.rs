@@ -6,7 +6,7 @@
 
 use super::{Settings, family_name};
 use crate::Outcome;
-use braidb_bench::Store;
+use braidb_bench::{See, Store};
 use redb::backends::FileBackend;
 use redb::{BackendError, Database, ReadableDatabase, StorageBackend, TableDefinition};
 use std::fs::OpenOptions;
@@ -61,13 +61,7 @@ impl Store for Redb {
         Ok(value.inspect(|value| see(value.value())).is_some())
     }
 
-    fn scan(
-        &self,
-        family: usize,
-        from: &[u8],
-        limit: usize,
-        see: &mut dyn FnMut(&[u8], &[u8]),
-    ) -> Outcome<usize> {
+    fn scan(&self, family: usize, from: &[u8], limit: usize, see: See<'_>) -> Outcome<usize> {
         let table = self.db.begin_read()?.open_table(table(&self.families[family]))?;
         let mut seen = 0;
         for entry in table.range(from..)?.take(limit) {

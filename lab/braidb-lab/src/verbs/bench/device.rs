@@ -14,7 +14,7 @@ use braidb::Options;
 use braidb_bench::drive::result_of;
 use braidb_bench::keys::Data;
 use braidb_bench::results::{self, Run};
-use braidb_bench::{Beside, Measured, Store, Timer, Workload, run};
+use braidb_bench::{Beside, Measured, See, Store, Timer, Workload, run};
 use braidb_device::Model;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -98,13 +98,7 @@ impl Store for ModelledEngine<'_> {
         found
     }
 
-    fn scan(
-        &self,
-        family: usize,
-        from: &[u8],
-        limit: usize,
-        see: &mut dyn FnMut(&[u8], &[u8]),
-    ) -> braidb_bench::Outcome<usize> {
+    fn scan(&self, family: usize, from: &[u8], limit: usize, see: See<'_>) -> braidb_bench::Outcome<usize> {
         self.model.charge_cpu_ns(OPERATION_NS);
         let count = self.engine.scan(family, from, limit, see)?;
         self.model.charge_cpu_ns(count as u64 * ENTRY_NS);

@@ -5,7 +5,7 @@ mod ffi;
 
 use super::{Settings, quiet};
 use crate::Outcome;
-use braidb_bench::Store;
+use braidb_bench::{See, Store};
 use ffi::Database;
 pub use ffi::release;
 use libloading::Library;
@@ -51,13 +51,7 @@ impl Store for Database {
         Ok(Database::get(self, family, key, see)?)
     }
 
-    fn scan(
-        &self,
-        family: usize,
-        from: &[u8],
-        limit: usize,
-        see: &mut dyn FnMut(&[u8], &[u8]),
-    ) -> Outcome<usize> {
+    fn scan(&self, family: usize, from: &[u8], limit: usize, see: See<'_>) -> Outcome<usize> {
         let mut seen = 0;
         if limit == 0 {
             return Ok(seen);
