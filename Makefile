@@ -54,7 +54,7 @@ rivals: setup-rivals
 	rm -rf scratch/rivals scratch/rivals.jsonl && mkdir -p scratch
 	$(RIVALS) table scratch/rivals scratch/rivals.jsonl --courses random,in-order --rounds 1
 
-check-rivals: setup-rivals
+check-rivals: setup
 	cargo check --manifest-path lab/rivals/Cargo.toml --all-targets --locked
 
 # Lines and options of `braidb-lab regress`: make regress LINES='steady ws1 --again'
