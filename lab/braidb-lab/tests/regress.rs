@@ -18,6 +18,10 @@ bad  A figure beyond its floor
   want rate < 5
 ends  A command that fails
   run a $RAN ends; echo why; false | true
+limit  A limit of `pair` that fails before a figure that holds
+  run a $RAN limit; echo '  FAIL  what pair says'; exit 1
+  run b $RAN on; echo rate 3
+  want rate == 3
 median  The middle of three rounds
   rounds 3
   run a $RAN $ROUND; echo rate $((ROUND * ROUND))
@@ -103,8 +107,8 @@ impl Drop for Repository {
 #[test]
 fn figures_are_held_to_their_limits() {
     let repository = Repository::new("limits");
-    let (ran, told, status) = repository.regress(&["good", "bad", "ends", "median", "root"]);
-    assert_eq!((ran.as_str(), status), ("good two bad ends 1 2 3", 1), "{told}");
+    let (ran, told, status) = repository.regress(&["good", "bad", "ends", "limit", "median", "root"]);
+    assert_eq!((ran.as_str(), status), ("good two bad ends limit on 1 2 3", 1), "{told}");
     for part in [
         "PASS a.rate / b.rate is 2.500 <= 2.500  (9 before)\n",
         "NUM is 7\n",
@@ -112,9 +116,11 @@ fn figures_are_held_to_their_limits() {
         "FAIL rate is 5 < 5\n",
         "    PASS  what pair says\n",
         "    | a ended with exit status: 1\n    | why\n",
+        "limit                  FAIL",
+        "    FAIL  what pair says\n    PASS rate is 3 == 3\n",
         "rate is 4 == 4\n",
         "root                   NOT RUN",
-        "2 passed, 2 failed, 1 cannot run here\n",
+        "2 passed, 3 failed, 1 cannot run here\n",
     ] {
         assert!(told.contains(part), "{part}: {told}");
     }

@@ -193,11 +193,15 @@ impl Runner {
                 let stdout = String::from_utf8_lossy(&output.stdout);
                 host::write_text(&out.join(&step.label), &stdout)?;
                 let is_verdict = |text: &&str| text.starts_with("PASS ") || text.starts_with("FAIL ");
-                told.verdicts.extend(stdout.lines().map(str::trim).filter(is_verdict).map(str::to_owned));
+                let verdicts: Vec<_> =
+                    stdout.lines().map(str::trim).filter(is_verdict).map(str::to_owned).collect();
+                // A limit that fails leaves the other commands their turn.
+                let is_judged = output.status.code() == Some(1) && !verdicts.is_empty();
+                told.verdicts.extend(verdicts);
                 if output.status.code() == Some(CANNOT_RUN) {
                     return Ok(None);
                 }
-                if !output.status.success() {
+                if !output.status.success() && !is_judged {
                     told.failure = Some(end_of(step, &output));
                     host::remove_dir(&directory)?;
                     return Ok(Some(told));
@@ -258,7 +262,7 @@ fn judge(line: &Line, told: &Told) -> (Vec<String>, bool) {
     // A line without figures shows what its commands said at last.
     let has_figures = !line.judged.is_empty() || !told.verdicts.is_empty();
     let mut texts = if has_figures { told.verdicts.clone() } else { told.last.clone() };
-    let mut hold = true;
+    let mut hold = !told.verdicts.iter().any(|verdict| verdict.starts_with("FAIL "));
     for judged in line.judged.iter().filter(|_| told.failure.is_none()) {
         let figure = median(line, told, &judged.figure);
         let value = |figure: &Result<f64, String>| {
