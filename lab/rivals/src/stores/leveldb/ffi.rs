@@ -76,10 +76,11 @@ impl Database {
     /// Opens the database in a directory, or creates it there.
     pub fn open(library: &'static Library, dir: &Path, settings: &Settings) -> Outcome<Database> {
         let name = path_text(dir)?;
-        // SAFETY: these are the interface and the types of the header. The filter comes from its `create`, and no other code has it.
+        // SAFETY: these are the interface and the types of the header.
         let (parts, own) = unsafe { (Parts::new(library, PREFIX, settings)?, Own::of(library, PREFIX)?) };
-        let filter =
-            Filter { own, filter: unsafe { (own.filterpolicy_create_bloom)(FILTER_BITS_PER_KEY.into()) } };
+        // SAFETY: the call has no condition, and no other code has the filter.
+        let filter = unsafe { (own.filterpolicy_create_bloom)(FILTER_BITS_PER_KEY.into()) };
+        let filter = Filter { own, filter };
         // SAFETY: all three are alive. The options store cache and filter, which outlive the database.
         unsafe {
             (own.options_set_cache)(parts.options, parts.cache);
