@@ -99,21 +99,6 @@ fn a_priority_queue_jumps_although_pushes_cut_its_gap() {
     assert!(steps <= 200, "{steps} entries for two pops");
 }
 
-/// Half of the pushes fall among the keys that were popped, anywhere. Each leaves two pieces of the gap, and the set holds 1,024.
-#[test]
-fn pushes_into_the_gap_of_a_priority_queue_do_not_fill_the_set() {
-    let dir = Dir::new("into");
-    let db = small(Some(64)).open(&dir.0).unwrap();
-    let scattered = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    fill(&db, (0..10_000).map(scattered));
-    (0..5_000).for_each(|_| drop(pop(&db, false).unwrap()));
-    let steps = stepped_over(&db, 6_000, |n| {
-        fill(&db, [scattered(10_000 + n)].into_iter());
-        drop(pop(&db, false).unwrap());
-    });
-    assert!(steps <= 25, "{steps} entries a pop");
-}
-
 #[test]
 fn bursts_of_pushes_do_not_wear_a_gap_out() {
     let dir = Dir::new("bursts");
@@ -182,6 +167,36 @@ fn a_swept_range_is_stepped_over_once() {
     db.put(key(9_000), "back").unwrap();
     assert_eq!(first_after(5_000), key(9_000), "a put cuts the gap");
     assert_eq!(db.range(key(9_001)..).next().unwrap().unwrap().0, key(15_000));
+}
+
+/// The block where a long walk over dead entries ends is read once: the next walk jumps there, and finds it in the cache. Values lie in one
+/// table, and tombstones in another.
+#[test]
+fn a_walk_that_jumps_over_a_swept_range_reads_no_block_again() {
+    for from_back in [false, true] {
+        let dir = Dir::new(if from_back { "kept-blocks-backward" } else { "kept-blocks" });
+        let options = Options::new().background_merges(false);
+        // Values in logs would be read besides.
+        let db = options.tuning(|tuning| tuning.log_table_percent(0)).open(&dir.0).unwrap();
+        fill(&db, 0..20_000);
+        db.flush().unwrap();
+        (5_020..15_020).for_each(|n| db.delete(key(n)).unwrap());
+        db.flush().unwrap();
+        let blocks_read = || {
+            let before = db.stats().counts.cache_misses;
+            let (found, expected) = match from_back {
+                false => (db.range(key(5_020)..).next(), key(15_020)),
+                true => (db.range(..key(15_020)).next_back(), key(5_019)),
+            };
+            assert_eq!(found.unwrap().unwrap().0, expected);
+            db.stats().counts.cache_misses - before
+        };
+        let first = blocks_read();
+        // If a job held the commit lock when the walk ended, its offer waits for a commit.
+        db.put(key(0), VALUE).unwrap();
+        assert!(first > 10, "{first} blocks");
+        assert_eq!(blocks_read(), 0, "from_back {from_back}");
+    }
 }
 
 #[test]

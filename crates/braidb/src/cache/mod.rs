@@ -4,7 +4,8 @@
 //! superfluous but never wrong; the blocks of a deleted table age out.
 //!
 //! *Admission.* An entry is kept when it is offered a second time (`doorkeeper`). Most blocks of a large database are read once. They would
-//! displace others, and each would take new memory while the cache fills.
+//! displace others, and each would take new memory while the cache fills. A walk that leaves a gap has its last blocks kept at once
+//! ([`BlockCache::insert_known`]): later walks jump there.
 //!
 //! Shards and hash are fixed rather than taken from the machine, so that a simulated run evicts alike everywhere.
 
@@ -106,13 +107,19 @@ impl BlockCache {
 
     /// Keeps the block, if it was offered before and is not larger than a shard.
     pub fn insert(&self, file: FileId, offset: u64, block: &Arc<Block>) {
-        let place = (file, offset);
-        if let Some((blocks, doorkeeper)) = &self.blocks
-            && doorkeeper.admits(&place)
+        if let Some((_, doorkeeper)) = &self.blocks
+            && doorkeeper.admits(&(file, offset))
         {
+            self.insert_known(file, offset, block);
+        }
+    }
+
+    /// Keeps the block at its first offer, if it is not larger than a shard.
+    pub fn insert_known(&self, file: FileId, offset: u64, block: &Arc<Block>) {
+        if let Some((blocks, _)) = &self.blocks {
             let evicted = {
                 let _held = foreground::enter();
-                blocks.insert_with_lifecycle(place, block.clone())
+                blocks.insert_with_lifecycle((file, offset), block.clone())
             };
             drop(evicted);
         }

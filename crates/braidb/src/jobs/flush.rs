@@ -198,6 +198,7 @@ impl Jobs {
         if let Some(output) = outputs.iter().find(|output| !output.tables.is_empty()) {
             self.sync_names(output)?;
         }
+        let _early = self.parts.tables.open_early(outputs.iter().flat_map(|output| &output.tables))?;
         for part in &mut written {
             let (family, replay_from) = (part.task.family, part.task.replay_from);
             let copied = part.hot.as_ref().map(|hot| self.write_back_hot(family, hot, replay_from));

@@ -4,7 +4,7 @@
 use super::stretch::Stretch;
 use super::{Catalog, Jobs};
 use crate::base::error::Result;
-use crate::base::ids::{FamilyId, FileId};
+use crate::base::ids::{FamilyId, FileId, TierId};
 use crate::base::key::Span;
 use crate::base::mutant::mutant;
 use crate::base::names;
@@ -128,7 +128,10 @@ impl Jobs {
 
         drop(images);
         self.sync_names(&outputs)?;
-        let _early = self.parts.tables.open_early(outputs.tables.iter())?;
+        // Readers that came to the inputs will come to the outputs. Nothing is in memory of tables that only writers meet.
+        let has_been_read = merge.inputs.iter().any(|input| input.slice.table.has_been_read());
+        let meets_readers = |table: &&NewTable| has_been_read || table.tier != TierId::FAST;
+        let _early = self.parts.tables.open_early(outputs.tables.iter().filter(meets_readers))?;
 
         let (shadowed, spent) = (outputs.shadowed, outputs.spent);
         if mutant!("slow_source_deleted_early") && merge.changes_tier() {

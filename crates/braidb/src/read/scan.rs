@@ -191,8 +191,8 @@ pub struct ForwardWalk {
     /// The last key decided, and the number of its version that decided; the walk passes over its older versions.
     key: Vec<u8>,
     seq: SeqNo,
-    /// Whether the version that decided lies in a table.
-    is_in_table: bool,
+    /// The source of the version that decided.
+    source: usize,
     started: bool,
     /// A jump found that no living key follows.
     is_at_end: bool,
@@ -216,7 +216,6 @@ impl ForwardWalk {
             Bound::Included(key) => key.clone(),
             Bound::Excluded(key) => successor(key),
         };
-        trail.begin(Some(start.clone()));
         let jump = trail.jump_from(&start);
         let mut merge = MergeCursor::new(sources(view));
         let mut is_at_end = false;
@@ -231,12 +230,15 @@ impl ForwardWalk {
             None => merge.seek_to_first()?,
         }
         let payers = Payers::new(view, first, context);
+        if jump.is_none() {
+            trail.begin(Some(start));
+        }
         Ok(ForwardWalk {
             merge,
             at,
             key: Vec::new(),
             seq: 0,
-            is_in_table: false,
+            source: 0,
             started: false,
             is_at_end,
             has_ended: false,
@@ -268,6 +270,14 @@ impl ForwardWalk {
         Ok(())
     }
 
+    /// Dead entries end before the key of the merge.
+    #[cold]
+    fn end_trail(&mut self) {
+        if self.trail.end_forward(Some(self.merge.key().to_vec())) {
+            self.merge.keep();
+        }
+    }
+
     /// Takes the key of the merge as the next one decided, and steps behind its newest visible version.
     #[inline(always)]
     fn decide(&mut self) -> Result<()> {
@@ -275,7 +285,7 @@ impl ForwardWalk {
         self.key.clear();
         self.key.extend_from_slice(self.merge.key());
         self.seq = self.merge.seq();
-        self.is_in_table = self.merge.winner().is_in_table();
+        self.source = self.merge.winner_index();
         self.payers.key();
         self.count.first_key.get_or_insert_with(|| self.key.clone());
         self.merge.next()
@@ -309,7 +319,7 @@ impl Walk for ForwardWalk {
                 versions += u32::from(decided);
                 if decided {
                     self.trail.step_hidden(1);
-                    if self.is_in_table && self.merge.winner().is_in_table() {
+                    if self.merge.winner().is_in_table() && self.merge.sources()[self.source].is_in_table() {
                         self.payers.hidden(&self.key, self.seq);
                     }
                 }
@@ -333,7 +343,7 @@ impl Walk for ForwardWalk {
                 continue;
             }
             if !self.trail.is_idle() {
-                self.trail.end_forward(Some(self.merge.key().to_vec()));
+                self.end_trail();
             }
             let value = self.merge.lazy_value();
             self.decide()?;
@@ -352,10 +362,13 @@ impl Walk for ForwardWalk {
                 Bound::Excluded(key) => Some(key.clone()),
             };
             let next = (self.merge.valid() && !self.is_at_end).then(|| self.merge.key().to_vec());
-            self.trail.end_forward(match (bound, next) {
+            let is_offered = self.trail.end_forward(match (bound, next) {
                 (Some(bound), Some(next)) => Some(bound.min(next)),
                 (bound, next) => bound.or(next),
             });
+            if is_offered {
+                self.merge.keep();
+            }
         }
         self.trail.deliver();
     }
@@ -392,7 +405,6 @@ impl BackwardWalk {
             Bound::Included(key) => Some(successor(key)),
             Bound::Excluded(key) => Some(key.clone()),
         };
-        trail.begin(start.clone());
         let jump = trail.jump_before(start.as_deref());
         let mut merge = MergeCursor::new(sources(view));
         let mut is_at_end = false;
@@ -407,6 +419,9 @@ impl BackwardWalk {
             None => merge.seek_to_last()?,
         }
         let payers = Payers::new(view, first.map(Vec::as_slice), context);
+        if jump.is_none() {
+            trail.begin(start);
+        }
         Ok(BackwardWalk {
             merge,
             at,
@@ -487,8 +502,8 @@ impl Walk for BackwardWalk {
                 self.merge.prev()?;
             }
             if let Some(value) = newest {
-                if !self.trail.is_idle() {
-                    self.trail.end_backward(successor(&self.key));
+                if !self.trail.is_idle() && self.trail.end_backward(successor(&self.key)) {
+                    self.merge.keep();
                 }
                 self.count.entries_returned += 1;
                 return Ok(Some((self.key.clone(), value)));
@@ -510,7 +525,9 @@ impl Walk for BackwardWalk {
             };
             let is_beside = self.merge.valid() && !self.is_at_end;
             let next = if is_beside { successor(self.merge.key()) } else { Vec::new() };
-            self.trail.end_backward(bound.max(next));
+            if self.trail.end_backward(bound.max(next)) {
+                self.merge.keep();
+            }
         }
         self.trail.deliver();
     }

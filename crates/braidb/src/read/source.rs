@@ -38,6 +38,10 @@ impl Source {
 }
 
 impl Cursor for Source {
+    fn keep(&self) {
+        of_part!(self, cursor => cursor.keep())
+    }
+
     fn seek_to_first(&mut self) -> Result<()> {
         of_part!(self, cursor => cursor.seek_to_first())
     }

@@ -167,22 +167,27 @@ impl Trail {
         self.deliver();
     }
 
-    /// The trail of a walk forward ended before `high`; `None` if no key followed.
-    pub fn end_forward(&mut self, high: Option<Vec<u8>>) {
-        if self.is_worth_an_offer(false) {
+    /// The trail of a walk forward ended before `high`; `None` if no key followed. Returns whether the walk offers a gap: then later walks
+    /// will jump to its end.
+    pub fn end_forward(&mut self, high: Option<Vec<u8>>) -> bool {
+        let is_worth = self.is_worth_an_offer(false);
+        if is_worth {
             let low = self.from.take().unwrap_or_default();
             self.offer(low, high);
         }
         self.restart(None);
+        is_worth
     }
 
-    /// The trail of a walk backward ended at `low`, the least key of the gap.
-    pub fn end_backward(&mut self, low: Vec<u8>) {
-        if self.is_worth_an_offer(false) {
+    /// The trail of a walk backward ended at `low`, the least key of the gap. Returns as [`Trail::end_forward`].
+    pub fn end_backward(&mut self, low: Vec<u8>) -> bool {
+        let is_worth = self.is_worth_an_offer(false);
+        if is_worth {
             let high = self.from.take();
             self.offer(low, high);
         }
         self.restart(None);
+        is_worth
     }
 
     /// Whether the trail up to here is worth an offer. `is_before_gap` says that it ends at a gap.
@@ -197,6 +202,8 @@ impl Trail {
     }
 
     fn offer(&mut self, low: Vec<u8>, high: Option<Vec<u8>>) {
+        // Before the first dead entry the trail has no beginning.
+        assert!(self.steps > 0, "a gap has a dead entry");
         let gap = Gap::found(low, high, self.at, self.steps);
         // A trail that ends at a gap is empty if the gap grew over the trail's beginning meanwhile.
         if let Some(sink) = self.sink.as_ref().filter(|_| !gap.is_empty()) {

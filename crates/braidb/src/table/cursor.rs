@@ -82,6 +82,9 @@ impl Loaded {
 impl TableCursor {
     pub(super) fn new(table: Arc<Table>, bounds: Arc<KeyRange>, fill_cache: bool) -> TableCursor {
         let images = if fill_cache { Vec::new() } else { table.images() };
+        if fill_cache {
+            table.note_reader();
+        }
         TableCursor {
             source: Source::new(table, bounds, fill_cache),
             loaded: None,
@@ -277,6 +280,12 @@ impl TableCursor {
 }
 
 impl Cursor for TableCursor {
+    fn keep(&self) {
+        if let Some(loaded) = self.loaded.as_ref().filter(|_| self.source.fill_cache) {
+            self.table().keep_again(loaded.number, &loaded.owner);
+        }
+    }
+
     fn seek_to_first(&mut self) -> Result<()> {
         let bounds = self.source.bounds.clone();
         self.seek_forward(&bounds.low)

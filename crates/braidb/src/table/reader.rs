@@ -20,7 +20,7 @@ use crate::visible::{EntryKind, Found};
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// A table, open for reading. The file must keep its name as long as a reader uses the table, because the file may be
 /// opened again.
@@ -37,6 +37,7 @@ pub struct Table {
     counters: Arc<Counters>,
     /// Reads of blocks that readers waited for, if the table lies on a slow tier.
     slow_reads: Option<AtomicU64>,
+    has_been_read: AtomicBool,
 }
 
 pub(super) const NO_SUCH_BODY: Flaw =
@@ -76,13 +77,37 @@ impl Table {
         };
         let (index, filter) = sections().map_err(|fault: Fault| fault.into_error(path))?;
         drop(file);
-        let (path, slow_reads) = (path.to_owned(), None);
-        Ok(Arc::new(Table { files, path, id, index, filter, bodies, cache, counters, slow_reads }))
+        let (path, slow_reads, has_been_read) = (path.to_owned(), None, AtomicBool::new(false));
+        Ok(Arc::new(Table {
+            files,
+            path,
+            id,
+            index,
+            filter,
+            bodies,
+            cache,
+            counters,
+            slow_reads,
+            has_been_read,
+        }))
     }
 
     /// The table lies on a slow tier: reads of its blocks are counted, and leave no pages in the page cache.
     pub fn count_slow_reads(&mut self) {
         self.slow_reads = Some(AtomicU64::default());
+    }
+
+    /// A reader looks into the table.
+    #[inline]
+    pub(super) fn note_reader(&self) {
+        if !self.has_been_read.load(Relaxed) {
+            self.has_been_read.store(true, Relaxed);
+        }
+    }
+
+    /// Whether a reader has looked into the table.
+    pub fn has_been_read(&self) -> bool {
+        self.has_been_read.load(Relaxed)
     }
 
     /// Reads the sample of table `id`, if it has one, and keeps nothing else in memory.
@@ -138,6 +163,7 @@ impl Table {
             return Ok(None);
         }
         self.counters.table_reads.add(1);
+        self.note_reader();
         let mut key_seen = false;
         for number in self.index.first_at_or_after(key)..self.index.blocks() {
             let block = self.block(number)?;
@@ -216,6 +242,11 @@ impl Table {
         let block = Arc::new(Block::new(payload));
         self.cache.insert(self.id, self.index.start(number), &block);
         block
+    }
+
+    /// Puts a payload into the cache as if it had been read before.
+    pub(super) fn keep_again(&self, number: usize, payload: &Arc<Block>) {
+        self.cache.insert_known(self.id, self.index.start(number), payload);
     }
 
     /// Reads the blocks from `first` up to `end`, excluded, with their trailers.

@@ -192,9 +192,15 @@ pub trait Cursor: Send {
     fn lazy_value(&self) -> LazyValue {
         LazyValue::Pinned(self.pin_value())
     }
+    /// Keeps the block of this entry in the cache, although it may have been read only once: a reader will come to this place again.
+    fn keep(&self) {}
 }
 
 impl<C: Cursor + ?Sized> Cursor for Box<C> {
+    fn keep(&self) {
+        (**self).keep()
+    }
+
     fn seek_to_first(&mut self) -> Result<()> {
         (**self).seek_to_first()
     }

@@ -163,9 +163,23 @@ impl<C: Cursor> MergeCursor<C> {
     pub fn winner(&self) -> &C {
         self.source(&self.tree[0])
     }
+
+    /// Which source has the current entry.
+    #[inline]
+    pub fn winner_index(&self) -> usize {
+        self.tree[0].source as usize
+    }
+
+    pub fn sources(&self) -> &[C] {
+        &self.sources
+    }
 }
 
 impl<C: Cursor> Cursor for MergeCursor<C> {
+    fn keep(&self) {
+        self.sources.iter().for_each(Cursor::keep);
+    }
+
     fn seek_to_first(&mut self) -> Result<()> {
         self.restart(false, |cursor| cursor.seek_to_first())
     }

@@ -192,6 +192,9 @@ fn without_room_for_copies_no_key_stays() {
     assert_eq!((counts.flushes, counts.hot_kept, counts.job_failures), (1, 0, 0));
     assert_eq!((bench.names("table").len(), bench.entries_in_memory()), (1, 0));
     assert_eq!(bench.db.get("hot").unwrap().unwrap(), [7; 10]);
+    let files = bench.fs.files();
+    let named_bytes: u64 = files.iter().map(|path| bench.fs.allocated_bytes(path).unwrap()).sum();
+    assert_eq!(bench.fs.taken_bytes(), named_bytes, "the table of the failed try is open");
 }
 
 /// A family without a write since the last flush replays no old log, so its logs go with the logs of the flushed family.
@@ -268,6 +271,52 @@ fn the_inputs_of_a_merge_stay_as_long_as_a_reader_needs_them() {
     assert_eq!(iter.count(), 9);
     bench.db.settle().unwrap();
     assert_eq!(bench.names("table").len(), 1);
+}
+
+/// A flush reads index and filter of its table, and so does a merge of tables that were read. The first get that comes to the new table
+/// then reads one block alone. Tables that only writers meet take no memory.
+#[test]
+fn the_first_get_of_a_new_table_reads_one_block() {
+    let reads_of_a_get = |bench: &Bench| {
+        bench.fs.record_ops();
+        assert!(bench.db.get([0]).unwrap().is_some());
+        bench.fs.take_recorded_ops().into_iter().filter(|op| op.kind == OpKind::Read).count()
+    };
+    let bench = two_tables();
+    assert_eq!(reads_of_a_get(&bench), 1, "after a flush");
+    bench.db.compact().unwrap();
+    assert_eq!(reads_of_a_get(&bench), 1, "after a merge");
+    let unread = two_tables();
+    unread.db.compact().unwrap();
+    assert!(reads_of_a_get(&unread) > 1, "no reader met the inputs");
+}
+
+/// A flush reads the end of its table while the records stand in logs. Damage fails the flush, and the next try writes another table. What
+/// the operating system refuses is left to the first reader.
+#[test]
+fn a_flush_reads_its_table_before_the_logs_go() {
+    for is_damaged in [false, true] {
+        let bench = Bench::new(options());
+        bench.db.put("k", "v").unwrap();
+        let mut is_armed = true;
+        bench.fs.set_hook(Some(Box::new(move |fs, op| {
+            let Some(table) = fs.files().into_iter().find(|path| has_extension(path, "table")) else {
+                return;
+            };
+            if op.kind != OpKind::SyncDir || !std::mem::take(&mut is_armed) {
+                return;
+            }
+            match is_damaged {
+                true => fs.flip_bit(&table, 8 * (fs.written_len(&table).unwrap() - 1)).unwrap(),
+                false => fs.fail_nth_where(1, Fault::Io, Lasting::Once, 1, is(OpKind::Read, "table")),
+            }
+        })));
+        let outcome = bench.db.flush();
+        assert_eq!(outcome.is_err(), is_damaged, "{outcome:?}");
+        assert_eq!(bench.db.stats().counts.job_failures, u64::from(is_damaged));
+        bench.db.flush().unwrap();
+        assert_eq!(bench.db.get("k").unwrap().unwrap(), b"v"[..]);
+    }
 }
 
 /// A file system may take 100 ms to free a table's blocks: a job deletes the files that the last reader kept. A close runs the job's work.

@@ -12,7 +12,7 @@
 //! directory poisons the manifest, because names of other files may be lost too. After the rename, a failure leaves
 //! unknown which manifest is in force after a crash.
 //!
-//! If `LOCK` is not the file that was locked, no manifest is started and no edit is relied on (see `dir_lock.rs`).
+//! If `LOCK` is not the file that was locked, no manifest is started and no edit is relied on (see `version/directory/dir_lock.rs`).
 
 use super::directory::current;
 use super::directory::dir_lock::DirLock;

@@ -85,6 +85,10 @@ impl<P: Parts> ConcatCursor<P> {
 }
 
 impl<P: Parts> Cursor for ConcatCursor<P> {
+    fn keep(&self) {
+        self.current.iter().for_each(Cursor::keep);
+    }
+
     fn seek_to_first(&mut self) -> Result<()> {
         self.enter(0, |cursor| cursor.seek_to_first())?;
         self.skip_forward()

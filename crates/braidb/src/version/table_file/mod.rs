@@ -1,5 +1,6 @@
-//! A table as the tree holds it. All slices and versions that refer to the table share one [`TableFile`], which opens
-//! the file on first use. The table is buried when the last reference is gone.
+//! A table as the tree holds it. All slices and versions that refer to the table share one [`TableFile`]. The job that
+//! writes a table opens it if readers will come, otherwise its first user does. The table is buried when the last
+//! reference is gone.
 //!
 //! Rule 1 needs two proofs before the file may go. A synced edit no longer refers to the table
 //! ([`TableFile::mark_obsolete`]), and no view does (the last `Arc` is dropped). Then the id joins the dead ids of the
@@ -62,7 +63,7 @@ pub struct TableStore {
     has_garbage: AtomicBool,
     bell: Bell,
     heat: HeatClock,
-    /// Tables on slow tiers that a job opened before an edit names them.
+    /// Tables that a job opened before an edit names them.
     early: Mutex<BTreeMap<FileId, Arc<Table>>>,
 }
 
@@ -156,17 +157,28 @@ impl TableStore {
         alive
     }
 
-    /// Opens new tables on slow tiers, so that no reader waits for more than one slow read. They stay open as long as the answer lives,
-    /// and as long as the state has them.
+    /// Opens new tables before an edit names them, so that no reader waits for their index and filter, which stay in memory as long as
+    /// the answer lives, and as long as the state has the tables. Their files are closed: an open file would keep the space of a table
+    /// that is deleted because its job fails later.
+    ///
+    /// A damaged table is an error while its records are still elsewhere. The first reader of a table on the fast tier tries again what
+    /// the operating system refused.
     pub fn open_early<'a>(
         self: &Arc<Self>,
         tables: impl Iterator<Item = &'a NewTable>,
     ) -> Result<EarlyTables> {
         let mut early = EarlyTables { store: self.clone(), ids: Vec::new() };
-        for table in tables.filter(|table| table.tier != TierId::FAST) {
-            let opened = self.open(&TableFile::of_new(table, self))?;
+        for table in tables {
+            let opened = self.open(&TableFile::of_new(table, self));
+            self.close(table.id);
+            match opened {
+                Ok(opened) => _ = self.early.lock().insert(table.id, opened),
+                // The tables behind this one would wait for a descriptor too, each for a second.
+                Err(error) if table.tier == TierId::FAST && error.is_short_of_descriptors() => break,
+                Err(Error::Io { .. }) if table.tier == TierId::FAST => continue,
+                Err(error) => return Err(error),
+            }
             early.ids.push(table.id);
-            self.early.lock().insert(table.id, opened);
         }
         Ok(early)
     }
@@ -252,8 +264,7 @@ pub struct TableFile {
 
 impl TableFile {
     pub fn new(id: FileId, bytes: u64, checksum: u32, tier: TierId, store: Arc<TableStore>) -> TableFile {
-        let is_slow = tier != TierId::FAST;
-        let early = is_slow.then(|| store.early.lock().get(&id).cloned()).flatten();
+        let early = store.early.lock().get(&id).cloned();
         TableFile {
             id,
             bytes,
@@ -304,6 +315,11 @@ impl TableFile {
     /// Whether handles of the table lead to values on slow tiers.
     pub fn leads_to_slow_values(&self) -> bool {
         self.leads_to_slow_values
+    }
+
+    /// Whether a reader has looked into the table since the database was opened.
+    pub fn has_been_read(&self) -> bool {
+        self.reader.get().is_some_and(|table| table.has_been_read())
     }
 
     /// Reads of the table's blocks from a slow tier that readers waited for.
