@@ -195,7 +195,7 @@ impl Index {
         };
         let prefix = prefix_u64(rest);
         let mut low = self.prefixes.partition_point(|&other| other < prefix);
-        let mut high = low + self.prefixes[low..].partition_point(|&other| other == prefix);
+        let mut high = low + equal_at_start(&self.prefixes[low..], prefix);
         while low < high {
             let middle = low.midpoint(high);
             if beyond(self.rest(middle), rest) {
@@ -237,6 +237,17 @@ impl Index {
     }
 }
 
+/// How many of the ascending numbers, none of which is smaller than `number`, equal it. Mostly none or few do, so the search doubles its
+/// steps from the first number on.
+fn equal_at_start(numbers: &[u64], number: u64) -> usize {
+    let mut step = 1;
+    while numbers.get(step - 1) == Some(&number) {
+        step *= 2;
+    }
+    let (low, high) = (step / 2, (step - 1).min(numbers.len()));
+    low + numbers[low..high].partition_point(|&other| other == number)
+}
+
 fn entry<'a>(decoder: &mut Decoder<'a>) -> Option<(usize, &'a [u8], u64)> {
     let shared = usize::try_from(decoder.varint()?).ok()?;
     let suffix = decoder.bytes()?;
@@ -269,6 +280,16 @@ mod tests {
             let short = separator(last, next);
             assert_eq!(short.escape_ascii().to_string(), expected.escape_ascii().to_string());
             assert!(short.as_slice() >= last && (short.as_slice() < next || last == next));
+        }
+    }
+
+    #[test]
+    fn equal_numbers_are_counted() {
+        for equal in 0..40 {
+            for more in [0, 1, 5] {
+                let numbers = [vec![5; equal], vec![6; more]].concat();
+                assert_eq!(equal_at_start(&numbers, 5), equal);
+            }
         }
     }
 
