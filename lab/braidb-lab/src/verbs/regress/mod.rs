@@ -192,9 +192,13 @@ impl Runner {
                 let output = self.output(step, variables().collect(), hash)?;
                 let stdout = String::from_utf8_lossy(&output.stdout);
                 host::write_text(&out.join(&step.label), &stdout)?;
-                let is_verdict = |text: &&str| text.starts_with("PASS ") || text.starts_with("FAIL ");
-                let verdicts: Vec<_> =
-                    stdout.lines().map(str::trim).filter(is_verdict).map(str::to_owned).collect();
+                let verdict = |text: &str| {
+                    let (word, rest) = text.trim().split_once(' ')?;
+                    ["PASS", "FAIL"]
+                        .contains(&word)
+                        .then(|| format!("{word} {}: {}", step.label, rest.trim()))
+                };
+                let verdicts: Vec<String> = stdout.lines().filter_map(verdict).collect();
                 // A limit that fails leaves the other commands their turn.
                 let is_judged = output.status.code() == Some(1) && !verdicts.is_empty();
                 told.verdicts.extend(verdicts);
