@@ -6,8 +6,8 @@ use super::damage::Damages;
 use super::hints::Hints;
 use super::tier_room::TierState;
 use crate::base::ids::{FamilyId, FileId, TierId};
-use crate::plan::Claims;
 use crate::plan::form::{self, FormOptions, Pinned};
+use crate::plan::{Claim, Claims};
 use crate::version::{CommitError, Edit, Manifest, State};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,11 +38,11 @@ pub(super) struct Catalog {
     /// Logs on disk.
     pub(super) logs: BTreeSet<FileId>,
     /// Value files on disk that an edit has named, and their tiers.
-    pub(super) value_files: BTreeMap<FileId, TierId>,
+    value_files: BTreeMap<FileId, TierId>,
     /// The value files of the current round of collection.
-    pub(super) collected: BTreeSet<FileId>,
+    collected: BTreeSet<FileId>,
     /// The value files that merges empty where they come by.
-    pub(super) carried: BTreeSet<FileId>,
+    carried: BTreeSet<FileId>,
     pub(super) damages: Damages,
     /// Bytes of the logs that earlier opens wrote.
     pub(super) older_log_bytes: BTreeMap<FileId, u64>,
@@ -206,6 +206,57 @@ impl Catalog {
     /// Threads that read samples of tables.
     pub(super) fn sampling_threads(&self) -> usize {
         self.sampling_threads
+    }
+
+    /// The value files of the current round of collection.
+    pub(super) fn collected(&self) -> &BTreeSet<FileId> {
+        &self.collected
+    }
+
+    /// The value files that merges empty where they come by.
+    pub(super) fn carried(&self) -> &BTreeSet<FileId> {
+        &self.carried
+    }
+
+    /// Merges empty the `carried` files where they come by. With `round` a round of collection begins.
+    pub(super) fn collect(&mut self, carried: BTreeSet<FileId>, round: Option<BTreeSet<FileId>>) {
+        self.carried = carried;
+        self.collected = round.unwrap_or_else(|| std::mem::take(&mut self.collected));
+    }
+
+    /// Takes the files that damage pins out of the round of collection. Returns all files that damage pins.
+    pub(super) fn leave_pinned(&mut self) -> BTreeSet<FileId> {
+        self.damages.forget_gone(&self.state);
+        let pinned = self.damages.pinned();
+        self.collected.retain(|id| !pinned.contains(id));
+        pinned
+    }
+
+    /// Ends a round of collection that only damage keeps from going on: its files are pinned. Returns whether there was a round.
+    pub(super) fn end_round_at_damage(&mut self) -> bool {
+        let left = std::mem::take(&mut self.collected);
+        let was_round = !left.is_empty();
+        if was_round {
+            self.damages.pin(left);
+        }
+        was_round
+    }
+
+    /// A merge that touched `claims` could not read a table or log. Returns whether it is one damage more that plans do not touch now.
+    pub(super) fn met_unreadable_slices(&mut self, file: FileId, claims: &[Claim]) -> bool {
+        self.damages.met_slices(file, claims, &self.state, &self.collected)
+    }
+
+    /// A merge could not read a value file. Returns whether it is one damage more that plans do not touch now; `None` if the state does not
+    /// name the file.
+    pub(super) fn met_unreadable_values(&mut self, file: FileId) -> Option<bool> {
+        self.state.value_files().contains_key(&file).then(|| self.damages.met_value_file(file))
+    }
+
+    /// Takes the value files that an edit has named and the state names no more, unless they are held.
+    pub(super) fn take_value_files(&mut self, is_held: impl Fn(FileId) -> bool) -> Vec<(FileId, TierId)> {
+        let named = self.state.value_files();
+        self.value_files.extract_if(.., |id, _| !named.contains_key(id) && !is_held(*id)).collect()
     }
 
     /// The last log that was let go.

@@ -96,6 +96,43 @@ impl Damages {
         is_new && !makes_room
     }
 
+    /// A merge failed to read a value file. Returns as [`Damages::met_slices`] does.
+    pub fn met_value_file(&mut self, file: FileId) -> bool {
+        self.met(file, Vec::new(), [file].into())
+    }
+
+    /// A merge that touched `claims` failed to read a table or log. The damage pins what its tables name; after another failure there also
+    /// what other tables there name of the round of collection, `collected`. Returns whether it is one damage more that plans do not touch
+    /// now.
+    pub fn met_slices(
+        &mut self,
+        file: FileId,
+        claims: &[Claim],
+        state: &State,
+        collected: &BTreeSet<FileId>,
+    ) -> bool {
+        let mut read: Vec<Claim> = claims.iter().filter(|claim| claim.kind != Use::Append).cloned().collect();
+        if self.is_damaged_all_over(file) {
+            read = everything(state);
+        }
+        let known = self.known(file, &read);
+        let mut slices: Vec<Claim> = Vec::new();
+        for slice in slices_of(file, &read, state).chain(slices_of(file, &known, state)) {
+            if !slices.contains(&slice) {
+                slices.push(slice);
+            }
+        }
+        if slices.is_empty() {
+            return false;
+        }
+        let mut pins = bodies(state.tables().map(|table| &**table).filter(|table| reads(table, file)));
+        if !known.is_empty() {
+            let there = read.iter().flat_map(|claim| touched(claim, state)).map(|slice| &*slice.table);
+            pins.extend(bodies(there).intersection(collected));
+        }
+        self.met(file, slices, pins)
+    }
+
     fn of_slices(&self) -> impl Iterator<Item = &Damage> {
         self.list.iter().filter(|damage| !damage.is_value_file())
     }
@@ -145,7 +182,7 @@ impl Damages {
     }
 
     /// Pins value files to the damage whose wait ends first, of those that keep plans waiting.
-    fn pin(&mut self, files: BTreeSet<FileId>) {
+    pub fn pin(&mut self, files: BTreeSet<FileId>) {
         let ended = self.ended;
         let waiting = self.list.iter_mut();
         let waiting = waiting.filter(|damage| damage.waits_until > ended && !damage.is_value_file());
@@ -215,12 +252,11 @@ impl Jobs {
         };
         let mut catalog = self.catalog.lock();
         let is_new = match path.file_name().and_then(|name| names::parse(name.to_str()?)) {
-            Some(Kind::Values(id)) if catalog.state.value_files().contains_key(&id) => {
-                catalog.damages.met(id, Vec::new(), [id].into())
-            }
-            Some(Kind::Table(id) | Kind::Log(id)) => catalog.met_unreadable_slices(id, claims),
-            _ => return false,
+            Some(Kind::Values(id)) => catalog.met_unreadable_values(id),
+            Some(Kind::Table(id) | Kind::Log(id)) => Some(catalog.met_unreadable_slices(id, claims)),
+            _ => None,
         };
+        let Some(is_new) = is_new else { return false };
         self.choose_collected(&mut catalog);
         is_new
     }
@@ -228,45 +264,16 @@ impl Jobs {
     /// Nothing is left to be done but what touches damage. Ends the round of collection, so that other files are collected. Returns whether
     /// there was a round.
     pub(super) fn end_round_at_damage(&self, catalog: &mut Catalog) -> bool {
-        let left = std::mem::take(&mut catalog.collected);
-        if left.is_empty() {
-            return false;
+        let was_round = catalog.end_round_at_damage();
+        if was_round {
+            self.choose_collected(catalog);
         }
-        catalog.damages.pin(left);
-        self.choose_collected(catalog);
-        true
+        was_round
     }
 
     /// How many damages merges leave alone now.
     pub fn damages(&self) -> usize {
         self.catalog.lock().damages.count()
-    }
-}
-
-impl Catalog {
-    /// A merge that touched `claims` could not read a table or log. Returns whether it is one damage more that plans do not touch now.
-    fn met_unreadable_slices(&mut self, file: FileId, claims: &[Claim]) -> bool {
-        let Catalog { state, damages, collected, .. } = self;
-        let mut read: Vec<Claim> = claims.iter().filter(|claim| claim.kind != Use::Append).cloned().collect();
-        if damages.is_damaged_all_over(file) {
-            read = everything(state);
-        }
-        let known = damages.known(file, &read);
-        let mut slices: Vec<Claim> = Vec::new();
-        for slice in slices_of(file, &read, state).chain(slices_of(file, &known, state)) {
-            if !slices.contains(&slice) {
-                slices.push(slice);
-            }
-        }
-        if slices.is_empty() {
-            return false;
-        }
-        let mut pins = bodies(state.tables().map(|table| &**table).filter(|table| reads(table, file)));
-        if !known.is_empty() {
-            let there = read.iter().flat_map(|claim| touched(claim, state)).map(|slice| &*slice.table);
-            pins.extend(bodies(there).intersection(collected));
-        }
-        damages.met(file, slices, pins)
     }
 }
 

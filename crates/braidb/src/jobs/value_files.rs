@@ -23,7 +23,7 @@
 
 use super::hints::Hints;
 use super::{Catalog, Jobs};
-use crate::base::ids::{FamilyId, FileId, TierId};
+use crate::base::ids::{FamilyId, FileId};
 use crate::base::mutant::mutant;
 use crate::plan::Merge;
 use crate::plan::tree::space_of;
@@ -44,17 +44,27 @@ const ROOM_FACTOR: u64 = 16;
 impl Jobs {
     /// Chooses the value files to be collected. Called after each edit.
     pub(super) fn choose_collected(&self, catalog: &mut Catalog) {
-        let Catalog { state, damages, collected, carried, hints, .. } = catalog;
-        damages.forget_gone(state);
+        let pinned = catalog.leave_pinned();
+        let (carried, round) = self.files_to_empty(catalog, &pinned);
+        carried.iter().chain(round.iter().flatten()).for_each(|&id| _ = self.tries.let_go(id));
+        catalog.collect(carried, round);
+    }
+
+    /// The value files that merges empty where they come by, and the files of the next round of collection; `None` while a round goes on.
+    /// Damage keeps the `pinned` files.
+    fn files_to_empty(
+        &self,
+        catalog: &Catalog,
+        pinned: &BTreeSet<FileId>,
+    ) -> (BTreeSet<FileId>, Option<BTreeSet<FileId>>) {
+        let state = &catalog.state;
         let mut files = Cow::Borrowed(state.value_files());
-        let pinned = damages.pinned();
         if !pinned.is_empty() {
             files.to_mut().retain(|id, _| !pinned.contains(id));
-            collected.retain(|id| !pinned.contains(id));
         }
         let watermark = self.parts.shared.snapshots.drop_proof().watermark();
         let space = |(id, family): (&FamilyId, &Family)| {
-            let permille = hints.get(id).map_or(0, Hints::measured_permille);
+            let permille = catalog.hints.get(id).map_or(0, Hints::measured_permille);
             space_of(&family.version, permille, watermark)
         };
         let mut space = match files.is_empty() {
@@ -68,21 +78,19 @@ impl Jobs {
         let (total, options) = (Total::of(&files, space), &self.parts.options.values);
         let permille = self.parts.options.background_merges.then(|| total.garbage_permille(options));
         self.parts.shared.pressure.set_garbage_permille(permille.unwrap_or(0));
-        *carried = collection::carried(&files, total);
-        carried.iter().for_each(|&id| _ = self.tries.let_go(id));
+        let carried = collection::carried(&files, total);
         // Files that joined later would have the cells visited again that the merges have left behind.
-        if collected.iter().any(|id| files.contains_key(id)) {
-            return;
+        if catalog.collected().iter().any(|id| files.contains_key(id)) {
+            return (carried, None);
         }
-        let chosen = match total.is_over() {
+        let round = match total.is_over() {
             true => {
                 let cells = Cells::of(state.families().values().map(|family| &*family.version));
                 collection::to_collect(&files, total, cells, self.room_bytes(), options)
             }
             false => BTreeSet::new(),
         };
-        chosen.iter().for_each(|&id| _ = self.tries.let_go(id));
-        *collected = chosen;
+        (carried, Some(round))
     }
 
     /// Bytes that the device has free beyond the reserve; 0 if it does not answer.
@@ -111,7 +119,7 @@ impl Jobs {
         let has_room = self.room_bytes() / ROOM_FACTOR >= merge.bytes();
         let (mut files, carried, unreadable) = {
             let catalog = self.catalog.lock();
-            (catalog.collected.clone(), catalog.carried.clone(), catalog.damages.unreadable())
+            (catalog.collected().clone(), catalog.carried().clone(), catalog.damages.unreadable())
         };
         if has_room {
             files.extend(carried);
@@ -125,7 +133,7 @@ impl Jobs {
 
     /// The tables that are rewritten because they point into collected value files.
     pub(super) fn tables_of_collected(&self, catalog: &Catalog) -> BTreeSet<FileId> {
-        let collected = &catalog.collected;
+        let collected = catalog.collected();
         if collected.is_empty() {
             return BTreeSet::new();
         }
@@ -137,16 +145,11 @@ impl Jobs {
 
     /// Unlinks the value files that no table of the state names and no reader holds.
     pub(super) fn unlink_value_files(&self, catalog: &mut Catalog) {
-        let Catalog { state, value_files, .. } = catalog;
-        let is_held = |id: &FileId| {
-            let is_read =
-                !mutant!("value_file_deleted_under_view") && self.parts.tables.bodies().is_held(*id);
-            is_read || !self.tries.let_go(*id)
+        let is_held = |id: FileId| {
+            let is_read = !mutant!("value_file_deleted_under_view") && self.parts.tables.bodies().is_held(id);
+            is_read || !self.tries.let_go(id)
         };
-        let gone: Vec<(FileId, TierId)> = value_files
-            .extract_if(.., |id, _| !state.value_files().contains_key(id) && !is_held(id))
-            .collect();
-        for (id, tier) in gone {
+        for (id, tier) in catalog.take_value_files(is_held) {
             // An open file would keep its space.
             self.parts.tables.close(id);
             self.unlink(&self.parts.tables.dirs().values(tier, id));
