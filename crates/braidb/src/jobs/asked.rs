@@ -58,7 +58,7 @@ impl Jobs {
     /// has given back its claims, so a job counts until its end.
     pub fn settle(self: &Arc<Self>) -> Result<()> {
         self.parts.shared.health.check_writable()?;
-        self.catalog.lock().tiers.forget_free_bytes();
+        self.catalog.lock().tiers_mut().forget_free_bytes();
         let _settling = Counted::new(self, Catalog::settling);
         self.wait_until(&[Lane::Flush, Lane::Merge], |catalog| {
             !catalog.has_jobs()

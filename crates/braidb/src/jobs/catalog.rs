@@ -4,20 +4,23 @@
 
 use super::damage::Damages;
 use super::hints::Hints;
+use super::running::MergeKind;
 use super::tier_room::TierState;
 use crate::base::ids::{FamilyId, FileId, TierId};
+use crate::base::mutant::mutant;
 use crate::plan::form::{self, FormOptions, Pinned};
-use crate::plan::{Claim, Claims};
-use crate::version::{CommitError, Edit, Manifest, State};
+use crate::plan::{Claim, Claims, Plan, Ticket};
+use crate::version::{CommitError, Edit, Manifest, State, Version};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The manifest, and what is under way.
 #[derive(Debug)]
 pub(super) struct Catalog {
     manifest: Manifest,
     /// The state that the manifest describes.
-    pub(super) state: State,
-    pub(super) claims: Claims,
+    state: State,
+    claims: Claims,
     /// Jobs that were submitted and have not ended.
     jobs: usize,
     /// Flushes and merges that have not given back their flushing set or claims.
@@ -25,7 +28,7 @@ pub(super) struct Catalog {
     merges_running: usize,
     /// Whether a running merge was bought by what readers paid.
     is_buying: bool,
-    pub(super) tiers: TierState,
+    tiers: TierState,
     /// Whether a log collection runs.
     collecting_logs: bool,
     /// Callers of `compact`. They plan the merges; the scheduler plans only what keeps writers from waiting.
@@ -36,20 +39,20 @@ pub(super) struct Catalog {
     /// Threads that read samples of tables, and hold versions meanwhile.
     sampling_threads: usize,
     /// Logs on disk.
-    pub(super) logs: BTreeSet<FileId>,
+    logs: BTreeSet<FileId>,
     /// Value files on disk that an edit has named, and their tiers.
     value_files: BTreeMap<FileId, TierId>,
     /// The value files of the current round of collection.
     collected: BTreeSet<FileId>,
     /// The value files that merges empty where they come by.
     carried: BTreeSet<FileId>,
-    pub(super) damages: Damages,
+    damages: Damages,
     /// Bytes of the logs that earlier opens wrote.
-    pub(super) older_log_bytes: BTreeMap<FileId, u64>,
+    older_log_bytes: BTreeMap<FileId, u64>,
     /// Bytes that flushes would have left in logs since the oldest logs were let go; and the last log that was let go.
     refused_bytes: u64,
     let_go: Option<FileId>,
-    pub(super) hints: BTreeMap<FamilyId, Hints>,
+    hints: BTreeMap<FamilyId, Hints>,
 }
 
 impl Catalog {
@@ -94,6 +97,16 @@ impl Catalog {
         Ok(())
     }
 
+    /// The state that the manifest describes.
+    pub(super) fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The newest version of a family that exists.
+    pub(super) fn version(&self, family: FamilyId) -> &Arc<Version> {
+        &self.state.families()[&family].version
+    }
+
     pub(super) fn manifest_id(&self) -> FileId {
         self.manifest.id()
     }
@@ -132,16 +145,27 @@ impl Catalog {
         self.flushes_running -= 1;
     }
 
-    pub(super) fn merge_began(&mut self, is_bought: bool) {
+    /// Claims what a plan touches.
+    pub(super) fn merge_began(&mut self, plan: &Plan, kind: MergeKind) -> Ticket {
         self.job_began();
         self.merges_running += 1;
-        self.is_buying |= is_bought;
+        self.is_buying |= kind.is_bought;
+        self.tiers.merge_began(kind.is_move);
+        self.claims.take(plan)
     }
 
-    /// The merge gave back its claims. Its job goes on.
-    pub(super) fn merge_gave_back(&mut self, is_bought: bool) {
+    /// The merge gives back its claims. Its job goes on.
+    pub(super) fn merge_gave_back(&mut self, ticket: Ticket, kind: MergeKind) {
         self.merges_running -= 1;
-        self.is_buying &= !is_bought;
+        self.is_buying &= !kind.is_bought;
+        self.tiers.merge_ended(kind.is_move);
+        self.claims.release(ticket);
+        self.damages.merge_ended();
+    }
+
+    /// What running merges claim.
+    pub(super) fn claims(&self) -> &Claims {
+        &self.claims
     }
 
     pub(super) fn log_collection_began(&mut self) {
@@ -206,6 +230,83 @@ impl Catalog {
     /// Threads that read samples of tables.
     pub(super) fn sampling_threads(&self) -> usize {
         self.sampling_threads
+    }
+
+    /// What is known of tiers.
+    pub(super) fn tiers(&self) -> &TierState {
+        &self.tiers
+    }
+
+    pub(super) fn tiers_mut(&mut self) -> &mut TierState {
+        &mut self.tiers
+    }
+
+    /// Counts the bytes on all tiers. Returns the number of slices.
+    pub(super) fn count_tiers(&mut self) -> u64 {
+        self.tiers.count(self.state.families().values().map(|family| &*family.version))
+    }
+
+    /// What scans noticed in a family.
+    pub(super) fn hints(&self, family: FamilyId) -> Option<&Hints> {
+        self.hints.get(&family)
+    }
+
+    pub(super) fn hints_mut(&mut self, family: FamilyId) -> &mut Hints {
+        self.hints.entry(family).or_default()
+    }
+
+    /// The policies saw all hints, and want nothing more for now.
+    pub(super) fn all_answered(&mut self, has_flushes: bool) {
+        let is_idle = self.is_idle() && !has_flushes;
+        for (id, hints) in &mut self.hints {
+            if let Some(family) = self.state.families().get(id) {
+                hints.answered(&family.version, is_idle);
+            }
+        }
+    }
+
+    /// The logs on disk, as far as the catalog was told of them.
+    pub(super) fn logs(&self) -> &BTreeSet<FileId> {
+        &self.logs
+    }
+
+    /// The logs that earlier opens wrote, with their bytes.
+    pub(super) fn older_log_bytes(&self) -> &BTreeMap<FileId, u64> {
+        &self.older_log_bytes
+    }
+
+    /// Takes the logs before `replay_from` that tables of the state do not point into, unless they are held. `of_this_open` are logs that
+    /// the catalog may not know yet.
+    pub(super) fn take_logs(
+        &mut self,
+        of_this_open: impl Iterator<Item = FileId>,
+        replay_from: FileId,
+        is_held: impl Fn(FileId) -> bool,
+    ) -> BTreeSet<FileId> {
+        self.logs.extend(of_this_open);
+        let named = self.state.log_bodies();
+        let is_forgotten = mutant!("log_deleted_under_a_handle")
+            || mutant!("handle_into_a_collected_log") && self.collecting_logs;
+        let is_body = |id: FileId| !is_forgotten && (named.contains_key(&id) || is_held(id));
+        self.older_log_bytes = self.older_log_bytes.split_off(&replay_from);
+        self.logs.extract_if(.., |&id| id < replay_from && !is_body(id)).collect()
+    }
+
+    /// Takes a log that recovery set aside.
+    pub(super) fn take_superseded(&mut self, log: FileId) {
+        assert!(self.state.is_set_aside(log), "recovery cut log {log} off");
+        self.logs.remove(&log);
+        self.older_log_bytes.remove(&log);
+    }
+
+    /// What merges could not read.
+    pub(super) fn damages(&self) -> &Damages {
+        &self.damages
+    }
+
+    /// Lets plans touch all damages again.
+    pub(super) fn end_waits(&mut self) {
+        self.damages.end_waits();
     }
 
     /// The value files of the current round of collection.

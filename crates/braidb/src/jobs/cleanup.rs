@@ -1,6 +1,11 @@
 //! Gives space back: deletes files that nothing needs any more (rule 1), and punches out of tables what no slice needs. What
 //! cannot be given back now stays for the next open, and costs space, never data.
 //!
+//! *Logs and value files.* Under the catalog, whose last edit is synced, a job finds that the state does not name the file and that nothing
+//! holds it, and takes it off the catalog's lists ([`Gone`]). From here on no edit names the file: a number is given once, and a job that
+//! names an older file holds it. So the job lets go of the catalog before it unlinks. Other jobs commit meanwhile; a crash leaves a file that
+//! no edit names, which the next open deletes.
+//!
 //! *Holes.* A slice leaves the state with a synced edit, and dies with the last view that holds it. Its table may live on for
 //! other slices. Blocks that no living slice can read are then punched out. Each table tracks the ranges of its living slices
 //! ([`TableFile::held`](crate::version::table_file::TableFile::held)). The next open punches the holes that a crash after the
@@ -11,6 +16,7 @@ use crate::base::ids::{FileId, TierId};
 use crate::base::mutant::mutant;
 use crate::base::names;
 use crate::base::tier_dirs::TierDirs;
+use crate::log::Forgotten;
 use crate::version::table_file::TableFile;
 use crate::version::table_file::puncher::Puncher;
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,26 +65,57 @@ impl Drop for Deleting<'_> {
     }
 }
 
+/// Logs and value files that are off the lists of the catalog: the last edit, which is synced, does not name them, no job and no view holds
+/// them, and no later edit names them. [`Jobs::unlink_gone`] deletes them. What is dropped before stays for the next open.
+#[must_use = "the files are deleted once the catalog is let go"]
+pub(super) struct Gone<'a> {
+    logs: BTreeSet<FileId>,
+    value_files: Vec<(FileId, TierId)>,
+    /// Closed after the unlinks, which frees the blocks.
+    forgotten: Forgotten,
+    /// A writer without space waits for the thread.
+    _deleting: Deleting<'a>,
+}
+
+impl Gone<'_> {
+    fn nothing(jobs: &Jobs) -> Gone<'_> {
+        let (logs, value_files) = (BTreeSet::new(), Vec::new());
+        Gone { logs, value_files, forgotten: Forgotten::default(), _deleting: Deleting::new(jobs) }
+    }
+}
+
 impl Jobs {
-    /// Unlinks the logs that no family replays any more, as a synced edit says. Logs that a table of the state or of a view
-    /// points into stay. Returns the number of unlinked logs.
-    pub(super) fn unlink_logs_below(&self, catalog: &mut Catalog, replay_from: FileId) -> u64 {
-        catalog.logs.extend(self.parts.shared.log_sync.sizes().into_iter().map(|(log, _)| log));
-        let named = catalog.state.log_bodies();
-        let is_body = |id: &FileId| {
-            let is_forgotten = mutant!("log_deleted_under_a_handle")
-                || mutant!("handle_into_a_collected_log") && catalog.is_collecting_logs();
-            !is_forgotten && (named.contains_key(id) || self.parts.tables.bodies().is_held(*id))
-        };
-        let (kept, gone): (BTreeSet<FileId>, BTreeSet<FileId>) =
-            catalog.logs.iter().partition(|&id| *id >= replay_from || is_body(id));
-        catalog.logs = kept;
-        for &id in &gone {
+    /// Takes the logs that no family replays any more, as a synced edit says. Logs that a table of the state or of a view
+    /// points into stay.
+    pub(super) fn take_logs_below(&self, catalog: &mut Catalog, replay_from: FileId) -> Gone<'_> {
+        let mut gone = Gone::nothing(self);
+        let of_this_open = self.parts.shared.log_sync.sizes().into_iter().map(|(log, _)| log);
+        let is_held = |id| self.parts.tables.bodies().is_held(id);
+        gone.logs.extend(catalog.take_logs(of_this_open, replay_from, is_held));
+        gone.forgotten = self.parts.shared.log_sync.forget_below(replay_from);
+        gone
+    }
+
+    /// Takes the value files that no table of the state names and no reader holds.
+    pub(super) fn take_value_files_gone(&self, catalog: &mut Catalog) -> Gone<'_> {
+        let mut gone = Gone::nothing(self);
+        gone.value_files = self.take_value_files(catalog);
+        gone
+    }
+
+    /// Deletes files that were taken. The caller has let go of the catalog: an unlink takes up to 100 ms, and so does the close of an
+    /// unlinked log. Returns the number of logs.
+    pub(super) fn unlink_gone(&self, gone: Gone<'_>) -> u64 {
+        for &id in &gone.logs {
             self.unlink(&names::log(&self.parts.dir, id));
         }
-        catalog.older_log_bytes = catalog.older_log_bytes.split_off(&replay_from);
-        self.parts.shared.log_sync.forget_below(replay_from);
-        gone.len() as u64
+        for &(id, tier) in &gone.value_files {
+            // An open file would keep its space.
+            self.parts.tables.close(id);
+            self.unlink(&self.parts.tables.dirs().values(tier, id));
+            self.has_given_back(tier);
+        }
+        gone.logs.len() as u64
     }
 
     /// Gives back the tables, parts of tables, and logs behind tables that neither the manifest nor any view refers to. A
@@ -87,16 +124,15 @@ impl Jobs {
         let Some(_deleting) = self.begin_deleting() else { return };
         self.give_tables_back(usize::MAX);
         // The last table that pointed into a log or value file may be gone. During a commit it is left to the next collection.
-        if let Some(mut catalog) = self.catalog.try_lock() {
-            self.unlink_bodies(&mut catalog);
-        }
+        let gone = self.catalog.try_lock().and_then(|mut catalog| self.take_bodies(&mut catalog));
+        gone.into_iter().for_each(|gone| _ = self.unlink_gone(gone));
     }
 
     /// As [`Jobs::collect_garbage`], and waits for a commit that is under way.
     pub(super) fn collect_all_garbage(&self) {
         let Some(_deleting) = self.begin_deleting() else { return };
         self.give_tables_back(usize::MAX);
-        self.unlink_bodies(&mut self.catalog.lock());
+        self.give_bodies_back();
     }
 
     /// Gives back what the end of a reader left, a few tables in one job. The job holds a merge thread, so the rest goes to another job behind
@@ -104,7 +140,7 @@ impl Jobs {
     pub(super) fn collect_some_garbage(self: &Arc<Self>) {
         let Some(deleting) = self.begin_deleting() else { return };
         let has_more = self.give_tables_back(TABLES_A_JOB);
-        self.unlink_bodies(&mut self.catalog.lock());
+        self.give_bodies_back();
         drop(deleting);
         if has_more {
             self.collect_garbage_soon();
@@ -141,13 +177,19 @@ impl Jobs {
         dead.len() == most
     }
 
-    /// Unlinks logs and value files that no table points into any more. No file goes while it is unknown which edit is the last.
-    fn unlink_bodies(&self, catalog: &mut Catalog) {
-        if self.parts.tables.bodies().take_any_died() {
-            let replay_from = catalog.state.min_replay_from();
-            self.unlink_logs_below(catalog, replay_from);
-            self.unlink_value_files(catalog);
-        }
+    /// Unlinks logs and value files that no table points into any more.
+    fn give_bodies_back(&self) {
+        let gone = self.take_bodies(&mut self.catalog.lock());
+        gone.into_iter().for_each(|gone| _ = self.unlink_gone(gone));
+    }
+
+    /// Takes logs and value files that no table points into any more. No file is taken while it is unknown which edit is the last.
+    fn take_bodies(&self, catalog: &mut Catalog) -> Option<Gone<'_>> {
+        self.parts.tables.bodies().take_any_died().then(|| {
+            let mut gone = self.take_logs_below(catalog, catalog.state().min_replay_from());
+            gone.value_files = self.take_value_files(catalog);
+            gone
+        })
     }
 
     /// Whether a thread gives files back now. A thread is counted before it takes anything from the lists of what is dead.
@@ -190,39 +232,38 @@ impl Jobs {
         let mut catalog = self.catalog.lock();
         // A process that lost the lock may have removed an orphan after the open listed it, and recovery may have used its number again.
         let is_unnamed = |(tier, id): &&(TierId, FileId)| {
-            let is_table = catalog.state.table(*id).is_some_and(|table| table.tier == *tier);
-            let value_file = catalog.state.value_files().get(id);
+            let is_table = catalog.state().table(*id).is_some_and(|table| table.tier == *tier);
+            let value_file = catalog.state().value_files().get(id);
             let is_value_file = value_file.is_some_and(|file| file.tier == *tier);
             !is_table && (!is_value_file || mutant!("value_file_forgotten_at_open"))
         };
         let dirs = self.parts.tables.dirs();
-        for &(tier, id) in orphans.tables.iter().filter(is_unnamed) {
-            self.unlink(&dirs.table(tier, id));
-        }
-        for &(tier, id) in orphans.value_files.iter().filter(is_unnamed) {
-            self.unlink(&dirs.values(tier, id));
-        }
-        let replay_from = catalog.state.min_replay_from();
-        // `unlink_logs_below` handles the logs before `replay_from`.
-        let bodies = catalog.state.log_bodies();
+        let tables = orphans.tables.iter().filter(is_unnamed).map(|&(tier, id)| dirs.table(tier, id));
+        let value_files = orphans.value_files.iter().filter(is_unnamed);
+        let value_files = value_files.map(|&(tier, id)| dirs.values(tier, id));
+        // No later edit names these files: numbers are not given twice.
+        let mut unneeded: Vec<PathBuf> = tables.chain(value_files).collect();
+        let replay_from = catalog.state().min_replay_from();
+        // `take_logs_below` handles the logs before `replay_from`.
+        let bodies = catalog.state().log_bodies();
         let is_unneeded = |log: &&FileId| **log >= replay_from && !bodies.contains_key(log);
         let superseded: Vec<FileId> = superseded.iter().filter(is_unneeded).copied().collect();
         for log in superseded {
-            assert!(catalog.state.is_set_aside(log), "recovery cut log {log} off");
-            catalog.logs.remove(&log);
-            catalog.older_log_bytes.remove(&log);
-            self.unlink(&names::log(&self.parts.dir, log));
+            catalog.take_superseded(log);
+            unneeded.push(names::log(&self.parts.dir, log));
         }
-        self.unlink_logs_below(&mut catalog, replay_from);
+        let gone = self.take_logs_below(&mut catalog, replay_from);
         // Holes that a crash prevented.
         let mut living: BTreeMap<FileId, u64> = BTreeMap::new();
-        for slice in catalog.state.families().values().flat_map(|family| family.version.slices()) {
+        for slice in catalog.state().families().values().flat_map(|family| family.version.slices()) {
             *living.entry(slice.table.id).or_default() += slice.bytes;
         }
         let is_frayed =
             |table: &&Arc<TableFile>| living.get(&table.id).is_some_and(|&bytes| bytes < table.full_bytes());
-        let frayed: Vec<_> = catalog.state.tables().filter(is_frayed).cloned().collect();
+        let frayed: Vec<_> = catalog.state().tables().filter(is_frayed).cloned().collect();
         drop(catalog);
+        unneeded.iter().for_each(|path| self.unlink(path));
+        self.unlink_gone(gone);
         self.punch_all(&frayed);
     }
 

@@ -49,7 +49,7 @@ impl Jobs {
         let catalog = self.catalog.lock();
         let mut logs = self.logs(&catalog);
         // No family replays a log that a recovery set aside, so replay cannot begin there.
-        logs.retain(|&log, _| !catalog.state.is_set_aside(log));
+        logs.retain(|&log, _| !catalog.state().is_set_aside(log));
         drop(catalog);
         // For later logs the view does not show what is alive.
         let then = logs.range(..=begun.log);
@@ -76,7 +76,7 @@ impl Jobs {
 
         let mut catalog = self.catalog.lock();
         let mut edit = Edit::default();
-        for (&family, state) in catalog.state.families() {
+        for (&family, state) in catalog.state().families() {
             if state.replay_from < replay_from {
                 edit.push(Change::ReplayFrom { family, log: replay_from });
             }
@@ -88,9 +88,10 @@ impl Jobs {
         edit.push(Change::LogSealed { log: closed.log, bytes: closed.bytes });
         self.commit(&mut catalog, edit)?;
         self.parts.queue.collected(begun, replay_from);
-        let replay_from = catalog.state.min_replay_from();
-        let gone = self.unlink_logs_below(&mut catalog, replay_from);
-        self.parts.shared.counters.logs_collected.add(gone);
+        let replay_from = catalog.state().min_replay_from();
+        let gone = self.take_logs_below(&mut catalog, replay_from);
+        drop(catalog);
+        self.parts.shared.counters.logs_collected.add(self.unlink_gone(gone));
         Ok(())
     }
 
@@ -133,7 +134,7 @@ impl Jobs {
 
     /// The logs that may be replayed, with their bytes.
     fn logs(&self, catalog: &Catalog) -> BTreeMap<FileId, u64> {
-        let mut logs = catalog.older_log_bytes.clone();
+        let mut logs = catalog.older_log_bytes().clone();
         logs.extend(self.parts.shared.log_sync.sizes());
         logs
     }

@@ -36,7 +36,7 @@ impl Jobs {
     fn compact_families(self: &Arc<Self>, progress: &mut dyn FnMut(u64)) -> Result<()> {
         let upto = self.parts.shared.snapshots.visible();
         progress(self.bytes_above());
-        let families: Vec<FamilyId> = self.catalog.lock().state.families().keys().copied().collect();
+        let families: Vec<FamilyId> = self.catalog.lock().state().families().keys().copied().collect();
         for family in families {
             loop {
                 let closed = self.closed_tiers();
@@ -67,7 +67,7 @@ impl Jobs {
                 },
             )
         };
-        catalog.state.families().values().map(|family| of(&family.version)).fold(0, u64::saturating_add)
+        catalog.state().families().values().map(|family| of(&family.version)).fold(0, u64::saturating_add)
     }
 
     /// Claims the next step for a family; waits while running jobs are in the way. `None` when the family is done. The step
@@ -78,13 +78,13 @@ impl Jobs {
             if catalog.is_stopped() {
                 return false;
             }
-            let version = &catalog.state.families()[&family].version;
+            let version = catalog.version(family);
             let nothing = Hints::default();
             let options = &self.parts.options.tree;
             let to_rewrite = self.tables_to_rewrite(catalog);
-            let hints = catalog.hints.get(&family).unwrap_or(&nothing);
+            let hints = catalog.hints(family).unwrap_or(&nothing);
             let now = hints.now(&self.parts.shared.snapshots, &to_rewrite, false, None);
-            let claims = &catalog.claims;
+            let claims = catalog.claims();
             match (Picker { family, version, claims, now: &now, options }).compact(upto) {
                 Step::Do(plan) => {
                     let version = version.clone();

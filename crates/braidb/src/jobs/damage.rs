@@ -273,7 +273,7 @@ impl Jobs {
 
     /// How many damages merges leave alone now.
     pub fn damages(&self) -> usize {
-        self.catalog.lock().damages.count()
+        self.catalog.lock().damages().count()
     }
 }
 

@@ -174,7 +174,7 @@ impl Jobs {
         }
         let limits = &self.parts.options.memory;
         let tree_keys = self.parts.shared.view.load().families[task.family.0 as usize].version.keys();
-        let share = HotShare::new(tree_keys, &self.catalog.lock().hints(task.family).tuner, limits);
+        let share = HotShare::new(tree_keys, &self.catalog.lock().hints_mut(task.family).tuner, limits);
         let retention = || RetentionFilter::new(self.parts.shared.snapshots.drop_proof());
         hot_keys::divide(parts, task.may_keep, share, limits, retention)
     }
@@ -256,19 +256,20 @@ impl Jobs {
     /// Commits one edit for all sets, and installs them in one swap of the view.
     fn commit_flush(&self, outputs: Vec<Outputs>, written: Vec<Written<'_>>) -> Result<()> {
         let mut catalog = self.catalog.lock();
-        let edit = edit_of(catalog.state.families(), &outputs, &written);
+        let edit = edit_of(catalog.state().families(), &outputs, &written);
         if mutant!("log_deleted_one_edit_early") {
-            self.unlink_logs_below(&mut catalog, written[0].task.replay_from);
+            let gone = self.take_logs_below(&mut catalog, written[0].task.replay_from);
+            self.unlink_gone(gone);
         }
         self.commit_tables(&mut catalog, edit, outputs)?;
         let counters = &self.parts.shared.counters;
         let (mut flushed, mut late) = (Vec::with_capacity(written.len()), Vec::new());
         for part in written {
             let family = part.task.family;
-            let hints = catalog.hints(family);
+            let hints = catalog.hints_mut(family);
             hints.chosen(part.sampled);
             hints.tuner.flushed(&part.ended, self.parts.options.memory.start_ppm());
-            let version = catalog.state.families()[&family].version.clone();
+            let version = catalog.version(family).clone();
             counters.hot_kept.add(part.hot.as_ref().map_or(0, |hot| hot.entries()));
             counters.flushes.add(1);
             counters.entries_dropped.add(part.dropped);
@@ -282,11 +283,13 @@ impl Jobs {
             flushed.push((part.task, kept, version));
         }
         let families: Vec<FamilyId> = flushed.iter().map(|(task, ..)| task.family).collect();
-        // Logs are unlinked before memory is given back: the counted log bytes decide whether another family's memtable is
-        // switched.
-        let replay_from = catalog.state.min_replay_from();
-        self.unlink_logs_below(&mut catalog, replay_from);
+        let replay_from = catalog.state().min_replay_from();
+        let gone = self.take_logs_below(&mut catalog, replay_from);
         self.parts.queue.finish_flush(flushed, replay_from);
+        drop(catalog);
+        // Logs are unlinked before room is made: a switch of a memtable begins a log, which may need their space.
+        self.unlink_gone(gone);
+        self.parts.queue.room_was_given_back();
         for (family, hot) in late {
             let queue = self.parts.queue.clone();
             self.parts.env.runtime.submit(Lane::Flush, Box::new(move || queue.keep_hot(family, hot)));

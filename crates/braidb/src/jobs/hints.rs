@@ -1,7 +1,7 @@
 //! Compaction hints: what reads, merges and flushes showed about a column family since the open. Hints make plans better and decide
 //! nothing else, so no file keeps them over a restart.
 
-use super::{Catalog, Jobs};
+use super::Jobs;
 use crate::base::counters::LEVELS;
 use crate::base::ids::{FamilyId, FileId, SeqNo};
 use crate::base::key::KeyRange;
@@ -212,9 +212,9 @@ impl Jobs {
             return;
         };
         let Some(mut catalog) = self.catalog.try_lock() else { return };
-        let version = catalog.state.families()[&family].version.clone();
+        let version = catalog.version(family).clone();
         let is_due =
-            catalog.hints(family).wasted(range, entries, &version, self.parts.shared.snapshots.visible());
+            catalog.hints_mut(family).wasted(range, entries, &version, self.parts.shared.snapshots.visible());
         drop(catalog);
         if is_due {
             self.schedule_soon();
@@ -224,8 +224,8 @@ impl Jobs {
     /// A scan of `range` spent `vain` on values because they lie in many places.
     fn paid(self: &Arc<Self>, family: FamilyId, range: &KeyRange, vain: Vain) {
         let Some(mut catalog) = self.catalog.try_lock() else { return };
-        let version = catalog.state.families()[&family].version.clone();
-        let is_due = catalog.hints(family).paid(&version, range, vain, &self.parts.options.values);
+        let version = catalog.version(family).clone();
+        let is_due = catalog.hints_mut(family).paid(&version, range, vain, &self.parts.options.values);
         drop(catalog);
         if is_due {
             self.schedule_soon();
@@ -256,14 +256,14 @@ impl Jobs {
         if catalog.is_manual() || catalog.is_stopped() || !self.plans_unasked(&catalog) {
             return None;
         }
-        let families = catalog.state.families().iter().map(|(&id, family)| (id, family.version.clone()));
+        let families = catalog.state().families().iter().map(|(&id, family)| (id, family.version.clone()));
         let is_asked =
             |(_, version): &(_, Arc<Version>)| samples::is_asked(version, &self.parts.options.tree);
         let asked: Vec<(FamilyId, Arc<Version>)> = families.filter(is_asked).collect();
         if asked.is_empty() {
             return None;
         }
-        let with_share = |(id, version)| (version, catalog.hints(id).planned_permille());
+        let with_share = |(id, version)| (version, catalog.hints_mut(id).planned_permille());
         let versions = asked.into_iter().map(with_share).collect();
         // Counted last: dropping `Asking` locks the catalog.
         catalog.sampling_began();
@@ -282,27 +282,11 @@ impl Jobs {
     pub fn tuners(&self) -> Vec<Option<(u32, Vec<Period>)>> {
         let limits = &self.parts.options.memory;
         let mut catalog = self.catalog.lock();
-        let families: Vec<FamilyId> = catalog.state.families().keys().copied().collect();
+        let families: Vec<FamilyId> = catalog.state().families().keys().copied().collect();
         let mut of = |id| {
-            let tuner = &catalog.hints(id).tuner;
+            let tuner = &catalog.hints_mut(id).tuner;
             limits.keeps_hot().then(|| (tuner.hot_ppm(limits.start_ppm()), tuner.trace().copied().collect()))
         };
         families.into_iter().map(&mut of).collect()
-    }
-}
-
-impl Catalog {
-    /// The policies saw all hints, and want nothing more for now.
-    pub(super) fn all_answered(&mut self, has_flushes: bool) {
-        let is_idle = self.is_idle() && !has_flushes;
-        for (id, hints) in &mut self.hints {
-            if let Some(family) = self.state.families().get(id) {
-                hints.answered(&family.version, is_idle);
-            }
-        }
-    }
-
-    pub(super) fn hints(&mut self, family: FamilyId) -> &mut Hints {
-        self.hints.entry(family).or_default()
     }
 }

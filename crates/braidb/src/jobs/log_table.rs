@@ -21,7 +21,7 @@
 //!    the sync of the edit, log 7 as a log is the home of key and value. After the sync, the index is the home of the key, and
 //!    log 7 as a body is the home of the value. From now on an open refuses a body that is missing or shorter than its length.
 //! 5. *Logs before the smallest `replay_from` go, but for those that tables of the state name, or that a view still reads*
-//!    ([`Jobs::unlink_logs_below`]). So log 7 stays. By its position, recovery does not replay it for this family. Another
+//!    ([`Jobs::take_logs_below`]). So log 7 stays. By its position, recovery does not replay it for this family. Another
 //!    family may still replay it, and until then it is log and body at once. After a log collection of the other family's live
 //!    records, it stays as a body alone.
 //! 6. *A merge* reads `r` out of log 7 and writes it, with its value, to a table of its own output. The edit that swaps the
@@ -199,10 +199,10 @@ impl Jobs {
     fn closed_logs(&self, task: &FlushTask, before: &[BodyOfFlush]) -> (Vec<Candidate>, u64, u64) {
         let catalog = self.catalog.lock();
         let mut live_bytes: BTreeMap<FileId, u64> = BTreeMap::new();
-        for held in catalog.state.tables().flat_map(|table| table.logs()) {
+        for held in catalog.state().tables().flat_map(|table| table.logs()) {
             *live_bytes.entry(held.body.file.id).or_default() += held.live_bytes;
         }
-        let bodies = catalog.state.log_bodies();
+        let bodies = catalog.state().log_bodies();
         let mut pinned: BTreeMap<FileId, u64> =
             bodies.values().map(|body| (body.file.id, body.file.bytes)).collect();
         for body in before {
@@ -210,7 +210,7 @@ impl Jobs {
             pinned.insert(body.id, body.bytes);
         }
         let pinned_bytes = pinned.values().sum();
-        let from = catalog.state.families()[&task.family].replay_from;
+        let from = catalog.state().families()[&task.family].replay_from;
         let is_replayed = |id: FileId| (from..task.replay_from).contains(&id);
         let sizes = self.parts.shared.log_sync.sizes().into_iter().filter(|&(id, _)| is_replayed(id));
         let log_bytes = sizes.map(|(_, bytes)| bytes).sum();
@@ -271,7 +271,7 @@ impl Jobs {
 
     /// The tables whose handles are to go, so that their logs and value files can go.
     pub(super) fn tables_to_rewrite(&self, catalog: &Catalog) -> BTreeSet<FileId> {
-        if catalog.state.tables().all(|table| table.bodies().is_empty()) {
+        if catalog.state().tables().all(|table| table.bodies().is_empty()) {
             return BTreeSet::new();
         }
         let mut tables = form::to_rewrite(&pinned(catalog), catalog.let_go(), &self.parts.options.form);
@@ -298,14 +298,14 @@ impl Jobs {
 /// The logs that no family replays any more and that tables of the state point into.
 fn pinned(catalog: &Catalog) -> BTreeMap<FileId, Pinned> {
     let mut living: BTreeMap<FileId, u64> = BTreeMap::new();
-    for slice in catalog.state.families().values().flat_map(|family| family.version.slices()) {
+    for slice in catalog.state().families().values().flat_map(|family| family.version.slices()) {
         if slice.table.pins_logs() {
             *living.entry(slice.table.id).or_default() += slice.bytes;
         }
     }
-    let replay_from = catalog.state.min_replay_from();
+    let replay_from = catalog.state().min_replay_from();
     let mut pinned: BTreeMap<FileId, Pinned> = BTreeMap::new();
-    for table in catalog.state.tables() {
+    for table in catalog.state().tables() {
         let slice_bytes = living.get(&table.id).copied().unwrap_or(0);
         for held in table.logs().filter(|held| held.body.file.id < replay_from) {
             let log = pinned.entry(held.body.file.id).or_default();

@@ -61,7 +61,7 @@ impl Jobs {
         let (family, seams) = (merge.family, merge.seams());
         if seams.is_empty() {
             let met = self.merge(&merge, version, ticket)?;
-            self.catalog.lock().hints(family).learn(met);
+            self.catalog.lock().hints_mut(family).learn(met);
             return Ok(());
         }
         self.rearrange(family, ticket, |moment| merge.cut_edit(moment, &seams))?;
@@ -80,19 +80,19 @@ impl Jobs {
             }
         }
         // The increments come in key order. Each taught by itself, the highest keys would decide.
-        self.catalog.lock().hints(family).learn(met);
+        self.catalog.lock().hints_mut(family).learn(met);
         Ok(())
     }
 
     fn version(&self, family: FamilyId) -> Arc<Version> {
-        self.catalog.lock().state.families()[&family].version.clone()
+        self.catalog.lock().version(family).clone()
     }
 
     fn merge(self: &Arc<Self>, merge: &Merge, version: Arc<Version>, ticket: &Ticket) -> Result<Met> {
         let _counted = Counted::new(self);
         if merge.gathers {
             // A merge that fails is not tried again until scans have paid once more.
-            self.catalog.lock().hints(merge.family).gathered(&merge.inputs[0].run.cell);
+            self.catalog.lock().hints_mut(merge.family).gathered(&merge.inputs[0].run.cell);
         }
         let is_input = |slice: &Slice| {
             merge.inputs.iter().any(|input| {
@@ -144,7 +144,7 @@ impl Jobs {
         })?;
         let tiers = outputs.tiers();
         self.commit_tables(&mut catalog, edit, [outputs])?;
-        tiers.into_iter().for_each(|tier| catalog.tiers.written(tier));
+        tiers.into_iter().for_each(|tier| catalog.tiers_mut().written(tier));
         if mutant!("value_file_deleted_with_its_first_table") {
             let files = rewrites.iter().flat_map(|rewrites| &rewrites.files);
             files.for_each(|&id| self.unlink(&names::values(&self.parts.dir, id)));
@@ -215,13 +215,13 @@ impl Jobs {
         let cut = |id: FileId, part: &Part, key: &[u8]| {
             let table = match new.iter().find(|table| table.id == id) {
                 Some(table) => Arc::new(TableFile::of_new(table, &self.parts.tables)),
-                None => catalog.state.table(id).expect("a plan cuts what the state holds").clone(),
+                None => catalog.state().table(id).expect("a plan cuts what the state holds").clone(),
             };
             cut_part(&table, part, key)
         };
         let edit = make(&Moment {
-            version: &catalog.state.families()[&family].version,
-            others: &catalog.claims.without(ticket),
+            version: catalog.version(family),
+            others: &catalog.claims().without(ticket),
             cut: &cut,
         });
         // If the edit is refused, the tables are deleted; an open file would keep their space.
@@ -231,7 +231,7 @@ impl Jobs {
 
     /// Puts the current version of a family into the view.
     fn show(&self, catalog: &Catalog, family: FamilyId) {
-        let version = catalog.state.families()[&family].version.clone();
+        let version = catalog.version(family).clone();
         // No put and no get waits for the catalog, under which the old view is dropped.
         drop(self.parts.shared.view.update(|view| view.families[family.0 as usize].version = version));
     }

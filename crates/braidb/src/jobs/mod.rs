@@ -66,6 +66,7 @@ use crate::plan::values::{Rewrites, ValueOptions};
 use crate::plan::{Claims, Picker, Plan, TreeOptions};
 use crate::table::{Reason, TableOptions};
 use crate::version::state::Family;
+use crate::version::table_file::TableFile;
 use crate::version::{Change, CommitError, Edit, Manifest, State, TableStore, Version};
 use crate::write::{CommitQueue, Shared};
 use braidb_storage::locks::{Condvar, Mutex};
@@ -190,10 +191,11 @@ impl Jobs {
         jobs.count_l0(&catalog);
         jobs.choose_collected(&mut catalog);
         jobs.count_tiers(&mut catalog);
-        // An error is told to the reader that needs the table.
-        let slow = catalog.state.tables().filter(|table| table.tier != TierId::FAST);
-        slow.for_each(|table| _ = table.reader());
+        let is_slow = |table: &&Arc<TableFile>| table.tier != TierId::FAST;
+        let slow: Vec<_> = catalog.state().tables().filter(is_slow).cloned().collect();
         drop(catalog);
+        // An error is told to the reader that needs the table.
+        slow.iter().for_each(|table| _ = table.reader());
         jobs
     }
 
@@ -228,12 +230,12 @@ impl Jobs {
     /// leave the fast tier, the families compare theirs.
     fn propose(&self, catalog: &mut Catalog) -> Option<(Plan, Arc<Version>)> {
         self.ask_free_bytes(catalog);
-        let avoided = catalog.damages.avoided();
+        let avoided = catalog.damages().avoided();
         if avoided.is_empty() {
-            return self.propose_beside(&catalog.claims, catalog);
+            return self.propose_beside(catalog.claims(), catalog);
         }
         loop {
-            let plan = self.propose_beside(&catalog.claims.avoiding(avoided.clone()), catalog);
+            let plan = self.propose_beside(&catalog.claims().avoiding(avoided.clone()), catalog);
             let is_idle = catalog.merges_running() == 0 && !catalog.is_manual();
             if plan.is_some() || !is_idle {
                 return plan;
@@ -242,19 +244,19 @@ impl Jobs {
                 break;
             }
         }
-        let but_one = |others| self.propose_beside(&catalog.claims.avoiding(others), catalog);
-        let plan = catalog.damages.avoided_but_one().find_map(but_one);
-        plan.or_else(|| self.propose_beside(&catalog.claims, catalog))
+        let but_one = |others| self.propose_beside(&catalog.claims().avoiding(others), catalog);
+        let plan = catalog.damages().avoided_but_one().find_map(but_one);
+        plan.or_else(|| self.propose_beside(catalog.claims(), catalog))
     }
 
     fn propose_beside(&self, claims: &Claims, catalog: &Catalog) -> Option<(Plan, Arc<Version>)> {
-        let mut families: Vec<_> = catalog.state.families().iter().collect();
+        let mut families: Vec<_> = catalog.state().families().iter().collect();
         families.sort_by_key(|(id, family)| (std::cmp::Reverse(family.version.level(0).runs()), **id));
         let to_rewrite = self.tables_to_rewrite(catalog);
         let tiers = self.tiers(catalog);
         let (options, nothing) = (&self.parts.options.tree, Hints::default());
         let now = |id: &FamilyId| {
-            let hints = catalog.hints.get(id).unwrap_or(&nothing);
+            let hints = catalog.hints(*id).unwrap_or(&nothing);
             hints.now(&self.parts.shared.snapshots, &to_rewrite, !catalog.is_buying(), tiers.as_ref())
         };
         let in_turn = |&(id, family): &(&FamilyId, &Family)| {
@@ -318,7 +320,6 @@ impl Jobs {
 
     /// Claims what a plan touches, and counts it as a running job.
     fn claim(self: &Arc<Self>, catalog: &mut Catalog, plan: &Plan) -> Running {
-        let ticket = catalog.claims.take(plan);
         let bought = match plan {
             Plan::Merge(merge) => Some(merge).filter(|merge| merge.reason == Reason::Bought),
             _ => None,
@@ -327,9 +328,8 @@ impl Jobs {
             self.parts.shared.counters.bought_merges.add(1);
             self.parts.shared.counters.rent_spent_ns.add(merge.paid_ns());
         }
-        catalog.tiers.is_moving |= tier_room::is_move(plan);
-        catalog.merge_began(bought.is_some());
         let kind = MergeKind { is_bought: bought.is_some(), is_move: tier_room::is_move(plan) };
+        let ticket = catalog.merge_began(plan, kind);
         Running { jobs: self.clone(), work: Some(Work::Merge(ticket, kind)) }
     }
 
@@ -397,7 +397,7 @@ impl Jobs {
 
     /// Tells the back-pressure the largest number of L0 tables of any family.
     fn count_l0(&self, catalog: &Catalog) {
-        let families = catalog.state.families().values();
+        let families = catalog.state().families().values();
         let fullest = families.map(|family| family.version.level(0).runs()).max().unwrap_or(0);
         self.parts.shared.pressure.set_l0_tables(fullest as u64);
     }
@@ -432,21 +432,21 @@ impl Jobs {
     pub fn family(&self, name: &str) -> Result<FamilyId> {
         let catalog = self.catalog.lock();
         let missing = || {
-            let known = catalog.state.families().values().map(|family| family.name.clone()).collect();
+            let known = catalog.state().families().values().map(|family| family.name.clone()).collect();
             Error::MissingFamily { name: name.to_owned(), known }
         };
-        catalog.state.family_named(name).ok_or_else(missing)
+        catalog.state().family_named(name).ok_or_else(missing)
     }
 
     /// The family called `name`, created if there is none.
     pub fn create_family(&self, name: &str) -> Result<FamilyId> {
         let mut catalog = self.catalog.lock();
-        if let Some(id) = catalog.state.family_named(name) {
+        if let Some(id) = catalog.state().family_named(name) {
             return Ok(id);
         }
-        let families = catalog.state.families();
+        let families = catalog.state().families();
         self.parts.shared.health.check_writable()?;
-        let id = catalog.state.next_family();
+        let id = catalog.state().next_family();
         // A new family has no record, so any log may be its first. The log that is chosen here is known to exist.
         let replay_from =
             families.values().map(|family| family.replay_from).max().expect("there is a default family");
@@ -465,7 +465,7 @@ impl Jobs {
 
     /// The names of all families, by id.
     pub fn family_names(&self) -> Vec<String> {
-        self.catalog.lock().state.families().values().map(|family| family.name.clone()).collect()
+        self.catalog.lock().state().families().values().map(|family| family.name.clone()).collect()
     }
 
     /// Waits until `done` holds, and runs jobs of a stepped runtime meanwhile. An error of a job of one of `lanes` ends the
@@ -527,11 +527,11 @@ impl Jobs {
     /// manifest is deleted meanwhile. Tables of the state stay as long as the caller holds a copy of the state.
     pub fn with_files<T>(&self, look: impl FnOnce(&State, FileId, &BTreeSet<FileId>) -> T) -> T {
         let catalog = self.catalog.lock();
-        look(&catalog.state, catalog.manifest_id(), &catalog.logs)
+        look(catalog.state(), catalog.manifest_id(), catalog.logs())
     }
 
     /// Bytes of the logs on disk.
     pub fn log_bytes(&self) -> u64 {
-        self.catalog.lock().older_log_bytes.values().sum::<u64>() + self.parts.shared.log_sync.appended()
+        self.catalog.lock().older_log_bytes().values().sum::<u64>() + self.parts.shared.log_sync.appended()
     }
 }

@@ -89,13 +89,7 @@ impl Running {
                     self.jobs.parts.shared.flushes.put_back(tasks);
                 }
             }
-            Work::Merge(ticket, MergeKind { is_bought, is_move }) => {
-                catalog.merge_gave_back(is_bought);
-                catalog.tiers.is_moving &= !is_move;
-                catalog.tiers.merge_ended(is_move);
-                catalog.claims.release(ticket);
-                catalog.damages.merge_ended();
-            }
+            Work::Merge(ticket, kind) => catalog.merge_gave_back(ticket, kind),
             Work::Help => {}
             Work::LogCollection { of_small, frees } => {
                 catalog.log_collection_gave_back();

@@ -98,7 +98,7 @@ pub(super) struct TierState {
     /// Where running merges write.
     writing: Vec<Weak<TierMap>>,
     /// Whether a cell is on its way to another tier.
-    pub is_moving: bool,
+    is_moving: bool,
     /// Whether the merge that ended last moved a cell to another tier.
     has_moved: bool,
     /// Bytes in tables and value files of all families, and of these the bytes on slow tiers.
@@ -107,8 +107,13 @@ pub(super) struct TierState {
 }
 
 impl TierState {
+    pub fn merge_began(&mut self, is_move: bool) {
+        self.is_moving |= is_move;
+    }
+
     /// A merge ended.
     pub fn merge_ended(&mut self, is_move: bool) {
+        self.is_moving &= !is_move;
         self.ended += 1;
         self.has_moved = is_move;
         if is_move {
@@ -164,7 +169,7 @@ impl TierState {
     }
 
     /// Counts the bytes of all tiers. Returns the number of slices.
-    fn count<'a>(&mut self, versions: impl Iterator<Item = &'a Version>) -> u64 {
+    pub fn count<'a>(&mut self, versions: impl Iterator<Item = &'a Version>) -> u64 {
         (self.total_bytes, self.slow_bytes) = (0, 0);
         let mut slices = 0;
         for slice in versions.flat_map(Version::slices) {
@@ -186,9 +191,7 @@ impl Jobs {
     /// Counts what lies on which tier. Called after each edit.
     pub(super) fn count_tiers(&self, catalog: &mut Catalog) {
         if self.parts.tables.dirs().has_slow() {
-            let Catalog { tiers, state, .. } = catalog;
-            let slices = tiers.count(state.families().values().map(|family| &*family.version));
-            self.parts.tables.heat().set_slices(slices);
+            self.parts.tables.heat().set_slices(catalog.count_tiers());
         }
     }
 
@@ -203,13 +206,13 @@ impl Jobs {
     pub(super) fn ask_free_bytes(&self, catalog: &mut Catalog) {
         let dirs = self.parts.tables.dirs();
         let has_room_more = self.slow_files_gone.swap(false, Ordering::Relaxed);
-        if (catalog.tiers.plans_left == 0 || has_room_more) && dirs.has_slow() {
+        let tiers = catalog.tiers_mut();
+        if (tiers.plans_left == 0 || has_room_more) && dirs.has_slow() {
             let ask = |tier| (tier, self.parts.env.fs.free_space(dirs.of(tier)).unwrap_or(0));
-            let left = &catalog.tiers.left;
-            catalog.tiers.free_bytes = dirs.slow().filter(|tier| !left.contains(tier)).map(ask).collect();
-            catalog.tiers.plans_left = PLANS_OF_AN_ANSWER;
+            tiers.free_bytes = dirs.slow().filter(|tier| !tiers.left.contains(tier)).map(ask).collect();
+            tiers.plans_left = PLANS_OF_AN_ANSWER;
         }
-        catalog.tiers.plans_left = catalog.tiers.plans_left.saturating_sub(1);
+        tiers.plans_left = tiers.plans_left.saturating_sub(1);
     }
 
     /// What the planner is told of tiers; `None` without slow ones.
@@ -218,7 +221,7 @@ impl Jobs {
         if !dirs.has_slow() {
             return None;
         }
-        let state = &catalog.tiers;
+        let state = catalog.tiers();
         let closed = state.closed(self.parts.env.clock.now_us());
         let reserve_bytes = (FREE_TABLES * self.parts.options.tree.table_bytes).max(LEAST_FREE_BYTES);
         let takes_cells = |tier: &TierId| !closed.contains(tier);
@@ -240,7 +243,7 @@ impl Jobs {
             is_settling: self.parts.tables.heat().is_settling(),
             is_moving: state.is_moving,
             times: self.parts.options.move_times,
-            unreadable: catalog.damages.unreadable(),
+            unreadable: catalog.damages().unreadable(),
         })
     }
 
@@ -248,8 +251,8 @@ impl Jobs {
     pub fn tier_stats(&self) -> Vec<TierStats> {
         let dirs = self.parts.tables.dirs();
         let catalog = self.catalog.lock();
-        let closed = catalog.tiers.closed(self.parts.env.clock.now_us());
-        let known = catalog.state.tiers().map(|tier| tier.id).filter(|_| dirs.has_slow());
+        let closed = catalog.tiers().closed(self.parts.env.clock.now_us());
+        let known = catalog.state().tiers().map(|tier| tier.id).filter(|_| dirs.has_slow());
         let stats = known.map(|id| {
             let mut stats = TierStats {
                 id: id.0,
@@ -260,7 +263,7 @@ impl Jobs {
                 reads: 0,
                 is_closed: closed.contains(&id),
             };
-            let versions = catalog.state.families().values().map(|family| &family.version);
+            let versions = catalog.state().families().values().map(|family| &family.version);
             for cell in versions.flat_map(|version| version.levels()).flat_map(|level| &level.cells) {
                 let mut slices =
                     cell.slices().map(|(_, slice)| slice).filter(|slice| slice.bytes_on(id) > 0).peekable();
@@ -277,14 +280,14 @@ impl Jobs {
     /// Where a merge that reads `version` writes.
     pub(super) fn tier_map(&self, merge: &Merge, version: &Version) -> Arc<TierMap> {
         let mut catalog = self.catalog.lock();
-        let closed = catalog.tiers.closed(self.parts.env.clock.now_us());
+        let closed = catalog.tiers().closed(self.parts.env.clock.now_us());
         let has_slow = self.parts.tables.dirs().has_slow();
-        let of_share = if has_slow { catalog.tiers.fast_room_bytes(&self.parts.options.share) } else { 0 };
+        let of_share = if has_slow { catalog.tiers().fast_room_bytes(&self.parts.options.share) } else { 0 };
         // Logs, garbage and files of other programs may fill a device whose share is not used up.
         let room_bytes = if of_share > 0 { of_share.min(self.room_bytes()) } else { 0 };
         let map = Arc::new(TierMap::of(merge, version, closed, room_bytes));
         if has_slow {
-            let writing = &mut catalog.tiers.writing;
+            let writing = &mut catalog.tiers_mut().writing;
             writing.retain(|map| map.strong_count() > 0);
             writing.push(Arc::downgrade(&map));
         }
@@ -298,15 +301,15 @@ impl Jobs {
         let dirs = self.parts.tables.dirs();
         let tier = {
             let mut catalog = self.catalog.lock();
-            let is_it = |tier: &TierId| dirs.of(*tier) == dir && !catalog.tiers.left.contains(tier);
+            let is_it = |tier: &TierId| dirs.of(*tier) == dir && !catalog.tiers().left.contains(tier);
             let why = "it is no slow tier of the database; `stats` lists the tiers";
             let tier = dirs.slow().find(is_it).ok_or_else(|| Error::tier(dir, why))?;
-            if catalog.tiers.given_up.is_some() {
+            if catalog.tiers().given_up.is_some() {
                 return Err(Error::tier(dir, "a tier is emptied already; wait until it is empty"));
             }
-            catalog.tiers.given_up = Some(tier);
+            catalog.tiers_mut().given_up = Some(tier);
             // What an earlier call could not read is read again.
-            catalog.damages.end_waits();
+            catalog.end_waits();
             self.choose_collected(&mut catalog);
             tier
         };
@@ -335,9 +338,9 @@ impl Jobs {
             self.wait_until(&[Lane::Merge], |catalog| {
                 left_bytes = bytes_on(catalog, tier);
                 found = self.emptied(catalog, tier, dir).and_then(|is_empty| {
-                    let last = *last_holder.get_or_insert(catalog.claims.last());
+                    let last = *last_holder.get_or_insert(catalog.claims().last());
                     match is_empty {
-                        Ok(()) if !catalog.claims.are_released(last) => None,
+                        Ok(()) if !catalog.claims().are_released(last) => None,
                         Ok(()) if is_swept => Some(self.take_out(catalog, tier)),
                         other => Some(other),
                     }
@@ -355,8 +358,9 @@ impl Jobs {
                     // Tables of a tier that is out would keep the directory from becoming a tier again. Only views still hold some, and what
                     // another thread took to delete is gone before the sync.
                     self.collect_all_garbage();
+                    let gone = self.take_value_files_gone(&mut self.catalog.lock());
+                    self.unlink_gone(gone);
                     self.wait_until(&[], |_| !self.is_deleting())?;
-                    self.unlink_value_files(&mut self.catalog.lock());
                     let synced = self.parts.env.fs.sync_dir(dir);
                     synced.map_err(|error| Error::io("sync the directory", dir, error))?;
                     is_swept = true;
@@ -376,8 +380,8 @@ impl Jobs {
     /// copied while the database was open is too old for the tiers. If a slow device fails, the tiers accept the epoch that they have.
     pub fn raise_epoch(&self) -> Result<()> {
         let mut catalog = self.catalog.lock();
-        let tiers: Vec<TierId> = catalog.state.tiers().map(|tier| tier.id).collect();
-        let Some(earlier) = catalog.state.tiers().next().map(|fast| fast.epoch).filter(|_| tiers.len() > 1)
+        let tiers: Vec<TierId> = catalog.state().tiers().map(|tier| tier.id).collect();
+        let Some(earlier) = catalog.state().tiers().next().map(|fast| fast.epoch).filter(|_| tiers.len() > 1)
         else {
             return Ok(());
         };
@@ -406,7 +410,7 @@ impl Jobs {
         if catalog.is_stopped() {
             return Some(Err(Error::Closed));
         }
-        if !has_files_on(catalog, tier) && !catalog.tiers.is_written(tier) {
+        if !has_files_on(catalog, tier) && !catalog.tiers().is_written(tier) {
             return Some(Ok(()));
         }
         // A caller of `compact` plans merges by itself.
@@ -423,7 +427,7 @@ impl Jobs {
     /// A merge failed. If it could not write to a slow tier, the tier is closed for a time. Returns whether other plans go on.
     pub(super) fn met_failed_tier(&self, error: &Error) -> bool {
         let Some(tier) = self.unwritable(error) else { return false };
-        self.catalog.lock().tiers.failed(tier, self.parts.env.clock.now_us())
+        self.catalog.lock().tiers_mut().failed(tier, self.parts.env.clock.now_us())
     }
 
     /// The slow tier that an error tells could not be written.
@@ -439,7 +443,7 @@ impl Jobs {
 
     /// The tiers that take nothing now.
     pub(super) fn closed_tiers(&self) -> BTreeSet<TierId> {
-        self.catalog.lock().tiers.closed(self.parts.env.clock.now_us())
+        self.catalog.lock().tiers().closed(self.parts.env.clock.now_us())
     }
 }
 
@@ -452,23 +456,23 @@ struct GivenUp<'a> {
 impl Drop for GivenUp<'_> {
     fn drop(&mut self) {
         let mut catalog = self.jobs.catalog.lock();
-        catalog.tiers.given_up = None;
-        if !catalog.state.tiers().any(|tier| tier.id == self.tier) {
-            catalog.tiers.left.insert(self.tier);
+        catalog.tiers_mut().given_up = None;
+        if !catalog.state().tiers().any(|tier| tier.id == self.tier) {
+            catalog.tiers_mut().left.insert(self.tier);
         }
     }
 }
 
 /// Bytes of slices and their values on a tier.
 fn bytes_on(catalog: &Catalog, tier: TierId) -> u64 {
-    let versions = catalog.state.families().values().map(|family| &family.version);
+    let versions = catalog.state().families().values().map(|family| &family.version);
     let slices = versions.flat_map(|version| version.slices());
     slices.fold(0, |sum: u64, slice| sum.saturating_add(slice.bytes_on(tier)))
 }
 
 /// Whether the state names a file on a tier.
 fn has_files_on(catalog: &Catalog, tier: TierId) -> bool {
-    let state = &catalog.state;
+    let state = catalog.state();
     state.tables().any(|table| table.tier == tier)
         || state.value_files().values().any(|file| file.tier == tier)
 }

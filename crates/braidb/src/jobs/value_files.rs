@@ -23,7 +23,7 @@
 
 use super::hints::Hints;
 use super::{Catalog, Jobs};
-use crate::base::ids::{FamilyId, FileId};
+use crate::base::ids::{FamilyId, FileId, TierId};
 use crate::base::mutant::mutant;
 use crate::plan::Merge;
 use crate::plan::tree::space_of;
@@ -57,14 +57,14 @@ impl Jobs {
         catalog: &Catalog,
         pinned: &BTreeSet<FileId>,
     ) -> (BTreeSet<FileId>, Option<BTreeSet<FileId>>) {
-        let state = &catalog.state;
+        let state = catalog.state();
         let mut files = Cow::Borrowed(state.value_files());
         if !pinned.is_empty() {
             files.to_mut().retain(|id, _| !pinned.contains(id));
         }
         let watermark = self.parts.shared.snapshots.drop_proof().watermark();
         let space = |(id, family): (&FamilyId, &Family)| {
-            let permille = catalog.hints.get(id).map_or(0, Hints::measured_permille);
+            let permille = catalog.hints(*id).map_or(0, Hints::measured_permille);
             space_of(&family.version, permille, watermark)
         };
         let mut space = match files.is_empty() {
@@ -119,7 +119,7 @@ impl Jobs {
         let has_room = self.room_bytes() / ROOM_FACTOR >= merge.bytes();
         let (mut files, carried, unreadable) = {
             let catalog = self.catalog.lock();
-            (catalog.collected().clone(), catalog.carried().clone(), catalog.damages.unreadable())
+            (catalog.collected().clone(), catalog.carried().clone(), catalog.damages().unreadable())
         };
         if has_room {
             files.extend(carried);
@@ -140,26 +140,21 @@ impl Jobs {
         let leads_there = |table: &&Arc<TableFile>| {
             table.bodies().iter().any(|held| collected.contains(&held.body.file.id))
         };
-        catalog.state.tables().filter(leads_there).map(|table| table.id).collect()
+        catalog.state().tables().filter(leads_there).map(|table| table.id).collect()
     }
 
-    /// Unlinks the value files that no table of the state names and no reader holds.
-    pub(super) fn unlink_value_files(&self, catalog: &mut Catalog) {
+    /// Takes the value files that no table of the state names and no reader holds.
+    pub(super) fn take_value_files(&self, catalog: &mut Catalog) -> Vec<(FileId, TierId)> {
         let is_held = |id: FileId| {
             let is_read = !mutant!("value_file_deleted_under_view") && self.parts.tables.bodies().is_held(id);
             is_read || !self.tries.let_go(id)
         };
-        for (id, tier) in catalog.take_value_files(is_held) {
-            // An open file would keep its space.
-            self.parts.tables.close(id);
-            self.unlink(&self.parts.tables.dirs().values(tier, id));
-            self.has_given_back(tier);
-        }
+        catalog.take_value_files(is_held)
     }
 
     /// All value files that tables lead into.
     pub fn value_files(&self) -> BTreeMap<FileId, ValueFile> {
-        self.catalog.lock().state.value_files().clone()
+        self.catalog.lock().state().value_files().clone()
     }
 }
 

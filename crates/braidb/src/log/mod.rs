@@ -123,5 +123,5 @@ pub use frame::{HEADER_BYTES, Header, Numbers};
 pub use places::{ValuePlace, ValuePlaces};
 pub use rewrite::rewrite;
 pub use scan::{End, Frame, Scan, read_header, scan, verify, written_end};
-pub use sync::LogSync;
+pub use sync::{Forgotten, LogSync};
 pub use writer::{Leftovers, LogWriter};

@@ -47,6 +47,13 @@ pub struct LogSync {
     failure: OnceLock<Error>,
 }
 
+/// Logs of this open that were forgotten, and are closed with the drop. The close of an unlinked log frees its blocks, which takes the kernel
+/// up to 100 ms.
+#[derive(Debug, Default)]
+pub struct Forgotten {
+    _logs: Vec<Arc<LiveLog>>,
+}
+
 /// A log of this open.
 #[derive(Debug)]
 pub(super) struct LiveLog {
@@ -277,9 +284,9 @@ impl LogSync {
 
     /// Forgets the logs before `id`: a synced edit says that recovery will not read them. The current log is never forgotten. The caller
     /// holds no lock that puts wait for.
-    pub fn forget_below(&self, id: FileId) {
-        // Closing an unlinked log frees its blocks, which takes the kernel up to 100 ms. Under `turn` no thread that syncs holds a log,
-        // so the logs are closed here, after both locks.
+    #[must_use = "the logs are closed after they are unlinked"]
+    pub fn forget_below(&self, id: FileId) -> Forgotten {
+        // Under `turn` no thread that syncs holds a log.
         let forgotten = {
             let _turn = self.turn.lock();
             self.take_below(id)
@@ -289,6 +296,7 @@ impl LogSync {
                 if log.is_used.load(Ordering::Relaxed) { 0 } else { self.unused.load(Ordering::Relaxed) + 1 };
             self.unused.store(unused, Ordering::Relaxed);
         }
+        Forgotten { _logs: forgotten }
     }
 
     /// Takes the logs before `id` out of the list.

@@ -10,10 +10,14 @@ use crate::base::key::KeyRange;
 use crate::jobs::Orphans;
 use crate::plan::values::gathering::Vain;
 use braidb_storage::inline::{Inline, SeededRandom, StepClock};
+use braidb_storage::locks::Mutex;
 use braidb_storage::sim::{Fault, Lasting, Op, OpKind, SimFs};
 use braidb_storage::{Env, Runtime};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A database on a simulated file system. No job runs unless a caller waits for it.
 struct Bench {
@@ -476,6 +480,40 @@ fn a_file_that_the_state_names_is_no_orphan() {
     assert_eq!((orphans.tables.len(), orphans.value_files.len()), (1, 1));
     bench.db.engine().unwrap().jobs.collect_after_open(&orphans, &[]);
     assert_eq!((bench.names("table").len(), bench.names("values").len()), (1, 1));
+}
+
+/// An unlink takes up to 100 ms, and each job that commits an edit waits for the catalog.
+#[test]
+fn no_file_is_deleted_under_the_catalog() {
+    let bench =
+        Bench::new(options().tuning(|tuning| tuning.separation_threshold(Some(100)).log_table_percent(100)));
+    let jobs = bench.db.engine().unwrap().jobs.clone();
+    let (deleted, under_catalog) = (Arc::new(Mutex::new(BTreeSet::new())), Arc::new(AtomicU64::new(0)));
+    let (kinds, count) = (deleted.clone(), under_catalog.clone());
+    bench.fs.set_hook(Some(Box::new(move |_, op| {
+        if op.kind == OpKind::Unlink {
+            kinds.lock().extend(op.path.extension().map(|kind| kind.to_owned()));
+            // One thread runs all jobs, so a lock that is taken is taken by the caller.
+            count.fetch_add(u64::from(jobs.sampling_threads().is_none()), Ordering::Relaxed);
+        }
+    })));
+    for round in 0..4u8 {
+        for key in 0..200u8 {
+            let bytes = if key.is_multiple_of(2) { 50 } else { 500 };
+            bench.db.put([key], vec![round; bytes]).unwrap();
+        }
+        bench.db.flush().unwrap();
+        bench.db.compact().unwrap();
+    }
+    bench.db.settle().unwrap();
+    bench.fs.write_file(Path::new("/db/900000.table"), b"orphan").unwrap();
+    let orphans = Orphans { tables: vec![(TierId::FAST, FileId(900_000))], value_files: Vec::new() };
+    bench.db.engine().unwrap().jobs.collect_after_open(&orphans, &[]);
+    bench.fs.set_hook(None);
+    assert_eq!(under_catalog.load(Ordering::Relaxed), 0);
+    let wanted: BTreeSet<_> = ["log", "table", "values"].map(OsString::from).into();
+    assert!(deleted.lock().is_superset(&wanted), "{:?}", deleted.lock());
+    assert!(!bench.names("table").iter().any(|name| name == "900000.table"));
 }
 
 /// A program that only looks does not wait for merges of a full L0 when it closes.

@@ -256,7 +256,7 @@ fn closed_logs_tell_where_their_values_lie() {
     let expected: [(SeqNo, &[u8]); 4] = [(17, b"first"), (22, b"third"), (23, b"fourth"), (900, b"a copy")];
     check_places(&bench, FileId(2), &expected);
     bench.sync();
-    bench.sync.forget_below(FileId(2));
+    drop(bench.sync.forget_below(FileId(2)));
     assert_eq!(bench.sync.closed().len(), 1, "a log that recovery does not replay is forgotten");
     bench.writer.rotate(FileId(4), false).unwrap();
     check_places(&bench, FileId(3), &[]);
@@ -386,7 +386,7 @@ fn marks_say_what_is_stable() {
     assert_eq!(mark(&mut bench), 1);
     bench.writer.rotate(FileId(4), false).unwrap();
     assert_eq!(mark(&mut bench), 0);
-    bench.sync.forget_below(FileId(4));
+    drop(bench.sync.forget_below(FileId(4)));
     assert_eq!(mark(&mut bench), 1, "recovery will not read the earlier logs");
     assert_eq!(bench.sync.appended(), bench.writer.end());
 }
@@ -581,7 +581,7 @@ fn where_logs_go_unused_few_are_asked_to_tell() {
                 bench.sync.are_used(&closed);
             }
             told.extend(closed.into_iter().map(|id| id.0));
-            bench.sync.forget_below(FileId(id.0 + 1));
+            drop(bench.sync.forget_below(FileId(id.0 + 1)));
         }
         told
     };

@@ -127,12 +127,17 @@ impl CommitQueue {
     }
 
     /// The flush's edit is durable: tables and hot keys take the place of the flushing sets. No family replays logs before
-    /// `replay_from` any more. The scheduler runs after each flush and carries out what this step wants.
+    /// `replay_from` any more.
     pub fn finish_flush(&self, flushed: Vec<(&FlushTask, Kept, Arc<Version>)>, replay_from: FileId) {
         let mut core = self.lock();
         core.logs_by_seq.forget_below(replay_from);
         core.room.flushed(flushed);
         core.write_back = WriteBack::Possible;
+    }
+
+    /// Memory and logs were given back. The scheduler runs afterwards and carries out what this step wants.
+    pub fn room_was_given_back(&self) {
+        let mut core = self.lock();
         // Memory may be over its bound again. A memtable that could not be switched beside this flush can be switched now.
         if self.shared.health.check_writable().is_ok() {
             self.make_room(&mut core);
