@@ -244,10 +244,11 @@ impl AliveRecords {
         if self.last_key.is_none() {
             self.cursor.seek_to_first()?;
         }
+        let leaves_tombstones = mutant!("write_back_leaves_tombstones");
         while self.cursor.valid() && copies.bytes() < FRAME_BYTES {
             let (key, seq, kind) = (self.cursor.key(), self.cursor.seq(), self.cursor.kind());
             if self.last_key.as_deref() != Some(key) {
-                let is_lost = mutant!("write_back_leaves_tombstones") && kind == EntryKind::Delete;
+                let is_lost = leaves_tombstones && kind == EntryKind::Delete;
                 if self.is_old(seq) && !is_lost {
                     copies.push_written_back(family, seq, kind, key, self.cursor.value());
                 }

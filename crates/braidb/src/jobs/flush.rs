@@ -312,11 +312,12 @@ impl Jobs {
         let mut cursor = ImmutableCursor::Flat(hot.cursor());
         cursor.seek_to_first()?;
         let mut copies = EncodedBatch::default();
+        let loses_tombstones = mutant!("hot_tombstone_lost");
         while cursor.valid() {
             copies.clear();
             while cursor.valid() && copies.bytes() < FRAME_BYTES {
                 let (key, seq, kind) = (cursor.key(), cursor.seq(), cursor.kind());
-                if !(mutant!("hot_tombstone_lost") && kind == EntryKind::Delete) {
+                if !(loses_tombstones && kind == EntryKind::Delete) {
                     copies.push_written_back(family, seq, kind, key, cursor.value());
                 }
                 cursor.next()?;

@@ -15,7 +15,7 @@ use super::value_output::{TrieOf, ValueOutputs};
 use crate::base::body::{BodyFile, BodyKind, Handle};
 use crate::base::counters::{Counter, Counters};
 use crate::base::error::{Error, Result};
-use crate::base::ids::{FamilyId, FileId, FileIds, TierId};
+use crate::base::ids::{FamilyId, FileId, FileIds, SeqNo, TierId};
 use crate::base::key::{KeyRange, Span};
 use crate::base::mutant::mutant;
 use crate::base::names;
@@ -215,6 +215,7 @@ impl Outputs {
     ) -> Result<()> {
         let mut builder: Option<TableBuilder> = None;
         let mut last_key: Vec<u8> = Vec::new();
+        let relocated_later = if mutant!("relocated_as_a_newer_write") { 8 } else { 0 };
         source.seek(&self.span.low)?;
         while source.valid() && self.span.end.as_ref().is_none_or(|end| source.key() < end.as_slice()) {
             let (key, seq, kind) = (source.key(), source.seq(), source.kind());
@@ -245,7 +246,7 @@ impl Outputs {
                     if is_new_key {
                         self.values.end_full(&self.target)?;
                     }
-                    self.add(builder, source)?;
+                    self.add(builder, source, relocated_later)?;
                 }
             }
             source.next()?;
@@ -264,16 +265,23 @@ impl Outputs {
     }
 
     /// Adds the entry of `source` to the open table, and its value to the table, to a value file, or to neither if it stays where it is.
+    /// `relocated_later` is 0: a relocated value keeps its number.
     #[inline]
-    fn add(&mut self, builder: &mut TableBuilder, source: &mut dyn Cursor) -> Result<()> {
+    fn add(
+        &mut self,
+        builder: &mut TableBuilder,
+        source: &mut dyn Cursor,
+        relocated_later: SeqNo,
+    ) -> Result<()> {
         let mut seq = source.seq();
         if let Some((file, handle)) = self.target.stays(source) {
             return builder.add_handle(source.key(), seq, file, handle);
         }
-        if mutant!("relocated_as_a_newer_write") && source.handle().is_some() {
-            seq += 8;
+        let body = source.handle().map(|(file, _)| file);
+        if body.is_some() {
+            seq += relocated_later;
         }
-        let now = source.handle().map(|(file, _)| file).filter(|file| file.kind.is_value_file());
+        let now = body.filter(|file| file.kind.is_value_file());
         let tier = self.target.tier_map.value(now.map(|file| file.tier));
         source.fetch()?;
         let (key, kind, value) = (source.key(), source.kind(), source.value());

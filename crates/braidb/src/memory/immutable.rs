@@ -120,6 +120,7 @@ pub fn merge(
     let mut cursor = MergeCursor::new(filled.iter().map(|part| part.cursor()).collect());
     cursor.seek_to_first().expect("memory does not fail");
     let (mut keys, mut kept, mut last_key) = (0, 0, None);
+    let loses_tombstones = mutant!("memory_drops_tombstones");
     for read in 0u64.. {
         if !cursor.valid() {
             break;
@@ -133,7 +134,7 @@ pub fn merge(
             keys += 1;
             last_key = Some(key);
         }
-        let is_lost = mutant!("memory_drops_tombstones") && record.kind() == EntryKind::Delete;
+        let is_lost = loses_tombstones && record.kind() == EntryKind::Delete;
         let fate =
             retention.as_mut().map(|retention| retention.fate(key, record.seq(), record.kind(), |_| is_lost));
         if fate.is_none_or(|fate| fate == Fate::Keep) {

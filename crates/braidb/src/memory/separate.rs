@@ -116,6 +116,7 @@ pub fn separate(
     let mut last_key = None;
     let mut cursor = MergeCursor::new(parts.iter().map(|part| part.cursor()).collect());
     cursor.seek_to_first().expect("memory does not fail");
+    let loses_versions = mutant!("hot_versions_lost_under_snapshot");
     while cursor.valid() {
         let record = cursor.winner().record();
         let key = record.key();
@@ -125,7 +126,7 @@ pub fn separate(
             last_key = Some(key);
         }
         let fate = retention.fate(key, record.seq(), record.kind(), |_| false);
-        let is_lost = mutant!("hot_versions_lost_under_snapshot") && is_hot(count) && !is_newest;
+        let is_lost = loses_versions && is_hot(count) && !is_newest;
         if is_newest && is_hot(count) {
             // Half of the count is forgotten. A key that rests cools down in a few flushes. A key that was hit less by chance
             // stays.

@@ -44,12 +44,11 @@ fn newest<T>(
         return Ok(Some(of_memory(found)));
     }
     let mut asked_last: Option<(&Slice, &Table)> = None;
+    let oldest_first = [mutant!("l0_order_swapped"), mutant!("cell_order_swapped")];
     for (number, level) in view.version.levels().enumerate() {
         let cell = level.cell(key);
-        let oldest_first =
-            if number == 0 { mutant!("l0_order_swapped") } else { mutant!("cell_order_swapped") };
         for index in 0..cell.runs.len() {
-            let index = if oldest_first { cell.runs.len() - 1 - index } else { index };
+            let index = if oldest_first[number.min(1)] { cell.runs.len() - 1 - index } else { index };
             let Some(slice) = cell.runs[index].find(key) else { continue };
             let table = slice.table.reader()?;
             if weight > 0 {

@@ -171,7 +171,7 @@ impl GapSet {
     /// The end of the gaps that a reader at `at` may use from the gap at `index` on, as far as each touches the next; and their dead entries.
     fn follow(&self, index: usize, at: SeqNo) -> (Jump, u64) {
         let (mut last, mut dead) = (&self.gaps[index], self.gaps[index].dead);
-        for next in self.gaps[index + 1..].iter().take_while(|gap| may_use(gap, at)) {
+        for next in self.gaps[index + 1..].iter().take_while(|gap| gap.seq <= at) {
             if last.high.as_ref() != Some(&next.low) {
                 break;
             }
@@ -183,7 +183,7 @@ impl GapSet {
     /// As `follow`, towards the first key.
     fn follow_back(&self, index: usize, at: SeqNo) -> (&[u8], u64) {
         let (mut first, mut dead) = (&self.gaps[index], self.gaps[index].dead);
-        for before in self.gaps[..index].iter().rev().take_while(|gap| may_use(gap, at)) {
+        for before in self.gaps[..index].iter().rev().take_while(|gap| gap.seq <= at) {
             if before.high.as_ref() != Some(&first.low) {
                 break;
             }
@@ -295,8 +295,8 @@ impl Gaps {
         if self.is_empty() {
             return None;
         }
-        let set = self.set.lock();
-        let index = set.at(key).filter(|&index| may_use(&set.gaps[index], at))?;
+        let (set, at) = (self.set.lock(), usable_up_to(at));
+        let index = set.at(key).filter(|&index| set.gaps[index].seq <= at)?;
         let (jump, dead) = set.follow(index, at);
         Some(Way { jump, near: Some(set.gaps[index].low.clone()), dead })
     }
@@ -306,8 +306,8 @@ impl Gaps {
         if self.is_empty() {
             return None;
         }
-        let set = self.set.lock();
-        let index = set.before(end).filter(|&index| may_use(&set.gaps[index], at))?;
+        let (set, at) = (self.set.lock(), usable_up_to(at));
+        let index = set.before(end).filter(|&index| set.gaps[index].seq <= at)?;
         let (low, dead) = set.follow_back(index, at);
         let mut low = low.to_vec();
         if mutant!("backward_jump_one_key_short") && low.last() == Some(&0) {
@@ -349,8 +349,9 @@ fn joins(a: &Gap, b: &Gap) -> bool {
     overlap || are_alike && a.reaches(b)
 }
 
-fn may_use(gap: &Gap, at: SeqNo) -> bool {
-    gap.seq <= at || mutant!("gap_of_a_later_number_used")
+/// The largest number of the gaps that a reader at `at` may use.
+fn usable_up_to(at: SeqNo) -> SeqNo {
+    if mutant!("gap_of_a_later_number_used") { SeqNo::MAX } else { at }
 }
 
 #[cfg(test)]
