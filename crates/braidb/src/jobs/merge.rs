@@ -1,6 +1,7 @@
 //! The executor carries out all plans. The head of `jobs/mod.rs` says which file holds a record at each instant of a merge or a
 //! move.
 
+use super::output::Outputs;
 use super::stretch::Stretch;
 use super::{Catalog, Jobs};
 use crate::base::error::Result;
@@ -11,6 +12,7 @@ use crate::base::names;
 use crate::base::part::Part;
 use crate::plan::tree::Placement;
 use crate::plan::tree::edits::Moment;
+use crate::plan::values::Rewrites;
 use crate::plan::{Cutter, Input, Merge, Met, Plan, Split, Ticket};
 use crate::table::Reason;
 use crate::version::shape::cut::{cut_part, middle};
@@ -110,23 +112,32 @@ impl Jobs {
         let retention = RetentionFilter::new(self.parts.shared.snapshots.drop_proof());
         let rewrites = self.rewrites(merge);
         let images = self.load_bodies(merge, rewrites.as_deref());
-        let runs = Arc::new(runs_of(merge));
-        let (to, beneath) = (merge.to, Arc::new(beneath));
         let stretch = Stretch {
             span: Span::ALL,
-            runs,
+            runs: Arc::new(runs_of(merge)),
             family: merge.family,
-            to,
+            to: merge.to,
             reason: merge.reason,
             cutter,
             retention,
-            beneath,
+            beneath: Arc::new(beneath),
             rewrites: rewrites.clone(),
             tier_map,
         };
         let outputs = self.write_merge(merge, stretch)?;
-
         drop(images);
+        let shadowed = self.commit_merge(merge, ticket, outputs, rewrites.as_deref())?;
+        Ok(met.map(|met| met.hiding(shadowed)).unwrap_or_default())
+    }
+
+    /// Syncs the names of what a merge wrote, and commits its edit. Returns the number of entries that the merge found shadowed.
+    fn commit_merge(
+        &self,
+        merge: &Merge,
+        ticket: &Ticket,
+        outputs: Outputs,
+        rewrites: Option<&Rewrites>,
+    ) -> Result<u64> {
         self.sync_names(&outputs)?;
         // Readers that came to the inputs will come to the outputs. Nothing is in memory of tables that only writers meet.
         let has_been_read = merge.inputs.iter().any(|input| input.slice.table.has_been_read());
@@ -146,7 +157,7 @@ impl Jobs {
         self.commit_tables(&mut catalog, edit, [outputs])?;
         tiers.into_iter().for_each(|tier| catalog.tiers_mut().written(tier));
         if mutant!("value_file_deleted_with_its_first_table") {
-            let files = rewrites.iter().flat_map(|rewrites| &rewrites.files);
+            let files = rewrites.into_iter().flat_map(|rewrites| &rewrites.files);
             files.for_each(|&id| self.unlink(&names::values(&self.parts.dir, id)));
         }
         self.show(&catalog, merge.family);
@@ -162,7 +173,7 @@ impl Jobs {
         self.parts.shared.counters.merge_read_bytes.add(merge.bytes());
         self.parts.shared.counters.entries_dropped.add(shadowed);
         self.parts.shared.counters.tombstones_dropped.add(spent);
-        Ok(met.map(|met| met.hiding(shadowed)).unwrap_or_default())
+        Ok(shadowed)
     }
 
     /// Cuts one cell in two at a guard.

@@ -21,6 +21,15 @@ const ROOMS_OF_VERSION: [&str; 6] = ["manifest", "state", "shape", "table_file",
 /// Lines of the longest source file allowed.
 const MAX_LINES: usize = 700;
 
+/// Lines of the longest function of the product.
+const MAX_FUNCTION_LINES: usize = 70;
+
+/// Functions that may be longer: the path, the name, and the reason.
+const LONG_FUNCTIONS: [(&str, &str, &str); 2] = [
+    ("crates/braidb/src/version/state/edit.rs", "encode", "one short arm for each field of an edit"),
+    ("crates/braidb/src/base/error.rs", "fmt", "one short arm for each error"),
+];
+
 /// Names whose effects differ from run to run. Only the seams of `braidb-storage` may use them.
 const AMBIENT: [&str; 13] = [
     "std::fs",
@@ -293,6 +302,56 @@ fn files_are_short_and_finished() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The functions of a file that rustfmt has laid out, each with its lines.
+fn functions(code: &str) -> Vec<(&str, usize)> {
+    let lines: Vec<&str> = code.lines().collect();
+    let mut functions = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let (indent, text) = line.split_at(line.len() - line.trim_start().len());
+        let Some((before, name)) = text.split_once("fn ") else { continue };
+        let is_head = before.split_whitespace().all(|word| {
+            ["const", "unsafe", "async", "extern", "\"\""].contains(&word) || word.starts_with("pub")
+        });
+        if !is_head {
+            continue;
+        }
+        let is_end = |line: &&str| {
+            line.strip_prefix(indent).is_some_and(|rest| rest.ends_with(['}', ';']) && !rest.starts_with(' '))
+        };
+        let name =
+            name.split(|c: char| !c.is_alphanumeric() && c != '_').next().expect("split gives one part");
+        let length = lines[at..].iter().position(is_end).map_or(1, |end| end + 1);
+        functions.push((name, length));
+    }
+    functions
+}
+
+#[test]
+fn functions_fit_a_screen() {
+    let (mut found, mut wrong) = (0, Vec::new());
+    let mut exceptions: BTreeSet<(&str, &str)> =
+        LONG_FUNCTIONS.iter().map(|&(path, name, _)| (path, name)).collect();
+    let sources = sources();
+    let is_product = |source: &&Source| source.path.starts_with("crates/") && !source.is_test();
+    for source in sources.iter().filter(is_product) {
+        for (name, lines) in functions(&source.code) {
+            found += 1;
+            if lines > MAX_FUNCTION_LINES && !exceptions.remove(&(source.path.as_str(), name)) {
+                wrong.push(format!("{}: {name} has {lines} lines", source.path));
+            }
+        }
+    }
+    assert!(found > 2_000, "only {found} functions were found: the scan is blind");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(exceptions.is_empty(), "these need no exception: {exceptions:?}");
+}
+
+#[test]
+fn lengths_of_functions_are_counted() {
+    let code = "impl A {\n    pub(super) fn one(\n        x: u8,\n    ) {\n        x;\n    }\n}\nfn two() {}\ntrait T {\n    fn three(&self);\n}\n";
+    assert_eq!(functions(code), [("one", 5), ("two", 1), ("three", 1)]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::hot_keys::hot_keys_json;
 use crate::store::{Place, losses};
 use crate::text;
 use braidb::Db;
-use braidb::stats::{Cut, HotKeyStats, RecoveryReport, Stats};
+use braidb::stats::{Counts, Cut, HotKeyStats, RecoveryReport, Stats};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -317,14 +317,35 @@ fn work_text(stats: &Stats, text: &mut String) {
             line(text, format!("  {name:<29}{:>12}   {remark}", grouped(number)).trim_end());
         }
     };
-    let percent = |part: u64, whole: u64| format!("{:.1}%", 100.0 * ratio(part, whole));
-    let looks = counts.cache_hits + counts.cache_misses;
-    let asked = counts.table_reads + counts.filter_rejections;
     count(
         "puts and deletes",
         counts.user_ops,
         format!("{} commit groups, {} syncs", grouped(counts.log_groups), grouped(counts.log_syncs)),
     );
+    reads_text(counts, &mut count);
+    memory_text(counts, &mut count);
+    merges_text(counts, &mut count);
+    count("files deleted", counts.files_deleted, String::new());
+    count("writes slowed down", counts.slowdowns, String::new());
+    count("writes stalled", counts.stalls, String::new());
+    count("stalled ms", counts.stall_us.div_ceil(1000), String::new());
+    count("snapshots held now", stats.open_snapshots, String::new());
+    count("failed background jobs", counts.job_failures, String::new());
+    if stats.damages_waiting > 0 {
+        count("places that merges avoid", stats.damages_waiting, "`verify` names what is damaged".to_owned());
+    }
+    for trouble in stats.poisoned.iter().chain(&stats.job_error) {
+        line(text, &format!("TROUBLE: {trouble}"));
+    }
+}
+
+/// Takes the name of a number, the number, and a remark.
+type Count<'a> = dyn FnMut(&str, u64, String) + 'a;
+
+fn reads_text(counts: &Counts, count: &mut Count<'_>) {
+    let percent = |part: u64, whole: u64| format!("{:.1}%", 100.0 * ratio(part, whole));
+    let looks = counts.cache_hits + counts.cache_misses;
+    let asked = counts.table_reads + counts.filter_rejections;
     count("gets", counts.gets, format!("{:.2} tables read a get", ratio(counts.table_reads, counts.gets)));
     count("scans", counts.scans, String::new());
     count("deleted entries passed", counts.scan_dead_entries, String::new());
@@ -340,6 +361,9 @@ fn work_text(stats: &Stats, text: &mut String) {
         percent(counts.filter_false_positives, counts.filter_false_positives + counts.filter_rejections),
     );
     count("blocks asked of the cache", looks, format!("{} hits", percent(counts.cache_hits, looks)));
+}
+
+fn memory_text(counts: &Counts, count: &mut Count<'_>) {
     count("logs rotated", counts.logs_rotated, String::new());
     count(
         "logs gone without a flush",
@@ -359,6 +383,9 @@ fn work_text(stats: &Stats, text: &mut String) {
         counts.log_reads,
         format!("{:.2} a get", ratio(counts.log_reads, counts.gets)),
     );
+}
+
+fn merges_text(counts: &Counts, count: &mut Count<'_>) {
     let read_mib = counts.log_merge_bytes.div_ceil(1 << 20);
     count("MiB of logs read by merges", read_mib, String::new());
     count("merges", counts.merges, format!("{} read", bytes_text(counts.merge_read_bytes)));
@@ -381,18 +408,6 @@ fn work_text(stats: &Stats, text: &mut String) {
     count("tables moved as metadata", counts.trivial_moves, String::new());
     count("old versions dropped", counts.entries_dropped, String::new());
     count("tombstones dropped", counts.tombstones_dropped, String::new());
-    count("files deleted", counts.files_deleted, String::new());
-    count("writes slowed down", counts.slowdowns, String::new());
-    count("writes stalled", counts.stalls, String::new());
-    count("stalled ms", counts.stall_us.div_ceil(1000), String::new());
-    count("snapshots held now", stats.open_snapshots, String::new());
-    count("failed background jobs", counts.job_failures, String::new());
-    if stats.damages_waiting > 0 {
-        count("places that merges avoid", stats.damages_waiting, "`verify` names what is damaged".to_owned());
-    }
-    for trouble in stats.poisoned.iter().chain(&stats.job_error) {
-        line(text, &format!("TROUBLE: {trouble}"));
-    }
 }
 
 fn line(text: &mut String, line: &str) {

@@ -16,7 +16,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, FileIds, TierId};
 use crate::base::key::KeyRange;
 use crate::base::names;
-use crate::base::report::{Cut, Damage, Note, VerifyReport};
+use crate::base::report::{Cut, Damage, Note, RecoveryReport, VerifyReport};
 use crate::base::tier_dirs::TierDirs;
 use crate::log;
 use crate::plan::form::LOADED_BYTES;
@@ -202,22 +202,7 @@ fn offline(dir: &Path, options: &Options, progress: &mut dyn FnMut(u64, u64)) ->
     let walk = Recovery::new(dir, &env, options, &state, files, Arc::new(Counters::default()));
     match walk.check(&logs) {
         Err(error) => check.note(error)?,
-        Ok((report, mut ends)) => {
-            let sealed = bodies.keys().filter_map(|&log| Some((log, state.sealed_bytes(log)?)));
-            ends.extend(sealed.filter(|(log, _)| *log < state.min_replay_from()));
-            // A missing log behind a table was reported above.
-            ends.retain(|&(log, _)| logs.contains(&log) && state.cut_of(log).is_none());
-            if let Some(cut) = &report.cut {
-                ends.retain(|&(log, _)| names::log(dir, log) != cut.path);
-                check.cut(cut);
-            }
-            for path in report.set_aside {
-                let what = "the log lies behind an end that is not whole; the next open does not replay it";
-                let bytes = log::written_end(env.fs.as_ref(), &path, 0)?;
-                check.remark(path, 0, bytes, what.to_owned());
-            }
-            check.behind_ends(&ends)?;
-        }
+        Ok((report, ends)) => check.replayed(dir, &state, &logs, report, ends)?,
     }
     Ok(check.report)
 }
@@ -313,6 +298,32 @@ impl<'a> Check<'a> {
     }
 
     /// Notes what lies behind the ends of logs.
+    /// Checks the logs `on_disk` against what recovery would say of them; `ends` is where it stopped reading each.
+    fn replayed(
+        &mut self,
+        dir: &Path,
+        state: &State,
+        on_disk: &[FileId],
+        report: RecoveryReport,
+        mut ends: Vec<Place>,
+    ) -> Result<()> {
+        let bodies = state.log_bodies();
+        let sealed = bodies.keys().filter_map(|&log| Some((log, state.sealed_bytes(log)?)));
+        ends.extend(sealed.filter(|(log, _)| *log < state.min_replay_from()));
+        // A missing log behind a table is reported elsewhere.
+        ends.retain(|&(log, _)| on_disk.contains(&log) && state.cut_of(log).is_none());
+        if let Some(cut) = &report.cut {
+            ends.retain(|&(log, _)| names::log(dir, log) != cut.path);
+            self.cut(cut);
+        }
+        for path in report.set_aside {
+            let what = "the log lies behind an end that is not whole; the next open does not replay it";
+            let bytes = log::written_end(self.env.fs.as_ref(), &path, 0)?;
+            self.remark(path, 0, bytes, what.to_owned());
+        }
+        self.behind_ends(&ends)
+    }
+
     fn behind_ends(&mut self, ends: &[Place]) -> Result<()> {
         for &(log, end) in ends {
             let path = names::log(self.dirs.fast(), log);
