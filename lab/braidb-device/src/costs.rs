@@ -1,7 +1,7 @@
 //! Processor time: a fixed table of the cost, in nanoseconds, of each call at the seam.
 //!
 //! The numbers are round estimates for a server processor at about 3 GHz with Linux; each comment names the parts. They
-//! do not depend on the machine that runs the model. Both sides of a comparison use one table, so an error in an entry
+//! do not depend on the machine that runs the testbed. Both sides of a comparison use one table, so an error in an entry
 //! moves both. The profiles include the cost of the block layer, because their rates were measured by programs.
 
 /// A system call on an open file with cached pages, without the copy. Entry and exit with the mitigations of Spectre

@@ -3,14 +3,14 @@
 use std::fmt;
 use std::ops::AddAssign;
 
-/// All sums since the start of the model, over all devices.
+/// All sums since the start of the testbed, over all devices.
 ///
 /// ```
-/// use braidb_device::{Model, Profile};
-/// let model = Model::new(Profile::SSD, 1 << 30, 64 << 20, 1, 7);
-/// model.charge_cpu_ns(1_000);
-/// assert_eq!(model.figures().foreground_cpu_ns, 1_000);
-/// println!("{}", model.figures());
+/// use braidb_device::{Testbed, Profile};
+/// let testbed = Testbed::new(Profile::SSD, 1 << 30, 64 << 20, 1, 7);
+/// testbed.charge_cpu_ns(1_000);
+/// assert_eq!(testbed.figures().foreground_cpu_ns, 1_000);
+/// println!("{}", testbed.figures());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
@@ -53,13 +53,13 @@ impl Figures {
     }
 }
 
-/// The sums of one device since the start of the model.
+/// The sums of one device since the start of the testbed.
 ///
 /// ```
-/// use braidb_device::{DeviceId, Model, Profile};
-/// let model = Model::new(Profile::SSD, 1 << 30, 64 << 20, 1, 7);
-/// model.env().fs.sync_dir("/".as_ref())?;
-/// assert_eq!(model.figures_of(DeviceId::FIRST).written_bytes, 4_096);
+/// use braidb_device::{DeviceId, Testbed, Profile};
+/// let testbed = Testbed::new(Profile::SSD, 1 << 30, 64 << 20, 1, 7);
+/// testbed.env().fs.sync_dir("/".as_ref())?;
+/// assert_eq!(testbed.figures_of(DeviceId::FIRST).written_bytes, 4_096);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

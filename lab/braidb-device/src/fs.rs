@@ -15,15 +15,15 @@ use crate::kernel::{Ahead, State, Wait, page_of};
 use crate::log::LogState;
 use crate::names::Node;
 
-/// The files of the model. At first there is only the root directory; relative paths start there too.
+/// The files of the testbed. At first there is only the root directory; relative paths start there too.
 #[derive(Clone, Debug)]
-pub struct ModelFs {
+pub struct TestbedFs {
     pub(crate) state: Arc<Mutex<State>>,
     /// The only directory whose paths are served, after [`FileSystem::hold_dir`].
     pub(crate) held: Option<Arc<Path>>,
 }
 
-impl ModelFs {
+impl TestbedFs {
     /// Refuses all paths except the held directory and files directly in it.
     fn check(&self, path: &Path) -> io::Result<()> {
         let Some(held) = &self.held else { return Ok(()) };
@@ -43,7 +43,7 @@ impl ModelFs {
     }
 
     fn handle(&self, id: u64, access: Access) -> Arc<dyn File> {
-        Arc::new(ModelFile { state: self.state.clone(), id, access, ahead: Mutex::default() })
+        Arc::new(TestbedFile { state: self.state.clone(), id, access, ahead: Mutex::default() })
     }
 }
 
@@ -52,15 +52,15 @@ fn refuse(path: &Path, held: &Path) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 
-impl FileSystem for ModelFs {
+impl FileSystem for TestbedFs {
     fn process(&self) -> io::Result<Process> {
         Ok(Process::without_forks())
     }
 
-    /// Directories cannot be moved in the model, so the path always leads to one directory.
+    /// Directories cannot be moved in the testbed, so the path always leads to one directory.
     fn hold_dir(&self, dir: &Path) -> io::Result<Arc<dyn FileSystem>> {
         self.enter(dir, costs::OPEN_NS)?.names.dir(dir)?;
-        Ok(Arc::new(ModelFs { state: self.state.clone(), held: Some(dir.into()) }))
+        Ok(Arc::new(TestbedFs { state: self.state.clone(), held: Some(dir.into()) }))
     }
 
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
@@ -137,7 +137,7 @@ impl FileSystem for ModelFs {
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
         let id = self.enter(path, costs::OPEN_NS + costs::CALL_NS)?.lock(path)?;
-        Ok(Box::new(ModelLock { state: self.state.clone(), id, path: path.into() }))
+        Ok(Box::new(TestbedLock { state: self.state.clone(), id, path: path.into() }))
     }
 
     fn free_space(&self, path: &Path) -> io::Result<u64> {
@@ -161,14 +161,14 @@ enum Access {
 
 /// An open file.
 #[derive(Debug)]
-struct ModelFile {
+struct TestbedFile {
     state: Arc<Mutex<State>>,
     id: u64,
     access: Access,
     ahead: Mutex<Ahead>,
 }
 
-impl ModelFile {
+impl TestbedFile {
     /// Locks the state for a call that only the handle that created the file may make.
     fn change(&self, cpu_ns: u64) -> io::Result<parking_lot::MutexGuard<'_, State>> {
         match self.access {
@@ -182,7 +182,7 @@ impl ModelFile {
     }
 }
 
-impl File for ModelFile {
+impl File for TestbedFile {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
         let end = match &self.access {
             Access::Log(log) => log.lock().end(),
@@ -291,7 +291,7 @@ impl File for ModelFile {
     }
 }
 
-impl Drop for ModelFile {
+impl Drop for TestbedFile {
     fn drop(&mut self) {
         self.state.lock().close(self.id);
     }
@@ -299,13 +299,13 @@ impl Drop for ModelFile {
 
 /// A locked file, and the place of its name.
 #[derive(Debug)]
-struct ModelLock {
+struct TestbedLock {
     state: Arc<Mutex<State>>,
     id: u64,
     path: Arc<Path>,
 }
 
-impl LockGuard for ModelLock {
+impl LockGuard for TestbedLock {
     fn is_in_place(&self) -> io::Result<bool> {
         let mut state = self.state.lock();
         state.enter(2 * costs::CALL_NS);
@@ -317,7 +317,7 @@ impl LockGuard for ModelLock {
     }
 }
 
-impl Drop for ModelLock {
+impl Drop for TestbedLock {
     fn drop(&mut self) {
         self.state.lock().unlock(self.id);
     }

@@ -43,7 +43,7 @@ impl Profile {
     ///
     /// A seek over a share `x` of the device takes `1 ms + 14.0625 ms * sqrt(x)`: 1 ms to the next track, 15.1 ms from
     /// end to end. The distance of two uniformly drawn places has density `2 (1 - x)`. The mean of `sqrt(x)` is then
-    /// 8/15, and the mean of a seek is 1 ms + 7.5 ms = 8.5 ms. The square root models the arm, which speeds up half the
+    /// 8/15, and the mean of a seek is 1 ms + 7.5 ms = 8.5 ms. The square root stands for the arm, which speeds up half the
     /// way and then slows down. The rotation is always the mean: a drawn one would need more accesses for the same
     /// mean.
     pub const DISK7200: Profile = Profile {

@@ -8,30 +8,30 @@ use parking_lot::Mutex;
 
 use crate::kernel::State;
 
-/// Most jobs that one [`ModelRuntime::run_due`] runs. A job that fails at once, and is submitted again at once, must
+/// Most jobs that one [`TestbedRuntime::run_due`] runs. A job that fails at once, and is submitted again at once, must
 /// not hold up the caller.
 const MOST_DUE: usize = 64;
 
 /// The clock of the current actor. It jumps back when a job begins that was submitted long ago, and forward after the
 /// job. For each actor it is monotonic.
 #[derive(Debug)]
-pub struct ModelClock {
+pub struct TestbedClock {
     pub(crate) state: Arc<Mutex<State>>,
 }
 
-impl Clock for ModelClock {
+impl Clock for TestbedClock {
     fn now_us(&self) -> u64 {
         self.state.lock().actors.now_ns() / 1_000
     }
 }
 
-/// The stepped runtime of the model.
+/// The stepped runtime of the testbed.
 #[derive(Debug)]
-pub struct ModelRuntime {
+pub struct TestbedRuntime {
     pub(crate) state: Arc<Mutex<State>>,
 }
 
-impl ModelRuntime {
+impl TestbedRuntime {
     /// Runs the job with the earliest expected end, if this end is not later than `limit_ns`. Returns whether there was
     /// one. The state is not locked while the job runs, so the job may call everything here.
     fn run(&self, limit_ns: Option<u64>, waits: bool) -> bool {
@@ -51,7 +51,7 @@ impl ModelRuntime {
     }
 }
 
-impl Runtime for ModelRuntime {
+impl Runtime for TestbedRuntime {
     fn submit(&self, lane: Lane, job: Job) {
         self.state.lock().actors.submit(lane, job);
     }

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use braidb_device::{Model, Profile};
+use braidb_device::{Profile, Testbed};
 use braidb_storage::{DeviceTimes, MEASURE_FILE};
 
 /// A machine with little page cache, so that reads come from the device.
-fn machine(profile: Profile) -> Model {
-    Model::new(profile, 8 << 30, 256 << 10, 1, 7)
+fn machine(profile: Profile) -> Testbed {
+    Testbed::new(profile, 8 << 30, 256 << 10, 1, 7)
 }
 
 #[track_caller]
@@ -18,13 +18,13 @@ fn assert_within(percent: u64, what: &str, found: u64, said: u64) {
 #[test]
 fn the_times_of_a_device_are_found() {
     for profile in [Profile::HDD, Profile::SSD, Profile::NVME] {
-        let model = machine(profile);
-        let env = model.env();
+        let testbed = machine(profile);
+        let env = testbed.env();
         let times = DeviceTimes::measure(&env, Path::new("/"), DeviceTimes::BUDGET_US).unwrap();
         assert_within(3, "seek", times.seek_ns, profile.mean_positioning_ns());
         assert_within(10, "read", times.read_bytes_per_second, profile.bytes_per_second());
         assert_within(10, "write", times.write_bytes_per_second, profile.bytes_per_second());
-        assert!(model.now_ns() < DeviceTimes::BUDGET_US * 1_000, "{} ns", model.now_ns());
+        assert!(testbed.now_ns() < DeviceTimes::BUDGET_US * 1_000, "{} ns", testbed.now_ns());
         assert!(env.fs.list(Path::new("/")).unwrap().is_empty());
     }
 }
@@ -39,10 +39,10 @@ fn a_seek_within_one_file_takes_little_of_the_arms_way() {
 #[test]
 fn a_smaller_budget_is_enough() {
     for budget_us in [1_000_000, 2_000_000] {
-        let model = machine(Profile::HDD);
-        let times = DeviceTimes::measure(&model.env(), Path::new("/"), budget_us).unwrap();
+        let testbed = machine(Profile::HDD);
+        let times = DeviceTimes::measure(&testbed.env(), Path::new("/"), budget_us).unwrap();
         // The last block may begin within the budget and end after it.
-        assert!(model.now_ns() <= budget_us * 1_000 + 17_000_000, "{} ns", model.now_ns());
+        assert!(testbed.now_ns() <= budget_us * 1_000 + 17_000_000, "{} ns", testbed.now_ns());
         assert_within(3, "seek", times.seek_ns, Profile::HDD.mean_positioning_ns());
         assert_within(10, "read", times.read_bytes_per_second, Profile::HDD.bytes_per_second());
         assert_within(10, "write", times.write_bytes_per_second, Profile::HDD.bytes_per_second());
@@ -51,10 +51,10 @@ fn a_smaller_budget_is_enough() {
 
 #[test]
 fn without_a_budget_one_mib_is_measured() {
-    let model = machine(Profile::HDD);
-    let times = DeviceTimes::measure(&model.env(), Path::new("/"), 0).unwrap();
+    let testbed = machine(Profile::HDD);
+    let times = DeviceTimes::measure(&testbed.env(), Path::new("/"), 0).unwrap();
     // The seeks of the write, of its barrier, of the read and of five blocks, and 7 ms for each MiB.
-    assert!(model.now_ns() <= 8 * 16_700_000 + 2 * 7_000_000 + 1_000_000, "{} ns", model.now_ns());
+    assert!(testbed.now_ns() <= 8 * 16_700_000 + 2 * 7_000_000 + 1_000_000, "{} ns", testbed.now_ns());
     // Half of the time at most counts as seeks, so the rates are too low, but none is absurd.
     let rates = [times.read_bytes_per_second, times.write_bytes_per_second];
     assert!(rates.iter().all(|rate| (20_000_000..=150_000_000).contains(rate)), "{times:?}");
@@ -63,9 +63,9 @@ fn without_a_budget_one_mib_is_measured() {
 #[test]
 fn the_file_takes_a_hundredth_of_the_free_space() {
     let written = |device_bytes| {
-        let model = Model::new(Profile::NVME, device_bytes, 4 << 20, 1, 7);
-        let times = DeviceTimes::measure(&model.env(), Path::new("/"), DeviceTimes::BUDGET_US);
-        times.map(|_| model.figures().devices.written_bytes >> 20)
+        let testbed = Testbed::new(Profile::NVME, device_bytes, 4 << 20, 1, 7);
+        let times = DeviceTimes::measure(&testbed.env(), Path::new("/"), DeviceTimes::BUDGET_US);
+        times.map(|_| testbed.figures().devices.written_bytes >> 20)
     };
     assert_eq!(written(8 << 30).unwrap(), 16);
     assert_eq!(written(1 << 30).unwrap(), 8);

@@ -1,16 +1,16 @@
-//! The files of the model behave like real files: bytes, lengths, refused calls.
+//! The files of the testbed behave like real files: bytes, lengths, refused calls.
 
 use std::io::ErrorKind;
 use std::path::Path;
 
-use braidb_device::{Model, Profile};
+use braidb_device::{Profile, Testbed};
 use braidb_storage::inline::SeededRandom;
 use braidb_storage::{Env, Random};
 
 const MIB: u64 = 1 << 20;
 
 fn env_with(device_bytes: u64) -> Env {
-    Model::new(Profile::SSD, device_bytes, MIB, 1, 1).env()
+    Testbed::new(Profile::SSD, device_bytes, MIB, 1, 1).env()
 }
 
 fn path(name: &str) -> &Path {
@@ -24,11 +24,11 @@ fn kind<T>(outcome: std::io::Result<T>) -> ErrorKind {
 #[test]
 fn files_behave_like_vectors_of_bytes() {
     let (plain, cached) =
-        (Model::new(Profile::SSD, 64 * MIB, MIB, 1, 1), Model::new(Profile::HDD, 64 * MIB, MIB, 1, 1));
+        (Testbed::new(Profile::SSD, 64 * MIB, MIB, 1, 1), Testbed::new(Profile::HDD, 64 * MIB, MIB, 1, 1));
     cached.cache_on(Profile::SSD, 2 * MIB);
     let random = SeededRandom::new(9);
-    for (model, name) in [(&plain, "plain"), (&plain, "log"), (&cached, "plain"), (&cached, "log")] {
-        let env = model.env();
+    for (testbed, name) in [(&plain, "plain"), (&plain, "log"), (&cached, "plain"), (&cached, "log")] {
+        let env = testbed.env();
         let file = match name {
             "plain" => env.fs.create(path(name)).unwrap(),
             _ => env.fs.create_log(path(name)).unwrap(),

@@ -1,12 +1,12 @@
-//! The engine over the model: equal figures on every machine, to the nanosecond.
+//! The engine over the testbed: equal figures on every machine, to the nanosecond.
 //!
-//! `tests/golden/*.txt` hold the expected figures. If a change of the engine or the model changes them on purpose, run
+//! `tests/golden/*.txt` hold the expected figures. If a change of the engine or the testbed changes them on purpose, run
 //! `BRAIDB_DEVICE_BLESS=1 cargo test -p braidb-device --test golden`. Give the reason in the commit.
 
 use std::path::{Path, PathBuf};
 
 use braidb::{Db, Options};
-use braidb_device::{Model, Profile};
+use braidb_device::{Profile, Testbed};
 use braidb_storage::inline::SeededRandom;
 
 const KEYS: u64 = 20_000;
@@ -39,43 +39,43 @@ fn shuffled(count: u64, random: &SeededRandom) -> Vec<u64> {
 }
 
 /// One operation of the benchmark: runs the due jobs first, and charges the engine's own work.
-fn operate<T>(model: &Model, operation: impl FnOnce() -> T) -> T {
-    model.step();
-    model.charge_cpu_ns(OP_NS);
+fn operate<T>(testbed: &Testbed, operation: impl FnOnce() -> T) -> T {
+    testbed.step();
+    testbed.charge_cpu_ns(OP_NS);
     operation()
 }
 
-fn open(model: &Model) -> Db {
+fn open(testbed: &Testbed) -> Db {
     let options = Options::new()
         .memtable_bytes(256 << 10)
         .tuning(|tuning| tuning.log_bytes(1 << 20).table_bytes(512 << 10));
-    options.block_cache_bytes(128 << 10).background_threads(2).env(model.env()).open("/db").unwrap()
+    options.block_cache_bytes(128 << 10).background_threads(2).env(testbed.env()).open("/db").unwrap()
 }
 
 /// Fills a store in random order, reads from it, and scans it. Returns the figures after each of these steps.
 fn run(profile: Profile, seed: u64) -> String {
-    let model = Model::new(profile, 1 << 30, 1 << 20, 2, seed);
-    let db = open(&model);
+    let testbed = Testbed::new(profile, 1 << 30, 1 << 20, 2, seed);
+    let db = open(&testbed);
     let random = SeededRandom::new(seed);
     let mut report = String::new();
-    let mut note = |what: &str| report.push_str(&format!("# after {what}\n{}\n", model.figures()));
+    let mut note = |what: &str| report.push_str(&format!("# after {what}\n{}\n", testbed.figures()));
     for number in shuffled(KEYS, &random) {
-        operate(&model, || db.put(key(number), value(number))).unwrap();
+        operate(&testbed, || db.put(key(number), value(number))).unwrap();
     }
     note("20,000 puts");
     db.settle().unwrap();
-    model.wait_for_jobs();
+    testbed.wait_for_jobs();
     note("settling");
     for _ in 0..GETS {
         let number = random.below(KEYS);
-        let found = operate(&model, || db.get(key(number))).unwrap().expect("the key was put");
+        let found = operate(&testbed, || db.get(key(number))).unwrap().expect("the key was put");
         assert!(found == value(number));
     }
     note("2,000 gets");
     for _ in 0..SCANS {
         let from = random.below(KEYS - SCAN_ENTRIES as u64);
         let entries =
-            operate(&model, || db.range(key(from)..).take(SCAN_ENTRIES).collect::<Result<Vec<_>, _>>());
+            operate(&testbed, || db.range(key(from)..).take(SCAN_ENTRIES).collect::<Result<Vec<_>, _>>());
         let entries = entries.unwrap();
         assert_eq!(entries.len(), SCAN_ENTRIES);
         assert!(entries.iter().zip(from..).all(|((found, _), number)| *found == key(number)));
@@ -118,7 +118,7 @@ fn ssd_is_as_checked_in() {
 }
 
 #[test]
-fn two_models_on_two_threads_show_what_one_shows_alone() {
+fn two_testbeds_on_two_threads_show_what_one_shows_alone() {
     let alone = run(Profile::NVME, 3);
     std::thread::scope(|scope| {
         let beside = [0; 2].map(|_| scope.spawn(|| run(Profile::NVME, 3)));

@@ -5,7 +5,7 @@
 //! loses its copy. Written pages get a copy only when they are read.
 //!
 //! The least recently used copy makes room for a new one. The fast device is written as a log: the copies of one
-//! request are one write, behind the write before. So a copy costs no seek for each page. The model charges nothing to
+//! request are one write, behind the write before. So a copy costs no seek for each page. The testbed charges nothing to
 //! collect what is dead in this log, and a restart would find the cache warm. Both err in favour of the cache.
 
 use super::devices::FIRST;

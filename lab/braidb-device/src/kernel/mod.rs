@@ -1,4 +1,4 @@
-//! The state of the whole model: files, names, page cache and devices, and the costs of calls for the calling actor.
+//! The state of the whole testbed: files, names, page cache and devices, and the costs of calls for the calling actor.
 //!
 //! `reading.rs` reads bytes and `writing.rs` writes them. `devices.rs` has the devices and their journals, and
 //! `flash.rs` a cache on one of them. This file has files and their names.
@@ -39,7 +39,7 @@ const JOURNAL_PAGES: u64 = 32_768;
 /// Files and devices have fewer pages than this: 16 TiB.
 const MOST_PAGES: u64 = NONE as u64;
 
-/// The model's state. One lock guards it; jobs run without the lock.
+/// The testbed's state. One lock guards it; jobs run without the lock.
 #[derive(Debug)]
 pub struct State {
     pub actors: Actors,
@@ -101,7 +101,7 @@ impl State {
 
     /// Adds a device that caches pages of the first one. Returns the index of the device.
     pub fn cache_on(&mut self, profile: Profile, bytes: u64) -> usize {
-        assert!(self.flash.is_none(), "a model has one flash cache");
+        assert!(self.flash.is_none(), "a testbed has one flash cache");
         let device = self.devices.len();
         self.devices.push(Device::flash(profile, bytes, self.actors.count()));
         self.flash = Some(Flash::new(device, bytes / PAGE_BYTES));

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use braidb_device::Model;
+use braidb_device::Testbed;
 use braidb_storage::{Env, File, Job};
 
 pub const MIB: u64 = 1 << 20;
@@ -17,11 +17,11 @@ pub fn create(env: &Env, name: &str) -> Arc<dyn File> {
 }
 
 /// A synced file of `mib` MiB, with an empty page cache.
-pub fn stored(model: &Model, env: &Env, name: &str, mib: u64) -> Arc<dyn File> {
+pub fn stored(testbed: &Testbed, env: &Env, name: &str, mib: u64) -> Arc<dyn File> {
     let file = create(env, name);
     (0..mib).for_each(|_| file.append(&vec![7; MIB as usize]).unwrap());
     file.sync_data().unwrap();
-    model.drop_cache();
+    testbed.drop_cache();
     file
 }
 

@@ -1,6 +1,6 @@
 //! `bench DIR WORKLOAD… --device NAME`: the workloads on a modelled device, in modelled time.
 //!
-//! The database lies in the model's memory, where DIR is only a name. Times follow from the seed and from the tables of `braidb-device`, so
+//! The database lies in the testbed's memory, where DIR is only a name. Times follow from the seed and from the tables of `braidb-device`, so
 //! they are equal on every machine. Each operation of the engine costs a fixed processor time.
 
 use super::engine::Braid;
@@ -15,7 +15,7 @@ use braidb_bench::drive::result_of;
 use braidb_bench::keys::Data;
 use braidb_bench::results::{self, Run};
 use braidb_bench::{Beside, Measured, See, Store, Timer, Workload, run};
-use braidb_device::Model;
+use braidb_device::Testbed;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,14 +32,14 @@ impl Modelled {
     /// An empty database on an empty machine of the devices that `args` names. `dir` is only a name.
     pub fn begin(args: &DeviceArgs, dir: &Path, options: Options, settings: &Settings) -> Outcome<Modelled> {
         let machine = args.machine(dir, settings)?;
-        let db = args.options(options, dir).env(machine.model.env()).open(dir)?;
+        let db = args.options(options, dir).env(machine.testbed.env()).open(dir)?;
         Ok(Modelled { engine: Braid::new(db, settings.load.families)?, machine, dir: dir.to_owned() })
     }
 
     /// Measures a workload in modelled time. Space and the kernel's figures mean nothing.
     pub fn measure(&self, workload: &'static Workload, settings: &Settings) -> Outcome<measure::Measured> {
         let store = ModelledEngine::new(&self.engine, &self.machine);
-        let through = (&store as &dyn Store, &ModelTimer(&self.machine.model) as &dyn Timer);
+        let through = (&store as &dyn Store, &TestbedTimer(&self.machine.testbed) as &dyn Timer);
         let measured = measure_through(&self.engine, through, &self.dir, workload, settings)?;
         Ok(measure::Measured { served: Some(store.served()), ..measured })
     }
@@ -54,20 +54,20 @@ const OPERATION_NS: u64 = 1_000;
 const ENTRY_NS: u64 = 200;
 
 /// The modelled time.
-struct ModelTimer<'a>(&'a Model);
+struct TestbedTimer<'a>(&'a Testbed);
 
-/// The engine on a model. The engine does background work on the host before the modelled time of this work is over.
+/// The engine on a testbed. The engine does background work on the host before the modelled time of this work is over.
 struct ModelledEngine<'a> {
     engine: &'a Braid,
     machine: &'a Machine,
-    model: &'a Model,
+    testbed: &'a Testbed,
     /// Gets that read from no device, from the fast one alone, and from the slow one.
     served: [AtomicU64; 3],
 }
 
 impl<'a> ModelledEngine<'a> {
     fn new(engine: &'a Braid, machine: &'a Machine) -> ModelledEngine<'a> {
-        ModelledEngine { engine, machine, model: &machine.model, served: Default::default() }
+        ModelledEngine { engine, machine, testbed: &machine.testbed, served: Default::default() }
     }
 
     fn served(&self) -> Served {
@@ -78,17 +78,17 @@ impl<'a> ModelledEngine<'a> {
 
 impl Store for ModelledEngine<'_> {
     fn put(&self, family: usize, key: &[u8], value: &[u8]) -> braidb_bench::Outcome {
-        self.model.charge_cpu_ns(OPERATION_NS);
+        self.testbed.charge_cpu_ns(OPERATION_NS);
         self.engine.put(family, key, value)
     }
 
     fn delete(&self, family: usize, key: &[u8]) -> braidb_bench::Outcome {
-        self.model.charge_cpu_ns(OPERATION_NS);
+        self.testbed.charge_cpu_ns(OPERATION_NS);
         self.engine.delete(family, key)
     }
 
     fn get(&self, family: usize, key: &[u8], see: &mut dyn FnMut(&[u8])) -> braidb_bench::Outcome<bool> {
-        self.model.charge_cpu_ns(OPERATION_NS);
+        self.testbed.charge_cpu_ns(OPERATION_NS);
         let before = self.machine.reads();
         let found = self.engine.get(family, key, see);
         // Background jobs run between two operations, so all reads in between are the get's.
@@ -99,21 +99,21 @@ impl Store for ModelledEngine<'_> {
     }
 
     fn scan(&self, family: usize, from: &[u8], limit: usize, see: See<'_>) -> braidb_bench::Outcome<usize> {
-        self.model.charge_cpu_ns(OPERATION_NS);
+        self.testbed.charge_cpu_ns(OPERATION_NS);
         let count = self.engine.scan(family, from, limit, see)?;
-        self.model.charge_cpu_ns(count as u64 * ENTRY_NS);
+        self.testbed.charge_cpu_ns(count as u64 * ENTRY_NS);
         Ok(count)
     }
 
     fn settle(&self, mark: &mut dyn FnMut()) -> braidb_bench::Outcome {
         self.engine.db.settle()?;
-        self.model.wait_for_jobs();
+        self.testbed.wait_for_jobs();
         mark();
         Ok(())
     }
 }
 
-impl Timer for ModelTimer<'_> {
+impl Timer for TestbedTimer<'_> {
     fn now_ns(&self) -> u64 {
         self.0.now_ns()
     }
@@ -156,11 +156,11 @@ pub fn run_workloads(args: &Measurement) -> Outcome<Vec<Run>> {
             _ => Modelled::begin(&args.device, args.dir(), settings.engine.options(), settings)?,
         };
         let (engine, machine) = (&modelled.engine, &modelled.machine);
-        let (before, model) = (machine.figures(), &machine.model);
+        let (before, testbed) = (machine.figures(), &machine.testbed);
         let store = ModelledEngine::new(engine, machine);
         let data = Data::new(workload, &settings.load);
         let beside = Beside { sample: &|_| {}, progress: &|_| {} };
-        let measured = run(workload, &store, &settings.load, &data, &ModelTimer(model), beside)?;
+        let measured = run(workload, &store, &settings.load, &data, &TestbedTimer(testbed), beside)?;
         let mut result = result(args, workload, &measured, machine, &before);
         result.figures.extend(store.served().figures());
         print(args, &measured, &result, machine)?;
@@ -170,14 +170,14 @@ pub fn run_workloads(args: &Measurement) -> Outcome<Vec<Run>> {
     Ok(runs)
 }
 
-/// Removes the figures that describe the host, so that they mean nothing for a model.
+/// Removes the figures that describe the host, so that they mean nothing for a testbed.
 pub fn forget_host(run: &mut Run) {
     let of_host =
         ["called_bytes", "mapped_bytes", "device_bytes", "peak_memory_bytes", "worst_directory_bytes"];
     run.figures.retain(|name, _| !of_host.contains(&name.as_str()));
 }
 
-/// The figures of a run, with the model's figures in place of the kernel's.
+/// The figures of a run, with the testbed's figures in place of the kernel's.
 fn result(
     args: &Measurement,
     workload: &Workload,

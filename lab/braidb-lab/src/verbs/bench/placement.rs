@@ -3,7 +3,7 @@
 use super::Settings;
 use crate::failure::{Failure, Outcome};
 use braidb::Options;
-use braidb_device::{DeviceId, Model, Profile};
+use braidb_device::{DeviceId, Profile, Testbed};
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 
@@ -90,7 +90,7 @@ const DEVICE_MIB: u64 = 64 << 10;
 /// The default of `--page-cache-mib`.
 const PAGE_CACHE_MIB: u64 = 256;
 
-/// Bounds of the size of a flash cache, in bytes: what the model needs, and the largest `--device-mib`.
+/// Bounds of the size of a flash cache, in bytes: what the testbed needs, and the largest `--device-mib`.
 const FLASH_BYTES: (u64, u64) = (1 << 20, 8 << 40);
 
 impl DeviceArgs {
@@ -131,32 +131,32 @@ impl DeviceArgs {
         let workers = settings.engine.background_threads.max(1);
         let (seed, device_bytes) = (settings.load.seed, self.device_mib << 20);
         let with_first = |first: DeviceArg| {
-            Model::new(first.profile(), device_bytes, self.page_cache_mib << 20, workers, seed)
+            Testbed::new(first.profile(), device_bytes, self.page_cache_mib << 20, workers, seed)
         };
         let Some(slow) = self.slow_device else {
-            return Ok(Machine { model: with_first(device), pair: None });
+            return Ok(Machine { testbed: with_first(device), pair: None });
         };
-        let (model, fast_id, slow_id) = match self.placement {
+        let (testbed, fast_id, slow_id) = match self.placement {
             Placement::Tiers | Placement::Random => {
-                let (model, slow_dir) = (with_first(device), slow_dir(dir));
-                let slow_id = model.add_device(&slow_dir, slow.profile(), device_bytes);
+                let (testbed, slow_dir) = (with_first(device), slow_dir(dir));
+                let slow_id = testbed.add_device(&slow_dir, slow.profile(), device_bytes);
                 let slow_id = slow_id.map_err(|error| Failure::file("model", &slow_dir, &error))?;
                 if matches!(self.placement, Placement::Random) {
-                    model.scatter(seed, self.fast_share);
+                    testbed.scatter(seed, self.fast_share);
                 }
-                (model, DeviceId::FIRST, slow_id)
+                (testbed, DeviceId::FIRST, slow_id)
             }
             Placement::Cache => {
-                let (model, load) = (with_first(slow), &settings.load);
+                let (testbed, load) = (with_first(slow), &settings.load);
                 let rows_bytes = load.num.saturating_mul((load.key_bytes + load.value_bytes) as u64);
                 let share_bytes = rows_bytes.saturating_mul(self.fast_share) / 100;
                 let fast_id =
-                    model.cache_on(device.profile(), share_bytes.clamp(FLASH_BYTES.0, FLASH_BYTES.1));
-                (model, fast_id, DeviceId::FIRST)
+                    testbed.cache_on(device.profile(), share_bytes.clamp(FLASH_BYTES.0, FLASH_BYTES.1));
+                (testbed, fast_id, DeviceId::FIRST)
             }
         };
         let part = |label, device: DeviceArg, id| Part { label, name: device.name(), id };
-        Ok(Machine { model, pair: Some([part("fast", device, fast_id), part("slow", slow, slow_id)]) })
+        Ok(Machine { testbed, pair: Some([part("fast", device, fast_id), part("slow", slow, slow_id)]) })
     }
 
     /// The options of a database in `dir` on this machine: with a slow tier if the engine places the data.
@@ -199,7 +199,7 @@ fn slow_dir(dir: &Path) -> PathBuf {
 
 /// A modelled machine.
 pub struct Machine {
-    pub model: Model,
+    pub testbed: Testbed,
     /// The fast device and the slow one; `None` on a machine with one device.
     pub pair: Option<[Part; 2]>,
 }
@@ -217,18 +217,18 @@ impl Machine {
     /// The reads of the fast or only device, and of the slow one, up to now.
     pub fn reads(&self) -> [u64; 2] {
         match &self.pair {
-            None => [self.model.figures_of(DeviceId::FIRST).reads, 0],
-            Some([fast, slow]) => [fast, slow].map(|part| self.model.figures_of(part.id).reads),
+            None => [self.testbed.figures_of(DeviceId::FIRST).reads, 0],
+            Some([fast, slow]) => [fast, slow].map(|part| self.testbed.figures_of(part.id).reads),
         }
     }
 
     /// All figures up to now, except times, by their names in JSON: `device_…` for all devices together, and
     /// `fast_device_…` and `slow_device_…` for each of two.
     pub fn figures(&self) -> Vec<(String, u64)> {
-        let rows = self.model.figures().rows().into_iter();
+        let rows = self.testbed.figures().rows().into_iter();
         let rows = rows.filter(|(name, _)| !matches!(*name, "now_ns" | "end_ns"));
         let parts = self.pair.iter().flatten().flat_map(|part| {
-            let rows = self.model.figures_of(part.id).rows().into_iter();
+            let rows = self.testbed.figures_of(part.id).rows().into_iter();
             rows.map(|(name, figure)| (format!("{}_device_{name}", part.label), figure))
         });
         rows.map(|(name, figure)| (format!("device_{name}"), figure)).chain(parts).collect()

@@ -1,4 +1,4 @@
-//! The public interface of the model.
+//! The public interface of the testbed.
 
 use std::fmt;
 use std::io;
@@ -10,18 +10,18 @@ use braidb_storage::inline::SeededRandom;
 use parking_lot::Mutex;
 
 use crate::figures::{DeviceFigures, Figures};
-use crate::fs::ModelFs;
+use crate::fs::TestbedFs;
 use crate::kernel::{FIRST, State};
 use crate::profile::Profile;
-use crate::runtime::{ModelClock, ModelRuntime};
+use crate::runtime::{TestbedClock, TestbedRuntime};
 use crate::scatter::Scatter;
 
-/// A device of a [`Model`].
+/// A device of a [`Testbed`].
 ///
 /// ```
-/// use braidb_device::{DeviceId, Model, Profile};
-/// let model = Model::new(Profile::NVME, 1 << 30, 64 << 20, 1, 7);
-/// let slow = model.add_device("/slow".as_ref(), Profile::HDD, 4 << 30)?;
+/// use braidb_device::{DeviceId, Testbed, Profile};
+/// let testbed = Testbed::new(Profile::NVME, 1 << 30, 64 << 20, 1, 7);
+/// let slow = testbed.add_device("/slow".as_ref(), Profile::HDD, 4 << 30)?;
 /// assert_ne!(slow, DeviceId::FIRST);
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -29,41 +29,41 @@ use crate::scatter::Scatter;
 pub struct DeviceId(usize);
 
 impl DeviceId {
-    /// The device of [`Model::new`].
+    /// The device of [`Testbed::new`].
     pub const FIRST: DeviceId = DeviceId(FIRST);
 }
 
-/// A machine on virtual time, with one device unless [`Model::add_device`] adds more. For one user thread.
+/// A machine on virtual time, with one device unless [`Testbed::add_device`] adds more. For one user thread.
 ///
 /// ```
-/// use braidb_device::{Model, Profile};
-/// let model = Model::new(Profile::HDD, 1 << 30, 64 << 20, 1, 7);
-/// let env = model.env();
+/// use braidb_device::{Testbed, Profile};
+/// let testbed = Testbed::new(Profile::HDD, 1 << 30, 64 << 20, 1, 7);
+/// let env = testbed.env();
 /// let file = env.fs.create("a".as_ref())?;
 /// file.append(&[7; 4096])?;
 /// file.sync_data()?;
 /// // The page and the barrier: two accesses of 1/60 s, and the transfers.
-/// assert_eq!(model.figures().devices.busy_ns, 2 * (16_666_666 + 27_307));
-/// assert_eq!(env.clock.now_us(), model.now_ns() / 1_000);
+/// assert_eq!(testbed.figures().devices.busy_ns, 2 * (16_666_666 + 27_307));
+/// assert_eq!(env.clock.now_us(), testbed.now_ns() / 1_000);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct Model {
+pub struct Testbed {
     state: Arc<Mutex<State>>,
-    runtime: Arc<ModelRuntime>,
+    runtime: Arc<TestbedRuntime>,
     random: Arc<SeededRandom>,
 }
 
-impl fmt::Debug for Model {
+impl fmt::Debug for Testbed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Model")
+        f.debug_struct("Testbed")
             .field("profile", &self.profile().name())
             .field("figures", &self.figures())
             .finish_non_exhaustive()
     }
 }
 
-impl Model {
+impl Testbed {
     /// An empty device of `device_bytes` with a page cache of `page_cache_bytes`. `workers` background threads merge;
     /// one flushes, and one compacts memory. `seed` is the seed of [`Env::random`]; the device itself draws no random
     /// numbers.
@@ -77,17 +77,17 @@ impl Model {
         page_cache_bytes: u64,
         workers: usize,
         seed: u64,
-    ) -> Model {
+    ) -> Testbed {
         let state = Arc::new(Mutex::new(State::new(profile, device_bytes, page_cache_bytes, workers)));
-        let runtime = Arc::new(ModelRuntime { state: state.clone() });
-        Model { state, runtime, random: Arc::new(SeededRandom::new(seed)) }
+        let runtime = Arc::new(TestbedRuntime { state: state.clone() });
+        Testbed { state, runtime, random: Arc::new(SeededRandom::new(seed)) }
     }
 
-    /// The seams of this model. All calls return handles to one machine.
+    /// The seams of this testbed. All calls return handles to one machine.
     pub fn env(&self) -> Env {
         Env {
-            fs: Arc::new(ModelFs { state: self.state.clone(), held: None }),
-            clock: Arc::new(ModelClock { state: self.state.clone() }),
+            fs: Arc::new(TestbedFs { state: self.state.clone(), held: None }),
+            clock: Arc::new(TestbedClock { state: self.state.clone() }),
             random: self.random.clone(),
             runtime: self.runtime.clone(),
         }
@@ -106,15 +106,15 @@ impl Model {
     /// way.
     ///
     /// ```
-    /// use braidb_device::{Model, Profile};
-    /// let model = Model::new(Profile::NVME, 1 << 30, 64 << 20, 1, 7);
-    /// let slow = model.add_device("/slow".as_ref(), Profile::HDD, 4 << 30)?;
-    /// let file = model.env().fs.create("/slow/a".as_ref())?;
+    /// use braidb_device::{Testbed, Profile};
+    /// let testbed = Testbed::new(Profile::NVME, 1 << 30, 64 << 20, 1, 7);
+    /// let slow = testbed.add_device("/slow".as_ref(), Profile::HDD, 4 << 30)?;
+    /// let file = testbed.env().fs.create("/slow/a".as_ref())?;
     /// file.append(&[7; 4096])?;
     /// file.sync_data()?;
     /// // The page, and the write of the slow device's journal.
-    /// assert_eq!(model.figures_of(slow).writes, 2);
-    /// assert_eq!(model.figures_of(slow).busy_ns, model.figures().devices.busy_ns);
+    /// assert_eq!(testbed.figures_of(slow).writes, 2);
+    /// assert_eq!(testbed.figures_of(slow).busy_ns, testbed.figures().devices.busy_ns);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -130,24 +130,24 @@ impl Model {
     /// copy. The least recently used copies make room.
     ///
     /// ```
-    /// use braidb_device::{DeviceId, Model, Profile};
-    /// let model = Model::new(Profile::HDD, 1 << 30, 64 << 20, 1, 7);
-    /// let flash = model.cache_on(Profile::NVME, 16 << 20);
-    /// let file = model.env().fs.create("a".as_ref())?;
+    /// use braidb_device::{DeviceId, Testbed, Profile};
+    /// let testbed = Testbed::new(Profile::HDD, 1 << 30, 64 << 20, 1, 7);
+    /// let flash = testbed.cache_on(Profile::NVME, 16 << 20);
+    /// let file = testbed.env().fs.create("a".as_ref())?;
     /// file.append(&[7; 4096])?;
     /// file.sync_data()?;
     /// for _ in 0..3 {
-    ///     model.drop_cache();
+    ///     testbed.drop_cache();
     ///     file.read_exact_at(0, &mut [0; 4096])?;
     /// }
-    /// assert_eq!(model.figures_of(DeviceId::FIRST).reads, 1);
-    /// assert_eq!((model.figures_of(flash).writes, model.figures_of(flash).reads), (1, 2));
+    /// assert_eq!(testbed.figures_of(DeviceId::FIRST).reads, 1);
+    /// assert_eq!((testbed.figures_of(flash).writes, testbed.figures_of(flash).reads), (1, 2));
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
     /// # Panics
     ///
-    /// If the size is not between 1 MiB and 16 TiB, or the model has such a cache.
+    /// If the size is not between 1 MiB and 16 TiB, or the testbed has such a cache.
     pub fn cache_on(&self, profile: Profile, bytes: u64) -> DeviceId {
         DeviceId(self.state.lock().cache_on(profile, bytes))
     }
@@ -158,20 +158,20 @@ impl Model {
     /// `free_space` still tells of the device of the directory, so both devices should have enough space.
     ///
     /// ```
-    /// use braidb_device::{DeviceId, Model, Profile};
-    /// let model = Model::new(Profile::NVME, 1 << 30, 64 << 20, 1, 7);
-    /// let slow = model.add_device("/slow".as_ref(), Profile::HDD, 1 << 30)?;
-    /// model.scatter(7, 0);
-    /// let file = model.env().fs.create("/000001.table".as_ref())?;
+    /// use braidb_device::{DeviceId, Testbed, Profile};
+    /// let testbed = Testbed::new(Profile::NVME, 1 << 30, 64 << 20, 1, 7);
+    /// let slow = testbed.add_device("/slow".as_ref(), Profile::HDD, 1 << 30)?;
+    /// testbed.scatter(7, 0);
+    /// let file = testbed.env().fs.create("/000001.table".as_ref())?;
     /// file.append(&[7; 4096])?;
     /// file.sync_data()?;
-    /// assert_eq!((model.figures_of(DeviceId::FIRST).writes, model.figures_of(slow).writes), (0, 2));
+    /// assert_eq!((testbed.figures_of(DeviceId::FIRST).writes, testbed.figures_of(slow).writes), (0, 2));
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
     /// # Panics
     ///
-    /// If the model has not two devices for files, or `first_percent` is over 100.
+    /// If the testbed has not two devices for files, or `first_percent` is over 100.
     pub fn scatter(&self, seed: u64, first_percent: u64) {
         self.state.lock().scatter(Scatter::new(seed, first_percent));
     }
@@ -221,7 +221,7 @@ impl Model {
     ///
     /// # Panics
     ///
-    /// If the device belongs to a model with more devices.
+    /// If the device belongs to a testbed with more devices.
     pub fn figures_of(&self, device: DeviceId) -> DeviceFigures {
         self.state.lock().device_figures(device.0)
     }
