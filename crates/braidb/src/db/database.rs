@@ -37,16 +37,17 @@ use std::sync::Arc;
 /// child every handle that was opened before the fork is dead:
 ///
 /// - Calls return [`Error::Forked`], and iterators yield it. They read nothing, write nothing, and wait for nothing.
-/// - Calls without a `Result` answer without looking: [`Db::column_families`] and [`Db::tree`] are empty, [`Db::stats`] is empty but for
-///   `poisoned`, which has the error's text, and all reads of a snapshot fail. [`Db::path`] and [`Db::recovery`] tell what the open found.
-/// - Drops do nothing. The memory and descriptors of the handle stay with the child until it ends. So the space of files that the
-///   parent deletes is free only then.
-/// - Values that were read before the fork stay readable, since the child has a copy of them. The process does not lose the lock of its
-///   databases to a child, nor does a child keep the lock when the process ends.
+/// - Calls that return no `Result` answer without a look at the database: [`Db::column_families`] and [`Db::tree`] are empty, [`Db::stats`]
+///   is empty but for `poisoned`, which has the error's text, and all reads of a snapshot fail. [`Db::path`] and [`Db::recovery`] tell what
+///   the open found.
+/// - Drops do nothing. The memory and descriptors of the handle stay with the child until it ends. So the space of files that the parent
+///   deletes becomes free only when the child has ended.
+/// - Values that were read before the fork stay readable, since the child has a copy of them. A child does not take the lock of a database
+///   away from the process, and does not keep the lock after the process has ended.
 ///
-/// The child may open other databases, and this one once the parent has closed it or ended. With [`Durability::None`] writes that only
-/// the parent's memory holds stay the parent's. vfork and posix_spawn (`std::process::Command`) make no such children. A bare `clone`
-/// system call runs no handlers of `fork`, so a child of it must not touch a handle.
+/// The child may open other databases, and this one once the parent has closed it or ended. Writes with [`Durability::None`] that are only
+/// in the parent's memory are never written by a child. Nothing of this concerns children of vfork and posix_spawn
+/// (`std::process::Command`). A bare `clone` system call runs no handlers of `fork`, so a child of it must not touch a handle.
 #[derive(Clone)]
 pub struct Db {
     pub(super) handle: Arc<Handle>,
@@ -72,7 +73,8 @@ impl Drop for Handle {
                 self.engine.shared.dir_lock.release();
             }
             if !mutant!("forked_drop_seals") {
-                // One owner more than there are drops: the engine stays, with its files, locks and threads, which are the parent's.
+                // This reference is never dropped, so a forked child does not drop the engine: its files, locks and threads belong to the
+                // parent.
                 mem::forget(Arc::clone(&self.engine));
                 return;
             }
@@ -87,8 +89,8 @@ impl Db {
         Db { handle: Arc::new(Handle { process, engine }) }
     }
 
-    /// The engine. Fails in a forked child of the process that opened the database, before anything is touched: threads that the child
-    /// lacks may hold the locks. Every call of a handle comes by here.
+    /// The engine. Fails in a forked child of the process that opened the database, before it takes a lock: a thread that does not exist in
+    /// the child may hold the lock. Every call of a handle passes through here.
     #[inline]
     pub(super) fn engine(&self) -> Result<&Arc<Engine>> {
         match self.is_forked() {

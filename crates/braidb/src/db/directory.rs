@@ -1,4 +1,5 @@
-//! The directory of a database or of a tier: names above it that outlast a power failure, and a hold on it whatever its path becomes.
+//! The directory of a database or of a tier: makes the names on its path survive a power failure, and keeps the directory open even if its
+//! path leads elsewhere later.
 
 use crate::base::error::{Error, Result};
 use braidb_storage::Env;
@@ -11,7 +12,7 @@ pub(super) fn sync_ancestors(env: &Env, dir: &Path) -> io::Result<()> {
     for parent in dir.ancestors().skip(1) {
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
         match env.fs.sync_dir(parent) {
-            // This user has not created a directory that this user may not open.
+            // A process of this user did not create a directory that this user may not open, so it has no new name to sync there.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
             outcome => outcome?,
         }

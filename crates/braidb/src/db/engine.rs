@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes of logs below which a full device is not worth a flush: the flush would free less.
+/// With fewer bytes of logs than this, 512 KiB, a writer on a full device does not flush: the flush would free less.
 const WORTH_FLUSHING_BYTES: u64 = 512 << 10;
 
 /// One open database.
@@ -120,15 +120,15 @@ impl Engine {
 
     pub fn commit_batch(&self, batch: &Arc<EncodedBatch>, durability: Durability) -> Result<()> {
         if batch.count() == 0 {
-            // An empty batch covers all earlier writes, as every commit does.
+            // Every commit raises all earlier writes to its durability, and so does an empty batch.
             return self.persist(durability);
         }
         self.admit(batch.bytes())?;
         self.commit(|| self.queue.commit_batch(batch, durability))
     }
 
-    /// Commits. If the device is full, gives back the files that readers had kept, or else flushes, and commits once more: memory that becomes
-    /// tables frees its logs.
+    /// Commits. If the device is full, deletes files that nothing holds any more, and tries again. If it is still full, flushes, which
+    /// frees logs, and tries again.
     fn commit(&self, attempt: impl Fn() -> Committed) -> Result<()> {
         let Committed { mut outcome, wants } = attempt();
         self.jobs.act_on(wants);
@@ -146,7 +146,7 @@ impl Engine {
                     self.jobs.act_on(second.wants);
                     outcome = second.outcome;
                 }
-                // The first error names the missing space.
+                // The flush found no space either. The error of the commit names the space that is missing.
                 Err(second) if second.is_full() => return Err(error.clone()),
                 Err(second) => return Err(second),
             }
@@ -158,7 +158,8 @@ impl Engine {
     fn admit(&self, bytes: usize) -> Result<()> {
         self.shared.pressure.admit(bytes, &|| {
             self.shared.health.check_writable()?;
-            // At a hard limit without a switched memtable, the last switch found no room: only another try can help.
+            // If a writer waits at a hard limit and no memtable is switched, the last switch found no room on the device. So the switch is
+            // tried again.
             self.jobs.act_on(self.queue.retry_switch()?);
             self.jobs.schedule();
             Ok(())
@@ -209,7 +210,8 @@ impl Engine {
         }
     }
 
-    /// Lets a job delete the files that only the reader which ended had kept, and asks for merges that readers have paid for.
+    /// Lets a job delete the files that only the reader that ended had kept. Asks the planner for merges whose rent has reached their
+    /// price.
     pub fn reader_ended(&self) {
         if self.shared.health.check_open().is_ok() {
             self.jobs.act_on_rent();
@@ -314,7 +316,7 @@ impl Engine {
         }
         self.jobs.stop();
         let sealed = self.queue.seal().and_then(|(log, end)| {
-            // The log is stable with its footer; on a full disk the manifest does without the log's length and the new epoch.
+            // The log is stable, footer included. If the disk is full, the manifest stays without the log's length and the new epoch.
             match self.jobs.record_seal(log, end).and_then(|()| self.jobs.raise_epoch()) {
                 Err(error) if error.is_full() && self.shared.health.cause().is_none() => Ok(()),
                 outcome => outcome,

@@ -17,12 +17,12 @@ impl Options {
     /// Carries a load through the policy of the tree, over sizes alone: no file is touched. Ten terabytes take seconds. The forecast
     /// assumes that merges keep up with the writes, and that flushes write values and all keys to tables.
     ///
-    /// Where both held, forecasts differed by at most 10% from the bytes that the engine merged. They differed by at most 8% from the
-    /// bytes that it wrote for each byte flushed. The loads were 30,000, 90,000 and 270,000 puts with 256 KiB of memory
-    /// (`proof/braidb-sim/tests/forecast.rs`). Of 20 loads of other sizes between 25,000 and 75,000 puts one was 31% off, the others at most 13%:
-    /// where a level is about to be full, a small error decides whether one level more is used.
-    /// With as many gets as puts, and a scan of 50 for each 20 puts, the bytes written and the tables that gets asked were at most 10% off.
-    /// Where merges fell behind the writes, the engine merged from half as much as forecast to 1.6 times as much.
+    /// Where both assumptions held, forecasts differed by at most 10% from the bytes that the engine merged. They differed by at most 8%
+    /// from the bytes that it wrote for each byte flushed. The loads were 30,000, 90,000 and 270,000 puts with 256 KiB of memory
+    /// (`proof/braidb-sim/tests/forecast.rs`). Of 20 loads of other sizes between 25,000 and 75,000 puts one was 31% off, the others at
+    /// most 13%: where a level is about to be full, a small error decides whether one level more is used. With as many gets as puts, and a
+    /// scan of 50 for each 20 puts, the bytes written and the tables that gets asked were at most 10% off. Where merges fell behind the
+    /// writes, the engine merged from half as much as forecast to 1.6 times as much.
     ///
     /// ```
     /// let load = braidb::stats::Load { entries: 100_000_000, entry_bytes: 144, keys: u64::MAX, ..Default::default() };
@@ -39,7 +39,7 @@ impl Options {
         self.forecast_with_progress(load, |_| {})
     }
 
-    /// As [`Options::forecast`]. After each flush `progress` gets the writes until then.
+    /// As [`Options::forecast`]. After each flush `progress` gets the number of writes so far.
     ///
     /// ```
     /// let load = braidb::stats::Load { entries: 10_000_000, entry_bytes: 144, keys: u64::MAX, ..Default::default() };

@@ -95,7 +95,7 @@ impl Iter {
     fn end(&mut self) {
         let Some(walk) = self.walk.take() else { return };
         if walk.db.is_forked() {
-            // The view and its files are the parent's.
+            // This is a forked child: the view and its files belong to the parent, so they are not released.
             mem::forget(walk);
             return;
         }
@@ -148,7 +148,7 @@ impl Walk {
         };
         match self.front.as_mut().expect("made above").step(within)? {
             Some(entry) => Ok(Some(entry)),
-            // What is left was read ahead from the other end.
+            // The walk from the other end has already read the entry that is left.
             None => self.back.as_mut().and_then(Backward::take_last).transpose(),
         }
     }
@@ -171,7 +171,7 @@ impl Walk {
         };
         match self.back.as_mut().expect("made above").step(within)? {
             Some(entry) => Ok(Some(entry)),
-            // What is left was read ahead from the other end.
+            // The walk from the other end has already read the entry that is left.
             None => self.front.as_mut().and_then(Forward::take_last).transpose(),
         }
     }

@@ -183,8 +183,8 @@ impl Db {
         self.compact_with_progress(|_| {})
     }
 
-    /// As [`Db::compact`]. After the flush and after each merge `progress` gets the bytes that are still to be brought down, once for each
-    /// level that they have to go. The caller of `progress` holds no lock.
+    /// As [`Db::compact`]. After the flush and after each merge, `progress` gets the bytes that still have to move down, each counted once
+    /// for each level that it has to move. No lock is held while `progress` runs.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-compactp-{}", std::process::id()));
@@ -205,8 +205,9 @@ impl Db {
         self.engine()?.compact(&mut progress)
     }
 
-    /// Waits until no background work runs or is wanted, and the files that it replaced are deleted. Files that iterators still read go
-    /// soon after these end. Tombstones and overwritten values may stay where no policy wants a merge; [`Db::compact`] merges them away.
+    /// Waits until no background work runs or is wanted, and until the files that this work replaced are deleted. Files that iterators
+    /// still read are deleted soon after the iterators end. Tombstones and overwritten values may stay where no policy wants a merge;
+    /// [`Db::compact`] merges them away.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-settle-{}", std::process::id()));
@@ -227,9 +228,10 @@ impl Db {
         self.engine()?.settle()
     }
 
-    /// Moves everything off a slow tier, and takes the tier out of the database. Reads and writes go on meanwhile. `progress` gets the bytes
-    /// that are left, many times. Files that iterators still read go soon after these end. If the process ends before, delete what is left in the
-    /// directory: it cannot become a tier again until then. If `progress` forks this process, it must not return in the child.
+    /// Moves everything off a slow tier, and takes the tier out of the database. Reads and writes go on meanwhile. `progress` gets the
+    /// bytes that are left, many times. Files that iterators still read are deleted soon after the iterators end. If the process ends
+    /// before that, delete what is left in the directory: until then the directory cannot become a tier again. If `progress` forks this
+    /// process, it must not return in the child.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-evacuate-{}", std::process::id()));
@@ -246,8 +248,9 @@ impl Db {
     ///
     /// # Errors
     ///
-    /// [`Error::Tier`](crate::Error::Tier): `path` is no slow tier of the database, another call empties a tier, or files on the tier cannot be
-    /// read. Otherwise the error of what failed, as for [`Db::compact`]. The tier is still a tier then, and can be emptied later.
+    /// [`Error::Tier`](crate::Error::Tier): `path` is no slow tier of the database, another call empties a tier, or files on the tier
+    /// cannot be read. Any other failure returns its error, as for [`Db::compact`]. After these errors the directory is still a tier, and a
+    /// later call can empty it.
     ///
     /// The last step deletes the file `TIER` of the directory, which is no tier any more. If the deletion fails, its error is returned, and
     /// [`Stats::tiers`](crate::stats::Stats::tiers) no longer names the directory. The database needs no file there.
@@ -294,7 +297,8 @@ impl Db {
         self.engine().map_or_else(|_| Vec::new(), |engine| engine.tree())
     }
 
-    /// Why each table was written, by its number (`SliceTree::table`). A few bytes of each table are read. Tables of older builds do not say so.
+    /// Why each table was written, by its number (`SliceTree::table`). A few bytes of each table are read. Tables that older builds wrote
+    /// do not tell the reason.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-reasons-{}", std::process::id()));

@@ -102,7 +102,7 @@ fn locked_or(env: &Env, dir: &Path, error: Error) -> Error {
     }
 }
 
-/// What steps 2 and 3 bring: the manifest that an open started, the slow tiers if there are any, and what tables share.
+/// The outcome of steps 2 and 3: the new manifest, the slow tiers if there are any, and what all tables share.
 struct Start {
     opened: Opened,
     tiers: Option<SlowTiers>,
@@ -118,7 +118,7 @@ struct Files {
     merge_reserve_bytes: u64,
 }
 
-/// What steps 4 and 5 bring: the recovered memory, and the log that is written from now on.
+/// The outcome of steps 4 and 5: the recovered memory, and the log that is written from now on.
 struct Begun {
     recovered: Recovered,
     log: LogWriter,
@@ -141,7 +141,7 @@ impl Opening {
         Opening { dir: dir.to_owned(), env, options, counters, cache }
     }
 
-    /// Opens the database, from step 2 of the story. `whole` has the whole file system.
+    /// Opens the database, from step 2 of the story. `whole` can open any path; `self.env` only reaches the database's directory.
     fn run(mut self, found: Found, lock: DirLock, whole: &Env) -> Result<Engine> {
         let mut start = self.start_manifest(found, lock, whole)?;
         let files = self.check_files(&mut start)?;
@@ -150,7 +150,8 @@ impl Opening {
         Ok(self.start_jobs(start, files, begun))
     }
 
-    /// Steps 2 and 3: reads the manifest, finds the slow tiers, and starts a new manifest. From here on `self.env` has the directories of all tiers.
+    /// Steps 2 and 3: reads the manifest, finds the slow tiers, and starts a new manifest. From here on `self.env` reaches the directories
+    /// of all tiers.
     fn start_manifest(&mut self, found: Found, lock: DirLock, whole: &Env) -> Result<Start> {
         let store = |env: &Env, dirs: TierDirs| {
             let (cache, counters) = (self.cache.clone(), self.counters.clone());
@@ -170,7 +171,7 @@ impl Opening {
             env.fs = tiers.route(dir, fast.clone());
             lock = lock.with_slow(tiers.take_locks());
             first = tiers.first_edit();
-            // The tables of the first reading have no paths on slow tiers.
+            // The first reading did not know where the tables on slow tiers are, so the manifest is read again.
             tables = store(&env, tiers.dirs().clone());
             known = read(&tables)?;
         }
@@ -252,7 +253,7 @@ impl Opening {
             log_sync.sync_through(new_log, log.end())
         };
         if let Err(error) = write() {
-            // If the file stays, the manifest does not name the log, and the next open ignores it.
+            // A failure is harmless: the manifest does not name the log, so the next open ignores the file.
             let _ = env.fs.unlink(&names::log(dir, new_log));
             return Err(error);
         }
@@ -364,9 +365,9 @@ impl Opening {
         }
     }
 
-    /// Bytes that puts leave free on the device for a merge (rule 15): L0 at `l0_stop_tables`, the least L1, and two tables. A larger
-    /// merge may need more: of a tree with more in L0 and L1, or further down. Such a merge fails and
-    /// is tried again. The reserve is at most half of a small device, since no merge writes more than there is.
+    /// Bytes that puts leave free on the device for a merge (rule 15): `l0_stop_tables` full memtables, the least target of L1, and two
+    /// tables. A merge of more data may need more; without it, the merge fails and is tried again. The reserve is at most half of the free
+    /// and used bytes together, since no merge writes more than is there.
     fn merge_reserve_bytes(&self, listing: &Listing) -> Result<u64> {
         let free = self.env.fs.free_space(&self.dir);
         let free = free.map_err(|error| Error::io("ask for the free space of", &self.dir, error))?;

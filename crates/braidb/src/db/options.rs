@@ -16,17 +16,18 @@ use crate::table::TableOptions;
 use braidb_storage::Env;
 use std::path::PathBuf;
 
-/// Value files that a flush of one table's bytes writes. Each covers a part of its keys, so that it can go when the merges of few cells have
-/// collected it. More files would take more syncs: each takes about a millisecond.
+/// Value files that a flush writes for values of a table's size: 8. Each covers a part of the keys, so merges of a few cells can empty a
+/// file, and it can be deleted. More files would take more syncs, of about a millisecond each.
 const VALUE_FILES_OF_TABLE: u64 = 8;
-/// Least bytes of a value file, unless tables are smaller: a file takes up to a block of 4 KiB beyond its bytes.
+/// Least bytes at which a value file is full: 1 MiB, or a table's size if that is smaller. Each file takes up to a block of 4 KiB more than
+/// its bytes, so small files waste space.
 const LEAST_VALUE_FILE_BYTES: u64 = 1 << 20;
 
-/// Tombstones and nearly dead tables are cleaned up after `memtable_bytes / COLD_BYTES` operations. Operations of about 4 bytes would
-/// fill the memtable once until then; larger ones fill it several times.
+/// Tombstones and nearly dead tables are cleaned up after `memtable_bytes / COLD_BYTES` operations. Writes of 4 bytes fill the memtable
+/// once in this time, and larger writes fill it several times.
 const COLD_BYTES: usize = 4;
 
-/// The least target of L1, in full memtables.
+/// The least target size of L1, in full memtables.
 const BASE_TABLES: usize = 4;
 
 /// The fewest bytes at which an active segment is full.
@@ -144,9 +145,9 @@ impl Options {
         self
     }
 
-    /// Whether merges start by themselves, and cells move between tiers. With `false` only those of [`Db::compact`](crate::Db::compact),
-    /// [`Db::settle`](crate::Db::settle) and [`Db::evacuate`](crate::Db::evacuate) do, and those of L0 once a full L0 has slowed a writer down:
-    /// for a program that opens a database to look at it. Default: true.
+    /// Whether merges start by themselves, and cells move between tiers. `false` is for a program that opens a database only to look at it.
+    /// Then only [`Db::compact`](crate::Db::compact), [`Db::settle`](crate::Db::settle) and [`Db::evacuate`](crate::Db::evacuate) start
+    /// merges, and L0 is merged once a full L0 has slowed a writer down. Default: true.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-omerges-{}", std::process::id()));
@@ -164,15 +165,15 @@ impl Options {
     }
 
     /// Adds a slow tier: a directory on a slower device, which takes what readers seldom want. The directory of the database is the fast
-    /// tier. Call it once for each tier, at most 15 times. Default: none; then no byte on disk is different.
+    /// tier. Call it once for each tier, at most 15 times. Default: none; then files are as in versions without tiers.
     ///
     /// A tier joins when the database is opened: its directory is made if there is none, and must be empty otherwise. The database
-    /// remembers it. It needs no `slow_path` later, unless the database or the tier was moved; a path is remembered as it was given, and
-    /// counts no more when the database is opened by another path, or if only one of the two paths is absolute. A tier can be moved: give
-    /// its new directory. Once it has had a slow tier, versions without tiers refuse the database.
+    /// remembers its path as it was given, so later opens need no `slow_path`. Give it again if the tier was moved, if the database is
+    /// opened by another path, or if only one of the two paths is absolute. Once a database has had a slow tier, versions without tiers
+    /// refuse it.
     ///
-    /// Of several slow tiers those that are named here take cells first, then those that the database remembers; among them first the one
-    /// with most room.
+    /// Among several slow tiers, those that are named here take cells before those that the database only remembers. In each of these
+    /// groups, the tier with most room comes first.
     ///
     /// ```
     /// # let root = std::env::temp_dir().join(format!("braidb-doc-tiers-{}", std::process::id()));
@@ -192,16 +193,16 @@ impl Options {
         self
     }
 
-    /// How much of all data may stay on the fast tier, in percent, 0 to 100. Whole cells of the tree leave, of about 64 MiB, so less may stay.
-    /// More stays while level 0 holds it ([`Db::compact`](crate::Db::compact) brings it down), where a cell has small values beside large
-    /// ones, and if no slow tier has room. What readers want comes back, and nothing else: a larger share moves nothing. Has no effect without a slow tier, or
-    /// with [`Options::fast_bytes`]. Default: 50.
+    /// How much of all data may stay on the fast tier, in percent, 0 to 100. Whole cells of the tree, of about 64 MiB, move to a slow tier,
+    /// so less may stay. More stays while the data is in level 0 ([`Db::compact`](crate::Db::compact) brings it down), where a cell has
+    /// small values beside large ones, and if no slow tier has room. Only cells that are read much return to the fast tier: a larger share
+    /// alone moves nothing back. Has no effect without a slow tier, or with [`Options::fast_bytes`]. Default: 50.
     pub fn fast_share(mut self, percent: u32) -> Options {
         self.fast_share = percent;
         self
     }
 
-    /// How many bytes of data may stay on the fast tier, up to 2^60, in place of a share of all data; `None` leaves it to
+    /// How many bytes of data may stay on the fast tier, up to 2^60, instead of a share of all data; `None` leaves it to
     /// [`Options::fast_share`]. Has no effect without a slow tier. Default: `None`.
     pub fn fast_bytes(mut self, bytes: Option<u64>) -> Options {
         self.fast_bytes = bytes;

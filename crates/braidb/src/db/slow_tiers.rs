@@ -1,7 +1,7 @@
 //! The slow tiers of a database that is opened or verified: which directories they are, and whether they belong to it (rule 12).
 //!
-//! A user names directories by `Options::slow_path`, and the manifest remembers them. What a directory is, its file `TIER` says, and
-//! not its path: a tier may move, and a path may lead to another device today. A directory is one of these:
+//! A user names directories by `Options::slow_path`, and the manifest remembers them. The file `TIER` in a directory says what the
+//! directory is. The path does not: a tier may move, and a path may lead to another device today. A directory is one of these:
 //!
 //! - *a tier of the manifest*: `TIER` has the database's id and the id of the tier, and accepts the manifest's epoch
 //!   (`version/directory/tier_file.rs`);
@@ -9,15 +9,15 @@
 //!   or what is left of a tier that the manifest removed. It joins with an id that no tier had before;
 //! - *refused*: anything else. The error says why, and what to do.
 //!
-//! An open decides about all directories before it writes anything. It is refused if no path leads to a tier of the manifest. So a device
-//! that is not mounted is no new tier.
+//! An open decides about all directories before it writes anything. It is refused if no path leads to a tier of the manifest. So the empty
+//! directory of a device that is not mounted does not become a new tier.
 //!
 //! # Remembered paths
 //!
-//! The manifest remembers the path of each tier and that of the database, as the user gave them. They count only where the database is
-//! opened by the path that the manifest remembers; elsewhere it may be a copy, which would take the tiers of the original away. Paths of
-//! tiers count only if they are absolute and the path of the database is, or neither is: then the process finds either all of them or
-//! none. A path by `Options::slow_path` always counts.
+//! The manifest remembers the path of each tier and that of the database, as the user gave them. They count only if the database is opened
+//! by the path that the manifest remembers: a database at another path may be a copy, which would take the tiers of the original away. The
+//! path of a tier counts only if it and the path of the database are both absolute or both relative: then the process finds either all
+//! directories or none. A path by `Options::slow_path` always counts.
 //!
 //! # What is on disk at each instant of an open
 //!
@@ -51,7 +51,7 @@ use std::sync::Arc;
 /// A directory that file systems make at the root of a device, and that no program owns.
 const LOST_AND_FOUND: &str = "lost+found";
 
-/// What to do with files that readers held when a tier was evacuated, and that the process did not delete before its end.
+/// What the user may do with files that an evacuation left, because readers held them until the process ended.
 const LEFT_OVER: &str = "if this database has evacuated the directory, its tables and value files are left over, and may be deleted";
 
 /// The slow tiers of one open, at least one.
@@ -76,14 +76,14 @@ const MEASURE_US: u64 = 1_000_000;
 struct SlowTier {
     id: TierId,
     path: PathBuf,
-    /// As its `TIER` says; all unknown for a new tier.
+    /// The measured times of the device, from `TIER`; all unknown for a new tier.
     times: Times,
     fs: Arc<dyn FileSystem>,
     /// Whether the caller of the open named the path.
     is_named: bool,
 }
 
-/// What the tiers are looked for.
+/// The purpose for which the tiers are looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// An open: new directories join.
@@ -92,12 +92,12 @@ pub(super) enum Purpose {
     Verify,
 }
 
-/// What the names in a directory, and its `TIER`, tell.
+/// What an open sees in a directory: its `TIER`, and the names of other files.
 struct Seen {
     tier: Option<TierFile>,
     /// The name of a table or value file.
     file: Option<String>,
-    /// A name that no tier has.
+    /// The name of a file that does not belong in a tier.
     foreign: Option<String>,
 }
 
@@ -135,7 +135,7 @@ pub(super) fn find(
     let epoch = state.and_then(|state| state.tiers().next()).map_or(FIRST_EPOCH, |fast| fast.epoch);
     let seeker = Seeker { env, dir, state, database, epoch };
     let mut places = seeker.places(paths)?;
-    // A refused open makes no directory.
+    // New directories come last, so that a refused open makes none.
     places.sort_by_key(|(_, role)| *role == Role::New);
     if purpose == Purpose::Verify {
         places.retain(|(_, role)| *role != Role::New);
@@ -200,7 +200,7 @@ fn raised(env: &Env, dir: &Path, epoch: Epoch) -> Result<Epoch> {
 }
 
 impl Seen {
-    /// Looks into a directory. One that does not exist is empty.
+    /// Looks into a directory. A directory that does not exist counts as empty.
     fn look(fs: &dyn FileSystem, path: &Path) -> Result<Seen> {
         let mut seen = Seen { tier: None, file: None, foreign: None };
         let entries = match fs.list(path) {
@@ -249,7 +249,7 @@ impl Seeker<'_> {
         for tier in known.filter(|tier| !by_tier.contains_key(&tier.id)) {
             let path = tier.place.unwrap_or(self.dir);
             let role = self.remembered(path, tier.id)?;
-            // A later open that names both would refuse a tier below another one.
+            // If a new tier lay in or around this one, a later open that names both would refuse them.
             let is_new = |(_, role): &&(PathBuf, Role)| *role == Role::New;
             check_apart_from(path, places.iter().filter(is_new).map(|(new, _)| new.as_path()))?;
             places.push((path.to_owned(), role));
@@ -324,8 +324,8 @@ impl Seeker<'_> {
         let is_remembered =
             self.state.is_some_and(|state| state.tiers().any(|tier| tier.place == Some(path)));
         if is_known && seen.file.is_none() && !is_remembered {
-            // An open wrote the `TIER` and died before its edit; then another directory got the id. Or it is an old copy without a file. The
-            // tier itself has to be found elsewhere.
+            // Either an open wrote this `TIER` and died before its edit, and another directory got the id later. Or this is an old copy
+            // without files. The tier itself has to be found elsewhere.
             return self.role_without_tier(path, seen);
         }
         if is_known {
@@ -345,7 +345,8 @@ impl Seeker<'_> {
     }
 
     fn role_without_tier(&self, path: &Path, seen: &Seen) -> Result<Role> {
-        // Tables beside a name that no tier has are those of a database, or of another program: they are not left over.
+        // If a file that does not belong in a tier lies beside the tables, these belong to a database or another program: they are not left
+        // over.
         if let (Some(name), None) = (&seen.file, &seen.foreign) {
             let why = format!(
                 "it holds tables, such as `{name}`, but its file `TIER` is missing: go back to a copy of the whole \
@@ -403,8 +404,8 @@ impl Seeker<'_> {
 }
 
 impl Seeker<'_> {
-    /// The times of the device of a new tier; unknown if it is too full to be measured. The fast device is not measured: of a move between the
-    /// two it takes the smaller part.
+    /// The times of the device of a new tier; unknown if it is too full to be measured. The fast device is not measured: it takes the
+    /// smaller part of the time of a move.
     fn measured(&self, path: &Path) -> Times {
         Times { slow: DeviceTimes::measure(self.env, path, MEASURE_US).ok(), fast: None }
     }
@@ -447,17 +448,17 @@ impl SlowTiers {
         edit
     }
 
-    /// Writes the new epoch into all tiers, as that of an open that is not confirmed. On a full device, deletes the `orphans` of the tier
-    /// first: they are all that a crash may have left there.
+    /// Writes the new epoch into the `TIER` of all tiers, as not confirmed yet. On a full device, first deletes the `orphans` of the tier:
+    /// a crash can have left nothing else there.
     pub fn announce(&self, orphans: &Orphans) -> Result<()> {
         for tier in &self.slow {
-            // A crash in a measurement left it.
+            // A crash during a measurement may have left this file.
             let _ = tier.fs.unlink(&tier.path.join(names::MEASURE_FILE));
             let file = self.file(tier, self.earlier);
             match file.write(tier.fs.as_ref(), &tier.path) {
                 Err(error) if error.is_full() => {
                     for path in orphans.paths_on(tier.id, &self.dirs) {
-                        // The write below tells whether there is room.
+                        // A failed unlink is no error: the write below tells whether there is room.
                         let _ = tier.fs.unlink(&path);
                     }
                     file.write(tier.fs.as_ref(), &tier.path)?;

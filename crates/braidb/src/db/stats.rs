@@ -178,8 +178,8 @@ pub struct LogStats {
     pub id: u64,
     /// Bytes written to the log so far.
     pub bytes: u64,
-    /// Most records of the log that memory holds and that nothing newer supersedes. A superseded record counts too until a merge of
-    /// segments finds it.
+    /// At most this many records of the log are alive: memory holds them, and nothing newer supersedes them. A superseded record counts too
+    /// until a merge of segments finds it.
     pub live_entries: u64,
     /// The bytes of the live records in the log, without the heads of their batches. Never more than `bytes`.
     pub live_bytes: u64,
@@ -208,7 +208,7 @@ pub struct ValueFileStats {
     pub bytes: u64,
     /// Bytes of the records that slices of tables lead to. An overwritten value counts until a merge meets both versions of its key.
     pub live_bytes: u64,
-    /// Bytes of the other records, and behind the records.
+    /// Bytes of all other records, and of what a crash left behind the records.
     pub dead_bytes: u64,
 }
 
@@ -291,7 +291,7 @@ pub struct FamilyStats {
 pub struct HotKeyStats {
     /// At most this many keys of a million stay at the next flush.
     pub ppm: u64,
-    /// Measurements with the current share and recent other ones, oldest first. Each covers a few flushes.
+    /// Measurements with the current share and with other recent shares, oldest first. Each covers a few flushes.
     pub periods: Vec<HotKeyPeriod>,
 }
 

@@ -122,15 +122,16 @@ pub struct SliceTree {
     pub entries: u64,
     /// Tombstones.
     pub tombstones: u64,
-    /// Nanoseconds that readers paid in vain because of the slice since the database was opened, or the slice was written.
+    /// Estimated nanoseconds that gets and scans lost on this slice, as far as an older one lies under it. Counted from the opening of the
+    /// database or the writing of the slice, whichever came later. The start of a merge that readers paid for sets it to 0.
     pub paid_ns: u64,
-    /// Nanoseconds of readers that a merge of the slice costs.
+    /// Estimated cost of merging the slice, to be compared with `paid_ns`: a third of the nanoseconds that the merge works.
     pub price_ns: u64,
     /// The tier of the table: 0 is the database's own directory ([`Stats::tiers`](crate::stats::Stats::tiers)).
     pub tier: u8,
-    /// Of `bytes`, those on slow tiers: of the table, and of values in value files.
+    /// The part of `bytes` that lies on slow tiers, in the table and in value files together.
     pub slow_bytes: u64,
-    /// How often readers came to the slice lately, decayed; 0 without slow tiers.
+    /// How often readers came to the slice lately, where older visits count less; 0 without slow tiers.
     pub heat: u64,
     /// The value files that entries of the slice lead into, oldest first.
     pub extents: Vec<Extent>,

@@ -119,10 +119,10 @@ impl Tuning {
     /// Keys that may stay in memory at a flush, in percent: the keys written most often since the last flush. 0 to 50; 0 flushes all of
     /// memory whenever it is full. Default: 1.
     ///
-    /// Hot keys are written back to the log, so no write is lost. The hot-key tuner compares this share with none, and holds what writes
-    /// less. [`HotKeyStats`](crate::stats::HotKeyStats) has the current share. Each open starts again with this option. No key stays where
-    /// the share is so small that a flush would hardly notice, or where keys are written no more often than by chance. With the memory
-    /// policies `None` and `Basic`, memory that is full of superseded versions is compacted and not flushed.
+    /// Hot keys are written back to the log, so no write is lost. The hot-key tuner compares this share with no hot keys, and keeps what
+    /// writes fewer bytes. [`HotKeyStats`](crate::stats::HotKeyStats) has the current share. Each open starts again with this option. No
+    /// key stays where the share is so small that a flush would hardly notice, or where keys are written no more often than by chance. With
+    /// the memory policies `None` and `Basic`, memory that is full of superseded versions is compacted and not flushed.
     pub fn hot_keys_percent(mut self, percent: u32) -> Tuning {
         self.hot_keys_percent = percent;
         self
@@ -158,17 +158,17 @@ impl Tuning {
     /// Bytes of a value from which on it lies in a value file, apart from its key: 0 to 1 GiB; `None` keeps all values in tables.
     /// Default: 1,024. Smaller values in files of their own would halve the speed of scans (`docs/decisions/value-files.md`).
     ///
-    /// A flush writes the value to a value file, and so does a merge that meets it elsewhere. Later merges leave it there and write
-    /// only its key, so a large value is mostly written twice in its life: to the log, and to a value file. It is written once more where a
-    /// range would lie in many small places, and where its file has become garbage. A get goes to one more file. Scans read values where
-    /// jobs wrote them, which is in key order only as far as one job went; a merge gathers values where scans have lost much time to
-    /// this. Merges collect value files beyond 40% of garbage, counted on the live bytes. Beyond 41.5%, and two full files, writes slow down,
-    /// until merges have collected some. Overwritten values that no merge has met count as garbage by estimate, at most as many bytes as
-    /// there is garbage for certain. With both the files had garbage of at most half of the live bytes, and two flushes, in all
-    /// measurements of overwriting; a damaged file, a full device or `compact` can keep more.
-    /// The threshold may change from open to open: merges move each value to where it now belongs,
-    /// as long as the device has room for it. A value that no merge meets stays where it is, also in `compact`. A database with value files
-    /// is refused by builds that do not know them, and a larger threshold does not make it readable to these.
+    /// A flush writes the value to a value file, and so does a merge that meets it elsewhere. Later merges leave it there and write only
+    /// its key, so a large value is mostly written twice in its life: to the log, and to a value file. It is written once more where a
+    /// range would lie in many small places, and where its file has become mostly garbage. A get goes to one more file. Scans read values
+    /// where jobs wrote them, which is in key order only as far as one job went; a merge gathers values where scans have lost much time to
+    /// this. Merges collect value files beyond 40% of garbage, counted on the live bytes. Beyond 41.5%, and two full files, writes slow
+    /// down, until merges have collected some. Overwritten values that no merge has met count as garbage by estimate, at most as many bytes
+    /// as there is garbage for certain. In all measurements of overwriting, garbage then stayed below half of the live bytes plus two
+    /// flushes; a damaged file, a full device or `compact` can keep more. The threshold may change from open to open: merges move each
+    /// value to where it now belongs, as long as the device has room for it. A value that no merge meets stays where it is, also in
+    /// `compact`. A database with value files is refused by builds that do not know them, and a larger threshold does not make it readable
+    /// to these.
     ///
     /// Scans read values ahead. Each end of an iterator holds up to 8 MiB of them, or one larger value, until its user has taken them, and up
     /// to an eighth more for the gaps between them.
@@ -219,7 +219,8 @@ impl Tuning {
         self
     }
 
-    /// Tables in L0 from which on writes are slowed down; at least 1. Default: 8. Tables of L0 go down once there are 4, or as many as this if it is less.
+    /// Tables in L0 from which on writes are slowed down; at least 1. Default: 8. Tables of L0 are merged or moved down to L1 once there
+    /// are 4, or this many if that is fewer.
     pub fn l0_slowdown_tables(mut self, tables: usize) -> Tuning {
         self.l0_slowdown_tables = tables;
         self
@@ -239,7 +240,8 @@ impl Tuning {
     }
 
     /// Most runs (sorted, possibly overlapping) in a cell of the tree before they are merged: from 1 to 32. More runs mean fewer bytes
-    /// written and more places that a lookup searches. 1 is a leveled tree; without guards, too, merges take whole levels then. Default: 8.
+    /// written and more places that a lookup searches. 1 is a leveled tree; with 1 and without guards, merges take whole levels. Default:
+    /// 8.
     pub fn max_runs_per_guard(mut self, runs: usize) -> Tuning {
         self.max_runs_per_guard = [runs; LEVELS];
         self
@@ -283,8 +285,8 @@ impl Tuning {
         self
     }
 
-    /// Latest puts of each column family with gaps that the commit queue remembers: 1 to 2^20. A gap that a scan found is accepted only
-    /// if all puts since the scan began are among them. Default: 1,024.
+    /// How many of the latest puts the commit queue remembers, for each column family with gaps: 1 to 2^20. A gap that a scan found is
+    /// accepted only if all puts since the scan began are among them. Default: 1,024.
     pub fn gap_puts(mut self, puts: usize) -> Tuning {
         self.gap_puts = puts;
         self

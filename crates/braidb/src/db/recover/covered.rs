@@ -49,14 +49,14 @@ use crate::version::State;
 use crate::visible::EntryKind;
 use std::collections::BTreeSet;
 
-/// Bytes of uncovered commits from which on they go to tables: 1 MiB, or a quarter of a smaller memory. Fewer bytes are copied to the
-/// new log, which costs one write and one sync. Tables spare a second open after another kill from writing them again.
+/// From this many bytes on, uncovered commits go to tables: 1 MiB, or a quarter of a smaller memory. Fewer bytes are copied to the new log,
+/// which costs one write and one sync. Tables spare a second open after another kill from writing them again.
 pub(super) fn most_copied_bytes(memtable_bytes: usize) -> u64 {
     const MOST_BYTES: u64 = 1 << 20;
     MOST_BYTES.min(memtable_bytes as u64 / 4)
 }
 
-/// The offset of a place at the end of its log, wherever the log ends.
+/// The offset that stands for the end of a log of any length.
 const TO_ITS_END: u64 = u64::MAX;
 
 /// A proof that bytes of the logs are stable.
@@ -146,8 +146,8 @@ impl Recovery<'_> {
         self.env.fs.sync_dir(self.dir).map_err(|error| Error::io("sync", self.dir, error))
     }
 
-    /// Whether the uncovered commits begin before a cut without the flag. Opens between the two places replayed these commits. A second
-    /// cut in front of the first would take the commits of those opens along.
+    /// Whether the uncovered commits begin before a cut without the flag `CutCovered`. A new cut at the covered end would lie in front of
+    /// that cut, and would also remove the commits of the opens between the two places.
     pub(super) fn is_uncovered_before_a_cut(&self) -> bool {
         self.replayed.last().is_some_and(|newest| self.covered < *newest)
             && self.state.cuts().any(|(log, cut)| !cut.is_covered && (log, cut.offset) > self.covered)
@@ -258,8 +258,8 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    /// Commit ae2ffe8 replays log 9, which an open left before its edit, and cuts it. Behind a sealed log, the cut is all that names
-    /// log 9.
+    /// The engine of commit ae2ffe8 replays log 9, whose open died before its edit, and cuts it. If the log before is sealed, only the cut
+    /// names log 9.
     #[test]
     fn a_log_that_the_manifest_names_in_any_way_counts() {
         let store = TableStore::detached(Arc::new(RealFs), Path::new("nowhere"));

@@ -152,7 +152,7 @@ impl<'a> Recovery<'a> {
             files: files.clone(),
             counters: counters.clone(),
             options: options.table_options(0),
-            // A merge separates values later: recovery writes as few files as it can.
+            // Recovery writes as few files as it can, so it leaves all values in tables. A later merge moves large ones to value files.
             values: ValueOptions { threshold: None, ..options.value_options() },
             reason: Reason::Recovery,
             rewrites: None,
@@ -272,8 +272,8 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// The newest log of which it is known that all earlier logs were synced to their ends, and its own header too. Some family was
-    /// flushed up to it, the manifest has its final length, or replay resumes with it behind a covered cut.
+    /// The newest log for which it is known that its header and all earlier logs were synced. There are three proofs: a family replays from
+    /// the log, the manifest has its final length, or replay goes on with it behind a cut with `CutCovered`.
     fn synced_before(&self) -> FileId {
         let replayed = self.state.families().values().map(|family| family.replay_from);
         let covered = self.state.cuts().filter(|(_, cut)| cut.is_covered).map(|(_, cut)| cut.resume);
@@ -282,7 +282,7 @@ impl<'a> Recovery<'a> {
     }
 
     /// Replays the copies of records whose logs are gone. The copies come first, because they are older than all other records that are
-    /// replayed. They stay in memory, where they were before, whatever the budget.
+    /// replayed. They stay in memory, where they were before, even beyond its budget.
     fn replay_written_back(&mut self, logs: &[FileId]) -> Result<()> {
         let fs = self.env.fs.clone();
         let sealed = self.state.logs_sealed().max();
@@ -296,8 +296,9 @@ impl<'a> Recovery<'a> {
                 continue;
             }
             log::scan(fs.as_ref(), &path, log, self.known_end(log), &mut |frame| {
-                // The edit that relies on the copies names the length of their log or of a later one. The length covers the copies,
-                // unless an older log ends at a cut without the flag. In this case all replayed records go to tables.
+                // A record written back counts only if it is known to be stable: it lies before the covered end, or its log is not newer
+                // than the newest log whose length the manifest has. The edit that relies on such records names that length. If an older
+                // log ends at a cut without `CutCovered`, all replayed records go to tables instead.
                 if let Numbers::Own { replay_from } = frame.numbers
                     && ((log, frame.offset) < self.covered || Some(log) <= sealed)
                 {
@@ -320,7 +321,8 @@ impl<'a> Recovery<'a> {
             let newest =
                 family.writer.segment().get(entry.key, hash(entry.key), MAX_SEQ).map(|found| found.seq);
             if newest.is_none_or(|newest| newest < seq) {
-                // Copies come before the commits of any log, so this log is the home of all numbers until a log begins with one.
+                // Copies are replayed before all commits. So this log is the home of all sequence numbers below the first commit of a
+                // replayed log.
                 if self.logs_by_seq.of(seq).is_none() {
                     self.logs_by_seq.log_began(0, log);
                 }
@@ -413,7 +415,8 @@ impl<'a> Recovery<'a> {
             // The copies were replayed before all other records.
             Numbers::Own { .. } => return Ok(()),
         };
-        // A second guard against frames in the wrong place; the mutant disables the first one, and so this one too.
+        // A second guard against frames in the wrong place. The first is the checksum, which includes the place; the mutant disables both
+        // guards.
         if first <= self.last_commit && !mutant!("checksum_without_place") {
             let what =
                 format!("the numbers of a batch begin at {first}, but {} was given before", self.last_commit);

@@ -25,7 +25,7 @@ struct Bench {
     fs: SimFs,
 }
 
-/// One budget of 64 KiB. Half of the keys may stay hot. Flushes write values to tables.
+/// Memory of 64 KiB. Half of the keys may stay hot. Flushes write values to tables.
 fn options() -> Options {
     let options = Options::new().memtable_bytes(64 << 10);
     options.tuning(|tuning| {
@@ -100,7 +100,7 @@ fn last(ops: &[Op], wanted: impl Fn(&Op) -> bool) -> usize {
     ops.iter().rposition(wanted).unwrap_or_else(|| panic!("no such operation in {ops:#?}"))
 }
 
-/// Every place must come behind the one before it.
+/// Asserts that each of `places` in `ops` comes behind the one before it.
 fn assert_in_order(places: &[(&str, usize)], ops: &[Op]) {
     for pair in places.windows(2) {
         assert!(pair[0].1 < pair[1].1, "{} comes before {}: {ops:#?}", pair[0].0, pair[1].0);
@@ -278,7 +278,7 @@ fn the_inputs_of_a_merge_stay_as_long_as_a_reader_needs_them() {
 }
 
 /// A flush reads index and filter of its table, and so does a merge of tables that were read. The first get that comes to the new table
-/// then reads one block alone. Tables that only writers meet take no memory.
+/// then reads only one block. Tables that only writers meet take no memory.
 #[test]
 fn the_first_get_of_a_new_table_reads_one_block() {
     let reads_of_a_get = |bench: &Bench| {
@@ -295,8 +295,8 @@ fn the_first_get_of_a_new_table_reads_one_block() {
     assert!(reads_of_a_get(&unread) > 1, "no reader met the inputs");
 }
 
-/// A flush reads the end of its table while the records stand in logs. Damage fails the flush, and the next try writes another table. What
-/// the operating system refuses is left to the first reader.
+/// A flush reads the end of its table while the records still stand in logs. If the end is damaged, the flush fails, and the next try
+/// writes another table. If the read itself fails, the flush succeeds, and the first reader of the table reads again.
 #[test]
 fn a_flush_reads_its_table_before_the_logs_go() {
     for is_damaged in [false, true] {
@@ -342,7 +342,7 @@ fn no_reader_deletes_a_file() {
     }
 }
 
-/// The room that a reader kept is there for the first put after it, though no job has run yet.
+/// The first put after a reader can use the space of the files that the reader had kept, though no job has run yet.
 #[test]
 fn a_put_on_a_full_device_gives_back_what_a_reader_had_kept() {
     let bench = Bench::new(options().tuning(|tuning| tuning.log_bytes(64 << 10).table_bytes(64 << 10)));
@@ -439,7 +439,7 @@ fn a_large_merge_gives_up_inputs_while_it_runs() {
     assert!((0..KEYS).all(|key| bench.db.get(key.to_be_bytes()).unwrap().unwrap()[0] == 2));
 }
 
-/// A merge that gathers values for scans fails, and is not tried again before scans have paid once more.
+/// A merge that gathers values for scans and fails is not tried again before scans have lost its price once more.
 #[test]
 fn a_gathering_merge_that_fails_is_given_up_until_scans_pay_again() {
     let bench = Bench::new(options().tuning(|tuning| tuning.separation_threshold(Some(100))));
@@ -458,7 +458,7 @@ fn a_gathering_merge_that_fails_is_given_up_until_scans_pay_again() {
     bench.fail(Fault::Io, is(OpKind::Append, "values"));
     pay();
     for _ in 0..3 {
-        // The merge was not wanted by a writer, so its failure is counted alone.
+        // No writer waited for the merge, so its failure is only counted.
         bench.db.settle().unwrap();
     }
     assert_eq!((bench.names("values"), bench.db.stats().counts.job_failures), (scattered, 1));
@@ -468,7 +468,7 @@ fn a_gathering_merge_that_fails_is_given_up_until_scans_pay_again() {
     assert_eq!(bench.db.get([7, 3]).unwrap().unwrap(), [3; 500]);
 }
 
-/// An orphan of the listing may be gone when recovery takes its number for a file of its own.
+/// An orphan may disappear after the open listed it. Recovery may then give its number to a file of its own, which must stay.
 #[test]
 fn a_file_that_the_state_names_is_no_orphan() {
     let bench = Bench::new(options().tuning(|tuning| tuning.separation_threshold(Some(100))));
@@ -493,7 +493,7 @@ fn no_file_is_deleted_under_the_catalog() {
     bench.fs.set_hook(Some(Box::new(move |_, op| {
         if op.kind == OpKind::Unlink {
             kinds.lock().extend(op.path.extension().map(|kind| kind.to_owned()));
-            // One thread runs all jobs, so a lock that is taken is taken by the caller.
+            // One thread runs all jobs. So if the catalog is locked here, the thread that unlinks holds the lock.
             count.fetch_add(u64::from(jobs.sampling_threads().is_none()), Ordering::Relaxed);
         }
     })));
@@ -516,7 +516,8 @@ fn no_file_is_deleted_under_the_catalog() {
     assert!(!bench.names("table").iter().any(|name| name == "900000.table"));
 }
 
-/// A program that only looks does not wait for merges of a full L0 when it closes.
+/// Without background merges, L0 is merged only after it slowed a writer down. So a program that only reads does not wait for merges at its
+/// close.
 #[test]
 fn without_background_merges_only_a_writer_that_is_slowed_down_has_l0_relieved() {
     let bench = Bench::new(options().background_merges(false));
@@ -534,7 +535,7 @@ fn without_background_merges_only_a_writer_that_is_slowed_down_has_l0_relieved()
     assert!(merges() > 0 && runs() < 20, "{} merges, {} runs", merges(), runs());
 }
 
-/// Nothing collects the value files meanwhile, so a slower writer would wait for nothing.
+/// Without background merges nothing collects value files, so slowing a writer down would gain nothing.
 #[test]
 fn without_background_merges_no_garbage_slows_a_writer_down() {
     let is_felt = |background_merges: bool| {

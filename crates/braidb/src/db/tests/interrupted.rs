@@ -161,7 +161,7 @@ impl Bench {
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        // The hook may hold the database.
+        // The hook may hold a handle of the database, so it is dropped first.
         self.fs.hook.lock().take();
         let _ = std::fs::remove_dir_all(&self.dir);
     }

@@ -223,7 +223,7 @@ impl Simulator {
         self.logs[&self.current_log()] >= self.limits.log_file_bytes()
     }
 
-    /// What the write pays for the debt of memory, as in `write/pressure.rs`. At the hard limit it waits for the next job to end.
+    /// How long the debt of memory delays a write, as in `write/pressure.rs`. At the hard limit it waits for the next job to end.
     fn payment_ns(&mut self) -> u64 {
         let debt = (self.pressure.memory_bytes() as f64 / self.budget as f64 - 1.5) * 2.0;
         if debt <= 0.0 {
@@ -504,7 +504,7 @@ impl Keys {
     }
 }
 
-/// What `writes` writes to `keys` keys write, in the simulator.
+/// The bytes that `writes` puts to `keys` keys cause in the simulator.
 fn simulate(options: &Options, load: Load, keys: u64, value_bytes: usize, writes: u64) -> Bytes {
     let mut simulator = Simulator::new(options, value_bytes);
     let mut keys = Keys::new(load, keys);
@@ -594,7 +594,8 @@ fn bytes_of_all_loads() {
     }
 }
 
-/// The default policy compacts memory, so superseded versions go before a flush. Without it hot keys alone keep them out of tables.
+/// The default policy compacts memory, which drops superseded versions before a flush. Without this policy only hot keys keep superseded
+/// versions out of tables.
 #[test]
 fn hot_keys_stay_out_of_tables() {
     let bytes = |percent: u32, load: Load| {

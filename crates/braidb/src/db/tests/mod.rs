@@ -92,7 +92,7 @@ fn fill_a_log(db: &Db) {
     }
 }
 
-/// Collects the logs, and calls `meanwhile` after the beginning. Whether there was something to do and no switch of the memtable in
+/// Collects the logs, and calls `meanwhile` after the beginning. Returns whether there was something to do, and no memtable was switched in
 /// between.
 fn collect(db: &Db, meanwhile: impl FnOnce()) -> bool {
     let jobs = &db.engine().unwrap().jobs;
@@ -108,7 +108,7 @@ fn collect(db: &Db, meanwhile: impl FnOnce()) -> bool {
     is_written
 }
 
-/// Bytes by family and reason are those of flushes, merges and value files once more. Recovery counts for the family that it writes.
+/// The bytes by family and reason have the same sum as those of flushes, merges and value files. A table of recovery counts for its family.
 #[test]
 fn written_bytes_tell_the_family_and_the_reason() {
     let (dir, open) = (dir("reasons"), |dir: &Path, memtable_bytes: usize| {
@@ -155,8 +155,8 @@ fn written_bytes_tell_the_family_and_the_reason() {
     assert!(written[1] > 5 * written[0], "{written:?}");
 }
 
-/// The memtable is switched between the beginning and the view. The view's pipeline shows no segment that the flush took, so there is
-/// nothing to copy, and no later step looks for a switch.
+/// The memtable is switched after a log collection began and before it takes the view. The view's pipeline shows no segment that the flush
+/// took, so there is nothing to copy, and no later step looks for a switch.
 #[test]
 fn a_switch_before_the_view_is_taken_ends_a_log_collection() {
     let dir = dir("freeze");
@@ -170,8 +170,8 @@ fn a_switch_before_the_view_is_taken_ends_a_log_collection() {
     assert_eq!(reopened.get("cold").unwrap().as_deref(), Some(&b"v"[..]), "collected: {collected:?}");
 }
 
-/// A log fills up while live records are counted. It was not there at the beginning, and must not become the log to replay from.
-/// Records written meanwhile to the log before it are in a segment that the view does not show.
+/// A log fills up while live records are counted. The next log was not there when the collection began, and must not become the log to
+/// replay from: records written meanwhile to the full log are in a segment that the view does not show.
 #[test]
 fn a_log_that_fills_up_during_the_count_does_not_go() {
     let dir = dir("full");
@@ -340,8 +340,8 @@ fn periods_of_flushes_tell_what_hot_keys_cost_and_save() {
     assert_eq!(tuner().ppm, 0, "none is tried after the first period");
 }
 
-/// What a memory compaction keeps of a family goes on counting, even after all of it was deleted. A writer that waits at the hard limit
-/// must be admitted some day.
+/// Memory that a compaction kept of a family still counts after all its keys were deleted. A writer that waits at the hard limit must be
+/// admitted in the end.
 #[test]
 fn memory_that_was_compacted_keeps_no_writer_waiting() {
     let dir = dir("shrunk");
@@ -397,7 +397,7 @@ fn a_flush_that_was_asked_for_leaves_nothing_in_memory() {
     db.put("big", vec![b'x'; 121 << 10]).unwrap();
     db.settle().unwrap();
     hot();
-    // The memtable is switched at once, and its flush waits for its turn. Meanwhile memory fills up again.
+    // The memtable is switched at once, and its flush waits in the queue. Meanwhile memory fills up again.
     db.put("big", vec![b'x'; 66 << 10]).unwrap();
     hot();
     db.put("large", vec![b'x'; 70 << 10]).unwrap();

@@ -1,4 +1,4 @@
-//! Readers buy merges by what they paid in vain, and then the tree comes to rest.
+//! Reads that search runs in vain cause merges of these runs, until no merge is due any more.
 
 use super::{Db, Options};
 use braidb_storage::Env;
@@ -39,7 +39,7 @@ fn merges(db: &Db) -> u64 {
     db.stats().counts.merges
 }
 
-/// Where most runs lie over each other.
+/// A key at which most runs lie over each other.
 fn deepest_key(db: &Db) -> [u8; 4] {
     (0..KEYS).map(key).max_by_key(|key| runs_at(db, key)).unwrap()
 }

@@ -224,7 +224,7 @@ fn live_ranges(state: &State) -> BTreeMap<FileId, Vec<KeyRange>> {
     live
 }
 
-/// Gets the bytes of the files that were begun, and all bytes.
+/// A callback that gets the bytes of the files that were begun, and the bytes of all files.
 type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 
 /// A verification under way.
@@ -234,7 +234,7 @@ struct Check<'a> {
     report: VerifyReport,
     /// The places of reported damages: several checks may find the same damage.
     told: BTreeSet<(PathBuf, u64)>,
-    /// Who is told of the bytes that were begun, and all bytes.
+    /// The callback, and the bytes of all files.
     progress: Option<(Progress<'a>, u64)>,
 }
 
@@ -297,8 +297,8 @@ impl<'a> Check<'a> {
         self.remark(cut.path.clone(), cut.offset, cut.bytes, what);
     }
 
-    /// Notes what lies behind the ends of logs.
-    /// Checks the logs `on_disk` against what recovery would say of them; `ends` is where it stopped reading each.
+    /// Notes what the next open would cut off or set aside, as `report` says, and what lies behind the ends of the logs `on_disk`. `ends`
+    /// has the place where recovery stopped reading each log.
     fn replayed(
         &mut self,
         dir: &Path,
@@ -363,8 +363,8 @@ impl<'a> Check<'a> {
             let fs = self.env.fs.as_ref();
             let live = live.remove(&file.id).unwrap_or_default();
             let bodies: Vec<Arc<Body>> = file.bodies().iter().map(|held| held.body.clone()).collect();
-            // Handles go in key order, so each log is loaded with one read, if all fit. `table::verify` below reports a log that cannot
-            // be loaded.
+            // Handles come in key order, which is not the order of a log. So each log is loaded with one read, if all fit. `table::verify`
+            // below reports a log that cannot be loaded.
             let together = bodies.iter().fold(0, |sum: u64, body| sum.saturating_add(body.file.bytes));
             let images: Vec<_> = match together <= LOADED_BYTES {
                 true => bodies.iter().filter_map(|body| body.load().ok()).collect(),
@@ -384,7 +384,8 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Counts the values that each slice leads to anew. The state deletes and collects value files by these counts.
+    /// Counts again the values that each slice leads to, and compares with the manifest, by whose counts value files are deleted and
+    /// collected.
     fn value_counts(&mut self, state: &State) {
         let slices = state.families().values().flat_map(|family| family.version.slices());
         for slice in slices.filter(|slice| !slice.table.bodies().is_empty()) {

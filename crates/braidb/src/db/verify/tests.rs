@@ -1,4 +1,4 @@
-//! Tables of which only parts are in the tree. The tests of the table and the judges cover what is damaged, and where.
+//! Verification of tables of which only parts are in the tree. Other kinds of damage are covered by the tests of `table` and by the judges.
 
 use super::*;
 use crate::base::ids::{FamilyId, TierId};
