@@ -36,8 +36,9 @@
 //! | `Buffer` (default) | nothing is lost | a suffix since the last sync may be lost |
 //! | `Sync` | nothing is lost | nothing is lost |
 //!
-//! Lost writes are always a suffix: never a hole, never half a batch. [`Db::persist`] raises all earlier writes at once. A write that
-//! returned [`Error::Poisoned`] is undecided. After any other error nothing of the write is in the database.
+//! Lost writes are always a suffix: never a hole, never half a batch. [`Db::persist`] raises the durability of all earlier writes at once.
+//! A write that returned [`Error::Poisoned`] is undecided: it may be there after the next open, or not. After any other error nothing of
+//! the write is in the database.
 //!
 //! # The eight types
 //!

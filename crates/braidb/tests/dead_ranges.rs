@@ -1,6 +1,6 @@
-//! Reading where much was deleted: queues, stacks, priority queues, sweeps. Scans jump over ranges of deleted keys (*gaps*), so the
-//! entries that they step over are counted. When flushes and merges drop dead versions depends on the machine, so the bounds have room: a
-//! scan without gaps exceeds each of them many times. Rates are printed by the ignored test, which `braidb-lab regress` runs.
+//! Reading where much was deleted: queues, stacks, priority queues, sweeps. Scans jump over ranges of deleted keys (*gaps*). The tests
+//! bound the entries that scans step over. The machine decides when flushes and merges drop dead versions, so the bounds are wide; but a
+//! scan without gaps exceeds each of them many times. The ignored tests print rates, and `braidb-lab regress` runs them.
 
 use braidb::{Db, Options, WriteBatch};
 use braidb_storage::Clock;
@@ -230,7 +230,7 @@ fn readers_on_threads_see_what_was_put_before_they_began() {
     assert!(counts.gaps_accepted > 0, "{counts:?}");
 }
 
-/// The floors of queues and sweeps, in thousands a second: printed, and judged by `braidb-lab regress`.
+/// Prints the rates of queues and sweeps, in thousands of operations a second. `braidb-lab regress` judges them.
 #[test]
 #[ignore = "measures, with optimization: braidb-lab regress runs it"]
 fn floors() {
@@ -354,8 +354,8 @@ fn thread_ns() -> u64 {
     spent.split(' ').next().unwrap().parse().unwrap()
 }
 
-/// What 1,024 gaps cost puts and gets, beside a database without gaps, and what such a database costs beside another one of its kind: printed,
-/// and judged by `braidb-lab regress`.
+/// Prints how much faster or slower puts and gets are with 1,024 gaps than without gaps, and how much two databases without gaps differ.
+/// `braidb-lab regress` judges the ratios.
 #[test]
 #[ignore = "measures, with optimization: braidb-lab regress runs it"]
 fn beside_gaps() {
@@ -416,8 +416,8 @@ fn beside_gaps() {
     median("puts", &|_| (), &put);
     sides.iter().for_each(settle);
     median("gets", &|_| (), &get);
-    // How much memory the last flush left differs by a third from side to side, and with it the gets that read tables. A flush of one side
-    // also takes time from the next side. So both are measured again from an equal state.
+    // What the last flush left in memory differs by a third between the databases, and so does the number of gets that read tables. A flush
+    // of one database also takes time from the next one. So puts and gets are measured again from an equal state.
     median("level-puts", &empty_memory, &put);
     sides.iter().for_each(empty_memory);
     median("level-gets", &|_| (), &get);

@@ -169,7 +169,7 @@ fn a_database_survives(device: &Path) {
     }
     assert_eq!(fill(&db, end), end, "there is no room");
     check(&db, first, end);
-    // A close needs no room that was not kept for it, or returns an error. Neither loses a write.
+    // A close needs only the room that was kept for it, or returns an error. No write is lost either way.
     if let Err(error) = db.close() {
         assert!(error.is_full(), "{error}");
     }

@@ -1,4 +1,4 @@
-//! Other programs change the directory of an open database. They rename it, replace it, turn the symbolic link that leads to it, or
+//! Other programs change the directory of an open database. They rename it, replace it, redirect the symbolic link that leads to it, or
 //! remove it. Or they remove `LOCK`, and a second process opens the database.
 #![allow(clippy::disallowed_methods, reason = "it does to real directories what other programs do")]
 
@@ -242,7 +242,7 @@ fn a_process_that_lost_the_lock_writes_and_deletes_nothing_more() {
         fill(&db, "first");
         db.flush().unwrap();
         db.compact().unwrap();
-        // The delete and the put are in the log alone when the second process comes.
+        // The delete and the put are only in the log when the second process comes.
         db.delete("first 00000").unwrap();
         db.put("first 00000", vec![0; 100]).unwrap();
         let reader = db.iter();

@@ -1,4 +1,5 @@
-//! The cost of opening after a death and after a clean close: seconds, processor time, and bytes written as the kernel counts them.
+//! The cost of opening after the process died and after a clean close: seconds, processor time, and bytes written as the kernel counts
+//! them.
 //!
 //! `scripts/root/faults reopen` runs each test in a process of its own, here and at an older commit, to which it copies this file.
 //! The file therefore uses only the public interface of the older commit.

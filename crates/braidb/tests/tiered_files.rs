@@ -48,7 +48,7 @@ fn key(number: u64) -> [u8; 8] {
     (number % KEYS).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
 }
 
-/// Begins with the number of the write.
+/// A value that begins with the number of the write.
 fn value(number: u64) -> Vec<u8> {
     let mut value = number.to_be_bytes().to_vec();
     value.resize(if number.is_multiple_of(3) { 500 } else { 100 }, number as u8);
@@ -111,7 +111,7 @@ fn what_was_acknowledged_survives_a_kill_while_cells_move() {
         let db = options().open(root.dir("db")).unwrap();
         assert!(db.stats().tiers[1].bytes > 0, "cells moved: {:?}", db.stats().tiers);
         for slot in 0..KEYS {
-            // The newest write of the key, or the one under way when the process died.
+            // The newest acknowledged write of the key. A later write, which was under way when the process died, may be there instead.
             let newest = acknowledged - (acknowledged + KEYS - slot) % KEYS;
             let found = db.get(key(slot)).unwrap().unwrap();
             let number = u64::from_be_bytes(found[..8].try_into().unwrap());

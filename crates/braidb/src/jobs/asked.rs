@@ -43,8 +43,8 @@ impl Drop for TablesWanted<'_> {
 impl Jobs {
     /// Writes all memory to tables, and waits for it.
     pub fn flush(self: &Arc<Self>) -> Result<()> {
-        // A family has one flushing set at a time: memory that was written beside a running flush needs a second flush. The
-        // caller waits for these two only; going on writers would make others without end.
+        // A family has one flushing set at a time: memory that was written beside a running flush needs a second flush. The caller waits
+        // for these two only: writers that go on would cause further flushes without end.
         let _wanted = TablesWanted::new(self);
         for _ in 0..2 {
             // After an error, memtables of other families may have been switched.
@@ -67,7 +67,7 @@ impl Jobs {
                 && self.is_memory_compacted()
                 && self.propose(catalog).is_none()
         })?;
-        // Files that readers held until now can go as well. Threads that took others before are counted.
+        // Deletes also the files that readers held until now. Files that other threads took before are waited for.
         self.collect_all_garbage();
         self.wait_until(&[Lane::Flush, Lane::Merge], |catalog| !catalog.has_jobs() && !self.is_deleting())
     }

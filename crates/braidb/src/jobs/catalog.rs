@@ -26,14 +26,14 @@ pub(super) struct Catalog {
     /// Flushes and merges that have not given back their flushing set or claims.
     flushes_running: usize,
     merges_running: usize,
-    /// Whether a running merge was bought by what readers paid.
+    /// Whether a merge runs that was started because its rent had reached its price.
     is_buying: bool,
     tiers: TierState,
     /// Whether a log collection runs.
     collecting_logs: bool,
-    /// Callers of `compact`. They plan the merges; the scheduler plans only what keeps writers from waiting.
+    /// Running calls of `compact`. They plan the merges; the scheduler plans only what keeps writers from waiting.
     manual: usize,
-    /// Callers of `settle`, who ask for all merges that are wanted.
+    /// Running calls of `settle`, which ask for all merges that are wanted.
     settling: usize,
     is_stopped: bool,
     /// Threads that read samples of tables, and hold versions meanwhile.
@@ -44,12 +44,13 @@ pub(super) struct Catalog {
     value_files: BTreeMap<FileId, TierId>,
     /// The value files of the current round of collection.
     collected: BTreeSet<FileId>,
-    /// The value files that merges empty where they come by.
+    /// Value files, mostly garbage, whose values every merge that reads them writes anew if the device has room.
     carried: BTreeSet<FileId>,
     damages: Damages,
     /// Bytes of the logs that earlier opens wrote.
     older_log_bytes: BTreeMap<FileId, u64>,
-    /// Bytes that flushes would have left in logs since the oldest logs were let go; and the last log that was let go.
+    /// Bytes that flushes wrote to tables only because pinned logs took the room, counted since logs were last let go. Then the newest log
+    /// that was let go.
     refused_bytes: u64,
     let_go: Option<FileId>,
     hints: BTreeMap<FamilyId, Hints>,
@@ -130,7 +131,7 @@ impl Catalog {
         self.jobs += 1;
     }
 
-    /// The job ended. It gave back before what it held.
+    /// A job ended. It had given back what it held.
     pub(super) fn job_ended(&mut self) {
         self.jobs -= 1;
     }
@@ -190,17 +191,17 @@ impl Catalog {
         self.merges_running
     }
 
-    /// Whether a running merge was bought by what readers paid.
+    /// Whether a merge runs that was started because its rent had reached its price.
     pub(super) fn is_buying(&self) -> bool {
         self.is_buying
     }
 
-    /// The number of callers of `compact`. A caller counts itself by `Counted`.
+    /// The number of running calls of `compact`, each counted by a `Counted`.
     pub(super) fn compacting(&mut self) -> &mut usize {
         &mut self.manual
     }
 
-    /// The number of callers of `settle`. A caller counts itself by `Counted`.
+    /// The number of running calls of `settle`, each counted by a `Counted`.
     pub(super) fn settling(&mut self) -> &mut usize {
         &mut self.settling
     }
@@ -275,8 +276,8 @@ impl Catalog {
         &self.older_log_bytes
     }
 
-    /// Takes the logs before `replay_from` that tables of the state do not point into, unless they are held. `of_this_open` are logs that
-    /// the catalog may not know yet.
+    /// Takes off the list the logs before `replay_from` that tables of the state do not point into, unless they are held. `of_this_open`
+    /// are logs that the catalog may not know yet.
     pub(super) fn take_logs(
         &mut self,
         of_this_open: impl Iterator<Item = FileId>,
@@ -292,7 +293,7 @@ impl Catalog {
         self.logs.extract_if(.., |&id| id < replay_from && !is_body(id)).collect()
     }
 
-    /// Takes a log that recovery set aside.
+    /// Takes off the list a log that recovery superseded.
     pub(super) fn take_superseded(&mut self, log: FileId) {
         assert!(self.state.is_set_aside(log), "recovery cut log {log} off");
         self.logs.remove(&log);
@@ -314,12 +315,13 @@ impl Catalog {
         &self.collected
     }
 
-    /// The value files that merges empty where they come by.
+    /// Value files, mostly garbage, whose values every merge that reads them writes anew if the device has room.
     pub(super) fn carried(&self) -> &BTreeSet<FileId> {
         &self.carried
     }
 
-    /// Merges empty the `carried` files where they come by. With `round` a round of collection begins.
+    /// From here on merges write the values anew that they read from `carried` files, if the device has room. With `round` a round of
+    /// collection begins.
     pub(super) fn collect(&mut self, carried: BTreeSet<FileId>, round: Option<BTreeSet<FileId>>) {
         self.carried = carried;
         self.collected = round.unwrap_or_else(|| std::mem::take(&mut self.collected));
@@ -343,29 +345,30 @@ impl Catalog {
         was_round
     }
 
-    /// A merge that touched `claims` could not read a table or log. Returns whether it is one damage more that plans do not touch now.
+    /// Records that a merge which touched `claims` could not read a table or log. Returns whether plans avoid one more damage now.
     pub(super) fn met_unreadable_slices(&mut self, file: FileId, claims: &[Claim]) -> bool {
         self.damages.met_slices(file, claims, &self.state, &self.collected)
     }
 
-    /// A merge could not read a value file. Returns whether it is one damage more that plans do not touch now; `None` if the state does not
-    /// name the file.
+    /// Records that a merge could not read a value file. Returns whether plans avoid one more damage now; `None` if the state does not name
+    /// the file.
     pub(super) fn met_unreadable_values(&mut self, file: FileId) -> Option<bool> {
         self.state.value_files().contains_key(&file).then(|| self.damages.met_value_file(file))
     }
 
-    /// Takes the value files that an edit has named and the state names no more, unless they are held.
+    /// Takes off the list the value files that the state names no more, unless they are held.
     pub(super) fn take_value_files(&mut self, is_held: impl Fn(FileId) -> bool) -> Vec<(FileId, TierId)> {
         let named = self.state.value_files();
         self.value_files.extract_if(.., |id, _| !named.contains_key(id) && !is_held(*id)).collect()
     }
 
-    /// The last log that was let go.
+    /// The newest log that was let go: merges rewrite the tables that point into it or into older logs.
     pub(super) fn let_go(&self) -> Option<FileId> {
         self.let_go
     }
 
-    /// A flush would have left `bytes` more in logs, had the `pinned` logs left room. Lets the oldest of them go if it is worth it.
+    /// Counts `bytes` that a flush wrote to its table only because `pinned` logs took the room. Once the sum reaches the bound of pinned
+    /// bytes, lets the oldest logs go, a quarter of that bound.
     pub(super) fn count_refused(
         &mut self,
         bytes: u64,

@@ -66,14 +66,14 @@ impl Drop for Deleting<'_> {
 }
 
 /// Logs and value files that are off the lists of the catalog: the last edit, which is synced, does not name them, no job and no view holds
-/// them, and no later edit names them. [`Jobs::unlink_gone`] deletes them. What is dropped before stays for the next open.
+/// them, and no later edit names them. [`Jobs::unlink_gone`] deletes them. Without this call they stay on disk until the next open.
 #[must_use = "the files are deleted once the catalog is let go"]
 pub(super) struct Gone<'a> {
     logs: BTreeSet<FileId>,
     value_files: Vec<(FileId, TierId)>,
-    /// Closed after the unlinks, which frees the blocks.
+    /// The open files of what is unlinked. They are closed after the unlinks, which frees the blocks.
     forgotten: Forgotten,
-    /// A writer without space waits for the thread.
+    /// Counts the thread, because a writer without space waits for its deletions.
     _deleting: Deleting<'a>,
 }
 
@@ -110,7 +110,7 @@ impl Jobs {
             self.unlink(&names::log(&self.parts.dir, id));
         }
         for &(id, tier) in &gone.value_files {
-            // An open file would keep its space.
+            // While a descriptor is open, the file system does not free the space of an unlinked file.
             self.parts.tables.close(id);
             self.unlink(&self.parts.tables.dirs().values(tier, id));
             self.has_given_back(tier);
@@ -123,7 +123,7 @@ impl Jobs {
     pub fn collect_garbage(&self) {
         let Some(_deleting) = self.begin_deleting() else { return };
         self.give_tables_back(usize::MAX);
-        // The last table that pointed into a log or value file may be gone. During a commit it is left to the next collection.
+        // The last table that pointed into a log or value file may be gone. If a commit holds the catalog, the next collection takes them.
         let gone = self.catalog.try_lock().and_then(|mut catalog| self.take_bodies(&mut catalog));
         gone.into_iter().for_each(|gone| _ = self.unlink_gone(gone));
     }
@@ -216,7 +216,7 @@ impl Jobs {
                         self.has_given_back(puncher.tier());
                         self.parts.shared.counters.hole_bytes.add(puncher.punched(hole));
                     }
-                    // Some file systems do not support holes. There the policy rewrites the rest of a table sooner or later.
+                    // Some file systems do not support holes. There a merge rewrites the living rest of a table sooner or later.
                     Err(error) if error.kind() == ErrorKind::Unsupported => {}
                     Err(_) => return,
                 }
@@ -253,7 +253,7 @@ impl Jobs {
             unneeded.push(names::log(&self.parts.dir, log));
         }
         let gone = self.take_logs_below(&mut catalog, replay_from);
-        // Holes that a crash prevented.
+        // Punches the holes that a crash prevented.
         let mut living: BTreeMap<FileId, u64> = BTreeMap::new();
         for slice in catalog.state().families().values().flat_map(|family| family.version.slices()) {
             *living.entry(slice.table.id).or_default() += slice.bytes;

@@ -42,8 +42,8 @@ impl Jobs {
         self.parts.env.runtime.submit(Lane::Flush, Box::new(move || running.begin_log_collection()));
     }
 
-    /// The log before which all logs are to go; `None` if the log collection does not pay. With `of_small` small families keep the logs, and
-    /// the collection pays unless they have much memory together.
+    /// The log before which all logs are to go; `None` if the log collection does not pay. With `of_small` only small families keep the
+    /// logs; then the collection pays unless these families have much memory together.
     pub fn choose_logs(&self, begun: &LogCollection, of_small: bool) -> Option<FileId> {
         let live = live_of(&begun.view, &begun.logs_by_seq);
         let catalog = self.catalog.lock();
@@ -51,7 +51,7 @@ impl Jobs {
         // No family replays a log that a recovery set aside, so replay cannot begin there.
         logs.retain(|&log, _| !catalog.state().is_set_aside(log));
         drop(catalog);
-        // For later logs the view does not show what is alive.
+        // The view does not show what is alive of later logs.
         let then = logs.range(..=begun.log);
         let live_bytes = |id: &FileId| live.get(id).map_or(0, |live| live.bytes);
         let uses: Vec<LogUse> =

@@ -21,8 +21,8 @@ type ClaimedStep = (Plan, Arc<Version>, Running);
 impl Jobs {
     /// Brings all records that were written until now into the last level of their family.
     ///
-    /// `progress` gets the bytes that are above the last level, once for each level that they have to go: before the first step, and after
-    /// each.
+    /// Before the first step and after each, `progress` gets the bytes above the last level, each counted once for each level that it has
+    /// to move.
     pub fn compact(self: &Arc<Self>, progress: &mut dyn FnMut(u64)) -> Result<()> {
         self.parts.shared.health.check_writable()?;
         // The drop of the last one gives planning back to the scheduler.
@@ -42,7 +42,7 @@ impl Jobs {
                 let closed = self.closed_tiers();
                 let Some((plan, version, running)) = self.next_step(family, upto)? else { break };
                 if let Err(error) = running.merge(plan, version) {
-                    // The merge closed a slow tier. The next step writes to another one.
+                    // The failed merge closed a slow tier. The next step writes to another tier.
                     let is_closed_now = self.unwritable(&error).is_some_and(|tier| !closed.contains(&tier));
                     if !is_closed_now {
                         return Err(error);
@@ -54,11 +54,11 @@ impl Jobs {
         Ok(())
     }
 
-    /// The bytes above the last level of their family, once for each level that they have to go.
+    /// The bytes above the last level of their family, each counted once for each level that it has to move.
     fn bytes_above(&self) -> u64 {
         let catalog = self.catalog.lock();
         let of = |version: &Version| -> u64 {
-            // L0 alone has to go to L1.
+            // If the family has only L0, its entries have to go to L1.
             let last = version.last_level().max(1) as u64;
             (0..).zip(version.levels()).take_while(|(level, _)| *level < last).fold(
                 0,

@@ -6,9 +6,10 @@
 //! - *Waiting.* Plans that touch the slices are not proposed until [`FIRST_WAIT`] merges have ended, and after each further failure until
 //!   twice as many have. The error may pass: a cable may be loose. When nothing else is to be done, the scheduler tries the slices that failed
 //!   longest ago although they wait.
-//! - *Pins.* A value file that a damaged table names cannot go. When a merge fails there again, what other tables there name cannot go
-//!   either, nor what is left of a round of collection that only damage keeps from going on. These files leave the round as long as the
-//!   damage waits, and so does a damaged value file, whose values stay where they are. The next edit after the wait takes them up again.
+//! - *Pins.* A damage pins the value files that a damaged table names: they cannot be deleted. When a merge fails there again, the damage
+//!   also pins the files of the round of collection that other tables in the range of this merge name. If only damage keeps a round from
+//!   going on, a damage pins the rest of the round. A damaged value file pins itself, and its values stay where they are. Pinned files
+//!   leave the round as long as the damage waits. The next edit after the wait may choose them again.
 //!
 //! No record moves because of a damage, and no file goes. A restart forgets all of them.
 
@@ -30,10 +31,11 @@ use std::collections::BTreeSet;
 const FIRST_WAIT: u64 = 16;
 /// Failures after which the wait no longer doubles: 16, a wait of a million merges.
 const MOST_DOUBLINGS: u32 = 16;
-/// Damages of tables and logs that are remembered: 64, more than a damaged disk mostly has. The one that failed longest ago makes room.
-/// Planners compare each plan with each damage.
+/// Damages of tables and logs that are remembered: 64, more than a damaged disk mostly has. One more replaces the damage that failed
+/// longest ago. The number is bounded because planners compare each plan with each damage.
 const MOST_DAMAGES: usize = 64;
-/// Damages of one table or log after which the next takes in all its slices: 4. An unreadable file would else fail a merge for each cell.
+/// Once one table or log has this many damages, 4, the next one covers all its slices. Otherwise an unreadable file would fail a merge for
+/// each cell.
 const MOST_OF_A_FILE: usize = 4;
 
 /// See the module.
@@ -75,13 +77,14 @@ impl Damages {
         self.ended += 1;
     }
 
-    /// A merge failed to read slices of a file, or a value file. Returns whether it is one damage more that plans do not touch now.
+    /// Records that a merge failed to read slices of a file, or a value file. Returns whether plans avoid one more damage now.
     fn met(&mut self, file: FileId, claims: Vec<Claim>, mut pins: BTreeSet<FileId>) -> bool {
         let known: Vec<Damage> = self.list.extract_if(.., |damage| damage.is_at(file, &claims)).collect();
         let mut failures = known.iter().map(|damage| damage.failures).max().unwrap_or(0);
         let mut waits_until = known.iter().map(|damage| damage.waits_until).max().unwrap_or(0);
         pins.extend(known.into_iter().flat_map(|damage| damage.pins));
-        // A failure while the damage waits does not double the wait: the merge ran beside, or nothing else was to be done.
+        // A failure while the damage waits does not double the wait: the failed merge had begun before the wait, or nothing else was to be
+        // done.
         let is_new = waits_until <= self.ended;
         if is_new {
             waits_until = self.ended + (FIRST_WAIT << failures.min(MOST_DOUBLINGS));
@@ -96,14 +99,14 @@ impl Damages {
         is_new && !makes_room
     }
 
-    /// A merge failed to read a value file. Returns as [`Damages::met_slices`] does.
+    /// Records that a merge failed to read a value file. Returns as [`Damages::met_slices`] does.
     pub fn met_value_file(&mut self, file: FileId) -> bool {
         self.met(file, Vec::new(), [file].into())
     }
 
-    /// A merge that touched `claims` failed to read a table or log. The damage pins what its tables name; after another failure there also
-    /// what other tables there name of the round of collection, `collected`. Returns whether it is one damage more that plans do not touch
-    /// now.
+    /// Records that a merge which touched `claims` failed to read a table or log. The damage pins what the tables that read this file name.
+    /// If the damage was known, it also pins those files of `collected`, the round of collection, that other tables in the claims name.
+    /// Returns whether plans avoid one more damage now.
     pub fn met_slices(
         &mut self,
         file: FileId,
@@ -143,7 +146,7 @@ impl Damages {
         known.flat_map(|damage| &damage.claims).cloned().collect()
     }
 
-    /// Whether the file has so many damages that the next takes in all its slices.
+    /// Whether the file has so many damages that the next one covers all its slices.
     fn is_damaged_all_over(&self, file: FileId) -> bool {
         self.list.iter().filter(|damage| damage.file == file).count() >= MOST_OF_A_FILE
     }
@@ -167,7 +170,8 @@ impl Damages {
         self.waiting().flat_map(|damage| &damage.claims).cloned().collect()
     }
 
-    /// As [`Damages::avoided`] without one damage: each in turn, the one first that failed longest ago.
+    /// [`Damages::avoided`] with one damage left out, once for each damage of a table or log. The damage that failed longest ago is left
+    /// out first.
     pub fn avoided_but_one(&self) -> impl Iterator<Item = Vec<Claim>> {
         let tried = self.waiting().filter(|damage| !damage.is_value_file());
         tried.map(|tried| {
@@ -241,13 +245,13 @@ fn bodies<'a>(tables: impl Iterator<Item = &'a TableFile>) -> BTreeSet<FileId> {
 }
 
 impl Jobs {
-    /// A merge failed that touched `claims`, and touches them still. Remembers what it could not read. Returns whether other plans go on.
-    /// They do where plans touched the damage until now. After another failure at damage that waits, the next plan might be equal.
+    /// Remembers what a failed merge could not read. The merge touched `claims` and still holds them. Returns whether the scheduler plans
+    /// on. It does if plans touched the damage until now. If the damage was waiting already, the next plan might be the same again.
     pub(super) fn met_damage(&self, error: &Error, claims: &[Claim]) -> bool {
         let path = match error {
             Error::Io { operation: "read", path, .. } | Error::Corruption { path, .. } => path,
             Error::Io { operation: "open", path, source } if !is_shortage(source) => path,
-            // Other operations fail on outputs.
+            // All other operations are those on outputs.
             _ => return false,
         };
         let mut catalog = self.catalog.lock();
@@ -261,7 +265,7 @@ impl Jobs {
         is_new
     }
 
-    /// Nothing is left to be done but what touches damage. Ends the round of collection, so that other files are collected. Returns whether
+    /// Called when all plans that are left touch damage. Ends the round of collection, so that other files are collected. Returns whether
     /// there was a round.
     pub(super) fn end_round_at_damage(&self, catalog: &mut Catalog) -> bool {
         let was_round = catalog.end_round_at_damage();
@@ -321,7 +325,8 @@ mod tests {
         assert!(damages.is_damaged_all_over(FileId(7)));
     }
 
-    /// A damage that makes room is met again. If other plans went on after each failure, merges would fail without end.
+    /// With more than 64 damages each new one replaces an old one, which is then met again. If other plans went on after each failure,
+    /// merges would fail without end.
     #[test]
     fn other_plans_do_not_go_on_when_a_damage_makes_room() {
         let mut damages = Damages::default();

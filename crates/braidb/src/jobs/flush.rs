@@ -120,8 +120,8 @@ fn edit_of(families: &BTreeMap<FamilyId, Family>, outputs: &[Outputs], written: 
 }
 
 impl Jobs {
-    /// Carries out the flush of sets that one switch took, which removes those that an edit names from `tasks`. After an error the others
-    /// are as before, unless the database is poisoned.
+    /// Flushes the sets `tasks`, which one switch took, and removes from `tasks` those that an edit names. After an error the remaining
+    /// sets are as before, unless the database is poisoned.
     pub(super) fn flush_tasks(&self, tasks: &mut Vec<FlushTask>) -> Result<()> {
         match self.flush_together(tasks) {
             Ok(()) => tasks.clear(),
@@ -210,7 +210,7 @@ impl Jobs {
     /// Writes the cold keys of a flushing set to a table. Neither the table nor its name is synced yet.
     fn write_table<'a>(&self, part: Part<'a>, may_keep: bool) -> Result<(Outputs, Written<'a>)> {
         let Part { task, divided, survivors, places } = part;
-        // No entry of memory lies in a value file.
+        // No value in memory lies in a value file, so there is none to write anew.
         let target = self.target(task.family, 0, Reason::Flush, None, Arc::new(TierMap::fast()));
         let mut outputs = Outputs::new(target).leaving(places).synced_by_caller();
         let mut sampled = Vec::new();

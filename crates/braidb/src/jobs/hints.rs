@@ -16,7 +16,7 @@ use crate::visible::snapshots::Snapshots;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 
-/// Hidden entries that a scan must read beyond those that it returns to tell the jobs.
+/// A scan reports garbage to the jobs if it read at least this many more hidden entries than it returned.
 const WASTED_ENTRIES: u64 = 1_000;
 /// Ranges with garbage that are remembered for a family.
 const WASTES: usize = 16;
@@ -27,7 +27,7 @@ const SAMPLED: usize = 1 << 16;
 #[derive(Clone, Debug, Default)]
 struct Paid {
     us: u64,
-    /// Bytes that a merge of the cell would gather, and the level that was asked. The answer walks all slices of the cell.
+    /// Bytes that a merge of the cell would gather, and the level for which they were counted. Counting walks all slices of the cell.
     gathered_bytes: u64,
     level: Weak<Level>,
 }
@@ -35,7 +35,8 @@ struct Paid {
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Hints {
-    /// Of a thousand puts that merges brought to oldest runs of last-level cells lately, how many hid an older entry. `None` before the first.
+    /// Of a thousand puts that merges brought to oldest runs of last-level cells lately, how many hid an older entry. `None` before the
+    /// first measurement.
     shadowed_permille: Option<u64>,
     /// Ranges in which scans read garbage, and how many garbage entries they read in all.
     wasted: Vec<(KeyRange, u64)>,
@@ -43,7 +44,7 @@ pub(super) struct Hints {
     garbage_hints: Vec<Garbage>,
     /// What scans have spent on values in many places, by the low key of their last-level cell.
     paid: BTreeMap<Vec<u8>, Paid>,
-    /// The low keys of last-level cells whose values scans have paid to be gathered.
+    /// The low keys of last-level cells for which scans have lost more time than gathering the values costs.
     to_gather: BTreeSet<Vec<u8>>,
     /// Keys that sampling chose as guards, with the top level of each.
     sampled: BTreeMap<Vec<u8>, usize>,
@@ -234,8 +235,8 @@ impl Jobs {
 }
 
 impl Jobs {
-    /// Estimates from samples how much the runs of cells overlap, where the answer may change the next plan. Called without a
-    /// lock, because it may read files. For cells that change meanwhile the policies guess; the next call asks them.
+    /// Estimates from samples how much the runs of cells overlap, where the answer may change the next plan. Called without a lock, because
+    /// it may read files. For cells that change meanwhile the policies guess; the next call estimates them.
     pub(super) fn ask_samples(&self) {
         let Some(mut sampling) = self.versions_in_question() else { return };
         while let Some((version, permille)) = sampling.versions.pop() {

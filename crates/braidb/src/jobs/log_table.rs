@@ -269,7 +269,7 @@ impl Jobs {
         form::to_load(&logs).iter().filter_map(|id| bodies[id].0.load().ok()).collect()
     }
 
-    /// The tables whose handles are to go, so that their logs and value files can go.
+    /// The tables that merges are to rewrite, so that logs and value files that the tables point into can be deleted.
     pub(super) fn tables_to_rewrite(&self, catalog: &Catalog) -> BTreeSet<FileId> {
         if catalog.state().tables().all(|table| table.bodies().is_empty()) {
             return BTreeSet::new();
@@ -279,7 +279,7 @@ impl Jobs {
         tables
     }
 
-    /// A flush would have left `bytes` more in logs, had pinned logs left room.
+    /// Counts `bytes` that a flush wrote to its table only because pinned logs took the room.
     fn count_refused(&self, bytes: u64) {
         if bytes == 0 {
             return;
@@ -289,7 +289,7 @@ impl Jobs {
         catalog.count_refused(bytes, &pinned, &self.parts.options.form);
     }
 
-    /// The logs that stay for the sake of tables alone.
+    /// The logs that stay only because tables point into them.
     pub fn pinned_logs(&self) -> BTreeMap<FileId, Pinned> {
         pinned(&self.catalog.lock())
     }

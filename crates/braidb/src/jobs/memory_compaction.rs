@@ -24,8 +24,8 @@ use braidb_storage::Lane;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-/// Statistics of pipelines, and whether a step runs. Locked for moments, by puts too; the only lock that may be held above it is the
-/// catalog.
+/// Statistics of pipelines, and whether a step runs. Locked for moments, by puts too. A thread that takes this lock may hold the catalog,
+/// and no other lock.
 #[derive(Debug, Default)]
 pub(super) struct MemoryCompactor {
     is_busy: bool,
@@ -48,7 +48,7 @@ struct MemoryCompaction {
     jobs: Arc<Jobs>,
     family: FamilyId,
     step: MemoryStep,
-    /// The step compacts full memory, and reads all of the pipeline.
+    /// Whether the step compacts full memory, and so reads all of the pipeline.
     compacts_full: bool,
     old: Vec<Immutable>,
 }
@@ -57,11 +57,11 @@ impl Jobs {
     /// Starts the next step if one is wanted and none runs. Called after an active segment was rolled, and by all threads that
     /// wait.
     pub fn compact_memory(self: &Arc<Self>) {
-        // One more copy of all memory does not give back what readers hold of earlier segments.
+        // Another compaction would copy all memory, and would not free the replaced segments that readers hold.
         if self.compacts_full() && !self.parts.shared.pressure.has_room_for(self.memory_held_bytes()) {
             self.parts.queue.room().give_up_full_compaction();
         }
-        // This thread may be the last to hold the view. The drop comes after the lock.
+        // This thread may be the last holder of the view, so the view is dropped after the lock.
         let view = self.parts.shared.view.load();
         let mut compactor = self.compactor.lock();
         if compactor.is_busy || compactor.is_stopped || self.parts.shared.health.check_unpoisoned().is_err() {

@@ -57,7 +57,8 @@ impl Jobs {
         ticket: &Ticket,
     ) -> Result<()> {
         if merge.reason == Reason::Bought && !mutant!("rent_not_cleared") {
-            // A merge that fails is not tried again until readers have paid once more. Increments clear nothing: some inputs are in none.
+            // Cleared before the merge, so that a merge that fails is not tried again until readers have lost its price once more.
+            // Increments do not clear rent, because some inputs are in no increment.
             merge.inputs.iter().for_each(|input| input.slice.clear_rent());
         }
         let (family, seams) = (merge.family, merge.seams());
@@ -81,7 +82,7 @@ impl Jobs {
                 break;
             }
         }
-        // The increments come in key order. Each taught by itself, the highest keys would decide.
+        // All increments are learned from at once. If each were by itself, the last ones, which have the highest keys, would decide.
         self.catalog.lock().hints_mut(family).learn(met);
         Ok(())
     }
@@ -93,7 +94,7 @@ impl Jobs {
     fn merge(self: &Arc<Self>, merge: &Merge, version: Arc<Version>, ticket: &Ticket) -> Result<Met> {
         let _counted = Counted::new(self);
         if merge.gathers {
-            // A merge that fails is not tried again until scans have paid once more.
+            // Cleared before the merge, so that a merge that fails is not tried again until scans have lost its price once more.
             self.catalog.lock().hints_mut(merge.family).gathered(&merge.inputs[0].run.cell);
         }
         let is_input = |slice: &Slice| {
@@ -139,7 +140,8 @@ impl Jobs {
         rewrites: Option<&Rewrites>,
     ) -> Result<u64> {
         self.sync_names(&outputs)?;
-        // Readers that came to the inputs will come to the outputs. Nothing is in memory of tables that only writers meet.
+        // If readers came to an input, they will come to the outputs, whose indexes and filters are loaded now. Tables that only writers
+        // meet take no memory.
         let has_been_read = merge.inputs.iter().any(|input| input.slice.table.has_been_read());
         let meets_readers = |table: &&NewTable| has_been_read || table.tier != TierId::FAST;
         let _early = self.parts.tables.open_early(outputs.tables.iter().filter(meets_readers))?;

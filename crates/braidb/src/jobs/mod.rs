@@ -136,7 +136,7 @@ pub struct Jobs {
     log_full: AtomicBool,
     /// Logs are full, and small families keep them: the next log collection writes these families back.
     writes_back_small: AtomicBool,
-    /// Whether a job that schedules was submitted and has not begun.
+    /// Whether a job that calls `schedule` was submitted and has not begun.
     is_asked: AtomicBool,
     /// Whether a job that gives files back was submitted for readers and has not begun.
     is_collecting: AtomicBool,
@@ -194,7 +194,7 @@ impl Jobs {
         let is_slow = |table: &&Arc<TableFile>| table.tier != TierId::FAST;
         let slow: Vec<_> = catalog.state().tables().filter(is_slow).cloned().collect();
         drop(catalog);
-        // An error is told to the reader that needs the table.
+        // An error is ignored here: a reader that needs the table meets it again.
         slow.iter().for_each(|table| _ = table.reader());
         jobs
     }
@@ -226,8 +226,8 @@ impl Jobs {
         }
     }
 
-    /// The first plan that any family's policy wants, the fullest L0 first. What touches damage waits (`jobs/damage.rs`). Where a cell is to
-    /// leave the fast tier, the families compare theirs.
+    /// The first plan that a family's policy wants, where the family with the fullest L0 is asked first. Plans that touch damage wait
+    /// (`jobs/damage.rs`). If the first plan moves a cell off the fast tier, it is compared with the plans of the other families.
     fn propose(&self, catalog: &mut Catalog) -> Option<(Plan, Arc<Version>)> {
         self.ask_free_bytes(catalog);
         let avoided = catalog.damages().avoided();
@@ -277,7 +277,8 @@ impl Jobs {
             let plan = if !catalog.is_manual() && (self.plans_unasked(catalog) || is_given_up) {
                 picker.propose()?
             } else if version.level(0).runs() >= options.l0_slowdown_tables && self.relieves_l0() {
-                // A caller of `compact` plans all other merges, or the user wants none, but no writer may wait at the limit of L0.
+                // A caller of `compact` plans all other merges, or the user wants none. L0 is merged all the same, so that no writer waits
+                // at its limit.
                 picker.relieve_l0()?
             } else {
                 return None;
@@ -297,8 +298,8 @@ impl Jobs {
         ))
     }
 
-    /// Whether merges start that keep writers from waiting at the limit of L0. Where the user wants no merges, a writer of this open was slowed
-    /// down before: a program that only looks merges nothing.
+    /// Whether L0 is merged so that writers do not wait at its limit. If the user wants no background merges, this begins only after a
+    /// writer of this open was slowed down: a program that only reads merges nothing.
     fn relieves_l0(&self) -> bool {
         let counters = &self.parts.shared.counters;
         self.parts.options.background_merges || counters.slowdowns.get() + counters.stalls.get() > 0
@@ -333,8 +334,8 @@ impl Jobs {
         Running { jobs: self.clone(), work: Some(Work::Merge(ticket, kind)) }
     }
 
-    /// Tells all waiting threads that a job ended, and starts what it made possible. A failure starts nothing: the disk would be asked
-    /// the same again. A thread that waits for the job, or writes at a limit, schedules again later.
+    /// Tells all waiting threads that a job ended, and starts what it made possible. A failed job starts nothing: the same job would start
+    /// at once and fail again. A thread that waits for the job, or writes at a limit, schedules again later.
     fn end_job(self: &Arc<Self>, lane: Lane, outcome: Result<()>) {
         match outcome {
             Ok(()) => {
@@ -508,7 +509,7 @@ impl Jobs {
             }
         }
         drop(catalog);
-        // What readers left to a job that did not begin. Before the log is sealed, which may need the space.
+        // Deletes what readers left to a job that never began. This comes before the seal of the log, which may need the space.
         self.collect_all_garbage();
         let mut catalog = self.catalog.lock();
         while self.is_deleting() {

@@ -75,7 +75,7 @@ impl Target {
         self.counters.written_bytes.add(self.trie.family, self.reason.code(), bytes);
     }
 
-    /// Where the value of an entry stays, if it lies in a value file that keeps it.
+    /// The place of the value of an entry, if it lies in a value file and stays there.
     fn stays(&self, source: &dyn Cursor) -> Option<(BodyFile, Handle)> {
         let rewrites = self.rewrites.as_ref()?;
         let (file, handle) = source.handle()?;
@@ -86,8 +86,8 @@ impl Target {
     }
 }
 
-/// A table of handles ends when it and its values have the size of a table, and its own bytes at least one in this many of that size. At
-/// 4 a rewrite of one table for the values of a few files stays small. Without a least size the tables of small databases would be smaller
+/// A table of handles ends when it has the size of a table together with its values, and at least a quarter of this size without them. With
+/// 4, a rewrite of one table for the values of a few files stays small. Without a least size, tables of small databases would be smaller
 /// than a block of the file system.
 const HANDLES_FACTOR: u64 = 4;
 
@@ -111,7 +111,7 @@ pub struct Outputs {
     values: ValueOutputs,
     /// The tables that were created, each with its tier.
     created: Vec<(TierId, FileId)>,
-    /// Failed syncs of slow directories before the first file was created.
+    /// How many syncs of directories of slow tiers had failed before the first file was created.
     failed_syncs: u64,
     pub tables: Vec<NewTable>,
     /// Tables that the caller syncs; `None` if each is synced at its end.
@@ -265,7 +265,7 @@ impl Outputs {
     }
 
     /// Adds the entry of `source` to the open table, and its value to the table, to a value file, or to neither if it stays where it is.
-    /// `relocated_later` is 0: a relocated value keeps its number.
+    /// `relocated_later` is added to the sequence number of a value that moves. It is 0 except for a mutant.
     #[inline]
     fn add(
         &mut self,

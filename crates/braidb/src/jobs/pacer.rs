@@ -1,5 +1,5 @@
-//! The rate limit of merges. All merges of a database share one allowance. A merge that wrote more than the allowance grew by
-//! sleeps. A merge that writers wait for does not sleep.
+//! The rate limit of merges. All merges of a database share one allowance. A merge that has written more than the allowance sleeps. A merge
+//! that writers wait for does not sleep.
 
 use braidb_storage::locks::Mutex;
 use braidb_storage::{Clock, Runtime};
@@ -40,7 +40,7 @@ impl Pacer {
                 return;
             }
             if is_urgent() {
-                // The debt is forgiven: no merge sleeps later for bytes that had to be written now.
+                // Forgets the debt, so that no merge sleeps later for bytes that had to be written now.
                 let mut paid_us = self.paid_us.lock();
                 *paid_us = (*paid_us).min(self.clock.now_us());
                 return;

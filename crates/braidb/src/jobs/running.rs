@@ -8,20 +8,20 @@ use crate::write::FlushTask;
 use braidb_storage::Lane;
 use std::sync::Arc;
 
-/// A job between its submission and its end. What the job holds is given back in any case: run, dropped by a runtime that ends,
-/// or panicked.
+/// A job between its submission and its end. What the job holds is given back in any case: after its run, after a panic, and if a runtime
+/// that ends drops the job.
 pub(super) struct Running {
     pub jobs: Arc<Jobs>,
     /// `None` once it ended.
     pub work: Option<Work>,
 }
 
-/// Of which kinds one merge runs at a time.
+/// The kinds of merges of which at most one runs at a time.
 #[derive(Clone, Copy)]
 pub(super) struct MergeKind {
-    /// It was bought by what readers paid.
+    /// The merge was started because its rent had reached its price.
     pub is_bought: bool,
-    /// It moves a cell to another tier.
+    /// The merge moves a cell to another tier.
     pub is_move: bool,
 }
 
@@ -33,9 +33,9 @@ pub(super) enum Work {
     /// A subcompaction for a merge of another thread, or what a reader asked for: a question to the planner, or files to give back.
     Help,
     LogCollection {
-        /// Small families keep the logs.
+        /// Whether only small families keep the logs.
         of_small: bool,
-        /// Logs would go, as far as is known.
+        /// Whether the collection would let logs be deleted, as far as is known.
         frees: bool,
     },
 }

@@ -1,12 +1,12 @@
-//! Writes the outputs of a merge, on two threads if two are worth it.
+//! Writes the outputs of a merge, on two threads if the merge is large and a thread is idle.
 //!
 //! Writers wait for merges of L0, and merges of L0 wait for merges of L1. In a leveled tree such a merge often claims all the
 //! work: no second merge can run beside it, and the other threads are idle. So a large merge is cut at a key near its middle,
 //! and its parts are subcompactions for two threads (`jobs/subcompactions/mod.rs`).
 //!
-//! One edit names the tables of both parts, so neither a reader nor a crash can tell them apart. Which file holds a record at each
-//! instant is as for any merge. The thread that began holds the inputs, and the loaded logs, until both parts are written. No more
-//! stands on disk than if one thread wrote it all. Each increment of a large merge is cut by itself: two increments at once took more
+//! One edit names the tables of both parts, so neither a reader nor a crash can tell them apart. Which file holds a record at each instant
+//! is as for any merge. The thread that began the merge holds the inputs, and the loaded logs, until both parts are written. The merge
+//! takes no more space on disk than with one thread. Each increment of a large merge is cut by itself: two increments at once took more
 //! space than the bound allows.
 
 use super::Jobs;

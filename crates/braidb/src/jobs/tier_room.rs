@@ -8,12 +8,12 @@
 //!
 //! # A tier that fails
 //!
-//! A slow device may fail or be full while the database is open. Reads of its files then fail, with the file in the error; other reads go on.
-//! Merges treat files that cannot be read as damage (`jobs/damage.rs`). A merge that could not *write* there closes the tier: nothing is
-//! written to it until [`FIRST_WAIT`] merges have ended or [`FIRST_WAIT_US`] have passed, and twice as many after each further failure. What
-//! belongs to its cells stays on the fast tier meanwhile, so writes go on until the fast tier is full. A writer that waits at the limit of L0
-//! when a merge fails there is told once. No record is lost: the inputs stay until an edit that names the outputs. Time alone plans nothing:
-//! after the wait the next flush, job or call of `settle` does.
+//! A slow device may fail or be full while the database is open. Reads of its files then fail, with the file in the error; other reads go
+//! on. Merges treat files that cannot be read as damage (`jobs/damage.rs`). A merge that could not *write* there closes the tier: nothing
+//! is written to it until [`FIRST_WAIT`] merges have ended or [`FIRST_WAIT_US`] have passed, and twice as many after each further failure.
+//! What belongs to its cells stays on the fast tier meanwhile, so writes go on until the fast tier is full. If a merge fails there while a
+//! writer waits at the limit of L0, the writer gets the error once. No record is lost: the inputs stay until an edit that names the
+//! outputs. The end of the wait alone starts nothing: the next flush, job or call of `settle` plans again.
 //!
 //! # A tier that the user gives up
 //!
@@ -22,7 +22,7 @@
 //! goes after the sync of the edit. A crash in between leaves a directory with a `TIER` alone, which may become a tier again. A file that
 //! a view holds goes with the view. If the process dies before, the file stays, and the directory is refused until the user deletes the file.
 //!
-//! Every other merge at least moves a cell off the tier, so that writers which keep merges busy for ever do not put the end off for ever.
+//! At least every second merge moves a cell off the tier. So the evacuation ends even if writers keep merges busy for ever.
 //!
 //! One tier is given up at a time. After a failure the tier takes cells again, and another call goes on.
 
@@ -44,8 +44,8 @@ use std::sync::{Arc, Weak};
 
 /// Merges that end before a closed tier is written to again: 16. A failed merge for each 16 costs less than a tier that stays unused.
 const FIRST_WAIT: u64 = 16;
-/// Microseconds after which a closed tier is written to again, however few merges end: 10 s. A database at rest ends none. The tier stays
-/// unused at most as long again as it failed, or 10 s.
+/// Microseconds after which a closed tier is written to again, however few merges end: 10 s. In a database at rest no merge ends. After the
+/// device works again, the tier stays unused at most as long as it had failed, or 10 s.
 const FIRST_WAIT_US: u64 = 10_000_000;
 /// Failures after which the waits no longer double: 16, waits of a million merges and of a week.
 const MOST_DOUBLINGS: u32 = 16;
@@ -71,7 +71,7 @@ pub struct Share {
 #[derive(Clone, Copy, Debug)]
 struct Closed {
     failures: u32,
-    /// The number of the merge at whose end the tier is tried again, and the time when it is tried before.
+    /// The number of the merge at whose end the tier is tried again, and the time when it is tried again even if fewer have ended.
     until: u64,
     until_us: u64,
 }
@@ -230,7 +230,7 @@ impl Jobs {
             (tier, free_bytes.saturating_sub(reserve_bytes))
         };
         let mut targets: Vec<(TierId, u64)> = dirs.slow().filter(takes_cells).map(room).collect();
-        // Of equal rooms the tier with the smaller number.
+        // Among tiers with equal room, the one with the smaller number comes first.
         let named = &self.parts.options.named_tiers;
         targets.sort_by_key(|&(tier, room)| (!named.contains(&tier), Reverse(room), tier));
         let fast_bytes = state.total_bytes.saturating_sub(state.slow_bytes);
@@ -330,7 +330,8 @@ impl Jobs {
     /// Waits until the tier is empty, and commits the edit that takes it out.
     fn empty(self: &Arc<Self>, tier: TierId, dir: &Path, progress: &mut dyn FnMut(u64)) -> Result<()> {
         let (mut told, mut is_swept) = (None, false);
-        // The merge that began last when the tier was found empty. It and those before may hold files that their edits have replaced.
+        // The merge that began last when the tier was found empty. This merge and earlier ones may hold files that their edits have
+        // replaced.
         let mut last_holder = None;
         loop {
             let mut left_bytes = 0;
@@ -355,8 +356,8 @@ impl Jobs {
             match found {
                 None => {}
                 Some(Ok(())) if !is_swept => {
-                    // Tables of a tier that is out would keep the directory from becoming a tier again. Only views still hold some, and what
-                    // another thread took to delete is gone before the sync.
+                    // Tables that stay in the directory would keep it from becoming a tier again. After this call only views hold some.
+                    // What another thread took to delete is gone before the sync.
                     self.collect_all_garbage();
                     let gone = self.take_value_files_gone(&mut self.catalog.lock());
                     self.unlink_gone(gone);
@@ -376,8 +377,9 @@ impl Jobs {
         self.commit(catalog, edit)
     }
 
-    /// Gives all tiers a new epoch, in the steps of an open (`version/directory/tier_file.rs`). The last edit before a close, so that a manifest which was
-    /// copied while the database was open is too old for the tiers. If a slow device fails, the tiers accept the epoch that they have.
+    /// Gives all tiers a new epoch, in the steps of an open (`version/directory/tier_file.rs`). This is the last edit before a close. So a
+    /// manifest that was copied while the database was open is too old for the tiers. If a slow device fails, the tiers accept the epoch
+    /// that they have.
     pub fn raise_epoch(&self) -> Result<()> {
         let mut catalog = self.catalog.lock();
         let tiers: Vec<TierId> = catalog.state().tiers().map(|tier| tier.id).collect();
@@ -387,7 +389,7 @@ impl Jobs {
         };
         let Some(epoch) = next_epoch(earlier, self.parts.env.random.as_ref()) else { return Ok(()) };
         let (fs, dirs) = (self.parts.env.fs.as_ref(), self.parts.tables.dirs());
-        // Another epoch than `from` is that of a process which took the tier over.
+        // If `TIER` has another epoch than `from`, another process has taken the tier over.
         let write = |from: Epoch, earlier: Epoch| {
             tiers.iter().filter(|&&tier| tier != TierId::FAST).all(|&tier| {
                 let now = TierFile::read(fs, dirs.of(tier)).ok().flatten().filter(|now| now.epoch == from);
@@ -487,8 +489,8 @@ pub(super) fn is_leaving(plan: &Plan) -> bool {
     heat_and_bytes(plan).is_some()
 }
 
-/// Whether another family's plan goes before `leaving`: what leaves has fewer reads for each byte. A move as metadata writes nothing, and
-/// may bring a colder cell to the level from which cells leave.
+/// Whether the plan `other` of another family goes before `leaving`. It does if its cell has fewer reads for each byte that leaves, or if
+/// it is a move as metadata. Such a move writes nothing, and may bring a colder cell to the level from which cells leave.
 pub(super) fn leaves_before(other: &Plan, leaving: &Plan) -> bool {
     match (heat_and_bytes(other), heat_and_bytes(leaving)) {
         (Some((heat, bytes)), Some((than_heat, than_bytes))) => heat * than_bytes < than_heat * bytes,

@@ -28,10 +28,10 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-/// The files under construction that a database may hold open: its part of three quarters of the descriptors that are set aside for files
-/// that are written, but at least one file of each kind. All databases of the process have equal parts. A database that opens makes the
-/// parts of the others smaller, and each follows at its next job. A job that finds no descriptor all the same closes its trie tables, and
-/// those that wait.
+/// How many unfinished files a database may hold open. Three quarters of the descriptors for files that are written are divided equally
+/// among the databases of the process, and each may hold at least one file of each kind. When one more database opens, the parts become
+/// smaller, and each database obeys at its next job. A job that still finds no descriptor closes its own trie tables, and those that wait
+/// for a job.
 #[derive(Clone, Copy, Debug)]
 pub struct FilesHeld {
     /// Tables that wait for the next job. A leaf whose table finds no room begins a new one at the next flush.
@@ -40,7 +40,8 @@ pub struct FilesHeld {
     pub open: usize,
     /// Ended value files of one job that wait for their sync.
     pub unsynced: usize,
-    /// Ended tables of one flush that wait for their sync. A sync of one makes the file system write its journal, which has all of them.
+    /// Ended tables of one flush that wait for their sync. They wait because the sync of one makes the file system write its journal, which
+    /// has all of them.
     pub tables: usize,
 }
 
@@ -52,7 +53,7 @@ impl Default for FilesHeld {
 }
 
 impl FilesHeld {
-    /// Where `descriptors` are set aside for files that are written, and `jobs` run at once.
+    /// The limits if `descriptors` descriptors are for files that are written, and `jobs` jobs run at once.
     pub fn within(descriptors: u64, jobs: usize) -> FilesHeld {
         let part = |share: u64, most: usize| (descriptors / share).clamp(1, most as u64) as usize;
         let (most, jobs) = (FilesHeld::default(), jobs.max(1) as u64);
@@ -226,7 +227,7 @@ mod tests {
         assert_eq!(fs.open_descriptors(), 2);
     }
 
-    /// Another table waits for a job.
+    /// Makes one more table wait for a job.
     fn wait(fs: &SimFs, tries: &Tries, id: u64) {
         tries.created(FileId(id));
         tries.give_back(leaf(FamilyId(id as u32), b"key", 1), writer(fs, id));

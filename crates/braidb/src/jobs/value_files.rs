@@ -37,8 +37,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Merges write values anew for other reasons than garbage while the device has room for this many times their inputs. A file goes only
-/// when no table leads into it, so these values stand on the device twice for a time, and no round bounds them.
+/// A merge rewrites values of files that no round of collection has chosen only if the device has room for this many times its inputs: 16.
+/// A file is deleted only when no table leads into it. So these values are on the device twice for a time, and no round bounds their bytes.
 const ROOM_FACTOR: u64 = 16;
 
 impl Jobs {
@@ -50,8 +50,8 @@ impl Jobs {
         catalog.collect(carried, round);
     }
 
-    /// The value files that merges empty where they come by, and the files of the next round of collection; `None` while a round goes on.
-    /// Damage keeps the `pinned` files.
+    /// The value files whose values every merge that reads them writes anew if the device has room, and the files of the next round of
+    /// collection; `None` while a round goes on. Files that damage has `pinned` are in neither.
     fn files_to_empty(
         &self,
         catalog: &Catalog,
@@ -72,14 +72,14 @@ impl Jobs {
             false => state.families().iter().map(space).fold(Space::default(), Space::and),
         };
         if !pinned.is_empty() {
-            // What damage keeps from being merged cannot be told from the rest.
+            // Hidden values that damage keeps from being merged cannot be told from other hidden values, so none are counted.
             space.hidden_value_bytes = 0;
         }
         let (total, options) = (Total::of(&files, space), &self.parts.options.values);
         let permille = self.parts.options.background_merges.then(|| total.garbage_permille(options));
         self.parts.shared.pressure.set_garbage_permille(permille.unwrap_or(0));
         let carried = collection::carried(&files, total);
-        // Files that joined later would have the cells visited again that the merges have left behind.
+        // No file joins a round that goes on: for it, merges would have to visit again the cells that they have left behind.
         if catalog.collected().iter().any(|id| files.contains_key(id)) {
             return (carried, None);
         }
@@ -101,8 +101,9 @@ impl Jobs {
         free_bytes.saturating_sub(reserve_bytes)
     }
 
-    /// Which values of its inputs a merge writes anew: the values of collected and carried files, and of files in which it has few bytes, if
-    /// such files are many. Where a cell moves: the values that are not yet where it goes. `None` if no input leads into a value file.
+    /// Which values of its inputs a merge writes anew: the values of collected and carried files, and of files in which it has few bytes,
+    /// if such files are many. If a cell moves to another tier, also the values that are not there yet. `None` if no input leads into a
+    /// value file.
     pub(super) fn rewrites(&self, merge: &Merge) -> Option<Arc<Rewrites>> {
         let tables = merge.inputs.iter().map(|input| &input.slice.table);
         let mut bodies = tables.flat_map(|table| table.bodies());
@@ -124,7 +125,7 @@ impl Jobs {
         if has_room {
             files.extend(carried);
         }
-        // A move of a cell that left its values behind would be planned again and again.
+        // If a move left the values of its cell behind, the move would be planned again and again.
         if has_room || merge.changes_tier() {
             files.extend(moved);
         }
@@ -158,8 +159,8 @@ impl Jobs {
     }
 }
 
-/// The value files of a cell that moves which are not on the tier that takes its values. What came from above since the last move is
-/// little; the rest of the cell's values is not written again for it.
+/// The value files of a cell that moves, as far as they are not on the tier that takes its values. After an earlier move these hold only
+/// the little that came from above since. The other values are not written again.
 fn away_from_home(merge: &Merge) -> impl Iterator<Item = FileId> {
     let home = merge.placement.home_of_values();
     let slices = merge.inputs.iter().map(|input| &input.slice);

@@ -40,7 +40,7 @@ pub struct ValueOutputs {
     created: Vec<(TierId, FileId)>,
     /// The open files. The ordered layout has at most one on each tier, with the smallest leaf as its place.
     open: BTreeMap<Place, ValueWriter>,
-    /// Files that take no value any more, and stay borrowed until the edit names them: until then the state may know no table that leads
+    /// Files that take no more values. They stay borrowed until the edit names them: until then the state may know no table that leads
     /// there.
     ended: Vec<FileId>,
     /// Ended files that are not synced yet. The device writes them while the job goes on.
@@ -97,8 +97,8 @@ impl ValueOutputs {
         Ok(())
     }
 
-    /// Writes the value that `key` had at `seq` to a file on `tier`, unless it was written early. The file has no length yet: [`ValueOutputs::end_table`]
-    /// tells it.
+    /// Writes the value that `key` had at `seq` to a file on `tier`, unless it was written early. The returned file has no length yet:
+    /// [`ValueOutputs::end_table`] tells it to the table.
     pub fn append(
         &mut self,
         target: &Target,
@@ -125,7 +125,7 @@ impl ValueOutputs {
         let (leaf, kind) = place(target, key);
         let place = Place { tier, leaf };
         if place != self.latest {
-            // Jobs come leaf by leaf, so they seldom come back.
+            // The values of a job come leaf by leaf, so a leaf that was left seldom gets more values.
             if self.open.len() >= target.trie.tries.held().open {
                 self.end_latest(target)?;
             } else if let Some(left) = self.open.get_mut(&self.latest) {
@@ -234,7 +234,7 @@ impl ValueOutputs {
         assert!(self.unnamed.is_empty() && upper.unnamed.is_empty(), "all tables have ended");
         self.ended.append(&mut upper.ended);
         for (place, file) in upper.open {
-            // Both parts may have written to this leaf. One table of it can wait for the next job.
+            // Both parts may have written to this leaf. Only one table of a leaf can wait for the next job.
             self.ended.extend(self.open.insert(place, file).map(|other| other.id()));
         }
     }
@@ -248,8 +248,8 @@ impl ValueOutputs {
         }
     }
 
-    /// No edit names the files. Those that the job created are deleted. Borrowed ones end at the length that edits know; what stands behind
-    /// is cut off, or stays until the file goes.
+    /// No edit names the files. Those that the job created are deleted. Borrowed files end at the length that edits have named; bytes
+    /// behind it are cut off, or stay until the file is deleted.
     pub fn discard(&mut self, target: &Target) {
         for file in std::mem::take(&mut self.open).into_values() {
             let id = file.id();

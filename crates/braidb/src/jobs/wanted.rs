@@ -16,7 +16,7 @@ impl Jobs {
         }
     }
 
-    /// Lets a merge thread ask the planner if readers have paid for a merge since the last call. The caller holds no lock.
+    /// Lets a merge thread ask the planner if the rent of a slice has reached its price since the last call. The caller holds no lock.
     #[inline]
     pub fn act_on_rent(self: &Arc<Self>) {
         if self.parts.tables.bell().has_rung() {
@@ -24,8 +24,8 @@ impl Jobs {
         }
     }
 
-    /// A reader does not wait for a job that commits an edit: the next reader hears the bell. Planning may read samples, so a merge thread does
-    /// it.
+    /// Lets a merge thread plan, because planning may read samples. If a job holds the catalog, the reader does not wait: it rings the bell
+    /// again for the next reader.
     #[cold]
     fn ask_planner_soon(self: &Arc<Self>) {
         match self.catalog.try_lock() {
@@ -61,16 +61,16 @@ impl Jobs {
         let jobs = Arc::downgrade(self);
         let schedule = move || {
             let Some(jobs) = jobs.upgrade() else { return };
-            // Lowered before the work: what is wanted from here on needs another job.
-            // A swap, so that the job sees what a thread wanted which found the flag raised.
+            // The flag is lowered before the work: what is wanted from here on needs another job. It is a swap, so that the job sees what
+            // was wanted by threads that found the flag raised.
             jobs.is_asked.swap(false, Ordering::AcqRel);
             jobs.schedule();
         };
         self.parts.env.runtime.submit(Lane::Flush, Box::new(schedule));
     }
 
-    /// Lets a merge thread give back what only the reader that ended had kept. A file system may take 100 ms to free the blocks of a table, so
-    /// no reader waits for it.
+    /// Lets a merge thread delete the files that only the reader that ended had kept. A file system may take 100 ms to free the blocks of a
+    /// table, so no reader waits for it.
     #[inline]
     pub fn collect_garbage_soon(self: &Arc<Self>) {
         if self.has_garbage() {
@@ -86,8 +86,8 @@ impl Jobs {
         let jobs = Arc::downgrade(self);
         let collect = move || {
             let Some(jobs) = jobs.upgrade() else { return };
-            // Lowered before the work: what dies from here on needs another job. A swap, so that the job sees what a reader left which found
-            // the flag raised.
+            // The flag is lowered before the work: what dies from here on needs another job. It is a swap, so that the job sees what was
+            // left by readers that found the flag raised.
             jobs.is_collecting.swap(false, Ordering::AcqRel);
             jobs.help_unless_stopped(Jobs::collect_some_garbage);
         };

@@ -32,7 +32,7 @@ impl<'a> Held<'a> {
         Held { db, snapshot: db.snapshot(), fresh: family.iter(), family, begun, value, batch }
     }
 
-    /// The last handle of the database in a child, with nothing beside it.
+    /// Drops everything else, and returns the last handle of the database in the child.
     fn last(self) -> Db {
         let Held { db, family, snapshot, begun, fresh, value, batch } = self;
         drop((family, snapshot, begun, fresh, value, batch));
@@ -127,7 +127,7 @@ pub const OTHERS: [(&str, Act); 14] = [
     }),
 ];
 
-/// Lives on until it is told to go, and opens the database then.
+/// Outlives the parent: waits for the file `go`, and then opens the database.
 pub const LINGER: Act = |held, dir| {
     fs::write(dir.join("lives"), "").unwrap();
     await_file(&dir.join("go"));

@@ -27,7 +27,7 @@ const ROUND: &str = "BRAIDB_FORKS_ROUND";
 /// Environment variable: forks over all rounds.
 const FORKS: &str = "BRAIDB_FORKS";
 const WRITERS: u64 = 4;
-/// What no wait of this test takes unless something hangs.
+/// A wait of this test that takes longer means that something hangs.
 const HANGS: Duration = Duration::from_secs(20);
 
 /// How a database is opened, and how the parent ends.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug)]
 pub struct Child(libc::pid_t);
 
-/// Runs `act` in a forked child, which ends with status 0 behind it.
+/// Runs `act` in a forked child, which then ends with status 0, or after a panic with 101.
 pub fn fork(act: impl FnOnce()) -> Child {
     // SAFETY: the child is a copy of a process with threads. Its allocator works, because the C library prepares it for forks. It uses no
     // lock of the standard library that another thread of the parent may hold, since the others only call the engine.

@@ -572,7 +572,8 @@ fn the_simulator_agrees_with_the_engine() {
     assert!(apart.is_empty(), "more than 15% apart: {apart:?}");
 }
 
-/// Prints what the twelve loads write for each user byte, after `bytes`: with the default memory policy, and with none.
+/// Prints the bytes that the twelve loads write for each user byte, in lines that begin with `bytes`: with the default memory policy, and
+/// with none.
 #[test]
 #[ignore = "minutes with optimization: cargo test --release -p braidb --lib bytes_of_all_loads -- --ignored --nocapture"]
 fn bytes_of_all_loads() {

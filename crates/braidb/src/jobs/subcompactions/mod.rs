@@ -145,7 +145,7 @@ impl Jobs {
         self.submit_help(self.catalog.lock(), help);
     }
 
-    /// Does what a job of a merge thread has to do, as a job that a close waits for; nothing if the jobs have stopped.
+    /// Calls `help`, counted as a job, so that a close waits for its end. Does nothing if the jobs have stopped.
     pub(super) fn help_unless_stopped(self: &Arc<Self>, help: impl FnOnce(&Arc<Jobs>)) {
         let mut catalog = self.catalog.lock();
         if !catalog.is_stopped() {
@@ -155,7 +155,7 @@ impl Jobs {
         }
     }
 
-    /// As [`Jobs::ask_for_help`], for a caller that holds the catalog and gives it back.
+    /// As [`Jobs::ask_for_help`], for a caller that holds the catalog. The call unlocks the catalog.
     pub(super) fn submit_help(
         self: &Arc<Self>,
         mut catalog: MutexGuard<'_, Catalog>,
