@@ -131,10 +131,10 @@ impl Tuning {
     /// Percentage of a log's bytes from which on a flush leaves values in the log, if they are not small. It counts values that the
     /// flush would write to a table: those below [`Tuning::separation_threshold`]. 0 to 100; 0 always writes values to tables. Default: 50.
     ///
-    /// The flush then writes only keys and the places of their values. The log stays until merges have written the values elsewhere.
-    /// Logs that stay this way have at most three quarters of [`Tuning::log_bytes`]. The places of values take 16 bytes of memory for
-    /// each write since the last flush, unless values are small. Merges cannot load several logs at once if they have more than 16 MiB
-    /// a flush. In logs that they cannot load, only values of 1 KiB and more stay, so none with the default of
+    /// The flush then writes only keys and the places of their values. The log stays until merges have written the values elsewhere. Logs
+    /// that stay this way have at most three quarters of [`Tuning::log_bytes`]. The places of values take 16 bytes of memory for each write
+    /// since the last flush, unless values are small. Merges load logs whole, up to 64 MiB at once. Where the logs of a flush have more
+    /// than 16 MiB, they may be too large for this. Then only values of 1 KiB and more stay in logs, so none with the default of
     /// [`Tuning::separation_threshold`]. Values of a family that is scanned much are always written to tables, since a scan would read each
     /// value by itself.
     ///
