@@ -176,7 +176,7 @@ fn a_walk_that_jumps_over_a_swept_range_reads_no_block_again() {
     for from_back in [false, true] {
         let dir = Dir::new(if from_back { "kept-blocks-backward" } else { "kept-blocks" });
         let options = Options::new().background_merges(false);
-        // Values in logs would be read besides.
+        // Reads of values in logs would be counted too.
         let db = options.tuning(|tuning| tuning.log_table_percent(0)).open(&dir.0).unwrap();
         fill(&db, 0..20_000);
         db.flush().unwrap();

@@ -20,9 +20,9 @@ pub(super) fn sync_ancestors(env: &Env, dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Binds `env.fs` to the directory that `dir` leads to now: all files are opened there from here on. Another process may have replaced
-/// the directory after its ancestors were synced. Its name is then as stable as the other process made it, and nothing that this
-/// process writes depends on it.
+/// Binds `env.fs` to the directory that `dir` leads to now: all files are opened there from here on. Another process may have replaced the
+/// directory after its ancestors were synced. Then the other process had to make the name stable, and nothing that this process writes
+/// depends on the name.
 pub(super) fn hold(env: &mut Env, dir: &Path) -> Result<()> {
     env.fs = env.fs.hold_dir(dir).map_err(|error| Error::io("open the directory", dir, error))?;
     Ok(())

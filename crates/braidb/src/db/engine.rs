@@ -38,7 +38,7 @@ const WORTH_FLUSHING_BYTES: u64 = 512 << 10;
 pub(crate) struct Engine {
     pub(super) dir: PathBuf,
     pub(super) options: Options,
-    /// A number that tells this open from every other in the process.
+    /// A number that no other open in this process has.
     pub(super) identity: u64,
     pub(super) recovery: RecoveryReport,
     /// Its directory lock is released when the database closes.
@@ -53,7 +53,7 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// What a new scan of the column family gets. Counts the scan.
+    /// Counts a new scan of the column family, and returns what the scan needs of the engine.
     pub fn begin_scan(&self, family: FamilyId) -> ScanContext {
         let (layout, usual_bytes) = (self.jobs.parts.options.values.layout, self.scan_lengths.of(family));
         let weight = read::weight(self.shared.counters.scans.next());

@@ -1,4 +1,4 @@
-//! A column family: a key space that shares the log, the memory budget, batches and snapshots with the others.
+//! A column family: a key space that shares the log, the memory budget, batches and snapshots with all other families.
 
 use super::bounds::IntoBounds;
 use super::database::Db;

@@ -377,7 +377,7 @@ impl Db {
     ///
     /// # Errors
     ///
-    /// The error that kept data from being persisted. The database is closed all the same.
+    /// The error that kept data from being persisted. The database is closed even then.
     pub fn close(&self) -> Result<()> {
         self.engine()?.close()
     }

@@ -123,7 +123,7 @@ pub struct SliceTree {
     /// Tombstones.
     pub tombstones: u64,
     /// Estimated nanoseconds that gets and scans lost on this slice, as far as an older one lies under it. Counted from the opening of the
-    /// database or the writing of the slice, whichever came later. The start of a merge that readers paid for sets it to 0.
+    /// database or the writing of the slice, whichever came later. A merge that is started because of this time sets it to 0.
     pub paid_ns: u64,
     /// Estimated cost of merging the slice, to be compared with `paid_ns`: a third of the nanoseconds that the merge works.
     pub price_ns: u64,

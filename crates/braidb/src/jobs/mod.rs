@@ -277,8 +277,8 @@ impl Jobs {
             let plan = if !catalog.is_manual() && (self.plans_unasked(catalog) || is_given_up) {
                 picker.propose()?
             } else if version.level(0).runs() >= options.l0_slowdown_tables && self.relieves_l0() {
-                // A caller of `compact` plans all other merges, or the user wants none. L0 is merged all the same, so that no writer waits
-                // at its limit.
+                // A caller of `compact` plans all other merges, or the user wants none. L0 is merged even then, so that no writer waits at
+                // its limit.
                 picker.relieve_l0()?
             } else {
                 return None;

@@ -89,7 +89,7 @@ struct Family {
     writer: SegmentWriter,
     /// The places of the family's first and last record in memory.
     held: Option<(Place, Place)>,
-    /// Tables written so far. If there is any, the rest of the memory becomes a table too.
+    /// Tables written so far. If there is any, the memory that is left at the end becomes a table too.
     tables: u64,
 }
 

@@ -76,7 +76,7 @@ fn scans_buy_merges_where_they_begin_and_then_no_more() {
 #[test]
 fn gets_buy_merges_and_come_to_rest() {
     let db = db_of_runs();
-    // These keys were written once, so many newer runs are asked in vain.
+    // These keys were written once, so gets search many newer runs in vain.
     let get_all = || {
         (KEYS / 3..KEYS).map(key).for_each(|key| assert!(db.get(key).unwrap().is_some()));
         db.settle().unwrap();

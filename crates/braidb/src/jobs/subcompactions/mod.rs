@@ -50,7 +50,7 @@ impl<T, R> Subcompactions<T, R> {
         true
     }
 
-    /// The first failure, after which going on with any part is in vain.
+    /// Fails as the first part that failed. The outcomes of all other parts are useless then.
     pub fn go_on(&self) -> Result<()> {
         self.state.lock().failure.as_ref().map_or(Ok(()), |error| Err(error.clone()))
     }
