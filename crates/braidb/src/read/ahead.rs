@@ -4,15 +4,16 @@
 //! So a scan that meets a value in a value file walks on, collects the handles of the next entries, and reads each file in the order of
 //! its offsets, neighbours together. (KT-Store, section 3.3, for ranges whose end is not known.)
 //!
-//! The first window has one value. The second window ends where most scans of the column family end (`read/lengths.rs`). Each later
-//! window has one entry more than all windows before it, up to [`MOST_BYTES`]. So a short scan reads little in vain. The bounds of the scan
-//! end a window early. The scan also measures what a place of a file costs it, in time. Half of this time, in bytes of a disk's transfer, is
-//! well spent at each place:
+//! The first window has one value. The second window ends where most scans of the column family end (`read/lengths.rs`). Each later window
+//! has one entry more than all windows before it, up to [`MOST_BYTES`]. So a short scan reads little in vain. The bounds of the scan end a
+//! window early. The scan also measures how long it takes to read one place of a file. The *place bytes* are those that a disk transfers in
+//! half of this time:
 //!
-//! - The next window has at least so many bytes for each place of the last one. On a disk a scan so comes to full windows at once.
-//! - A read takes in gaps between values that take less time than one more place.
-//! - A file is read ahead behind the last value, into the page cache, by no more bytes than the scan has read of it. So the next window finds
-//!   them there. This is for scans in key order, whose offsets mostly ascend.
+//! - The next window has at least the place bytes times the places of the last window. So a scan on a disk reads full windows at once.
+//! - A read takes in the gap between two values if it has at most the place bytes: that takes less time than one more place.
+//! - A file is read ahead behind the last value, into the page cache, so that the next window finds its values there. It is read ahead by
+//!   at most the place bytes, and by no more than the bytes of values that the scan has read of it. This is for scans in key order, whose
+//!   offsets mostly ascend.
 //!
 //! In a trie (`ValueLayout::Trie`) a scan reads as the papers do: each table at one place, or value by value out of the one log.
 //!
@@ -38,9 +39,9 @@ pub const MOST_BYTES: u64 = 8 << 20;
 /// over tiny values would hold millions of entries.
 const ENTRY_BYTES: u64 = 128;
 
-/// Least bytes that a file is read ahead by: 128 KiB. A kernel reads as much ahead by itself.
+/// A file is read ahead only if the place bytes are at least 128 KiB: a kernel reads as much ahead by itself.
 const LEAST_AHEAD_BYTES: u64 = 128 << 10;
-/// Bytes that a disk transfers in a microsecond: 150 MB/s. Faster devices come to a place in so little time that the product does not
+/// Bytes that a disk transfers in a microsecond: 150 MB/s. Faster devices need so little time for a place that the place bytes do not
 /// matter.
 const BYTES_OF_US: u64 = 150;
 
@@ -56,7 +57,8 @@ pub struct Ahead {
     /// Whether the scan goes in key order.
     is_forward: bool,
     ready: VecDeque<Result<(Vec<u8>, Slot)>>,
-    /// Values of `ready` that have not been checked and copied. Many scans end before their last entries, and need only those that they take.
+    /// Values of `ready` that were read, and not yet checked and copied. This is done when the user takes an entry, because many scans end
+    /// before the last entry of a window.
     raw: RawValues,
     /// Bytes of entries that the next window collects; 0 for a window of one entry.
     window_bytes: u64,
@@ -73,10 +75,10 @@ pub struct Ahead {
 struct Spent {
     us: u64,
     places: u64,
-    /// Mean time of a place in the window where it was longest; a quarter less after each window. Windows that find their values in the page
-    /// cache, because a file was read ahead, so change it slowly.
+    /// The largest mean time of a place in one window, less a quarter for each window since. So it falls slowly while windows find their
+    /// values in the page cache, because a file was read ahead.
     place_us: u64,
-    /// Windows that read a place. In key order each would have read one place.
+    /// Windows that read a place. If values lay in key order, each window would have read one place.
     windows: u64,
     by_file: BTreeMap<FileId, OfFile>,
 }
@@ -85,13 +87,13 @@ struct Spent {
 #[derive(Debug, Default)]
 struct OfFile {
     value_bytes: u64,
-    /// Where the latest read ahead ended.
+    /// The offset at which the latest read-ahead ended.
     end: u64,
 }
 
 impl OfFile {
-    /// Counts the values that the next window reads, at ascending offsets. Returns the bytes to be read ahead behind them: none as long as the
-    /// values lie in what was read ahead before, or each window would come to the file again.
+    /// Counts the values that the next window reads, at ascending offsets. Returns the bytes to be read ahead behind them. They are 0 while
+    /// the values lie in what was read ahead before: otherwise each window would read a little more ahead.
     fn ahead_bytes(&mut self, handles: &[Handle], most_bytes: u64) -> u64 {
         self.value_bytes += handles.iter().map(|handle| u64::from(handle.bytes)).sum::<u64>();
         let last = handles.last().map_or(0, |last| last.offset.saturating_add(last.bytes.into()));
@@ -105,14 +107,15 @@ impl OfFile {
 }
 
 impl Spent {
-    /// What went into places beyond one a window.
+    /// The time that went into places beyond the first of each window.
     fn vain(&self) -> Vain {
         let places = self.places.saturating_sub(self.windows);
         let us = u128::from(self.us) * u128::from(places) / u128::from(self.places.max(1));
         Vain { us: us as u64, place_us: self.place_us }
     }
 
-    /// Bytes that a disk transfers in half of the time that a place takes: at most half of a window, if a read was held up for long.
+    /// Bytes that a disk transfers in half of the time that a place takes. At most half of the largest window, in case a read was held up
+    /// for long.
     fn place_bytes(&self) -> u64 {
         (self.place_us.saturating_mul(BYTES_OF_US) / 2).min(MOST_BYTES / 2)
     }
@@ -153,7 +156,7 @@ impl Ahead {
         }
     }
 
-    /// What the scan would not have spent on values in key order.
+    /// What the scan would have saved if the values lay in key order.
     pub fn vain(&self) -> Vain {
         self.spent.vain()
     }
@@ -281,10 +284,11 @@ impl Window {
         for (id, mut wanted) in std::mem::take(&mut self.by_file) {
             wanted.sort_unstable_by_key(|&at| self.wanted(at).handle.offset);
             let handles: Vec<_> = wanted.iter().map(|&at| self.wanted(at).handle).collect();
-            // The tables of a trie table know it with different lengths. The table of the last value knows it as long as all need.
+            // Sorted tables may know one trie table with different lengths, because several jobs append to it. The body of the last value
+            // is long enough for all values.
             let last = *wanted.last().expect("a file is listed with a value");
             let body = self.wanted(last).body.clone();
-            // Few bytes would be there before the next window asks for them anyway.
+            // A kernel reads fewer bytes than this ahead by itself.
             let is_worth = is_forward && place_bytes >= LEAST_AHEAD_BYTES;
             let most_bytes = if is_worth { place_bytes } else { 0 };
             let ahead_bytes = spent.by_file.entry(id).or_default().ahead_bytes(&handles, most_bytes);
@@ -440,7 +444,7 @@ mod tests {
             let (_, value) = ahead.step(|| Ok(walk.next())).unwrap().unwrap();
             assert_eq!(value, offset.to_string().as_bytes());
         }
-        // 100 ms stand for 15 MB, more than a window may have, and half of a window is the most for a place.
+        // A disk transfers 15 MB in 100 ms. A window has at most 8 MiB, and a place counts for at most half of them.
         let calls: Vec<usize> = files[0].calls.lock().unwrap().iter().map(Vec::len).collect();
         assert_eq!(calls, [1, 4, 6, 8, 1]);
         let reaches = files[0].reaches.lock().unwrap().clone();

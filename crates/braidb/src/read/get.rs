@@ -63,8 +63,8 @@ fn newest<T>(
     Ok(None)
 }
 
-/// Charges the slice that was asked before the next one, and did not hold the key. A merge of both would spare it. The last slice that a get
-/// asks owes nothing: a get asks one at least.
+/// Charges a slice in which a get did not find the key before it asked another slice. A merge of both would save this search. The last
+/// slice that a get asks is not charged: after any merge a get still asks one slice.
 #[cold]
 fn charge(asked: Option<(&Slice, &Table)>, hash: u64, weight: u64) {
     if let Some((slice, table)) = asked {

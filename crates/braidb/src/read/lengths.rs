@@ -1,6 +1,6 @@
-//! The usual length of scans. A scan that reads values ahead would like to know where its user stops. The engine remembers how long the
-//! earlier scans of a column family were, and reads ahead in one window to where eight of nine end. Workload E of 50,000 operations took
-//! 97.1 s on the modelled nvme where the window ended at the median, and took 90.4 s then: a further window goes to all places again.
+//! The usual length of scans, which decides how far a scan reads values ahead. The engine remembers how long the earlier scans of a column
+//! family were. The second window of a scan ends where eight of nine scans end. Workload E of 50,000 operations took 90.4 s on the modelled
+//! nvme, and 97.1 s if the window ended at the median length: a scan that needs a further window goes to all value files again.
 
 use super::ahead::MOST_BYTES;
 use crate::base::ids::FamilyId;
@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const ESTIMATES: usize = 16;
 /// A scan that is longer than the estimate adds one part in 8 to it, so that 20 scans change it tenfold.
 const LONGER_SHARE: u64 = 8;
-/// A scan that is no longer takes one part in 64 away. So the estimate rests where one scan in nine is longer.
+/// A scan that is not longer than the estimate takes one part in 64 from it. So the estimate stays where one scan in nine is longer.
 const SHORTER_SHARE: u64 = 64;
 
-/// Estimates of the bytes that eight of nine scans do not exceed, up to those of the largest window: one scan of a whole database would
-/// else make windows the largest for hundreds of short scans. Scans that end at their first value do not count.
+/// Estimates of the bytes that eight of nine scans do not exceed, at most [`MOST_BYTES`]. Without this bound one scan of a whole database
+/// would make the windows of hundreds of short scans the largest. Scans that end at their first value do not count.
 #[derive(Debug, Default)]
 pub struct UsualLengths([AtomicU64; ESTIMATES]);
 
@@ -66,7 +66,7 @@ mod tests {
         assert!(lengths.of(family) <= 1);
     }
 
-    /// Its user walked the whole database. Short scans after it must not read the largest windows for long.
+    /// One scan reads the whole database. Short scans after it must not read the largest windows for long.
     #[test]
     fn one_very_long_scan_is_forgotten_soon() {
         let (lengths, family) = (UsualLengths::default(), FamilyId(0));

@@ -28,8 +28,8 @@ pub fn range_of(a: &[u8], b: &[u8]) -> KeyRange {
     KeyRange { low: a.min(b).to_vec(), high: a.max(b).to_vec() }
 }
 
-/// The entries that a walk read in vain and that a merge of tables would remove: an entry of a table hides them from all readers.
-/// What memory hides, or a snapshot keeps, no merge of tables removes.
+/// The entries that a walk read in vain and that a merge of tables would remove: an entry of a table hides them from all readers. No merge
+/// of tables removes what memory hides or what a snapshot keeps.
 pub struct GarbageCount {
     snapshots: Arc<Snapshots>,
     /// Entries with numbers up to this hide older ones from every reader. Asked for at the first hidden entry.
@@ -56,27 +56,27 @@ impl GarbageCount {
         true
     }
 
-    /// The entries beyond those that the walk returned, if there are any.
+    /// The hidden entries by which their number exceeds `entries_returned`, if any.
     pub fn beyond(&self, entries_returned: u64) -> Option<MetGarbage> {
         let entries = self.entries.saturating_sub(entries_returned);
         (entries > 0).then(|| MetGarbage { range: range_of(&self.first_key, &self.last_key), entries })
     }
 }
 
-/// Which slices pay for what a scan reads in vain: those that hold the key where the scan begins, but for the oldest. A scan needs a
-/// cursor in each of them, and would need one if they were one run. What it reads of hidden entries is shared out among them.
+/// The slices that are charged for what a scan reads in vain: those whose range holds the key where the scan begins, except the oldest. The
+/// scan needs a cursor in each, and would need only one after a merge of all. Its hidden entries are shared out among the charged slices.
 pub struct Payers {
     slices: Vec<Arc<Slice>>,
     /// How often the scan is charged: 0 for most scans.
     weight: u64,
     pub garbage: GarbageCount,
-    /// Hidden entries: all, and those of the latest key. A key counts for no more than there are slices.
+    /// The hidden entries of all keys, and those of the latest key. One key counts at most as many as there are `slices`.
     steps: u64,
     steps_of_key: u64,
 }
 
 impl Payers {
-    /// A scan without a bound that makes no jump begins where few do, and is not charged.
+    /// A scan that has no bound and makes no jump is not charged: few scans begin at an end of the key space.
     pub fn new(view: &FamilyView, start: Option<&[u8]>, context: &ScanContext) -> Payers {
         let ScanContext { weight, is_heat_counted, .. } = *context;
         let mut slices = Vec::new();
@@ -124,7 +124,7 @@ impl Drop for Payers {
     fn drop(&mut self) {
         let slices = self.slices.len() as u64;
         for slice in &self.slices {
-            // A long scan leaves the slices where it began. For none of them it pays more than each entry once.
+            // A long scan leaves the slices where it began. So no slice is charged for more steps than it has entries.
             let steps = (self.steps / slices).min(slice.entries) * self.weight;
             slice.charge(Paid { cursors: self.weight, steps, ..Paid::default() });
         }

@@ -1,8 +1,11 @@
 //! Scans: from the merged entries of a view, the newest version of each key that a reader may see.
 //!
-//! A merge delivers every version of every key. Going forward, the newest visible version of a key comes before its older ones.
-//! So the walk takes the first version that the reader may see and passes over the rest. Going backward, the oldest version comes
-//! first. So the walk keeps the latest version that the reader may see until the key changes.
+//! A *walk* steps over the entries of a view in one direction. It *decides* one key after the other: which version the reader sees, if any.
+//! A *scan* is a walk that also reads values ahead. A *trail* (`trail.rs`) is the dead entries since the last entry that the walk showed.
+//!
+//! A merge delivers every version of every key. In a forward walk the newest visible version of a key comes before its older ones. So the
+//! walk takes the first version that the reader may see and passes over the rest. In a backward walk the oldest version comes first. So the
+//! walk keeps the latest version that the reader may see until the key changes.
 
 use super::ahead::Ahead;
 use super::payers::{GarbageCount, MetGarbage, Payers, range_of};
@@ -33,7 +36,7 @@ pub type Entry = (Vec<u8>, Value);
 /// What a walk finds: a key of its own, and a value that may have to be read yet.
 pub type Found = (Vec<u8>, LazyValue);
 
-/// Versions of one key after which a forward walk seeks the next key: a hot key in memory may have thousands.
+/// A forward walk that stepped over more versions of one key than this seeks the next key, because a hot key in memory may have thousands.
 const VERSIONS_BEFORE_A_SEEK: u32 = 32;
 
 /// The range that a walk read, and what it wasted.
@@ -96,7 +99,7 @@ pub trait Walk {
     fn dead_entries(&self) -> u64;
     /// The last key decided, if there is one.
     fn last_key(&self) -> Option<&[u8]>;
-    /// The walk is over: it leaves the gap that it ended in, if it came to its `far` bound without an error.
+    /// Ends the walk. If it came to its `far` bound without an error, and among dead entries, it offers their range as a gap.
     fn leave_gap(&mut self, far: &Bound<Vec<u8>>);
 }
 
@@ -110,16 +113,16 @@ pub struct Scan<W> {
 pub struct ScanContext {
     /// How often the scan is charged for what it reads in vain.
     pub weight: u64,
-    /// Whether the database has slow tiers: their slices count each scan that begins there.
+    /// Whether the database has slow tiers. Then the slices where a scan begins count it as heat, even if it is not charged.
     pub is_heat_counted: bool,
-    /// The registry of snapshots, which tells the entries that hide older ones from every reader.
+    /// The registry of snapshots: its watermark tells which entries hide older ones from every reader.
     pub snapshots: Arc<Snapshots>,
-    /// Where the scan leaves gaps: `None` if it leaves and uses none.
+    /// Where the scan offers gaps; `None` if it neither offers gaps nor jumps over them.
     pub gaps: Option<GapSink>,
     /// Reads of values ahead are timed by it.
     pub clock: Arc<dyn Clock>,
     pub layout: ValueLayout,
-    /// Bytes that most scans of the column family do not exceed: 0 if that is not known yet.
+    /// Bytes that most scans of the column family do not exceed; 0 if no scan has told yet.
     pub usual_bytes: u64,
 }
 
@@ -158,7 +161,7 @@ impl<W: Walk> Scan<W> {
         self.walk.count().passed(self.walk.last_key()?, &self.walk, &self.ahead)
     }
 
-    /// The scan is over. If it came to its `far` bound, it leaves the gap before this bound.
+    /// Ends the scan. If it came to its `far` bound among dead entries, it offers their range as a gap.
     pub fn leave_gap(&mut self, far: &Bound<Vec<u8>>) {
         self.walk.leave_gap(far);
     }
@@ -270,7 +273,7 @@ impl ForwardWalk {
         Ok(())
     }
 
-    /// Dead entries end before the key of the merge.
+    /// Ends the trail before the key at which the merge stands, which the reader sees.
     #[cold]
     fn end_trail(&mut self) {
         if self.trail.end_forward(Some(self.merge.key().to_vec())) {
@@ -309,7 +312,7 @@ impl Walk for ForwardWalk {
         self.started.then_some(&self.key)
     }
 
-    // The scan steps in two places. The compiler would inline neither.
+    // `Scan::step` calls this function in two places. The compiler would inline neither call by itself.
     #[inline(always)]
     fn step(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<Option<Found>> {
         let mut versions = 0;
@@ -436,7 +439,7 @@ impl BackwardWalk {
         })
     }
 
-    /// Goes on after a dead key, of which the walk read `versions`. `has_before` says that the walk decided a key before it.
+    /// Goes on after a dead key, of which the walk read `versions` versions. `has_before` says that the walk decided a key before this one.
     fn pass_dead(&mut self, has_before: bool, versions: u64) -> Result<()> {
         if self.trail.is_idle() && has_before {
             self.trail.begin(Some(self.key_before.clone()));

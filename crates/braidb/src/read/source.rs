@@ -1,5 +1,5 @@
-//! The sources that a scan merges. A view has many segments, so one array holds the cursors of all its parts. A step of the merge
-//! calls the right cursor without a table of functions.
+//! The sources that a scan merges. One array holds the cursors of all parts of a view. They are variants of an enum, so a step of the merge
+//! needs no virtual call.
 
 use crate::base::error::Result;
 use crate::base::ids::SeqNo;
@@ -9,7 +9,7 @@ use crate::version::shape::level_cursor::LevelCursor;
 use crate::version::shape::run_cursor::RunCursor;
 use crate::visible::{Cursor, EntryKind, LazyValue};
 
-/// A cursor over one part of a view. Runs are few and their cursors large.
+/// A cursor over one part of a view. Cursors of runs are boxed, because they are few and large.
 pub enum Source {
     Active(SegmentCursor),
     Immutable(ImmutableCursor),

@@ -1,36 +1,39 @@
 //! The trail of a walk: the dead entries that it stepped over since the last entry that it showed.
 //!
-//! A walk that stepped over many dead entries in a row offers the range as a gap (`visible/gaps.rs`): from behind the last key
-//! shown, or the bound where it began, to the next key shown, or the bound where it ended. A walk that meets a gap jumps to its
-//! other end. Beside a gap 8 dead entries are worth an offer, and between two gaps each one is, so a gap grows with the pops of a queue.
+//! A walk that stepped over many dead entries in a row offers the range as a gap (`visible/gaps.rs`): from behind the last key shown, or
+//! the bound where it began, to the next key shown, or the bound where it ended. A walk that meets a gap jumps to its other end. An offer
+//! needs [`GapSink::least_dead`] dead entries. It needs only 8 if a gap lies at one end of the range, and only one between two gaps. So the
+//! gap at the head of a queue grows as users pop entries.
 //!
-//! A walk that stays among dead entries offers what it has after each [`OFFERED_EVERY`] of them. Offered at its end alone, the
-//! gap of a long walk would always come too late: the ring of recent puts does not reach back far enough.
+//! A walk that is still among dead entries offers the range that it passed after each [`OFFERED_EVERY`] of them. If a long walk made one
+//! offer at its end, the commit queue would refuse it: the ring of recent puts (`write/gaps.rs`) would no longer have all puts since the
+//! walk began.
 
 use crate::base::ids::{FamilyId, SeqNo};
 use crate::visible::gaps::{Gap, Gaps, Jump, Way};
 use crate::write::CommitQueue;
 use std::sync::Arc;
 
-/// A walk offers its gap after this many dead entries. Stepping over them takes about 1 ms.
+/// A walk that is still among dead entries offers the range that it passed as a gap, each time it has stepped over this many. 1,024 steps
+/// take about 1 ms.
 const OFFERED_EVERY: u64 = 1 << 10;
-/// A walk has the commit queue look at its offers after this many, since the queue keeps 64 of all walks.
+/// After this many offers a walk makes the commit queue look at them, because the queue keeps at most 64 offers of all walks.
 const OFFERS_AT_ONCE: u32 = 16;
-/// Steps that take as long as a jump, which positions the cursors of all sources anew.
+/// A jump takes as long as this many steps, because it positions the cursors of all sources anew.
 const STEPS_OF_A_JUMP: u64 = 8;
 
-/// Where a walk leaves its gaps.
+/// Where a walk offers its gaps.
 #[derive(Clone, Debug)]
 pub struct GapSink {
     pub queue: Arc<CommitQueue>,
     pub family: FamilyId,
-    /// Dead entries in a row that are worth a gap.
+    /// The least number of dead entries in a row that a walk offers as a gap.
     pub least_dead: u64,
 }
 
-/// See the module.
+/// The dead entries since the last entry that the walk showed (see the head of the module).
 pub struct Trail {
-    /// `None` if the walk leaves no gaps and uses none.
+    /// `None` if the walk neither offers gaps nor jumps over them.
     sink: Option<GapSink>,
     gaps: Arc<Gaps>,
     /// The number at which the walk reads.
@@ -41,7 +44,7 @@ pub struct Trail {
     is_beside_gap: bool,
     /// Dead entries since the trail began.
     steps: u64,
-    /// `steps` when the walk last asked for a gap.
+    /// `steps` when the walk last searched for a gap at its key.
     asked_at: u64,
     /// Dead entries that the walk stepped over on its earlier trails.
     earlier_steps: u64,
@@ -64,7 +67,7 @@ impl Trail {
         }
     }
 
-    /// Whether the last entry was shown, or none was met yet.
+    /// Whether the walk is not among dead entries: it showed the last entry, or has met none yet.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.steps == 0 && !self.is_beside_gap
@@ -80,7 +83,7 @@ impl Trail {
         self.from = from;
     }
 
-    /// Counts a dead entry. Returns whether the walk should ask for a gap at this place.
+    /// Counts a dead entry. Returns whether the walk should search for a gap at its key.
     #[inline]
     pub fn step(&mut self) -> bool {
         self.steps += 1;
@@ -99,7 +102,7 @@ impl Trail {
         }
     }
 
-    /// Where a walk forward goes on that stands at `key`, if a gap contains the key.
+    /// Where a forward walk that stands at `key` goes on, if a gap contains the key.
     pub fn jump_from(&mut self, key: &[u8]) -> Option<Jump> {
         self.sink.as_ref()?;
         let Way { jump, near, .. } = self.gaps.jump_from(key, self.at)?;
@@ -111,11 +114,11 @@ impl Trail {
         Some(jump)
     }
 
-    /// Where a walk backward goes on that stands at the last key before `end`, if a gap contains this key.
+    /// Where a backward walk that stands at the last key before `end` goes on, if a gap contains this key.
     pub fn jump_before(&mut self, end: Option<&[u8]>) -> Option<Jump> {
         self.sink.as_ref()?;
         let Way { jump, near, .. } = self.gaps.jump_before(end, self.at)?;
-        // Nothing lies behind a gap without an end.
+        // A gap without an end reaches to the last key, so no dead entry lies behind it.
         if self.is_worth_an_offer(true)
             && let Some(low) = near
         {
@@ -147,14 +150,14 @@ impl Trail {
         self.steps >= OFFERED_EVERY
     }
 
-    /// The trail of a walk forward reached `high`, from the middle of dead entries.
+    /// Offers the trail of a forward walk up to `high`, where the walk is still among dead entries.
     pub fn offer_up_to(&mut self, high: &[u8]) {
         let low = self.from.take().unwrap_or_default();
         self.offer(low, Some(high.to_vec()));
         self.goes_on_at(high);
     }
 
-    /// The trail of a walk backward reached `low`, from the middle of dead entries.
+    /// Offers the trail of a backward walk down to `low`, where the walk is still among dead entries.
     pub fn offer_down_to(&mut self, low: &[u8]) {
         let high = self.from.take();
         self.offer(low.to_vec(), high);
@@ -167,8 +170,8 @@ impl Trail {
         self.deliver();
     }
 
-    /// The trail of a walk forward ended before `high`; `None` if no key followed. Returns whether the walk offers a gap: then later walks
-    /// will jump to its end.
+    /// Ends the trail of a forward walk before `high`; `None` if no key follows. Returns whether the walk offered a gap. If it did, the
+    /// caller keeps the blocks at the merge's place cached: later walks jump to them.
     pub fn end_forward(&mut self, high: Option<Vec<u8>>) -> bool {
         let is_worth = self.is_worth_an_offer(false);
         if is_worth {
@@ -179,7 +182,7 @@ impl Trail {
         is_worth
     }
 
-    /// The trail of a walk backward ended at `low`, the least key of the gap. Returns as [`Trail::end_forward`].
+    /// Ends the trail of a backward walk at `low`, the least key of the gap. Returns as [`Trail::end_forward`].
     pub fn end_backward(&mut self, low: Vec<u8>) -> bool {
         let is_worth = self.is_worth_an_offer(false);
         if is_worth {
@@ -190,7 +193,7 @@ impl Trail {
         is_worth
     }
 
-    /// Whether the trail up to here is worth an offer. `is_before_gap` says that it ends at a gap.
+    /// Whether the trail has enough dead entries for an offer. `is_before_gap` says that the trail ends at a gap.
     fn is_worth_an_offer(&self, is_before_gap: bool) -> bool {
         let Some(GapSink { least_dead, .. }) = self.sink else { return false };
         let least = match (self.is_beside_gap, is_before_gap) {
@@ -202,7 +205,7 @@ impl Trail {
     }
 
     fn offer(&mut self, low: Vec<u8>, high: Option<Vec<u8>>) {
-        // Before the first dead entry the trail has no beginning.
+        // `from` is set with the first dead entry.
         assert!(self.steps > 0, "a gap has a dead entry");
         let gap = Gap::found(low, high, self.at, self.steps);
         // A trail that ends at a gap is empty if the gap grew over the trail's beginning meanwhile.

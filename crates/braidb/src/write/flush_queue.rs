@@ -27,7 +27,7 @@ pub struct FlushTask {
     pub last_seq: SeqNo,
 }
 
-/// Flushing sets of one job, at most: 1,024. Their edit has about 100 KB.
+/// One job takes at most 1,024 flushing sets, so that their edit has at most about 100 KB.
 const MOST_TOGETHER: usize = 1024;
 
 /// The queue of flush tasks, shared by commit queue and scheduler.

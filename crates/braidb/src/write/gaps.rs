@@ -4,8 +4,8 @@
 //! put since N, so each column family with gaps keeps a ring of its recent puts. If the ring has lost a put since N, or
 //! a put since N lies in the range, the offer is refused. An accepted gap joins the set that readers search.
 //!
-//! The ring begins with the first offer of a family and ends some time after its last gap: other families pay one test a put.
-//! A new ring knows all puts since the number that was last given, which are none.
+//! A family gets its ring with its first offer, and loses it some time after its last gap. A family without a ring pays one test for each
+//! put. A new ring begins at the last number that was given, so it misses no put after this number.
 //!
 //! *The order in a commit*: each put cuts the set and enters memory, the queue looks at the offers, then it publishes the last number. So
 //! a reader that sees a put finds it cut out of the set.
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// Bytes of a key that the ring keeps. A longer key counts as in each gap that its first bytes may lie in.
 const KEY_BYTES: usize = 128;
-/// Rounds of the ring without a gap and without an offer after which the ring goes.
+/// The ring is dropped after more rounds than this without a gap and without an offer. A round is as many puts as the ring remembers.
 const IDLE_ROUNDS: u32 = 16;
 
 /// One put that the ring remembers.
@@ -52,7 +52,7 @@ struct RecentPuts {
     most: usize,
     /// The ring has each put with a number above this one.
     since: SeqNo,
-    /// Puts since the ring was looked through for a reason to stay.
+    /// Puts since the last check whether the ring is still needed.
     unjudged: usize,
     /// Rounds without a gap and without an offer.
     idle_rounds: u32,
@@ -97,7 +97,7 @@ pub struct FamilyGaps {
     changes: usize,
     /// There is a ring whenever there is a gap.
     recent: Option<RecentPuts>,
-    /// The bug that `put_cuts_after_publishing` plants: keys that the next commit cuts out.
+    /// The bug that the mutant `put_cuts_after_publishing` plants: keys that the next put cuts out.
     late: Vec<Vec<u8>>,
 }
 
@@ -144,8 +144,8 @@ impl FamilyGaps {
         }
     }
 
-    /// The set changed, and the filter contains it if it `is_wide` enough. The filter is made anew after half as many changes as there are gaps,
-    /// so that it does not stay wider than the set.
+    /// Called after the set changed. `is_wide` says that the filter still covers the set. If it does not, the filter is rebuilt. It is also
+    /// rebuilt after half as many changes as it has ranges, so that it does not stay wider than the set.
     fn changed(&mut self, is_wide: bool) {
         self.changes += 1;
         if !is_wide || self.changes >= self.filter.lows.len() / 2 {
@@ -158,7 +158,7 @@ impl FamilyGaps {
     pub fn offered(&mut self, gap: Gap, last_seq: SeqNo, recent_puts: usize) -> bool {
         let recent = self.recent.get_or_insert_with(|| RecentPuts::new(recent_puts, last_seq));
         recent.idle_rounds = 0;
-        // The filter takes ends in their order alone.
+        // The filter needs a gap whose low end comes before its high end.
         if gap.is_empty() || !recent.allows(&gap) {
             return false;
         }
@@ -174,7 +174,7 @@ impl FamilyGaps {
 struct GapFilter {
     /// The bytes that the ends of all gaps share.
     common: Vec<u8>,
-    /// By gap, or by several that became one: the 8 bytes behind `common` of the first key.
+    /// For each gap, or for several that the filter joined: the 8 bytes behind `common` of the first key.
     lows: Vec<u64>,
     /// As `lows`: the 8 bytes behind `common` of the first key behind the gap, or `u64::MAX`.
     highs: Vec<u64>,
@@ -194,7 +194,7 @@ impl GapFilter {
         filter
     }
 
-    /// Takes a gap in. Returns `false` if the filter cannot tell keys of the gap apart.
+    /// Adds a gap. Returns `false` if an end of the gap does not begin with `common`: then the filter has to be rebuilt.
     fn widen(&mut self, gap: &Gap) -> bool {
         let is_alike = |key: &[u8]| key.starts_with(&self.common);
         if !is_alike(&gap.low) || !gap.high.as_deref().is_none_or(is_alike) {
@@ -242,7 +242,7 @@ impl GapFilter {
         }
         let number = self.number(key);
         let begun = self.lows.partition_point(|&low| low <= number);
-        // Of the gaps with equal numbers any may contain the key; the last one that begins before the number reaches furthest.
+        // Several gaps may have equal numbers. Of all that begin at or before the number, the last one reaches furthest.
         begun > 0 && number <= self.highs[begun - 1]
     }
 }
@@ -330,7 +330,7 @@ mod tests {
         assert!(denied > 1_000, "{denied}");
     }
 
-    /// A walk whose gap grew behind its start offers a range that ends before it begins.
+    /// If a gap grows over the start of a walk meanwhile, the walk offers a range that ends before it begins.
     #[test]
     fn an_empty_offer_leaves_the_filter_as_it_is() {
         let mut gaps = FamilyGaps::new();

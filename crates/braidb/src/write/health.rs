@@ -28,7 +28,7 @@ impl Health {
         self.check_unpoisoned()
     }
 
-    /// Refuses when the database is poisoned. Steps that end the work of a closed database ask only this.
+    /// Refuses when the database is poisoned. The last steps of a database that is being closed check only this.
     pub fn check_unpoisoned(&self) -> Result<()> {
         match self.poison.get() {
             Some(cause) => Err(Error::Poisoned { cause: cause.clone() }),

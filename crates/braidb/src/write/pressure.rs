@@ -1,8 +1,8 @@
 //! Back-pressure: writes slow down smoothly as the engine falls behind, and wait at the hard limits.
 //!
-//! *Debt* is the distance to a hard limit: 0 at the soft mark, 1 at the hard limit, the largest over all limits. A write pays
-//! `2^(10 × debt) / 2` microseconds for each KiB: about nothing near the soft mark, 4 MiB/s at a debt of 0.9. Small payments are
-//! saved up until a sleep is worth its wake-up. All waiting happens here, before the write joins the commit queue (rule 16). So a
+//! *Debt* is the distance to a hard limit: 0 at the soft mark, 1 at the hard limit, the largest over all limits. A write has to wait `2^(10
+//! × debt) / 2` microseconds for each KiB: about nothing near the soft mark, and so much at a debt of 0.9 that 4 MiB/s get through. Short
+//! waits are added up until they make a sleep of 1 ms. All waiting happens here, before the write joins the commit queue (rule 16). So a
 //! job that frees memory never stands behind a writer that waits for memory.
 
 use crate::base::counters::Counters;
@@ -13,20 +13,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Microseconds that payments add up to before a writer sleeps: a shorter sleep is not worth its wake-up.
+/// Microseconds that the waits of writes add up to before a writer sleeps. The wake-up after a shorter sleep would cost too much.
 const PAYMENT_US: u64 = 1_000;
 /// How long a writer at a hard limit sleeps before it looks again without a notification.
 const WAIT: Duration = Duration::from_millis(100);
 
 /// Garbage of value files, in thousandths of the base, from which writes slow down: a little more than the collection of value files begins
-/// at (`plan/values/collection.rs`, where the base is told). What newer versions hide counts as garbage, by estimate.
+/// at (`plan/values/collection.rs`, which defines the base). The garbage includes an estimate of what newer versions hide.
 const GARBAGE_SOFT_PERMILLE: u64 = 415;
-/// Garbage of value files, in thousandths of the base, at which the debt is 1, if [`MOST_GARBAGE_DEBT`] did not bound it. The values
-/// of collected files stand on the device twice for a time. Overwriting 2 GB of 1 and 4 KiB took value files to 1.44 to 1.56 of their live
-/// bytes on two machines. With soft marks of 470 and hard ones of 530 it took them to 1.58 to 1.59.
+/// Garbage of value files, in thousandths of the base, at which the debt would be 1 without the bound [`MOST_GARBAGE_DEBT`]. The values of
+/// collected files stand on the device twice for a time. Overwriting 2 GB of 1 and 4 KiB took value files to 1.44 to 1.56 of their live
+/// bytes on two machines. With a soft mark of 470 and a hard mark of 530 the same load took them to 1.58 to 1.59.
 const GARBAGE_HARD_PERMILLE: u64 = 475;
-/// The most debt that garbage in value files makes. At 0.95 a write pays for 2.8 MiB a second, and never waits: what keeps the garbage may
-/// be a compaction of the user, or a full device.
+/// The most debt that garbage in value files makes. At 0.95 writers get 2.8 MiB through in a second and never stop. Garbage must not stop
+/// them: the jobs may be unable to remove it, during a compaction of the user or on a full device.
 const MOST_GARBAGE_DEBT: f64 = 0.95;
 
 /// For each limit, the soft mark from which writes slow down and the hard limit at which they stop.
@@ -38,7 +38,7 @@ pub struct Marks {
     pub l0_hard_tables: u64,
 }
 
-/// The debt of the engine, and the writers that wait for the jobs to pay it.
+/// The debt of the engine, and the writers that wait until the jobs have reduced it.
 #[derive(Debug)]
 pub struct Pressure {
     marks: Marks,
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
     use braidb_storage::inline::{Inline, StepClock};
 
-    /// What keeps the garbage may be a user's compaction or a full device, which the writer itself has to end.
+    /// A user's compaction or a full device may keep the garbage, and only the writer may be able to end either.
     #[test]
     fn garbage_slows_writers_down_and_never_stops_them() {
         let clock = Arc::new(StepClock::new());

@@ -10,11 +10,10 @@
 //! commit queue *switches the memtable* of a family. In one step the queue rotates the log and the room gives a flush all memory
 //! of the family. So positions decide what recovery replays (rule 3).
 //!
-//! If most of memory was superseded when it was full the last time, memory compaction makes one segment of it instead, beside the
-//! writers. `plan/memory/limits.rs` decides; the room counts and carries out.
+//! If most of memory was superseded when memory was last full, no flush begins. Instead memory compaction makes one segment of memory,
+//! while writers go on. `plan/memory/limits.rs` decides; the room counts and carries out.
 //!
-//! The room lives behind the commit lock. It holds each family's [`Memory`] and shows readers a copy in the view after each
-//! change.
+//! The commit lock guards the room. The room holds each family's [`Memory`] and shows readers a copy in the view after each change.
 
 use super::flush_queue::FlushTask;
 use super::gaps::FamilyGaps;
@@ -233,7 +232,7 @@ impl MemoryRoom {
             let segments = memory.flushing().clone();
             self.flushing_bytes += segments.iter().map(Immutable::bytes).sum::<u64>();
             shown.push((index, memory, None));
-            // The edit of the first task is never later than those of the others.
+            // The first task carries the idle families: its edit is never later than those of the other tasks.
             let idle = std::mem::take(&mut idle);
             let task = FlushTask { family, segments, replay_from, idle, may_keep, writes, last_seq };
             self.parts.flushes.add(task);
@@ -261,7 +260,7 @@ impl MemoryRoom {
         self.show_all(shown);
     }
 
-    /// The bug that `hot_installed_late` plants: hot keys come to the view in a swap of their own.
+    /// The bug that the mutant `hot_installed_late` plants: hot keys enter the view in a swap of their own.
     pub fn keep_hot(&mut self, family: FamilyId, hot: Immutable, log: FileId) {
         let index = family.0 as usize;
         self.families[index].keep(&hot, log);
@@ -299,7 +298,7 @@ impl MemoryRoom {
         self.parts.counters.full_memory_compactions.add(1);
     }
 
-    /// There is no memory for a copy of the live records: the next write flushes what was to be compacted.
+    /// Called if there is no memory for a copy of the live records. The next write flushes what was to be compacted.
     pub fn give_up_full_compaction(&mut self) {
         for index in 0..self.families.len() {
             let family = &mut self.families[index];

@@ -1,5 +1,5 @@
-//! Write-back: log collection appends the live records of the oldest logs to the newest log. Then the oldest logs can go without
-//! a flush.
+//! Write-back: log collection appends the live records of the oldest logs to the newest log. Then the oldest logs can be deleted without a
+//! flush.
 //!
 //! # Which file holds a record at each instant
 //!
@@ -37,9 +37,9 @@
 //!
 //! # Small families
 //!
-//! Where logs are full, families with little memory keep them (`plan/memory/limits.rs`). Then the same steps run up to the first
-//! log that a larger family needs, however much of the logs is alive. No step depends on the sizes of families: records of all
-//! families that stand in the logs to be deleted are copied.
+//! Logs may be full because families with little memory still need them (`plan/memory/limits.rs`). Then log collection takes the same steps
+//! for all logs before the first one that a larger family needs, however much of these logs is alive. No step depends on the sizes of
+//! families: records of all families that stand in the logs to be deleted are copied.
 //!
 //! Only the next flush waits for a log collection. Log collection waits for no memory. A write meets it only at the commit lock,
 //! for one frame (rule 16).
@@ -65,7 +65,7 @@ pub struct LogCollection {
     pub logs_by_seq: LogsBySeq,
     /// The current log at the beginning.
     pub log: FileId,
-    /// The first log that a family needs that is not small; the current log if no family does.
+    /// The first log that a larger family needs (one that is not small); the current log if no larger family needs one.
     pub of_large: FileId,
     /// The log that holds the first copy.
     home: Option<FileId>,
@@ -154,7 +154,7 @@ impl CommitQueue {
         self.lock().takes_copies = false;
     }
 
-    /// A job that was to write back small families has ended. If it freed no log, a flush has to.
+    /// Notes that a job which writes back small families has ended. If the job freed no log (`is_refused`), a flush has to.
     pub fn end_write_back(&self, is_refused: bool) {
         self.lock().write_back = if is_refused { WriteBack::Refused } else { WriteBack::Possible };
     }
@@ -174,7 +174,8 @@ impl CommitQueue {
         self.lock().logs_by_seq.clone()
     }
 
-    /// Closes a log that has its full size, so that it can go alone. On a full disk writers go on in the log that is there.
+    /// Closes a log that has its full size, so that it can be deleted before newer records. If that fails, as on a full disk, writers go on
+    /// in the current log.
     pub(super) fn rotate_full_log(&self, core: &mut Core) {
         if core.log.end() < core.rotate_at_bytes {
             return;

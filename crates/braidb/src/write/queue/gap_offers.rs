@@ -15,7 +15,7 @@ const MOST_OFFERS: usize = 64;
 /// Offers that one commit looks at. Each takes up to 10 µs, with 1,024 puts in the ring.
 const OFFERS_A_COMMIT: usize = 4;
 
-/// See the module.
+/// The gaps that scans offered and that wait for the commit lock.
 #[derive(Debug)]
 pub(super) struct GapOffers {
     list: Mutex<Vec<(FamilyId, Gap)>>,

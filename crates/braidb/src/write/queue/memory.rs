@@ -1,7 +1,7 @@
 //! What the commit queue does about full memory and full logs, and the steps in which log and memory change together.
 //!
-//! After each commit the room compares counters. If one fires, [`decide`] says what is most urgent. Rolling a segment and compacting
-//! memory concern no file. Switching a memtable rotates the log and gives a flush all memory of a family in one step. So
+//! After each commit the room compares counters with limits. If one is reached, [`decide`] says what is most urgent. Rolling a segment and
+//! compacting memory concern no file. Switching a memtable rotates the log and gives a flush all memory of a family in one step. So
 //! positions decide what recovery replays (rule 3).
 
 use super::{CommitQueue, Core};
@@ -135,7 +135,7 @@ impl CommitQueue {
         core.write_back = WriteBack::Possible;
     }
 
-    /// Memory and logs were given back. The scheduler runs afterwards and carries out what this step wants.
+    /// Call it after a job has freed memory or logs. The scheduler runs afterwards and carries out what this step wants.
     pub fn room_was_given_back(&self) {
         let mut core = self.lock();
         // Memory may be over its bound again. A memtable that could not be switched beside this flush can be switched now.
@@ -144,7 +144,7 @@ impl CommitQueue {
         }
     }
 
-    /// The bug that `hot_installed_late` plants: hot keys come to the view in a swap of their own.
+    /// The bug that the mutant `hot_installed_late` plants: hot keys enter the view in a swap of their own.
     pub fn keep_hot(&self, family: FamilyId, hot: Immutable) {
         let mut core = self.lock();
         let log = core.log.id();

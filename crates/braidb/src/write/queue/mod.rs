@@ -32,7 +32,7 @@ use braidb_storage::foreground::{self, Slow};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-/// A scratch batch that grew beyond this is given back after the write.
+/// A scratch batch of more than 256 KiB is freed after the write. A smaller one is kept for the next write.
 const SCRATCH_BYTES: usize = 256 << 10;
 
 /// The one way into the log and into memory.
@@ -42,8 +42,8 @@ pub struct CommitQueue {
     waiting: Waiting,
     /// A log is closed at this size, in bytes.
     log_file_bytes: u64,
-    /// Bytes on the device that puts leave free for the largest merge. Puts leave as many bytes again as memory holds for its
-    /// flush.
+    /// Bytes on the device that puts leave free for the largest merge. Puts also leave as many bytes as memory holds, for the flush of
+    /// memory.
     merge_reserve_bytes: u64,
     gap_offers: GapOffers,
     shared: Shared,
@@ -78,7 +78,7 @@ struct Core {
     write_back: WriteBack,
     /// Work that no thread was told of yet.
     wants: Wants,
-    /// Large batches that were committed, as far as they were this thread's and the waiters'.
+    /// Large batches that were committed: those of the lock's holder, then those of waiters. They are freed after the lock.
     large_batches: Vec<EncodedBatch>,
     large_waiters: Vec<Arc<Waiter>>,
     /// Files of logs that a commit in `Sync` made stable to their ends.
@@ -96,12 +96,12 @@ struct Spent {
     _views: Vec<Arc<View>>,
 }
 
-/// The commit lock. A thread that panics under it leaves numbers and frames that may not be given again (rule 3). So the
-/// guard poisons the database before another thread gets the lock.
+/// The commit lock. A thread that panics under it may have used sequence numbers and log positions that must not be used again (rule 3). So
+/// the guard poisons the database before another thread gets the lock.
 struct Held<'a> {
     core: ForegroundGuard<'a, Core>,
     health: &'a Health,
-    /// Whether a panic was unwinding already when the lock was taken: a destructor of the program writes.
+    /// Whether a panic was already unwinding when the lock was taken, because a destructor of the program writes.
     was_panicking: bool,
     /// Declared behind `core`, so it is dropped after the lock.
     spent: Spent,
@@ -161,7 +161,7 @@ impl Core {
 }
 
 impl CommitQueue {
-    /// A queue that appends to `log`, and inserts into `room`. Of each family with gaps it remembers `recent_puts` puts.
+    /// A queue that appends to `log`, and inserts into `room`. It remembers the last `recent_puts` puts of each family with gaps.
     pub fn new(
         room: MemoryRoom,
         merge_reserve_bytes: u64,
@@ -308,7 +308,8 @@ impl CommitQueue {
         }
     }
 
-    /// After a commit of the leader's own: commits the waiting writers, if it is their turn. It leaves out writers in `Sync`.
+    /// Called after a commit of the leader's own. Every [`SERVED_EVERY`]th call that finds waiting batches commits them, up to the first
+    /// one in `Sync`.
     fn serve(&self, core: &mut Core) {
         if self.waiting.is_empty() {
             return;

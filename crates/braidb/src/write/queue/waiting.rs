@@ -47,7 +47,7 @@ const BUSY_SPINS_OF_TRUSTING: u32 = 8;
 const SPINS_LEFT_TO_LEADER: u32 = 20;
 /// Yielding spins after the busy ones. Then the waiter sleeps.
 const YIELDING_SPINS: u32 = 92;
-/// Leader score above which the leader is trusted. Chance does not reach it where the lock is taken one time in three.
+/// Leader score above which the leader is trusted. Writers that find the lock taken one time in three do not reach this score by chance.
 const TRUSTED_ABOVE_SCORE: u32 = 6;
 /// Upper bound of the leader score. A leader that stays away halves the score, so two absences end the trust.
 const MAX_SCORE: u32 = 16;
@@ -225,12 +225,12 @@ impl Drop for Group<'_> {
     }
 }
 
-/// The thread that committed last without a sync, and whether waiting for it pays.
+/// The thread that committed last without a sync, and a score that tells whether other writers should wait for it.
 #[derive(Debug, Default)]
 pub(super) struct Leader {
     thread: AtomicUsize,
-    /// Rises when another writer finds the lock taken, and falls when it finds the lock free. Halves when a leader does not come.
-    /// Concurrent changes by two threads may get lost.
+    /// Rises when another writer finds the lock taken, and falls when it finds the lock free. Halves when a writer waited in vain for the
+    /// leader. Concurrent changes by two threads may get lost.
     score: AtomicU32,
 }
 
