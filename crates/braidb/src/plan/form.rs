@@ -12,13 +12,13 @@
 //! Log tables slow scans down. A scan gets the values of many keys in one block of a sorted table, but reads each value of a
 //! log by itself. So a flush writes a sorted table if scans have returned much of the tree since the last flush.
 //!
-//! Merges write values out, and their handles go. If a log is nearly dead, or logs are too many, a rewrite of the slices that
-//! still point into a log lets it go.
+//! Merges copy values out of logs and drop the handles. If a log is nearly dead, or logs are too many, the slices that still point into the
+//! log are rewritten, and the log can be deleted.
 //!
-//! Tables that no merge takes (for one, because keys come in order) would keep their logs for ever. No flush of busier keys
-//! could then leave its values in a log. So the oldest logs are let go once flushes have missed the room often enough. For each
-//! byte rewritten this way, flushes wrote several bytes to sorted tables. Thus where tables stay as they are, little is written
-//! twice, and where merges come soon, they make the room.
+//! Tables that no merge takes (for one, because keys come in order) would keep their logs for ever. No flush of busier keys could then
+//! leave its values in a log. So the oldest logs are *let go* (their tables are rewritten) once flushes have missed the room for enough
+//! bytes. For each byte that is rewritten this way, flushes wrote several bytes to sorted tables before. So little is written twice if
+//! tables stay as they are. If merges come soon, they make the room.
 
 use crate::base::ids::FileId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +32,7 @@ const LEAST_MEAN_BYTES: u64 = 64;
 const LEAST_LONE_BYTES: u64 = 1024;
 /// A family is scanned if scans return one in this many of its keys between two flushes. A value stays in a log until the tables of about
 /// four flushes are merged. A scan that reads it there pays about eight times what writing it would have cost. Beyond 1 in 32, values in
-/// logs cost scans more than they spare flushes, if scans read all keys alike.
+/// logs cost scans more than they save flushes, if scans read all keys alike.
 const SCANNED_SHARE: u64 = 32;
 /// Scans that returned fewer entries than this since the last flush do not count as a scan workload.
 const MIN_ENTRIES_RETURNED: u64 = 10_000;
@@ -42,7 +42,7 @@ pub const LOADED_BYTES: u64 = 64 << 20;
 const WANTED_SHARE: u64 = 4;
 /// Flushes whose logs a merge loads together: most merges of L0 take this many tables or a few more.
 const LOADED_FLUSHES: u64 = 4;
-/// One in this many bytes that may be pinned is let go, once flushes have missed room for as many bytes as may be pinned.
+/// Once flushes have missed room for as many bytes as may be pinned, the oldest logs are let go, up to one in this many of these bytes.
 const OLDEST_SHARE: u64 = 4;
 
 /// The options of log tables.
@@ -82,7 +82,7 @@ pub struct Choice {
 pub struct Place {
     /// Bytes of logs that tables pin now.
     pub pinned_bytes: u64,
-    /// Bytes free on the device for logs that a sorted table would give back.
+    /// Free bytes on the device for logs that could be deleted if the flush wrote a sorted table.
     pub room_bytes: u64,
     /// Bytes of all logs of this flush, whether values could be left in them or not.
     pub log_bytes: u64,
@@ -139,7 +139,7 @@ pub struct Pinned {
     pub tables: BTreeSet<FileId>,
 }
 
-/// The last of the oldest logs that are let go, now that flushes were refused `refused_bytes`.
+/// The last of the oldest logs that are let go because flushes missed the room for `refused_bytes`; `None` if they missed too little.
 pub fn oldest(
     pinned: &BTreeMap<FileId, Pinned>,
     refused_bytes: u64,
@@ -157,9 +157,9 @@ pub fn oldest(
     oldest.last().map(|(&id, _)| id)
 }
 
-/// The tables whose handles are to go, so that their logs can go. These are the tables that point into logs up to `let_go`, or
-/// into logs of which less than half of `live_percent` is alive. If logs still exceed the bound, tables of the oldest other
-/// logs follow.
+/// The tables whose handles are to be removed, so that logs can be deleted. These are the tables that point into logs up to `let_go`, or
+/// into logs of which less than half of `live_percent` is alive. If the other logs still exceed the bound, tables of the oldest of them
+/// follow.
 pub fn to_rewrite(
     pinned: &BTreeMap<FileId, Pinned>,
     let_go: Option<FileId>,

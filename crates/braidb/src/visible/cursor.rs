@@ -51,7 +51,7 @@ pub struct InBody {
 /// How far a read of several values goes beyond them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
-    /// Bytes between two values that one more call would cost.
+    /// A read takes in the gap between two values if it has at most this many bytes. Otherwise it makes one more call.
     pub gap_bytes: u64,
     /// Bytes behind the last value that the page cache should get too.
     pub ahead_bytes: u64,
@@ -86,7 +86,7 @@ pub struct RawValues {
 }
 
 impl RawValues {
-    /// Lets go of the values.
+    /// Forgets the values, and keeps the memory.
     pub fn clear(&mut self) {
         self.used = 0;
     }

@@ -19,19 +19,21 @@ use crate::base::ids::SeqNo;
 use crate::base::mutant::mutant;
 use crate::base::sync::{AtomicU64, Mutex, Ordering};
 
-/// Bytes of the longest key at an end of a gap. Longer keys would let gaps take 128 MiB for each column family.
+/// Bytes of the longest key at an end of a gap. With keys of full length the gaps of a column family could take 128 MiB.
 const MOST_KEY_BYTES: usize = 1 << 10;
 /// Gaps of one column family. Each takes about 150 bytes. A put searches among them in about 20 ns.
 pub const MOST_GAPS: usize = 1 << 10;
-/// Dead entries below which a piece between two puts is not worth its place: a jump takes as long as about 8 steps.
+/// A piece of a cut gap is dropped if it counts for fewer dead entries than this: a jump takes as long as about 8 steps.
 const LEAST_DEAD: u64 = 8;
-/// Gaps that touch are looked for after this many joins, and after a quarter as many as there are gaps.
+/// The set is searched for gaps that touch after this many joins, or a quarter as many as there are gaps, whichever is more.
 const JOINS_BEFORE_A_LOOK: usize = 32;
-/// Gaps that hold since before the latest 256 numbers join all gaps that they touch. Readers that took an older number jump late, once.
+/// Gaps that touch become one if the numbers of both are at least 256 below the latest number. A reader whose number lies between both then
+/// steps over the older one.
 const SEQS_IN_FLIGHT: SeqNo = 256;
-/// The most dead entries that a gap counts for. A cut counts those of a gap on both sides, so the sum of the pieces grows with each join.
+/// A gap counts for at most this many dead entries. A cut counts all of them on both sides, so cuts and joins would let the sum grow for
+/// ever.
 const MOST_DEAD: u64 = 1 << 20;
-/// The most dead entries that a piece between two puts counts for. The dead entries of a gap may all lie in another piece of it.
+/// A piece between two puts counts for at most this many dead entries, because all of the gap's dead entries may lie in another piece.
 const MOST_DEAD_BETWEEN_PUTS: u64 = 1 << 10;
 
 /// A range of keys in which nothing was alive at a number.
@@ -128,10 +130,10 @@ pub struct Way {
 
 /// The gaps of one column family, in key order. They do not overlap.
 ///
-/// Gaps that touch stay apart if one of them holds from a smaller number on and is much larger. Joined, it would be of no use to a
-/// reader that took its number a moment before the join. So a gap grows as a heap of runs grows in a merge tree, and a reader
-/// follows gaps that touch in one jump. Later, when such readers are gone, all gaps that touch become one: each put into a gap
-/// that is popped again leaves two pieces and a small gap between them.
+/// Gaps that touch stay apart if the one with the smaller number is much larger. Joined, they would hold from the larger number on, and a
+/// reader that took its number a moment before could not use the large gap. A reader follows gaps that touch in one jump. Later, when such
+/// readers are gone, all gaps that touch become one. Otherwise the set would fill with pieces: each put into a gap that is popped again
+/// leaves two pieces and a small gap between them.
 #[derive(Debug, Default)]
 pub struct GapSet {
     gaps: Vec<Gap>,
@@ -153,7 +155,7 @@ impl GapSet {
         self.gaps[at].contains(key).then_some(at)
     }
 
-    /// The gap in which the last keys before `end` lie; `None` as `end` stands behind all keys.
+    /// The gap in which the last keys before `end` lie. An `end` of `None` stands behind all keys.
     fn before(&self, end: Option<&[u8]>) -> Option<usize> {
         let begun = match end {
             Some(end) => self.gaps.partition_point(|gap| gap.low.as_slice() < end),
@@ -168,7 +170,8 @@ impl GapSet {
         reaches.then_some(at)
     }
 
-    /// The end of the gaps that a reader at `at` may use from the gap at `index` on, as far as each touches the next; and their dead entries.
+    /// Follows gaps that touch each other and that a reader at `at` may use, from the gap at `index` on. Returns the end of the last one,
+    /// and the dead entries of all.
     fn follow(&self, index: usize, at: SeqNo) -> (Jump, u64) {
         let (mut last, mut dead) = (&self.gaps[index], self.gaps[index].dead);
         for next in self.gaps[index + 1..].iter().take_while(|gap| gap.seq <= at) {
@@ -246,9 +249,9 @@ impl GapSet {
 
     /// Takes `key` out of the gap in which it lies. Returns whether it lay in one.
     ///
-    /// Where in a gap its dead entries lie is not known. A side whose other end a scan found counts for all of them, since a burst of
-    /// puts at one end of a gap must not wear out the rest. A piece between two puts counts for half. It goes at once if
-    /// the puts came one after the other in key order: a program appends.
+    /// Where in a gap its dead entries lie is not known. A side whose other end a scan found counts for all dead entries of the gap: a
+    /// burst of puts at one end must not use up the rest. A piece between two puts counts for half of them. It is dropped at once if the
+    /// put at its end followed the put at its beginning, as when a program appends in key order.
     fn cut(&mut self, key: &[u8]) -> bool {
         let Some(at) = self.begun(key).checked_sub(1).filter(|&at| self.gaps[at].contains(key)) else {
             return false;

@@ -30,8 +30,8 @@ pub struct MergeCursor<C = Box<dyn Cursor>> {
     tree: Vec<Head>,
     /// The winner's key, while there is one: the base of the next codes.
     key: Vec<u8>,
-    /// With a code below this bound the last winner wins again. It is the least code on its way up, or the least of all if that
-    /// is unknown.
+    /// With a code below this bound the last winner wins again. It is the least code on its way up, or `Code::EQUAL`, the least of all
+    /// codes, if that is unknown.
     bound: Code,
     backward: bool,
 }
@@ -217,7 +217,7 @@ impl<C: Cursor> Cursor for MergeCursor<C> {
         &self.key
     }
 
-    // A scan has two copies of its step, with all methods of its sources in them; the compiler would inline none of these.
+    // A scan contains its step twice, with all methods of its sources. The compiler would inline none of these methods by itself.
     #[inline(always)]
     fn seq(&self) -> SeqNo {
         self.winner().seq()

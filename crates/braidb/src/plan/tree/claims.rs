@@ -62,7 +62,7 @@ impl Claims {
         self.all().any(|other| other.conflicts(claim))
     }
 
-    /// Whether the claim takes or owns what is avoided. The end of running jobs does not help then.
+    /// Whether the claim takes or owns what is avoided. Then it does not help to wait for running jobs.
     pub fn touches_avoided(&self, claim: &Claim) -> bool {
         self.avoided.iter().any(|avoided| avoided.conflicts(claim))
     }

@@ -1,6 +1,6 @@
-//! Where a merge ends one table and starts the next. A table ends at a size, and rather at a guard than behind it. At every guard of the target level a *part* ends, so that a table
-//! falls into slices without being cut later. No table lies on two tiers, so a table ends where the next cell lies on another one. Two versions of one key are never separated, because the job asks only in front
-//! of a new key.
+//! Where a merge ends one table and starts the next. A table ends near a size, and at a guard if one is near. At every guard of the target
+//! level a *part* ends, so that the table falls into slices that need no later cut. No table lies on two tiers, so a table also ends where
+//! the next cell lies on another tier. Two versions of one key are never separated, because the job asks only in front of a new key.
 
 use super::Merge;
 use super::placement::TierMap;
@@ -23,7 +23,7 @@ pub struct Cutter {
     guards: Vec<Vec<u8>>,
     /// Index of the first guard behind the last key shown.
     next_guard: usize,
-    /// The keys at which the output goes to another tier, in key order, and the index of the first one behind the last key shown.
+    /// The keys from which on the output goes to another tier, in key order, and the index of the first one behind the last key shown.
     edges: Vec<Vec<u8>>,
     next_edge: usize,
 }

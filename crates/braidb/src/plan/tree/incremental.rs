@@ -1,12 +1,12 @@
 //! A large merge in *increments*: stretch by stretch, each with an edit of its own.
 //!
-//! The inputs of a merge go when its edit is made, so a merge of nearly the whole tree would hold all of it twice. Instead what
-//! comes from above is cut, as metadata, where tables of the target level begin; then each stretch between two such *seams* is
-//! an ordinary merge, whose inputs in the target level go with it. The claims of the whole are held to the end. Should it end
-//! early, the rest stands where it stood, cut in slices: a tree like any other.
+//! The inputs of a merge are deleted after its edit. So a merge of nearly the whole tree would keep all of it on the device twice. Instead
+//! the inputs from above are first cut, as metadata, where tables of the target level begin. Then each stretch between two such *seams* is
+//! an ordinary merge, whose edit removes its inputs of both levels. The claims of the whole merge are held to the end. If the merge ends
+//! early, the remaining inputs stay where they were, cut in slices. Such a tree is valid.
 //!
-//! Slices of L0 stay whole, since L0 is taken table by table; and it is small. Where there are guards, merges are of single cells,
-//! whose tables end at guards; increments cost 6% more bytes there and saved little space.
+//! Slices of L0 are not cut, because plans take L0 table by table, and L0 is small. With guards a merge takes a single cell, and tables end
+//! at guards. Increments wrote 6% more bytes there and saved little space.
 
 use super::edits::Moment;
 use super::{Input, Merge};
@@ -72,7 +72,7 @@ impl Merge {
     /// comes from above has none.
     pub fn increments(&self, version: &Version, seams: &[Vec<u8>]) -> Vec<Merge> {
         let pieces: Vec<Input> = self.inputs.iter().flat_map(|input| pieces(input, version)).collect();
-        // A table that could not be cut there holds its two sides together.
+        // If a table could not be cut at a seam, both sides of the seam stay in one increment.
         let is_open = |seam: &&Vec<u8>| {
             pieces.iter().all(|piece| piece.slice.range.high < **seam || **seam <= piece.slice.range.low)
         };
@@ -86,7 +86,7 @@ impl Merge {
     }
 }
 
-/// What an input has become.
+/// The slices into which an input was cut.
 fn pieces(input: &Input, version: &Version) -> Vec<Input> {
     let Input { run, slice } = input;
     let cell = version.level(run.level).cell(&run.cell);

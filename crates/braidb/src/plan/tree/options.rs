@@ -39,7 +39,8 @@ impl Guards {
     }
 }
 
-/// Tables of L0 that go down together, as in LevelDB: fewer would meet all of L1 more often, and each is one more place that a lookup searches.
+/// L0 goes down when it has this many tables, as in LevelDB. With fewer, merges would meet all of L1 more often. With more, a get would
+/// search in more places.
 const L0_TABLES: usize = 4;
 
 /// The options of a tree.
@@ -120,7 +121,7 @@ impl MoveTimes {
         MoveTimes { seek_ns: slow.seek_ns, byte_ps: byte_ps(slow.read_bytes_per_second) + fast_ps }
     }
 
-    /// Nanoseconds to move `bytes` out of `files`: equation 10 of LogStore for a table that comes back alone.
+    /// Nanoseconds to move `bytes` out of `files`: equation 10 of LogStore for one table that returns to the fast tier.
     pub fn move_ns(&self, bytes: u64, files: u64) -> u128 {
         u128::from(files) * u128::from(self.seek_ns) + u128::from(bytes) * u128::from(self.byte_ps) / 1_000
     }
@@ -132,8 +133,8 @@ pub struct Tiers {
     /// Bytes on the fast tier, and how many may be there. Logs and memory do not count.
     pub fast_bytes: u64,
     pub fast_bound_bytes: u64,
-    /// The slow tiers that take cells, and the bytes that each may take. What the caller of the open named comes first, then what has most
-    /// room.
+    /// The slow tiers that take cells, and the bytes that each may take. Those that the caller of the open named come first, then those
+    /// with the most room.
     pub targets: Vec<(TierId, u64)>,
     /// A tier that the user gives up: its cells leave it.
     pub given_up: Option<TierId>,
@@ -171,7 +172,7 @@ pub struct Now<'a> {
     /// Low keys of last-level cells whose scans have lost as much time to values in many places as a merge costs that gathers them
     /// (`plan/values/gathering.rs`).
     pub to_gather: &'a BTreeSet<Vec<u8>>,
-    /// Tables whose handles are to go, so that the logs and value files which they point into can go.
+    /// Tables whose handles are to be removed, so that the logs and value files which they point into can be deleted.
     pub to_rewrite: &'a BTreeSet<FileId>,
     /// The tiers, if there is a slow one.
     pub tiers: Option<&'a Tiers>,

@@ -1,5 +1,5 @@
-//! Bringing runs to the next level: L0 tables and whole runs as metadata where there is room, else all runs of a cell by a merge
-//! whose output is appended below, or takes the newest runs there along.
+//! How runs go down to the next level. L0 tables and whole runs move as metadata if the next level has room. Otherwise a merge takes all
+//! runs of a cell. Its output becomes a new run below, or the merge also takes the newest runs of the cells below.
 
 use super::{Planner, Price, cheaper, within};
 use crate::base::key::{KeyRange, Span};
@@ -8,17 +8,17 @@ use crate::plan::{Claim, Input, Merge, Move, Plan, Use};
 use crate::version::{Run, RunId, Slice};
 use std::sync::Arc;
 
-/// A run is small for the level below when that holds so many times its bytes there: moved down as it is, it would leave
-/// merges of small pieces to many narrow cells.
+/// A run is small for the level below if the cells there have more than this many times its bytes. If it moved down as it is, many narrow
+/// cells would have to merge small pieces.
 const SMALL: u64 = 10;
-/// L1 is far over its target at so many times its bytes. Beyond, it goes down before L0 comes: each merge of L0 writes what it meets of L1
-/// again, so the next one would take longer and L0 would be due once more at its end. With 600 memtables written faster than they were merged,
-/// L1 of one cell grew to 399 memtables without this bound.
+/// L1 is far over its target if it has more than this many times the target's bytes. Then L1 goes down before L0: each merge of L0 writes
+/// again what it meets of L1. So each merge would take longer than the last one, and L0 would be due again at its end. With 600 memtables
+/// written faster than they were merged, L1 of one cell grew to 399 memtables without this bound.
 const FAR: u64 = 2;
 
-/// A cell goes down onto slow cells when it has one byte for this many of theirs: 4. A merge then writes 5 bytes on the slow tier for each
-/// byte that comes, where a level at its target would have it write 11. What waits takes an eighth of all bytes on the fast tier at most,
-/// if half of the data is slow.
+/// A cell goes down onto slow cells when it has one byte for this many of theirs: 4. The merge then writes 5 bytes to the slow tier for
+/// each byte from above. In a level at its target it would write 11. If half of the data is slow, cells that wait take at most an eighth of
+/// all bytes on the fast tier.
 const DEFERRED: u64 = 4;
 
 /// A merge that brings a cell down, and what it costs.
@@ -30,7 +30,7 @@ pub(super) struct Down {
 /// How many runs a cell of L1 may have after it took a table of L0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
-    /// Fewer than make it due: readers, who pay for the move, do not pay for a merge.
+    /// Fewer than make it due. For moves that are bought with rent of readers: these must not cause a merge.
     BelowDue,
     /// As many as make it due.
     UpToDue,
@@ -47,7 +47,7 @@ pub(super) struct Arrival {
 }
 
 impl Planner<'_> {
-    /// An L0 table, or all of them, on the way to L1. With `urgent` a cell of L1 takes runs up to its hard bound.
+    /// Brings tables of L0 to L1: one by a move, or several by a merge. With `urgent` a cell of L1 takes runs up to its hard bound.
     pub(super) fn l0(&self, urgent: bool) -> Option<Plan> {
         let room = if urgent { Room::UpToHard } else { Room::UpToDue };
         if let Some(plan) = self.move_l0_down(room) {
@@ -56,7 +56,7 @@ impl Planner<'_> {
         if urgent || self.options.merges_l0() { self.l0_merge() } else { None }
     }
 
-    /// An L0 table to L1 as metadata. Tables go oldest first: none passes an older one that it overlaps (rule 7).
+    /// Moves a table of L0 to L1 as metadata: the oldest one that can go. No table passes an older one that it overlaps (rule 7).
     pub(super) fn move_l0_down(&self, room: Room) -> Option<Plan> {
         let runs = &self.cell(0, 0).runs;
         let slices = || runs.iter().map(|run| &run.slices[0]);
@@ -73,8 +73,8 @@ impl Planner<'_> {
         None
     }
 
-    /// Keeps less urgent work out of the way of an L0 merge, which would wait for a gap for ever: what it needs is kept free
-    /// although some of it is in use now. Nothing is kept free where the merge would touch what is avoided.
+    /// Claims what a merge of L0 needs, although running jobs use some of it, so that no less urgent plan takes more of it. Otherwise the
+    /// merge might wait for ever until all is free at once. Nothing is claimed if the merge would touch a range that plans avoid.
     pub(super) fn reserve_for_l0(&mut self) {
         let runs = &self.cell(0, 0).runs;
         let span = self.span(0, 0);
@@ -115,8 +115,8 @@ impl Planner<'_> {
         self.allowed(Plan::Move(Move { family: self.family, inputs, to: 1, into: None, claims }))
     }
 
-    /// Tables of L0 by a merge: the oldest with all that overlap, also through others, or such a group of younger ones. What lies between the
-    /// groups in L1 is not read.
+    /// Merges one group of overlapping tables of L0 into L1, preferably the group of the oldest table. The merge reads nothing of L1 that
+    /// lies between groups.
     fn l0_merge(&self) -> Option<Plan> {
         let groups = self.l0_groups().into_iter();
         groups.filter_map(|group| self.merge_of_l0(&group)).find_map(|merge| self.allowed(Plan::Merge(merge)))
@@ -147,7 +147,7 @@ impl Planner<'_> {
         groups.into_iter().map(|(_, group)| group).collect()
     }
 
-    /// The way down of a cell of L1 that holds one run, before a merge of L0 writes it again.
+    /// If each cell of L1 holds one run and L1 is far over its target: brings a cell of L1 down, before a merge of L0 writes it again.
     pub(super) fn l1_far_over_target(&self) -> Option<Plan> {
         let bytes: u64 = self.sums[1].iter().map(|sum| sum.bytes).sum();
         let is_far = self.options.merges_l0() && bytes / FAR > self.target_bytes(1);
@@ -172,15 +172,15 @@ impl Planner<'_> {
         Span::from(&arrival.range).within(&self.span(to, arrival.index))
     }
 
-    /// Whether what arrives goes into a run that stands there.
+    /// Whether what arrives becomes part of the cell's newest run, because it overlaps nothing of this run, or is the cell's first run.
     fn joins(&self, to: usize, arrival: &Arrival) -> bool {
         let newest = self.cell(to, arrival.index).runs.first();
         !self.claims.is_taken(self.family, to, &self.place(to, arrival))
             && newest.is_none_or(|run| run.overlapping(&arrival.range).is_empty())
     }
 
-    /// Moves a cell's oldest run down as metadata, if no cell below becomes due by that; with `only_large`, only a run that
-    /// is not small for the level below.
+    /// Moves a cell's oldest run down as metadata, if this makes no cell below due; with `only_large`, only a run that is not small for the
+    /// level below.
     pub(super) fn move_down(&self, level: usize, index: usize, only_large: bool) -> Option<Plan> {
         let (to, sum) = (level + 1, self.sum(level, index));
         if sum.is_taken || sum.runs == 0 {
@@ -247,8 +247,8 @@ impl Planner<'_> {
         }
     }
 
-    /// The merge of these runs of a cell, below L0 all of them, into the next level. It takes `wanted` of the newest runs of each cell there
-    /// along.
+    /// The merge of `runs` of a cell into the next level; below L0 these are all runs of the cell. The merge also takes the `wanted` newest
+    /// runs of each cell there.
     pub(super) fn merge_runs_down(
         &self,
         level: usize,
@@ -262,7 +262,7 @@ impl Planner<'_> {
         }
         let arrivals = self.arrivals(to, runs, &span);
         let mut inputs: Vec<Input> = runs.iter().flat_map(|run| self.inputs_of(level, index, run)).collect();
-        // Tables of L0 beside those of the merge go down meanwhile.
+        // Tables of L0 beside the range of the merge can go down meanwhile.
         let taken = if level == 0 { hull(&inputs)? } else { span.clone() };
         let mut claims =
             vec![self.claim(level, taken.clone(), Use::Take), self.claim(to, taken, Use::Append)];
@@ -287,8 +287,8 @@ impl Planner<'_> {
         Some(Down { merge, price: (cost, removed) })
     }
 
-    /// How many of the newest runs of a cell a merge from above takes along. None as long as the cell does not become due, or
-    /// some of its older runs are cheaper to merge among themselves.
+    /// How many of the newest runs of a cell a merge from above takes along. 0 if the cell does not become due, or if a merge of some of
+    /// its own runs is cheaper.
     fn runs_to_take_along(&self, to: usize, arrival: &Arrival) -> usize {
         let runs = &self.cell(to, arrival.index).runs;
         let due = self.due_runs(to);
@@ -315,8 +315,8 @@ impl Planner<'_> {
         taken as usize
     }
 
-    /// The slices of the newest `count` runs of a cell that what arrives overlaps, directly or through others: what stays
-    /// behind must not come to lie under what was older. And the keys from the first to the last of all of these.
+    /// The slices of the newest `count` runs of a cell that overlap what arrives, directly or through other such slices, and the span of
+    /// all. If such a slice stayed behind, older entries in the output could come to lie above it.
     fn taken_along(&self, to: usize, arrival: &Arrival, count: usize) -> (Vec<Input>, Span) {
         let cell = self.cell(to, arrival.index);
         let mut range = arrival.range.clone();
@@ -338,8 +338,8 @@ impl Planner<'_> {
         (slices.collect(), Span::from(&range).within(&self.span(to, arrival.index)))
     }
 
-    /// A cell whose newest run overlaps nothing of the one below it, so that they are one run for nothing. It came while
-    /// somebody had taken the older one; sequential writes would make piles of such.
+    /// Makes one run, as metadata, of the two newest runs of a cell if they do not overlap. The newer one arrived while a job had taken the
+    /// older one. Sequential writes would pile up such runs.
     pub(super) fn gather(&self) -> Option<Plan> {
         self.every_cell(1..self.last + 1).find_map(|(level, index)| {
             let [newest, next, ..] = self.cell(level, index).runs.as_slice() else { return None };
@@ -349,14 +349,15 @@ impl Planner<'_> {
             }
             let claims = vec![self.claim(level, self.span(level, index), Use::Take)];
             let inputs = self.inputs(level, index, 0).collect();
-            // Not by the rule for arrivals: others may put newer runs on top before this is done.
+            // Names the run to join. The rule for arrivals would take the newest run, and another job may put one on top before this move
+            // ends.
             let cell = self.cell(level, index).low.clone();
             let into = Some(RunId { level, cell, epoch: next.epoch });
             self.allowed(Plan::Move(Move { family: self.family, inputs, to: level, into, claims }))
         })
     }
 
-    /// A level over its target, and a run of it that can move for nothing.
+    /// Moves a run down as metadata from a level over its target.
     pub(super) fn free_moves(&self) -> Option<Plan> {
         self.over_target().find_map(|level| self.free_move(level))
     }
@@ -368,7 +369,7 @@ impl Planner<'_> {
         cells.into_iter().find_map(|index| self.move_down(level, index, false))
     }
 
-    /// A level over its target, and the cell of it whose way down costs least for its bytes.
+    /// Brings a cell of a level over its target down by a merge: the cell whose merge has the fewest bytes for each byte of the cell.
     pub(super) fn large_levels(&self) -> Option<Plan> {
         self.over_target().find_map(|level| self.cheapest_down(level))
     }

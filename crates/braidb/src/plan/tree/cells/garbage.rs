@@ -1,16 +1,17 @@
-//! Space: what comes before the bounds of cells and levels, and what only pays in the long run.
+//! Space: plans that remove garbage. Those of `garbage` come before the bounds of cells and levels. Those of `cold` and `pinning` only pay
+//! in the long run.
 //!
-//! Nobody counts what a newer run hides of an older one; it is *estimated*, in entries. Every tombstone of the newer runs
-//! hides one entry, and is garbage itself. What else hides one, the samples of a cell's tables tell (`cells/samples.rs`).
+//! How many entries of older runs a newer run hides is not counted, but *estimated*. Each tombstone of the newer runs counts as hiding one
+//! entry, and is garbage itself. How many entries puts hide, the samples of a cell's tables tell (`cells/samples.rs`).
 //!
-//! Where they say nothing (small cells, tables of older builds, levels above the last), such a share of the newer entries
-//! hides one as the latest merges met with oldest runs of last-level cells. Since a cell may differ, as many are feared in it as would by
-//! chance if its runs held random draws of one set of keys: a change of habits cannot fill the disk unnoticed. Samples know
-//! whether the fear of a single cell is right; where they know of more garbage than was guessed or feared, it counts in the
-//! sum of all cells, which is bounded too.
+//! Samples tell nothing of small cells, tables of older builds, and levels above the last. There the share of puts that hide an entry is
+//! *guessed*: it is the share that the latest merges with oldest runs of last-level cells found. A cell may differ from it. So the *feared*
+//! garbage of a cell is at least what its newer entries would hide if all runs were random draws from one set of keys. Thus a load that
+//! changes cannot fill the disk unnoticed. Samples lower the feared garbage of a cell if they know of less. If they know of more, it counts
+//! only in the sum of all cells, which is bounded too.
 //!
-//! A cell is rewritten for its garbage only when all of it is settled: then nothing of it stays, and the same is never
-//! proposed again.
+//! A cell is rewritten for its garbage only if no snapshot is older than its newest entry. Then the rewrite removes all of the garbage, and
+//! is not proposed again.
 
 use super::{Planner, Sum};
 use crate::base::ids::{FileId, SeqNo};
@@ -22,36 +23,37 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A last-level cell is rewritten when one entry in this many is garbage, if all values lie in tables: a byte of garbage then costs three
-/// written bytes. With 5, two overwritings of 5 and 20 million keys wrote 14% and 2% more, and 20 million stood at 1.81 times their live
-/// bytes at worst. With 4 it was 1.65.
+/// written bytes. With 5 instead, overwriting 5 and 20 million keys twice wrote 14% and 2% more, and 20 million keys took 1.81 times their
+/// live bytes at worst. With 4 they took 1.65 times as many.
 const GARBAGE_SHARE: u64 = 4;
-/// A last-level cell most of whose values lie in value files is rewritten when one entry in this many is garbage. Its rewrite writes handles,
-/// few bytes, and tells which values are garbage.
-/// At 10 each entry is merged about nine more times until a newer version replaces it, which takes a tenth of a put's processor time.
+/// A last-level cell most of whose values lie in value files is rewritten when one entry in this many is garbage. Its rewrite writes only
+/// handles, which are few bytes, and tells which values are garbage. At 10 each entry is merged about nine more times until a newer version
+/// replaces it, which takes a tenth of a put's processor time.
 const SEPARATED_SHARE: u64 = 10;
-/// Above, a cell goes down when one entry in so many is a tombstone.
+/// A cell above the last level goes down when more than one entry in this many is a tombstone.
 const TOMBSTONE_SHARE: u64 = 4;
-/// Where all garbage of a family has more than this many thousandths of the entries that live in its last level, the worst cell is
-/// rewritten: a little less than the third of what lives at which [`GARBAGE_SHARE`] rewrites each cell. The slack comes on top of both.
+/// The worst cell is rewritten if the garbage of a family reaches this many thousandths of the live entries of its last level. It is a
+/// little less than a third, at which [`GARBAGE_SHARE`] rewrites each cell. The slack is added to both bounds.
 const FAMILY_PERMILLE: u64 = 300;
-/// Where samples know what newer runs hide in each cell of the last level, nothing is guessed, and the bound is the third.
+/// The bound if samples tell what newer runs hide in each cell of the last level: a third, because nothing is guessed.
 const KNOWN_FAMILY_PERMILLE: u64 = 333;
 /// The bound of a family most of whose values lie in value files, known or guessed.
 const SEPARATED_FAMILY_PERMILLE: u64 = 110;
-/// The worst cell is rewritten if it has garbage for one entry in this many times its own share.
+/// The worst cell of a family with too much garbage is rewritten if it has at least half of the garbage at which it would be rewritten by
+/// itself: one entry in 2 times its own share.
 const WORST_FACTOR: u64 = 2;
-/// The least target of a level divided by this is one memtable, as long as that target is four memtables. A family may have garbage of these
-/// bytes beyond its share, since a flush of overwritten keys hides as many. Without it a database of a few memtables was rewritten after each
-/// flush: three overwritings of 5 million keys wrote 16 and 26% less with it (two runs, one without). The directory took 1.98 and 2.07 times
-/// what lives at worst, and 1.99 without.
+/// A family may have garbage of `base_bytes` divided by this beyond its share. This is one memtable if `base_bytes` is four memtables: a
+/// flush of overwritten keys hides as many bytes. Without it a database of a few memtables was rewritten after each flush. Overwriting 5
+/// million keys three times wrote 16% and 26% less with it (two runs) than without (one run). The directory took 1.98 and 2.07 times the
+/// live bytes at worst, and 1.99 without.
 const SLACK_PART: u64 = 4;
-/// Garbage beyond the share takes at most this many thousandths of the last level. A million keys in four memtables took 3.46 times what
-/// lives at worst with 250, and 3.14 with 125. The bound is 3.54.
+/// Garbage beyond the share takes at most this many thousandths of the last level. A million keys in four memtables took 3.46 times their
+/// live bytes at worst with 250, and 3.14 with 125.
 const MOST_SLACK: u64 = 125;
-/// A table is nearly dead when slices still refer to less than one part in so many.
+/// A table is nearly dead when slices still refer to less than one byte in this many of it.
 const DEAD_SHARE: u64 = 4;
 
-/// What merges with the oldest runs of last-level cells met. The default is no such merge.
+/// What merges with the oldest runs of last-level cells found. The default stands for no such merge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Met {
     /// Newer entries that values were put for.
@@ -63,8 +65,9 @@ pub struct Met {
 }
 
 impl Met {
-    /// What a merge of `version` brings to oldest runs. None, where it cannot tell how many older entries that hides: an oldest run beneath is
-    /// no input, or a reader below `watermark` holds hidden versions.
+    /// The newer entries that a merge of `version` brings to oldest runs. `None` if the merge cannot tell how many older entries they hide:
+    /// it does not end in the last level, a slice of an oldest run beneath is no input, or a reader may still hold hidden versions (entries
+    /// above `watermark`).
     pub fn of(merge: &Merge, version: &Version, watermark: SeqNo) -> Option<Met> {
         let level = version.level(version.last_level());
         if merge.to != version.last_level() {
@@ -91,7 +94,7 @@ impl Met {
         Some(met)
     }
 
-    /// Once the merge has dropped so many entries that newer ones hid.
+    /// Adds how many entries the merge has dropped because newer ones hid them.
     pub fn hiding(self, hidden: u64) -> Met {
         Met { hidden, ..self }
     }
@@ -104,20 +107,20 @@ impl Met {
         }
     }
 
-    /// Of a thousand puts, how many hid an older entry. Tombstones are left out: they hide by nature.
+    /// Of a thousand puts, how many hid an older entry. Tombstones are left out: each counts as hiding one entry.
     fn permille(&self) -> Option<u64> {
         let hidden_by_puts = self.hidden.saturating_sub(self.tombstones).min(self.puts);
         (hidden_by_puts * 1000).checked_div(self.puts)
     }
 
-    /// The share that is planned with after these merges, where it was `permille` before. What was met lately weighs most. `None` where no put
-    /// was met.
+    /// The share to plan with after these merges, if it was `permille` before. These merges weigh three quarters. `None` if they met no
+    /// put.
     pub fn learn(&self, permille: u64) -> Option<u64> {
         Some((permille + 3 * self.permille()?) / 4)
     }
 }
 
-/// One entry in this many is garbage where entries of `bytes` are rewritten, if `value_bytes` of these lie in value files.
+/// Entries of `bytes`, of which `value_bytes` lie in value files, are rewritten when one entry in this many is garbage.
 fn garbage_share(bytes: u64, value_bytes: u64) -> u64 {
     if values::is_separated(bytes, value_bytes) { SEPARATED_SHARE } else { GARBAGE_SHARE }
 }
@@ -151,9 +154,9 @@ pub fn space_of(version: &Version, permille: u64, watermark: SeqNo) -> Space {
 struct Family {
     /// Garbage within the cells: tombstones, and versions that newer ones of their cell hide.
     in_last: u64,
-    /// The others.
+    /// Entries that are no garbage within their cells.
     live: u64,
-    /// Of `live`, what cells above hide.
+    /// How many of the `live` entries cells above hide.
     by_above: u64,
 }
 
@@ -190,7 +193,7 @@ fn share_of(bytes: u64, part: u64, all: u64) -> u64 {
     (u128::from(bytes) * u128::from(part.min(all)) / u128::from(all.max(1))) as u64
 }
 
-/// Of a last-level cell.
+/// The methods here are for the sum of a last-level cell.
 impl Sum {
     pub(super) fn newer(&self) -> u64 {
         self.entries - self.oldest_entries
@@ -200,7 +203,7 @@ impl Sum {
         self.tombstones - self.oldest_tombstones
     }
 
-    /// Estimated, in entries, where `permille` of a thousand newer puts hid an older entry lately.
+    /// The estimated garbage in entries, if `permille` of a thousand newer puts hid an older entry lately.
     fn garbage(&self, permille: u64) -> u64 {
         self.garbage + self.known().unwrap_or_else(|| self.guessed(permille))
     }
@@ -216,9 +219,8 @@ impl Sum {
         share_of(bytes, self.live(permille), self.entries)
     }
 
-    /// What the cell is rewritten for, by itself: what there may be, whatever was met elsewhere and before, but no more than samples
-    /// know of. Should they know of more, that counts for the family alone: to rewrite each such cell at once was measured to cost a
-    /// quarter more bytes.
+    /// The garbage that decides whether the cell is rewritten by itself: the feared garbage, but no more than samples know of. If samples
+    /// know of more, the rest counts for the family alone. When each such cell was rewritten at once, a quarter more bytes were written.
     fn feared_garbage(&self, permille: u64) -> u64 {
         let newer = u128::from(self.newer());
         let by_chance = (newer * newer / u128::from(self.oldest_entries.max(1))) as u64;
@@ -226,12 +228,12 @@ impl Sum {
         self.garbage + self.known().map_or(feared, |known| known.min(feared))
     }
 
-    /// What newer entries hide, going by what was met lately.
+    /// The entries that newer ones hide, if the share that the latest merges found holds here.
     fn guessed(&self, permille: u64) -> u64 {
         hidden_by_share(self.newer(), self.newer_tombstones(), self.oldest_entries, permille)
     }
 
-    /// What newer entries hide by the samples, but no less than their tombstones do.
+    /// The entries that newer ones hide according to samples, at least one for each newer tombstone.
     fn known(&self) -> Option<u64> {
         Some(self.hidden?.max(self.newer_tombstones().min(self.oldest_entries)))
     }
@@ -247,7 +249,7 @@ impl Sum {
             || has_share(self.tombstones, 1000 / share)
     }
 
-    /// A rewrite is wanted when one entry in this many is garbage, and the slack too.
+    /// A rewrite is wanted when one entry in this many is garbage, and the slack beyond that.
     fn garbage_share(&self) -> u64 {
         garbage_share(self.bytes, self.value_bytes)
     }
@@ -256,7 +258,7 @@ impl Sum {
         values::is_separated(self.bytes, self.value_bytes)
     }
 
-    /// Whether a rewrite could be wanted if all newer entries hid one.
+    /// Whether a rewrite could be wanted if each newer entry hid an older one.
     pub(super) fn may_be_worth(&self) -> bool {
         let share = WORST_FACTOR * self.garbage_share();
         self.runs > 1 && (self.garbage + self.newer()).saturating_mul(share) >= self.entries
@@ -279,7 +281,7 @@ impl Planner<'_> {
         self.is_below_watermark(sum) && sum.is_garbage_heavy(self.now.shadowed_permille, self.slack_permille)
     }
 
-    /// What gives space back.
+    /// A plan that removes garbage from a cell or a family that has too much.
     pub(super) fn garbage(&self) -> Option<Plan> {
         if mutant!("garbage_not_bought_back") {
             return None;
@@ -311,7 +313,7 @@ impl Planner<'_> {
         })
     }
 
-    /// Brings tombstones nearer to what they hide.
+    /// Brings down a cell with many tombstones, nearer to the entries that they hide.
     fn tombstones_above(&self) -> Option<Plan> {
         self.every_cell(1..self.last).find_map(|(level, index)| {
             let sum = self.sum(level, index);
@@ -324,7 +326,8 @@ impl Planner<'_> {
         })
     }
 
-    /// Where many cells have some garbage each: rewrites the worst of the last level, or else brings down the largest above.
+    /// If the garbage of all cells together is too much: rewrites the worst cell of the last level. If no cell there has enough garbage,
+    /// brings down tables of L0 or the largest cell above the last level.
     fn garbage_of_family(&self) -> Option<Plan> {
         let last = &self.sums[self.last];
         let above = self.sums[..self.last].iter().flatten();
@@ -354,7 +357,7 @@ impl Planner<'_> {
         if let Some(index) = worth.max_by_key(|&index| permille(index)) {
             return self.rewrite(self.last, index);
         }
-        // Tables of L0 hide most for what their way down costs.
+        // For each byte that a merge writes, tables of L0 hide the most entries.
         if self.sum(0, 0).runs >= self.options.l0_due_tables()
             && let Some(plan) = self.l0(false)
         {
@@ -367,7 +370,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Old tombstones above the last level, and what is left of nearly dead tables.
+    /// Removes old tombstones, and rewrites what is left of nearly dead tables.
     pub(super) fn cold(&self) -> Option<Plan> {
         let cold: SeqNo = self.now.watermark.min(self.now.visible.checked_sub(self.options.cold_ops)?);
         self.old_tombstones(cold).or_else(|| self.nearly_dead(cold))
@@ -396,8 +399,9 @@ impl Planner<'_> {
         })
     }
 
-    /// Takes handles out of a table whose logs or value files are to go: a slice that has some is rewritten, or its cell, if most values lie
-    /// in value files. (A value that a newer run hides is then dropped, and not written anew.) What lies in L0 goes down.
+    /// Removes the handles that keep a log or a value file which is to be deleted. The planner rewrites one slice of a table that has such
+    /// handles. If most values of the slice's cell lie in value files, it rewrites the cell, which drops values that a newer run hides.
+    /// Tables in L0 go down.
     pub(super) fn pinning(&self) -> Option<Plan> {
         let to_rewrite = self.now.to_rewrite;
         if to_rewrite.is_empty() {

@@ -1,7 +1,7 @@
 //! Where guards stand: cells are halved when they have grown too large, and joined when two are small.
 //!
-//! A guard comes up from below. The last level takes any key; a level above takes one that stands on the next, so that a cell
-//! is always a union of cells of the next level. It goes from above: only its topmost level can lose it.
+//! A guard is added from below: the last level takes any key, and a level above takes only a guard of the next level. So a cell is always a
+//! union of cells of the next level. A guard is removed from above: only its top level can lose it.
 //!
 //! A cell is split beyond the size of a table, and two are joined below a quarter of that, so that neither undoes the other.
 
@@ -40,7 +40,7 @@ impl Planner<'_> {
         })
     }
 
-    /// Of the next level's guards that have something on both sides in a cell, the one in the middle of the next level's bytes.
+    /// The guard of the next level that best halves this level's bytes there, among those that have entries of the cell on both sides.
     fn middle_guard(&self, level: usize, index: usize) -> Option<Vec<u8>> {
         let below = self.cells_in(level + 1, &self.span(level, index));
         let inner: Vec<usize> = below
@@ -58,7 +58,7 @@ impl Planner<'_> {
         Some(self.cell(level + 1, middle).low.clone())
     }
 
-    /// A sampled key that is to stand on one more level.
+    /// Splits a cell at a sampled key that is to be a guard of one more level.
     fn sampled(&self) -> Option<Plan> {
         for level in (1..self.last + 1).rev() {
             for (key, &top) in self.now.sampled {
@@ -89,7 +89,7 @@ impl Planner<'_> {
         if level < self.last
             && let Some(guard) = &guard
         {
-            // Nobody may take the guard from the next level meanwhile.
+            // No job may remove the guard from the next level meanwhile.
             let place = Span { low: guard.clone(), end: Some([guard.as_slice(), &[0]].concat()) };
             claims.push(self.claim(level + 1, place, Use::Take));
         }
@@ -97,14 +97,14 @@ impl Planner<'_> {
         self.allowed(Plan::Split(Split { family: self.family, level, guard, cell, claims }))
     }
 
-    /// What the change of a guard touches: on the last level the empty ones below too, which nobody may fill meanwhile.
+    /// The claims of a change of a guard. On the last level they include the empty levels below, which no job may fill meanwhile.
     fn guard_claims(&self, level: usize, span: &Span) -> Vec<Claim> {
         let below = if level < self.last { LEVELS } else { level + 1 };
         let below = (below..LEVELS).map(|level| self.claim(level, span.clone(), Use::Own));
         std::iter::once(self.claim(level, span.clone(), Use::Take)).chain(below).collect()
     }
 
-    /// A guard between two small cells of its top level, which goes from there.
+    /// Joins two small cells: the guard between them is removed from its top level.
     pub(super) fn joins_of_cells(&self) -> Option<Plan> {
         self.version.guards().iter().find_map(|(guard, &level)| {
             let right = self.version.level(level).cell_index(guard);
@@ -128,7 +128,7 @@ impl Planner<'_> {
     }
 }
 
-/// Where the largest run has an edge between two slices near the middle of its bytes.
+/// The first key of the slice of the largest run that begins nearest to the middle of the run's bytes, if it begins in the middle half.
 fn middle_edge(cell: &Cell) -> Option<Vec<u8>> {
     let run = cell.runs.iter().max_by_key(|run| run.bytes())?;
     let total = run.bytes();

@@ -1,11 +1,12 @@
-//! What scans ask for: they met garbage where a rewrite costs less than they lose, or values in many places.
+//! Plans from the hints of scans: scans met garbage that costs them more than a rewrite, or values in many places.
 
 use super::Planner;
 use crate::base::key::Span;
 use crate::plan::{Merge, Plan, Step};
 
 impl Planner<'_> {
-    /// Brings down and cleans what was there when scans were found to suffer from it. That ends although writing goes on.
+    /// Brings down and cleans the records of a hint's range up to the number at which the hint was made. So the work ends although writing
+    /// goes on.
     pub(super) fn garbage_hints(&self) -> Option<Plan> {
         self.now.garbage_hints.iter().find_map(|garbage_hints| {
             match self.clean(&Span::from(&garbage_hints.range), garbage_hints.upto) {
@@ -15,7 +16,8 @@ impl Planner<'_> {
         })
     }
 
-    /// A last-level cell whose values scans have paid to be gathered becomes one run, with its values in key order.
+    /// Makes one run, with its values in key order, of a last-level cell whose scattered values have cost scans as much time as the
+    /// gathering.
     pub(super) fn gather_hints(&self) -> Option<Plan> {
         let level = self.last;
         self.now.to_gather.iter().find_map(|low| {

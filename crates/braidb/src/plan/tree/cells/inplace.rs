@@ -7,7 +7,7 @@ use crate::version::Run;
 use std::ops::Range;
 
 impl Planner<'_> {
-    /// The neighbouring runs whose merge costs the fewest bytes for each run that goes, and those bytes. Equals: more runs.
+    /// The neighbouring runs whose merge costs the fewest bytes for each run that it removes, and these bytes. Among equals: more runs.
     pub(super) fn best_window(&self, level: usize, index: usize) -> Option<(Range<usize>, u64)> {
         let bytes: Vec<u64> = self.cell(level, index).runs.iter().map(|run| run.bytes()).collect();
         best_window(&bytes)
@@ -41,7 +41,7 @@ impl Planner<'_> {
         self.allowed(Plan::Merge(self.merge(level, level, inputs, claims)))
     }
 
-    /// The newest run of a cell that holds anything up to `upto`; one does.
+    /// The newest run that holds an entry up to `upto`, in a cell that has such an entry.
     pub(super) fn first_old_run(&self, level: usize, index: usize, upto: SeqNo) -> usize {
         let runs = &self.cell(level, index).runs;
         let is_old = |run: &Run| run.slices.iter().any(|slice| slice.seqs.0 <= upto);

@@ -1,14 +1,14 @@
 //! The fragmented tree: guards cut each level into cells, and a cell holds several runs, so that a merge appends to the level
 //! below and rewrites nothing there.
 //!
-//! *One list.* Above each key lies one list of runs, newest first, which the levels cut into pieces of bounded length. Bringing
-//! a cell's oldest run down changes metadata only; bytes are written when a piece has no room left. What is merged then is
-//! what costs the fewest bytes for each run that it removes: neighbouring runs of one cell (*in place*), or all of a cell with
-//! nothing or with the newest runs of the cells below (*down*). Small runs are merged often and big ones seldom, as in a
-//! binomial heap, and a wide cell's small runs become one file before they reach the narrow cells of a deep level.
+//! *One list.* Above each key lies one list of runs, newest first, which the levels cut into pieces of bounded length. Bringing a cell's
+//! oldest run down changes metadata only; bytes are written when a piece has no room left. Then the planner chooses the merge that writes
+//! the fewest bytes for each run that it removes. It takes neighbouring runs of one cell (*in place*), or all runs of a cell, alone or with
+//! the newest runs of the cells below (*down*). Small runs are merged often and big ones seldom, as in a binomial heap, and a wide cell's
+//! small runs become one file before they reach the narrow cells of a deep level.
 //!
 //! *Jobs* take a whole cell, and jobs from different cells of a level never meet: the guards of a level stand on the next one too, so the
-//! cells below divide a cell's span exactly. A merge of L0 owns only a part of a cell of L1; what comes beside that part goes on.
+//! cells below divide a cell's span exactly. A merge of L0 owns only a part of a cell of L1; other jobs may append beside this part.
 //!
 //! *Targets.* The last level is the deepest that holds anything; it may hold `base_bytes × growth^(level-1)`, and beyond that the next level
 //! becomes the last. The target of each level above is computed upward from the last one's real size, each `growth` times smaller, but
@@ -60,8 +60,8 @@ impl Picker<'_> {
         Planner::new(self, Reason::L0).first_plan()
     }
 
-    /// A move of a cell off a tier that the user gives up, if the merge that ended last moved no cell. It goes before all other work of all
-    /// families: writers may keep merges busy for ever.
+    /// A move of a cell off a tier that the user gives up, if the merge that ended last moved no cell. It comes before all other work of
+    /// all families, because writers may keep merges busy for ever.
     pub fn leave_in_turn(&self) -> Option<Plan> {
         let tiers = self.now.tiers.filter(|tiers| tiers.given_up.is_some() && tiers.is_their_turn)?;
         if tiers.is_moving {
@@ -83,8 +83,8 @@ impl Picker<'_> {
     }
 }
 
-/// A level is larger by this many times the growth of the options than the level above, where most values lie in value files: merges write
-/// handles alone, and what the upper levels hide is garbage that no merge has met. At 4 and a growth of 10 they hide a fortieth.
+/// If most values lie in value files, `growth` is multiplied by this. Merges write only handles there, and what the upper levels hide is
+/// garbage that no merge has found yet. With 4 and a growth of 10 they hide at most a fortieth of the last level.
 const SEPARATED_GROWTH: u64 = 4;
 
 /// What one pass over a cell's slices and the claims tells.
@@ -92,7 +92,7 @@ const SEPARATED_GROWTH: u64 = 4;
 struct Sum {
     runs: usize,
     bytes: u64,
-    /// Of values in value files, which merges leave where they are.
+    /// Bytes of values in value files, which merges leave where they are.
     value_bytes: u64,
     entries: u64,
     tombstones: u64,
@@ -152,11 +152,11 @@ impl Sum {
 struct Planner<'a> {
     family: FamilyId,
     version: &'a Version,
-    /// Those of running jobs, and those kept free for something more urgent.
+    /// The claims of running jobs, and those that are kept for a more urgent plan.
     claims: Claims,
     now: &'a Now<'a>,
     options: &'a TreeOptions,
-    /// Why merges are made that are proposed now.
+    /// The reason that the merges which are proposed now carry.
     reason: Reason,
     /// The deepest level that holds anything, L1 at least.
     last: usize,
@@ -211,8 +211,8 @@ impl<'a> Planner<'a> {
         level.cell_index(&span.low)..span.end.as_ref().map_or(level.cells.len(), end)
     }
 
-    /// The number of runs at which a cell is merged. A bound of 2 would rewrite a cell for each run that arrives; it is
-    /// given one more.
+    /// The number of runs at which a cell is merged. An option of 2 counts as 3: a cell would otherwise be rewritten for each run that
+    /// arrives.
     fn due_runs(&self, level: usize) -> usize {
         match self.options.max_runs[level] {
             0 | 1 => 2,
@@ -220,12 +220,12 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The number of runs that a cell never exceeds by a plan.
+    /// The number of runs that no plan makes a cell exceed.
     fn hard_runs(&self, level: usize) -> usize {
         (2 * self.options.max_runs[level]).max(self.due_runs(level))
     }
 
-    /// The next step towards all of a span up to `upto` lying in the last level, as clean as readers allow.
+    /// The next step that brings all records of a span up to `upto` to the last level, with as little garbage as readers allow.
     fn clean(&self, span: &Span, upto: SeqNo) -> Step {
         let is_in = |slice: &Slice| slice.seqs.0 <= upto && span.overlaps(&Span::from(&slice.range));
         if self.version.level(0).slices().any(|(_, _, slice)| is_in(slice)) {
@@ -239,7 +239,7 @@ impl<'a> Planner<'a> {
             if sum.runs == 0 || sum.seqs.0 > upto {
                 continue;
             }
-            // What came on top since is left alone.
+            // Runs that came on top since then are left alone.
             let old = self.first_old_run(level, index, upto);
             let plan = if level < self.last {
                 is_done = false;
@@ -276,7 +276,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The first cells of levels that have reached a bound: the one furthest over its own first, then the deepest.
+    /// Shortens a cell that has reached the bound of its level: the one furthest over its bound, and among equals the deepest.
     fn deep_cells(&self, levels: Range<usize>, bound: impl Fn(usize) -> usize) -> Option<Plan> {
         if mutant!("depth_bound_ignored") {
             return None;
@@ -303,7 +303,7 @@ impl<'a> Planner<'a> {
         let (window, cost) = self.best_window(level, index)?;
         let in_place = (cost, window.len() as u64 - 1);
         match self.merge_down(level, index) {
-            // Beside damage, or a slow device that does not answer, the cell becomes shorter by itself.
+            // If the merge would touch damage, or a slow device that does not answer, the cell is shortened in place.
             Some(down) if down.merge.claims.iter().any(|claim| self.claims.touches_avoided(claim)) => {
                 self.merge_window(level, index, window)
             }
@@ -327,7 +327,7 @@ impl<'a> Planner<'a> {
         self.inputs_of(level, index, &self.cell(level, index).runs[run])
     }
 
-    /// As [`Planner::inputs`], of the run itself.
+    /// As [`Planner::inputs`], for a given run.
     fn inputs_of<'r>(
         &self,
         level: usize,

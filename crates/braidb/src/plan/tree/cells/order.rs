@@ -74,7 +74,7 @@ const ORDER: [Proposal; 19] = [
 ];
 
 impl Proposal {
-    /// What tables of a merge say that carries the proposal out.
+    /// The reason that is noted in a merge which carries the proposal out.
     fn reason(self) -> Reason {
         match self {
             Proposal::L0AtLimit | Proposal::L0 => Reason::L0,

@@ -1,18 +1,19 @@
 //! Purchases: a merge is bought when what readers paid in vain for its inputs reaches its price (`version/usage/rent.rs`).
 //!
-//! This is rent or buy: what readers have lost in vain and the merge together cost at most twice what the best plan in hindsight would, for one
-//! decision, where a nanosecond of a reader counts as `READER_WEIGHT` of a merge. Cells that readers leave alone keep their runs until they
-//! are due. Cells in which scans begin, or from which gets ask in vain, become one run.
+//! This is the rule of rent or buy. For one decision, what readers lost in vain and the merge together cost at most twice as much as the
+//! best plan in hindsight. A nanosecond of a reader counts as `READER_WEIGHT` nanoseconds of a merge. Cells that readers leave alone keep
+//! their runs until they are due. Cells in which scans begin, or in which gets search in vain, become one run.
 //!
-//! *What a merge removes.* Of neighbouring runs that become one, readers go on paying for what lies below the oldest. So the rent of a
-//! merge is that of its inputs without the oldest run, in each cell of the lowest level.
+//! *What a merge removes.* After a merge of neighbouring runs, readers still search below the oldest of them, and go on paying its rent. So
+//! the rent of a merge is the rent of its inputs without the oldest run, in each cell of the lowest level.
 //!
 //! *Candidates* are, for each cell, all windows of neighbouring runs, merged in place; and the whole cell, merged with all runs of the
 //! next level that it meets. If it meets nothing there, its oldest run moves down, as metadata. The candidate with the most rent for its price is bought
 //! first. In L0 the first remedy is to hand tables over to L1, which writes nothing.
 //!
-//! *One at a time.* No merge is bought while a bought one runs, so that readers who come everywhere leave other threads to what is urgent. The
-//! rent of its inputs is cleared when it begins, so one that fails is not tried again until readers have paid once more.
+//! *One at a time.* No merge is bought while a bought one runs. So reads all over the tree cannot keep all threads from urgent work. The
+//! rent of the inputs is cleared when the merge begins. So a merge that fails is not tried again until readers have paid its price once
+//! more.
 
 use super::down::{Arrival, Room};
 use super::{Planner, Sum};
@@ -56,7 +57,7 @@ impl Account {
     }
 }
 
-/// A merge that readers have paid for.
+/// A merge or a move whose rent has reached its price.
 struct Offer {
     permille: u64,
     oldest: SeqNo,
@@ -79,7 +80,7 @@ impl Merge {
 }
 
 impl Planner<'_> {
-    /// The merge that readers have paid for most, if they paid for one.
+    /// The merge or move with the most rent for its price, if its rent has reached the price.
     pub(super) fn purchase(&self) -> Option<Plan> {
         if !self.now.may_buy {
             return None;
@@ -100,9 +101,9 @@ impl Planner<'_> {
         })
     }
 
-    /// Tables of L0 are handed over, or, where each level has one run, merged. Cells of L1 that have no room without a merge for their depth
-    /// get more tables once readers have paid for the merge of L0 and L1. Such a cell may lie where no reader comes, and would keep L0 where
-    /// readers come. The merge that makes room there counts as one for depth.
+    /// Moves tables of L0 to L1; or merges them, if each cell has one run. At first tables move only to cells of L1 that do not become due.
+    /// Once the rent reaches the price of merging all of L0 and L1, cells of L1 take tables up to their hard bound. Otherwise one full cell
+    /// that no reader visits could keep tables in L0 that readers search. The later merge of such a cell has the reason `Depth`.
     fn purchase_of_l0(&self) -> Option<Plan> {
         let account = Account::of(self.version.level(0).slices().map(|(_, _, slice)| slice));
         if !self.options.merges_l0() {
@@ -133,7 +134,7 @@ impl Planner<'_> {
             return None;
         }
         let runs = &self.cell(level, index).runs;
-        // Of a merge that is paid for, at least one input has paid for its own part.
+        // If the rent of a merge reaches its price, the rent of at least one input reaches its own part of the price.
         let has_paid = |slice: &Arc<Slice>| slice.paid().ns() >= slice.price_ns().min(MOVE_NS);
         if !runs.iter().any(|run| run.slices.iter().any(has_paid)) {
             return None;
@@ -146,8 +147,9 @@ impl Planner<'_> {
         Some(Offer { permille: account.permille(), oldest: sum.seqs.0, level, index, what })
     }
 
-    /// The way down of a whole cell, whose runs have these `accounts`: a merge with all that it meets in the next level. Where it meets
-    /// nothing, its oldest run goes down, so that it meets what lies deeper: no window of the cell removes what readers pay for it.
+    /// How a whole cell goes down, whose runs have these `accounts`: by a merge with all that it meets in the next level. If it meets
+    /// nothing there, its oldest run moves down, nearer to the runs that lie deeper. A merge within the cell would not remove the rent of
+    /// its oldest run.
     fn account_down(&self, level: usize, index: usize, accounts: &[Account]) -> Option<(What, Account)> {
         let mut account = accounts.iter().fold(Account::default(), |sum, &run| sum.and(run));
         let runs = &self.cell(level, index).runs;
@@ -186,7 +188,7 @@ impl Planner<'_> {
     }
 }
 
-/// The neighbouring runs, newest first, whose merge has the most rent for its price. Equals: fewer runs, then newer ones.
+/// The neighbouring runs, newest first, whose merge has the most rent for its price. Among equals: fewer runs, then newer ones.
 fn best_window(runs: &[Account]) -> Option<(Range<usize>, Account)> {
     let mut best: Option<(Range<usize>, Account)> = None;
     for start in 0..runs.len() {

@@ -1,17 +1,14 @@
-//! How much the runs of a cell overlap: TRIAD's question (TRIAD-DISK, section 4.2 of the paper), asked of each cell. The answer decides whether a last-level cell
-//! is rewritten for its garbage (`cells/garbage.rs`).
+//! How much the runs of a cell overlap. (TRIAD-DISK, section 4.2 of the paper, asks this of L0.) The answer decides whether a last-level
+//! cell is rewritten for its garbage (`cells/garbage.rs`).
 //!
-//! The samples of a cell's tables ([`crate::base::sample`]), cut to its slices, are put together. Of a key that stands in
-//! several runs all entries but one are hidden, so what the samples have twice, to all that they have, is what the cell has
-//! hidden, to all its keys.
+//! The samples of a cell's tables ([`crate::base::sample`]), cut to its slices, are put together. If a key stands in several runs, all its
+//! entries but one are hidden. So the share of duplicates among the samples is about the share of hidden entries in the cell.
 //!
-//! *When.* The planner is asked often, with the catalog locked, and looks at no sample. Whoever is about to ask it asks the
-//! cells in question first ([`ask`]), without a lock, since that may read files, and notes the answers in the cells
-//! themselves, where they stay until a change makes a cell another one. So a cell is asked once for each run that comes or
-//! goes; and only if it is of the last level, has several runs, and would be worth a rewrite if each entry of the newer
-//! ones hid one. Samples of tables that nobody asks for stay on disk; those of others are read once, with the properties
-//! that hold them, and kept with the table. Of a large cell not all samples are compared ([`MOST`]); the rest costs a hash
-//! each.
+//! *When.* The planner runs often, with the catalog locked, and looks at no sample. Before it runs, the scheduler calls [`ask`] without a
+//! lock, because this may read files. [`ask`] notes an answer in each cell in question, where it stays until an edit changes the cell. So a
+//! cell is asked once after each change of its runs. A cell is in question only if it is in the last level, has several runs, and would be
+//! rewritten if each newer entry hid an older one. Samples of other tables stay on disk. The samples of a table are read once, with its
+//! properties, and kept with the table. At most about [`MOST`] samples of a cell are compared; each of the others costs a hash.
 
 use super::Sum;
 use super::garbage::slack_permille;
@@ -20,15 +17,15 @@ use crate::base::sample::{LEAST, ZERO_BITS};
 use crate::plan::TreeOptions;
 use crate::version::{Cell, Slice, Version};
 
-/// About so many samples of a cell are compared at most.
+/// At most about this many samples of a cell are compared.
 const MOST: usize = 8192;
 
-/// What came of asking.
+/// The outcome of [`ask`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answers {
-    /// Cells that gave one.
+    /// Cells whose samples gave an answer.
     pub cells: u64,
-    /// Those that stay as they are by their answers, and would have been rewritten by what was met lately, or for fear.
+    /// Cells that are not rewritten because of their answers: without them, the guessed or the feared garbage would have been too much.
     pub spared: u64,
 }
 
@@ -37,7 +34,7 @@ pub fn is_asked(version: &Version, options: &TreeOptions) -> bool {
     in_question(version, options).next().is_some()
 }
 
-/// Asks the cells in question and notes what they answer, but where `answer` says that nothing can be said now. Of a
+/// Asks the cells in question, and notes their answers. Nothing is noted if `answer` returns `None`, because it cannot tell now. Of a
 /// thousand newer entries `permille` hid an older one lately.
 pub fn ask(
     version: &Version,
@@ -62,7 +59,7 @@ pub fn ask(
     answers
 }
 
-/// The cells whose samples may make a difference, and that were not asked since they are as they are.
+/// The cells whose samples may decide about a rewrite, and that were not asked since their last change.
 fn in_question<'a>(version: &'a Version, options: &TreeOptions) -> impl Iterator<Item = &'a Cell> {
     let last = version.last_level().max(1);
     let cells = if options.wants_sample(last) { version.level(last).cells.as_slice() } else { &[] };
@@ -81,7 +78,7 @@ pub fn estimate(cell: &Cell) -> Option<u64> {
     if (samples as u64) < LEAST {
         return None;
     }
-    // Any further bits of the hashes thin the samples out alike.
+    // Further hash bits that must be zero thin out the samples of all runs alike.
     let mask = samples.div_ceil(MOST).next_power_of_two() as u64 - 1;
     let is_taken = |key: &&[u8]| mask == 0 || (hash(key) >> ZERO_BITS) & mask == 0;
     let mut taken: Vec<&[u8]> =

@@ -1,5 +1,5 @@
-//! Cells that move between tiers (LogStore): the coldest leave the fast tier when it has more than its share, and a slow one that readers
-//! come to often comes back.
+//! Cells that move between tiers (LogStore): the coldest cells leave the fast tier when it has more than its share, and a slow cell that is
+//! read often returns to the fast tier.
 //!
 //! *Which cells.* Only a *bottom cell* may be slow: one beneath which nothing lies, mostly of the last level. It has one run. So a get meets
 //! slow files once, at its end. A cell whose values all lie in its tables leaves with them. A cell that leads into value files keeps its
@@ -33,8 +33,8 @@ use std::sync::Arc;
 
 /// Standard deviations by which a slow cell must be hotter than cells that would leave for it: 4. By chance one comparison in 30,000 passes.
 const DEVIATIONS: u128 = 4;
-/// As [`DEVIATIONS`], while readers have just turned to other keys: 2. Cells that hold still on the wrong tier then cost more than a cell
-/// that moves in vain.
+/// The same while readers have just turned to other keys: 2. In this time a cell that stays on the wrong tier costs more than a cell that
+/// moves in vain.
 const SETTLING_DEVIATIONS: u128 = 2;
 /// Reads that one count of a fast slice's heat stands for: readers count one read in 8, for all of them (`version/usage/rent.rs`). A slow slice
 /// counts each read.
@@ -115,8 +115,8 @@ impl Planner<'_> {
             .find_map(|site| self.move_cell(site, Placement::Fast))
     }
 
-    /// A cell of a tier that the user gives up goes to another tier, or else to the fast one. A table may name a value file there although
-    /// none of its slices leads into the file any more, and such a slice may lie above others.
+    /// Moves a cell off a tier that the user gives up: to another slow tier, or else to the fast tier. It need not be a bottom cell: a
+    /// table may still name a value file of the tier although none of its slices leads into the file any more.
     pub(super) fn leave_given_up_tier(&self, tiers: &Tiers) -> Option<Plan> {
         let given_up = tiers.given_up?;
         let is_there = |slice: &Arc<Slice>| {
@@ -194,7 +194,8 @@ impl Planner<'_> {
         })
     }
 
-    /// Whether no value file of the cell is known to be unreadable. Its values would stay, and the cell would be moved for ever.
+    /// Whether no value file of the cell is known to be unreadable. The values of such a file would stay where they are, and the cell would
+    /// be moved again and again.
     fn is_readable(&self, level: usize, index: usize) -> bool {
         let unreadable = |id: &FileId| self.now.tiers.is_some_and(|tiers| tiers.unreadable.contains(id));
         let mut slices = self.cell(level, index).slices();
@@ -253,9 +254,9 @@ fn is_hotter(slow: &Site, fast: &[Site], room: u64, deviations: u128) -> bool {
     }
     // The heat of as many bytes of the cells that would leave.
     let cold = u128::from(heat) * u128::from(slow.bytes) / u128::from(bytes.max(1));
-    // Square roots of counts vary by a half, however large the counts are. The root of a heat of sampled reads varies by sqrt(8) halves, and
-    // the difference by sqrt(1 + 8) halves: 1.5. So for 4 deviations the root of the slow heat must be larger by 6. Half a sampled read more
-    // than there is keeps this true of the smallest counts.
+    // The square root of a count has a standard deviation of about 1/2, however large the count is. The root of a heat of sampled reads has
+    // sqrt(8)/2, and the difference of both roots has sqrt(1 + 8)/2 = 1.5. So for 4 deviations the root of the slow heat must be larger by
+    // 6. Half a sampled read is added to the cold heat, so that this also holds for the smallest counts.
     let cold = cold + READS_OF_A_COUNT / 2;
     let least = deviations * deviations * (1 + READS_OF_A_COUNT) / 4;
     u128::from(slow.heat) > cold + least + 2 * (cold * least).isqrt()

@@ -56,7 +56,7 @@ pub struct Forecast {
     pub bought_merges: u64,
     /// Changes of metadata: runs moved, cells split and joined.
     pub rearrangements: u64,
-    /// Tables that gets asked: their filters, at least.
+    /// How many tables gets asked. Some of them answered by their filters alone.
     pub probes: u64,
     /// Bytes of entries in tables that readers can still read, 9 for each besides its key and value.
     pub live_bytes: u64,
@@ -115,7 +115,7 @@ struct Machine {
     claims: Claims,
     shadowed_permille: u64,
     sampled: BTreeMap<Vec<u8>, usize>,
-    /// By top level, the fraction of the next sampled key.
+    /// By top level: the fraction of a sampled key that the flushes so far left over.
     unsampled: [f64; LEVELS],
     chance: u64,
     written: u64,
@@ -208,7 +208,7 @@ impl Machine {
         let bits = |level: usize| top_level_bits.saturating_sub(bit_decrement * (level as u32 - 1));
         let share = |level: usize| 0.5f64.powi(bits(level) as i32);
         let last = self.version().last_level().max(1);
-        // Guards that are closer than cells are large have no effect.
+        // Guards that stand closer to each other than cells are wide have no effect.
         let wanted = (self.load.keys as f64 * share(last)).max(1.0);
         let kept = (4.0 * MOST_CELLS as f64 / wanted).min(1.0);
         for level in 1..=last {

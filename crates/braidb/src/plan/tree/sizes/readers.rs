@@ -14,12 +14,12 @@ use std::sync::Arc;
 
 /// Entries that a scan of a forecast reads, as in `braidb-lab bench`.
 const SCAN_ENTRIES: f64 = 50.0;
-/// A reader that is charged pays for this many.
+/// A reader that is charged pays for this many readers.
 const WEIGHT: f64 = (1 << CHARGED_BITS) as f64;
 /// Rounds in which readers come between two flushes. The planner is asked after each, so that a merge is bought at most a quarter of a
 /// memtable too late.
 const ROUNDS: u32 = 4;
-/// Share of the filters that let a key pass which the table does not hold, at 10 bits a key.
+/// How many of the keys that a table does not hold its filter lets pass, at 10 bits a key.
 const FALSE_POSITIVES: f64 = 0.01;
 
 /// What slices are owed, in fractions of a unit, by table and lowest key.
@@ -104,7 +104,7 @@ impl Machine {
             return 0.0;
         }
         let held: Vec<f64> = stack.iter().map(|slice| entries_between(slice, low, high) / keys).collect();
-        // The share of keys that the first so many slices do not hold.
+        // For each `count`: the share of keys that the first `count` slices do not hold.
         let missing: Vec<f64> = (0..=held.len()).map(|count| self.missing(&held[..count])).collect();
         let nowhere = missing[held.len()];
         let hidden_of_key = held.iter().sum::<f64>() - (1.0 - nowhere);
@@ -138,7 +138,7 @@ impl Machine {
     }
 }
 
-/// The slices under a position, newest first.
+/// The slices that hold a position, newest first.
 fn under(version: &Version, at: u64) -> Vec<Arc<Slice>> {
     let key = at.to_be_bytes();
     let runs = version.levels().flat_map(|level| &level.cell(&key).runs);
