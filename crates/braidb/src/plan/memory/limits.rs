@@ -52,11 +52,11 @@ pub struct MemoryLimits {
 /// A pipeline may grow by this many segments beyond `pipeline_segments` before rolls stop. Two, so that one segment is flattened
 /// while another one fills.
 const PIPELINE_SLACK: usize = 2;
-/// Full memory is compacted instead of flushed if at most this many of 1,000 bytes were alive at the last count. A copy of 3/4
-/// of memory gives back a quarter of the budget.
+/// Full memory is compacted instead of flushed if at most this many of 1,000 bytes were alive at the last count. A copy of 3/4 of memory
+/// frees a quarter of the budget.
 const COMPACT_FULL_PERMILLE: u64 = 750;
-/// A flush keeps hot keys only if they are at least one in this many keys of its flushing set. Separating fewer costs more
-/// processor time than it spares the flush.
+/// A flush keeps hot keys only if they are at least one in this many keys of its flushing set. To separate fewer keys takes more processor
+/// time than it saves the flush.
 const MIN_HOT_SHARE: u64 = 32;
 /// A family with less memory than this is small: 64 KiB. A table of its own would take longer to sync than the copies of many such families.
 const SMALL_FAMILY_BYTES: u64 = 64 << 10;
@@ -124,7 +124,7 @@ impl MemoryLimits {
         Some(self.options.active_bytes).filter(|&bytes| bytes != u64::MAX)
     }
 
-    /// Size in bytes at which a log is closed: a quarter of `log_bytes`, so that it can go before all logs reach their bound.
+    /// Size in bytes at which a log is closed: a quarter of `log_bytes`, so that a log can be deleted before all logs reach their bound.
     pub fn log_file_bytes(&self) -> u64 {
         if self.options.log_rewrite_percent == 0 { u64::MAX } else { self.options.log_bytes / 4 }
     }
@@ -150,7 +150,7 @@ impl MemoryLimits {
         log_bytes > self.options.log_bytes / 4 * 5
     }
 
-    /// The most live percent of logs that are collected.
+    /// Logs are collected if at most this many percent of their bytes are alive.
     pub fn max_live_percent(&self) -> u32 {
         self.options.log_rewrite_percent
     }
@@ -181,8 +181,9 @@ impl MemoryLimits {
         count > 1 && u64::from(count) * keys >= writes
     }
 
-    /// Whether `hot_keys` keys were written `count` times and more, although fewer would have been by chance if the `writes` had been drawn
-    /// evenly from `keys` keys. Chernoff's bound of Poisson's law, in logarithms: e^(count - mean) × (mean / count)^count of the keys.
+    /// Whether more keys were written at least `count` times than chance explains. `hot_keys` were; the function compares them with a bound
+    /// on how many would be if the `writes` were drawn evenly from `keys` keys. The bound is Chernoff's for the Poisson distribution: the
+    /// share e^(count - mean) × (mean / count)^count of the keys, compared in logarithms.
     pub fn is_beyond_chance(hot_keys: u64, count: u16, keys: u64, writes: u64) -> bool {
         let (count, keys) = (f64::from(count), keys as f64);
         let mean = writes as f64 / keys;
@@ -276,11 +277,11 @@ pub enum MemoryAction {
     CompactFull(usize),
     /// The log is closed, and the log collection checks whether the oldest logs can go.
     CloseLog,
-    /// What is alive of small families is copied to the newest log, so that the oldest logs go without a flush.
+    /// The live records of small families are copied to the newest log, so that the oldest logs can be deleted without a flush.
     WriteBack,
     /// All memory of each small family becomes a table. The families share one log and one edit.
     FlushSmall,
-    /// All memory of the family becomes a table, but for the hot keys if they may stay.
+    /// All memory of the family becomes a table, except the hot keys if they may stay.
     Flush {
         family: usize,
         may_keep: bool,
@@ -312,7 +313,7 @@ pub fn decide(state: &MemoryState<'_>, limits: &MemoryLimits) -> MemoryAction {
         // A running flush may free the logs.
         let oldest = families.iter().filter_map(|family| family.first_log).min();
         let of_oldest = flushable().filter(|(_, family)| family.first_log == oldest);
-        // Of equally old families the largest one frees most.
+        // Among equally old families, a flush of the largest one frees the most.
         if let Some((index, family)) = of_oldest.rev().max_by_key(|(_, family)| family.bytes()) {
             let is_small = limits.options.log_rewrite_percent > 0 && limits.is_small(family.bytes());
             match state.write_back {

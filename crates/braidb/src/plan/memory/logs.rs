@@ -1,4 +1,4 @@
-//! Log collection: when the live records of the oldest logs are written back, so that these logs go without a flush.
+//! Log collection: when the live records of the oldest logs are written back, so that these logs can be deleted without a flush.
 //!
 //! Writing back costs the live bytes once. A flush costs all of memory, and part of every later merge. So logs are collected
 //! when they near their bound, memory is at most half full, and little of the oldest logs is alive. Fuller memory is flushed soon
@@ -17,7 +17,7 @@ pub struct LogUse {
     pub live_bytes: u64,
 }
 
-/// The log from which recovery should replay after a log collection; `None` if none pays. `logs` are all logs that may be
+/// The log from which recovery should replay after a log collection; `None` if no collection saves enough. `logs` are all logs that may be
 /// replayed, oldest first; the last one is being written.
 ///
 /// Chosen is the largest prefix of `logs` that costs at most twice as much per byte given back as the cheapest prefix. The
@@ -32,7 +32,7 @@ pub fn collection(logs: &[LogUse], limits: &MemoryLimits) -> Option<FileId> {
             share = Share { live: share.live + pair[0].live_bytes, gone: share.gone + pair[0].bytes };
             (share, pair[1].id)
         })
-        // Few live bytes in a short log do not pay for the syncs.
+        // A collection that frees less than one full log does not make up for its syncs.
         .filter(|(share, _)| share.gone >= limits.log_file_bytes() && !share.is_more_than(worst))
         .collect();
     let best = shares.iter().map(|(share, _)| *share).reduce(|a, b| if a.is_more_than(b) { b } else { a })?;
@@ -40,8 +40,8 @@ pub fn collection(logs: &[LogUse], limits: &MemoryLimits) -> Option<FileId> {
     shares.iter().rfind(|(share, _)| !share.is_more_than(enough)).map(|(_, replay_from)| *replay_from)
 }
 
-/// The log from which recovery should replay after small families are written back: the first one that a family needs that is not small.
-/// `None` if no log would go, or too many bytes would be copied. `logs` are as for [`collection`].
+/// The log from which recovery should replay after small families are written back: the first log that a larger family needs. `None` if no
+/// log could be deleted, or too many bytes would be copied. `logs` are as for [`collection`].
 pub fn collection_of_small(logs: &[LogUse], of_large: FileId, limits: &MemoryLimits) -> Option<FileId> {
     // No family replays from a log without bytes.
     let first = logs.iter().position(|log| log.id >= of_large && log.bytes > 0)?;

@@ -1,7 +1,7 @@
 //! Memory compaction: when segments of the pipeline are flattened, merged or compacted.
 //!
-//! Flattening gives back the nodes of a skiplist, and the superseded versions within the segment. Merging the indices gives
-//! readers fewer places to look. Compacting gives back all superseded versions, and costs a copy of the live ones.
+//! Flattening frees the nodes of a skiplist, and the superseded versions within the segment. Merging the indices gives readers fewer places
+//! to look. Compacting frees all superseded versions, and costs a copy of the live ones.
 //!
 //! The policies come from Accordion (section 3.2). *Basic* only merges. *Eager* compacts each segment with all others.
 //! *Adaptive* compacts at random, with a chance that grows with each flattened segment, once many versions are superseded.
@@ -22,14 +22,14 @@ use std::ops::Range;
 pub enum MemoryPolicy {
     /// Not at all: one skiplist takes the whole budget.
     None,
-    /// Full segments are flattened, and their indices merged when there are too many. Superseded versions within a segment go.
+    /// Full segments are flattened, and their indices merged when there are too many. Superseded versions within a segment are dropped.
     Basic,
-    /// Each full segment is merged with all others at once, and all superseded versions go.
+    /// Each full segment is merged with all others at once, and all superseded versions are dropped.
     Eager,
-    /// As `Basic`, but superseded versions of all segments go too, where the last merges met many of them.
+    /// As `Basic`. If the last merges met many superseded versions, superseded versions of all segments are dropped too.
     Adaptive {
-        /// Least percentage of superseded versions at which compacting pays; 1 to 99. More suits uniform loads, less saves
-        /// writes.
+        /// Memory is compacted if more than this percentage of its versions is superseded; 1 to 99. A higher value suits uniform loads, a
+        /// lower value saves writes.
         redundancy_percent: u32,
     },
 }

@@ -1,27 +1,29 @@
-//! Which value files are collected: those with most garbage for what their collection costs, in rounds.
+//! Which value files are collected, in rounds: those whose collection frees the most garbage for its cost.
 //!
-//! A value file that merges have emptied in part holds garbage. Beyond [`MOST_GARBAGE_PERCENT`] of the *base* some files are
-//! *collected*: every merge that meets a value of such a file writes it anew, and the cells that point into it are rewritten. Writers slow
-//! down where the garbage grows nevertheless (`write/pressure.rs`).
+//! A value file that merges have emptied in part holds garbage. Beyond [`MOST_GARBAGE_PERCENT`] of the *base* some files are *collected*:
+//! every merge that meets a value of such a file writes it anew, and the cells that point into it are rewritten. If the garbage grows
+//! nevertheless, writers slow down (`write/pressure.rs`).
 //!
-//! *The base* is what lives: the bytes of values in value files, and [`TABLE_PERCENT`] of those in tables of the last level. A collection rewrites tables
-//! that lead to its values. It pays when it frees much beside them, and little garbage matters little to a database of many small values.
+//! *The base* is the live bytes of value files, and [`TABLE_PERCENT`] of the live bytes in tables of the last level. Tables count because a
+//! collection also rewrites the tables that lead to its values. It should free much for that, and a little garbage hardly matters to a
+//! database of many small values.
 //!
-//! *Carried first.* While the garbage is beyond what a round ends at, every merge empties the files that are mostly garbage
-//! ([`CARRIED_SHARE`]) of the values that it meets. No cell is rewritten for it.
+//! *Carried first.* While there is more garbage than a round leaves, every merge writes anew the values that it meets of files which are
+//! mostly garbage ([`CARRIED_SHARE`]). No cell is rewritten for this.
 //!
 //! *What is hidden.* A value that a newer version hides counts as alive until a merge has met both. The planner estimates these bytes
-//! (`plan/tree/cells/garbage.rs`). They count as garbage here, but no more of them than there is garbage for certain: a wrong estimate
-//! collects files from 17% of garbage on at worst, and never slows down a writer where nothing was overwritten.
+//! (`plan/tree/cells/garbage.rs`). They count as garbage here, but at most as many of them as there are bytes of certain garbage. So a
+//! wrong estimate makes files be collected from 17% of certain garbage on at worst. It never slows down a writer if nothing was
+//! overwritten.
 //!
 //! *Cost.* A round copies the values that are alive in its files, and rewrites the handles of the cells that lead there. A cell is rewritten
 //! once for all files of the round. So a file costs less beside others of the same cells, and a large round costs less for each file than a
 //! small one. Files are chosen in passes, the best first ([`PASSES`]), until the garbage is [`ROUND_PERCENT`] below the bound.
 //!
-//! *Room.* A file gives its space back when the last table that points into it was rewritten. Until then its values that were written anew
-//! stand on the device twice. So the live bytes of all collected files are bounded: by one in [`ROUND_SHARE`] of all live bytes, and by
-//! the room of the device, but [`ROUND_FILES`] full files are always allowed. A round begins when all files of the round before are
-//! gone. Files that joined later would have cells visited again that the merges have left behind.
+//! *Room.* A file is deleted when the last table that points into it was rewritten. Until then its values that were written anew stand on
+//! the device twice. So the live bytes of all collected files are bounded: by one in [`ROUND_SHARE`] of all live bytes, and by the room of
+//! the device, but [`ROUND_FILES`] full files are always allowed. A round begins when all files of the last round are deleted. If files
+//! joined a running round, its merges would have to visit cells again.
 
 use super::ValueOptions;
 use crate::base::ids::{FileId, TierId};
@@ -30,35 +32,36 @@ use crate::version::state::ValueFile;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Garbage of all value files, in percent of the base, beyond which files are collected. At 40 files with half of garbage are found
-/// under even overwriting, so a byte of garbage costs about one copied byte.
+/// Garbage of all value files, in percent of the base, beyond which files are collected. At 40, collected files are half garbage if keys
+/// are overwritten evenly. So each freed byte costs about one copied byte.
 const MOST_GARBAGE_PERCENT: u64 = 40;
-/// How many percent of the live bytes in tables the base counts. Tables take up to 1.33 times what lives in them
-/// (`plan/tree/cells/garbage.rs`). With 75 percent the directory of a database of tables alone would take at most 1.63 times what lives. The
-/// bound is 1.65.
+/// How many percent of the live bytes in tables the base counts. Tables take up to 1.33 times their live bytes
+/// (`plan/tree/cells/garbage.rs`). With 75 percent the directory of a database of tables alone would take at most 1.63 times the live
+/// bytes. The bound is 1.65.
 const TABLE_PERCENT: u64 = 75;
 /// A file is carried if at most one in this many of its bytes is alive. A carried value costs one written byte for three that it frees.
 const CARRIED_SHARE: u64 = 4;
-/// A round is to bring garbage this many percent of the base below [`MOST_GARBAGE_PERCENT`]. Rounds that ended at
+/// A round takes files until the garbage is this many percent of the base below [`MOST_GARBAGE_PERCENT`]. Rounds that ended at
 /// [`MOST_GARBAGE_PERCENT`] freed 5 of 2,000 MiB each under Zipfian overwriting, and rewrote the handles of a cell ten times where now five
 /// suffice.
 const ROUND_PERCENT: u64 = 12;
-/// What a file must free for each byte that its collection costs, in percent of what the best file frees, in the first passes over the files.
-/// In the last pass it is what all files free in the mean. For each copied byte a file frees at least half of the mean. Cells that an earlier
-/// pass rewrites cost nothing in a later one.
+/// For each of the first three passes over the files: what a file must free for each byte that its collection costs, in percent of what the
+/// best file frees. In the fourth and last pass a file must free as much as all files do on average. In each pass it must free at least
+/// half of the average for each copied byte. Cells of files that were chosen before cost nothing.
 const PASSES: [u64; 3] = [100, 70, 50];
-/// A byte that is collected on a slow tier costs as many bytes on the fast one: 8. It is a compromise: a disk with 150 MB a second takes 3
-/// times as long as a flash drive with 480 MB, seeks come on top, and readers of cold data wait meanwhile. Updates on modelled devices gained a
-/// third over a weight of 1 (docs/decisions/slow-cells-stay.md).
+/// A byte that is copied from a file on a slow tier costs as much as this many bytes on the fast tier. It is a compromise: a disk with 150
+/// MB/s takes 3 times as long as a flash drive with 480 MB/s, seeks come on top, and readers of cold data wait meanwhile. Updates on
+/// modelled devices gained a third over a weight of 1 (docs/decisions/slow-cells-stay.md).
 const SLOW_WEIGHT: u64 = 8;
 /// Bytes that the rewrite of an entry without its value takes: 42 MB of tables hold the handles of 1.9 million keys of 16 bytes.
 const HANDLE_BYTES: u64 = 24;
-/// Collected files may have one in this many of all live bytes. At 12 the copies take 8% of the live bytes at worst, for a short time.
+/// The files of a round may have one in this many of all live bytes. At 12 the copies take 8% of the live bytes at worst, for a short time.
 const ROUND_SHARE: u64 = 12;
 /// Live bytes that may always be collected, in value files of full size. The device keeps a reserve of two tables and more for merges, and
 /// a value file is no larger than a table.
 const ROUND_FILES: u64 = 2;
-/// Collected files may have one byte in this many that the device has free beyond its reserve. The rest is left to writers.
+/// The files of a round may have one live byte for this many bytes that the device has free beyond its reserve. The rest is left to
+/// writers.
 const ROOM_SHARE: u64 = 4;
 
 /// What the cells of the tree say about space, in bytes, by estimate.
@@ -80,7 +83,7 @@ impl Space {
     }
 }
 
-/// What all value files have, in bytes, beside tables with `space`.
+/// The bytes of all value files, and what the cells of the tree say about space.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Total {
     live_bytes: u64,
@@ -98,7 +101,7 @@ impl Total {
         })
     }
 
-    /// The garbage with what is hidden, and the base without: what no version hides.
+    /// The garbage including hidden values, and the base without hidden values.
     fn estimate(&self) -> (u64, u64) {
         let hidden_bytes = self.space.hidden_value_bytes.min(self.garbage_bytes).min(self.live_bytes);
         let of_tables = u128::from(self.space.table_bytes) * u128::from(TABLE_PERCENT) / 100;
@@ -168,7 +171,7 @@ impl Cells {
         }
     }
 
-    /// The gain of a file. The cells that lead there are rewritten for it, but for those that were visited.
+    /// The gain of a file ([`gain`]). Its cost includes the rewrite of the cells that lead there, except visited ones.
     fn gain(&self, id: FileId, file: &ValueFile) -> u128 {
         let places = self.leading.get(&id).into_iter().flatten();
         let cost_bytes = places.fold(copy_bytes(file), |sum, &place| sum.saturating_add(self.bytes[place]));
@@ -182,12 +185,13 @@ fn copy_bytes(file: &ValueFile) -> u64 {
     file.live_bytes.saturating_mul(weight)
 }
 
-/// Garbage that goes for each byte that is written for it, in units of 2⁻³².
+/// Garbage that is freed for each byte that is written for it, in units of 2⁻³².
 fn gain(garbage_bytes: u64, cost_bytes: u64) -> u128 {
     (u128::from(garbage_bytes) << 32) / u128::from(cost_bytes.max(1))
 }
 
-/// The value files that merges empty where they come by: those that are mostly garbage, while all garbage is beyond what a round ends at.
+/// The value files whose values every merge writes anew when it meets them: those that are mostly garbage, while there is more garbage than
+/// a round leaves.
 pub fn carried(files: &BTreeMap<FileId, ValueFile>, total: Total) -> BTreeSet<FileId> {
     if !total.is_beyond(MOST_GARBAGE_PERCENT - ROUND_PERCENT) {
         return BTreeSet::new();
@@ -226,7 +230,8 @@ pub fn to_collect(
         if !left.is_beyond(MOST_GARBAGE_PERCENT - ROUND_PERCENT) {
             break;
         }
-        // Beside chosen files a file pays for no cell. With little garbage it would still cost more copies than it frees.
+        // A file whose cells are all rewritten for chosen files costs only its copies. If it has little garbage, these are still more than
+        // it frees.
         let is_worth = cells.gain(id, file) >= wanted
             && (gain(file.garbage_bytes(), file.live_bytes) >= least || chosen.is_empty());
         // The first file is chosen even if it holds a value larger than a file should be.

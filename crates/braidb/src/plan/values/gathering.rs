@@ -1,21 +1,22 @@
-//! Which values a merge gathers: those of a cell that lies in many small places.
+//! Which values a merge *gathers* (writes anew, together and in key order): those of a cell whose values lie in many small places.
 //!
 //! A flush writes few values of each cell, so the values of a cell lie in as many places as flushes wrote them. A merge of the cell writes
-//! the values of small places anew, in key order, where they are too many ([`scattered`]), or where scans have lost the price of it
-//! ([`gathered`], [`gathering_us`]). In a trie nothing is gathered: its tables stay in the order of writing, as in the papers.
+//! the values of small places anew, in key order, if there are too many of them ([`scattered`]), or if scans have lost as much time as the
+//! gathering costs ([`gathered`], [`gathering_us`]). In a trie nothing is gathered: its tables stay in the order of writing, as in the
+//! papers.
 
 use super::{ValueLayout, ValueOptions};
 use crate::base::ids::FileId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A cell may lie in this many value files of which it has few bytes. When it has more, the next merge of the cell writes their values anew,
-/// in key order. At 16 a value of a very large database is written once more for it: 16 flushes that each left 40 KiB in a cell become one
-/// place of 640 KiB. (KT-Store keeps one table a leaf.)
+/// A cell may have few bytes in this many value files. If it has few bytes in more files, its next merge writes the values of these files
+/// anew, in key order. At 16 a value of a very large database is written once more for it: 16 flushes that each left 40 KiB in a cell
+/// become one place of 640 KiB. (KT-Store keeps one table a leaf.)
 const SMALL_PLACES: usize = 16;
-/// The bytes of a cell in a value file are few below one in this many of a full value file: 512 KiB of 8 MiB. A disk reads them in less time
-/// than a seek takes.
+/// A cell has few bytes in a value file if they are less than one in this many of the bytes of a full value file: 512 KiB of 8 MiB. A disk
+/// reads them in less time than a seek takes.
 const SMALL_SHARE: u64 = 16;
-/// Bytes of a cell in a value file are few below this, even if value files are small: four blocks of a file system.
+/// Fewer bytes than this of a cell in a value file are few, even if value files are small: four blocks of a file system.
 const LEAST_SMALL_BYTES: u64 = 16 << 10;
 
 /// Bytes that a merge which gathers values reads at one place, mostly (`CHUNK_BYTES` in `value/mod.rs`).
@@ -37,7 +38,7 @@ pub fn gathering_us(value_bytes: u64, place_us: u64) -> u64 {
     (value_bytes / 250).saturating_add(places.saturating_mul(place_us))
 }
 
-/// The bytes in each of `places`, which are value files that slices lead into, with the bytes there. A file may come several times.
+/// Adds up bytes by file. `places` are the value files that slices lead into, with the bytes there. A file may come several times.
 fn by_file(places: impl Iterator<Item = (FileId, u64)>) -> BTreeMap<FileId, u64> {
     let mut by_file: BTreeMap<FileId, u64> = BTreeMap::new();
     for (id, bytes) in places {

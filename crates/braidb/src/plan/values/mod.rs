@@ -26,10 +26,10 @@ pub enum ValueLayout {
     /// A file of its own for each job, in key order. Cells of the last level are the leaves of KT-Store, and merges gather what lies in
     /// many small places.
     Ordered,
-    /// The form of the paper, for comparison. A trie over the first `levels` bytes of a key, 0 to 32. Each leaf has a table, to which the
-    /// jobs of an open append; all keys of fewer bytes share one. A flush appends in the order of writing, a merge in key order. A scan
-    /// reads each table from the smallest to the largest offset that it wants, in pieces of 16 MiB. With 0 levels there is one log of
-    /// values, as in WiscKey, and a scan reads value by value.
+    /// The form of the KT-Store paper, for comparison. A trie over the first `levels` bytes of a key, 0 to 32. Each leaf has a table, to
+    /// which the jobs of an open append; all keys of fewer bytes share one. A flush appends in the order of writing, a merge in key order.
+    /// A scan reads each table from the smallest to the largest offset that it wants, in pieces of 16 MiB. With 0 levels there is one log
+    /// of values, as in WiscKey, and a scan reads value by value.
     ///
     /// Up to 512 tables wait open for the next job, and a job holds up to 256. Other leaves get a new table from each job. So the form is
     /// for few hundred leaves. A flush holds a copy of the large values that it writes.

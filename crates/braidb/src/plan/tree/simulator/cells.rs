@@ -493,7 +493,7 @@ fn a_compaction_cleans_below_newer_runs() {
     }
 }
 
-/// With one run a cell, L0 waits until all cells of L1 that it reaches are free. Other jobs of L1 must leave it a gap.
+/// With one run a cell, L0 waits until all cells of L1 that it reaches are free. Other jobs of L1 must not keep it waiting for ever.
 #[test]
 fn l0_gets_its_turn_among_jobs_of_one_run_cells() {
     let mut sim = Simulator::with(1, Guards::Balanced);

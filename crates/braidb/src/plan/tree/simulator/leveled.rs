@@ -198,7 +198,8 @@ fn an_empty_tree_wants_nothing() {
     assert!(matches!(done, Step::Done));
 }
 
-/// L0 cannot go down past a slice that is avoided. It keeps nothing free for its merge then, so deeper levels come to their targets.
+/// L0 cannot go down past a slice that is avoided. Then the planner keeps nothing free for the merge of L0, so deeper levels can reach
+/// their targets.
 #[test]
 fn what_is_avoided_keeps_no_deeper_level_waiting() {
     for guards in [Guards::Sampled { top_level_bits: 6, bit_decrement: 2 }, Guards::Balanced] {

@@ -1,4 +1,4 @@
-//! Writers that are faster than merges: time passes, two threads merge, and L0 is looked at when memtables arrive.
+//! Tests with writers that are faster than merges. Time passes here: two threads merge while a writer fills memtables.
 
 use super::*;
 
@@ -10,7 +10,7 @@ const MEMTABLE_BYTES: u64 = MEMTABLE as u64 * PUT_BYTES;
 /// What writers met.
 #[derive(Debug, Default)]
 struct Met {
-    /// Time that a writer waited since L0 was full, in memtables that it would have filled.
+    /// Time that a writer waited because L0 was full, in memtables that it would have filled.
     waited: f64,
     /// The largest L1, in memtables.
     largest_l1: u64,

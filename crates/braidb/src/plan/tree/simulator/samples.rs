@@ -130,8 +130,8 @@ struct Cost {
     written: f64,
     space: f64,
     worst: f64,
-    /// The worst space without what is allowed beyond the share of a cell: four thirds of a memtable of garbage, or of an eighth of all entries.
-    /// A cell of which a fourth may be garbage grows by four thirds of what it may have more.
+    /// The worst space, less 4/3 of the slack (garbage of one memtable, at most an eighth of all bytes). A cell of which a fourth may be
+    /// garbage grows by 4/3 of the slack.
     beyond: f64,
 }
 
