@@ -288,7 +288,7 @@ impl Window {
             // is long enough for all values.
             let last = *wanted.last().expect("a file is listed with a value");
             let body = self.wanted(last).body.clone();
-            // A kernel reads fewer bytes than this ahead by itself.
+            // A kernel reads up to [`LEAST_AHEAD_BYTES`] ahead by itself.
             let is_worth = is_forward && place_bytes >= LEAST_AHEAD_BYTES;
             let most_bytes = if is_worth { place_bytes } else { 0 };
             let ahead_bytes = spent.by_file.entry(id).or_default().ahead_bytes(&handles, most_bytes);

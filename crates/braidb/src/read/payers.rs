@@ -56,7 +56,7 @@ impl GarbageCount {
         true
     }
 
-    /// The hidden entries by which their number exceeds `entries_returned`, if any.
+    /// By how many the hidden entries exceed `entries_returned`, and where they lie. `None` if they do not.
     pub fn beyond(&self, entries_returned: u64) -> Option<MetGarbage> {
         let entries = self.entries.saturating_sub(entries_returned);
         (entries > 0).then(|| MetGarbage { range: range_of(&self.first_key, &self.last_key), entries })

@@ -18,8 +18,9 @@
 //!
 //! # Lock order
 //!
-//! The catalog's lock (module `jobs`) → `core`, the commit lock → `waiting`, `flushes` → the lock of `LogSync` → the view's swap
-//! lock. The offers of gaps and the set of gaps are locked last. So no thread wakes the jobs while holding `core`: a writer wakes them after its commit.
+//! The catalog's lock (module `jobs`) → `core`, the commit lock → `waiting`, `flushes` → the lock of `LogSync` → the view's swap lock. The
+//! offers of gaps and the set of gaps are locked last. So no thread wakes the jobs while holding `core`: a writer wakes them after its
+//! commit.
 
 pub mod flush_queue;
 mod gaps;

@@ -58,7 +58,8 @@ const COMPACT_FULL_PERMILLE: u64 = 750;
 /// A flush keeps hot keys only if they are at least one in this many keys of its flushing set. To separate fewer keys takes more processor
 /// time than it saves the flush.
 const MIN_HOT_SHARE: u64 = 32;
-/// A family with less memory than this is small: 64 KiB. A table of its own would take longer to sync than the copies of many such families.
+/// A family with less memory than this is small: 64 KiB. A table of its own would take longer to sync than the copies of many such
+/// families.
 const SMALL_FAMILY_BYTES: u64 = 64 << 10;
 const MILLION: u128 = 1_000_000;
 

@@ -28,8 +28,8 @@ pub enum MemoryPolicy {
     Eager,
     /// As `Basic`. If the last merges met many superseded versions, superseded versions of all segments are dropped too.
     Adaptive {
-        /// Memory is compacted if more than this percentage of its versions is superseded; 1 to 99. A higher value suits uniform loads, a
-        /// lower value saves writes.
+        /// Memory may be compacted if more than this percentage of its versions is superseded; 1 to 99. A higher value suits uniform loads,
+        /// a lower value saves writes.
         redundancy_percent: u32,
     },
 }

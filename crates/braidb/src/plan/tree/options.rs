@@ -100,7 +100,8 @@ pub struct MoveTimes {
     pub byte_ps: u64,
 }
 
-/// What a disk takes, for devices that were not measured: 10 ms to a place, 150 MB a second read there, and 500 MB a second written to flash.
+/// What a disk takes, for devices that were not measured: 10 ms to a place, 150 MB a second read there, and 500 MB a second written to
+/// flash.
 impl Default for MoveTimes {
     fn default() -> MoveTimes {
         MoveTimes { seek_ns: 10_000_000, byte_ps: byte_ps(150_000_000) + byte_ps(500_000_000) }
@@ -113,8 +114,8 @@ fn byte_ps(bytes_per_second: u64) -> u64 {
 }
 
 impl MoveTimes {
-    /// What a move between two devices takes by their times. Nothing is counted for a fast device that was not measured; if the slow one was
-    /// not, the times are those of a disk.
+    /// What a move between two devices takes by their times. Nothing is counted for a fast device that was not measured; if the slow one
+    /// was not, the times are those of a disk.
     pub fn of(times: &Times) -> MoveTimes {
         let Some(slow) = times.slow else { return MoveTimes::default() };
         let fast_ps = times.fast.map_or(0, |fast| byte_ps(fast.write_bytes_per_second));
@@ -163,7 +164,8 @@ pub struct Now<'a> {
     pub watermark: SeqNo,
     /// The newest number that readers see.
     pub visible: SeqNo,
-    /// Of 1,000 puts that merges lately brought to oldest runs of last-level cells, how many hid an older entry. 1,000 before the first merge.
+    /// Of 1,000 puts that merges lately brought to oldest runs of last-level cells, how many hid an older entry. 1,000 before the first
+    /// merge.
     pub shadowed_permille: u64,
     /// Whether a merge may be bought by what readers paid: not while another one runs.
     pub may_buy: bool,

@@ -3,12 +3,12 @@
 //! A merge leaves each cell of its target level where it is: what it writes into a slow cell goes to the tier of this cell, all else to the
 //! fast one. A move of a cell between tiers is a merge too, of all its runs, and its [`Placement`] says where it goes.
 //!
-//! *Staging.* While the fast tier has less than its share, what a merge writes into a slow cell comes to the fast tier, as far as there is room.
-//! It was read anyway, and is written where writing is cheap. If it is cold, it leaves when the room is needed. A merge that takes a part of
-//! the cell's one run leaves the rest of this run on the slow tier.
+//! *Staging.* While the fast tier has less than its share, what a merge writes into a slow cell comes to the fast tier, as far as there is
+//! room. It was read anyway, and is written where writing is cheap. If it is cold, it leaves when the room is needed. A merge that takes a
+//! part of the cell's one run leaves the rest of this run on the slow tier.
 //!
-//! *One slow read a get.* A table on a slow tier holds its values, or leads to values on the fast tier. So a merge that brings handles of slow
-//! values into a slow cell writes the table of this cell to the fast tier.
+//! *One slow read a get.* A table on a slow tier holds its values, or leads to values on the fast tier. So a merge that brings handles of
+//! slow values into a slow cell writes the table of this cell to the fast tier.
 
 use super::Merge;
 use crate::base::ids::TierId;

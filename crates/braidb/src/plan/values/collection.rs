@@ -16,9 +16,9 @@
 //! wrong estimate makes files be collected from 17% of certain garbage on at worst. It never slows down a writer if nothing was
 //! overwritten.
 //!
-//! *Cost.* A round copies the values that are alive in its files, and rewrites the handles of the cells that lead there. A cell is rewritten
-//! once for all files of the round. So a file costs less beside others of the same cells, and a large round costs less for each file than a
-//! small one. Files are chosen in passes, the best first ([`PASSES`]), until the garbage is [`ROUND_PERCENT`] below the bound.
+//! *Cost.* A round copies the values that are alive in its files, and rewrites the handles of the cells that lead there. A cell is
+//! rewritten once for all files of the round. So a file costs less beside others of the same cells, and a large round costs less for each
+//! file than a small one. Files are chosen in passes, the best first ([`PASSES`]), until the garbage is [`ROUND_PERCENT`] below the bound.
 //!
 //! *Room.* A file is deleted when the last table that points into it was rewritten. Until then its values that were written anew stand on
 //! the device twice. So the live bytes of all collected files are bounded: by one in [`ROUND_SHARE`] of all live bytes, and by the room of
@@ -69,8 +69,8 @@ const ROOM_SHARE: u64 = 4;
 pub struct Space {
     /// Bytes of values in value files that count as alive although newer versions hide them: no merge has met both yet.
     pub hidden_value_bytes: u64,
-    /// Live bytes of keys and values in tables of the last level. Entries of upper levels hide some, or will. Cells most of whose values lie in
-    /// value files are left out: they hold handles.
+    /// Live bytes of keys and values in tables of the last level. Entries of upper levels hide some, or will. Cells most of whose values
+    /// lie in value files are left out: they hold handles.
     pub table_bytes: u64,
 }
 

@@ -125,7 +125,8 @@ fn garbage_share(bytes: u64, value_bytes: u64) -> u64 {
     if values::is_separated(bytes, value_bytes) { SEPARATED_SHARE } else { GARBAGE_SHARE }
 }
 
-/// Garbage that a family whose last level has `last_bytes` may have beyond its share, in thousandths. No level's target is below `base_bytes`.
+/// Garbage that a family whose last level has `last_bytes` may have beyond its share, in thousandths. No level's target is below
+/// `base_bytes`.
 pub(super) fn slack_permille(base_bytes: u64, last_bytes: u64) -> u64 {
     let slack_bytes = base_bytes / SLACK_PART;
     (u128::from(slack_bytes) * 1000 / u128::from(last_bytes.max(1))).min(u128::from(MOST_SLACK)) as u64
@@ -238,8 +239,8 @@ impl Sum {
         Some(self.hidden?.max(self.newer_tombstones().min(self.oldest_entries)))
     }
 
-    /// Whether so much is garbage, or may be, that the cell should become one run. `slack` thousandths of its entries are allowed beyond the
-    /// share. Tombstones alone must stay within the share.
+    /// Whether so much is garbage, or may be, that the cell should become one run. `slack` thousandths of its entries are allowed beyond
+    /// the share. Tombstones alone must stay within the share.
     pub(super) fn is_garbage_heavy(&self, permille: u64, slack: u64) -> bool {
         let share = self.garbage_share();
         let has_share = |garbage: u64, permille: u64| {

@@ -10,12 +10,12 @@
 //! *Jobs* take a whole cell, and jobs from different cells of a level never meet: the guards of a level stand on the next one too, so the
 //! cells below divide a cell's span exactly. A merge of L0 owns only a part of a cell of L1; other jobs may append beside this part.
 //!
-//! *Targets.* The last level is the deepest that holds anything; it may hold `base_bytes × growth^(level-1)`, and beyond that the next level
-//! becomes the last. The target of each level above is computed upward from the last one's real size, each `growth` times smaller, but
-//! never below `base_bytes`.
+//! *Targets.* The last level is the deepest that holds anything; it may hold `base_bytes × growth^(level-1)`, and beyond that the next
+//! level becomes the last. The target of each level above is computed upward from the last one's real size, each `growth` times smaller,
+//! but never below `base_bytes`.
 //!
-//! *Permanent cases.* With one run a cell the tree is leveled: L0 is merged into L1, and a merge takes all that it meets. Without guards each
-//! level is one cell: the tree is tiered.
+//! *Permanent cases.* With one run a cell the tree is leveled: L0 is merged into L1, and a merge takes all that it meets. Without guards
+//! each level is one cell: the tree is tiered.
 //!
 //! *Order.* [`order`] lists the proposals, the most urgent first.
 

@@ -7,9 +7,9 @@
 //! *What a merge removes.* After a merge of neighbouring runs, readers still search below the oldest of them, and go on paying its rent. So
 //! the rent of a merge is the rent of its inputs without the oldest run, in each cell of the lowest level.
 //!
-//! *Candidates* are, for each cell, all windows of neighbouring runs, merged in place; and the whole cell, merged with all runs of the
-//! next level that it meets. If it meets nothing there, its oldest run moves down, as metadata. The candidate with the most rent for its price is bought
-//! first. In L0 the first remedy is to hand tables over to L1, which writes nothing.
+//! *Candidates* are, for each cell, all windows of neighbouring runs, merged in place; and the whole cell, merged with all runs of the next
+//! level that it meets. If it meets nothing there, its oldest run moves down, as metadata. The candidate with the most rent for its price
+//! is bought first. In L0 the first remedy is to hand tables over to L1, which writes nothing.
 //!
 //! *One at a time.* No merge is bought while a bought one runs. So reads all over the tree cannot keep all threads from urgent work. The
 //! rent of the inputs is cleared when the merge begins. So a merge that fails is not tried again until readers have paid its price once

@@ -1,26 +1,27 @@
 //! Cells that move between tiers (LogStore): the coldest cells leave the fast tier when it has more than its share, and a slow cell that is
 //! read often returns to the fast tier.
 //!
-//! *Which cells.* Only a *bottom cell* may be slow: one beneath which nothing lies, mostly of the last level. It has one run. So a get meets
-//! slow files once, at its end. A cell whose values all lie in its tables leaves with them. A cell that leads into value files keeps its
-//! tables on the fast tier, and its values leave: a get then reads one slow value.
+//! *Which cells.* Only a *bottom cell* may be slow: one beneath which nothing lies, mostly of the last level. It has one run. So a get
+//! meets slow files once, at its end. A cell whose values all lie in its tables leaves with them. A cell that leads into value files keeps
+//! its tables on the fast tier, and its values leave: a get then reads one slow value.
 //!
-//! *How.* A move of a cell is a merge of all its runs into one (`plan/tree/placement.rs`), so it drops what is hidden too. One cell moves at a
-//! time: the next is chosen when the fast tier has what the last one left.
+//! *How.* A move of a cell is a merge of all its runs into one (`plan/tree/placement.rs`), so it drops what is hidden too. One cell moves
+//! at a time: the next is chosen when the fast tier has what the last one left.
 //!
-//! *A slow cell stays where it is.* A merge from above takes its run along and writes the whole to the slow tier, or to the fast one while it
-//! has room (`plan/tree/placement.rs`). What comes from above waits until it is enough (`plan/tree/cells/down.rs`). No run joins a slow cell
-//! from above by metadata, and it is not joined with a neighbour. When it is no longer in the last level, its run goes down as metadata.
+//! *A slow cell stays where it is.* A merge from above takes its run along and writes the whole to the slow tier, or to the fast one while
+//! it has room (`plan/tree/placement.rs`). What comes from above waits until it is enough (`plan/tree/cells/down.rs`). No run joins a slow
+//! cell from above by metadata, and it is not joined with a neighbour. When it is no longer in the last level, its run goes down as
+//! metadata.
 //!
 //! *L1 keeps its tables.* L0 goes down to L1 without a read of a slow device, so writers never wait for one. What is to leave from L1 first
 //! goes down to L2, as metadata.
 //!
-//! *Leaving.* The coldest cell by reads for each byte leaves first. Where nothing is read, writes count (`version/usage/heat.rs`). Where no bottom
-//! cell can leave, the coldest cell above goes down.
+//! *Leaving.* The coldest cell by reads for each byte leaves first. Where nothing is read, writes count (`version/usage/heat.rs`). Where no
+//! bottom cell can leave, the coldest cell above goes down.
 //!
-//! *Coming back* (LogStore, equation 10). A slow cell comes back when two things hold. What readers waited for its files reaches what the move
-//! costs. And it is hotter than the cells that would have to leave for it, by more than chance explains. The paper lifts such a cell to
-//! level 1; here it stays at its level, and never passes a newer version (docs/decisions/slow-cells-stay.md).
+//! *Coming back* (LogStore, equation 10). A slow cell comes back when two things hold. What readers waited for its files reaches what the
+//! move costs. And it is hotter than the cells that would have to leave for it, by more than chance explains. The paper lifts such a cell
+//! to level 1; here it stays at its level, and never passes a newer version (docs/decisions/slow-cells-stay.md).
 
 use super::Planner;
 use crate::base::ids::{FileId, TierId};
@@ -31,13 +32,14 @@ use crate::version::usage::rent::CHARGED_BITS;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// Standard deviations by which a slow cell must be hotter than cells that would leave for it: 4. By chance one comparison in 30,000 passes.
+/// Standard deviations by which a slow cell must be hotter than cells that would leave for it: 4. By chance one comparison in 30,000
+/// passes.
 const DEVIATIONS: u128 = 4;
 /// The same while readers have just turned to other keys: 2. In this time a cell that stays on the wrong tier costs more than a cell that
 /// moves in vain.
 const SETTLING_DEVIATIONS: u128 = 2;
-/// Reads that one count of a fast slice's heat stands for: readers count one read in 8, for all of them (`version/usage/rent.rs`). A slow slice
-/// counts each read.
+/// Reads that one count of a fast slice's heat stands for: readers count one read in 8, for all of them (`version/usage/rent.rs`). A slow
+/// slice counts each read.
 const READS_OF_A_COUNT: u128 = 1 << CHARGED_BITS;
 
 /// A cell that may move.

@@ -1,8 +1,8 @@
 //! The readers of a forecast: what gets and scans ask of the tree, and what they pay in vain.
 //!
 //! Readers come evenly to all keys that have been written. Between two positions at which slices begin or end, a get asks the slices from
-//! the newest to the one that holds its key. The share of keys that a slice holds there is its share of the entries. So the expected number of
-//! slices that are asked follows from the counts of entries alone. What a slice is owed is charged as the engine charges it
+//! the newest to the one that holds its key. The share of keys that a slice holds there is its share of the entries. So the expected number
+//! of slices that are asked follows from the counts of entries alone. What a slice is owed is charged as the engine charges it
 //! (`read/get.rs`, `read/scan.rs`), in whole units; the rest is kept for the next round.
 
 use super::{Machine, edges, position, stretches, width};
@@ -52,8 +52,8 @@ impl Units {
 }
 
 impl Machine {
-    /// The readers that come while the memtable fills up to `next` entries, as many as belong to the `entries` flushed last. Gets of keys in
-    /// memory ask no table.
+    /// The readers that come while the memtable fills up to `next` entries, as many as belong to the `entries` flushed last. Gets of keys
+    /// in memory ask no table.
     pub(super) fn readers_come(&mut self, entries: u64, next: u64) {
         let share = entries as f64 / self.load.entries as f64 / f64::from(ROUNDS);
         for round in 0..ROUNDS {
