@@ -7,19 +7,19 @@
 //! | threshold | value | origin | effect |
 //! |---|---|---|---|
 //! | active segment | `active_percent` of the budget | Accordion 3.1 | the segment joins its pipeline |
-//! | pipeline | `pipeline_segments` + 2 segments | measured | memory compaction is behind: the active segment grows on |
+//! | pipeline | `pipeline_segments` + 2 segments | measured | memory compaction is behind: the active segment keeps growing |
 //! | full memory | the budget; half of it for new writes where hot keys stayed | TRIAD 4.1 | the largest family is flushed |
-//! | memory that must go | 15/8 of the budget | below the hard limit of 2 budgets | flushed, whatever compacts it |
+//! | memory that must go | 15/8 of the budget | below the hard limit of 2 budgets | flushed even if it is being compacted |
 //! | superseded memory | at most 750 of 1,000 bytes were alive | TRIAD 4.1, `FLUSH_TH` | full memory is compacted instead of flushed |
 //! | logs | `log_bytes` | TRIAD 4.3 | the family with the oldest record is flushed, or written back if it is small |
 //! | small family | 64 KiB, and a 16th of the budget | measured | written back where logs are full, instead of a table of its own |
-//! | small families, most | a quarter of `log_bytes` | below `log_bytes` | more is flushed, all small families with one log and one edit |
+//! | small families, most | a quarter of `log_bytes` | below `log_bytes` | with more, all small ones are flushed with one log and one edit |
 //! | logs during a write-back | 5/4 of `log_bytes` | measured | the write-back is given up for a flush |
 //! | log file | a quarter of `log_bytes` | measured | the log is closed; the oldest logs may be collected |
 //! | logs near their bound | 3/4 of `log_bytes` | measured | the log collection counts what is alive, unless a flush is near |
 //! | hot key | written twice, at least as often as the mean, and more often than by chance | TRIAD 4.1 | it may stay at a flush |
 //! | hot keys, least | 1 key in 32 of the flushing set | measured | with fewer, none stays |
-//! | hot keys, most | 3/4 of the budget and 1/4 of `log_bytes` | measured | the hottest stay that fit |
+//! | hot keys, most | 3/4 of the budget and 1/4 of `log_bytes` | measured | the hottest that fit stay |
 
 use crate::base::ids::FileId;
 

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 /// A last-level cell is rewritten when one entry in this many is garbage, if all values lie in tables: a byte of garbage then costs three
 /// written bytes. With 5 instead, overwriting 5 and 20 million keys twice wrote 14% and 2% more, and 20 million keys took 1.81 times their
-/// live bytes at worst. With 4 they took 1.65 times as many.
+/// live bytes at worst. With 4 it was 1.65 times.
 const GARBAGE_SHARE: u64 = 4;
 /// A last-level cell most of whose values lie in value files is rewritten when one entry in this many is garbage. Its rewrite writes only
 /// handles, which are few bytes, and tells which values are garbage. At 10 each entry is merged about nine more times until a newer version

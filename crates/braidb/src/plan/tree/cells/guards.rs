@@ -40,7 +40,8 @@ impl Planner<'_> {
         })
     }
 
-    /// The guard of the next level that best halves this level's bytes there, among those that have entries of the cell on both sides.
+    /// The guard of the next level that best halves the next level's bytes in the cell's span. Only guards with entries of the cell on both
+    /// sides count.
     fn middle_guard(&self, level: usize, index: usize) -> Option<Vec<u8>> {
         let below = self.cells_in(level + 1, &self.span(level, index));
         let inner: Vec<usize> = below

@@ -156,7 +156,7 @@ struct Planner<'a> {
     claims: Claims,
     now: &'a Now<'a>,
     options: &'a TreeOptions,
-    /// The reason that the merges which are proposed now carry.
+    /// The reason that is noted in merges that are proposed now.
     reason: Reason,
     /// The deepest level that holds anything, L1 at least.
     last: usize,

@@ -8,19 +8,19 @@
 //! 3. `CellsFarOverBound`: a cell has twice as many runs as make it due.
 //! 4. `L1FarOverTarget`: L1 has one run a cell and twice as many bytes as its target. A merge of L0 would write all of it again.
 //! 5. `L0`: L0 has enough tables. They move down as metadata, or are merged into L1 where a cell has one run.
-//! 6. `RoomInL1`: a cell of L1 is due, and L0 waits to go down. If no cell of L1 has a plan, less urgent work leaves L0 its way.
+//! 6. `RoomInL1`: L0 is due, and so is a cell of L1. If no cell of L1 has a plan, what a merge of L0 needs is kept free.
 //! 7. `FreeMoves`: the oldest run of a cell moves down, as metadata, from a level over its target.
 //! 8. `Splits`: a cell is too large, and is cut in two, as metadata.
 //! 9. `LeaveFastTier`: the fast tier has more than its share. Its coldest cell goes to a slow one.
 //! 10. `Garbage`: versions and tombstones that no reader needs take more space than is allowed.
 //! 11. `CellsOverBound`: a cell has as many runs as make it due.
 //! 12. `LevelsOverTarget`: a level has more bytes than its target.
-//! 13. `Pinning`: tables point into logs or value files that are to go.
-//! 14. `Cold`: old tombstones, and the rests of tables of which little is left.
+//! 13. `Pinning`: tables point into logs or value files that are to be deleted.
+//! 14. `Cold`: there are old tombstones, or tables of which little is still in use.
 //! 15. `Joins`: two small neighbouring cells become one, as metadata.
 //! 16. `GarbageHints`: scans read more garbage than a rewrite costs.
-//! 17. `Purchase`: readers have paid the price of a merge in vain.
-//! 18. `ComeBack`: readers have waited for a slow cell as long as its way to the fast tier takes.
+//! 17. `Purchase`: the time that readers lost because a merge was not made has reached its price.
+//! 18. `ComeBack`: readers have waited for a slow cell as long as its move to the fast tier takes.
 //! 19. `GatherHints`: scans lost more time to values in many places than it takes to gather them.
 
 use super::Planner;

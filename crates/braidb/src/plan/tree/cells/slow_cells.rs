@@ -19,9 +19,9 @@
 //! *Leaving.* The coldest cell by reads for each byte leaves first. Where nothing is read, writes count (`version/usage/heat.rs`). Where no
 //! bottom cell can leave, the coldest cell above goes down.
 //!
-//! *Coming back* (LogStore, equation 10). A slow cell comes back when two things hold. What readers waited for its files reaches what the
-//! move costs. And it is hotter than the cells that would have to leave for it, by more than chance explains. The paper lifts such a cell
-//! to level 1; here it stays at its level, and never passes a newer version (docs/decisions/slow-cells-stay.md).
+//! *Coming back* (LogStore, equation 10). A slow cell returns to the fast tier when two things hold. Readers have waited for its files as
+//! long as the move takes. And it is hotter than the cells that would have to leave for it, by more than chance explains. The paper lifts
+//! such a cell to level 1; here it stays at its level, and never passes a newer version (docs/decisions/slow-cells-stay.md).
 
 use super::Planner;
 use crate::base::ids::{FileId, TierId};
@@ -94,7 +94,7 @@ impl Planner<'_> {
         leaving.or_else(|| if may_sink { self.sink_coldest() } else { None })
     }
 
-    /// A slow cell comes back to the fast tier if its readers paid for it and it is hotter than what would leave.
+    /// Moves a slow cell to the fast tier if its readers have waited as long as the move takes, and if it is hotter than what would leave.
     pub(super) fn come_back(&self) -> Option<Plan> {
         let tiers =
             self.now.tiers.filter(|tiers| !tiers.is_moving && tiers.fast_bytes <= tiers.fast_bound_bytes)?;
