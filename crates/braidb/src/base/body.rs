@@ -10,7 +10,8 @@ pub enum BodyKind {
     Log = 0,
     /// A value file, which one flush or merge writes (`value/file.rs`).
     Values = 1,
-    /// A value file to which the jobs of one open append, one after the other: a table of a trie (`jobs/trie.rs`).
+    /// A value file to which several jobs append, one after the other, while the database is open: a table of a trie
+    /// (`jobs/trie.rs`).
     Trie = 2,
 }
 
@@ -29,8 +30,8 @@ impl BodyKind {
     }
 }
 
-/// In a list of bodies, a kind and 16 times the tier are one number. So a list of files on the fast tier has the bytes that versions
-/// before tiers wrote.
+/// A list of bodies stores kind and tier as one number: kind + 16 × tier. The fast tier is 0, so a list of files on it has the bytes
+/// that versions without tiers wrote.
 const TIER_FACTOR: u64 = 16;
 
 /// A body as an edit names it: the file and its committed length.
@@ -40,18 +41,19 @@ pub struct BodyFile {
     /// Where the file is. Logs are on the fast tier.
     pub tier: TierId,
     pub id: FileId,
-    /// The exact length of the closed log, its footer included; or of the value file. A table that leads into a trie table names the
-    /// length that was committed with it, and later tables may name more.
+    /// The committed length. For a log this is its exact length, the footer included. A trie table grows: each table with handles
+    /// into it names the length that was committed with the table, so later tables may name a larger one.
     pub bytes: u64,
 }
 
 impl BodyFile {
-    /// The number of kind and tier in a list of bodies.
+    /// The number that stands for kind and tier in a list of bodies.
     pub fn kind_and_tier(&self) -> u64 {
         self.kind as u64 + TIER_FACTOR * u64::from(self.tier.0)
     }
 
-    /// The kind and tier of such a number. `None` if there is no such kind, or a log that is not on the fast tier.
+    /// The kind and tier for which `number` stands in a list of bodies. `None` if there is no such kind, or for a log that is not on
+    /// the fast tier.
     pub fn of_kind_and_tier(number: u64) -> Option<(BodyKind, TierId)> {
         let kind = BodyKind::from_number(number % TIER_FACTOR)?;
         let tier = TierId(u8::try_from(number / TIER_FACTOR).ok()?);
@@ -64,7 +66,7 @@ impl BodyFile {
 pub struct Handle {
     pub offset: u64,
     pub bytes: u32,
-    /// Checksum of the content alone: a value keeps it when the value moves.
+    /// Checksum of the value's bytes, not of their place: it stays valid when the value is copied to another file.
     pub crc: u32,
 }
 

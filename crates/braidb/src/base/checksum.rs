@@ -1,5 +1,5 @@
-//! CRC-32C (Castagnoli), in hardware where the machine has it. A checksum of a block or frame covers its place as well as its content.
-//! A right block in the wrong place is damage too.
+//! CRC-32C (Castagnoli), in hardware where the machine has it. A checksum of a block or frame covers its place as well as its content,
+//! so that a correct block in the wrong place counts as damage.
 
 /// The checksum of `parts`, one after the other, which lie at `offset` of file `file`.
 pub fn at_place(file: u64, offset: u64, parts: &[&[u8]]) -> u32 {
@@ -13,7 +13,7 @@ pub fn at_place(file: u64, offset: u64, parts: &[&[u8]]) -> u32 {
     parts.iter().fold(crc, |crc, part| crc32c::crc32c_append(crc, part))
 }
 
-/// The checksum of a value. It covers the content only, because a value keeps it when it moves.
+/// The checksum of a value. It covers the bytes and not their place, so it stays valid when the value is copied to another file.
 pub fn of_value(value: &[u8]) -> u32 {
     crc32c::crc32c(value)
 }

@@ -1,4 +1,4 @@
-//! Counts of the engine's work since this open. Nearly all are relaxed atomics: no decision depends on them.
+//! Counts of the engine's work since the database was opened. Nearly all are relaxed atomics: no decision depends on them.
 
 use super::ids::FamilyId;
 use braidb_storage::locks::Mutex;
@@ -32,7 +32,7 @@ impl Counter {
 }
 
 /// Bytes that jobs wrote to tables and value files, by column family and by the code of the reason (`table/reason.rs`). A job adds to them
-/// once a file, so a lock is cheap enough.
+/// once for each file, so a lock is cheap enough.
 #[derive(Debug, Default)]
 pub struct WrittenBytes(Mutex<BTreeMap<(FamilyId, u64), u64>>);
 
@@ -41,7 +41,7 @@ impl WrittenBytes {
         *self.0.lock().entry((family, reason)).or_default() += bytes;
     }
 
-    /// The codes of the reasons for which jobs wrote for `family`, ascending, each with its bytes.
+    /// The codes of the reasons for which jobs wrote tables and value files of `family`, ascending, each with the bytes written.
     pub fn of(&self, family: FamilyId) -> Vec<(u64, u64)> {
         let written = self.0.lock();
         let of_family = written.range((family, 0)..=(family, u64::MAX));
@@ -60,9 +60,9 @@ pub struct Counters {
     pub log_bytes: Counter,
     /// Bytes of `log_bytes` that took no system call.
     pub log_mapped_bytes: Counter,
-    /// Bytes of `log_bytes` in frames of records written back.
+    /// Bytes of `log_bytes` in frames of records written back: live records that were copied from old logs to the newest.
     pub written_back_bytes: Counter,
-    /// Records written back.
+    /// How many records were written back.
     pub written_back: Counter,
     /// Logs deleted without a flush, because all their records were dead or written back.
     pub logs_collected: Counter,
@@ -101,18 +101,18 @@ pub struct Counters {
     /// Bytes of value files that merges and verifications read.
     pub value_merge_bytes: Counter,
     pub merges: Counter,
-    /// Merges that readers paid for.
+    /// Merges that the planner chose because the rent of their inputs had reached the price.
     pub bought_merges: Counter,
-    /// Nanoseconds that readers paid in vain, and those that bought merges, by the unit costs of `version/usage/rent.rs`.
+    /// Rent in nanoseconds: what readers paid in vain, and what was spent to buy merges. `version/usage/rent.rs` has the unit costs.
     pub rent_paid_ns: Counter,
     pub rent_spent_ns: Counter,
     pub merge_read_bytes: Counter,
-    /// Cells whose samples told how much their runs overlap; and those cells that were not rewritten because of it.
+    /// Cells whose samples told how much their runs overlap, and how many of these cells were therefore not rewritten.
     pub cells_sampled: Counter,
     pub rewrites_spared: Counter,
     /// Bytes written by merges, by the level that received them.
     pub merge_bytes: [Counter; LEVELS],
-    /// The bytes of flushes, merges and value files once more, by family and reason.
+    /// Bytes that flushes and merges wrote, value files included, by family and reason.
     pub written_bytes: WrittenBytes,
     /// Merges for which other threads were asked to help.
     pub merges_shared: Counter,
@@ -142,7 +142,7 @@ pub struct Counters {
     pub cache_misses: Counter,
     /// Reads of files on slow tiers that readers waited for.
     pub slow_reads: Counter,
-    /// Bytes of cells that left the fast tier, and that came back.
+    /// Bytes of cells that moved off the fast tier, and that moved back to it.
     pub tier_out_bytes: Counter,
     pub tier_in_bytes: Counter,
     pub stall_us: Counter,

@@ -26,8 +26,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The storage refused an operation. From a write: space could not be allocated, or the flush or merge that had to make room first
-    /// failed. Nothing of the write was written then.
+    /// The storage refused an operation. If a write returns it, space could not be allocated, or a flush or merge that had to make room
+    /// first failed; nothing of the write was written.
     Io { operation: &'static str, path: PathBuf, source: Arc<io::Error> },
     /// Bytes on disk are not the bytes that were written.
     Corruption { path: PathBuf, offset: u64, what: String },
@@ -104,7 +104,8 @@ impl Error {
         }
     }
 
-    /// Whether the disk had no room. Only [`Error::Full`] says that nothing was written: a poisoned database answers by its cause here.
+    /// Whether the disk had no room. Only [`Error::Full`] says that nothing was written: for [`Error::Poisoned`], this tells whether
+    /// the cause was a full disk.
     ///
     /// ```
     /// assert!(!braidb::Error::Closed.is_full());
@@ -118,7 +119,7 @@ impl Error {
         }
     }
 
-    /// Whether a file was not opened because the process or the system has too many open files. Never of a poisoned database.
+    /// Whether a file was not opened because the process or the system has too many open files. `false` for a poisoned database.
     pub(crate) fn is_short_of_descriptors(&self) -> bool {
         matches!(self, Error::Io { source, .. } if is_shortage(source))
     }

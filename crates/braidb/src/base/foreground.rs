@@ -1,22 +1,22 @@
 //! Foreground locks: mutexes that a put or a get takes, so no holder may do slow work.
 //!
 //! No file is closed, unmapped, unlinked, punched or synced under a foreground lock, and no more than 1 MiB of memory is freed. A holder
-//! takes what is to be dropped out of the lock, and drops it afterwards. Debug builds check this: each lock is marked, and the files and
-//! the large owners of memory look for marks ([`braidb_storage::foreground`]).
+//! moves values that are to be dropped out of the locked data, and drops them after it has released the lock. Debug builds check this: a
+//! thread that holds such a lock is marked, and files and large owners of memory look for the mark ([`braidb_storage::foreground`]).
 
 use braidb_storage::foreground::{self, Held};
 use braidb_storage::locks::{Mutex, MutexGuard, RwLock};
 use std::ops::{Deref, DerefMut};
 use std::sync::{RwLockReadGuard, RwLockWriteGuard};
 
-/// A mutex whose holders are marked.
+/// A mutex that is a foreground lock: the thread that holds it is marked.
 #[derive(Debug, Default)]
 pub struct ForegroundMutex<T>(Mutex<T>);
 
 /// The lock of a [`ForegroundMutex`].
 pub type ForegroundGuard<'a, T> = Marked<MutexGuard<'a, T>>;
 
-/// A lock for many readers or one writer, whose holders are marked.
+/// A foreground lock for many readers or one writer: threads that hold it are marked.
 #[derive(Debug, Default)]
 pub struct ForegroundRwLock<T>(RwLock<T>);
 

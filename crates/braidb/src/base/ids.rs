@@ -8,7 +8,7 @@ pub type SeqNo = u64;
 /// The largest sequence number. A read at it sees every write.
 pub const MAX_SEQ: SeqNo = (1 << 56) - 1;
 
-/// The id of a log or a table; both are drawn from one counter.
+/// The id of a log, table, value file or manifest. All of them are drawn from one counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub u64);
 
@@ -29,7 +29,7 @@ impl FamilyId {
 /// The age of a run in its cell: a larger epoch is newer.
 pub type Epoch = u64;
 
-/// The id of a storage path. 0 is the fast tier, the database's own directory.
+/// The id of a tier. 0 is the fast tier, the database's own directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TierId(pub u8);
 

@@ -59,7 +59,7 @@ impl Span {
         !ends_before(self, other) && !ends_before(other, self)
     }
 
-    /// The keys of both.
+    /// The keys that lie in both spans.
     pub fn within(&self, other: &Span) -> Span {
         let ends = [&self.end, &other.end].into_iter().flatten();
         Span { low: self.low.clone().max(other.low.clone()), end: ends.min().cloned() }
@@ -73,8 +73,8 @@ impl From<&KeyRange> for Span {
     }
 }
 
-/// The first eight bytes of a key as a big-endian number, short keys padded with zeros. Different numbers decide a comparison of keys;
-/// equal numbers need the whole keys.
+/// The first eight bytes of a key as a big-endian number, short keys padded with zeros. Keys with different numbers compare as the
+/// numbers do. Keys with equal numbers have to be compared whole.
 pub fn prefix_u64(key: &[u8]) -> u64 {
     if let Some(first) = key.first_chunk::<8>() {
         return u64::from_be_bytes(*first);

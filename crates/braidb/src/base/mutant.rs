@@ -149,7 +149,7 @@ mod chosen {
 #[cfg(feature = "mutants")]
 pub use chosen::{activate, is_active};
 
-/// `false`. A function hides it from Clippy, which takes a condition with a constant for a mistake.
+/// Returns `false`. It is a function because Clippy reports a condition that is the constant `false`.
 #[cfg(not(feature = "mutants"))]
 #[inline(always)]
 pub const fn is_never_active(_name: &str) -> bool {

@@ -72,8 +72,8 @@ pub fn parse(name: &str) -> Option<Kind> {
     }
 }
 
-/// The store of another kind to which a file of this name belongs. `CURRENT`, `LOCK` and `NNNNNN.log` are names of several stores, and say
-/// nothing alone.
+/// The kind of store, other than BraidDB, to which a file of this name belongs. Several kinds have files `CURRENT`, `LOCK` and
+/// `NNNNNN.log`, so these names alone decide nothing.
 pub fn other_store(name: &str) -> Option<&'static str> {
     let (_, extension) = name.rsplit_once('.').unwrap_or_default();
     match name {

@@ -3,9 +3,9 @@
 use super::ids::{FileId, SeqNo};
 use super::key::KeyRange;
 
-/// The entries of one table in one range of keys. The figures are exact for a part that a job wrote as a part. For a part that was cut
-/// off later, only the range and `values` are exact. Its sequence numbers are the numbers of the whole part, and its counts are
-/// estimates by the share of bytes.
+/// The entries of one table in one range of keys. The figures are exact if a job wrote the part as such. If the part was cut off a
+/// larger one later, only the range and `values` are exact: the sequence numbers are those of the larger part, and the counts are
+/// estimated by the share of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     /// The lowest and the highest key.

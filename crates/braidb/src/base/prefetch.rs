@@ -2,7 +2,8 @@
 
 /// Bytes of a cache line, which memory delivers at once.
 pub const LINE_BYTES: usize = 64;
-/// Most cache lines prefetched for one slice of bytes. Behind them the processor's own prefetcher foresees a sequential read.
+/// Most cache lines that are prefetched for one slice of bytes: 8. By then the processor's own prefetcher has recognized a
+/// sequential read.
 const MOST_LINES: usize = 8;
 
 /// Prefetches the cache line at an address, which need not be valid.

@@ -22,7 +22,7 @@ pub struct RecoveryReport {
     pub frames: u64,
     /// Writes that were put back into memory or tables.
     pub entries: u64,
-    /// Bytes of the replayed commits that nothing proved to be on stable storage. They were written again, and synced, before the
+    /// Bytes of the replayed commits that were not proved to be on stable storage. Recovery wrote and synced them again before the
     /// database accepted a write.
     pub rewritten_bytes: u64,
     /// The end of the newest log that was not whole, and was left out.
@@ -54,7 +54,7 @@ pub struct Cut {
     pub offset: u64,
     /// Bytes behind `offset`.
     pub bytes: u64,
-    /// Whole frames among these bytes: more than a torn end leaves, unless the system wrote out of order.
+    /// Whole frames among these bytes. A torn end has none, unless the system wrote pages out of order.
     pub whole_frames_behind: u64,
 }
 
@@ -158,7 +158,7 @@ pub struct TierStats {
     pub cells: u64,
     /// Bytes that the device has free; 0 if it does not answer.
     pub free_bytes: u64,
-    /// Reads of the tier's files that readers waited for, of files that are still there. 0 for the fast tier, where they are not counted.
+    /// Reads for which readers waited, of files that are still on the tier. 0 for the fast tier, where reads are not counted.
     pub reads: u64,
     /// Whether nothing is written to the tier now: it is being emptied, or a merge could not write there lately.
     pub is_closed: bool,

@@ -1,8 +1,8 @@
 //! Atomics, locks and swapped pointers through which threads share state. Under `make loom` they are loom's,
 //! which tries every interleaving and the weakest guarantees of the memory model.
 //!
-//! Only what loom's tests check is taken from here. `Arc` is the standard one there too: that it frees at the last drop is not in
-//! question. Whether each user holds a share is, and [`alloc`] under loom detects a read after the free.
+//! Only types that the tests under loom check are taken from here. `Arc` is the standard one under loom too, because `Arc` itself is
+//! trusted. The tests check that each user holds a share: [`alloc`] under loom detects a read of freed memory.
 
 pub use std::sync::atomic::Ordering;
 
@@ -56,8 +56,8 @@ mod explored {
         }
     }
 
-    /// Guarantees what `arc-swap` does and no less. A load gets the value of the latest swap, and sees what the swapping thread did
-    /// before. (An acquire and a release guarantee less; `arc-swap` exchanges pointers in one total order.)
+    /// Guarantees as much as `arc-swap`: a load returns the value of the latest swap, and sees all that the swapping thread did
+    /// before. (Acquire and release guarantee less: `arc-swap` exchanges pointers in one total order.)
     #[derive(Debug)]
     pub struct ArcSwap<T>(Mutex<Arc<T>>);
 
@@ -89,7 +89,7 @@ mod explored {
         }
     }
 
-    /// As the type without loom, and detects a read of memory that was freed.
+    /// Stands for the type of this name without loom, and detects a read of freed memory.
     pub struct PlainBytes {
         cell: loom::cell::UnsafeCell<()>,
         mark: u64,
@@ -148,7 +148,7 @@ mod explored {
         HEAP.with_borrow(|heap| heap.live.len())
     }
 
-    /// Begins an interleaving. All memory of the last one must have been freed.
+    /// Begins an interleaving. All memory of the previous interleaving must have been freed.
     #[cfg(test)]
     pub fn begin() {
         let heap = HEAP.with_borrow_mut(mem::take);

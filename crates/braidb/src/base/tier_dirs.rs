@@ -5,10 +5,10 @@
 //!
 //! # A failed sync of a slow directory
 //!
-//! The sync that fails may lose every name that was new in the directory, of other running jobs too; a later sync that succeeds proves
-//! nothing about them (rule 13). In the database's directory a name of a log may be lost, so a failed sync there ends all writing. A
-//! slow directory has no logs. So only the jobs fail whose files no edit names yet: [`TierDirs::sync_slow`] refuses a job that began
-//! before the failure. Its files are deleted, and the job is tried again with new files.
+//! A failed sync of a directory may lose every new name in it, also names that other running jobs created. A later sync that succeeds
+//! proves nothing about these names (rule 13). In the database's own directory the name of a log may be lost, so a failed sync there
+//! ends all writing. A slow directory has no logs, so only running jobs fail, whose files no edit names yet: [`TierDirs::sync_slow`]
+//! refuses each job that began before the failure. The files of the job are deleted, and the job is tried again with new files.
 
 use super::error::{Error, Result};
 use super::ids::{FileId, TierId};
@@ -22,17 +22,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Most slow tiers that a database has at one time: 15. A manifest and its readers allow more; the judges test no more.
+/// Most slow tiers that a database may have at one time: 15. The manifest's format allows more, but no judge tests more.
 pub const MAX_SLOW_TIERS: usize = 15;
 
-/// The times of the device of a slow tier and of the fast tier's device. `None` stands for a device that was not measured.
+/// The measured times of a slow tier's device and of the fast tier's device. `None` stands for a device that was not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
     pub slow: Option<DeviceTimes>,
     pub fast: Option<DeviceTimes>,
 }
 
-/// The directories of the tiers of one open. Clones share everything.
+/// The directories of the tiers of an open database. Clones share everything.
 #[derive(Clone, Debug)]
 pub struct TierDirs(Arc<Dirs>);
 
@@ -40,9 +40,10 @@ pub struct TierDirs(Arc<Dirs>);
 struct Dirs {
     fast: PathBuf,
     slow: BTreeMap<TierId, PathBuf>,
-    /// Syncs of slow directories that failed in this open.
+    /// How many syncs of directories of slow tiers failed since the database was opened.
     failed_syncs: AtomicU64,
-    /// Held during a sync of a slow directory. A job whose sync succeeds beside one that fails would not see the failure otherwise.
+    /// Held during a sync of a slow directory. If two jobs synced at once, one job's sync could succeed without noticing that the
+    /// other's failed.
     turn: Mutex<()>,
 }
 
@@ -64,8 +65,8 @@ impl TierDirs {
         &self.0.fast
     }
 
-    /// The directory of `tier`. A manifest that is read before its tiers were found names tiers without one. Their files are not read
-    /// then, and have paths in the database's directory.
+    /// The directory of `tier`; the database's own directory if the tier's is not known. The latter happens while a manifest is read
+    /// before its tiers were found. No file of these tiers is read then.
     pub fn of(&self, tier: TierId) -> &Path {
         self.0.slow.get(&tier).unwrap_or(&self.0.fast)
     }
@@ -95,12 +96,13 @@ impl TierDirs {
         names::values(self.of(tier), id)
     }
 
-    /// Failed syncs of slow directories so far. A job asks before it creates its first file.
+    /// How many syncs of directories of slow tiers failed since the database was opened. A job asks before it creates its first file.
     pub fn failed_syncs(&self) -> u64 {
         self.0.failed_syncs.load(Ordering::Acquire)
     }
 
-    /// Makes the names in the directory of a slow tier stable, for a job that began when `began` syncs had failed.
+    /// Makes the names in the directory of a slow tier stable. `began` is what [`TierDirs::failed_syncs`] returned when the job began;
+    /// fails if a sync has failed since.
     pub fn sync_slow(&self, fs: &dyn FileSystem, tier: TierId, began: u64) -> Result<()> {
         if mutant!("slow_dir_not_synced") {
             return Ok(());

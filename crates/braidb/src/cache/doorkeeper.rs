@@ -1,39 +1,39 @@
 //! Remembers which blocks were offered to the cache lately, so that it keeps a block at its second offer.
 //!
-//! A table of marks, one for each value of some bits of a block's hash. A mark is made of other bits. A block whose mark stands there was
-//! offered before; otherwise its mark replaces the one that stood there. So old marks go as new ones come, and nothing is
-//! counted or locked. Of two blocks with one slot, one in 32,768 pairs has one mark too: the second block is then kept at its first
-//! offer.
+//! The table has one slot for each value of the low bits of a block's hash. The high bits are the block's mark. If the slot holds the
+//! block's mark, the block was offered before. Otherwise the block's mark replaces the mark in the slot. So new marks displace old ones,
+//! and nothing is counted or locked. One in 32,768 pairs of blocks that share a slot has equal marks: the second block is then kept at
+//! its first offer.
 
 use super::{Place, PlaceHasher};
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// Marks for each block that the cache has room for. With 4, a block is known for about as long as it takes to offer four times as many
-/// blocks as the cache holds. Marks take 8 bytes for a block of 4 KiB.
+/// Marks for each block that the cache has room for: 4. So a block is remembered while about four times as many blocks are offered as the
+/// cache holds. Marks take 8 bytes for a block of 4 KiB.
 const MARKS_PER_BLOCK: usize = 4;
 
-/// See the module.
+/// The table of marks that the module's head describes.
 #[derive(Debug)]
 pub struct Doorkeeper {
-    /// A power of two.
+    /// The slots. Their number is a power of two.
     marks: Vec<AtomicU16>,
 }
 
 impl Doorkeeper {
-    /// For a cache of this many blocks.
+    /// The doorkeeper of a cache with room for this many blocks.
     pub fn new(blocks: usize) -> Doorkeeper {
         let marks = blocks.saturating_mul(MARKS_PER_BLOCK).max(1).next_power_of_two();
         Doorkeeper { marks: std::iter::repeat_with(AtomicU16::default).take(marks).collect() }
     }
 
-    /// Whether the block at this place was offered lately. It was from now on.
+    /// Whether the block at this place was offered lately. Remembers this offer.
     pub fn admits(&self, place: &Place) -> bool {
         let mut hasher = PlaceHasher::default();
         place.hash(&mut hasher);
         let hash = hasher.finish();
         let slot = &self.marks[hash as usize & (self.marks.len() - 1)];
-        // 0 is no mark.
+        // A mark is never 0, because 0 is an empty slot.
         let mark = (hash >> 48) as u16 | 1;
         let is_known = slot.load(Ordering::Relaxed) == mark;
         if !is_known {

@@ -1,13 +1,13 @@
-//! The block cache: uncompressed blocks of tables and single values, kept by bytes, lent by reference count.
+//! The block cache: uncompressed blocks of tables, and single values. Its capacity is in bytes, and entries are lent by reference count.
 //!
-//! A block is found by its place: file and offset. Files are never changed and their numbers never used again. So an entry can be
-//! superfluous but never wrong; the blocks of a deleted table age out.
+//! A block is found by its place: file and offset. The bytes of a file never change, and its number is never used again. So an entry is
+//! never wrong. Blocks of a deleted table are evicted in time.
 //!
 //! *Admission.* An entry is kept when it is offered a second time (`doorkeeper`). Most blocks of a large database are read once. They would
-//! displace others, and each would take new memory while the cache fills. A walk that leaves a gap has its last blocks kept at once
-//! ([`BlockCache::insert_known`]): later walks jump there.
+//! displace others, and each would take new memory while the cache fills. A scan that records a gap has the blocks at the end of the gap
+//! kept at once ([`BlockCache::insert_known`]), because later scans jump there.
 //!
-//! Shards and hash are fixed rather than taken from the machine, so that a simulated run evicts alike everywhere.
+//! The number of shards and the hash do not depend on the machine, so a simulated run evicts the same blocks on every machine.
 
 mod doorkeeper;
 mod open_files;
@@ -47,7 +47,7 @@ impl Block {
         self.bytes.len() == value_bytes as usize && self.value_crc == Some(crc)
     }
 
-    /// Gives the buffer back, for the next read.
+    /// Takes the bytes out, to be the buffer of the next read.
     pub fn into_bytes(mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }
@@ -62,7 +62,7 @@ impl Deref for Block {
     }
 }
 
-/// Bytes of a typical block. Sizes the maps, and decides how many shards are worth their locks.
+/// Bytes of a typical block: 4 KiB. The sizes of the map and of the doorkeeper are computed from it.
 const TYPICAL_BLOCK_BYTES: usize = 4096;
 
 /// The kept blocks, in shards.
@@ -126,8 +126,8 @@ impl BlockCache {
     }
 }
 
-/// Hands evicted blocks to the caller, who drops them after the shard's lock: a large value may displace many, and gets wait for the
-/// lock. The library's own lifecycle does so for two blocks.
+/// Hands evicted blocks to the caller, which drops them after the shard's lock is released: gets wait for the lock, and a large value may
+/// displace many blocks. The library's own lifecycle does so for two blocks only.
 #[derive(Clone, Debug)]
 struct KeepEvicted;
 
@@ -162,7 +162,7 @@ impl Weighter<Place, Arc<Block>> for ByBytes {
     }
 }
 
-/// Mixes two integers well and fast. The cache reads all parts of the result: shard, slot and tag.
+/// A fast hash of two integers. The cache takes shard, slot and tag from different bits of it, so all bits have to be well mixed.
 #[derive(Debug, Default)]
 pub struct PlaceHasher(u64);
 

@@ -5,12 +5,12 @@
 //! possible. A reader of a table holds the slice, and by it the `TableFile` with its bodies. A file is unlinked only after the last of these
 //! is gone (rule 1). A file is closed here before it is unlinked, so that the device gets the space back at once.
 //!
-//! All databases of a process share one [`Descriptors`]. A read that finds no room closes the coldest file that no read holds. If reads hold
-//! all files, the coldest file leaves the round, so that its last read closes it. The read without a file waits for this. It holds no file
-//! itself, so reads wait for each other in no circle.
+//! All databases of a process share one [`Descriptors`]. A read that finds no room closes the coldest file that no read holds. If reads
+//! hold all files, the pool gives up one of them: the end of the last read of this file closes it. The read without a file waits for this.
+//! It holds no file itself, so reads never wait for each other in a circle.
 //!
-//! *Coldest* is what the hand of a clock finds. The hand goes round the files, passes each that was read since its last round once, and closes
-//! the first that was not.
+//! The *coldest* file is found by the clock algorithm: a hand goes round the files. It skips a file that was read since the hand last
+//! passed it, and closes the first file that was not.
 
 use crate::base::foreground::ForegroundRwLock;
 use crate::base::ids::FileId;
@@ -22,7 +22,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-/// The number of the file that an open holds in reserve. No table or body has it.
+/// The file id under which [`OpenFiles::reserve`] keeps a file open. No table or body has this id.
 const RESERVE: FileId = FileId(u64::MAX);
 
 /// Recently used open files by id.
@@ -30,7 +30,7 @@ const RESERVE: FileId = FileId(u64::MAX);
 pub struct OpenFiles {
     fs: Arc<dyn FileSystem>,
     descriptors: Arc<Descriptors>,
-    /// The most files, whatever the process allows.
+    /// The most files, even if the process allows more.
     most: u64,
     files: Arc<Files>,
 }
@@ -38,7 +38,7 @@ pub struct OpenFiles {
 /// The pool of one database.
 #[derive(Debug)]
 struct Files {
-    /// The number of open files, those that were closed during a read among them.
+    /// The number of open files. Files that left `round`, but that a read still holds, count too.
     held: Arc<AtomicU64>,
     clock: ForegroundRwLock<Clock>,
 }
@@ -48,9 +48,9 @@ struct Clock {
     /// The place of each file in `round`.
     places: BTreeMap<FileId, usize>,
     round: Vec<Arc<Open>>,
-    /// The place that the hand comes to next.
+    /// The place in `round` to which the hand came last.
     hand: usize,
-    /// The file that left the round during a read, until its last read ends.
+    /// The file that left `round` during a read, until its last read has ended.
     leaving: Weak<Open>,
 }
 
@@ -98,8 +98,8 @@ impl OpenFiles {
         OpenFiles { fs, descriptors, most: most as u64, files }
     }
 
-    /// Opens the file at `path`, so that the first read finds a descriptor even if the program has taken all others by then. Without one
-    /// the first read may fail.
+    /// Opens the file at `path` and keeps it open, so that the first read can use its descriptor even if the program has taken all others
+    /// by then. If this fails, the first read may fail too.
     pub fn reserve(&self, path: &Path) {
         let _ = self.get(RESERVE, path);
     }
@@ -109,7 +109,8 @@ impl OpenFiles {
         &self.descriptors
     }
 
-    /// The file `id` for one read, opened at `path` unless it is open. If several threads open it, one file stays.
+    /// The file `id` for one read, opened at `path` unless it is open. If several threads open it at once, they share the first file, and
+    /// the others are closed.
     pub fn get(&self, id: FileId, path: &Path) -> io::Result<Lent<'_>> {
         let open = match self.files.find(id) {
             Some(open) => open,
@@ -124,7 +125,7 @@ impl OpenFiles {
             let file = self.fs.open(path)?;
             Ok(self.files.add(Open { id, file, is_used: AtomicBool::new(true), _share: share }))
         };
-        // The file system has closed what it could, but leaves this pool its last file.
+        // The file system closes files of all pools, but leaves each pool its last file. This closes the last one too.
         self.descriptors.insist_with(|| self.files.close_coldest(0), PATIENCE, open)
     }
 
@@ -161,7 +162,7 @@ impl Files {
     fn find(&self, id: FileId) -> Option<Arc<Open>> {
         let clock = self.clock.read();
         let open = &clock.round[*clock.places.get(&id)?];
-        // A store to a line that other readers read costs more than the check.
+        // The check is cheaper than a store, which would take the cache line away from other readers.
         if !open.is_used.load(Ordering::Relaxed) {
             open.is_used.store(true, Ordering::Relaxed);
         }
@@ -223,7 +224,7 @@ impl Clock {
         Some(removed)
     }
 
-    /// Takes the next file, which a read holds, out of the round. Later reads open it anew, so its last read comes.
+    /// Takes the next file out of `round`, although a read holds it. Later reads open the file anew, so no new read holds this handle.
     fn let_go(&mut self) -> Option<Arc<Open>> {
         let place = (self.hand + 1) % self.round.len();
         let removed = self.remove(self.round[place].id);

@@ -16,7 +16,8 @@ use std::ptr::NonNull;
 /// Alignment in bytes: all pieces start at a multiple of this.
 pub const ALIGN: usize = 8;
 const FIRST_CHUNK: usize = 4 << 10;
-// Bytes. What is left of the last chunk is lost while records stay where they are: little of a segment of a few MiB.
+// Bytes of the largest chunk: 256 KiB. The unused rest of the last chunk is lost until the arena is dropped, which is little of a
+// segment of a few MiB.
 const LARGEST_CHUNK: usize = 256 << 10;
 
 /// Owns the chunks.

@@ -1,7 +1,8 @@
 //! The Bloom filter of a skiplist: the writer adds keys while readers ask.
 //!
-//! The filter uses the bits of a table's filter, so one hash of a key serves both. It has a fixed size, a share of the size that
-//! the list may grow to. In a list that grows beyond this size the filter only lets more absent keys pass.
+//! A key sets its bits as in a table's filter (`table/filter.rs`), so one hash of the key serves both. The filter has a fixed
+//! size: a hundredth of the size at which the list is full. If the list grows further, the filter lets more absent keys pass, and
+//! is never wrong.
 //!
 //! The bits of a key are set before its node is published. Readers ask the filter after they acquired the number up to which they
 //! must see all writes. So readers miss no key that they must find.
@@ -10,7 +11,7 @@ use crate::base::sync::{AtomicU64, Ordering};
 use crate::table::{filter_bits, filter_line};
 use std::array;
 
-/// Filter bytes are one of this many list bytes. A hundredth makes ten bits a key where entries are small.
+/// The filter has one byte for this many bytes of the list: 100. Where an entry takes 125 bytes, that is ten bits a key.
 const SHARE: u64 = 100;
 /// Probes for each key: the best number from seven bits a key on.
 const PROBES: u8 = if cfg!(loom) { 1 } else { 5 };
@@ -42,8 +43,8 @@ impl LiveFilter {
         }
     }
 
-    /// Whether a key with this hash may be in the list. `false` only if no such key was added, or only keys that no reader must
-    /// find yet.
+    /// Whether a key with this hash may be in the list. `false` only if no such key was added, or if the reader need not see the
+    /// writes that added such keys.
     #[inline]
     pub fn may_contain(&self, hash: u64) -> bool {
         let line = &self.lines[filter_line(hash, self.lines.len())];

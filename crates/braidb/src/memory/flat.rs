@@ -12,11 +12,11 @@
 //!
 //! A flat segment holds no object for an entry: a skiplist's nodes, a third of the memory of small entries, are gone.
 //!
-//! A search halves the roots, which the processor's caches keep. Then the search counts the fences between two roots, and the
-//! entries between two fences, that come before the key. It fetches a few cache lines at once, where halving would wait for one
-//! after the other. It reads a record only where prefixes are equal. The shared bytes make this rare even for keys that are
-//! numbers with leading zeros. A get of an absent key searches nothing: the filter rejects it. Most gets are absent from most
-//! segments.
+//! A search bisects the roots, which the processor's caches keep. Then it counts how many of the fences between two roots, and
+//! of the entries between two fences, come before the key. Counting loads a few cache lines at once, where bisecting would wait
+//! for one after the other. The search reads a record only where prefixes are equal. Prefixes leave the shared bytes out, so
+//! this is rare even for keys that are numbers with leading zeros. Most segments do not hold the key of a get: the filter
+//! rejects it then, and nothing is searched.
 
 use super::arena::{ALIGN, Arena, Bump};
 use super::logs_by_seq::LiveIntervals;
@@ -34,11 +34,11 @@ use std::sync::{Arc, OnceLock};
 /// Filter bits for each key. With ten bits the filter lets one of a hundred absent keys pass.
 const FILTER_BITS_PER_KEY: u32 = 10;
 
-/// Entries from one fence to the next, which fill eight cache lines, and fences from one root to the next.
+/// Entries from one fence to the next, and fences from one root to the next: 32. So many entries fill eight cache lines.
 const STRIDE: usize = 32;
 
-/// The part of an array of `len` items at whose end, or in which, the first item at or after a prefix stands. `before` is the
-/// number of items, of every 32nd, that come before the prefix.
+/// The range of an array of `len` items in which, or right behind which, the first item at or after a prefix stands. `before`
+/// counts those of every 32nd item that come before the prefix.
 fn part_behind(before: usize, len: usize) -> Range<usize> {
     before.saturating_sub(1) * STRIDE..len.min(before * STRIDE)
 }
@@ -60,8 +60,8 @@ pub struct Flat {
     roots: Box<[u64]>,
     fences: Box<[u64]>,
     entries: Box<[Entry]>,
-    /// How often each entry's key was written, without the writes that another entry counts. `None` if each count is 1. The
-    /// writes of dropped versions are counted at a version that stayed.
+    /// How many writes of its key each entry counts; `None` if each counts 1. Each write is counted at one entry: the write of a
+    /// dropped version at a version that stayed.
     updates: Option<Box<[u16]>>,
     arenas: Vec<Arc<Arena>>,
     /// Bytes of the arenas.
@@ -223,7 +223,7 @@ impl FlatBuilder {
         }
     }
 
-    /// Adds an entry. `updates` says how often its key was written, without the writes that another entry counts.
+    /// Adds an entry. `updates` says how many writes of its key the entry counts; each write is counted at one entry.
     pub fn push(&mut self, record: Ref<'static, Record>, updates: u16) {
         let key = record.key();
         debug_assert!(key.starts_with(&self.shared));
@@ -245,7 +245,7 @@ impl FlatBuilder {
         self.entries.is_empty()
     }
 
-    /// Counts a dropped version behind the last entry at the last entry.
+    /// Adds the writes that a dropped version counted to the last entry, behind which the version came.
     pub fn count_dropped(&mut self, updates: u16) {
         if let Some(count) = self.updates.last_mut() {
             *count = count.saturating_add(updates);
@@ -293,7 +293,7 @@ impl Sorted for Flat {
 pub type FlatCursor = SortedCursor<Flat>;
 
 impl FlatCursor {
-    /// How often the key of the entry was written, without the writes that another entry counts.
+    /// How many writes of its key the entry counts; each write is counted at one entry.
     #[inline]
     pub(super) fn updates(&self) -> u16 {
         self.sorted().updates.as_ref().map_or(1, |updates| updates[self.at()])

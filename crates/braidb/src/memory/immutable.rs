@@ -1,6 +1,6 @@
 //! An immutable segment, in one of its layouts, and the merge that makes one of several.
 //!
-//! A segment that stopped being the active one is a *list* until it is *flattened*. Flattening, merging and compacting are one
+//! A segment that is no longer the active one is a *list* until it is *flattened*. Flattening, merging and compacting are one
 //! operation, [`merge`], of one or more segments. A merge keeps or drops the versions that no reader needs, and leaves the
 //! records where they lie or copies them. Tombstones always stay: the versions that they hide may lie in any level. The newest
 //! version of each key stays too, since it hides all older versions, in memory and below.
@@ -213,7 +213,7 @@ impl ImmutableCursor {
         of_layout!(self, cursor => cursor.record())
     }
 
-    /// How often the key of the entry was written, without the writes that another entry counts.
+    /// How many writes of its key the entry counts; each write is counted at one entry.
     #[inline]
     pub(super) fn updates(&self) -> u16 {
         match self {

@@ -1,18 +1,18 @@
 //! Which log holds each record of memory, and how much of each log is alive.
 //!
-//! A record's *home* is the oldest log from which recovery would read it. Numbers are given in the order of the log, and each log
-//! began with some number. So the home follows from the sequence number. Records that a log collection writes back get a younger
-//! home, all records of the oldest logs at once. So a short list of intervals tells the homes of all records. (The hot keys that
-//! a flush copies stay in their old intervals, whose homes are too old for the copies.)
+//! A record's *home* is the oldest log from which recovery would read it. Sequence numbers ascend in the order of the logs, so each log
+//! holds an interval of them. So the home follows from the number. Records that a log collection writes back get a younger home, all
+//! records of the oldest logs at once. So a short list of intervals tells the homes of all records. (The hot keys that a flush copies stay
+//! in their old intervals, whose homes are too old for the copies.)
 //!
 //! ```text
 //!  from number     0      800    1500   2400
 //!  home            log 9  log 7  log 8  log 9      what log 6 and those before held was written back to log 9
 //! ```
 //!
-//! A home is never too young: otherwise the log that really holds the record would be deleted. The home of a record that was not
-//! copied is exact, since recovery would otherwise meet the record beside a copy. So intervals are joined only when their homes
-//! are equal, and are about as many as there are logs.
+//! A home is never newer than the log that really holds the record: otherwise this log would be deleted. The home of a record that was not
+//! copied is exact, since recovery would otherwise meet the record beside a copy. So intervals are joined only when their homes are equal,
+//! and are about as many as there are logs.
 //!
 //! The home of a copy may be too old where copies fill more than one log. It may also be too old after recovery, which takes the
 //! oldest log with a copy for all of them. Such a record is copied once more, and recovery leaves out one of the two copies.
@@ -122,8 +122,8 @@ fn count<'a>(newest: impl Iterator<Item = Ref<'a, Record>>, logs_by_seq: &LogsBy
     counts.into_iter().collect()
 }
 
-/// Adds to `logs` what a segment of memory keeps alive. A version that only another segment supersedes counts. So the sum is an
-/// upper bound, until the segments are merged.
+/// Adds to `logs` the live records of a segment. A version that is superseded only by a version in another segment counts as live, so the
+/// sum is an upper bound until the segments are merged.
 pub fn count_live(part: &Immutable, logs_by_seq: &LogsBySeq, logs: &mut BTreeMap<FileId, Live>) {
     let mut add = |intervals: &[(SeqNo, Live)]| {
         for &(first, live) in intervals {

@@ -3,7 +3,7 @@
 //! ```text
 //!  Memory ──► active segment ◄── SegmentWriter (the commit queue owns it; there is only one)
 //!        ├──► pipeline: immutable segments, newest first, which are flattened and merged
-//!        └──► flushing set ──► a flush reads it, then it goes
+//!        └──► flushing set ──► a flush reads it, then drops it
 //! ```
 //!
 //! A [`Segment`] is a skiplist: one node for each user key, and in each node a chain of the key's versions, newest first.
@@ -15,10 +15,10 @@
 //! All `unsafe` lives in `arena`, `node`, and the few lines of `skiplist`, `segment`, `cursor`, `flat`, `immutable` and `separate` that
 //! call them. The proof, in short; each block says which part it uses:
 //!
-//! 1. *Nothing moves, nothing is freed early.* The arena hands out memory in chunks that stay where they are until the arena
-//!    drops. The arena of a list's nodes drops with its segment. The arena of its versions drops with the last of the segment and
-//!    the flat ones that refer to its records. Each of them owns a share. Every holder of a pointer into an arena also holds, or
-//!    borrows from, such an owner. `Ref<'a, _>` borrows it; cursors and pinned values own a share.
+//! 1. *Nothing moves, nothing is freed early.* The arena hands out memory in chunks that stay where they are until the arena drops. The
+//!    arena of a list's nodes drops with its segment. The arena of its versions is shared by the segment and the flat segments that
+//!    refer to its records, and drops with the last of them. Every holder of a pointer into an arena also holds, or borrows from, such
+//!    an owner. `Ref<'a, _>` borrows it; cursors and pinned values own a share.
 //! 2. *Initialised before published.* A node or a version is written whole, its links included, before a `Release`
 //!    store puts its address into a link. Readers get addresses only through `Acquire` loads of links, so they see
 //!    all of it. After that only its links change, and links are atomic.

@@ -11,13 +11,13 @@
 //! ```
 //!
 //! Nodes lie in one arena of a segment and versions in another. A search hops through nodes, so they carry the key and should
-//! fill few cache lines. When the segment is flattened, nodes go, while records stay where they are. So a record holds all of an
-//! entry by itself. A search compares prefixes, and reads the key only when they are equal.
+//! fill few cache lines. When the segment is flattened, the nodes are freed and the records stay where they are. So a record
+//! holds the whole entry by itself. A search compares prefixes, and reads the key only when they are equal.
 //!
 //! A [`Link`] holds null or the address of a node (or version) that is whole and lives as long as the link does. `write` and
 //! [`Link::publish`] uphold this invariant. So following links is safe code: [`Link::next`] gives a [`Ref`], which may be read
-//! while the segment is borrowed. A `Ref` keeps the raw pointer. A reference to the head of a node may not be used to reach the
-//! tower and the key behind it.
+//! while the segment is borrowed. A `Ref` keeps the raw pointer, because a reference to the head of a node may not be used to
+//! reach the tower and the key behind the head.
 
 use super::arena::ALIGN;
 

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Memory compaction works beside all other changes. It gives up if its input is no longer in the pipeline, because a flush took
-//! the input. A comparison of the segments serves as a version check of the pipeline. A roll, which takes nothing away, does not
-//! count.
+//! the input. To decide this, it compares its input with the segments of the pipeline. A roll takes nothing away, so it does not
+//! disturb a memory compaction.
 
 use super::immutable::Immutable;
 use super::segment::Segment;
@@ -91,13 +91,14 @@ impl Memory {
         &self.flushing
     }
 
-    /// The flushing set stands in a table, except for the `kept` entries. They are older than all entries that came since.
+    /// The memory after a flush: the flushing set is in a table, except for the `kept` entries. These become the oldest segment
+    /// of the pipeline, because they are older than all entries that came since.
     pub fn flushed(&self, kept: Option<Immutable>) -> Memory {
         let flushed = Memory { flushing: Arc::new([]), ..self.clone() };
         kept.map_or(flushed.clone(), |kept| flushed.with_oldest(kept))
     }
 
-    /// With one more segment at the old end of the pipeline.
+    /// This memory with one more segment, as the oldest of the pipeline.
     pub fn with_oldest(&self, oldest: Immutable) -> Memory {
         let pipeline = self.pipeline.iter().cloned().chain([oldest]).collect();
         Memory { pipeline, ..self.clone() }

@@ -19,8 +19,8 @@ pub struct Segment {
     counts: Counts,
 }
 
-/// Only the writer stores these counts, `entries` last and with `Release`. So a reader of `entries` reads the other counts at
-/// least as new.
+/// Only the writer stores these counts, `entries` last and with `Release`. So a reader that loads `entries` first finds the
+/// other counts at least as new.
 struct Counts {
     bytes: AtomicU64,
     version_bytes: AtomicU64,
@@ -35,7 +35,8 @@ impl Segment {
         Segment::with_list(seed, SkipList::new(None))
     }
 
-    /// An empty segment with a filter, for one of many segments. It is full at `full_bytes`, though it may grow on.
+    /// An empty segment with a Bloom filter, to be one of many segments. The filter is made for `full_bytes`, though the
+    /// segment may grow further.
     pub fn with_filter(seed: u64, full_bytes: u64) -> (Arc<Segment>, SegmentWriter) {
         Segment::with_list(seed, SkipList::new(Some(LiveFilter::for_list_of(full_bytes))))
     }
@@ -64,12 +65,13 @@ impl Segment {
         Some(Found { seq: record.seq(), kind: record.kind(), value })
     }
 
-    /// Bytes of the arenas in use, and of the filter, once there is an entry: what the memory budget counts.
+    /// What the memory budget counts: bytes in use of the arenas, plus the bytes of the filter; 0 as long as there is no
+    /// entry.
     pub fn bytes(&self) -> u64 {
         self.counts.bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes of the arena that stays when the segment is flattened.
+    /// Bytes in use of the arena of versions, which stays when the segment is flattened.
     pub(super) fn version_bytes(&self) -> u64 {
         self.counts.version_bytes.load(Ordering::Relaxed)
     }
@@ -126,7 +128,7 @@ impl SegmentWriter {
         &self.segment
     }
 
-    /// Adds a version of `key`. Numbers may come in any order. Each number comes only once for a key.
+    /// Adds a version of `key`. Sequence numbers may come in any order, but each comes only once for a key.
     pub fn insert(&mut self, key: &[u8], seq: SeqNo, kind: EntryKind, value: &[u8]) {
         assert!(key.len() <= MAX_KEY_BYTES && value.len() <= MAX_VALUE_BYTES && seq <= MAX_SEQ);
         assert!(kind == EntryKind::Put || value.is_empty(), "a tombstone has no value");

@@ -4,8 +4,8 @@
 //! counts alone a policy decides at which count a key is hot. The second walk ([`separate`]) makes two segments of the set:
 //!
 //! ```text
-//!  flushing set ──► hot    the newest version of each hot key, tombstones too; copied, so that the old arenas go
-//!              └──► cold   all other versions that somebody may still want to read; the flush writes them to a table
+//!  flushing set ──► hot    the newest version of each hot key, tombstones too; copied, so that the old arenas can be freed
+//!              └──► cold   all other versions that a reader may still need; the flush writes them to a table
 //! ```
 //!
 //! All versions of a hot key that go to the table are older than the version that stays. So for each key numbers go on falling
@@ -63,7 +63,7 @@ impl Updates {
 #[derive(Debug)]
 pub struct Separated {
     pub hot: Arc<Flat>,
-    /// `None` if all that is left is hot.
+    /// `None` if all versions that were not dropped are hot.
     pub cold: Option<Arc<Flat>>,
     /// Number of versions that no reader can see any more.
     pub dropped: u64,
@@ -73,8 +73,8 @@ fn filled(parts: &[Immutable]) -> Vec<&Immutable> {
     parts.iter().filter(|part| part.entries() > 0).collect()
 }
 
-/// Counts how often the keys of `parts`, newest first, were written. Half of the count of a key that a flush kept carries over.
-/// The previous flush took all writes up to `kept_at`: a key with no newer version rested.
+/// Counts how often the keys of `parts`, newest first, were written. A key that the previous flush kept starts with half of its
+/// earlier count. The previous flush took all writes up to `kept_at`, so a key without a newer version was not written since.
 pub fn count_updates(parts: &[Immutable], kept_at: SeqNo) -> Updates {
     let mut cursor = MergeCursor::new(filled(parts).iter().map(|part| part.cursor()).collect());
     let mut updates = Updates::default();
@@ -98,7 +98,7 @@ pub fn count_updates(parts: &[Immutable], kept_at: SeqNo) -> Updates {
     updates
 }
 
-/// Separates the keys that were written `hot_from` times or more; at least one was. Half of their counts is forgotten.
+/// Separates the hot keys: those that were written `hot_from` times or more. There is at least one. Their counts are halved.
 pub fn separate(
     parts: &[Immutable],
     updates: &Updates,
@@ -128,8 +128,8 @@ pub fn separate(
         let fate = retention.fate(key, record.seq(), record.kind(), |_| false);
         let is_lost = loses_versions && is_hot(count) && !is_newest;
         if is_newest && is_hot(count) {
-            // Half of the count is forgotten. A key that rests cools down in a few flushes. A key that was hit less by chance
-            // stays.
+            // The count is halved. So a key that is no longer written becomes cold in a few flushes, and a key that was written
+            // less often by chance stays hot.
             hot.push(record, count / 2);
         } else if fate == Fate::Keep && !is_lost {
             cold.push(record, 1);

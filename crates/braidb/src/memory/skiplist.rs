@@ -1,4 +1,4 @@
-//! The skiplist: searching, for everyone, and inserting, for the one writer.
+//! The skiplist: any thread may search it, and its one writer inserts.
 //!
 //! Level 0 links all nodes in the order of their keys; each level above links about a quarter of the nodes of the level below. A
 //! search starts in the head, at the top, and goes down wherever the next node lies beyond the goal.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Records in order, which live as long as the list is held.
 pub trait Sorted: Send + Sync + 'static {
-    /// Steps before a cursor reads a record at which the record is fetched, since records lie anywhere.
+    /// How many steps ahead of the cursor a record is prefetched, since records lie anywhere in memory.
     const STEPS_AHEAD: usize;
 
     fn len(&self) -> usize;
@@ -53,7 +53,7 @@ impl<S: Sorted> SortedCursor<S> {
 
     fn go_forward(&mut self, at: usize) {
         (self.at, self.is_backward) = (at, false);
-        // While these records are on their way, a merge positions its other cursors.
+        // While these records are being fetched, a merge positions its other cursors.
         let end = self.sorted.len().min(at + S::STEPS_AHEAD + 1);
         (at..end).for_each(|at| self.sorted.prefetch(at));
     }

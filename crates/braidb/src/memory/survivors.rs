@@ -1,8 +1,8 @@
-//! The survivors of a flushing set: the entries that a reader may still want, as a list. The flush knows them before it writes
+//! The survivors of a flushing set: the entries that a reader may still want, as a list. The flush lists them before it writes
 //! them.
 //!
-//! Skiplists are slow to walk: only a node that was read tells where the next one lies. The second walk, over the list, knows the
-//! places of all records, and fetches them ahead.
+//! Skiplists are slow to walk: only a node that was read tells where the next one lies. A walk over the list knows where all
+//! records lie, and prefetches them.
 
 use super::immutable::Immutable;
 use super::node::{Record, Ref};

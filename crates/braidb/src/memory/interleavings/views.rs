@@ -18,7 +18,7 @@ use std::sync::Arc;
 struct Database {
     view: ViewCell,
     snapshots: Snapshots,
-    /// The version that comes into the view with the table of the one flush.
+    /// The version with the flushed table, which a flush puts into the view.
     flushed: Arc<Version>,
 }
 
@@ -59,7 +59,7 @@ impl Writer {
         drop(old);
     }
 
-    /// As `CommitQueue::switch_memtable`, and later `finish_flush`.
+    /// Does what `CommitQueue::switch_memtable` and later `finish_flush` do in the engine.
     fn flush(&mut self) {
         let (segment, writer) = Segment::with_filter(1, 0);
         self.writer = writer;
@@ -102,7 +102,8 @@ impl Writer {
 }
 
 impl Database {
-    /// As `jobs/memory_compaction.rs`: the pipeline as it is becomes one flat segment, unless a flush takes it.
+    /// Does what `jobs/memory_compaction.rs` does in the engine: makes one flat segment of the pipeline, unless a flush takes the
+    /// pipeline meanwhile.
     fn compact_memory(&self, records: Records) {
         let old = self.view.load().families[0].memory.pipeline().to_vec();
         let retention = RetentionFilter::new(self.snapshots.drop_proof());
@@ -263,7 +264,8 @@ fn memory_goes_with_its_last_reader<T: 'static>(
         let compactor = database.clone();
         let changes = loom::thread::spawn(move || {
             writer.roll();
-            // A list, a flat segment over the same records, another one, and one over copies.
+            // The pipeline holds a list, then a flat segment over the list's records, then another such segment, and then one
+            // over copies of the records.
             compactor.compact_memory(Records::Stay);
             compactor.compact_memory(Records::Stay);
             compactor.compact_memory(Records::Copied);
