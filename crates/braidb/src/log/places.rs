@@ -5,7 +5,7 @@
 //! the open itself.
 //!
 //! Places take 16 bytes of memory an entry, for as long as recovery would read the log. A log of small values keeps none, since no
-//! flush would leave such values in the log. Most logs keep none where the logs before them went unused
+//! flush would leave such values in the log. Most logs keep none after a row of logs in which flushes left no value
 //! ([`LogSync::are_used`](super::LogSync::are_used)).
 
 use super::batch::{self, EncodedBatch};
@@ -74,7 +74,7 @@ impl ValuePlaces {
         self
     }
 
-    /// How many values have a size that `is_wanted`, and their bytes.
+    /// The number of values whose size `is_wanted`, and their bytes.
     pub fn values(&self, is_wanted: impl Fn(usize) -> bool) -> (u64, u64) {
         let places = self.commits.iter().chain(self.copies.iter().map(|(_, place)| place));
         let values = places.map(|place| place.bytes).filter(|&bytes| is_wanted(bytes as usize));

@@ -11,7 +11,8 @@ use crate::base::ids::FileId;
 use braidb_storage::FileSystem;
 use std::path::Path;
 
-/// Bytes written with one call, 1 MiB: enough that the calls cost little beside the device, and little beside the memory of a recovery.
+/// Bytes written with one call: 1 MiB. So calls cost little compared with the device, and the buffer is small compared with the memory
+/// of a recovery.
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// Writes the bytes of log `id` from `from` to `end` again, and syncs them through the descriptor that wrote them. Each of `from` and

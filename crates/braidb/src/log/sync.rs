@@ -26,13 +26,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Logs in a row in which no flush left a value, before the writer notes the places of values in one log in `TRIED_SHARE` only.
+/// After this many logs in a row in which no flush left a value, the writer notes the places of values in only one log of [`TRIED_SHARE`].
 const UNUSED_LOGS: u32 = 8;
 /// Once flushes left no value in [`UNUSED_LOGS`] logs, the writer notes the places of values in one log of 8. Small puts to the other
 /// logs take a twentieth less time.
 const TRIED_SHARE: u64 = 8;
 
-/// The logs of this open, shared by the writer and the threads that sync.
+/// The logs that were begun since the database was opened, shared by the writer and the threads that sync.
 #[derive(Debug)]
 pub struct LogSync {
     fs: Arc<dyn FileSystem>,
@@ -40,26 +40,27 @@ pub struct LogSync {
     counters: Arc<Counters>,
     /// Oldest first; the last log is being written. Held for moments only, never across a system call: every commit takes it.
     logs: ForegroundMutex<VecDeque<Arc<LiveLog>>>,
-    /// Held by the one thread that syncs. Taken before `logs`. Commits in `Sync` wait for it, so no log is closed under it either.
+    /// Held by the one thread that syncs, and taken before `logs`. No log is closed under it, because commits with `Durability::Sync` wait
+    /// for it.
     turn: ForegroundMutex<()>,
     /// Logs in a row in which no flush left a value.
     unused: AtomicU32,
     failure: OnceLock<Error>,
 }
 
-/// Logs of this open that were forgotten, and are closed with the drop. The close of an unlinked log frees its blocks, which takes the kernel
-/// up to 100 ms.
+/// Logs that [`LogSync::forget_below`] took out of the list. The drop closes their files. Closing an unlinked log frees its blocks, which
+/// takes the kernel up to 100 ms.
 #[derive(Debug, Default)]
 pub struct Forgotten {
     _logs: Vec<Arc<LiveLog>>,
 }
 
-/// A log of this open.
+/// A log that was begun since the database was opened.
 #[derive(Debug)]
 pub(super) struct LiveLog {
     pub id: FileId,
     pub path: PathBuf,
-    /// Open until the last byte is stable. A descriptor that is opened later would not tell of a failed write-back.
+    /// Open until the last byte is stable. A descriptor that is opened later would not report a failed write-back.
     file: Mutex<Option<Arc<dyn File>>>,
     /// Bytes written to the operating system.
     written_bytes: AtomicU64,
@@ -177,8 +178,8 @@ impl LogSync {
         self.sync_and_keep(id, offset, &mut Vec::new())
     }
 
-    /// As [`LogSync::sync_through`]. Adds the files of logs that are done to `done`: a caller under a lock that puts wait for closes them
-    /// after it.
+    /// Like [`LogSync::sync_through`], but adds the files of logs that need no further sync to `done`. A caller that holds a lock for which
+    /// puts wait closes them after it has released the lock.
     pub fn sync_and_keep(&self, id: FileId, offset: u64, done: &mut Vec<Arc<dyn File>>) -> Result<()> {
         if self.is_stable(id, offset) {
             return Ok(());
@@ -208,8 +209,8 @@ impl LogSync {
         log.mark() >= offset.max(HEADER_BYTES)
     }
 
-    /// Syncs the bytes of `log` that were written to the operating system. All earlier logs are done. If this one is now, adds its file to
-    /// `done`.
+    /// Syncs the bytes of `log` that were written to the operating system. All earlier logs are done. If `log` is done now too, adds its
+    /// file to `done`.
     fn sync_one(&self, log: &LiveLog, done: &mut Vec<Arc<dyn File>>) -> Result<()> {
         // `is_sealed` first: `written_bytes` is final once the log is sealed.
         let is_sealed = log.is_sealed();
@@ -233,7 +234,7 @@ impl LogSync {
             }
             log.raise_mark(written_bytes);
         }
-        // `register` takes this step, under the lock of `logs`, for a log that is added later.
+        // Raises the mark of the next log. If the next log is added later, `register` does this, also under the lock of `logs`.
         let logs = self.logs.lock();
         let is_done = log.is_done();
         if is_done && let Some(next) = logs.iter().find(|other| other.id > log.id) {
@@ -332,8 +333,8 @@ impl LogSync {
         error
     }
 
-    /// Adds the log that is written from now on. The first log of an open says nothing of earlier logs until it is synced. The open may
-    /// end before its edit, and the old logs are still needed then.
+    /// Adds the log that is written from now on. The mark of the first log says nothing of earlier logs until the log is synced: if opening
+    /// the database fails before its edit, the earlier logs are still needed.
     pub(super) fn register(&self, log: Arc<LiveLog>) {
         let mut logs = self.logs.lock();
         if logs.back().is_some_and(|previous| previous.is_done()) {

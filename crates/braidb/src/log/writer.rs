@@ -48,14 +48,14 @@ pub struct LogWriter {
     frames: u64,
     /// The end of the allocated space: room for at least a footer behind `end`.
     allocated: u64,
-    /// Puts may go up to here: when this space was allocated, the device had the reserve left.
+    /// Puts may write up to here: when this space was allocated, the device still had the reserve free.
     put_limit: u64,
     reserve_bytes: u64,
     /// Whether the current log's header says that it may hold records written back.
     written_back: bool,
     /// The length of the log before the current one; 0 for the first.
     previous_bytes: u64,
-    /// Whether logs keep the places of their values, where a flush may use them.
+    /// Whether logs keep the places of their values, for flushes that may leave values in logs.
     tells_places: bool,
     /// Logs that were begun after the first.
     begun: u64,
@@ -64,13 +64,13 @@ pub struct LogWriter {
     leftovers: Leftovers,
 }
 
-/// What the writer no longer needs. Its drop frees memory, and unlinks and closes files, so it comes after the commit lock.
+/// What the writer no longer needs. The drop frees memory, and unlinks and closes files, so it must come after the commit lock is released.
 #[derive(Debug, Default)]
 pub struct Leftovers {
     buffers: Vec<Vec<u8>>,
     places: Vec<ValuePlaces>,
     unused_logs: Vec<UnusedLog>,
-    /// Logs that could not be begun, because the database was poisoned.
+    /// New logs that were not begun: sealing the old log, or writing the header of the new one, failed.
     failed_logs: Vec<NewLog>,
 }
 
@@ -105,8 +105,8 @@ struct NoNewLog {
 }
 
 impl LogWriter {
-    /// Starts the first log of this open. `previous` is where recovery cuts the logs of earlier opens. All earlier bytes must be stable
-    /// by the first sync of this log: later frames say so.
+    /// Starts the first log after the database was opened. `previous` is where recovery cut the earlier logs. All their bytes up to there
+    /// must be stable before the first sync of this log, because later frames say that they are.
     pub fn create(
         shared: Arc<LogSync>,
         id: FileId,
@@ -233,7 +233,7 @@ impl LogWriter {
         append(&self.shared, &self.log, self.file(), &[&self.buffer, values])?;
         self.buffer.clear();
         if self.buffer.capacity() > 4 * BUFFER_BYTES {
-            // The memory of one large group.
+            // One large group has made the buffer grow. Its memory is freed after the commit lock is released.
             self.leftovers.buffers.push(std::mem::take(&mut self.buffer));
         }
         Ok(())
@@ -337,7 +337,7 @@ impl LogWriter {
         frame::put_footer(&mut self.buffer, self.log.id, self.end, self.log.mark(), self.frames);
         self.end += FOOTER_BYTES;
         self.write_out()?;
-        // Before the log counts as sealed: the other owner, which closes the file, must be the last one.
+        // Dropped before the log counts as sealed: the thread that syncs closes the file, so it must be the last owner.
         self.file = None;
         self.log.set_sealed(self.places.take());
         Ok(())

@@ -33,7 +33,7 @@ pub struct TableCursor {
     source: Source,
     /// The current block.
     loaded: Option<Loaded>,
-    /// Entries of the current block may lie outside of the bounds, at the end that the cursor moves to.
+    /// Whether entries of the current block may lie outside of the bounds, at the end towards which the cursor moves.
     may_leave: bool,
     backward: bool,
     /// Forward, the current key; backward, the keys of a restart interval.
@@ -145,7 +145,7 @@ impl TableCursor {
         let loaded = self.loaded.as_ref().expect("a block was entered");
         let payload = loaded.payload().map_err(|flaw| self.source.table.flaw(number, flaw))?;
         let found = payload.seek(key).map_err(|flaw| self.source.table.flaw(number, flaw))?;
-        // The entry shares its beginning with `key`, and not only with the entry before it.
+        // The bytes that the entry shares with the entry before it, it shares with `key` too, so they are taken from `key`.
         let shared = found.as_ref().map_or(0, |entry| entry.shared);
         self.keys.extend_from_slice(&key[..shared]);
         match found {
@@ -219,7 +219,8 @@ impl TableCursor {
         Ok(())
     }
 
-    /// Leaves an entry that was entered beyond the upper bound. Of another one, prepares the value.
+    /// Steps off the current entry if it lies beyond the upper bound. Otherwise prefetches its value, if a loaded log or value file holds
+    /// it.
     #[inline]
     fn leave_beyond(&mut self) {
         if self.may_leave && self.keys > self.source.bounds.high {
@@ -363,7 +364,7 @@ impl Cursor for TableCursor {
     #[inline]
     fn handle(&self) -> Option<(BodyFile, Handle)> {
         let Pointer { body, handle } = self.at().1.pointer?;
-        // `fetch` reports a handle without a body.
+        // If the table has no such body, `fetch` reports it.
         let file = self.table().bodies().get(body as usize)?.file;
         file.kind.is_value_file().then_some((file, handle))
     }
@@ -396,7 +397,7 @@ impl Cursor for TableCursor {
     }
 }
 
-/// Enters an entry: its key takes the place of `keys`, which begin with what it shares. The next entry is noted.
+/// Returns `entry` as the current version. `keys` has to begin with the bytes that its key shares, and becomes its key. Sets `next_entry`.
 #[inline]
 fn enter(entry: Entry<'_>, keys: &mut Vec<u8>, next_entry: &mut usize) -> Option<Version> {
     keys.truncate(entry.shared);
@@ -411,7 +412,8 @@ fn enter(entry: Entry<'_>, keys: &mut Vec<u8>, next_entry: &mut usize) -> Option
 struct Source {
     table: Arc<Table>,
     bounds: Arc<KeyRange>,
-    /// The blocks that reach into the bounds; the cursor reads no others. Looked up when a read goes beyond a block that a key led to.
+    /// The blocks that reach into the bounds; the cursor reads no others. Computed when a read first goes beyond the block in which a
+    /// search for a key ended.
     reach: OnceCell<Range<usize>>,
     fill_cache: bool,
     window: Option<Window>,

@@ -92,12 +92,12 @@ impl Table {
         }))
     }
 
-    /// The table lies on a slow tier: reads of its blocks are counted, and leave no pages in the page cache.
+    /// To be called for a table on a slow tier: reads of its blocks are counted from now on, and leave no pages in the page cache.
     pub fn count_slow_reads(&mut self) {
         self.slow_reads = Some(AtomicU64::default());
     }
 
-    /// A reader looks into the table.
+    /// Notes that a reader looks into the table.
     #[inline]
     pub(super) fn note_reader(&self) {
         if !self.has_been_read.load(Relaxed) {
@@ -244,7 +244,7 @@ impl Table {
         block
     }
 
-    /// Puts a payload into the cache as if it had been read before.
+    /// Puts a payload into the cache, which keeps it although it may have been offered only once.
     pub(super) fn keep_again(&self, number: usize, payload: &Arc<Block>) {
         self.cache.insert_known(self.id, self.index.start(number), payload);
     }
@@ -259,7 +259,8 @@ impl Table {
         let file = file.map_err(|source| Error::io("open", &self.path, source))?;
         let read = file.read_exact_at(offset, buffer);
         if self.slow_reads.is_some() {
-            // Blocks of a slow tier that are read again stay in the block cache. In the page cache they would displace those of the fast tier.
+            // In the page cache, blocks of a slow tier would displace blocks of the fast tier. The block cache keeps those that are read
+            // again.
             file.forget_cached(offset, bytes);
         }
         read.map_err(|source| Fault::read(offset, bytes, source).into_error(&self.path))

@@ -19,25 +19,25 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// Memory was full, or its logs were to go.
+    /// Memory was full, or old logs were to be deleted.
     Flush,
-    /// Opening the database brought the records of logs to tables.
+    /// Opening the database moved the records of logs to tables.
     Recovery,
-    /// L0 had as many tables as go down together.
+    /// L0 had as many tables as are merged into L1 together.
     L0,
-    /// A cell had as many runs as make it due.
+    /// A cell had so many runs that a merge was due.
     Depth,
     /// A level had more bytes than its target.
     Size,
     /// Versions and tombstones that no reader needed took too much space.
     Garbage,
-    /// Tables pointed into logs or value files that were to go.
+    /// Tables pointed into logs or value files that were to be deleted.
     Bodies,
     /// Old tombstones, or the rest of a table of which little was left.
     Cold,
-    /// Scans lost more time than a rewrite takes, to garbage or to values in many places.
+    /// Scans lost more time to garbage, or to values in many places, than a rewrite takes.
     Scans,
-    /// Readers had paid the price of the merge in vain.
+    /// Readers had lost as much time as the merge costs, because of the runs that it merged.
     Bought,
     /// A call of `compact`.
     Compact,
@@ -45,7 +45,7 @@ pub enum Reason {
     Tier,
 }
 
-/// All reasons, each with its name, at the number that stands for it in files, from 1.
+/// All reasons with their names. In files, a reason is its position in this list, counted from 1.
 const ALL: [(Reason, &str); 12] = [
     (Reason::Flush, "flush"),
     (Reason::Recovery, "recovery"),

@@ -18,9 +18,9 @@
 //!  20  value
 //! ```
 //!
-//! Records follow each other without a gap, up to the length that the manifest names. Mostly one job writes a file and syncs it once. To
-//! a trie table (`jobs/trie.rs`) later jobs of the open append, each behind the length that the last one committed. A table leads to the
-//! value of a record, not to its head; the head serves verification and repair.
+//! Records follow each other without a gap, up to the length that the manifest names. Mostly one job writes a file and syncs it once.
+//! Only to a trie table (`jobs/trie.rs`) do later jobs append, each behind the length that the previous job committed. A handle points
+//! to the value of a record, not to its head; the head serves verification and repair.
 
 use super::{BodyFile, BodyKind, Handle};
 use crate::base::MAX_VALUE_BYTES;
@@ -137,16 +137,16 @@ impl ValueWriter {
         Ok(BodyFile { kind: self.kind, tier: self.tier, id: self.id, bytes: self.written - cut_off })
     }
 
-    /// An edit names the whole file.
+    /// Notes that an edit names the whole file now.
     pub fn named(&mut self) {
         assert_eq!(self.uncommitted_bytes(), 0, "an edit names stable bytes");
         self.named = self.committed;
     }
 
-    /// Gives back the space behind the length that edits name, if they name the file. The file takes no value any more.
+    /// Gives back the space behind the length that edits name, if they name the file. No value can be added afterwards.
     pub fn cut_back(self) {
         if self.named > 0 {
-            // The space is found at the next open if this fails.
+            // If this fails, the next open of the database finds the space.
             let _ = self.file.truncate(self.named);
         }
     }

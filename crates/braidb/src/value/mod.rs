@@ -1,20 +1,20 @@
 //! Values that lie apart from their keys: handles, and the bodies that hold the values.
 //!
 //! A *body* is a file of values: a closed commit log, or a *value file* ([`mod@file`]), which flushes and merges write. A *handle* holds
-//! the place, the length and the checksum of one value in a body. With it a reader finds the value without its frame or record, and
-//! checks that it is the right one. A table that holds handles names its bodies, in its own properties and in the manifest. A handle
-//! names a body by its place in this list.
+//! the place, the length and the checksum of one value in a body. With it a reader finds the value without its frame or record, and checks
+//! that it is the right one. A table that holds handles names its bodies, in its own properties and in the manifest. A handle names a body
+//! by its index in this list.
 //!
 //! A body lives as long as a reader may read it (rules 1 and 10). A table holds its bodies as slices hold their table, so a view
 //! keeps both. A value file may be deleted when no table of the state names it and no [`Body`] of it lives. The log of a body may be
 //! deleted when, besides, no column family replays it. The executor checks this under the lock that edits are committed under
 //! (`jobs/cleanup.rs`). [`Bodies`] knows which bodies live.
 //!
-//! Users read values one by one, through the block cache, where each value has its own entry. A merge reads most values of a log,
-//! in the order of keys and not of the file. Small reads would cost more than the log table saved. So a merge loads the whole log
-//! once ([`Body::load`]), and other merges of the log share the loaded bytes. Neighbours in key order lie far apart in the log,
-//! mostly in no processor cache. So a merge asks for a value ([`Image::prefetch`]) when it comes to the handle. The merge reads
-//! the value after the other sources had their turns.
+//! Users read values one by one, through the block cache, where each value has its own entry. A merge reads most values of a log, in the
+//! order of keys and not of the file. Small reads would cost more than the log table saved. So a merge loads the whole log once
+//! ([`Body::load`]), and other merges of the log share the loaded bytes. Neighbours in key order lie far apart in the log, mostly in no
+//! processor cache. So a merge prefetches a value ([`Image::prefetch`]) when a cursor comes to its handle, and reads the value later, after
+//! entries of its other inputs.
 
 pub use crate::base::body::{BodyFile, BodyKind, Handle};
 use crate::base::checksum;
@@ -43,13 +43,14 @@ mod tests;
 /// Most bytes of a value that the block cache keeps when a user reads it out of a value file: 64 KiB. A larger value would displace 16
 /// blocks of 4 KiB and more, and reading it takes far longer than finding it.
 const CACHED_VALUE_BYTES: u32 = 64 << 10;
-/// Bytes that a merge holds for one table that leads into value files: 8 MiB, shared by the files, of which each has its least.
+/// Bytes of value files that a merge holds for one table: 8 MiB, divided among the files into which the table leads. Each gets at least the
+/// lower bound of [`CHUNK_BYTES`].
 const CHUNKS_BYTES: usize = 8 << 20;
 /// Least and most bytes that a merge reads at once out of a value file. 16 KiB are read in about twice the time of 4 KiB, if the pages are
 /// cached; 256 KiB take a disk little longer than the seek.
 const CHUNK_BYTES: RangeInclusive<usize> = (16 << 10)..=(256 << 10);
-/// As [`CHUNKS_BYTES`], for the value files on slow tiers: 32 MiB. With 8 MiB a table that led into 26 of them had 320 KiB for each, and the
-/// move of a cell took a busy disk 16 s in place of 1.5 s.
+/// As [`CHUNKS_BYTES`], for the value files on slow tiers: 32 MiB. With 8 MiB, a table with values in 26 of them had 320 KiB for each, and
+/// moving a cell took a busy disk 16 s instead of 1.5 s.
 const SLOW_CHUNKS_BYTES: usize = 32 << 20;
 /// As [`CHUNK_BYTES`], on a slow tier. A disk with 60 seeks a second and 150 MB a second takes 18 ms for 256 KiB and 31 ms for 2 MiB.
 const SLOW_CHUNK_BYTES: RangeInclusive<usize> = (256 << 10)..=(2 << 20);
@@ -64,15 +65,17 @@ pub fn chunk_bytes(bodies: &[Arc<Body>], tier: TierId) -> usize {
     (all_bytes / files.max(1)).clamp(*bounds.start(), *bounds.end())
 }
 
-/// A read of several values may have this many times their bytes. At 2 a scan reads at most two bytes for each one that it returns.
+/// One read of several values may take this many times the bytes of the values: 2. So a scan reads at most two bytes for each byte that it
+/// returns.
 const SPAN_SHARE: u64 = 2;
-/// Bytes beyond [`SPAN_SHARE`] that a read of several values may have: 16 KiB. Copying them out of the page cache costs about as much as
+/// Bytes beyond [`SPAN_SHARE`] that one read of several values may take: 16 KiB. Copying them out of the page cache costs about as much as
 /// one more call.
 const SPAN_SLACK_BYTES: u64 = 16 << 10;
-/// Most bytes of a read of several values: 16 MiB, or one larger value. The next read goes on behind them, so a disk has no seek more.
+/// Most bytes of a read of several values: 16 MiB, unless one value is larger. The next read goes on behind them, so a disk makes no
+/// additional seek.
 const SPAN_BYTES: u64 = 16 << 20;
 
-/// A scan holds the gaps between values of a span if they have at most one byte for this number of bytes of the values: for 8 bytes.
+/// A scan keeps the gaps between the values of a span in memory if they take at most one part in this many of the values' bytes: an eighth.
 /// Larger gaps are squeezed out, which copies the values once more.
 const GAP_SHARE: u64 = 8;
 
@@ -132,13 +135,13 @@ fn decode_list(
 
 #[derive(Debug, Default)]
 struct Living {
-    /// By file and committed length. The tables of a trie table name several lengths; a corrupt manifest may do so for other files.
+    /// By file and committed length. Tables may name one trie table with several lengths; a corrupt manifest may do so for other files.
     bodies: BTreeMap<(FileId, u64), Weak<Body>>,
-    /// The number of bodies at which the dead ones leave the map: two times as many as were left over the last time.
+    /// When the map has this many bodies, the dead ones are removed: twice as many as were left the last time.
     pruned_at: usize,
 }
 
-/// The bodies that live in this open.
+/// The bodies of an open database that are alive.
 #[derive(Debug)]
 pub struct Bodies {
     files: Arc<OpenFiles>,
@@ -248,7 +251,7 @@ impl ValueBody for Body {
         self.file.id
     }
 
-    /// Values of a log lie in the order of writing, so reading them ahead brings no neighbours.
+    /// Values of a log lie in the order of writing, so reading ahead would not bring the values of the next keys.
     fn is_read_ahead(&self) -> bool {
         self.file.kind.is_value_file()
     }
@@ -325,7 +328,7 @@ impl Body {
         if let [at] = span
             && !self.is_cached(&handles[*at])
         {
-            // A large value is read to where it stays. Only the page cache needs what lies behind it.
+            // A large value is read directly into the memory that the caller gets. The bytes behind it need only be in the page cache.
             values[*at] = Some(Fetched::Value(self.read_uncached(&handles[*at])));
             if ahead_bytes > 0 {
                 let (_, room) = raw.room(ahead_bytes as usize);
@@ -336,7 +339,7 @@ impl Body {
         self.reader_waited();
         let (begun, room) = raw.room((end - start + ahead_bytes) as usize);
         if self.fill(start, room).is_err() {
-            // The unreadable place may lie in a gap, or in another value.
+            // The unreadable place may lie in a gap, or in only one of the values, so each value is read alone.
             span.iter().for_each(|&at| values[at] = Some(Fetched::Value(self.read_uncached(&handles[at]))));
             return;
         }
@@ -345,7 +348,8 @@ impl Body {
         let mut kept = 0;
         for &at in span {
             let (place, bytes) = ((handles[at].offset - start) as usize, handles[at].bytes as usize);
-            // The values of sound handles do not overlap, so none is moved over one behind it. `take` finds values that were.
+            // The values of valid handles do not overlap, so no move overwrites a later value. With invalid handles one may; `take` then
+            // finds that the checksum is wrong.
             let place = if has_gaps {
                 room.copy_within(place..place + bytes, kept);
                 kept
@@ -402,13 +406,13 @@ impl Body {
         Value::pin(value, |value| value)
     }
 
-    /// Reads a value for a user, who did not find it in the cache.
+    /// Reads a value for a user, after it was not found in the cache.
     fn read_uncached(&self, handle: &Handle) -> Result<Value> {
         self.reader_waited();
         self.read_alone(handle).map(|value| self.checked(handle, value))
     }
 
-    /// The value if it is in the cache. A handle of another table may point to its place wrongly, and then does not match.
+    /// The value if it is in the cache. Length and checksum are compared, because a wrong handle of another table may point to this place.
     fn cached(&self, handle: &Handle) -> Option<Value> {
         if !self.is_cached(handle) {
             return None;
@@ -447,8 +451,8 @@ impl Body {
         Ok(Value::pin(Arc::new(self.read_alone(handle)?), |bytes| bytes))
     }
 
-    /// Reads a value for a merge, which comes to the values of a value file mostly by ascending offsets: out of `chunk`, or together with
-    /// the bytes behind it, `chunk_bytes` in all, which replace the chunk.
+    /// Reads a value for a merge, which reads the values of a value file mostly by ascending offsets. Takes the value out of `chunk`. If it
+    /// is not there, reads `chunk_bytes` bytes from the value on, which replace the chunk.
     pub fn read_onward(
         &self,
         handle: &Handle,

@@ -240,7 +240,8 @@ fn a_scan_does_not_hold_large_gaps() {
     }
 }
 
-/// A value that the cache does not keep is read to where it stays, also where the file is read ahead behind it.
+/// A value that the cache does not keep is read directly into the memory that the user gets, also if the file is read ahead
+/// behind it.
 #[test]
 fn a_large_value_is_read_alone_and_held_once() {
     let content = vec![7; 200 << 10];

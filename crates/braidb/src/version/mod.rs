@@ -13,7 +13,7 @@
 //! directory     LOCK, CURRENT and TIER
 //! ```
 //!
-//! Each room uses later ones and no earlier one.
+//! Each of these modules uses only modules that come later in the list.
 
 pub mod directory;
 pub mod manifest;

@@ -37,7 +37,8 @@ fn recover(fs: &SimFs, ids: &[FileId]) -> Result<Vec<Read>> {
     Ok(all)
 }
 
-/// Runs a random history with a few crashes at every step. Whether a prefix of the commits always came back, with all synced commits.
+/// Runs a random history with a few crashes at every step. Returns whether recovery always found a prefix of the commits that has all
+/// synced commits.
 fn survives_crashes(seed: u64) -> bool {
     let mut dice = Dice(seed);
     let mut bench = Bench::new();

@@ -84,7 +84,7 @@ fn long_walks_read_ahead_and_short_ones_do_not() {
     let summary = build(&dir.table(), &rows, OPTIONS);
     let windows = summary.bytes / (120 << 10);
     for (fill_cache, most) in [(false, windows + 1), (true, windows + 8)] {
-        // So large that no two blocks are taken for each other at the door of the cache.
+        // So large that the doorkeeper of the cache takes no two blocks for each other.
         let (table, watched) = open_watched(&dir.table(), summary.bytes, 1 << 30);
         let mut cursor = table.cursor(everything(), fill_cache);
         assert_eq!(all_forward(&mut cursor).unwrap().len(), rows.len());

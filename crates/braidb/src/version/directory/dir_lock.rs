@@ -91,8 +91,8 @@ impl DirLock {
         }
     }
 
-    /// As [`DirLock::check`] for a slow tier. A device that does not answer proves no second process. It must not end writing, which
-    /// needs the database's own directory alone (rule 13).
+    /// As [`DirLock::check`] for a slow tier. If the device does not answer, this is no proof of a second process. So it must not end
+    /// writing, which needs only the database's own directory (rule 13).
     fn check_slow(&self) -> Result<()> {
         if self.has_left.load(Ordering::Relaxed) {
             return Ok(());

@@ -1,8 +1,8 @@
 //! The manifest: a log of edits that starts with a snapshot of the state. It makes an edit stable before any job relies
 //! on it.
 //!
-//! Only the open that created a manifest file appends to it (rule 11), so every open writes a new one. A commit that
-//! finds the file grown too large also writes a new one. *Rolling over* is safe at each step:
+//! Only the handle that created a manifest file appends to it (rule 11), so a new file is written each time the database is opened. A
+//! commit that finds the file too large writes a new one too. *Rolling over* to a new file is safe at each step:
 //!
 //! 1. Write and sync the new file and `CURRENT.tmp`.
 //! 2. Sync the directory: both names are stable now.
@@ -270,8 +270,8 @@ impl Manifest {
         Ok(())
     }
 
-    /// Continues in a new file that starts with `state`. After a failure that leaves the old file in force, the next
-    /// attempt follows [`ALLOCATION_BYTES`] later.
+    /// Continues in a new file that starts with `state`. After a failure that leaves the old file in force, the next attempt is made
+    /// once the file has grown by [`ALLOCATION_BYTES`].
     fn roll(&mut self, state: &State) -> Result<(), CommitError> {
         let id = self.numbers.take();
         match install(&self.config, id, state) {

@@ -2,8 +2,9 @@
 //!
 //! Memory and the logs that recovery would replay hold only versions newer than those in tables. The reason: flushes
 //! take whole memtables in order, and leave at most the newest version of a key in memory. Levels above the merge are
-//! newer by rule 7. Runs of the merge's own cell above its newest input are newer too, so a merge cleans old runs for
-//! good while writing goes on. What remains to check: older runs of the merge's own levels, and all deeper levels.
+//! newer by rule 7. Runs of the merge's own cell above its newest input are newer too, so a merge can drop the
+//! tombstones of old runs although new runs arrive. What remains to check: older runs of the merge's own levels, and
+//! all deeper levels.
 
 use super::{Slice, Version};
 use crate::base::key::KeyRange;

@@ -26,7 +26,7 @@ pub struct ConcatCursor<P: Parts> {
     parts: P,
     /// The index of the current part.
     at: usize,
-    /// A cursor over part `at`; `None` if it is empty, is none, or could not be read.
+    /// A cursor over part `at`; `None` if the part is empty, does not exist, or could not be read.
     current: Option<P::Cursor>,
 }
 

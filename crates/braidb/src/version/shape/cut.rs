@@ -2,8 +2,8 @@
 //!
 //! Ranges stay exact: the keys next to the cut are looked up. Counts are divided in proportion to bytes, because a
 //! slice of a part of a table need not know its exact counts. Each side keeps the sequence numbers of the whole slice,
-//! a superset of its own. The bytes of values in value files stay exact, because these files are collected and deleted
-//! by them: the smaller side is counted, and the other side gets the rest.
+//! a superset of its own. The bytes of values in value files stay exact, because they decide when these files are
+//! collected and deleted: the entries of the smaller side are counted, and the other side gets the rest.
 
 use super::Slice;
 use crate::base::error::Result;
@@ -71,7 +71,8 @@ fn divide_values(table: &TableFile, part: &Part, mut left: Part, mut right: Part
         false => count_values(table, &smaller.range)?,
     };
     let rest = part.values.iter().map(|&(file, bytes)| {
-        // More than the whole part has is damage, which `verify` reports. The account of the part stays what it was.
+        // If more bytes were counted than the whole part has, the table is damaged, and `verify` reports it. The bytes
+        // of both sides still add up to those of the part.
         (file, bytes.saturating_sub(counted.get(&file).copied().unwrap_or(0)))
     });
     larger.values = rest.filter(|&(_, bytes)| bytes > 0).collect();

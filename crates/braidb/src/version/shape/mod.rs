@@ -41,14 +41,14 @@ pub struct Slice {
     bounds: Arc<KeyRange>,
     rent: Rent,
     heat: Heat,
-    /// Whether a read of the slice may come to a slow tier.
+    /// Whether the table, or a value file into which the slice leads, is on a slow tier.
     is_slow: bool,
     slow_value_bytes: u64,
 }
 
 impl Slice {
-    /// A slice for which readers have `paid` already, and to which they came `reads` times lately. While it lives, the table's blocks in its
-    /// range are not punched out.
+    /// A slice that starts with the rent `paid` and the heat `reads`, inherited from slices that it replaces. While it lives, the table's
+    /// blocks in its range are not punched out.
     pub fn new(table: Arc<TableFile>, part: Part, paid: Paid, reads: u64) -> Slice {
         table.hold(&part.range);
         let bounds = Arc::new(part.range.clone());
@@ -64,24 +64,26 @@ impl Slice {
         slice
     }
 
-    /// What a merge of the slice costs, in nanoseconds of readers. Merges leave values in value files where they are.
+    /// The price of a merge of the slice, in nanoseconds of readers. Values in value files are not counted: merges leave them where they
+    /// are.
     pub fn price_ns(&self) -> u64 {
         rent::merge_ns(self.bytes.saturating_sub(self.value_bytes()), self.entries)
     }
 
-    /// What readers paid in vain for the slice.
+    /// The rent of the slice: what readers paid in vain because of it.
     pub fn paid(&self) -> Paid {
         self.rent.paid()
     }
 
-    /// Counts what a reader paid in vain.
+    /// Adds to the rent what a reader paid in vain.
     pub fn charge(&self, paid: Paid) {
         let rings = self.rent.charge(paid);
         self.table.charged(paid.ns(), rings);
     }
 
-    /// Counts a get that found its key in the slice, or a scan that began there, if the database has slow tiers. A fast slice counts a read
-    /// `weight` times, which is 0 for most reads. A slow slice counts each read once: few come, and each takes long.
+    /// Counts a get that found its key in the slice, or a scan that began there, if the database has slow tiers. A slice on the fast tier
+    /// counts the read `weight` times; `weight` is 0 for most reads, and makes up for them in the others. A slow slice counts each read
+    /// once: few reads come to it, and each takes long.
     #[inline]
     pub fn warm(&self, weight: u64) {
         if weight > 0 || self.is_slow {
@@ -101,12 +103,13 @@ impl Slice {
         }
     }
 
-    /// How often readers came to the slice lately.
+    /// The heat of the slice: how often readers came to it lately.
     pub fn heat(&self) -> u64 {
         self.heat.reads(self.table.heat_clock())
     }
 
-    /// Reads of files on slow tiers that readers waited for because of the slice: its share of those of its table and value files.
+    /// An estimate of the reads of slow files for which readers waited because of the slice: its share, by bytes, of the reads of its table
+    /// and value files.
     pub fn slow_reads(&self) -> u64 {
         let share = |reads: u64, bytes: u64, all: u64| {
             (u128::from(reads) * u128::from(bytes.min(all)) / u128::from(all.max(1))) as u64
@@ -245,7 +248,7 @@ impl Cell {
         self.asked.0.get_or_init(|| hidden);
     }
 
-    /// The slow tier on which tables of the cell lie, if they do.
+    /// The slow tier on which tables of the cell lie, if any do.
     pub fn slow_tier(&self) -> Option<TierId> {
         self.slices().map(|(_, slice)| slice.table.tier).find(|&tier| tier != TierId::FAST)
     }
@@ -447,8 +450,8 @@ pub struct Version {
 pub type Guards = BTreeMap<Vec<u8>, usize>;
 
 impl Version {
-    /// Checks of the cells that hold `key`, one of each level: if a cell has tables on a slow tier, then it has one run, and nothing
-    /// beneath (rule 12).
+    /// Checks rule 12 in the cells that hold `key`, one on each level: a cell with tables on a slow tier has one run, and deeper levels
+    /// have nothing in its range.
     pub(super) fn check_slow_cells_at(&self, key: &[u8]) -> Result<(), String> {
         for (number, level) in self.levels().enumerate() {
             let index = level.cell_index(key);

@@ -1,4 +1,5 @@
-//! Compares the files that the state names with those that an open found: tables, logs that tables point into, and value files.
+//! Compares the files that the state names with those that were found when the database was opened: tables, logs that tables point
+//! into, and value files.
 
 use super::State;
 use crate::base::error::{Error, Result};
@@ -9,7 +10,7 @@ use crate::base::tier_dirs::TierDirs;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A table or value file that an open found in the directory of a tier.
+/// A table or value file that was found in the directory of a tier when the database was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FoundFile {
     pub tier: TierId,

@@ -57,7 +57,7 @@ impl KnownTiers {
         Ok(())
     }
 
-    /// Adds the changes that make these tiers out of none.
+    /// Adds to `edit` the changes that make these tiers in a state without tiers.
     pub fn add_to(&self, edit: &mut Edit) {
         edit.changes.extend(self.database.map(Change::DatabaseId));
         for (&id, &epoch) in &self.epochs {
@@ -132,8 +132,9 @@ impl State {
 
     /// Checks that each slow cell has one run, and nothing beneath (rule 12), after an edit of a state in which this held.
     ///
-    /// An edit breaks it by a slice that joins a slow cell or lies beneath one, by a slow slice, or by a guard that joins two cells. Each cell that
-    /// has changed so, and each one above it, holds the low key of the slice's cell, or the guard.
+    /// An edit can break the rule with a slice that joins a slow cell or lies beneath one, with a slow slice, or with a change of a guard
+    /// that joins two cells. Each cell that is changed in these ways, and each cell above it, holds the low key of the slice's cell, or the
+    /// guard. So the cells that hold these keys are checked.
     pub(super) fn check_slow_cells(&self, edit: &Edit) -> Result<(), Reject> {
         let places = edit.changes.iter().filter_map(|change| match change {
             Change::SliceAdded { family, run, .. } => Some((*family, run.cell.as_slice())),

@@ -60,7 +60,7 @@ struct Listed {
 pub struct ValueFile {
     /// The largest length that a table named. What lies behind it is no part of the file.
     pub bytes: u64,
-    /// Bytes that the open found behind this length.
+    /// Bytes behind this length that were found when the database was opened.
     pub tail_bytes: u64,
     pub tier: TierId,
     pub tables: u32,
@@ -83,7 +83,7 @@ pub struct State {
 }
 
 impl ValueFile {
-    /// Bytes of the file on the device, as far as this open knows.
+    /// Bytes of the file on the device, as far as is known since the database was opened.
     pub fn total_bytes(&self) -> u64 {
         self.bytes + self.tail_bytes
     }
@@ -389,7 +389,7 @@ impl State {
         }
     }
 
-    /// Takes a table out that has no slice any more, and the value files that only this table pointed into.
+    /// Removes a table that has no slice any more, and the value files into which only this table pointed.
     fn drop_table(&mut self, id: FileId) {
         let Some(Listed { file, .. }) = self.tables.remove(&id) else { return };
         let files = file.bodies().iter().map(|held| held.body.file);
@@ -451,7 +451,8 @@ impl State {
         Ok(())
     }
 
-    /// Adds a slice that takes over `reads` of removed ones. What lay in slices that the edit `removed` takes its rent along.
+    /// Adds a slice, which inherits the heat `reads`. From each slice of the same table that the edit `removed` and that it overlaps,
+    /// it inherits a part of the rent.
     fn add_slice(&mut self, change: &Change, removed: &Removed, reads: u64) -> Result<(), Reject> {
         let Change::SliceAdded { family, run, table, part } = change else {
             return Ok(());
@@ -579,8 +580,8 @@ impl State {
     }
 }
 
-/// How the heat of removed slices is shared out to the added slices in their ranges, in proportion to bytes: reads by the place of the
-/// change. An edit that removes slices changes one family.
+/// The heat that each added slice inherits, by the index of its change in the edit. The heat of a removed slice is divided among the
+/// added slices in its range, in proportion to bytes. An edit that removes slices changes one family.
 fn carried_heat(edit: &Edit, removed: &Removed) -> BTreeMap<usize, u64> {
     let mut carried = BTreeMap::new();
     let removed = removed.values().flatten().map(|slice| (slice, slice.heat()));

@@ -1,10 +1,10 @@
-//! A table as the tree holds it. All slices and versions that refer to the table share one [`TableFile`]. The job that
-//! writes a table opens it if readers will come, otherwise its first user does. The table is buried when the last
-//! reference is gone.
+//! A table as the tree holds it. All slices and versions that refer to the table share one [`TableFile`]. The job that writes a table
+//! opens it if readers will come, otherwise its first user does. When the last reference is gone, the table is *buried*: it waits for its
+//! file to be unlinked.
 //!
-//! Rule 1 needs two proofs before the file may go. A synced edit no longer refers to the table
-//! ([`TableFile::mark_obsolete`]), and no view does (the last `Arc` is dropped). Then the id joins the dead ids of the
-//! [`TableStore`], and the executor unlinks the file.
+//! Rule 1 asks for two proofs before the file may be unlinked. A synced edit no longer refers to the table
+//! ([`TableFile::mark_obsolete`]), and no view does (the last `Arc` is dropped). Then the id joins the dead ids of the [`TableStore`],
+//! and the executor unlinks the file.
 //!
 //! A table holds the bodies that its handles lead into, so every holder of a table also keeps its bodies
 //! (`value/mod.rs`).
@@ -47,7 +47,7 @@ pub struct NewTable {
     pub bodies: Vec<BodyUse>,
 }
 
-/// What all tables of one open share: open files, bodies, cache and counters, and the lists of dead and frayed tables.
+/// What all tables of an open database share: open files, bodies, cache and counters, and the lists of dead and frayed tables.
 #[derive(Debug)]
 pub struct TableStore {
     files: Arc<OpenFiles>,
@@ -92,7 +92,7 @@ impl TableStore {
         })
     }
 
-    /// Rings when readers have paid for a merge.
+    /// The bell that rings when the rent of a slice has reached its price.
     pub fn bell(&self) -> &Bell {
         &self.bell
     }
@@ -127,7 +127,7 @@ impl TableStore {
         self.has_garbage.load(Ordering::Acquire)
     }
 
-    /// The caller takes both lists now.
+    /// To be called before the caller takes both lists. Garbage that comes later sets [`TableStore::has_garbage`] again.
     pub fn takes_garbage(&self) {
         self.has_garbage.store(false, Ordering::SeqCst);
     }
@@ -137,7 +137,7 @@ impl TableStore {
         self.has_garbage.store(true, Ordering::Release);
     }
 
-    /// Takes at most `most` of the tables that died and were not taken, each with its tier. The others count as garbage again.
+    /// Takes at most `most` of the tables that died and were not taken, each with its tier. If some are left, there is garbage again.
     pub fn take_dead(&self, most: usize) -> Vec<(TierId, FileId)> {
         let mut dead = self.dead.lock();
         let count = most.min(dead.len());
@@ -157,12 +157,12 @@ impl TableStore {
         alive
     }
 
-    /// Opens new tables before an edit names them, so that no reader waits for their index and filter, which stay in memory as long as
-    /// the answer lives, and as long as the state has the tables. Their files are closed: an open file would keep the space of a table
-    /// that is deleted because its job fails later.
+    /// Opens new tables before an edit names them, so that no reader waits for their index and filter. These stay in memory as long as
+    /// the returned value lives, and as long as the state has the tables. The files are closed: an open file would keep the space of a
+    /// table that is deleted because its job fails later.
     ///
-    /// A damaged table is an error while its records are still elsewhere. The first reader of a table on the fast tier tries again what
-    /// the operating system refused.
+    /// A damaged table is an error here, while its records are still elsewhere too. If the operating system refuses to open a table on
+    /// the fast tier, this is no error: the first reader of the table tries again.
     pub fn open_early<'a>(
         self: &Arc<Self>,
         tables: impl Iterator<Item = &'a NewTable>,
@@ -332,7 +332,7 @@ impl TableFile {
         &self.store.heat
     }
 
-    /// Lets a reader ask the planner.
+    /// Rings the bell, so that a reader asks the planner for work.
     pub(super) fn ring(&self) {
         self.store.bell.ring();
     }
@@ -401,7 +401,7 @@ impl TableFile {
         self.sample.get_or_init(|| sample);
     }
 
-    /// Counts what a reader paid in vain. `rings` tells whether readers have paid for a merge of this table now.
+    /// Counts what a reader paid in vain. With `rings`, rings the bell: the rent of a slice has reached its price.
     pub(super) fn charged(&self, paid_ns: u64, rings: bool) {
         self.store.counters.rent_paid_ns.add(paid_ns);
         if rings {

@@ -18,7 +18,7 @@ fn disk() -> SimFs {
     fs
 }
 
-/// A separate file system with the same files. Nobody holds its lock.
+/// A separate file system with the same files. No process holds its lock.
 fn copy(fs: &SimFs) -> Arc<SimFs> {
     Arc::new(fs.crash_image(Crash::Process, 0))
 }

@@ -1,46 +1,48 @@
 //! Heat: how often readers, and to a small part writers, came to a slice lately. Where a database has slow tiers, heat decides which cells
-//! stay on the fast one (`plan/tree/cells/slow_cells.rs`). It moves files and decides no answer, so a restart forgets it.
+//! stay on the fast one (`plan/tree/cells/slow_cells.rs`). Heat only decides where files lie, not what a read returns. So it is not stored,
+//! and a restart forgets it.
 //!
-//! *What counts.* A get counts for the slice that holds its key, a scan for the slices where it begins. Slices on the fast tier count one read in
-//! 8, for all of them; slices on slow tiers count each.
+//! *What counts.* A get counts for the slice that holds its key, a scan for the slices where it begins. On the fast tier one read in 8 is
+//! counted, as 8 reads; on slow tiers each read is counted.
 //!
-//! *Decay.* Time is counted in reads of the database and a sixteenth of the entries that flushes write: after a half-life of reads all heat is
-//! halved at one moment. Two slices are compared at one age, so a comparison does not depend on the moment. A database that is neither read nor
+//! *Decay.* Time is counted in reads of the database, plus a sixteenth of the entries that flushes write. After each half-life the heat of
+//! all slices is halved at once, so the order of two slices does not depend on when they are compared. A database that is neither read nor
 //! written keeps its heat.
 //!
-//! *A change of the readers.* When many more reads than usual come to slow tiers, readers have turned to other keys. What was counted before
-//! then loses most of its weight at once, so that the new hot cells need not outweigh it. For a half-life the planner moves cells on weaker
-//! evidence.
+//! *A change of the readers.* When many more reads than usual come to slow tiers, readers have turned to other keys. Earlier reads then
+//! lose most of their weight at once, so that the new hot cells soon outweigh the old ones. For one half-life the planner moves cells on
+//! weaker evidence.
 //!
-//! *Where heat goes.* An edit shares the heat of the slices that it removes out to the added slices in their ranges, in proportion to
-//! bytes. Merges, cuts, moves, splits and joins carry heat along in this way.
+//! *How heat is inherited.* An edit divides the heat of each slice that it removes among the added slices in the range of this slice, in
+//! proportion to bytes. So heat outlasts merges, cuts, moves, splits and joins.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Reads of the database for each slice until heat is halved: 1,024. One slice in two is then told from another that is read 1.2 times as
-/// often, at four standard deviations. A larger number answers a change of the readers later.
+/// Reads for each slice of the database in one half-life: 1,024. With so many reads, a slice can be told from another that is read 1.2
+/// times as often, at four standard deviations. With more, heat would follow a change of the readers later.
 const HALF_LIFE_READS: u64 = 1_024;
 /// The least half-life, in reads: 16,384, so that a database of few slices does not follow chance.
 const LEAST_HALF_LIFE_READS: u64 = 16_384;
-/// Reads that come to slices on slow tiers until the planner is asked: 128. A disk with 60 seeks a second serves them in 2 s, so the planner
-/// is asked every 2 s. On a flash drive with 1,500 accesses a second it is asked 12 times a second.
+/// The planner is asked after this many reads of slices on slow tiers: 128. A disk with 60 seeks a second serves them in 2 s, so the
+/// planner is asked every 2 s. On a flash drive with 1,500 accesses a second it is asked 12 times a second.
 const PLANNED_READS: u64 = 128;
-/// Reads in which the share of slow ones is compared with the usual one: 256. At a share of 7% it varies by 2%, and a disk with 60 seeks a
-/// second serves them in 4 s.
+/// Reads in a window: 256. At the end of a window, its share of slow reads is compared with the usual share. A share of 7% varies by 2
+/// percentage points by chance, and a disk with 60 seeks a second serves 256 reads in 4 s.
 const WINDOW_READS: u64 = 256;
-/// Readers have changed when the share of slow reads is this many times the usual one, and 10% of all reads more: 2. Where half of the reads
-/// are slow, no change is seen in this way.
+/// Readers have turned to other keys when the share of slow reads is above this many times the usual share, plus 10% of all reads: 2. If
+/// the usual share is near one half, no change can be seen in this way.
 const CHANGE_FACTOR: u64 = 2;
 const CHANGE_PERMILLE: u64 = 100;
-/// One in this many of the usual share is forgotten with each window: 32. Bursts of cold reads that come again within 25 windows, 6,400 reads,
-/// are usual, and change nothing.
+/// The usual share falls by one part in this many with each window: 32. So bursts of slow reads that come again within 25 windows (6,400
+/// reads) count as usual, and change nothing.
 const USUAL_WINDOWS: u64 = 32;
-/// Half-lives that pass at once when readers have changed: 6. What was counted before keeps a 64th of its weight.
+/// Half-lives that pass at once when readers turn to other keys: 6. Earlier reads keep a 64th of their weight.
 const CHANGE_AGE: u64 = 6;
-/// No window has ended yet.
+/// Stands for a usual share that is unknown, because no window has ended yet.
 const UNKNOWN: u64 = u64::MAX;
-/// Entries of a flush that count as one read of their slice: 16. Where nothing is read, the cells that are overwritten most are the hottest:
-/// on a slow tier their values would be garbage at once. A read of a slow file takes a seek, a write there only its share of later copies.
+/// Entries of a flush that count as one read of their slice: 16. Writes count because the values of cells that are often overwritten would
+/// be garbage on a slow tier at once. They count less than reads: a read of a slow file takes a seek, a write only its share of later
+/// copies.
 const WRITES_OF_A_READ: u64 = 16;
 /// Bits of a heat that hold its count; the others hold its age.
 const COUNT_BITS: u32 = 40;
@@ -58,9 +60,9 @@ pub struct HeatClock {
     slow_reads: AtomicU64,
     window_reads: AtomicU64,
     window_slow_reads: AtomicU64,
-    /// Slow reads of 1,000: the most in a window, of which a part is forgotten with each later one.
+    /// The usual share of slow reads, in thousandths: the largest share of a window, less a part for each later window.
     usual_slow_permille: AtomicU64,
-    /// Reads that are left of the half-life after the latest change of the readers.
+    /// Reads that are left until a half-life has passed since readers last turned to other keys.
     settling_reads: AtomicU64,
 }
 
@@ -103,7 +105,7 @@ impl HeatClock {
         before / PLANNED_READS != before.saturating_add(reads) / PLANNED_READS
     }
 
-    /// The heat of a slice that a flush wrote. Without slow tiers nothing is counted.
+    /// The heat of a slice of `entries` entries that a flush wrote; 0 without slow tiers. Moves the clock on by as many reads.
     pub fn of_flush(&self, entries: u64) -> u64 {
         let reads = if self.is_on() { entries / WRITES_OF_A_READ } else { 0 };
         self.pass(reads);
@@ -116,7 +118,7 @@ impl HeatClock {
             self.window_slow_reads.fetch_add(reads, Ordering::Relaxed);
         }
         if self.window_reads.fetch_add(reads, Ordering::Relaxed).saturating_add(reads) >= WINDOW_READS {
-            // Of two readers that come here together, one finds no reads and compares nothing.
+            // If two readers come here at once, one of them finds 0 reads and compares nothing.
             let passed = self.window_reads.swap(0, Ordering::Relaxed);
             let slow = self.window_slow_reads.swap(0, Ordering::Relaxed);
             if let Some(permille) = slow.saturating_mul(1_000).checked_div(passed) {
@@ -155,7 +157,7 @@ impl HeatClock {
         }
         let before = self.reads.fetch_add(reads, Ordering::Relaxed);
         if before.saturating_add(reads) >= self.half_life_reads.load(Ordering::Relaxed) {
-            // Of two readers that come here together, one finds no reads and ages nothing.
+            // If two readers come here at once, one of them finds 0 reads and does not raise the age.
             let passed = self.reads.swap(0, Ordering::Relaxed);
             if passed > 0 {
                 return self.age.fetch_add(1, Ordering::Relaxed) + 1;
@@ -174,7 +176,7 @@ impl HeatClock {
 pub struct Heat(AtomicU64);
 
 impl Heat {
-    /// The heat of a slice that takes over `reads` of earlier slices.
+    /// The heat of a new slice that inherits `reads` from the slices it replaces.
     pub fn new(reads: u64, clock: &HeatClock) -> Heat {
         Heat(AtomicU64::new(packed(clock.age(), reads)))
     }
@@ -192,7 +194,8 @@ impl Heat {
     }
 }
 
-/// The age lies in the upper 24 bits. It comes round after 16 million half-lives, when a slice that was not read meanwhile looks warm once.
+/// Packs the age into the upper 24 bits and the reads into the lower 40. The age wraps around after 16 million half-lives: a slice that was
+/// not read meanwhile then looks warm once.
 fn packed(age: u64, reads: u64) -> u64 {
     age << COUNT_BITS | reads.min(COUNT_MASK)
 }
@@ -261,7 +264,7 @@ mod tests {
         new.add(WINDOW_READS, true, &clock);
         assert_eq!(usual.reads(&clock), before >> CHANGE_AGE);
         assert!(new.reads(&clock) >= WINDOW_READS && clock.is_settling());
-        // The new share is the usual one from now on.
+        // From now on the new share is the usual share.
         new.add(WINDOW_READS, true, &clock);
         assert_eq!(usual.reads(&clock), before >> CHANGE_AGE);
         new.add(LEAST_HALF_LIFE_READS, true, &clock);

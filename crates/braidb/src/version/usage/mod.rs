@@ -1,4 +1,5 @@
-//! What readers leave behind at the slices that they read: what they paid in vain, and how often they came.
+//! What readers note at the slices that they read: rent (what they paid in vain) and heat (how often they
+//! came).
 
 pub mod heat;
 pub mod rent;

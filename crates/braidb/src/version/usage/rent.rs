@@ -1,19 +1,21 @@
 //! Rent: what readers paid in vain for the slices of a tree, and what merges of these slices cost.
 //!
-//! A get that asks a run in vain and goes on to an older one pays for nothing, and so does a scan for each run beyond one. Each slice counts
-//! what readers paid because of it, as far as an older one lay there: a lone run owes nothing. The planner buys a merge when the rent of its
-//! inputs reaches its price (`plan/tree/cells/purchase.rs`). Both are told in nanoseconds, by one table of unit costs.
+//! A get that looks for its key in a run in vain, and goes on to an older run, loses time. So does a scan, for each run beyond the first.
+//! Each slice counts the time that readers lost because of it, if there was an older slice too: a merge does not help where a run is alone.
+//! The planner buys a merge when the rent of its inputs reaches its price (`plan/tree/cells/purchase.rs`). Rent and price are in
+//! nanoseconds, by the unit costs below.
 //!
-//! *Where rent goes.* The output of a merge starts at 0. Where an edit gives a slice another place, or cuts it, the new slices take the rent
-//! along, in proportion to their bytes. A restart forgets all rent: it decides when merges come, and nothing else.
+//! *How rent is inherited.* The output of a merge starts at 0. If an edit moves or cuts a slice, the new slices inherit its rent, in
+//! proportion to their bytes. Rent only decides when merges are done. So it is not stored, and a restart forgets it.
 //!
-//! *When the planner is asked.* No merge is bought before some slice has reached the price of its own part. A slice rings a bell when it comes
-//! there, and again whenever its rent has grown by a quarter. The reader that hears the bell asks the planner.
+//! *When the planner is asked.* No merge is bought before the rent of some slice has reached the price of the slice's own part of a merge,
+//! or of a move if that is cheaper. The slice then rings a bell, and again each time its rent has grown by a quarter. The next reader that
+//! looks at the bell asks the planner.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// One read in 2 to the power of this is charged for what it pays in vain, for all of them. Charging takes 10 to 20 ns for each slice, and a get
-/// about 1 µs.
+/// One read in 2^3 = 8 is charged for what it paid in vain, eight times, in place of all eight. Charging takes 10 to 20 ns for each slice,
+/// and a whole get takes about 1 µs.
 pub const CHARGED_BITS: u32 = 3;
 /// Nanoseconds for a filter that says no: one cache line of a filter of megabytes, the cell and the slice found by binary search.
 const FILTER_NS: u64 = 100;
@@ -27,14 +29,14 @@ const STEP_NS: u64 = 500;
 const ENTRY_NS: u64 = 100;
 /// Nanoseconds for a byte that a merge reads, checks, writes and syncs.
 const BYTE_NS: u64 = 1;
-/// So many nanoseconds of a merge count as one that a reader waits, since a merge runs beside readers and serves all that come later. After
-/// overwriting 5 million keys, 200,000 scans took 8.5 s with a weight of 1, 6.1 s with 2, 5.6 s with 2.7 and 5.5 s with 4 (at 150 ns an
-/// entry); with merges after ten scans it was 4.8 s.
+/// This many nanoseconds of a merge count as one nanosecond of a waiting reader: 3. A merge runs beside readers, and serves all later
+/// readers. Measured after overwriting 5 million keys: 200,000 scans took 8.5 s with a weight of 1, 6.1 s with 2, 5.6 s with 2.7 and 5.5 s
+/// with 4 (at 150 ns an entry); with merges after ten scans it was 4.8 s.
 const READER_WEIGHT: u64 = 3;
 /// Nanoseconds of an edit that moves tables or runs down and writes nothing else: a write to the manifest and its sync, on flash.
 pub const MOVE_NS: u64 = 2_000_000;
-/// A slice rings again when its rent has grown by one part in this many: 35 times while it grows from the price of a slice of 14 KB to 2,500
-/// times as much, that of a cell of 64 MiB.
+/// A slice rings again when its rent has grown by one part in this many: by a quarter. So it rings 35 times while its rent grows
+/// 2,500-fold, from the price of a slice of 14 KB to that of a cell of 64 MiB.
 const RING_GROWTH: u64 = 4;
 
 /// What a merge of slices with these bytes and entries costs, in nanoseconds of readers.
@@ -45,18 +47,18 @@ pub fn merge_ns(bytes: u64, entries: u64) -> u64 {
 /// Counts of what readers paid in vain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Paid {
-    /// Filters that said no.
+    /// Filters that were asked and said that the key is absent.
     pub filters: u64,
     /// Blocks that were searched, and did not hold the key.
     pub blocks: u64,
-    /// Scans that began in the slice, and had to begin in an older one too.
+    /// Scans that began in the slice, and had to begin in an older slice too.
     pub cursors: u64,
     /// Entries that these scans read, and that newer ones hide from all readers.
     pub steps: u64,
 }
 
 impl Paid {
-    /// What this took, by the table of unit costs.
+    /// The time that these counts stand for, by the unit costs, in nanoseconds.
     pub fn ns(&self) -> u64 {
         let blocks_ns = self.blocks.saturating_mul(BLOCK_NS);
         let filters_ns = self.filters.saturating_mul(FILTER_NS);
@@ -76,7 +78,7 @@ impl Paid {
     }
 }
 
-/// The account of one slice. Readers of all versions that hold the slice share it.
+/// The rent of one slice. Readers of all versions that hold the slice share it.
 #[derive(Debug, Default)]
 pub struct Rent {
     filters: AtomicU64,
@@ -88,7 +90,7 @@ pub struct Rent {
 }
 
 impl Rent {
-    /// The account of a slice whose own part of a merge costs `price_ns`, and for which readers have `paid` already.
+    /// Rent that starts at `paid`, for a slice whose own part of a merge costs `price_ns`.
     pub fn new(paid: Paid, price_ns: u64) -> Rent {
         let rings_at_ns = price_ns.min(MOVE_NS).max(paid.ns());
         let Paid { filters, blocks, cursors, steps } = paid;
@@ -101,7 +103,7 @@ impl Rent {
         }
     }
 
-    /// Sets the account to 0: a merge is bought.
+    /// Sets the rent to 0, because a merge of the slice is bought.
     pub fn clear(&self) {
         for count in [&self.filters, &self.blocks, &self.cursors, &self.steps] {
             count.store(0, Ordering::Relaxed);
@@ -117,7 +119,7 @@ impl Rent {
         }
     }
 
-    /// Adds to the account. Returns whether the bell is to ring.
+    /// Adds `more` to the rent. Returns whether the bell is to ring.
     pub fn charge(&self, more: Paid) -> bool {
         for (count, more) in [
             (&self.filters, more.filters),
