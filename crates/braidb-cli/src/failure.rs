@@ -14,7 +14,7 @@ pub enum Failure {
     Use(String),
     /// The data is damaged or the storage failed: exit status 3.
     Storage(String),
-    /// The reader of the output has gone: a quiet end, exit status 0.
+    /// The reader of the output has closed the pipe: the verb ends without a message, with exit status 0.
     ReaderGone,
 }
 
@@ -60,7 +60,7 @@ impl Failure {
 impl From<braidb::Error> for Failure {
     fn from(error: braidb::Error) -> Failure {
         use braidb::Error::*;
-        // The engine names its options and calls; a user of the command gives flags and verbs.
+        // The engine's messages name options and calls of the library. A user of the command needs the flags and verbs instead.
         let message = error.to_string().replace("`slow_path`", "`--slow-path`");
         let message = message.replace("`create_column_family` creates it", "`put` and `load` create it");
         match error {
@@ -78,7 +78,8 @@ impl From<braidb::Error> for Failure {
     }
 }
 
-/// An error of the engine is converted as such. Any other error is a wrong answer.
+/// An error of the engine becomes the failure that it stands for. Any other error tells of a wrong answer of the database, a failure of
+/// the storage.
 impl From<Box<dyn std::error::Error + Send + Sync>> for Failure {
     fn from(error: Box<dyn std::error::Error + Send + Sync>) -> Failure {
         match error.downcast::<braidb::Error>() {

@@ -29,7 +29,7 @@ impl Unit {
     }
 }
 
-/// The line that tells how far a verb is. It goes with the value.
+/// The line that tells how far a verb is. The drop of the value removes the line.
 pub struct Progress {
     bar: ProgressBar,
     unit: Unit,
@@ -39,7 +39,7 @@ pub struct Progress {
 impl Progress {
     /// Shows the first line at once.
     pub fn new(unit: Unit, all: u64) -> Progress {
-        // A terminal that is narrower shows the start of the line.
+        // On a terminal that is narrower, the end of the line is cut off.
         let style = ProgressStyle::with_template("{wide_msg}").expect("the template is right");
         let progress =
             Progress { bar: ProgressBar::new_spinner().with_style(style), unit, watch: Stopwatch::start() };
@@ -57,7 +57,7 @@ impl Progress {
         self.bar.is_hidden()
     }
 
-    /// Shows that `done` of `all` is done; `all` is 0 if it is unknown. `more` follows.
+    /// Shows that `done` of `all` is done, and then the text `more`; `all` is 0 if it is unknown.
     pub fn show(&self, done: u64, all: u64, more: &str) {
         if !self.is_hidden() {
             self.bar.set_message(line(self.unit, done, all, more, self.watch.seconds()));

@@ -1,7 +1,7 @@
 //! Opens a database for a verb, and closes it.
 //!
-//! A verb makes the paths of a database and its slow tiers absolute. The database remembers paths as they are given, and a remembered tier
-//! counts only where the database has the path that it had then. So a verb finds the tiers from every working directory.
+//! A verb makes the paths of a database and its slow tiers absolute. The database remembers paths as they are given, and uses a remembered
+//! tier only if the database itself has the path that it had then. So a verb finds the tiers from every working directory.
 
 use crate::failure::{Failure, Outcome, storage};
 use crate::figures::counted;
@@ -179,7 +179,7 @@ fn is_a_file(path: &Path) -> Failure {
     Failure::Use(format!("{} is a file, not a directory: name the directory of a database", path.display()))
 }
 
-/// The losses of a recovery, in words.
+/// What a recovery left out, in words.
 pub fn losses(report: &RecoveryReport) -> Vec<String> {
     let cut_in = |file, cut: &Cut| {
         format!(

@@ -181,7 +181,7 @@ fn escapes_that_change_a_row_are_told_and_raw_rows_stay_as_they_are() {
     braidb(&["get", raw, r"/dev/\\x2d"]).prints("C:\\\\\\\\temp\n");
     braidb_with(&["load", raw, "--raw"], b"two\ta\tb\r\n").exits(0).tells("1 row ended in CR LF");
     braidb(&["get", raw, "two"]).prints("a\\tb\\r\n");
-    // What `dump` writes without an escape is told of by no word.
+    // Rows without escapes are loaded without a remark about escapes.
     assert!(!braidb_with(&["load", db], b"plain\trow\n").exits(0).err.contains("raw"));
 }
 
@@ -191,7 +191,7 @@ fn a_byte_order_mark_is_no_part_of_the_first_key() {
     let db = &place.db();
     braidb_with(&["load", db], "\u{feff}a\t1\nb\t2\n".as_bytes()).exits(0).tells("byte order mark");
     braidb(&["dump", db]).prints("a\t1\nb\t2\n");
-    // A key that begins with one comes back from a dump.
+    // A key that begins with a byte order mark is the same after dump and load.
     braidb(&["put", db, "\u{feff}", "3"]).exits(0);
     braidb(&["delete", db, "a"]).exits(0);
     braidb(&["delete", db, "b"]).exits(0);

@@ -189,7 +189,7 @@ fn with_an_empty_tier(test: &str) -> Tiered {
 fn verbs_that_look_move_nothing() {
     let tiered = with_an_empty_tier("tiers-look");
     let (db, slow) = (&tiered.db(), &tiered.path("slow"));
-    // By the default share half of the data is to leave, and a few runs of L0 wait for a merge.
+    // With the default share, half of the data should leave the fast tier, and a few runs of L0 wait for a merge.
     let files = || [data_files(db), data_files(slow)];
     let before = files();
     assert!(!before[0].is_empty() && before[1].is_empty(), "{before:?}");
@@ -207,7 +207,7 @@ fn verbs_that_look_move_nothing() {
         braidb(verb).exits(0);
         assert_eq!(files(), before, "{verb:?}");
     }
-    // A program that keeps the database open moves it.
+    // A program that keeps the database open moves the data.
     let open = braidb::Db::open(db).unwrap();
     open.settle().unwrap();
     open.close().unwrap();
@@ -275,7 +275,7 @@ fn a_missing_tier_is_refused_until_it_is_back() {
     tiered.is_refused(&["--slow-path", &slow], &["is no slow tier: it has no file `TIER`"]);
     braidb(&["tier", "add", db, &slow]).exits(2).tells("mount its device");
     assert_eq!(names(&tiered.place.path("slow")), [""; 0]);
-    // So is a file.
+    // A file in the tier's place is no tier either.
     fs::remove_dir(&slow).unwrap();
     fs::write(&slow, "mine").unwrap();
     tiered.is_refused(&[], &[&slow, "it is a file"]);
@@ -327,7 +327,7 @@ fn foreign_and_old_directories_are_refused_and_kept() {
     braidb(&["tier", "evacuate", &path("nowhere"), &path("slow")]).exits(2).tells("does not exist");
     assert!(!tiered.place.path("nowhere").exists() && !tiered.place.path("new").exists());
     braidb(&["tier", "add", db, &path("new"), "--fast-share", "101"]).exits(2);
-    // A copy of the tier that the database has left behind.
+    // A copy of the tier that is older than the database.
     tiered.copy("slow", "older");
     braidb(&["put", db, "k", "v"]).exits(0);
     braidb(&["delete", db, "k"]).exits(0);
@@ -370,7 +370,7 @@ fn a_tier_that_cannot_be_written_or_read_loses_nothing() {
     assert!(run.text().contains(&table), "{run:?}");
     braidb(&["tier", "evacuate", db, &tiered.path("slow")]).exits(3);
     assert!(tiered.bytes_on(1) > 0, "the tier stays");
-    // One that is gone too.
+    // A read that needs a missing table fails, and names the table.
     fs::remove_file(slow.join(&table)).unwrap();
     braidb(&["get", db, "key 00001"]).exits(3).tells(&table);
     fs::write(slow.join(&table), whole).unwrap();

@@ -4,10 +4,10 @@
 //! next read two calls. So each database has a [`Pool`] of open files. All pools of a process share one [`Descriptors`]: half of what is
 //! free when a database opens. The other half is set aside for logs, manifests, and the files that flushes and merges write.
 //!
-//! An open that the kernel refuses for lack of a descriptor passes through [`Descriptors::insist`]. It closes the coldest file of a pool and
-//! tries again. If reads hold all files of the pools, it waits for the end of one, and no pool takes more files meanwhile. A read closes
-//! even the last file of its pool ([`Descriptors::insist_with`]). If there is none, it waits for about a second. So the limit makes reads
-//! slower. A read fails only where the program leaves the database no descriptor for so long.
+//! If the kernel refuses to open a file for lack of a descriptor, [`Descriptors::insist`] closes the coldest file of a pool and tries
+//! again. If reads hold all files of the pools, it waits for the end of a read, and no pool takes more files meanwhile. A read closes even
+//! the last file of its own pool ([`Descriptors::insist_with`]). If the pool has no file, the read waits for about a second. So the limit
+//! makes reads slower. A read fails only where the program leaves the database no descriptor for so long.
 //!
 //! A forked child gets a [`Descriptors`] of its own, because a thread that does not exist in the child may have locked the parent's.
 
@@ -198,8 +198,8 @@ impl Descriptors {
         }
     }
 
-    /// Carries out `open`. While it fails for lack of a descriptor, closes files of pools and tries again. The descriptor of a read that
-    /// ended is not for another read, as long as a thread waits here.
+    /// Carries out `open`. While it fails for lack of a descriptor, closes files of pools and tries again. As long as a thread waits here,
+    /// the descriptor of a read that ended is given to no other read.
     pub fn insist<T>(&self, open: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         // A new log is created under the commit lock. Files of pools have names, so closing one frees no blocks.
         let _allowed = foreground::allow(&[Slow::Close]);
@@ -239,7 +239,7 @@ impl Descriptors {
     }
 }
 
-/// Waits for [`WAIT`]. Unlike [`Descriptors::wait`], an end of a read does not shorten it: reads of other databases end all the time.
+/// Waits for [`WAIT`]. Unlike [`Descriptors::wait`], it does not return at the end of a read: reads of other databases end all the time.
 fn pause() {
     let lock = Mutex::new(());
     Condvar::default().wait_for(&mut lock.lock(), WAIT);
@@ -296,7 +296,7 @@ impl Drop for Share {
 mod tests {
     use super::*;
 
-    /// Files that no read holds, or that reads hold all.
+    /// A pool in which reads hold no file, or with `is_lent` all files.
     #[derive(Debug, Default)]
     struct Counted {
         own: Arc<AtomicU64>,

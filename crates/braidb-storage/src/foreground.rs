@@ -41,7 +41,7 @@ pub const FREED_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 #[must_use = "the lock is held as long as the mark lives"]
 pub struct Held {
-    /// Counts for one thread.
+    /// Keeps the value on its thread, because it counts for this thread alone.
     _thread: PhantomData<*const ()>,
 }
 
@@ -58,7 +58,7 @@ pub struct Held {
 pub struct Allowed {
     #[cfg(all(debug_assertions, not(loom)))]
     before: u8,
-    /// Counts for one thread.
+    /// Keeps the value on its thread, because it counts for this thread alone.
     _thread: PhantomData<*const ()>,
 }
 
@@ -77,7 +77,7 @@ impl Drop for Held {
     }
 }
 
-/// Allows `work` under foreground locks. The caller says why.
+/// Allows `work` under foreground locks of this thread, until the value is dropped.
 #[inline]
 pub fn allow(work: &[Slow]) -> Allowed {
     #[cfg(not(all(debug_assertions, not(loom))))]

@@ -1,9 +1,9 @@
 //! Deterministic seams: background work, chance and time that a test steps by hand.
 //!
 //! [`Inline`] has no threads. Jobs wait in their lanes until a caller uses `help` or `pause_us`, or until the engine
-//! itself waits. Each call runs one job on the caller's thread. Flushes go first, but after each flush a merge runs,
-//! and every other turn belongs to memory compaction. The reason: on threads, no lane keeps another waiting. With one
-//! user thread, the order of all events is a function of the calls, so a seed replays a run.
+//! itself waits. Each call runs one job on the caller's thread. Flushes run first, but after each flush a waiting merge
+//! runs, and every second job is one of memory compaction if one waits. The reason: on threads, no lane keeps another
+//! waiting. With one user thread, the order of all events is a function of the calls, so a seed replays a run.
 //!
 //! [`SeededRandom`] and [`StepClock`] make chance and time deterministic too. Time passes only when a caller pauses or
 //! advances the clock.

@@ -7,7 +7,8 @@
 //! may use every lock that it makes. Locks from before the fork may be held by threads that the child lacks, and
 //! the child does not touch them.
 //!
-//! A lock is not fair: a thread that comes by may take it before a thread that waits. A panic of its holder unlocks it.
+//! A lock is not fair: a thread that has just come may take it before a thread that waits. A panic of its holder unlocks
+//! it.
 //!
 //! # Why the unsafe code is sound
 //!
@@ -76,7 +77,7 @@ impl Futex {
                 Err(other) => state = other,
             }
         }
-        // From here on this thread takes the lock as awaited, because others may sleep too.
+        // From here on this thread takes the lock in the state `AWAITED`, because other threads may sleep too.
         while state == AWAITED || self.state.swap(AWAITED, Ordering::Acquire) != FREE {
             sleep(&self.state, AWAITED, None);
             state = self.spin();
@@ -100,7 +101,7 @@ impl Futex {
 unsafe impl lock_api::RawMutex for Futex {
     const INIT: Futex = Futex { state: AtomicU32::new(FREE) };
 
-    /// No thread has marks of its locks, so a guard may be dropped by another thread.
+    /// Nothing is noted about the thread that holds the lock, so another thread may drop the guard.
     type GuardMarker = GuardSend;
 
     #[inline]

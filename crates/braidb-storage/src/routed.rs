@@ -153,7 +153,7 @@ impl FileSystem for Routed {
         self.dir(path).or_else(|_| self.file(path))?.free_space(path)
     }
 
-    /// Those of the first part: all parts are in one process.
+    /// The descriptors of the first part: all parts are in one process.
     fn descriptors(&self) -> Arc<Descriptors> {
         self.parts.first().map_or_else(Arc::default, |(_, fs)| fs.descriptors())
     }

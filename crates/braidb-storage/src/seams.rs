@@ -26,8 +26,8 @@ use crate::Descriptors;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub trait FileSystem: Send + Sync + Debug {
-    /// The process that uses the file system now. A child that is forked later must not use what was opened before the
-    /// fork. A file system over another one returns what the other returns.
+    /// The process that uses the file system now. A child that is forked later must not use what was opened before the fork. A file system
+    /// that wraps another one returns what the wrapped one returns.
     fn process(&self) -> io::Result<Process>;
     /// Returns a file system with only the directory that is at `dir` now. It stays with this directory, even if `dir`
     /// later leads elsewhere: after `chdir`, a rename or a changed symbolic link. Its paths are `dir` for the directory
@@ -70,7 +70,7 @@ pub trait FileSystem: Send + Sync + Debug {
     /// Bytes that this process may still write on the device that holds `path`.
     fn free_space(&self, path: &Path) -> io::Result<u64>;
     /// How many files the readers of this process may hold open, measured now. A process has one [`Descriptors`], so all file systems of a
-    /// machine return the same. One without a limit for a file system that knows none.
+    /// machine return the same. A file system that knows no limit returns one without a limit.
     fn descriptors(&self) -> Arc<Descriptors> {
         Arc::default()
     }
@@ -297,7 +297,7 @@ pub trait Runtime: Send + Sync + Debug {
     fn is_stepped(&self) -> bool;
     /// Waits in favour of background work: sleeps, or runs one job on a stepped runtime.
     fn pause_us(&self, us: u64);
-    /// Whether this process was forked after the runtime was made, so that its threads are missing here.
+    /// Whether this process was forked after the runtime was made. Then it has none of the runtime's threads.
     fn is_forked(&self) -> bool {
         false
     }

@@ -21,8 +21,8 @@ use std::sync::Arc;
 use crate::inline::SeededRandom;
 use crate::{Env, File, Random};
 
-/// The name of the file that [`DeviceTimes::measure`] writes and deletes. A process that dies meanwhile leaves it
-/// behind. The next measurement in the directory replaces it, and everybody may delete it.
+/// The name of the file that [`DeviceTimes::measure`] writes and deletes. A process that dies meanwhile leaves it behind.
+/// The next measurement in the directory replaces it, and any program may delete it.
 pub const MEASURE_FILE: &str = "braidb.measure";
 
 /// Bytes of one append and of one read in order, and of the smallest file. On a disk with 150 MB/s they take 7 ms: less
@@ -36,7 +36,8 @@ const FREE_SHARE: u64 = 100;
 const BLOCK_BYTES: u64 = 4096;
 /// Most reads at random places. The median turn of a disk is known to 7% after 128 reads, which take it 1 to 2 s.
 const MOST_BLOCKS: usize = 128;
-/// Fewest reads at random places, even if the time is over: the median then outlives two reads that were odd.
+/// Fewest reads at random places, even if the time is over: 5. The median is then right although two of the reads were
+/// odd.
 const LEAST_BLOCKS: usize = 5;
 /// Writing begins no further step after this share of the budget, in percent. It waits for syncs, whose times vary most.
 const WRITE_PERCENT: u64 = 40;
@@ -46,7 +47,7 @@ const READ_PERCENT: u64 = 60;
 /// seeks of 17 ms, and the four syncs of a file of 16 MiB so take 56% of the time. With more, noise would make a rate
 /// boundless.
 const MOST_FIXED_PERCENT: u128 = 60;
-/// Nanoseconds of the shortest seek that is told: the unit of [`crate::Clock`].
+/// Nanoseconds of the shortest seek that is reported: 1 µs, the unit of [`crate::Clock`].
 const LEAST_SEEK_NS: u64 = 1_000;
 
 /// The times of a device. No field is 0.
@@ -224,7 +225,7 @@ impl Measurement<'_> {
         Ok(Transfer { bytes, us })
     }
 
-    /// Reads the file of `bytes` from its begin, as far as the time lets it.
+    /// Reads the file of `bytes` from its beginning, as far as the time allows.
     fn read_in_order(&self, file: &dyn File, bytes: u64) -> io::Result<Transfer> {
         file.forget_cached(0, bytes);
         let mut piece = vec![0; PIECE_BYTES as usize];

@@ -330,7 +330,8 @@ fn names_stay_on_their_device(place: &Place) {
     assert_eq!(kind(place.whole.link(&place.path("a"), &there)), ErrorKind::CrossesDevices);
     assert_eq!(place.read("a"), b"data");
     assert!(place.whole.list(elsewhere).unwrap().is_empty());
-    // Whether the files exist is of no account to a rename, and comes first for a link.
+    // A rename fails in this way whether the files exist or not. A link first checks that the old name exists and the new one
+    // does not.
     place.whole.create(&there).unwrap();
     for name in ["a", "missing"] {
         assert_eq!(kind(place.whole.rename(&place.path(name), &there)), ErrorKind::CrossesDevices);

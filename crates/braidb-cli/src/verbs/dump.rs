@@ -38,7 +38,7 @@ pub fn run(args: &Args) -> Outcome {
         Some(file) => dump_to_file(&store, &args.target.family, file)?,
         None => {
             let mut output = std::io::stdout().lock();
-            // A bar on the screen that shows the rows would stand among them.
+            // If the rows go to the screen, a bar there would be mixed with them.
             let is_screen = output.is_terminal();
             dump_to(&store, &args.target.family, &mut output, is_screen)?
         }

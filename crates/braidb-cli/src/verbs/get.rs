@@ -36,7 +36,8 @@ pub fn run(args: &Args) -> Outcome {
     }
     drop(value);
     store.close()?;
-    // Standard output writes whole lines when it is dropped, and the end of the value may be none.
+    // Standard output is flushed at the end of a line, and the value may not end in a newline. So
+    // it is flushed here.
     let mut out = std::io::stdout();
     out.write_all(&bytes).and_then(|()| out.flush()).map_err(printing)
 }

@@ -70,7 +70,7 @@ fn range(args: &Args) -> Outcome<Bounds> {
     let prefix = key("--prefix", &args.prefix)?.unwrap_or_default();
     let low = from.into_iter().fold(prefix.clone(), Vec::max);
     let ends = [to, behind(&prefix)];
-    // Where the options leave nothing, the range is empty and not turned.
+    // If the options exclude all keys, the range is made empty: its end must not lie before its start.
     let high = ends.into_iter().flatten().min().map(|high| high.max(low.clone()));
     Ok((Bound::Included(low), high.map_or(Bound::Unbounded, Bound::Excluded)))
 }

@@ -10,13 +10,14 @@ use rustix::process::{Resource, getrlimit};
 use super::forks;
 use crate::Descriptors;
 
-/// The descriptors of the process that has counted `generation` forks above it.
+/// The descriptors of one process. `generation` tells it from its forked children.
 struct Process {
     generation: u32,
     descriptors: Arc<Descriptors>,
 }
 
-/// Of the process that asked last. A forked child finds its parent's here, which another thread may have locked, and replaces it.
+/// The entry of the process that asked last. A forked child finds its parent's entry here, and replaces it: a thread that the
+/// child does not have may have locked it.
 static PROCESS: ArcSwapOption<Process> = ArcSwapOption::const_empty();
 
 /// The descriptors of this process, as they were measured last.
@@ -44,9 +45,9 @@ pub(super) fn measured() -> Arc<Descriptors> {
 /// The descriptors that are open now.
 fn open() -> u64 {
     match fs::read_dir("/proc/self/fd") {
-        // One of them reads the directory.
+        // One of the entries is the descriptor that reads the directory.
         Ok(entries) => entries.count().saturating_sub(1) as u64,
-        // The kernel gives the lowest number that is free.
+        // A new descriptor has the lowest free number, so its number tells about how many are open.
         Err(_) => fs::File::open("/").map_or(u64::MAX, |file| file.as_raw_fd() as u64),
     }
 }

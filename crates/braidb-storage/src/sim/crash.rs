@@ -1,7 +1,8 @@
 //! What a crash leaves, decided by seeded dice.
 //!
-//! Independent coin flips for each unsynced change would rarely give the common crashes: only the first few kept, or only the
-//! last lost. So each file, and the directories of each device together, first draw a mood. Then the mood decides about its changes.
+//! Independent coin flips for each unsynced change would rarely give the common crashes: only the first few kept, or only the last
+//! lost. So a *mood* is drawn first, for each file and for the directories of each device together: for example, only a prefix of
+//! the changes is kept. Then the mood decides about the changes.
 
 use crate::inline::SeededRandom;
 

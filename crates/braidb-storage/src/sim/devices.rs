@@ -15,7 +15,7 @@ use super::crash::Crash;
 use super::ops::{Fault, Lasting};
 use super::{EXDEV, SimFs, errno};
 
-/// Free space, in bytes, of a device without a capacity. 1 TiB is more than any judge writes.
+/// Free bytes that a device without a capacity reports: 1 TiB, which is more than any judge writes.
 const BOUNDLESS_BYTES: u64 = 1 << 40;
 
 /// The bits of a file's or directory's number below those of its device. 2^48 files are more than any judge makes.

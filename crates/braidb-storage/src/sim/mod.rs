@@ -81,7 +81,7 @@ struct Shared {
     hook: Mutex<HookSlot>,
     /// Reads of logs.
     log_reads: AtomicU64,
-    /// Rises at each simulated fork; missing where none will come.
+    /// Rises at each simulated fork; not set before [`SimFs::may_fork`].
     generation: OnceLock<&'static AtomicU32>,
     descriptors: Arc<Descriptors>,
 }
@@ -131,7 +131,7 @@ impl SimFs {
         SimFs::over(self.shared.state.lock().without_process())
     }
 
-    /// Prepares for [`SimFs::fork`]: what is opened from here on notices it. Leaks a few bytes for each file system.
+    /// Prepares for [`SimFs::fork`]: handles that are opened from now on notice the fork. Leaks a few bytes for each file system.
     pub fn may_fork(&self) {
         self.shared.generation.get_or_init(|| Box::leak(Box::default()));
     }

@@ -127,7 +127,7 @@ pub(super) struct Gate {
 }
 
 struct Plan {
-    /// Operations still to pass that the fault could strike.
+    /// How many operations that the fault could strike are still to succeed before it strikes.
     passing: u64,
     fault: Fault,
     lasting: Lasting,

@@ -105,7 +105,7 @@ fn load<R: BufRead>(
         }
     };
     let (failure, rest) = failure;
-    // The engine speaks of one batch.
+    // The engine's "nothing was written" is about one batch, and would be wrong about the whole load.
     Err(failure.reworded(|why| format!("{}; {rest}", why.replace("nothing was written: ", ""))))
 }
 
@@ -245,7 +245,7 @@ mod tests {
         assert!((1000..100_000).contains(&written) && written.is_multiple_of(1000), "{why}");
         assert_eq!(store.family.iter().count() as u64, written);
         drop(store);
-        // The rows outlive a power failure, and the next load goes on behind them.
+        // The rows survive a power failure, and the next load goes on behind them.
         let fs = fs.crash_image(Crash::PowerAllLost, 0);
         fs.set_capacity(None);
         let store = open(&self::env(&fs));

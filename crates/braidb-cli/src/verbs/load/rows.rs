@@ -14,11 +14,11 @@ pub type Row = Result<(Vec<u8>, Vec<u8>), String>;
 pub struct Form {
     /// Nothing is an escape, and the first tab ends the key.
     pub is_raw: bool,
-    /// Ends with CR LF, empty lines, and a last row without an end are taken.
+    /// Rows that end in CR LF, empty lines, and a last row without a newline are accepted.
     pub is_lenient: bool,
 }
 
-/// What was met in a stream beside its rows.
+/// What a stream has that is not quite a row: a mark, empty lines, other line ends, escapes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Oddities {
     /// A byte order mark at the start, which was left out.
@@ -27,7 +27,7 @@ pub struct Oddities {
     pub empty_lines: u64,
     /// Rows that ended in CR LF.
     pub cr_lf: u64,
-    /// Rows with escapes, whose bytes so differ from the key and value.
+    /// Rows with escapes: their bytes differ from those of key and value.
     pub escaped: u64,
 }
 
@@ -85,7 +85,7 @@ impl<R: BufRead> Rows<R> {
                 return Ok(None);
             }
             self.number += 1;
-            // Only the start of an overlong row is here.
+            // Of an overlong row, only the start is kept, so its end is unknown.
             let is_cr_lf = ended && length == self.row.len() && self.row.last() == Some(&b'\r');
             self.oddities.cr_lf += u64::from(is_cr_lf);
             if is_cr_lf && self.form.is_lenient {

@@ -16,7 +16,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// What a load that ended early has brought.
+    /// How many rows a load wrote or found stored before it ended early, as text.
     pub fn brought(&self) -> String {
         let written = counted(self.written, "row", "rows");
         format!("{written} written, {} stored before", grouped(self.present))

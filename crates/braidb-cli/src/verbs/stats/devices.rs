@@ -13,8 +13,9 @@
 //!     …
 //! ```
 //!
-//! A cell is named by its level and its guard. The cells of a place come by heat for each byte, the hottest first. The reason is why the cell's
-//! newest table was written; a place counts its cells by it. No line but that of a path is longer than [`WIDTH`], for any keys.
+//! A cell is named by its level and its guard. The cells of a place are sorted by heat for each byte, the hottest first. The reason tells
+//! why the cell's newest table was written; the line of a place counts its cells by reason. No line but that of a path is longer than
+//! [`WIDTH`], for any keys.
 
 use super::line;
 use super::tree::{Reasons, WIDTH, clipped};
@@ -25,7 +26,7 @@ use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// What is said of a database without slow tiers.
+/// The text that is printed for a database without slow tiers.
 pub const NO_TIERS: &str = "the database has no slow tiers; `braidb tier add` adds one";
 /// Columns for the level and the guard of a cell.
 const CELL_WIDTH: usize = 30;

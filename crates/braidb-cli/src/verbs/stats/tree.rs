@@ -10,9 +10,10 @@
 //!   … 1 cell left out
 //! ```
 //!
-//! A cell is named by its guard, the lowest key that belongs to it. A merge of it would cost so many milliseconds of readers, of which they have
-//! paid a part in vain. The cell's newest table was written for the reason that is named. A run is named by its epoch; the newest comes first. A slice is named
-//! by its table, where `+4` stands for four more slices. No line is longer than [`WIDTH`], for any keys.
+//! A cell is named by its guard, the lowest key that belongs to it. The milliseconds are the price of a merge of the cell; the percentage
+//! in front is the part of it that readers have paid in vain. The word behind is the reason why the cell's newest table was written. A run
+//! is named by its epoch; the newest comes first. A slice is named by its table, where `+4` stands for four more slices. No line is longer
+//! than [`WIDTH`], for any keys.
 
 use super::line;
 use crate::figures::{bytes_text, counted, ratio};

@@ -119,7 +119,8 @@ pub fn scan(db: &Db, model: &Model, say: &mut Narrator) -> Outcome {
     ))
 }
 
-/// Overwrites all rows and deletes some under a snapshot. Returns what the database must hold then.
+/// Overwrites all rows and deletes some while a snapshot is held. Returns what the database must
+/// hold afterwards.
 pub fn hold_snapshot(db: &Db, model: Model, say: &mut Narrator) -> Outcome<Model> {
     say.step("Hold a snapshot while every value is overwritten and every tenth path is deleted")?;
     let snapshot = db.snapshot();

@@ -127,7 +127,7 @@ impl TableStore {
         self.has_garbage.load(Ordering::Acquire)
     }
 
-    /// To be called before the caller takes both lists. Garbage that comes later sets [`TableStore::has_garbage`] again.
+    /// To be called before the caller takes both lists. Garbage that comes later sets `has_garbage` again.
     pub fn takes_garbage(&self) {
         self.has_garbage.store(false, Ordering::SeqCst);
     }
