@@ -1,7 +1,7 @@
 //! The `braidb` command: `braidb VERB DIR …`.
 //!
 //! This file maps arguments to verbs and failures to exit statuses: 0 done, 1 no such key, 2 wrong use, 3 damage or I/O error. [`text`]
-//! tells the form of keys and values.
+//! describes the form of keys and values.
 
 mod verbs;
 

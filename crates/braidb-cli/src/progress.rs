@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 /// Columns of the line: one less than the narrowest usual terminal has, because some terminals wrap a full line.
 const COLUMNS: usize = 79;
-/// The most columns of the bar. A longer bar tells nothing more.
+/// The most columns of the bar. A longer bar would show nothing more.
 const BAR_COLUMNS: usize = 30;
 
 /// What a verb counts.

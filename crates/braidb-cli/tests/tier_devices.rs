@@ -1,6 +1,6 @@
 //! Slow tiers on devices of their own: not mounted, exchanged, foreign, read-only and full.
 //!
-//! The tests mount file systems, so only root may run them, in a mount namespace that goes with the process. `scripts/root/tier-devices`
+//! The tests mount file systems, so only root may run them, in a mount namespace that ends with the process. `scripts/root/tier-devices`
 //! does so: on loop devices with ext4, and in tmpfs where the machine makes no loop device.
 #![allow(clippy::disallowed_methods, reason = "these tests work on real files")]
 
@@ -240,7 +240,7 @@ fn options(share: u32) -> Options {
     Options::new().memtable_bytes(64 << 10).fast_share(share).tuning(|tuning| tuning.table_bytes(16 << 10))
 }
 
-/// Rows beside those of [`Tiered`], with values that no file system compresses. Puts and reads them.
+/// Rows in addition to those of [`Tiered`], with values that no file system compresses. Puts and reads them.
 struct More {
     rows: u32,
 }

@@ -113,10 +113,10 @@ pub trait File: Send + Sync + Debug {
     /// Asks the device to write these bytes soon, without waiting, so that a later sync has less to do. Bytes are
     /// stable only after a sync, which also reports errors of this write. Does nothing if the system has no such call.
     fn write_out(&self, _offset: u64, _len: u64) {}
-    /// Drops clean pages of this range from the operating system's page cache: the caller will not read these bytes
-    /// soon. The next read of them goes to the device. A hint without an error. Pages that lie only partly in the range
-    /// may stay. Linux also keeps a folio of many pages if one of them lies outside of the range, so long ranges work
-    /// best. Does nothing on a file system without a page cache.
+    /// Drops clean pages of this range from the operating system's page cache: the caller will not read these bytes soon. The next read of
+    /// them goes to the device. This is a hint, and returns no error. Pages that lie only partly in the range may stay. Linux also keeps a
+    /// folio of many pages if one of them lies outside of the range, so long ranges work best. Does nothing on a file system without a
+    /// page cache.
     fn forget_cached(&self, _offset: u64, _len: u64) {}
     /// Appended bytes that took no system call; the kernel does not count them for the process.
     fn mapped_bytes(&self) -> u64 {

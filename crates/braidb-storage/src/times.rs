@@ -9,7 +9,7 @@
 //! # Limits
 //!
 //! - The random places lie in one file of at most 16 MiB. So the arm of a hard disk hardly travels, and `seek_ns` is
-//!   little more than half a turn. Between far places the disk takes up to three times as long.
+//!   little more than half a rotation. Between far places the disk takes up to three times as long.
 //! - A cache inside the device is not emptied. A device that keeps what it has just written seems faster than it is.
 //! - A file system without [`File::forget_cached`] answers from memory, such as tmpfs does; `seek_ns` is then small.
 //! - Other work on the device counts as slowness of the device.
@@ -34,7 +34,7 @@ const MOST_BYTES: u64 = 16 << 20;
 const FREE_SHARE: u64 = 100;
 /// Bytes of a read at a random place: a page of the page cache, which is the least that the system reads.
 const BLOCK_BYTES: u64 = 4096;
-/// Most reads at random places. The median turn of a disk is known to 7% after 128 reads, which take it 1 to 2 s.
+/// Most reads at random places. After 128 reads the median rotation of a disk is known to 7%; they take a disk 1 to 2 s.
 const MOST_BLOCKS: usize = 128;
 /// Fewest reads at random places, even if the time is over: 5. The median is then right although two of the reads were
 /// odd.

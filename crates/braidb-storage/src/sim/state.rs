@@ -24,7 +24,7 @@ pub(super) struct State {
     /// Whether an append into space that was not preallocated panics.
     pub appends_need_space: bool,
     locked: BTreeSet<u64>,
-    /// Descriptors that the process may have, and has.
+    /// Descriptors that the process may have, and those that it has.
     pub descriptor_limit: Option<u64>,
     pub open_descriptors: u64,
 }

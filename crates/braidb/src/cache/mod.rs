@@ -155,8 +155,7 @@ struct ByBytes;
 
 impl Weighter<Place, Arc<Block>> for ByBytes {
     fn weight(&self, _: &Place, block: &Arc<Block>) -> u64 {
-        /// Bytes that an entry costs beside its block: the allocation of the `Arc`, the cache's own entry and its share of the
-        /// map.
+        /// Bytes that an entry costs in addition to its block: the allocation of the `Arc`, the cache's own entry and its share of the map.
         const OVERHEAD_BYTES: u64 = 128;
         block.bytes.capacity() as u64 + OVERHEAD_BYTES
     }

@@ -145,8 +145,8 @@ impl EncodedBatch {
         &self.list
     }
 
-    /// The place of the value, if the batch is the commit of a single entry and its values begin at `offset`. Most commits are. The
-    /// list need not be decoded: its item ends with the checksum of the value.
+    /// The place of the value, if the batch is the commit of a single entry and its values begin at `offset`. Most commits have a
+    /// single entry. The list need not be decoded: its item ends with the checksum of the value.
     #[inline]
     pub(super) fn only_place(&self, offset: u64) -> Option<ValuePlace> {
         if self.count != 1 || self.has_numbers {
@@ -248,8 +248,8 @@ pub(super) fn check(list: &[u8], values: &[u8], count: u64, has_numbers: bool) -
     if list.is_empty() && values.is_empty() { Ok(()) } else { Err(Fault::List) }
 }
 
-/// Whether `part`, a prefix of a list of `list_bytes` bytes, can be the list of `count` entries; and how many bytes decided. Cheap for
-/// bytes that are no list, which fail early.
+/// Whether `part`, a prefix of a list of `list_bytes` bytes, can begin the list of `count` entries, and how many bytes were looked at.
+/// Cheap for bytes that are no list: they fail early.
 pub(super) fn may_begin_list(part: &[u8], list_bytes: u64, count: u64, has_numbers: bool) -> (bool, usize) {
     let mut list = Decoder::new(part);
     let whole = part.len() as u64 == list_bytes;

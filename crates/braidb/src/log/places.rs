@@ -1,8 +1,8 @@
 //! Where the values of a log lie. The writer records the places as it appends, for a flush that leaves values in the log.
 //!
 //! Commits have ascending numbers in the order of the log, so the place of a commit is found by counting. Records written back have
-//! numbers of their own. Numbers may be missing between the commits that recovery copied to the first log of an open and the commits of
-//! the open itself.
+//! numbers of their own. Numbers may be missing between the commits that recovery copied to the first new log and the commits that came
+//! after recovery.
 //!
 //! Places take 16 bytes of memory an entry, for as long as recovery would read the log. A log of small values keeps none, since no
 //! flush would leave such values in the log. Most logs keep none after a row of logs in which flushes left no value

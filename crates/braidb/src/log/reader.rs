@@ -183,7 +183,7 @@ impl Reader {
 /// Finds frames at any offset by their checksum. The checksum covers log and offset, so no frame is found by accident.
 ///
 /// Most offsets are refused after a look at a few bytes. Bytes made to look like frames at every offset could cost time in the square
-/// of their number. A budget bounds the search; no data exhausts it by chance. When it is spent, nothing tells how far the log was
+/// of their number. A budget bounds the search; no data exhausts it by chance. When it is spent, it is unknown how far the log was
 /// synced, and the search fails with an error.
 #[derive(Debug)]
 pub(super) struct Search {

@@ -165,9 +165,9 @@ impl LogWriter {
         self.previous_bytes
     }
 
-    /// Appends one frame for each batch and returns the end of the last frame. The first entry of a batch gets the number beside the
-    /// batch. No batch may be empty. After an error no batch counts. If the writer has failed for good, any of them may have reached
-    /// the log.
+    /// Appends one frame for each batch and returns the end of the last frame. The first entry of a batch gets the sequence number with
+    /// which `group` pairs the batch. No batch may be empty. After an error no batch counts. If the writer has failed for good, any of them
+    /// may have reached the log.
     ///
     /// With `write_out`, all frames up to here are written to the operating system when this returns. Without it, they may wait in
     /// memory for a later call.

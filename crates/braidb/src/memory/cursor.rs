@@ -1,4 +1,4 @@
-//! Walks all versions of a segment, in both directions, beside the writer.
+//! Walks all versions of a segment, in both directions, also while the writer inserts.
 //!
 //! The cursor meets all that was there when it was positioned. It may or may not meet what is inserted behind it.
 

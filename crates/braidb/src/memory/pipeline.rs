@@ -10,9 +10,9 @@
 //!  flushed      flushing ─► (a table)      hot keys stay, as the oldest segment of the pipeline
 //! ```
 //!
-//! Memory compaction works beside all other changes. It gives up if its input is no longer in the pipeline, because a flush took
-//! the input. To decide this, it compares its input with the segments of the pipeline. A roll takes nothing away, so it does not
-//! disturb a memory compaction.
+//! Memory compaction runs at the same time as all other changes. It gives up if its input is no longer in the pipeline, because
+//! a flush took the input. To decide this, it compares its input with the segments of the pipeline. A roll takes nothing away,
+//! so it does not disturb a memory compaction.
 
 use super::immutable::Immutable;
 use super::segment::Segment;

@@ -13,7 +13,7 @@ use crate::visible::{EntryKind, Found};
 use std::fmt;
 use std::sync::Arc;
 
-/// Versions in memory, in order. Any number of readers, on any thread, beside one writer.
+/// Versions in memory, in order. Any number of threads may read while one writer inserts.
 pub struct Segment {
     list: SkipList,
     counts: Counts,

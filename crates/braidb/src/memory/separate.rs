@@ -21,7 +21,7 @@ use crate::visible::rule::{Fate, RetentionFilter};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Bytes that a flat segment holds for an entry beside its record, about.
+/// About how many bytes a flat segment holds for an entry in addition to its record.
 const ENTRY_BYTES: u64 = 18;
 
 /// Keys that were written equally often.

@@ -199,7 +199,7 @@ impl SkipList {
     }
 }
 
-/// What the one writer of a list needs beside the list.
+/// The state of the one writer of a list.
 pub struct Inserter {
     nodes: Bump,
     versions: Bump,

@@ -334,9 +334,9 @@ impl<'a> Payload<'a> {
         Ok(lookup)
     }
 
-    /// The first entry at or after `key`. What it shares with the entry before it, it shares with `key` too. Keys are compared in their
-    /// compressed form. `matched` is the length of the prefix that the entry before shares with `key`. An entry that shares more than
-    /// `matched` bytes with the entry before is on the same side of `key`.
+    /// The first entry at or after `key`. The bytes that it shares with the entry before it, it shares with `key` too. Keys are
+    /// compared in their compressed form. `matched` is the length of the prefix that the entry before shares with `key`. An entry that
+    /// shares more than `matched` bytes with the entry before is on the same side of `key`.
     #[inline]
     pub fn seek(&self, key: &[u8]) -> Result<Option<Entry<'a>>, Flaw> {
         let mut position = self.restart(self.restarts_before(key, false)?.saturating_sub(1));

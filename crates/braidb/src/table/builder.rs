@@ -176,8 +176,8 @@ impl TableBuilder {
         self.add_placed(key, seq, kind, NewValue::Inline(value))
     }
 
-    /// Like [`TableBuilder::add`], for a put whose value lies in `file`. The length of a value file that is still written is told later,
-    /// by [`TableBuilder::close_body`].
+    /// Like [`TableBuilder::add`], for a put whose value lies in `file`. If a value file is still being written, its length is set
+    /// later, by [`TableBuilder::close_body`].
     pub fn add_handle(&mut self, key: &[u8], seq: SeqNo, file: BodyFile, handle: Handle) -> Result<()> {
         let body = *self.numbers.entry(file.id).or_insert_with(|| {
             self.bodies.push(BodyUse { file, live_bytes: 0 });

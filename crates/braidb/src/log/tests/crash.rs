@@ -1,4 +1,4 @@
-//! Power failures at any moment: the synced writes come back, as part of a prefix of the commits.
+//! Power failures at any moment: recovery finds a prefix of the commits, with all synced ones.
 
 use super::*;
 use braidb_storage::sim::Crash;

@@ -1,4 +1,4 @@
-//! The log as a whole: written batches come back, a full disk is refused in time, a failure is final.
+//! The log as a whole: written batches are read back, a full disk is reported before bytes are written, a failure is final.
 
 mod crash;
 mod damage;

@@ -1,4 +1,4 @@
-//! Readers beside the changes of a view: a roll, a step of memory compaction, a flush. The steps repeat the commit queue and the
+//! Readers while the view changes: by a roll, a step of memory compaction, a flush. The steps repeat the commit queue and the
 //! jobs without their other work (the log, tables). The functions that they call are the engine's own.
 
 use super::super::immutable::ImmutableCursor;

@@ -36,8 +36,8 @@ pub fn read(fs: &dyn FileSystem, dir: &Path) -> Result<FileId> {
         .ok_or_else(|| Error::corruption(&path, 0, "the file does not name a manifest"))
 }
 
-/// What is wrong with a directory whose `CURRENT` is like that of LevelDB. It is LevelDB's if the file that it names is there, or another file
-/// of such a store.
+/// What is wrong with a directory whose `CURRENT` looks like LevelDB's. The directory is LevelDB's if it has the file that `CURRENT` names,
+/// or another file of such a store.
 fn other_current(fs: &dyn FileSystem, dir: &Path, bytes: &[u8]) -> Error {
     let named = String::from_utf8_lossy(bytes);
     let named = named.trim_end();

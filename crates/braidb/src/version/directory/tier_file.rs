@@ -39,8 +39,8 @@
 //! either. After (c) of one copy, the other is refused for good.
 //!
 //! A close raises the epoch because a manifest that was copied while the database was open has the epoch of the open. After the close it is
-//! too old. If the database was not closed, because its process died, such a copy is not told from the database: copies must be made while
-//! the database is closed. If a slow device fails during a close, the epoch stays.
+//! too old. If the database was not closed, because its process died, such a copy cannot be told from the database: copies must be made
+//! while the database is closed. If a slow device fails during a close, the epoch stays.
 
 use super::current;
 use crate::base::checksum::at_place;
@@ -58,7 +58,8 @@ const MAGIC: &[u8; 8] = b"BRAIDTIR";
 const VERSION: u16 = 1;
 const BYTES: usize = 103;
 
-/// An epoch above `epoch`. Chance tells two copies of a database apart that open from one epoch. `None` if there is no larger one.
+/// A random epoch above `epoch`, so that two copies of a database that are opened at one epoch get different epochs. `None` if there is no
+/// larger one.
 pub fn next_epoch(epoch: Epoch, random: &dyn Random) -> Option<Epoch> {
     if mutant!("epoch_not_raised") {
         return Some(epoch);

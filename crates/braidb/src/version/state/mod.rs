@@ -370,7 +370,7 @@ impl State {
         Ok(())
     }
 
-    /// Counts a new table with these bodies.
+    /// Counts a new table that points into these bodies.
     fn point_into(&mut self, bodies: &[BodyUse]) {
         for BodyFile { kind, tier, id, bytes } in bodies.iter().map(|body| body.file) {
             if kind.is_value_file() {

@@ -97,7 +97,7 @@ impl TableStore {
         &self.bell
     }
 
-    /// The age of the heat of all slices.
+    /// The clock by which the heat of all slices ages.
     pub fn heat(&self) -> &HeatClock {
         &self.heat
     }
@@ -327,7 +327,7 @@ impl TableFile {
         self.reader.get().map_or(0, |table| table.slow_reads())
     }
 
-    /// The age of the heat of all slices.
+    /// The clock by which the heat of all slices ages.
     pub fn heat_clock(&self) -> &HeatClock {
         &self.store.heat
     }

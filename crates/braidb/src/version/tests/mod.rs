@@ -357,7 +357,8 @@ fn what_reaches_over_a_guard_is_cut_in_the_edit_that_sets_it() {
     assert!(take(&half, "m", "n").table(FileId(2)).is_none());
 }
 
-/// An edit gives a slice another place in two pieces. What readers paid goes along by the bytes of the pieces; a merge's output owes nothing.
+/// An edit moves a slice and cuts it in two. The pieces inherit its rent in proportion to their bytes; the output of a merge starts without
+/// rent.
 #[test]
 fn rent_goes_with_a_slice_and_ends_with_it() {
     let state = state().apply(&added(0, 3, &table(FileId(2), "a", "z", (5, 9)))).unwrap();
