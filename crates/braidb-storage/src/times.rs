@@ -34,18 +34,19 @@ const MOST_BYTES: u64 = 16 << 20;
 const FREE_SHARE: u64 = 100;
 /// Bytes of a read at a random place: a page of the page cache, which is the least that the system reads.
 const BLOCK_BYTES: u64 = 4096;
-/// Most reads at random places. After 128 reads the median rotation of a disk is known to 7%; they take a disk 1 to 2 s.
+/// Most reads at random places. After 128 reads the median rotational delay of a disk is known to within 7%. They take a
+/// disk 1 to 2 s.
 const MOST_BLOCKS: usize = 128;
-/// Fewest reads at random places, even if the time is over: 5. The median is then right although two of the reads were
-/// odd.
+/// Fewest reads at random places, even if the time is over: 5. Two odd reads then do not change the median much.
 const LEAST_BLOCKS: usize = 5;
-/// Writing begins no further step after this share of the budget, in percent. It waits for syncs, whose times vary most.
+/// Writing begins no further step after this share of the budget, in percent. Each step waits for a sync, whose times
+/// vary most.
 const WRITE_PERCENT: u64 = 40;
 /// Reading in order ends after this share of the budget, in percent. The rest is for random places, which take longest.
 const READ_PERCENT: u64 = 60;
-/// The part of all time that syncs and seeks may take beside transfers, in percent. A sync of a hard disk takes two
-/// seeks of 17 ms, and the four syncs of a file of 16 MiB so take 56% of the time. With more, noise would make a rate
-/// boundless.
+/// The most of all time, in percent, that is attributed to syncs and seeks instead of transfers. On a hard disk a sync
+/// takes two seeks of 17 ms, so the syncs of a file of 16 MiB, four in all, take 56% of the time. With a higher limit,
+/// noise could make a rate boundless.
 const MOST_FIXED_PERCENT: u128 = 60;
 /// Nanoseconds of the shortest seek that is reported: 1 µs, the unit of [`crate::Clock`].
 const LEAST_SEEK_NS: u64 = 1_000;

@@ -51,8 +51,8 @@ static ENTRIES: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
 
 /// In place of a descriptor in an entry that is free.
 const FREE: i32 = -1;
-/// How often an open that meets forks tries again, a millisecond later each time. After that it accepts that a child may
-/// keep the lock of a dead parent. It must not wait for ever: a handler of the program may make the fork wait for it.
+/// How often a file is opened again because a fork came between, a millisecond later each time. After that, a child may keep the lock
+/// of a dead parent. Opening must not wait for ever: a handler of the program may make the fork wait for it.
 const TRIES: u32 = 100;
 
 /// A place of the list.

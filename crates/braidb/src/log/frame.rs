@@ -12,10 +12,11 @@ const VERSION: u16 = 1;
 const WRITTEN_BACK: u32 = 1;
 /// Required feature bits that this version understands.
 const KNOWN_FEATURES: u32 = WRITTEN_BACK;
-/// Optional feature bit: a synced mark of 1 or more in this log holds for logs of earlier opens too. Versions before this bit took old
-/// logs for stable after a sync that may have proved nothing.
+/// Optional feature bit: a synced mark of 1 or more in this log also covers logs that were begun before the database was opened.
+/// Versions before this bit took old logs for stable after a sync that may have proved nothing.
 const COVERS_EARLIER_OPENS: u32 = 1;
-/// Optional feature bit: the log is the first of its open. Recovery replays such a log only if the manifest names it.
+/// Optional feature bit: the log is the first one that was begun after the database was opened. Recovery replays such a log only if the
+/// manifest names it.
 const FIRST_OF_OPEN: u32 = 2;
 
 /// Bytes of a log's header, and the smallest synced mark that covers bytes of its own log.
@@ -36,9 +37,9 @@ pub struct Header {
     pub previous: Option<(FileId, u64)>,
     /// Whether the log may hold records written back, which recovery replays before all others.
     pub written_back: bool,
-    /// Whether the log's synced marks hold for logs of earlier opens too.
+    /// Whether the log's synced marks also cover logs that were begun before the database was opened.
     pub covers_earlier_opens: bool,
-    /// Whether the log is the first of its open.
+    /// Whether the log is the first one that was begun after the database was opened.
     pub is_first_of_open: bool,
 }
 

@@ -67,8 +67,9 @@
 //! - *m*, at least 46: the same earlier logs, and the first *m* bytes of this log, with its length and its name in the directory. *m*
 //!   is the end of the header or of a frame.
 //!
-//! A mark covers logs of its own open. With optional feature bit 0 it covers logs of earlier opens too. Versions before the bit took
-//! old logs for stable after a sync that may have proved nothing.
+//! An *open* lasts from the opening of the database to its closing, or to the death of the process. A mark covers logs of its own open.
+//! With optional feature bit 0 it covers logs of earlier opens too. Versions before the bit took old logs for stable after a sync that may
+//! have proved nothing.
 //!
 //! # What a crash can do, and why recovery is right
 //!

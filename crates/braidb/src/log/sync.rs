@@ -1,8 +1,8 @@
 //! Making logs stable, oldest first.
 //!
-//! [`LogSync`] knows every log of this open that recovery would still read. The writer, under the commit lock, reports how much it has
-//! written to the operating system. Any thread may ask to make a position stable. One thread syncs at a time. The other threads wait
-//! for it and mostly find their position done. Appends go on meanwhile.
+//! [`LogSync`] knows every log that was begun since the database was opened and that recovery would still read. The writer, under the
+//! commit lock, reports how much it has written to the operating system. Any thread may ask to make a position stable. One thread syncs at
+//! a time. The other threads wait for it and mostly find their position done. Appends go on meanwhile.
 //!
 //! Each log has a *synced mark* (see the module's head), which the writer copies into every frame. The mark rises only after the sync
 //! returned, so a frame never claims too much.

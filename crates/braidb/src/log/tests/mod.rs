@@ -83,7 +83,7 @@ fn fail_call(fs: &SimFs, nth: u64, call: &'static str, fault: Fault, seed: u64) 
 /// An entry that was read back.
 type Read = (SeqNo, FamilyId, EntryKind, Vec<u8>, Vec<u8>);
 
-/// The header of the first log of an open without earlier logs.
+/// The header of the first log of a new database.
 fn first_header() -> Header {
     Header { previous: None, written_back: false, covers_earlier_opens: true, is_first_of_open: true }
 }

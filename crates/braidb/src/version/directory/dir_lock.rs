@@ -43,7 +43,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Keeps other processes, and other opens in this process, out of a directory until the lock is released.
+/// Keeps other processes, and other handles of this process, out of a directory until the lock is released.
 #[derive(Debug)]
 pub struct DirLock {
     path: PathBuf,

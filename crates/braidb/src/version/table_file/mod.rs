@@ -102,7 +102,7 @@ impl TableStore {
         &self.heat
     }
 
-    /// For reading a manifest alone: no block cache, one open file.
+    /// A store that serves only to read a manifest: no block cache, one open file.
     pub fn detached(fs: Arc<dyn FileSystem>, dirs: impl Into<TierDirs>) -> Arc<TableStore> {
         TableStore::new(fs, dirs, Arc::new(BlockCache::new(0)), Arc::default(), 1)
     }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// The holes of a table.
 #[derive(Debug)]
 pub(super) enum Holes {
-    /// The holes punched since the open; no two overlap.
+    /// The holes punched since the database was opened; no two overlap.
     Here(Vec<Range<u64>>),
     /// A [`Puncher`] has the list. `is_wanted`: another thread wanted to punch since the last search for new holes.
     Taken { is_wanted: bool },

@@ -208,7 +208,7 @@ fn sample(fs: &Arc<SimFs>, manifest_bytes: u64) -> (Vec<State>, Manifest) {
     (states, manifest)
 }
 
-/// The lasting contents of a state, without the next file number, which every open advances.
+/// The lasting contents of a state, without the next file number, which grows each time the database is opened.
 fn gist(state: &State) -> Vec<Change> {
     let edit = state.snapshot_edit();
     edit.changes.into_iter().filter(|change| !matches!(change, Change::NextFile(_))).collect()
