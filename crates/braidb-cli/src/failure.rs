@@ -78,8 +78,8 @@ impl From<braidb::Error> for Failure {
     }
 }
 
-/// An error of the engine becomes the failure that it stands for. Any other error tells of a wrong answer of the database, a failure of
-/// the storage.
+/// An error of the engine becomes the failure that it stands for. Any other error means that the database gave a wrong answer, and
+/// counts as a failure of the storage.
 impl From<Box<dyn std::error::Error + Send + Sync>> for Failure {
     fn from(error: Box<dyn std::error::Error + Send + Sync>) -> Failure {
         match error.downcast::<braidb::Error>() {

@@ -236,8 +236,7 @@ impl Window {
             self.call_is_due = false;
             return false;
         }
-        // One window of 1 MiB is unmapped for each 1 MiB of appends. If they were kept until the next sync, they would add
-        // up.
+        // One window of 1 MiB is unmapped for each 1 MiB of appends. Windows kept until the next sync would add up.
         let _allowed = foreground::allow(&[Slow::Unmap]);
         let step_end = (at + STEP_BYTES).min(self.allocated);
         match self.ask(file, at, step_end) {
