@@ -92,7 +92,7 @@ impl TableStore {
         })
     }
 
-    /// The bell that rings when the rent of a slice has reached its price.
+    /// The bell that rings when the planner is to be asked: the rent of a slice has reached its price, or many reads came to slow tiers.
     pub fn bell(&self) -> &Bell {
         &self.bell
     }
