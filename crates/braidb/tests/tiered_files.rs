@@ -1,5 +1,5 @@
-//! Slow tiers on a real file system: a process that is killed while cells move or a tier is emptied, and directories that were moved, are
-//! missing or were exchanged.
+//! Slow tiers on a real file system. A process is killed while cells move or a tier is emptied. Directories are moved, missing or
+//! exchanged.
 #![allow(clippy::disallowed_methods, reason = "these tests move and remove directories as users do")]
 
 use braidb::{Db, Error, Options};

@@ -1,4 +1,4 @@
-//! The directory of a database or of a tier: makes the names on its path survive a power failure, and keeps the directory open even if its
+//! The directory of a database or of a tier. Makes the names on its path survive a power failure. Keeps the directory open, even if the
 //! path leads elsewhere later.
 
 use crate::base::error::{Error, Result};

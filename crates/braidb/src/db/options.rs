@@ -194,9 +194,9 @@ impl Options {
     }
 
     /// How much of all data may stay on the fast tier, in percent, 0 to 100. Whole cells of the tree, of about 64 MiB, move to a slow tier,
-    /// so less may stay. More stays while the data is in level 0 ([`Db::compact`](crate::Db::compact) brings it down), where a cell has
-    /// small values beside large ones, and if no slow tier has room. Only cells that are read much return to the fast tier: a larger share
-    /// alone moves nothing back. Has no effect without a slow tier, or with [`Options::fast_bytes`]. Default: 50.
+    /// so less may stay. More stays while data is in level 0; [`Db::compact`](crate::Db::compact) brings it down. More stays also where a
+    /// cell has small values beside large ones, and if no slow tier has room. Only cells that are read much return to the fast tier: a
+    /// larger share alone moves nothing back. Has no effect without a slow tier, or with [`Options::fast_bytes`]. Default: 50.
     pub fn fast_share(mut self, percent: u32) -> Options {
         self.fast_share = percent;
         self

@@ -159,19 +159,18 @@ impl Tuning {
     /// Default: 1,024. Smaller values in files of their own would halve the speed of scans (`docs/decisions/value-files.md`).
     ///
     /// A flush writes the value to a value file, and so does a merge that meets it elsewhere. Later merges leave it there and write only
-    /// its key, so a large value is mostly written twice in its life: to the log, and to a value file. It is written once more where a
-    /// range would lie in many small places, and where its file has become mostly garbage. A get goes to one more file. Scans read values
-    /// where jobs wrote them, which is in key order only as far as one job went; a merge gathers values where scans have lost much time to
-    /// this. Merges collect value files beyond 40% of garbage, counted on the live bytes. Beyond 41.5%, and two full files, writes slow
-    /// down, until merges have collected some. Overwritten values that no merge has met count as garbage by estimate, at most as many bytes
-    /// as there is garbage for certain. In all measurements of overwriting, garbage then stayed below half of the live bytes plus two
-    /// flushes; a damaged file, a full device or `compact` can keep more. The threshold may change from open to open: merges move each
-    /// value to where it now belongs, as long as the device has room for it. A value that no merge meets stays where it is, also in
-    /// `compact`. A database with value files is refused by builds that do not know them, and a larger threshold does not make it readable
-    /// to these.
+    /// its key. So a large value is mostly written twice: to the log, and to a value file. It is written once more where a range would lie
+    /// in many small places, and where its file has become mostly garbage. A get goes to one more file. Scans read values where jobs wrote
+    /// them: only the values of one job are in key order. A merge gathers values where scans have lost much time because of this. Merges
+    /// collect value files beyond 40% of garbage, counted on the live bytes. Beyond 41.5%, and two full files, writes slow down, until
+    /// merges have collected some. Overwritten values that no merge has met count as garbage by estimate, at most as many bytes as there is
+    /// garbage for certain. In all measurements of overwriting, garbage then stayed below half of the live bytes plus two flushes; a
+    /// damaged file, a full device or `compact` can keep more. The threshold may change from open to open: merges move each value to where
+    /// it now belongs, as long as the device has room for it. A value that no merge meets stays where it is, also in `compact`. A database
+    /// with value files is refused by builds that do not know them, and a larger threshold does not make it readable to these.
     ///
-    /// Scans read values ahead. Each end of an iterator holds up to 8 MiB of them, or one larger value, until its user has taken them, and up
-    /// to an eighth more for the gaps between them.
+    /// Scans read values ahead. Until its user takes them, each end of an iterator holds up to 8 MiB of them, or one larger value. The gaps
+    /// between the values take up to an eighth more.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-ovalues-{}", std::process::id()));

@@ -1,10 +1,10 @@
 //! Gives space back: deletes files that nothing needs any more (rule 1), and punches out of tables what no slice needs. What
 //! cannot be given back now stays for the next open, and costs space, never data.
 //!
-//! *Logs and value files.* Under the catalog, whose last edit is synced, a job finds that the state does not name the file and that nothing
-//! holds it, and takes it off the catalog's lists ([`Gone`]). From here on no edit names the file: a number is given once, and a job that
-//! names an older file holds it. So the job lets go of the catalog before it unlinks. Other jobs commit meanwhile; a crash leaves a file that
-//! no edit names, which the next open deletes.
+//! *Logs and value files.* A job locks the catalog, whose last edit is synced. It finds that the state does not name the file and that
+//! nothing holds it. So it takes the file off the catalog's lists ([`Gone`]). From here on no edit names the file: a number is given once,
+//! and a job that names an older file holds it. So the job lets go of the catalog before it unlinks. Other jobs commit meanwhile; a crash
+//! leaves a file that no edit names, which the next open deletes.
 //!
 //! *Holes.* A slice leaves the state with a synced edit, and dies with the last view that holds it. Its table may live on for
 //! other slices. Blocks that no living slice can read are then punched out. Each table tracks the ranges of its living slices
@@ -25,8 +25,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Dead tables that one job for readers unlinks. ext4 takes up to 95 ms to free a table's blocks, so a merge that waits for the thread waits
-/// less than a second.
+/// Dead tables that one job unlinks after a reader has ended: 8. ext4 takes up to 95 ms to free a table's blocks, so a merge that waits for
+/// the thread waits less than a second.
 const TABLES_A_JOB: usize = 8;
 
 /// Files that an open found and no edit names: a crash interrupted the jobs that wrote them.

@@ -264,7 +264,7 @@ impl Outputs {
         Progress { table_bytes, written_bytes: bytes + self.values.table_bytes() }
     }
 
-    /// Adds the entry of `source` to the open table, and its value to the table, to a value file, or to neither if it stays where it is.
+    /// Adds the entry of `source` to the open table. Its value goes to the table or to a value file, or stays where it is.
     /// `relocated_later` is added to the sequence number of a value that moves. It is 0 except for a mutant.
     #[inline]
     fn add(

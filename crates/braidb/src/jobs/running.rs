@@ -35,7 +35,7 @@ pub(super) enum Work {
     LogCollection {
         /// Whether only small families keep the logs.
         of_small: bool,
-        /// Whether the collection would let logs be deleted, as far as is known.
+        /// False once the job has found no log that pays to be collected.
         frees: bool,
     },
 }

@@ -17,8 +17,8 @@
 //! A file that no table names any more is unlinked only if no job has borrowed it (`Tries::let_go`). So an edit never names a file that is
 //! gone. All other steps are those of `jobs/value_files.rs`.
 //!
-//! The trie has one level of leaves at a fixed depth, made when a key needs them. So it is the list of open tables, and the manifest needs
-//! no more of it than the lengths that tables name: after an open all leaves start new tables.
+//! The trie has one level of leaves at a fixed depth, made when a key needs them. So the trie is the list of open tables. The manifest has
+//! only the lengths that tables name: after an open all leaves start new tables.
 
 use crate::base::ids::{FamilyId, FileId, TierId};
 use crate::value::file::ValueWriter;

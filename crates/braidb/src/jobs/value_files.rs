@@ -4,8 +4,8 @@
 //!
 //! `v` is a large value, and `r` the record of its put. A job separates `v` from its key: mostly the flush of `r`.
 //!
-//! 1. *Before the job* `v` stands where `r` does: for a flush, in a log; for a merge, in an input table or in the log that a log table
-//!    points into, because the threshold was larger when these were written.
+//! 1. *Before the job* `v` stands where `r` does. For a flush this is a log. For a merge it is an input table, or the log that a log table
+//!    points into: the threshold was larger when these were written.
 //! 2. *The job writes* `v` to value file 20 and the handle of `v` to table 21. A crash leaves two files that nothing names, and the
 //!    next open deletes them. `v` stands where it stood.
 //! 3. *File 20 is synced, then table 21, then their names.* A crash leaves what step 2 leaves.

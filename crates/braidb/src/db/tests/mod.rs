@@ -171,7 +171,7 @@ fn a_switch_before_the_view_is_taken_ends_a_log_collection() {
 }
 
 /// A log fills up while live records are counted. The next log was not there when the collection began, and must not become the log to
-/// replay from: records written meanwhile to the full log are in a segment that the view does not show.
+/// replay from. Records written meanwhile to the full log are in a segment that the view does not show.
 #[test]
 fn a_log_that_fills_up_during_the_count_does_not_go() {
     let dir = dir("full");

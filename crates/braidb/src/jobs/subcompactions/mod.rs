@@ -50,7 +50,7 @@ impl<T, R> Subcompactions<T, R> {
         true
     }
 
-    /// Fails as the first part that failed. The outcomes of all other parts are useless then.
+    /// Returns the first failure of a part, if there is one: after it the other parts need not go on.
     pub fn go_on(&self) -> Result<()> {
         self.state.lock().failure.as_ref().map_or(Ok(()), |error| Err(error.clone()))
     }
