@@ -157,7 +157,7 @@ fn a_swept_range_is_stepped_over_once() {
     for (reading, most) in [(1, 25_000), (2, 64)] {
         let steps = stepped_over(&db, 1, |_| assert_eq!(first_after(5_000), key(15_000)));
         assert!(steps <= most, "reading {reading} stepped over {steps}");
-        // If a job held the commit lock when the first reading ended, its offers wait for a commit.
+        // If a job held the commit lock when the first reading ended, the gaps that it offered wait for these commits.
         (0..20).for_each(|_| db.put(key(0), VALUE).unwrap());
     }
     let before = db.range(..key(15_000)).next_back().unwrap().unwrap().0;
@@ -192,7 +192,7 @@ fn a_walk_that_jumps_over_a_swept_range_reads_no_block_again() {
             db.stats().counts.cache_misses - before
         };
         let first = blocks_read();
-        // If a job held the commit lock when the walk ended, its offer waits for a commit.
+        // If a job held the commit lock when the walk ended, the gap that it offered waits for this commit.
         db.put(key(0), VALUE).unwrap();
         assert!(first > 10, "{first} blocks");
         assert_eq!(blocks_read(), 0, "from_back {from_back}");

@@ -239,7 +239,7 @@ impl Opening {
         let recovered = recovery.run(logs)?;
         lock.check()?;
         let log_sync = Arc::new(LogSync::new(env.fs.clone(), dir, counters.clone()));
-        // Reserve 0: the reserve is there for what recovery has to write.
+        // A reserve of 0: recovery may use the space that puts leave free.
         let mut log = LogWriter::create(log_sync.clone(), new_log, recovered.cut, 0)?;
         if self.options.form_options().live_percent > 0 {
             log.tell_places();

@@ -5,8 +5,8 @@
 //!
 //! - *a tier of the manifest*: `TIER` has the database's id and the id of the tier, and accepts the manifest's epoch
 //!   (`version/directory/tier_file.rs`);
-//! - *new*: it has no `TIER`, no table and no value file, and nothing of another program. Leftovers of an open that died before its edit,
-//!   and of a tier that the manifest removed, count as new too. It joins with an id that no tier had before;
+//! - *new*: it has no `TIER`, no table and no value file, and nothing of another program. Or it has only what an open left that died before
+//!   its edit, or what is left of a tier that the manifest removed. A new directory joins with an id that no tier had before;
 //! - *refused*: anything else. The error says why, and what to do.
 //!
 //! An open decides about all directories before it writes anything. It is refused if no path leads to a tier of the manifest. So the empty

@@ -65,7 +65,7 @@ impl Jobs {
     /// Lets the logs before `replay_from` go; all live records of them are written back. After an error nothing has changed,
     /// unless the database is poisoned.
     pub fn finish_log_collection(&self, begun: &mut LogCollection, replay_from: FileId) -> Result<()> {
-        // Memory is not held during the sync, which takes long.
+        // The view is dropped, so that it holds no memory during the sync, which takes long.
         begun.view = Arc::default();
         let closed = self.parts.queue.close_copies()?;
         // The versions that superseded the rest of these logs must be synced too, even if nothing was copied.
@@ -182,8 +182,8 @@ impl Running {
         self.end_log_collection(outcome);
     }
 
-    /// No thread waits for a log collection. If it fails, a flush will free the logs, and a caller that waits for the flush is not told.
-    /// A failure that poisons the database goes to all waiting threads.
+    /// No thread waits for a log collection. If it fails, a flush will free the logs, and a caller that waits for the flush does not get
+    /// the error. A failure that poisons the database goes to all waiting threads.
     fn end_log_collection(mut self, outcome: Result<()>) {
         self.end(outcome.is_ok());
         match outcome {

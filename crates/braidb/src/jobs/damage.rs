@@ -11,7 +11,7 @@
 //!   going on, a damage pins the rest of the round. A damaged value file pins itself, and its values stay where they are. Pinned files
 //!   leave the round as long as the damage waits. The next edit after the wait may choose them again.
 //!
-//! No record moves because of a damage, and no file goes. A restart forgets all of them.
+//! No record moves because of a damage, and no file is deleted. A restart forgets all damages.
 
 use super::{Catalog, Jobs};
 use crate::base::counters::LEVELS;
@@ -185,7 +185,7 @@ impl Damages {
         self.waiting().flat_map(|damage| &damage.pins).copied().collect()
     }
 
-    /// Pins value files to the damage whose wait ends first, of those that keep plans waiting.
+    /// Pins value files to one damage: of those that keep plans waiting, the one whose wait ends first.
     pub fn pin(&mut self, files: BTreeSet<FileId>) {
         let ended = self.ended;
         let waiting = self.list.iter_mut();

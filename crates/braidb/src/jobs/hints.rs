@@ -194,7 +194,8 @@ impl Drop for Asking<'_> {
 
 impl Jobs {
     /// A scan of `range` returned `entries_returned` entries. It read `garbage`, a range and the hidden entries in it that a merge would
-    /// remove, and spent `vain` on values in many places. A reader does not wait for a job that commits an edit; a later scan tells again.
+    /// remove, and spent `vain` on values in many places. If a job holds the catalog, the scan does not wait, and a later scan reports
+    /// again.
     pub fn scanned(
         self: &Arc<Self>,
         family: FamilyId,

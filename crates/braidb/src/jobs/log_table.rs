@@ -130,8 +130,8 @@ impl Jobs {
     /// logs, or none. Also returns what the flush writes, if it was counted. `before` are the bodies of other families whose edit is the
     /// same.
     ///
-    /// No chosen log goes before the edit that names it, although no lock is held meanwhile: the family replays the log until then. Only a
-    /// log collection could end the replay, and it runs on the one thread of [`Lane::Flush`], as this flush does.
+    /// No chosen log is deleted before the edit that names it, although no lock is held meanwhile: the family replays the log until then.
+    /// Only a log collection could end the replay, and it runs on the one thread of [`Lane::Flush`], as this flush does.
     ///
     /// [`Lane::Flush`]: braidb_storage::Lane::Flush
     pub(super) fn place_values(

@@ -17,10 +17,11 @@
 //!
 //! # A tier that the user gives up
 //!
-//! [`Jobs::evacuate`] has the planner move all cells of the tier to another one. The tier takes nothing more, and merges that began before are
-//! waited for. The old files are unlinked, and the directory is synced. Then one edit takes the tier out of the database. The file `TIER`
-//! goes after the sync of the edit. A crash in between leaves a directory with a `TIER` alone, which may become a tier again. A file that
-//! a view holds goes with the view. If the process dies before, the file stays, and the directory is refused until the user deletes the file.
+//! [`Jobs::evacuate`] has the planner move all cells of the tier to another one. The tier takes nothing more, and merges that began before
+//! are waited for. The old files are unlinked, and the directory is synced. Then one edit takes the tier out of the database. The file
+//! `TIER` is deleted after the sync of the edit. A crash in between leaves a directory with a `TIER` alone, which may become a tier again.
+//! A file that a view holds is deleted with the view. If the process dies before that, the file stays, and the directory is refused until
+//! the user deletes the file.
 //!
 //! At least every second merge moves a cell off the tier. So the evacuation ends even if writers keep merges busy for ever.
 //!
@@ -402,7 +403,7 @@ impl Jobs {
         let mut edit = Edit::default();
         tiers.iter().for_each(|&id| edit.push(Change::Tier { id, epoch }));
         self.commit(&mut catalog, edit)?;
-        // A tier that is not confirmed accepts the epoch of the edit as well.
+        // A failure is harmless: a tier that is not confirmed accepts the epoch of the edit, too.
         write(epoch, epoch);
         Ok(())
     }
@@ -415,7 +416,7 @@ impl Jobs {
         if !has_files_on(catalog, tier) && !catalog.tiers().is_written(tier) {
             return Some(Ok(()));
         }
-        // A caller of `compact` plans merges by itself.
+        // No merge runs, and neither the scheduler nor a caller of `compact` plans one: what is left cannot be moved.
         if catalog.is_idle() && self.propose(catalog).is_none() {
             let left_bytes = bytes_on(catalog, tier);
             let why = format!(

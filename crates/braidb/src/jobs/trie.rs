@@ -140,7 +140,7 @@ impl Tries {
         self.tables.lock().borrowed.remove(&id);
     }
 
-    /// No job of the future appends to file `id`. Returns whether no job does so now.
+    /// Keeps later jobs from appending to file `id`. Returns whether no job appends to it now.
     pub fn let_go(&self, id: FileId) -> bool {
         let mut tables = self.tables.lock();
         tables.waiting.retain(|_, writer| writer.id() != id);

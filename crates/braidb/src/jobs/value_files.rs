@@ -19,7 +19,7 @@
 //!    table holds its bodies. Both are checked under the lock that edits are committed under. A crash before the unlink leaves a file
 //!    that nothing names.
 //!
-//! Moves, splits and joins change slices alone. Recovery writes values to tables; a merge separates them later.
+//! Moves, splits and joins change slices alone. Recovery writes all values to tables; later merges move large ones to value files.
 
 use super::hints::Hints;
 use super::{Catalog, Jobs};
