@@ -9,8 +9,8 @@
 //!   its edit, or what is left of a tier that the manifest removed. A new directory joins with an id that no tier had before;
 //! - *refused*: anything else. The error says why, and what to do.
 //!
-//! An open decides about all directories before it writes anything. It is refused if no path leads to a tier of the manifest. So the empty
-//! directory of a device that is not mounted does not become a new tier.
+//! An open decides about all directories before it writes anything. The open is refused if no path leads to a tier of the manifest. So the
+//! empty directory of a device that is not mounted does not become a new tier.
 //!
 //! # Remembered paths
 //!

@@ -328,7 +328,7 @@ mod tests {
 
     const LOG: ClosedLog = ClosedLog { id: FileId(5), bytes: 999 };
 
-    /// Places of values with these sequence numbers, in this order of writing. A value with an odd number below 80 lies in the
+    /// The places of values with the sequence numbers `order`, in the order of writing. A value with an odd number below 80 lies in the
     /// second log. From 80 on, odd ones lie in the third, which is no body.
     fn places(order: &[SeqNo]) -> Places {
         let value = |&seq: &SeqNo| {

@@ -517,7 +517,7 @@ impl Jobs {
         }
     }
 
-    /// Records that `log` was closed with exactly `bytes`. The last edit of an open.
+    /// Records that `log` was closed with exactly `bytes`, when the database closes.
     pub fn record_seal(&self, log: FileId, bytes: u64) -> Result<()> {
         let mut edit = Edit::default();
         edit.push(Change::LogSealed { log, bytes });

@@ -4,8 +4,8 @@
 //! A value of at least the threshold goes to a value file (`value_output.rs`), and the table gets its handle. A value that already lies in a
 //! value file stays there, unless the file is collected. The values that a table leads to are synced before the table.
 //!
-//! No edit names the files at first. [`Outputs`] deletes them when it is dropped before an edit does, so that a failed job
-//! leaves nothing behind. The next open deletes what a crash leaves.
+//! No edit names the files at first. If [`Outputs`] is dropped before an edit names them, it deletes them, so that a failed job leaves
+//! nothing behind. The next open deletes what a crash leaves.
 //!
 //! The names of all files are synced before the edit, in the directory of each tier that has some (rule 12). A failed sync of a slow
 //! directory ends the job alone (`base/tier_dirs.rs`).
