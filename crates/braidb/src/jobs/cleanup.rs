@@ -4,7 +4,8 @@
 //! *Logs and value files.* A job locks the catalog, whose last edit is synced. It finds that the state does not name the file and that
 //! nothing holds it. So it takes the file off the catalog's lists ([`Gone`]). From here on no edit names the file: a number is given once,
 //! and a job that names an older file holds it. So the job lets go of the catalog before it unlinks. Other jobs commit meanwhile; a crash
-//! leaves a file that no edit names, which the next open deletes.
+//! leaves a file that no edit names, which the next open deletes. Two kinds of files are deleted under the catalog: outputs of a refused
+//! edit, and older manifests.
 //!
 //! *Holes.* A slice leaves the state with a synced edit, and dies with the last view that holds it. Its table may live on for
 //! other slices. Blocks that no living slice can read are then punched out. Each table tracks the ranges of its living slices
@@ -96,10 +97,12 @@ impl Jobs {
         gone
     }
 
-    /// Takes the value files that no table of the state names and no reader holds.
+    /// Takes the value files that no table of the state names and no reader holds; none while it is unknown which edit is the last.
     pub(super) fn take_value_files_gone(&self, catalog: &mut Catalog) -> Gone<'_> {
         let mut gone = Gone::nothing(self);
-        gone.value_files = self.take_value_files(catalog);
+        if self.parts.shared.health.check_unpoisoned().is_ok() {
+            gone.value_files = self.take_value_files(catalog);
+        }
         gone
     }
 
@@ -183,8 +186,10 @@ impl Jobs {
         gone.into_iter().for_each(|gone| _ = self.unlink_gone(gone));
     }
 
-    /// Takes logs and value files that no table points into any more. No file is taken while it is unknown which edit is the last.
+    /// Takes logs and value files that no table points into any more. No file is taken while it is unknown which edit is the last: an edit
+    /// poisons the handle under the catalog.
     fn take_bodies(&self, catalog: &mut Catalog) -> Option<Gone<'_>> {
+        self.parts.shared.health.check_unpoisoned().ok()?;
         self.parts.tables.bodies().take_any_died().then(|| {
             let mut gone = self.take_logs_below(catalog, catalog.state().min_replay_from());
             gone.value_files = self.take_value_files(catalog);

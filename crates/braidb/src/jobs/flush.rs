@@ -18,7 +18,7 @@
 //!    are newer.
 //! 6. *Log 3 is unlinked*, when no other family replays it.
 //!
-//! The family's memtable is not switched again before step 6 ends (rule 3). So no copy lands behind the point from which the
+//! The family's memtable is not switched again before step 5 ends (rule 3). So no copy lands behind the point from which the
 //! next flush will have it replayed. `write/queue/collection.rs` says how recovery reads copies. Without hot keys, steps 2 and
 //! 3 do nothing; see the head of `jobs/mod.rs`.
 //!
@@ -198,7 +198,15 @@ impl Jobs {
         if let Some(output) = outputs.iter().find(|output| !output.tables.is_empty()) {
             self.sync_names(output)?;
         }
-        let _early = self.parts.tables.open_early(outputs.iter().flat_map(|output| &output.tables))?;
+        // Index and filter of a table that no reader will meet would only take memory.
+        let view = self.parts.shared.view.load();
+        let is_read = |part: &Written<'_>| {
+            let version = &view.families[part.task.family.0 as usize].version;
+            version.slices().any(|slice| slice.table.has_been_read())
+        };
+        let met = outputs.iter().zip(&written).filter(|(_, part)| is_read(part));
+        let _early = self.parts.tables.open_early(met.flat_map(|(output, _)| &output.tables))?;
+        drop(view);
         for part in &mut written {
             let (family, replay_from) = (part.task.family, part.task.replay_from);
             let copied = part.hot.as_ref().map(|hot| self.write_back_hot(family, hot, replay_from));

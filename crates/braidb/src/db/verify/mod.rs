@@ -324,6 +324,7 @@ impl<'a> Check<'a> {
         self.behind_ends(&ends)
     }
 
+    /// Notes what lies behind the ends of logs.
     fn behind_ends(&mut self, ends: &[Place]) -> Result<()> {
         for &(log, end) in ends {
             let path = names::log(self.dirs.fast(), log);

@@ -21,7 +21,7 @@
 //!    before.
 //!
 //! If `LOCK` is not in place, the handle is poisoned. From then on the first process punches no hole, its jobs end, and
-//! it deletes only new files of its own that no edit names.
+//! it deletes only files that no edit names: new files of its own, and old ones that a job was about to delete.
 //!
 //! Records without `Sync` may be lost. A record that the first process acknowledged after the second process read the
 //! logs is in the first's log alone. It lies beyond the place where the second's recovery cut the log.

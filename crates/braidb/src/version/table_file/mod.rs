@@ -180,6 +180,10 @@ impl TableStore {
             }
             early.ids.push(table.id);
         }
+        // The tables may have taken the descriptor that is held for the next read.
+        if !early.ids.is_empty() {
+            self.reserve();
+        }
         Ok(early)
     }
 
