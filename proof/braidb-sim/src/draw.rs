@@ -1,8 +1,8 @@
 //! Option sets.
 //!
-//! Odd option sets find as many bugs as odd operations. Blocks of 64 bytes are cut at every entry. Memory of 4 KiB flushes all
-//! the time. Logs of 4 KiB force flushes of other families. So every case draws its set from its seed: one of the named
-//! presets, or each option by itself. A later policy joins by adding its option here.
+//! Odd option sets find as many bugs as odd operations. Blocks of 64 bytes are cut at every entry. Memory of 4 KiB flushes all the time.
+//! Logs of 4 KiB force flushes of other families. So every case draws its set from its seed: one of the named presets, or each option by
+//! itself. A new policy of the engine adds its option here.
 
 use crate::machine::SLOW_DIRS;
 use crate::rng::Rng;
@@ -188,7 +188,7 @@ impl OptionSet {
                 ..DEFAULT
             },
         };
-        // One run in one cell a level has a chance of 1 in 5.
+        // One set in 5 has a leveled tree: one cell a level, with one run.
         let set = match policies.one_in(5) {
             true => OptionSet { max_runs: 1, max_runs_at: None, guards: Guards::None, ..set },
             false => set,
@@ -205,7 +205,7 @@ impl OptionSet {
             log_table_percent: policies.pick(&[0, 1, 50, 80]),
             ..set
         };
-        // A draw of an option that is gone, so that older seeds keep their other draws.
+        // The draw of an option that was removed. It stays so that older seeds keep their other draws.
         policies.one_in(3);
         // Drawn last, so that older seeds keep their other draws. Half of the sets keep values in tables.
         let separation_threshold = policies.pick(&[None, None, None, Some(0), Some(1), Some(100)]);
@@ -215,7 +215,7 @@ impl OptionSet {
         let value_layout =
             policies.pick(&[ValueLayout::Ordered, ValueLayout::Ordered, trie(0), trie(1), trie(2)]);
         let set = OptionSet { value_layout, ..set };
-        // Drawn last, so that older seeds keep their other draws. Runs of dead entries are short here.
+        // Drawn last, so that older seeds keep their other draws. The numbers are small because the judges' runs of dead entries are short.
         let gap_entries = policies.pick(&[Some(1), Some(1), Some(2), Some(8), None]);
         let set = OptionSet { gap_entries, gap_puts: policies.pick(&[1, 8, 64, 1 << 10]), ..set };
         let set = match preset {
@@ -226,7 +226,8 @@ impl OptionSet {
             },
             _ => set,
         };
-        // Drawn last, so that older seeds keep their other draws. Most judges are about merges.
+        // Drawn last, so that older seeds keep their other draws. Only one set in 12 switches background merges off, because most judges
+        // test merges.
         OptionSet { background_merges: !policies.one_in(12), ..set }
     }
 
@@ -262,7 +263,7 @@ impl OptionSet {
             block_bytes: rng.pick(&[64, 100, 256, 1 << 10, 4 << 10, 64 << 10]),
             block_cache_bytes: rng.pick(&[0, 1, 1 << 10, 32 << 10, 1 << 20]),
             filter_bits_per_key: rng.pick(&[0, 1, 4, 10, 16, 32]),
-            // Mostly the minimum. A bound that is never reached would not be tested.
+            // Mostly the minimum of 16, because a bound that no case reaches is not tested.
             open_files: policies.pick(&[16, 16, 512]),
             table_bytes: rng.pick(&[4 << 10, 4 << 10, 10 << 10, 64 << 10, 64 << 20]),
             log_bytes: rng.pick(&[None, Some(4 << 10), Some(16 << 10), Some(256 << 10)]),

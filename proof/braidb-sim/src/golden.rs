@@ -11,8 +11,8 @@
 //! * `format-1-value-files` has values in value files, live and dead ones, and a table that points into a log as well.
 //! * `format-1-recovered` was killed and recovered.
 //! * `format-1-hot-after-recovery`: a flush kept hot keys after a recovery.
-//! * `format-1-recovered-uncovered` and `format-1-hot-after-recovery-uncovered` were written by commit ae2ffe8, whose cuts
-//!   prove nothing stable.
+//! * `format-1-recovered-uncovered` and `format-1-hot-after-recovery-uncovered` were written by commit ae2ffe8. Where its recovery cut a
+//!   log, the cut does not prove that the bytes before it are stable.
 //! * `format-1-tiers` has tables and values on a slow tier, whose directory is `format-1-tiers-slow`.
 //!
 //! `braidb-sim golden DIR` writes all but the two of commit ae2ffe8 into directories below DIR. A new version of a format, or a new
@@ -250,8 +250,8 @@ pub fn write_recovered() -> Result<(Arc<SimFs>, Contents), Error> {
     Ok((fs, contents))
 }
 
-/// Writes a database in which a flush kept hot keys behind the cut of a recovery. A family still has its only record in the
-/// first log. Returns the files and the contents that they must be read as.
+/// Writes a database in which a flush kept hot keys behind the cut of a recovery. Another family's only record is still in the first log.
+/// Returns the files and the contents that they must be read as.
 ///
 /// # Errors
 ///
@@ -280,8 +280,8 @@ pub fn write_hot_after_recovery() -> Result<(Arc<SimFs>, Contents), Error> {
     }
     let db = options(&fs).open(DIR)?;
     for number in 0..WRITES {
-        // Every other write before `HOT_UNTIL` goes to one of six keys. Later writes do not, so hot keys survive only as copies
-        // in the log.
+        // Every other write before `HOT_UNTIL` goes to one of six keys. Later writes go to other keys, so after the kill the hot keys are
+        // only in the copies that the flush wrote to the log.
         let key = if number % 2 == 0 || number >= HOT_UNTIL { 100 + number } else { number % 12 / 2 };
         let (key, value) = (format!("key {key}"), format!("{number:040}"));
         db.put(&key, &value)?;
@@ -342,7 +342,7 @@ fn cut_space(fs: &SimFs) {
     for path in fs.files().into_iter().filter(|path| path.extension().is_some_and(|kind| kind == "log")) {
         let bytes = fs.read_file(&path).expect("it is there");
         let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-        // A footer ends with a length of eight bytes, most of which are zero.
+        // Keeps 8 bytes more, because a footer ends with a length of 8 bytes, most of which are zero.
         fs.write_file(&path, &bytes[..bytes.len().min(end + 8)]).expect("it is there");
     }
 }

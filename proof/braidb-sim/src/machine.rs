@@ -24,8 +24,7 @@ pub const DIR: &str = "/db";
 /// The directories of the slow devices that a machine may have beside the first device.
 pub const SLOW_DEVICES: [&str; 2] = ["/slow-1", "/slow-2"];
 
-/// The directories of slow tiers, one on each slow device. They are not the devices' own directories, so that a crash can take
-/// their names.
+/// The directories of slow tiers, one on each slow device. Each is a directory below its device's, so that a crash can lose its name.
 pub const SLOW_DIRS: [&str; 2] = ["/slow-1/db", "/slow-2/db"];
 
 /// Consecutive requests for help without effect after which the engine counts as hanging.
@@ -47,7 +46,7 @@ pub enum Doing {
 pub struct Begun {
     /// The job's number, unique on its machine.
     pub number: u64,
-    /// Reads of logs on the file system before the job.
+    /// How often logs of the file system had been read when the job began.
     pub log_reads: u64,
 }
 
@@ -66,11 +65,11 @@ impl Watch {
     }
 }
 
-/// Descriptors of a process whose options ask for the fewest open files.
+/// How many descriptors a process may have if its options set `open_files` to the minimum of 16.
 const FEW_DESCRIPTORS: u64 = 48;
 
-/// Adds the slow devices if the options name slow tiers and the machine lacks the devices. Where the options ask for few open files, the
-/// process may have few descriptors.
+/// Adds the slow devices if the options name slow tiers and the machine lacks the devices. If the options set `open_files` to 16, the
+/// process may have only [`FEW_DESCRIPTORS`] descriptors.
 pub fn attach(fs: &SimFs, set: &OptionSet) {
     fs.set_descriptor_limit((set.open_files == 16).then_some(FEW_DESCRIPTORS));
     if set.slow_tiers > 0 && fs.device_dirs().len() == 1 {

@@ -7,7 +7,7 @@ use crate::workload::{Bytes, FAMILIES, Scan};
 use braidb::{Iter, Snapshot};
 use std::collections::VecDeque;
 
-/// Snapshots, and iterators, that are open at a time. An old one is dropped for a new one.
+/// How many snapshots, and how many iterators, may be open at a time. Then the oldest one is dropped before another is opened.
 const MOST: usize = 4;
 
 /// The snapshots that are open.
@@ -57,7 +57,7 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// Starts `scan`. `state` is what the snapshot, or else the database now, contains.
+    /// Starts `scan`. `state` is what `snapshot` contains, or without a snapshot what the database contains now.
     pub fn start(client: &Client, scan: &Scan, snapshot: Option<&Snapshot>, state: &State) -> Expected {
         let entries = state[scan.family]
             .iter()

@@ -8,8 +8,8 @@
 //! visits. A run of increasing keys makes trivial moves. One key written for ever has a long chain of versions. Values larger
 //! than the memtable flush at every write.
 //!
-//! Keys are few, so that they are overwritten, deleted and written again. Some keys are empty, prefixes of others, all 0xff or
-//! long. A later feature joins by adding an operation here.
+//! Keys are few, so that they are overwritten, deleted and written again. Some keys are empty, prefixes of others, all 0xff or long. A new
+//! feature of the engine adds its operation here.
 
 use crate::model::show_bytes;
 use crate::rng::Rng;

@@ -1,4 +1,5 @@
-//! Many column families: what one flush of all of them costs, the logs that small families keep, and what an open costs. All by counts.
+//! Many column families: what one flush of all of them costs, which logs small families keep, and what an open costs. Costs are counts of
+//! operations, files and bytes.
 
 use braidb::{ColumnFamily, Db, Durability, Error, Options};
 use braidb_sim::{env_over, sim_env};
@@ -72,7 +73,7 @@ fn a_flush_of_all_families_begins_one_log_and_commits_one_edit() {
     assert_eq!(db.stats().counts.flushes, FAMILIES as u64);
     assert_eq!(logs(&fs).len(), 1, "the new log");
 
-    // An open makes nothing for each family.
+    // The changes that an open makes do not grow with the number of families.
     db.close().unwrap();
     drop(db);
     fs.record_ops();
@@ -171,7 +172,7 @@ fn busy(bytes: usize, puts: usize) -> (Db, Arc<SimFs>, usize) {
     put_small(&all, bytes);
     let mut most = 0;
     for put in 0..puts {
-        // In an order that no table has.
+        // A factor that spreads the keys, so that each table covers nearly all keys.
         let key = (put as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes();
         all[0].put(key, [7; 1000]).unwrap();
         if put.is_multiple_of(FAMILIES / 3) {

@@ -1,5 +1,5 @@
-//! Keys that are written all the time stay in memory at a flush. Fewer bytes are written, and after a crash at any step every
-//! write comes back, in order.
+//! Keys that are written all the time stay in memory at a flush. Fewer bytes are written, and after a crash at any step recovery finds
+//! every write that it must, without a gap.
 
 use braidb::tuning::{Guards, MemoryPolicy};
 use braidb::{Db, Durability, Options, WriteBatch};

@@ -144,8 +144,8 @@ fn forks_of_a_life() {
     assert_eq!(tally.get("forks"), 8, "{tally}");
 }
 
-/// A seed whose first rounds catch the mutant. One round of 5 of the seeds 1 to 40 catches `value_file_deleted_under_view`. Eight rounds
-/// from another seed may miss `write_back_after_a_switch`: one of the seeds 1 to 7 did not find it, and one took 32 cases.
+/// A seed whose first rounds catch the mutant. `value_file_deleted_under_view` is caught in one round by only 5 of the seeds 1 to 40.
+/// `write_back_after_a_switch` is hard to find too: of the seeds 1 to 7 one missed it in eight rounds, and one took 32 cases.
 fn seed_for(mutant: &str) -> u64 {
     match mutant {
         "sequence_reused" | "write_back_beside_a_flush" => 2,

@@ -1,4 +1,4 @@
-//! Log collection frees logs without a flush: it writes their live records back. The records must come back after every crash.
+//! Log collection frees logs without a flush: it writes their live records back. Recovery must find the records after every crash.
 
 use braidb::tuning::MemoryPolicy;
 use braidb::{ColumnFamily, Db, Error, Options};
@@ -173,9 +173,9 @@ fn a_failing_log_collection_does_not_fail_a_flush() {
     while db.stats().counts.logs_rotated < 3 {
         db.put("hot", [b'h'; 500]).unwrap();
     }
-    // This record alone is live, and it is not in the logs that go.
+    // Only this record is live, and it is not in the logs that the log collection frees.
     db.put("hot", "last").unwrap();
-    // The job that schedules, and the first step of the log collection. The second step waits, and finds nothing to copy.
+    // Runs the job that schedules, and the first step of the log collection. The second step stays queued, and will find nothing to copy.
     assert!(runtime.help() && runtime.help());
     let mut created = 0;
     fs.set_hook(Some(Box::new(move |fs, op| {

@@ -1,5 +1,5 @@
-//! Values stay in the log where they were first written, as long as a table points there or a reader uses such a table. Then
-//! the log goes.
+//! Values stay in the log where they were first written, as long as a table points there or a reader uses such a table. Then the log is
+//! deleted.
 
 use braidb::tuning::MemoryPolicy;
 use braidb::{Db, Error, Options};
@@ -344,7 +344,7 @@ fn damage_behind_a_handle_is_told() {
 fn a_backward_scan_reads_only_the_values_that_it_shows() {
     let fs = SimFs::new();
     let db = open(&fs, |options| options).unwrap();
-    // Fewer than the four tables of L0 that go down.
+    // Three flushes, because four tables of L0 would be merged into L1.
     for round in 0..3 {
         (0..10).for_each(|number| db.put(key(number), value(round, number)).unwrap());
         db.flush().unwrap();

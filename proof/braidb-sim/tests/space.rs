@@ -77,7 +77,8 @@ fn open_in(dir: &std::path::Path) -> u64 {
 #[test]
 fn open_descriptors_are_bounded() {
     const OPEN_FILES: usize = 16;
-    /// The lock, the directory, the manifest, the log, and a log that is being synced. Three jobs have one output each.
+    /// Files that may be open besides tables that readers use. Five are the lock, the directory, the manifest, the log, and a log that is
+    /// being synced. Three are the outputs of three jobs.
     const BESIDES: u64 = 5 + 3;
     let dir = std::env::temp_dir().join(format!("braidb-descriptors-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&dir);

@@ -160,7 +160,7 @@ fn writes_go_on_without_the_slow_device() {
         for number in 1..20_000_u32 {
             db.put((number % 1_000).to_be_bytes(), [7; 60]).unwrap();
         }
-        // The error of a merge that needs the slow device may come back, and writing goes on.
+        // `settle` may return the error of a merge that needs the failed device. Writing must go on all the same.
         let _ = db.settle();
         db.put("last", "").unwrap();
         db.flush().unwrap();

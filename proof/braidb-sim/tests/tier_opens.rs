@@ -156,7 +156,7 @@ fn a_directory_of_something_else_does_not_join() {
     for (dir, name, what) in [
         ("/photos", "cat.jpg", "it holds `cat.jpg`"),
         ("/other-db", "CURRENT", "it holds `CURRENT`"),
-        // Its tables are not left over from an evacuation.
+        // A table beside `CURRENT` belongs to another database. It is no leftover of an evacuation that the user may delete.
         ("/other-db", "000007.table", "it holds `CURRENT`; name an empty or a new directory"),
         ("/old-tier", "000007.values", "`TIER` is missing"),
         ("/old-tier", "000007.table", "may be deleted"),
@@ -282,7 +282,8 @@ fn a_tier_and_a_database_move() {
     assert!(is_filled(&moved(options()).unwrap()));
 }
 
-/// A relative path leads elsewhere from another directory, so it does not count with an absolute one.
+/// From another working directory a relative path leads elsewhere. So the database does not remember a slow path that is relative if its
+/// own path is absolute.
 #[test]
 fn paths_of_two_kinds_are_not_remembered_together() {
     let fs = SimFs::new();

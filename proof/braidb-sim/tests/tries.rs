@@ -87,7 +87,7 @@ fn a_failed_flush_gives_back_what_it_appended() {
     let db = trie(env, 0).open(DIR).unwrap();
     for round in 0..20 {
         put(&db, round * 100..round * 100 + 100);
-        // The table finds no room after its values were written.
+        // The device is full when the table is created, after its values were written.
         let is_table = |path: &Path| ends_with(path, "table");
         fs.fail_nth_where(1, Fault::Full, Lasting::Once, 1, move |op| {
             op.kind == OpKind::Append && is_table(&op.path)
@@ -131,7 +131,8 @@ fn what_crashes_leave_behind_committed_lengths_counts_as_garbage() {
     assert_eq!(db.verify().unwrap().damages, []);
 }
 
-/// The manifest knows the length of a trie table from the tables that name it. If those go that name most, the rest is garbage still.
+/// The manifest knows the length of a trie table from the tables that name it. If the tables that name the greatest length are deleted, the
+/// bytes beyond the other lengths are still garbage.
 #[test]
 fn an_open_does_not_forget_garbage() {
     let (env, mut fs, _) = sim_env(1);
@@ -182,7 +183,7 @@ fn a_flush_to_many_leaves_works_where_the_program_takes_descriptors_after_the_op
     write(0);
     let waiting = fs.open_descriptors();
     assert!(waiting > 30, "{waiting} descriptors: tables of leaves wait for the next flush");
-    // Fewer than the flush needs for its leaves, and at last only what a table, a value file and a log need.
+    // 20 free descriptors are fewer than the flush needs for its leaves. 3 are enough for one table, one value file and one log.
     for free in [20, 3] {
         fs.set_descriptor_limit(Some(fs.open_descriptors() + free));
         write(1000 * free);

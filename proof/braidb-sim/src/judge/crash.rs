@@ -6,8 +6,8 @@
 //! allows. Then it must go on to work: some more synced writes must survive a power failure. For some images the opening itself
 //! is stopped at points too. Recovery must then find the same position again.
 //!
-//! On a machine with slow tiers, half of the images are of devices apart: one loses power, and another keeps what is unsynced. The
-//! device of the logs decides which positions are allowed.
+//! On a machine with slow tiers, half of the images give each device a crash of its own: one may lose power while another keeps its
+//! unsynced data. The crash of the device with the logs decides which positions are allowed.
 //!
 //! Points are classified by what the engine was doing. Rare kinds are chosen more often than plain commits.
 
@@ -105,9 +105,9 @@ const MOST_OF_A_PHASE: u64 = 40;
 /// Classifies each operation, by its file and by earlier operations.
 #[derive(Debug, Default)]
 struct Phases {
-    /// A new manifest was begun, and `CURRENT` does not name it yet.
+    /// A new manifest was created, and `CURRENT` does not name it yet.
     new_manifest: bool,
-    /// A new log was begun, and its name is not stable yet.
+    /// A new log was created, and its name is not stable yet.
     new_log: bool,
     job: JobSeen,
 }
@@ -116,13 +116,13 @@ struct Phases {
 #[derive(Debug, Default)]
 struct JobSeen {
     number: u64,
-    /// Whether the job began a table.
+    /// Whether the job has created a table file.
     has_table: bool,
-    /// Whether a job of [`Lane::Flush`] began a log and no table. It rewrites logs, or it flushes entries that all stay in
-    /// memory, which has the same effect.
+    /// Whether the job has created a log before any table. A job of [`Lane::Flush`] does so if it collects logs, or if its flush leaves all
+    /// entries in memory, which writes the same to the log.
     rewrites_logs: bool,
     reads_logs: bool,
-    /// Whether the job began a file on a slow tier.
+    /// Whether the job has created a file on a slow tier.
     is_slow: bool,
 }
 
@@ -305,7 +305,8 @@ impl Images {
         Ok(())
     }
 
-    /// Opens an image, compares it, and continues with it. If `first`, recovery may be crashed too.
+    /// Opens an image, compares it, and continues with it. `first` is false if the image was taken during the recovery of another image.
+    /// Recovery is then not crashed again.
     fn judge_image(
         &mut self,
         image: SimFs,
@@ -332,7 +333,8 @@ impl Images {
             self.tally.add("points", 1);
             self.tally.add(Phase::Recovery.name(), 1);
             for (second, image) in images {
-                // Recovery must find the same position again, unless a power failure follows the kill of a process.
+                // After a crash of recovery, the next recovery must find the position that this one found. If the first crash killed only
+                // the process and the second is a power failure, unsynced writes may be lost too.
                 let low = match (crash, second.first) {
                     (Crash::Process, Crash::PowerAllLost | Crash::PowerTorn) => power_floor,
                     _ => found,
@@ -363,7 +365,7 @@ impl Images {
         for _ in 0..more {
             run(&mut life, &workload.next_op())?;
         }
-        // What recovery found is stable, with or without a later synced write.
+        // Recovery has made stable what it found, so a power failure needs no synced write before it.
         if self.rng.one_in(2) {
             run(&mut life, &Op::Persist(braidb::Durability::Sync))?;
         }
@@ -373,7 +375,7 @@ impl Images {
     }
 }
 
-/// Fails if a phase had no point. A tally without slow cells needs no point in merges to slow tiers.
+/// Fails if a phase had no point. If no cell was slow, no point in merges to slow tiers is required.
 pub fn check_coverage(tally: &Tally) -> Verdict {
     for phase in Phase::ALL {
         let is_needed = phase != Phase::SlowMerge || tally.get(SLOW_STEPS) > 0;

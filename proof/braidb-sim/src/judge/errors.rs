@@ -1,13 +1,13 @@
 //! The error judge: every storage operation of a workload fails once, or from then on for ever. It also tries devices that are
 //! too small.
 //!
-//! One clean run counts the storage operations that a fault can strike. Then the same workload runs once for each operation,
-//! each fault (the device fails, the device is full, a sync fails) and both durations. It also runs on devices of growing size,
-//! which fill up by themselves. With slow tiers one device also fails, or is too small, while the others go on.
+//! One clean run counts the storage operations that a fault can strike. Then the same workload runs once for each operation, each fault
+//! (the device fails, the device is full, a sync fails) and each duration (once, for ever). It also runs on devices of growing size, which
+//! fill up by themselves. With slow tiers one device also fails, or is too small, while the others go on.
 //!
-//! Every failing call must return an error that names a file. Successful reads must be right, and no acknowledged write may be
-//! lost. The runner checks this at each step. After each reopening that follows a fault it also lets power fail. All that the
-//! reopening has shown must survive.
+//! Every failing call must return an error that names a file. Successful reads must be right, and no acknowledged write may be lost. The
+//! runner checks this at each step. The runner also cuts the power after each reopening that follows a fault. All that the reopening has
+//! shown must survive.
 //!
 //! In the end the device is repaired. Everything can be read, the database is opened once more and works normally, also after
 //! power failures. Faults during openings are in `reopenings.rs`.
@@ -119,7 +119,7 @@ fn run_told(case: &Case, wrong: Wrong, told: &str) -> Verdict<Ran> {
     no_panic(|| run(case, wrong)).map_err(|failure| failure.at(told))
 }
 
-/// What a run met.
+/// What a run of the workload observed.
 struct Ran {
     ops: Vec<braidb_storage::sim::Op>,
     struck: u64,

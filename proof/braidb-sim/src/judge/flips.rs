@@ -111,7 +111,7 @@ impl Damage {
         }
     }
 
-    /// Whether an open cannot tell which tier a directory is.
+    /// Whether the damage hits the file `TIER`, which tells an open which tier a directory is.
     fn is_of_tier(&self) -> bool {
         self.hides_tier() || is_named(self.path(), "TIER")
     }
@@ -120,7 +120,7 @@ impl Damage {
         self.path().extension().is_some_and(|extension| extension == "manifest")
     }
 
-    /// Whether a directory has no `TIER`.
+    /// Whether the damage takes the file `TIER` from a directory.
     fn hides_tier(&self) -> bool {
         match self {
             Damage::Unmounted { .. } => true,
@@ -172,7 +172,7 @@ impl std::fmt::Display for Damage {
     }
 }
 
-/// Bytes of the zeros behind the end of a log whose bits are flipped.
+/// How many of the zero bytes behind the end of a log have their bits flipped.
 const ZEROS_JUDGED: usize = 20;
 
 /// A small database at its end.
@@ -203,7 +203,7 @@ impl Database {
         set.log_bytes = None;
         set.memtable_bytes = set.memtable_bytes.max(1 << 20);
         if set.slow_tiers > 0 {
-            // All that may be slow is slow.
+            // Everything that may be on a slow tier goes there.
             (set.fast_share, set.fast_bytes) = (0, None);
         }
         let fs = SimFs::new();
@@ -346,7 +346,7 @@ impl Database {
             self.judge_cut(&client, &read, damage)?;
             tally.add("cut", 1);
         }
-        // The next life costs as much as this one, so most flips skip it.
+        // To judge the next life takes as long as to judge this one, so only one of 11 flips does it.
         match damage {
             Some(Damage::Flipped { bit, .. }) if bit % 11 > 0 => Ok(()),
             _ => self.judge_next_life(&fs, client, read, tally),
@@ -482,8 +482,8 @@ fn log_lengths(fs: &SimFs) -> BTreeMap<PathBuf, u64> {
     files.filter_map(|path| fs.written_len(&path).ok().map(|len| (path, len))).collect()
 }
 
-/// Whether the error reports damage. A missing `TIER` must be told as [`Error::Tier`]. A damaged one may be. So may a manifest that
-/// lost its last edits, because it is older than the tiers.
+/// Whether the error reports damage. If the file `TIER` is missing, the error must be [`Error::Tier`]. If it is damaged, the error may be.
+/// The same holds for a damaged manifest: without its last edits it is older than the tiers.
 fn reported(error: &Error, damage: Option<&Damage>) -> Verdict {
     let is_reported = match error {
         Error::Tier { .. } => damage.is_some_and(|damage| damage.is_of_tier() || damage.is_of_manifest()),

@@ -1,10 +1,11 @@
 //! Forks: a child inherits all handles of a database in the middle of its life, and does what children do with them.
 //!
-//! After a random workload the program acts for a child. Each call must fail with `Forked`, and neither a call nor the drop of the last
-//! handle may reach the file system. The lock must be the parent's still. Then the parent is killed, and all that it wrote is there.
+//! After a random workload the simulated file system forks the process, and the judge acts as the child. Each of its calls must fail with
+//! `Forked`, and neither a call nor the drop of the last handle may reach the file system. The parent must still have the lock. Then the
+//! parent is killed, and everything that it wrote must be there.
 //!
-//! What the parent held stays in memory, as in a child. So a case leaks a database, and `torture` leaves this judge out. Real forks under
-//! load are in `crates/braidb/tests/forks/main.rs`.
+//! The child never frees what it inherited from the parent. So each case leaks a database, and `torture` leaves this judge out. Real forks
+//! under load are in `crates/braidb/tests/forks/main.rs`.
 
 use super::Case;
 use crate::failure::Verdict;

@@ -1,9 +1,9 @@
 //! The model test: a long random life, compared at every step.
 //!
-//! The workload has puts, deletes, batches over families, gets, and scans in both directions and mixed. It keeps snapshots and
-//! iterators open, flushes, merges, reopens and crashes. Every answer must be the model's. Every 250 operations everything is
-//! read. At the end readers go on until the tree is at rest. A snapshot is taken, and readers must owe nothing for what it keeps. Then the
-//! lock is removed under an open database, and a second process opens it.
+//! The workload has puts, deletes, batches over families, gets, and scans in both directions and mixed. It keeps snapshots and iterators
+//! open, flushes, merges, reopens and crashes. Every answer must be the model's. Every 250 operations everything is read. At the end reads
+//! are repeated until they cause no more merges. Then a snapshot is taken, and readers must be charged nothing for the versions that it
+//! keeps. At last the lock is removed under an open database, and a second process opens it.
 
 use super::Case;
 use crate::failure::Verdict;

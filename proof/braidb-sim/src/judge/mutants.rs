@@ -1,8 +1,8 @@
 //! The judge of the judges: bugs planted in the engine, which the general methods must find.
 //!
-//! A mutant breaks one rule of docs/crash-safety.md, on this thread only. The judges examine it in rounds of growing effort,
-//! each with fresh seeds, until one of them reports a failure. A mutant that survives the last round shows that the judges are
-//! blind to its rule. Without a mutant the same rounds must find nothing, or the findings mean nothing.
+//! A mutant breaks one rule of docs/crash-safety.md, on this thread only. The judges examine it in rounds of growing effort, each with
+//! fresh seeds, until one of them reports a failure. A mutant that survives the last round shows that the judges are blind to its rule.
+//! Without a mutant the same rounds must find no failure. Otherwise a failure would not show that the mutant was caught.
 //!
 //! The judge of writers on threads is left out, because a mutant is active on one thread only.
 
@@ -41,7 +41,7 @@ const OF_FORKS: [&str; 2] = ["forked_drop_seals", "forked_drop_unlocks"];
 struct Round {
     /// The seed of the round. Cases of different presets have seeds of their own.
     seed: u64,
-    /// 1 in the first round, and 1 more in each further one.
+    /// How large the cases are: 1 in the first round, and 1 more in each further round.
     effort: u64,
 }
 
@@ -50,8 +50,8 @@ impl Round {
         Round { seed: seed + 1_000 * number, effort: number + 1 }
     }
 
-    /// The cases for a mutant. Cases with slow tiers take nearly half of the time of all cases, so only the mutants of tiers meet them. Only the mutants of forks
-    /// meet forks.
+    /// The cases for a mutant. Cases with slow tiers take nearly half of the time of all cases, so only the mutants of tiers get them. Only
+    /// the mutants of forks get the cases with forks.
     fn cases_for(&self, mutant: &str) -> Vec<Case> {
         match mutant {
             _ if OF_TIERS.contains(&mutant) => self.with_tiers(),

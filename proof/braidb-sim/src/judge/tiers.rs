@@ -28,7 +28,7 @@ const OTHER: &str = "/other";
 const SLOW: &str = "/slow";
 const OTHER_SLOW: &str = "/slow-of-another";
 
-/// Rounds of writes before each compaction. Two overlap, so that a merge writes tables.
+/// Rounds of writes before each compaction. The tables of two rounds overlap, so that a merge must write new tables.
 const ROUNDS: u64 = 2;
 
 /// Most images of one open or compaction.
@@ -130,7 +130,7 @@ impl Tiers<'_> {
         }
     }
 
-    /// A new file system with a database in `dir` that has tables on its slow tier, closed; and what it holds.
+    /// Creates a database in `dir`, lets cells move to its slow tier, and closes it. Returns what the database holds.
     fn at_rest(&self, fs: &SimFs, dir: &str, slow: &str) -> Verdict<Content> {
         let life = self.must_open(fs, dir, Some(slow))?;
         let content = self.live(&life, Content::new())?;
@@ -140,7 +140,8 @@ impl Tiers<'_> {
         Ok(content)
     }
 
-    /// What is left if the process or the power dies before an operation of `act`, for every `stride`-th operation, and at its end.
+    /// Runs `act`, and takes an image before every `stride`-th of its operations and one at its end. In turns, the process is killed or the
+    /// power fails.
     fn images(&self, fs: &SimFs, act: impl FnOnce() -> Verdict) -> Verdict<Vec<SimFs>> {
         let images: Arc<Mutex<Vec<SimFs>>> = Arc::default();
         let (taken, stride, seed) = (images.clone(), self.case.stride.max(1), self.case.seed);
@@ -247,7 +248,7 @@ impl Tiers<'_> {
         let life = self.must_open(&fs, ORIGINAL, None)?;
         let images = self.images(&fs, || {
             let told = |error: Error| Failure::new(format!("a call fails without a fault: {error}"));
-            // These records say what was there before, so that each image must have all of them.
+            // The writes put the values that the records already have, so that each image must show all of them.
             for _ in 0..ROUNDS {
                 content.iter().try_for_each(|(key, value)| life.db.put(key, value)).map_err(told)?;
                 life.db.flush().map_err(told)?;

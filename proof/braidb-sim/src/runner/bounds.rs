@@ -1,7 +1,7 @@
 //! The bounds of a settled tree (rule 18): the runs of each cell, and the tombstones among its entries.
 //!
-//! `settle` returns when no job runs and no proposal of the planner has a plan. A cell that is due always has one, and so has a cell
-//! with too many tombstones that no reader needs. So the bounds are exact, whatever came before.
+//! `settle` returns when no job runs and no proposal of the planner has a plan. The planner always has a plan for a cell that is due (has
+//! its limit of runs), and for a cell with too many tombstones that no reader needs. So after `settle` no such cell is left.
 //!
 //! Rule 12 holds after each operation, settled or not: only cells of the last level are slow, and a slow cell has one run.
 
@@ -93,7 +93,7 @@ fn slices(cell: &CellTree) -> impl Iterator<Item = &SliceTree> {
     cell.runs.iter().flat_map(|run| &run.slices)
 }
 
-/// The number of runs that makes a cell due. A setting of 2 counts as 3: a cell would else be merged for each run that arrives.
+/// The number of runs that makes a cell due. A setting of 2 counts as 3. Otherwise each run that arrives would have the cell merged.
 fn due_runs(max_runs: usize) -> usize {
     if max_runs <= 1 { 2 } else { max_runs.max(3) }
 }
@@ -110,7 +110,7 @@ fn counts(cell: &CellTree) -> (u64, u64) {
         .fold((0, 0), |(tombstones, entries), slice| (tombstones + slice.tombstones, entries + slice.entries))
 }
 
-/// Whether the planner brings a cell down, or rewrites a cell of the last level, for its tombstones alone.
+/// Whether a cell has so many tombstones that the planner merges it into the next level, or rewrites it if it is in the last level.
 fn has_many_tombstones(cell: &CellTree, is_last: bool) -> bool {
     let (tombstones, entries) = counts(cell);
     let weighed = tombstones * TOMBSTONE_SHARE;

@@ -12,7 +12,7 @@ fn refused<T: Debug>(call: &str, outcome: Result<T, Error>) -> Verdict {
 }
 
 impl Runner {
-    /// Forks the process. The child calls what there is, drops all handles and tries to open the database. Then the parent is killed.
+    /// Forks the process. The child tries every kind of call, drops all handles and tries to open the database. Then the parent is killed.
     pub fn fork(&mut self) -> Verdict {
         self.begin_operation();
         self.tally.add("forks", 1);

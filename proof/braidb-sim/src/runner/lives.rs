@@ -26,9 +26,9 @@ impl Runner {
         }
     }
 
-    /// Ends this life and begins the next on the same files. `close` calls `close`; otherwise the last handle is dropped, which
-    /// closes too. Open iterators fail after `close`. Before a drop they are released, because they would keep the database
-    /// open.
+    /// Ends this life and begins the next on the same files. If `close`, the runner calls `close`, after which open iterators fail.
+    /// Otherwise it drops the last handle, which closes the database too. Before the drop it releases the iterators, because they would
+    /// keep the database open.
     pub(super) fn reopen(&mut self, close: bool) -> Verdict {
         self.tally.add(if close { "close" } else { "drop" }, 1);
         match close {

@@ -500,8 +500,7 @@ impl Runner {
         self.succeeded(advanced, "a scan").map(|_| ())
     }
 
-    /// Compares the first `entries` entries of a family, or the last ones, and deletes them. The key under which batches leave their
-    /// number, and what comes before it, stay.
+    /// Compares the first `entries` entries of a family, or the last ones, and deletes them. [`COUNTER_KEY`] and all keys before it stay.
     fn pop(&mut self, family: usize, from_back: bool, entries: usize, at_once: bool) -> Verdict {
         let span = Span::Range(Bound::Excluded(COUNTER_KEY.to_vec()), Bound::Unbounded);
         let directions = if from_back { u64::MAX } else { 0 };

@@ -1,10 +1,10 @@
 //! Rest (rule 18): without writes merges come to an end, although readers go on and snapshots stay open.
 //!
-//! Some keys are read again and again, and jobs run in between, until a round of reads pays for nothing in vain and causes no merge. From
-//! then on no further round could. Bought merges had no more rent than readers paid.
+//! Some keys are read in rounds, with jobs in between, until a round pays no rent and causes no merge. Later rounds of the same reads could
+//! do neither. The merges that were bought must not have spent more rent than readers paid.
 //!
-//! No merge removes what a snapshot keeps, so readers owe nothing for it. A scan that passes many such versions pays as much as one that
-//! ends at its first key. New keys are written twice after a snapshot, and nothing else lies between them.
+//! No merge removes what a snapshot keeps, so readers must pay no rent for it. A scan that passes many such versions pays as much as one
+//! that ends at its first key. New keys are written twice after a snapshot, and nothing else lies between them.
 
 use super::{Runner, opened};
 use crate::client::Client;
@@ -12,8 +12,8 @@ use crate::failure::{Failure, Verdict};
 use crate::workload::{Bytes, Change, FAMILIES, Op, Span};
 use std::ops::Bound;
 
-/// Rounds after which reads must have come to rest. A scan that jumps over gaps pays little, so a merge takes many rounds to buy: one of
-/// 150 cases took 604 when this was chosen.
+/// After this many rounds, reads must pay no rent and cause no merge. A scan that jumps over gaps pays little, so it takes many rounds to
+/// pay for a merge: 604 in the longest of 150 cases.
 const ROUNDS: usize = 5_000;
 /// Keys of each family that are read.
 const KEYS: usize = 2;
@@ -23,11 +23,11 @@ const READS: usize = 32;
 /// Keys that are written twice after a snapshot. No workload has keys with this prefix.
 const KEPT_KEYS: u8 = 20;
 const KEPT_PREFIX: &[u8] = b"\0rest ";
-/// Scans of which one is charged at least.
+/// Of this many scans at least one is charged.
 const CHARGED: usize = 32;
 
 impl Runner {
-    /// Reads until the tree is at rest.
+    /// Repeats reads until they pay no rent and cause no merge.
     pub fn come_to_rest(&mut self) -> Verdict {
         self.begin_operation();
         if self.client.is_none() {

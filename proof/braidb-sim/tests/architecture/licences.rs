@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-/// Allowed licences. None asks for more than naming the authors.
+/// Allowed licences. They demand no more than that copies name the authors and carry the licence.
 const ALLOWED: [&str; 11] = [
     "MIT",
     "MIT-0",

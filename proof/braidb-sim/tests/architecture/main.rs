@@ -41,14 +41,14 @@ const AMBIENT: [&str; 13] = [
     "HashSet",
     "getrandom",
     "rand::",
-    // The last bit of these C library functions depends on its version. The crate libm has replacements.
+    // The last bit of these functions' results depends on the version of the C library. The crate libm has replacements.
     ".exp(",
     ".exp2(",
     ".ln(",
     ".powf(",
 ];
 
-/// Exceptions: the path, the word (all words if empty), and the reason.
+/// Exceptions from [`AMBIENT`]: the path, the word (all words if empty), and the reason.
 const MAY_BE_AMBIENT: [(&str, &str, &str); 9] = [
     ("crates/braidb-storage/", "", "the seams themselves"),
     ("lab/braidb-lab/src/verbs/pair/host.rs", "", "files and time of a tool that starts processes in turns"),
@@ -390,7 +390,7 @@ fn one_file_reads_the_memory_limits() {
     assert_eq!(makers, ["crates/braidb/src/db/options.rs"], "the options of memory are made in one place");
 }
 
-/// The files of `braidb` with public types.
+/// The files of `braidb` that have public types. Each such type must have an example in its documentation.
 const PUBLIC: [&str; 15] = [
     "base/durability.rs",
     "base/error.rs",

@@ -42,7 +42,7 @@ pub fn read(path: &str) -> String {
 /// The directories that hold the members of the workspace: the product, its proof, and the laboratory.
 pub const ROOFS: [&str; 3] = ["crates", "proof", "lab"];
 
-/// Every Rust file below the roofs. `lab/rivals` is left out: it is a workspace of its own.
+/// Every Rust file below [`ROOFS`]. `lab/rivals` is left out: it is a workspace of its own.
 pub fn sources() -> Vec<Source> {
     let mut paths = Vec::new();
     for roof in ROOFS {

@@ -10,8 +10,8 @@ fn batch_of(keys: &[&str]) -> WriteBatch {
     batch
 }
 
-/// A batch that met a full device has all its writes, and is written whole once there is room. Success empties `&mut batch`, and nothing
-/// empties `&batch`.
+/// A batch that met a full device has all its writes, and is written whole once there is room. A successful write empties a batch that is
+/// passed as `&mut batch`, and leaves one that is passed as `&batch`.
 #[test]
 fn a_batch_that_met_a_full_device_can_be_written_again() {
     let (env, fs, _) = sim_env(1);
@@ -74,7 +74,8 @@ fn a_batch_that_grows_leaves_its_clones_alone() {
     assert_eq!(db.iter().count(), 2);
 }
 
-/// Threads write one batch, and batches of their own that they fill again, beside each other. Some of them are committed by a leader.
+/// Threads write one batch, and batches of their own that they fill again, beside each other. Another thread, the leader of the commit
+/// queue, commits some of them.
 #[test]
 fn batches_that_leaders_commit_are_kept_or_emptied_as_others() {
     const ROUNDS: u32 = 300;

@@ -45,7 +45,7 @@ fn closing_waits_for_a_compaction() {
     assert_eq!(db.iter().map(|entry| entry.unwrap().1).filter(|value| *value == [2; 20]).count(), 5);
 }
 
-/// Making a plan and claiming its ranges is one step.
+/// Two calls of `compact` never plan merges of the same ranges, because a thread plans and claims the ranges in one step.
 #[test]
 fn two_threads_may_compact_at_once() {
     for seed in 0..300 {

@@ -157,7 +157,7 @@ fn a_failing_merge_does_not_fail_a_flush() {
     let (env, fs, runtime) = sim_env(1);
     // Without hot keys, full memory is flushed and not compacted first.
     let db = leveled(env).tuning(|tuning| tuning.hot_keys_percent(0)).open(DIR).unwrap();
-    // L1 reaches over the keys of L0, whose tables cannot move down without a merge.
+    // L1 covers the keys of L0, so a table of L0 cannot go down without a merge.
     ["a", "z"].iter().for_each(|key| db.put(key, [0; 100]).unwrap());
     db.compact().unwrap();
     let l0_tables = || db.stats().families[0].levels[0].tables;

@@ -13,7 +13,7 @@ fn an_empty_batch_syncs_too() {
     assert_eq!(db.get("k").unwrap().unwrap(), b"v");
 }
 
-/// A runtime with a writer that never stops: after each job, memory is full again.
+/// A runtime that plays a writer which never stops: after each job it fills the memory again.
 #[derive(Debug)]
 struct Busy {
     inline: Arc<dyn Runtime>,
@@ -28,7 +28,7 @@ impl Runtime for Busy {
 
     fn help(&self) -> bool {
         let helped = self.inline.help();
-        // The writer is taken out meanwhile, because a waiting writer asks for help itself.
+        // Takes the handle out while it writes. A `put` that waits calls `help` itself, and this inner call must not write too.
         let writer = self.writer.lock().unwrap().take();
         if let Some(db) = writer {
             assert!(self.steps.fetch_add(1, Ordering::Relaxed) < 1_000, "a call waits without end");

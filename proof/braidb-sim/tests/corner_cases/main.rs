@@ -30,7 +30,7 @@ fn small(env: Env) -> Options {
     Options::new().memtable_bytes(4 << 10).env(env)
 }
 
-/// Like [`small`], with a tree whose L0 goes down by merges that leave the rest of a level free.
+/// Like [`small`], with a leveled tree: one run a level, and no guards.
 fn leveled(env: Env) -> Options {
     small(env).tuning(|tuning| tuning.max_runs_per_guard(1).guards(Guards::None))
 }
@@ -44,7 +44,7 @@ fn is_kind(op: &Op, kind: OpKind, extension: &str) -> bool {
     op.kind == kind && op.path.extension().is_some_and(|found| found == extension)
 }
 
-/// Makes one operation fail: the `nth` from now that `wanted` picks.
+/// Makes one operation fail: the `nth` from now on for which `wanted` is true.
 fn fail_when(fs: &SimFs, mut nth: u64, fault: Fault, wanted: impl Fn(&Op) -> bool + Send + 'static) {
     fs.set_hook(Some(Box::new(move |fs, op| {
         if wanted(op) && nth > 0 {
@@ -56,7 +56,8 @@ fn fail_when(fs: &SimFs, mut nth: u64, fault: Fault, wanted: impl Fn(&Op) -> boo
     })));
 }
 
-/// Sends what a killed process leaves before an operation: the `nth` from now that `wanted` picks.
+/// Takes an image of the files as a kill of the process leaves them, before the `nth` operation from now on for which `wanted` is true. The
+/// receiver gets the image.
 fn image_when(
     fs: &SimFs,
     mut nth: u64,

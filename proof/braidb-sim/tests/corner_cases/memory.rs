@@ -35,7 +35,7 @@ fn a_scan_passes_a_hot_key_by_its_next_one() {
     }
 }
 
-/// A family's memory is compacted although another family wants a step each time.
+/// A family's memory is compacted although another family always needs a compaction step too.
 #[test]
 fn a_busy_family_does_not_keep_others_from_being_compacted() {
     let (env, _, runtime) = sim_env(1);
@@ -65,7 +65,7 @@ fn a_busy_family_does_not_keep_others_from_being_compacted() {
     assert!(quiet_bytes() < before / 2, "{} of {before} bytes", quiet_bytes());
 }
 
-/// Each batch deletes one key and puts all others.
+/// Whether `batch` deletes `key`. Each batch deletes one key and puts all others.
 fn is_deleted(key: u64, batch: u64) -> bool {
     key == 1 + batch % (BATCH_KEYS - 1)
 }
@@ -81,7 +81,7 @@ fn write_batch(db: &Db, number: u64) {
     db.write(batch).unwrap();
 }
 
-/// The batch that an iterator shows, whole and alone. 0 if none was written.
+/// The number of the batch that an iterator shows; 0 if it shows nothing. Panics unless the iterator shows one batch, whole and alone.
 fn batch_shown(iter: Iter, is_backward: bool) -> u64 {
     let mut rows: Vec<_> = if is_backward {
         iter.rev().map(Result::unwrap).collect()

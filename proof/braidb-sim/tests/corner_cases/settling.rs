@@ -3,7 +3,7 @@
 use super::*;
 use std::collections::BTreeSet;
 
-/// The files that the database says it has. No file of values lies apart, and no table points into a log.
+/// The tables and logs that the database says it has. The test switches value files and log tables off.
 fn known_files(db: &Db) -> BTreeSet<String> {
     let tables = db.tree().into_iter().flat_map(|family| family.levels);
     let cells = tables.flat_map(|level| level.cells);
@@ -19,7 +19,7 @@ fn files(fs: &SimFs) -> BTreeSet<String> {
     files.filter(|name| name.ends_with(".table") || name.ends_with(".log")).collect()
 }
 
-/// Deletions are slow, and end before `settle` returns. The threads of jobs delete files after they have told that they are done.
+/// `settle` waits for slow deletions. A job's thread deletes files after it has reported the job as done.
 #[test]
 fn settle_waits_for_deletions() {
     let (mut env, fs, _) = sim_env(1);

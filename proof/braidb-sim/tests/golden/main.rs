@@ -1,6 +1,6 @@
 //! Databases that earlier versions wrote stay readable. Files of unknown formats are refused, by name.
 //!
-//! The tests change fields of docs/formats.md, and find and checksum them from its text alone.
+//! The tests find, change and checksum fields by the text of docs/formats.md alone, without the engine's code.
 
 mod slow_tier;
 mod value_files;
@@ -169,7 +169,7 @@ fn a_missing_or_short_log_behind_a_table_refuses_to_open() {
             Some(len) => files.insert(name.clone(), bytes[..len].to_vec()),
         };
         let fs = golden::place(&files).unwrap();
-        // A verification reports it, beside what else it finds.
+        // `verify` reports the log, and also the other damages that it finds.
         let damages = golden::verify(&fs).unwrap().damages;
         let tells_of_it = |path: &Path, what: &str| {
             path == Path::new(golden::DIR).join(name) && what.contains("tables point to values in it")

@@ -25,11 +25,11 @@ type Live = BTreeMap<u64, u64>;
 /// What the manifest says of value files.
 #[derive(Debug, Default)]
 struct Named {
-    /// From field 14, by table. Tables that are gone stay.
+    /// From field 14, by table. Tables that a later edit removed stay here.
     bodies: BTreeMap<u64, Vec<Body>>,
     /// From field 15, by the bytes that name the slice in field 6.
     slices: BTreeMap<Vec<u8>, Live>,
-    /// Numbers of fields with an odd tag among 14 and 15.
+    /// Which of the fields 14 and 15 have an odd tag, so that a reader may skip them.
     skippable: Vec<u64>,
 }
 
@@ -146,7 +146,7 @@ impl Named {
         }
     }
 
-    /// Adds up the slices.
+    /// The bytes of live records by value file, over all slices.
     fn live(&self) -> Live {
         let mut sum = Live::new();
         for (&file, &bytes) in self.slices.values().flatten() {

@@ -105,7 +105,7 @@ fn all_tiers_are_emptied_in_one_open() {
             db.evacuate(slow, drop).unwrap();
             assert_eq!(db.stats().tiers.len(), left);
             refused(db.evacuate(slow, drop), "no slow tier");
-            // The directory stays open, and takes nothing.
+            // The database still has the directory open, but must put no file there.
             model.fill(&db, 0..400, len, left as u8);
             db.compact().unwrap();
             db.settle().unwrap();
@@ -116,7 +116,7 @@ fn all_tiers_are_emptied_in_one_open() {
     }
 }
 
-/// A device that does not answer for a time keeps no later call from going on.
+/// If an evacuation fails because the device fails for a time, a later call of `evacuate` ends it.
 #[test]
 fn a_call_after_a_failed_one_goes_on() {
     for (options, len) in kinds() {
@@ -129,7 +129,7 @@ fn a_call_after_a_failed_one_goes_on() {
             fs.fail_device(path(SLOW[0]), nth, Fault::Io, Lasting::ForEver, nth);
             let outcome = db.evacuate(SLOW[0], drop);
             fs.heal();
-            // The file `TIER` alone may be left of a tier that is out.
+            // If the tier is out of the database already, only its file `TIER` could not be deleted.
             if outcome.is_err() && !db.stats().tiers.is_empty() {
                 failed += 1;
                 if let Err(error) = db.evacuate(SLOW[0], drop) {
@@ -171,7 +171,7 @@ fn files_that_a_reader_held_are_named_if_they_stay() {
     }
 }
 
-/// Other threads write and read the database while a tier is emptied. The owner of the progress asks for figures.
+/// Other threads write and read the database while a tier is emptied. The callback that is told the progress asks for statistics.
 #[test]
 fn writers_and_readers_go_on() {
     for (options, len) in kinds() {
@@ -263,7 +263,7 @@ fn a_crash_at_each_operation_leaves_all_records() {
             *(if is_emptied { &mut has_none } else { &mut has_tier }) += 1;
             db.close().unwrap();
             has_a_file += u32::from(is_emptied && image.read_file(&path(SLOW[0]).join("TIER")).is_ok());
-            // The directory is a tier, still or again.
+            // The option makes the directory a tier again, if it is none any more.
             let db = open(&image, one(options(10))).unwrap();
             model.check(&db);
             db.settle().unwrap();

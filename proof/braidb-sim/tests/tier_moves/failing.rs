@@ -68,9 +68,9 @@ fn a_slow_device_that_fails_stops_reads_of_its_files_alone() {
         let (read, failed) = read_what_is_there(&db, &model);
         assert!(read > 0 && failed > 0, "{records} records: {read} are read, {failed} are not");
         let refused = go_on_writing(&db, &mut model, records);
-        // A writer that waits at the limit of L0 is told once of a merge that failed.
+        // A writer that waits at the limit of L0 may get the error of a failed merge once.
         assert!(refused <= 1, "{records} {len}: {refused}");
-        // Merges fail, or there is none to do.
+        // `settle` may return the error of a merge that needs the failed device.
         let _ = db.settle();
         let (read, _) = read_what_is_there(&db, &model);
         assert!(read > 300, "what was written is read");
@@ -85,7 +85,7 @@ fn a_slow_device_that_fails_stops_reads_of_its_files_alone() {
         db.settle().unwrap();
         assert!(bytes(&db)[1] > 0);
         model.check_reopened(&fs, db, reopened(30));
-        // A flush makes all stable.
+        // The flush in `go_on_writing` made everything stable, so the image after the power failure has it all.
         model.check(&open(&image, reopened(30)).unwrap());
     }
 }
@@ -100,7 +100,7 @@ fn a_slow_device_that_heals_takes_cells_again() {
         let _ = db.settle();
         fs.heal();
         for _ in 0..3 {
-            // A merge that met the failure may be told of here.
+            // `settle` may return the error of a merge that ran before the device was healed.
             let _ = db.settle();
             assert_eq!(go_on_writing(&db, &mut model, records), 0);
         }
@@ -114,7 +114,7 @@ fn a_slow_device_that_heals_takes_cells_again() {
     }
 }
 
-/// A database at rest ends no merge. So time alone opens a closed tier.
+/// In a database at rest no merge ends that could show that the device works again. So a closed tier is opened after some time.
 #[test]
 fn a_closed_tier_is_tried_again_after_a_while() {
     const WAIT_US: u64 = 10_000_000;
@@ -184,7 +184,7 @@ fn what_has_no_room_on_a_full_slow_device_stays_fast() {
     }
 }
 
-/// A merge that fails in the middle leaves all inputs, and no half of an output counts.
+/// A merge that fails in the middle leaves all inputs, and no part of its output is used.
 #[test]
 fn a_move_that_fails_at_any_operation_loses_nothing() {
     for (options, len) in [(options as MakeOptions, 120), (separated, 300)] {

@@ -200,14 +200,15 @@ fn cells_leave_until_the_share_holds() {
             if len == 120 {
                 let percent = fast_percent(&db);
                 assert!(percent <= u64::from(share), "{percent}% are fast, and {share}% may be");
-                // One cell more could have stayed at most, of about 20 cells.
+                // There are about 20 cells. At most one more of them could have stayed.
                 assert!(percent + 15 >= u64::from(share), "{percent}% are fast, and {share}% may be");
             }
             let db = model.check_reopened(&fs, db, options(share));
             let before = room_and_slow_cells(&db, share);
             db.settle().unwrap();
-            // Readers of all keys came to each cell alike and waited for each slow one longer than its move takes. So no cell leaves for
-            // another one. A cell that has room comes back. Which layout leaves such room depends on the order of flushes and merges.
+            // `check_reopened` read all keys, so every cell is equally hot, and readers waited for each slow cell longer than its move
+            // takes. So no cell leaves to make room for another one. A slow cell comes back if the fast tier has room for it. Which layout
+            // leaves such room depends on the order of flushes and merges.
             let after = room_and_slow_cells(&db, share);
             let (out, back) = moved(&db);
             assert_eq!((out, back > 0), (0, does_one_fit(&before)), "{back} came back: {before:?}");
@@ -284,7 +285,8 @@ fn the_cells_that_are_only_scanned_come_back() {
     }
 }
 
-/// Readers that come to every cell alike have no cell leave for another one: none is hotter beyond chance. What has room comes back first.
+/// If readers use every cell equally, no cell is hotter than chance explains, so none leaves to make room for another one. The test first
+/// lets slow cells come back until none fits.
 #[test]
 fn uniform_reads_move_nothing() {
     for (options, len) in [(options as MakeOptions, 120), (separated, 300)] {
@@ -318,7 +320,7 @@ fn a_get_reads_the_slow_device_once_at_most() {
                 assert!(reads <= 1, "round {round}, key {number}: {reads} reads of the slow device");
                 most = most.max(reads);
             }
-            // Newer versions lie above slow cells, then go into them.
+            // The flush puts newer versions above the slow cells; in round 1 `settle` lets merges take them down.
             model.fill(&db, (0..800).step_by(5 + usize::from(round)), len, round + 2);
             db.flush().unwrap();
             if round == 1 {
@@ -434,12 +436,12 @@ fn of_two_slow_tiers_the_one_with_more_room_takes_cells() {
     assert!(of_tiers[1] > 0 && of_tiers[2] > of_tiers[1], "{of_tiers:?}");
     let free: Vec<u64> = db.stats().tiers[1..].iter().map(|tier| tier.free_bytes).collect();
     assert!(free[0].abs_diff(free[1]) <= 24 << 10, "{free:?}");
-    // More than both hold: the rest stays on the fast tier.
+    // These records are more than both slow devices hold, so the rest must stay on the fast tier.
     let mut refused = 0;
     for number in (800..3_000).map(|number| 800 + number * 333 % 2_200) {
         match db.put(key(number), vec![2; 120]) {
             Ok(()) => drop(model.0.insert(("default", key(number)), vec![2; 120])),
-            // A writer that waits is told of a merge into a slow cell that has no room.
+            // A waiting writer may get the error of a merge into a slow cell whose device is full.
             Err(error) => {
                 assert!(error.to_string().contains("/slow-"), "{error}");
                 refused += 1;
@@ -470,7 +472,7 @@ fn devices_are_seldom_asked_for_their_room_and_room_is_found() {
     assert!((1..=50).contains(&asked), "200 flushes asked {asked} times");
     db.settle().unwrap();
     assert_eq!(bytes(&db)[1], 0);
-    // Another program makes room. No merge tells of it.
+    // The device gets room without a merge, as if another program had deleted files there.
     fs.set_capacity_of(path(DEVICES[0]), None);
     db.settle().unwrap();
     assert!(bytes(&db)[1] > 0);
@@ -509,7 +511,7 @@ fn slow_written(fs: &SimFs, work: impl FnOnce()) -> u64 {
     ops.iter().filter(|op| op.kind == OpKind::Append && is_slow(&op.path)).map(|op| op.bytes).sum()
 }
 
-/// Writes of which the cold half of the cells gets few: a slow cell is not written again for each few.
+/// The cold half of the cells gets few of the writes. A slow cell must not be rewritten for each few of them.
 #[test]
 fn what_is_to_go_to_slow_cells_waits_until_it_is_enough() {
     let fs = machine();
@@ -519,7 +521,7 @@ fn what_is_to_go_to_slow_cells_waits_until_it_is_enough() {
     model.fill(&db, (0..4_000).map(|number| number * 333 % 4_000), 120, 1);
     db.settle().unwrap();
     let written = slow_written(&fs, || {
-        // Of three draws the least: a quarter of the keys gets 58% of the writes, and the last quarter 2%.
+        // Each key is the least of three draws. So the lowest quarter of the keys gets 58% of the writes, and the highest quarter 2%.
         for round in 0..60_u8 {
             let skewed = (0..100).map(|_| (0..3).map(|_| random.below(4_000) as u32).min().unwrap());
             let numbers: Vec<u32> = skewed.collect();
@@ -549,7 +551,7 @@ fn cells_that_are_written_again_come_to_the_fast_tier_while_there_is_room() {
     model.check_reopened(&fs, db, options(100));
 }
 
-/// The share has room and the fast device has none: what belongs to slow cells goes to them.
+/// The share of the fast tier has room, but its device is full. So a merge that rewrites slow cells leaves them on the slow tier.
 #[test]
 fn a_full_fast_device_takes_no_slow_cells() {
     let fs = machine();

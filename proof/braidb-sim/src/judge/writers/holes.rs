@@ -1,5 +1,5 @@
-//! The holes in tables, as the file system saw them. A thread that punches a hole sometimes yields to other threads. They then
-//! look for holes between its search and its count.
+//! The holes in tables, as the file system saw them. A thread that has punched a hole sometimes yields before it counts the hole. Meanwhile
+//! other threads look for holes too.
 
 use braidb_storage::sim::Beside;
 use parking_lot::Mutex;

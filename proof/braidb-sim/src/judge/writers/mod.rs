@@ -47,7 +47,7 @@ struct Script {
     batches: u64,
 }
 
-/// One batch, its durability, and a number below 1,000 that decides what the writer does besides.
+/// One batch, its durability, and a number below 1,000 that decides what the writer does after the batch.
 struct Batch {
     changes: Vec<Change>,
     durability: Durability,
