@@ -1,5 +1,5 @@
 //! The keys and values of workloads. They follow from the seed and the number of the operation, so the number of threads does not change
-//! the data. Only the order of inserts depends on the order in which threads come.
+//! the data. Only the order of inserts depends on how the threads interleave.
 //!
 //! A key is a decimal number. A fill writes the even numbers below twice the count of keys. Inserted keys are odd, and so are the keys of
 //! gets that must find nothing. Queues and timelines count from 0.
@@ -8,7 +8,7 @@ use crate::draws::{HotCold, Noise, Zipfian, mix, shuffled, write_decimal};
 use crate::settings::{Distribution, Ranks, Settings};
 use crate::workload::{Mix, Workload};
 
-/// The number of keys of a timeline that come in random order among each other, as events of one moment arrive.
+/// So many neighbouring keys of a timeline are written in random order, as events of one moment arrive.
 pub const TIMELINE_BLOCK: u64 = 64;
 
 /// The seed that makes the random order of inserted keys differ from the order of a fill.
@@ -82,7 +82,7 @@ impl Data {
     /// The random number for the choices of an operation other than its key.
     pub fn chance(&self, operation: u64) -> u64 {
         match self.mix {
-            // The salt is younger than `mixed`, whose choices must not change.
+            // Without the salt: it was added after the workload `mixed`, whose choices must not change.
             Mix::ByReadPercent => mix(!self.seed ^ mix(!operation)),
             _ => mix(!self.seed ^ mix(!operation ^ self.salt)),
         }
@@ -93,8 +93,8 @@ impl Data {
         self.chance(operation) % 100 < self.read_percent
     }
 
-    /// The number of the key that operation `operation` draws from the keys of a fill. A draw by age takes all keys, of which `inserted`
-    /// were inserted.
+    /// The number of the key that operation `operation` draws from the keys of a fill. A draw by age is from all keys: those of the fill
+    /// and the `inserted` newer ones.
     pub fn drawn(&self, operation: u64, inserted: u64) -> u64 {
         let random = mix(self.seed ^ mix(operation ^ self.salt));
         let moved = |number| (number + self.moved_by) % self.keys * 2;
@@ -144,7 +144,7 @@ impl Data {
         }
     }
 
-    /// Whether the one family holds all keys of a fill, so that each key's neighbours are known.
+    /// Whether one family holds all keys of a fill, so that each key's neighbours are known.
     pub fn is_of_one_family(&self) -> bool {
         self.families == 1
     }

@@ -30,7 +30,7 @@ pub struct Lane {
 pub struct Ended {
     pub found: u64,
     pub is_checked: bool,
-    /// The latency goes to [`Lane::write_latency`].
+    /// Whether the operation writes, in a workload that also reads. Its latency then counts in [`Lane::write_latency`].
     pub is_write_among_reads: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Paired ratios: the comparison of two sides that ran in turns, and the verdict on a limit.
 //!
 //! A round runs side A and side B one after the other, so that both meet the same machine. It takes the ratio of their figures. The median
-//! of the ratios is the result. Rounds of A beside A measure how much chance moves a median. A limit is widened by that spread, so that an
-//! unchanged build does not fail by chance.
+//! of the ratios is the result. Each round also runs A twice more, and the ratios A / A show how much chance moves a median. A limit is
+//! widened by their spread, so that an unchanged build does not fail by chance.
 
 use crate::Outcome;
 use crate::results::{Limit, Pair, PairedFigure, Run};
@@ -11,7 +11,7 @@ use std::fmt;
 /// The standard error of a median of normally distributed ratios over the standard error of their mean: 1.25 (√(π/2)).
 const MEDIAN_OVER_MEAN: f64 = 1.25;
 
-/// `a` over `b`. Nothing over nothing is 1; something over nothing is infinite.
+/// `a` divided by `b`: 1 if both are 0, infinite if only `b` is 0.
 pub fn ratio(a: f64, b: f64) -> f64 {
     match (a == 0.0, b == 0.0) {
         (true, true) => 1.0,
@@ -98,9 +98,9 @@ pub fn pair(judged: &[(Run, Run)], same: &[(Run, Run)], limits: &[(String, Limit
 pub enum Verdict {
     /// The median is within the limit.
     Within,
-    /// The median is beyond the limit, by no more than the spread of A beside A.
+    /// The median is beyond the limit, by no more than the spread of the ratios A / A.
     WithinSpread,
-    /// The median is beyond the limit by more than the spread of A beside A.
+    /// The median is beyond the limit by more than the spread of the ratios A / A.
     Beyond,
 }
 

@@ -36,7 +36,7 @@ pub struct Measured {
     pub settled_seconds: f64,
     /// The kernel's figures about this process.
     pub usage: Usage,
-    /// Processor time of all threads but the workload's: background work, and the sampling of this program.
+    /// Processor time of all threads except the workload's: the store's background work, and this program's sampling.
     pub background_cpu_us: u64,
     pub peak_memory_bytes: u64,
     /// The store's own counters: their growth during the workload.
@@ -53,7 +53,7 @@ impl Measured {
 /// Callbacks that run beside the operations.
 #[derive(Clone, Copy)]
 pub struct Beside<'a> {
-    /// Samples, every 50 ms, what the store takes of the machine. Its argument is the number of operations that have begun.
+    /// Samples, every 50 ms, what resources of the machine the store uses. Its argument is the number of operations that have begun.
     pub sample: &'a (dyn Fn(u64) + Sync),
     /// Gets the number of operations that ended, 256 at once.
     pub progress: &'a (dyn Fn(u64) + Sync),
@@ -69,9 +69,9 @@ impl std::fmt::Debug for Beside<'_> {
 const SHARE: u64 = 256;
 /// Writes after which the thread beside readers checks whether the readers are done, and whether it is ahead of its rate.
 const WRITER_SHARE: u64 = 16;
-/// The time between two samples of what the store takes of the machine. A sample takes about 0.2 ms.
+/// The time between two samples of the machine's resources that the store uses. A sample takes about 0.2 ms.
 const BETWEEN_SAMPLES: Duration = Duration::from_millis(50);
-/// Entries of [`Action::SeekRecent`], and the upper bound for [`Action::SeekUpTo100`].
+/// How many entries [`Action::SeekRecent`] reads, and how many [`Action::SeekUpTo100`] reads at most.
 const SCANNED: u64 = 100;
 
 /// Entries of [`Action::SeekLong`].
@@ -140,7 +140,7 @@ pub fn run(
 /// Does `work`. Samples every [`BETWEEN_SAMPLES`] meanwhile, and once at the end.
 fn sampled<T>(sample: &(dyn Fn() + Sync), work: impl FnOnce() -> T) -> T {
     let done = std::thread::scope(|scope| {
-        // The channel carries no message. Its end tells that the work has ended, also by a panic.
+        // The channel carries no message. It is closed when the work ends, also by a panic, and then the sampling thread stops.
         let (_working, done) = mpsc::channel::<()>();
         scope.spawn(move || {
             while done.recv_timeout(BETWEEN_SAMPLES) == Err(RecvTimeoutError::Timeout) {

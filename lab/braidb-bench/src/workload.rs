@@ -32,7 +32,7 @@ pub struct Workload {
     pub count: Count,
     /// One more thread overwrites random keys while the workload runs.
     pub is_beside_writer: bool,
-    /// Each drawn key lies half of all keys further, so that other keys are the hot ones.
+    /// Each drawn number is moved on by half of the number of keys, so that other keys are the hot ones.
     pub is_moved: bool,
 }
 

@@ -1,12 +1,12 @@
-//! The driver of `braidb-lab pair` knows every option of the engine. lab/rivals/adapter is built for a comparison only, so no compiler tells of a
-//! new option. This test does.
+//! The driver of `braidb-lab pair` (lab/rivals/adapter) must know every option of the engine. It is built only for a comparison, so this
+//! test checks that no new option is missing there.
 #![allow(clippy::disallowed_methods, reason = "reads sources")]
 
 use std::fs;
 use std::path::Path;
 
-/// Setters that a comparison does not need. Each run makes its store, on one device of the real file system. All levels have one limit.
-/// The setters of `Tuning` are set by their own names.
+/// Setters that the driver does not need. Each run creates its store, on one device of the real file system, with one limit of runs for all
+/// levels. `tuning` is no option itself: the driver knows the setters of `Tuning` by their own names.
 const LEFT_OUT: [&str; 7] =
     ["create_if_missing", "env", "fast_bytes", "fast_share", "max_runs_per_guard_at", "slow_path", "tuning"];
 
@@ -46,7 +46,8 @@ fn every_option_of_the_engine_can_be_set() {
     );
 }
 
-/// The driver's build script looks where the engine declares the call. If it looked elsewhere, it would take this commit for an old one.
+/// The driver's build script looks where the engine declares the call. If the engine declared the call elsewhere, the script would take
+/// this commit for an old one.
 #[test]
 fn the_driver_finds_how_families_are_created() {
     let build = read("lab/rivals/adapter/build.rs");

@@ -1,4 +1,4 @@
-//! Reports as a whole: names are no markup, tables have one number of columns, and any content of runs is shown.
+//! Reports as a whole: names are escaped, all rows of a table have equally many columns, and any content of runs is shown.
 
 use braidb_bench::report::Report;
 use braidb_bench::results::{Machine, Run};

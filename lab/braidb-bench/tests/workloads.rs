@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 type Family = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// A store with correct answers, except for its lie.
+/// A store in memory. Its answers are correct unless `lie` says how they are wrong.
 #[derive(Default)]
 struct Map {
     families: RwLock<BTreeMap<usize, Family>>,
@@ -132,7 +132,7 @@ fn every_workload_runs() {
         }
         assert_eq!(lane.by_second.iter().sum::<u64>(), lane.operations, "{name}");
         assert_eq!(lane.all_latencies().len(), lane.operations, "{name}");
-        // In its one second, bursts does not reach its gets.
+        // `bursts` puts for 10 seconds before it gets, and here it runs for one second.
         assert_eq!(lane.checked > 0, workload.reads() && name != "bursts", "{name}");
         assert_eq!(lane.write_latency.is_empty(), !workload.is_mixed(), "{name}");
         assert_eq!(measured.writer.is_some(), workload.is_beside_writer, "{name}");

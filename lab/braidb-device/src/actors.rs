@@ -17,8 +17,8 @@ use crate::costs::JOB_NS;
 /// The index of the actor that runs outside of jobs: the thread of the benchmark.
 pub const FOREGROUND: usize = 0;
 
-/// Turns in a row of one lane while another lane waits. A job that fails at once, and is submitted again at once, must
-/// not starve other lanes.
+/// The most jobs in a row of one lane while another lane waits. A job that fails at once, and is submitted again at once, must not starve
+/// other lanes.
 const TURNS: u32 = 8;
 
 /// An actor and its clock.
@@ -57,7 +57,7 @@ pub struct Actors {
     actors: Vec<Actor>,
     stack: Vec<usize>,
     lanes: [Queue; 3],
-    /// The lane that had the last turn, and the number of its turns in a row.
+    /// The lane that ran the last job, and how many jobs in a row it has run.
     streak: (usize, u32),
     jobs_run: u64,
 }
@@ -135,8 +135,8 @@ impl Actors {
         *now_ns = (*now_ns).max(ns);
     }
 
-    /// Moves back, by `by_ns`, all other actors that are beyond `from_ns` and depend on a device, because the current
-    /// actor moved the device's requests from there on.
+    /// The current actor's request delayed a device's requests after `from_ns` by `by_ns`. Delays the other actors that are beyond
+    /// `from_ns` and depend on the device, as `depends` says.
     pub fn shift(&mut self, from_ns: u64, by_ns: u64, depends: impl Fn(usize) -> bool) {
         let current = self.current();
         for (index, actor) in self.actors.iter_mut().enumerate() {

@@ -30,9 +30,9 @@ pub struct Figures {
     pub throttled_ns: u64,
     /// Jobs that ran.
     pub jobs: u64,
-    /// Processor time of the foreground, in nanoseconds.
+    /// Processor time of the foreground, which is the benchmark's thread outside of background jobs, in nanoseconds.
     pub foreground_cpu_ns: u64,
-    /// Processor time of the jobs, in nanoseconds.
+    /// Processor time of background jobs, in nanoseconds.
     pub background_cpu_ns: u64,
 }
 

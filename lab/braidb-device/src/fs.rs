@@ -155,7 +155,7 @@ enum Access {
     Append {
         end: AtomicU64,
     },
-    /// Appends are stores into a mapping where possible.
+    /// The file is a log. An append costs as much as a store into a memory mapping if its pages are ready, and otherwise a system call.
     Log(Mutex<LogState>),
 }
 

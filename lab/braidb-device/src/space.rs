@@ -42,7 +42,7 @@ impl Space {
         is_granted
     }
 
-    /// Takes back granted pages: they get their place now, or never will.
+    /// Withdraws the grant of pages, because they are about to be placed, or their file gives them up before write-back.
     pub fn ungrant(&mut self, pages: u64) {
         assert!(pages <= self.granted_pages, "at most the granted pages are given back");
         self.granted_pages -= pages;

@@ -155,7 +155,7 @@ fn the_page_cache_and_its_limits_are_shared() {
     slow_file.read_exact_at(0, &mut vec![0; 32 * MIB as usize]).unwrap();
     read_page(&fast_file, 3);
     assert_eq!(testbed.figures_of(DeviceId::FIRST).reads, reads + 1, "the slow file took its place");
-    // What waits to be written to the disk keeps a writer of the fast device waiting.
+    // A writer of the fast device waits because too many dirty pages wait to be written to the disk.
     let large = create(&env, "/slow/b");
     (0..16).for_each(|_| large.append(&vec![1; MIB as usize]).unwrap());
     let (before, disk) = (testbed.figures(), testbed.figures_of(slow));

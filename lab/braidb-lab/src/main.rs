@@ -37,7 +37,7 @@ enum Verb {
 }
 
 impl Verb {
-    /// Returns whether what was measured holds, and `true` for verbs that judge nothing.
+    /// Returns whether all limits hold, and `true` for verbs that have no limits.
     fn run(&self) -> Outcome<bool> {
         match self {
             Verb::Bench(args) => verbs::bench::run(args)?,

@@ -35,7 +35,7 @@ fn bench_measures_every_workload() {
     // A later run finds the data, and prints text.
     let run = lab(&["bench", db, "readrandom", "--num", "5000", "--reads", "100"]).exits(0);
     assert!(run.text().contains("100 entries found") && run.text().contains("p99.9"), "{run:?}");
-    // … but it refuses other keys than the fill's.
+    // A run whose options name other keys than the fill's is refused.
     let run = lab(&["bench", db, "readrandom", "--num", "9999"]).exits(2);
     run.tells("was filled with --num 5000 --key-bytes 16 --value-bytes 128");
     lab(&["bench", db, "overwrite", "--num", "5000", "--value-bytes", "1"]).exits(2).tells("was filled with");

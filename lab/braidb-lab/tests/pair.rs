@@ -77,7 +77,7 @@ fn rounds_have_a_seed_each_and_change_their_order() {
         .flat_map(|(sides, seed)| sides.map(|side| format!("{side}: {seed}")))
         .collect();
     assert_eq!(scratch.read("log").lines().collect::<Vec<_>>(), expected);
-    // The stores of all runs are removed.
+    // Each run's store lay in this directory, which is removed when its run has ended.
     assert!(!scratch.0.join("braidb-pair-run").exists());
 }
 

@@ -147,7 +147,7 @@ fn a_line_runs_once_for_the_same_sources() {
     repository.commit();
     assert_eq!(repository.regress(&["good"]).0, "", "a commit of the working tree runs no line");
     assert_eq!(repository.regress(&["good", "--again"]).0, "good two");
-    // A line beside another commit is measured anew when that commit is another.
+    // A line that compares with the commit of `--base` runs again if `--base` names another commit.
     assert_eq!(repository.regress(&["base"]).0, "base");
     assert_eq!(repository.regress(&["base"]).0, "");
     repository.commit();
@@ -185,7 +185,7 @@ fn wrong_names_tables_and_rows_are_refused() {
         (vec!["share"], "there is no line share"),
         (vec!["good", "--base", "no-such-commit"], "no-such-commit is no commit"),
     ] {
-        // The last of two options counts.
+        // If an option is given twice, the last one counts.
         let (ran, told, status) = repository.regress(&arguments);
         assert_eq!((ran.as_str(), status), ("", 2), "{told}");
         assert!(told.contains(expected), "{told}");

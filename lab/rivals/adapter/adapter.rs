@@ -29,7 +29,7 @@ fn create_family(db: &Db, name: &str) -> braidb::Result<ColumnFamily> {
     db.create_column_family(name)
 }
 
-/// As above, where the linked commit has one call for both.
+/// Opens a family, and creates it if there is none: at commits where `column_family` does both.
 #[cfg(families_create_themselves)]
 fn create_family(db: &Db, name: &str) -> braidb::Result<ColumnFamily> {
     db.column_family(name)

@@ -82,7 +82,7 @@ const COURSES: [Course; 10] = [
         workloads: &["fillrandom", "overwrite", "readrandom", "seekrandom"],
         options: &["--families", "64"],
     },
-    // The seconds give one turn of writes and one of reads.
+    // In 20 seconds `bursts` puts for 10 seconds and gets for 10 seconds.
     Course { name: "bursts", workloads: &["fillrandom", "bursts"], options: &["--seconds", "20"] },
 ];
 
@@ -139,7 +139,7 @@ fn stores(args: &Args) -> Outcome<Vec<Kind>> {
     }
 }
 
-/// The name of a workload in rows. A workload finds other data in one course than in another.
+/// The name of a workload in rows. It includes the course, because a workload meets different data in different courses.
 fn label(course: &Course, workload: &str) -> String {
     format!("{}: {workload}", course.name)
 }

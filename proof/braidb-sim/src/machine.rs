@@ -69,7 +69,7 @@ impl Watch {
 const FEW_DESCRIPTORS: u64 = 48;
 
 /// Adds the slow devices if the options name slow tiers and the machine lacks the devices. If the options set `open_files` to 16, the
-/// process may have only [`FEW_DESCRIPTORS`] descriptors.
+/// process may have only `FEW_DESCRIPTORS` descriptors.
 pub fn attach(fs: &SimFs, set: &OptionSet) {
     fs.set_descriptor_limit((set.open_files == 16).then_some(FEW_DESCRIPTORS));
     if set.slow_tiers > 0 && fs.device_dirs().len() == 1 {

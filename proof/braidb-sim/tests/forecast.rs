@@ -21,8 +21,8 @@ const MOST_OFF: f64 = 0.15;
 /// Entries of a load.
 const SIZES: [u64; 3] = [30_000, 90_000, 270_000];
 
-/// Seeds of the keys at the least size. A few dozen merges decide what is written there, and small changes of their order change it by 5%. The
-/// mean of several seeds is steadier.
+/// Seeds of the keys at the least size. A few dozen merges decide what is written there, and small changes of their order change it by 5%.
+/// The mean of several seeds is steadier.
 const SEEDS_OF_THE_LEAST: [u64; 5] = [7, 8, 9, 10, 11];
 
 /// What the engine did, as a mean at the least size: bytes flushed, bytes merged, and tables that gets asked.
@@ -99,7 +99,8 @@ fn a_forecast_comes_true_in_the_engine() {
     }
 }
 
-/// As many gets as puts, and a scan for each 20 puts. Bytes and tables asked were at most 10% off: at three sizes, of keys written once at random, four times at random, and once in order.
+/// As many gets as puts, and a scan for each 20 puts. Bytes and tables asked were at most 10% off: at three sizes, of keys written once at
+/// random, four times at random, and once in order.
 #[test]
 fn readers_of_a_forecast_come_true() {
     for entries in SIZES {

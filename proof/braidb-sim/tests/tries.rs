@@ -39,7 +39,8 @@ fn put(db: &Db, numbers: impl IntoIterator<Item = u64>) {
     numbers.into_iter().for_each(|number| db.put(key(number), [7; 1_000]).unwrap());
 }
 
-/// A database in which append `failing` to a trie table found no room. Returns bytes of value files, and of live records, after a collection.
+/// A database in which append `failing` to a trie table found no room. Returns bytes of value files, and of live records, after a
+/// collection.
 fn after_a_full_append(failing: u64) -> (u64, u64) {
     let (env, fs, _) = sim_env(1);
     let options = |env, threshold| {

@@ -20,14 +20,15 @@ impl Stopwatch {
         self.elapsed().as_secs_f64()
     }
 
-    /// The time since the last lap or the start, and the start of the next lap. Each operation so reads the clock once.
+    /// The time since the last lap or the start, and the start of the next lap. So a caller that times every operation reads the clock once
+    /// for each.
     pub fn lap(&mut self) -> Duration {
         let now = Instant::now();
         now - std::mem::replace(&mut self.0, now)
     }
 }
 
-/// Waits, so that a person can read.
+/// Puts the calling thread to sleep.
 pub fn pause(duration: Duration) {
     std::thread::sleep(duration);
 }

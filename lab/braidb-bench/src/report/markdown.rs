@@ -121,7 +121,7 @@ fn side_table(workloads: &[(&str, Vec<Cell<'_>>)], columns: &[Shown]) -> Table {
     Table { head: head.collect(), rows: workloads.iter().map(row).collect() }
 }
 
-/// One figure of all sides, with a row for each workload. It tells the standing of each side of this engine beside the best other store.
+/// One figure of all sides, with a row for each workload. It compares each side of this engine with the best other store.
 fn figure_table(workloads: &[(&str, Vec<Cell<'_>>)], sides: &[&str], shown: &Shown) -> Table {
     let cell_of = |cells: &'_ [Cell<'_>], side: &str| cells.iter().position(|cell| cell.side == side);
     let stands = |cells: &[Cell<'_>], side: &str| {

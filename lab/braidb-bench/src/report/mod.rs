@@ -59,8 +59,8 @@ impl Report {
         markdown::document(self)
     }
 
-    /// Operations a second of a workload over time as SVG, a line for each side. Of several rounds the middle one is drawn. `None` if no run
-    /// of the workload has two seconds.
+    /// Operations a second of a workload over time as SVG, a line for each side. Of several rounds the middle one is drawn. `None` if no
+    /// run of the workload has two seconds.
     pub fn over_time(&self, workload: &str) -> Option<String> {
         let workloads = summary::by_workload(&self.runs);
         let (_, cells) = workloads.iter().find(|(name, _)| *name == workload)?;

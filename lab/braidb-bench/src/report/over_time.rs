@@ -10,7 +10,7 @@ const LEFT: f64 = 56.0;
 const RIGHT: f64 = 520.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 256.0;
-/// The most points of a line. A line with more points is a smear.
+/// The most points of a line. More points would lie too close together to be told apart.
 const POINTS: usize = 120;
 /// The colours of lines, which repeat.
 const COLOURS: [&str; 8] =
@@ -83,7 +83,7 @@ pub fn over_time(title: &str, sides: &[(&str, &[u64])]) -> Option<String> {
     Some(svg)
 }
 
-/// Text whose letters are no markup.
+/// Escapes the letters of a text that XML takes for markup.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
@@ -92,7 +92,7 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The points of the line at `place`, behind its key.
+    /// The points of line number `place`. Its path begins with the sample for the key of the chart, which is left out.
     fn points(svg: &str, place: usize) -> Vec<(f64, f64)> {
         let path = svg.split("<path d=\"").filter(|path| path.contains("h28M")).nth(place).unwrap();
         let points = path.split('"').next().unwrap().split("h28M").nth(1).unwrap();

@@ -88,7 +88,7 @@ pub struct Standing<'a> {
 }
 
 impl Standing<'_> {
-    /// Two medians whose ratio is below this are level: half of the last digit that is shown.
+    /// Two medians whose ratio is below this count as equal. It is half of the last digit that is shown.
     const LEVEL: f64 = 1.005;
 
     pub fn text(&self) -> String {

@@ -29,7 +29,7 @@
 //! - Before heat is known, a load finds its hot records on the slow device too.
 //! - A put makes copies of its record in caches useless. Merges push pages out of the page cache.
 //! - Gets of records that were just put are served by the memtable.
-//! - Syncs, the journal and processors are free. So is the wait for the merge's request that a device is busy with.
+//! - Syncs, the journal and processors are free. An access does not wait for a merge's request that the device is serving.
 //! - The arm of a disk takes equally long for all seeks. LogStore IV-D saw a disk lose up to 20% when it held cold data only.
 //! - Table V of the paper (mixed loads) does not follow from equation 9 and the inputs that section VI-C4 names. The tests
 //!   of this module show what does follow.
@@ -212,7 +212,7 @@ mod tests {
         let (fast, slow) = logstore();
         let puts = Bound::of_puts(&fast, &slow, RECORD_BYTES);
         assert_eq!((libm::round(puts.per_second), puts.by), (6_658.0, Limit::Slow));
-        // Equation 8 turns to the other device where W_SSD / (L_SSD - 1) is the smaller: 480 / 4 < 150 / 1.
+        // By equation 8 the fast device is the limit where W_SSD / (L_SSD - 1) is smaller than W_HDD / L_HDD: 480 / 4 < 150 / 1.
         let five_levels = Part { merged_per_byte: merged_per_byte(GROWTH, 4.0), ..fast };
         let puts = Bound::of_puts(&five_levels, &slow, RECORD_BYTES);
         assert_eq!(puts.by, Limit::Fast);

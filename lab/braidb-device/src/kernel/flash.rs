@@ -1,8 +1,8 @@
 //! The flash cache: copies of pages of the first device on a faster one, as a cache below the page cache keeps them.
 //!
-//! A page that the page cache misses is looked up here. A copy is read from the fast device. Any other page is read
-//! from the first device, and a copy is written to the fast device without anybody waiting. A page that becomes dirty
-//! loses its copy. Written pages get a copy only when they are read.
+//! A page that the page cache misses is looked up here. A copy is read from the fast device. Any other page is read from the first device,
+//! and a copy is written to the fast device. No actor waits for this write. A page that becomes dirty loses its copy. Written pages get a
+//! copy only when they are read.
 //!
 //! The least recently used copy makes room for a new one. The fast device is written as a log: the copies of one
 //! request are one write, behind the write before. So a copy costs no seek for each page. The testbed charges nothing to

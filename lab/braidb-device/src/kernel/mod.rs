@@ -26,8 +26,8 @@ use crate::scatter::Scatter;
 use devices::Device;
 use flash::Flash;
 
-/// Most pages of one request to the device: 1 MiB, near Linux's `max_sectors_kb` of 1280. Longer accesses are several
-/// requests, and another actor may have its turn between them.
+/// Most pages of one request to the device: 1 MiB, near Linux's `max_sectors_kb` of 1280. Longer accesses are several requests, and the
+/// device may serve another actor between them.
 pub const REQUEST_PAGES: u64 = 256;
 /// Age of a file's first dirty page, in ns, from which on the file is written in the background: Linux's
 /// `dirty_expire_centisecs`.

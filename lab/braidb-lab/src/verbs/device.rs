@@ -13,8 +13,9 @@ use std::path::{Path, PathBuf};
 /// Measure the device that holds a directory: seek time, read rate and write rate
 ///
 /// Writes, reads and deletes one file in the directory, `braidb.measure` of 1 to 16 MiB, in five seconds at most. It needs 100 MiB of free
-/// space. The seek time is that of 4 KiB at random places of the file. So the arm of a hard disk hardly travels, and a seek from end to end
-/// takes up to three times as long. A device that reads from a cache of its own, or a file system in memory, seems faster than it is.
+/// space. The seek time is that of 4 KiB at random places of the file. The file is small, so the arm of a hard disk hardly moves. A seek
+/// from end to end of the disk takes up to three times as long. A device that reads from a cache of its own, or a file system in memory,
+/// seems faster than it is.
 ///
 /// The nearest profile is one of the devices that `braidb-lab bench --device` models.
 #[derive(clap::Args)]

@@ -16,9 +16,9 @@ use std::io::Write as _;
 /// Nothing is run. The first column has equations 1 to 9 of LogStore (section IV): memory has the hottest records, an access costs a seek,
 /// and each level costs a read one access and a put one compaction.
 ///
-/// The second column refines them for BraidDB. A block cache and a page cache keep what was read. An access also transfers pages. A get asks a
-/// table, and then the value where it lies apart. The simulator of `simulate` tells what merges write, and merges seek between requests. One
-/// client waits for one device after the other.
+/// The second column refines them for BraidDB. A block cache and a page cache keep what was read. An access also transfers pages. A get
+/// asks a table, and then the value where it lies apart. The simulator of `simulate` tells what merges write, and merges seek between
+/// requests. One client waits for one device after the other.
 ///
 /// Syncs and processors cost nothing.
 #[derive(clap::Args)]
@@ -39,7 +39,7 @@ pub struct Args {
     /// Share of the data that lies on the fast device, in percent
     #[arg(long, value_name = "PERCENT", default_value = "50", value_parser = parse_percent, requires = "slow")]
     fast_share: f64,
-    /// Fast device to add, whose worth is told: bytes, such as 1GiB
+    /// By how much to enlarge the fast device in a second prediction: bytes, such as 1GiB
     #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = parse_bytes, requires = "slow")]
     more: u64,
     /// Bytes of a key
@@ -148,8 +148,8 @@ pub fn simulated_amplification(options: &Options, records: u64, record_bytes: u6
     Ok(1.0 + (merged(&overwritten) - merged(&filled)).max(0.0) / flushed)
 }
 
-/// Flushes of a simulated fill, at most: more take longer than 10 seconds. More data is simulated as if it had the size of such a fill, which is
-/// 1 TiB with 64 MiB of memory for writes. From 100 GB to 1 TiB the amplification grows by 1.3.
+/// The most flushes of a simulated fill, because more take longer than 10 seconds. More data is simulated as if it had the size of such a
+/// fill, which is 1 TiB with 64 MiB of memory for writes. From 100 GB to 1 TiB the amplification grows by 1.3.
 const MOST_FLUSHES: u64 = 1 << 14;
 
 /// The arguments, as the model takes them.

@@ -140,8 +140,8 @@ functions! {
     }
 }
 
-/// The objects that a database refers to while it is open, and the functions for them. None of the handles is null: the stores allocate with
-/// `new`, which throws when memory ends and does not return null.
+/// The objects that a database refers to while it is open, and the functions for them. None of the handles is null: the stores allocate
+/// with `new`, which throws when memory ends and does not return null.
 pub struct Parts {
     pub common: Common,
     pub options: Handle,
@@ -157,8 +157,8 @@ impl Parts {
     ///
     /// The library is LevelDB, RocksDB or a store with one of their interfaces, and `prefix` that interface's.
     pub unsafe fn new(library: &'static Library, prefix: &str, settings: &Settings) -> Outcome<Parts> {
-        // SAFETY: the table has the types of the header. The functions have one condition: each pointer comes from its `create`. The pointers
-        // do, and no other code has them yet.
+        // SAFETY: the table has the types of the header. The functions have one condition: each pointer comes from its `create`. The
+        // pointers do, and no other code has them yet.
         unsafe {
             let common = Common::of(library, prefix)?;
             let parts = Parts {
@@ -180,8 +180,8 @@ impl Parts {
 
 impl Drop for Parts {
     fn drop(&mut self) {
-        // SAFETY: each pointer comes from its `create` and is destroyed here only. No database refers to the parts any more: its owner drops
-        // them after it has closed the database.
+        // SAFETY: each pointer comes from its `create` and is destroyed here only. No database refers to the parts any more: its owner
+        // drops them after it has closed the database.
         unsafe {
             (self.common.writeoptions_destroy)(self.write);
             (self.common.readoptions_destroy)(self.read);

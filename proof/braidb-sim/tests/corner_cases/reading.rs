@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Scans pay in vain for two tables of L0 that share all keys. The reader that hears the bell hands the question to a merge thread, which is
-/// idle otherwise.
+/// Scans pay rent for two tables of L0 that share all keys. Once the rent has reached the price of a merge, the next reader has an idle
+/// merge thread ask the planner.
 #[test]
 fn scans_alone_start_a_merge() {
     let (env, _, runtime) = sim_env(1);

@@ -36,7 +36,7 @@ impl Modelled {
         Ok(Modelled { engine: Braid::new(db, settings.load.families)?, machine, dir: dir.to_owned() })
     }
 
-    /// Measures a workload in modelled time. Space and the kernel's figures mean nothing.
+    /// Measures a workload in modelled time. The figures of space and those of the kernel say nothing about the model.
     pub fn measure(&self, workload: &'static Workload, settings: &Settings) -> Outcome<measure::Measured> {
         let store = ModelledEngine::new(&self.engine, &self.machine);
         let through = (&store as &dyn Store, &TestbedTimer(&self.machine.testbed) as &dyn Timer);
@@ -61,7 +61,7 @@ struct ModelledEngine<'a> {
     engine: &'a Braid,
     machine: &'a Machine,
     testbed: &'a Testbed,
-    /// Gets that read from no device, from the fast one alone, and from the slow one.
+    /// How many gets read from no device, from the fast (or only) one alone, and from the slow one.
     served: [AtomicU64; 3],
 }
 
@@ -170,7 +170,7 @@ pub fn run_workloads(args: &Measurement) -> Outcome<Vec<Run>> {
     Ok(runs)
 }
 
-/// Removes the figures that describe the host, so that they mean nothing for a testbed.
+/// Removes the figures that describe the host, because they say nothing about a model.
 pub fn forget_host(run: &mut Run) {
     let of_host =
         ["called_bytes", "mapped_bytes", "device_bytes", "peak_memory_bytes", "worst_directory_bytes"];
@@ -190,7 +190,7 @@ fn result(
     let host = results::Machine { device, ..results::Machine::default() };
     let mut run = result_of(measured, workload, &args.settings.load, &side, &host, 0);
     forget_host(&mut run);
-    // The kernel's calls, which never happen here, give this figure.
+    // This figure comes from the bytes of the process's write calls, and a modelled store makes none.
     run.figures.remove("written_per_user_byte");
     let after = machine.figures().into_iter().zip(before);
     run.figures.extend(after.map(|((name, after), (_, before))| (name, (after - before) as f64)));

@@ -104,9 +104,9 @@ pub enum MemoryArg {
     None,
     /// Flat segments, whose indices are merged
     Basic,
-    /// All superseded versions go at once
+    /// All superseded versions are dropped at once
     Eager,
-    /// Superseded versions go where there are many
+    /// Superseded versions are dropped where there are many
     Adaptive,
 }
 
@@ -161,7 +161,8 @@ impl EngineArgs {
         self.log_bytes.unwrap_or_else(|| (self.memtable_bytes() as u64).saturating_mul(4).max(64 << 20))
     }
 
-    /// The bytes that a database may take on disk while its keys stay alive. Merges write again what they read, beside logs and memory.
+    /// The bytes that a database may take on disk while its keys stay alive. The live bytes count twice, because a merge keeps its inputs
+    /// until its outputs are written. Logs and memory come on top.
     pub fn directory_bound_bytes(&self, live_bytes: u64) -> u64 {
         2 * live_bytes + self.log_bound_bytes() + 4 * self.memtable_bytes() as u64
     }

@@ -1,8 +1,8 @@
 //! `bench DIR WORKLOAD…`: measures speed, bytes written, and cost.
 //!
 //! The database lies in `DIR/db`. The file `DIR/BRAIDB-BENCH` marks a directory that the benchmark made: without this file, nothing in DIR
-//! is touched. The file tells the fill of the database, and is empty while the database is not filled. So a later run can measure reads on
-//! an earlier fill, and only with equal keys.
+//! is touched. The file holds the options that say what a fill wrote, and is empty while the database is not filled. So a later run can
+//! measure reads on an earlier fill, and only with equal keys.
 
 pub mod device;
 pub mod engine;
@@ -59,7 +59,7 @@ enum OfItsOwn {
 #[derive(clap::Args, Debug)]
 pub struct Measurement {
     /// A directory for the benchmark: new, empty, or from an earlier benchmark (`./steady` if it is called that)
-    // The argument is an option of clap, because the measurements with options of their own go without it.
+    // `Option`, because a measurement with options of its own, such as `steady`, has its directory among them.
     #[arg(required = true)]
     dir: Option<PathBuf>,
     /// What to measure
@@ -180,8 +180,8 @@ impl Settings {
         rows.saturating_mul((load.key_bytes + load.value_bytes) as u64)
     }
 
-    /// Whether the number of live keys is constant at this operation, so that space can be judged by it. True after the first window of rows,
-    /// and in workloads that write only keys of a fill.
+    /// Whether the number of live keys is constant at this operation, so that space can be judged by it. True after the first window of
+    /// rows, and in workloads that write only keys of a fill.
     fn is_steady(&self, workload: &Workload, operation: u64) -> bool {
         match workload.has_a_window() {
             true => operation >= self.load.window(),

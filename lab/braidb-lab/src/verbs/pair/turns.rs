@@ -26,14 +26,14 @@ pub const MOST_ROUNDS: usize = 1_000;
 enum Turn {
     A,
     B,
-    /// The numerator of A beside A.
+    /// Runs A, for the numerator of a ratio A / A.
     SameLeft,
-    /// The denominator of A beside A.
+    /// Runs A, for the denominator of a ratio A / A.
     SameRight,
 }
 
-/// The runs of four rounds in a row, which repeat. The two runs of a pair follow each other, because the machine changes with time. The first
-/// run of a round takes about 2% more processor time than later ones, so each of the four runs is first once.
+/// The runs of four rounds in a row, which repeat. The two runs of a pair follow each other, because the machine changes with time. The
+/// first run of a round takes about 2% more processor time than later ones, so each of the four runs is first once.
 const ORDERS: [[Turn; 4]; 4] = [
     [Turn::A, Turn::B, Turn::SameRight, Turn::SameLeft],
     [Turn::SameRight, Turn::SameLeft, Turn::A, Turn::B],
@@ -66,7 +66,7 @@ pub struct Prepared {
 pub struct Taken {
     /// The runs of A and B in each round.
     pub judged: Vec<(Run, Run)>,
-    /// The runs of A beside A in each round.
+    /// The two runs of each round whose ratio is A / A.
     pub same: Vec<(Run, Run)>,
 }
 

@@ -99,7 +99,7 @@ struct Paper {
     sizes: Sizes,
     experiments: &'static [Experiment],
     configurations: &'static [Configuration],
-    /// Names of the configurations that others stand beside. They take part in every experiment.
+    /// Names of the configurations with which the others are compared. They take part in every experiment.
     baselines: &'static [&'static str],
     /// The text of a figure divided by a baseline's.
     comparison: fn(f64) -> String,

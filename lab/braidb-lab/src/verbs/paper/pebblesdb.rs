@@ -1,13 +1,13 @@
 //! "PebblesDB: Building Key-Value Stores using Fragmented Log-Structured Merge Trees", SOSP 2017.
 //!
 //! The paper writes 50 million rows with values of 1,024 bytes. Here are 100,000, and memory and tables are smaller too, so that the tree
-//! has four levels. All sides are this engine. *leveled* has one run a cell and stands for HyperLevelDB, LevelDB and RocksDB. The paper says
-//! that its tree behaves like theirs then (3.5). *sampled* has the paper's guards, so the paper's figures stand there. *8 runs* is the
+//! has four levels. All sides are this engine. *leveled* has one run a cell and stands for HyperLevelDB, LevelDB and RocksDB. The paper
+//! says that its tree behaves like theirs then (3.5). *sampled* has the paper's guards, so the paper's figures stand there. *8 runs* is the
 //! engine's default tree. On all sides values lie in the tree and memory is one skiplist, as in the paper.
 //!
 //! Only figures in the paper's text are repeated (1, 4.6, 5.2, 5.3). A seek of the paper reads no entry, and here it reads one. Here every
-//! measurement begins with a tree at rest, and no seek has threads of its own. A read that misses the cache of blocks finds its block in the
-//! kernel's page cache. The paper bounds the memory of the whole machine, so its misses cost more.
+//! measurement begins with a tree at rest, and no seek has threads of its own. A read that misses the cache of blocks finds its block in
+//! the kernel's page cache. The paper bounds the memory of the whole machine, so its misses cost more.
 //!
 //! The text has no figure of deletes, so they are left out. The paper also ages the file system, and its aging deletes rows, which are
 //! overwritten here. YCSB's two loads are one, because they write alike. E without inserts reads 50 entries a scan, E's mean. Empty guards

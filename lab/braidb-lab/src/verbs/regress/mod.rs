@@ -1,6 +1,7 @@
 //! `regress [LINE…]`: runs lines of the table lines.txt, and holds their figures to floors.
 //!
-//! A line runs once for the same sources, whether it passes or fails. So a run that was killed goes on where it was.
+//! A line runs once for the same sources, whether it passes or fails. So after a kill, the next run of `regress` goes on with the line that
+//! was killed.
 
 mod figures;
 mod rows;
@@ -25,9 +26,9 @@ const CANNOT_RUN: i32 = 77;
 
 /// Hold figures of this engine to their floors
 ///
-/// Each line prints its name, PASS or FAIL, seconds, and each figure beside its limit. A result is kept in scratch/regress/rows.jsonl by the
-/// hash of crates, proof, lab, scripts and the Cargo files, and printed again as long as these are the same. Lines that measure wait for
-/// other measurements of this machine. Without a LINE all lines run, with an hour of torture.
+/// Each line prints its name, PASS or FAIL, seconds, and each figure beside its limit. A result is kept in scratch/regress/rows.jsonl by
+/// the hash of crates, proof, lab, scripts and the Cargo files, and printed again as long as these are the same. Lines that measure wait
+/// for other measurements of this machine. Without a LINE all lines run, with an hour of torture.
 #[derive(clap::Args, Debug)]
 #[command(after_help = pair::EXIT_STATUS)]
 pub struct Args {
@@ -199,7 +200,7 @@ impl Runner {
                         .then(|| format!("{word} {}: {}", step.label, rest.trim()))
                 };
                 let verdicts: Vec<String> = stdout.lines().filter_map(verdict).collect();
-                // A limit that fails leaves the other commands their turn.
+                // If a command only missed a limit (exit status 1, with verdicts), the next commands still run.
                 let is_judged = output.status.code() == Some(1) && !verdicts.is_empty();
                 told.verdicts.extend(verdicts);
                 if output.status.code() == Some(CANNOT_RUN) {
@@ -219,7 +220,8 @@ impl Runner {
         Ok(Some(told))
     }
 
-    /// The output of a command, or of its earlier run if that is the same.
+    /// Runs a command and returns its output. A modelled command does not run if the output of an earlier run with equal sources and
+    /// variables is kept.
     fn output(&self, step: &Step, variables: Vec<(&str, &str)>, hash: &str) -> Outcome<Output> {
         let mut key = DefaultHasher::new();
         let used: Vec<_> = variables.iter().filter(|(name, _)| step.command.contains(name)).collect();
@@ -263,7 +265,7 @@ impl Runner {
 
 /// The texts of the figures, and whether all keep to their limits.
 fn judge(line: &Line, told: &Told) -> (Vec<String>, bool) {
-    // A line without figures shows what its commands said at last.
+    // A line without figures shows the last line that each command printed.
     let has_figures = !line.judged.is_empty() || !told.verdicts.is_empty();
     let mut texts = if has_figures { told.verdicts.clone() } else { told.last.clone() };
     let mut hold = !told.verdicts.iter().any(|verdict| verdict.starts_with("FAIL "));

@@ -1,4 +1,4 @@
-//! The table of lines, whose form the first lines of lines.txt tell.
+//! Reads the table of lines. The first lines of lines.txt describe its form.
 
 use super::figures;
 use std::collections::BTreeMap;
@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 pub struct Line {
     pub name: String,
     pub sentence: String,
-    /// Whether other measurements of the machine wait meanwhile.
+    /// Whether other measurements on this machine must wait while the line runs.
     pub is_alone: bool,
     pub rounds: usize,
-    /// Variables, which the environment overrides.
+    /// Numbers for commands and figures, by name. An environment variable of the same name overrides one.
     pub sizes: Vec<(String, String)>,
     /// Variables with the path of a commit's command.
     pub commands: Vec<(String, String)>,
@@ -29,11 +29,11 @@ pub struct Step {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Begins without the directory of the database.
+    /// Runs after the directory `$DIR` was removed.
     Run,
-    /// Finds the directory as the last step left it.
+    /// Runs with the directory `$DIR` as the last step left it.
     Then,
-    /// As `Run`; equal sources print equal output.
+    /// As `Run`, on modelled devices: equal sources print equal output, so the output of an earlier run counts.
     Modelled,
 }
 

@@ -26,7 +26,7 @@ functions! {
 }
 
 functions! {
-    /// What tells the release.
+    /// The functions that return the number of the release.
     Release {
         major_version() -> c_int;
         minor_version() -> c_int;
@@ -81,7 +81,8 @@ impl Database {
         // SAFETY: the call has no condition, and no other code has the filter.
         let filter = unsafe { (own.filterpolicy_create_bloom)(FILTER_BITS_PER_KEY.into()) };
         let filter = Filter { own, filter };
-        // SAFETY: all three are alive. The options store cache and filter, which outlive the database.
+        // SAFETY: options, cache and filter are alive. The options keep the handles of cache and filter, and `Database` frees both after
+        // the database.
         unsafe {
             (own.options_set_cache)(parts.options, parts.cache);
             (own.options_set_filter_policy)(parts.options, filter.filter);

@@ -1,5 +1,5 @@
-//! LevelDB, HyperLevelDB and PebblesDB, from shared objects. They have no families: if a run has several, each key begins with one byte that
-//! names its family. They hand their log to the operating system at each put, which is the default.
+//! LevelDB, HyperLevelDB and PebblesDB, from shared objects. They have no families: if a run has several, each key begins with one byte
+//! that names its family. They hand their log to the operating system at each put, which is the default.
 
 mod ffi;
 

@@ -43,7 +43,7 @@ functions! {
 }
 
 functions! {
-    /// What tells the release, in the shared object of the Java package alone.
+    /// The function that returns the number of the release. Only the shared object of the Java package has it.
     Release { version(Handle, Handle) -> c_int; }
 }
 

@@ -1,5 +1,5 @@
-//! RocksDB, from a shared object, tuned as is usual for fills. A family is a column family. RocksDB hands its log to the operating system at
-//! each put, which is its default.
+//! RocksDB, from a shared object, tuned as is usual for fills. A family is a column family. RocksDB hands its log to the operating system
+//! at each put, which is its default.
 
 mod ffi;
 

@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Shares of a hundred operations. The other ten put a point.
+/// How many of 100 operations are of each kind. The other ten put a point.
 const PUTS: u64 = 38;
 const DELETES: u64 = 5;
 const GETS: u64 = 37;
@@ -239,7 +239,7 @@ impl<'a> Client<'a> {
         let found: Vec<(Vec<u8>, Value)> = self.timed(Kind::Seek, || {
             self.load.db.range(&key(from)..).take(SEEK_ENTRIES).collect::<braidb::Result<_>>()
         })?;
-        // Keys of other threads change meanwhile. The thread's own keys come first, and none of those that are alive may lack.
+        // Keys of other threads change meanwhile. The scan shows the thread's own keys first, and it must show all of them that are alive.
         let mut living = (from..self.owned.end).filter(|&number| self.written(number) != Written::DELETED);
         let mut last = None;
         for (key, value) in &found {
@@ -344,7 +344,7 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// Takes a snapshot when it is time, and checks it and lets it go when it was held for long enough.
+    /// Takes a snapshot when it is time. Checks it and drops it when it was held for long enough.
     fn hold_snapshot(&mut self, operation: u64) -> Outcome {
         let sizes = &self.load.sizes;
         let place = operation % sizes.snapshot_every;

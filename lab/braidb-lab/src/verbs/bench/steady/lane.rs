@@ -39,7 +39,7 @@ pub struct Lane {
     pub operations: u64,
     /// The most nanoseconds by which an operation began late.
     pub latest_ns: u64,
-    /// Snapshots that were checked and let go.
+    /// Snapshots that were checked and dropped.
     pub snapshots: u64,
     latencies: [Histogram<u64>; KINDS.len()],
 }

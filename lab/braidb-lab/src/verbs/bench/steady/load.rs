@@ -14,7 +14,7 @@ pub const THREADS: u64 = 4;
 pub const VALUE_BYTES: usize = 100;
 const LARGE_BYTES: usize = 4 << 10;
 pub const LARGE_EVERY: u64 = 95;
-/// Writes of a batch of the fill. More of them make no fill faster.
+/// Writes of a batch of the fill. Larger batches do not make the fill faster.
 const FILL_BATCH: u64 = 1_000;
 
 /// How much the load holds.

@@ -31,20 +31,20 @@ use std::time::Duration;
 
 /// Put a mixed load on a filled database at a fixed rate, and measure what it costs, minute by minute
 ///
-/// The database is BraidDB's with its default options: the load needs column families, batches and snapshots. It is filled with KEYS keys of
-/// 16 bytes with values of 100 bytes. Then four threads do RATE operations a second together. A late operation moves no other one, so the
-/// load stays as it is when calls take long. 70 of 100 accesses go to 5 of 100 keys, which are spread over all keys.
+/// The database is BraidDB's with its default options: the load needs column families, batches and snapshots. It is filled with KEYS keys
+/// of 16 bytes with values of 100 bytes. Then four threads do RATE operations a second together. A late operation moves no other one, so
+/// the load stays as it is when calls take long. 70 of 100 accesses go to 5 of 100 keys, which are spread over all keys.
 ///
-/// Of 100 operations 38 put a key (one in 95 with a value of 4 KiB), 5 delete one, 37 get one, 3 seek one and read 20 entries, and 1 puts 20
-/// keys in a batch. 6 push to or pop from the thread's queue of 10,000 rows, in a column family of its own. A pop is the first row of a range
-/// that begins behind the last popped row, and a delete. 10 put a point to the thread's series, in another family. When a series has 202,000
-/// points, the oldest 2,000 are found by a range and deleted in one batch: a sweep. A snapshot is held for two of three minutes.
+/// Of 100 operations 38 put a key (one in 95 with a value of 4 KiB), 5 delete one, 37 get one, 3 seek one and read 20 entries, and 1 puts
+/// 20 keys in a batch. 6 push to or pop from the thread's queue of 10,000 rows, in a column family of its own. A pop is the first row of a
+/// range that begins behind the last popped row, and a delete. 10 put a point to the thread's series, in another family. When a series has
+/// 202,000 points, the oldest 2,000 are found by a range and deleted in one batch: a sweep. A snapshot is held for two of three minutes.
 ///
 /// Each read is checked against what its thread wrote. A wrong answer ends the load with exit status 3.
 ///
-/// Latencies are those of calls, from their beginning. `latest` is the most by which an operation began late. A row tells the resident memory
-/// of the process, and what the engine says that it holds. The lines `steady-NAME VALUE` at the end are for scripts. Bytes written count
-/// from minute 3 on, if the load takes longer than two minutes; memory growth is that of the last minute beside minute 4.
+/// Latencies are those of calls, from their beginning. `latest` is the most by which an operation began late. A row tells the resident
+/// memory of the process, and what the engine says that it holds. The lines `steady-NAME VALUE` at the end are for scripts. Bytes written
+/// count from minute 3 on, if the load takes longer than two minutes; memory growth is that of the last minute beside minute 4.
 #[derive(clap::Args, Debug)]
 #[command(after_help = text::EXIT_STATUS)]
 pub struct Args {

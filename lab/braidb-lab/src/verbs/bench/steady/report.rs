@@ -7,9 +7,9 @@ use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Minutes that the engine gets to reach a steady state, if the load takes longer. Bytes written are judged behind them.
+/// Minutes that the engine gets to reach a steady state, if the load takes longer. Bytes written count from the end of these minutes on.
 const BEGINNING_MINUTES: usize = 2;
-/// The minute beside whose memory that of the last minute stands.
+/// Memory growth is the memory in the last minute compared with the memory in this minute.
 const MEMORY_MINUTE: usize = 4;
 
 /// The bytes that the engine wrote since the open, by cause.
@@ -17,7 +17,7 @@ const MEMORY_MINUTE: usize = 4;
 pub struct Causes(BTreeMap<String, u64>);
 
 impl Causes {
-    /// Tables and value files stand by family and reason. Families share the logs.
+    /// Bytes of tables and value files are counted by family and reason. Families share the logs, so bytes of logs have no family.
     pub fn of(stats: &Stats) -> Causes {
         let counts = &stats.counts;
         let log = counts.log_bytes.saturating_sub(counts.written_back_bytes);

@@ -20,7 +20,7 @@ const SIZES: Sizes = Sizes {
     snapshot_held: 700,
 };
 
-/// Operations a second that no thread is ahead of.
+/// A rate that is so high that every thread is late, and none waits for its next operation.
 const ANY_RATE: u64 = 1_000_000_000;
 
 /// A directory that is removed at the end.
@@ -52,7 +52,7 @@ impl Drop for Place {
     }
 }
 
-/// Every kind of operation happens in its proportion, all reads are right, and the threads leave what they know.
+/// Every kind of operation happens in its proportion, all reads are right, and the database then holds what the threads remember.
 #[test]
 fn a_small_load_does_all_that_it_should_and_finds_what_it_wrote() {
     const OPERATIONS: u64 = 6_000;
@@ -144,7 +144,7 @@ fn wrong_answers_end_the_load() {
     assert!(message.contains("returns nothing") || message.contains("a seek"), "{message}");
 }
 
-/// A clock that goes only when a thread sleeps, or when it is told.
+/// A clock that advances only when a thread sleeps, or when the test advances it.
 #[derive(Default)]
 struct Clock(AtomicU64);
 
