@@ -1,4 +1,4 @@
-# A fresh machine needs `make run` and `make test` alone. The other targets are for developers of the engine.
+# Users need only `make run` and `make test`, also on a fresh machine. The other targets are for developers of the engine.
 
 # The directory where rustup puts cargo, for a shell whose PATH lacks it.
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
@@ -12,8 +12,8 @@ help:
 	@echo 'make doc       the documentation, into target/doc'
 	@echo 'make miri      the tests of the modules with unsafe code, under Miri'
 	@echo 'make loom      every interleaving of a few threads: skiplist, views, snapshots, and what readers hold'
-	@echo 'make torture   the judges with fresh seeds, for HOURS=n (1, and 0.1, are fine)'
-	@echo 'make regress   figures beside their floors: LINES="queues ws1" (all take hours); LINES=--list shows them'
+	@echo 'make torture   the judges with fresh seeds, for HOURS=n hours (1 by default; 0.1 works too)'
+	@echo 'make regress   compare figures with their limits: LINES="queues ws1" (all lines take hours); LINES=--list shows them'
 
 setup:
 	@scripts/setup.sh

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Checks for the tools that the build needs, and installs missing ones: a C linker, and a Rust toolchain that is new enough. With the
 # argument `miri`, also a nightly toolchain with Miri. With `rivals`, also LevelDB, which lab/rivals/ loads. With `rocksdb`, also a release
-# build of RocksDB, from its Java package; the last line that is printed tells lab/rivals/ where it lies. Changes nothing if nothing is
-# missing.
+# build of RocksDB, from its Java package. The last line of output is then the `export` that tells lab/rivals/ where this build is. Changes
+# nothing if nothing is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,7 +27,7 @@ install() {
     elif command -v apk >/dev/null; then
         as_root apk add "$@"
     else
-        echo "setup: no package manager that I know; please install: $*" >&2
+        echo "setup: no package manager that this script knows; please install: $*" >&2
         return 1
     fi
 }
@@ -65,7 +65,7 @@ if ! cargo_will_do; then
         fi
     fi
     rustup toolchain install stable --profile minimal --component clippy --component rustfmt
-    # The override holds for this directory alone: the default toolchain belongs to the user.
+    # The override holds for this directory alone, so that the user's default toolchain stays as it is.
     rustup override set stable
     cargo_will_do || { echo "setup: cargo $wanted or newer is needed; found: $(cargo --version)" >&2; exit 1; }
 fi
