@@ -1,6 +1,6 @@
 //! Runs one workload on a store, measures it, and checks what it reads.
 //!
-//! The threads share the operations, so that all end together. One more thread may write beside them. The run ends when the store has
+//! The threads share the operations, so that all end together. One more thread may write while they read. The run ends when the store has
 //! settled: figures of bytes and time include background work. The run checks every answer:
 //! - A key that was written must be there with a value that belongs to it.
 //! - A scan must go upwards and contain every key that must be there.
@@ -50,7 +50,7 @@ impl Measured {
     }
 }
 
-/// Callbacks that run beside the operations.
+/// Callbacks that run while the operations run.
 #[derive(Clone, Copy)]
 pub struct Beside<'a> {
     /// Samples, every 50 ms, what resources of the machine the store uses. Its argument is the number of operations that have begun.
@@ -67,7 +67,7 @@ impl std::fmt::Debug for Beside<'_> {
 
 /// Operations that a thread takes at once.
 const SHARE: u64 = 256;
-/// Writes after which the thread beside readers checks whether the readers are done, and whether it is ahead of its rate.
+/// After so many writes the thread that writes beside readers checks whether the readers are done, and whether it is ahead of its rate.
 const WRITER_SHARE: u64 = 16;
 /// The time between two samples of the machine's resources that the store uses. A sample takes about 0.2 ms.
 const BETWEEN_SAMPLES: Duration = Duration::from_millis(50);

@@ -4,7 +4,7 @@ use crate::workload::{Count, Workload};
 use clap::ValueEnum;
 
 /// How large workloads are, and how their keys are drawn.
-// A program may have settings of its own beside these.
+// A program may have further settings of its own.
 #[derive(clap::Args, Clone, Debug)]
 #[group(id = "load")]
 pub struct Settings {
@@ -56,7 +56,7 @@ pub struct Settings {
     /// Threads that read or write
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=256))]
     pub threads: u64,
-    /// Writes a second that the thread beside the readers is held to [default: as many as it can]
+    /// Writes a second of the thread that writes beside readers [default: as many as it can]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub write_rate: Option<u64>,
     /// Rows that are alive at a time in queue and pushpop [default: a tenth of NUM]

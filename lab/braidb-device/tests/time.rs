@@ -1,4 +1,5 @@
-//! Which operations take virtual time, and of which actor: sync, write-back, dirty limits, jobs beside the foreground.
+//! Which operations take virtual time, and of which actor: sync, write-back, dirty limits, jobs that run at the same time as the
+//! foreground.
 
 mod common;
 
@@ -275,7 +276,7 @@ fn a_job_may_submit_and_help_and_sees_its_own_clock() {
             charged.charge_cpu_ns(10 * MS);
             assert_eq!(inner.clock.now_us(), before_us + 10_000);
             assert!(inner.runtime.help());
-            // The flush began at its submission, beside the merge.
+            // The flush began at its submission, while the merge ran.
             assert_eq!(inner.clock.now_us(), before_us + 30_005);
             let nested = charged.clone();
             inner.runtime.submit(Lane::Merge, Box::new(move || nested.charge_cpu_ns(MS)));

@@ -1,6 +1,6 @@
 //! The laboratory's command: `braidb-lab VERB …`.
 //!
-//! It measures BraidDB, and foretells what BraidDB does. Exit statuses are those of the command `braidb`, whose library opens databases,
+//! It measures BraidDB, and predicts what BraidDB does. Exit statuses are those of the command `braidb`, whose library opens databases,
 //! prints figures and shows progress here too. A verb that judges ends with status 1 if a limit fails.
 
 mod verbs;
@@ -17,7 +17,7 @@ mod host {
     pub use braidb_cli::host::{files, raise_limit};
 }
 
-/// The laboratory of BraidDB: measures it, and foretells what it does, also on modelled devices
+/// The laboratory of BraidDB: measures it, and predicts what it does, also on modelled devices
 #[derive(Parser)]
 #[command(name = "braidb-lab", version, after_help = text::EXIT_STATUS, max_term_width = 100)]
 struct Command {

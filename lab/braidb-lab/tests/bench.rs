@@ -289,7 +289,7 @@ fn bench_measures_on_a_modelled_device() {
         let line: serde_json::Value = serde_json::from_str(all.lines().last().unwrap()).unwrap();
         line["figures"]["cpu_us_per_operation"].as_f64().unwrap()
     };
-    // The merges that scans buy weigh little beside 3,000 scans.
+    // The merges that scans buy cost little compared with 3,000 scans.
     let scan_us = |entries| cpu_us("seekrandom", &["--reads", "3000", "--entries", entries]);
     assert!(scan_us("100") > 5.0 * scan_us("1"));
     assert!(cpu_us("ycsb-f", &[]) > 1.5);

@@ -113,7 +113,7 @@ fn a_given_amplification_stands_in_place_of_the_simulated() {
     let transferred = 4.5 * ((1.0 + 2.5e6 / 131_072.0) + (1.0 + 2.5e6 / 1_048_576.0));
     is_near(number(&found, "refined/puts_per_second"), 150e6 / transferred / 1024.0, 1e-6);
     assert_eq!(found["refined"]["puts_limit"], "slow");
-    // The simulator foretells about 4.6 for a million records with 8 MiB of memory for writes.
+    // The simulator predicts about 4.6 for a million records with 8 MiB of memory for writes.
     let found = figures(&["--data", "1040MB", "--memtable-mib", "8"]);
     assert!((4.0..5.0).contains(&number(&found, "amplification")), "{found:#}");
     let larger = figures(&["--data", "20GB", "--memtable-mib", "8"]);

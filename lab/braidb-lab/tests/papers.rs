@@ -44,7 +44,7 @@ fn bench_repeats_a_paper_of_mixed_loads() {
     ] {
         assert!(run.text().contains(part), "{part}: {}", run.text());
     }
-    // The paper's figures stand beside ours, also for configurations that this run does not measure.
+    // The paper's figures are in the tables, also those of configurations that this run does not measure.
     let lines: Vec<Vec<&str>> = run.text().lines().map(|line| line.split_whitespace().collect()).collect();
     let told = |line: &Vec<&str>| line.ends_with(&["at", "most", "+5%"]) && line.starts_with(&["all"]);
     assert_eq!(lines.iter().filter(|line| told(line)).count(), 1, "{}", run.text());

@@ -1,5 +1,5 @@
-//! Other stores beside BraidDB, on one machine. `run` measures workloads on one store, and `table` courses of workloads on many stores,
-//! each in a process of its own.
+//! Measures other stores and BraidDB on one machine. `run` measures workloads on one store, and `table` courses of workloads on many
+//! stores, each in a process of its own.
 
 mod run;
 mod stores;

@@ -24,9 +24,9 @@ pub enum Preset {
     Guards,
     /// Every option by itself, small values more often than large ones.
     Random,
-    /// Logs of a few kilobytes beside memory that is many times larger: log collections all the time, and flushes beside them.
+    /// Logs of a few kilobytes, and memory that is many times larger: log collections all the time, also during flushes.
     ShortLogs,
-    /// One or two slow tiers beside a set of another preset, with tables small enough that cells move between the tiers.
+    /// A set of another preset, with one or two slow tiers, and with tables so small that cells move between the tiers.
     Tiers,
 }
 

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The directory of the database on every simulated file system.
 pub const DIR: &str = "/db";
 
-/// The directories of the slow devices that a machine may have beside the first device.
+/// The directories of the slow devices that a machine may have in addition to the first device.
 pub const SLOW_DEVICES: [&str; 2] = ["/slow-1", "/slow-2"];
 
 /// The directories of slow tiers, one on each slow device. Each is a directory below its device's, so that a crash can lose its name.

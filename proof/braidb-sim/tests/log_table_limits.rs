@@ -1,4 +1,4 @@
-//! How much of the device log tables may take, and how they limit each other, with any reader and any failure.
+//! How much of the device log tables and their logs may take, with readers and after failures.
 
 use braidb::tuning::{Guards, MemoryPolicy};
 use braidb::{Db, Durability, Error, Options};
@@ -73,8 +73,8 @@ fn deletes_make_room_on_a_disk_full_of_log_tables() {
     }
 }
 
-/// A merge reads the values of too large logs one by one. So only large values stay in such logs, with any number of small ones
-/// beside them.
+/// A merge reads the values of too large logs one by one. So only large values stay in such logs, however many small ones are in the same
+/// logs.
 #[test]
 fn large_logs_keep_large_values_alone() {
     for (percent_small, small_bytes, bytes, log_tables) in

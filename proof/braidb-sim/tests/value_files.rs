@@ -47,7 +47,7 @@ fn value(key: [u8; 8], round: u8) -> Vec<u8> {
     value
 }
 
-/// Puts the value of `key` in a round. At a hard limit a writer is told of a merge that failed, and tries again.
+/// Puts the value of `key` in a round. At a hard limit a write returns the error of a merge that failed, and is then tried again.
 fn put_retrying(db: &Db, key: [u8; 8], round: u8) {
     (0..3).find(|_| db.put(key, value(key, round)).is_ok()).unwrap();
 }
@@ -357,7 +357,7 @@ fn a_damaged_table_of_l0_does_not_keep_other_plans_waiting() {
     }
 }
 
-/// Fills a device with values of `value_bytes`, deletes half of them, and checks that their space comes back. The database is opened with
+/// Fills a device with values of `value_bytes`, deletes half of them, and checks that their space is freed. The database is opened with
 /// `thresholds`: the first fills, the second deletes.
 fn fill_and_empty(
     capacity_bytes: u64,

@@ -33,7 +33,7 @@ pub struct Report {
     pub date: String,
     /// The runs, in any order. Several runs of a workload on one side are its rounds.
     pub runs: Vec<Run>,
-    /// Tables beside the runs as plain text, such as a paper's figures beside measured ones. Empty if there are none.
+    /// Further tables as plain text, such as a paper's figures next to measured ones. Empty if there are none.
     pub tables: String,
 }
 

@@ -78,7 +78,7 @@ pub fn is_ours(side: &str) -> bool {
     side.starts_with("braiddb") || side.starts_with("braidb")
 }
 
-/// The standing of a side beside the best other store.
+/// How a side compares with the best other store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standing<'a> {
     pub other: &'a str,
@@ -103,7 +103,7 @@ impl Standing<'_> {
     }
 }
 
-/// The standing of `cell`, if it belongs to this engine, beside the best other store of `cells`.
+/// How `cell` compares with the best other store of `cells`. `None` if `cell` is not of this engine.
 pub fn standing<'a>(cell: &Cell<'_>, cells: &[Cell<'a>], shown: &Shown) -> Option<Standing<'a>> {
     if !is_ours(cell.side) {
         return None;

@@ -27,7 +27,7 @@ const HANDLE_ENTRY_BYTES: f64 = 20.0;
 const RECORD_HEAD_BYTES: f64 = 20.0;
 /// Bytes of a table's entry besides its key and value.
 const ENTRY_BYTES: f64 = 9.0;
-/// Bytes of memory that the block cache takes for each thing beside its bytes.
+/// Bytes of memory that the block cache takes for each block or value, in addition to its bytes.
 const CACHED_BYTES: f64 = 128.0;
 /// Offers that the doorkeeper remembers, for each 4 KiB of the block cache.
 const MARKS_PER_BLOCK: u64 = 4;

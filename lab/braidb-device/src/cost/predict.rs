@@ -67,7 +67,7 @@ pub struct Setup {
     pub read_share: f64,
     /// The tree of the paper's form.
     pub tree: Tree,
-    /// Bytes that flushes and merges write for each byte flushed, as `braidb-lab simulate` foretells: `A` of the refined form. At least 1.
+    /// Bytes that flushes and merges write for each byte flushed, as `braidb-lab simulate` predicts: `A` of the refined form. At least 1.
     pub written_per_byte: f64,
 }
 

@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn memory_larger_than_the_fast_device_leaves_it_nothing() {
-        // The second case of equation 5.
+        // The second case of equation 5: memory has more of the hottest records than the fast device.
         let popularity = Popularity::zipf(1_000, 0.9);
         let rates = Rates::hottest_in_memory(&popularity, 0.5, 0.2);
         assert_eq!(rates.fast, 0.0);

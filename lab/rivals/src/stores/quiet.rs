@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn only_the_last_idle_while_counts() {
-        // The store is idle once, busy, in another state, and then in one state for good.
+        // The store is idle for one look, then busy, then idle in other states, of which the last one stays.
         let script = [Some(1), None, None, Some(1), Some(2), Some(3)];
         let (looks, marks) = (Cell::new(0), Cell::new(Vec::new()));
         let look = || {

@@ -320,7 +320,7 @@ impl Runner {
         self.close()
     }
 
-    /// Closes the database for good.
+    /// Closes the database at the end of the run.
     pub fn close(&mut self) -> Verdict {
         self.snapshots.clear();
         self.end_life();
@@ -378,7 +378,7 @@ impl Runner {
             println!("    {what} fails: {told}");
         }
         self.poisoned |= matches!(error, Error::Poisoned { .. });
-        // The directories of slow tiers end with this name too.
+        // The paths of slow tiers contain this name too.
         if !told.contains(DIR) {
             return Err(Failure::new(format!("{what} fails with an error that names no file: {told}")));
         }

@@ -74,7 +74,7 @@ fn a_batch_that_grows_leaves_its_clones_alone() {
     assert_eq!(db.iter().count(), 2);
 }
 
-/// Threads write one batch, and batches of their own that they fill again, beside each other. Another thread, the leader of the commit
+/// Several threads write one shared batch, and also batches of their own that they fill again. Another thread, the leader of the commit
 /// queue, commits some of them.
 #[test]
 fn batches_that_leaders_commit_are_kept_or_emptied_as_others() {

@@ -1,4 +1,4 @@
-//! `compact` beside writers, beside another `compact`, and at the close of the database.
+//! `compact` while writers write, while another `compact` runs, and at the close of the database.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Readers and memory compaction beside writers.
+//! Readers and memory compaction while writers write.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! `verify` of an open database, beside writers, waiting flushes and logs that a recovery cut.
+//! `verify` of an open database: with writers, with waiting flushes, and with logs that a recovery cut.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Cells that move between tiers on simulated devices: which ones leave and come back, what a get reads, and that no record is lost.
-//! The slow device also fails, fills up and is emptied.
+//! Cells that move between tiers on simulated devices: which ones leave the fast tier and which return to it, what a get reads, and that no
+//! record is lost. The slow device also fails, fills up and is emptied.
 
 mod evacuation;
 mod failing;
@@ -16,7 +16,7 @@ const DIR: &str = "/db";
 /// The devices of slow tiers, and the directories of the tiers.
 const DEVICES: [&str; 2] = ["/slow-1", "/slow-2"];
 const SLOW: [&str; 2] = ["/slow-1/tier", "/slow-2/tier"];
-/// The family beside the default one.
+/// The second family; the first is the default one.
 const OTHER: &str = "other";
 
 fn path(name: &str) -> &Path {
@@ -154,7 +154,7 @@ fn does_one_fit((room, slow_cells): &(i64, Vec<i64>)) -> bool {
     slow_cells.iter().any(|slow| slow <= room)
 }
 
-/// Bytes that left the fast tier, and that came back.
+/// Bytes that moved from the fast tier to a slow one, and bytes that moved back.
 fn moved(db: &Db) -> (u64, u64) {
     let counts = db.stats().counts;
     (counts.tier_out_bytes, counts.tier_in_bytes)
@@ -207,7 +207,7 @@ fn cells_leave_until_the_share_holds() {
             let before = room_and_slow_cells(&db, share);
             db.settle().unwrap();
             // `check_reopened` read all keys, so every cell is equally hot, and readers waited for each slow cell longer than its move
-            // takes. So no cell leaves to make room for another one. A slow cell comes back if the fast tier has room for it. Which layout
+            // takes. So no cell leaves to make room for another one. A slow cell returns if the fast tier has room for it. Which layout
             // leaves such room depends on the order of flushes and merges.
             let after = room_and_slow_cells(&db, share);
             let (out, back) = moved(&db);

@@ -1,4 +1,4 @@
-//! `bench … --report FILE`: the results as Markdown, by the reports of `braidb-bench`, and charts beside it.
+//! `bench … --report FILE`: writes the results as Markdown, by the reports of `braidb-bench`, and charts into the same directory.
 
 use super::Settings;
 use super::measure::Measured;
@@ -44,8 +44,8 @@ pub fn require_parent(path: &Path) -> Outcome {
     }
 }
 
-/// Writes a report of runs and of tables, which may be empty. Beside it goes a chart for each workload of `timed`: of `out.md`, the first
-/// is `out-1.svg`.
+/// Writes a report of runs and of tables, which may be empty. Also writes a chart for each workload of `timed` next to the report: the
+/// first chart of `out.md` is `out-1.svg`.
 pub fn write(path: &Path, title: &str, runs: Vec<Run>, tables: String, timed: &[&str]) -> Outcome {
     let command: Vec<String> = std::env::args().collect();
     let report = Report {

@@ -16,7 +16,7 @@ pub enum DeviceArg {
     Ssd,
     /// 6,000 accesses a second, 480 MB/s: LogStore's NVMe
     Nvme,
-    /// A disk of 7,200 turns a minute: 8.5 ms to seek by the mean, half a turn of 4.2 ms, 150 MB/s
+    /// A disk of 7,200 turns a minute: a mean seek of 8.5 ms, half a turn of 4.2 ms, 150 MB/s
     Disk7200,
 }
 
@@ -62,14 +62,14 @@ pub struct DeviceArgs {
     /// Measure on a modelled device, in modelled time that is equal on every machine; nothing is written to DIR
     #[arg(long, value_enum)]
     pub device: Option<DeviceArg>,
-    /// A second modelled device beside --device, which is then the fast one
+    /// A second modelled device, which is the slow one; --device is then the fast one
     #[arg(long, value_enum, requires = "device")]
     slow_device: Option<DeviceArg>,
     /// Where the data lies on the two devices
     #[arg(long, value_enum, default_value_t = Placement::Tiers, requires = "slow_device")]
     placement: Placement,
-    /// Share of the data on the fast device, in percent: the fast share of the engine, the chance of each file, or the size of the cache
-    /// beside the rows' bytes
+    /// Share of the data on the fast device, in percent: the fast share of the engine, the chance of each file, or the size of the cache in
+    /// percent of the rows' bytes
     #[arg(long, value_name = "PERCENT", default_value_t = FAST_SHARE, requires = "slow_device")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=100))]
     fast_share: u64,

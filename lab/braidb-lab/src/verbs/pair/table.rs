@@ -126,7 +126,7 @@ mod tests {
         let text = of(&pair, &judged);
         let row = text.lines().find(|line| line.contains("CPU an operation")).expect("it is shown");
         let cells: Vec<&str> = row.split_whitespace().skip(4).collect();
-        // The ratios are 1.1, 1.2 and 1, with a deviation of 0.1; the ratios of A beside A are 1 and 1.01.
+        // The ratios are 1.1, 1.2 and 1, with a deviation of 0.1; the ratios A / A are 1 and 1.01.
         assert_eq!(cells, ["2.200", "2.000", "1.1000", "±0.0722", "±0.0063", "1.0000", "1.2000"], "{text}");
         assert!(!text.contains("other"), "{text}");
         let (pair, judged) = compared(&[("other", Limit::AtLeast(1.0))]);

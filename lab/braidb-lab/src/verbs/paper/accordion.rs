@@ -1,9 +1,9 @@
 //! "Accordion: Better Memory Organization for LSM Key-Value Stores", PVLDB 11(12), 2018.
 //!
 //! The paper writes 500 million rows of 100 bytes over 100 million keys into HBase. It uses two servers with 3 GB of memory for writes
-//! each; all sizes here are a hundredth. Its gets come from threads beside writing ones, as here. Its scans have 1 to 100 keys with a write
-//! after every 19 scans. Here a scan has 50 keys and one thread writes all the time. Only figures in the paper's text are repeated. The
-//! text gives few figures of its Tables 1 and 2 and its diagrams.
+//! each; all sizes here are a hundredth. Its gets run while other threads write, as here. Its scans have 1 to 100 keys with a write after
+//! every 19 scans. Here a scan has 50 keys and one thread writes all the time. Only figures in the paper's text are repeated. The text
+//! gives few figures of its Tables 1 and 2 and its diagrams.
 
 use super::{
     Configuration, Experiment, Figure, Further, Paper, Scale, Sizes, Statement, change_text, configuration,

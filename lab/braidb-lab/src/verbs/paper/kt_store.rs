@@ -11,8 +11,8 @@
 //!
 //! The paper does not tell the levels of its trie. Here they make 16 to 160 leaves, whatever the number of rows. It does not tell how many
 //! ranges and YCSB operations it measures. Workload E has a tenth of the others' operations, since a scan of the trie reads a whole leaf.
-//! The paper's load for YCSB draws Zipfian keys, and here each key is written once. The text has few figures of the diagrams, so a
-//! statement stands beside several lengths, sizes or workloads.
+//! The paper's load for YCSB draws Zipfian keys, and here each key is written once. The text has few figures of the diagrams, so one
+//! statement is shown for several lengths, sizes or workloads.
 
 use super::{
     Configuration, Experiment, Figure, Further, Paper, Scale, Sizes, Statement, configuration, experiment,
@@ -180,7 +180,7 @@ const RANGES_BY_VALUE: [&str; 3] = [RANGES_1K, RANGES_4K, RANGES_16K];
 const ALL_GETS: [&str; 3] = [GETS_20, GETS_50, GETS];
 const YCSB_BUT_E: [&str; 5] = [YCSB_A, YCSB_B, YCSB_C, YCSB_D, YCSB_F];
 
-/// The figures in the paper's text. All are of KT-Store, beside RocksDB or WiscKey. Unless they name SSDs, they are of hard disks.
+/// The figures in the paper's text. All compare KT-Store with RocksDB or WiscKey. They are of hard disks, unless they name SSDs.
 const STATEMENTS: [Statement; 13] = [
     of(&LOADS_BY_VALUE, WRITES, "RocksDB 4.3 to 12.6, more with larger values"),
     of(&LOADS_BY_VALUE, WRITES, "WiscKey 0.84 at best"),

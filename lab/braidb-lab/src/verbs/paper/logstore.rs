@@ -11,8 +11,8 @@
 //! Ranks lie in key order, so that hot keys are neighbours; the paper does not tell its order. Gets are measured after as many gets at
 //! rest. Figure 9 changes from a latest to a Zipfian distribution in the paper. Here all hot keys move by half of the rows at second 0.
 //! Figure 14 tells which levels serve reads; here it is the slowest device that a get waits for. Only figures in the paper's text and
-//! tables are repeated, since the text gives few figures of the diagrams. The predictions of Tables IV and V are made anew for these sizes,
-//! by the two forms of `braidb-lab model`.
+//! tables are repeated, since the text gives few figures of the diagrams. The predictions of Tables IV and V are computed again for these
+//! sizes, by the two forms of `braidb-lab model`.
 
 use super::figure::By;
 use super::{

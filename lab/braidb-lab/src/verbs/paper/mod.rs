@@ -1,8 +1,8 @@
-//! `paper NAME`: the experiments of a paper at a size that takes minutes, its figures beside ours.
+//! `paper NAME`: runs the experiments of a paper at a size that takes minutes, and shows the paper's figures next to ours.
 //!
 //! A paper has *experiments*, each with a workload. It has *configurations* of the engine, of which one or two are baselines. It has
-//! *statements*, the figures in its text. Every configuration takes its turn in every round, so that changes of the machine affect all of
-//! them. The median of the rounds counts.
+//! *statements*, the figures in its text. Every round measures every configuration, so that changes of the machine affect all of them. The
+//! median of the rounds counts.
 
 mod accordion;
 mod figure;
@@ -29,7 +29,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use table::{change_text, factor_text};
 
-/// Repeat a paper's experiments in minutes, with its figures beside ours
+/// Repeat a paper's experiments in minutes, and show its figures next to ours
 ///
 /// Rows have a key and a value that fills them up. Experiments with reads first write every row once, which is not measured. Settings
 /// without an option are as in the paper, at a scale that takes minutes. A modelled device has one thread, which is enough for kt-store.
@@ -72,7 +72,7 @@ pub struct Args {
     seed: u64,
     #[command(flatten)]
     device: DeviceArgs,
-    /// Write a report too, as Markdown, with a chart as SVG beside it for each experiment over time
+    /// Write a report too, as Markdown, and for each experiment over time a chart as SVG next to it
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 }
@@ -163,7 +163,7 @@ impl Further {
     };
 }
 
-/// The data and operations of one experiment, beside the paper's sizes.
+/// The data and operations of one experiment, relative to the paper's sizes.
 struct Scale {
     /// Bytes of a value; there are fewer rows of larger values. `None`: as the sizes of the paper say.
     value_bytes: Option<u64>,

@@ -165,7 +165,7 @@ const OLD: Scale = Scale { aging_percent: 80, ..WHOLE };
 
 const LITTLE_CACHE: Scale = Scale { cache_percent: Some(6), ..MUCH_MEMORY };
 
-/// A tenth of the operations, since each reads 50 entries by the mean.
+/// A tenth of the operations, since each scan reads 50 entries on average.
 const FEW_SCANS: Scale = Scale { operations_percent: 10, ..MUCH_MEMORY };
 
 const fn writes(title: &'static str, place: &'static str, scale: Scale) -> Experiment {
@@ -225,7 +225,7 @@ const fn of_leveled(experiments: &'static [&'static str], figure: Figure, text: 
     Statement { configuration: LEVELED, ..of(experiments, figure, text) }
 }
 
-/// The figures in the paper's text. They are of PebblesDB beside the store that they name. An overhead lowers the operations a second.
+/// The figures in the paper's text. They compare PebblesDB with the store that they name. An overhead lowers the operations a second.
 const STATEMENTS: [Statement; 38] = [
     of(&[SEQUENTIAL], RATE, "HyperLevelDB 1/3"),
     of(&[SEQUENTIAL], WRITTEN, "more (4.6)"),

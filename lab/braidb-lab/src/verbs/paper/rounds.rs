@@ -1,4 +1,4 @@
-//! Measures a paper: every configuration takes its turn in every experiment of every round.
+//! Measures the experiments of a paper: every round runs every experiment with every configuration.
 
 use super::{Args, Configuration, Experiment, Paper, Predicted, Rounds, named};
 use crate::failure::{Failure, Outcome, storage};

@@ -55,7 +55,7 @@ fn table(paper: &Paper, experiment: &Experiment, figure: Figure, medians: &BTree
     text
 }
 
-/// The predictions beside what was measured, and how much too high they are. Empty if nothing was predicted.
+/// The predictions next to what was measured, and how much too high they are. Empty if nothing was predicted.
 pub fn predictions(paper: &Paper, results: &Results) -> String {
     let mut text = String::new();
     for experiment in paper.experiments {

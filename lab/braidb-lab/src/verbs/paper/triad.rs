@@ -6,7 +6,7 @@
 //! not RocksDB. On all sides memory is one skiplist, and each cell of the tree is one run, as in the paper.
 //!
 //! Only figures in the paper's text are repeated (5.3, 5.4). The text gives few figures of the diagrams. It does not tell the number of
-//! threads for Figure 9, so they stand beside 8 and beside 16 threads. "Up to" is over several loads or proportions. Time spent in
+//! threads for Figure 9, so its figures are shown with 8 and with 16 threads. "Up to" is over several loads or proportions. Time spent in
 //! compaction is compared with the processor time of background work.
 
 use super::{

@@ -26,9 +26,9 @@ const CANNOT_RUN: i32 = 77;
 
 /// Hold figures of this engine to their floors
 ///
-/// Each line prints its name, PASS or FAIL, seconds, and each figure beside its limit. A result is kept in scratch/regress/rows.jsonl by
-/// the hash of crates, proof, lab, scripts and the Cargo files, and printed again as long as these are the same. Lines that measure wait
-/// for other measurements of this machine. Without a LINE all lines run, with an hour of torture.
+/// Each line prints its name, PASS or FAIL, seconds, and each figure with its limit. A result is kept in scratch/regress/rows.jsonl by the
+/// hash of crates, proof, lab, scripts and the Cargo files, and printed again as long as these are the same. Lines that measure wait for
+/// other measurements of this machine. Without a LINE all lines run, with an hour of torture.
 #[derive(clap::Args, Debug)]
 #[command(after_help = pair::EXIT_STATUS)]
 pub struct Args {

@@ -11,7 +11,7 @@ use std::path::Path;
 const PREFIX: &str = "leveldb_";
 
 functions! {
-    /// What LevelDB's interface has beside the functions of [`Common`].
+    /// The functions of LevelDB's interface that are not in [`Common`].
     Own {
         open(Handle, *const c_char, *mut *mut c_char) -> Handle;
         put(Handle, Handle, *const c_char, usize, *const c_char, usize, *mut *mut c_char);

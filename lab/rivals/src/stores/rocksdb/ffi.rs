@@ -16,7 +16,7 @@ const MEMTABLES: c_int = 4;
 const BYTES_PER_SYNC: u64 = 1 << 20;
 
 functions! {
-    /// What RocksDB's interface has beside the functions of `Common`.
+    /// The functions of RocksDB's interface that are not in `Common`.
     Own {
         open_column_families(
             Handle, *const c_char, c_int, *const *const c_char, *const Handle, *mut Handle, *mut *mut c_char

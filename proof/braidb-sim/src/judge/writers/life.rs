@@ -119,7 +119,7 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// Runs all threads until the writers are done, and `watch` beside them.
+    /// Runs all threads until the writers are done, and meanwhile `watch` on this thread.
     pub fn live<T>(
         &mut self,
         rng: &mut Rng,

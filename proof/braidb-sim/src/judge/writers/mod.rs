@@ -1,4 +1,4 @@
-//! Writers and readers on real threads, with flushes, compactions, verifications and new families beside them.
+//! Writers and readers on real threads, with flushes, compactions, verifications and new families at the same time.
 //!
 //! Each writer owns its keys, in all families. Every batch stores the writer's count in the first two families. Readers take
 //! snapshots all the time, and find torn batches and counts that fall. A held snapshot or iterator must keep showing what it

@@ -44,7 +44,7 @@ use std::time::Duration;
 ///
 /// Latencies are those of calls, from their beginning. `latest` is the most by which an operation began late. A row tells the resident
 /// memory of the process, and what the engine says that it holds. The lines `steady-NAME VALUE` at the end are for scripts. Bytes written
-/// count from minute 3 on, if the load takes longer than two minutes; memory growth is that of the last minute beside minute 4.
+/// count from minute 3 on, if the load takes longer than two minutes; memory growth compares the last minute with minute 4.
 #[derive(clap::Args, Debug)]
 #[command(after_help = text::EXIT_STATUS)]
 pub struct Args {
@@ -151,7 +151,7 @@ fn measure(
     })
 }
 
-/// The figures of the minute that ends now. The lanes begin anew.
+/// The figures of the minute that ends now. Empties the lanes.
 fn minute(seconds: f64, lanes: &[Mutex<Lane>], memory: Memory, stats: &Stats) -> Minute {
     let mut all = Lane::default();
     for lane in lanes {
