@@ -105,7 +105,7 @@ impl Zipfian {
         );
         let zeta_of = |ranks: u64| -> f64 { (1..=ranks).map(|rank| (rank as f64).powf(-exponent)).sum() };
         let zeta = zeta_of(count);
-        // With fewer than three numbers, no rank needs `eta`.
+        // With fewer than three numbers `eta` is never used, so it may have any value.
         let eta = (1.0 - (2.0 / count as f64).powf(1.0 - exponent)) / (1.0 - zeta_of(2) / zeta);
         Zipfian { count, exponent, zeta, alpha: 1.0 / (1.0 - exponent), eta, is_in_key_order: false }
     }

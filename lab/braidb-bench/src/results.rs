@@ -15,7 +15,7 @@ pub struct Run {
     pub figures: BTreeMap<String, f64>,
     /// Bytes that the store wrote, by cause: `log`, `flush`, `merge_l1`. Empty if the store does not tell them.
     pub bytes_by_cause: BTreeMap<String, u64>,
-    /// The operations that ended in each second from the start on. In the last second the store had settled.
+    /// The operations that ended in each second from the start on. The last entry is the second in which the store had settled.
     pub operations_by_second: Vec<u64>,
     pub machine: Machine,
     /// The release of a store that was loaded from a shared object, and the object's path. Empty for a store that was compiled in.

@@ -70,16 +70,16 @@ pub struct Settings {
 /// Which keys are drawn often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Distribution {
-    /// Each as often as any other
+    /// Each key is drawn as often as any other
     Uniform,
-    /// A few very often: by Zipf's law, as YCSB draws
+    /// A few keys are drawn very often: by Zipf's law, as YCSB draws
     Zipfian,
-    /// The keys that were inserted last most often: by Zipf's law over the age
+    /// The newest keys are drawn most often: by Zipf's law over the age
     Latest,
-    /// A hundredth of the keys in 99 of 100 operations, spread over all keys
+    /// 99 of 100 operations draw from a hundredth of the keys, which is spread over all keys
     #[value(name = "hot-1-99")]
     Hot1In99,
-    /// A fifth of the keys in 80 of 100 operations, spread over all keys
+    /// 80 of 100 operations draw from a fifth of the keys, which is spread over all keys
     #[value(name = "hot-20-80")]
     Hot20In80,
 }

@@ -204,9 +204,9 @@ pub fn write_with_value_files() -> Result<(Arc<SimFs>, Contents), Error> {
             put("large", 2, 90)?;
             db.delete("large 05")?;
             db.flush()?;
-            // This merge meets both versions of the overwritten keys.
+            // This merge reads the old and the new version of each overwritten key.
             db.compact()?;
-            // The last table points into a value file and a log. No merge meets what it overwrites.
+            // The last table points into a value file and a log. No merge reads the values that it overwrites.
             put("large", 7, 100)?;
             put("medium", 7, 40)?;
             db.flush()?;

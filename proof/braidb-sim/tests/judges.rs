@@ -104,7 +104,7 @@ fn crashes_everywhere() {
     let mut tally = judge(Case { ops: 200, ..Case::new(Judge::Crash, 1, Preset::TinyFiles) }, 4);
     tally.merge(&judge(Case { ops: 200, ..Case::new(Judge::Crash, 100, Preset::Random) }, 4));
     tally.merge(&judge(Case { ops: 200, ..Case::new(Judge::Crash, 200, Preset::Default) }, 1));
-    // In this case the oldest logs go without a flush.
+    // This case collects logs: it frees the oldest logs without a flush.
     tally.merge(&judge(Case::new(Judge::Crash, 311, Preset::Random), 1));
     if let Err(blind) = crash::check_coverage(&tally) {
         panic!("{blind}: {tally}");

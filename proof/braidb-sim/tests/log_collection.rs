@@ -106,7 +106,7 @@ fn logs_of_superseded_records_go_without_a_flush() {
     );
     assert!(counts.written_back_bytes > 0 && counts.written_back_bytes < counts.log_bytes / 4);
 
-    // Each life ends in a kill, so that later lives copy copies.
+    // Each life ends in a kill, so that later lives write back records that are copies already.
     let mut image = fs.crash_image(Crash::Process, 1);
     for life in 0..3 {
         let db = reopen(&image).unwrap();

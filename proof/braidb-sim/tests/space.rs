@@ -31,7 +31,7 @@ fn tables(db: &Db) -> BTreeMap<u64, u64> {
 #[test]
 fn a_cold_slice_does_not_pin_a_dead_table() {
     const ROWS: u64 = 20_000;
-    /// Rows of a stretch. One stretch in four is written once and never again.
+    /// Rows of a stretch, which are neighbours. The rows of one stretch in four are written once, those of the others in each round.
     const STRETCH: u64 = 250;
     let (env, fs, _) = sim_env(1);
     let options = Options::new()

@@ -441,7 +441,7 @@ fn a_full_slow_device_opens_once_its_orphans_are_gone() {
     assert!(is_filled(&open_on(both, DIR, options()).unwrap()));
 }
 
-/// No log is in a slow directory, so a failed sync of it costs the job and not the database.
+/// No log is in a slow directory, so a failed sync of it ends only the job, and does not poison the database.
 #[test]
 fn a_failed_sync_of_a_slow_directory_ends_the_job_alone() {
     let fs = SimFs::new();

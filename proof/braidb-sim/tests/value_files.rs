@@ -70,7 +70,7 @@ fn check(db: &Db, round: u8) {
     let mut backward = rows(db.iter().rev().collect());
     backward.reverse();
     assert_eq!(backward, expected);
-    // From both ends in turns: what one end read ahead, the other end gets.
+    // Reads from both ends in turns. When the ends meet, one end must return what the other one has read ahead.
     let (mut entries, mut front, mut back) = (db.iter(), Vec::new(), Vec::new());
     for turn in 0_u64.. {
         let from_the_front = turn % 7 != 3 && turn % 5 != 1;
@@ -193,7 +193,8 @@ fn slow(env: Env, step_us: u64) -> Env {
     Env { clock: Arc::new(SlowClock { step_us, ..SlowClock::default() }), ..env }
 }
 
-/// Scans that lose time to values in many places pay for a merge that gathers the values. No cache spares them the places.
+/// Scans that lose time to values in many places pay for a merge that gathers the values. There is no cache, so each scan reads from every
+/// place.
 #[test]
 fn scans_pay_for_gathering() {
     let (env, _, _) = sim_env(1);
@@ -329,7 +330,7 @@ fn passing_read_errors_do_not_keep_garbage() {
     }
 }
 
-/// Beside a damaged table of L0 that covers few keys, other tables of L0 go down, and values are collected.
+/// A damaged table of L0 that covers few keys keeps neither other tables of L0 from going down nor values from being collected.
 #[test]
 fn a_damaged_table_of_l0_does_not_keep_other_plans_waiting() {
     let (env, fs, _) = sim_env(1);

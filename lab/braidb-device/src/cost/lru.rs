@@ -16,7 +16,7 @@ pub(super) fn stay_reads(held: impl Fn(f64) -> f64, capacity: f64) -> f64 {
             return above;
         }
     }
-    // Each halving adds a bit: 60 are more than a number has.
+    // Each halving of the interval adds a bit of precision. An `f64` has 53 bits, so 60 halvings are enough.
     let mut below = 0.0;
     for _ in 0..60 {
         let middle = (below + above) / 2.0;

@@ -37,10 +37,11 @@ const GROUP_SHARE: u64 = 50;
 /// Where records of like popularity lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// Beside each other. A page holds records of nearly equal popularity, and the fast device has the hottest ones.
+    /// Records of like popularity lie next to each other. A page holds records of nearly equal popularity, and the fast device has the
+    /// hottest ones.
     ByHeat,
-    /// Anywhere. A page holds records of any popularity, all large parts of the data are equally hot, and the fast device
-    /// has any of them.
+    /// Records lie anywhere, whatever their popularity. A page holds records of any popularity, all large parts of the data are equally
+    /// hot, and the fast device has any of them.
     Scattered,
 }
 
@@ -56,7 +57,7 @@ pub struct Memory {
 /// Accesses to devices.
 #[derive(Clone, Copy, Debug)]
 pub struct Accesses {
-    /// The shares of gets whose record memory, the fast and the slow device serve. They add up to 1.
+    /// The shares of gets whose record is served by memory, by the fast device and by the slow device. They add up to 1.
     pub rates: Rates,
     /// Accesses to tables on the fast device that only tell where the value lies, a get.
     pub of_tables: f64,
@@ -159,7 +160,7 @@ impl Memory {
         let marks = (blocks * MARKS_PER_BLOCK).max(1).next_power_of_two() as f64;
         let mut missed: Vec<f64> = groups.iter().map(|group| group.requests).collect();
         for _ in 0..ROUNDS {
-            // Each offer of something else takes a given mark with probability 1 / marks.
+            // The doorkeeper has `marks` places. An offer of another block overwrites a given place with probability 1 / marks.
             let forgotten = missed.iter().sum::<f64>() / marks;
             let found = |group: &Group, stay: f64| {
                 let rate = group.requests / group.units;
@@ -288,7 +289,7 @@ mod tests {
             Lru { capacity, ..Lru::default() }
         }
 
-        /// Whether the thing is there. It is then the last used one.
+        /// Whether the cache has the thing called `name`, which then becomes the most recently used one.
         fn finds(&mut self, name: u64) -> bool {
             self.uses += 1;
             let Some(last) = self.last_uses.get_mut(&name) else { return false };

@@ -142,8 +142,7 @@ impl Bound {
     }
 }
 
-/// Equation 9: operations a second, of which the share `read_share` reads and the rest puts. One client does one after the
-/// other.
+/// Equation 9: operations a second, of which the share `read_share` reads and the rest puts. One client does one operation after the other.
 pub fn mixed_per_second(read_share: f64, reads_per_second: f64, puts_per_second: f64) -> f64 {
     1.0 / (read_share / reads_per_second + (1.0 - read_share) / puts_per_second)
 }

@@ -89,9 +89,9 @@ pub struct Tree {
 /// What a form predicts.
 #[derive(Clone, Copy, Debug)]
 pub struct Prediction {
-    /// The shares of reads whose record memory and each device serve.
+    /// The shares of reads whose record is served by memory, by the fast device and by the slow device.
     pub rates: Rates,
-    /// Accesses to tables that only tell where the record lies, a read; 0 in the paper's form.
+    /// How many accesses a read makes to tables that only tell where the record lies; 0 in the paper's form.
     pub table_accesses: f64,
     /// Reads alone.
     pub reads: Bound,

@@ -69,7 +69,7 @@ impl Popularity {
     }
 }
 
-/// The shares of reads that memory, the fast and the slow device serve. They add up to 1.
+/// The shares of reads that are served by memory, by the fast device and by the slow device. They add up to 1.
 #[derive(Clone, Copy, Debug)]
 pub struct Rates {
     /// `R_RAM` of the paper.

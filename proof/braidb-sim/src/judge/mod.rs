@@ -75,7 +75,7 @@ pub struct Case {
     pub preset: Preset,
     /// Operations of its workload.
     pub ops: u64,
-    /// Of the things that the case can try one by one (operations to fail, bits to flip), it tries every `stride`-th.
+    /// The case tries every `stride`-th of the things that it can try one by one: operations to fail, bits to flip.
     pub stride: u64,
     /// Prints every operation.
     pub trace: bool,

@@ -10,12 +10,12 @@ use braidb_storage::sim::{Crash, SimFs};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What each device of a machine meets.
+/// The crash that each device of a machine meets.
 #[derive(Clone, Debug)]
 pub struct Outage {
-    /// What the first device meets.
+    /// The crash of the first device.
     pub first: Crash,
-    /// What each other device meets, by its directory. Empty if all meet one crash together.
+    /// The crash of each other device, by the device's directory. Empty if all devices meet one crash together.
     others: Vec<(PathBuf, Crash)>,
 }
 

@@ -17,7 +17,7 @@ use std::ops::Bound;
 const ROUNDS: usize = 5_000;
 /// Keys of each family that are read.
 const KEYS: usize = 2;
-/// Gets and scans of each key in a round. One read in 8 is charged for what it pays in vain.
+/// How many gets and scans of each key a round does. Only one read in 8 is charged rent.
 const READS: usize = 32;
 
 /// Keys that are written twice after a snapshot. No workload has keys with this prefix.
@@ -90,13 +90,13 @@ impl Runner {
     }
 }
 
-/// What readers paid in vain until now, and the merges until now.
+/// The nanoseconds of rent that readers have paid so far, and the number of merges so far.
 fn paid(client: &Client) -> (u64, u64) {
     let counts = client.db.stats().counts;
     (counts.rent_paid_ns, counts.merges)
 }
 
-/// What one scan of the keys that were written twice pays in vain, if it is charged. It takes at most `most` entries.
+/// The nanoseconds of rent that one scan of the keys that were written twice pays, if it is charged. It takes at most `most` entries.
 fn paid_by_scan(client: &Client, most: usize) -> Verdict<u64> {
     let end = [KEPT_PREFIX, &[KEPT_KEYS]].concat();
     let span = Span::Range(Bound::Included([KEPT_PREFIX, &[0]].concat()), Bound::Excluded(end));

@@ -93,7 +93,7 @@ pub enum GuardsArg {
     None,
     /// By bytes
     Balanced,
-    /// By the hashes of keys: 27 bits for L1, 2 fewer for each deeper level
+    /// At keys that are chosen by their hashes: 27 bits for L1, 2 fewer for each deeper level
     Sampled,
 }
 

@@ -100,7 +100,7 @@ fn rounds_of(seconds: f64) -> usize {
     }
 }
 
-/// One process: a run of each workload.
+/// Starts one process, which runs each workload once.
 fn run_once(plan: &Plan, turn: Turn, round: usize) -> Outcome<Vec<Run>> {
     let prepared = if turn == Turn::B { &plan.b } else { &plan.a };
     host::remove_dir(&plan.directory)?;

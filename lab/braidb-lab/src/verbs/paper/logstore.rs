@@ -112,13 +112,13 @@ fn scaled(rows: u64, of_a_million: u64) -> u64 {
     (rows as f64 / 1e6 * of_a_million as f64) as u64
 }
 
-/// The least bytes of memory for writes. With less, the syncs of small flushes would decide.
+/// The least bytes of memory for writes. With less, the syncs of small flushes would determine the figures.
 const LEAST_MEMTABLE_BYTES: usize = 2 << 20;
 
 /// Bytes of a table for a million rows: the engine's default.
 const TABLE_BYTES: u64 = 64 << 20;
 
-/// The least bytes of a table. Smaller cells would make metadata decide.
+/// The least bytes of a table. With smaller cells, metadata would determine the figures.
 const LEAST_TABLE_BYTES: u64 = 2 << 20;
 
 const HDD: &str = "all hdd";

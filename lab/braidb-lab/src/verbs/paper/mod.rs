@@ -201,7 +201,7 @@ impl Scale {
         Some((of_paper.saturating_mul(self.operations_percent) / 100).max(1))
     }
 
-    /// Memory for blocks in MiB. It is at least 1: few rows are measured with a cache too.
+    /// Memory for blocks in MiB. It is at least 1, so that a measurement of few rows has a cache too.
     fn blocks_mib(&self, rows_bytes: u64) -> usize {
         let of_cache = |percent| (rows_bytes as f64 * percent as f64 / 100.0) as usize >> 20;
         match (self.pages_mib(rows_bytes), self.cache_percent) {

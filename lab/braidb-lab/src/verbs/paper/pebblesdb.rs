@@ -39,7 +39,8 @@ pub const PAPER: Paper = Paper {
     statements: &STATEMENTS,
 };
 
-/// Bytes of memory for 100,000 rows. The paper's share of the data would be 8 KiB, and syncs of such small flushes would decide.
+/// Bytes of memory for 100,000 rows. The paper's share of the data would be 8 KiB, and syncs of such small flushes would determine the
+/// figures.
 const MEMTABLE_BYTES: f64 = (1 << 20) as f64;
 
 /// The least bytes of memory. With less, hardly any write behaves as in a real run.

@@ -1,9 +1,9 @@
 //! "TRIAD: Creating Synergies Between Memory, Disk and Log in Log Structured Key-Value Stores", USENIX ATC 2017.
 //!
 //! The paper's synthetic loads have 1 million keys of 8 bytes with values of 255, and 4 MB of memory for writes. Here are half as many
-//! keys, with memory and the bytes of logs in proportion. With far fewer keys, the syncs of small flushes would decide. The paper fills the
-//! tree with half of the keys before the load, and this module with all of them. The baseline is this engine with the techniques off, and
-//! not RocksDB. On all sides memory is one skiplist, and each cell of the tree is one run, as in the paper.
+//! keys, with memory and the bytes of logs in proportion. With far fewer keys, the syncs of small flushes would determine the figures. The
+//! paper fills the tree with half of the keys before the load, and this module with all of them. The baseline is this engine with the
+//! techniques off, and not RocksDB. On all sides memory is one skiplist, and each cell of the tree is one run, as in the paper.
 //!
 //! Only figures in the paper's text are repeated (5.3, 5.4). The text gives few figures of the diagrams. It does not tell the number of
 //! threads for Figure 9, so its figures are shown with 8 and with 16 threads. "Up to" is over several loads or proportions. Time spent in

@@ -198,7 +198,7 @@ impl<'a> Client<'a> {
         self.written[(number - self.owned.start) as usize]
     }
 
-    /// What the key's next put writes. It counts as written from now on.
+    /// Draws what the key's next put writes, and remembers it as written.
     fn write(&mut self, number: u64, random: u64, operation: u64) -> Written {
         let written = Written::by(operation, mix(!random).is_multiple_of(LARGE_EVERY));
         self.written[(number - self.owned.start) as usize] = written;

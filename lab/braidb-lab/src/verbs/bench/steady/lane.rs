@@ -2,7 +2,8 @@
 
 use hdrhistogram::Histogram;
 
-/// What is timed. A pop is the range and the delete; a sweep is the range and the batch.
+/// The kinds of calls that are timed. A pop is two calls that are timed as one, the range and the delete. A sweep is the range and the
+/// batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Put,

@@ -24,10 +24,10 @@ pub struct Sizes {
     pub keys: u64,
     /// Rows of each queue.
     pub queue_rows: u64,
-    /// Points of a series at which its thread deletes the oldest, and the number of those.
+    /// When a series has `most_points` points, its thread deletes the `swept_points` oldest ones.
     pub most_points: u64,
     pub swept_points: u64,
-    /// Operations of the first thread from the end of one snapshot to the end of the next one, and those during which it is held.
+    /// Every `snapshot_every` operations the first thread drops a snapshot, which it has held for the last `snapshot_held` operations.
     pub snapshot_every: u64,
     pub snapshot_held: u64,
 }
@@ -132,7 +132,7 @@ pub fn key(number: u64) -> [u8; 16] {
     key
 }
 
-/// The number of a key. Other bytes have none.
+/// The number of a key; `None` for other bytes.
 pub fn number_of(key: &[u8]) -> Option<u64> {
     if key.len() == 16 { std::str::from_utf8(key).ok()?.parse().ok() } else { None }
 }
