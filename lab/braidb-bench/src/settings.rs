@@ -26,7 +26,8 @@ pub struct Settings {
     /// Seconds that bursts takes
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub seconds: u64,
-    /// Seconds that each workload takes, whatever its number of operations. Programs set it, and not for a fill, which would miss keys.
+    /// Seconds that each workload takes, whatever its number of operations. It is no option of the command line: programs set it, but not
+    /// for a fill, which would leave keys out.
     #[arg(skip)]
     pub timed_seconds: Option<u64>,
     /// Operations of a hundred that read in mixed

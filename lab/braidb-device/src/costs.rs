@@ -4,27 +4,26 @@
 //! do not depend on the machine that runs the testbed. Both sides of a comparison use one table, so an error in an entry
 //! moves both. The profiles include the cost of the block layer, because their rates were measured by programs.
 
-/// A system call on an open file with cached pages, without the copy. Entry and exit with the mitigations of Spectre
-/// take 100 ns and more; the rest is the walk through VFS to the page.
+/// The cost of a system call on an open file with cached pages, without the copy. Entry and exit with the mitigations of Spectre take 100
+/// ns and more; the rest is the walk through VFS to the page.
 pub const CALL_NS: u64 = 300;
-/// Opening a path: a call, some hash lookups of names, an allocation for the descriptor.
+/// The cost of opening a path: a call, some hash lookups of names, an allocation for the descriptor.
 pub const OPEN_NS: u64 = 1_500;
-/// A name is created, changed or removed: a path walk, two locked inodes, a journal handle, a change of the directory's
-/// block.
+/// The cost of creating, changing or removing a name: a path walk, two locked inodes, a journal handle, a change of the directory's block.
 pub const NAME_NS: u64 = 5_000;
-/// `fallocate` or `ftruncate` changes the blocks of a file: the cost of a name change without the path walk.
+/// The cost of `fallocate` or `ftruncate`, which change the blocks of a file: as a change of a name, without the path walk.
 pub const BLOCKS_NS: u64 = 3_000;
-/// One listed directory entry: `getdents64` and the string.
+/// The cost of each directory entry that is listed: `getdents64` and the string.
 pub const ENTRY_NS: u64 = 100;
-/// A sync, without the device: the search for dirty pages, two context switches.
+/// The cost of a sync, without the device: the search for dirty pages, two context switches.
 pub const SYNC_NS: u64 = 5_000;
-/// A page enters the page cache: allocated, put into the file's tree and the LRU list, and later freed.
+/// The cost of a page that enters the page cache: it is allocated, put into the file's tree and the LRU list, and later freed.
 pub const PAGE_NS: u64 = 150;
-/// A page of a mapping is made writable ahead, by `MADV_POPULATE_WRITE`: a page fault without its entry and exit.
+/// The cost of making a page of a mapping writable ahead, by `MADV_POPULATE_WRITE`: a page fault without its entry and exit.
 pub const POPULATE_NS: u64 = 250;
-/// An append to a log as a store: a lock, the coarse clock, the bounds.
+/// The cost of an append to a log that is a store into a mapping: a lock, the coarse clock, the check of bounds.
 pub const STORE_NS: u64 = 20;
-/// A job starts on its thread: a wake-up through a condition variable and a context switch.
+/// The cost of starting a job on its thread: a wake-up through a condition variable and a context switch.
 pub const JOB_NS: u64 = 5_000;
 
 /// Time of a copy between the program and the page cache: 10 bytes per ns, which one core reaches from the second-level

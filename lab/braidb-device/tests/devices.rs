@@ -1,4 +1,5 @@
-//! Several devices behind one page cache: what each has alone, what they share, and placement without the engine.
+//! Several devices behind one page cache: what each device has alone, what the devices share, and placement of files without the engine's
+//! help.
 
 mod common;
 
@@ -175,7 +176,7 @@ fn what_is_forgotten_costs_a_request_again() {
     let before = reads();
     file.forget_cached(4096 * 10 + 1, 4096 * 3);
     file.forget_cached(4096 * 20, 0);
-    // Not in order, so that nothing is read ahead.
+    // Reads the pages out of order, so that nothing is read ahead.
     for kept in [13, 10, 20, 9] {
         read_page(&file, kept);
     }

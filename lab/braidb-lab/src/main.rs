@@ -11,7 +11,7 @@ use clap::{Parser, Subcommand};
 use failure::Outcome;
 use std::process::ExitCode;
 
-/// Access of the verbs to their machine: files as in the command, and the clock and processes of benchmarks.
+/// What the verbs use of their machine: the files of the command `braidb`, and the clock and process figures of `braidb-bench`.
 mod host {
     pub use braidb_bench::host::{clock, process};
     pub use braidb_cli::host::{files, raise_limit};

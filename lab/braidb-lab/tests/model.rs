@@ -30,7 +30,7 @@ fn is_near(found: f64, expected: f64, tolerance: f64) {
 /// The store of LogStore VI: 100 GB of records of 1 KB, and as much memory as serves 70% of the reads (VI-A3).
 const PAPER: [&str; 6] = ["--key-bytes", "0", "--value-bytes", "1024", "--memory", "5.3%"];
 
-/// No simulation of merges, which takes seconds without optimization.
+/// A given amplification, so that no merges are simulated, which takes seconds without optimization.
 const GIVEN: [&str; 2] = ["--amplification", "5"];
 
 #[test]
@@ -109,7 +109,7 @@ fn even_reads_go_to_devices_by_their_data() {
 fn a_given_amplification_stands_in_place_of_the_simulated() {
     let found = figures(&[&PAPER[..], &["--slow", "hdd", "--amplification=10"]].concat());
     is_near(number(&found, "paper/puts_per_second"), 6_658.0, 0.001);
-    // Of 9 bytes of merges half are on the disk, which reads and writes them. A seek takes as long as 2.5 MB.
+    // Merges read and write 9 bytes a byte, half of them on the disk. A seek takes as long as the transfer of 2.5 MB.
     let transferred = 4.5 * ((1.0 + 2.5e6 / 131_072.0) + (1.0 + 2.5e6 / 1_048_576.0));
     is_near(number(&found, "refined/puts_per_second"), 150e6 / transferred / 1024.0, 1e-6);
     assert_eq!(found["refined"]["puts_limit"], "slow");

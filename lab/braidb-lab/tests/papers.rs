@@ -121,7 +121,7 @@ fn bench_repeats_a_paper_whose_configurations_name_their_devices() {
     assert!(tables.starts_with("Gets, shares of the fast device") && run.text().contains(tables), "{tables}");
     let page = std::fs::read_to_string(&report).unwrap();
     assert!(page.contains("### Tables\n\n    LogStore\n    3,000 rows"), "{page}");
-    // Figure 9: nine seconds of gets, a line for each of five sides.
+    // The chart of Figure 9 shows nine seconds of gets, with a line for each of five sides.
     let chart = std::fs::read_to_string(place.path("report-1.svg")).unwrap();
     assert_eq!(chart.matches("stroke-width=\"2\"").count(), 5, "{chart}");
     assert!(chart.contains(">9</text>") && chart.contains(">all hdd</text>"), "{chart}");

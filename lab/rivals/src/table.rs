@@ -46,7 +46,7 @@ pub struct Args {
 struct Course {
     name: &'static str,
     workloads: &'static [&'static str],
-    /// Options beyond the options of all courses.
+    /// Options of this course, in addition to the options of all courses.
     options: &'static [&'static str],
 }
 

@@ -113,7 +113,7 @@ fn what_write_back_dropped_behind_the_back_of_a_dead_process_is_written_anew() {
     assert!(has(&after_a_power_failure(&again), 400, 100));
 }
 
-/// From 1 MiB of uncovered data on, recovery writes tables, and the next opening has nothing to write.
+/// If 1 MiB of log data or more is not covered by a synced mark, recovery writes tables, and the next opening has nothing to write.
 #[test]
 fn much_that_no_mark_covers_goes_to_tables_once() {
     let fs = SimFs::new();

@@ -66,7 +66,7 @@ pub fn in_order<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     texts.filter(|text| seen.insert(*text)).collect()
 }
 
-/// The figures of the tables that a run has.
+/// The figures of [`COLUMNS`] that at least one run has.
 pub fn present(runs: &[Run]) -> Vec<Shown> {
     let has = |shown: &Shown| runs.iter().any(|run| run.figures.contains_key(shown.name));
     COLUMNS.into_iter().filter(has).collect()

@@ -29,7 +29,7 @@ const RECORD_HEAD_BYTES: f64 = 20.0;
 const ENTRY_BYTES: f64 = 9.0;
 /// Bytes of memory that the block cache takes for each block or value, in addition to its bytes.
 const CACHED_BYTES: f64 = 128.0;
-/// Offers that the doorkeeper remembers, for each 4 KiB of the block cache.
+/// How many offers the doorkeeper remembers for each 4 KiB of the block cache.
 const MARKS_PER_BLOCK: u64 = 4;
 /// Ranks before a group divided by the ranks in it. Within a group popularity then differs by about 1/50.
 const GROUP_SHARE: u64 = 50;
@@ -70,7 +70,7 @@ pub struct Accesses {
 /// What a get asks for.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
-    /// The records that share the piece.
+    /// How many records share the piece.
     records: f64,
     /// Bytes on the device.
     stored_bytes: f64,

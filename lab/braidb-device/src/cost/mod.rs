@@ -52,7 +52,7 @@ pub struct Part {
     pub accesses_per_second: f64,
     /// Bytes a second of sequential reading and writing: `W` of the paper.
     pub bytes_per_second: f64,
-    /// Accesses that a read makes which the device serves: `L` of equation 2, one for each level without filters.
+    /// How many accesses a read makes that the device serves: `L` of equation 2. Without filters it is one for each level.
     pub accesses_per_read: f64,
     /// Bytes that merges read from the device and write to it, for each byte of a put: `2 (M + 1) (L - 1)` of equation 7.
     /// A number that was simulated or measured may stand here. 0 if no merge uses the device.
@@ -118,12 +118,12 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Equation 3: reads a second, as many as the device allows that is busier with its share of them.
+    /// Equation 3: reads a second. The device that is busier with its share of the reads limits them.
     pub fn of_reads(fast: &Part, slow: &Part, rates: &Rates) -> Bound {
         Bound::lower(fast.reads_per_second(rates.fast), slow.reads_per_second(rates.slow))
     }
 
-    /// Equation 8: puts a second of records of `record_bytes`, as many as the device allows that is busier with merges.
+    /// Equation 8: puts a second of records of `record_bytes`. The device that is busier with merges limits them.
     ///
     /// The paper compares `W_HDD / L_HDD` with `W_SSD / (L_SSD - 1)`. Both sides lack the factor `1 / (2 (M + 1) e)`, so the
     /// comparison of the throughputs is the same one.

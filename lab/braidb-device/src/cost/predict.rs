@@ -49,7 +49,7 @@ pub struct Setup {
     pub fast: Profile,
     /// The device of the coldest data. `None` if the fast device has all.
     pub slow: Option<Profile>,
-    /// The share of the records on the fast device, from 0 to 1. Means nothing without a slow device.
+    /// The share of the records on the fast device, from 0 to 1. Has no effect without a slow device.
     pub fast_share: f64,
     /// Different keys; at least 1.
     pub records: u64,
@@ -78,7 +78,7 @@ pub struct Tree {
     pub growth: f64,
     /// `L_SSD`: levels on the fast device; at least 1.
     pub fast_levels: u32,
-    /// `L_HDD`: levels on the slow device. Means nothing without a slow device.
+    /// `L_HDD`: levels on the slow device. Has no effect without a slow device.
     pub slow_levels: u32,
     /// Accesses of a read that the fast device serves, such as 1 with filters. `None`: one for each level.
     pub fast_probes: Option<f64>,
@@ -267,12 +267,12 @@ mod tests {
 
     #[test]
     fn merges_of_the_busier_device_limit_puts() {
-        // Half of 4 merged bytes are on the disk, where a seek takes as long as 2.5 MB.
+        // Half of 4 merged bytes are on the disk, where a seek takes as long as the transfer of 2.5 MB.
         let transferred = 2.0 * ((1.0 + 2.5e6 / 131_072.0) + (1.0 + 2.5e6 / 1_048_576.0));
         let found = setup().refined();
         is_near(found.puts.per_second, 150e6 / transferred / 1040.0);
         assert_eq!(found.puts.by, Limit::Slow);
-        // With all data on NVMe the log and the flush come on top of 4 bytes, and a seek takes as long as 80 kB.
+        // With all data on NVMe, its bytes are 4 of merges, and those of log and flush. A seek takes as long as the transfer of 80 kB.
         let alone = Setup { slow: None, ..setup() }.refined();
         let transferred = 4.0 * (1.0 + 80e3 / 131_072.0) + 6.0 * (1.0 + 80e3 / 1_048_576.0);
         is_near(alone.puts.per_second, 480e6 / transferred / 1040.0);

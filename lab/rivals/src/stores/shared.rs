@@ -155,7 +155,7 @@ impl Parts {
     ///
     /// # Safety
     ///
-    /// The library is LevelDB, RocksDB or a store with one of their interfaces, and `prefix` that interface's.
+    /// The library is LevelDB, RocksDB or a store with one of their interfaces, and `prefix` is the prefix of this interface's functions.
     pub unsafe fn new(library: &'static Library, prefix: &str, settings: &Settings) -> Outcome<Parts> {
         // SAFETY: the table has the types of the header. The functions have one condition: each pointer comes from its `create`. The
         // pointers do, and no other code has them yet.
@@ -247,7 +247,7 @@ impl Common {
     }
 }
 
-/// An iterator that is destroyed at its end.
+/// An iterator, which is destroyed when this value is dropped.
 struct Cursor<'a> {
     common: &'a Common,
     iterator: Handle,

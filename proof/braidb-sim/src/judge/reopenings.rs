@@ -141,7 +141,7 @@ impl Left {
         })
     }
 
-    /// Operations of an opening that the fault could strike.
+    /// How many operations of an opening the fault could strike.
     fn operations_of_an_opening(&self, rng: Rng, fault: Fault) -> Verdict<u64> {
         let mut life = self.next_life(rng);
         life.fs().record_ops();

@@ -25,7 +25,8 @@ fn a_crash_while_opening_is_not_taken_for_damage_later() {
     }
 }
 
-/// The header of a log from which a family replays was synced before the manifest said so.
+/// The manifest names a log from which a family replays only after the header of the log was synced. So a damaged header there was not torn
+/// by a crash.
 #[test]
 fn a_damaged_header_of_the_oldest_log_is_no_torn_one() {
     let (env, fs, runtime) = sim_env(1);

@@ -45,7 +45,8 @@ pub struct EngineArgs {
     /// Keys in a hundred that stay in memory at a flush, to begin with; 0 is none, ever [default: the engine's]
     #[arg(long)]
     pub hot_keys_percent: Option<u32>,
-    /// Values stay in their log if at least this share of its bytes would go to tables, in percent; 0 is never [default: the engine's]
+    /// A flush leaves values in their log if it would write at least this share of the log's bytes to tables, in percent; 0 is never
+    /// [default: the engine's]
     #[arg(long, value_name = "PERCENT")]
     pub log_tables: Option<u32>,
     /// Bytes of a value from which on it lies in a value file, apart from its key, or `none` [default: the engine's, which is 1,024]

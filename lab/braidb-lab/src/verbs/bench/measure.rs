@@ -27,7 +27,7 @@ pub struct Measured {
     /// The worst state while the workload ran and at its end.
     pub worst: Worst,
     pub flushes: u64,
-    /// Full memories that were compacted instead of flushed.
+    /// How often a full memory was compacted instead of flushed.
     pub full_memory_compactions: u64,
     /// Keys that flushes left in memory.
     pub hot_kept: u64,
@@ -40,7 +40,7 @@ pub struct Measured {
     pub served: Option<Served>,
 }
 
-/// Gets by the slowest device that they read from.
+/// How many gets there were, by the slowest device that a get read from.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Served {
     /// Gets that read from no device.
@@ -74,7 +74,7 @@ pub struct Lookups {
     pub log_reads: u64,
     /// Reads of tables and logs that the block cache did not have.
     pub file_reads: u64,
-    /// Places and bytes of value files that scans read.
+    /// How many places of value files scans read, and how many bytes there.
     pub scan_places: u64,
     pub scan_bytes: u64,
 }

@@ -260,18 +260,18 @@ const fn experiment(
     }
 }
 
-/// A name with its options of the engine.
+/// A named set of options of the engine.
 struct Configuration {
     name: &'static str,
     /// Titles of the experiments that measure this configuration.
     experiments: &'static [&'static str],
     /// Changes the options that all configurations share.
     options: fn(Options) -> Options,
-    /// The modelled devices of this configuration. `None`: all configurations have what the command line says.
+    /// The modelled devices of this configuration. `None`: the devices of the command line.
     devices: Option<DeviceArgs>,
 }
 
-/// A configuration on what the command line says.
+/// A configuration without devices of its own. It runs on those of the command line.
 const fn configuration(
     name: &'static str,
     experiments: &'static [&'static str],

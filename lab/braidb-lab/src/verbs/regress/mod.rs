@@ -21,7 +21,7 @@ use table::{Judged, Kind, Line, Step};
 /// The table of lines.
 const LINES: &str = include_str!("lines.txt");
 
-/// The exit status of a command that this user or machine cannot run.
+/// The exit status by which a command says that this user or this machine cannot run it.
 const CANNOT_RUN: i32 = 77;
 
 /// Hold figures of this engine to their floors

@@ -47,7 +47,7 @@ pub fn start(root: &Path) -> Outcome<Started> {
 }
 
 impl Started {
-    /// The row of a line that ended now.
+    /// Makes the row of a line that has just ended.
     pub fn row(
         &self,
         root: &Path,

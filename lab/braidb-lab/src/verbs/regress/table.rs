@@ -154,7 +154,7 @@ fn finish(line: &mut Line, sets: &BTreeMap<String, String>) -> Result<(), String
         return Err("it runs nothing".into());
     }
     for step in &mut line.steps {
-        // A text may name others. A text that names itself ends as an unknown variable.
+        // The text of a `set` may name other texts, so the replacement is repeated. A text that names itself leaves an unknown variable.
         for _ in 0..8 {
             step.command = with_variables(&step.command, |name| sets.get(name).cloned());
         }

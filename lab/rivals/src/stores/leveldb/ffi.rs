@@ -52,7 +52,7 @@ pub struct Database {
     _filter: Filter,
 }
 
-/// A filter policy, which is destroyed at its end.
+/// A filter policy, which is destroyed when this value is dropped.
 struct Filter {
     own: Own,
     filter: Handle,
