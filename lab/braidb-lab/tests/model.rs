@@ -93,7 +93,7 @@ fn even_reads_go_to_devices_by_their_data() {
         assert!((0.04..0.1).contains(&memory), "{memory}");
         is_near(number(&found, "refined/slow_reads_share"), 0.7 * (1.0 - memory), 1e-6);
     }
-    // Hot keys that lie anywhere do not help the fast device, and warm a page each.
+    // If hot keys lie anywhere, the fast device cannot hold all of them, and each takes a page of the page cache.
     let shares = |ranks| {
         let found = figures(&["--slow", "hdd", "--ranks", ranks]);
         ["memory", "slow"].map(|name| number(&found, &format!("refined/{name}_reads_share")))

@@ -83,7 +83,7 @@ fn a_refused_benchmark_leaves_the_filled_database() {
     assert_eq!(db.iter().count(), 1000);
     db.close().unwrap();
     assert!(rows() == before);
-    // The directory still tells the fill of its database.
+    // The mark in the directory still says how its database was filled.
     lab(&["bench", &dir, "readrandom", "--num", "1000"]).exits(0);
     lab(&fill).exits(0);
     assert!(rows() == before);

@@ -301,7 +301,7 @@ fn a_damaged_table_does_not_keep_other_files_from_collection() {
     }
 }
 
-/// Read errors that pass delay merges and collection. When other merges have ended, no value file stays for them.
+/// Temporary read errors only delay merges and collection. Once later merges have ended, no value file is kept because of the errors.
 #[test]
 fn passing_read_errors_do_not_keep_garbage() {
     for ending in ["table", "values"] {

@@ -36,7 +36,7 @@ impl Modelled {
         Ok(Modelled { engine: Braid::new(db, settings.load.families)?, machine, dir: dir.to_owned() })
     }
 
-    /// Measures a workload in modelled time. The figures of space and those of the kernel say nothing about the model.
+    /// Measures a workload in modelled time. The figures of space and those of the kernel say nothing about the testbed.
     pub fn measure(&self, workload: &'static Workload, settings: &Settings) -> Outcome<measure::Measured> {
         let store = ModelledEngine::new(&self.engine, &self.machine);
         let through = (&store as &dyn Store, &TestbedTimer(&self.machine.testbed) as &dyn Timer);
@@ -170,7 +170,7 @@ pub fn run_workloads(args: &Measurement) -> Outcome<Vec<Run>> {
     Ok(runs)
 }
 
-/// Removes the figures that describe the host, because they say nothing about a model.
+/// Removes the figures that describe the host, because they say nothing about a testbed.
 pub fn forget_host(run: &mut Run) {
     let of_host =
         ["called_bytes", "mapped_bytes", "device_bytes", "peak_memory_bytes", "worst_directory_bytes"];
