@@ -56,9 +56,9 @@ pub struct PairedFigure {
     pub ratios_of_same: Vec<f64>,
     /// The median of `ratios`.
     pub median: f64,
-    /// 1.25 s / √n, with s the standard deviation of `ratios`.
+    /// The standard error of the median of `ratios`: 1.25 · σ / √n, with σ their standard deviation.
     pub spread: f64,
-    /// 1.25 s / √n, with s the standard deviation of `ratios_of_same`.
+    /// The standard error of the median of `ratios_of_same`: 1.25 · σ / √n, with σ their standard deviation.
     pub spread_of_same: f64,
     /// The limit on the median, if there is one.
     pub limit: Option<Limit>,

@@ -203,9 +203,9 @@ struct Window {
     ready: u64,
     /// The time of the last request, on the kernel's coarse clock.
     asked: Duration,
-    /// Whether the next append is a call.
+    /// Whether the next append is a `pwrite`.
     call_is_due: bool,
-    /// Whether every append is a call, because the kernel refused a request.
+    /// Whether every append is a `pwrite` from now on: a request for pages failed, or the file system cannot reserve space.
     is_off: bool,
 }
 

@@ -64,7 +64,7 @@ impl Snapshots {
         DropProof::new(snapshots, self.visible())
     }
 
-    /// A number at or above which every reader, now or later, reads.
+    /// As `DropProof::watermark`, without the list of snapshots: for readers, and not for dropping versions.
     pub fn watermark(&self) -> SeqNo {
         let registered = self.registered.lock();
         let visible = self.visible();

@@ -146,7 +146,7 @@ impl Pressure {
         self.debt().0 > 0.0
     }
 
-    /// The largest debt, and the lane whose jobs reduce it.
+    /// The largest debt, and the queue of background jobs that reduces it: flushes or merges.
     fn debt(&self) -> (f64, Lane) {
         let marks = &self.marks;
         let memory = share(self.memory_bytes(), marks.memory_soft_bytes, marks.memory_hard_bytes);

@@ -103,7 +103,8 @@ impl Standing<'_> {
     }
 }
 
-/// How `cell` compares with the best other store of `cells`. `None` if `cell` is not of this engine.
+/// How this engine's figure in `cell` compares with the best other store's in `cells`. A cell has the rounds of one store and workload.
+/// `None` if `cell` is another store's, or if a figure is missing or cannot be compared.
 pub fn standing<'a>(cell: &Cell<'_>, cells: &[Cell<'a>], shown: &Shown) -> Option<Standing<'a>> {
     if !is_ours(cell.side) {
         return None;

@@ -136,7 +136,7 @@ pub fn head() -> String {
 }
 
 impl Report {
-    /// User bytes and causes before the minute with this index.
+    /// Bytes that users wrote, and bytes that the engine wrote by cause, before the minute with this index.
     fn before(&self, minute: usize) -> (u64, &Causes) {
         match minute.checked_sub(1).map(|last| &self.minutes[last]) {
             Some(last) => (last.user_bytes, &last.causes),
@@ -144,7 +144,7 @@ impl Report {
         }
     }
 
-    /// User bytes and causes of all minutes from this index on.
+    /// Bytes that users wrote, and bytes that the engine wrote by cause, from the minute with this index to the end.
     fn since(&self, minute: usize) -> (u64, Causes) {
         let ((user_bytes, causes), last) =
             (self.before(minute), self.minutes.last().expect("a load has a minute"));
