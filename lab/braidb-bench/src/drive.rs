@@ -16,7 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub type Open<'a> = dyn Fn(&Path) -> Outcome<Box<dyn Store>> + 'a;
 
 /// Runs the workloads one after the other on stores in `dir`/store. The directory is removed before each workload that starts with an empty
-/// store, and at the end. `tell` gets each result at once.
+/// store, and stays at the end. If the first workload needs a filled store, it gets the one that an earlier call left, or a copy of it.
+/// `tell` gets each result at once.
 ///
 /// # Errors
 ///
@@ -31,12 +32,17 @@ pub fn drive(
     tell: &mut dyn FnMut(&Run) -> Outcome,
 ) -> Outcome {
     settings.check(workloads)?;
-    if workloads.first().is_none_or(|first| !first.starts_empty()) {
-        return Err("the first workload must start with an empty store: put a fill before it".into());
-    }
     let dir = dir.join("store");
+    if let Some(first) = workloads.first().filter(|first| !first.starts_empty() && !dir.exists()) {
+        return Err(format!(
+            "{} needs {}, which is not there: put a fill before it",
+            first.name,
+            dir.display()
+        )
+        .into());
+    }
     let mut store: Option<Box<dyn Store>> = None;
-    for &workload in workloads {
+    for (place, &workload) in workloads.iter().enumerate() {
         if workload.starts_empty() {
             drop(store.take());
             files::remove_if_there(&dir)?;
@@ -45,11 +51,14 @@ pub fn drive(
             Some(open) => open,
             None => open(&dir)?,
         };
-        tell(&measured_on(open.as_ref(), &dir, workload, settings, side, machine)?)?;
+        let earlier =
+            workloads[..place].iter().filter(|earlier| earlier.name == workload.name).count() as u64;
+        let drawn = if settings.draws_on { earlier * settings.operations(workload).unwrap_or(0) } else { 0 };
+        let settings = Settings { first_operation: drawn, ..settings.clone() };
+        tell(&measured_on(open.as_ref(), &dir, workload, &settings, side, machine)?)?;
         store = Some(open);
     }
-    drop(store);
-    Ok(files::remove_if_there(&dir)?)
+    Ok(())
 }
 
 fn measured_on(
@@ -90,6 +99,7 @@ pub fn result_of(
         [
             ("operations", lane.operations as f64),
             ("checked", lane.checked as f64),
+            ("byte_sum", lane.byte_sum as f64),
             ("seconds", measured.seconds),
             ("settled_seconds", measured.settled_seconds),
             ("operations_per_second", lane.operations as f64 / measured.seconds),

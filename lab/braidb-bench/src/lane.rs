@@ -13,6 +13,8 @@ pub struct Lane {
     pub found: u64,
     /// Keys and values that were handed to the store.
     pub user_bytes: u64,
+    /// The sum of the bytes of keys and values that scans returned, and of values that gets returned, each byte as a number.
+    pub byte_sum: u64,
     /// Operations whose answer was compared with what the store must hold.
     pub checked: u64,
     /// Nanoseconds of each operation. In a workload that reads and writes, nanoseconds of each operation that reads.
@@ -41,6 +43,7 @@ impl Default for Lane {
             operations: 0,
             found: 0,
             user_bytes: 0,
+            byte_sum: 0,
             checked: 0,
             write_latency: latency.clone(),
             latency,
@@ -69,6 +72,7 @@ impl Lane {
         self.operations += other.operations;
         self.found += other.found;
         self.user_bytes += other.user_bytes;
+        self.byte_sum += other.byte_sum;
         self.checked += other.checked;
         self.latency.add(&other.latency).expect("all have the same bounds");
         self.write_latency.add(&other.write_latency).expect("all have the same bounds");

@@ -6,7 +6,9 @@
 //! - A scan must go upwards and contain every key that must be there.
 //! - A missing key must stay missing.
 //!
-//! A wrong answer ends the run with an error.
+//! A wrong answer ends the run with an error. With `--unchecked` the run compares no bytes: comparing an entry of 144 bytes takes 54 ns,
+//! and LMDB's scan of it 70 ns. The run always adds up all bytes of entries and values that the store returns, so that every store has to
+//! fetch them.
 
 use crate::host::process::{self, Usage};
 use crate::keys::{Data, TIMELINE_BLOCK};
@@ -101,7 +103,7 @@ pub fn run(
     let writer_data = workload.is_beside_writer.then(|| Data::new(BESIDE_READERS, settings));
     let (counts, usage, start_ns) = (store.counts(), Usage::now(), timer.now_ns());
     let cpu_us = timer.modelled_cpu_us();
-    let next = AtomicU64::new(0);
+    let next = AtomicU64::new(settings.first_operation);
     let writer_data = writer_data.as_ref();
     let inserted = Inserted::default();
     let run =
@@ -217,13 +219,14 @@ impl Run<'_> {
 
     /// Runs one thread of the workload: takes shares of the operations until none is left or the time is over.
     fn take_shares(&self) -> Outcome<Lane> {
-        let operations = self.settings.operations(self.workload).unwrap_or(u64::MAX);
+        let operations = self.settings.operations(self.workload);
         let until_ns = match operations {
-            u64::MAX => {
+            None => {
                 self.start_ns + self.settings.timed_seconds.unwrap_or(self.settings.seconds) * 1_000_000_000
             }
-            _ => u64::MAX,
+            Some(_) => u64::MAX,
         };
+        let operations = operations.map_or(u64::MAX, |count| self.settings.first_operation + count);
         let mut worker = Worker { run: self, lane: Lane::default(), key: Vec::new() };
         let cpu_us = process::thread_cpu_us();
         loop {
@@ -295,6 +298,12 @@ impl Run<'_> {
     }
 }
 
+/// The sum of the bytes. The sum of 256 bytes fits into 16 bits, so that the processor adds many bytes at once.
+fn sum_of(bytes: &[u8]) -> u64 {
+    let of_part = |part: &[u8]| part.iter().map(|byte| u16::from(*byte)).sum::<u16>();
+    bytes.chunks(256).map(|part| u64::from(of_part(part))).sum()
+}
+
 /// Which keys must follow each other in a scan.
 #[derive(Clone, Copy)]
 enum Neighbours {
@@ -360,7 +369,7 @@ impl Worker<'_> {
                 | Action::Insert
                 | Action::Append
                 | Action::Slide
-        );
+        ) && (!self.run.settings.unchecked || action == Action::GetMissing);
         Ok(Ended { found, is_checked, is_write_among_reads })
     }
 
@@ -375,9 +384,14 @@ impl Worker<'_> {
     fn get(&mut self, number: u64) -> Outcome<u64> {
         let data = self.run.data;
         data.write_key(number, &mut self.key);
-        let mut is_right = false;
-        let see = &mut |value: &[u8]| is_right = data.is_value(number, value);
-        match self.run.store.get(data.family(number), &self.key, see)? {
+        let (mut is_right, mut byte_sum) = (false, 0);
+        let see = &mut |value: &[u8]| {
+            byte_sum = sum_of(value);
+            is_right = self.run.settings.unchecked || data.is_value(number, value);
+        };
+        let is_there = self.run.store.get(data.family(number), &self.key, see)?;
+        self.lane.byte_sum += byte_sum;
+        match is_there {
             true if is_right => Ok(1),
             true => Err(self.wrong(number, "has a value that was never written under it")),
             false => Err(self.wrong(number, "is missing, although it was written")),
@@ -449,8 +463,12 @@ impl Worker<'_> {
     fn scan(&mut self, from: u64, entries: u64, neighbours: Neighbours, whole_below: u64) -> Outcome<u64> {
         let data = self.run.data;
         data.write_key(from, &mut self.key);
-        let (mut last, mut trouble) = (None, None);
+        let (mut last, mut trouble, mut byte_sum) = (None, None, 0);
         let see = &mut |key: &[u8], value: &[u8]| {
+            byte_sum += sum_of(key) + sum_of(value);
+            if self.run.settings.unchecked {
+                return;
+            }
             let number = data.number_of(key);
             let is_next = number.is_some_and(|number| match (last, neighbours) {
                 (None, _) => number == from,
@@ -470,6 +488,7 @@ impl Worker<'_> {
         };
         let limit = usize::try_from(entries).expect("the settings limit entries");
         let count = self.run.store.scan(data.family(from), &self.key, limit, see)? as u64;
+        self.lane.byte_sum += byte_sum;
         match trouble {
             None => Ok(count),
             Some(trouble) => Err(self.wrong(from, &trouble)),
@@ -495,8 +514,9 @@ impl Worker<'_> {
         }
         let expected = behind / 2;
         let mut smallest = None;
-        let key = &mut self.key;
+        let (key, byte_sum) = (&mut self.key, &mut self.lane.byte_sum);
         let see = &mut |found: &[u8], value: &[u8]| {
+            *byte_sum += sum_of(found) + sum_of(value);
             smallest = data.number_of(found).filter(|number| data.is_value(*number, value));
             key.clear();
             key.extend_from_slice(found);

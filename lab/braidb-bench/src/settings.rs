@@ -30,6 +30,16 @@ pub struct Settings {
     /// for a fill, which would leave keys out.
     #[arg(skip)]
     pub timed_seconds: Option<u64>,
+    /// Whether a workload that [`drive`](crate::drive::drive) runs again draws the next keys. Otherwise it draws its first keys again. It is
+    /// no option of the command line: programs set it.
+    #[arg(skip)]
+    pub draws_on: bool,
+    /// The number of a workload's first operation, which decides what the operation draws. `drive` sets it.
+    #[arg(skip)]
+    pub first_operation: u64,
+    /// Compare no bytes of what gets and scans return; `byte_sum` in JSON, the sum of all their bytes, is equal for all correct stores
+    #[arg(long)]
+    pub unchecked: bool,
     /// Operations of a hundred that read in mixed
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(0..=100))]
     pub read_percent: u64,

@@ -1,12 +1,14 @@
 //! Every workload runs on a map in memory and checks its answers. A store with wrong answers is detected.
+#![allow(clippy::disallowed_methods, reason = "makes and removes the directory of a store")]
 
 use braidb_bench::drive::drive;
 use braidb_bench::keys::Data;
-use braidb_bench::results::Machine;
+use braidb_bench::results::{Machine, Run};
 use braidb_bench::{Beside, Measured, Outcome, See, Settings, Store, WORKLOADS, WallTimer, Workload, run};
 use clap::Parser;
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 type Family = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -186,6 +188,34 @@ fn a_store_that_lies_is_found_out() {
     }
 }
 
+/// Without checks a run accepts the values of other keys. The sum of bytes then shows them.
+#[test]
+fn sums_tell_what_unchecked_runs_read() {
+    let workload = |name| Workload::named(name).unwrap();
+    let settings = settings("--unchecked");
+    let store = store_for(workload("readrandom"), &settings, None);
+    let sum = |bytes: &[u8]| bytes.iter().map(|byte| u64::from(*byte)).sum::<u64>();
+    let data = |name| Data::new(workload(name), &settings);
+    let (gets, seeks, mut key) = (data("readrandom"), data("seekrandom"), Vec::new());
+    let (mut of_gets, mut of_seeks) = (0, 0);
+    for operation in 0..3000 {
+        gets.write_key(gets.drawn(operation, 0), &mut key);
+        of_gets += sum(&store.families.read()[&0][&key]);
+    }
+    for operation in 0..300 {
+        seeks.write_key(seeks.drawn(operation, 0), &mut key);
+        let entries = |(key, value): (&Vec<u8>, &Vec<u8>)| sum(key) + sum(value);
+        of_seeks += store.families.read()[&0].range(key.clone()..).take(50).map(entries).sum::<u64>();
+    }
+    for (name, expected) in [("readrandom", of_gets), ("seekrandom", of_seeks), ("readmissing", 0)] {
+        let lane = run_on(&store, workload(name), &settings).unwrap().lane;
+        assert_eq!(lane.byte_sum, expected, "{name}");
+        assert_eq!(lane.checked > 0, name == "readmissing", "{name}");
+    }
+    let store = store_for(workload("readrandom"), &settings, Some(Lie::OtherValue));
+    assert_ne!(run_on(&store, workload("readrandom"), &settings).unwrap().lane.byte_sum, of_gets);
+}
+
 #[test]
 fn settings_that_cannot_be_met_are_refused() {
     let check = |options: &str, name: &str| settings(options).check(&[Workload::named(name).unwrap()]);
@@ -253,4 +283,29 @@ fn a_drive_tells_the_figures_of_each_workload() {
         let error = drive(&["fillrandom", "ycsb-d", after]).unwrap_err().to_string();
         assert!(error.contains("cannot be measured on what ycsb-d leaves"), "{error}");
     }
+}
+
+#[test]
+fn a_store_that_is_there_needs_no_fill() {
+    let dir = std::env::temp_dir().join(format!("braidb-drive-again-{}", std::process::id()));
+    std::fs::create_dir_all(dir.join("store")).unwrap();
+    let workloads = ["readrandom", "readmissing", "readrandom"].map(|name| Workload::named(name).unwrap());
+    // The sums of repeated gets tell whether the gets draw the same keys.
+    let sums = |draws_on| {
+        let settings = Settings { draws_on, ..settings("--reads 500") };
+        let open =
+            |_: &Path| -> Outcome<Box<dyn Store>> { Ok(Box::new(store_for(workloads[0], &settings, None))) };
+        let (mut sums, machine) = (Vec::new(), Machine::default());
+        let tell = &mut |run: &Run| {
+            assert_eq!(run.figures["operations"], 500.0);
+            sums.push(run.figures["byte_sum"]);
+            Ok(())
+        };
+        drive(&dir, &workloads, &settings, "map", &machine, &open, tell).unwrap();
+        sums
+    };
+    let (again, on) = (sums(false), sums(true));
+    assert!(dir.join("store").exists());
+    assert!(again[0] == again[2] && on[0] == again[0] && on[2] != on[0], "{again:?} {on:?}");
+    std::fs::remove_dir_all(&dir).unwrap();
 }

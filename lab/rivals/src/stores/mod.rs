@@ -31,10 +31,16 @@ pub enum Kind {
     /// BraidDB with the block cache of the other stores.
     BraidbCached,
     Leveldb,
+    /// LevelDB, which checks each block of a table against its checksum when it reads it.
+    LeveldbChecked,
     /// A store that came from LevelDB. It is loaded if `RIVALS_HYPERLEVELDB` names its shared object.
     Hyperleveldb,
+    /// HyperLevelDB, which checks checksums as [`Kind::LeveldbChecked`] does.
+    HyperleveldbChecked,
     /// A store that came from HyperLevelDB. It is loaded if `RIVALS_PEBBLESDB` names its shared object.
     Pebblesdb,
+    /// PebblesDB, which checks checksums as [`Kind::LeveldbChecked`] does.
+    PebblesdbChecked,
     Lmdb,
     Redb,
     Fjall,
@@ -63,7 +69,7 @@ const OPEN_FILES: u16 = 1000;
 /// Bits of Bloom filter for each key, where a store has filters.
 const FILTER_BITS_PER_KEY: u8 = 10;
 impl Kind {
-    /// The stores. A table measures those of them that can be loaded.
+    /// The stores without the variants that check. A table measures those of them that can be loaded.
     pub const MEASURED: [Kind; 9] = [
         Kind::Braidb,
         Kind::BraidbCached,
@@ -82,8 +88,11 @@ impl Kind {
             Kind::Braidb => "braidb",
             Kind::BraidbCached => "braidb-cached",
             Kind::Leveldb => "leveldb",
+            Kind::LeveldbChecked => "leveldb-checked",
             Kind::Hyperleveldb => "hyperleveldb",
+            Kind::HyperleveldbChecked => "hyperleveldb-checked",
             Kind::Pebblesdb => "pebblesdb",
+            Kind::PebblesdbChecked => "pebblesdb-checked",
             Kind::Lmdb => "lmdb",
             Kind::Redb => "redb",
             Kind::Fjall => "fjall",
@@ -111,7 +120,10 @@ impl Kind {
                 braid(options, dir, families, settings.sync)
             }
             Kind::Leveldb | Kind::Hyperleveldb | Kind::Pebblesdb => {
-                leveldb::open(library()?, dir, families, settings)
+                leveldb::open(library()?, dir, families, settings, false)
+            }
+            Kind::LeveldbChecked | Kind::HyperleveldbChecked | Kind::PebblesdbChecked => {
+                leveldb::open(library()?, dir, families, settings, true)
             }
             Kind::Lmdb => lmdb::open(dir, families, settings),
             Kind::Redb => redb::open(dir, families, settings),

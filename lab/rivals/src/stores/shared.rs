@@ -20,9 +20,9 @@ struct Source {
 impl Kind {
     fn source(self) -> Option<Source> {
         let (variable, installed) = match self {
-            Kind::Leveldb => ("RIVALS_LEVELDB", Some("libleveldb.so")),
-            Kind::Hyperleveldb => ("RIVALS_HYPERLEVELDB", None),
-            Kind::Pebblesdb => ("RIVALS_PEBBLESDB", None),
+            Kind::Leveldb | Kind::LeveldbChecked => ("RIVALS_LEVELDB", Some("libleveldb.so")),
+            Kind::Hyperleveldb | Kind::HyperleveldbChecked => ("RIVALS_HYPERLEVELDB", None),
+            Kind::Pebblesdb | Kind::PebblesdbChecked => ("RIVALS_PEBBLESDB", None),
             Kind::Rocksdb => ("RIVALS_ROCKSDB", None),
             _ => return None,
         };

@@ -207,6 +207,43 @@ fn puts_that_sync_are_puts() {
     }
 }
 
+/// LevelDB and the stores that came from it return a value with a flipped bit. Their variants that check return an error.
+#[test]
+fn checked_stores_find_a_flipped_bit() {
+    const BYTES: usize = 1000;
+    const PUTS: u64 = 2000;
+    let (noise, key) = (Noise::new(3, BYTES), 0_u64.to_be_bytes());
+    let value = noise.value(0, BYTES);
+    let checked = [Kind::LeveldbChecked, Kind::HyperleveldbChecked, Kind::PebblesdbChecked];
+    let kinds = [Kind::Leveldb, Kind::Hyperleveldb, Kind::Pebblesdb].into_iter().zip(checked);
+    for (kind, checked) in kinds.filter(|(kind, _)| kind.origin().is_ok()) {
+        let place = Place::new("flipped", kind);
+        let store = kind.open_with(&place.db(), 1, &SMALL).unwrap();
+        for put in 0..PUTS {
+            store.put(0, &put.to_be_bytes(), noise.value(put, BYTES)).unwrap();
+        }
+        store.settle(&mut || ()).unwrap();
+        drop(store);
+        let read = |kind: Kind| -> Outcome<(Vec<u8>, usize)> {
+            let (store, mut seen) = (kind.open_with(&place.db(), 1, &SMALL)?, Vec::new());
+            store.get(0, &key, &mut |value| seen = value.to_vec())?;
+            Ok((seen, store.scan(0, &key, 1, &mut |_, _| ())?))
+        };
+        assert_eq!(read(checked).unwrap(), (value.to_vec(), 1), "{checked:?}");
+        for path in files_below(&place.db()).into_keys() {
+            let mut content = fs::read(&path).unwrap();
+            if let Some(at) = content.windows(BYTES).position(|window| window == value) {
+                content[at + BYTES / 2] ^= 1;
+                fs::write(path, content).unwrap();
+            }
+        }
+        let (seen, scanned) = read(kind).unwrap();
+        assert!(seen != value && seen.len() == BYTES && scanned == 1, "{kind:?}");
+        let error = read(checked).unwrap_err().to_string();
+        assert!(error.contains("checksum"), "{checked:?}: {error}");
+    }
+}
+
 #[test]
 fn a_store_that_cannot_be_loaded_says_what_it_wants() {
     for kind in [Kind::Hyperleveldb, Kind::Pebblesdb, Kind::Rocksdb] {

@@ -41,6 +41,7 @@ fn as_json(measured: &Measured, args: &Measurement, directory_bytes: u64) -> Val
         "operations": operations,
         "entries_found": measured.run.lane.found,
         "checked": measured.run.lane.checked,
+        "byte_sum": measured.run.lane.byte_sum,
         "families": settings.load.families,
         "seconds": measured.run.seconds,
         "settled_seconds": measured.run.settled_seconds,

@@ -20,6 +20,7 @@ functions! {
         create_iterator(Handle, Handle) -> Handle;
         options_set_cache(Handle, Handle);
         options_set_filter_policy(Handle, Handle);
+        readoptions_set_verify_checksums(Handle, u8);
         filterpolicy_create_bloom(c_int) -> Handle;
         filterpolicy_destroy(Handle);
     }
@@ -73,8 +74,13 @@ unsafe impl Send for Database {}
 unsafe impl Sync for Database {}
 
 impl Database {
-    /// Opens the database in a directory, or creates it there.
-    pub fn open(library: &'static Library, dir: &Path, settings: &Settings) -> Outcome<Database> {
+    /// Opens the database in a directory, or creates it there. With `is_checked` reads verify the checksum of each block from a file.
+    pub fn open(
+        library: &'static Library,
+        dir: &Path,
+        settings: &Settings,
+        is_checked: bool,
+    ) -> Outcome<Database> {
         let name = path_text(dir)?;
         // SAFETY: these are the interface and the types of the header.
         let (parts, own) = unsafe { (Parts::new(library, PREFIX, settings)?, Own::of(library, PREFIX)?) };
@@ -84,6 +90,7 @@ impl Database {
         // SAFETY: options, cache and filter are alive. The options keep the handles of cache and filter, and `Database` frees both after
         // the database.
         unsafe {
+            (own.readoptions_set_verify_checksums)(parts.read, is_checked.into());
             (own.options_set_cache)(parts.options, parts.cache);
             (own.options_set_filter_policy)(parts.options, filter.filter);
         }

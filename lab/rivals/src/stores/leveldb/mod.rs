@@ -1,5 +1,6 @@
 //! LevelDB, HyperLevelDB and PebblesDB, from shared objects. They have no families: if a run has several, each key begins with one byte
-//! that names its family. They hand their log to the operating system at each put, which is the default.
+//! that names its family. They hand their log to the operating system at each put, which is the default. They compare no checksum when they
+//! read, which is the default too, unless the variant whose name ends with `-checked` is asked for.
 
 mod ffi;
 
@@ -26,6 +27,7 @@ pub fn open(
     dir: &Path,
     families: usize,
     settings: &Settings,
+    is_checked: bool,
 ) -> Outcome<Box<dyn Store>> {
     if families > 256 {
         return Err(format!(
@@ -33,7 +35,7 @@ pub fn open(
         )
         .into());
     }
-    let db = Database::open(library, dir, settings)?;
+    let db = Database::open(library, dir, settings, is_checked)?;
     Ok(Box::new(LevelDb { db, dir: dir.to_owned(), has_families: families > 1 }))
 }
 
