@@ -179,6 +179,8 @@ impl Runner {
             variables.push((lock::HELD.to_owned(), "1".to_owned()));
         }
         let rounds = if line.rounds == 1 { 1 } else { number_of("ROUNDS").unwrap_or(line.rounds) };
+        // What a killed run of another line left there.
+        host::remove_dir(&directory)?;
         let mut told = Told::default();
         for round in 1..=rounds {
             let mut by_label = BTreeMap::new();

@@ -299,6 +299,15 @@ mod tests {
         assert_eq!(floors("beside-gaps"), [">= 0.97"; 4]);
         assert_eq!(floors("threads"), [">= 0.8"; 4]);
         assert_eq!(floors("queues").len(), 12);
+        assert_eq!(
+            floors("reads-in-order").join(" "),
+            ">= 1.2 >= 0.5 >= 1 >= 1 >= 1 >= 0.35 >= 1 >= 1 >= 0.35 >= 1 >= 1 >= 1"
+        );
+        assert_eq!(floors("reads-overwritten"), [">= 1.3", ">= 1.3", ">= 0.65", ">= 1", ">= 1"]);
+        assert_eq!(floors("reads-20m"), [">= 1.15", ">= 1.15", ">= 0.5", ">= 0.8", ">= 0.8"]);
+        assert_eq!(floors("reads-small-memory"), [">= 0.5", ">= 1.2"]);
+        assert_eq!(floors("reads-4k"), [">= 0.5", ">= 2"]);
+        assert_eq!(floors("reads-100m")[..2], [">= 0.6", ">= 0.3"]);
         for name in ["standard", "pairs-03c68b7", "without-base"] {
             let line = lines.iter().find(|line| line.name == name).unwrap();
             assert!(line.uses("--limit 'settled_operations_per_second>=0.9"), "{name} has no limit");
