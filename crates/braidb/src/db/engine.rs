@@ -142,6 +142,8 @@ impl Engine {
         {
             match self.jobs.flush() {
                 Ok(()) => {
+                    // The flush unlinks its logs after its edit. If the wait fails, the put may still find room.
+                    let _ = self.jobs.wait_for_deletions();
                     let second = attempt();
                     self.jobs.act_on(second.wants);
                     outcome = second.outcome;

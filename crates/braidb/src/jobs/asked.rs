@@ -49,10 +49,8 @@ impl Jobs {
         for _ in 0..2 {
             // After an error, memtables of other families may have been switched.
             let wanted = self.parts.queue.switch_all_memtables().inspect_err(|_| self.schedule())?;
-            // The flush deletes its logs at last, and the caller may wait for their space.
-            self.wait_until(&[Lane::Flush], |_| {
-                self.parts.queue.room().has_flushed(&wanted) && !self.is_deleting()
-            })?;
+            // The flush goes on to unlink its logs. The caller does not wait for it: another flush may fail meanwhile.
+            self.wait_until(&[Lane::Flush], |_| self.parts.queue.room().has_flushed(&wanted))?;
         }
         Ok(())
     }

@@ -13,6 +13,7 @@
 //! edit prevented.
 
 use super::{Catalog, Jobs};
+use crate::base::error::Result;
 use crate::base::ids::{FileId, TierId};
 use crate::base::mutant::mutant;
 use crate::base::names;
@@ -24,7 +25,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Dead tables that one job unlinks after a reader has ended: 8. ext4 takes up to 95 ms to free a table's blocks, so a merge that waits for
 /// the thread waits less than a second.
@@ -49,20 +49,35 @@ impl Orphans {
     }
 }
 
-/// A thread that gives files back.
-struct Deleting<'a>(&'a Jobs);
+/// The deletions that run, by number. A thread that waits for space waits for the deletions that have begun. It waits for no later ones,
+/// because jobs and readers may begin deletions without end.
+#[derive(Debug, Default)]
+pub(super) struct Deletions {
+    /// The number of the deletion that began last, from 1; 0 before the first.
+    last: u64,
+    running: BTreeSet<u64>,
+}
+
+/// A thread that gives files back, counted until the drop.
+pub(super) struct Deleting<'a> {
+    jobs: &'a Jobs,
+    number: u64,
+}
 
 impl Deleting<'_> {
-    fn new(jobs: &Jobs) -> Deleting<'_> {
-        jobs.deleting.fetch_add(1, Ordering::SeqCst);
-        Deleting(jobs)
+    pub fn new(jobs: &Jobs) -> Deleting<'_> {
+        let mut deletions = jobs.deletions.lock();
+        deletions.last += 1;
+        let number = deletions.last;
+        deletions.running.insert(number);
+        Deleting { jobs, number }
     }
 }
 
 impl Drop for Deleting<'_> {
     fn drop(&mut self) {
-        self.0.deleting.fetch_sub(1, Ordering::SeqCst);
-        self.0.ended.notify_all();
+        self.jobs.deletions.lock().running.remove(&self.number);
+        self.jobs.ended.notify_all();
     }
 }
 
@@ -154,7 +169,13 @@ impl Jobs {
     pub fn collect_garbage_now(self: &Arc<Self>) -> bool {
         let had_garbage = self.has_garbage() || self.is_deleting();
         self.collect_all_garbage();
-        had_garbage && self.wait_until(&[], |_| !self.is_deleting()).is_ok()
+        had_garbage && self.wait_for_deletions().is_ok()
+    }
+
+    /// Waits for the deletions that have begun, and for no later ones.
+    pub fn wait_for_deletions(self: &Arc<Self>) -> Result<()> {
+        let last = self.deletions.lock().last;
+        self.wait_until(&[], |_| self.deletions.lock().running.first().is_none_or(|&number| number > last))
     }
 
     /// Whether there may be something to give back.
@@ -199,7 +220,7 @@ impl Jobs {
 
     /// Whether a thread gives files back now. A thread is counted before it takes anything from the lists of what is dead.
     pub(super) fn is_deleting(&self) -> bool {
-        self.deleting.load(Ordering::SeqCst) > 0
+        !self.deletions.lock().running.is_empty()
     }
 
     /// Punches out of tables what none of their living slices reaches. If another thread punches a table now, the table is left

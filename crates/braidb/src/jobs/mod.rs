@@ -72,6 +72,7 @@ use crate::write::{CommitQueue, Shared};
 use braidb_storage::locks::{Condvar, Mutex};
 use braidb_storage::{Env, Lane};
 use catalog::Catalog;
+use cleanup::Deletions;
 pub use cleanup::Orphans;
 use hints::Hints;
 use memory_compaction::MemoryCompactor;
@@ -128,8 +129,7 @@ pub struct Jobs {
     tries: Arc<Tries>,
     /// Whether files of slow tiers were deleted since the devices were asked for their free bytes.
     slow_files_gone: AtomicBool,
-    /// Threads that delete files or punch holes.
-    deleting: AtomicU64,
+    deletions: Mutex<Deletions>,
     /// Entries that scans of a family returned since its last flush.
     entries_returned: ForegroundMutex<BTreeMap<FamilyId, u64>>,
     /// Whether a log was closed because it was full, or a flush ended, since a log collection last began.
@@ -180,7 +180,7 @@ impl Jobs {
             merging: AtomicU64::new(0),
             tries: Arc::new(tries),
             slow_files_gone: AtomicBool::new(false),
-            deleting: AtomicU64::new(0),
+            deletions: Mutex::default(),
             entries_returned: ForegroundMutex::default(),
             log_full: AtomicBool::new(false),
             writes_back_small: AtomicBool::new(false),

@@ -362,7 +362,7 @@ impl Jobs {
                     self.collect_all_garbage();
                     let gone = self.take_value_files_gone(&mut self.catalog.lock());
                     self.unlink_gone(gone);
-                    self.wait_until(&[], |_| !self.is_deleting())?;
+                    self.wait_for_deletions()?;
                     let synced = self.parts.env.fs.sync_dir(dir);
                     synced.map_err(|error| Error::io("sync the directory", dir, error))?;
                     is_swept = true;

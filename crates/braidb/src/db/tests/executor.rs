@@ -20,13 +20,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A database on a simulated file system. No job runs unless a caller waits for it.
-struct Bench {
-    db: Db,
-    fs: SimFs,
+pub(super) struct Bench {
+    pub db: Db,
+    pub fs: SimFs,
 }
 
 /// Memory of 64 KiB. Half of the keys may stay hot. Flushes write values to tables.
-fn options() -> Options {
+pub(super) fn options() -> Options {
     let options = Options::new().memtable_bytes(64 << 10);
     options.tuning(|tuning| {
         tuning
@@ -38,7 +38,7 @@ fn options() -> Options {
 }
 
 impl Bench {
-    fn new(options: Options) -> Bench {
+    pub fn new(options: Options) -> Bench {
         let (fs, clock) = (SimFs::new(), Arc::new(StepClock::new()));
         let runtime: Arc<dyn Runtime> = Arc::new(Inline::new(clock.clone()));
         let random = Arc::new(SeededRandom::new(1));
@@ -47,13 +47,13 @@ impl Bench {
     }
 
     /// The names of the files that end in `extension`.
-    fn names(&self, extension: &str) -> Vec<String> {
+    pub fn names(&self, extension: &str) -> Vec<String> {
         let paths = self.fs.files().into_iter().filter(|path| has_extension(path, extension));
         paths.map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
     }
 
     /// The operations of `work` that change something.
-    fn recorded<T>(&self, work: impl FnOnce(&Db) -> T) -> (T, Vec<Op>) {
+    pub fn recorded<T>(&self, work: impl FnOnce(&Db) -> T) -> (T, Vec<Op>) {
         self.fs.record_ops();
         let outcome = work(&self.db);
         let mut ops = self.fs.take_recorded_ops();
@@ -84,11 +84,11 @@ impl Bench {
     }
 }
 
-fn has_extension(path: &Path, extension: &str) -> bool {
+pub(super) fn has_extension(path: &Path, extension: &str) -> bool {
     path.extension().is_some_and(|found| found == extension)
 }
 
-fn is(kind: OpKind, extension: &'static str) -> impl Fn(&Op) -> bool + Send + Clone + 'static {
+pub(super) fn is(kind: OpKind, extension: &'static str) -> impl Fn(&Op) -> bool + Send + Clone + 'static {
     move |op| op.kind == kind && (extension.is_empty() || has_extension(&op.path, extension))
 }
 
@@ -220,7 +220,7 @@ fn a_flush_moves_idle_families_on() {
 }
 
 /// Two tables of the same ten keys.
-fn two_tables() -> Bench {
+pub(super) fn two_tables() -> Bench {
     let bench = Bench::new(options());
     for round in [1u8, 2] {
         for key in 0..10u8 {

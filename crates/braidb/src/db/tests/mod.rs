@@ -1,5 +1,6 @@
 //! Log collections and merges with other work between their steps.
 
+mod deletions;
 mod executor;
 mod interrupted;
 mod memory_simulator;
