@@ -82,9 +82,6 @@ impl Loaded {
 impl TableCursor {
     pub(super) fn new(table: Arc<Table>, bounds: Arc<KeyRange>, fill_cache: bool) -> TableCursor {
         let images = if fill_cache { Vec::new() } else { table.images() };
-        if fill_cache {
-            table.note_reader();
-        }
         TableCursor {
             source: Source::new(table, bounds, fill_cache),
             loaded: None,

@@ -97,9 +97,9 @@ impl Table {
         self.slow_reads = Some(AtomicU64::default());
     }
 
-    /// Notes that a reader looks into the table.
+    /// Notes that a reader looks into the table. A job that looks for a place to cut notes nothing.
     #[inline]
-    pub(super) fn note_reader(&self) {
+    pub fn note_reader(&self) {
         if !self.has_been_read.load(Relaxed) {
             self.has_been_read.store(true, Relaxed);
         }

@@ -231,6 +231,13 @@ pub(super) fn two_tables() -> Bench {
     bench
 }
 
+/// How often a get of the first key reads a file.
+fn reads_of_a_get(bench: &Bench) -> usize {
+    bench.fs.record_ops();
+    assert!(bench.db.get([0]).unwrap().is_some());
+    bench.fs.take_recorded_ops().into_iter().filter(|op| op.kind == OpKind::Read).count()
+}
+
 #[test]
 fn a_merge_syncs_its_output_before_its_edit_and_deletes_its_inputs_after_it() {
     let bench = two_tables();
@@ -285,11 +292,6 @@ fn the_inputs_of_a_merge_stay_as_long_as_a_reader_needs_them() {
 /// comes to the new table then reads one block alone. Tables that only writers meet take no memory.
 #[test]
 fn the_first_get_of_a_new_table_reads_one_block() {
-    let reads_of_a_get = |bench: &Bench| {
-        bench.fs.record_ops();
-        assert!(bench.db.get([0]).unwrap().is_some());
-        bench.fs.take_recorded_ops().into_iter().filter(|op| op.kind == OpKind::Read).count()
-    };
     let bench = two_tables();
     assert!(reads_of_a_get(&bench) > 1, "no reader met the family");
     bench.db.put([0], [3; 100]).unwrap();
@@ -300,6 +302,24 @@ fn the_first_get_of_a_new_table_reads_one_block() {
     let unread = two_tables();
     unread.db.compact().unwrap();
     assert!(reads_of_a_get(&unread) > 1, "no reader met the inputs");
+}
+
+/// A move that cuts a table reads the keys next to the cut. It is no reader, so flushes of a family without readers load no index.
+#[test]
+fn a_cut_counts_as_no_reader() {
+    let bench = Bench::new(options().tuning(|tuning| tuning.table_bytes(4 << 10)));
+    let flush = |keys: &[u8]| {
+        keys.iter().for_each(|&key| bench.db.put([key], [1; 100]).unwrap());
+        bench.db.flush().unwrap();
+        bench.db.settle().unwrap();
+    };
+    flush(&Vec::from_iter(0..60));
+    // The first table goes down and is halved. The second one is cut on its way down.
+    (0..5).for_each(|_| flush(&[0, 59]));
+    flush(&[0]);
+    let counts = bench.db.stats().counts;
+    assert!(counts.cells_split > 0 && counts.trivial_moves > 1 && counts.merges == 0, "{counts:?}");
+    assert!(reads_of_a_get(&bench) > 1);
 }
 
 /// A flush reads the end of its table while the records still stand in logs. If the end is damaged, the flush fails, and the next try

@@ -31,8 +31,11 @@ impl Parts for SlicesOfRun {
     }
 
     fn open(&self, at: usize) -> Result<Option<TableCursor>> {
-        let slice = &self.slices[at];
-        Ok(Some(slice.table.reader()?.cursor(slice.bounds().clone(), self.fill_cache)))
+        let (slice, table) = (&self.slices[at], self.slices[at].table.reader()?);
+        if self.fill_cache {
+            table.note_reader();
+        }
+        Ok(Some(table.cursor(slice.bounds().clone(), self.fill_cache)))
     }
 
     fn before(&self, key: &[u8]) -> usize {
