@@ -112,10 +112,11 @@ impl Jobs {
         gone
     }
 
-    /// Takes the value files that no table of the state names and no reader holds; none while it is unknown which edit is the last.
+    /// Takes the value files that no table of the state names and no reader holds; none while it is unknown which edit is the last, and none
+    /// after the close.
     pub(super) fn take_value_files_gone(&self, catalog: &mut Catalog) -> Gone<'_> {
         let mut gone = Gone::nothing(self);
-        if self.parts.shared.health.check_unpoisoned().is_ok() {
+        if self.parts.shared.health.check_writable().is_ok() {
             gone.value_files = self.take_value_files(catalog);
         }
         gone
@@ -137,7 +138,8 @@ impl Jobs {
     }
 
     /// Gives back the tables, parts of tables, and logs behind tables that neither the manifest nor any view refers to. A
-    /// poisoned handle gives nothing back: its last edit may not be the last one, or another process may be in the directory.
+    /// poisoned handle gives nothing back: its last edit may not be the last one, or another process may be in the directory. After a close
+    /// began, only the closing thread gives back: another process may open the directory once the close returned.
     pub fn collect_garbage(&self) {
         let Some(_deleting) = self.begin_deleting() else { return };
         self.give_tables_back(usize::MAX);
@@ -149,6 +151,17 @@ impl Jobs {
     /// As [`Jobs::collect_garbage`], and waits for a commit that is under way.
     pub(super) fn collect_all_garbage(&self) {
         let Some(_deleting) = self.begin_deleting() else { return };
+        self.give_all_back();
+    }
+
+    /// As [`Jobs::collect_all_garbage`], by the thread that closes the database.
+    pub(super) fn collect_garbage_at_close(&self) {
+        if self.has_garbage() && self.parts.shared.health.check_unpoisoned().is_ok() {
+            self.give_all_back();
+        }
+    }
+
+    fn give_all_back(&self) {
         self.give_tables_back(usize::MAX);
         self.give_bodies_back();
     }
@@ -183,10 +196,14 @@ impl Jobs {
         self.parts.tables.has_garbage() || self.parts.tables.bodies().any_died()
     }
 
-    /// `None` if there is nothing to give back, or nothing may be given back.
+    /// `None` if there is nothing to give back, or the handle is closed or poisoned.
     fn begin_deleting(&self) -> Option<Deleting<'_>> {
-        (self.has_garbage() && self.parts.shared.health.check_unpoisoned().is_ok())
-            .then(|| Deleting::new(self))
+        if !self.has_garbage() {
+            return None;
+        }
+        // Counted before the check: a close first refuses, and then waits for the threads that are counted.
+        let deleting = Deleting::new(self);
+        self.parts.shared.health.check_writable().ok().map(|()| deleting)
     }
 
     /// Punches all holes, and unlinks at most `most` dead tables. Returns whether that many were dead.

@@ -510,7 +510,7 @@ impl Jobs {
         }
         drop(catalog);
         // Deletes what readers left to a job that never began. This comes before the seal of the log, which may need the space.
-        self.collect_all_garbage();
+        self.collect_garbage_at_close();
         let mut catalog = self.catalog.lock();
         while self.is_deleting() {
             self.ended.wait_for(&mut catalog, WAIT);

@@ -27,6 +27,7 @@
 //!
 //! One tier is given up at a time. After a failure the tier takes cells again, and another call goes on.
 
+use super::cleanup::Deleting;
 use super::{Catalog, Jobs};
 use crate::base::error::{Error, Result};
 use crate::base::ids::{Epoch, TierId};
@@ -315,12 +316,12 @@ impl Jobs {
             tier
         };
         let given_up = GivenUp { jobs: self, tier };
-        let outcome = self.empty(tier, dir, &mut progress);
+        let emptied = self.empty(tier, dir, &mut progress);
         drop(given_up);
-        if outcome.is_err() {
+        if emptied.is_err() {
             self.schedule();
         }
-        outcome?;
+        let _deleting = emptied?;
         self.parts.shared.dir_lock.left(dir);
         // A crash before the unlink leaves a file that no database needs. The tier takes nothing more in this open, even if the file stays.
         let (fs, file) = (&self.parts.env.fs, dir.join(names::TIER));
@@ -328,8 +329,13 @@ impl Jobs {
         fs.sync_dir(dir).map_err(|error| Error::io("sync the directory", dir, error))
     }
 
-    /// Waits until the tier is empty, and commits the edit that takes it out.
-    fn empty(self: &Arc<Self>, tier: TierId, dir: &Path, progress: &mut dyn FnMut(u64)) -> Result<()> {
+    /// Waits until the tier is empty, and commits the edit that takes it out. While the returned value lives, a close waits.
+    fn empty(
+        self: &Arc<Self>,
+        tier: TierId,
+        dir: &Path,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Deleting<'_>> {
         let (mut told, mut is_swept) = (None, false);
         // The merge that began last when the tier was found empty. This merge and earlier ones may hold files that their edits have
         // replaced.
@@ -343,8 +349,8 @@ impl Jobs {
                     let last = *last_holder.get_or_insert(catalog.claims().last());
                     match is_empty {
                         Ok(()) if !catalog.claims().are_released(last) => None,
-                        Ok(()) if is_swept => Some(self.take_out(catalog, tier)),
-                        other => Some(other),
+                        Ok(()) if is_swept => Some(self.take_out(catalog, tier).map(Some)),
+                        other => Some(other.map(|()| None)),
                     }
                 });
                 found.is_some() || told != Some(left_bytes)
@@ -356,7 +362,7 @@ impl Jobs {
             }
             match found {
                 None => {}
-                Some(Ok(())) if !is_swept => {
+                Some(Ok(None)) => {
                     // Tables that stay in the directory would keep it from becoming a tier again. After this call only views hold some.
                     // What another thread took to delete is gone before the sync.
                     self.collect_all_garbage();
@@ -367,15 +373,20 @@ impl Jobs {
                     synced.map_err(|error| Error::io("sync the directory", dir, error))?;
                     is_swept = true;
                 }
-                Some(outcome) => return outcome,
+                Some(Ok(Some(deleting))) => return Ok(deleting),
+                Some(Err(error)) => return Err(error),
             }
         }
     }
 
-    fn take_out(&self, catalog: &mut Catalog, tier: TierId) -> Result<()> {
+    /// Commits the edit that takes a tier out. The caller deletes `TIER`, and is counted from before the release of the catalog: a close
+    /// would not wait for it otherwise.
+    fn take_out(&self, catalog: &mut Catalog, tier: TierId) -> Result<Deleting<'_>> {
+        let deleting = Deleting::new(self);
         let mut edit = Edit::default();
         edit.push(Change::TierRemoved { id: tier });
-        self.commit(catalog, edit)
+        self.commit(catalog, edit)?;
+        Ok(deleting)
     }
 
     /// Gives all tiers a new epoch, in the steps of an open (`version/directory/tier_file.rs`). This is the last edit before a close. So a

@@ -1,7 +1,8 @@
-//! Threads that delete files: which callers wait for them, and which do not.
+//! Threads that delete files: which callers wait for them, which do not, and that none deletes after the close.
 
-use super::executor::{Bench, has_extension, two_tables};
+use super::executor::{Bench, has_extension, options, two_tables};
 use crate::base::error::Error;
+use crate::base::names;
 use braidb_storage::Lane;
 use braidb_storage::sim::OpKind;
 use std::path::Path;
@@ -63,4 +64,43 @@ fn a_flush_waits_for_no_deletion_of_others() {
         assert_eq!(bench.names("table").len(), 2, "the merged table, and that of the flush");
         bench.db.flush().unwrap();
     }
+}
+
+/// A program may call the engine on another thread while it closes the database, and drop an iterator afterwards.
+#[test]
+fn no_thread_deletes_a_file_after_the_close() {
+    let bench = two_tables();
+    let mut iter = bench.db.iter();
+    assert!(iter.next().unwrap().is_ok());
+    bench.db.compact().unwrap();
+    let jobs = bench.db.engine().unwrap().jobs.clone();
+    bench.db.close().unwrap();
+    let (_, ops) = bench.recorded(|_| {
+        drop(iter);
+        jobs.collect_garbage_now();
+        jobs.collect_garbage();
+    });
+    assert!(ops.is_empty(), "{ops:?}");
+    assert_eq!(bench.names("table").len(), 3, "the inputs stay for the next open");
+}
+
+/// After the close another database may take the directory of a tier, or delete it.
+#[test]
+fn a_close_waits_until_an_evacuated_directory_is_left() {
+    let bench = Bench::new(options().slow_path("/slow"));
+    let (is_reached, release) = bench.block_unlink(names::TIER);
+    let (closed, is_closed) = channel();
+    std::thread::scope(|scope| {
+        let evacuation = scope.spawn(|| bench.db.evacuate("/slow", drop));
+        is_reached.recv().unwrap();
+        let db = &bench.db;
+        scope.spawn(move || closed.send(db.close()));
+        // A close that does not wait is through by then.
+        let early = is_closed.recv_timeout(Duration::from_millis(300));
+        drop(release);
+        early.expect_err("the close returned before TIER was deleted");
+        evacuation.join().unwrap().unwrap();
+        is_closed.recv_timeout(WATCHDOG).unwrap().unwrap();
+    });
+    assert!(!bench.fs.files().iter().any(|path| path.starts_with("/slow") && !path.ends_with(names::LOCK)));
 }
