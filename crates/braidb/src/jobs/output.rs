@@ -372,6 +372,10 @@ impl Outputs {
 
 impl Drop for Outputs {
     fn drop(&mut self) {
+        // A panic may have come after the sync of the edit that names the files. The next open deletes them if no edit does.
+        if std::thread::panicking() {
+            return;
+        }
         for path in self.created.iter().map(|&(tier, id)| self.target.dirs.table(tier, id)) {
             // Nothing refers to the file. The next open deletes it if this unlink fails.
             let _ = self.target.fs.unlink(&path);

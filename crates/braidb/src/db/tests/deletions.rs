@@ -1,10 +1,12 @@
 //! Threads that delete files: which callers wait for them, which do not, and that none deletes after the close.
 
-use super::executor::{Bench, has_extension, options, two_tables};
+use super::executor::{Bench, has_extension, is, options, two_tables};
 use crate::base::error::Error;
 use crate::base::names;
+use crate::db::ValueLayout;
 use braidb_storage::Lane;
 use braidb_storage::sim::OpKind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -103,4 +105,38 @@ fn a_close_waits_until_an_evacuated_directory_is_left() {
         is_closed.recv_timeout(WATCHDOG).unwrap().unwrap();
     });
     assert!(!bench.fs.files().iter().any(|path| path.starts_with("/slow") && !path.ends_with(names::LOCK)));
+}
+
+/// A thread panics between the sync of an edit and the return of the commit. The next open needs the files that the edit names.
+#[test]
+fn a_panic_after_the_sync_of_an_edit_deletes_no_file() {
+    for (layout, merges) in
+        [ValueLayout::Ordered, ValueLayout::Trie { levels: 0 }].into_iter().flat_map(|it| [(it, false), (it, true)])
+    {
+        let options =
+            || options().tuning(|tuning| tuning.separation_threshold(Some(100)).value_layout(layout));
+        let bench = Bench::new(options());
+        let put = |round: u8| (0..20u8).for_each(|key| bench.db.put([key], [round; 200]).unwrap());
+        put(1);
+        bench.db.flush().unwrap();
+        put(2);
+        if merges {
+            bench.db.flush().unwrap();
+        }
+        let (mut has_table, mut is_synced) = (false, false);
+        bench.fs.set_hook(Some(Box::new(move |_, op| {
+            has_table |= is(OpKind::Create, "table")(op);
+            is_synced |= has_table && is(OpKind::SyncData, "manifest")(op);
+            assert!(!(is_synced && is(OpKind::Append, "manifest")(op)), "planted");
+        })));
+        let work = || if merges { bench.db.compact() } else { bench.db.flush() };
+        assert!(catch_unwind(AssertUnwindSafe(work)).is_err());
+        assert!(bench.db.stats().poisoned.is_some());
+        let Bench { db, fs } = bench;
+        drop(db);
+        fs.set_hook(None);
+        let bench = Bench::on(fs, options());
+        assert!((0..20u8).all(|key| bench.db.get([key]).unwrap().unwrap() == [2; 200]));
+        assert_eq!(bench.db.verify().unwrap().damages, []);
+    }
 }

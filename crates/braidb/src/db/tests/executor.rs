@@ -39,7 +39,11 @@ pub(super) fn options() -> Options {
 
 impl Bench {
     pub fn new(options: Options) -> Bench {
-        let (fs, clock) = (SimFs::new(), Arc::new(StepClock::new()));
+        Bench::on(SimFs::new(), options)
+    }
+
+    pub fn on(fs: SimFs, options: Options) -> Bench {
+        let clock = Arc::new(StepClock::new());
         let runtime: Arc<dyn Runtime> = Arc::new(Inline::new(clock.clone()));
         let random = Arc::new(SeededRandom::new(1));
         let env = Env { fs: Arc::new(fs.clone()), clock, random, runtime };
