@@ -326,11 +326,11 @@ fn a_cut_counts_as_no_reader() {
     assert!(reads_of_a_get(&bench) > 1);
 }
 
-/// A flush reads the end of its table while the records still stand in logs. If the end is damaged, the flush fails, and the next try
-/// writes another table. If the read itself fails, the flush succeeds, and the first reader of the table reads again.
+/// A flush reads the end of its table while the records still stand in logs. If the end is damaged or cannot be read, the flush fails, and
+/// the next try writes another table. If the table cannot be opened, the flush succeeds, and the first reader of the table opens it.
 #[test]
 fn a_flush_reads_its_table_before_the_logs_go() {
-    for is_damaged in [false, true] {
+    for (fault, fails) in [(None, true), (Some(OpKind::Read), true), (Some(OpKind::Open), false)] {
         let bench = Bench::new(options());
         bench.db.put("k", "before").unwrap();
         bench.db.flush().unwrap();
@@ -344,14 +344,15 @@ fn a_flush_reads_its_table_before_the_logs_go() {
             if op.kind != OpKind::SyncDir || !std::mem::take(&mut is_armed) {
                 return;
             }
-            match is_damaged {
-                true => fs.flip_bit(&table, 8 * (fs.written_len(&table).unwrap() - 1)).unwrap(),
-                false => fs.fail_nth_where(1, Fault::Io, Lasting::Once, 1, is(OpKind::Read, "table")),
+            match fault {
+                None => fs.flip_bit(&table, 8 * (fs.written_len(&table).unwrap() - 1)).unwrap(),
+                Some(kind) => fs.fail_nth_where(1, Fault::Io, Lasting::Once, 1, is(kind, "table")),
             }
         })));
         let outcome = bench.db.flush();
-        assert_eq!(outcome.is_err(), is_damaged, "{outcome:?}");
-        assert_eq!(bench.db.stats().counts.job_failures, u64::from(is_damaged));
+        assert_eq!(outcome.is_err(), fails, "{fault:?}: {outcome:?}");
+        assert_eq!(bench.fs.faults_struck(), u64::from(fault.is_some()));
+        assert_eq!(bench.db.stats().counts.job_failures, u64::from(fails));
         bench.db.flush().unwrap();
         assert_eq!(bench.db.get("k").unwrap().unwrap(), b"v"[..]);
     }

@@ -161,8 +161,8 @@ impl TableStore {
     /// the returned value lives, and as long as the state has the tables. The files are closed: an open file would keep the space of a
     /// table that is deleted because its job fails later.
     ///
-    /// A damaged table is an error here, while its records are still elsewhere too. If the operating system refuses to open a table on
-    /// the fast tier, this is no error: the first reader of the table tries again.
+    /// A table that is damaged or cannot be read is an error here, while its records are still elsewhere too. If the operating system
+    /// refuses to open a table on the fast tier, this is no error: the first reader of the table tries again.
     pub fn open_early<'a>(
         self: &Arc<Self>,
         tables: impl Iterator<Item = &'a NewTable>,
@@ -175,7 +175,7 @@ impl TableStore {
                 Ok(opened) => _ = self.early.lock().insert(table.id, opened),
                 // The tables behind this one would wait for a descriptor too, each for a second.
                 Err(error) if table.tier == TierId::FAST && error.is_short_of_descriptors() => break,
-                Err(Error::Io { .. }) if table.tier == TierId::FAST => continue,
+                Err(Error::Io { operation: "open", .. }) if table.tier == TierId::FAST => continue,
                 Err(error) => return Err(error),
             }
             early.ids.push(table.id);
