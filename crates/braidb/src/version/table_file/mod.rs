@@ -171,6 +171,10 @@ impl TableStore {
         for table in tables {
             let opened = self.open(&TableFile::of_new(table, self));
             self.close(table.id);
+            // The table may have taken the descriptor that is held for the next read. Where descriptors are short, this would wait for one.
+            if !opened.as_ref().is_err_and(Error::is_short_of_descriptors) {
+                self.reserve();
+            }
             match opened {
                 Ok(opened) => _ = self.early.lock().insert(table.id, opened),
                 // The tables behind this one would wait for a descriptor too, each for a second.
@@ -179,10 +183,6 @@ impl TableStore {
                 Err(error) => return Err(error),
             }
             early.ids.push(table.id);
-        }
-        // The tables may have taken the descriptor that is held for the next read.
-        if !early.ids.is_empty() {
-            self.reserve();
         }
         Ok(early)
     }

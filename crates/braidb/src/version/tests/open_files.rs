@@ -6,7 +6,7 @@ use crate::base::key::{self, KeyRange};
 use crate::base::names;
 use crate::cache::{BlockCache, OpenFiles};
 use crate::table::{TableBuilder, TableOptions};
-use crate::version::table_file::{TableFile, TableStore};
+use crate::version::table_file::{NewTable, TableFile, TableStore};
 use crate::visible::{Cursor, EntryKind};
 use braidb_storage::locks::Mutex;
 use braidb_storage::real::RealFs;
@@ -186,6 +186,28 @@ fn a_read_finds_a_descriptor_where_the_program_takes_all_others() {
         }
     });
     assert_eq!((fs.open_descriptors(), taken.len()), (24, 23));
+}
+
+/// A store that may hold one file opens a new table, and closes the file that it holds for the next read. Afterwards it holds this file
+/// again, also if the table is damaged or cannot be opened.
+#[test]
+fn a_new_table_gives_back_the_descriptor_of_the_next_read() {
+    let (fs, dir) = (SimFs::new(), Path::new("one"));
+    fs.create_dir_all(dir).unwrap();
+    fs.write_file(&dir.join(names::LOCK), b"").unwrap();
+    let store = TableStore::new(Arc::new(fs.clone()), dir, Arc::new(BlockCache::new(0)), Arc::default(), 1);
+    let new = |id: u64, more_bytes: u64| {
+        let TableFile { id, bytes, checksum, tier, .. } = *table_in(&fs, dir, &store, FileId(id));
+        NewTable { id, bytes: bytes + more_bytes, checksum, tier, parts: Vec::new(), bodies: Vec::new() }
+    };
+    let (whole, damaged, missing) = (new(1, 0), new(2, 1), new(3, 0));
+    fs.unlink(&names::table(dir, missing.id)).unwrap();
+    for (table, is_ok) in [(&whole, true), (&damaged, false), (&missing, true)] {
+        store.reserve();
+        assert_eq!(fs.open_descriptors(), 1);
+        assert_eq!(store.open_early([table].into_iter()).is_ok(), is_ok, "{table:?}");
+        assert_eq!(fs.open_descriptors(), 1, "{table:?}");
+    }
 }
 
 /// Takes all descriptors that are free.
