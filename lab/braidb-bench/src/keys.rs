@@ -8,7 +8,7 @@ use crate::draws::{HotCold, Noise, Zipfian, mix, shuffled, write_decimal};
 use crate::settings::{Distribution, Ranks, Settings};
 use crate::workload::{Mix, Workload};
 
-/// So many neighbouring keys of a timeline are written in random order, as events of one moment arrive.
+/// Neighbouring keys of a timeline that are written in random order, as events of one moment arrive: 64.
 pub const TIMELINE_BLOCK: u64 = 64;
 
 /// The seed that makes the random order of inserted keys differ from the order of a fill.

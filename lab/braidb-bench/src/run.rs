@@ -69,7 +69,7 @@ impl std::fmt::Debug for Beside<'_> {
 
 /// Operations that a thread takes at once.
 const SHARE: u64 = 256;
-/// After so many writes the thread that writes beside readers checks whether the readers are done, and whether it is ahead of its rate.
+/// After 16 writes the thread that writes beside readers checks whether the readers are done, and whether it is ahead of its rate.
 const WRITER_SHARE: u64 = 16;
 /// The time between two samples of the machine's resources that the store uses. A sample takes about 0.2 ms.
 const BETWEEN_SAMPLES: Duration = Duration::from_millis(50);

@@ -90,7 +90,7 @@ impl Db {
     }
 
     /// The engine. Fails in a forked child of the process that opened the database, before it takes a lock: a thread that does not exist in
-    /// the child may hold the lock. Every call of a handle passes through here.
+    /// the child may hold the lock. Every call of a handle passes through here, except those that read what never changes, such as the path.
     #[inline]
     pub(super) fn engine(&self) -> Result<&Arc<Engine>> {
         match self.is_forked() {

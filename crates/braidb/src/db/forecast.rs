@@ -8,7 +8,8 @@ use std::path::Path;
 
 /// Bytes of memory for each entry of a skiplist besides its key and value: a node (keys of 16 bytes), its links, a version.
 const LIST_BYTES: u64 = 80;
-/// Bytes of memory for each entry of a flat segment besides its key and value: a version, its prefix, a reference to it.
+/// Bytes of memory for each entry of a flat segment besides its key and value: the head of its version, eight bytes of its key, a reference
+/// to the record.
 const FLAT_BYTES: u64 = 40;
 /// Bytes of a table for each entry besides its key and value: lengths, the sequence number, shares of filter and index.
 const TABLE_BYTES: u64 = 9;

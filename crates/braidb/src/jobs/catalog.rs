@@ -49,9 +49,10 @@ pub(super) struct Catalog {
     damages: Damages,
     /// Bytes of the logs that earlier opens wrote.
     older_log_bytes: BTreeMap<FileId, u64>,
-    /// Bytes that flushes wrote to tables only because pinned logs took the room, counted since logs were last let go. Then the newest log
-    /// that was let go.
+    /// Bytes of whole logs that flushes could not keep as bodies because the bound of pinned bytes was reached, summed since logs were last
+    /// let go.
     refused_bytes: u64,
+    /// The newest log that was let go.
     let_go: Option<FileId>,
     hints: BTreeMap<FamilyId, Hints>,
 }
@@ -367,8 +368,8 @@ impl Catalog {
         self.let_go
     }
 
-    /// Counts `bytes` that a flush wrote to its table only because `pinned` logs took the room. Once the sum reaches the bound of pinned
-    /// bytes, lets the oldest logs go, a quarter of that bound.
+    /// Counts the `bytes` of whole logs that a flush could not keep as bodies, because the bound of pinned bytes was reached. Once the sum
+    /// reaches this bound, lets the oldest of the `pinned` logs go, a quarter of the bound.
     pub(super) fn count_refused(
         &mut self,
         bytes: u64,

@@ -279,7 +279,7 @@ impl Jobs {
         tables
     }
 
-    /// Counts `bytes` that a flush wrote to its table only because pinned logs took the room.
+    /// Counts the `bytes` of whole logs that a flush could not keep as bodies, because the bound of pinned bytes was reached.
     fn count_refused(&self, bytes: u64) {
         if bytes == 0 {
             return;

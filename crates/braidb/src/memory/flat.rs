@@ -34,7 +34,7 @@ use std::sync::{Arc, OnceLock};
 /// Filter bits for each key. With ten bits the filter lets one of a hundred absent keys pass.
 const FILTER_BITS_PER_KEY: u32 = 10;
 
-/// Entries from one fence to the next, and fences from one root to the next: 32. So many entries fill eight cache lines.
+/// Entries from one fence to the next, and fences from one root to the next: 32. The 32 entries fill eight cache lines.
 const STRIDE: usize = 32;
 
 /// The range of an array of `len` items in which, or right behind which, the first item at or after a prefix stands. `before`

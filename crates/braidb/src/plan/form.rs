@@ -73,7 +73,7 @@ pub struct LogOfFlush {
 pub struct Choice {
     /// The logs that its table points into; none for a sorted table.
     pub bodies: Vec<FileId>,
-    /// Bytes of logs that would be bodies, too, if older logs did not take the room.
+    /// Bytes of whole logs that would be bodies too, if older logs had not reached the bound of pinned bytes.
     pub refused_bytes: u64,
 }
 
@@ -139,7 +139,8 @@ pub struct Pinned {
     pub tables: BTreeSet<FileId>,
 }
 
-/// The last of the oldest logs that are let go because flushes missed the room for `refused_bytes`; `None` if they missed too little.
+/// The newest of the logs that are let go because flushes could not keep `refused_bytes` of logs as bodies; `None` if these bytes are below
+/// the bound of pinned bytes.
 pub fn oldest(
     pinned: &BTreeMap<FileId, Pinned>,
     refused_bytes: u64,

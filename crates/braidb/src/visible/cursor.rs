@@ -48,10 +48,11 @@ pub struct InBody {
     pub handle: Handle,
 }
 
-/// How far a read of several values goes beyond them.
+/// How many bytes a read of several values may take besides them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
-    /// A read takes in the gap between two values if it has at most this many bytes. Otherwise it makes one more call.
+    /// Bytes that one read may take beyond `SPAN_SHARE` times the bytes of its values (`value/mod.rs`). A body takes at least 16 KiB. Values
+    /// that lie farther apart take one more read.
     pub gap_bytes: u64,
     /// Bytes behind the last value that the page cache should get too.
     pub ahead_bytes: u64,

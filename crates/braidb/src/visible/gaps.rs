@@ -25,8 +25,8 @@ const MOST_KEY_BYTES: usize = 1 << 10;
 pub const MOST_GAPS: usize = 1 << 10;
 /// A piece of a cut gap is dropped if it counts for fewer dead entries than this: a jump takes as long as about 8 steps.
 const LEAST_DEAD: u64 = 8;
-/// The set is searched for gaps that touch after this many joins, or a quarter as many as there are gaps, whichever is more.
-const JOINS_BEFORE_A_LOOK: usize = 32;
+/// The set is searched for gaps that touch after it accepted this many gaps, or a quarter as many as it has, whichever is more.
+const GAPS_BEFORE_A_LOOK: usize = 32;
 /// Gaps that touch become one if the numbers of both are at least 256 below the latest number. A reader whose number lies between both then
 /// steps over the older one.
 const SEQS_IN_FLIGHT: SeqNo = 256;
@@ -137,8 +137,8 @@ pub struct Way {
 #[derive(Debug, Default)]
 pub struct GapSet {
     gaps: Vec<Gap>,
-    /// Gaps that joined since touching ones were last looked for.
-    joins: usize,
+    /// Gaps that the set accepted since [`GapSet::join_old`] last looked for gaps that touch.
+    accepted: usize,
     /// The least key behind the last put that cut a gap.
     behind_last_cut: Vec<u8>,
 }
@@ -216,9 +216,9 @@ impl GapSet {
             }
         }
         self.gaps.splice(start..end, [gap]);
-        self.joins += 1;
-        if self.joins >= JOINS_BEFORE_A_LOOK.max(self.gaps.len() / 4) {
-            self.joins = 0;
+        self.accepted += 1;
+        if self.accepted >= GAPS_BEFORE_A_LOOK.max(self.gaps.len() / 4) {
+            self.accepted = 0;
             self.join_old(now.saturating_sub(SEQS_IN_FLIGHT));
         }
         self.bound();

@@ -20,7 +20,8 @@ impl DropProof {
         DropProof { snapshots, horizon }
     }
 
-    /// A number at or above which every reader, now or later, reads.
+    /// The number at or above which every reader, now or later, reads. A merge may drop a version if a newer version of its key has at most
+    /// this number.
     pub fn watermark(&self) -> SeqNo {
         self.snapshots.first().map_or(self.horizon, |&oldest| oldest.min(self.horizon))
     }

@@ -64,7 +64,8 @@ impl Snapshots {
         DropProof::new(snapshots, self.visible())
     }
 
-    /// As `DropProof::watermark`, without the list of snapshots: for readers, and not for dropping versions.
+    /// The number at or above which every reader reads, now or later. A reader asks here which hidden entries it is charged for. A job that
+    /// drops versions asks [`Snapshots::drop_proof`], because it needs the list of snapshots too (`visible/rule.rs`).
     pub fn watermark(&self) -> SeqNo {
         let registered = self.registered.lock();
         let visible = self.visible();

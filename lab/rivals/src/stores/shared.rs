@@ -281,7 +281,7 @@ impl Drop for Cursor<'_> {
 ///
 /// # Safety
 ///
-/// Unless `length` is 0, so many bytes lie at `at` and stay there, unchanged, for the time `'a`.
+/// Unless `length` is 0, `length` bytes lie at `at` and stay there, unchanged, for the time `'a`.
 pub unsafe fn bytes<'a>(at: *const c_char, length: usize) -> &'a [u8] {
     match length {
         0 => &[],

@@ -42,8 +42,8 @@ const TABLE_PERCENT: u64 = 75;
 /// A file is carried if at most one in this many of its bytes is alive. A carried value costs one written byte for three that it frees.
 const CARRIED_SHARE: u64 = 4;
 /// A round takes files until the garbage is this many percent of the base below [`MOST_GARBAGE_PERCENT`]. Rounds that ended at
-/// [`MOST_GARBAGE_PERCENT`] freed 5 of 2,000 MiB each under Zipfian overwriting, and rewrote the handles of a cell ten times where now five
-/// suffice.
+/// [`MOST_GARBAGE_PERCENT`] each freed only 5 MiB in a database of 2,000 MiB under Zipfian overwriting. They rewrote the handles of a cell
+/// ten times; now five times suffice.
 const ROUND_PERCENT: u64 = 12;
 /// For each of the first three passes over the files: what a file must free for each byte that its collection costs, in percent of what the
 /// best file frees. In the fourth and last pass a file must free as much as all files do on average. In each pass it must free at least

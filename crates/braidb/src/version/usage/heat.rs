@@ -18,7 +18,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Reads for each slice of the database in one half-life: 1,024. With so many reads, a slice can be told from another that is read 1.2
+/// Reads for each slice of the database in one half-life: 1,024. After 1,024 reads, a slice can be told from another that is read 1.2
 /// times as often, at four standard deviations. With more, heat would follow a change of the readers later.
 const HALF_LIFE_READS: u64 = 1_024;
 /// The least half-life, in reads: 16,384, so that a database of few slices does not follow chance.

@@ -214,7 +214,7 @@ const EXPERIMENTS: [Experiment; 12] = [
 
 const TITLES: [&str; EXPERIMENTS.len()] = titles(&EXPERIMENTS);
 
-/// Seconds of modelled time after the hot keys moved, for a million rows.
+/// How long `readmoved` runs after the hot keys moved, in seconds of modelled time for a million rows.
 const MOVED_SECONDS: u64 = 3_000;
 
 const fn memory(percent: u64) -> Scale {

@@ -165,7 +165,7 @@ impl Machine {
         self.load.keys as f64 * positions / POSITIONS
     }
 
-    /// Number of different keys in so many writes.
+    /// Number of different keys among this many writes.
     fn keys_met(&self, writes: f64) -> f64 {
         let keys = self.load.keys as f64;
         if self.is_even() { writes.min(keys) } else { keys * (1.0 - libm::exp(-writes / keys)) }
