@@ -4,10 +4,13 @@ use super::executor::{Bench, has_extension, is, options, two_tables};
 use crate::base::error::Error;
 use crate::base::names;
 use crate::db::ValueLayout;
-use braidb_storage::Lane;
-use braidb_storage::sim::OpKind;
+use braidb_storage::inline::{SeededRandom, StepClock};
+use braidb_storage::real::Threads;
+use braidb_storage::sim::{OpKind, SimFs};
+use braidb_storage::{Env, Lane};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
@@ -56,7 +59,10 @@ fn a_flush_waits_for_no_deletion_of_others() {
             }
             if fails {
                 let full = std::io::ErrorKind::StorageFull.into();
-                jobs.parts.shared.pressure.failed(Lane::Flush, Error::io("write", Path::new("a table"), full));
+                jobs.parts
+                    .shared
+                    .pressure
+                    .failed(Lane::Flush, Error::io("write", Path::new("a table"), full));
             }
             let outcome = outcome.recv_timeout(WATCHDOG);
             drop(release);
@@ -66,6 +72,30 @@ fn a_flush_waits_for_no_deletion_of_others() {
         assert_eq!(bench.names("table").len(), 2, "the merged table, and that of the flush");
         bench.db.flush().unwrap();
     }
+}
+
+/// A put on a full device has memory flushed. It is tried again when the flush has deleted its logs, on another thread.
+#[test]
+fn a_put_on_a_full_device_waits_for_the_logs_of_its_flush() {
+    let (fs, clock, random) = (SimFs::new(), Arc::new(StepClock::new()), Arc::new(SeededRandom::new(1)));
+    fs.set_capacity(Some(4 << 20));
+    let env = Env { fs: Arc::new(fs.clone()), clock, random, runtime: Arc::new(Threads::new(1).unwrap()) };
+    let db = options().memtable_bytes(8 << 20).env(env).open("/db").unwrap();
+    let (ended, has_ended) = channel::<()>();
+    let mut is_armed = true;
+    fs.set_hook(Some(Box::new(move |_, op| {
+        if is(OpKind::Unlink, "log")(op) && std::mem::take(&mut is_armed) {
+            // A put that does not wait is refused by then.
+            let _ = has_ended.recv_timeout(Duration::from_millis(200));
+        }
+    })));
+    let mut puts = 0u32;
+    while db.stats().counts.flushes == 0 {
+        db.put([puts as u8 % 10], [7; 1_000]).unwrap();
+        puts += 1;
+    }
+    assert!(puts > 500, "{puts} puts filled the device");
+    drop(ended);
 }
 
 /// A program may call the engine on another thread while it closes the database, and drop an iterator afterwards.
@@ -110,8 +140,9 @@ fn a_close_waits_until_an_evacuated_directory_is_left() {
 /// A thread panics between the sync of an edit and the return of the commit. The next open needs the files that the edit names.
 #[test]
 fn a_panic_after_the_sync_of_an_edit_deletes_no_file() {
-    for (layout, merges) in
-        [ValueLayout::Ordered, ValueLayout::Trie { levels: 0 }].into_iter().flat_map(|it| [(it, false), (it, true)])
+    for (layout, merges) in [ValueLayout::Ordered, ValueLayout::Trie { levels: 0 }]
+        .into_iter()
+        .flat_map(|it| [(it, false), (it, true)])
     {
         let options =
             || options().tuning(|tuning| tuning.separation_threshold(Some(100)).value_layout(layout));
