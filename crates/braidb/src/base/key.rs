@@ -73,6 +73,19 @@ impl From<&KeyRange> for Span {
     }
 }
 
+/// The number of leading bytes that two keys share.
+pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    let mut shared = 0;
+    for (a, b) in a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0) {
+        let differing = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
+        if differing != 0 {
+            return shared + (differing.trailing_zeros() / 8) as usize;
+        }
+        shared += 8;
+    }
+    shared + a[shared..].iter().zip(&b[shared..]).take_while(|(a, b)| a == b).count()
+}
+
 /// The first eight bytes of a key as a big-endian number, short keys padded with zeros. Keys with different numbers compare as the
 /// numbers do. Keys with equal numbers have to be compared whole.
 pub fn prefix_u64(key: &[u8]) -> u64 {

@@ -22,7 +22,8 @@ use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
 use smallvec::SmallVec;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// The bytes of a block, or of several that were read at once. A pinned value keeps them alive.
 #[derive(Debug)]
@@ -30,16 +31,51 @@ pub struct Block {
     bytes: Vec<u8>,
     /// The checksum that a single value was checked against; `None` for blocks of tables.
     value_crc: Option<u32>,
+    /// The most bytes that `aid` may take; 0 if searches keep nothing.
+    aid_bytes: usize,
+    is_searched: AtomicBool,
+    /// What searches of the block keep beside it.
+    aid: OnceLock<Box<[u64]>>,
 }
 
 impl Block {
     pub fn new(bytes: Vec<u8>) -> Block {
-        Block { bytes, value_crc: None }
+        Block::with(bytes, None, 0)
+    }
+
+    /// A block beside which searches may keep up to `aid_bytes` bytes. The cache counts them from the beginning.
+    pub fn of_table(bytes: Vec<u8>, aid_bytes: usize) -> Block {
+        Block::with(bytes, None, aid_bytes)
     }
 
     /// A single value whose bytes have this checksum.
     pub fn of_value(bytes: Vec<u8>, crc: u32) -> Block {
-        Block { bytes, value_crc: Some(crc) }
+        Block::with(bytes, Some(crc), 0)
+    }
+
+    fn with(bytes: Vec<u8>, value_crc: Option<u32>, aid_bytes: usize) -> Block {
+        Block { bytes, value_crc, aid_bytes, is_searched: AtomicBool::new(false), aid: OnceLock::new() }
+    }
+
+    /// What searches keep beside the block. The first search gets nothing, and the second one has it built.
+    #[inline]
+    pub fn search_aid(&self, build: impl FnOnce(&[u8]) -> Box<[u64]>) -> &[u64] {
+        match self.aid.get() {
+            Some(aid) => aid,
+            None => self.begin_aid(build),
+        }
+    }
+
+    #[cold]
+    fn begin_aid(&self, build: impl FnOnce(&[u8]) -> Box<[u64]>) -> &[u64] {
+        if self.aid_bytes == 0 || !self.is_searched.swap(true, Ordering::Relaxed) {
+            return &[];
+        }
+        self.aid.get_or_init(|| {
+            let aid = build(&self.bytes);
+            assert!(size_of_val(&*aid) <= self.aid_bytes, "the cache counted {} bytes", self.aid_bytes);
+            aid
+        })
     }
 
     /// Whether this is the value of `value_bytes` bytes with this checksum. The bytes were checked when they were read.
@@ -157,7 +193,7 @@ impl Weighter<Place, Arc<Block>> for ByBytes {
     fn weight(&self, _: &Place, block: &Arc<Block>) -> u64 {
         /// Bytes that an entry costs in addition to its block: the allocation of the `Arc`, the cache's own entry and its share of the map.
         const OVERHEAD_BYTES: u64 = 128;
-        block.bytes.capacity() as u64 + OVERHEAD_BYTES
+        (block.bytes.capacity() + block.aid_bytes) as u64 + OVERHEAD_BYTES
     }
 }
 

@@ -19,17 +19,20 @@
 //!
 //! Keys ascend. The versions of one key descend by sequence number, and may go on in the next block.
 
+use super::directory::{Directory, Start};
 use super::section::Flaw;
 use crate::base::codec::{Decoder, put_u32, put_varint};
 use crate::base::ids::{MAX_SEQ, SeqNo};
+use crate::base::key::common_prefix;
 use crate::base::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use crate::cache::Block;
 use crate::value::Handle;
 use crate::visible::EntryKind;
 use std::cmp::Ordering;
 use std::ops::Range;
 
 /// Entries from one restart point to the next.
-const RESTART_INTERVAL: usize = 16;
+pub const RESTART_INTERVAL: usize = 16;
 /// The lowest bit of the value location in a tag.
 const LOCATION_SHIFT: u32 = 4;
 /// The known tags, each an entry kind and a value location.
@@ -73,19 +76,6 @@ impl NewValue<'_> {
             NewValue::InBody(_) => HANDLE_BYTES,
         }
     }
-}
-
-/// The number of leading bytes that two keys share.
-pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    let mut shared = 0;
-    for (a, b) in a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0) {
-        let differing = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
-        if differing != 0 {
-            return shared + (differing.trailing_zeros() / 8) as usize;
-        }
-        shared += 8;
-    }
-    shared + a[shared..].iter().zip(&b[shared..]).take_while(|(a, b)| a == b).count()
 }
 
 /// Writes blocks one after the other to the end of a buffer that the caller owns.
@@ -226,6 +216,7 @@ pub struct Lookup {
 pub struct Payload<'a> {
     entries: &'a [u8],
     restarts: &'a [[u8; 4]],
+    directory: Directory<'a>,
 }
 
 impl<'a> Payload<'a> {
@@ -238,10 +229,21 @@ impl<'a> Payload<'a> {
         match entry_bytes {
             Some(at) if at > 0 && at < rest.len() => {
                 let (entries, restarts) = rest.split_at(at);
-                Ok(Payload { entries, restarts: restarts.as_chunks().0 })
+                Ok(Payload { entries, restarts: restarts.as_chunks().0, directory: Directory::default() })
             }
             _ => Err(Flaw::Malformed("a block has an impossible number of restart points")),
         }
+    }
+
+    /// A block that is about to be searched: the search uses its directory, if it has one.
+    #[inline]
+    pub fn searched(block: &'a Block) -> Result<Payload<'a>, Flaw> {
+        Ok(Payload { directory: Directory::of(block), ..Payload::parse(block)? })
+    }
+
+    /// The bytes of all entries.
+    pub fn entries(&self) -> &'a [u8] {
+        self.entries
     }
 
     /// Bytes of all entries; positions of entries are below this.
@@ -295,7 +297,17 @@ impl<'a> Payload<'a> {
     /// The number of restart points with a key before `key`, or, with `or_at`, at or before `key`. Keys are sorted, so
     /// these are the first restart points.
     pub fn restarts_before(&self, key: &[u8], or_at: bool) -> Result<usize, Flaw> {
-        let (mut low, mut high) = (0, self.restarts.len());
+        self.restarts_before_among(0, self.restarts.len(), key, or_at)
+    }
+
+    /// Like [`Payload::restarts_before`], if the keys before restart point `low` lie before `key`, and those from `high` on behind it.
+    fn restarts_before_among(
+        &self,
+        mut low: usize,
+        mut high: usize,
+        key: &[u8],
+        or_at: bool,
+    ) -> Result<usize, Flaw> {
         while low < high {
             let middle = low.midpoint(high);
             let entry = self.entry(self.restart(middle))?;
@@ -339,8 +351,17 @@ impl<'a> Payload<'a> {
     /// shares more than `matched` bytes with the entry before is on the same side of `key`.
     #[inline]
     pub fn seek(&self, key: &[u8]) -> Result<Option<Entry<'a>>, Flaw> {
-        let mut position = self.restart(self.restarts_before(key, false)?.saturating_sub(1));
-        let (mut matched, mut last_len) = (0, 0);
+        let start = self.directory.start(self.entries, key);
+        let (mut position, mut matched, mut last_len) =
+            match start.unwrap_or(Start::Restarts { from: 0, to: self.restarts.len() }) {
+                Start::Restarts { from, to } => {
+                    let before = self.restarts_before_among(from, to, key, false)?;
+                    (self.restart(before.saturating_sub(1)), 0, 0)
+                }
+                // A block has a directory only if no entry shares more than the one before has.
+                Start::Entry { position, matched } => (position, matched, usize::MAX),
+                Start::End => return Ok(None),
+            };
         while position < self.entries.len() {
             let entry = self.entry(position)?;
             if entry.shared > last_len {
@@ -358,6 +379,26 @@ impl<'a> Payload<'a> {
             position = entry.next;
         }
         Ok(None)
+    }
+
+    /// Calls `visit` for each entry with its position, the range of the key's suffix in the entries, and its key. Returns `None` if an entry
+    /// or the restart points are malformed.
+    pub fn walk(&self, mut visit: impl FnMut(usize, Range<usize>, &[u8])) -> Option<()> {
+        let (mut key, mut position, mut number) = (Vec::new(), 0, 0);
+        while position < self.entries.len() {
+            let entry = self.entry(position).ok()?;
+            let is_restart = number % RESTART_INTERVAL == 0;
+            if entry.shared > key.len()
+                || is_restart && (entry.shared > 0 || self.restart(number / RESTART_INTERVAL) != position)
+            {
+                return None;
+            }
+            key.truncate(entry.shared);
+            key.extend_from_slice(entry.suffix);
+            visit(position, entry.value.start - entry.suffix.len()..entry.value.start, &key);
+            (position, number) = (entry.next, number + 1);
+        }
+        (number.div_ceil(RESTART_INTERVAL) == self.restarts.len()).then_some(())
     }
 
     /// Builds the versions from restart point `index` to the next. Clears both buffers first.

@@ -1,7 +1,7 @@
 //! Writes a table: entries are added in order, blocks are written in large appends, and the tail follows at the end.
 
 use super::TableOptions;
-use super::block::{BlockWriter, NewValue, Pointer, common_prefix};
+use super::block::{BlockWriter, NewValue, Pointer};
 use super::filter::{self, Filter};
 use super::index::{IndexWriter, Next};
 use super::properties::Properties;
@@ -11,7 +11,7 @@ use super::tail::{FOOTER_BYTES, Footer};
 use crate::base::checksum;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, MAX_SEQ, SeqNo};
-use crate::base::key::{self, KeyRange};
+use crate::base::key::{self, KeyRange, common_prefix};
 use crate::base::mutant::mutant;
 use crate::base::part::Part;
 use crate::base::sample::Sample;

@@ -73,6 +73,13 @@ impl Loaded {
         Payload::parse(&self.owner[self.payload.clone()])
     }
 
+    /// The block, about to be searched.
+    #[inline]
+    fn searched(&self) -> Result<Payload<'_>, Flaw> {
+        // In a window of several blocks no search comes twice.
+        if self.payload.len() == self.owner.len() { Payload::searched(&self.owner) } else { self.payload() }
+    }
+
     #[inline]
     fn value(&self, version: &Version) -> Range<usize> {
         self.payload.start + version.value.start..self.payload.start + version.value.end
@@ -140,7 +147,7 @@ impl TableCursor {
         }
         self.enter_forward(number)?;
         let loaded = self.loaded.as_ref().expect("a block was entered");
-        let payload = loaded.payload().map_err(|flaw| self.source.table.flaw(number, flaw))?;
+        let payload = loaded.searched().map_err(|flaw| self.source.table.flaw(number, flaw))?;
         let found = payload.seek(key).map_err(|flaw| self.source.table.flaw(number, flaw))?;
         // The bytes that the entry shares with the entry before it, it shares with `key` too, so they are taken from `key`.
         let shared = found.as_ref().map_or(0, |entry| entry.shared);

@@ -17,10 +17,9 @@
 //! In memory, the separators lose their common prefix. The next eight bytes of each separator are in an array of
 //! numbers. A search compares these numbers, and whole keys only among equal numbers.
 
-use super::block::common_prefix;
 use super::section::{Flaw, TRAILER_BYTES};
 use crate::base::codec::{Decoder, put_varint};
-use crate::base::key::prefix_u64;
+use crate::base::key::{common_prefix, prefix_u64};
 
 /// What follows a block in the table.
 #[derive(Clone, Copy, Debug)]

@@ -16,12 +16,14 @@
 //!
 //! Opening a table reads the tail and keeps filter and index in memory; the file may be closed between reads
 //! (`cache/open_files.rs`). A get asks the filter, searches the index and reads one block. If the versions of its key
-//! go on in the next block, the get reads this block too. Blocks are shared with the cache; values are pinned in them.
+//! go on in the next block, the get reads this block too. Blocks are shared with the cache; values are pinned in them. A block that is
+//! searched twice gets a [`directory`] of its keys in memory.
 
 mod block;
 mod builder;
 mod cursor;
 mod cut;
+mod directory;
 mod filter;
 mod holes;
 mod index;

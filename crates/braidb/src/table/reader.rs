@@ -2,6 +2,7 @@
 
 use super::block::{Hit, Payload, Pointer};
 use super::cursor::TableCursor;
+use super::directory;
 use super::filter::Filter;
 use super::index::Index;
 use super::properties::Properties;
@@ -167,7 +168,7 @@ impl Table {
         let mut key_seen = false;
         for number in self.index.first_at_or_after(key)..self.index.blocks() {
             let block = self.block(number)?;
-            let lookup = Payload::parse(&block)
+            let lookup = Payload::searched(&block)
                 .and_then(|payload| payload.find(key, at))
                 .map_err(|flaw| self.flaw(number, flaw))?;
             if let Some(hit) = lookup.hit {
@@ -239,7 +240,8 @@ impl Table {
 
     /// Puts a checked payload into the cache.
     pub(super) fn keep(&self, number: usize, payload: Vec<u8>) -> Arc<Block> {
-        let block = Arc::new(Block::new(payload));
+        let aid_bytes = directory::most_bytes(&payload);
+        let block = Arc::new(Block::of_table(payload, aid_bytes));
         self.cache.insert(self.id, self.index.start(number), &block);
         block
     }
