@@ -15,8 +15,9 @@
 //! walks up to the last key does not look into the next part.
 //!
 //! In memory, the separators lose their common prefix. The next eight bytes of each separator are in an array of
-//! numbers. A search compares these numbers, and whole keys only among equal numbers.
+//! numbers ([`Prefixes`]). A search compares these numbers, and whole keys only among equal numbers.
 
+use super::prefixes::Prefixes;
 use super::section::{Flaw, TRAILER_BYTES};
 use crate::base::codec::{Decoder, put_varint};
 use crate::base::key::{common_prefix, prefix_u64};
@@ -100,7 +101,7 @@ pub struct Index {
     /// The prefix that all separators share.
     common: Vec<u8>,
     /// The eight bytes of each separator after `common`.
-    prefixes: Vec<u64>,
+    prefixes: Prefixes,
     /// The separators without `common`, one after the other.
     keys: Vec<u8>,
     key_ends: Vec<u32>,
@@ -152,23 +153,20 @@ impl Index {
         let separator = |i: usize| &whole[if i == 0 { 0 } else { ends[i - 1] as usize }..ends[i] as usize];
         let common = separator(0)[..common_prefix(separator(0), separator(ends.len() - 1))].to_vec();
         let mut keys = Vec::with_capacity(whole.len() - common.len() * ends.len());
-        let mut index =
-            Index { common, prefixes: Vec::new(), keys: Vec::new(), key_ends: Vec::new(), starts };
-        index.prefixes.reserve_exact(ends.len());
-        index.key_ends.reserve_exact(ends.len());
+        let mut prefixes = Vec::with_capacity(ends.len());
+        let mut key_ends = Vec::with_capacity(ends.len());
         for i in 0..ends.len() {
-            let rest = &separator(i)[index.common.len()..];
-            index.prefixes.push(prefix_u64(rest));
+            let rest = &separator(i)[common.len()..];
+            prefixes.push(prefix_u64(rest));
             keys.extend_from_slice(rest);
-            index.key_ends.push(keys.len() as u32);
+            key_ends.push(keys.len() as u32);
         }
-        index.keys = keys;
-        index
+        Index { common, prefixes: Prefixes::new(&prefixes), keys, key_ends, starts }
     }
 
     /// Number of data blocks.
     pub fn blocks(&self) -> usize {
-        self.prefixes.len()
+        self.key_ends.len()
     }
 
     /// The offset of block `i`; for `i` equal to the number of blocks, the end of the last block.
@@ -193,8 +191,8 @@ impl Index {
             return if key < self.common.as_slice() { 0 } else { self.blocks() };
         };
         let prefix = prefix_u64(rest);
-        let mut low = self.prefixes.partition_point(|&other| other < prefix);
-        let mut high = low + equal_at_start(&self.prefixes[low..], prefix);
+        let mut low = self.prefixes.smaller(prefix);
+        let mut high = low + equal_at_start(&self.prefixes.all()[low..], prefix);
         while low < high {
             let middle = low.midpoint(high);
             if beyond(self.rest(middle), rest) {
@@ -230,7 +228,7 @@ impl Index {
     pub fn memory_bytes(&self) -> usize {
         self.common.capacity()
             + self.keys.capacity()
-            + 8 * self.prefixes.capacity()
+            + self.prefixes.memory_bytes()
             + 4 * self.key_ends.capacity()
             + 8 * self.starts.capacity()
     }

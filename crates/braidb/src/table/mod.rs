@@ -27,6 +27,7 @@ mod directory;
 mod filter;
 mod holes;
 mod index;
+mod prefixes;
 mod properties;
 mod reader;
 mod reason;
