@@ -17,7 +17,7 @@ use crate::plan::{Cutter, Input, Merge, Met, Plan, Split, Ticket};
 use crate::table::Reason;
 use crate::version::shape::cut::{cut_part, middle};
 use crate::version::table_file::TableFile;
-use crate::version::{Beneath, Change, Edit, NewTable, Slice, Version};
+use crate::version::{Beneath, Change, Edit, NewTable, Slice, Sorted, Version};
 use crate::visible::rule::RetentionFilter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -183,7 +183,7 @@ impl Jobs {
         let guard = match &split.guard {
             Some(guard) => guard.clone(),
             None => match middle(
-                version.level(split.level).cell(&split.cell).runs.iter().map(|run| run.slices.as_slice()),
+                version.level(split.level).cell(&split.cell).runs.iter().map(|run| &run.slices[..]),
             )? {
                 Some(middle) => middle,
                 None => return Ok(()),
@@ -268,12 +268,12 @@ impl Drop for Counted<'_> {
 }
 
 /// The runs that the merge reads, newest first.
-fn runs_of(merge: &Merge) -> Vec<Arc<Vec<Arc<Slice>>>> {
+fn runs_of(merge: &Merge) -> Vec<Arc<Sorted<Slice>>> {
     let runs = merge.inputs.chunk_by(|a, b| a.run == b.run);
     let slices = |inputs: &[Input]| {
         let mut slices: Vec<Arc<Slice>> = inputs.iter().map(|input| input.slice.clone()).collect();
         slices.sort_by(|a, b| a.range.low.cmp(&b.range.low));
-        Arc::new(slices)
+        Arc::new(slices.into())
     };
     if mutant!("merge_leaves_a_run_out") {
         return runs.skip(1).map(slices).collect();

@@ -22,7 +22,7 @@ use crate::plan::{Cutter, Merge};
 use crate::table::Reason;
 use crate::version::shape::cut::middle;
 use crate::version::shape::run_cursor::RunCursor;
-use crate::version::{Beneath, Slice};
+use crate::version::{Beneath, Slice, Sorted};
 use crate::visible::merge::MergeCursor;
 use crate::visible::rule::RetentionFilter;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ const PACE_BYTES: u64 = 4 << 10;
 pub(super) struct Stretch {
     pub span: Span,
     /// The runs that the merge reads, newest first.
-    pub runs: Arc<Vec<Arc<Vec<Arc<Slice>>>>>,
+    pub runs: Arc<Vec<Arc<Sorted<Slice>>>>,
     pub family: FamilyId,
     pub to: usize,
     pub reason: Reason,
@@ -96,7 +96,7 @@ impl Jobs {
         if merge.from > 1 || merge.to == 0 || is_small || merge.is_guarded() || !self.has_idle_thread() {
             return Ok(None);
         }
-        middle(stretch.runs.iter().map(|run| run.as_slice()))
+        middle(stretch.runs.iter().map(|run| &run[..]))
     }
 
     /// Writes the next subcompaction; `false` if none is left.

@@ -7,6 +7,7 @@ mod payers;
 mod scan;
 mod source;
 mod trail;
+mod view_cursor;
 
 use crate::version::usage::rent::CHARGED_BITS;
 

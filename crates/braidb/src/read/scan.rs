@@ -9,9 +9,8 @@
 
 use super::ahead::Ahead;
 use super::payers::{GarbageCount, MetGarbage, Payers, range_of};
-use super::source::Source;
 use super::trail::{GapSink, Trail};
-use crate::base::counters::LEVELS;
+use super::view_cursor::ViewCursor;
 use crate::base::error::Result;
 use crate::base::ids::SeqNo;
 use crate::base::key::KeyRange;
@@ -19,14 +18,11 @@ use crate::base::value::Value;
 use crate::memory::view::FamilyView;
 use crate::plan::values::ValueLayout;
 use crate::plan::values::gathering::Vain;
-use crate::version::shape::level_cursor::LevelCursor;
-use crate::version::shape::run_cursor::RunCursor;
 use crate::visible::gaps::{Jump, successor};
-use crate::visible::merge::MergeCursor;
 use crate::visible::snapshots::Snapshots;
-use crate::visible::{Cursor, EntryKind, LazyValue};
+use crate::visible::{EntryKind, LazyValue};
 use braidb_storage::Clock;
-use std::iter;
+use std::mem;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -61,36 +57,14 @@ pub struct Count {
     entries_returned: u64,
 }
 
-impl Count {
-    fn passed(&self, last_key: &[u8], walk: &impl Walk, ahead: &Ahead) -> Option<Passed> {
-        let range = range_of(self.first_key.as_deref()?, last_key);
-        Some(Passed {
-            range,
-            garbage: walk.garbage().beyond(self.entries_returned),
-            entries_returned: self.entries_returned,
-            dead_entries: walk.dead_entries(),
-            vain: ahead.vain(),
-            length_bytes: ahead.length_bytes(),
-        })
-    }
-}
-
-/// Every sorted source of a view: memory, the runs of L0, and the levels below.
-fn sources(view: &FamilyView) -> Vec<Source> {
-    let memory = view.memory.immutable().map(|segment| Source::Immutable(segment.cursor()));
-    let runs = view.version.level(0).cells.iter().flat_map(|cell| &cell.runs);
-    let runs = runs.map(|run| Source::Run(Box::new(RunCursor::new(run.slices.clone(), true))));
-    let levels =
-        (1..LEVELS).map(|number| view.version.shared_level(number)).filter(|level| !level.is_empty());
-    let levels = levels.map(|level| Source::Level(LevelCursor::new(level.clone())));
-    let active = Source::Active(view.memory.active().cursor());
-    iter::once(active).chain(memory).chain(runs).chain(levels).collect()
-}
-
 /// A walk over one view, in one direction.
 pub trait Walk {
-    /// Finds the next entry, or nothing if its key is not `within` the range. Reads no value.
-    fn step(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<Option<Found>>;
+    /// Moves to the next entry. Returns whether there is one whose key is `within` the range. Reads no value.
+    fn step(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<bool>;
+    /// The key of the entry to which the last step moved.
+    fn key(&self) -> &[u8];
+    /// The value of the entry, to be read later. It is asked for once.
+    fn take_value(&mut self) -> LazyValue;
     /// What the walk counted.
     fn count(&self) -> &Count;
     /// What a merge of tables would have spared the walk.
@@ -101,6 +75,25 @@ pub trait Walk {
     fn last_key(&self) -> Option<&[u8]>;
     /// Ends the walk. If it came to its `far` bound without an error, and among dead entries, it offers their range as a gap.
     fn leave_gap(&mut self, far: &Bound<Vec<u8>>);
+
+    /// What the walk read so far, if anything. `vain` and `length_bytes` are what reading ahead counted.
+    fn passed(&self, vain: Vain, length_bytes: Option<u64>) -> Option<Passed> {
+        let count = self.count();
+        Some(Passed {
+            range: range_of(count.first_key.as_deref()?, self.last_key()?),
+            garbage: self.garbage().beyond(count.entries_returned),
+            entries_returned: count.entries_returned,
+            dead_entries: self.dead_entries(),
+            vain,
+            length_bytes,
+        })
+    }
+
+    /// Moves to the next entry, and takes its key and value.
+    #[inline(always)]
+    fn take_next(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<Option<Found>> {
+        Ok(if self.step(within)? { Some((self.key().to_vec(), self.take_value())) } else { None })
+    }
 }
 
 /// A walk that reads values ahead.
@@ -158,7 +151,7 @@ impl Backward {
 impl<W: Walk> Scan<W> {
     /// What the scan read so far, if anything.
     pub fn passed(&self) -> Option<Passed> {
-        self.walk.count().passed(self.walk.last_key()?, &self.walk, &self.ahead)
+        self.walk.passed(self.ahead.vain(), self.ahead.length_bytes())
     }
 
     /// Ends the scan. If it came to its `far` bound among dead entries, it offers their range as a gap.
@@ -177,8 +170,8 @@ impl<W: Walk> Scan<W> {
         if let Some(entry) = self.ahead.take_first() {
             return entry.map(Some);
         }
-        let found = self.walk.step(&within)?;
-        found.map(|found| self.ahead.read(found, || self.walk.step(&within))).transpose()
+        let found = self.walk.take_next(&within)?;
+        found.map(|found| self.ahead.read(found, || self.walk.take_next(&within))).transpose()
     }
 
     /// Takes the last entry that was read ahead: the scan from the other end has come to it.
@@ -189,14 +182,16 @@ impl<W: Walk> Scan<W> {
 
 /// A walk in key order.
 pub struct ForwardWalk {
-    merge: MergeCursor<Source>,
+    merge: ViewCursor,
     at: SeqNo,
     /// The last key decided, and the number of its version that decided; the walk passes over its older versions.
     key: Vec<u8>,
     seq: SeqNo,
-    /// The source of the version that decided.
-    source: usize,
+    /// Whether the version that decided lies in a table.
+    is_in_table: bool,
     started: bool,
+    /// The merge stands at the entry that the last step found: the version that decided.
+    is_on_entry: bool,
     /// A jump found that no living key follows.
     is_at_end: bool,
     /// The walk came to the end of its range.
@@ -207,7 +202,8 @@ pub struct ForwardWalk {
 }
 
 impl ForwardWalk {
-    fn new(
+    /// Starts at the lower bound.
+    pub fn new(
         view: &FamilyView,
         at: SeqNo,
         low: &Bound<Vec<u8>>,
@@ -220,7 +216,7 @@ impl ForwardWalk {
             Bound::Excluded(key) => successor(key),
         };
         let jump = trail.jump_from(&start);
-        let mut merge = MergeCursor::new(sources(view));
+        let mut merge = ViewCursor::new(view);
         let mut is_at_end = false;
         let first = match &jump {
             Some(Jump::To(key)) => Some(key.as_slice()),
@@ -241,8 +237,9 @@ impl ForwardWalk {
             at,
             key: Vec::new(),
             seq: 0,
-            source: 0,
+            is_in_table: false,
             started: false,
+            is_on_entry: false,
             is_at_end,
             has_ended: false,
             count: Count::default(),
@@ -257,7 +254,8 @@ impl ForwardWalk {
             self.trail.begin(Some(successor(&self.key)));
         }
         let asks = self.trail.step();
-        self.decide()?;
+        self.decide();
+        self.merge.next()?;
         if asks && let Some(jump) = self.trail.jump_from(&self.key) {
             match jump {
                 Jump::End => self.is_at_end = true,
@@ -281,17 +279,23 @@ impl ForwardWalk {
         }
     }
 
-    /// Takes the key of the merge as the next one decided, and steps behind its newest visible version.
+    /// Takes the key of the merge as the next one decided.
     #[inline(always)]
-    fn decide(&mut self) -> Result<()> {
+    fn decide(&mut self) {
         self.started = true;
         self.key.clear();
         self.key.extend_from_slice(self.merge.key());
         self.seq = self.merge.seq();
-        self.source = self.merge.winner_index();
+        self.is_in_table = self.merge.is_in_table();
         self.payers.key();
         self.count.first_key.get_or_insert_with(|| self.key.clone());
-        self.merge.next()
+    }
+
+    /// The value of the entry, lent until the next step.
+    pub fn value(&mut self) -> Result<&[u8]> {
+        assert!(self.is_on_entry, "the walk found an entry");
+        self.merge.fetch()?;
+        Ok(self.merge.value())
     }
 }
 
@@ -312,9 +316,23 @@ impl Walk for ForwardWalk {
         self.started.then_some(&self.key)
     }
 
+    #[inline]
+    fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    #[inline(always)]
+    fn take_value(&mut self) -> LazyValue {
+        assert!(self.is_on_entry, "the walk found an entry");
+        self.merge.lazy_value()
+    }
+
     // `Scan::step` calls this function in two places. The compiler would inline neither call by itself.
     #[inline(always)]
-    fn step(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<Option<Found>> {
+    fn step(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<bool> {
+        if mem::take(&mut self.is_on_entry) {
+            self.merge.next()?;
+        }
         let mut versions = 0;
         while self.merge.valid() && !self.is_at_end {
             let decided = self.started && self.merge.key() == self.key.as_slice();
@@ -322,7 +340,7 @@ impl Walk for ForwardWalk {
                 versions += u32::from(decided);
                 if decided {
                     self.trail.step_hidden(1);
-                    if self.merge.winner().is_in_table() && self.merge.sources()[self.source].is_in_table() {
+                    if self.is_in_table && self.merge.is_in_table() {
                         self.payers.hidden(&self.key, self.seq);
                     }
                 }
@@ -348,13 +366,13 @@ impl Walk for ForwardWalk {
             if !self.trail.is_idle() {
                 self.end_trail();
             }
-            let value = self.merge.lazy_value();
-            self.decide()?;
+            self.decide();
+            self.is_on_entry = true;
             self.count.entries_returned += 1;
-            return Ok(Some((self.key.clone(), value)));
+            return Ok(true);
         }
         self.has_ended = true;
-        Ok(None)
+        Ok(false)
     }
 
     fn leave_gap(&mut self, far: &Bound<Vec<u8>>) {
@@ -379,12 +397,14 @@ impl Walk for ForwardWalk {
 
 /// A walk against key order.
 pub struct BackwardWalk {
-    merge: MergeCursor<Source>,
+    merge: ViewCursor,
     at: SeqNo,
     /// The last key decided, and the one decided before it.
     key: Vec<u8>,
     key_before: Vec<u8>,
     started: bool,
+    /// The value of the entry that the last step found, until it is taken.
+    value: Option<LazyValue>,
     /// A jump found that no living key comes before.
     is_at_end: bool,
     /// The walk came to the end of its range.
@@ -395,7 +415,8 @@ pub struct BackwardWalk {
 }
 
 impl BackwardWalk {
-    fn new(
+    /// Starts at the upper bound.
+    pub fn new(
         view: &FamilyView,
         at: SeqNo,
         high: &Bound<Vec<u8>>,
@@ -409,7 +430,7 @@ impl BackwardWalk {
             Bound::Excluded(key) => Some(key.clone()),
         };
         let jump = trail.jump_before(start.as_deref());
-        let mut merge = MergeCursor::new(sources(view));
+        let mut merge = ViewCursor::new(view);
         let mut is_at_end = false;
         let first = match &jump {
             Some(Jump::To(key)) => Some(key),
@@ -431,6 +452,7 @@ impl BackwardWalk {
             key: Vec::new(),
             key_before: Vec::new(),
             started: false,
+            value: None,
             is_at_end,
             has_ended: false,
             count: Count::default(),
@@ -479,7 +501,16 @@ impl Walk for BackwardWalk {
         self.started.then_some(&self.key)
     }
 
-    fn step(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<Option<Found>> {
+    fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    fn take_value(&mut self) -> LazyValue {
+        self.value.take().expect("the walk found an entry")
+    }
+
+    fn step(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<bool> {
+        self.value = None;
         while self.merge.valid() && !self.is_at_end && within(self.merge.key()) {
             std::mem::swap(&mut self.key, &mut self.key_before);
             let has_before = std::mem::replace(&mut self.started, true);
@@ -492,7 +523,7 @@ impl Walk for BackwardWalk {
             let mut is_older_in_table = false;
             while self.merge.valid() && self.merge.key() == self.key.as_slice() {
                 if self.merge.seq() <= self.at {
-                    let is_in_table = self.merge.winner().is_in_table();
+                    let is_in_table = self.merge.is_in_table();
                     if versions > 0 && is_in_table && is_older_in_table {
                         self.payers.hidden(&self.key, self.merge.seq());
                     }
@@ -509,14 +540,15 @@ impl Walk for BackwardWalk {
                     self.merge.keep();
                 }
                 self.count.entries_returned += 1;
-                return Ok(Some((self.key.clone(), value)));
+                self.value = Some(value);
+                return Ok(true);
             }
             if versions > 0 {
                 self.pass_dead(has_before, versions)?;
             }
         }
         self.has_ended = true;
-        Ok(None)
+        Ok(false)
     }
 
     fn leave_gap(&mut self, far: &Bound<Vec<u8>>) {

@@ -3,18 +3,82 @@
 
 use crate::base::error::Result;
 use crate::base::ids::SeqNo;
+use crate::base::mutant::mutant;
 use crate::base::value::Value;
 use crate::memory::{ImmutableCursor, SegmentCursor};
-use crate::version::shape::level_cursor::LevelCursor;
+use crate::version::Cell;
 use crate::version::shape::run_cursor::RunCursor;
 use crate::visible::{Cursor, EntryKind, LazyValue};
+use std::sync::Arc;
 
 /// A cursor over one part of a view. Cursors of runs are boxed, because they are few and large.
 pub enum Source {
     Active(SegmentCursor),
     Immutable(ImmutableCursor),
     Run(Box<RunCursor>),
-    Level(LevelCursor),
+    /// No source of entries: the boundary of a cell (`view_cursor.rs`).
+    Fence(Fence),
+}
+
+/// One entry at the lower boundary of a cell. It is newer than all versions of its key.
+pub struct Fence(pub Arc<Cell>);
+
+impl Cursor for Fence {
+    fn seek_to_first(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        debug_assert!(self.0.low.as_slice() > key, "a walk forward begins before the end of its cell");
+        Ok(())
+    }
+
+    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
+        debug_assert!(
+            self.0.low.as_slice() <= key,
+            "a walk backward begins behind the beginning of its cell"
+        );
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<()> {
+        unreachable!("a fence that comes first is replaced")
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        unreachable!("a fence that comes first is replaced")
+    }
+
+    #[inline]
+    fn valid(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        &self.0.low
+    }
+
+    #[inline]
+    fn seq(&self) -> SeqNo {
+        if mutant!("fence_behind_its_key") { 0 } else { SeqNo::MAX }
+    }
+
+    fn kind(&self) -> EntryKind {
+        unreachable!("a fence that comes first is replaced")
+    }
+
+    fn value(&self) -> &[u8] {
+        unreachable!("a fence has no value")
+    }
+
+    fn pin_value(&self) -> Value {
+        unreachable!("a fence has no value")
+    }
 }
 
 /// Calls the method of the cursor of any part.
@@ -24,16 +88,40 @@ macro_rules! of_part {
             Source::Active($cursor) => $call,
             Source::Immutable($cursor) => $call,
             Source::Run($cursor) => $call,
-            Source::Level($cursor) => $call,
+            Source::Fence($cursor) => $call,
         }
     };
 }
 
 impl Source {
-    /// Whether the entries lie in tables, and not in memory.
+    /// Carries out the parts of a seek that [`RunCursor`] has, but for the last one.
+    #[inline]
+    pub fn open_at(&mut self, key: &[u8]) -> Result<()> {
+        if let Source::Run(run) = self { run.open_at(key) } else { Ok(()) }
+    }
+
+    #[inline]
+    pub fn aim(&mut self, key: &[u8]) {
+        if let Source::Run(run) = self {
+            run.aim(key);
+        }
+    }
+
+    #[inline]
+    pub fn load(&mut self) -> Result<()> {
+        if let Source::Run(run) = self { run.load() } else { Ok(()) }
+    }
+
+    /// The last part of a seek. Memory carries out the whole seek.
+    #[inline]
+    pub fn land(&mut self, key: &[u8]) -> Result<()> {
+        if let Source::Run(run) = self { run.land(key) } else { self.seek(key) }
+    }
+
+    /// Whether the entries lie in tables, instead of memory.
     #[inline]
     pub fn is_in_table(&self) -> bool {
-        matches!(self, Source::Run(_) | Source::Level(_))
+        matches!(self, Source::Run(_))
     }
 }
 

@@ -31,6 +31,8 @@ const SLOW_READ_AHEAD_BYTES: u64 = 2 << 20;
 #[derive(Debug)]
 pub struct TableCursor {
     source: Source,
+    /// The block to which a seek forward leads, until the seek has searched in it.
+    aim: Option<Aim>,
     /// The current block.
     loaded: Option<Loaded>,
     /// Whether entries of the current block may lie outside of the bounds, at the end towards which the cursor moves.
@@ -51,6 +53,14 @@ pub struct TableCursor {
     interval: Vec<Version>,
     /// Backward, the number of remaining intervals of the block.
     intervals_left: usize,
+}
+
+/// A block to which a seek leads.
+#[derive(Clone, Copy, Debug)]
+struct Aim {
+    number: usize,
+    /// Whether entries of the block may lie beyond the upper bound.
+    may_leave: bool,
 }
 
 /// A block in use.
@@ -91,6 +101,7 @@ impl TableCursor {
         let images = if fill_cache { Vec::new() } else { table.images() };
         TableCursor {
             source: Source::new(table, bounds, fill_cache),
+            aim: None,
             loaded: None,
             may_leave: true,
             backward: false,
@@ -110,10 +121,10 @@ impl TableCursor {
     }
 
     /// Makes `number` the block to walk forward through.
-    fn enter_forward(&mut self, number: usize) -> Result<()> {
+    fn enter_forward(&mut self, number: usize, may_leave: bool) -> Result<()> {
         self.loaded = None;
         self.loaded = Some(self.source.load(number, false)?);
-        self.may_leave = self.table().index().compare(number, &self.source.bounds.high) == Ordering::Greater;
+        self.may_leave = may_leave;
         self.next_entry = 0;
         self.keys.clear();
         Ok(())
@@ -138,15 +149,34 @@ impl TableCursor {
         })
     }
 
-    /// Moves to the first entry at or after `key`, which is not below the lower bound.
-    fn seek_forward(&mut self, key: &[u8]) -> Result<()> {
+    /// The first part of [`Cursor::seek`]: finds the block that has the first entry at or after `key`. A scan of several tables carries out each
+    /// part in all of them before it begins the next part, so the processor waits for the memory of several tables at once.
+    pub fn aim(&mut self, key: &[u8]) {
         self.start(false);
-        let number = self.table().index().first_at_or_after(key);
-        if number == self.table().index().blocks() || key > self.source.bounds.high.as_slice() {
-            return Ok(());
+        let bounds = &*self.source.bounds;
+        let key = key.max(bounds.low.as_slice());
+        let index = self.table().index();
+        let number = index.first_at_or_after(key);
+        if number < index.blocks() {
+            let may_leave = index.compare(number, &bounds.high) == Ordering::Greater;
+            let is_inside = !may_leave || key <= bounds.high.as_slice();
+            self.aim = is_inside.then_some(Aim { number, may_leave });
         }
-        self.enter_forward(number)?;
-        let loaded = self.loaded.as_ref().expect("a block was entered");
+    }
+
+    /// The second part of [`Cursor::seek`]: gets the block.
+    pub fn load(&mut self) -> Result<()> {
+        match self.aim {
+            Some(Aim { number, may_leave }) => self.enter_forward(number, may_leave),
+            None => Ok(()),
+        }
+    }
+
+    /// The third part of [`Cursor::seek`]: searches in the block.
+    pub fn land(&mut self, key: &[u8]) -> Result<()> {
+        let Some(Aim { number, .. }) = self.aim.take() else { return Ok(()) };
+        let key = key.max(self.source.bounds.low.as_slice());
+        let loaded = self.loaded.as_ref().expect("the block was loaded");
         let payload = loaded.searched().map_err(|flaw| self.source.table.flaw(number, flaw))?;
         let found = payload.seek(key).map_err(|flaw| self.source.table.flaw(number, flaw))?;
         // The bytes that the entry shares with the entry before it, it shares with `key` too, so they are taken from `key`.
@@ -188,6 +218,7 @@ impl TableCursor {
 
     fn start(&mut self, backward: bool) {
         self.leave();
+        self.aim = None;
         self.loaded = None;
         self.backward = backward;
     }
@@ -209,7 +240,9 @@ impl TableCursor {
                 if self.may_leave || number + 1 == self.table().index().blocks() {
                     break;
                 }
-                self.enter_forward(number + 1)?;
+                let high = &self.source.bounds.high;
+                let may_leave = self.table().index().compare(number + 1, high) == Ordering::Greater;
+                self.enter_forward(number + 1, may_leave)?;
                 continue;
             }
             let entry = payload.entry(self.next_entry).map_err(flaw)?;
@@ -292,8 +325,7 @@ impl Cursor for TableCursor {
     }
 
     fn seek_to_first(&mut self) -> Result<()> {
-        let bounds = self.source.bounds.clone();
-        self.seek_forward(&bounds.low)
+        self.seek(&[])
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
@@ -302,7 +334,9 @@ impl Cursor for TableCursor {
     }
 
     fn seek(&mut self, key: &[u8]) -> Result<()> {
-        if key < self.source.bounds.low.as_slice() { self.seek_to_first() } else { self.seek_forward(key) }
+        self.aim(key);
+        self.load()?;
+        self.land(key)
     }
 
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {
@@ -346,7 +380,7 @@ impl Cursor for TableCursor {
     #[inline]
     fn fetch(&mut self) -> Result<()> {
         let (loaded, version) = self.at();
-        let Some(pointer) = version.pointer else { return Ok(()) };
+        let Some(pointer) = version.pointer.filter(|_| self.fetched.is_none()) else { return Ok(()) };
         let body = self.table().body(loaded.number, &pointer)?.clone();
         let value = match self.images.get(pointer.body as usize) {
             Some(Some(image)) => body.read_from(image, &pointer.handle),

@@ -30,6 +30,7 @@ pub use directory::dir_lock::DirLock;
 pub use directory::tier_file::{TierFile, next_epoch};
 pub use manifest::{CommitError, Manifest, ManifestConfig, Opened};
 pub use shape::beneath::Beneath;
+pub use shape::sorted::Sorted;
 pub use shape::{Cell, Level, Run, RunId, Slice, Version};
 pub use state::edit::{Change, Edit};
 pub use state::{FoundFile, State};

@@ -21,6 +21,7 @@ use crate::base::mutant::mutant;
 use crate::base::value::Value;
 use std::hint::select_unpredictable;
 use std::mem;
+use std::ops::Range;
 
 /// A cursor over the union of its sources.
 pub struct MergeCursor<C = Box<dyn Cursor>> {
@@ -77,7 +78,7 @@ impl<C: Cursor> MergeCursor<C> {
     }
 
     /// Positions every source with `position`, and plays all matches.
-    fn restart(&mut self, backward: bool, mut position: impl FnMut(&mut C) -> Result<()>) -> Result<()> {
+    pub fn restart(&mut self, backward: bool, mut position: impl FnMut(&mut C) -> Result<()>) -> Result<()> {
         self.backward = backward;
         self.tree.clear();
         for source in &mut self.sources {
@@ -86,6 +87,14 @@ impl<C: Cursor> MergeCursor<C> {
                 _ => {}
             }
         }
+        self.play(backward);
+        Ok(())
+    }
+
+    /// Plays all matches between sources that are positioned.
+    pub fn play(&mut self, backward: bool) {
+        self.backward = backward;
+        self.tree.clear();
         // The source that reaches a node first waits there for the other.
         let mut tree: Vec<Option<Head>> = vec![None; self.sources.len()];
         for (source, cursor) in self.sources.iter().enumerate() {
@@ -103,7 +112,6 @@ impl<C: Cursor> MergeCursor<C> {
         self.tree.extend(tree.into_iter().flatten());
         self.bound = Code::EQUAL;
         self.take_key();
-        Ok(())
     }
 
     /// Moves the winner and finds the next one.
@@ -172,6 +180,19 @@ impl<C: Cursor> MergeCursor<C> {
 
     pub fn sources(&self) -> &[C] {
         &self.sources
+    }
+
+    /// Some of the sources. The cursor is not valid until it was positioned, or all matches were played.
+    pub fn sources_mut(&mut self, range: Range<usize>) -> &mut [C] {
+        self.tree.clear();
+        &mut self.sources[range]
+    }
+
+    /// Replaces some of the sources. The cursor is not valid until it was positioned, or all matches were played.
+    pub fn replace_sources(&mut self, range: Range<usize>, sources: impl IntoIterator<Item = C>) {
+        self.tree.clear();
+        self.sources.splice(range, sources);
+        assert!(u32::try_from(self.sources.len()).is_ok(), "a merge has less than 2^32 sources");
     }
 }
 

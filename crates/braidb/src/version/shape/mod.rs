@@ -22,15 +22,15 @@ use crate::base::ids::{Epoch, FileId, TierId};
 use crate::base::key::{KeyRange, Span};
 use crate::base::mutant::mutant;
 use crate::base::part::Part;
+use sorted::Sorted;
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 pub mod beneath;
-pub mod concat;
 pub mod cut;
-pub mod level_cursor;
 pub mod run_cursor;
+pub mod sorted;
 
 /// A range of keys of one table. Many slices, of many cells and levels, may share a table.
 #[derive(Debug)]
@@ -185,7 +185,7 @@ pub struct RunId {
 pub struct Run {
     pub epoch: Epoch,
     /// Shared, so a cursor holds the slices without copying the list.
-    pub slices: Arc<Vec<Arc<Slice>>>,
+    pub slices: Arc<Sorted<Slice>>,
 }
 
 impl Run {
@@ -195,13 +195,13 @@ impl Run {
 
     /// The one slice that may hold `key`.
     pub fn find(&self, key: &[u8]) -> Option<&Arc<Slice>> {
-        let at = self.slices.partition_point(|slice| slice.range.high.as_slice() < key);
+        let at = self.slices.before(key);
         self.slices.get(at).filter(|slice| slice.range.low.as_slice() <= key)
     }
 
     /// The slices that reach into `range`.
     pub fn overlapping(&self, range: &KeyRange) -> &[Arc<Slice>] {
-        let start = self.slices.partition_point(|slice| slice.range.high < range.low);
+        let start = self.slices.before(&range.low);
         let end = self.slices.partition_point(|slice| slice.range.low <= range.high);
         &self.slices[start..end]
     }
@@ -263,7 +263,7 @@ impl Cell {
 /// cell.
 #[derive(Clone, Debug)]
 pub struct Level {
-    pub cells: Vec<Arc<Cell>>,
+    pub cells: Sorted<Cell>,
 }
 
 /// Sums over one level.
@@ -278,14 +278,14 @@ pub struct LevelTotals {
 
 impl Default for Level {
     fn default() -> Level {
-        Level { cells: vec![Arc::new(Cell::new(Vec::new(), Vec::new()))] }
+        Level { cells: vec![Arc::new(Cell::new(Vec::new(), Vec::new()))].into() }
     }
 }
 
 impl Level {
     /// The index in `cells` of the cell that holds `key`.
     pub fn cell_index(&self, key: &[u8]) -> usize {
-        self.cells.partition_point(|cell| cell.low.as_slice() <= key) - 1
+        self.cells.up_to(key) - 1
     }
 
     /// The keys that belong to cell `index`.
@@ -332,15 +332,21 @@ impl Level {
         totals
     }
 
+    /// As [`Level::cell_index`], in front of a change. An edit changes many guards in a row: each search would make notes that the change
+    /// throws away.
+    fn cell_of_guard(&self, guard: &[u8]) -> usize {
+        self.cells.partition_point(|cell| cell.low.as_slice() <= guard) - 1
+    }
+
     /// Returns a cell for changing, and forgets its answer about hidden entries.
     fn cell_mut(&mut self, at: usize) -> &mut Cell {
-        let cell = Arc::make_mut(&mut self.cells[at]);
+        let cell = Arc::make_mut(self.cells.get_mut(at));
         cell.asked = Asked::default();
         cell
     }
 
     /// Puts a slice into the run `id`, and creates the run if it is missing. Fails if the slice would break the shape.
-    pub(super) fn insert(&mut self, id: &RunId, slice: Arc<Slice>) -> Result<(), String> {
+    pub fn insert(&mut self, id: &RunId, slice: Arc<Slice>) -> Result<(), String> {
         let at = self.cell_index(&slice.range.low);
         if self.cells[at].low != id.cell {
             return Err(format!("a slice of table {} stands in the wrong cell", slice.table.id));
@@ -391,7 +397,7 @@ impl Level {
 
     /// Splits a cell at `guard`. No slice may reach over the guard: the edit that adds the guard also cuts such slices.
     pub(super) fn split(&mut self, guard: &[u8]) -> Result<(), String> {
-        let at = self.cell_index(guard);
+        let at = self.cell_of_guard(guard);
         if self.cells[at].low == guard {
             return Err("a guard is added twice".to_owned());
         }
@@ -405,19 +411,19 @@ impl Level {
             }
             for (runs, slices) in [(&mut left, low), (&mut right, high)] {
                 if !slices.is_empty() {
-                    runs.push(Run { epoch: run.epoch, slices: Arc::new(slices.to_vec()) });
+                    runs.push(Run { epoch: run.epoch, slices: Arc::new(slices.to_vec().into()) });
                 }
             }
         }
         let low = self.cells[at].low.clone();
-        self.cells[at] = Arc::new(Cell::new(low, left));
+        *self.cells.get_mut(at) = Arc::new(Cell::new(low, left));
         self.cells.insert(at + 1, Arc::new(Cell::new(guard.to_vec(), right)));
         Ok(())
     }
 
     /// Joins the two cells on either side of `guard`. Runs of equal epoch become one.
     pub(super) fn join(&mut self, guard: &[u8]) -> Result<(), String> {
-        let at = self.cell_index(guard);
+        let at = self.cell_of_guard(guard);
         if at == 0 || self.cells[at].low != guard {
             return Err("a guard is removed that there is not".to_owned());
         }
@@ -427,7 +433,7 @@ impl Level {
             let place = left.runs.partition_point(|other| other.epoch > run.epoch);
             match left.runs.get_mut(place) {
                 Some(same) if same.epoch == run.epoch => {
-                    Arc::make_mut(&mut same.slices).extend(run.slices.iter().cloned());
+                    Arc::make_mut(&mut same.slices).extend(&run.slices);
                 }
                 _ => left.runs.insert(place, run.clone()),
             }

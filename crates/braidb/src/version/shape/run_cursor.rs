@@ -1,48 +1,201 @@
-//! A cursor over a run: its slices in key order, each table opened when the walk reaches it.
+//! A cursor over a run: its slices in key order. A run has thousands of slices, and a table is opened when the walk reaches it.
 
 use super::Slice;
-use super::concat::{ConcatCursor, Parts};
+use super::sorted::Sorted;
 use crate::base::error::Result;
+use crate::base::ids::SeqNo;
+use crate::base::value::Value;
 use crate::table::TableCursor;
+use crate::value::{BodyFile, Handle};
+use crate::visible::{Cursor, EntryKind, LazyValue};
 use std::sync::Arc;
 
 /// Walks a run.
-pub type RunCursor = ConcatCursor<SlicesOfRun>;
-
-/// Disjoint slices, sorted by key.
-pub struct SlicesOfRun {
-    slices: Arc<Vec<Arc<Slice>>>,
+pub struct RunCursor {
+    /// Disjoint, sorted by key.
+    slices: Arc<Sorted<Slice>>,
     /// Whether blocks that are read stay in the cache: true for readers, false for merges.
     fill_cache: bool,
+    /// The index of the current slice.
+    at: usize,
+    /// A cursor over slice `at`; `None` if the slice does not exist or could not be read.
+    current: Option<TableCursor>,
 }
 
 impl RunCursor {
-    pub fn new(slices: Arc<Vec<Arc<Slice>>>, fill_cache: bool) -> RunCursor {
+    pub fn new(slices: Arc<Sorted<Slice>>, fill_cache: bool) -> RunCursor {
         debug_assert!(slices.windows(2).all(|pair| pair[0].range.high < pair[1].range.low));
-        RunCursor::of(SlicesOfRun { slices, fill_cache })
-    }
-}
-
-impl Parts for SlicesOfRun {
-    type Cursor = TableCursor;
-
-    fn len(&self) -> usize {
-        self.slices.len()
+        RunCursor { slices, fill_cache, at: 0, current: None }
     }
 
-    fn open(&self, at: usize) -> Result<Option<TableCursor>> {
-        let (slice, table) = (&self.slices[at], self.slices[at].table.reader()?);
+    /// A cursor over a slice, not positioned.
+    fn open(&self, slice: &Slice) -> Result<TableCursor> {
+        let table = slice.table.reader()?;
         if self.fill_cache {
             table.note_reader();
         }
-        Ok(Some(table.cursor(slice.bounds().clone(), self.fill_cache)))
+        Ok(table.cursor(slice.bounds().clone(), self.fill_cache))
     }
 
-    fn before(&self, key: &[u8]) -> usize {
-        self.slices.partition_point(|slice| slice.range.high.as_slice() < key)
+    /// The first part of [`Cursor::seek`]: opens the slice that has the first entry at or after `key`. The other parts are those of
+    /// [`TableCursor::aim`].
+    pub fn open_at(&mut self, key: &[u8]) -> Result<()> {
+        self.current = None;
+        self.at = self.slices.before(key);
+        if let Some(slice) = self.slices.get(self.at) {
+            self.current = Some(self.open(slice)?);
+        }
+        Ok(())
     }
 
-    fn with_key_before(&self, key: &[u8]) -> usize {
-        self.slices.partition_point(|slice| slice.range.low.as_slice() < key)
+    /// The second part of [`Cursor::seek`].
+    pub fn aim(&mut self, key: &[u8]) {
+        if let Some(current) = &mut self.current {
+            current.aim(key);
+        }
+    }
+
+    /// The third part of [`Cursor::seek`].
+    pub fn load(&mut self) -> Result<()> {
+        let outcome = self.current.as_mut().map_or(Ok(()), TableCursor::load);
+        self.guard(outcome)
+    }
+
+    /// The last part of [`Cursor::seek`].
+    pub fn land(&mut self, key: &[u8]) -> Result<()> {
+        let outcome = self.current.as_mut().map_or(Ok(()), |current| current.land(key));
+        self.guard(outcome)?;
+        self.skip_forward()
+    }
+
+    /// Moves to slice `at`, if it exists, and positions a cursor in it.
+    fn enter(&mut self, at: usize, position: impl FnOnce(&mut TableCursor) -> Result<()>) -> Result<()> {
+        self.current = None;
+        self.at = at;
+        if let Some(slice) = self.slices.get(at) {
+            let cursor = self.open(slice)?;
+            let outcome = position(self.current.insert(cursor));
+            self.guard(outcome)?;
+        }
+        Ok(())
+    }
+
+    /// Moves to the following slices until one has an entry.
+    fn skip_forward(&mut self) -> Result<()> {
+        while !self.valid() && self.at + 1 < self.slices.len() {
+            self.enter(self.at + 1, |cursor| cursor.seek_to_first())?;
+        }
+        Ok(())
+    }
+
+    /// Moves to the preceding slices until one has an entry.
+    fn skip_backward(&mut self) -> Result<()> {
+        while !self.valid() && self.at > 0 {
+            self.enter(self.at - 1, |cursor| cursor.seek_to_last())?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn now(&self) -> &TableCursor {
+        self.current.as_ref().expect("the cursor is valid")
+    }
+
+    #[inline]
+    fn now_mut(&mut self) -> &mut TableCursor {
+        self.current.as_mut().expect("the cursor is valid")
+    }
+
+    /// Makes the cursor invalid after an error.
+    #[inline]
+    fn guard(&mut self, outcome: Result<()>) -> Result<()> {
+        if outcome.is_err() {
+            self.current = None;
+        }
+        outcome
+    }
+}
+
+impl Cursor for RunCursor {
+    fn keep(&self) {
+        self.current.iter().for_each(Cursor::keep);
+    }
+
+    fn seek_to_first(&mut self) -> Result<()> {
+        self.enter(0, |cursor| cursor.seek_to_first())?;
+        self.skip_forward()
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        self.enter(self.slices.len().saturating_sub(1), |cursor| cursor.seek_to_last())?;
+        self.skip_backward()
+    }
+
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        self.open_at(key)?;
+        self.aim(key);
+        self.load()?;
+        self.land(key)
+    }
+
+    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
+        self.current = None;
+        let beginning_before = self.slices.partition_point(|slice| slice.range.low.as_slice() < key);
+        let Some(at) = beginning_before.checked_sub(1) else { return Ok(()) };
+        self.enter(at, |cursor| cursor.seek_before(key))?;
+        self.skip_backward()
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        let outcome = self.now_mut().next().and_then(|()| self.skip_forward());
+        self.guard(outcome)
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        let outcome = self.now_mut().prev().and_then(|()| self.skip_backward());
+        self.guard(outcome)
+    }
+
+    #[inline]
+    fn valid(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| current.valid())
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.now().key()
+    }
+
+    #[inline]
+    fn seq(&self) -> SeqNo {
+        self.now().seq()
+    }
+
+    #[inline]
+    fn kind(&self) -> EntryKind {
+        self.now().kind()
+    }
+
+    #[inline]
+    fn fetch(&mut self) -> Result<()> {
+        self.now_mut().fetch()
+    }
+
+    fn handle(&self) -> Option<(BodyFile, Handle)> {
+        self.now().handle()
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.now().value()
+    }
+
+    fn pin_value(&self) -> Value {
+        self.now().pin_value()
+    }
+
+    fn lazy_value(&self) -> LazyValue {
+        self.now().lazy_value()
     }
 }

@@ -62,7 +62,7 @@ pub fn ask(
 /// The cells whose samples may decide about a rewrite, and that were not asked since their last change.
 fn in_question<'a>(version: &'a Version, options: &TreeOptions) -> impl Iterator<Item = &'a Cell> {
     let last = version.last_level().max(1);
-    let cells = if options.wants_sample(last) { version.level(last).cells.as_slice() } else { &[] };
+    let cells = if options.wants_sample(last) { &version.level(last).cells[..] } else { &[] };
     let is_asked =
         |cell: &&Cell| cell.runs.len() > 1 && cell.answer().is_none() && Sum::of(cell).may_be_worth();
     cells.iter().map(|cell| &**cell).filter(is_asked)

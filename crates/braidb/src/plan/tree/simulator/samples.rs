@@ -31,7 +31,7 @@ fn large_cells(bits: u32, guards: Guards, memtables: u64, mut draw: impl FnMut()
 
 fn deep_cells(sim: &Simulator) -> Vec<Arc<Cell>> {
     let version = sim.version();
-    let cells = version.levels().skip(1).flat_map(|level| level.cells.clone());
+    let cells = version.levels().skip(1).flat_map(|level| level.cells.to_vec());
     cells.filter(|cell| cell.runs.len() > 1).collect()
 }
 
