@@ -40,7 +40,7 @@
 //! A write that returned [`Error::Poisoned`] is undecided: it may be there after the next open, or not. After any other error nothing of
 //! the write is in the database.
 //!
-//! # The eight types
+//! # The nine types
 //!
 //! | type | what it is |
 //! |---|---|
@@ -51,6 +51,7 @@
 //! | [`Snapshot`] | reads of one moment |
 //! | [`ColumnFamily`] | one of several ordered maps that share logs and batches |
 //! | [`Iter`] | entries in key order, from both ends |
+//! | [`Cursor`] | a place among entries that moves both ways, jumps, and lends keys and values |
 //! | [`Error`] | what went wrong and what to do about it |
 //!
 //! A get returns a [`Value`], which reads as a `[u8]`. [`stats`] has what the engine counts and reports, [`tuning`] the options for
@@ -84,7 +85,7 @@ pub use base::error::{Error, Result};
 pub use base::value::Value;
 pub use base::{MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 pub use braidb_storage as storage;
-pub use db::{AsBatch, ColumnFamily, Db, IntoBounds, Iter, Options, Snapshot, WriteBatch};
+pub use db::{AsBatch, ColumnFamily, Cursor, Db, IntoBounds, Iter, Options, Snapshot, WriteBatch};
 
 pub mod stats {
     //! What the engine counts, shows and forecasts, and what recovery and verification report.

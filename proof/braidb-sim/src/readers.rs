@@ -1,13 +1,14 @@
-//! Long-lived readers: snapshots and iterators that stay open while the database changes. Each knows what it must still show. A
-//! scan may take entries from both ends in any mixture, and is compared with the model.
+//! Long-lived readers: snapshots, iterators and cursors that stay open while the database changes. Each knows what it must still show. A
+//! scan may take entries from both ends in any mixture, or move a cursor at will, and is compared with the model.
 
 use crate::client::Client;
 use crate::model::{State, show_bytes};
+use crate::rng::Rng;
 use crate::workload::{Bytes, FAMILIES, Scan};
-use braidb::{Iter, Snapshot};
+use braidb::{Cursor, Iter, Snapshot};
 use std::collections::VecDeque;
 
-/// How many snapshots, and how many iterators, may be open at a time. Then the oldest one is dropped before another is opened.
+/// How many snapshots, and how many iterators and cursors, may be open at a time. Then the oldest one is dropped before another is opened.
 const MOST: usize = 4;
 
 /// The snapshots that are open.
@@ -48,35 +49,69 @@ impl Snapshots {
     }
 }
 
-/// An iterator and the entries that it must still give.
+/// The most movements of a cursor in one operation. An iterator comes to its end; a cursor never does.
+const MOST_MOVES: usize = 200;
+
+/// An iterator and the entries that it must still give, or a cursor and the entries among which it moves.
 #[derive(Debug)]
 pub struct Expected {
-    iter: Iter,
+    reader: Reader,
     entries: VecDeque<(Bytes, Bytes)>,
     scan: Scan,
 }
 
+#[derive(Debug)]
+enum Reader {
+    Iter(Box<Iter>),
+    Cursor(Cursor, Spot),
+}
+
+/// Where a cursor must stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Spot {
+    New,
+    BeforeFirst,
+    At(usize),
+    BehindLast,
+}
+
 impl Expected {
-    /// Starts `scan`. `state` is what `snapshot` contains, or without a snapshot what the database contains now.
+    /// Starts `scan`. `state` is what `snapshot` contains, or without a snapshot what the database contains now. A cursor carries out one in
+    /// nine scans.
     pub fn start(client: &Client, scan: &Scan, snapshot: Option<&Snapshot>, state: &State) -> Expected {
         let entries = state[scan.family]
             .iter()
             .filter(|(key, _)| scan.span.contains(key))
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect();
-        Expected { iter: client.scan(scan.family, &scan.span, snapshot), entries, scan: scan.clone() }
+        let iter = client.scan(scan.family, &scan.span, snapshot);
+        let reader = match scan.directions % 3 {
+            1 => Reader::Cursor(iter.cursor(), Spot::New),
+            _ => Reader::Iter(Box::new(iter)),
+        };
+        Expected { reader, entries, scan: scan.clone() }
     }
 
-    /// Takes `steps` entries and compares them. A bit of `directions` chooses the end for each. `Ok(false)` means that the
+    /// Takes `steps` entries and compares them, or moves a cursor so often. `directions` chooses the movements. `Ok(false)` means that the
     /// iterator is done. The inner result passes an error of the database on.
     #[allow(
         clippy::type_complexity,
         reason = "the outer result is the judge's, the inner one the database's"
     )]
     pub fn advance(&mut self, directions: u64, steps: usize) -> Result<Result<bool, braidb::Error>, String> {
+        match &mut self.reader {
+            Reader::Iter(_) => self.advance_iter(directions, steps),
+            Reader::Cursor(..) => self.move_cursor(directions, steps.min(MOST_MOVES)),
+        }
+    }
+
+    /// A bit of `directions` chooses the end for each step.
+    #[allow(clippy::type_complexity, reason = "as for `advance`")]
+    fn advance_iter(&mut self, directions: u64, steps: usize) -> Result<Result<bool, braidb::Error>, String> {
+        let Reader::Iter(iter) = &mut self.reader else { unreachable!("`advance` looked") };
         for step in 0..steps {
             let from_back = directions >> (step % 64) & 1 == 1;
-            let got = if from_back { self.iter.next_back() } else { self.iter.next() };
+            let got = if from_back { iter.next_back() } else { iter.next() };
             let wanted = if from_back { self.entries.pop_back() } else { self.entries.pop_front() };
             match (got, wanted) {
                 (Some(Err(error)), _) => return Ok(Err(error)),
@@ -96,6 +131,85 @@ impl Expected {
                         shown(got.as_ref().map(|(key, value)| (&key[..], &value[..])))
                     ));
                 }
+            }
+        }
+        Ok(Ok(true))
+    }
+
+    /// `seed` draws the movements.
+    #[allow(clippy::type_complexity, reason = "as for `advance`")]
+    fn move_cursor(&mut self, seed: u64, moves: usize) -> Result<Result<bool, braidb::Error>, String> {
+        let described = self.describe();
+        let Reader::Cursor(cursor, spot) = &mut self.reader else { unreachable!("`advance` looked") };
+        let (entries, mut rng) = (&self.entries, Rng::new(seed));
+        let at = |index: usize| if index < entries.len() { Spot::At(index) } else { Spot::BehindLast };
+        let before = |end: usize| end.checked_sub(1).map_or(Spot::BeforeFirst, Spot::At);
+        for _ in 0..moves {
+            let came_from = *spot;
+            let mut probe = match entries.len() as u64 {
+                0 => Vec::new(),
+                count => entries[rng.below(count) as usize].0.to_vec(),
+            };
+            match rng.below(4) {
+                0 => probe.push(rng.bits() as u8),
+                1 => probe.truncate(rng.below(8) as usize),
+                _ => {}
+            }
+            let (name, moved, wanted) = match rng.below(16) {
+                0..=6 => {
+                    let wanted = match came_from {
+                        Spot::New | Spot::BeforeFirst => at(0),
+                        Spot::At(index) => at(index + 1),
+                        Spot::BehindLast => Spot::BehindLast,
+                    };
+                    ("next", cursor.next(), wanted)
+                }
+                7..=11 => {
+                    let wanted = match came_from {
+                        Spot::New | Spot::BehindLast => before(entries.len()),
+                        Spot::At(index) => before(index),
+                        Spot::BeforeFirst => Spot::BeforeFirst,
+                    };
+                    ("prev", cursor.prev(), wanted)
+                }
+                12 => (
+                    "seek",
+                    cursor.seek(&probe),
+                    at(entries.partition_point(|entry| entry.0[..] < probe[..])),
+                ),
+                13 => {
+                    let wanted = before(entries.partition_point(|entry| entry.0[..] <= probe[..]));
+                    ("seek_for_prev", cursor.seek_for_prev(&probe), wanted)
+                }
+                14 => ("first", cursor.first(), at(0)),
+                _ => ("last", cursor.last(), before(entries.len())),
+            };
+            *spot = wanted;
+            let wanted = match wanted {
+                Spot::At(index) => Some(&entries[index]),
+                _ => None,
+            };
+            let is_there = match moved {
+                Ok(is_there) => is_there,
+                Err(error) => return Ok(Err(error)),
+            };
+            let is_right = is_there == wanted.is_some()
+                && cursor.key() == wanted.map(|(key, _)| &key[..])
+                && match rng.below(4) {
+                    // A walk over keys alone.
+                    0 => true,
+                    _ => match cursor.value() {
+                        Ok(value) => value == wanted.map(|(_, value)| &value[..]),
+                        Err(error) => return Ok(Err(error)),
+                    },
+                };
+            if !is_right {
+                let shown = cursor.key().map(show_bytes);
+                let wanted = wanted.map(|(key, _)| show_bytes(key));
+                return Err(format!(
+                    "{described}: a cursor at {came_from:?} went by `{name}` ({:?}) to {shown:?} instead of {wanted:?}",
+                    show_bytes(&probe)
+                ));
             }
         }
         Ok(Ok(true))
@@ -160,10 +274,17 @@ impl Iterators {
         when: &str,
     ) -> Result<(), String> {
         for mut expected in self.0.drain(..) {
-            match expected.iter.next() {
+            let is_empty = expected.entries.is_empty();
+            let given = match &mut expected.reader {
+                Reader::Iter(iter) => iter.next().map(|entry| entry.map(|_| ())),
+                Reader::Cursor(cursor, _) => {
+                    cursor.first().map(|is_there| is_there.then_some(())).transpose()
+                }
+            };
+            match given {
                 Some(Err(error)) if is_expected(&error) => {}
                 // The range was empty from the start.
-                None if expected.entries.is_empty() => {}
+                None if is_empty => {}
                 other => return Err(format!("{} gives {other:?} {when}", expected.describe())),
             }
         }

@@ -2,17 +2,16 @@
 //! where they meet.
 
 use super::bounds::Bounds;
+use super::cursor::Cursor;
 use super::database::Db;
+use super::range_view::RangeView;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FamilyId, SeqNo};
 use crate::base::value::Value;
-use crate::memory::view::View;
 use crate::read::{Backward, Forward};
 use std::fmt;
 use std::iter::FusedIterator;
 use std::mem;
-use std::ops::Bound;
-use std::sync::Arc;
 
 /// Entries of a range in key order, from both ends, as of the moment when the iterator was made.
 ///
@@ -35,50 +34,56 @@ use std::sync::Arc;
 /// # Ok::<(), braidb::Error>(())
 /// ```
 pub struct Iter {
-    /// `None` when the iterator has ended.
+    /// `None` if the range is empty.
     walk: Option<Walk>,
-    /// Returned first; the iterator ends after it.
+    has_ended: bool,
+    /// The iterator returns it first, and ends.
     failed: Option<Error>,
 }
 
 struct Walk {
-    /// Keeps the database open while the walk reads its files.
-    db: Db,
-    view: Arc<View>,
-    family: FamilyId,
-    at: SeqNo,
-    bounds: Bounds,
+    range: RangeView,
     front: Option<Forward>,
     back: Option<Backward>,
 }
 
 impl Iter {
-    /// Registers the number first, then takes the view (rule 8). The view pins all files and memory that the walk needs.
     pub(crate) fn new(db: &Db, family: FamilyId, bounds: Bounds, at: Option<SeqNo>) -> Iter {
-        let engine = match db.engine() {
-            Ok(engine) => engine,
-            Err(error) => return Iter::failed(error),
-        };
-        if is_empty_range(&bounds) {
-            return Iter { walk: None, failed: None };
-        }
-        let registered = at.is_none().then(|| engine.snapshots().register());
-        let view = engine.view();
-        if let Some(seq) = registered {
-            engine.snapshots().release(seq);
-        }
-        match view {
-            Err(error) => Iter::failed(error),
-            Ok(view) => {
-                let at = at.or(registered).expect("one of them is there");
-                let walk = Walk { db: db.clone(), view, family, at, bounds, front: None, back: None };
-                Iter { walk: Some(walk), failed: None }
+        match RangeView::new(db, family, bounds, at) {
+            Ok(range) => {
+                let walk = range.map(|range| Walk { range, front: None, back: None });
+                Iter { walk, has_ended: false, failed: None }
             }
+            Err(error) => Iter::failed(error),
         }
     }
 
     pub(crate) fn failed(error: Error) -> Iter {
-        Iter { walk: None, failed: Some(error) }
+        Iter { walk: None, has_ended: false, failed: Some(error) }
+    }
+
+    /// A [`Cursor`] over all entries of the range, also over those that the iterator has returned.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-iter-cursor-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// for key in ["a1", "a3", "b1"] {
+    ///     db.put(key, "")?;
+    /// }
+    /// let mut cursor = db.prefix("a").cursor();
+    /// assert!(cursor.seek("a2")?);
+    /// assert_eq!(cursor.key(), Some(&b"a3"[..]));
+    /// assert!(!cursor.next()?, "b1 lies outside of the range");
+    /// # drop((cursor, db)); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    pub fn cursor(mut self) -> Cursor {
+        let range = self.walk.take().map(|mut walk| {
+            walk.end();
+            walk.range
+        });
+        Cursor::new(range, self.failed.clone())
     }
 
     /// The first entry alone.
@@ -91,61 +96,55 @@ impl Iter {
         self.next_back().transpose()
     }
 
-    /// Releases the view, and lets a job delete the files that only this view had kept.
-    fn end(&mut self) {
-        let Some(walk) = self.walk.take() else { return };
-        if walk.db.is_forked() {
-            // This is a forked child: the view and its files belong to the parent, so they are not released.
-            mem::forget(walk);
-            return;
-        }
-        let Walk { db, view, mut front, mut back, family, bounds, .. } = walk;
-        if let Ok(engine) = db.engine() {
-            if let Some(front) = &mut front {
-                front.leave_gap(&bounds.1);
-            }
-            if let Some(back) = &mut back {
-                back.leave_gap(&bounds.0);
-            }
-            let passed = [front.as_ref().and_then(Forward::passed), back.as_ref().and_then(Backward::passed)];
-            drop((view, front, back));
-            passed.into_iter().flatten().for_each(|passed| engine.scan_ended(family, passed));
-            engine.reader_ended();
-        }
-    }
-
     fn step(
         &mut self,
         step: impl FnOnce(&mut Walk) -> Result<Option<(Vec<u8>, Value)>>,
     ) -> Option<Result<(Vec<u8>, Value)>> {
-        if let Some(error) = self.failed.take() {
-            return Some(Err(error));
+        if self.has_ended {
+            return None;
         }
-        let item = step(self.walk.as_mut()?).transpose();
+        let item = match (&self.failed, &mut self.walk) {
+            (Some(error), _) => Some(Err(error.clone())),
+            (None, Some(walk)) => step(walk).transpose(),
+            (None, None) => None,
+        };
         if !matches!(item, Some(Ok(_))) {
-            self.end();
+            self.has_ended = true;
+            self.walk.iter_mut().for_each(Walk::end);
         }
         item
     }
 }
 
 impl Walk {
+    /// Ends the walks from both ends. The range stays.
+    fn end(&mut self) {
+        let (mut front, mut back) = (self.front.take(), self.back.take());
+        let range = &self.range;
+        if range.is_forked() {
+            mem::forget((front, back));
+            return;
+        }
+        if let Some(front) = &mut front {
+            front.leave_gap(&range.bounds.1);
+        }
+        if let Some(back) = &mut back {
+            back.leave_gap(&range.bounds.0);
+        }
+        let passed = [front.as_ref().and_then(Forward::passed), back.as_ref().and_then(Backward::passed)];
+        drop((front, back));
+        passed.into_iter().for_each(|passed| range.walk_ended(passed));
+    }
+
     fn next(&mut self) -> Result<Option<(Vec<u8>, Value)>> {
-        let engine = self.db.engine()?;
-        engine.check_open()?;
+        self.range.check()?;
         if self.front.is_none() {
-            let view = &self.view.families[self.family.0 as usize];
-            self.front = Some(Forward::new(view, self.at, &self.bounds.0, engine.begin_scan(self.family))?);
+            let (view, low) = (self.range.of_family(), &self.range.bounds.0);
+            self.front = Some(Forward::new(view, self.range.at, low, self.range.begin_walk()?)?);
         }
         let back = self.back.as_ref().and_then(Backward::last_key);
-        let within = |key: &[u8]| {
-            let is_beyond = match &self.bounds.1 {
-                Bound::Unbounded => false,
-                Bound::Included(high) => key > high.as_slice(),
-                Bound::Excluded(high) => key >= high.as_slice(),
-            };
-            !is_beyond && back.is_none_or(|back| key < back)
-        };
+        let range = &self.range;
+        let within = |key: &[u8]| !range.is_behind(key) && back.is_none_or(|back| key < back);
         match self.front.as_mut().expect("made above").step(within)? {
             Some(entry) => Ok(Some(entry)),
             // The walk from the other end has already read the entry that is left.
@@ -154,21 +153,14 @@ impl Walk {
     }
 
     fn next_back(&mut self) -> Result<Option<(Vec<u8>, Value)>> {
-        let engine = self.db.engine()?;
-        engine.check_open()?;
+        self.range.check()?;
         if self.back.is_none() {
-            let view = &self.view.families[self.family.0 as usize];
-            self.back = Some(Backward::new(view, self.at, &self.bounds.1, engine.begin_scan(self.family))?);
+            let (view, high) = (self.range.of_family(), &self.range.bounds.1);
+            self.back = Some(Backward::new(view, self.range.at, high, self.range.begin_walk()?)?);
         }
         let front = self.front.as_ref().and_then(Forward::last_key);
-        let within = |key: &[u8]| {
-            let is_beyond = match &self.bounds.0 {
-                Bound::Unbounded => false,
-                Bound::Included(low) => key < low.as_slice(),
-                Bound::Excluded(low) => key <= low.as_slice(),
-            };
-            !is_beyond && front.is_none_or(|front| key > front)
-        };
+        let range = &self.range;
+        let within = |key: &[u8]| !range.is_before(key) && front.is_none_or(|front| key > front);
         match self.back.as_mut().expect("made above").step(within)? {
             Some(entry) => Ok(Some(entry)),
             // The walk from the other end has already read the entry that is left.
@@ -204,22 +196,12 @@ impl FusedIterator for Iter {}
 
 impl Drop for Iter {
     fn drop(&mut self) {
-        self.end();
+        self.walk.iter_mut().for_each(Walk::end);
     }
 }
 
 impl fmt::Debug for Iter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Iter").field("ended", &self.walk.is_none()).finish_non_exhaustive()
-    }
-}
-
-fn is_empty_range(bounds: &Bounds) -> bool {
-    match bounds {
-        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
-        (Bound::Included(low), Bound::Included(high)) => low > high,
-        (Bound::Included(low), Bound::Excluded(high))
-        | (Bound::Excluded(low), Bound::Included(high))
-        | (Bound::Excluded(low), Bound::Excluded(high)) => low >= high,
+        f.debug_struct("Iter").field("ended", &self.has_ended).finish_non_exhaustive()
     }
 }

@@ -2,6 +2,7 @@
 
 mod batch;
 mod bounds;
+mod cursor;
 mod database;
 mod directory;
 mod engine;
@@ -12,6 +13,7 @@ mod iter;
 mod listing;
 mod open;
 mod options;
+mod range_view;
 mod recover;
 mod slow_tiers;
 mod snapshot;
@@ -25,6 +27,7 @@ mod verify;
 pub use crate::plan::tree::sizes::{Forecast, LevelForecast, Load};
 pub use batch::{AsBatch, WriteBatch};
 pub use bounds::IntoBounds;
+pub use cursor::Cursor;
 pub use database::Db;
 pub use family::ColumnFamily;
 pub use iter::Iter;

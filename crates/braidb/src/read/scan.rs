@@ -20,7 +20,7 @@ use crate::plan::values::ValueLayout;
 use crate::plan::values::gathering::Vain;
 use crate::visible::gaps::{Jump, successor};
 use crate::visible::snapshots::Snapshots;
-use crate::visible::{EntryKind, LazyValue};
+use crate::visible::{EntryKind, InBody, LazyValue};
 use braidb_storage::Clock;
 use std::mem;
 use std::ops::Bound;
@@ -481,6 +481,21 @@ impl BackwardWalk {
             self.trail.offer_down_to(&self.key);
         }
         Ok(())
+    }
+}
+
+impl BackwardWalk {
+    /// The value of the entry, lent until the next step.
+    pub fn value(&mut self) -> Result<&[u8]> {
+        let value = self.value.as_mut().expect("the walk found an entry");
+        if let LazyValue::InBody(InBody { body, handle }) = value {
+            *value = LazyValue::Pinned(body.read(handle)?);
+        }
+        match value {
+            LazyValue::Pinned(value) => Ok(value),
+            LazyValue::Failed(error) => Err(error.clone()),
+            LazyValue::InBody(_) => unreachable!("it was read above"),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::process::{end, fork, wait};
 use crate::{HANGS, await_file};
-use braidb::{ColumnFamily, Db, Durability, Error, Iter, Options, Snapshot, Value, WriteBatch};
+use braidb::{ColumnFamily, Cursor, Db, Durability, Error, Iter, Options, Snapshot, Value, WriteBatch};
 use std::cell::RefCell;
 use std::fs;
 use std::mem::{ManuallyDrop, forget};
@@ -15,6 +15,8 @@ pub struct Held<'a> {
     snapshot: Snapshot,
     begun: Iter,
     fresh: Iter,
+    /// On an entry after a movement forward, on one after a movement backward, and behind the end.
+    cursors: [Cursor; 3],
     value: Value,
     batch: WriteBatch,
 }
@@ -26,16 +28,20 @@ impl<'a> Held<'a> {
         let mut begun = db.iter();
         begun.next().unwrap().unwrap();
         begun.next_back().unwrap().unwrap();
+        let mut cursors = [(); 3].map(|()| family.iter().cursor());
+        assert!(cursors[0].next().unwrap() && cursors[1].prev().unwrap());
+        assert!(cursors[1].value().unwrap().is_some());
+        assert!(cursors[2].last().unwrap() && !cursors[2].next().unwrap());
         let mut batch = WriteBatch::new();
         batch.put("parent", "by a child").put_in(&family, "key", "by a child");
         let value = family.get("key").unwrap().unwrap();
-        Held { db, snapshot: db.snapshot(), fresh: family.iter(), family, begun, value, batch }
+        Held { db, snapshot: db.snapshot(), fresh: family.iter(), family, begun, cursors, value, batch }
     }
 
     /// Drops everything else, and returns the last handle of the database in the child.
     fn last(self) -> Db {
-        let Held { db, family, snapshot, begun, fresh, value, batch } = self;
-        drop((family, snapshot, begun, fresh, value, batch));
+        let Held { db, family, snapshot, begun, fresh, cursors, value, batch } = self;
+        drop((family, snapshot, begun, fresh, cursors, value, batch));
         // SAFETY: the threads that borrow the handle are not in this child, and this function takes the only other reference.
         unsafe { std::ptr::read(&**db) }
     }
@@ -70,6 +76,7 @@ pub const OTHERS: [(&str, Act); 14] = [
         refused("next", held.begun.next().unwrap());
         refused("first next", held.fresh.next().unwrap());
         check(held.begun.next().is_none() && held.fresh.next().is_none(), "an iterator goes on");
+        held.cursors.iter_mut().for_each(move_everywhere);
         drop(held);
     }),
     ("drops everything", |held, _| drop(held.last())),
@@ -160,9 +167,22 @@ fn open_another(dir: &Path) {
     db.close().unwrap();
 }
 
+/// Makes each call of a cursor.
+fn move_everywhere(cursor: &mut Cursor) {
+    refused("value", cursor.value().map(|_| ()));
+    refused("next", cursor.next());
+    refused("prev", cursor.prev());
+    refused("first", cursor.first());
+    refused("last", cursor.last());
+    refused("seek", cursor.seek("key"));
+    refused("seek_for_prev", cursor.seek_for_prev("key"));
+}
+
 /// Makes each public call that touches a database.
 fn call_everything(held: Held<'_>) {
-    let Held { db, family, snapshot, begun, fresh, value, batch } = held;
+    let Held { db, family, snapshot, begun, fresh, mut cursors, value, batch } = held;
+    cursors.iter_mut().for_each(move_everywhere);
+    move_everywhere(&mut db.iter().cursor());
     refused("column_family", db.column_family("default"));
     refused("create_column_family", db.create_column_family("new"));
     check(db.column_families().is_empty(), "column_families answers");

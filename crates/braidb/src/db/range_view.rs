@@ -1,0 +1,111 @@
+//! The entries of a range at one moment, for iterators and cursors. Keeps the database open, and the files and memory that hold the entries.
+
+use super::bounds::Bounds;
+use super::database::Db;
+use crate::base::error::Result;
+use crate::base::ids::{FamilyId, SeqNo};
+use crate::memory::view::{FamilyView, View};
+use crate::read::{Passed, ScanContext};
+use std::mem;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// A range of one column family in one view.
+pub struct RangeView {
+    db: Db,
+    /// There until the drop.
+    view: Option<Arc<View>>,
+    family: FamilyId,
+    pub at: SeqNo,
+    pub bounds: Bounds,
+}
+
+impl RangeView {
+    /// `None` if no key lies within the bounds. Registers the number first, then takes the view (rule 8). The view pins all files and memory
+    /// that walks need.
+    pub fn new(db: &Db, family: FamilyId, bounds: Bounds, at: Option<SeqNo>) -> Result<Option<RangeView>> {
+        let engine = db.engine()?;
+        if is_empty_range(&bounds) {
+            return Ok(None);
+        }
+        let registered = at.is_none().then(|| engine.snapshots().register());
+        let view = engine.view();
+        if let Some(seq) = registered {
+            engine.snapshots().release(seq);
+        }
+        let at = at.or(registered).expect("one of them is there");
+        Ok(Some(RangeView { db: db.clone(), view: Some(view?), family, at, bounds }))
+    }
+
+    /// Fails if the database was closed, and in a forked child.
+    #[inline]
+    pub fn check(&self) -> Result<()> {
+        self.db.engine()?.check_open()
+    }
+
+    pub fn of_family(&self) -> &FamilyView {
+        let view = self.view.as_ref().expect("the view is there until the drop");
+        &view.families[self.family.0 as usize]
+    }
+
+    /// Counts a new walk. Returns what it needs of the engine.
+    pub fn begin_walk(&self) -> Result<ScanContext> {
+        Ok(self.db.engine()?.begin_scan(self.family))
+    }
+
+    /// Tells the engine what a walk read.
+    pub fn walk_ended(&self, passed: Option<Passed>) {
+        if let (Ok(engine), Some(passed)) = (self.db.engine(), passed) {
+            engine.scan_ended(self.family, passed);
+        }
+    }
+
+    /// Whether this is a forked child. The view and all walks belong to the parent: the child forgets them.
+    pub fn is_forked(&self) -> bool {
+        self.db.is_forked()
+    }
+
+    /// Whether `key` lies before the first key of the range.
+    pub fn is_before(&self, key: &[u8]) -> bool {
+        match &self.bounds.0 {
+            Bound::Unbounded => false,
+            Bound::Included(low) => key < low.as_slice(),
+            Bound::Excluded(low) => key <= low.as_slice(),
+        }
+    }
+
+    /// Whether `key` lies behind the last key of the range.
+    #[inline]
+    pub fn is_behind(&self, key: &[u8]) -> bool {
+        match &self.bounds.1 {
+            Bound::Unbounded => false,
+            Bound::Included(high) => key > high.as_slice(),
+            Bound::Excluded(high) => key >= high.as_slice(),
+        }
+    }
+}
+
+impl Drop for RangeView {
+    /// Releases the view, and lets a job delete the files that only this view had kept.
+    fn drop(&mut self) {
+        let view = self.view.take();
+        match self.db.engine() {
+            Ok(engine) => {
+                drop(view);
+                engine.reader_ended();
+            }
+            // A forked child: the view and its files belong to the parent.
+            Err(_) => mem::forget(view),
+        }
+    }
+}
+
+fn is_empty_range(bounds: &Bounds) -> bool {
+    match bounds {
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+        (Bound::Included(low), Bound::Included(high)) => low > high,
+        (Bound::Included(low), Bound::Excluded(high))
+        | (Bound::Excluded(low), Bound::Included(high))
+        | (Bound::Excluded(low), Bound::Excluded(high)) => low >= high,
+    }
+}
