@@ -154,14 +154,25 @@ fn a_cursor_ends_with_the_database() {
 }
 
 #[test]
-fn an_iterator_that_has_ended_gives_a_cursor_over_all() {
-    let (db, _, model) = filled();
-    let mut iter = db.iter();
-    assert_eq!(iter.by_ref().count(), model.len());
-    assert!(iter.next().is_none());
-    let mut cursor = iter.cursor();
-    assert!(cursor.next().unwrap());
-    assert_at(&mut cursor, model.iter().next());
+fn an_iterator_that_has_ended_keeps_nothing_and_gives_no_cursor() {
+    let (db, fs, model) = filled();
+    let tables = |fs: &SimFs| {
+        fs.files().iter().filter(|path| path.extension().is_some_and(|found| found == "table")).count()
+    };
+    let mut half = db.iter();
+    assert!(half.next().is_some() && half.next_back().is_some());
+    let mut half = half.cursor();
+    assert!(half.next().unwrap());
+    assert_at(&mut half, model.iter().next());
+    drop(half);
+    let mut ended = db.iter();
+    assert_eq!(ended.by_ref().count(), model.len());
+    db.compact().unwrap();
+    db.settle().unwrap();
+    assert_eq!(tables(&fs), 1, "the iterator kept tables after its end");
+    let mut cursor = ended.cursor();
+    assert!((0..2).all(|_| matches!(cursor.first(), Err(Error::Ended))));
+    assert!(matches!(cursor.next(), Err(Error::Ended)));
 }
 
 #[test]

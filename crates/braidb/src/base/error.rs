@@ -64,6 +64,8 @@ pub enum Error {
     Poisoned { cause: Arc<Error> },
     /// The database was closed.
     Closed,
+    /// A cursor was asked of an iterator that has ended, and so has released the moment that it read. Make the cursor of a new iterator.
+    Ended,
     /// The handle was opened before this process was forked, so it belongs to the parent. Nothing was read or written, and the parent's
     /// database is as it was. Open the database in this process itself once the parent has closed it or ended, or open another one.
     Forked { path: PathBuf },
@@ -81,6 +83,11 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     pub(crate) fn io(operation: &'static str, path: &Path, source: io::Error) -> Error {
         Error::Io { operation, path: path.to_owned(), source: Arc::new(source) }
+    }
+
+    /// What a thread that panicked leaves: `operation` was begun on `path`, and how far it came is unknown.
+    pub(crate) fn panicked(operation: &'static str, path: &Path) -> Error {
+        Error::io(operation, path, io::Error::other("a thread panicked, which is a bug in BraidDB"))
     }
 
     pub(crate) fn corruption(path: &Path, offset: u64, what: impl Into<String>) -> Error {
@@ -209,6 +216,10 @@ impl fmt::Display for Error {
                 "writing stopped after an earlier failure, reads go on; mend the cause and open the database again: {cause}"
             ),
             Error::Closed => write!(f, "the database was closed"),
+            Error::Ended => write!(
+                f,
+                "the iterator had ended before its cursor was made; make the cursor of a new iterator"
+            ),
             Error::Forked { path } => write!(
                 f,
                 "this handle of the database in {} was opened before the process was forked, and belongs to the parent process; \

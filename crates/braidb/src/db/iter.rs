@@ -34,10 +34,10 @@ use std::mem;
 /// # Ok::<(), braidb::Error>(())
 /// ```
 pub struct Iter {
-    /// `None` if the range is empty.
+    /// `None` if the range is empty, and once the iterator has ended.
     walk: Option<Walk>,
     has_ended: bool,
-    /// The iterator returns it first, and ends.
+    /// Before the iterator has ended: the error that it returns first. Afterwards: why there is no cursor.
     failed: Option<Error>,
 }
 
@@ -62,7 +62,8 @@ impl Iter {
         Iter { walk: None, has_ended: false, failed: Some(error) }
     }
 
-    /// A [`Cursor`] over all entries of the range, also over those that the iterator has returned.
+    /// A [`Cursor`] over all entries of the range, also over those that the iterator has returned. Once the iterator has returned an error or
+    /// the end, each movement of its cursor fails: with this error, or with [`Error::Ended`](crate::Error::Ended).
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-iter-cursor-{}", std::process::id()));
@@ -110,7 +111,12 @@ impl Iter {
         };
         if !matches!(item, Some(Ok(_))) {
             self.has_ended = true;
-            self.walk.iter_mut().for_each(Walk::end);
+            self.failed = Some(match &item {
+                Some(Err(error)) => error.clone(),
+                _ => Error::Ended,
+            });
+            // Releases the view, so that files which only this view had kept can go.
+            self.walk.take().iter_mut().for_each(Walk::end);
         }
         item
     }

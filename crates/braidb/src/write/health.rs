@@ -47,8 +47,7 @@ impl Health {
 
     /// Ends writing after a panic in a thread that wrote: what the thread left half done is unknown.
     pub fn poison_after_panic(&self) -> Error {
-        let source = std::io::Error::other("a thread panicked, which is a bug in BraidDB");
-        self.poison(Error::io("finish a write to", std::path::Path::new("the database"), source))
+        self.poison(Error::panicked("finish a write to", std::path::Path::new("the database")))
     }
 
     /// The failure that ended writing.

@@ -204,11 +204,15 @@ impl Manifest {
         }
         edit.push(Change::NextFile(self.numbers.next()));
         let next = state.apply(&edit).map_err(|reject| CommitError::Refused(self.misfit(reject)))?;
-        let outcome = self.write(state, &edit);
-        if let Err(CommitError::Poison(e)) = &outcome {
-            self.poison = Some(Arc::new(e.clone()));
+        // A panic unlocks the catalog, and another job may commit at once. It must not write behind an edit whose fate is unknown.
+        self.poison = Some(Arc::new(Error::panicked("finish an edit of", &self.path)));
+        if let Err(error) = self.write(state, &edit) {
+            self.poison = match &error {
+                CommitError::Poison(e) => Some(Arc::new(e.clone())),
+                CommitError::Refused(_) => None,
+            };
+            return Err(error);
         }
-        outcome?;
         for change in &edit.changes {
             if let Change::SliceRemoved { table, .. } = change
                 && (next.table(*table).is_none() || mutant!("table_deleted_with_its_first_slice"))
@@ -217,6 +221,7 @@ impl Manifest {
                 file.mark_obsolete();
             }
         }
+        self.poison = None;
         Ok(next)
     }
 

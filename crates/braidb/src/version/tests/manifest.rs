@@ -7,6 +7,7 @@ use crate::base::names;
 use crate::version::{current, manifest::record};
 use braidb_storage::FileSystem;
 use braidb_storage::sim::{Crash, Fault, Lasting, Op, OpKind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -90,6 +91,35 @@ fn one_part_of_a_table_in_two_places_is_refused_at_open() {
     drop(opened);
     let error = reopen(config(&fs, 1 << 20)).unwrap_err();
     assert!(error.is_corruption() && error.to_string().contains("same part of table"), "{error}");
+}
+
+/// A panic unlocks the catalog before its thread poisons the database, so another job may commit in between.
+#[test]
+fn after_a_panic_in_a_commit_no_edit_is_written() {
+    for nth in 1.. {
+        let fs = Arc::new(disk());
+        let Opened { state, mut manifest, .. } = create(config(&fs, 1 << 20));
+        let mut changes = 0;
+        fs.set_hook(Some(Box::new(move |_, op| {
+            changes += u64::from(is_change(op));
+            assert!(changes != nth, "planted");
+        })));
+        let commit = || manifest.commit(&state, Edit::default()).map(drop);
+        let outcome = catch_unwind(AssertUnwindSafe(commit));
+        fs.set_hook(None);
+        if let Ok(outcome) = outcome {
+            assert!(outcome.is_ok() && nth > 3, "an edit, its sync and its mark are {nth} changes");
+            break;
+        }
+        let before = files(&fs);
+        assert!(
+            matches!(manifest.commit(&state, Edit::default()), Err(CommitError::Poison(_))),
+            "change {nth}"
+        );
+        assert_eq!(files(&fs), before);
+        drop(manifest);
+        reopen(config(&fs, 1 << 20)).unwrap();
+    }
 }
 
 fn is_lock_lost(error: &Error) -> bool {
